@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Files and directories: whole reads with a maximum, atomic replacement, trees that are removed.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+#include <glib.h>
+
+/* The whole file, NUL-terminated; LIMIT above @max_size, NOT_FOUND if there is none. */
+bool ipb_file_read(const char *path, size_t max_size, char **ret_text, size_t *ret_size,
+                   GError **error);
+/* Replaces @path: a temporary file beside it with @mode, written, synced, renamed. */
+bool ipb_file_write_atomic(const char *path, const char *text, size_t size, mode_t mode,
+                           GError **error);
+/* mkdir -p; existing directories keep their mode. */
+bool ipb_file_make_directories(const char *path, mode_t mode, GError **error);
+/* Makes an empty directory @prefix + random in @parent (NULL: the system's temporary directory). */
+char *ipb_file_make_temp_directory(const char *parent, const char *prefix, GError **error);
+/* Removes a tree, never following a symbolic link; a missing @path is fine. */
+bool ipb_file_remove_tree(const char *path, GError **error);
+/* Puts the directory @source in the place of @target (same file system) and removes what was there;
+ * there is no moment at which @target is missing if it existed (renameat2 EXCHANGE, else two renames). */
+bool ipb_file_replace_directory(const char *source, const char *target, GError **error);

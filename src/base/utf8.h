@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * IpbUtf8Decoder: makes valid UTF-8 of a byte stream that comes in pieces. An invalid sequence
+ * becomes U+FFFD; one that is cut by the end of a piece waits for the next.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <glib.h>
+
+typedef struct {
+    uint8_t pending[4];
+    size_t n_pending;
+} IpbUtf8Decoder;
+
+/* Appends the decoded text to @out. With @is_end a waiting sequence becomes U+FFFD. */
+void ipb_utf8_decode(IpbUtf8Decoder *decoder, const void *bytes, size_t size, bool is_end,
+                     GString *out);

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * IpbMcpClient: a connection to one MCP server: handshake, tools, calls, orderly end. Revisions
+ * 2024-11-05 to 2025-11-25; the transport is chosen by the parameters (stdio; HTTP comes later and says so).
+ *
+ * Ownership: the owner frees the client; free kills what close has not ended. Callbacks come from the
+ * loop, never from within the call that takes them.
+ */
+#pragma once
+
+#include "base/loop.h"
+#include "json/json.h"
+#include "mcp/params.h"
+
+typedef struct IpbMcpClient IpbMcpClient;
+
+typedef struct {
+    const char *name;             /* the server's, for messages */
+    const IpbServerParams *params; /* expanded (copied) */
+    const char *cwd;              /* for a stdio server without one of its own; NULL: ours */
+    const char *const *base_env;  /* what "HOME LOGNAME PATH SHELL TERM USER …" are taken from */
+    unsigned connect_timeout_ms;  /* spawn and handshake; 0: 30000 */
+    unsigned call_timeout_ms;     /* without answer or progress; 0: none */
+} IpbMcpClientOptions;
+
+typedef struct {
+    /* The server is gone, outside of a call too; calls fail by themselves. May be NULL. */
+    void (*on_closed)(const GError *why, void *data);
+    /* A log message or a line of stderr, for people; untrusted text. May be NULL. */
+    void (*on_log)(const char *level, const char *text, void *data);
+    void (*on_tools_changed)(void *data);
+} IpbMcpClientFuncs;
+
+typedef struct {
+    double progress;
+    double total;        /* 0: not known */
+    const char *message; /* or NULL; untrusted */
+} IpbMcpProgress;
+
+/* @error or a result. @result is the whole result object ("tools" array of all pages; or "content", "structuredContent",
+ * "isError"); *document owns it: set it to NULL to keep it. */
+typedef void (*IpbMcpResultFunc)(const IpbJson *result, IpbJsonDoc **document, const GError *error,
+                                 void *data);
+typedef void (*IpbMcpProgressFunc)(const IpbMcpProgress *progress, void *data);
+
+IpbMcpClient *ipb_mcp_client_new(IpbLoop *loop, const IpbMcpClientOptions *options,
+                                 const IpbMcpClientFuncs *funcs, void *data);
+/* Connects; @result is the server's initialize result. Errors: NOT_FOUND (command), TIMEOUT (connect_timeout), SERVER (with
+ * the last lines of its stderr), PROTOCOL, UNAVAILABLE (HTTP, not yet). */
+void ipb_mcp_client_connect(IpbMcpClient *client, IpbMcpResultFunc func, void *data);
+/* All pages (at most 1000 pages, 10000 tools: LIMIT). @result: {"tools":[…]}, each tool as the server sent it. */
+void ipb_mcp_client_list_tools(IpbMcpClient *client, IpbMcpResultFunc func, void *data);
+/* @arguments_json: text of an object, passed on byte for byte. A result with isError is a result. Returns the call's id. */
+int64_t ipb_mcp_client_call_tool(IpbMcpClient *client, const char *tool, const char *arguments_json,
+                                 size_t size, IpbMcpProgressFunc on_progress, IpbMcpResultFunc func,
+                                 void *data);
+/* Sends notifications/cancelled; @func gets CANCELLED. Nothing if the call has ended. */
+void ipb_mcp_client_cancel(IpbMcpClient *client, int64_t call);
+/* The ladder: close stdin, 2 s, SIGTERM, 2 s, SIGKILL, to the whole process group. Pending calls end with CANCELLED. */
+void ipb_mcp_client_close(IpbMcpClient *client, void (*done)(void *data), void *data);
+void ipb_mcp_client_free(IpbMcpClient *client);
+
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(IpbMcpClient, ipb_mcp_client_free)

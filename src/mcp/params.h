@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * IpbServerParams: how to reach an MCP server, as applications write it ("command", "args", "env",
+ * "cwd" or "url", "headers", "type"), and the replacement of ${NAME} in it. Immutable.
+ */
+#pragma once
+
+#include <stdbool.h>
+
+#include "json/json.h"
+
+typedef enum {
+    IPB_SERVER_STDIO,
+    IPB_SERVER_STREAMABLE_HTTP,
+    IPB_SERVER_SSE,
+} IpbServerKind;
+
+typedef struct {
+    IpbServerKind kind;
+    char *command;
+    char **args;
+    char **env;     /* "NAME=value" */
+    char *cwd;      /* or NULL */
+    char *url;
+    char **headers; /* "Name: value" */
+} IpbServerParams;
+
+/* Parses and checks: INVALID with the member's path ("server_params.args[2] must be a string").
+ * A value may hold ${NAME}: nothing is replaced here. */
+IpbServerParams *ipb_server_params_parse(const IpbJson *object, GError **error);
+void ipb_server_params_free(IpbServerParams *params);
+/* The text with the members sorted and no whitespace: equal parameters have equal text. */
+char *ipb_server_params_canonical(const IpbJson *object);
+/* A copy with each ${NAME} ([a-zA-Z0-9_]+) in command, args, env, url and headers replaced from @env
+ * ("NAME=value" list). NOT_FOUND names every missing variable and where to set it. */
+IpbServerParams *ipb_server_params_expand(const IpbServerParams *params, const char *const *env,
+                                          GError **error);
+
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(IpbServerParams, ipb_server_params_free)

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * IpbApprovals: decides whether a tool call may run. One engine for every way in. A request holds
+ * the exact text of the arguments that are shown, and the call that runs uses that text, so what was approved is
+ * what is executed.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/loop.h"
+
+typedef enum {
+    IPB_APPROVAL_ALLOW,
+    IPB_APPROVAL_ASK,
+    IPB_APPROVAL_DENY,
+} IpbApprovalPolicy;
+
+typedef struct IpbApprovals IpbApprovals;
+
+typedef struct {
+    uint64_t id;
+    const char *server_name;
+    const char *tool_name;
+    const char *arguments_json;
+    size_t arguments_size;
+} IpbApprovalRequest;
+
+/* @error NULL: approved. REFUSED (denied by the policy, rejected, nobody to ask), TIMEOUT, CANCELLED. */
+typedef void (*IpbApprovalFunc)(const GError *error, void *data);
+/* Somebody is to be asked; answered by _respond, at once or later. */
+typedef void (*IpbApprovalAskFunc)(const IpbApprovalRequest *request, void *data);
+/* How many requests wait changed from or to zero: the cell's clock stands while one waits. */
+typedef void (*IpbApprovalWaitFunc)(bool is_waiting, void *data);
+
+typedef struct {
+    IpbApprovalPolicy policy;
+    int64_t timeout_ms; /* of ASK; negative: none */
+    IpbApprovalAskFunc ask; /* NULL: nobody to ask, so ASK denies and says so */
+    IpbApprovalWaitFunc on_wait; /* may be NULL */
+    void *data;
+} IpbApprovalOptions;
+
+IpbApprovals *ipb_approvals_new(IpbLoop *loop, const IpbApprovalOptions *options);
+/* Pending requests end with CANCELLED. */
+void ipb_approvals_free(IpbApprovals *approvals);
+void ipb_approvals_set_policy(IpbApprovals *approvals, IpbApprovalPolicy policy);
+/* @func exactly once, from the loop. Returns the request's id (also of requests that are not asked). */
+uint64_t ipb_approvals_request(IpbApprovals *approvals, const char *server_name, const char *tool_name,
+                               const char *arguments_json, size_t arguments_size,
+                               IpbApprovalFunc func, void *data);
+/* False if no such request waits (answered, timed out, cancelled). */
+bool ipb_approvals_respond(IpbApprovals *approvals, uint64_t id, bool accept);
+/* The caller went away: @func gets CANCELLED. */
+void ipb_approvals_cancel(IpbApprovals *approvals, uint64_t id);
+/* All waiting requests end with CANCELLED (reset, end of the cell). */
+void ipb_approvals_cancel_all(IpbApprovals *approvals);

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * IpbRegistry: the MCP servers that the user registered, in one file (0600) in the state directory:
+ * id, name, parameters as written (${NAME} unexpanded), and the package roots generated from it. Only the
+ * application writes it; a kernel names ids and nothing else. The id is derived from name and canonical parameters, so
+ * the same server has the same id wherever it is registered. Several processes may write at once (flock).
+ */
+#pragma once
+
+#include "json/json.h"
+
+typedef struct IpbRegistry IpbRegistry;
+
+typedef struct {
+    char *id;          /* 32 hex digits */
+    char *name;
+    char *params_json; /* as given, one line */
+    char **roots;      /* absolute paths of root directories that hold its package */
+} IpbRegistration;
+
+/* @state_dir: NULL: $XDG_STATE_HOME/ipybox or ~/.local/state/ipybox. Opens nothing yet. */
+IpbRegistry *ipb_registry_new(const char *state_dir);
+void ipb_registry_free(IpbRegistry *registry);
+/* Adds, or adds @root (absolute, may be NULL) to an equal one. A root holds one package a name: the root is taken from
+ * another registration of that name. INVALID for a bad name or bad params. */
+IpbRegistration *ipb_registry_add(IpbRegistry *registry, const char *name, const IpbJson *params,
+                                  const char *root, GError **error);
+/* By id; NOT_FOUND. */
+IpbRegistration *ipb_registry_get(IpbRegistry *registry, const char *id, GError **error);
+/* All, in the order of registration: IpbRegistration pointers. */
+GPtrArray *ipb_registry_list(IpbRegistry *registry, GError **error);
+/* By id or name; NOT_FOUND, and INVALID if a name fits several (the message lists their ids). */
+bool ipb_registry_remove(IpbRegistry *registry, const char *id_or_name, GError **error);
+char *ipb_registry_make_id(const char *name, const IpbJson *params);
+void ipb_registration_free(IpbRegistration *registration);
+
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(IpbRegistry, ipb_registry_free)
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(IpbRegistration, ipb_registration_free)

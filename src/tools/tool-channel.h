@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * IpbToolChannel: what a kernel reaches of us: an HTTP/1.1 server of a few hundred lines, strict and small, that
+ * takes POST /run {server_id, server_name, tool_name, tool_args} (docs/internals/tool-channel.md). Everything that comes in is hostile.
+ * One channel a session: a listener it was given (from inside a sandbox) or a TCP port on loopback; in the latter case each
+ * request carries the session's token. Has the kernel's role only: no approvals, no registration.
+ */
+#pragma once
+
+#include "tools/tool-host.h"
+
+typedef struct IpbToolChannel IpbToolChannel;
+
+IpbToolChannel *ipb_tool_channel_new(IpbLoop *loop, IpbToolHost *host);
+/* Listens on 127.0.0.1, any port; requests must carry the token. */
+bool ipb_tool_channel_listen(IpbToolChannel *channel, GError **error);
+unsigned ipb_tool_channel_port(const IpbToolChannel *channel);
+const char *ipb_tool_channel_token(const IpbToolChannel *channel); /* 64 hex digits */
+/* Closes all connections; running calls of them are cancelled. */
+void ipb_tool_channel_free(IpbToolChannel *channel);
