@@ -12,10 +12,10 @@
 #include "base/loop.h"
 
 typedef struct {
-    uint8_t *bytes;     /* allocation */
-    size_t start, end;  /* the content is bytes[start .. end) */
+    uint8_t *bytes;    /* allocation */
+    size_t start, end; /* the content is bytes[start .. end) */
     size_t capacity;
-    size_t max_size;    /* content never exceeds this */
+    size_t max_size; /* content never exceeds this */
 } IpbBuffer;
 
 void ipb_buffer_init(IpbBuffer *buffer, size_t max_size);

@@ -13,11 +13,11 @@
 #define IPYBOX_ERROR (ipb_error_quark())
 
 typedef enum {
-    IPYBOX_ERROR_INVALID,     /* what was given is wrong: correct it and call again */
-    IPYBOX_ERROR_NOT_FOUND,   /* the named thing does not exist */
-    IPYBOX_ERROR_TIMEOUT,     /* a stated time ran out */
-    IPYBOX_ERROR_CANCELLED,   /* the caller cancelled */
-    IPYBOX_ERROR_REFUSED,     /* a policy or an approval said no */
+    IPYBOX_ERROR_INVALID,   /* what was given is wrong: correct it and call again */
+    IPYBOX_ERROR_NOT_FOUND, /* the named thing does not exist */
+    IPYBOX_ERROR_TIMEOUT,   /* a stated time ran out */
+    IPYBOX_ERROR_CANCELLED, /* the caller cancelled */
+    IPYBOX_ERROR_REFUSED,   /* a policy or an approval said no */
     IPYBOX_ERROR_KERNEL_DIED, /* the kernel is gone and its state with it; the next cell gets a new one */
     IPYBOX_ERROR_SERVER,      /* an MCP server failed or said no */
     IPYBOX_ERROR_PROTOCOL,    /* a peer broke its protocol */
@@ -31,4 +31,5 @@ GQuark ipb_error_quark(void);
 
 /* Sets @error to IPYBOX_ERROR_SYSTEM: the formatted text, then ": " and strerror(@saved_errno).
  * Returns false, so that it can end a function. */
-bool ipb_error_set_errno(GError **error, int saved_errno, const char *format, ...) G_GNUC_PRINTF(3, 4);
+bool ipb_error_set_errno(GError **error, int saved_errno, const char *format, ...)
+    G_GNUC_PRINTF(3, 4);

@@ -23,9 +23,9 @@ typedef struct {
 } IpbSpan;
 
 typedef struct {
-    size_t max_size;   /* bytes of text */
+    size_t max_size;    /* bytes of text */
     unsigned max_depth; /* nesting; a scalar has depth 0 */
-    size_t max_values; /* values in the tree: bounds memory against "[[],[],…" */
+    size_t max_values;  /* values in the tree: bounds memory against "[[],[],…" */
 } IpbJsonLimits;
 
 /* For messages of peers: 256 MiB, depth 512, 8 million values. */

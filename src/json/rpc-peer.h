@@ -82,7 +82,8 @@ IpbRpcRequest *ipb_rpc_request_ref(IpbRpcRequest *request);
 void ipb_rpc_request_unref(IpbRpcRequest *request);
 /* Answers; only the first answer counts. @result_json is text of one JSON value. */
 void ipb_rpc_request_reply(IpbRpcRequest *request, const char *result_json, size_t size);
-void ipb_rpc_request_fail(IpbRpcRequest *request, int code, const char *message, const char *data_json);
+void ipb_rpc_request_fail(IpbRpcRequest *request, int code, const char *message,
+                          const char *data_json);
 /* The owner decided that no answer is sent (a cancelled MCP request). */
 void ipb_rpc_request_drop(IpbRpcRequest *request);
 

@@ -13,10 +13,10 @@
 typedef struct IpbForkserver IpbForkserver;
 
 typedef struct {
-    const char *python;          /* interpreter: path, or a name looked up in PATH */
-    const char *host_directory;  /* where forkserver.py is */
-    const char *const *preload;  /* module names, NULL-terminated; NULL: none */
-    unsigned start_timeout_ms;   /* 0: 60 s */
+    const char *python;         /* interpreter: path, or a name looked up in PATH */
+    const char *host_directory; /* where forkserver.py is */
+    const char *const *preload; /* module names, NULL-terminated; NULL: none */
+    unsigned start_timeout_ms;  /* 0: 60 s */
 } IpbForkserverOptions;
 
 /* What a fork gave: the fds are the receiver's. */
@@ -24,7 +24,7 @@ typedef struct {
     int64_t id;
     pid_t pid;
     int pidfd;
-    int wire_fd;   /* both ends of what follows were made here; non-blocking */
+    int wire_fd; /* both ends of what follows were made here; non-blocking */
     int stdout_fd;
     int stderr_fd;
 } IpbForkedProcess;

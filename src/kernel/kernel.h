@@ -22,10 +22,10 @@
 typedef struct IpbKernel IpbKernel;
 
 typedef enum {
-    IPB_KERNEL_STDOUT,         /* text */
-    IPB_KERNEL_STDERR,         /* text */
-    IPB_KERNEL_LATE_OUTPUT,    /* text: written after the previous cell was done; comes first in a cell */
-    IPB_KERNEL_DISPLAY,        /* bundle, display_id (may be NULL) */
+    IPB_KERNEL_STDOUT,      /* text */
+    IPB_KERNEL_STDERR,      /* text */
+    IPB_KERNEL_LATE_OUTPUT, /* text: written after the previous cell was done; comes first in a cell */
+    IPB_KERNEL_DISPLAY,     /* bundle, display_id (may be NULL) */
     IPB_KERNEL_UPDATE_DISPLAY, /* bundle, display_id */
     IPB_KERNEL_CLEAR_OUTPUT,   /* wait */
     IPB_KERNEL_RESULT,         /* bundle, execution_count */
@@ -37,12 +37,12 @@ typedef enum {
     IPB_CELL_OK,          /* text: the kernel's working directory */
     IPB_CELL_ERROR,       /* an ERROR event came before; text: the working directory */
     IPB_CELL_INTERRUPTED, /* likewise */
-    IPB_CELL_LOST,        /* the kernel died or was killed or did not start; text: the cause, for people */
+    IPB_CELL_LOST, /* the kernel died or was killed or did not start; text: the cause, for people */
 } IpbCellStatus;
 
 typedef struct {
     IpbKernelEventType type;
-    uint64_t cell; /* as ipb_kernel_execute returned it */
+    uint64_t cell;    /* as ipb_kernel_execute returned it */
     const char *text; /* valid UTF-8, NUL-terminated; may hold no NUL (shown as U+2400) */
     size_t text_size;
     const IpbJson *data;     /* MIME bundle: an object; values as in kernel-wire.md */

@@ -8,10 +8,11 @@
 #include "kernel/kernel.h"
 
 typedef struct {
-    const char *const *env;   /* NULL-terminated "NAME=value": the kernel's whole environment (copied) */
-    const char *cwd;          /* absolute */
-    const char *const *path;  /* prepended to sys.path, NULL-terminated; NULL: none */
-    int64_t seed;             /* with has_seed: for random, numpy, torch */
+    const char *const
+        *env;        /* NULL-terminated "NAME=value": the kernel's whole environment (copied) */
+    const char *cwd; /* absolute */
+    const char *const *path; /* prepended to sys.path, NULL-terminated; NULL: none */
+    int64_t seed;            /* with has_seed: for random, numpy, torch */
     bool has_seed;
     unsigned interrupt_grace_ms; /* 0: 5000 */
     unsigned init_timeout_ms;    /* from fork to hello; 0: 10000 */

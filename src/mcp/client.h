@@ -15,12 +15,12 @@
 typedef struct IpbMcpClient IpbMcpClient;
 
 typedef struct {
-    const char *name;             /* the server's, for messages */
+    const char *name;              /* the server's, for messages */
     const IpbServerParams *params; /* expanded (copied) */
-    const char *cwd;              /* for a stdio server without one of its own; NULL: ours */
-    const char *const *base_env;  /* what "HOME LOGNAME PATH SHELL TERM USER …" are taken from */
-    unsigned connect_timeout_ms;  /* spawn and handshake; 0: 30000 */
-    unsigned call_timeout_ms;     /* without answer or progress; 0: none */
+    const char *cwd;               /* for a stdio server without one of its own; NULL: ours */
+    const char *const *base_env;   /* what "HOME LOGNAME PATH SHELL TERM USER …" are taken from */
+    unsigned connect_timeout_ms;   /* spawn and handshake; 0: 30000 */
+    unsigned call_timeout_ms;      /* without answer or progress; 0: none */
 } IpbMcpClientOptions;
 
 typedef struct {

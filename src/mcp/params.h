@@ -19,8 +19,8 @@ typedef struct {
     IpbServerKind kind;
     char *command;
     char **args;
-    char **env;     /* "NAME=value" */
-    char *cwd;      /* or NULL */
+    char **env; /* "NAME=value" */
+    char *cwd;  /* or NULL */
     char *url;
     char **headers; /* "Name: value" */
 } IpbServerParams;

@@ -36,8 +36,8 @@ typedef void (*IpbApprovalWaitFunc)(bool is_waiting, void *data);
 
 typedef struct {
     IpbApprovalPolicy policy;
-    int64_t timeout_ms; /* of ASK; negative: none */
-    IpbApprovalAskFunc ask; /* NULL: nobody to ask, so ASK denies and says so */
+    int64_t timeout_ms;          /* of ASK; negative: none */
+    IpbApprovalAskFunc ask;      /* NULL: nobody to ask, so ASK denies and says so */
     IpbApprovalWaitFunc on_wait; /* may be NULL */
     void *data;
 } IpbApprovalOptions;
@@ -47,9 +47,9 @@ IpbApprovals *ipb_approvals_new(IpbLoop *loop, const IpbApprovalOptions *options
 void ipb_approvals_free(IpbApprovals *approvals);
 void ipb_approvals_set_policy(IpbApprovals *approvals, IpbApprovalPolicy policy);
 /* @func exactly once, from the loop. Returns the request's id (also of requests that are not asked). */
-uint64_t ipb_approvals_request(IpbApprovals *approvals, const char *server_name, const char *tool_name,
-                               const char *arguments_json, size_t arguments_size,
-                               IpbApprovalFunc func, void *data);
+uint64_t ipb_approvals_request(IpbApprovals *approvals, const char *server_name,
+                               const char *tool_name, const char *arguments_json,
+                               size_t arguments_size, IpbApprovalFunc func, void *data);
 /* False if no such request waits (answered, timed out, cancelled). */
 bool ipb_approvals_respond(IpbApprovals *approvals, uint64_t id, bool accept);
 /* The caller went away: @func gets CANCELLED. */

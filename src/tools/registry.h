@@ -12,7 +12,7 @@
 typedef struct IpbRegistry IpbRegistry;
 
 typedef struct {
-    char *id;          /* 32 hex digits */
+    char *id; /* 32 hex digits */
     char *name;
     char *params_json; /* as given, one line */
     char **roots;      /* absolute paths of root directories that hold its package */

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The child's side of ipb_child_spawn; see the header for what may stand here.
+ */
+#include "base/child-exec.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+/* Fds are first moved above this, so that none is overwritten before it is used. */
+#define FIRST_SAFE_FD 16
+
+static void
+fail(const IpbExecPlan *plan, IpbExecStep step, int saved_errno)
+{
+    IpbExecFailure failure = {step, saved_errno};
+    (void) !write(plan->report_fd, &failure, sizeof failure);
+    _exit(127);
+}
+
+static void
+place_fds(const IpbExecPlan *plan, int *report_fd)
+{
+    int moved[4];
+    for (int i = 0; i < 4; i++) {
+        moved[i] = plan->fds[i] < 0 ? -1 : fcntl(plan->fds[i], F_DUPFD_CLOEXEC, FIRST_SAFE_FD);
+        if (plan->fds[i] >= 0 && moved[i] < 0)
+            fail(plan, IPB_EXEC_STEP_FDS, errno);
+    }
+    if (*report_fd < FIRST_SAFE_FD)
+        *report_fd = fcntl(*report_fd, F_DUPFD_CLOEXEC, FIRST_SAFE_FD);
+    for (int i = 0; i < 4; i++) {
+        if (moved[i] >= 0 && dup2(moved[i], i) < 0) /* dup2 clears close-on-exec */
+            fail(plan, IPB_EXEC_STEP_FDS, errno);
+    }
+}
+
+/* Ignored signals and the mask are inherited over exec; a program expects the defaults. */
+static void
+reset_signals(void)
+{
+    for (int number = 1; number < 32; number++)
+        signal(number, SIG_DFL);
+    sigset_t none;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+void
+ipb_child_exec(const IpbExecPlan *original)
+{
+    IpbExecPlan plan = *original;
+    reset_signals();
+    if (setsid() < 0)
+        fail(&plan, IPB_EXEC_STEP_SESSION, errno);
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
+        fail(&plan, IPB_EXEC_STEP_DEATH_SIGNAL, errno);
+    if (getppid() != plan.parent)
+        _exit(127);
+    place_fds(&plan, &plan.report_fd);
+    if (plan.cwd != NULL && chdir(plan.cwd) < 0)
+        fail(&plan, IPB_EXEC_STEP_CHDIR, errno);
+    execve(plan.path, (char *const *) plan.argv, (char *const *) plan.envp);
+    fail(&plan, IPB_EXEC_STEP_EXEC, errno);
+    __builtin_unreachable();
+}

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Files and directories; see the header.
+ */
+#include "base/file.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/fd.h"
+
+/* Directories deeper than this are not removed: each level holds an fd open. */
+#define MAX_TREE_DEPTH 256
+
+bool
+ipb_file_read(const char *path, size_t max_size, char **ret_text, size_t *ret_size, GError **error)
+{
+    ipb_autofd fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    if (fd < 0 && errno == ENOENT) {
+        g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_NOT_FOUND, "no such file: %s", path);
+        return false;
+    }
+    if (fd < 0)
+        return ipb_error_set_errno(error, errno, "cannot open %s", path);
+    g_autoptr(GByteArray) bytes = g_byte_array_new();
+    uint8_t chunk[16384];
+    ssize_t n;
+    while ((n = read(fd, chunk, sizeof chunk)) != 0) {
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return ipb_error_set_errno(error, errno, "cannot read %s", path);
+        if ((size_t) n > max_size - bytes->len) {
+            g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_LIMIT, "%s is larger than %zu bytes",
+                        path, max_size);
+            return false;
+        }
+        g_byte_array_append(bytes, chunk, (guint) n);
+    }
+    *ret_size = bytes->len;
+    g_byte_array_append(bytes, (const guint8 *) "", 1);
+    *ret_text = (char *) g_byte_array_free(g_steal_pointer(&bytes), FALSE);
+    return true;
+}
+
+static bool
+write_and_sync(int fd, const char *text, size_t size, mode_t mode, GError **error)
+{
+    if (fchmod(fd, mode) < 0)
+        return ipb_error_set_errno(error, errno, "cannot set the mode");
+    if (!ipb_fd_write_all(fd, text, size, error))
+        return false;
+    if (fsync(fd) < 0)
+        return ipb_error_set_errno(error, errno, "cannot sync");
+    return true;
+}
+
+bool
+ipb_file_write_atomic(const char *path, const char *text, size_t size, mode_t mode, GError **error)
+{
+    g_autofree char *temporary = g_strconcat(path, ".XXXXXX", NULL);
+    ipb_autofd fd = mkostemp(temporary, O_CLOEXEC);
+    if (fd < 0)
+        return ipb_error_set_errno(error, errno, "cannot write beside %s", path);
+    if (!write_and_sync(fd, text, size, mode, error)) {
+        g_prefix_error(error, "%s: ", path);
+    } else if (rename(temporary, path) < 0) {
+        ipb_error_set_errno(error, errno, "cannot replace %s", path);
+    } else {
+        return true;
+    }
+    unlink(temporary);
+    return false;
+}
+
+bool
+ipb_file_make_directories(const char *path, mode_t mode, GError **error)
+{
+    if (g_mkdir_with_parents(path, (int) mode) < 0)
+        return ipb_error_set_errno(error, errno, "cannot make the directory %s", path);
+    return true;
+}
+
+char *
+ipb_file_make_temp_directory(const char *parent, const char *prefix, GError **error)
+{
+    g_autofree char *path =
+        g_strdup_printf("%s/%sXXXXXX", parent != NULL ? parent : g_get_tmp_dir(), prefix);
+    if (g_mkdtemp(path) == NULL) {
+        ipb_error_set_errno(error, errno, "cannot make a directory like %s", path);
+        return NULL;
+    }
+    return g_steal_pointer(&path);
+}
+
+/* Removes @name below @dir_fd; errno says why not. */
+static bool
+remove_at(int dir_fd, const char *name, unsigned depth)
+{
+    if (unlinkat(dir_fd, name, 0) == 0 || errno == ENOENT)
+        return true;
+    if (errno != EISDIR && errno != EPERM)
+        return false;
+    if (depth == 0) {
+        errno = ELOOP;
+        return false;
+    }
+    ipb_autofd fd = openat(dir_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0)
+        return false;
+    DIR *dir = fdopendir(dup(fd));
+    if (dir == NULL)
+        return false;
+    bool is_empty = true;
+    int saved = 0;
+    for (struct dirent *entry; (entry = readdir(dir)) != NULL;) {
+        if (g_str_equal(entry->d_name, ".") || g_str_equal(entry->d_name, ".."))
+            continue;
+        if (!remove_at(fd, entry->d_name, depth - 1)) {
+            saved = errno;
+            is_empty = false;
+        }
+    }
+    closedir(dir);
+    if (!is_empty) {
+        errno = saved;
+        return false;
+    }
+    return unlinkat(dir_fd, name, AT_REMOVEDIR) == 0 || errno == ENOENT;
+}
+
+bool
+ipb_file_remove_tree(const char *path, GError **error)
+{
+    if (!remove_at(AT_FDCWD, path, MAX_TREE_DEPTH))
+        return ipb_error_set_errno(error, errno, "cannot remove %s", path);
+    return true;
+}
+
+/* For file systems without RENAME_EXCHANGE: @target is missing for a moment. */
+static bool
+replace_by_two_renames(const char *source, const char *target, GError **error)
+{
+    g_autofree char *aside = g_strconcat(source, ".old", NULL);
+    if (rename(target, aside) < 0 && errno != ENOENT)
+        return ipb_error_set_errno(error, errno, "cannot move %s aside", target);
+    if (rename(source, target) < 0) {
+        int saved = errno;
+        (void) !rename(aside, target);
+        return ipb_error_set_errno(error, saved, "cannot put the new %s in place", target);
+    }
+    return ipb_file_remove_tree(aside, error);
+}
+
+bool
+ipb_file_replace_directory(const char *source, const char *target, GError **error)
+{
+    if (renameat2(AT_FDCWD, source, AT_FDCWD, target, RENAME_EXCHANGE) == 0)
+        return ipb_file_remove_tree(source, error);
+    if (errno == EINVAL || errno == ENOSYS)
+        return replace_by_two_renames(source, target, error);
+    if (errno == ENOENT && rename(source, target) == 0)
+        return true;
+    return ipb_error_set_errno(error, errno, "cannot put the new %s in place", target);
+}

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * One GSource that polls one epoll fd; timers are ordinary GLib timeout sources.
+ *
+ * A watch freed while events are being dispatched may still stand in the batch that epoll_wait
+ * returned, so it is only marked (fd -1) and put aside until the batch is over.
+ */
+#include "base/loop.h"
+
+#include <errno.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/fd.h"
+
+/* Events taken by one wake-up; the rest comes at the next, so that other sources get their turn. */
+#define MAX_EVENTS 64
+
+typedef struct {
+    GSource source;
+    IpbLoop *loop;
+} EpollSource;
+
+struct IpbLoop {
+    int references;
+    GMainContext *context;
+    EpollSource *source;
+    int epoll_fd;
+    int dispatch_depth;
+    GPtrArray *freed; /* IpbWatch, freed during a dispatch */
+};
+
+struct IpbWatch {
+    IpbLoop *loop;
+    int fd; /* -1: freed */
+    uint32_t events;
+    IpbWatchFunc func;
+    void *data;
+};
+
+struct IpbTimer {
+    GSource *source;
+    IpbLoop *loop;
+    IpbTimerFunc func;
+    void *data;
+};
+
+static void
+flush_freed(IpbLoop *loop)
+{
+    if (loop->dispatch_depth == 0 && loop->freed->len > 0)
+        g_ptr_array_set_size(loop->freed, 0);
+}
+
+static gboolean
+on_epoll_ready(GSource *source, GSourceFunc callback, gpointer data)
+{
+    IpbLoop *loop = ipb_loop_ref(((EpollSource *) source)->loop);
+    struct epoll_event events[MAX_EVENTS];
+    int n = epoll_wait(loop->epoll_fd, events, MAX_EVENTS, 0);
+    loop->dispatch_depth++;
+    for (int i = 0; i < n; i++) {
+        IpbWatch *watch = events[i].data.ptr;
+        /* Paused or freed by a callback earlier in this batch. */
+        if (watch->fd >= 0 && watch->events != 0)
+            watch->func(events[i].events, watch->data);
+    }
+    loop->dispatch_depth--;
+    flush_freed(loop);
+    ipb_loop_unref(loop);
+    return G_SOURCE_CONTINUE;
+}
+
+static GSourceFuncs epoll_source_funcs = {.dispatch = on_epoll_ready};
+
+IpbLoop *
+ipb_loop_new(GMainContext *context, GError **error)
+{
+    ipb_autofd epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+    if (epoll_fd < 0) {
+        ipb_error_set_errno(error, errno, "cannot make an epoll fd");
+        return NULL;
+    }
+    IpbLoop *loop = g_new0(IpbLoop, 1);
+    loop->references = 1;
+    loop->context = g_main_context_ref(context != NULL ? context : g_main_context_default());
+    loop->freed = g_ptr_array_new_with_free_func(g_free);
+    loop->source = (EpollSource *) g_source_new(&epoll_source_funcs, sizeof(EpollSource));
+    loop->source->loop = loop;
+    loop->epoll_fd = ipb_fd_steal(&epoll_fd);
+    g_source_set_name(&loop->source->source, "ipybox epoll");
+    g_source_add_unix_fd(&loop->source->source, loop->epoll_fd, G_IO_IN);
+    g_source_attach(&loop->source->source, loop->context);
+    return loop;
+}
+
+IpbLoop *
+ipb_loop_ref(IpbLoop *loop)
+{
+    loop->references++;
+    return loop;
+}
+
+void
+ipb_loop_unref(IpbLoop *loop)
+{
+    if (loop == NULL || --loop->references > 0)
+        return;
+    g_source_destroy(&loop->source->source);
+    g_source_unref(&loop->source->source);
+    ipb_fd_close(&loop->epoll_fd);
+    g_ptr_array_unref(loop->freed);
+    g_main_context_unref(loop->context);
+    g_free(loop);
+}
+
+GMainContext *
+ipb_loop_context(IpbLoop *loop)
+{
+    return loop->context;
+}
+
+IpbWatch *
+ipb_watch_new(IpbLoop *loop, int fd, uint32_t events, IpbWatchFunc func, void *data, GError **error)
+{
+    IpbWatch *watch = g_new0(IpbWatch, 1);
+    struct epoll_event event = {.events = events, .data.ptr = watch};
+    if (events != 0 && epoll_ctl(loop->epoll_fd, EPOLL_CTL_ADD, fd, &event) < 0) {
+        ipb_error_set_errno(error, errno, "cannot watch fd %d", fd);
+        g_free(watch);
+        return NULL;
+    }
+    *watch = (IpbWatch){ipb_loop_ref(loop), fd, events, func, data};
+    return watch;
+}
+
+void
+ipb_watch_set_events(IpbWatch *watch, uint32_t events)
+{
+    if (watch->events == events)
+        return;
+    struct epoll_event event = {.events = events, .data.ptr = watch};
+    /* epoll tells errors and hang-ups even with no events asked for: a paused fd is taken out. */
+    int op = watch->events == 0 ? EPOLL_CTL_ADD : events == 0 ? EPOLL_CTL_DEL : EPOLL_CTL_MOD;
+    if (epoll_ctl(watch->loop->epoll_fd, op, watch->fd, &event) < 0)
+        g_error("epoll_ctl on fd %d: %s", watch->fd,
+                g_strerror(errno)); /* a bug: closed too early */
+    watch->events = events;
+}
+
+void
+ipb_watch_free(IpbWatch *watch)
+{
+    if (watch == NULL)
+        return;
+    IpbLoop *loop = watch->loop;
+    ipb_watch_set_events(watch, 0);
+    watch->fd = -1;
+    if (loop->dispatch_depth > 0)
+        g_ptr_array_add(loop->freed, watch);
+    else
+        g_free(watch);
+    ipb_loop_unref(loop);
+}
+
+static gboolean
+on_timeout(gpointer data)
+{
+    IpbTimer *timer = data;
+    timer->func(timer->data); /* may free the timer */
+    return G_SOURCE_REMOVE;
+}
+
+IpbTimer *
+ipb_timer_new(IpbLoop *loop, unsigned delay_ms, IpbTimerFunc func, void *data)
+{
+    IpbTimer *timer = g_new(IpbTimer, 1);
+    *timer = (IpbTimer){
+        delay_ms == 0 ? g_idle_source_new() : g_timeout_source_new(delay_ms),
+        ipb_loop_ref(loop),
+        func,
+        data,
+    };
+    /* An idle source has low priority by default: fds that are always ready would starve it. */
+    g_source_set_priority(timer->source, G_PRIORITY_DEFAULT);
+    g_source_set_callback(timer->source, on_timeout, timer, NULL);
+    g_source_attach(timer->source, loop->context);
+    return timer;
+}
+
+void
+ipb_timer_free(IpbTimer *timer)
+{
+    if (timer == NULL)
+        return;
+    g_source_destroy(timer->source);
+    g_source_unref(timer->source);
+    ipb_loop_unref(timer->loop);
+    g_free(timer);
+}

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Incremental UTF-8 decoding with replacement; see the header.
+ */
+#include "base/utf8.h"
+
+#include <string.h>
+
+#define REPLACEMENT "\xef\xbf\xbd"
+
+/* Length of a sequence by its first byte, 0 for a byte that starts none. */
+static size_t
+sequence_length(uint8_t first)
+{
+    if (first < 0x80)
+        return 1;
+    if (first >= 0xc2 && first < 0xe0)
+        return 2;
+    if (first >= 0xe0 && first < 0xf0)
+        return 3;
+    if (first >= 0xf0 && first < 0xf5)
+        return 4;
+    return 0;
+}
+
+/* How many of the @size bytes are the beginning of one valid sequence (Unicode table 3-7). */
+static size_t
+valid_prefix(const uint8_t *bytes, size_t size)
+{
+    size_t length = sequence_length(bytes[0]);
+    if (length == 0)
+        return 0;
+    size_t n = 1;
+    for (; n < length && n < size; n++) {
+        uint8_t low = 0x80, high = 0xbf;
+        if (n == 1 && bytes[0] == 0xe0)
+            low = 0xa0;
+        else if (n == 1 && bytes[0] == 0xed)
+            high = 0x9f;
+        else if (n == 1 && bytes[0] == 0xf0)
+            low = 0x90;
+        else if (n == 1 && bytes[0] == 0xf4)
+            high = 0x8f;
+        if (bytes[n] < low || bytes[n] > high)
+            break;
+    }
+    return n;
+}
+
+/* Decodes the one sequence at @bytes; returns how many bytes it took, 0 if it is cut by the end. */
+static size_t
+decode_one(const uint8_t *bytes, size_t size, GString *out)
+{
+    size_t n = valid_prefix(bytes, size);
+    if (n > 0 && n == sequence_length(bytes[0])) {
+        g_string_append_len(out, (const char *) bytes, (gssize) n);
+        return n;
+    }
+    if (n > 0 && n == size)
+        return 0;
+    g_string_append(out, REPLACEMENT);
+    return MAX(n, 1);
+}
+
+void
+ipb_utf8_decode(IpbUtf8Decoder *decoder, const void *bytes, size_t size, bool is_end, GString *out)
+{
+    const uint8_t *p = bytes, *end = p + size;
+    /* A sequence from the last piece: complete it byte by byte. */
+    while (decoder->n_pending > 0 && p < end) {
+        decoder->pending[decoder->n_pending++] = *p++;
+        size_t taken = decode_one(decoder->pending, decoder->n_pending, out);
+        if (taken == 0)
+            continue;
+        decoder->n_pending -= taken;
+        memmove(decoder->pending, decoder->pending + taken, decoder->n_pending);
+        if (decoder->n_pending > 0) { /* the byte that broke the sequence starts anew */
+            decoder->n_pending = 0;
+            p--;
+        }
+    }
+    while (p < end) {
+        /* The frequent case in one copy: everything up to the first invalid byte. */
+        const char *valid_end;
+        g_utf8_validate_len((const char *) p, (gsize) (end - p), &valid_end);
+        g_string_append_len(out, (const char *) p, valid_end - (const char *) p);
+        p = (const uint8_t *) valid_end;
+        if (p == end)
+            break;
+        if (*p == 0) { /* valid UTF-8, but not for GLib */
+            g_string_append_c(out, '\0');
+            p++;
+            continue;
+        }
+        size_t taken = decode_one(p, (size_t) (end - p), out);
+        if (taken == 0) {
+            decoder->n_pending = (size_t) (end - p);
+            memcpy(decoder->pending, p, decoder->n_pending);
+            break;
+        }
+        p += taken;
+    }
+    if (is_end && decoder->n_pending > 0) {
+        g_string_append(out, REPLACEMENT);
+        decoder->n_pending = 0;
+    }
+}
