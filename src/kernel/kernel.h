@@ -22,8 +22,9 @@
 typedef struct IpbKernel IpbKernel;
 
 typedef enum {
-    IPB_KERNEL_STDOUT,      /* text */
-    IPB_KERNEL_STDERR,      /* text */
+    IPB_KERNEL_STARTED, /* the cell was sent to a kernel that is ready: its time runs from here */
+    IPB_KERNEL_STDOUT,  /* text */
+    IPB_KERNEL_STDERR,  /* text */
     IPB_KERNEL_LATE_OUTPUT, /* text: written after the previous cell was done; comes first in a cell */
     IPB_KERNEL_DISPLAY,     /* bundle, display_id (may be NULL) */
     IPB_KERNEL_UPDATE_DISPLAY, /* bundle, display_id */
