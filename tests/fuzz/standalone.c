@@ -10,7 +10,7 @@
 
 #include <glib.h>
 
-#define MAX_INPUT (1 << 16)
+#define MAX_INPUT_SIZE (1 << 16)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -24,7 +24,7 @@ load_corpus(const char *path)
         char *text;
         gsize size;
         if (g_file_get_contents(file, &text, &size, NULL))
-            g_ptr_array_add(inputs, g_bytes_new_take(text, MIN(size, MAX_INPUT)));
+            g_ptr_array_add(inputs, g_bytes_new_take(text, MIN(size, MAX_INPUT_SIZE)));
     }
     return inputs;
 }
@@ -53,7 +53,7 @@ mutate(GByteArray *bytes, GPtrArray *inputs, GRand *rand)
             gsize size;
             guint other = (guint) g_rand_int_range(rand, 0, (gint32) inputs->len);
             const guint8 *data = g_bytes_get_data(g_ptr_array_index(inputs, other), &size);
-            if (size > 0 && bytes->len < MAX_INPUT) {
+            if (size > 0 && bytes->len < MAX_INPUT_SIZE) {
                 gsize from = (gsize) g_rand_int_range(rand, 0, (gint32) size);
                 g_byte_array_append(bytes, data + from, (guint) (size - from));
             }
