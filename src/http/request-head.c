@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The strict head parser; see the header. First the end of the head is found (incrementally), then
+ * its lines are taken apart.
+ */
+#include "http/request-head.h"
+
+#include <string.h>
+
+/* Digits of a Content-Length: anything longer is an attack, and this cannot overflow. */
+#define MAX_LENGTH_DIGITS 15
+
+static IpbHttpHeadState
+refuse(IpbHttpHead *head, unsigned status, const char *reason)
+{
+    head->status = status;
+    head->reason = reason;
+    return IPB_HTTP_HEAD_BAD;
+}
+
+/* tchar of RFC 9110 */
+static bool
+is_token_char(unsigned char c)
+{
+    return g_ascii_isalnum((char) c) || (c != '\0' && strchr("!#$%&'*+-.^_`|~", c) != NULL);
+}
+
+static bool
+is_token(IpbSpan span)
+{
+    for (size_t i = 0; i < span.size; i++)
+        if (!is_token_char((unsigned char) span.start[i]))
+            return false;
+    return span.size > 0;
+}
+
+bool
+ipb_http_span_equal(IpbSpan span, const char *text)
+{
+    return span.size == strlen(text) && memcmp(span.start, text, span.size) == 0;
+}
+
+bool
+ipb_http_span_equal_nocase(IpbSpan span, const char *text)
+{
+    return span.size == strlen(text) && g_ascii_strncasecmp(span.start, text, span.size) == 0;
+}
+
+bool
+ipb_http_head_get(const IpbHttpHead *head, const char *name, IpbSpan *ret_value)
+{
+    for (size_t i = 0; i < head->n_headers; i++) {
+        if (ipb_http_span_equal_nocase(head->headers[i].name, name)) {
+            *ret_value = head->headers[i].value;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Looks for the empty line, from *@scanned on. A line feed without its carriage return is refused
+ * here already: a peer that sends such lines would otherwise wait for an answer until the deadline. */
+static IpbHttpHeadState
+find_end(const char *bytes, size_t size, size_t *scanned, IpbHttpHead *head)
+{
+    size_t limit = MIN(size, IPB_HTTP_MAX_HEAD);
+    while (*scanned < limit) {
+        const char *newline = memchr(bytes + *scanned, '\n', limit - *scanned);
+        if (newline == NULL) {
+            *scanned = limit;
+            break;
+        }
+        size_t at = (size_t) (newline - bytes);
+        if (at == 0 || bytes[at - 1] != '\r')
+            return refuse(head, 400, "a line of the head does not end in CRLF");
+        if (at == 1)
+            return refuse(head, 400, "the request line is empty");
+        *scanned = at + 1;
+        if (bytes[at - 2] == '\n') {
+            head->size = at + 1;
+            return IPB_HTTP_HEAD_WHOLE;
+        }
+    }
+    if (size >= IPB_HTTP_MAX_HEAD)
+        return refuse(head, 431, "the head is larger than 16 KiB");
+    return IPB_HTTP_HEAD_PARTIAL;
+}
+
+/* Takes the next line, without its CRLF, off *@rest; the head is known to consist of lines. */
+static IpbSpan
+take_line(IpbSpan *rest)
+{
+    const char *newline = memchr(rest->start, '\n', rest->size);
+    IpbSpan line = {rest->start, (size_t) (newline - rest->start) - 1};
+    rest->start = newline + 1;
+    rest->size -= line.size + 2;
+    return line;
+}
+
+/* Splits at the first @separator; false if there is none. */
+static bool
+split(IpbSpan span, char separator, IpbSpan *ret_before, IpbSpan *ret_after)
+{
+    const char *at = memchr(span.start, separator, span.size);
+    if (at == NULL)
+        return false;
+    *ret_before = (IpbSpan){span.start, (size_t) (at - span.start)};
+    *ret_after = (IpbSpan){at + 1, span.size - ret_before->size - 1};
+    return true;
+}
+
+static IpbHttpHeadState
+parse_request_line(IpbSpan line, IpbHttpHead *head)
+{
+    IpbSpan rest, version;
+    if (!split(line, ' ', &head->method, &rest) || !split(rest, ' ', &head->target, &version))
+        return refuse(head, 400, "the request line is not \"METHOD target HTTP/1.1\"");
+    if (!is_token(head->method))
+        return refuse(head, 400, "the method is no token");
+    for (size_t i = 0; i < head->target.size; i++)
+        if (head->target.start[i] <= ' ' || head->target.start[i] >= 0x7f)
+            return refuse(head, 400, "the request target holds something else than visible ASCII");
+    if (head->target.size == 0)
+        return refuse(head, 400, "the request target is empty");
+    head->is_http_1_0 = ipb_http_span_equal(version, "HTTP/1.0");
+    if (head->is_http_1_0 || ipb_http_span_equal(version, "HTTP/1.1"))
+        return IPB_HTTP_HEAD_WHOLE;
+    if (version.size == 8 && memcmp(version.start, "HTTP/", 5) == 0)
+        return refuse(head, 505, "only HTTP/1.1 is spoken here");
+    return refuse(head, 400, "the request line is not \"METHOD target HTTP/1.1\"");
+}
+
+static IpbSpan
+trim(IpbSpan span)
+{
+    while (span.size > 0 && (span.start[0] == ' ' || span.start[0] == '\t')) {
+        span.start++;
+        span.size--;
+    }
+    while (span.size > 0 && (span.start[span.size - 1] == ' ' || span.start[span.size - 1] == '\t'))
+        span.size--;
+    return span;
+}
+
+static bool
+has_control_char(IpbSpan span)
+{
+    for (size_t i = 0; i < span.size; i++) {
+        unsigned char c = (unsigned char) span.start[i];
+        if ((c < ' ' && c != '\t') || c == 0x7f)
+            return true;
+    }
+    return false;
+}
+
+static bool
+has_header(const IpbHttpHead *head, IpbSpan name)
+{
+    for (size_t i = 0; i < head->n_headers; i++) {
+        IpbSpan other = head->headers[i].name;
+        if (other.size == name.size && g_ascii_strncasecmp(other.start, name.start, name.size) == 0)
+            return true;
+    }
+    return false;
+}
+
+static IpbHttpHeadState
+parse_header(IpbSpan line, IpbHttpHead *head)
+{
+    IpbHttpHeader header;
+    if (!split(line, ':', &header.name, &header.value) || !is_token(header.name))
+        return refuse(head, 400, "a header line is not \"Name: value\"");
+    header.value = trim(header.value);
+    if (has_control_char(header.value))
+        return refuse(head, 400, "a header value holds a control character");
+    if (has_header(head, header.name))
+        return refuse(head, 400, "a header comes twice");
+    if (head->n_headers == IPB_HTTP_MAX_HEADERS)
+        return refuse(head, 431, "there are more than 64 headers");
+    head->headers[head->n_headers++] = header;
+    return IPB_HTTP_HEAD_WHOLE;
+}
+
+static bool
+parse_length(IpbSpan text, uint64_t *ret_length)
+{
+    uint64_t length = 0;
+    if (text.size == 0 || text.size > MAX_LENGTH_DIGITS)
+        return false;
+    for (size_t i = 0; i < text.size; i++) {
+        if (!g_ascii_isdigit(text.start[i]))
+            return false;
+        length = length * 10 + (uint64_t) (text.start[i] - '0');
+    }
+    *ret_length = length;
+    return true;
+}
+
+/* What decides where the message ends and whom it is for. */
+static IpbHttpHeadState
+check_framing(IpbHttpHead *head)
+{
+    IpbSpan value;
+    if (!ipb_http_head_get(head, "Host", &head->host) || head->host.size == 0)
+        return refuse(head, 400, "there is no Host header");
+    head->has_content_length = ipb_http_head_get(head, "Content-Length", &value);
+    if (head->has_content_length && !parse_length(value, &head->content_length))
+        return refuse(head, 400, "Content-Length is no number of bytes");
+    if (ipb_http_head_get(head, "Transfer-Encoding", &value))
+        return refuse(head, head->has_content_length ? 400 : 411,
+                      "Transfer-Encoding is not taken: send the body with a Content-Length");
+    return IPB_HTTP_HEAD_WHOLE;
+}
+
+IpbHttpHeadState
+ipb_http_head_parse(const char *bytes, size_t size, size_t *scanned, IpbHttpHead *ret_head)
+{
+    ret_head->n_headers = 0;
+    ret_head->content_length = 0;
+    IpbHttpHeadState state = find_end(bytes, size, scanned, ret_head);
+    if (state != IPB_HTTP_HEAD_WHOLE)
+        return state;
+    IpbSpan rest = {bytes, ret_head->size - 2};
+    state = parse_request_line(take_line(&rest), ret_head);
+    while (state == IPB_HTTP_HEAD_WHOLE && rest.size > 0)
+        state = parse_header(take_line(&rest), ret_head);
+    return state == IPB_HTTP_HEAD_WHOLE ? check_framing(ret_head) : state;
+}
