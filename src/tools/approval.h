@@ -27,7 +27,7 @@ typedef struct {
     size_t arguments_size;
 } IpbApprovalRequest;
 
-/* @error NULL: approved. REFUSED (denied by the policy, rejected, nobody to ask), TIMEOUT, CANCELLED. */
+/* @error NULL: approved. REFUSED (denied by the policy, rejected, nobody to ask), TIMEOUT, CANCELLED, LIMIT. */
 typedef void (*IpbApprovalFunc)(const GError *error, void *data);
 /* Somebody is to be asked; answered by _respond, at once or later. */
 typedef void (*IpbApprovalAskFunc)(const IpbApprovalRequest *request, void *data);
@@ -43,10 +43,12 @@ typedef struct {
 } IpbApprovalOptions;
 
 IpbApprovals *ipb_approvals_new(IpbLoop *loop, const IpbApprovalOptions *options);
-/* Pending requests end with CANCELLED. */
+/* Pending requests end with CANCELLED, before this returns. No IpbApprovalFunc may call it. */
 void ipb_approvals_free(IpbApprovals *approvals);
 void ipb_approvals_set_policy(IpbApprovals *approvals, IpbApprovalPolicy policy);
-/* @func exactly once, from the loop. Returns the request's id (also of requests that are not asked). */
+/* @func exactly once, from the loop. Returns the request's id (also of requests that are not asked). The texts
+ * are borrowed for this call: @ask gets them and copies what it keeps. Whoever asks keeps @arguments_json
+ * unchanged and runs that very text. LIMIT above 1000 pending requests. */
 uint64_t ipb_approvals_request(IpbApprovals *approvals, const char *server_name,
                                const char *tool_name, const char *arguments_json,
                                size_t arguments_size, IpbApprovalFunc func, void *data);
@@ -56,3 +58,5 @@ bool ipb_approvals_respond(IpbApprovals *approvals, uint64_t id, bool accept);
 void ipb_approvals_cancel(IpbApprovals *approvals, uint64_t id);
 /* All waiting requests end with CANCELLED (reset, end of the cell). */
 void ipb_approvals_cancel_all(IpbApprovals *approvals);
+
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(IpbApprovals, ipb_approvals_free)

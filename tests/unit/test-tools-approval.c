@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/approval.h"
+
+#include <string.h>
+
+#include "base/error.h"
+
+/* What happened, as one line: "ask 1 …", "wait", "run", "done ok". */
+typedef struct {
+    IpbLoop *loop;
+    IpbApprovals *approvals;
+    GString *log;
+    int answer_at_once; /* 0: not; 1: accept; -1: reject */
+} Test;
+
+static void
+on_ask(const IpbApprovalRequest *request, void *data)
+{
+    Test *test = data;
+    g_string_append_printf(test->log, "ask %d %s.%s %.*s; ", (int) request->id,
+                           request->server_name, request->tool_name, (int) request->arguments_size,
+                           request->arguments_json);
+    if (test->answer_at_once != 0)
+        g_assert_true(
+            ipb_approvals_respond(test->approvals, request->id, test->answer_at_once > 0));
+}
+
+static void
+on_wait(bool is_waiting, void *data)
+{
+    Test *test = data;
+    g_string_append(test->log, is_waiting ? "wait; " : "run; ");
+}
+
+static void
+on_answer(const GError *error, void *data)
+{
+    Test *test = data;
+    g_string_append_printf(test->log, "%s; ", error == NULL ? "ok" : error->message);
+}
+
+static void
+set_up(Test *test, IpbApprovalPolicy policy, int64_t timeout_ms, bool can_ask)
+{
+    *test = (Test){.loop = ipb_loop_new(NULL, NULL), .log = g_string_new(NULL)};
+    IpbApprovalOptions options = {
+        .policy = policy,
+        .timeout_ms = timeout_ms,
+        .ask = can_ask ? on_ask : NULL,
+        .on_wait = on_wait,
+        .data = test,
+    };
+    test->approvals = ipb_approvals_new(test->loop, &options);
+}
+
+static void
+tear_down(Test *test)
+{
+    ipb_approvals_free(test->approvals);
+    ipb_loop_unref(test->loop);
+    g_string_free(test->log, TRUE);
+}
+
+static uint64_t
+request(Test *test, const char *arguments)
+{
+    return ipb_approvals_request(test->approvals, "github", "search", arguments, strlen(arguments),
+                                 on_answer, test);
+}
+
+static void
+run_loop(void)
+{
+    while (g_main_context_iteration(NULL, FALSE))
+        ;
+}
+
+static void
+expect(Test *test, const char *log)
+{
+    g_assert_cmpstr(test->log->str, ==, log);
+    g_string_truncate(test->log, 0);
+}
+
+static void
+test_allow(void)
+{
+    Test test;
+    set_up(&test, IPB_APPROVAL_ALLOW, -1, true);
+    request(&test, "{}");
+    expect(&test, ""); /* never from within */
+    run_loop();
+    expect(&test, "ok; ");
+    tear_down(&test);
+}
+
+static void
+test_deny_and_nobody(void)
+{
+    Test test;
+    set_up(&test, IPB_APPROVAL_DENY, -1, true);
+    request(&test, "{}");
+    run_loop();
+    expect(&test, "the call of github.search was refused: this session allows no tool calls; ");
+    tear_down(&test);
+    set_up(&test, IPB_APPROVAL_ASK, -1, false);
+    request(&test, "{}");
+    run_loop();
+    expect(&test, "the call of github.search was refused: it needs an approval and there is nobody "
+                  "to ask; ");
+    tear_down(&test);
+}
+
+static void
+test_ask(void)
+{
+    Test test;
+    set_up(&test, IPB_APPROVAL_ASK, -1, true);
+    uint64_t first = request(&test, "{\"q\":1}");
+    uint64_t second = request(&test, "{\"q\":2}");
+    expect(&test, "wait; ask 1 github.search {\"q\":1}; ask 2 github.search {\"q\":2}; ");
+    run_loop();
+    expect(&test, "");
+    g_assert_true(ipb_approvals_respond(test.approvals, second, true));
+    /* One decision each, whatever comes afterwards. */
+    g_assert_false(ipb_approvals_respond(test.approvals, second, false));
+    run_loop();
+    expect(&test, "ok; ");
+    g_assert_true(ipb_approvals_respond(test.approvals, first, false));
+    run_loop();
+    expect(&test, "run; the call of github.search was rejected; ");
+    g_assert_false(ipb_approvals_respond(test.approvals, first, true));
+    g_assert_false(ipb_approvals_respond(test.approvals, 99, true));
+    tear_down(&test);
+}
+
+static void
+test_answer_at_once(void)
+{
+    Test test;
+    set_up(&test, IPB_APPROVAL_ASK, 10000, true);
+    test.answer_at_once = 1;
+    request(&test, "{}");
+    expect(&test, "wait; ask 1 github.search {}; run; ");
+    run_loop();
+    expect(&test, "ok; ");
+    tear_down(&test);
+}
+
+static void
+test_timeout(void)
+{
+    Test test;
+    set_up(&test, IPB_APPROVAL_ASK, 5, true);
+    uint64_t id = request(&test, "{}");
+    g_string_truncate(test.log, 0);
+    while (test.log->len < strlen("run; x"))
+        g_main_context_iteration(NULL, TRUE);
+    expect(&test, "run; the call of github.search was not approved within 0.005 s; ");
+    g_assert_false(ipb_approvals_respond(test.approvals, id, true));
+    tear_down(&test);
+}
+
+static void
+test_cancel(void)
+{
+    Test test;
+    set_up(&test, IPB_APPROVAL_ASK, -1, true);
+    uint64_t id = request(&test, "{}");
+    request(&test, "{}");
+    g_string_truncate(test.log, 0);
+    ipb_approvals_cancel(test.approvals, id);
+    run_loop();
+    const char *cancelled =
+        "the call of github.search was cancelled while it waited for approval; ";
+    expect(&test, cancelled);
+    ipb_approvals_cancel_all(test.approvals);
+    expect(&test, "run; ");
+    run_loop();
+    expect(&test, cancelled);
+    /* Accepted, but the caller left before it was told: it must not run. */
+    id = request(&test, "{}");
+    ipb_approvals_respond(test.approvals, id, true);
+    ipb_approvals_cancel(test.approvals, id);
+    g_string_truncate(test.log, 0);
+    run_loop();
+    expect(&test, cancelled);
+    tear_down(&test);
+}
+
+static void
+test_free_cancels(void)
+{
+    Test test;
+    set_up(&test, IPB_APPROVAL_ASK, 1000, true);
+    uint64_t id = request(&test, "{}");
+    request(&test, "{}");
+    ipb_approvals_respond(test.approvals, id, true);
+    g_string_truncate(test.log, 0);
+    g_clear_pointer(&test.approvals, ipb_approvals_free);
+    g_autofree char *twice = g_strdup_printf(
+        "%1$s%1$s", "the call of github.search was cancelled while it waited for approval; ");
+    expect(&test, twice);
+    tear_down(&test);
+}
+
+static void
+test_policy_changes(void)
+{
+    Test test;
+    set_up(&test, IPB_APPROVAL_ASK, -1, true);
+    uint64_t id = request(&test, "{}");
+    ipb_approvals_set_policy(test.approvals, IPB_APPROVAL_ALLOW);
+    g_string_truncate(test.log, 0);
+    request(&test, "{}");
+    run_loop();
+    expect(&test, "ok; "); /* the first one still waits for its answer */
+    g_assert_true(ipb_approvals_respond(test.approvals, id, false));
+    run_loop();
+    expect(&test, "run; the call of github.search was rejected; ");
+    tear_down(&test);
+}
+
+static void
+test_flood(void)
+{
+    Test test;
+    set_up(&test, IPB_APPROVAL_ASK, -1, true);
+    for (int i = 0; i < 1000; i++)
+        request(&test, "{}");
+    g_string_truncate(test.log, 0);
+    request(&test, "{}");
+    run_loop();
+    expect(&test, "the call of github.search was refused: 1000 others wait already; ");
+    tear_down(&test);
+}
+
+int
+main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/tools/approval/allow", test_allow);
+    g_test_add_func("/tools/approval/deny-and-nobody", test_deny_and_nobody);
+    g_test_add_func("/tools/approval/ask", test_ask);
+    g_test_add_func("/tools/approval/answer-at-once", test_answer_at_once);
+    g_test_add_func("/tools/approval/timeout", test_timeout);
+    g_test_add_func("/tools/approval/cancel", test_cancel);
+    g_test_add_func("/tools/approval/free-cancels", test_free_cancels);
+    g_test_add_func("/tools/approval/policy-changes", test_policy_changes);
+    g_test_add_func("/tools/approval/flood", test_flood);
+    return g_test_run();
+}
