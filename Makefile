@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+# A thin front of Meson for people. `make demo` and `make check` do all set-up themselves.
+#
+#   make          build/ipybox and .venv
+#   make demo     a run to look at: an MCP server's generated API, called from a cell, with a plot
+#   make check    all tests; the last line says how many passed
+#   make bench    the benchmarks
+#   make format   clang-format on everything
+#   make clean    remove what `make` and the tests made (.venv and .cache/ are kept; distclean: those too)
+#
+# PYTHON=…        the Python to use (default python3), MESON_FLAGS=… options for `meson setup`
+
+PYTHON ?= python3
+MESON_FLAGS ?=
+export PYTHON
+
+.PHONY: all demo check bench format clean distclean packages
+
+all: build/build.ninja .venv
+	@ninja -C build
+
+packages:
+	@scripts/packages build
+
+build/build.ninja: | packages
+	@meson setup build $(MESON_FLAGS)
+
+# Not a file to make: scripts/dev-venv knows itself whether there is something to do.
+.PHONY: .venv
+.venv: | packages
+	@scripts/dev-venv
+
+demo: all
+	@scripts/test-setup mcp2
+	@scripts/demo
+
+check: all
+	@scripts/test-setup
+	@.venv/bin/python scripts/check
+
+bench: all
+	@scripts/test-setup mcp2
+	@ninja -C build bench
+
+format:
+	@scripts/check-format --fix
+
+clean:
+	rm -rf build build-*
+
+distclean: clean
+	rm -rf .venv .cache

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Fixtures of the integration tests. The binary under test: $IPYBOX_BIN, else build/ipybox."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import harness
+import pytest
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    harness.become_subreaper()
+
+
+@pytest.fixture(scope="session")
+def ipybox() -> str:
+    """The binary."""
+    return str(harness.existing(Path(os.environ.get("IPYBOX_BIN", harness.ROOT / "build/ipybox")).resolve()))
+
+
+@pytest.fixture(scope="session")
+def python() -> str:
+    """The Python of kernels: .venv with IPython, numpy, matplotlib, pandas, pydantic."""
+    return str(harness.existing(harness.ROOT / ".venv/bin/python"))
+
+
+@pytest.fixture(scope="session")
+def servers() -> harness.Servers:
+    """`server_params` of real MCP servers: servers.time(), .git(repo), .sqlite(db), .everything(), .filesystem(*dirs)."""
+    return harness.Servers()
+
+
+@pytest.fixture(scope="session")
+def inspector() -> list[str]:
+    """MCP Inspector's command line: [*inspector, ipybox, …, "--method", "tools/list"]."""
+    return harness.inspector_command()
+
+
+@pytest.fixture(params=[1, 2], ids=["mcp1", "mcp2"])
+def client_python(request: pytest.FixtureRequest) -> str:
+    """A Python with the official MCP SDK: runs the test with version 1 and with version 2."""
+    return harness.client_python(request.param)
+
+
+@pytest.fixture(autouse=True)
+def place() -> Iterator[harness.Place]:
+    """The test's own directories and environment. Afterwards nothing may be left: no process, no temporary file,
+    no socket."""
+    before = harness.descendants()
+    # A short path: sockets live below it.
+    place = harness.Place.make(Path(tempfile.mkdtemp(prefix="ipb-")) / "x")
+    yield place
+    processes = harness.processes_left(before)
+    files = place.left_behind()
+    place.root = place.root.parent
+    place.remove()
+    assert not processes, "processes left behind:\n" + "\n".join(processes)
+    assert not files, "files left behind:\n" + "\n".join(files)
+
+
+@pytest.fixture
+def workspace(place: harness.Place) -> Path:
+    """An empty directory for the test's files; run_ipybox runs there."""
+    return place.workspace
+
+
+@pytest.fixture
+def environ(place: harness.Place) -> dict[str, str]:
+    """The environment for what the test starts; may be changed."""
+    return place.environ
+
+
+@pytest.fixture
+def run_ipybox(ipybox: str, place: harness.Place) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """run_ipybox("run", "-c", "1 + 1", stdin="…", timeout=60): runs it to its end."""
+
+    def run(*args: str, **options) -> subprocess.CompletedProcess[str]:
+        return harness.run([ipybox, *args], place, **options)
+
+    return run

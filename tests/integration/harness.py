@@ -1,0 +1,235 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the integration tests stand on: where things are, and whether a test left anything behind."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import select
+import shutil
+import signal
+import subprocess
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+CACHE = ROOT / ".cache" / "test"
+
+# How long processes that are on their way out (killed, not yet reaped) may take.
+GRACE_SECONDS = 5.0
+
+PR_SET_CHILD_SUBREAPER = 36
+
+
+def existing(path: Path) -> Path:
+    """The path, or an error that says how to get what is missing: nothing is skipped."""
+    if not path.exists():
+        raise FileNotFoundError(f"{path} is missing; `make check` or scripts/test-setup makes it")
+    return path
+
+
+class Servers:
+    """The `server_params` of third-party MCP servers, each a real one from PyPI or npm."""
+
+    def time(self) -> dict:
+        return {
+            "command": str(existing(CACHE / "mcp2/bin/mcp-server-time")),
+            "args": ["--local-timezone", "UTC"],
+        }
+
+    def git(self, repository: Path | str) -> dict:
+        return {
+            "command": str(existing(CACHE / "mcp2/bin/mcp-server-git")),
+            "args": ["--repository", str(repository)],
+        }
+
+    def sqlite(self, database: Path | str) -> dict:
+        return {
+            "command": str(existing(CACHE / "mcp1/bin/mcp-server-sqlite")),
+            "args": ["--db-path", str(database)],
+        }
+
+    def everything(self) -> dict:
+        return self._npm("server-everything")
+
+    def filesystem(self, *directories: Path | str) -> dict:
+        return self._npm("server-filesystem", *map(str, directories))
+
+    def _npm(self, name: str, *args: str) -> dict:
+        modules = CACHE / "node/node_modules/@modelcontextprotocol"
+        return {
+            "command": str(existing(CACHE / "node/node")),
+            "args": [str(existing(modules / name / "dist/index.js")), *args],
+        }
+
+
+def inspector_command() -> list[str]:
+    """MCP Inspector's command line; followed by a server's command and `--method …`."""
+    script = CACHE / "node/node_modules/@modelcontextprotocol/inspector/cli/build/cli.js"
+    return [str(existing(CACHE / "node/node")), str(existing(script)), "--cli"]
+
+
+def client_python(version: int) -> str:
+    """A Python that has the official SDK (`mcp`) of major version 1 or 2."""
+    return str(existing(CACHE / f"mcp{version}/bin/python"))
+
+
+@dataclass
+class Place:
+    """Directories of one test, and the environment that keeps programs within them."""
+
+    root: Path
+    environ: dict[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def make(cls, root: Path) -> Place:
+        place = cls(root)
+        for path in (place.tmp, place.home, place.workspace, place.runtime, place.state):
+            path.mkdir(parents=True)
+        place.runtime.chmod(0o700)
+        venv = existing(ROOT / ".venv")
+        keep = ("LANG", "LC_ALL", "TERM", "CI", "ASAN_OPTIONS", "UBSAN_OPTIONS", "LSAN_OPTIONS")
+        certificates = [n for n in os.environ if n.endswith(("_CERT", "_CA_CERTS", "SSL_CERT_FILE"))]
+        place.environ = {name: os.environ[name] for name in (*keep, *certificates) if name in os.environ}
+        place.environ |= {
+            "PATH": f"{venv}/bin:{os.environ['PATH']}",
+            "VIRTUAL_ENV": str(venv),
+            "HOME": str(place.home),
+            "TMPDIR": str(place.tmp),
+            "XDG_CONFIG_HOME": str(place.home / ".config"),
+            "XDG_CACHE_HOME": str(place.home / ".cache"),
+            "XDG_DATA_HOME": str(place.home / ".local/share"),
+            "XDG_STATE_HOME": str(place.state),
+            "XDG_RUNTIME_DIR": str(place.runtime),
+        }
+        return place
+
+    @property
+    def tmp(self) -> Path:
+        return self.root / "t"
+
+    @property
+    def home(self) -> Path:
+        return self.root / "home"
+
+    @property
+    def workspace(self) -> Path:
+        return self.root / "ws"
+
+    @property
+    def runtime(self) -> Path:
+        return self.root / "run"
+
+    @property
+    def state(self) -> Path:
+        return self.root / "state"
+
+    def left_behind(self) -> list[str]:
+        """Temporary files and sockets; a test's own files belong into the workspace."""
+        found = [p for top in (self.tmp, self.runtime) for p in sorted(top.rglob("*"))]
+        found += [p for p in sorted(self.root.rglob("*")) if p.is_socket() and p not in found]
+        return [str(p.relative_to(self.root)) for p in found]
+
+    def remove(self) -> None:
+        shutil.rmtree(self.root, ignore_errors=True)
+
+
+# Processes. This process is a child subreaper: whatever a test started and lost comes back to it,
+# so "left behind" is "still below me", with no marker that a process could drop.
+
+
+def become_subreaper() -> None:
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), "PR_SET_CHILD_SUBREAPER")
+
+
+def _children() -> dict[int, list[int]]:
+    children: dict[int, list[int]] = {}
+    for entry in os.listdir("/proc"):
+        if entry.isdigit():
+            try:
+                stat = Path("/proc", entry, "stat").read_text(errors="replace")
+            except OSError:
+                continue
+            parent = int(stat.rpartition(")")[2].split()[1])
+            children.setdefault(parent, []).append(int(entry))
+    return children
+
+
+def descendants() -> set[int]:
+    """The processes below this one, zombies too."""
+    children = _children()
+    found: set[int] = set()
+    todo = [os.getpid()]
+    while todo:
+        for pid in children.get(todo.pop(), []):
+            if pid not in found:
+                found.add(pid)
+                todo.append(pid)
+    return found
+
+
+def describe(pid: int) -> str:
+    try:
+        command = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+        return f"{pid} {command.strip()[:200] or Path(f'/proc/{pid}/comm').read_text().strip()}"
+    except OSError:
+        return str(pid)
+
+
+def _reap(pid: int) -> None:
+    try:
+        os.waitpid(pid, os.WNOHANG)
+    except ChildProcessError:
+        pass
+
+
+def _wait_for_end(pids: set[int], deadline: float) -> None:
+    for pid in pids:
+        try:
+            fd = os.pidfd_open(pid)
+        except ProcessLookupError:
+            continue
+        try:
+            poll = select.poll()
+            poll.register(fd, select.POLLIN)
+            poll.poll(max(0, deadline - time.monotonic()) * 1000)
+        finally:
+            os.close(fd)
+        _reap(pid)
+
+
+def processes_left(before: set[int]) -> list[str]:
+    """What runs below this process and did not `before`; killed after it was noted."""
+    deadline = time.monotonic() + GRACE_SECONDS
+    left = descendants() - before
+    while left and time.monotonic() < deadline:
+        _wait_for_end(left, deadline)
+        # What the ended ones left is below us now.
+        left = descendants() - before
+    found = [describe(pid) for pid in sorted(left)]
+    while left:
+        for pid in left:
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+        _wait_for_end(left, time.monotonic() + GRACE_SECONDS)
+        left = (descendants() - before) - left
+    return found
+
+
+def run(
+    command: list[str], place: Place, *, stdin: str | None = None, timeout: float = 60, **options
+) -> subprocess.CompletedProcess[str]:
+    """Runs a program to its end in the test's place; stdin is empty unless given."""
+    options.setdefault("cwd", place.workspace)
+    options.setdefault("env", place.environ)
+    given = {"input": stdin} if stdin is not None else {"stdin": subprocess.DEVNULL}
+    return subprocess.run(
+        command, capture_output=True, text=True, errors="replace", timeout=timeout, **given, **options
+    )
+
+

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The layer check accepts what is below and refuses the rest."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SCRIPT = Path(__file__).resolve().parents[2] / "scripts/check-layers"
+
+
+def check(src: Path, name: str, text: str) -> tuple[int, str]:
+    path = src / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    done = subprocess.run([sys.executable, SCRIPT, src], capture_output=True, text=True)
+    return done.returncode, done.stdout
+
+
+@pytest.mark.parametrize(
+    ("name", "include"),
+    [
+        ("json/json.c", "base/error.h"),
+        ("kernel/kernel.h", "http/head.h"),
+        ("tools/registry.c", "mcp/client.h"),
+        ("cli/main.c", "base/error.h"),
+        ("cli/main.c", "cli/verbs.h"),
+    ],
+)
+def test_accepts(tmp_path, name, include):
+    text = f'#include <glib.h>\n#include "{include}"\n'
+    assert check(tmp_path, name, text) == (0, "layers: fine\n")
+
+
+@pytest.mark.parametrize(
+    ("name", "include", "reason"),
+    [
+        ("base/error.c", "json/json.h", "json is not below it"),
+        ("kernel/kernel.h", "mcp/client.h", "mcp is not below it"),
+        ("session/session.c", "serve/mcp-server.h", "serve is not below it"),
+        ("session/session.c", "session.h", "should be named"),
+        ("session/session.c", "../base/error.h", "should be named"),
+        ("misc/x.c", "base/error.h", "no folder of this name"),
+    ],
+)
+def test_refuses(tmp_path, name, include, reason):
+    status, output = check(tmp_path, name, f'/* a */\n  # include "{include}"\n')
+    assert status == 1
+    assert reason in output
+
+
+def test_names_the_line(tmp_path):
+    _, output = check(tmp_path, "base/a.c", '#include <glib.h>\n\n#include "cli/x.h"\n')
+    assert output.startswith(f"{tmp_path}/base/a.c:3: ")
