@@ -110,6 +110,23 @@ test_queue(void)
     ipb_fd_close(&ends[0]);
 }
 
+static void
+test_queue_to_pipe(void)
+{
+    g_autoptr(IpbLoop) loop = ipb_loop_new(NULL, NULL);
+    int ends[2];
+    g_assert_true(ipb_fd_pipe(ends, NULL));
+    QueueLog log = {0};
+    IpbWriteQueue *queue = ipb_write_queue_new(loop, ends[1], 1 << 20, &queue_funcs, &log, NULL);
+    g_assert_true(ipb_write_queue_push(queue, "x", 1, NULL));
+    ipb_fd_close(&ends[0]); /* SIGPIPE would end this program */
+    g_assert_false(ipb_write_queue_push(queue, "x", 1, NULL));
+    while (log.errors == 0)
+        g_main_context_iteration(NULL, TRUE);
+    ipb_write_queue_free(queue);
+    ipb_fd_close(&ends[1]);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -117,5 +134,6 @@ main(int argc, char **argv)
     g_test_add_func("/base/buffer/bounded", test_bounded);
     g_test_add_func("/base/buffer/against-byte-array", test_against_byte_array);
     g_test_add_func("/base/buffer/queue", test_queue);
+    g_test_add_func("/base/buffer/queue-to-pipe", test_queue_to_pipe);
     return g_test_run();
 }
