@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: Apache-2.0
+# A cell for `ipybox run`: asks the MCP server `mcp-server-time` through its generated API, keeps what came back in
+# variables, prints a table and draws it. Needs mcptools/world_time, which `ipybox apigen` makes (see scripts/demo).
+import matplotlib.pyplot as plt
+import pandas as pd
+from mcptools.world_time import convert_time
+
+cities = {
+    "Los Angeles": "America/Los_Angeles",
+    "St. John's": "America/St_Johns",
+    "Accra": "Africa/Accra",
+    "Tehran": "Asia/Tehran",
+    "Kathmandu": "Asia/Kathmandu",
+    "Sydney": "Australia/Sydney",
+}
+
+rows = []
+for city, zone in cities.items():
+    result = convert_time.run(
+        convert_time.Params(source_timezone="UTC", time="12:00", target_timezone=zone)
+    )
+    rows.append((city, result.target.datetime[11:16], float(result.time_difference.rstrip("h"))))
+
+table = pd.DataFrame(rows, columns=["city", "at noon UTC", "hours ahead"]).set_index("city")
+print(table)
+
+ax = table["hours ahead"].plot.barh(color="tab:blue", figsize=(7, 3.5))
+ax.axvline(0, color="black", linewidth=0.8)
+ax.set(xlabel="hours ahead of UTC", ylabel="", title="What mcp-server-time says")
+plt.tight_layout()
+plt.show()
