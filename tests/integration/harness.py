@@ -59,7 +59,7 @@ class Servers:
     def _npm(self, name: str, *args: str) -> dict:
         modules = CACHE / "node/node_modules/@modelcontextprotocol"
         return {
-            "command": str(existing(CACHE / "node/node")),
+            "command": str(existing(CACHE / "node/bin/node")),
             "args": [str(existing(modules / name / "dist/index.js")), *args],
         }
 
@@ -67,7 +67,7 @@ class Servers:
 def inspector_command() -> list[str]:
     """MCP Inspector's command line; followed by a server's command and `--method …`."""
     script = CACHE / "node/node_modules/@modelcontextprotocol/inspector/cli/build/cli.js"
-    return [str(existing(CACHE / "node/node")), str(existing(script)), "--cli"]
+    return [str(existing(CACHE / "node/bin/node")), str(existing(script)), "--cli"]
 
 
 def client_python(version: int) -> str:
@@ -93,7 +93,7 @@ class Place:
         certificates = [n for n in os.environ if n.endswith(("_CERT", "_CA_CERTS", "SSL_CERT_FILE"))]
         place.environ = {name: os.environ[name] for name in (*keep, *certificates) if name in os.environ}
         place.environ |= {
-            "PATH": f"{venv}/bin:{os.environ['PATH']}",
+            "PATH": f"{venv}/bin:{CACHE}/node/bin:{os.environ['PATH']}",
             "VIRTUAL_ENV": str(venv),
             "HOME": str(place.home),
             "TMPDIR": str(place.tmp),

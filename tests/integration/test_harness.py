@@ -45,7 +45,7 @@ def test_finds_files_and_sockets(tmp_path):
         assert place.left_behind() == ["t/file", "state/s"]
 
 
-def test_third_party_servers_are_there(servers, tmp_path, inspector):
+def test_third_party_servers_are_there(servers, tmp_path, inspector, environ):
     """Each answers tools/list, asked by MCP Inspector."""
     expected = {
         "convert_time": servers.time(),
@@ -57,7 +57,7 @@ def test_third_party_servers_are_there(servers, tmp_path, inspector):
     running = {
         tool: subprocess.Popen(
             [*inspector, params["command"], *params["args"], "--method", "tools/list"],
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environ,
         )
         for tool, params in expected.items()
     }
