@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Bytes of JSON text, eight at a time, and UTF-8 sequences: what the scanner and the writer share.
+ *
+ * A mask has the high bit set of each byte that was looked for. Bits above the lowest set one may be
+ * wrong (a borrow), so only the first match counts; see ipb_text_first.
+ */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <glib.h>
+
+#define IPB_TEXT_WORD 8
+#define IPB_TEXT_ALL(byte) (UINT64_C(0x0101010101010101) * (uint8_t) (byte))
+#define IPB_TEXT_HIGH_BITS IPB_TEXT_ALL(0x80)
+
+/* The eight bytes at @at, the first in the lowest bits. */
+static inline uint64_t
+ipb_text_load(const char *at)
+{
+    uint64_t word;
+    memcpy(&word, at, sizeof word);
+    return GUINT64_FROM_LE(word);
+}
+
+static inline uint64_t
+ipb_text_match(uint64_t word, uint8_t byte)
+{
+    uint64_t zero = word ^ IPB_TEXT_ALL(byte);
+    return (zero - IPB_TEXT_ALL(1)) & ~zero & IPB_TEXT_HIGH_BITS;
+}
+
+/* What cannot be copied as it is within a string: quote, backslash, controls and non-ASCII. */
+static inline uint64_t
+ipb_text_match_special(uint64_t word)
+{
+    uint64_t control = (word - IPB_TEXT_ALL(0x20)) & ~word;
+    return ipb_text_match(word, '"') | ipb_text_match(word, '\\') |
+           ((control | word) & IPB_TEXT_HIGH_BITS);
+}
+
+/* Index of the first match in a mask that is not 0. */
+static inline size_t
+ipb_text_first(uint64_t mask)
+{
+    return (size_t) __builtin_ctzll(mask) / 8;
+}
+
+/* The UTF-8 sequence at @at, whose first byte is not ASCII: its size (2 to 4), or minus the number of
+ * bytes that stand for one U+FFFD if it is invalid. Surrogates, overlong forms and what is beyond
+ * U+10FFFF are invalid. */
+static inline int
+ipb_text_sequence(const char *at, size_t available)
+{
+    const uint8_t *bytes = (const uint8_t *) at;
+    uint8_t low = 0x80, high = 0xbf; /* of the second byte */
+    int size;
+    if (bytes[0] >= 0xc2 && bytes[0] <= 0xdf) {
+        size = 2;
+    } else if ((bytes[0] & 0xf0) == 0xe0) {
+        size = 3;
+        if (bytes[0] == 0xe0)
+            low = 0xa0;
+        else if (bytes[0] == 0xed)
+            high = 0x9f;
+    } else if (bytes[0] >= 0xf0 && bytes[0] <= 0xf4) {
+        size = 4;
+        if (bytes[0] == 0xf0)
+            low = 0x90;
+        else if (bytes[0] == 0xf4)
+            high = 0x8f;
+    } else {
+        return -1;
+    }
+    for (int i = 1; i < size; i++) {
+        if ((size_t) i >= available || bytes[i] < low || bytes[i] > high)
+            return -i;
+        low = 0x80;
+        high = 0xbf;
+    }
+    return size;
+}
+
+/* Is the valid sequence at @at U+2028 or U+2029, which JavaScript takes for line ends? */
+static inline gboolean
+ipb_text_is_separator(const char *at)
+{
+    return (uint8_t) at[0] == 0xe2 && (uint8_t) at[1] == 0x80 && ((uint8_t) at[2] & 0xfe) == 0xa8;
+}
