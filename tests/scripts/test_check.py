@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The counts of scripts/check: failures, crashes and skips are never counted as passed."""
+
+from __future__ import annotations
+
+import importlib.machinery
+import importlib.util
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+SCRIPT = Path(__file__).resolve().parents[2] / "scripts/check"
+
+
+@pytest.fixture(scope="module")
+def check():
+    loader = importlib.machinery.SourceFileLoader("ipybox_check", str(SCRIPT))
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("ipybox_check", loader))
+    sys.modules["ipybox_check"] = module
+    loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize(
+    ("stdout", "result", "passed", "failed"),
+    [
+        ("1..2\nok 1 /a\nok 2 /b\n", "OK", 2, 0),
+        ("1..2\nok 1 /a\nnot ok 2 /b\n", "FAIL", 1, 1),
+        ("1..2\nok 1 /a\n# Bail out!\n", "ERROR", 1, 1),
+        ("1..1\nok 1 /a # SKIP no reason\n", "OK", 0, 1),
+        ("", "TIMEOUT", 0, 1),
+        ("20 inputs passed\n", "OK", 1, 0),
+    ],
+)
+def test_counts_tap(check, tmp_path, stdout, result, passed, failed):
+    report = tmp_path / "log.json"
+    report.write_text(json.dumps({"stdout": stdout, "result": result}) + "\n")
+    count = check.count_meson(report, 0 if result == "OK" else 1)
+    assert (count.passed, count.failed) == (passed, failed)
+
+
+@pytest.mark.parametrize(
+    ("cases", "status", "passed", "failed"),
+    [
+        ("<testcase/><testcase/>", 0, 2, 0),
+        ("<testcase/><testcase><failure/></testcase>", 1, 1, 1),
+        ("<testcase><error/></testcase>", 1, 0, 1),
+        ("<testcase><skipped/></testcase>", 0, 0, 1),
+        ("<testcase/>", 3, 1, 1),
+        ("", 0, 0, 1),
+    ],
+)
+def test_counts_pytest(check, tmp_path, cases, status, passed, failed):
+    report = tmp_path / "report.xml"
+    report.write_text(f"<testsuites>{cases}</testsuites>")
+    count = check.count_pytest(report, status)
+    assert (count.passed, count.failed) == (passed, failed)
+
+
+def test_no_report_is_a_failure(check, tmp_path):
+    assert check.count_pytest(tmp_path / "none", 0).failed == 1
+    assert check.count_meson(tmp_path / "none", 0).failed == 1

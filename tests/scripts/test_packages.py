@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""scripts/packages installs as root only, and only what is missing; others get the one line to run."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+SCRIPT = Path(__file__).resolve().parents[2] / "scripts/packages"
+TOOLS = ["sh", "cat", "grep", "head", "mktemp", "cp", "rm", "cc", "pkg-config", "python3", "as", "ld"]
+
+
+@pytest.fixture
+def system(tmp_path):
+    """A PATH where ninja and meson are missing; `apt-get install` notes its call and brings them."""
+    path = tmp_path / "bin"
+    path.mkdir()
+    for tool in TOOLS:
+        (path / tool).symlink_to(os.path.realpath(shutil.which(tool)) if tool != "python3" else "/usr/bin/python3")
+    log = tmp_path / "apt.log"
+
+    def add(name: str, text: str) -> None:
+        (path / name).write_text("#!/bin/sh\n" + text)
+        (path / name).chmod(0o755)
+
+    def run(uid: int, apt: str) -> subprocess.CompletedProcess[str]:
+        add("id", f"echo {uid}\n")
+        add("apt-get", f'echo "$DEBIAN_FRONTEND $*" >>{log}\n{apt}')
+        return subprocess.run([SCRIPT, "build"], env={"PATH": str(path)}, capture_output=True, text=True)
+
+    brings = f'case "$1" in install) cp {path}/id {path}/meson; cp {path}/id {path}/ninja ;; esac\n'
+    return run, brings, log
+
+
+def test_prints_one_line_for_an_ordinary_user(system):
+    run, brings, log = system
+    done = run(1000, brings)
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1] == "sudo apt-get install meson ninja-build"
+    assert not log.exists()
+
+
+def test_installs_what_is_missing_as_root(system):
+    run, brings, log = system
+    done = run(0, brings)
+    assert (done.returncode, done.stdout) == (0, "installing meson ninja-build\n")
+    assert log.read_text() == "noninteractive install -y -q --no-install-recommends meson ninja-build\n"
+    # Nothing is missing now: apt-get is not asked again.
+    assert run(0, "exit 1\n").returncode == 0
+    assert len(log.read_text().splitlines()) == 1
+
+
+def test_updates_the_lists_when_the_first_try_fails(system):
+    run, brings, log = system
+    done = run(0, f'[ "$(cat {log} | grep -c install)" != 1 ] || [ "$1" = update ] || exit 100\n{brings}')
+    assert done.returncode == 0
+    assert [line.split()[1] for line in log.read_text().splitlines()] == ["install", "update", "install"]
+
+
+def test_fails_when_apt_does(system):
+    run, _, _ = system
+    done = run(0, "echo E: no route; exit 100\n")
+    assert done.returncode == 1
+    assert "E: no route" in done.stderr
+    assert "could not install: meson ninja-build" in done.stderr
