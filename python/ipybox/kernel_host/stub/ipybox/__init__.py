@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What `import ipybox` gives inside a kernel: the client that generated tool APIs call.
+
+Standard library only, and cheap to import. The SDK of the same name runs outside of the kernel and is
+not available here: a kernel cannot start sessions, approve calls or register servers.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+__version__ = "1.0.0.dev0"
+
+__all__ = ["ApprovalRejectedError", "ApprovalTimeoutError", "ToolRunner", "ToolRunnerError"]
+
+if TYPE_CHECKING:
+    from .tool_exec.client import (
+        ApprovalRejectedError,
+        ApprovalTimeoutError,
+        ToolRunner,
+        ToolRunnerError,
+    )
+
+
+def __getattr__(name: str) -> Any:
+    if name in __all__:
+        from .tool_exec import client
+
+        return getattr(client, name)
+    raise AttributeError(
+        f"module 'ipybox' has no attribute {name!r} inside a kernel: the ipybox SDK runs outside of it"
+    )

@@ -1,0 +1,481 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs MCP tools through the session's tool channel: `POST /run`, JSON, over a connection that stays open.
+
+The protocol is `docs/internals/tool-channel.md`. Two rules shape what follows:
+
+- A call is never sent twice, for it may have effects: only when a kept connection turns out to be closed
+  before a byte of the call was taken, a new one is used.
+- A connection carries one call at a time and belongs to one process: whoever calls takes one
+  from the pool or opens one, gives it back after a whole answer, and closes it after anything else. Closing
+  it cancels the call.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import math
+import os
+import select
+import socket
+import threading
+import time
+from typing import Any
+
+DEFAULT_HOST = "localhost"
+DEFAULT_PORT = 8900
+
+CONNECT_TIMEOUT_S = 10.0
+# Idle connections that are kept; the channel closes those that idle for five minutes.
+MAX_IDLE_CONNECTIONS = 8
+MAX_IDLE_S = 240.0
+# Calls at the same time, threads and tasks apart; the channel serves 64 connections. More calls wait here.
+MAX_CONCURRENT_CALLS = 24
+MAX_RESPONSE_HEAD = 64 * 1024
+MAX_RESPONSE_BODY = 512 * 1024 * 1024
+RECEIVE_SIZE = 256 * 1024
+
+
+class ToolRunnerError(Exception):
+    """A tool could not be run, failed, or was not approved."""
+
+
+class ApprovalRejectedError(ToolRunnerError):
+    """The call was not approved: somebody or a rule said no."""
+
+
+class ApprovalTimeoutError(ToolRunnerError):
+    """Nobody said yes or no in time."""
+
+
+_ERROR_TYPES: dict[str, type[ToolRunnerError]] = {
+    "rejected": ApprovalRejectedError,
+    "timeout": ApprovalTimeoutError,
+}
+
+
+class ToolRunner:
+    """Runs tools of one MCP server.
+
+    Args:
+        server_name: Name of the MCP server.
+        server_params: How the server is started, for code that was generated without an id. It counts only
+            if the application registered a server with equal parameters.
+        host: Host of the tool channel; default: `TOOL_SERVER_HOST`, else localhost.
+        port: Its port; default: `TOOL_SERVER_PORT`, else 8900.
+        server_id: The registration that generated code carries.
+    """
+
+    def __init__(
+        self,
+        server_name: str,
+        server_params: dict[str, Any] | None = None,
+        host: str | None = None,
+        port: int | None = None,
+        *,
+        server_id: str | None = None,
+    ) -> None:
+        self.server_name = server_name
+        self.server_params = server_params
+        self.host = host
+        self.port = port
+        self.server_id = server_id
+
+    async def run(self, tool_name: str, tool_args: dict[str, Any]) -> Any:
+        """Runs a tool and returns its result: an object, a text, a list of contents, or None.
+
+        Cancelling the task cancels the call.
+
+        Raises:
+            ToolRunnerError: If the call fails or is not approved.
+        """
+        address, request = self._make_request(tool_name, tool_args)
+        async with _async_limit():
+            status, body = await _exchange_async(address, request)
+        return _read_answer(status, body)
+
+    def run_sync(self, tool_name: str, tool_args: dict[str, Any]) -> Any:
+        """Like `run`, and blocks until there is a result. Can be called from any thread."""
+        address, request = self._make_request(tool_name, tool_args)
+        with _state.limit:
+            status, body = _exchange(address, request)
+        return _read_answer(status, body)
+
+    async def reset(self) -> None:
+        """Stops all MCP servers. Only an application may do this: a kernel gets ToolRunnerError."""
+        address, request = self._make_head("PUT", "/reset", 0)
+        status, body = await _exchange_async(address, request)
+        _read_answer(status, body)
+
+    def _make_request(
+        self, tool_name: str, tool_args: dict[str, Any]
+    ) -> tuple[tuple[str, int], bytes]:
+        body = self._encode(tool_name, tool_args)
+        address, head = self._make_head("POST", "/run", len(body))
+        return address, head + body
+
+    def _encode(self, tool_name: str, tool_args: dict[str, Any]) -> bytes:
+        """The request as JSON: integers of any size, and lone surrogates as escapes."""
+        message: dict[str, Any] = {"server_name": self.server_name}
+        if self.server_id is not None:
+            message["server_id"] = self.server_id
+        if self.server_params is not None:
+            message["server_params"] = self.server_params
+        message["tool_name"] = tool_name
+        message["tool_args"] = tool_args
+        try:
+            text = json.dumps(message, allow_nan=False, separators=(",", ":"))
+        except ValueError as error:
+            raise ToolRunnerError(
+                f"the arguments of {self.server_name}.{tool_name} cannot be sent as JSON, which has no "
+                f"NaN, no infinity and no circular references: {error}"
+            ) from error
+        except TypeError as error:
+            raise ToolRunnerError(
+                f"the arguments of {self.server_name}.{tool_name} cannot be sent as JSON: {error}"
+            ) from error
+        return text.encode("ascii")
+
+    def _make_head(self, method: str, path: str, length: int) -> tuple[tuple[str, int], bytes]:
+        # Looked up for each call: a module may be imported before the kernel is forked.
+        host = self.host or os.environ.get("TOOL_SERVER_HOST") or DEFAULT_HOST
+        port = self.port or _parse_port(os.environ.get("TOOL_SERVER_PORT"))
+        token = os.environ.get("IPYBOX_TOOL_TOKEN")
+        name = f"[{host}]" if ":" in host else host
+        lines = [
+            f"{method} {path} HTTP/1.1",
+            f"Host: {name}:{port}",
+            "Content-Type: application/json",
+            f"Content-Length: {length}",
+        ]
+        if token:
+            lines.append(f"Authorization: Bearer {token}")
+        return (host, port), ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")
+
+
+def _parse_port(text: str | None) -> int:
+    if not text:
+        return DEFAULT_PORT
+    try:
+        return int(text)
+    except ValueError:
+        raise ToolRunnerError(f"TOOL_SERVER_PORT is no port number: {text!r}") from None
+
+
+class _Connection:
+    """A socket to the channel. While idle it is blocking; an asynchronous call changes that for its time."""
+
+    def __init__(self, address: tuple[str, int], sock: socket.socket) -> None:
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.address = address
+        self.sock = sock
+        self.idle_since = 0.0
+
+    def is_usable(self) -> bool:
+        """An idle connection has nothing to say; if it has, it was closed by the other side."""
+        if time.monotonic() - self.idle_since > MAX_IDLE_S:
+            return False
+        poll = select.poll()
+        poll.register(self.sock, select.POLLIN)
+        return not poll.poll(0)
+
+    def close(self) -> None:
+        self.sock.close()
+
+
+class _State:
+    """What belongs to this process: the idle connections and the limits."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.idle: list[_Connection] = []
+        self.limit = threading.BoundedSemaphore(MAX_CONCURRENT_CALLS)
+        self.async_limits: dict[asyncio.AbstractEventLoop, asyncio.Semaphore] = {}
+
+    def take(self, address: tuple[str, int]) -> _Connection | None:
+        """An idle connection that is still open, if there is one."""
+        while True:
+            with self.lock:
+                connection = next((c for c in self.idle if c.address == address), None)
+                if connection is None:
+                    return None
+                self.idle.remove(connection)
+            if connection.is_usable():
+                return connection
+            connection.close()
+
+    def give_back(self, connection: _Connection) -> None:
+        connection.idle_since = time.monotonic()
+        with self.lock:
+            self.idle.insert(0, connection)
+            surplus = self.idle[MAX_IDLE_CONNECTIONS:]
+            del self.idle[MAX_IDLE_CONNECTIONS:]
+        for old in surplus:
+            old.close()
+
+
+_state = _State()
+
+
+def _start_over_in_child() -> None:
+    # The parent's connections are the parent's: the child closes its copies, which ends nothing,
+    # and takes no lock, which a thread of the parent may have held.
+    global _state
+    idle = list(_state.idle)
+    _state = _State()
+    for connection in idle:
+        connection.close()
+
+
+os.register_at_fork(after_in_child=_start_over_in_child)
+
+
+def _async_limit() -> asyncio.Semaphore:
+    loop = asyncio.get_running_loop()
+    limits = _state.async_limits
+    with _state.lock:
+        if loop not in limits:
+            for closed in [other for other in limits if other.is_closed()]:
+                del limits[closed]
+            limits[loop] = asyncio.Semaphore(MAX_CONCURRENT_CALLS)
+        return limits[loop]
+
+
+def _connect(address: tuple[str, int]) -> _Connection:
+    try:
+        sock = socket.create_connection(address, timeout=CONNECT_TIMEOUT_S)
+    except OSError as error:
+        raise _cannot_connect(address, error) from error
+    sock.settimeout(None)
+    return _Connection(address, sock)
+
+
+def _cannot_connect(address: tuple[str, int], error: BaseException) -> ToolRunnerError:
+    return ToolRunnerError(
+        f"cannot connect to the tool server at {address[0]}:{address[1]}: {error or 'timed out'}"
+    )
+
+
+def _lost(error: BaseException | None) -> ToolRunnerError:
+    cause = f": {error}" if error is not None else ""
+    return ToolRunnerError(
+        "the connection to the tool server was lost before the result came; the tool may have run" + cause
+    )
+
+
+def _exchange(address: tuple[str, int], request: bytes) -> tuple[int, bytearray]:
+    """Sends a request and returns the status and body of its response."""
+    state = _state
+    connection = state.take(address) or _connect(address)
+    try:
+        try:
+            connection = _send(connection, request)
+            response = _Response()
+            while not response.is_whole:
+                response.feed(connection.sock.recv_into(response.room()))
+        except OSError as error:
+            raise _lost(error) from error
+        _finish(state, connection, response)
+    except BaseException:  # KeyboardInterrupt, too: what was begun cannot be used for another call
+        connection.close()
+        raise
+    return response.status, response.body
+
+
+def _send(connection: _Connection, request: bytes) -> _Connection:
+    """Sends it, over a new connection if not one byte went into this one. Returns the one that took it."""
+    try:
+        n_sent = connection.sock.send(request)
+    except (BrokenPipeError, ConnectionResetError):
+        connection.close()
+        connection = _connect(connection.address)
+        n_sent = 0
+    try:
+        # Refused half-way: the answer that says why may have come already, so it is looked for.
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+            connection.sock.sendall(memoryview(request)[n_sent:])
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+async def _exchange_async(address: tuple[str, int], request: bytes) -> tuple[int, bytearray]:
+    """`_exchange` without blocking the event loop."""
+    loop = asyncio.get_running_loop()
+    state = _state
+    connection = state.take(address) or await _connect_async(address)
+    try:
+        try:
+            connection = await _send_async(connection, request)
+            response = _Response()
+            while not response.is_whole:
+                response.feed(await loop.sock_recv_into(connection.sock, response.room()))
+        except OSError as error:
+            raise _lost(error) from error
+        connection.sock.setblocking(True)
+        _finish(state, connection, response)
+    except BaseException:  # CancelledError, too
+        connection.close()
+        raise
+    return response.status, response.body
+
+
+async def _send_async(connection: _Connection, request: bytes) -> _Connection:
+    """`_send` without blocking the event loop."""
+    connection.sock.setblocking(False)
+    try:
+        n_sent = connection.sock.send(request)
+    except BlockingIOError:
+        n_sent = 0
+    except (BrokenPipeError, ConnectionResetError):
+        connection.close()
+        connection = await _connect_async(connection.address)
+        n_sent = 0
+    try:
+        if n_sent < len(request):
+            with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+                loop = asyncio.get_running_loop()
+                await loop.sock_sendall(connection.sock, memoryview(request)[n_sent:])
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+async def _resolve(address: tuple[str, int]) -> list[Any]:
+    # Asyncio resolves names in a thread. The usual names need no resolver, and a thread that
+    # stays would make each later fork of the user's code one of a multi-threaded process.
+    host, port = address
+    if host == "localhost" or ":" in host or host.replace(".", "").isdecimal():
+        return socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    loop = asyncio.get_running_loop()
+    return await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+
+
+async def _connect_async(address: tuple[str, int]) -> _Connection:
+    loop = asyncio.get_running_loop()
+    try:
+        infos = await _resolve(address)
+    except OSError as error:
+        raise _cannot_connect(address, error) from error
+    failure: BaseException | None = None
+    for family, kind, protocol, _, target in infos:
+        sock = socket.socket(family, kind, protocol)
+        try:
+            sock.setblocking(False)
+            await asyncio.wait_for(loop.sock_connect(sock, target), CONNECT_TIMEOUT_S)
+            return _Connection(address, sock)
+        except (OSError, asyncio.TimeoutError) as error:
+            sock.close()
+            failure = error
+        except BaseException:
+            sock.close()
+            raise
+    raise _cannot_connect(address, failure or OSError("the name has no address"))
+
+
+def _finish(state: _State, connection: _Connection, response: _Response) -> None:
+    if response.keeps_open and state is _state:
+        state.give_back(connection)
+    else:
+        connection.close()
+
+
+class _Response:
+    """A response as it comes in: the head, then a body of the length that it announces."""
+
+    def __init__(self) -> None:
+        self.is_whole = False
+        self.status = 0
+        self.keeps_open = True
+        self._head: bytearray | None = bytearray()
+        self._chunk = bytearray(4096)
+        self._body = bytearray()
+        self._filled = 0
+
+    @property
+    def body(self) -> bytearray:
+        return self._body
+
+    def room(self) -> memoryview:
+        """Where the next bytes go."""
+        if self._head is not None:
+            return memoryview(self._chunk)
+        return memoryview(self._body)[self._filled : self._filled + RECEIVE_SIZE]
+
+    def feed(self, size: int) -> None:
+        """So many bytes have come."""
+        if size == 0:
+            raise _lost(None)
+        if self._head is None:
+            self._filled += size
+        else:
+            self._head += memoryview(self._chunk)[:size]
+            end = self._head.find(b"\r\n\r\n")
+            if end < 0:
+                if len(self._head) > MAX_RESPONSE_HEAD:
+                    raise _not_understood("its head is too large")
+                return
+            self._parse_head(bytes(self._head[:end]), self._head[end + 4 :])
+        if self._head is None:
+            self.is_whole = self._filled == len(self._body)
+
+    def _parse_head(self, head: bytes, rest: bytearray) -> None:
+        status_line, *lines = head.decode("latin-1").split("\r\n")
+        parts = status_line.split(" ", 2)
+        if len(parts) < 2 or not parts[0].startswith("HTTP/1.") or not parts[1].isdecimal():
+            raise _not_understood(f"it begins with {status_line[:80]!r}")
+        self.status = int(parts[1])
+        headers = {}
+        for line in lines:
+            name, _, value = line.partition(":")
+            headers[name.strip().lower()] = value.strip()
+        length = headers.get("content-length", "")
+        if not length.isdecimal() or int(length) > MAX_RESPONSE_BODY or len(rest) > int(length):
+            raise _not_understood("it does not say how long it is, or says something impossible")
+        self.keeps_open = parts[0] == "HTTP/1.1" and headers.get("connection", "") != "close"
+        self._body = bytearray(int(length))
+        self._body[: len(rest)] = rest
+        self._filled = len(rest)
+        self._head = None
+
+
+def _not_understood(why: str) -> ToolRunnerError:
+    return ToolRunnerError(f"the answer of the tool server is not understood: {why}")
+
+
+def _parse_float(text: str) -> float:
+    value = float(text)
+    if math.isinf(value):
+        raise ToolRunnerError(f"the result holds {text[:40]}, which is beyond the range of a float")
+    return value
+
+
+def _parse_int(text: str) -> int | float:
+    return -0.0 if text == "-0" else int(text)
+
+
+def _parse_json(body: bytearray) -> Any:
+    """Numbers as they were sent, or an error: 1e400 is no infinity, and -0 keeps its sign."""
+    text = body.decode("utf-8", "surrogatepass")
+    if "-0" in text:
+        return json.loads(text, parse_float=_parse_float, parse_int=_parse_int)
+    return json.loads(text, parse_float=_parse_float)
+
+
+def _read_answer(status: int, body: bytearray) -> Any:
+    try:
+        answer = _parse_json(body)
+    except ValueError as error:
+        if status == 200:
+            raise _not_understood(str(error)) from error
+        answer = None
+    if isinstance(answer, dict):
+        if "error" in answer:
+            error_type = _ERROR_TYPES.get(str(answer.get("error_type")), ToolRunnerError)
+            raise error_type(str(answer["error"]))
+        if status == 200 and "result" in answer:
+            return answer["result"]
+    raise ToolRunnerError(f"the tool server answered with HTTP status {status} and no result")
