@@ -17,6 +17,7 @@ typedef enum {
 
 typedef struct {
     IpbServerKind kind;
+    bool is_kind_given; /* by "type"; otherwise it follows from the members and the URL's path */
     char *command;
     char **args;
     char **env; /* "NAME=value" */
@@ -26,13 +27,16 @@ typedef struct {
 } IpbServerParams;
 
 /* Parses and checks: INVALID with the member's path ("server_params.args[2] must be a string").
- * A value may hold ${NAME}: nothing is replaced here. */
+ * A value may hold ${NAME}: nothing is replaced here. Members that are not known, or belong to the
+ * other kind of server, are ignored: configurations are shared with other programs. */
 IpbServerParams *ipb_server_params_parse(const IpbJson *object, GError **error);
+IpbServerParams *ipb_server_params_copy(const IpbServerParams *params);
 void ipb_server_params_free(IpbServerParams *params);
 /* The text with the members sorted and no whitespace: equal parameters have equal text. */
 char *ipb_server_params_canonical(const IpbJson *object);
-/* A copy with each ${NAME} ([a-zA-Z0-9_]+) in command, args, env, url and headers replaced from @env
- * ("NAME=value" list). NOT_FOUND names every missing variable and where to set it. */
+/* A copy with each ${NAME} ([a-zA-Z0-9_]+) in command, args, env's values, cwd, url and headers'
+ * values replaced from @env ("NAME=value" list), checked again. What was replaced is not searched
+ * once more. NOT_FOUND names every missing variable and where to set it; no error tells a value. */
 IpbServerParams *ipb_server_params_expand(const IpbServerParams *params, const char *const *env,
                                           GError **error);
 

@@ -1,0 +1,404 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Reading and checking server parameters, and their canonical text; see the header. Replacement of
+ * ${NAME} is in params-expand.c.
+ */
+#include "mcp/params-private.h"
+
+#include <string.h>
+
+#include "base/error.h"
+#include "json/writer.h"
+
+static const struct {
+    const char *name;
+    IpbServerKind kind;
+} KIND_NAMES[] = {
+    {"stdio", IPB_SERVER_STDIO},
+    {"streamable_http", IPB_SERVER_STREAMABLE_HTTP},
+    /* Other programs' names for the same thing. */
+    {"streamable-http", IPB_SERVER_STREAMABLE_HTTP},
+    {"streamableHttp", IPB_SERVER_STREAMABLE_HTTP},
+    {"http", IPB_SERVER_STREAMABLE_HTTP},
+    {"sse", IPB_SERVER_SSE},
+};
+
+G_GNUC_PRINTF(2, 3)
+static bool
+set_invalid(GError **error, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    g_autofree char *text = g_strdup_vprintf(format, args);
+    va_end(args);
+    g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID, "server_params%s", text);
+    return false;
+}
+
+/* The member, with null as good as absent: Python programs write None for what they do not give. */
+static const IpbJson *
+get_member(const IpbJson *object, const char *name)
+{
+    const IpbJson *value = ipb_json_get(object, name);
+    return ipb_json_is(value, IPB_JSON_NULL) ? NULL : value;
+}
+
+/* A string that a program or a request can be given; @path is for the message. */
+static char *
+read_text(const IpbJson *value, const char *path, GError **error)
+{
+    size_t size = 0;
+    const char *text = ipb_json_string(value, &size);
+    if (text == NULL)
+        set_invalid(error, "%s must be a string", path);
+    else if (memchr(text, '\0', size) != NULL)
+        set_invalid(error, "%s must not hold a NUL character", path);
+    else if (!g_utf8_validate_len(text, size, NULL))
+        set_invalid(error, "%s holds a lone surrogate, which is no character", path);
+    else if (size > MAX_PARAMS_TEXT)
+        set_invalid(error, "%s has %zu bytes; at most %d are possible", path, size,
+                    MAX_PARAMS_TEXT);
+    else
+        return g_strndup(text, size);
+    return NULL;
+}
+
+static bool
+read_optional_text(const IpbJson *object, const char *name, char **ret_text, GError **error)
+{
+    const IpbJson *value = get_member(object, name);
+    if (value == NULL)
+        return true;
+    g_autofree char *path = g_strconcat(".", name, NULL);
+    *ret_text = read_text(value, path, error);
+    return *ret_text != NULL;
+}
+
+static bool
+check_count(const IpbJson *value, const char *name, GError **error)
+{
+    size_t count = ipb_json_length(value);
+    if (count <= MAX_PARAMS_ITEMS)
+        return true;
+    return set_invalid(error, ".%s has %zu items; at most %d are possible", name, count,
+                       MAX_PARAMS_ITEMS);
+}
+
+static bool
+read_args(const IpbJson *object, char ***ret_args, GError **error)
+{
+    const IpbJson *value = get_member(object, "args");
+    g_autoptr(GStrvBuilder) args = g_strv_builder_new();
+    if (value != NULL && !ipb_json_is(value, IPB_JSON_ARRAY))
+        return set_invalid(error, ".args must be an array of strings, one for each argument");
+    if (!check_count(value, "args", error))
+        return false;
+    size_t index = 0;
+    IPB_JSON_FOREACH (item, value) {
+        g_autofree char *path = g_strdup_printf(".args[%zu]", index++);
+        g_autofree char *text = read_text(item, path, error);
+        if (text == NULL)
+            return false;
+        g_strv_builder_add(args, text);
+    }
+    *ret_args = g_strv_builder_end(args);
+    return true;
+}
+
+/* A name as it may stand in a message: it comes from outside. */
+static char *
+make_member_path(const char *member, const char *name, size_t size)
+{
+    bool is_plain = size > 0 && size <= 64;
+    for (size_t i = 0; is_plain && i < size; i++)
+        is_plain = g_ascii_isalnum(name[i]) || name[i] == '_' || name[i] == '-';
+    return is_plain ? g_strdup_printf(".%s.%.*s", member, (int) size, name)
+                    : g_strdup_printf(".%s[name of %zu bytes]", member, size);
+}
+
+static bool
+is_env_name(const char *name, size_t size)
+{
+    return size > 0 && memchr(name, '=', size) == NULL && memchr(name, '\0', size) == NULL &&
+           g_utf8_validate_len(name, size, NULL);
+}
+
+/* RFC 9110 token. */
+static bool
+is_header_name(const char *name, size_t size)
+{
+    for (size_t i = 0; i < size; i++)
+        if (!g_ascii_isalnum(name[i]) &&
+            (name[i] == '\0' || strchr("!#$%&'*+-.^_`|~", name[i]) == NULL))
+            return false;
+    return size > 0;
+}
+
+/* An object of strings as a list of "name" @separator "value", the last of equal names only. */
+static bool
+read_pairs(const IpbJson *object, const char *member, const char *separator,
+           bool (*is_name)(const char *name, size_t size), char ***ret_list, GError **error)
+{
+    const IpbJson *value = get_member(object, member);
+    g_autoptr(GStrvBuilder) list = g_strv_builder_new();
+    if (value != NULL && !ipb_json_is(value, IPB_JSON_OBJECT))
+        return set_invalid(error, ".%s must be an object of strings", member);
+    if (!check_count(value, member, error))
+        return false;
+    IPB_JSON_FOREACH (item, value) {
+        size_t size = 0;
+        const char *name = ipb_json_name(item, &size);
+        g_autofree char *path = make_member_path(member, name, size);
+        if (!is_name(name, size))
+            return set_invalid(error, "%s: this name is not possible", path);
+        if (size > MAX_PARAMS_TEXT)
+            return set_invalid(error, "%s: this name is too long", path);
+        if (ipb_json_get(value, name) != item)
+            continue;
+        g_autofree char *text = read_text(item, path, error);
+        if (text == NULL)
+            return false;
+        g_autofree char *pair = g_strconcat(name, separator, text, NULL);
+        g_strv_builder_add(list, pair);
+    }
+    *ret_list = g_strv_builder_end(list);
+    return true;
+}
+
+size_t
+ipb_params_placeholder(const char *text)
+{
+    if (text[0] != '$' || text[1] != '{')
+        return 0;
+    size_t size = 0;
+    while (g_ascii_isalnum(text[2 + size]) || text[2 + size] == '_')
+        size++;
+    return text[2 + size] == '}' ? size : 0;
+}
+
+static bool
+has_placeholder(const char *text)
+{
+    for (; (text = strchr(text, '$')) != NULL; text++)
+        if (ipb_params_placeholder(text) > 0)
+            return true;
+    return false;
+}
+
+IpbServerKind
+ipb_params_kind_of_url(const char *url)
+{
+    /* The path only: https://mcp.example.com/sse is SSE. */
+    const char *authority = strstr(url, "://");
+    const char *path = strchr(authority != NULL ? authority + 3 : url, '/');
+    if (path == NULL)
+        return IPB_SERVER_STREAMABLE_HTTP;
+    g_autofree char *text = g_strndup(path, strcspn(path, "?#"));
+    if (strstr(text, "/mcp") == NULL && strstr(text, "/sse") != NULL)
+        return IPB_SERVER_SSE;
+    return IPB_SERVER_STREAMABLE_HTTP;
+}
+
+static bool
+check_url(const char *url, bool is_expanded, GError **error)
+{
+    if (!is_expanded && has_placeholder(url))
+        return true;
+    size_t scheme = g_ascii_strncasecmp(url, "https://", 8) == 0  ? 8
+                    : g_ascii_strncasecmp(url, "http://", 7) == 0 ? 7
+                                                                  : 0;
+    if (scheme == 0 || strchr("/?#", url[scheme]) != NULL)
+        return set_invalid(error, ".url must begin with http:// or https:// and a host name");
+    for (const char *c = url; *c != '\0'; c++)
+        if ((unsigned char) *c <= ' ' || *c == 0x7f)
+            return set_invalid(error, ".url must not hold spaces or control characters");
+    return true;
+}
+
+/* A line end in a value would be a header of its own. */
+static bool
+check_headers(char **headers, GError **error)
+{
+    for (char **header = headers; header != NULL && *header != NULL; header++)
+        for (const char *c = *header; *c != '\0'; c++)
+            if (((unsigned char) *c < ' ' && *c != '\t') || *c == 0x7f)
+                return set_invalid(error, ".headers.%.*s must not hold control characters",
+                                   (int) strcspn(*header, ":"), *header);
+    return true;
+}
+
+bool
+ipb_params_check(const IpbServerParams *params, bool is_expanded, GError **error)
+{
+    if (params->kind == IPB_SERVER_STDIO) {
+        if (*params->command == '\0')
+            return set_invalid(error, ".command must not be empty");
+        if (params->cwd != NULL && *params->cwd == '\0')
+            return set_invalid(error, ".cwd must not be empty");
+        return true;
+    }
+    return check_url(params->url, is_expanded, error) && check_headers(params->headers, error);
+}
+
+/* Decides what kind of server it is, from "command", "url" and "type". */
+static bool
+read_kind(const IpbJson *object, IpbServerParams *params, GError **error)
+{
+    bool has_command = get_member(object, "command") != NULL;
+    if (has_command == (get_member(object, "url") != NULL))
+        return set_invalid(error, has_command
+                                      ? " has both \"command\" and \"url\": give one of them"
+                                      : " needs \"command\" (a program that speaks MCP on "
+                                        "stdio) or \"url\" (a server that speaks MCP over "
+                                        "HTTP)");
+    params->kind = has_command ? IPB_SERVER_STDIO : IPB_SERVER_STREAMABLE_HTTP;
+    const IpbJson *type = get_member(object, "type");
+    if (type == NULL)
+        return true;
+    const char *name = ipb_json_get_string(object, "type");
+    for (size_t i = 0; name != NULL && i < G_N_ELEMENTS(KIND_NAMES); i++) {
+        if (strcmp(name, KIND_NAMES[i].name) != 0)
+            continue;
+        if (has_command != (KIND_NAMES[i].kind == IPB_SERVER_STDIO))
+            return set_invalid(error, ".type is \"%s\", which does not go with \"%s\"", name,
+                               has_command ? "command" : "url");
+        params->kind = KIND_NAMES[i].kind;
+        params->is_kind_given = true;
+        return true;
+    }
+    return set_invalid(error, ".type must be \"stdio\", \"streamable_http\" or \"sse\"");
+}
+
+static bool
+read_members(const IpbJson *object, IpbServerParams *params, GError **error)
+{
+    if (params->kind == IPB_SERVER_STDIO)
+        return read_optional_text(object, "command", &params->command, error) &&
+               read_args(object, &params->args, error) &&
+               read_pairs(object, "env", "=", is_env_name, &params->env, error) &&
+               read_optional_text(object, "cwd", &params->cwd, error);
+    if (!read_optional_text(object, "url", &params->url, error) ||
+        !read_pairs(object, "headers", ": ", is_header_name, &params->headers, error))
+        return false;
+    if (!params->is_kind_given)
+        params->kind = ipb_params_kind_of_url(params->url);
+    return true;
+}
+
+IpbServerParams *
+ipb_server_params_parse(const IpbJson *object, GError **error)
+{
+    g_autoptr(IpbServerParams) params = g_new0(IpbServerParams, 1);
+    if (!ipb_json_is(object, IPB_JSON_OBJECT)) {
+        set_invalid(error, " must be an object");
+        return NULL;
+    }
+    if (!read_kind(object, params, error) || !read_members(object, params, error) ||
+        !ipb_params_check(params, /* is_expanded= */ false, error))
+        return NULL;
+    return g_steal_pointer(&params);
+}
+
+IpbServerParams *
+ipb_server_params_copy(const IpbServerParams *params)
+{
+    IpbServerParams *copy = g_new0(IpbServerParams, 1);
+    copy->kind = params->kind;
+    copy->is_kind_given = params->is_kind_given;
+    copy->command = g_strdup(params->command);
+    copy->args = g_strdupv(params->args);
+    copy->env = g_strdupv(params->env);
+    copy->cwd = g_strdup(params->cwd);
+    copy->url = g_strdup(params->url);
+    copy->headers = g_strdupv(params->headers);
+    return copy;
+}
+
+void
+ipb_server_params_free(IpbServerParams *params)
+{
+    if (params == NULL)
+        return;
+    g_free(params->command);
+    g_strfreev(params->args);
+    g_strfreev(params->env);
+    g_free(params->cwd);
+    g_free(params->url);
+    g_strfreev(params->headers);
+    g_free(params);
+}
+
+/* By name, then by place in the text, so that the last of equal names stays last. */
+static int
+compare_members(const void *a, const void *b)
+{
+    const IpbJson *left = *(const IpbJson *const *) a, *right = *(const IpbJson *const *) b;
+    size_t left_size = 0, right_size = 0;
+    const char *left_name = ipb_json_name(left, &left_size);
+    const char *right_name = ipb_json_name(right, &right_size);
+    int order = memcmp(left_name, right_name, MIN(left_size, right_size));
+    if (order != 0)
+        return order;
+    if (left_size != right_size)
+        return left_size < right_size ? -1 : 1;
+    return ipb_json_raw(left).start < ipb_json_raw(right).start ? -1 : 1;
+}
+
+static bool
+have_same_name(const IpbJson *a, const IpbJson *b)
+{
+    size_t a_size = 0, b_size = 0;
+    const char *a_name = ipb_json_name(a, &a_size), *b_name = ipb_json_name(b, &b_size);
+    return a_size == b_size && memcmp(a_name, b_name, a_size) == 0;
+}
+
+static void write_canonical(IpbJsonWriter *writer, const IpbJson *value);
+
+static void
+write_canonical_object(IpbJsonWriter *writer, const IpbJson *object)
+{
+    g_autoptr(GPtrArray) members = g_ptr_array_new();
+    IPB_JSON_FOREACH (item, object)
+        g_ptr_array_add(members, (void *) item);
+    if (members->len > 0)
+        qsort(members->pdata, members->len, sizeof *members->pdata, compare_members);
+    ipb_json_begin_object(writer);
+    for (guint i = 0; i < members->len; i++) {
+        const IpbJson *item = members->pdata[i];
+        if (i + 1 < members->len && have_same_name(item, members->pdata[i + 1]))
+            continue;
+        size_t size = 0;
+        const char *name = ipb_json_name(item, &size);
+        ipb_json_key_n(writer, name, size);
+        write_canonical(writer, item);
+    }
+    ipb_json_end_object(writer);
+}
+
+/* Recursion is bounded by the depth that the document was parsed with. */
+static void
+write_canonical(IpbJsonWriter *writer, const IpbJson *value)
+{
+    size_t size = 0;
+    const char *text = ipb_json_string(value, &size);
+    if (text != NULL) {
+        ipb_json_write_string_n(writer, text, size); /* one spelling of each character */
+    } else if (ipb_json_is(value, IPB_JSON_OBJECT)) {
+        write_canonical_object(writer, value);
+    } else if (ipb_json_is(value, IPB_JSON_ARRAY)) {
+        ipb_json_begin_array(writer);
+        IPB_JSON_FOREACH (item, value)
+            write_canonical(writer, item);
+        ipb_json_end_array(writer);
+    } else {
+        ipb_json_write_value(writer, value);
+    }
+}
+
+char *
+ipb_server_params_canonical(const IpbJson *object)
+{
+    IpbJsonWriter *writer = ipb_json_writer_new();
+    write_canonical(writer, object);
+    return ipb_json_writer_finish(writer, NULL);
+}
