@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The forkserver: a warm Python process that kernels are forked from.
+
+Run as `python -I [-S] forkserver.py` with the control socket as fd 3 (docs/internals/kernel-wire.md).
+It runs no user code; a forked child returns from `serve()` and becomes a kernel, with nothing of the
+forkserver left on its stack.
+"""
+
+import gc
+import os
+import sys
+
+CONTROL_FD = 3
+
+
+def main() -> None:
+    # Nothing that is imported here becomes garbage, and a collection would cost more than it frees.
+    gc.disable()
+    # Under -I the script's own folder is not on the path. It needs to be there for one import only:
+    # the package finds its own modules through its __path__.
+    here = os.path.dirname(os.path.abspath(__file__))
+    sys.path.insert(0, here)
+    from ipybox_kernel import server
+
+    sys.path.remove(here)
+    forked = server.serve(CONTROL_FD)
+    if forked is not None:
+        from ipybox_kernel import kernel
+
+        kernel.run(forked)
+
+
+if __name__ == "__main__":
+    main()

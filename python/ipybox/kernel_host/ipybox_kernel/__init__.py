@@ -1,0 +1,11 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The Python side of a kernel: IPython driven over the kernel wire (docs/internals/kernel-wire.md).
+
+In the forkserver: `server` (the loop), `packets` (its control socket), `interpreter` (import path),
+`warmup` (IPython made and warmed up), `children` (reaping and leftovers).
+
+In a kernel: `process` (what the forked child becomes), `kernel` (the loop), `cells` (running one),
+`shell`, `display`, `results`, `history`, `tracebacks`, `commands`, `inspection` (IPython's parts as we
+need them), `output` with `streams`, `flusher` and `mime` (all that leaves the kernel, in order), `wire`
+(frames), `interrupts`, `forks`, `plots`, `randomness`. `linux` holds the system calls Python lacks.
+"""

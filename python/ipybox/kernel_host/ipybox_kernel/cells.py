@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs one cell at a time: sync ones at once, async ones as a task of the loop.
+
+Whatever happens to a cell, its `done` frame comes, and comes last.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import os
+import sys
+from typing import Any, Callable
+
+from . import forks, wire
+from .interrupts import Interrupts
+from .output import Output
+
+
+class CellRunner:
+    def __init__(
+        self,
+        shell: Any,
+        output: Output,
+        interrupts: Interrupts,
+        loop: asyncio.AbstractEventLoop,
+        on_done: Callable[[], None],
+    ) -> None:
+        self.is_busy = False
+        self._shell = shell
+        self._output = output
+        self._interrupts = interrupts
+        self._loop = loop
+        self._on_done = on_done
+        # One context for all cells: decimal.getcontext() and the like keep what a cell sets.
+        self._context = contextvars.copy_context()
+
+    def start(self, cell: int, code: str, store_history: bool, silent: bool) -> None:
+        """Runs the cell, or starts it if it awaits something; calls on_done when it is over."""
+        self.is_busy = True
+        self._silent = silent
+        self._output.begin_cell(cell)
+        self._shell.begin_cell()
+        self._interrupts.install()
+        forget_missing_folders()
+        self._context.run(self._start, code, store_history and not silent, silent)
+
+    def _start(self, code: str, store_history: bool, silent: bool) -> None:
+        result = error = None
+        is_async = False
+        try:
+            self._interrupts.enter()
+            transformed, failure = self._transform(code)
+            is_async = self._shell.should_run_async(
+                code, transformed_cell=transformed, preprocessing_exc_tuple=failure
+            )
+            cell = self._shell.run_cell_async(
+                code,
+                store_history=store_history,
+                silent=silent,
+                transformed_cell=transformed,
+                preprocessing_exc_tuple=failure,
+            )
+            if is_async:
+                self._start_task(cell)
+            else:
+                result = drive(cell)
+        except BaseException as caught:
+            is_async = False
+            error = caught
+        finally:
+            if not is_async:
+                # An assignment, not a call: at a call an interrupt could still come in between.
+                self._interrupts.is_running = False
+                self._finish(result, error)
+
+    def _transform(self, code: str) -> tuple[str, Any]:
+        try:
+            return self._shell.transform_cell(code), None
+        except Exception:
+            return code, sys.exc_info()
+
+    def _start_task(self, cell: Any) -> None:
+        if sys.version_info >= (3, 11):
+            task = self._loop.create_task(cell, context=self._context)
+        else:
+            task = self._loop.create_task(cell)
+        task.add_done_callback(self._on_task_done, context=self._context)
+        self._interrupts.enter_task(task)
+
+    def _on_task_done(self, task: asyncio.Task[Any]) -> None:
+        try:
+            self._finish(task.result(), None)
+        except BaseException as error:
+            if not self.is_busy:
+                raise
+            self._finish(None, error)
+
+    def _finish(self, result: Any, error: BaseException | None) -> None:
+        if result is not None:
+            error = result.error_before_exec or result.error_in_exec
+        if not self._output.is_connected:
+            forks.leave_child(self._output, error)
+        try:
+            self._interrupts.enter_callbacks()
+            self._shell.trigger_post_events(result, self._silent)
+        except BaseException as caught:
+            error = error or caught
+        finally:
+            self._interrupts.is_running = False
+            self._interrupts.leave()
+            self._send_end(error)
+
+    def _send_end(self, error: BaseException | None) -> None:
+        shell, output = self._shell, self._output
+        if error is not None and not shell.error_was_sent:
+            shell.send_bare_error(error)
+        status = "ok"
+        if error is not None:
+            status = "interrupted" if self._was_interrupted(error) else "error"
+        output.send(
+            wire.DONE,
+            {
+                "cell": output.cell,
+                "status": status,
+                "execution_count": shell.execution_count - 1,
+                "cwd": working_directory(),
+            },
+        )
+        output.cell = 0
+        self.is_busy = False
+        self._on_done()
+
+    def _was_interrupted(self, error: BaseException) -> bool:
+        by_us = isinstance(error, (KeyboardInterrupt, asyncio.CancelledError))
+        return by_us and self._interrupts.was_requested
+
+
+def drive(cell: Any) -> Any:
+    """Runs a coroutine that never really waits."""
+    try:
+        cell.send(None)
+    except StopIteration as end:
+        return end.value
+    cell.close()
+    raise RuntimeError("this cell waits for something, but has no await")
+
+
+def forget_missing_folders() -> None:
+    """Folders on sys.path that did not exist so far may do so now: an install may have made them."""
+    cache = sys.path_importer_cache
+    for path in [path for path, finder in cache.items() if finder is None]:
+        cache.pop(path, None)
+
+
+def working_directory() -> str:
+    try:
+        return os.getcwd()
+    except OSError:
+        return ""  # it was removed

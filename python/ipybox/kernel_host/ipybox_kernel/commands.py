@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Shell commands and scripts: `!cmd`, `x = !cmd`, `%%bash` and the like.
+
+A command gets fds 1 and 2 of the kernel, so its output is seen as it comes and in its place; only when
+user code has redirected sys.stdout is it piped there. An interrupt ends the command and all it started
+that stayed in its process group.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import os
+import select
+import selectors
+import shutil
+import signal
+import subprocess
+import sys
+from typing import Any, Callable
+
+from IPython.utils.text import LSString, SList
+
+# How long an interrupted command has between SIGINT and SIGKILL.
+KILL_AFTER_MS = 500
+READ_SIZE = 1 << 16
+
+
+def system(shell: Any, command: str) -> None:
+    code = _run(shell, _shell_argv(command), subprocess.DEVNULL)
+    # As IPython has it: a command killed by signal N leaves -N.
+    shell.user_ns["_exit_code"] = -(code - 128) if code > 128 else code
+    if code != 0 and getattr(shell, "system_raise_on_error", False):
+        raise subprocess.CalledProcessError(code, command)
+
+
+def getoutput(shell: Any, command: str, split: bool) -> Any:
+    pieces: list[bytes] = []
+    process = _start(_shell_argv(command), subprocess.DEVNULL, subprocess.PIPE, subprocess.STDOUT)
+    _attend(process, {process.stdout: pieces.append})
+    if getattr(shell, "system_raise_on_error", False):
+        shell.user_ns["_exit_code"] = process.returncode
+        if process.returncode != 0:
+            raise subprocess.CalledProcessError(process.returncode, command)
+    text = b"".join(pieces).decode("utf-8", "replace").replace("\r\n", "\n")
+    return SList(text.splitlines()) if split else LSString(text)
+
+
+def run_script(shell: Any, argv: list[str], script: str, raise_error: bool) -> None:
+    """The script comes to the program's stdin, out of a file in memory: no pipe that could fill up."""
+    if not script.endswith("\n"):
+        script += "\n"
+    stdin = os.memfd_create("cell")
+    try:
+        with open(stdin, "wb", closefd=False) as file:
+            file.write(script.encode("utf-8", "replace"))
+        os.lseek(stdin, 0, os.SEEK_SET)
+        try:
+            code = _run(shell, argv, stdin)
+        except FileNotFoundError:
+            print(f"Couldn't find program: {argv[0]!r}")
+            return
+    finally:
+        os.close(stdin)
+    if raise_error and code != 0:
+        raise subprocess.CalledProcessError(code, script)
+
+
+def take_over_script_magics() -> None:
+    """`%%script` and its family without IPython's thread; in the background they stay IPython's."""
+    from IPython.core.magics.script import ScriptMagics
+    from IPython.utils.process import arg_split
+
+    original = ScriptMagics.shebang
+
+    @functools.wraps(original)
+    def shebang(self: Any, line: str, cell: str) -> Any:
+        args, argv = original.parser.parse_known_args(arg_split(line, posix=True))
+        if args.bg or args.out or args.err or args.proc or not argv:
+            return original(self, line, cell)
+        return run_script(self.shell, argv, cell, getattr(args, "raise_error", True))
+
+    ScriptMagics.shebang = shebang
+
+
+def _shell_argv(command: str) -> list[str]:
+    return [shutil.which("bash") or "/bin/sh", "-c", command]
+
+
+def _run(shell: Any, argv: list[str], stdin: int) -> int:
+    output = shell.output
+    targets: dict[Any, Callable[[bytes], Any]] = {}
+    redirected = [sys.stdout is not output.stdout, sys.stderr is not output.stderr]
+    pipes = [subprocess.PIPE if is_redirected else None for is_redirected in redirected]
+    output.flush()
+    process = _start(argv, stdin, *pipes)
+    for pipe, target in ((process.stdout, sys.stdout), (process.stderr, sys.stderr)):
+        if pipe is not None:
+            targets[pipe] = functools.partial(_write_decoded, target)
+    _attend(process, targets)
+    code = process.returncode
+    return 128 - code if code < 0 else code
+
+
+def _write_decoded(target: Any, data: bytes) -> None:
+    target.write(data.decode("utf-8", "replace"))
+
+
+def _start(argv: list[str], stdin: int, stdout: int | None, stderr: int | None) -> subprocess.Popen[bytes]:
+    group: dict[str, Any] = {"start_new_session": True}
+    if sys.version_info >= (3, 11):
+        group = {"process_group": 0}
+    return subprocess.Popen(argv, stdin=stdin, stdout=stdout, stderr=stderr, **group)
+
+
+def _attend(process: subprocess.Popen[bytes], readers: dict[Any, Callable[[bytes], Any]]) -> None:
+    """Waits for the command, passes on what it writes into pipes; interrupted, it ends the command."""
+    try:
+        if readers:
+            _read_all(readers)
+        process.wait()
+    except BaseException:
+        _end(process)
+        raise
+    finally:
+        for pipe in readers:
+            pipe.close()
+        # It may have installed a package.
+        importlib.invalidate_caches()
+
+
+def _read_all(readers: dict[Any, Callable[[bytes], Any]]) -> None:
+    with selectors.DefaultSelector() as selector:
+        for pipe, take in readers.items():
+            selector.register(pipe, selectors.EVENT_READ, take)
+        while selector.get_map():
+            for key, _ in selector.select():
+                data = os.read(key.fd, READ_SIZE)
+                if data:
+                    key.data(data)
+                else:
+                    selector.unregister(key.fileobj)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    if process.poll() is not None:
+        return
+    _signal_group(process, signal.SIGINT)
+    try:
+        pidfd = os.pidfd_open(process.pid)
+        try:
+            poll = select.poll()
+            poll.register(pidfd, select.POLLIN)
+            poll.poll(KILL_AFTER_MS)
+        finally:
+            os.close(pidfd)
+    except (OSError, KeyboardInterrupt):
+        pass  # asked again: no more patience
+    _signal_group(process, signal.SIGKILL)
+    process.wait()
+
+
+def _signal_group(process: subprocess.Popen[bytes], number: int) -> None:
+    try:
+        os.killpg(process.pid, number)
+    except OSError:
+        pass

@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Displays and results: IPython's display publisher and display hook, sending frames."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from IPython.core.displayhook import DisplayHook
+from IPython.core.displaypub import DisplayPublisher
+from IPython.lib import pretty
+
+from . import mime, wire
+
+# Of these types plain text is all there is, unless somebody registered a formatter for them.
+PLAIN_TYPES = frozenset((int, float, complex, bool, str, bytes, list, tuple, dict, set, frozenset))
+# And of these the text is the repr, unless somebody registered a printer.
+REPR_TYPES = (int, str, bool, bytes)
+
+
+def send_bundle(shell: Any, kind: int, data: Any, metadata: Any, **fields: Any) -> None:
+    """Sends a display or a result. What is too large for a frame is told on stderr."""
+    output = shell.output
+    if not output.is_connected:
+        print(data.get("text/plain", ""))  # a forked child
+        return
+    payload = {"cell": output.cell, "data": mime.conform(data), **fields}
+    payload["metadata"] = mime.conform_json(dict(metadata or {}))
+    try:
+        output.send(kind, payload)
+    except wire.FrameTooLarge as error:
+        what = "result" if kind == wire.RESULT else "display"
+        print(f"The {what} is too large to be shown: {error}.", file=sys.stderr)
+
+
+class KernelDisplayPublisher(DisplayPublisher):
+    def publish(
+        self,
+        data: Any,
+        metadata: Any = None,
+        source: Any = None,
+        *,
+        transient: Any = None,
+        update: bool = False,
+        **_: Any,
+    ) -> None:
+        self._validate_data(data, metadata)
+        display_id = (transient or {}).get("display_id")
+        if display_id is not None:
+            display_id = str(display_id)
+        kind = wire.UPDATE_DISPLAY if update and display_id is not None else wire.DISPLAY
+        send_bundle(self.shell, kind, data, metadata, display_id=display_id)
+
+    def clear_output(self, wait: bool = False) -> None:
+        output = self.shell.output
+        if output.is_connected:
+            output.send(wire.CLEAR_OUTPUT, {"cell": output.cell, "wait": bool(wait)})
+
+
+class KernelDisplayHook(DisplayHook):
+    def quiet(self) -> bool:
+        """Whether the cell ends in a semicolon. IPython's way to find out reads all of it anew."""
+        history = self.shell.history_manager.input_hist_parsed
+        return bool(history) and ";" in history[-1] and super().quiet()
+
+    def compute_format_data(self, result: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+        text = self._plain_text(result)
+        if text is not None:
+            return {"text/plain": text}, {}
+        return super().compute_format_data(result)
+
+    def _plain_text(self, result: Any) -> str | None:
+        kind = type(result)
+        if kind not in PLAIN_TYPES:
+            return None
+        formatter = self.shell.display_formatter
+        others = [formatter.ipython_display_formatter, formatter.mimebundle_formatter]
+        for name, other in formatter.formatters.items():
+            if name == "text/plain":
+                plain = other
+            else:
+                others.append(other)
+        for other in others:
+            printers = other.type_printers
+            if kind in printers or object in printers or other.singleton_printers:
+                return None
+        if kind in REPR_TYPES and not plain.singleton_printers.keys() - _singletons:
+            if plain.type_printers.get(kind) is _type_printers.get(kind) and plain.pprint:
+                return repr(result)
+        return plain(result)
+
+    def write_output_prompt(self) -> None:
+        pass
+
+    def write_format_data(self, format_dict: Any, md_dict: Any = None) -> None:
+        count = self.prompt_count
+        send_bundle(self.shell, wire.RESULT, format_dict, md_dict, execution_count=count)
+
+    def log_output(self, format_dict: Any) -> None:
+        # IPython's own would keep each bundle, pictures too, as long as the kernel lives.
+        text = format_dict.get("text/plain")
+        if text is not None:
+            if self.shell.logger.log_output:
+                self.shell.logger.log_write(text, "output")
+            self.shell.history_manager.output_hist_reprs[self.prompt_count] = text
+
+    def finish_displayhook(self) -> None:
+        self._is_active = False
+
+
+_type_printers = dict(pretty._type_pprinters)
+_singletons = pretty._singleton_pprinters.keys()

@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The thread that brings out buffered text when a cell takes its time.
+
+It sleeps on a timerfd without the GIL: arming it costs a short cell nothing, and it wakes only if text
+may have waited for the interval. It is not one of `threading`'s threads, so user code that counts
+threads does not see it, and it ends before each fork, so Python does not warn of forks with threads.
+"""
+
+from __future__ import annotations
+
+import _thread
+import os
+from typing import Callable
+
+from .linux import Timer
+
+INTERVAL_NS = 20_000_000
+STOP_TIMEOUT_S = 1.0
+MAX_YIELDS = 10_000
+
+
+class Flusher:
+    def __init__(self, tick: Callable[[], None], lowest_fd: int) -> None:
+        self._tick = tick
+        self._lowest_fd = lowest_fd
+        self._timer: Timer | None = None
+        self._has_ended = _thread.allocate_lock()
+        self._stopping = False
+        self._native_id = 0
+
+    def arm(self) -> None:
+        """One tick after the interval. Raises RuntimeError or OSError where no thread can be had."""
+        if self._timer is None:
+            self._start()
+        self._timer.set(INTERVAL_NS)  # type: ignore[union-attr]
+
+    def _start(self) -> None:
+        timer = Timer(self._lowest_fd)
+        self._stopping = False
+        self._has_ended.acquire()
+        try:
+            _thread.start_new_thread(self._run, (timer,))
+        except RuntimeError:
+            self._has_ended.release()
+            timer.close()
+            raise
+        self._timer = timer
+
+    def _run(self, timer: Timer) -> None:
+        self._native_id = _thread.get_native_id()
+        try:
+            while True:
+                timer.wait()
+                if self._stopping:
+                    return
+                self._tick()
+        except OSError:
+            pass  # user code closed the timer's fd
+        finally:
+            self._has_ended.release()
+
+    def stop(self) -> None:
+        """Ends the thread and waits until the system has none of it any more. Do not hold its locks."""
+        timer, self._timer = self._timer, None
+        if timer is None:
+            return
+        self._stopping = True
+        timer.set(1)
+        if self._has_ended.acquire(timeout=STOP_TIMEOUT_S):
+            self._has_ended.release()
+            # Python's part has ended; what is left of the thread lives for some microseconds.
+            task = f"/proc/self/task/{self._native_id}"
+            for _ in range(MAX_YIELDS):
+                if not os.path.exists(task):
+                    break
+                os.sched_yield()
+        timer.close()

@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What happens when user code forks, or starts a program: its output comes after ours, and only once."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING, Any
+
+from . import linux
+
+if TYPE_CHECKING:
+    from .output import Output
+
+# Audit events of calls that start a program without running the hooks of os.fork.
+STARTS_PROGRAM = frozenset(("subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.spawn"))
+
+
+def watch(output: Output) -> None:
+    def before_fork() -> None:
+        if output.is_connected:
+            output.flusher.stop()
+            output.flusher_is_armed = False
+        output.flush()
+        linux.flush_c_stdout()
+
+    def on_audit_event(event: str, _: Any) -> None:
+        if event in STARTS_PROGRAM:
+            output.flush()
+
+    os.register_at_fork(before=before_fork, after_in_child=output.become_child)
+    sys.addaudithook(on_audit_event)
+
+
+def leave_child(output: Output, error: BaseException | None) -> None:
+    """The end of a forked process that ran to the end of its cell. Does not return."""
+    output.flush()
+    linux.flush_c_stdout()
+    code = 0 if error is None else 1
+    if isinstance(error, SystemExit):
+        code = error.code if isinstance(error.code, int) else int(error.code is not None)
+    os._exit(code & 0xFF)

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where the forkserver imports from.
+
+Started with -I alone, Python has set up site-packages itself: virtual environments, .pth files and
+editable installs work. Started with -I -S nothing of that was done, because .pth files are code that
+somebody else may have written: then the folders that the core names are appended here, of their .pth
+files only the lines that are paths are honoured, and what `site` sets besides is made up for.
+"""
+
+from __future__ import annotations
+
+import builtins
+import importlib.util
+import os
+import sys
+
+# What a kernel cannot do without, by the name a user installs it under.
+REQUIRED = {"IPython": "ipython", "pydantic": "pydantic"}
+
+
+def set_up(site_packages: list[str] | None) -> None:
+    if sys.flags.no_site:
+        _enter_virtual_environment()
+        _add_site_builtins()
+    for folder in site_packages or []:
+        _append(folder)
+        _append_paths_of_pth_files(folder)
+
+
+def missing() -> list[str]:
+    return [name for name in REQUIRED if importlib.util.find_spec(name) is None]
+
+
+def _append(path: str) -> None:
+    if path not in sys.path:
+        sys.path.append(path)
+
+
+def _append_paths_of_pth_files(folder: str) -> None:
+    try:
+        names = sorted(name for name in os.listdir(folder) if name.endswith(".pth"))
+    except OSError:
+        return
+    for name in names:
+        try:
+            with open(os.path.join(folder, name), encoding="utf-8", errors="surrogateescape") as file:
+                lines = file.read().splitlines()
+        except OSError:
+            continue
+        for line in lines:
+            line = line.strip()
+            if not line or line.startswith(("#", "import ", "import\t")):
+                continue
+            path = os.path.abspath(os.path.join(folder, line))
+            if os.path.exists(path):
+                _append(path)
+
+
+def _enter_virtual_environment() -> None:
+    """Sets sys.prefix as `site` does; to be done before anything imports sysconfig."""
+    folder = os.path.dirname(os.path.abspath(sys.executable))
+    for place in (folder, os.path.dirname(folder)):
+        if os.path.isfile(os.path.join(place, "pyvenv.cfg")):
+            sys.prefix = sys.exec_prefix = os.path.dirname(folder)
+            return
+
+
+def _add_site_builtins() -> None:
+    import _sitebuiltins
+
+    builtins.help = _sitebuiltins._Helper()  # type: ignore[attr-defined]
+    for name in ("exit", "quit"):
+        setattr(builtins, name, _sitebuiltins.Quitter(name, "Ctrl-D (i.e. EOF)"))

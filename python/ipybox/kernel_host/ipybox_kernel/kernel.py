@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The kernel process: takes frames from the wire and runs cells, in an asyncio loop in the main thread.
+
+Tasks of user code go on while the kernel waits for the next cell, and while an async cell runs; a sync
+cell has the loop to itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import builtins
+import faulthandler
+import getpass
+import os
+import signal
+import sys
+import tempfile
+import time
+from collections import deque
+from typing import Any
+
+from . import blas, forks, inspection, linux, mime, plots, randomness, wire
+from .cells import CellRunner
+from .children import KERNEL_ID
+from .interrupts import Interrupts
+from .output import Output
+from .process import Forked
+from .shell import refuse_input, refuse_password
+
+READ_SIZE = 1 << 18
+KEY_SIZE = 12
+# Set unless the core has set them: nobody here looks at a terminal.
+ENVIRONMENT = {"TERM": "dumb", "NO_COLOR": "1", "PAGER": "cat", "GIT_PAGER": "cat"}
+
+
+def run(forked: Forked) -> None:
+    """Is a kernel until the core asks it to end. Does not return."""
+    Kernel(forked).run()
+
+
+class Kernel:
+    def __init__(self, forked: Forked) -> None:
+        self._forked = forked
+        self._wire = forked.links.wire
+        self._shell = forked.shell
+        self._reader = wire.FrameReader()
+        self._waiting: deque[dict[str, Any]] = deque()  # cells
+        self._has_run_a_cell = False
+
+    def run(self) -> None:
+        kind, message = self._read_first_frame()
+        if kind != wire.START or message.get("version") != wire.VERSION:
+            fail(f"the first frame must be start, version {wire.VERSION}")
+        self._start(message)
+        self._loop.add_reader(self._wire, self._on_readable)
+        self._loop.call_soon(self._take_frames)  # that came together with the first one
+        while True:
+            # User code can stop the loop, and raise through it from a task.
+            try:
+                self._loop.run_forever()
+            except (KeyboardInterrupt, SystemExit):
+                pass
+
+    # Start
+
+    def _read_first_frame(self) -> tuple[int, dict[str, Any]]:
+        while True:
+            data = os.read(self._wire, READ_SIZE)
+            if not data:
+                os._exit(0)
+            self._reader.feed(data)
+            for frame in self._reader.frames():
+                return frame
+
+    def _start(self, message: dict[str, Any]) -> None:
+        self._set_environment(message["env"])
+        try:
+            os.chdir(message["cwd"])
+        except OSError as error:
+            fail(f"the working directory cannot be entered: {error}")
+        self._set_import_path(message.get("path") or [])
+        key = bytes.fromhex(message["key"])
+        if len(key) != KEY_SIZE:
+            fail(f"the key must have {KEY_SIZE} bytes")
+        self._output = Output(self._forked.links, key)
+        self._output.install_streams()
+        faulthandler.enable(2, all_threads=False)
+        randomness.reseed(message.get("seed"))
+        plots.choose_backend()
+        self._make_loop()
+        self._prepare_shell()
+        forks.watch(self._output)
+        self._interrupts.install()
+        self._output.send(wire.HELLO, {"version": wire.VERSION, "pid": os.getpid()})
+
+    def _set_environment(self, environment: dict[str, str]) -> None:
+        os.environ.clear()
+        os.environ.update(environment)
+        for name, value in ENVIRONMENT.items():
+            os.environ.setdefault(name, value)
+        os.environ[KERNEL_ID] = str(self._forked.id)
+        linux.rewrite_environment_block(f"{KERNEL_ID}={self._forked.id}".encode())
+        time.tzset()
+        tempfile.tempdir = None  # TMPDIR may be another one
+
+    def _set_import_path(self, path: list[str]) -> None:
+        sys.argv = [""]
+        stub = [self._forked.stub_dir] if self._forked.stub_dir else []
+        sys.path[:0] = [*stub, *path, ""]
+
+    def _make_loop(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        asyncio.set_event_loop(self._loop)
+        self._interrupts = Interrupts(self._output, self._loop)
+        self._cells = CellRunner(
+            self._shell, self._output, self._interrupts, self._loop, self._on_cell_done
+        )
+
+    def _prepare_shell(self) -> None:
+        shell = self._shell
+        shell.output, shell.interrupts = self._output, self._interrupts
+        shell.save_sys_module_state()
+        shell.home_dir = os.path.expanduser("~")
+        shell.starting_dir = os.getcwd()
+        shell.history_manager.dir_hist[:] = [shell.starting_dir]
+        builtins.input = refuse_input
+        getpass.getpass = refuse_password
+
+    # Frames
+
+    def _on_readable(self) -> None:
+        try:
+            data = os.read(self._wire, READ_SIZE)
+        except BlockingIOError:
+            return
+        except OSError as error:
+            fail(f"the wire is gone: {error}")
+        if not data:
+            os._exit(1)  # no core, no kernel
+        self._reader.feed(data)
+        self._take_frames()
+
+    def _take_frames(self) -> None:
+        for kind, message in self._reader.frames():
+            if kind == wire.EXECUTE:
+                self._waiting.append(message)
+                self._next_cell()
+            elif kind == wire.REQUEST:
+                self._answer(message)
+            elif kind == wire.SHUTDOWN:
+                self._end()
+            else:
+                fail(f"a frame of type {kind}")
+
+    def _next_cell(self) -> None:
+        if self._cells.is_busy or not self._waiting:
+            return
+        message = self._waiting.popleft()
+        if not self._has_run_a_cell:
+            self._has_run_a_cell = True
+            blas.restore_threads(self._shell.blas_thread_setters)
+        self._cells.start(
+            message["cell"],
+            message["code"],
+            message.get("store_history", True),
+            message.get("silent", False),
+        )
+
+    def _on_cell_done(self) -> None:
+        if self._waiting:
+            self._loop.call_soon(self._next_cell)  # tasks get their turn in between
+
+    def _answer(self, message: dict[str, Any]) -> None:
+        reply: dict[str, Any] = {"id": message.get("id")}
+        try:
+            params = message.get("params") or {}
+            result = inspection.answer(self._shell, str(message.get("method")), params)
+            reply["result"] = mime.conform_json(result)
+        except Exception as error:
+            reply["error"] = f"{type(error).__name__}: {error}"
+        self._output.send(wire.REPLY, reply)
+
+    # End
+
+    def _end(self) -> None:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        try:
+            atexit._run_exitfuncs()
+        except BaseException:
+            pass  # Python has shown it
+        self._output.flush()
+        linux.flush_c_stdout()
+        os._exit(0)
+
+
+def fail(reason: str) -> None:
+    """For what the core must never do, or what it is told by the end of the process. Does not return."""
+    os.write(2, f"ipybox kernel: {reason}\n".encode())
+    os._exit(1)

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Makes of a MIME bundle what the kernel wire wants: texts, JSON values, base64 for the rest."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import math
+import numbers
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+MAX_DEPTH = 100
+
+_TEXT_TYPES = frozenset(("application/javascript", "application/xml", "application/x-latex"))
+
+def conform(data: Mapping[Any, Any]) -> dict[str, Any]:
+    return {str(kind): _conform_value(str(kind), value) for kind, value in data.items() if value is not None}
+
+
+def conform_json(value: Any) -> Any:
+    """The value as JSON can have it; what JSON has no word for becomes null or text."""
+    try:
+        json.dumps(value, allow_nan=False)
+        return value
+    except (ValueError, TypeError, RecursionError):
+        return _clean(value, 0)
+
+
+def _conform_value(kind: str, value: Any) -> Any:
+    kind = kind.partition(";")[0].strip().lower()
+    if kind == "application/json" or kind.endswith("+json"):
+        return conform_json(value)
+    if kind.startswith("text/") or kind.endswith("+xml") or kind in _TEXT_TYPES:
+        return value.decode("utf-8", "replace") if isinstance(value, (bytes, bytearray)) else _text(value)
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return base64.b64encode(value).decode("ascii")
+    return _conform_base64(_text(value))
+
+
+def _conform_base64(text: str) -> str:
+    text = "".join(text.split())
+    try:
+        base64.b64decode(text, validate=True)
+        return text
+    except (binascii.Error, ValueError):
+        return base64.b64encode(text.encode("utf-8", "replace")).decode("ascii")
+
+
+def _text(value: Any) -> str:
+    if type(value) is str:
+        return value
+    if isinstance(value, (Mapping, list, tuple)):
+        return json.dumps(conform_json(value))
+    return str(value)
+
+
+def _clean(value: Any, depth: int) -> Any:
+    if value is None or value is True or value is False:
+        return value
+    if isinstance(value, str):
+        return str(value)
+    if isinstance(value, numbers.Integral):
+        return int(value)
+    if isinstance(value, numbers.Real):
+        number = float(value)
+        return number if math.isfinite(number) else None
+    if isinstance(value, (bytes, bytearray)):
+        return base64.b64encode(value).decode("ascii")
+    if depth < MAX_DEPTH:
+        if isinstance(value, Mapping):
+            return {_key(key): _clean(item, depth + 1) for key, item in value.items()}
+        if isinstance(value, Iterable):
+            return [_clean(item, depth + 1) for item in value]
+    return str(value)
+
+
+def _key(key: Any) -> str:
+    return key if type(key) is str else str(key)

@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The forkserver's control socket: one JSON object a packet, file descriptors beside it."""
+
+from __future__ import annotations
+
+import array
+import json
+import os
+import socket
+from typing import Any
+
+MAX_PACKET = 65536
+MAX_FDS = 8
+# What one text of an answer may take, so that a packet never grows over its limit.
+MAX_TEXT = 2000
+
+
+class ControlSocket:
+    def __init__(self, fd: int) -> None:
+        self._socket = socket.socket(fileno=fd)
+        self._socket.set_inheritable(False)
+
+    def fileno(self) -> int:
+        return self._socket.fileno()
+
+    def receive(self) -> tuple[dict[str, Any], list[int]] | None:
+        """The next packet and its descriptors; None at the end. Waits."""
+        data, ancillary, _, _ = self._socket.recvmsg(
+            MAX_PACKET, socket.CMSG_SPACE(MAX_FDS * 4), socket.MSG_CMSG_CLOEXEC
+        )
+        fds = array.array("i")
+        for level, kind, content in ancillary:
+            if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
+                fds.frombytes(content[: len(content) - len(content) % fds.itemsize])
+        if not data:
+            return None
+        return json.loads(data), list(fds)
+
+    def send(self, message: dict[str, Any], fds: list[int] | None = None) -> None:
+        data = json.dumps(message).encode()
+        socket.send_fds(self._socket, [data], fds or [])
+
+    def detach(self) -> None:
+        """Lets go of the descriptor without closing it."""
+        self._socket.detach()
+
+
+def close_all(fds: list[int]) -> None:
+    for fd in fds:
+        os.close(fd)
+
+
+def shorten(text: str) -> str:
+    return text if len(text) <= MAX_TEXT else text[:MAX_TEXT] + " …"

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a freshly forked child does to be a process of its own: session, signals, file descriptors."""
+
+from __future__ import annotations
+
+import fcntl
+import gc
+import os
+import resource
+import signal
+from dataclasses import dataclass
+from typing import Any
+
+from . import linux
+
+# The private descriptors lie as high as the usual limit allows, away from what programs count through.
+HIGHEST_FD = 1024
+PRIVATE_FDS = 8
+
+
+@dataclass
+class Links:
+    """The kernel's private descriptors: all that ties it to its core. A fork of a running kernel only
+    needs others."""
+
+    wire: int
+    stdout_marks: int  # duplicates of fds 1 and 2, for markers
+    stderr_marks: int
+
+    def fds(self) -> tuple[int, int, int]:
+        return self.wire, self.stdout_marks, self.stderr_marks
+
+    def lowest(self) -> int:
+        return min(self.fds())
+
+    def close(self) -> None:
+        for fd in self.fds():
+            try:
+                os.close(fd)
+            except OSError:
+                pass  # user code may have closed it
+
+
+@dataclass
+class Forked:
+    id: int
+    links: Links
+    shell: Any = None
+    stub_dir: str | None = None
+
+
+def become_kernel(kernel_id: int, parent: int, wire: int, stdout: int, stderr: int) -> Forked:
+    os.setsid()
+    linux.die_with_parent(signal.SIGKILL)
+    if os.getppid() != parent:  # it died before we asked for that
+        os._exit(1)
+    linux.be_first_to_go()
+    for number in (signal.SIGTERM, signal.SIGCHLD):
+        signal.signal(number, signal.SIG_DFL)
+    links = _move_fds(wire, stdout, stderr)
+    gc.enable()
+    return Forked(kernel_id, links)
+
+
+def _move_fds(wire: int, stdout: int, stderr: int) -> Links:
+    soft_limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    lowest = max(64, min(soft_limit, HIGHEST_FD) - PRIVATE_FDS)
+    links = Links(*(_duplicate(fd, lowest) for fd in (wire, stdout, stderr)))
+    os.dup2(stdout, 1)
+    os.dup2(stderr, 2)
+    null = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(null, 0)
+    os.closerange(3, links.lowest())
+    os.closerange(max(links.fds()) + 1, soft_limit)
+    return links
+
+
+def _duplicate(fd: int, lowest: int) -> int:
+    return fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, lowest)

@@ -1,0 +1,261 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The forkserver's loop: it waits for packets of the core and for deaths of children, nothing else.
+
+Single-threaded, and no thread exists in this process when it forks. All state is in one `Server`.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import select
+import signal
+import socket
+import sys
+import traceback
+from typing import Any
+
+from . import children, interpreter, linux, process, warmup
+from .packets import ControlSocket, close_all, shorten
+
+VERSION = 1
+
+
+def serve(control_fd: int) -> process.Forked | None:
+    """Serves until the core is gone. Returns None then, and in each forked child what it has to be."""
+    server = Server(ControlSocket(control_fd))
+    try:
+        return server.run()
+    except (BrokenPipeError, ConnectionResetError):
+        children.kill_everything()  # the core is gone
+        return None
+
+
+class Server:
+    def __init__(self, control: ControlSocket) -> None:
+        self._control = control
+        self._kernels: dict[int, children.Kernel] = {}  # by pid, until reaped
+        self._ending: list[children.Kernel] = []  # reaped; something of theirs may still live
+        self._preload: list[str] = []
+        self._preload_failures: list[dict[str, str]] = []
+        self._stub_dir: str | None = None
+        self._ended = False
+        self._wakeup, self._wakeup_writer = socket.socketpair()
+
+    # Start
+
+    def run(self) -> process.Forked | None:
+        linux.become_subreaper()
+        self._catch_signals()
+        try:
+            configured = self._configure()
+        except Exception as error:
+            traceback.print_exc()
+            self._control.send({"op": "failed", "error": shorten(describe(error)), "missing": []})
+            return None
+        if not configured:
+            return None
+        self._control.send(
+            {
+                "op": "ready",
+                "version": VERSION,
+                "python": platform.python_version(),
+                "ipython": sys.modules["IPython"].__version__,
+                "executable": sys.executable,
+            }
+        )
+        return self._loop()
+
+    def _configure(self) -> bool:
+        packet = self._control.receive()
+        if packet is None:
+            return False
+        message, fds = packet
+        close_all(fds)
+        if message.get("op") != "configure" or message.get("version") != VERSION:
+            raise ValueError(f"the first message must be configure, version {VERSION}")
+        interpreter.set_up(message.get("site_packages"))
+        missing = interpreter.missing()
+        if missing:
+            names = " and ".join(missing)
+            error = f"{sys.executable} has no {names}"
+            self._control.send({"op": "failed", "error": error, "missing": missing})
+            return False
+        self._stub_dir = message.get("stub_dir")
+        self._preload = [*warmup.ALWAYS_PRELOADED, *(message.get("preload") or [])]
+        os.environ.update(warmup.ENVIRONMENT)
+        self._shell = warmup.make_shell()
+        return True
+
+    def _catch_signals(self) -> None:
+        # Ctrl-C on the user's terminal is for the core to handle.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        signal.signal(signal.SIGCHLD, _do_nothing)
+        for end in (self._wakeup, self._wakeup_writer):
+            end.setblocking(False)
+        signal.set_wakeup_fd(self._wakeup_writer.fileno(), warn_on_full_buffer=False)
+
+    def _on_sigterm(self, *_: Any) -> None:
+        self._ended = True
+
+    # Loop
+
+    def _loop(self) -> process.Forked | None:
+        signal.signal(signal.SIGTERM, self._on_sigterm)
+        poll = select.poll()
+        poll.register(self._control.fileno(), select.POLLIN)
+        poll.register(self._wakeup.fileno(), select.POLLIN)
+        while not self._ended:
+            # While there is something to preload, requests are only looked for, not waited for.
+            events = poll.poll(0 if self._preload else None)
+            if not events:
+                self._preload_next()
+                continue
+            ready = [fd for fd, _ in events]
+            if self._wakeup.fileno() in ready:
+                self._drain_wakeup()
+                self._reap()
+            if self._control.fileno() in ready:
+                forked = self._serve_packet()
+                if forked is not None:
+                    return forked
+        children.kill_everything()
+        return None
+
+    def _drain_wakeup(self) -> None:
+        try:
+            while self._wakeup.recv(4096):
+                pass
+        except BlockingIOError:
+            pass
+
+    def _preload_next(self) -> None:
+        name = self._preload.pop(0)
+        error = warmup.preload(name, self._shell)
+        if error is not None:
+            self._preload_failures.append({"module": shorten(name), "error": shorten(error)})
+        if not self._preload:
+            warmup.settle()
+            # A packet has a limit; who preloads dozens of modules that fail hears of the first ones.
+            self._control.send({"op": "preloaded", "failed": self._preload_failures[:20]})
+
+    def _serve_packet(self) -> process.Forked | None:
+        packet = self._control.receive()
+        if packet is None:
+            self._ended = True
+            return None
+        message, fds = packet
+        try:
+            op = message.get("op")
+            if op == "fork":
+                return self._fork(message["id"], fds)
+            if op == "kill":
+                self._kill(message["id"])
+            return None
+        finally:
+            # The child has moved them to where they belong, or we have no use for them.
+            close_all(fds)
+
+    # Kernels
+
+    def _fork(self, kernel_id: int, fds: list[int]) -> process.Forked | None:
+        try:
+            _, stdout, stderr = fds
+            pipes = frozenset((children.pipe_name(stdout), children.pipe_name(stderr)))
+            parent = os.getpid()
+            flush_own_output()
+            pid = os.fork()
+        except (OSError, ValueError) as error:
+            self._control.send({"op": "fork_failed", "id": kernel_id, "error": shorten(describe(error))})
+            return None
+        if pid == 0:
+            return self._become_kernel(kernel_id, parent, fds)
+        kernel = children.Kernel(kernel_id, pid, linux.oom_kill_count(), pipes)
+        self._kernels[pid] = kernel
+        pidfd = os.pidfd_open(pid)
+        try:
+            self._control.send({"op": "forked", "id": kernel_id, "pid": pid}, [pidfd])
+        finally:
+            os.close(pidfd)
+        return None
+
+    def _become_kernel(self, kernel_id: int, parent: int, fds: list[int]) -> process.Forked:
+        try:
+            signal.set_wakeup_fd(-1)
+            # All descriptors get closed below; these objects must not close the numbers' next owners.
+            self._control.detach()
+            self._wakeup.detach()
+            self._wakeup_writer.detach()
+            forked = process.become_kernel(kernel_id, parent, *fds)
+            fds.clear()
+            forked.shell, forked.stub_dir = self._shell, self._stub_dir
+            return forked
+        except BaseException:
+            traceback.print_exc()
+            flush_own_output()
+            os._exit(1)
+
+    def _kill(self, kernel_id: int) -> None:
+        for kernel in self._kernels.values():
+            if kernel.id == kernel_id:
+                kernel.was_killed = True
+                children.kill_group(kernel)
+
+    def _reap(self) -> None:
+        while True:
+            try:
+                dead = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+            except ChildProcessError:
+                break
+            if dead is None:
+                break
+            kernel = self._kernels.pop(dead.si_pid, None)
+            if kernel is not None:
+                children.kill_group(kernel)  # the pid is still its own: it is not reaped yet
+            _, status = os.waitpid(dead.si_pid, 0)
+            if kernel is not None:
+                kernel.status = status
+                self._ending.append(kernel)
+        self._end_kernels()
+
+    def _end_kernels(self) -> None:
+        """Kills what ended kernels left behind, tells of those that left nothing (any more)."""
+        for kernel in list(self._ending):
+            leftovers = [pid for pid in our_orphans(self._kernels) if self._is_leftover(pid, kernel)]
+            for pid in leftovers:
+                children.kill(pid)
+            if not leftovers:  # else the next SIGCHLD brings us here again
+                self._ending.remove(kernel)
+                self._tell_exit(kernel)
+
+    def _is_leftover(self, pid: int, kernel: children.Kernel) -> bool:
+        # What hides its origin is taken for the last kernel's.
+        alone = not self._kernels and self._ending == [kernel]
+        return alone or children.belongs_to(pid, kernel)
+
+    def _tell_exit(self, kernel: children.Kernel) -> None:
+        status = kernel.status or 0
+        by_sigkill = os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL
+        oom_kill = by_sigkill and not kernel.was_killed and linux.oom_kill_count() > kernel.oom_kills
+        self._control.send({"op": "exited", "id": kernel.id, "status": status, "oom_kill": oom_kill})
+
+
+def our_orphans(kernels: dict[int, children.Kernel]) -> list[int]:
+    return [pid for pid in children.our_children() if pid not in kernels]
+
+
+def describe(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}"
+
+
+def flush_own_output() -> None:
+    """Else each child would write again what the forkserver has in its buffers."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (OSError, ValueError):
+            pass
+
+
+def _do_nothing(*_: Any) -> None:
+    """SIGCHLD's handler: that the wake-up socket gets a byte is all that is wanted."""

@@ -1,0 +1,285 @@
+# SPDX-License-Identifier: Apache-2.0
+"""IPython's shell as a kernel needs it: nothing from or to the disk, errors as frames, cheap short cells."""
+
+from __future__ import annotations
+
+import linecache
+import os
+import re
+import sys
+import warnings
+from contextlib import nullcontext
+from typing import Any, ContextManager
+
+import IPython
+from IPython.core import interactiveshell
+from IPython.core.autocall import ExitAutocall, IPyAutocall
+from IPython.core.error import StdinNotImplementedError, UsageError
+from IPython.core.interactiveshell import InteractiveShell
+from IPython.core.macro import Macro
+from IPython.core.profiledir import ProfileDir
+from traitlets import Type, default
+
+from . import commands, tracebacks, wire
+from .display import KernelDisplayHook, KernelDisplayPublisher
+from .history import KernelHistory
+
+# A folder that neither exists nor can be made: IPython's own files are not read and not written.
+NO_FOLDER = os.path.join(os.devnull, "ipython")
+NO_INPUT = "{} has nobody to ask: this kernel has no terminal. Put the value into the code."
+
+# What IPython's own syntax cannot do without: one of these characters anywhere, or such a line start.
+_SPECIAL_CHARACTER = re.compile(r"[%!?\f]|^\s|^\s*(?:>>>|\.\.\.|In \[|/|,|;)", re.MULTILINE)
+_FIRST_WORD = re.compile(r"[^\W\d]\w*")
+
+
+class MemoryStore(dict):  # type: ignore[type-arg]
+    """`get_ipython().db`, which IPython keeps in files."""
+
+    def keys(self, pattern: str | None = None) -> Any:
+        import fnmatch
+
+        return [key for key in super().keys() if pattern is None or fnmatch.fnmatch(key, pattern)]
+
+
+class NoProfile(ProfileDir):
+    @default("location")
+    def _default_location(self) -> str:
+        return NO_FOLDER
+
+
+class Exiter(ExitAutocall):
+    """exit() and quit(): end the cell."""
+
+    def __call__(self, code: Any = None) -> None:  # type: ignore[override]
+        raise SystemExit() if code is None else SystemExit(code)
+
+
+class KernelShell(InteractiveShell):
+    displayhook_class = Type(KernelDisplayHook)
+    display_pub_class = Type(KernelDisplayPublisher)
+
+    output: Any = None  # the kernel's Output
+    interrupts: Any = None
+    error_was_sent = False  # in this cell
+
+    _depth = 0  # of cells within cells
+    _is_after_cell = False
+
+    # Construction
+
+    @default("ipython_dir")
+    def _default_ipython_dir(self) -> str:
+        return NO_FOLDER
+
+    @default("exiter")
+    def _default_exiter(self) -> Exiter:
+        return Exiter(self)
+
+    def init_ipython_dir(self, ipython_dir: Any) -> None:
+        pass
+
+    def init_profile_dir(self, profile_dir: Any) -> None:
+        self.profile_dir = NoProfile()
+
+    def init_virtualenv(self) -> None:
+        pass
+
+    def init_history(self) -> None:
+        self.history_manager = KernelHistory(shell=self, parent=self)
+        self.configurables.append(self.history_manager)
+
+    def init_transforms(self) -> None:
+        """Remembers what the input transformations were before any user could add one."""
+        manager = self.input_transformer_manager
+        self._stock_transforms = [
+            list(manager.cleanup_transforms),
+            list(manager.line_transforms),
+            list(manager.token_transformers),
+        ]
+
+    def _tee(self, channel: str) -> ContextManager[None]:
+        # IPython 9 keeps a copy of all output here.
+        return nullcontext()
+
+    # Cells
+
+    def transform_cell(self, raw_cell: str) -> str:
+        if not self._is_plain_python(raw_cell):
+            return super().transform_cell(raw_cell)
+        return raw_cell if raw_cell.endswith("\n") else raw_cell + "\n"
+
+    def _is_plain_python(self, cell: str) -> bool:
+        """True if no input transformation can change the cell; false if one might."""
+        if not cell or _SPECIAL_CHARACTER.search(cell):
+            return False
+        manager = self.input_transformer_manager
+        stock = self._stock_transforms
+        if (
+            self.input_transformers_post
+            or manager.cleanup_transforms != stock[0]
+            or manager.line_transforms != stock[1]
+            or manager.token_transformers != stock[2]
+            or self.autocall
+        ):
+            return False
+        if "\n" in cell.rstrip("\n"):
+            return True
+        # Single lines may call a magic, an alias or a macro by its bare name.
+        word = _FIRST_WORD.match(cell)
+        if word is None:
+            return True
+        name = word.group()
+        if isinstance(self.user_ns.get(name), (IPyAutocall, Macro)):
+            return False
+        return self.find_magic(name) is None and self.alias_manager.get_alias(name) is None
+
+    def should_run_async(self, raw_cell: str, **kwargs: Any) -> bool:
+        cell = kwargs.get("transformed_cell") or raw_cell
+        if "await" not in cell and "async" not in cell:
+            return False
+        return super().should_run_async(raw_cell, **kwargs)
+
+    async def run_cell_async(self, *args: Any, **kwargs: Any) -> Any:
+        self._depth += 1
+        try:
+            return await super().run_cell_async(*args, **kwargs)
+        finally:
+            self._depth -= 1
+
+    def begin_cell(self) -> None:
+        self.error_was_sent = False
+        self._depth = 0
+
+    def trigger_post_events(self, result: Any, silent: bool) -> None:
+        self._is_after_cell = True
+        try:
+            self.events.trigger("post_execute")
+            if not silent:
+                self.events.trigger("post_run_cell", result)
+        finally:
+            self._is_after_cell = False
+
+    # Errors
+
+    def showtraceback(
+        self,
+        exc_tuple: Any = None,
+        filename: str | None = None,
+        tb_offset: int | None = None,
+        exception_only: bool = False,
+        running_compiled_code: bool = False,
+    ) -> None:
+        try:
+            kind, value, _ = self._get_exc_info(exc_tuple)
+        except ValueError:
+            print("No traceback available to show.", file=sys.stderr)
+            return
+        if value is None:
+            value = kind()
+        tracebacks.remove_our_frames(value)
+        tb = value.__traceback__
+        if exception_only and issubclass(kind, SystemExit):
+            self._showtraceback(kind, value, tracebacks.exit_message(value))
+        elif kind is UsageError:
+            self._showtraceback(kind, value, [f"UsageError: {value}"])
+        elif tracebacks.has_group(value) and not issubclass(kind, SyntaxError):
+            self._showtraceback(kind, value, tracebacks.plain(kind, value, tb))
+        else:
+            super().showtraceback(
+                (kind, value, tb), filename, tb_offset, exception_only, running_compiled_code
+            )
+
+    def show_usage_error(self, exc: BaseException) -> None:
+        self._showtraceback(type(exc), exc, [f"UsageError: {exc}"])
+
+    def _showtraceback(self, etype: Any, evalue: Any, stb: Any) -> None:
+        text = stb if isinstance(stb, str) else self.InteractiveTB.stb2text(stb)
+        if self.output.is_connected and self._is_own_error(evalue):
+            self.send_error(etype, evalue, text)
+        else:
+            print(text, file=sys.stderr)
+
+    def _is_own_error(self, error: Any) -> bool:
+        """Whether this is what ends the cell: not an error of a formatter, a callback, a nested cell."""
+        if self.error_was_sent or self._is_after_cell or self._depth > 1:
+            return False
+        result = self.displayhook.exec_result  # None until the cell's code is compiled
+        return result is None or result.error_in_exec is error
+
+    def send_error(self, kind: type, value: BaseException, text: str) -> None:
+        payload = tracebacks.error_payload(self.output.cell, kind, value, text)
+        with self.interrupts.put_off():
+            self.output.send(wire.ERROR, payload)
+            self.error_was_sent = True
+
+    def send_bare_error(self, error: BaseException) -> None:
+        """For a cell that ended with an error which IPython did not show."""
+        tracebacks.remove_our_frames(error)
+        lines = tracebacks.plain(type(error), error, error.__traceback__)
+        self.send_error(type(error), error, "\n".join(lines))
+
+    # What is different without a terminal
+
+    def system(self, cmd: str) -> None:  # type: ignore[override]
+        commands.system(self, self.var_expand(cmd, depth=1))
+
+    system_piped = system_raw = system  # type: ignore[assignment]
+
+    def getoutput(self, cmd: str, split: bool = True, depth: int = 0) -> Any:
+        return commands.getoutput(self, self.var_expand(cmd, depth=depth + 1), split)
+
+    def ask_exit(self) -> None:
+        raise SystemExit()
+
+    def enable_gui(self, gui: Any = None) -> None:
+        if gui and gui != "inline":
+            print(f"No event loop for {gui} here: this kernel has no screen.", file=sys.stderr)
+
+    # Cleaning up after the warm-up
+
+    def forget(self) -> None:
+        """Back to the state of a new shell; what has been loaded and compiled stays."""
+        self.reset(new_session=True)
+        self.execution_count = 1
+        self.displayhook.exec_result = None
+        self.displayhook._ = self.displayhook.__ = self.displayhook.___ = ""
+        for name in ("_", "__", "___", "_i", "_ii", "_iii"):
+            self.user_ns.pop(name, None)
+        history = self.history_manager
+        history._i = history._ii = history._iii = history._i00 = ""
+        history.input_hist_parsed[:] = [""]
+        history.input_hist_raw[:] = [""]
+        for store in ("output_hist", "output_hist_reprs", "outputs", "exceptions"):
+            getattr(history, store, {}).clear()
+        history.db_input_cache.clear()
+        for name in [name for name in linecache.cache if name.startswith("<ipython-input-")]:
+            del linecache.cache[name]
+        linecache_of_cells = getattr(linecache, "_ipython_cache", None)  # before IPython 8.?
+        if linecache_of_cells:
+            linecache_of_cells.clear()
+        self.compile._filename_map.clear()
+        for name in ("last_type", "last_value", "last_traceback", "last_exc"):
+            if hasattr(sys, name):
+                delattr(sys, name)
+
+
+def make_shell() -> KernelShell:
+    if hasattr(interactiveshell, "PickleShareDB"):  # IPython 8 makes its store at once
+        interactiveshell.PickleShareDB = lambda *_: MemoryStore()
+    commands.take_over_script_magics()
+    # What IPython says to a SystemExit is for people at its prompt.
+    warnings.filterwarnings("ignore", "To exit: use", UserWarning)
+    colors = "nocolor" if IPython.version_info[0] >= 9 else "NoColor"
+    shell = KernelShell.instance(colors=colors, display_page=True, warn_venv=False, quiet=True)
+    shell.db = MemoryStore()
+    shell.init_transforms()
+    return shell
+
+
+def refuse_input(*_: Any, **__: Any) -> str:
+    raise StdinNotImplementedError(NO_INPUT.format("input()"))
+
+
+def refuse_password(*_: Any, **__: Any) -> str:
+    raise StdinNotImplementedError(NO_INPUT.format("getpass()"))

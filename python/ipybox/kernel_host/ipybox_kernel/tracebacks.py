@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tracebacks as the user shall see them: without our frames and without colour."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import traceback
+from types import TracebackType
+from typing import Any
+
+MAX_EVALUE = 100_000
+MAX_TRACEBACK = 1_000_000
+EXIT_HINT = "The kernel goes on and keeps its state."
+
+_OUR_FOLDER = os.path.dirname(os.path.abspath(__file__)) + os.sep
+_ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
+_GROUP = BaseExceptionGroup if sys.version_info >= (3, 11) else ()
+
+
+def error_payload(cell: int, kind: type, value: BaseException, text: str) -> dict[str, Any]:
+    return {
+        "cell": cell,
+        "ename": kind.__name__,
+        "evalue": clip(text_of(value), MAX_EVALUE),
+        "traceback": clip(_ESCAPE.sub("", text), MAX_TRACEBACK),
+    }
+
+
+def text_of(value: BaseException) -> str:
+    try:
+        return str(value)
+    except BaseException as error:
+        return f"<{type(value).__name__}; its __str__ raised {type(error).__name__}>"
+
+
+def clip(text: str, limit: int) -> str:
+    """The beginning and the end of a text that is too long."""
+    if len(text) <= limit:
+        return text
+    half = limit // 2
+    return f"{text[:half]}\n… {len(text) - 2 * half} characters left out …\n{text[-half:]}"
+
+
+def remove_our_frames(value: BaseException | None) -> None:
+    """Takes this package's frames out of the exception's traceback, and of those it came from."""
+    seen: set[int] = set()
+    waiting = [value]
+    while waiting:
+        error = waiting.pop()
+        if error is None or id(error) in seen:
+            continue
+        seen.add(id(error))
+        error.__traceback__ = _without_our_frames(error.__traceback__)
+        waiting += [error.__cause__, error.__context__]
+        if isinstance(error, _GROUP):
+            waiting += error.exceptions  # type: ignore[attr-defined]
+
+
+def _without_our_frames(tb: TracebackType | None) -> TracebackType | None:
+    kept = []
+    while tb is not None:
+        if not tb.tb_frame.f_code.co_filename.startswith(_OUR_FOLDER):
+            kept.append(tb)
+        tb = tb.tb_next
+    following = None
+    for entry in reversed(kept):
+        entry.tb_next = following
+        following = entry
+    return following
+
+
+def has_group(value: BaseException | None) -> bool:
+    """Whether an exception group is among an exception and those before it: IPython cannot show them."""
+    seen: set[int] = set()
+    while value is not None and id(value) not in seen:
+        if isinstance(value, _GROUP):
+            return True
+        seen.add(id(value))
+        value = value.__cause__ or value.__context__
+    return False
+
+
+def plain(kind: type, value: BaseException, tb: TracebackType | None) -> list[str]:
+    """Python's own formatting, without the frame that IPython runs cells in."""
+    if tb is not None and tb.tb_next is not None and tb.tb_frame.f_code.co_name == "run_code":
+        tb = tb.tb_next
+    return "".join(traceback.format_exception(kind, value, tb)).splitlines()
+
+
+def exit_message(value: BaseException) -> list[str]:
+    code = text_of(value)
+    return ["SystemExit" + (f": {code}" if code else ""), EXIT_HINT]

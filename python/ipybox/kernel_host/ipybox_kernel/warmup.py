@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Makes the shell in the forkserver and runs it warm, so that a kernel's first cell and its first
+traceback cost what the tenth costs."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+import importlib
+import io
+import os
+import sys
+import types
+from typing import Any
+
+from . import blas, plots
+
+# For the forkserver itself; a kernel gets an environment of its own.
+ENVIRONMENT = {"OPENBLAS_NUM_THREADS": "1", "MPLBACKEND": plots.BACKEND, "NO_COLOR": "1", "TERM": "dumb"}
+# Generated tool APIs import it.
+ALWAYS_PRELOADED = ["pydantic"]
+
+CELLS = (
+    "1",
+    "'a'",
+    "[1, 2]",
+    "x = 1\nprint(x, end='')",
+    "def f():\n    return 1 / 0\nf()",
+    "import warnings\n1 +",
+)
+ASYNC_CELL = "import asyncio\nawait asyncio.sleep(0)"
+
+
+def make_shell() -> Any:
+    import_ipython()
+    from . import cells, kernel  # noqa: F401  what a kernel needs besides
+    from .shell import make_shell as make
+
+    shell = make()
+    shell.blas_thread_setters = []
+    run_cells(shell)
+    settle()
+    return shell
+
+
+def import_ipython() -> None:
+    """IPython without what it imports for nothing in its older versions: the terminal, and jedi."""
+    embed_name = "IPython.terminal.embed"
+    stub = types.ModuleType(embed_name)
+    stub.embed = _embed  # type: ignore[attr-defined]
+    sys.modules[embed_name] = stub
+    block_jedi = "jedi" not in sys.modules
+    if block_jedi:
+        sys.modules["jedi"] = None  # type: ignore[assignment]
+    try:
+        importlib.import_module("IPython")
+        importlib.import_module("IPython.core.completer")
+    finally:
+        del sys.modules[embed_name]
+        if block_jedi:
+            del sys.modules["jedi"]
+
+
+def _embed(**kwargs: Any) -> Any:
+    return importlib.import_module("IPython.terminal.embed").embed(**kwargs)
+
+
+class _NoOutput:
+    """Stands for the kernel's output while nobody listens."""
+
+    is_connected = True
+    cell = 0
+
+    def send(self, kind: int, payload: dict[str, Any]) -> None:
+        from . import wire
+
+        wire.encode_payload(payload)
+
+
+class _NoInterrupts:
+    def put_off(self) -> Any:
+        return contextlib.nullcontext()
+
+
+def run_cells(shell: Any) -> None:
+    from . import cells
+
+    shell.output, shell.interrupts = _NoOutput(), _NoInterrupts()
+    for code in CELLS:
+        shell.begin_cell()
+        transformed = shell.transform_cell(code)
+        shell.should_run_async(code, transformed_cell=transformed)
+        coroutine = shell.run_cell_async(code, store_history=True, transformed_cell=transformed)
+        with contextlib.redirect_stdout(io.StringIO()):
+            result = cells.drive(coroutine)
+        shell.trigger_post_events(result, silent=False)
+    loop = asyncio.new_event_loop()
+    try:
+        coroutine = shell.run_cell_async(
+            ASYNC_CELL, store_history=True, transformed_cell=shell.transform_cell(ASYNC_CELL)
+        )
+        loop.run_until_complete(coroutine)
+    finally:
+        loop.close()
+    shell.forget()
+
+
+def preload(name: str, shell: Any) -> str | None:
+    """Imports a module; returns what is wrong with it, if anything."""
+    threads = _thread_count()
+    try:
+        importlib.import_module(name)
+        if name.partition(".")[0] == "matplotlib":
+            importlib.import_module(plots.BACKEND_MODULE)
+    except BaseException as error:
+        return f"{type(error).__name__}: {error}"
+    shell.blas_thread_setters = blas.find_thread_setters()
+    started = _thread_count() - threads
+    if started > 0:
+        return f"it started {started} thread(s), which a kernel does not have"
+    return None
+
+
+def _thread_count() -> int:
+    return len(os.listdir("/proc/self/task"))
+
+
+def settle() -> None:
+    """Moves all that exists out of the garbage collector's sight, so that it touches no shared page."""
+    gc.collect()
+    gc.freeze()
