@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The document check finds names of files that are not there."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+SCRIPT = Path(__file__).resolve().parents[2] / "scripts/check-docs"
+
+
+def test_finds_what_is_not_there(tmp_path):
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src/main.c").touch()
+    (tmp_path / "README.md").write_text(
+        "`src/main.c`, [docs](docs/a.md#top), <https://example.org>, [web](https://example.org)\n"
+    )
+    (tmp_path / "docs/a.md").write_text("[up](../README.md)\n\n`src/gone.c` and [gone](b.md), `src/<name>.c`\n")
+    done = subprocess.run([sys.executable, SCRIPT, tmp_path], capture_output=True, text=True)
+    assert done.returncode == 1
+    assert done.stdout.splitlines() == [
+        "docs/a.md:3: there is no b.md",
+        "docs/a.md:3: there is no src/gone.c",
+    ]
+    (tmp_path / "docs/b.md").touch()
+    (tmp_path / "src/gone.c").touch()
+    done = subprocess.run([sys.executable, SCRIPT, tmp_path], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, "documents: fine\n")
