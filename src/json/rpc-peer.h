@@ -28,10 +28,12 @@ typedef struct IpbRpcRequest IpbRpcRequest;
 
 /* The answer to a call: exactly one of @result, @rpc_error, @failure is set. */
 typedef struct {
-    const IpbJson *result;    /* borrowed for the callback; steal the document with _steal below */
+    const IpbJson *result;
     const IpbJson *rpc_error; /* the "error" object of the answer */
-    const GError *failure;    /* TIMEOUT, CANCELLED, PROTOCOL, SERVER (connection lost) */
-    IpbJsonDoc **document;    /* owns @result; set *document = NULL to keep it (then free it) */
+    const GError *failure; /* TIMEOUT, CANCELLED, PROTOCOL, BUSY, or why the connection is gone */
+    /* Owns the answer, which is borrowed for the callback; set *document = NULL to keep (and later
+     * free) it. */
+    IpbJsonDoc **document;
 } IpbRpcAnswer;
 
 typedef void (*IpbRpcAnswerFunc)(const IpbRpcAnswer *answer, void *data);
@@ -55,7 +57,7 @@ typedef struct {
 
 IpbRpcPeer *ipb_rpc_peer_new(IpbLoop *loop, const IpbRpcPeerOptions *options,
                              const IpbRpcPeerFuncs *funcs, void *data);
-/* Ends every pending call with CANCELLED first. */
+/* Ends every pending call with CANCELLED first. Any callback may do this. */
 void ipb_rpc_peer_free(IpbRpcPeer *peer);
 /* One whole message from the other side. */
 void ipb_rpc_peer_receive(IpbRpcPeer *peer, const char *text, size_t size);
