@@ -1,0 +1,791 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Measures ipybox, and beside it the original (ipybox 0.9.2 from PyPI), in one interleaved run.
+
+Both are driven as MCP servers, by raw JSON-RPC over stdio. Every round measures each row for the one and at once for
+the other, so that a machine that gets slower or faster does it to both. Medians count, and their ratios.
+benchmarks/README.md says what each row means.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import select
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent
+TOOL_SERVER = HERE / "tool_server.py"
+ORIGINAL_VENV = ROOT / ".cache" / "bench" / "original"
+ORIGINAL_PINS = HERE / "requirements-original.txt"
+
+REPLY_TIMEOUT_S = 120.0
+EXIT_TIMEOUT_S = 10.0
+LOST_AFTER_S = 5
+MAX_LOST_RESULTS = 5
+MAX_REPLY_BYTES = 256 << 20
+READ_BYTES = 1 << 20
+
+
+class BenchmarkError(Exception):
+    """What was measured did not answer as it should have."""
+
+
+# --- MCP over stdio --------------------------------------------------------------------------------------------------
+
+
+class McpProcess:
+    """An MCP server as a child process, and requests to it, one at a time."""
+
+    def __init__(self, command: list[str], directory: Path, environment: dict[str, str], log: Path | None) -> None:
+        self._errors = open(log, "ab") if log else subprocess.DEVNULL
+        self._process = subprocess.Popen(
+            command,
+            cwd=directory,
+            env=environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._errors,
+            bufsize=0,
+        )
+        self._name = Path(command[0]).name
+        self._pending = bytearray()
+        self._last_id = 0
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def send(self, method: str, params: dict[str, Any] | None = None, *, reply: bool = True) -> int:
+        message: dict[str, Any] = {"jsonrpc": "2.0", "method": method}
+        if params is not None:
+            message["params"] = params
+        if reply:
+            self._last_id += 1
+            message["id"] = self._last_id
+        assert self._process.stdin
+        self._process.stdin.write(json.dumps(message).encode() + b"\n")
+        return self._last_id
+
+    def receive(self, request_id: int) -> dict[str, Any]:
+        """The result of one request; notifications that come before it are dropped."""
+        deadline = time.monotonic() + REPLY_TIMEOUT_S
+        while True:
+            message = json.loads(self._read_line(deadline))
+            if message.get("id") != request_id or "method" in message:
+                continue
+            if "error" in message:
+                raise BenchmarkError(f"{self._name} answered with an error: {message['error']}")
+            return message["result"]
+
+    def request(self, method: str, params: dict[str, Any] | None = None) -> dict[str, Any]:
+        return self.receive(self.send(method, params))
+
+    def initialize(self) -> None:
+        client = {"name": "compare", "version": "1"}
+        self.request("initialize", {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client})
+        self.send("notifications/initialized", reply=False)
+
+    def call(self, tool: str, **arguments: Any) -> str:
+        """The texts of a tool's result, one after the other."""
+        result = self.request("tools/call", {"name": tool, "arguments": arguments})
+        text = "\n".join(block.get("text", "") for block in result["content"])
+        if result.get("isError"):
+            raise BenchmarkError(f"{self._name}: {tool} failed: {text}")
+        return text
+
+    def cell(self, code: str, **arguments: Any) -> str:
+        return self.call("execute_ipython_cell", code=code, **arguments)
+
+    def close(self) -> None:
+        """End of input is how an MCP server is told to end."""
+        assert self._process.stdin and self._process.stdout
+        self._process.stdin.close()
+        try:
+            self._process.wait(EXIT_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            print(f"compare: {self._name} did not end at the end of its input", file=sys.stderr)
+            self._process.kill()
+            self._process.wait()
+        self._process.stdout.close()
+        if not isinstance(self._errors, int):
+            self._errors.close()
+
+    def _read_line(self, deadline: float) -> bytes:
+        assert self._process.stdout
+        fd = self._process.stdout.fileno()
+        searched = 0
+        while (end := self._pending.find(b"\n", searched)) < 0:
+            searched = len(self._pending)
+            if searched > MAX_REPLY_BYTES:
+                raise BenchmarkError(f"{self._name} sent a line of more than {MAX_REPLY_BYTES} bytes")
+            if not select.select([fd], [], [], max(0.0, deadline - time.monotonic()))[0]:
+                raise BenchmarkError(f"{self._name} did not answer within {REPLY_TIMEOUT_S:.0f} s")
+            data = os.read(fd, READ_BYTES)
+            if not data:
+                raise BenchmarkError(f"{self._name} closed its output")
+            self._pending += data
+        line = bytes(self._pending[:end])
+        del self._pending[: end + 1]
+        return line
+
+
+# --- what is compared ------------------------------------------------------------------------------------------------
+
+# Keeps N sessions of the original's SDK open in one Python process; says how long each took to its first result.
+ORIGINAL_SESSIONS = """
+import asyncio, sys, time
+from contextlib import AsyncExitStack
+from ipybox import CodeExecutor
+
+async def main():
+    async with AsyncExitStack() as stack:
+        while sys.stdin.readline() == "new\\n":
+            start = time.perf_counter()
+            session = await stack.enter_async_context(CodeExecutor(log_level="ERROR"))
+            await session.execute("1")
+            print(time.perf_counter() - start, flush=True)
+
+asyncio.run(main())
+"""
+
+# One cell of the original without an MCP host, as `ipybox run -c` does it.
+ORIGINAL_ONE_CELL = """
+import asyncio
+from ipybox import CodeExecutor
+
+async def main():
+    async with CodeExecutor(log_level="ERROR") as session:
+        print((await session.execute("1")).text)
+
+asyncio.run(main())
+"""
+
+
+@dataclass
+class Contender:
+    """One of the two programs: how to start it."""
+
+    name: str
+    server: list[str]
+    sessions: list[str]
+    one_cell: list[str]
+    environment: dict[str, str]
+    log: Path | None = None
+
+    def start(self, workspace: Path) -> McpProcess:
+        return McpProcess([*self.server, "--workspace", str(workspace)], workspace, self.environment, self.log)
+
+
+def environment_with(python: Path) -> dict[str, str]:
+    """Ours, with the programs of a Python's environment first on PATH."""
+    environment = dict(os.environ)
+    environment["PATH"] = f"{python.parent}{os.pathsep}{environment.get('PATH', os.defpath)}"
+    environment.pop("VIRTUAL_ENV", None)
+    return environment
+
+
+def our_contender(build: Path, python: Path | None, state: Path, log: Path | None) -> Contender:
+    binary = build / "ipybox"
+    if not os.access(binary, os.X_OK):
+        raise BenchmarkError(f"{binary} is not there; build it first: make")
+    server = [str(binary)]
+    environment = dict(os.environ)
+    if python:
+        server += ["--python", str(python)]
+        environment = environment_with(python)
+    # What is registered here is not the user's.
+    environment["XDG_STATE_HOME"] = str(state)
+    sessions = build / "benchmarks" / "sessions"
+    return Contender(
+        "ipybox",
+        server,
+        [str(sessions)] if os.access(sessions, os.X_OK) else [],
+        [str(binary), "run", *server[1:], "-c", "1"],
+        environment,
+        log,
+    )
+
+
+def original_contender(python: Path, log: Path | None) -> Contender:
+    command = shutil.which("ipybox", path=str(python.parent))
+    if not command:
+        raise BenchmarkError(f"there is no ipybox beside {python}")
+    return Contender(
+        "original",
+        [command],
+        [str(python), "-c", ORIGINAL_SESSIONS],
+        [str(python), "-c", ORIGINAL_ONE_CELL],
+        environment_with(python),
+        log,
+    )
+
+
+def install_original() -> Path:
+    """The original in an environment of its own, made once."""
+    setup = [str(ROOT / "scripts" / "venv"), str(ORIGINAL_VENV), str(ORIGINAL_PINS)]
+    subprocess.run(setup, check=True, stdout=sys.stderr, env=os.environ | {"PYTHON": sys.executable})
+    return ORIGINAL_VENV / "bin" / "python"
+
+
+# --- memory ----------------------------------------------------------------------------------------------------------
+
+
+def process_tree(root: int) -> set[int]:
+    parents: dict[int, int] = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                stat = (entry / "stat").read_text()
+            except OSError:
+                continue
+            parents[int(entry.name)] = int(stat.rpartition(")")[2].split()[1])
+    tree = {root}
+    while found := {pid for pid, parent in parents.items() if parent in tree and pid not in tree}:
+        tree |= found
+    return tree
+
+
+def memory_mb(root: int) -> float:
+    """Proportional set sizes of a process and all below it: what they share is counted once."""
+    total_kb = 0
+    for pid in process_tree(root):
+        try:
+            lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+        except OSError:
+            continue
+        total_kb += sum(int(line.split()[1]) for line in lines if line.startswith("Pss:"))
+    return total_kb / 1024
+
+
+# --- the rows --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How much is measured."""
+
+    rounds: int
+    cells: int
+    resets: int
+    tool_calls: int
+    tools: int
+    lost_cells: int
+    small_prints: int
+    big_write_mb: int
+    sessions: int
+
+    @property
+    def lost_cells_a_round(self) -> int:
+        return max(1, self.lost_cells // self.rounds)
+
+
+QUICK = Plan(
+    rounds=2,
+    cells=30,
+    resets=2,
+    tool_calls=50,
+    tools=100,
+    lost_cells=100,
+    small_prints=20_000,
+    big_write_mb=8,
+    sessions=3,
+)
+FULL = Plan(
+    rounds=5,
+    cells=100,
+    resets=5,
+    tool_calls=200,
+    tools=100,
+    lost_cells=2_000,
+    small_prints=100_000,
+    big_write_mb=64,
+    sessions=5,
+)
+
+
+@dataclass(frozen=True)
+class Row:
+    key: str
+    title: str
+    unit: str
+    target: str
+    more_is_better: bool = False
+    is_count: bool = False
+
+
+ROWS = [
+    Row("initialize", "MCP initialize answered", "ms", "15"),
+    Row("start_cold", "start, nothing running, to first result", "ms", "450"),
+    Row("start_warm", "new session in a running program, to first result", "ms", "12"),
+    Row("one_cell", "one cell as a command, start to exit", "ms", ""),
+    Row("cell", "a cell (1) over MCP", "ms", "0.7"),
+    Row("cell_p99", "a cell (1) over MCP, 99th percentile", "ms", ""),
+    Row("reset", "reset to first result", "ms", "15"),
+    Row("tool_call", "tool call, added to a bare MCP call", "ms", "0.3"),
+    Row("apigen", "API generation, 100 tools, beyond the server's start", "ms", "20"),
+    Row("memory_one", "memory, one session in all", "MB", "50"),
+    Row("memory_further", "memory, each further session in one program", "MB", "6"),
+    Row("memory_server", "memory, each further MCP server", "MB", ""),
+    Row("stdout_small", "stdout, prints of 100 bytes", "MB/s", "25", more_is_better=True),
+    Row("stdout_big", "stdout, writes of 64 KiB to fd 1", "MB/s", "200", more_is_better=True),
+    Row("lost", "outputs lost", "", "0", is_count=True),
+]
+
+
+@dataclass
+class Samples:
+    """What was measured of one contender, by row."""
+
+    values: dict[str, list[float]] = field(default_factory=dict)
+
+    def add(self, key: str, *values: float) -> None:
+        self.values.setdefault(key, []).extend(values)
+
+    def result(self, row: Row) -> float | None:
+        values = self.values.get(row.key)
+        if not values:
+            return None
+        return sum(values) if row.is_count else statistics.median(values)
+
+
+def elapsed_ms(action: Callable[[], Any]) -> float:
+    start = time.perf_counter()
+    action()
+    return (time.perf_counter() - start) * 1000
+
+
+def wait_for_result(run_cell: Callable[[], str]) -> None:
+    """Runs the cell `1` until its result comes: the original loses some."""
+    for _ in range(MAX_LOST_RESULTS):
+        text = run_cell()
+        if text == "1":
+            return
+    raise BenchmarkError(f"the cell 1 gave {text[:200]!r}")
+
+
+def start_cold(contender: Contender, directory: Path, samples: Samples, plan: Plan) -> McpProcess:
+    """Starts a server; a host sends its first call as soon as it has the answer to initialize."""
+    workspace = directory / contender.name
+    workspace.mkdir()
+    start = time.perf_counter()
+    server = contender.start(workspace)
+    server.initialize()
+    initialized = time.perf_counter()
+    wait_for_result(lambda: server.cell("1"))
+    samples.add("initialize", (initialized - start) * 1000)
+    samples.add("start_cold", (time.perf_counter() - start) * 1000)
+    return server
+
+
+def measure_cells(server: McpProcess, samples: Samples, plan: Plan) -> None:
+    server.cell("1")
+    times = sorted(elapsed_ms(lambda: server.cell("1")) for _ in range(plan.cells))
+    samples.add("cell", *times)
+    samples.add("cell_p99", times[min(len(times) - 1, int(len(times) * 0.99))])
+
+
+def measure_resets(server: McpProcess, samples: Samples, plan: Plan) -> None:
+    def reset_and_run() -> None:
+        server.call("reset")
+        server.cell("1")
+
+    for _ in range(plan.resets):
+        samples.add("reset", elapsed_ms(reset_and_run))
+
+
+TOOL_CALL_CELL = """
+import time
+from mcptools.calls import echo
+params = echo.Params(text="hello")
+echo.run(params)
+times = []
+for _ in range({count}):
+    start = time.perf_counter()
+    echo.run(params)
+    times.append(time.perf_counter() - start)
+print(sorted(times)[len(times) // 2])
+"""
+
+
+def tool_server_command(tools: int) -> dict[str, Any]:
+    return {"command": sys.executable, "args": [str(TOOL_SERVER), "--tools", str(tools)]}
+
+
+def start_tool_server(tools: int) -> McpProcess:
+    command = tool_server_command(tools)
+    return McpProcess([command["command"], *command["args"]], HERE, dict(os.environ), None)
+
+
+def measure_tool_calls(server: McpProcess, samples: Samples, plan: Plan) -> None:
+    bare = start_tool_server(1)
+    bare.initialize()
+    bare.call("echo", text="hello")
+    bare_ms = statistics.median(elapsed_ms(lambda: bare.call("echo", text="hello")) for _ in range(plan.tool_calls))
+    bare.close()
+
+    server.call("register_mcp_server", server_name="calls", server_params=tool_server_command(1))
+    median_s = float(server.cell(TOOL_CALL_CELL.format(count=plan.tool_calls)))
+    samples.add("tool_call", median_s * 1000 - bare_ms)
+
+
+def measure_generation(server: McpProcess, samples: Samples, plan: Plan) -> None:
+    """What is subtracted is what any client waits for: the server's start and its list of tools."""
+    start = time.perf_counter()
+    bare = start_tool_server(plan.tools)
+    bare.initialize()
+    bare.request("tools/list")
+    bare_ms = (time.perf_counter() - start) * 1000
+    bare.close()
+
+    params = tool_server_command(plan.tools)
+    start = time.perf_counter()
+    server.call("register_mcp_server", server_name="many", server_params=params)
+    samples.add("apigen", (time.perf_counter() - start) * 1000 - bare_ms)
+
+
+def measure_stdout(server: McpProcess, samples: Samples, plan: Plan) -> None:
+    line = "x" * 99
+    small = f"for _ in range({plan.small_prints}): print({line!r})"
+    megabytes = plan.small_prints * 100 / 1e6
+    took_ms = elapsed_ms(lambda: server.cell(small, max_output_chars=1000))
+    samples.add("stdout_small", megabytes / (took_ms / 1000))
+
+    blocks = plan.big_write_mb * 1_000_000 // 65536
+    big = f"import os\nblock = b'y' * 65535 + b'\\n'\nfor _ in range({blocks}): n = os.write(1, block)"
+    took_ms = elapsed_ms(lambda: server.cell(big, max_output_chars=1000))
+    samples.add("stdout_big", blocks * 65536 / 1e6 / (took_ms / 1000))
+
+
+def measure_lost(server: McpProcess, samples: Samples, plan: Plan) -> None:
+    samples.add("lost", sum(loses_output(server, number) for number in range(plan.lost_cells_a_round)))
+
+
+def loses_output(server: McpProcess, number: int) -> bool:
+    """Whether a cell's answer is anything but what it printed, an error or no answer in time included."""
+    try:
+        return server.cell(f"print('output', {number})", timeout=LOST_AFTER_S) != f"output {number}"
+    except BenchmarkError:
+        return True
+
+
+@contextmanager
+def sessions_program(contender: Contender) -> Iterator[subprocess.Popen[str]]:
+    """A program that opens a session whenever it reads `new`, and prints the seconds to the first result."""
+    with tempfile.TemporaryDirectory(prefix="ipybox-bench-") as directory:
+        errors = open(contender.log, "ab") if contender.log else subprocess.DEVNULL
+        process = subprocess.Popen(
+            contender.sessions,
+            cwd=directory,
+            env=contender.environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+            bufsize=1,
+        )
+        try:
+            yield process
+        finally:
+            assert process.stdin and process.stdout
+            process.stdin.close()
+            try:
+                process.wait(EXIT_TIMEOUT_S)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+            process.stdout.close()
+            if not isinstance(errors, int):
+                errors.close()
+
+
+def measure_sessions(contender: Contender, samples: Samples, plan: Plan) -> None:
+    """Sessions in one program: the first one makes it warm, the further ones count."""
+    if not contender.sessions:
+        return
+    with sessions_program(contender) as process:
+        assert process.stdin and process.stdout
+        used_mb: list[float] = []
+        for number in range(plan.sessions + 1):
+            process.stdin.write("new\n")
+            line = process.stdout.readline()
+            if not line:
+                raise BenchmarkError(f"{contender.name}: the program with several sessions ended")
+            if number:
+                samples.add("start_warm", float(line) * 1000)
+            used_mb.append(memory_mb(process.pid))
+        samples.add("memory_further", (used_mb[-1] - used_mb[0]) / plan.sessions)
+
+
+def measure_servers_memory(contender: Contender, samples: Samples, plan: Plan) -> None:
+    """One MCP server, then a second one: as two hosts on one machine have them."""
+    with tempfile.TemporaryDirectory(prefix="ipybox-bench-") as directory:
+        servers: list[McpProcess] = []
+        try:
+            used_mb = 0.0
+            for key in ("memory_one", "memory_server"):
+                workspace = Path(directory, key)
+                workspace.mkdir()
+                servers.append(contender.start(workspace))
+                servers[-1].initialize()
+                wait_for_result(lambda: servers[-1].cell("1"))
+                total_mb = sum(memory_mb(server.pid) for server in servers)
+                samples.add(key, total_mb - used_mb)
+                used_mb = total_mb
+        finally:
+            for server in servers:
+                server.close()
+
+
+def measure_one_cell(contender: Contender, samples: Samples, plan: Plan) -> None:
+    with tempfile.TemporaryDirectory(prefix="ipybox-bench-") as directory:
+
+        def run() -> str:
+            done = subprocess.run(
+                contender.one_cell,
+                cwd=directory,
+                env=contender.environment,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                text=True,
+                timeout=REPLY_TIMEOUT_S,
+            )
+            return done.stdout.strip()
+
+        samples.add("one_cell", elapsed_ms(lambda: wait_for_result(run)))
+
+
+SERVER_MEASURES: list[tuple[str, Callable[[McpProcess, Samples, Plan], None]]] = [
+    ("cells", measure_cells),
+    ("resets", measure_resets),
+    ("tool calls", measure_tool_calls),
+    ("API generation", measure_generation),
+    ("stdout", measure_stdout),
+    ("lost outputs", measure_lost),
+]
+
+ALONE_MEASURES: list[tuple[str, Callable[[Contender, Samples, Plan], None]]] = [
+    ("sessions", measure_sessions),
+    ("memory", measure_servers_memory),
+    ("one cell", measure_one_cell),
+]
+
+
+# --- the run ---------------------------------------------------------------------------------------------------------
+
+
+class Run:
+    """All rounds, for all contenders, and what went wrong."""
+
+    def __init__(self, contenders: list[Contender], plan: Plan) -> None:
+        self.contenders = contenders
+        self.plan = plan
+        self.samples = {contender.name: Samples() for contender in contenders}
+        self.problems: list[str] = []
+
+    def measure(self) -> None:
+        for number in range(self.plan.rounds):
+            # Whoever was second is first the next time.
+            order = self.contenders if number % 2 == 0 else self.contenders[::-1]
+            self._round(number, order)
+        self._say_done()
+
+    def _round(self, number: int, order: list[Contender]) -> None:
+        with tempfile.TemporaryDirectory(prefix="ipybox-bench-") as directory:
+            servers: dict[str, McpProcess] = {}
+            try:
+                self._say(number, "start")
+                for contender in order:
+                    server = self._try(contender, "start", start_cold, contender, Path(directory))
+                    if server:
+                        servers[contender.name] = server
+                for title, measure in SERVER_MEASURES:
+                    self._say(number, title)
+                    for contender in order:
+                        if server := servers.get(contender.name):
+                            self._try(contender, title, measure, server)
+            finally:
+                for server in servers.values():
+                    server.close()
+        for title, measure_alone in ALONE_MEASURES:
+            self._say(number, title)
+            for contender in order:
+                self._try(contender, title, measure_alone, contender)
+
+    def _try(self, contender: Contender, title: str, measure: Callable[..., Any], *arguments: Any) -> Any:
+        """A row that fails is missing; the others are measured."""
+        try:
+            return measure(*arguments, self.samples[contender.name], self.plan)
+        except (BenchmarkError, OSError, ValueError, subprocess.SubprocessError) as problem:
+            self.problems.append(f"{contender.name}, {title}: {problem}")
+            return None
+
+    def _say(self, number: int, title: str) -> None:
+        if sys.stderr.isatty():
+            print(f"\r\033[Kround {number + 1} of {self.plan.rounds}: {title}", end="", file=sys.stderr, flush=True)
+
+    def _say_done(self) -> None:
+        if sys.stderr.isatty():
+            print("\r\033[K", end="", file=sys.stderr, flush=True)
+
+
+# --- the table -------------------------------------------------------------------------------------------------------
+
+
+def number_text(value: float | None, row: Row) -> str:
+    if value is None:
+        return "–"
+    if row.is_count:
+        return f"{value:.0f}"
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.1f}" if abs(value) >= 10 else f"{value:.2f}"
+
+
+def ratio_text(ours: float | None, original: float | None, row: Row) -> str:
+    """How many times better ours is; below 1 it is worse."""
+    if ours is None or original is None or row.is_count:
+        return ""
+    better, worse = (ours, original) if row.more_is_better else (original, ours)
+    if better <= 0 or worse <= 0:
+        return ""
+    ratio = better / worse
+    return f"{ratio:,.0f} ×" if ratio >= 10 else f"{ratio:.1f} ×"
+
+
+def target_text(ours: float | None, row: Row) -> str:
+    if not row.target:
+        return ""
+    sign = "≥" if row.more_is_better else "≤"
+    if row.is_count:
+        sign = "="
+    if ours is None:
+        return f"{sign} {row.target}"
+    limit = float(row.target)
+    reached = ours >= limit if row.more_is_better else ours <= limit
+    return f"{sign} {row.target} {'reached' if reached else 'MISSED'}"
+
+
+def table(run: Run) -> list[list[str]]:
+    with_original = "original" in run.samples
+    lines = [["", "unit", *(["original"] if with_original else []), "ipybox", *(["better"] if with_original else []), "target"]]
+    for row in ROWS:
+        ours = run.samples["ipybox"].result(row)
+        title = row.title
+        if row.is_count:
+            title += f" in {run.plan.lost_cells_a_round * run.plan.rounds:,} cells"
+        line = [title, row.unit]
+        if with_original:
+            line.append(number_text(run.samples["original"].result(row), row))
+        line.append(number_text(ours, row))
+        if with_original:
+            line.append(ratio_text(ours, run.samples["original"].result(row), row))
+        line.append(target_text(ours, row))
+        lines.append(line)
+    return lines
+
+
+def print_table(lines: list[list[str]], markdown: bool) -> None:
+    left = {0, 1, len(lines[0]) - 1}
+    widths = [max(len(line[column]) for line in lines) for column in range(len(lines[0]))]
+    for number, line in enumerate(lines):
+        cells = [
+            text.ljust(width) if column in left else text.rjust(width)
+            for column, (text, width) in enumerate(zip(line, widths))
+        ]
+        print("| " + " | ".join(cells) + " |" if markdown else "  ".join(cells).rstrip())
+        if markdown and number == 0:
+            rules = ["-" * (width + 1) + ("-" if column in left else ":") for column, width in enumerate(widths)]
+            print("|" + "|".join(rules) + "|")
+
+
+def machine() -> str:
+    cpus = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return f"{cpus} CPUs, {platform.system()} {platform.release().split('-')[0]}, Python {platform.python_version()}"
+
+
+def as_json(run: Run) -> dict[str, Any]:
+    return {
+        "date": time.strftime("%Y-%m-%d"),
+        "machine": machine(),
+        "plan": vars(run.plan),
+        "problems": run.problems,
+        "rows": [
+            {
+                "key": row.key,
+                "title": row.title,
+                "unit": row.unit,
+                "target": row.target,
+                **{name: samples.result(row) for name, samples in run.samples.items()},
+                "samples": {name: samples.values.get(row.key, []) for name, samples in run.samples.items()},
+            }
+            for row in ROWS
+        ],
+    }
+
+
+def parse_options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="a short run: about a minute with the original")
+    parser.add_argument("--rounds", type=int, help="how many rounds")
+    parser.add_argument("--cells", type=int, help="how many cells, in all, to look for lost outputs")
+    parser.add_argument("--build", type=Path, default=ROOT / "build", help="the build folder (default: build)")
+    parser.add_argument("--python", type=Path, help="the Python for our kernels (default: .venv, else what ipybox finds)")
+    parser.add_argument("--original", metavar="PYTHON", type=Path, help="a Python that has ipybox 0.9.2")
+    parser.add_argument("--with-original", action="store_true", help="install the original into .cache/bench if needed")
+    parser.add_argument("--markdown", action="store_true", help="print the table as Markdown")
+    parser.add_argument("--json", metavar="FILE", type=Path, help="also write every sample to FILE")
+    parser.add_argument("--log", metavar="FILE", type=Path, help="append what the programs write to stderr to FILE")
+    return parser.parse_args()
+
+
+def find_contenders(options: argparse.Namespace, state: Path) -> list[Contender]:
+    """The original first, where there is one. Paths are not resolved: a virtual environment's Python is a link."""
+    python = options.python
+    if not python and (ROOT / ".venv/bin/python").exists():
+        python = ROOT / ".venv/bin/python"
+    contenders = [our_contender(options.build.absolute(), python.absolute() if python else None, state, options.log)]
+    original = options.original
+    if options.with_original and not original:
+        original = install_original()
+    if original:
+        contenders.insert(0, original_contender(original.absolute(), options.log))
+    else:
+        print("Without the original: --with-original installs it, --original PYTHON uses one that is there.")
+    return contenders
+
+
+def main() -> int:
+    options = parse_options()
+    plan = QUICK if options.quick else FULL
+    plan = replace(plan, rounds=options.rounds or plan.rounds, lost_cells=options.cells or plan.lost_cells)
+    try:
+        with tempfile.TemporaryDirectory(prefix="ipybox-bench-") as state:
+            run = Run(find_contenders(options, Path(state)), plan)
+            run.measure()
+    except (BenchmarkError, subprocess.CalledProcessError) as problem:
+        print(f"compare: {problem}", file=sys.stderr)
+        return 1
+    print(f"{machine()}; medians of {plan.rounds} rounds")
+    print_table(table(run), options.markdown)
+    for problem in run.problems:
+        print(f"not measured: {problem}", file=sys.stderr)
+    if options.json:
+        options.json.write_text(json.dumps(as_json(run), indent=1) + "\n")
+    return 1 if run.problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
