@@ -32,6 +32,7 @@ GPtrArray *ipb_registry_list(IpbRegistry *registry, GError **error);
 /* By id or name; NOT_FOUND, and INVALID if a name fits several (the message lists their ids). */
 bool ipb_registry_remove(IpbRegistry *registry, const char *id_or_name, GError **error);
 char *ipb_registry_make_id(const char *name, const IpbJson *params);
+IpbRegistration *ipb_registration_copy(const IpbRegistration *registration);
 void ipb_registration_free(IpbRegistration *registration);
 
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(IpbRegistry, ipb_registry_free)
