@@ -11,6 +11,7 @@
 
 typedef struct IpbToolChannel IpbToolChannel;
 
+/* @host is borrowed, and freed after the channel. */
 IpbToolChannel *ipb_tool_channel_new(IpbLoop *loop, IpbToolHost *host);
 /* Listens on 127.0.0.1, any port; requests must carry the token. */
 bool ipb_tool_channel_listen(IpbToolChannel *channel, GError **error);
@@ -18,3 +19,5 @@ unsigned ipb_tool_channel_port(const IpbToolChannel *channel);
 const char *ipb_tool_channel_token(const IpbToolChannel *channel); /* 64 hex digits */
 /* Closes all connections; running calls of them are cancelled. */
 void ipb_tool_channel_free(IpbToolChannel *channel);
+
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(IpbToolChannel, ipb_tool_channel_free)

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The body of POST /run: what a kernel says about the call that it wants (docs/internals/tool-channel.md).
+ */
+#pragma once
+
+#include "json/json.h"
+
+/* The largest body; and how deep and with how many values its JSON may be. */
+#define IPB_TOOL_REQUEST_MAX_SIZE (64 * 1024 * 1024)
+
+typedef struct {
+    IpbJsonDoc *document;  /* owns what follows */
+    const char *server_id; /* or NULL */
+    const char *server_name;
+    const IpbJson *server_params; /* an object, or NULL */
+    const char *tool_name;
+    IpbSpan arguments; /* the exact text of an object */
+} IpbToolRequest;
+
+/* Errors: PROTOCOL, LIMIT, INVALID. An object that holds a name twice is refused, wherever it is: what was shown for
+ * approval could be read in two ways. */
+bool ipb_tool_request_parse(const char *body, size_t size, IpbToolRequest *ret_request,
+                            GError **error);
+void ipb_tool_request_clear(IpbToolRequest *request);
+
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(IpbToolRequest, ipb_tool_request_clear)

@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The connections to one MCP server, one after the other; see the header. A connection that is stopped, or
+ * whose server has died, is put aside to end in order, and nothing that it says counts any more: the next
+ * use makes a new one.
+ */
+#include "tools/tool-server.h"
+
+#include <string.h>
+
+#include "base/error.h"
+
+typedef struct {
+    IpbToolServer *server;
+    IpbMcpClient *client;
+    bool is_connected; /* the handshake is done */
+    bool is_closing;   /* put aside */
+} Connection;
+
+typedef struct {
+    IpbToolServerFunc func;
+    void *data;
+} Waiter;
+
+struct IpbToolServer {
+    IpbLoop *loop;
+    const IpbToolServerOptions *options;
+    IpbRegistration *registration;
+    Connection *connection; /* NULL: not started, or ended */
+    GError *failure;        /* it could not even be started: to be told from the loop */
+    IpbTimer *failure_timer;
+    GQueue waiters;     /* Waiter, owned, for the connection or the failure */
+    GPtrArray *closing; /* Connection, owned */
+};
+
+static void
+free_connection(void *data)
+{
+    Connection *connection = data;
+    if (connection == NULL)
+        return;
+    connection->is_closing = true; /* the client tells its pending functions that it ends */
+    ipb_mcp_client_free(connection->client);
+    g_free(connection);
+}
+
+IpbToolServer *
+ipb_tool_server_new(IpbLoop *loop, const IpbToolServerOptions *options,
+                    const IpbRegistration *registration)
+{
+    IpbToolServer *server = g_new0(IpbToolServer, 1);
+    server->loop = ipb_loop_ref(loop);
+    server->options = options;
+    server->registration = ipb_registration_copy(registration);
+    server->closing = g_ptr_array_new_with_free_func(free_connection);
+    g_queue_init(&server->waiters);
+    return server;
+}
+
+void
+ipb_tool_server_free(IpbToolServer *server)
+{
+    if (server == NULL)
+        return;
+    g_queue_clear_full(&server->waiters, g_free);
+    ipb_timer_free(server->failure_timer);
+    g_clear_error(&server->failure);
+    free_connection(server->connection);
+    g_ptr_array_unref(server->closing);
+    ipb_registration_free(server->registration);
+    ipb_loop_unref(server->loop);
+    g_free(server);
+}
+
+void
+ipb_tool_server_set_registration(IpbToolServer *server, const IpbRegistration *registration)
+{
+    ipb_registration_free(server->registration);
+    server->registration = ipb_registration_copy(registration);
+}
+
+const IpbRegistration *
+ipb_tool_server_registration(const IpbToolServer *server)
+{
+    return server->registration;
+}
+
+/* Tells those who wait now, and not those who begin to wait meanwhile. */
+static void
+tell_waiters(IpbToolServer *server, IpbMcpClient *client, const GError *error)
+{
+    for (guint n = server->waiters.length; n > 0; n--) {
+        g_autofree Waiter *waiter = g_queue_pop_head(&server->waiters);
+        if (waiter == NULL) /* forgotten by one that was told */
+            return;
+        waiter->func(client, error, waiter->data);
+    }
+}
+
+/* Stopping */
+
+static void
+on_connection_gone(void *data)
+{
+    Connection *connection = data;
+    IpbToolServer *server = connection->server;
+    g_ptr_array_remove_fast(server->closing, connection);
+    if (server->closing->len == 0 && server->options->on_stopped != NULL)
+        server->options->on_stopped(server->options->data);
+}
+
+static void
+put_connection_aside(IpbToolServer *server)
+{
+    Connection *connection = g_steal_pointer(&server->connection);
+    if (connection == NULL)
+        return;
+    connection->is_closing = true;
+    g_ptr_array_add(server->closing, connection);
+    ipb_mcp_client_close(connection->client, on_connection_gone, connection);
+}
+
+static void
+on_connection_closed(const GError *why, void *data)
+{
+    Connection *connection = data;
+    if (!connection->is_closing)
+        put_connection_aside(connection->server);
+}
+
+bool
+ipb_tool_server_is_stopped(const IpbToolServer *server)
+{
+    return server->closing->len == 0;
+}
+
+/* Connecting */
+
+static void
+on_failure_timer(void *data)
+{
+    IpbToolServer *server = data;
+    g_clear_pointer(&server->failure_timer, ipb_timer_free);
+    g_autoptr(GError) failure = g_steal_pointer(&server->failure);
+    tell_waiters(server, NULL, failure);
+}
+
+/* Takes @failure. */
+static void
+fail_later(IpbToolServer *server, GError *failure)
+{
+    if (server->failure != NULL) {
+        g_error_free(failure);
+        return;
+    }
+    server->failure = failure;
+    server->failure_timer = ipb_timer_new(server->loop, 0, on_failure_timer, server);
+}
+
+static void
+on_connected(const IpbJson *result, IpbJsonDoc **document, const GError *error, void *data)
+{
+    Connection *connection = data;
+    IpbToolServer *server = connection->server;
+    if (connection->is_closing)
+        return;
+    if (error != NULL) {
+        put_connection_aside(server);
+        tell_waiters(server, NULL, error);
+        return;
+    }
+    connection->is_connected = true;
+    tell_waiters(server, connection->client, NULL);
+}
+
+static void
+on_log(const char *level, const char *text, void *data)
+{
+    const IpbToolServer *server = ((Connection *) data)->server;
+    if (server->options->on_log != NULL)
+        server->options->on_log(server->registration->name, level, text, server->options->data);
+}
+
+/* The parameters with ${NAME} replaced, from the application's environment. */
+static IpbServerParams *
+expand_params(const IpbToolServer *server, GError **error)
+{
+    const char *text = server->registration->params_json;
+    g_autoptr(IpbJsonDoc) document =
+        ipb_json_parse(text, strlen(text), &IPB_JSON_LIMITS_SMALL, error);
+    if (document == NULL)
+        return NULL;
+    g_autoptr(IpbServerParams) params = ipb_server_params_parse(ipb_json_root(document), error);
+    return params != NULL ? ipb_server_params_expand(params, server->options->env, error) : NULL;
+}
+
+static bool
+start_connection(IpbToolServer *server, GError **error)
+{
+    static const IpbMcpClientFuncs FUNCS = {
+        .on_closed = on_connection_closed,
+        .on_log = on_log,
+    };
+    g_autoptr(IpbServerParams) params = expand_params(server, error);
+    if (params == NULL) {
+        g_prefix_error(error, "MCP server %s: ", server->registration->name);
+        return false;
+    }
+    IpbMcpClientOptions options = {
+        .name = server->registration->name,
+        .params = params,
+        .cwd = server->options->cwd,
+        .base_env = server->options->env,
+        .connect_timeout_ms = server->options->connect_timeout_ms,
+        .call_timeout_ms = server->options->call_timeout_ms,
+    };
+    Connection *connection = server->connection = g_new0(Connection, 1);
+    connection->server = server;
+    connection->client = ipb_mcp_client_new(server->loop, &options, &FUNCS, connection);
+    ipb_mcp_client_connect(connection->client, on_connected, connection);
+    return true;
+}
+
+void
+ipb_tool_server_use(IpbToolServer *server, IpbToolServerFunc func, void *data)
+{
+    GError *failure = NULL;
+    if (server->connection != NULL && server->connection->is_connected) {
+        func(server->connection->client, NULL, data);
+        return;
+    }
+    Waiter *waiter = g_new(Waiter, 1);
+    *waiter = (Waiter){func, data};
+    g_queue_push_tail(&server->waiters, waiter);
+    if (server->connection == NULL && !start_connection(server, &failure))
+        fail_later(server, failure);
+}
+
+void
+ipb_tool_server_forget(IpbToolServer *server, const void *data)
+{
+    for (GList *item = server->waiters.head; item != NULL; item = item->next) {
+        Waiter *waiter = item->data;
+        if (waiter->data == data) {
+            g_free(waiter);
+            g_queue_delete_link(&server->waiters, item);
+            return;
+        }
+    }
+}
+
+IpbMcpClient *
+ipb_tool_server_client(IpbToolServer *server)
+{
+    bool is_connected = server->connection != NULL && server->connection->is_connected;
+    return is_connected ? server->connection->client : NULL;
+}
+
+void
+ipb_tool_server_stop(IpbToolServer *server)
+{
+    g_queue_clear_full(&server->waiters, g_free);
+    g_clear_pointer(&server->failure_timer, ipb_timer_free);
+    g_clear_error(&server->failure);
+    put_connection_aside(server);
+}
