@@ -3,8 +3,9 @@
  * IpbMcpClient: a connection to one MCP server: handshake, tools, calls, orderly end. Revisions
  * 2024-11-05 to 2025-11-25; the transport is chosen by the parameters (stdio; HTTP comes later and says so).
  *
- * Ownership: the owner frees the client; free kills what close has not ended. Callbacks come from the
- * loop, never from within the call that takes them.
+ * Ownership: the owner frees the client, from a callback too; free kills what close has not ended.
+ * Callbacks come from the loop, never from within the call that takes them; but the functions of
+ * pending calls get CANCELLED within free.
  */
 #pragma once
 
@@ -24,10 +25,14 @@ typedef struct {
 } IpbMcpClientOptions;
 
 typedef struct {
-    /* The server is gone, outside of a call too; calls fail by themselves. May be NULL. */
+    /* The server is gone, or of no use any more, after it was connected; calls fail by themselves, and
+     * before. Not told after close. May be NULL. */
     void (*on_closed)(const GError *why, void *data);
-    /* A log message or a line of stderr, for people; untrusted text. May be NULL. */
+    /* A log message of the server ("debug" … "emergency"), a line of its stderr ("stderr") or stray
+     * output ("warning"): for people, untrusted, without control characters, at most 100 lines a
+     * second of 4 KiB. May be NULL. */
     void (*on_log)(const char *level, const char *text, void *data);
+    /* The list of tools changed; several changes at once are told as one. May be NULL. */
     void (*on_tools_changed)(void *data);
 } IpbMcpClientFuncs;
 
@@ -48,15 +53,20 @@ IpbMcpClient *ipb_mcp_client_new(IpbLoop *loop, const IpbMcpClientOptions *optio
 /* Connects; @result is the server's initialize result. Errors: NOT_FOUND (command), TIMEOUT (connect_timeout), SERVER (with
  * the last lines of its stderr), PROTOCOL, UNAVAILABLE (HTTP, not yet). */
 void ipb_mcp_client_connect(IpbMcpClient *client, IpbMcpResultFunc func, void *data);
-/* All pages (at most 1000 pages, 10000 tools: LIMIT). @result: {"tools":[…]}, each tool as the server sent it. */
+/* All pages (at most 1000 pages, 10000 tools: LIMIT), each within the connect timeout. @result:
+ * {"tools":[…]}, each tool as the server sent it, an object with a "name"; nothing else is checked. */
 void ipb_mcp_client_list_tools(IpbMcpClient *client, IpbMcpResultFunc func, void *data);
-/* @arguments_json: text of an object, passed on byte for byte. A result with isError is a result. Returns the call's id. */
+/* @arguments_json: text of an object, passed on byte for byte but for whitespace outside strings. A result with isError is a result; it has a
+ * "content" array of objects with a "type", or (only then may that be missing) a "structuredContent".
+ * Errors: INVALID, TIMEOUT, CANCELLED, SERVER (it died, or answered an error), PROTOCOL, LIMIT.
+ * Returns the call's id. */
 int64_t ipb_mcp_client_call_tool(IpbMcpClient *client, const char *tool, const char *arguments_json,
                                  size_t size, IpbMcpProgressFunc on_progress, IpbMcpResultFunc func,
                                  void *data);
 /* Sends notifications/cancelled; @func gets CANCELLED. Nothing if the call has ended. */
 void ipb_mcp_client_cancel(IpbMcpClient *client, int64_t call);
-/* The ladder: close stdin, 2 s, SIGTERM, 2 s, SIGKILL, to the whole process group. Pending calls end with CANCELLED. */
+/* The ladder: close stdin, 2 s, SIGTERM, 2 s, SIGKILL, to the whole process group. Pending calls end
+ * with CANCELLED. @done (may be NULL) when nothing is left; not called if the client is freed before. */
 void ipb_mcp_client_close(IpbMcpClient *client, void (*done)(void *data), void *data);
 void ipb_mcp_client_free(IpbMcpClient *client);
 

@@ -1,0 +1,481 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * MCP over the stdio of a child process; see the header and docs/internals/mcp-client.md.
+ *
+ * Ownership: the transport owns the child and our ends of its three pipes. It is reference-counted
+ * inside, so that a callback may free it: the reader, and the line in it that a callback was given,
+ * live until the function that called back returns.
+ *
+ * The end is told by the child's exit, not by the end of its output: a grandchild may hold the pipes,
+ * and an exit status says more. A server that closes its pipes but lives has EOF_GRACE_MS to exit.
+ */
+#include "mcp/stdio-transport.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include "base/buffer.h"
+#include "base/child.h"
+#include "base/error.h"
+#include "base/fd.h"
+#include "json/lines.h"
+#include "mcp/server-env.h"
+
+/* One message from the server. */
+#define MAX_MESSAGE (256 * 1024 * 1024)
+/* Messages that wait for a server that does not read. */
+#define MAX_QUEUE (64 * 1024 * 1024)
+/* Read from one pipe before others have their turn. */
+#define MAX_READ_PER_WAKEUP (256 * 1024)
+/* Read from a pipe of a server that has exited: more than a pipe can hold, so it ends with others
+ * still writing to it. */
+#define MAX_DRAIN (2 * 1024 * 1024)
+#define READ_CHUNK (64 * 1024)
+/* Between the steps of the ladder: stdin closed, SIGTERM, SIGKILL. */
+#define LADDER_STEP_MS 2000
+/* From the end of a pipe to the exit, which says why. */
+#define EOF_GRACE_MS 1000
+
+typedef enum {
+    STATE_OPEN,
+    STATE_ENDING,  /* a pipe has ended; waiting for the exit status */
+    STATE_FAILED,  /* on_closed was told; the ladder runs */
+    STATE_CLOSING, /* close was called; the ladder runs */
+    STATE_FREED,
+} State;
+
+typedef struct {
+    IpbTransport base;
+    unsigned refs;
+    IpbLoop *loop;
+    State state;
+    char *name;
+    IpbServerLog *log;
+    IpbChild *child;
+    int stdin_fd, stdout_fd, stderr_fd; /* our ends; -1 when closed */
+    IpbWriteQueue *queue;
+    IpbWatch *stdout_watch, *stderr_watch;
+    IpbLineReader reader;
+    IpbTimer *timer; /* EOF_GRACE_MS, a failure or a done that is to be told from the loop */
+    GError *failure; /* to be told by the timer */
+    void (*close_done)(void *data);
+    void *close_data;
+} StdioTransport;
+
+static void
+unref(StdioTransport *stdio)
+{
+    if (--stdio->refs > 0)
+        return;
+    ipb_line_reader_clear(&stdio->reader);
+    ipb_server_log_unref(stdio->log);
+    ipb_loop_unref(stdio->loop);
+    g_free(stdio->name);
+    g_free(stdio);
+}
+
+static StdioTransport *
+hold(StdioTransport *stdio)
+{
+    stdio->refs++;
+    return stdio;
+}
+
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(StdioTransport, unref)
+
+static void
+close_stdin(StdioTransport *stdio)
+{
+    g_clear_pointer(&stdio->queue, ipb_write_queue_free);
+    ipb_fd_close(&stdio->stdin_fd);
+}
+
+static void
+close_stdout(StdioTransport *stdio)
+{
+    g_clear_pointer(&stdio->stdout_watch, ipb_watch_free);
+    ipb_fd_close(&stdio->stdout_fd);
+}
+
+static void
+close_stderr(StdioTransport *stdio)
+{
+    g_clear_pointer(&stdio->stderr_watch, ipb_watch_free);
+    ipb_fd_close(&stdio->stderr_fd);
+}
+
+static void
+start_ladder(StdioTransport *stdio)
+{
+    close_stdin(stdio);
+    ipb_child_stop(stdio->child, LADDER_STEP_MS);
+}
+
+static char *
+last_words(const IpbTransport *transport)
+{
+    return ipb_server_log_last_lines(((const StdioTransport *) transport)->log);
+}
+
+/* Makes the error that ends the connection: @text, and what the server last said. */
+static GError *
+make_error(StdioTransport *stdio, int code, const char *text)
+{
+    g_autofree char *words = last_words(&stdio->base);
+    return words == NULL ? g_error_new(IPYBOX_ERROR, code, "MCP server %s %s", stdio->name, text)
+                         : g_error_new(IPYBOX_ERROR, code,
+                                       "MCP server %s %s. The end of its standard error:\n%s",
+                                       stdio->name, text, words);
+}
+
+/* From the loop only. Takes @why. */
+static void
+fail(StdioTransport *stdio, GError *why)
+{
+    g_autoptr(GError) owned = why;
+    if (stdio->state > STATE_ENDING)
+        return;
+    stdio->state = STATE_FAILED;
+    g_clear_pointer(&stdio->timer, ipb_timer_free);
+    g_clear_error(&stdio->failure);
+    start_ladder(stdio);
+    stdio->base.funcs.on_closed(owned, stdio->base.data); /* may free the transport */
+}
+
+static void
+on_timer(void *data)
+{
+    StdioTransport *stdio = data;
+    g_clear_pointer(&stdio->timer, ipb_timer_free);
+    if (stdio->state == STATE_CLOSING)
+        stdio->close_done(stdio->close_data); /* may free the transport */
+    else if (stdio->failure != NULL)
+        fail(stdio, g_steal_pointer(&stdio->failure));
+}
+
+/* A pipe has ended while the server runs: usually it is about to exit, and then the status is told. */
+static void
+await_exit(StdioTransport *stdio, const char *text)
+{
+    if (stdio->state != STATE_OPEN)
+        return;
+    stdio->state = STATE_ENDING;
+    g_clear_pointer(&stdio->timer, ipb_timer_free);
+    g_clear_error(&stdio->failure);
+    stdio->failure = make_error(stdio, IPYBOX_ERROR_SERVER, text);
+    stdio->timer = ipb_timer_new(stdio->loop, EOF_GRACE_MS, on_timer, stdio);
+}
+
+/* Tells a failure from the loop, not from within the function that met it. */
+static void
+fail_later(StdioTransport *stdio, int code, const char *text)
+{
+    if (stdio->state > STATE_ENDING)
+        return;
+    g_clear_pointer(&stdio->timer, ipb_timer_free);
+    g_clear_error(&stdio->failure);
+    stdio->failure = make_error(stdio, code, text);
+    stdio->timer = ipb_timer_new(stdio->loop, 0, on_timer, stdio);
+}
+
+static bool
+is_receiving(const StdioTransport *stdio)
+{
+    return stdio->state <= STATE_ENDING;
+}
+
+static bool
+is_blank(const char *line, size_t size)
+{
+    while (size > 0 && strchr(" \t\r", line[size - 1]) != NULL && line[size - 1] != '\0')
+        size--;
+    return size == 0;
+}
+
+/* @stdio is held by the caller. */
+static void
+take_output(StdioTransport *stdio, const char *bytes, size_t size)
+{
+    g_autoptr(GError) error = NULL;
+    if (!ipb_line_reader_push(&stdio->reader, bytes, size, &error)) {
+        g_autofree char *text = g_strdup_printf("sent a message of more than %d MiB, the maximum",
+                                                MAX_MESSAGE / 1024 / 1024);
+        fail(stdio, make_error(stdio, IPYBOX_ERROR_LIMIT, text));
+        return;
+    }
+    const char *line;
+    size_t line_size;
+    while (is_receiving(stdio) && ipb_line_reader_next(&stdio->reader, &line, &line_size))
+        if (!is_blank(line, line_size))
+            stdio->base.funcs.on_message(line, line_size, stdio->base.data);
+}
+
+/* The end of stdout: what came without a newline may still be an answer. */
+static void
+take_output_rest(StdioTransport *stdio)
+{
+    const char *line;
+    size_t size;
+    if (is_receiving(stdio) && ipb_line_reader_rest(&stdio->reader, &line, &size) &&
+        !is_blank(line, size))
+        stdio->base.funcs.on_message(line, size, stdio->base.data);
+}
+
+/* Reads what there is, at most @max bytes. False at the end of the pipe. */
+static bool
+read_stdout(StdioTransport *stdio, size_t max)
+{
+    char chunk[READ_CHUNK];
+    for (size_t total = 0; total < max && stdio->stdout_fd >= 0;) {
+        ssize_t n = read(stdio->stdout_fd, chunk, sizeof chunk);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0 && errno == EAGAIN)
+            return true;
+        if (n <= 0)
+            return false;
+        total += (size_t) n;
+        if (is_receiving(stdio))
+            take_output(stdio, chunk, (size_t) n);
+    }
+    return true;
+}
+
+static bool
+read_stderr(StdioTransport *stdio, size_t max)
+{
+    char chunk[READ_CHUNK];
+    for (size_t total = 0; total < max && stdio->stderr_fd >= 0;) {
+        ssize_t n = read(stdio->stderr_fd, chunk, sizeof chunk);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0 && errno == EAGAIN)
+            return true;
+        ipb_server_log_add_stderr(stdio->log, chunk, n > 0 ? (size_t) n : 0, n <= 0);
+        if (n <= 0)
+            return false;
+        total += (size_t) n;
+    }
+    return true;
+}
+
+static void
+on_stdout(uint32_t events, void *data)
+{
+    g_autoptr(StdioTransport) stdio = hold(data);
+    if (read_stdout(stdio, MAX_READ_PER_WAKEUP))
+        return;
+    take_output_rest(stdio);
+    close_stdout(stdio);
+    await_exit(stdio, "closed its standard output");
+}
+
+static void
+on_stderr(uint32_t events, void *data)
+{
+    g_autoptr(StdioTransport) stdio = hold(data);
+    if (!read_stderr(stdio, MAX_READ_PER_WAKEUP))
+        close_stderr(stdio);
+}
+
+static void
+on_write_error(int saved_errno, void *data)
+{
+    StdioTransport *stdio = data;
+    close_stdin(stdio);
+    await_exit(stdio, "closed its standard input");
+}
+
+static void
+on_exit_status(IpbChild *child, int wait_status, void *data)
+{
+    g_autoptr(StdioTransport) stdio = hold(data);
+    /* First stderr, so that whoever is told next knows what was said there. */
+    if (stdio->stderr_fd >= 0 && read_stderr(stdio, MAX_DRAIN))
+        ipb_server_log_add_stderr(stdio->log, NULL, 0, /* is_end= */ true);
+    close_stderr(stdio);
+    if (stdio->stdout_fd >= 0) {
+        read_stdout(stdio, MAX_DRAIN);
+        take_output_rest(stdio);
+    }
+    close_stdout(stdio);
+    close_stdin(stdio);
+    if (stdio->state == STATE_CLOSING) {
+        if (stdio->timer == NULL) /* else closed a moment ago, by a callback: the timer tells */
+            stdio->close_done(stdio->close_data);
+    } else if (is_receiving(stdio)) {
+        g_autofree char *status = ipb_child_describe_status(wait_status);
+        g_autofree char *text = g_strdup_printf("has ended: %s", status);
+        fail(stdio, make_error(stdio, IPYBOX_ERROR_SERVER, text));
+    }
+}
+
+static bool
+has_room(const IpbTransport *transport, size_t size)
+{
+    const StdioTransport *stdio = (const StdioTransport *) transport;
+    return stdio->queue == NULL ||
+           (size < MAX_QUEUE && ipb_write_queue_size(stdio->queue) < MAX_QUEUE - size);
+}
+
+static void
+send_message(IpbTransport *transport, const char *text, size_t size)
+{
+    StdioTransport *stdio = (StdioTransport *) transport;
+    if (stdio->queue == NULL)
+        return;
+    /* Looked at before anything of the message is written: half a message would be worse. */
+    if (!has_room(transport, size)) {
+        g_autofree char *why = g_strdup_printf("does not read: more than %d MiB wait to be sent",
+                                               MAX_QUEUE / 1024 / 1024);
+        fail_later(stdio, IPYBOX_ERROR_LIMIT, why);
+        return;
+    }
+    /* Failures come by on_write_error. */
+    if (ipb_write_queue_push(stdio->queue, text, size, NULL))
+        ipb_write_queue_push(stdio->queue, "\n", 1, NULL);
+}
+
+static void
+close_transport(IpbTransport *transport, void (*done)(void *data), void *data)
+{
+    StdioTransport *stdio = (StdioTransport *) transport;
+    stdio->state = STATE_CLOSING;
+    stdio->close_done = done;
+    stdio->close_data = data;
+    g_clear_pointer(&stdio->timer, ipb_timer_free);
+    g_clear_error(&stdio->failure);
+    start_ladder(stdio);
+    if (!ipb_child_is_running(stdio->child))
+        stdio->timer = ipb_timer_new(stdio->loop, 0, on_timer, stdio);
+}
+
+static void
+free_transport(IpbTransport *transport)
+{
+    StdioTransport *stdio = (StdioTransport *) transport;
+    stdio->state = STATE_FREED;
+    g_clear_pointer(&stdio->timer, ipb_timer_free);
+    g_clear_error(&stdio->failure);
+    g_clear_pointer(&stdio->child, ipb_child_free);
+    close_stdin(stdio);
+    close_stdout(stdio);
+    close_stderr(stdio);
+    unref(stdio);
+}
+
+static const IpbTransportOps STDIO_OPS = {
+    .send = send_message,
+    .has_room = has_room,
+    .last_words = last_words,
+    .close = close_transport,
+    .free = free_transport,
+};
+
+/* The child's ends of the pipes. */
+typedef struct {
+    int stdin_fd, stdout_fd, stderr_fd;
+} ChildEnds;
+
+static void
+close_child_ends(ChildEnds *ends)
+{
+    ipb_fd_close(&ends->stdin_fd);
+    ipb_fd_close(&ends->stdout_fd);
+    ipb_fd_close(&ends->stderr_fd);
+}
+
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(ChildEnds, close_child_ends)
+
+static bool
+make_pipe(int *ret_read, int *ret_write, GError **error)
+{
+    int fds[2];
+    if (!ipb_fd_pipe(fds, error))
+        return false;
+    *ret_read = fds[0];
+    *ret_write = fds[1];
+    return true;
+}
+
+static bool
+make_pipes(StdioTransport *stdio, ChildEnds *ends, GError **error)
+{
+    static const IpbWriteQueueFuncs QUEUE_FUNCS = {.on_error = on_write_error};
+    if (!make_pipe(&ends->stdin_fd, &stdio->stdin_fd, error) ||
+        !make_pipe(&stdio->stdout_fd, &ends->stdout_fd, error) ||
+        !make_pipe(&stdio->stderr_fd, &ends->stderr_fd, error) ||
+        !ipb_fd_set_nonblocking(stdio->stdout_fd, true, error) ||
+        !ipb_fd_set_nonblocking(stdio->stderr_fd, true, error))
+        return false;
+    stdio->stdout_watch =
+        ipb_watch_new(stdio->loop, stdio->stdout_fd, EPOLLIN, on_stdout, stdio, error);
+    if (stdio->stdout_watch == NULL)
+        return false;
+    stdio->stderr_watch =
+        ipb_watch_new(stdio->loop, stdio->stderr_fd, EPOLLIN, on_stderr, stdio, error);
+    if (stdio->stderr_watch == NULL)
+        return false;
+    /* One byte more for each message's newline, which has_room does not count. */
+    stdio->queue = ipb_write_queue_new(stdio->loop, stdio->stdin_fd, MAX_QUEUE + 1, &QUEUE_FUNCS,
+                                       stdio, error);
+    return stdio->queue != NULL;
+}
+
+static bool
+spawn(StdioTransport *stdio, const IpbStdioTransportOptions *options, const ChildEnds *ends,
+      GError **error)
+{
+    const IpbServerParams *params = options->params;
+    g_auto(GStrv) env = ipb_server_env_make(options->base_env, params->env);
+    g_autoptr(GPtrArray) argv = g_ptr_array_new();
+    g_ptr_array_add(argv, params->command);
+    for (char **arg = params->args; arg != NULL && *arg != NULL; arg++)
+        g_ptr_array_add(argv, *arg);
+    g_ptr_array_add(argv, NULL);
+
+    IpbChildOptions child = {
+        .argv = (const char *const *) argv->pdata,
+        .envp = (const char *const *) env,
+        .cwd = params->cwd != NULL ? params->cwd : options->cwd,
+        .stdin_fd = ends->stdin_fd,
+        .stdout_fd = ends->stdout_fd,
+        .stderr_fd = ends->stderr_fd,
+        .extra_fd = -1,
+    };
+    stdio->child = ipb_child_spawn(stdio->loop, &child, on_exit_status, stdio, error);
+    if (stdio->child != NULL)
+        return true;
+    if (error != NULL && g_error_matches(*error, IPYBOX_ERROR, IPYBOX_ERROR_NOT_FOUND)) {
+        g_autofree char *hint = ipb_server_env_hint(params->command);
+        if (hint != NULL) {
+            g_autofree char *message = g_steal_pointer(&(*error)->message);
+            (*error)->message = g_strdup_printf("%s. %s", message, hint);
+        }
+    }
+    g_prefix_error(error, "MCP server %s cannot be started: ", options->name);
+    return false;
+}
+
+IpbTransport *
+ipb_stdio_transport_new(IpbLoop *loop, const IpbStdioTransportOptions *options,
+                        const IpbTransportFuncs *funcs, void *data, GError **error)
+{
+    StdioTransport *stdio = g_new0(StdioTransport, 1);
+    stdio->base = (IpbTransport){.ops = &STDIO_OPS, .funcs = *funcs, .data = data};
+    stdio->refs = 1;
+    stdio->loop = ipb_loop_ref(loop);
+    stdio->name = g_strdup(options->name);
+    stdio->log = ipb_server_log_ref(options->log);
+    stdio->stdin_fd = stdio->stdout_fd = stdio->stderr_fd = -1;
+    ipb_line_reader_init(&stdio->reader, MAX_MESSAGE);
+
+    g_auto(ChildEnds) ends = {-1, -1, -1};
+    if (!make_pipes(stdio, &ends, error) || !spawn(stdio, options, &ends, error)) {
+        free_transport(&stdio->base);
+        return NULL;
+    }
+    return &stdio->base;
+}

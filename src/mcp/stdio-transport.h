@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The transport to an MCP server that is a child process: one message a line on its stdin and stdout;
+ * what it writes to stderr goes to the log. How it ends: see docs/internals/mcp-client.md.
+ */
+#pragma once
+
+#include "base/loop.h"
+#include "mcp/params.h"
+#include "mcp/server-log.h"
+#include "mcp/transport.h"
+
+typedef struct {
+    const char *name;              /* the server's, for messages */
+    const IpbServerParams *params; /* expanded */
+    const char *cwd;               /* if the parameters have none; NULL: ours */
+    const char *const *base_env;   /* what the server's environment is taken from */
+    IpbServerLog *log;             /* referenced */
+} IpbStdioTransportOptions;
+
+/* Starts the process. Errors: NOT_FOUND (the command), SYSTEM. */
+IpbTransport *ipb_stdio_transport_new(IpbLoop *loop, const IpbStdioTransportOptions *options,
+                                      const IpbTransportFuncs *funcs, void *data, GError **error);

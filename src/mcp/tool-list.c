@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The pages of tools/list; see the header.
+ */
+#include "mcp/tool-list.h"
+
+#include <string.h>
+
+#include "base/error.h"
+#include "json/writer.h"
+
+#define MAX_PAGES 1000
+#define MAX_TOOLS 10000
+/* Text of all tools. */
+#define MAX_SIZE (64 * 1024 * 1024)
+#define MAX_CURSOR (64 * 1024)
+
+struct IpbToolList {
+    IpbJsonWriter *writer; /* within the array "tools" */
+    GHashTable *cursors;   /* texts that came already */
+    size_t n_pages, n_tools, size;
+};
+
+IpbToolList *
+ipb_tool_list_new(void)
+{
+    IpbToolList *list = g_new0(IpbToolList, 1);
+    list->writer = ipb_json_writer_new();
+    ipb_json_begin_object(list->writer);
+    ipb_json_key(list->writer, "tools");
+    ipb_json_begin_array(list->writer);
+    list->cursors = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    return list;
+}
+
+void
+ipb_tool_list_free(IpbToolList *list)
+{
+    if (list == NULL)
+        return;
+    g_clear_pointer(&list->writer, ipb_json_writer_free);
+    g_hash_table_unref(list->cursors);
+    g_free(list);
+}
+
+G_GNUC_PRINTF(3, 4)
+static bool
+refuse(GError **error, int code, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    g_autofree char *text = g_strdup_vprintf(format, args);
+    va_end(args);
+    g_set_error(error, IPYBOX_ERROR, code, "its list of tools %s", text);
+    return false;
+}
+
+static bool
+add_tool(IpbToolList *list, const IpbJson *tool, GError **error)
+{
+    if (!ipb_json_is(tool, IPB_JSON_OBJECT))
+        return refuse(error, IPYBOX_ERROR_PROTOCOL, "is wrong: tools[%zu] is no object",
+                      list->n_tools);
+    const char *name = ipb_json_get_string(tool, "name");
+    if (name == NULL || *name == '\0')
+        return refuse(error, IPYBOX_ERROR_PROTOCOL,
+                      "is wrong: tools[%zu] has no \"name\" that is a text", list->n_tools);
+    if (++list->n_tools > MAX_TOOLS)
+        return refuse(error, IPYBOX_ERROR_LIMIT, "has more than %d tools", MAX_TOOLS);
+    list->size += ipb_json_raw(tool).size;
+    if (list->size > MAX_SIZE)
+        return refuse(error, IPYBOX_ERROR_LIMIT, "has more than %d MiB", MAX_SIZE / 1024 / 1024);
+    ipb_json_write_value(list->writer, tool);
+    return true;
+}
+
+/* The params for the page after this one. An empty cursor is a cursor. */
+static bool
+make_next(IpbToolList *list, const IpbJson *result, char **ret_next, GError **error)
+{
+    const IpbJson *cursor = ipb_json_get(result, "nextCursor");
+    *ret_next = NULL;
+    if (cursor == NULL || ipb_json_is(cursor, IPB_JSON_NULL))
+        return true;
+    if (!ipb_json_is(cursor, IPB_JSON_STRING))
+        return refuse(error, IPYBOX_ERROR_PROTOCOL, "is wrong: nextCursor is no string");
+    IpbSpan raw = ipb_json_raw(cursor);
+    if (raw.size > MAX_CURSOR)
+        return refuse(error, IPYBOX_ERROR_LIMIT, "has a cursor of more than %d bytes", MAX_CURSOR);
+    if (list->n_pages >= MAX_PAGES)
+        return refuse(error, IPYBOX_ERROR_LIMIT, "has more than %d pages", MAX_PAGES);
+    if (!g_hash_table_add(list->cursors, g_strndup(raw.start, raw.size)))
+        return refuse(error, IPYBOX_ERROR_PROTOCOL,
+                      "does not end: page %zu leads back to an earlier one", list->n_pages);
+    IpbJsonWriter *writer = ipb_json_writer_new();
+    ipb_json_begin_object(writer);
+    ipb_json_member_value(writer, "cursor", cursor);
+    ipb_json_end_object(writer);
+    *ret_next = ipb_json_writer_finish(writer, NULL);
+    return true;
+}
+
+bool
+ipb_tool_list_add(IpbToolList *list, const IpbJson *result, char **ret_next, GError **error)
+{
+    const IpbJson *tools = ipb_json_get(result, "tools");
+    if (!ipb_json_is(tools, IPB_JSON_ARRAY))
+        return refuse(error, IPYBOX_ERROR_PROTOCOL, "is wrong: it has no \"tools\" array");
+    list->n_pages++;
+    IPB_JSON_FOREACH (tool, tools)
+        if (!add_tool(list, tool, error))
+            return false;
+    return make_next(list, result, ret_next, error);
+}
+
+IpbJsonDoc *
+ipb_tool_list_finish(IpbToolList *list, GError **error)
+{
+    ipb_json_end_array(list->writer);
+    ipb_json_end_object(list->writer);
+    size_t size;
+    g_autofree char *text = ipb_json_writer_finish(g_steal_pointer(&list->writer), &size);
+    return ipb_json_parse(text, size, &IPB_JSON_LIMITS_MESSAGE, error);
+}

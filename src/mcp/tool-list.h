@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * IpbToolList: puts the pages of tools/list together, each tool as the server sent it.
+ */
+#pragma once
+
+#include "json/json.h"
+
+typedef struct IpbToolList IpbToolList;
+
+IpbToolList *ipb_tool_list_new(void);
+void ipb_tool_list_free(IpbToolList *list);
+/* Checks and adds a page. *ret_next: the params that ask for the next page (caller frees), NULL after
+ * the last one. Errors: PROTOCOL (names the tool by its index), LIMIT. */
+bool ipb_tool_list_add(IpbToolList *list, const IpbJson *result, char **ret_next, GError **error);
+/* {"tools":[…]} of all pages. Once only. */
+IpbJsonDoc *ipb_tool_list_finish(IpbToolList *list, GError **error);
+
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(IpbToolList, ipb_tool_list_free)
