@@ -23,7 +23,8 @@ packages:
 	@scripts/packages build
 
 build/build.ninja: | packages
-	@meson setup build $(MESON_FLAGS)
+	@echo "configuring build"
+	@out=$$(meson setup build $(MESON_FLAGS) 2>&1) || { echo "$$out"; exit 1; }
 
 # Not a file to make: scripts/dev-venv knows itself whether there is something to do.
 .PHONY: .venv
@@ -39,7 +40,6 @@ check: all
 	@.venv/bin/python scripts/check
 
 bench: all
-	@scripts/test-setup mcp2
 	@ninja -C build bench
 
 format:
