@@ -21,6 +21,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 HOST = ROOT / "python" / "ipybox" / "kernel_host"
 TIMEOUT = 60.0
+REPEAT_INTERRUPT = 0.05
 
 START, EXECUTE, SHUTDOWN, REQUEST = 1, 2, 3, 4
 FRAME_NAMES = {
@@ -122,7 +123,15 @@ class Forkserver:
     def kernel(self, **start: Any) -> Kernel:
         kernel = self.fork(**start)
         kernel.wait_for("hello")
+        kernel.take_events()
         return kernel
+
+    def end(self, kernel: Kernel) -> dict[str, Any]:
+        """Kills a kernel and waits until nothing of it is left."""
+        self.send({"op": "kill", "id": kernel.id})
+        message = self.wait_for_exit(kernel)
+        kernel.close()
+        return message
 
     def stop(self) -> int:
         """Ends it as the core does, by closing the socket; returns its exit status."""
@@ -146,23 +155,22 @@ class OrderedReader:
 
     def feed_pipe(self, index: int, data: bytes) -> None:
         self._pipes[index].extend(data)
-        self._advance()
 
     def feed_frame(self, name: str, marker: int, payload: dict[str, Any]) -> None:
         self._frames.append((marker, name, payload))
-        self._advance()
 
-    def _advance(self) -> None:
+    def advance(self) -> None:
+        """Delivers what can be. Before, the wire must have been read until it was empty: then the frame of
+        a marker is here if any of the text that was written after it is."""
         while True:
-            self._deliver_text()
             while self._frames and self._frames[0][0] <= self._passed:
                 _, name, payload = self._frames.pop(0)
                 self.events.append((name, payload))
+            self._deliver_text()
             if not self._pass_marker():
                 return
 
     def _deliver_text(self) -> None:
-        # A frame that waits for a passed marker comes first; there is none when this is called.
         for name, pipe in zip(("stdout", "stderr"), self._pipes):
             end = pipe.find(self._head)
             if end < 0:
@@ -205,6 +213,7 @@ class Kernel:
         self._received = bytearray()
         self._open = {self.wire.fileno(), *self.pipes}
         self._cell = 0
+        self._repeat_at: float | None = None
         self.pid = self.pidfd = -1
         self.is_closed = False
 
@@ -237,8 +246,13 @@ class Kernel:
             self.pidfd = fds[0] if fds else os.pidfd_open(self.pid)
 
     def interrupt(self) -> None:
+        """As the core does it: the signal, and once more if the cell goes on."""
+        self.signal(signal.SIGINT)
+        self._repeat_at = time.monotonic() + REPEAT_INTERRUPT
+
+    def signal(self, number: int) -> None:
         self.forked()
-        signal.pidfd_send_signal(self.pidfd, signal.SIGINT)
+        signal.pidfd_send_signal(self.pidfd, number)
 
     def send_frame(self, kind: int, payload: dict[str, Any]) -> None:
         data = json.dumps(payload).encode()
@@ -255,6 +269,7 @@ class Kernel:
 
     def finish(self) -> Cell:
         self.wait_for("done")
+        self._repeat_at = None
         return Cell(self.take_events())
 
     def take_events(self) -> list[tuple[str, Any]]:
@@ -275,7 +290,14 @@ class Kernel:
                     return event
             if not self._open:
                 raise EOFError(f"the kernel is gone: {self.reader.events}")
-            self._read(deadline - time.monotonic())
+            now = time.monotonic()
+            if self._repeat_at is not None and now >= self._repeat_at:
+                self._repeat_at = None
+                self.signal(signal.SIGINT)
+            elif self._repeat_at is not None:
+                self._read(self._repeat_at - now, may_time_out=True)
+            else:
+                self._read(deadline - now)
 
     def read_to_end(self) -> list[tuple[str, Any]]:
         """All that comes until the kernel has closed everything."""
@@ -284,21 +306,33 @@ class Kernel:
             self._read(deadline - time.monotonic())
         return self.take_events()
 
-    def _read(self, seconds: float) -> None:
+    def _read(self, seconds: float, may_time_out: bool = False) -> None:
         ready, _, _ = select.select(list(self._open), [], [], max(0, seconds))
-        if not ready:
+        if not ready and not may_time_out:
             raise TimeoutError(f"nothing more after {self.reader.events[-3:]}")
         for fd in ready:
-            try:
+            if fd in self.pipes:
                 data = os.read(fd, 1 << 20)
+                if data:
+                    self.reader.feed_pipe(self.pipes.index(fd), data)
+                else:
+                    self._open.remove(fd)
+        if self.wire.fileno() in self._open:
+            self._drain_wire()
+        self.reader.advance()
+
+    def _drain_wire(self) -> None:
+        while True:
+            try:
+                data = self.wire.recv(1 << 20, socket.MSG_DONTWAIT)
+            except BlockingIOError:
+                return
             except ConnectionResetError:
                 data = b""
             if not data:
-                self._open.remove(fd)
-            elif fd in self.pipes:
-                self.reader.feed_pipe(self.pipes.index(fd), data)
-            else:
-                self._take_frames(data)
+                self._open.remove(self.wire.fileno())
+                return
+            self._take_frames(data)
 
     def _take_frames(self, data: bytes) -> None:
         self._received += data

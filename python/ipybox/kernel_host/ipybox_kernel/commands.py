@@ -36,12 +36,12 @@ def system(shell: Any, command: str) -> None:
 
 def getoutput(shell: Any, command: str, split: bool) -> Any:
     pieces: list[bytes] = []
-    process = _start(_shell_argv(command), subprocess.DEVNULL, subprocess.PIPE, subprocess.STDOUT)
-    _attend(process, {process.stdout: pieces.append})
+    streams = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+    code = _attend(shell, _shell_argv(command), streams, {"stdout": pieces.append})
     if getattr(shell, "system_raise_on_error", False):
-        shell.user_ns["_exit_code"] = process.returncode
-        if process.returncode != 0:
-            raise subprocess.CalledProcessError(process.returncode, command)
+        shell.user_ns["_exit_code"] = code
+        if code != 0:
+            raise subprocess.CalledProcessError(code, command)
     text = b"".join(pieces).decode("utf-8", "replace").replace("\r\n", "\n")
     return SList(text.splitlines()) if split else LSString(text)
 
@@ -88,17 +88,17 @@ def _shell_argv(command: str) -> list[str]:
 
 
 def _run(shell: Any, argv: list[str], stdin: int) -> int:
+    """Runs it with its output going where ours goes; returns the exit status as a shell has it."""
     output = shell.output
-    targets: dict[Any, Callable[[bytes], Any]] = {}
-    redirected = [sys.stdout is not output.stdout, sys.stderr is not output.stderr]
-    pipes = [subprocess.PIPE if is_redirected else None for is_redirected in redirected]
     output.flush()
-    process = _start(argv, stdin, *pipes)
-    for pipe, target in ((process.stdout, sys.stdout), (process.stderr, sys.stderr)):
-        if pipe is not None:
-            targets[pipe] = functools.partial(_write_decoded, target)
-    _attend(process, targets)
-    code = process.returncode
+    streams: dict[str, int | None] = {"stdin": stdin}
+    takers: dict[str, Callable[[bytes], Any]] = {}
+    for name in ("stdout", "stderr"):
+        target = getattr(sys, name)
+        if target is not getattr(output, name):
+            streams[name] = subprocess.PIPE
+            takers[name] = functools.partial(_write_decoded, target)
+    code = _attend(shell, argv, streams, takers)
     return 128 - code if code < 0 else code
 
 
@@ -106,30 +106,34 @@ def _write_decoded(target: Any, data: bytes) -> None:
     target.write(data.decode("utf-8", "replace"))
 
 
-def _start(argv: list[str], stdin: int, stdout: int | None, stderr: int | None) -> subprocess.Popen[bytes]:
+def _attend(
+    shell: Any,
+    argv: list[str],
+    streams: dict[str, int | None],
+    takers: dict[str, Callable[[bytes], Any]],
+) -> int:
+    """Runs a command to its end, passes on what it writes into pipes; interrupted, it ends the command."""
     group: dict[str, Any] = {"start_new_session": True}
     if sys.version_info >= (3, 11):
         group = {"process_group": 0}
-    return subprocess.Popen(argv, stdin=stdin, stdout=stdout, stderr=stderr, **group)
-
-
-def _attend(process: subprocess.Popen[bytes], readers: dict[Any, Callable[[bytes], Any]]) -> None:
-    """Waits for the command, passes on what it writes into pipes; interrupted, it ends the command."""
+    process = None
     try:
-        if readers:
-            _read_all(readers)
-        process.wait()
+        with shell.interrupts.held():
+            process = subprocess.Popen(argv, **streams, **group)
+        _read_all({getattr(process, name): take for name, take in takers.items()})
+        return process.wait()
     except BaseException:
-        _end(process)
+        if process is not None:
+            _end(process)
         raise
     finally:
-        for pipe in readers:
-            pipe.close()
         # It may have installed a package.
         importlib.invalidate_caches()
 
 
 def _read_all(readers: dict[Any, Callable[[bytes], Any]]) -> None:
+    if not readers:
+        return
     with selectors.DefaultSelector() as selector:
         for pipe, take in readers.items():
             selector.register(pipe, selectors.EVENT_READ, take)

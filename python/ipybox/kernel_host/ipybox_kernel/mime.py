@@ -40,10 +40,10 @@ def _conform_value(kind: str, value: Any) -> Any:
 
 
 def _conform_base64(text: str) -> str:
-    text = "".join(text.split())
+    joined = "".join(text.split())
     try:
-        base64.b64decode(text, validate=True)
-        return text
+        base64.b64decode(joined, validate=True)
+        return joined
     except (binascii.Error, ValueError):
         return base64.b64encode(text.encode("utf-8", "replace")).decode("ascii")
 

@@ -3,7 +3,7 @@
 
 Everything to be written goes through one queue, and only one caller at a time empties it: a display that
 a signal handler or a finalizer shows while a frame is half written waits its turn. Whatever interrupts
-the writing, each item knows what is left of it, so a stream never has a hole or a piece twice.
+the writing, the queue holds what is left, so a stream never has a hole or a piece twice.
 
 Locking: `lock` guards all of it. While the main thread holds the lock, an interrupt is put off until it
 lets go (`interrupt_waits`), except while it waits for the core to read.
@@ -16,7 +16,8 @@ import select
 import sys
 import threading
 from collections import deque
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, List, Tuple, Union
 
 from . import linux, wire
 from .flusher import Flusher
@@ -43,6 +44,16 @@ class Port:
         self.wait = poll.poll
 
 
+@dataclass
+class _Frame:
+    kind: int
+    payload: bytes
+
+
+# What waits to be written: pieces with where they go, a frame, or (None) a marker alone.
+_Item = Union[List[Tuple[Port, Any]], _Frame, None]
+
+
 class Output:
     def __init__(self, links: Links, key: bytes) -> None:
         self.lock = threading.RLock()
@@ -58,7 +69,7 @@ class Output:
         self._marks = (Port(links.stdout_marks, PIPE_CHUNK), Port(links.stderr_marks, PIPE_CHUNK))
         self._mark_head = b"\0" + key
         self._number = 0
-        self._queue: deque[tuple[Port, Any]] = deque()
+        self._queue: deque[_Item] = deque()
         self._is_writing = False
         self._waits_for_core = False
         self._has_unmarked_text = False
@@ -82,8 +93,7 @@ class Output:
         with self.lock:
             self.flush()
             linux.flush_c_stdout()
-            self._mark()
-            self._queue.append((self._wire, wire.frame(kind, self._number, data)))
+            self._queue.append(_Frame(kind, data))
             self._write_queue()
         if self.interrupt_waits:
             self.deliver_interrupt()
@@ -92,7 +102,7 @@ class Output:
 
     def write(self, port: Port, data: bytes) -> None:
         with self.lock:
-            self._queue.append((port, bytes(data)))
+            self._queue.append([(port, bytes(data))])
             self._has_unmarked_text = True
             failure = self._write_queue()
         if failure is not None:
@@ -103,7 +113,7 @@ class Output:
         if not self.current.closed:
             self.current.flush_quietly()
         if self._has_unmarked_text and self.is_connected:
-            self._mark()
+            self._queue.append(None)
             self._write_queue()
         self.current = stream
 
@@ -190,13 +200,6 @@ class Output:
 
     # Writing
 
-    def _mark(self) -> None:
-        self._number += 1
-        mark = self._mark_head + self._number.to_bytes(4, "little") + b"\n"
-        for port in self._marks:
-            self._queue.append((port, mark))
-        self._has_unmarked_text = False
-
     def _write_queue(self) -> OSError | None:
         """Writes all that waits; returns the first error of fd 1 or 2. The caller holds the lock."""
         if self._is_writing:
@@ -205,20 +208,37 @@ class Output:
         self._is_writing = True
         try:
             while self._queue:
-                port, data = self._queue[0]
-                try:
-                    self._write_item(port, data)
-                except OSError as error:
-                    if port is self._wire:
-                        os._exit(1)  # no core, no kernel
-                    if port not in self._marks:
-                        failure = failure or error
+                item = self._queue[0]
+                if not isinstance(item, list):
+                    # Numbered no earlier than now, so that numbers rise in the order of writing.
+                    self._queue[0] = item = self._with_marks(item)
+                while item:
+                    port = item[0][0]
+                    try:
+                        self._write_piece(item)
+                    except OSError as error:
+                        if port is self._wire:
+                            os._exit(1)  # no core, no kernel
+                        if port not in self._marks:
+                            failure = failure or error
+                    del item[0]
                 self._queue.popleft()
         finally:
             self._is_writing = False
         return failure
 
-    def _write_item(self, port: Port, data: Any) -> None:
+    def _with_marks(self, frame: _Frame | None) -> list[tuple[Port, Any]]:
+        number = self._number + 1
+        mark = self._mark_head + number.to_bytes(4, "little") + b"\n"
+        pieces: list[tuple[Port, Any]] = [(port, mark) for port in self._marks]
+        if frame is not None:
+            pieces.append((self._wire, wire.frame(frame.kind, number, frame.payload)))
+        self._has_unmarked_text = False
+        self._number = number
+        return pieces
+
+    def _write_piece(self, item: list[tuple[Port, Any]]) -> None:
+        port, data = item[0]
         view = memoryview(data)
         written = [0]
         try:
@@ -234,5 +254,5 @@ class Output:
                     pass
         except BaseException:
             self._waits_for_core = False
-            self._queue[0] = (port, view[sum(written) :])
+            item[0] = (port, view[sum(written) :])
             raise

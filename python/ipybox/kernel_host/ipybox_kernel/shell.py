@@ -238,14 +238,20 @@ class KernelShell(InteractiveShell):
 
     # Cleaning up after the warm-up
 
+    def reset(self, new_session: bool = True, aggressive: bool = False) -> None:
+        # IPython's own takes the attributes of the module __main__ away, which multiprocessing needs.
+        names = ("__doc__", "__loader__", "__package__", "__spec__")
+        kept = {name: self.user_ns[name] for name in names if name in self.user_ns}
+        super().reset(new_session, aggressive)
+        self.user_ns.update(kept)
+
     def forget(self) -> None:
         """Back to the state of a new shell; what has been loaded and compiled stays."""
         self.reset(new_session=True)
         self.execution_count = 1
         self.displayhook.exec_result = None
         self.displayhook._ = self.displayhook.__ = self.displayhook.___ = ""
-        for name in ("_", "__", "___", "_i", "_ii", "_iii"):
-            self.user_ns.pop(name, None)
+        self.user_ns.update({"_": "", "__": "", "___": ""})
         history = self.history_manager
         history._i = history._ii = history._iii = history._i00 = ""
         history.input_hist_parsed[:] = [""]
