@@ -217,7 +217,7 @@ on_invalid(const GError *why, const char *text, size_t size, void *data)
 {
     IpbMcpClient *client = data;
     IpbSpan version;
-    /* A late answer to a call that was cancelled is no garbage, nor is an error that names no call. */
+    /* A message that means nothing to us (an error that names no call) is told, but is no garbage. */
     bool is_message = size > 0 && *text == '{' &&
                       ipb_json_scan_member((IpbSpan){text, size}, "jsonrpc", &version);
     if (!is_message)
