@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Payloads of the kernel wire; see the header. One function for each type of frame, all strict: a member
+ * that is missing or of another type is a breach, members that are not known are passed over.
+ */
+#include "kernel/messages.h"
+
+#include <string.h>
+
+#include "base/error.h"
+#include "base/utf8.h"
+#include "json/writer.h"
+#include "kernel/marker.h"
+
+#define MAX_DEPTH 256
+#define MAX_VALUES (2u * 1024 * 1024)
+
+static const char *
+type_name(IpbFrameType type)
+{
+    switch (type) {
+    case IPB_FRAME_START:
+        return "start";
+    case IPB_FRAME_EXECUTE:
+        return "execute";
+    case IPB_FRAME_SHUTDOWN:
+        return "shutdown";
+    case IPB_FRAME_REQUEST:
+        return "request";
+    case IPB_FRAME_HELLO:
+        return "hello";
+    case IPB_FRAME_DISPLAY:
+        return "display";
+    case IPB_FRAME_UPDATE_DISPLAY:
+        return "update_display";
+    case IPB_FRAME_CLEAR_OUTPUT:
+        return "clear_output";
+    case IPB_FRAME_RESULT:
+        return "result";
+    case IPB_FRAME_ERROR:
+        return "error";
+    case IPB_FRAME_DONE:
+        return "done";
+    case IPB_FRAME_REPLY:
+        return "reply";
+    }
+    return "?";
+}
+
+static bool
+set_breach(const IpbMessage *message, const char *what, GError **error)
+{
+    g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_PROTOCOL, "a frame %s %s",
+                type_name(message->type), what);
+    return false;
+}
+
+static const IpbJson *
+root(const IpbMessage *message)
+{
+    return ipb_json_root(message->document);
+}
+
+/* The string as text without NUL and lone surrogates; NULL if there is none. */
+static const char *
+get_text(IpbMessage *message, const char *name, size_t *ret_size)
+{
+    size_t size;
+    const char *string = ipb_json_string(ipb_json_get(root(message), name), &size);
+    if (string == NULL || g_utf8_validate(string, (gssize) size, NULL)) {
+        if (ret_size != NULL && string != NULL)
+            *ret_size = size;
+        return string;
+    }
+    IpbUtf8Decoder decoder = {0};
+    GString *text = g_string_sized_new(size + 16);
+    ipb_marker_decode_text(&decoder, (const uint8_t *) string, size, text);
+    ipb_marker_decode_end(&decoder, text);
+    if (ret_size != NULL)
+        *ret_size = text->len;
+    g_assert(message->n_owned < G_N_ELEMENTS(message->owned));
+    return message->owned[message->n_owned++] = g_string_free(text, FALSE);
+}
+
+static bool
+parse_bundle(IpbMessage *message, GError **error)
+{
+    IpbKernelEvent *event = &message->event;
+    event->data = ipb_json_get(root(message), "data");
+    if (!ipb_json_is(event->data, IPB_JSON_OBJECT))
+        return set_breach(message, "without an object \"data\"", error);
+    const IpbJson *metadata = ipb_json_get(root(message), "metadata");
+    if (ipb_json_is(metadata, IPB_JSON_OBJECT))
+        event->metadata = metadata;
+    else if (metadata != NULL && !ipb_json_is(metadata, IPB_JSON_NULL))
+        return set_breach(message, "with \"metadata\" that is no object", error);
+    return true;
+}
+
+static bool
+parse_display(IpbMessage *message, GError **error)
+{
+    bool is_update = message->type == IPB_FRAME_UPDATE_DISPLAY;
+    message->event.type = is_update ? IPB_KERNEL_UPDATE_DISPLAY : IPB_KERNEL_DISPLAY;
+    const IpbJson *display_id = ipb_json_get(root(message), "display_id");
+    message->event.display_id = get_text(message, "display_id", NULL);
+    if (message->event.display_id == NULL &&
+        (is_update || (display_id != NULL && !ipb_json_is(display_id, IPB_JSON_NULL))))
+        return set_breach(message, "without a string \"display_id\"", error);
+    return parse_bundle(message, error);
+}
+
+static bool
+parse_clear_output(IpbMessage *message, GError **error)
+{
+    message->event.type = IPB_KERNEL_CLEAR_OUTPUT;
+    message->event.wait = ipb_json_get_bool(root(message), "wait", false);
+    return true;
+}
+
+static bool
+parse_result(IpbMessage *message, GError **error)
+{
+    message->event.type = IPB_KERNEL_RESULT;
+    if (!ipb_json_get_int64(root(message), "execution_count", &message->event.execution_count))
+        return set_breach(message, "without an integer \"execution_count\"", error);
+    return parse_bundle(message, error);
+}
+
+static bool
+parse_error(IpbMessage *message, GError **error)
+{
+    IpbKernelEvent *event = &message->event;
+    event->type = IPB_KERNEL_ERROR;
+    event->ename = get_text(message, "ename", NULL);
+    event->evalue = get_text(message, "evalue", NULL);
+    event->text = get_text(message, "traceback", &event->text_size);
+    if (event->ename == NULL || event->evalue == NULL || event->text == NULL)
+        return set_breach(message, "without the strings \"ename\", \"evalue\", \"traceback\"",
+                          error);
+    return true;
+}
+
+static bool
+parse_done(IpbMessage *message, GError **error)
+{
+    IpbKernelEvent *event = &message->event;
+    event->type = IPB_KERNEL_DONE;
+    const char *status = ipb_json_get_string(root(message), "status");
+    if (g_strcmp0(status, "ok") == 0)
+        event->status = IPB_CELL_OK;
+    else if (g_strcmp0(status, "error") == 0)
+        event->status = IPB_CELL_ERROR;
+    else if (g_strcmp0(status, "interrupted") == 0)
+        event->status = IPB_CELL_INTERRUPTED;
+    else
+        return set_breach(message, "without a known \"status\"", error);
+    if (!ipb_json_get_int64(root(message), "execution_count", &event->execution_count))
+        return set_breach(message, "without an integer \"execution_count\"", error);
+    event->text = get_text(message, "cwd", &event->text_size);
+    if (event->text == NULL)
+        return set_breach(message, "without a string \"cwd\"", error);
+    return true;
+}
+
+static bool
+parse_hello(IpbMessage *message, GError **error)
+{
+    int64_t version;
+    if (!ipb_json_get_int64(root(message), "version", &version) || version != IPB_WIRE_VERSION)
+        return set_breach(message, "with another version than ours", error);
+    return true;
+}
+
+static bool
+parse_content(IpbMessage *message, GError **error)
+{
+    switch (message->type) {
+    case IPB_FRAME_HELLO:
+        return parse_hello(message, error);
+    case IPB_FRAME_DISPLAY:
+    case IPB_FRAME_UPDATE_DISPLAY:
+        return parse_display(message, error);
+    case IPB_FRAME_CLEAR_OUTPUT:
+        return parse_clear_output(message, error);
+    case IPB_FRAME_RESULT:
+        return parse_result(message, error);
+    case IPB_FRAME_ERROR:
+        return parse_error(message, error);
+    case IPB_FRAME_DONE:
+        return parse_done(message, error);
+    case IPB_FRAME_REPLY:
+    case IPB_FRAME_START:
+    case IPB_FRAME_EXECUTE:
+    case IPB_FRAME_SHUTDOWN:
+    case IPB_FRAME_REQUEST:
+        break;
+    }
+    return set_breach(message, "that nobody asked for", error);
+}
+
+static bool
+parse_cell(IpbMessage *message, GError **error)
+{
+    if (message->type == IPB_FRAME_HELLO || message->type == IPB_FRAME_REPLY)
+        return true;
+    int64_t cell;
+    if (!ipb_json_get_int64(root(message), "cell", &cell) || cell < 0)
+        return set_breach(message, "without a \"cell\"", error);
+    message->event.cell = (uint64_t) cell;
+    return true;
+}
+
+bool
+ipb_message_parse(const IpbFrame *frame, IpbMessage *ret_message, GError **error)
+{
+    static const IpbJsonLimits limits = {IPB_FRAME_MAX_PAYLOAD, MAX_DEPTH, MAX_VALUES};
+    g_auto(IpbMessage) message = {.type = frame->type};
+    message.document = ipb_json_parse(frame->payload, frame->payload_size, &limits, error);
+    if (message.document == NULL) {
+        g_prefix_error(error, "a frame %s: ", type_name(frame->type));
+        return false;
+    }
+    if (!ipb_json_is(root(&message), IPB_JSON_OBJECT))
+        return set_breach(&message, "that is no JSON object", error);
+    if (!parse_cell(&message, error) || !parse_content(&message, error))
+        return false;
+    *ret_message = message;
+    message = (IpbMessage){0};
+    return true;
+}
+
+void
+ipb_message_clear(IpbMessage *message)
+{
+    for (unsigned i = 0; i < message->n_owned; i++)
+        g_free(message->owned[i]);
+    ipb_json_doc_free(message->document);
+    *message = (IpbMessage){0};
+}
+
+/* Writes bytes of the operating system as a JSON string: a byte that is not UTF-8 becomes the lone surrogate
+ * U+DC80 … U+DCFF, from which Python's os.fsencode makes the byte again. */
+static void
+write_os_string(IpbJsonWriter *writer, const char *bytes, size_t size, bool is_key)
+{
+    g_autoptr(GString) wtf8 = g_string_sized_new(size + 8);
+    for (const char *p = bytes, *end = bytes + size; p < end;) {
+        const char *valid_end;
+        g_utf8_validate(p, end - p, &valid_end);
+        g_string_append_len(wtf8, p, valid_end - p);
+        p = valid_end;
+        if (p < end) {
+            uint8_t byte = (uint8_t) *p++;
+            char surrogate[3] = {(char) 0xed, (char) (0xb0 | (byte >> 6)),
+                                 (char) (0x80 | (byte & 0x3f))};
+            g_string_append_len(wtf8, surrogate, sizeof surrogate);
+        }
+    }
+    if (is_key)
+        ipb_json_key_n(writer, wtf8->str, wtf8->len);
+    else
+        ipb_json_write_string_n(writer, wtf8->str, wtf8->len);
+}
+
+static void
+write_env(IpbJsonWriter *writer, const char *const *env)
+{
+    ipb_json_key(writer, "env");
+    ipb_json_begin_object(writer);
+    for (; env != NULL && *env != NULL; env++) {
+        const char *equals = strchr(*env, '=');
+        if (equals == NULL || equals == *env)
+            continue;
+        write_os_string(writer, *env, (size_t) (equals - *env), /* is_key= */ true);
+        write_os_string(writer, equals + 1, strlen(equals + 1), /* is_key= */ false);
+    }
+    ipb_json_end_object(writer);
+}
+
+static char *
+finish_frame(IpbFrameType type, IpbJsonWriter *writer, size_t *ret_size, GError **error)
+{
+    size_t size;
+    g_autofree char *payload = ipb_json_writer_finish(writer, &size);
+    return ipb_frame_build(type, payload, size, ret_size, error);
+}
+
+char *
+ipb_message_build_start(const IpbStartMessage *start, size_t *ret_size, GError **error)
+{
+    IpbJsonWriter *writer = ipb_json_writer_new();
+    ipb_json_begin_object(writer);
+    ipb_json_member_int(writer, "version", IPB_WIRE_VERSION);
+    ipb_json_member_string(writer, "key", start->key);
+    ipb_json_member_int(writer, "id", start->id);
+    write_env(writer, start->env);
+    ipb_json_key(writer, "cwd");
+    write_os_string(writer, start->cwd, strlen(start->cwd), /* is_key= */ false);
+    ipb_json_key(writer, "path");
+    ipb_json_begin_array(writer);
+    for (const char *const *path = start->path; path != NULL && *path != NULL; path++)
+        write_os_string(writer, *path, strlen(*path), /* is_key= */ false);
+    ipb_json_end_array(writer);
+    ipb_json_key(writer, "seed");
+    if (start->has_seed)
+        ipb_json_write_int(writer, start->seed);
+    else
+        ipb_json_write_null(writer);
+    ipb_json_end_object(writer);
+    return finish_frame(IPB_FRAME_START, writer, ret_size, error);
+}
+
+char *
+ipb_message_build_execute(uint64_t cell, const char *code, size_t *ret_size, GError **error)
+{
+    IpbJsonWriter *writer = ipb_json_writer_new();
+    ipb_json_begin_object(writer);
+    ipb_json_member_int(writer, "cell", (int64_t) cell);
+    ipb_json_member_string(writer, "code", code);
+    ipb_json_end_object(writer);
+    return finish_frame(IPB_FRAME_EXECUTE, writer, ret_size, error);
+}
+
+char *
+ipb_message_build_shutdown(size_t *ret_size)
+{
+    return ipb_frame_build(IPB_FRAME_SHUTDOWN, "{}", 2, ret_size, NULL);
+}

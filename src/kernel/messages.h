@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What is in the frames of the kernel wire: from a kernel's hostile JSON to checked events, and the JSON
+ * for a kernel.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "json/json.h"
+#include "kernel/kernel.h"
+#include "kernel/wire.h"
+
+/* A frame's content. The event's texts and values live as long as the message. */
+typedef struct {
+    IpbFrameType type;
+    IpbKernelEvent event; /* for all types but HELLO and REPLY; cell 0: belongs to no cell */
+    IpbJsonDoc *document;
+    char *owned[4]; /* texts that had to be changed */
+    unsigned n_owned;
+} IpbMessage;
+
+/* PROTOCOL: what is wrong in which frame. */
+bool ipb_message_parse(const IpbFrame *frame, IpbMessage *ret_message, GError **error);
+void ipb_message_clear(IpbMessage *message);
+
+typedef struct {
+    const char *key;        /* hexadecimal */
+    int64_t id;             /* of the fork */
+    const char *const *env; /* "NAME=value" */
+    const char *cwd;
+    const char *const *path; /* NULL: none */
+    bool has_seed;
+    int64_t seed;
+} IpbStartMessage;
+
+/* Whole frames, caller frees; NULL with LIMIT if too large. Strings that are not UTF-8 (environment, paths) are
+ * sent as Python's surrogateescape has them. */
+char *ipb_message_build_start(const IpbStartMessage *start, size_t *ret_size, GError **error);
+char *ipb_message_build_execute(uint64_t cell, const char *code, size_t *ret_size, GError **error);
+char *ipb_message_build_shutdown(size_t *ret_size);
+
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(IpbMessage, ipb_message_clear)

@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Frames, messages and markers: what is accepted, what is a breach.
+ */
+#include <string.h>
+
+#include "base/error.h"
+#include "kernel/marker.h"
+#include "kernel/messages.h"
+#include "kernel/wire.h"
+
+static GByteArray *
+make_frame(uint8_t type, uint32_t marker, const char *payload)
+{
+    uint32_t length = GUINT32_TO_LE((uint32_t) strlen(payload) + 5);
+    GByteArray *frame = g_byte_array_new();
+    g_byte_array_append(frame, (const uint8_t *) &length, 4);
+    g_byte_array_append(frame, &type, 1);
+    marker = GUINT32_TO_LE(marker);
+    g_byte_array_append(frame, (const uint8_t *) &marker, 4);
+    g_byte_array_append(frame, (const uint8_t *) payload, (guint) strlen(payload));
+    return frame;
+}
+
+static void
+test_frame_in_pieces(void)
+{
+    g_autoptr(GByteArray) bytes = make_frame(IPB_FRAME_DONE, 7, "{\"cell\":1}");
+    for (guint n = 0; n < bytes->len; n++) {
+        IpbFrame frame;
+        size_t missing = 0;
+        g_assert_cmpint(ipb_frame_peek(bytes->data, n, &frame, &missing, NULL), ==,
+                        IPB_FRAME_PARTIAL);
+        g_assert_cmpuint(missing, ==, n < 9 ? 9 - n : bytes->len - n);
+    }
+    IpbFrame frame;
+    size_t missing;
+    g_byte_array_append(bytes, (const uint8_t *) "next", 4);
+    g_assert_cmpint(ipb_frame_peek(bytes->data, bytes->len, &frame, &missing, NULL), ==,
+                    IPB_FRAME_COMPLETE);
+    g_assert_cmpint(frame.type, ==, IPB_FRAME_DONE);
+    g_assert_cmpuint(frame.marker, ==, 7);
+    g_assert_cmpmem(frame.payload, frame.payload_size, "{\"cell\":1}", 10);
+    g_assert_cmpuint(frame.size, ==, bytes->len - 4);
+}
+
+static void
+assert_frame_breach(const void *bytes, size_t size, const char *message)
+{
+    IpbFrame frame;
+    size_t missing;
+    g_autoptr(GError) error = NULL;
+    g_assert_cmpint(ipb_frame_peek(bytes, size, &frame, &missing, &error), ==, IPB_FRAME_BREACH);
+    g_assert_error(error, IPYBOX_ERROR, IPYBOX_ERROR_PROTOCOL);
+    g_assert_nonnull(strstr(error->message, message));
+}
+
+static void
+test_frame_breach(void)
+{
+    assert_frame_breach("\x04\0\0\0", 4, "length 4");
+    assert_frame_breach("\0\0\0\0", 4, "length 0");
+    assert_frame_breach("\x01\0\0\x04", 4, "length 67108865");
+    assert_frame_breach("\xff\xff\xff\xff", 4, "length 4294967295");
+    assert_frame_breach("\x05\0\0\0\0", 5, "type 0");
+    assert_frame_breach("\x05\0\0\0\x01", 5, "type 1");
+    assert_frame_breach("\x05\0\0\0\x48", 5, "type 72");
+    /* The largest length is fine as far as the header goes. */
+    IpbFrame frame;
+    size_t missing;
+    g_assert_cmpint(
+        ipb_frame_peek((const uint8_t *) "\0\0\0\x04\x41\0\0\0\0", 9, &frame, &missing, NULL), ==,
+        IPB_FRAME_PARTIAL);
+    g_assert_cmpuint(missing, ==, IPB_FRAME_MAX_LENGTH - 5);
+}
+
+static void
+test_build(void)
+{
+    size_t size;
+    g_autoptr(GError) error = NULL;
+    g_autofree char *frame = ipb_message_build_execute(3, "print('\xc3\xa9')\n", &size, &error);
+    g_assert_no_error(error);
+    const char payload[] = "{\"cell\":3,\"code\":\"print('\xc3\xa9')\\n\"}";
+    g_assert_cmpuint(size, ==, 9 + strlen(payload));
+    g_assert_cmpuint((uint8_t) frame[0], ==, 5 + strlen(payload));
+    g_assert_cmpmem(frame + 1, 8, "\0\0\0\x02\0\0\0\0", 8);
+    g_assert_cmpmem(frame + 9, size - 9, payload, strlen(payload));
+    g_assert_null(
+        ipb_frame_build(IPB_FRAME_EXECUTE, "", IPB_FRAME_MAX_PAYLOAD + 1u, &size, &error));
+    g_assert_error(error, IPYBOX_ERROR, IPYBOX_ERROR_LIMIT);
+}
+
+static void
+test_build_start(void)
+{
+    const char *env[] = {"A=b=c", "BAD", "=x", "N\xff=\x80z", "E=", NULL};
+    IpbStartMessage start = {.key = "00ff", .id = 5, .env = env, .cwd = "/\xfe"};
+    size_t size;
+    g_autofree char *frame = ipb_message_build_start(&start, &size, NULL);
+    const char payload[] = "{\"version\":1,\"key\":\"00ff\",\"id\":5,\"env\":{\"A\":\"b=c\","
+                           "\"N\\udcff\":\"\\udc80z\",\"E\":\"\"},\"cwd\":\"/\\udcfe\",\"path\":[],"
+                           "\"seed\":null}";
+    g_assert_cmpmem(frame + 9, size - 9, payload, strlen(payload));
+}
+
+static bool
+parse(uint8_t type, const char *payload, IpbMessage *ret_message, GError **error)
+{
+    g_autoptr(GByteArray) bytes = make_frame(type, 0, payload);
+    IpbFrame frame;
+    size_t missing;
+    g_assert_cmpint(ipb_frame_peek(bytes->data, bytes->len, &frame, &missing, NULL), ==,
+                    IPB_FRAME_COMPLETE);
+    return ipb_message_parse(&frame, ret_message, error);
+}
+
+static void
+test_messages(void)
+{
+    g_auto(IpbMessage) done = {0};
+    g_assert_true(
+        parse(IPB_FRAME_DONE,
+              "{\"cell\":9,\"status\":\"interrupted\",\"execution_count\":4,\"cwd\":\"/x\"}", &done,
+              NULL));
+    g_assert_cmpint(done.event.type, ==, IPB_KERNEL_DONE);
+    g_assert_cmpuint(done.event.cell, ==, 9);
+    g_assert_cmpint(done.event.status, ==, IPB_CELL_INTERRUPTED);
+    g_assert_cmpint(done.event.execution_count, ==, 4);
+    g_assert_cmpstr(done.event.text, ==, "/x");
+
+    g_auto(IpbMessage) display = {0};
+    g_assert_true(parse(IPB_FRAME_DISPLAY,
+                        "{\"cell\":0,\"data\":{\"text/plain\":\"x\"},\"metadata\":{},"
+                        "\"display_id\":null,\"more\":1}",
+                        &display, NULL));
+    g_assert_null(display.event.display_id);
+    g_assert_cmpstr(ipb_json_get_string(display.event.data, "text/plain"), ==, "x");
+
+    /* Texts of an event hold neither NUL nor lone surrogates. */
+    g_auto(IpbMessage) error = {0};
+    g_assert_true(parse(IPB_FRAME_ERROR,
+                        "{\"cell\":1,\"ename\":\"E\\u0000\",\"evalue\":\"\\ud800\","
+                        "\"traceback\":\"a\\u0000b\"}",
+                        &error, NULL));
+    g_assert_cmpstr(error.event.ename, ==, "E\xe2\x90\x80");
+    g_assert_true(g_utf8_validate(error.event.evalue, -1, NULL));
+    g_assert_cmpstr(error.event.text, ==,
+                    "a\xe2\x90\x80"
+                    "b");
+    g_assert_cmpuint(error.event.text_size, ==, strlen(error.event.text));
+}
+
+static void
+test_message_breach(void)
+{
+    static const struct {
+        uint8_t type;
+        const char *payload;
+    } bad[] = {
+        {IPB_FRAME_DONE, ""},
+        {IPB_FRAME_DONE, "{"},
+        {IPB_FRAME_DONE, "[]"},
+        {IPB_FRAME_DONE, "{}"},
+        {IPB_FRAME_DONE, "{\"cell\":-1,\"status\":\"ok\",\"execution_count\":1,\"cwd\":\"/\"}"},
+        {IPB_FRAME_DONE, "{\"cell\":1.5,\"status\":\"ok\",\"execution_count\":1,\"cwd\":\"/\"}"},
+        {IPB_FRAME_DONE, "{\"cell\":1,\"status\":\"fine\",\"execution_count\":1,\"cwd\":\"/\"}"},
+        {IPB_FRAME_DONE, "{\"cell\":1,\"status\":\"ok\",\"cwd\":\"/\"}"},
+        {IPB_FRAME_DONE, "{\"cell\":1,\"status\":\"ok\",\"execution_count\":1}"},
+        {IPB_FRAME_DISPLAY, "{\"cell\":1}"},
+        {IPB_FRAME_DISPLAY, "{\"cell\":1,\"data\":[]}"},
+        {IPB_FRAME_DISPLAY, "{\"cell\":1,\"data\":{},\"metadata\":1}"},
+        {IPB_FRAME_DISPLAY, "{\"cell\":1,\"data\":{},\"display_id\":1}"},
+        {IPB_FRAME_UPDATE_DISPLAY, "{\"cell\":1,\"data\":{}}"},
+        {IPB_FRAME_RESULT, "{\"cell\":1,\"data\":{}}"},
+        {IPB_FRAME_ERROR, "{\"cell\":1,\"ename\":\"E\",\"evalue\":1,\"traceback\":\"\"}"},
+        {IPB_FRAME_HELLO, "{\"version\":2}"},
+        {IPB_FRAME_REPLY, "{\"id\":1,\"result\":1}"},
+    };
+    for (size_t i = 0; i < G_N_ELEMENTS(bad); i++) {
+        IpbMessage message;
+        g_autoptr(GError) error = NULL;
+        g_assert_false(parse(bad[i].type, bad[i].payload, &message, &error));
+        g_assert_nonnull(error);
+        g_assert_nonnull(strstr(error->message, "a frame "));
+    }
+}
+
+static const uint8_t key[IPB_MARKER_KEY_SIZE] = "key45678901";
+
+static void
+append_marker(GByteArray *bytes, uint32_t number)
+{
+    number = GUINT32_TO_LE(number);
+    g_byte_array_append(bytes, (const uint8_t *) "", 1);
+    g_byte_array_append(bytes, key, sizeof key);
+    g_byte_array_append(bytes, (const uint8_t *) &number, 4);
+    g_byte_array_append(bytes, (const uint8_t *) "\n", 1);
+}
+
+static void
+test_marker_find(void)
+{
+    g_autoptr(GByteArray) bytes = g_byte_array_new();
+    g_byte_array_append(bytes, (const uint8_t *) "ab\0cd", 5);
+    append_marker(bytes, 3);
+    g_byte_array_append(bytes, (const uint8_t *) "ef", 2);
+    size_t text_size;
+    uint32_t number = 0;
+    for (size_t n = 0; n <= bytes->len; n++) {
+        IpbMarkerResult result = ipb_marker_find(key, 2, bytes->data, n, &text_size, &number);
+        /* The NUL in the text is no marker once a byte follows. */
+        g_assert_cmpint(result, ==,
+                        n == 3       ? IPB_MARKER_CUT
+                        : n <= 5     ? IPB_MARKER_NONE
+                        : n < 5 + 18 ? IPB_MARKER_CUT
+                                     : IPB_MARKER_FOUND);
+        g_assert_cmpuint(text_size, ==, n == 3 ? 2 : MIN(n, 5));
+    }
+    g_assert_cmpuint(number, ==, 3);
+    /* An old number: text. */
+    g_assert_cmpint(ipb_marker_find(key, 3, bytes->data, bytes->len, &text_size, &number), ==,
+                    IPB_MARKER_NONE);
+    g_assert_cmpuint(text_size, ==, bytes->len);
+    bytes->data[22] = 'x';
+    g_assert_cmpint(ipb_marker_find(key, 2, bytes->data, bytes->len, &text_size, &number), ==,
+                    IPB_MARKER_NONE);
+}
+
+static void
+test_marker_decode(void)
+{
+    IpbUtf8Decoder decoder = {0};
+    g_autoptr(GString) text = g_string_new(NULL);
+    ipb_marker_decode_text(&decoder, (const uint8_t *) "a\0\0\xc3", 4, text);
+    ipb_marker_decode_text(&decoder, (const uint8_t *) "\xa9\xe2\x82\0z\xe2", 6, text);
+    ipb_marker_decode_end(&decoder, text);
+    g_assert_cmpstr(text->str, ==,
+                    "a\xe2\x90\x80\xe2\x90\x80\xc3\xa9\xef\xbf\xbd\xe2\x90\x80z\xef\xbf\xbd");
+}
+
+int
+main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/kernel/wire/frame-in-pieces", test_frame_in_pieces);
+    g_test_add_func("/kernel/wire/frame-breach", test_frame_breach);
+    g_test_add_func("/kernel/wire/build", test_build);
+    g_test_add_func("/kernel/wire/build-start", test_build_start);
+    g_test_add_func("/kernel/wire/messages", test_messages);
+    g_test_add_func("/kernel/wire/message-breach", test_message_breach);
+    g_test_add_func("/kernel/wire/marker-find", test_marker_find);
+    g_test_add_func("/kernel/wire/marker-decode", test_marker_decode);
+    return g_test_run();
+}
