@@ -1,0 +1,567 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The collector; the header says how the order is found.
+ *
+ * Offsets count the bytes of a pipe since its beginning: n_read were read, n_read minus the buffer's
+ * content were told. Everything happens in pump(), which only the loop calls: each pump reads at most one piece
+ * of each pipe and a few of the wire, then takes single steps (a frame, or text up to the next marker)
+ * until none is possible. The invariant that keeps it going: if something waits, it waits for bytes that are in a
+ * watched fd, or for the loop's next turn.
+ */
+#include "kernel/output.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/buffer.h"
+#include "base/error.h"
+#include "base/fd.h"
+#include "kernel/marker.h"
+
+/* Read from a pipe at once: what a pipe holds by default. */
+#define MAX_PIPE_READ (64 * 1024)
+/* Read from the wire at once, and how often in one pump. */
+#define MIN_WIRE_READ (16 * 1024)
+#define MAX_WIRE_READ (256 * 1024)
+#define MAX_WIRE_READS 4
+/* Frames and texts told in one pump; then others get their turn. */
+#define MAX_STEPS 512
+/* The decoded text of one piece may keep this much memory between pumps. */
+#define MAX_IDLE_TEXT 4096
+
+typedef struct {
+    IpbOutput *output;
+    bool is_stderr;
+    int fd;
+    IpbWatch *watch;
+    bool is_ended; /* end of file: nobody has it open for writing */
+    bool is_held;  /* the buffer's content may be the beginning of a marker */
+    IpbBuffer buffer;
+    uint64_t n_read;
+    uint32_t passed;      /* the last marker's number */
+    uint64_t late_end;    /* text before this offset came before the running cell */
+    uint64_t frame_limit; /* what came before the oldest frame ends here */
+    uint64_t lag_limit;   /* what came before the other pipe's text at hand ends here */
+    bool has_frame_limit, has_lag_limit;
+    uint64_t finish_end; /* when finishing: nothing is read beyond */
+    IpbUtf8Decoder decoder;
+} Pipe;
+
+struct IpbOutput {
+    IpbLoop *loop;
+    uint8_t key[IPB_MARKER_KEY_SIZE];
+    IpbOutputFuncs funcs;
+    void *data;
+    Pipe pipes[2];
+    int wire_fd;
+    IpbWatch *wire_watch;
+    IpbBuffer wire_buffer;
+    IpbFrame frame; /* the oldest one, with has_frame */
+    bool has_frame;
+    bool is_wire_dry;   /* read to its end since the last read from a pipe */
+    bool is_wire_ended; /* nothing more is read or told from it */
+    bool has_told_wire_end;
+    GError *wire_error;
+    size_t finish_wire_left; /* when finishing: bytes of the wire that count */
+    IpbTimer *pump_timer;
+    GString *text;
+    bool is_paused, is_finishing, is_stopped, is_pumping;
+};
+
+static size_t
+bytes_waiting(int fd)
+{
+    int n = 0;
+    return ioctl(fd, FIONREAD, &n) == 0 && n > 0 ? (size_t) n : 0;
+}
+
+static uint64_t
+told(const Pipe *pipe)
+{
+    return pipe->n_read - ipb_buffer_size(&pipe->buffer);
+}
+
+static Pipe *
+other_pipe(Pipe *pipe)
+{
+    return &pipe->output->pipes[pipe->is_stderr ? 0 : 1];
+}
+
+static bool
+is_resting(const IpbOutput *output)
+{
+    return output->is_stopped || (output->is_paused && !output->is_finishing);
+}
+
+/* Has everything before @end been told? What is held as the beginning of a marker counts as told: a
+ * marker is written in one piece, so its rest would be there. */
+static bool
+is_told_until(const Pipe *pipe, uint64_t end)
+{
+    if (told(pipe) >= end)
+        return true;
+    bool is_all_read = pipe->is_ended || pipe->n_read >= end;
+    return is_all_read && (pipe->is_held || ipb_buffer_size(&pipe->buffer) == 0);
+}
+
+/* The end of what is in the pipe now. */
+static uint64_t
+current_end(const Pipe *pipe)
+{
+    if (pipe->output->is_finishing)
+        return pipe->finish_end;
+    return pipe->n_read + (pipe->is_ended ? 0 : bytes_waiting(pipe->fd));
+}
+
+static bool
+is_frame_reached(Pipe *pipe, const IpbFrame *frame)
+{
+    if (frame->marker == 0 || pipe->passed >= frame->marker)
+        return true;
+    if (!pipe->has_frame_limit) {
+        pipe->frame_limit = current_end(pipe);
+        pipe->has_frame_limit = true;
+    }
+    return is_told_until(pipe, pipe->frame_limit);
+}
+
+/* Must the other pipe wait for this one, that has passed fewer markers? */
+static bool
+is_lagging(Pipe *pipe)
+{
+    if (pipe->passed >= other_pipe(pipe)->passed)
+        return false;
+    if (!pipe->has_lag_limit) {
+        pipe->lag_limit = current_end(pipe);
+        pipe->has_lag_limit = true;
+    }
+    return !is_told_until(pipe, pipe->lag_limit);
+}
+
+static bool
+may_tell_text(Pipe *pipe)
+{
+    IpbOutput *output = pipe->output;
+    Pipe *other = other_pipe(pipe);
+    if (pipe->is_held || ipb_buffer_size(&pipe->buffer) == 0)
+        return false;
+    if (output->has_frame ? is_frame_reached(pipe, &output->frame)
+                          : !output->is_wire_dry && !output->is_wire_ended)
+        return false;
+    if (is_lagging(other))
+        return false;
+    /* Late text of both pipes comes before anything of the cell, unless that would block. */
+    return told(pipe) < pipe->late_end || is_told_until(other, other->late_end) ||
+           other->passed > pipe->passed;
+}
+
+/* Where the text that may be told now ends at the latest. */
+static uint64_t
+text_bound(const Pipe *pipe)
+{
+    uint64_t bound = pipe->n_read;
+    if (pipe->output->has_frame && pipe->has_frame_limit)
+        bound = MIN(bound, pipe->frame_limit);
+    if (told(pipe) < pipe->late_end)
+        bound = MIN(bound, pipe->late_end);
+    return bound;
+}
+
+/* Passes on what was decoded into output->text. */
+static void
+tell_decoded(Pipe *pipe, bool is_late)
+{
+    IpbOutput *output = pipe->output;
+    if (output->text->len > 0)
+        output->funcs.on_text(pipe->is_stderr, is_late, output->text->str, output->text->len,
+                              output->data);
+    g_string_truncate(output->text, 0);
+}
+
+static void
+tell_text(Pipe *pipe)
+{
+    IpbOutput *output = pipe->output;
+    Pipe *other = other_pipe(pipe);
+    bool is_late = told(pipe) < pipe->late_end || !is_told_until(other, other->late_end);
+    size_t bound = (size_t) (text_bound(pipe) - told(pipe));
+    size_t text_size;
+    uint32_t number;
+    IpbMarkerResult result =
+        ipb_marker_find(output->key, pipe->passed, ipb_buffer_data(&pipe->buffer),
+                        ipb_buffer_size(&pipe->buffer), &text_size, &number);
+    if (text_size >= bound) {
+        text_size = bound;
+        result = IPB_MARKER_NONE; /* what follows is looked at later */
+    }
+    ipb_marker_decode_text(&pipe->decoder, ipb_buffer_data(&pipe->buffer), text_size, output->text);
+    ipb_buffer_consume(&pipe->buffer, text_size);
+    if (result == IPB_MARKER_FOUND) {
+        pipe->passed = number;
+        ipb_buffer_consume(&pipe->buffer, IPB_MARKER_SIZE);
+    }
+    pipe->is_held = result == IPB_MARKER_CUT;
+    tell_decoded(pipe, is_late);
+}
+
+/* Tells what is kept back because it might have gone on. */
+static void
+tell_rest(Pipe *pipe, bool with_held)
+{
+    IpbOutput *output = pipe->output;
+    if (with_held && pipe->is_held) {
+        ipb_marker_decode_text(&pipe->decoder, ipb_buffer_data(&pipe->buffer),
+                               ipb_buffer_size(&pipe->buffer), output->text);
+        ipb_buffer_clear(&pipe->buffer);
+        pipe->is_held = false;
+    }
+    ipb_marker_decode_end(&pipe->decoder, output->text);
+    tell_decoded(pipe, /* is_late= */ false);
+}
+
+static void
+end_wire(IpbOutput *output, GError *error)
+{
+    output->is_wire_ended = true;
+    output->has_frame = false;
+    output->wire_error = error;
+    ipb_buffer_clear(&output->wire_buffer);
+}
+
+/* Looks for the oldest frame in the buffer. */
+static void
+look_for_frame(IpbOutput *output)
+{
+    if (output->has_frame || ipb_buffer_size(&output->wire_buffer) == 0)
+        return;
+    size_t missing;
+    GError *error = NULL;
+    IpbFrameState state =
+        ipb_frame_peek(ipb_buffer_data(&output->wire_buffer), ipb_buffer_size(&output->wire_buffer),
+                       &output->frame, &missing, &error);
+    if (state == IPB_FRAME_BREACH) {
+        end_wire(output, error);
+        return;
+    }
+    output->has_frame = state == IPB_FRAME_COMPLETE;
+    output->pipes[0].has_frame_limit = output->pipes[1].has_frame_limit = false;
+}
+
+static void
+tell_frame(IpbOutput *output)
+{
+    /* A character that the cell left unfinished stays with the cell. */
+    if (output->frame.type == IPB_FRAME_DONE)
+        for (int i = 0; i < 2 && !is_resting(output); i++)
+            tell_rest(&output->pipes[i], /* with_held= */ false);
+    if (is_resting(output))
+        return;
+    output->funcs.on_frame(&output->frame, output->data);
+    if (!output->has_frame) /* the callback gave the wire up */
+        return;
+    output->has_frame = false;
+    ipb_buffer_consume(&output->wire_buffer, output->frame.size);
+}
+
+/* One frame or one text; false if nothing can be told now. */
+static bool
+take_step(IpbOutput *output)
+{
+    look_for_frame(output);
+    if (output->has_frame && is_frame_reached(&output->pipes[0], &output->frame) &&
+        is_frame_reached(&output->pipes[1], &output->frame)) {
+        tell_frame(output);
+        return true;
+    }
+    for (int i = 0; i < 2; i++) {
+        if (may_tell_text(&output->pipes[i])) {
+            tell_text(&output->pipes[i]);
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool
+wants_pipe(const Pipe *pipe)
+{
+    return !is_resting(pipe->output) && !pipe->is_ended &&
+           (pipe->is_held || ipb_buffer_size(&pipe->buffer) == 0) &&
+           (!pipe->output->is_finishing || pipe->n_read < pipe->finish_end);
+}
+
+static bool
+wants_wire(const IpbOutput *output)
+{
+    return !is_resting(output) && !output->is_wire_ended && !output->has_frame;
+}
+
+static void
+read_pipe(Pipe *pipe)
+{
+    if (!wants_pipe(pipe))
+        return;
+    size_t size = MAX_PIPE_READ;
+    if (pipe->output->is_finishing)
+        size = (size_t) MIN(size, pipe->finish_end - pipe->n_read);
+    ssize_t n = read(pipe->fd, ipb_buffer_reserve(&pipe->buffer, size), size);
+    if (n > 0) {
+        ipb_buffer_commit(&pipe->buffer, (size_t) n);
+        pipe->n_read += (size_t) n;
+        pipe->is_held = false;
+        /* What came before this text: in the other pipe and on the wire at this moment. */
+        other_pipe(pipe)->has_lag_limit = false;
+        pipe->output->is_wire_dry = false;
+    } else if (n == 0 || (errno != EAGAIN && errno != EINTR)) {
+        pipe->is_ended = true;
+    }
+}
+
+/* Text at hand waits for this read, or a frame may come by it. */
+static bool
+needs_wire(const IpbOutput *output)
+{
+    return wants_wire(output) && (!output->is_wire_dry || output->is_finishing);
+}
+
+static size_t
+wire_read_size(const IpbOutput *output)
+{
+    size_t n_buffered = ipb_buffer_size(&output->wire_buffer);
+    size_t missing = IPB_FRAME_HEADER_SIZE;
+    IpbFrame frame;
+    if (n_buffered > 0)
+        ipb_frame_peek(ipb_buffer_data(&output->wire_buffer), n_buffered, &frame, &missing, NULL);
+    size_t size = CLAMP(missing, MIN_WIRE_READ, MAX_WIRE_READ);
+    return output->is_finishing ? MIN(size, output->finish_wire_left) : size;
+}
+
+static void
+read_wire(IpbOutput *output)
+{
+    size_t size = wire_read_size(output);
+    if (size == 0) {
+        end_wire(output, NULL);
+        return;
+    }
+    ssize_t n =
+        recv(output->wire_fd, ipb_buffer_reserve(&output->wire_buffer, size), size, MSG_DONTWAIT);
+    if (n > 0) {
+        ipb_buffer_commit(&output->wire_buffer, (size_t) n);
+        output->finish_wire_left -= MIN(output->finish_wire_left, (size_t) n);
+        output->is_wire_dry = (size_t) n < size;
+        return;
+    }
+    output->is_wire_dry = true;
+    bool is_empty = n < 0 && (errno == EAGAIN || errno == EINTR);
+    if (!is_empty || output->is_finishing)
+        end_wire(output, NULL);
+}
+
+static void
+update_watches(IpbOutput *output)
+{
+    for (int i = 0; i < 2; i++) {
+        Pipe *pipe = &output->pipes[i];
+        ipb_watch_set_events(pipe->watch, wants_pipe(pipe) ? EPOLLIN : 0);
+        if (ipb_buffer_size(&pipe->buffer) == 0)
+            ipb_buffer_clear(&pipe->buffer);
+    }
+    ipb_watch_set_events(output->wire_watch, wants_wire(output) ? EPOLLIN : 0);
+    if (ipb_buffer_size(&output->wire_buffer) == 0)
+        ipb_buffer_clear(&output->wire_buffer);
+    if (output->text->allocated_len > MAX_IDLE_TEXT) {
+        g_string_free(output->text, TRUE);
+        output->text = g_string_new(NULL);
+    }
+}
+
+static void on_pump_timer(void *data);
+
+static void
+pump_soon(IpbOutput *output)
+{
+    if (output->pump_timer == NULL && !output->is_stopped)
+        output->pump_timer = ipb_timer_new(output->loop, 0, on_pump_timer, output);
+}
+
+static bool
+is_all_told(const IpbOutput *output)
+{
+    return output->is_wire_ended && !output->has_frame &&
+           is_told_until(&output->pipes[0], output->pipes[0].finish_end) &&
+           is_told_until(&output->pipes[1], output->pipes[1].finish_end);
+}
+
+/* Tells of ends; the last thing that a pump does. */
+static void
+tell_ends(IpbOutput *output)
+{
+    if (output->is_wire_ended && !output->has_told_wire_end && !is_resting(output)) {
+        output->has_told_wire_end = true;
+        if (!output->is_finishing)
+            output->funcs.on_wire_end(output->wire_error, output->data);
+    }
+    if (!output->is_finishing || output->is_stopped || !is_all_told(output))
+        return;
+    for (int i = 0; i < 2 && !output->is_stopped; i++)
+        tell_rest(&output->pipes[i], /* with_held= */ true);
+    if (output->is_stopped)
+        return;
+    ipb_output_stop(output);
+    output->funcs.on_finished(output->data);
+}
+
+static void
+pump(IpbOutput *output)
+{
+    if (output->is_pumping || is_resting(output))
+        return;
+    output->is_pumping = true;
+    read_pipe(&output->pipes[0]);
+    read_pipe(&output->pipes[1]);
+    output->is_wire_dry = false;
+    int n_steps = 0, n_reads = 0;
+    while (n_steps < MAX_STEPS && !is_resting(output)) {
+        if (take_step(output))
+            n_steps++;
+        else if (needs_wire(output) && n_reads++ < MAX_WIRE_READS)
+            read_wire(output);
+        else
+            break;
+    }
+    if (n_steps == MAX_STEPS || n_reads > MAX_WIRE_READS)
+        pump_soon(output);
+    else
+        tell_ends(output);
+    update_watches(output);
+    output->is_pumping = false;
+}
+
+static void
+on_pump_timer(void *data)
+{
+    IpbOutput *output = data;
+    g_clear_pointer(&output->pump_timer, ipb_timer_free);
+    pump(output);
+}
+
+static void
+on_pipe_ready(uint32_t events, void *data)
+{
+    pump(((Pipe *) data)->output);
+}
+
+static void
+on_wire_ready(uint32_t events, void *data)
+{
+    pump(data);
+}
+
+static bool
+init_pipe(IpbOutput *output, int index, int fd, GError **error)
+{
+    Pipe *pipe = &output->pipes[index];
+    pipe->watch = ipb_watch_new(output->loop, fd, EPOLLIN, on_pipe_ready, pipe, error);
+    if (pipe->watch == NULL)
+        return false;
+    /* A held beginning of a marker, and a whole read after it. */
+    ipb_buffer_init(&pipe->buffer, MAX_PIPE_READ + IPB_MARKER_SIZE);
+    pipe->output = output;
+    pipe->is_stderr = index == 1;
+    return true;
+}
+
+IpbOutput *
+ipb_output_new(IpbLoop *loop, int stdout_fd, int stderr_fd, int wire_fd, const uint8_t *key,
+               const IpbOutputFuncs *funcs, void *data, GError **error)
+{
+    g_autoptr(IpbOutput) output = g_new0(IpbOutput, 1);
+    output->loop = ipb_loop_ref(loop);
+    output->funcs = *funcs;
+    output->data = data;
+    output->wire_fd = output->pipes[0].fd = output->pipes[1].fd = -1;
+    output->text = g_string_new(NULL);
+    memcpy(output->key, key, IPB_MARKER_KEY_SIZE);
+    ipb_buffer_init(&output->wire_buffer, IPB_FRAME_MAX_SIZE + MAX_WIRE_READ);
+    output->wire_watch = ipb_watch_new(loop, wire_fd, EPOLLIN, on_wire_ready, output, error);
+    if (output->wire_watch == NULL || !init_pipe(output, 0, stdout_fd, error) ||
+        !init_pipe(output, 1, stderr_fd, error))
+        return NULL;
+    output->pipes[0].fd = stdout_fd;
+    output->pipes[1].fd = stderr_fd;
+    output->wire_fd = wire_fd;
+    return g_steal_pointer(&output);
+}
+
+void
+ipb_output_mark_cell(IpbOutput *output)
+{
+    for (int i = 0; i < 2; i++)
+        output->pipes[i].late_end = current_end(&output->pipes[i]);
+}
+
+void
+ipb_output_set_paused(IpbOutput *output, bool paused)
+{
+    if (output->is_paused == paused || output->is_stopped)
+        return;
+    output->is_paused = paused;
+    if (!output->is_pumping)
+        update_watches(output);
+    if (!paused)
+        pump_soon(output);
+}
+
+void
+ipb_output_finish(IpbOutput *output, bool with_frames)
+{
+    if (output->is_finishing || output->is_stopped)
+        return;
+    for (int i = 0; i < 2; i++) {
+        Pipe *pipe = &output->pipes[i];
+        pipe->finish_end = current_end(pipe);
+        pipe->has_frame_limit = pipe->has_lag_limit = false;
+    }
+    output->is_finishing = true;
+    output->finish_wire_left = bytes_waiting(output->wire_fd);
+    if (!with_frames && !output->is_wire_ended)
+        end_wire(output, NULL);
+    pump_soon(output);
+}
+
+void
+ipb_output_stop(IpbOutput *output)
+{
+    if (output->is_stopped)
+        return;
+    output->is_stopped = true;
+    g_clear_pointer(&output->pump_timer, ipb_timer_free);
+    if (!output->is_pumping)
+        update_watches(output);
+}
+
+void
+ipb_output_free(IpbOutput *output)
+{
+    if (output == NULL)
+        return;
+    g_assert(!output->is_pumping);
+    for (int i = 0; i < 2; i++) {
+        ipb_watch_free(output->pipes[i].watch);
+        ipb_buffer_clear(&output->pipes[i].buffer);
+        ipb_fd_close(&output->pipes[i].fd);
+    }
+    ipb_watch_free(output->wire_watch);
+    ipb_buffer_clear(&output->wire_buffer);
+    ipb_fd_close(&output->wire_fd);
+    ipb_timer_free(output->pump_timer);
+    g_clear_error(&output->wire_error);
+    g_string_free(output->text, TRUE);
+    ipb_loop_unref(output->loop);
+    g_free(output);
+}
