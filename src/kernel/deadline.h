@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * IpbDeadline: a timer that can stand still. While a kernel's output is not read (back-pressure), it
+ * cannot answer, so its time limits must not run. Plain struct, owned by value.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/loop.h"
+
+typedef struct {
+    IpbLoop *loop; /* borrowed */
+    IpbTimer *timer;
+    int64_t end_us;        /* monotonic, while the timer runs */
+    unsigned remaining_ms; /* while it stands still */
+    bool is_set, is_paused;
+    IpbTimerFunc func;
+    void *data;
+} IpbDeadline;
+
+void ipb_deadline_init(IpbDeadline *deadline, IpbLoop *loop, IpbTimerFunc func, void *data);
+/* Calls the function in @delay_ms, not counting pauses. Restarts a running one. */
+void ipb_deadline_set(IpbDeadline *deadline, unsigned delay_ms);
+/* Also the clear function. */
+void ipb_deadline_unset(IpbDeadline *deadline);
+void ipb_deadline_set_paused(IpbDeadline *deadline, bool paused);

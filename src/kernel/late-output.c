@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Output between cells; see the header.
+ */
+#include "kernel/late-output.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+static GString *
+get_text(IpbLateOutput *late)
+{
+    if (late->text == NULL)
+        late->text = g_string_new(NULL);
+    return late->text;
+}
+
+/* The largest size up to @max at which a character ends. */
+static size_t
+cut_size(const char *text, size_t max)
+{
+    while (max > 0 && ((unsigned char) text[max] & 0xc0) == 0x80)
+        max--;
+    return max;
+}
+
+void
+ipb_late_output_add(IpbLateOutput *late, const char *text, size_t size)
+{
+    size_t used = late->text != NULL ? late->text->len : 0;
+    size_t room = used < IPB_LATE_OUTPUT_MAX ? IPB_LATE_OUTPUT_MAX - used : 0;
+    /* Once something was dropped, nothing more is kept: what is shown has no holes. */
+    size_t taken = late->n_dropped > 0 ? 0 : size <= room ? size : cut_size(text, room);
+    if (taken > 0)
+        g_string_append_len(get_text(late), text, (gssize) taken);
+    late->n_dropped += size - taken;
+}
+
+static void
+start_line(GString *text)
+{
+    if (text->len > 0 && text->str[text->len - 1] != '\n')
+        g_string_append_c(text, '\n');
+}
+
+static void
+add_drop_note(IpbLateOutput *late)
+{
+    if (late->n_dropped == 0)
+        return;
+    GString *text = get_text(late);
+    start_line(text);
+    g_string_append_printf(text, "[ipybox] %" PRIu64 " more bytes were dropped\n", late->n_dropped);
+    late->n_dropped = 0;
+}
+
+void
+ipb_late_output_add_notice(IpbLateOutput *late, const char *notice)
+{
+    add_drop_note(late);
+    GString *text = get_text(late);
+    start_line(text);
+    g_string_append_printf(text, "[ipybox] %s\n", notice);
+}
+
+char *
+ipb_late_output_take(IpbLateOutput *late, size_t *ret_size)
+{
+    add_drop_note(late);
+    if (late->text == NULL)
+        return NULL;
+    *ret_size = late->text->len;
+    return g_string_free(g_steal_pointer(&late->text), FALSE);
+}
+
+size_t
+ipb_late_output_size(const IpbLateOutput *late)
+{
+    return late->text != NULL ? late->text->len : 0;
+}
+
+void
+ipb_late_output_clear(IpbLateOutput *late)
+{
+    if (late->text != NULL)
+        g_string_free(late->text, TRUE);
+    *late = (IpbLateOutput){0};
+}

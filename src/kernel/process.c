@@ -1,0 +1,461 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * One kernel process; see the header.
+ *
+ * FORKING → GREETING (start was sent) → READY, and from each of them ENDING → ENDED. It is ENDING when it is
+ * known to be dead, or was killed. Then two things are waited for: the collector tells what is left, and the
+ * forkserver tells how it died and that all it started is gone. A kill for a known cause waits
+ * for the first only.
+ */
+#include "kernel/process.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "base/buffer.h"
+#include "base/error.h"
+#include "base/fd.h"
+#include "kernel/marker.h"
+#include "kernel/output.h"
+
+/* From a death to the forkserver's word on how it came about. */
+#define EXIT_WAIT_MS 2000
+/* From the end of the wire to the end of the process: a kernel that closed the one lives without use. */
+#define CLOSED_WIRE_GRACE_MS 1000
+/* Frames that wait to be written. */
+#define MAX_WRITE_QUEUE (2 * (size_t) IPB_FRAME_MAX_SIZE)
+
+typedef enum { STATE_FORKING, STATE_GREETING, STATE_READY, STATE_ENDING, STATE_ENDED } State;
+
+struct IpbProcess {
+    IpbLoop *loop;
+    IpbProcessFuncs funcs;
+    void *data;
+    State state;
+    char **env, **path, *cwd;
+    bool has_seed;
+    int64_t seed;
+    unsigned init_timeout_ms;
+    IpbFork *fork;
+    int pidfd;
+    IpbWatch *pidfd_watch;
+    IpbOutput *output;
+    int write_fd; /* a duplicate of the wire, for the queue */
+    IpbWriteQueue *write_queue;
+    IpbDeadline init_deadline;
+    IpbTimer *kill_timer; /* shut down, or the wire was closed: then SIGKILL */
+    IpbTimer *exit_timer; /* then the forkserver's word is not waited for any more */
+    IpbTimer *end_timer;
+    char *cause;      /* known by us, before any other */
+    char *exit_cause; /* the forkserver's word */
+    bool is_paused;
+    bool is_wire_closed; /* by the kernel, alive or not */
+    bool has_broken_protocol;
+    bool is_killed, is_finished, is_exited, waits_for_exit;
+};
+
+static void
+on_end_timer(void *data)
+{
+    IpbProcess *process = data;
+    process->state = STATE_ENDED;
+    g_autofree char *cause = g_steal_pointer(&process->cause);
+    if (cause == NULL && process->exit_cause != NULL)
+        cause = g_strdup_printf("the kernel %s %s",
+                                g_str_has_prefix(process->exit_cause, "exit status") ? "ended with"
+                                                                                     : "was",
+                                process->exit_cause);
+    if (cause == NULL)
+        cause = g_strdup("the kernel ended, and the forkserver does not say how");
+    process->funcs.on_end(cause, process->data); /* may free the process */
+}
+
+static void
+check_end(IpbProcess *process)
+{
+    if (process->state == STATE_ENDING && process->is_finished &&
+        (process->is_exited || !process->waits_for_exit) && process->end_timer == NULL)
+        process->end_timer = ipb_timer_new(process->loop, 0, on_end_timer, process);
+}
+
+static void
+on_exit_timer(void *data)
+{
+    IpbProcess *process = data;
+    g_clear_pointer(&process->exit_timer, ipb_timer_free);
+    process->waits_for_exit = false;
+    check_end(process);
+}
+
+static void
+send_kill(IpbProcess *process)
+{
+    if (process->is_killed)
+        return;
+    process->is_killed = true;
+    if (process->pidfd >= 0) /* at once, even if the forkserver is busy */
+        ipb_pidfd_signal(process->pidfd, SIGKILL, NULL);
+    if (process->fork != NULL)
+        ipb_fork_kill(process->fork);
+}
+
+/* Nothing new can come from the process: tells what is left. */
+static void
+begin_end(IpbProcess *process, bool with_frames, bool waits_for_exit)
+{
+    if (process->state >= STATE_ENDING) {
+        process->waits_for_exit = process->waits_for_exit && waits_for_exit;
+        check_end(process);
+        return;
+    }
+    process->state = STATE_ENDING;
+    process->waits_for_exit = waits_for_exit;
+    ipb_deadline_unset(&process->init_deadline);
+    g_clear_pointer(&process->kill_timer, ipb_timer_free);
+    g_clear_pointer(&process->pidfd_watch, ipb_watch_free);
+    if (waits_for_exit)
+        process->exit_timer = ipb_timer_new(process->loop, EXIT_WAIT_MS, on_exit_timer, process);
+    if (process->output != NULL)
+        ipb_output_finish(process->output, with_frames);
+    else
+        process->is_finished = true;
+    check_end(process);
+}
+
+static void
+set_cause(IpbProcess *process, const char *cause)
+{
+    if (process->cause == NULL)
+        process->cause = g_strdup(cause);
+}
+
+void
+ipb_process_kill(IpbProcess *process, const char *cause)
+{
+    set_cause(process, cause);
+    send_kill(process);
+    begin_end(process, /* with_frames= */ true, /* waits_for_exit= */ false);
+}
+
+static void
+end_by_breach(IpbProcess *process, const char *what)
+{
+    g_autofree char *cause = g_strdup_printf("the kernel broke its protocol: %s", what);
+    set_cause(process, cause);
+    process->has_broken_protocol = true;
+    send_kill(process);
+    begin_end(process, /* with_frames= */ false, /* waits_for_exit= */ false);
+}
+
+static bool
+is_dead(const IpbProcess *process)
+{
+    struct pollfd poll_fd = {.fd = process->pidfd, .events = POLLIN};
+    return process->is_exited || (process->pidfd >= 0 && poll(&poll_fd, 1, 0) > 0);
+}
+
+static void
+on_kill_timer(void *data)
+{
+    IpbProcess *process = data;
+    g_clear_pointer(&process->kill_timer, ipb_timer_free);
+    if (process->is_wire_closed)
+        set_cause(process, "the kernel's connection was closed by code that ran in it, so the "
+                           "kernel was killed");
+    send_kill(process);
+    begin_end(process, /* with_frames= */ true, /* waits_for_exit= */ true);
+}
+
+/* The collector's callbacks. */
+
+static void
+on_text(bool is_stderr, bool is_late, const char *text, size_t size, void *data)
+{
+    IpbProcess *process = data;
+    process->funcs.on_text(is_stderr, is_late, text, size, process->data);
+}
+
+static void
+on_hello(IpbProcess *process)
+{
+    if (process->state == STATE_ENDING)
+        return;
+    process->state = STATE_READY;
+    ipb_deadline_unset(&process->init_deadline);
+    process->funcs.on_hello(process->data);
+}
+
+static void
+on_frame(const IpbFrame *frame, void *data)
+{
+    IpbProcess *process = data;
+    g_auto(IpbMessage) message = {0};
+    g_autoptr(GError) error = NULL;
+    bool is_greeting = process->state == STATE_GREETING;
+    if (process->has_broken_protocol)
+        return;
+    if (!ipb_message_parse(frame, &message, &error)) {
+        end_by_breach(process, error->message);
+    } else if (message.type == IPB_FRAME_HELLO) {
+        if (is_greeting)
+            on_hello(process);
+        else if (process->state == STATE_READY)
+            end_by_breach(process, "a second hello");
+    } else if (is_greeting) {
+        end_by_breach(process, "another frame than hello came first");
+    } else if (!process->funcs.on_message(&message, &error, process->data)) {
+        end_by_breach(process, error->message);
+    }
+}
+
+static void
+on_wire_end(const GError *error, void *data)
+{
+    IpbProcess *process = data;
+    if (error != NULL) {
+        end_by_breach(process, error->message);
+        return;
+    }
+    /* The end of the process follows, and tells why. */
+    process->is_wire_closed = true;
+    if (process->state < STATE_ENDING && process->kill_timer == NULL)
+        process->kill_timer =
+            ipb_timer_new(process->loop, CLOSED_WIRE_GRACE_MS, on_kill_timer, process);
+}
+
+static void
+on_finished(void *data)
+{
+    IpbProcess *process = data;
+    process->is_finished = true;
+    check_end(process);
+}
+
+/* The start. */
+
+static void
+on_init_timeout(void *data)
+{
+    IpbProcess *process = data;
+    g_autofree char *cause =
+        g_strdup_printf("the kernel did not answer within %.3g s after its fork",
+                        process->init_timeout_ms / 1000.0);
+    ipb_process_kill(process, cause);
+}
+
+static void
+on_process_dead(uint32_t events, void *data)
+{
+    begin_end(data, /* with_frames= */ true, /* waits_for_exit= */ true);
+}
+
+static bool
+send_frame(IpbProcess *process, const char *frame, size_t size, GError **error)
+{
+    return frame != NULL && ipb_write_queue_push(process->write_queue, frame, size, error);
+}
+
+static bool
+send_start(IpbProcess *process, int64_t id, uint8_t *key, GError **error)
+{
+    if (getrandom(key, IPB_MARKER_KEY_SIZE, 0) != IPB_MARKER_KEY_SIZE)
+        return ipb_error_set_errno(error, errno, "cannot get random bytes");
+    char key_text[2 * IPB_MARKER_KEY_SIZE + 1];
+    for (int i = 0; i < IPB_MARKER_KEY_SIZE; i++)
+        snprintf(key_text + 2 * i, 3, "%02x", key[i]);
+    IpbStartMessage start = {
+        .key = key_text,
+        .id = id,
+        .env = (const char *const *) process->env,
+        .cwd = process->cwd,
+        .path = (const char *const *) process->path,
+        .has_seed = process->has_seed,
+        .seed = process->seed,
+    };
+    size_t size;
+    g_autofree char *frame = ipb_message_build_start(&start, &size, error);
+    return send_frame(process, frame, size, error);
+}
+
+static bool
+open_channels(IpbProcess *process, const IpbForkedProcess *forked, GError **error)
+{
+    static const IpbOutputFuncs output_funcs = {
+        .on_text = on_text,
+        .on_frame = on_frame,
+        .on_wire_end = on_wire_end,
+        .on_finished = on_finished,
+    };
+    ipb_autofd wire_fd = forked->wire_fd;
+    ipb_autofd stdout_fd = forked->stdout_fd;
+    ipb_autofd stderr_fd = forked->stderr_fd;
+    process->write_fd = fcntl(wire_fd, F_DUPFD_CLOEXEC, 3);
+    if (process->write_fd < 0)
+        return ipb_error_set_errno(error, errno, "cannot duplicate the wire");
+    process->write_queue = ipb_write_queue_new(process->loop, process->write_fd, MAX_WRITE_QUEUE,
+                                               NULL, process, error);
+    uint8_t key[IPB_MARKER_KEY_SIZE];
+    if (process->write_queue == NULL || !send_start(process, forked->id, key, error))
+        return false;
+    process->output = ipb_output_new(process->loop, stdout_fd, stderr_fd, wire_fd, key,
+                                     &output_funcs, process, error);
+    if (process->output == NULL)
+        return false;
+    stdout_fd = stderr_fd = wire_fd = -1;
+    ipb_output_set_paused(process->output, process->is_paused);
+    process->pidfd_watch =
+        ipb_watch_new(process->loop, process->pidfd, EPOLLIN, on_process_dead, process, error);
+    return process->pidfd_watch != NULL;
+}
+
+static void
+close_fds(const IpbForkedProcess *forked)
+{
+    int fds[] = {forked->wire_fd, forked->stdout_fd, forked->stderr_fd};
+    for (size_t i = 0; i < G_N_ELEMENTS(fds); i++)
+        ipb_fd_close(&fds[i]);
+}
+
+static void
+on_forked(const IpbForkedProcess *forked, const GError *error, void *data)
+{
+    IpbProcess *process = data;
+    if (forked == NULL) {
+        process->is_exited = true; /* there is nothing to end */
+        set_cause(process, error->message);
+        begin_end(process, /* with_frames= */ true, /* waits_for_exit= */ false);
+        return;
+    }
+    process->pidfd = forked->pidfd;
+    if (process->state != STATE_FORKING) { /* killed meanwhile */
+        close_fds(forked);
+        return;
+    }
+    process->state = STATE_GREETING;
+    g_autoptr(GError) channel_error = NULL;
+    if (!open_channels(process, forked, &channel_error)) {
+        ipb_process_kill(process, channel_error->message);
+        return;
+    }
+    ipb_deadline_set(&process->init_deadline, process->init_timeout_ms);
+}
+
+static void
+on_fork_exit(int wait_status, const char *cause, void *data)
+{
+    IpbProcess *process = data;
+    process->is_exited = true;
+    process->exit_cause = g_strdup(cause);
+    /* With the forkserver lost, nobody else makes sure of it. */
+    if (process->pidfd >= 0)
+        ipb_pidfd_signal(process->pidfd, SIGKILL, NULL);
+    begin_end(process, /* with_frames= */ true, /* waits_for_exit= */ true);
+}
+
+IpbProcess *
+ipb_process_new(IpbLoop *loop, IpbForkserver *forkserver, const IpbProcessOptions *options,
+                const IpbProcessFuncs *funcs, void *data)
+{
+    IpbProcess *process = g_new0(IpbProcess, 1);
+    process->loop = ipb_loop_ref(loop);
+    process->funcs = *funcs;
+    process->data = data;
+    process->env = g_strdupv((char **) options->env);
+    process->path = g_strdupv((char **) options->path);
+    process->cwd = g_strdup(options->cwd);
+    process->has_seed = options->has_seed;
+    process->seed = options->seed;
+    process->init_timeout_ms = options->init_timeout_ms;
+    process->pidfd = process->write_fd = -1;
+    ipb_deadline_init(&process->init_deadline, loop, on_init_timeout, process);
+    process->fork = ipb_fork_new(forkserver, on_forked, on_fork_exit, process);
+    return process;
+}
+
+bool
+ipb_process_is_ready(const IpbProcess *process)
+{
+    return process->state == STATE_READY;
+}
+
+bool
+ipb_process_execute(IpbProcess *process, uint64_t cell, const char *code, GError **error)
+{
+    size_t size;
+    g_autofree char *frame = ipb_message_build_execute(cell, code, &size, error);
+    if (frame == NULL)
+        return false;
+    if (process->state != STATE_READY || is_dead(process)) {
+        g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_KERNEL_DIED, "the kernel is dead");
+        return false;
+    }
+    ipb_output_mark_cell(process->output);
+    return send_frame(process, frame, size, error);
+}
+
+void
+ipb_process_interrupt(IpbProcess *process)
+{
+    if (process->state == STATE_READY)
+        ipb_pidfd_signal(process->pidfd, SIGINT, NULL);
+}
+
+void
+ipb_process_shut_down(IpbProcess *process, unsigned grace_ms, const char *cause)
+{
+    set_cause(process, cause);
+    if (process->state >= STATE_ENDING)
+        return;
+    if (process->state != STATE_READY) {
+        send_kill(process);
+        begin_end(process, /* with_frames= */ true, /* waits_for_exit= */ true);
+        return;
+    }
+    size_t size;
+    g_autofree char *frame = ipb_message_build_shutdown(&size);
+    send_frame(process, frame, size, NULL);
+    g_clear_pointer(&process->kill_timer, ipb_timer_free);
+    process->kill_timer = ipb_timer_new(process->loop, grace_ms, on_kill_timer, process);
+}
+
+void
+ipb_process_set_paused(IpbProcess *process, bool paused)
+{
+    process->is_paused = paused;
+    ipb_deadline_set_paused(&process->init_deadline, paused);
+    if (process->output != NULL)
+        ipb_output_set_paused(process->output, paused);
+}
+
+void
+ipb_process_free(IpbProcess *process)
+{
+    if (process == NULL)
+        return;
+    if (!process->is_exited)
+        send_kill(process);
+    ipb_fork_free(process->fork);
+    ipb_deadline_unset(&process->init_deadline);
+    ipb_timer_free(process->kill_timer);
+    ipb_timer_free(process->exit_timer);
+    ipb_timer_free(process->end_timer);
+    ipb_watch_free(process->pidfd_watch);
+    ipb_output_free(process->output);
+    ipb_write_queue_free(process->write_queue);
+    ipb_fd_close(&process->write_fd);
+    ipb_fd_close(&process->pidfd);
+    g_free(process->cause);
+    g_free(process->exit_cause);
+    g_free(process->cwd);
+    g_strfreev(process->env);
+    g_strfreev(process->path);
+    ipb_loop_unref(process->loop);
+    g_free(process);
+}

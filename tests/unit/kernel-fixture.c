@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * See the header. This process is a subreaper: what a test leaves behind becomes its child, and is waited for
+ * until it is gone; a test that leaves something running hangs, and its time limit tells.
+ */
+#include "kernel-fixture.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+
+size_t
+kernel_fixture_count_fds(void)
+{
+    size_t n = 0;
+    DIR *dir = opendir("/proc/self/fd");
+    while (readdir(dir) != NULL)
+        n++;
+    closedir(dir);
+    return n;
+}
+
+static const char *
+type_name(IpbKernelEventType type)
+{
+    static const char *const names[] = {
+        [IPB_KERNEL_STARTED] = "started",    [IPB_KERNEL_STDOUT] = "out",
+        [IPB_KERNEL_STDERR] = "err",         [IPB_KERNEL_LATE_OUTPUT] = "late",
+        [IPB_KERNEL_DISPLAY] = "display",    [IPB_KERNEL_UPDATE_DISPLAY] = "update",
+        [IPB_KERNEL_CLEAR_OUTPUT] = "clear", [IPB_KERNEL_RESULT] = "result",
+        [IPB_KERNEL_ERROR] = "error",        [IPB_KERNEL_DONE] = "done",
+    };
+    return names[type];
+}
+
+static const char *
+status_name(IpbCellStatus status)
+{
+    static const char *const names[] = {"ok", "error", "interrupted", "lost"};
+    return names[status];
+}
+
+static void
+close_text(KernelFixture *fixture)
+{
+    if (fixture->open_text >= 0)
+        g_string_append_c(fixture->told, ')');
+    fixture->open_text = -1;
+}
+
+static void
+add_text(KernelFixture *fixture, const IpbKernelEvent *event)
+{
+    g_assert_cmpuint(strlen(event->text), ==, event->text_size);
+    g_assert_true(g_utf8_validate(event->text, -1, NULL));
+    if (fixture->is_counting) {
+        fixture->n_bytes += event->text_size;
+        return;
+    }
+    if (fixture->open_text != (int) event->type) {
+        close_text(fixture);
+        g_string_append_printf(fixture->told, " %s(", type_name(event->type));
+        fixture->open_text = (int) event->type;
+    }
+    g_string_append(fixture->told, event->text);
+}
+
+static const char *
+event_detail(const IpbKernelEvent *event)
+{
+    if (event->type == IPB_KERNEL_DONE)
+        return status_name(event->status);
+    if (event->type == IPB_KERNEL_ERROR)
+        return event->ename;
+    if (event->type == IPB_KERNEL_CLEAR_OUTPUT)
+        return event->wait ? "wait" : "";
+    const char *text = ipb_json_get_string(event->data, "text/plain");
+    return text != NULL ? text : "";
+}
+
+static void
+on_event(IpbKernel *kernel, const IpbKernelEvent *event, void *data)
+{
+    KernelFixture *fixture = data;
+    g_assert_cmpuint(event->cell, ==, kernel->last_cell);
+    if (event->type == IPB_KERNEL_STDOUT || event->type == IPB_KERNEL_STDERR ||
+        event->type == IPB_KERNEL_LATE_OUTPUT) {
+        add_text(fixture, event);
+    } else {
+        close_text(fixture);
+        g_string_append_printf(fixture->told,
+                               event->type == IPB_KERNEL_STARTED ? " %s%s" : " %s(%s)",
+                               type_name(event->type), event_detail(event));
+    }
+    if (event->type == IPB_KERNEL_DONE) {
+        fixture->n_done++;
+        fixture->status = event->status;
+        g_free(fixture->cause);
+        fixture->cause = g_strdup(event->text);
+    }
+    if (fixture->on_event != NULL)
+        fixture->on_event(fixture, event);
+}
+
+void
+kernel_fixture_set_up(KernelFixture *fixture, const void *data)
+{
+    static const KernelFixtureOptions no_options;
+    const KernelFixtureOptions *options = data != NULL ? data : &no_options;
+    g_assert_cmpint(prctl(PR_SET_CHILD_SUBREAPER, 1), ==, 0);
+    g_main_context_default(); /* has an fd of its own from now on */
+    *fixture = (KernelFixture){.n_fds = kernel_fixture_count_fds(), .open_text = -1};
+    fixture->loop = ipb_loop_new(NULL, NULL);
+    fixture->told = g_string_new(NULL);
+    const char *preload[] = {options->mode, NULL};
+    g_autofree char *host = options->host_directory != NULL
+                                ? g_strdup(options->host_directory)
+                                : g_test_build_filename(G_TEST_DIST, "fake-kernel", NULL);
+    IpbForkserverOptions forkserver_options = {
+        .python = options->python != NULL ? options->python : "python3",
+        .host_directory = host,
+        .preload = preload,
+        .start_timeout_ms = options->start_timeout_ms,
+    };
+    fixture->forkserver = ipb_forkserver_new(fixture->loop, &forkserver_options);
+    g_auto(GStrv) env = g_get_environ();
+    IpbNativeKernelOptions kernel_options = {
+        .env = (const char *const *) env,
+        .cwd = "/",
+        .interrupt_grace_ms = options->interrupt_grace_ms,
+        .init_timeout_ms = options->init_timeout_ms,
+    };
+    fixture->kernel = ipb_native_kernel_new(fixture->loop, fixture->forkserver, &kernel_options,
+                                            on_event, fixture);
+}
+
+void
+kernel_fixture_free_kernel(KernelFixture *fixture)
+{
+    g_clear_pointer(&fixture->kernel, ipb_kernel_free);
+}
+
+void
+kernel_fixture_tear_down(KernelFixture *fixture, const void *data)
+{
+    kernel_fixture_free_kernel(fixture);
+    ipb_forkserver_unref(fixture->forkserver);
+    while (g_main_context_iteration(NULL, FALSE))
+        ;
+    ipb_loop_unref(fixture->loop);
+    g_string_free(fixture->told, TRUE);
+    g_free(fixture->cause);
+    while (waitpid(-1, NULL, 0) > 0)
+        ;
+    g_assert_cmpint(errno, ==, ECHILD);
+    g_assert_cmpuint(kernel_fixture_count_fds(), ==, fixture->n_fds);
+}
+
+void
+kernel_fixture_run(KernelFixture *fixture)
+{
+    while (g_main_context_iteration(NULL, FALSE))
+        ;
+}
+
+void
+kernel_fixture_wait_done(KernelFixture *fixture, unsigned n_done)
+{
+    while (fixture->n_done < n_done)
+        g_main_context_iteration(NULL, TRUE);
+}
+
+void
+kernel_fixture_wait_for(KernelFixture *fixture, const char *told)
+{
+    while (strstr(fixture->told->str, told) == NULL)
+        g_main_context_iteration(NULL, TRUE);
+}
+
+uint64_t
+kernel_fixture_execute(KernelFixture *fixture, const char *code)
+{
+    g_autoptr(GError) error = NULL;
+    uint64_t cell = ipb_kernel_execute(fixture->kernel, code, &error);
+    g_assert_no_error(error);
+    g_assert_cmpuint(cell, >, 0);
+    return cell;
+}
+
+const char *
+kernel_fixture_cell(KernelFixture *fixture, const char *code)
+{
+    g_string_truncate(fixture->told, 0);
+    kernel_fixture_execute(fixture, code);
+    kernel_fixture_wait_done(fixture, fixture->n_done + 1);
+    return fixture->told->len > 0 ? fixture->told->str + 1 : "";
+}
+
+static void
+on_stopped(void *data)
+{
+    ((KernelFixture *) data)->is_stopped = true;
+}
+
+void
+kernel_fixture_stop(KernelFixture *fixture)
+{
+    fixture->is_stopped = false;
+    ipb_kernel_stop(fixture->kernel, on_stopped, fixture);
+    while (!fixture->is_stopped)
+        g_main_context_iteration(NULL, TRUE);
+}
+
+pid_t
+kernel_fixture_pid(KernelFixture *fixture)
+{
+    kernel_fixture_cell(fixture, "import os; os.write(1, str(os.getpid()).encode())");
+    const char *pid = strstr(fixture->told->str, "out(");
+    g_assert_nonnull(pid);
+    return (pid_t) strtol(pid + 4, NULL, 10);
+}
+
+void
+kernel_fixture_wait_gone(pid_t pid)
+{
+    int pidfd = ipb_pidfd_open(pid);
+    if (pidfd < 0)
+        return;
+    struct pollfd poll_fd = {.fd = pidfd, .events = POLLIN};
+    g_assert_cmpint(poll(&poll_fd, 1, 10000), ==, 1);
+    close(pidfd);
+}
