@@ -319,7 +319,10 @@ test_default_place(void)
 int
 main(int argc, char **argv)
 {
-    g_test_init(&argc, &argv, G_TEST_OPTION_ISOLATE_DIRS, NULL);
+    /* G_TEST_OPTION_ISOLATE_DIRS would do this, and leak. */
+    g_autofree char *state = ipb_file_make_temp_directory(NULL, "registry-state-", NULL);
+    g_setenv("XDG_STATE_HOME", state, TRUE);
+    g_test_init(&argc, &argv, NULL);
     g_test_add_func("/tools/registry/add-and-get", test_add_and_get);
     g_test_add_func("/tools/registry/roots", test_roots);
     g_test_add_func("/tools/registry/remove", test_remove);
@@ -330,5 +333,7 @@ main(int argc, char **argv)
     g_test_add_func("/tools/registry/writable-by-others", test_writable_by_others);
     g_test_add_func("/tools/registry/processes", test_processes);
     g_test_add_func("/tools/registry/default-place", test_default_place);
-    return g_test_run();
+    int status = g_test_run();
+    g_assert_true(ipb_file_remove_tree(state, NULL));
+    return status;
 }
