@@ -185,8 +185,9 @@ class OrderedReader:
 
     def _add_text(self, name: str, data: bytes) -> None:
         if self.events and self.events[-1][0] == name:
-            data = self.events.pop()[1] + data
-        self.events.append((name, data))
+            self.events[-1][1].extend(data)
+        else:
+            self.events.append((name, bytearray(data)))
 
     def _pass_marker(self) -> bool:
         expected = self._head + struct.pack("<I", self._passed + 1) + b"\n"

@@ -46,7 +46,7 @@ class CellRunner:
         self._context.run(self._start, code, store_history and not silent, silent)
 
     def _start(self, code: str, store_history: bool, silent: bool) -> None:
-        result = error = None
+        result = error = cell = None
         is_async = False
         try:
             self._interrupts.enter()
@@ -68,6 +68,8 @@ class CellRunner:
         except BaseException as caught:
             is_async = False
             error = caught
+            if cell is not None:
+                cell.close()
         finally:
             if not is_async:
                 # An assignment, not a call: at a call an interrupt could still come in between.
@@ -81,6 +83,7 @@ class CellRunner:
             return code, sys.exc_info()
 
     def _start_task(self, cell: Any) -> None:
+        self._interrupts.is_running = False  # until there is a task that can be cancelled
         if sys.version_info >= (3, 11):
             task = self._loop.create_task(cell, context=self._context)
         else:

@@ -127,6 +127,10 @@ def _attend(
             _end(process)
         raise
     finally:
+        for name in takers:
+            pipe = getattr(process, name, None)
+            if pipe is not None:
+                pipe.close()
         # It may have installed a package.
         importlib.invalidate_caches()
 

@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import opcode
 import sys
+from types import FrameType
 from typing import Any
 
 from IPython.core.displayhook import DisplayHook
@@ -17,8 +19,13 @@ PLAIN_TYPES = frozenset((int, float, complex, bool, str, bytes, list, tuple, dic
 # And of these the text is the repr, unless somebody registered a printer.
 REPR_TYPES = (int, str, bool, bytes)
 
+# The instruction by which Python calls sys.displayhook.
+SHOWS_EXPRESSION = opcode.opmap.get("PRINT_EXPR", opcode.opmap.get("CALL_INTRINSIC_1"))
 
-def send_bundle(shell: Any, kind: int, data: Any, metadata: Any, **fields: Any) -> None:
+
+def send_bundle(
+    shell: Any, kind: int, data: Any, metadata: Any, with_next: bool = False, **fields: Any
+) -> None:
     """Sends a display or a result. What is too large for a frame is told on stderr."""
     output = shell.output
     if not output.is_connected:
@@ -27,7 +34,7 @@ def send_bundle(shell: Any, kind: int, data: Any, metadata: Any, **fields: Any) 
     payload = {"cell": output.cell, "data": mime.conform(data), **fields}
     payload["metadata"] = mime.conform_json(dict(metadata or {}))
     try:
-        output.send(kind, payload)
+        output.send(kind, payload, with_next)
     except wire.FrameTooLarge as error:
         what = "result" if kind == wire.RESULT else "display"
         print(f"The {what} is too large to be shown: {error}.", file=sys.stderr)
@@ -58,6 +65,22 @@ class KernelDisplayPublisher(DisplayPublisher):
 
 
 class KernelDisplayHook(DisplayHook):
+    _ends_the_cell = False
+
+    def __call__(self, result: Any = None) -> None:
+        self._ends_the_cell = self._is_called_for_last_expression(sys._getframe(1))
+        super().__call__(result)
+
+    def _is_called_for_last_expression(self, frame: FrameType) -> bool:
+        """Called by Python itself, for the one expression of a cell that is shown, its last."""
+        return (
+            frame.f_lasti >= 0
+            and frame.f_code.co_code[frame.f_lasti] == SHOWS_EXPRESSION
+            and frame.f_code.co_name in ("<module>", "<cell line: 1>")
+            and self.shell.ast_node_interactivity in ("last_expr", "last_expr_or_assign")
+            and self.shell.is_outermost_cell()
+        )
+
     def quiet(self) -> bool:
         """Whether the cell ends in a semicolon. IPython's way to find out reads all of it anew."""
         history = self.shell.history_manager.input_hist_parsed
@@ -94,7 +117,8 @@ class KernelDisplayHook(DisplayHook):
 
     def write_format_data(self, format_dict: Any, md_dict: Any = None) -> None:
         count = self.prompt_count
-        send_bundle(self.shell, wire.RESULT, format_dict, md_dict, execution_count=count)
+        is_last = self._ends_the_cell
+        send_bundle(self.shell, wire.RESULT, format_dict, md_dict, is_last, execution_count=count)
 
     def log_output(self, format_dict: Any) -> None:
         # IPython's own would keep each bundle, pictures too, as long as the kernel lives.

@@ -44,6 +44,7 @@ class Interrupts:
 
     def enter_task(self, task: asyncio.Task[Any]) -> None:
         self._task = task
+        self.is_running = True
 
     def enter_callbacks(self) -> None:
         """What runs after the cell's own code."""

@@ -87,7 +87,7 @@ class Kernel:
         self._output.install_streams()
         faulthandler.enable(2, all_threads=False)
         randomness.reseed(message.get("seed"))
-        plots.choose_backend()
+        plots.choose_backend(self._shell)
         self._make_loop()
         self._prepare_shell()
         forks.watch(self._output)

@@ -47,8 +47,11 @@ def oom_kill_count() -> int:
 def be_first_to_go() -> None:
     """When memory runs out, the system shall choose this process, not what started it."""
     try:
-        with open("/proc/self/oom_score_adj", "w") as file:
-            file.write("1000")
+        fd = os.open("/proc/self/oom_score_adj", os.O_WRONLY)
+        try:
+            os.write(fd, b"1000")
+        finally:
+            os.close(fd)
     except OSError:
         pass
 

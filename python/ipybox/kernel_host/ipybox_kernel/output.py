@@ -45,13 +45,14 @@ class Port:
 
 
 @dataclass
-class _Frame:
-    kind: int
-    payload: bytes
+class _Frames:
+    """Frames with one marker before them, or the marker alone."""
+
+    frames: list[tuple[int, bytes]]
 
 
-# What waits to be written: pieces with where they go, a frame, or (None) a marker alone.
-_Item = Union[List[Tuple[Port, Any]], _Frame, None]
+# What waits to be written: pieces with where they go, or what has yet to be numbered.
+_Item = Union[List[Tuple[Port, Any]], _Frames]
 
 
 class Output:
@@ -70,6 +71,7 @@ class Output:
         self._mark_head = b"\0" + key
         self._number = 0
         self._queue: deque[_Item] = deque()
+        self._held: list[tuple[int, bytes]] = []  # frames that wait for the next one
         self._is_writing = False
         self._waits_for_core = False
         self._has_unmarked_text = False
@@ -78,7 +80,7 @@ class Output:
 
         self.stdout = TextStream(self, Port(1, PIPE_CHUNK), "<stdout>")
         self.stderr = TextStream(self, Port(2, PIPE_CHUNK), "<stderr>")
-        self.current = self.stdout  # only this one may have buffered text
+        self.current: TextStream | None = self.stdout  # only this one may have buffered text
 
     # Frames
 
@@ -87,16 +89,28 @@ class Output:
         """False in a process that user code forked; by the pid, as C code forks without a word."""
         return self.pid == os.getpid()
 
-    def send(self, kind: int, payload: dict[str, Any]) -> None:
-        """Sends a frame; all that was written before comes before it. May raise FrameTooLarge."""
+    def send(self, kind: int, payload: dict[str, Any], with_next: bool = False) -> None:
+        """Sends a frame; all that was written before comes before it. May raise FrameTooLarge.
+
+        @with_next: it may wait for the next frame or text, which is known to follow at once: each write
+        wakes the core, and together they need one marker and one write.
+        """
         data = wire.encode_payload(payload)
         with self.lock:
-            self.flush()
-            linux.flush_c_stdout()
-            self._queue.append(_Frame(kind, data))
-            self._write_queue()
+            self._flush_streams()
+            self._held.append((kind, data))
+            if with_next:
+                self.current = None  # so that any text comes by switch_to
+            else:
+                self._send_held()
         if self.interrupt_waits:
             self.deliver_interrupt()
+
+    def _send_held(self) -> None:
+        linux.flush_c_stdout()
+        frames, self._held = self._held, []
+        self._queue.append(_Frames(frames))
+        self._write_queue()
 
     # Text
 
@@ -110,19 +124,26 @@ class Output:
 
     def switch_to(self, stream: TextStream) -> None:
         """Text to @stream follows text to the other one. The caller holds the lock."""
-        if not self.current.closed:
+        if self._held:
+            self._send_held()
+        if self.current is not None and not self.current.closed:
             self.current.flush_quietly()
         if self._has_unmarked_text and self.is_connected:
-            self._queue.append(None)
+            self._queue.append(_Frames([]))
             self._write_queue()
         self.current = stream
 
     def flush(self) -> None:
         """Brings out all that Python has buffered."""
         with self.lock:
-            for stream in (self.stdout, self.stderr):
-                if not stream.closed:
-                    stream.flush_quietly()
+            self._flush_streams()
+            if self._held:
+                self._send_held()
+
+    def _flush_streams(self) -> None:
+        for stream in (self.stdout, self.stderr):
+            if not stream.closed:
+                stream.flush_quietly()
 
     def arm_flusher(self) -> None:
         self.flusher_is_armed = True
@@ -190,6 +211,8 @@ class Output:
         links.close()
         self.lock = threading.RLock()
         self._queue.clear()
+        self._held.clear()
+        self.current = self.current or self.stdout
         self._is_writing = self._waits_for_core = False
         for stream in (self.stdout, self.stderr):
             if not stream.closed:
@@ -227,12 +250,13 @@ class Output:
             self._is_writing = False
         return failure
 
-    def _with_marks(self, frame: _Frame | None) -> list[tuple[Port, Any]]:
+    def _with_marks(self, item: _Frames) -> list[tuple[Port, Any]]:
         number = self._number + 1
         mark = self._mark_head + number.to_bytes(4, "little") + b"\n"
         pieces: list[tuple[Port, Any]] = [(port, mark) for port in self._marks]
-        if frame is not None:
-            pieces.append((self._wire, wire.frame(frame.kind, number, frame.payload)))
+        if item.frames:
+            frames = [wire.frame(kind, number, payload) for kind, payload in item.frames]
+            pieces.append((self._wire, b"".join(frames)))
         self._has_unmarked_text = False
         self._number = number
         return pieces

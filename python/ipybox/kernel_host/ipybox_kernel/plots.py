@@ -9,14 +9,23 @@ from __future__ import annotations
 
 import os
 import sys
+from typing import Any
 
 BACKEND = "module://matplotlib_inline.backend_inline"
 BACKEND_MODULE = "matplotlib_inline.backend_inline"
 
 
-def choose_backend() -> None:
+def choose_backend(shell: Any) -> None:
     """After the kernel's environment is in place."""
     backend = os.environ.setdefault("MPLBACKEND", BACKEND)
     matplotlib = sys.modules.get("matplotlib")
-    if matplotlib is not None and backend != BACKEND:
-        matplotlib.rcParams["backend"] = backend
+    if matplotlib is None or backend == BACKEND:
+        return
+    # Preloaded, it has the inline backend by now.
+    matplotlib.rcParams["backend"] = backend
+    inline = sys.modules.get(BACKEND_MODULE)
+    if inline is not None:
+        inline.configure_inline_support(shell, backend)
+    pyplot = sys.modules.get("matplotlib.pyplot")
+    if pyplot is not None:
+        pyplot.switch_backend(backend)

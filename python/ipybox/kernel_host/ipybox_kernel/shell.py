@@ -147,6 +147,9 @@ class KernelShell(InteractiveShell):
         finally:
             self._depth -= 1
 
+    def is_outermost_cell(self) -> bool:
+        return self._depth == 1
+
     def begin_cell(self) -> None:
         self.error_was_sent = False
         self._depth = 0

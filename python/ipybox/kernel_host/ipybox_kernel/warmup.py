@@ -72,7 +72,7 @@ class _NoOutput:
     is_connected = True
     cell = 0
 
-    def send(self, kind: int, payload: dict[str, Any]) -> None:
+    def send(self, kind: int, payload: dict[str, Any], with_next: bool = False) -> None:
         from . import wire
 
         wire.encode_payload(payload)
