@@ -10,13 +10,29 @@
 /* A connection that is closed calls ipb_tool_channel_forget and is gone; the channel frees those that are left. */
 typedef struct IpbToolConnection IpbToolConnection;
 
+/* How long a peer may take. */
+typedef struct {
+    unsigned
+        head_ms; /* from the first byte of a head, or the start of the connection, to its end */
+    unsigned body_ms;  /* for the whole body */
+    unsigned write_ms; /* to take another MiB of an answer, or its rest */
+    unsigned idle_ms;  /* between an answer and the next request */
+    unsigned drain_ms; /* to go after an answer that ends the connection */
+} IpbToolTimeouts;
+
+const IpbToolTimeouts *ipb_tool_channel_timeouts(const IpbToolChannel *channel);
+/* For tests. */
+void ipb_tool_channel_set_timeouts(IpbToolChannel *channel, const IpbToolTimeouts *timeouts);
+
 /* Takes @fd, which is non-blocking. */
 IpbToolConnection *ipb_tool_connection_new(IpbToolChannel *channel, int fd, GError **error);
 /* Closes; a running call is cancelled. */
 void ipb_tool_connection_free(IpbToolConnection *connection);
 /* Has it sent a request with the right token? */
 bool ipb_tool_connection_is_authenticated(const IpbToolConnection *connection);
-/* Is it waiting for a request of which no byte has come? */
+/* Have bytes come that were not read yet? */
+bool ipb_tool_connection_has_unread(const IpbToolConnection *connection);
+/* Is it waiting for a request of which no byte was read? */
 bool ipb_tool_connection_is_idle(const IpbToolConnection *connection);
 /* Monotonic time, in µs, since which it waits for a request. */
 int64_t ipb_tool_connection_idle_since(const IpbToolConnection *connection);

@@ -30,9 +30,18 @@
 #define MAX_HELD_REQUESTS (256ul * 1024 * 1024)
 #define MAX_HELD_RESULTS (512ul * 1024 * 1024)
 
+static const IpbToolTimeouts TIMEOUTS = {
+    .head_ms = 10 * 1000,
+    .body_ms = 60 * 1000,
+    .write_ms = 60 * 1000,
+    .idle_ms = 5 * 60 * 1000,
+    .drain_ms = 2 * 1000,
+};
+
 struct IpbToolChannel {
     IpbLoop *loop;
     IpbToolHost *host;
+    IpbToolTimeouts timeouts;
     int fd;
     IpbWatch *watch;
     IpbTimer *accept_timer; /* accepting stands still */
@@ -55,6 +64,7 @@ ipb_tool_channel_new(IpbLoop *loop, IpbToolHost *host)
     IpbToolChannel *channel = g_new0(IpbToolChannel, 1);
     channel->loop = ipb_loop_ref(loop);
     channel->host = host;
+    channel->timeouts = TIMEOUTS;
     channel->fd = -1;
     channel->connections = g_ptr_array_new_with_free_func(free_connection);
     return channel;
@@ -83,6 +93,18 @@ IpbToolHost *
 ipb_tool_channel_host(IpbToolChannel *channel)
 {
     return channel->host;
+}
+
+const IpbToolTimeouts *
+ipb_tool_channel_timeouts(const IpbToolChannel *channel)
+{
+    return &channel->timeouts;
+}
+
+void
+ipb_tool_channel_set_timeouts(IpbToolChannel *channel, const IpbToolTimeouts *timeouts)
+{
+    channel->timeouts = *timeouts;
 }
 
 unsigned
@@ -216,6 +238,8 @@ find_least_needed(const IpbToolChannel *channel)
     IpbToolConnection *found = NULL;
     for (guint i = 0; i < channel->connections->len; i++) {
         IpbToolConnection *connection = get_connection(channel, i);
+        if (ipb_tool_connection_has_unread(connection))
+            continue; /* that may be a request with the token */
         if (!ipb_tool_connection_is_authenticated(connection))
             return connection;
         if (ipb_tool_connection_is_idle(connection) &&

@@ -26,14 +26,8 @@
 
 #define MAX_BODY IPB_TOOL_REQUEST_MAX_SIZE
 #define READ_SIZE (256 * 1024)
-/* From the first byte of a head (or from the start of the connection) to its end. */
-#define HEAD_TIMEOUT_MS 10000
-#define BODY_TIMEOUT_MS 60000
-/* Within it a reader must take MIN_WRITTEN bytes, or the rest. */
-#define WRITE_TIMEOUT_MS 60000
+/* What a reader must take within the timeout for writing. */
 #define MIN_WRITTEN (1024 * 1024)
-#define IDLE_TIMEOUT_MS (5 * 60 * 1000)
-#define DRAIN_TIMEOUT_MS 2000
 #define MAX_DRAINED (2ul * MAX_BODY)
 
 typedef enum {
@@ -76,6 +70,12 @@ close_connection(IpbToolConnection *connection)
 }
 
 /* Deadlines */
+
+static const IpbToolTimeouts *
+timeouts(const IpbToolConnection *connection)
+{
+    return ipb_tool_channel_timeouts(connection->channel);
+}
 
 static void
 on_timer(void *data)
@@ -131,7 +131,7 @@ expect_request(IpbToolConnection *connection)
 {
     connection->scanned = 0;
     connection->idle_since = g_get_monotonic_time();
-    set_state(connection, STATE_HEAD, EPOLLIN, IDLE_TIMEOUT_MS);
+    set_state(connection, STATE_HEAD, EPOLLIN, timeouts(connection)->idle_ms);
     if (ipb_buffer_size(&connection->in) > 0)
         process_input(connection);
 }
@@ -146,7 +146,7 @@ finish_response(IpbToolConnection *connection)
     }
     shutdown(connection->fd, SHUT_WR);
     ipb_buffer_clear(&connection->in);
-    set_state(connection, STATE_DRAIN, EPOLLIN, DRAIN_TIMEOUT_MS);
+    set_state(connection, STATE_DRAIN, EPOLLIN, timeouts(connection)->drain_ms);
 }
 
 static void
@@ -163,10 +163,10 @@ write_response(IpbToolConnection *connection)
     }
     if (connection->state != STATE_WRITE) {
         connection->mark = 0;
-        set_state(connection, STATE_WRITE, EPOLLOUT, WRITE_TIMEOUT_MS);
+        set_state(connection, STATE_WRITE, EPOLLOUT, timeouts(connection)->write_ms);
     } else if (out->at - connection->mark >= MIN_WRITTEN) {
         connection->mark = out->at;
-        set_deadline(connection, WRITE_TIMEOUT_MS);
+        set_deadline(connection, timeouts(connection)->write_ms);
     }
 }
 
@@ -315,7 +315,7 @@ take_head(IpbToolConnection *connection, IpbHttpHead *head)
         start_call(connection);
         return;
     }
-    set_state(connection, STATE_BODY, EPOLLIN, BODY_TIMEOUT_MS);
+    set_state(connection, STATE_BODY, EPOLLIN, timeouts(connection)->body_ms);
     if (is_waiting)
         send_continue(connection);
 }
@@ -342,7 +342,7 @@ process_input(IpbToolConnection *connection)
     case IPB_HTTP_HEAD_PARTIAL:
     default:
         if (is_first_piece)
-            set_deadline(connection, HEAD_TIMEOUT_MS);
+            set_deadline(connection, timeouts(connection)->head_ms);
     }
 }
 
@@ -415,7 +415,7 @@ ipb_tool_connection_new(IpbToolChannel *channel, int fd, GError **error)
     connection->fd = ipb_fd_steal(&owned_fd);
     ipb_buffer_init(&connection->in, IPB_HTTP_MAX_HEAD + MAX_BODY);
     connection->idle_since = g_get_monotonic_time();
-    set_deadline(connection, HEAD_TIMEOUT_MS);
+    set_deadline(connection, timeouts(connection)->head_ms);
     return connection;
 }
 
@@ -442,11 +442,16 @@ ipb_tool_connection_is_authenticated(const IpbToolConnection *connection)
 }
 
 bool
-ipb_tool_connection_is_idle(const IpbToolConnection *connection)
+ipb_tool_connection_has_unread(const IpbToolConnection *connection)
 {
     char byte;
-    return connection->state == STATE_HEAD && ipb_buffer_size(&connection->in) == 0 &&
-           recv(connection->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) < 0;
+    return recv(connection->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0;
+}
+
+bool
+ipb_tool_connection_is_idle(const IpbToolConnection *connection)
+{
+    return connection->state == STATE_HEAD && ipb_buffer_size(&connection->in) == 0;
 }
 
 int64_t
