@@ -194,7 +194,9 @@ def test_process_of_a_kernel(server):
     low = [fd for fd in fds if fd < 900]
     # Besides 0, 1 and 2 only those of the event loop.
     assert low[:3] == [0, 1, 2] and len(low) <= 6 and len(fds) - len(low) == 3
-    shown = kernel.run("import os, subprocess\nsubprocess.run(['ls', '/proc/self/fd'], stdout=1, close_fds=False);").stdout
+    shown = kernel.run(
+        "import os, subprocess\nsubprocess.run(['ls', '/proc/self/fd'], stdout=1, close_fds=False);"
+    ).stdout
     assert shown.split() == ["0", "1", "2", "3"]  # 3: ls itself
     ignored = int(status(pid, "SigIgn")[0], 16)
     assert not ignored & (1 << signal.SIGINT - 1) and not ignored & (1 << signal.SIGTERM - 1)
@@ -379,6 +381,8 @@ def test_many_kernels(server):
 
 def test_a_kernel_that_runs_out_of_memory(server):
     kernel = server.kernel()
-    cell = kernel.run("import resource\nresource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))\nx = bytearray(1 << 40)")
+    cell = kernel.run(
+        "import resource\nresource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))\nx = bytearray(1 << 40)"
+    )
     assert cell.errors[0]["ename"] == "MemoryError"
     assert kernel.run("1").result == "1"

@@ -168,7 +168,8 @@ def test_magics(kernel, tmp_path):
     assert kernel.run("who").stdout.split() == ["c", "y"]
     assert kernel.run("pwd").result == "'/tmp'"
     assert "print('x')" in kernel.run("%history").stdout
-    kernel.run("z = 3\n%store z")
+    assert kernel.run("z = 3\n%store z").status == "ok"
+    assert kernel.run("%load_ext autoreload\n%autoreload 2").status == "ok"
     assert kernel.run("len?").displays[0]["data"]["text/plain"].startswith("Signature: len(")
     assert only_error(kernel.run("%nonsense"))["ename"] == "UsageError"
     assert kernel.run("x = %pwd\nx").result == "'/tmp'"
@@ -406,6 +407,18 @@ def test_input_is_refused(kernel):
         error = only_error(kernel.run(code))
         assert error["ename"] == "StdinNotImplementedError" and "no terminal" in error["evalue"]
     assert kernel.run("import sys; sys.stdin.read()").result == "''"
+    cell = kernel.run("breakpoint()\n1")
+    assert cell.result == "1" and "no terminal" in cell.stderr
+    only_error(kernel.run("1/0"))
+    assert only_error(kernel.run("%debug"))["ename"] == "StdinNotImplementedError"
+
+
+def test_errors_are_without_colour(kernel):
+    kernel.run("%colors linux")
+    for mode in ("minimal", "verbose", "plain", "context"):
+        kernel.run(f"%xmode {mode}")
+        assert only_error(kernel.run("1/0"))["ename"] == "ZeroDivisionError"
+        assert only_error(kernel.run("1 +"))["ename"] == "SyntaxError"
 
 
 def test_nested_cells_and_shown_tracebacks_are_no_error_of_the_cell(kernel):
@@ -620,8 +633,7 @@ def test_no_warning_of_forks_with_threads(kernel):
 
 def test_multiprocessing(kernel):
     kernel.run(
-        "import multiprocessing as mp, os\ndef square(x):\n    print('in', x)\n    return x * x\n"
-        "class Point:\n    pass"
+        "import multiprocessing as mp, os\ndef square(x):\n    print('in', x)\n    return x * x\nclass Point:\n    pass"
     )
     cell = kernel.run("with mp.get_context('fork').Pool(2) as pool: print(pool.map(square, [1, 2, 3]))")
     assert cell.stdout.endswith("[1, 4, 9]\n") and cell.stdout.count("in ") == 3 and cell.stderr == ""

@@ -10,7 +10,8 @@ import asyncio
 import contextvars
 import os
 import sys
-from typing import Any, Callable
+from collections.abc import Callable
+from typing import Any
 
 from . import forks, wire
 from .interrupts import Interrupts

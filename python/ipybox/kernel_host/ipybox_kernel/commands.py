@@ -17,7 +17,8 @@ import shutil
 import signal
 import subprocess
 import sys
-from typing import Any, Callable
+from collections.abc import Callable
+from typing import Any
 
 from IPython.utils.text import LSString, SList
 
@@ -36,7 +37,11 @@ def system(shell: Any, command: str) -> None:
 
 def getoutput(shell: Any, command: str, split: bool) -> Any:
     pieces: list[bytes] = []
-    streams = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+    streams: dict[str, Any] = {
+        "stdin": subprocess.DEVNULL,
+        "stdout": subprocess.PIPE,
+        "stderr": subprocess.STDOUT,
+    }
     code = _attend(shell, _shell_argv(command), streams, {"stdout": pieces.append})
     if getattr(shell, "system_raise_on_error", False):
         shell.user_ns["_exit_code"] = code
@@ -80,7 +85,7 @@ def take_over_script_magics() -> None:
             return original(self, line, cell)
         return run_script(self.shell, argv, cell, getattr(args, "raise_error", True))
 
-    ScriptMagics.shebang = shebang
+    ScriptMagics.shebang = shebang  # type: ignore[method-assign]
 
 
 def _shell_argv(command: str) -> list[str]:
@@ -91,7 +96,7 @@ def _run(shell: Any, argv: list[str], stdin: int) -> int:
     """Runs it with its output going where ours goes; returns the exit status as a shell has it."""
     output = shell.output
     output.flush()
-    streams: dict[str, int | None] = {"stdin": stdin}
+    streams: dict[str, Any] = {"stdin": stdin}
     takers: dict[str, Callable[[bytes], Any]] = {}
     for name in ("stdout", "stderr"):
         target = getattr(sys, name)
@@ -109,7 +114,7 @@ def _write_decoded(target: Any, data: bytes) -> None:
 def _attend(
     shell: Any,
     argv: list[str],
-    streams: dict[str, int | None],
+    streams: dict[str, Any],
     takers: dict[str, Callable[[bytes], Any]],
 ) -> int:
     """Runs a command to its end, passes on what it writes into pipes; interrupted, it ends the command."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import _thread
 import os
-from typing import Callable
+from collections.abc import Callable
 
 from .linux import Timer
 

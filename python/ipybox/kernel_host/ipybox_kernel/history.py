@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import fnmatch
 import re
-from typing import Any, Iterator
+from collections.abc import Iterator
+from typing import Any
 
 from IPython.core.history import HistoryManager
 

@@ -4,9 +4,10 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Sequence
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
-from typing import Any, Callable, Sequence
+from typing import Any
 
 Callback = Callable[[Any], None]
 

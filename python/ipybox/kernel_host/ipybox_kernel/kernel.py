@@ -26,7 +26,7 @@ from .children import KERNEL_ID
 from .interrupts import Interrupts
 from .output import Output
 from .process import Forked
-from .shell import refuse_input, refuse_password
+from .shell import ignore_breakpoint, refuse_input, refuse_password
 
 READ_SIZE = 1 << 18
 KEY_SIZE = 12
@@ -113,9 +113,7 @@ class Kernel:
         self._loop = asyncio.new_event_loop()
         asyncio.set_event_loop(self._loop)
         self._interrupts = Interrupts(self._output, self._loop)
-        self._cells = CellRunner(
-            self._shell, self._output, self._interrupts, self._loop, self._on_cell_done
-        )
+        self._cells = CellRunner(self._shell, self._output, self._interrupts, self._loop, self._on_cell_done)
 
     def _prepare_shell(self) -> None:
         shell = self._shell
@@ -126,6 +124,7 @@ class Kernel:
         shell.history_manager.dir_hist[:] = [shell.starting_dir]
         builtins.input = refuse_input
         getpass.getpass = refuse_password
+        sys.breakpointhook = ignore_breakpoint
 
     # Frames
 

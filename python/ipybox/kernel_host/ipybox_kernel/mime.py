@@ -15,6 +15,7 @@ MAX_DEPTH = 100
 
 _TEXT_TYPES = frozenset(("application/javascript", "application/xml", "application/x-latex"))
 
+
 def conform(data: Mapping[Any, Any]) -> dict[str, Any]:
     return {str(kind): _conform_value(str(kind), value) for kind, value in data.items() if value is not None}
 

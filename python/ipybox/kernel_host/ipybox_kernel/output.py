@@ -17,7 +17,7 @@ import sys
 import threading
 from collections import deque
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, List, Tuple, Union
+from typing import TYPE_CHECKING, Any, Union
 
 from . import linux, wire
 from .flusher import Flusher
@@ -52,7 +52,7 @@ class _Frames:
 
 
 # What waits to be written: pieces with where they go, or what has yet to be numbered.
-_Item = Union[List[Tuple[Port, Any]], _Frames]
+_Item = Union[list[tuple[Port, Any]], _Frames]
 
 
 class Output:

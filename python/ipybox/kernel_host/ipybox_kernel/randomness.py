@@ -11,7 +11,7 @@ from .imports import when_imported
 
 
 def reseed(seed: int | None) -> None:
-    """Python's own generator has already been reseeded by os.fork; the seed of others is shared until here."""
+    """Python's own generator was reseeded by os.fork; the state of others is shared until here."""
     if seed is None:
         for name, call in (("numpy.random", "seed"), ("torch", "seed")):
             module = sys.modules.get(name)

@@ -61,6 +61,7 @@ class KernelShell(InteractiveShell):
 
     output: Any = None  # the kernel's Output
     interrupts: Any = None
+    blas_thread_setters: Any = ()  # see blas.py
     error_was_sent = False  # in this cell
 
     _depth = 0  # of cells within cells
@@ -98,7 +99,7 @@ class KernelShell(InteractiveShell):
             list(manager.token_transformers),
         ]
 
-    def _tee(self, channel: str) -> ContextManager[None]:
+    def _tee(self, channel: str) -> ContextManager[None]:  # type: ignore[override]
         # IPython 9 keeps a copy of all output here.
         return nullcontext()
 
@@ -183,11 +184,11 @@ class KernelShell(InteractiveShell):
         tracebacks.remove_our_frames(value)
         tb = value.__traceback__
         if exception_only and issubclass(kind, SystemExit):
-            self._showtraceback(kind, value, tracebacks.exit_message(value))
+            self._showtraceback(kind, value, "\n".join(tracebacks.exit_message(value)))
         elif kind is UsageError:
             self._showtraceback(kind, value, [f"UsageError: {value}"])
         elif tracebacks.has_group(value) and not issubclass(kind, SyntaxError):
-            self._showtraceback(kind, value, tracebacks.plain(kind, value, tb))
+            self._showtraceback(kind, value, "\n".join(tracebacks.plain(kind, value, tb)))
         else:
             super().showtraceback(
                 (kind, value, tb), filename, tb_offset, exception_only, running_compiled_code
@@ -282,8 +283,13 @@ def make_shell() -> KernelShell:
     colors = "nocolor" if IPython.version_info[0] >= 9 else "NoColor"
     shell = KernelShell.instance(colors=colors, display_page=True, warn_venv=False, quiet=True)
     shell.db = MemoryStore()
+    shell.extension_manager.load_extension("storemagic")  # as Jupyter's kernel does
     shell.init_transforms()
     return shell
+
+
+def ignore_breakpoint(*_: Any, **__: Any) -> None:
+    print("breakpoint() does nothing here: this kernel has no terminal.", file=sys.stderr)
 
 
 def refuse_input(*_: Any, **__: Any) -> str:

@@ -38,7 +38,6 @@ def make_shell() -> Any:
     from .shell import make_shell as make
 
     shell = make()
-    shell.blas_thread_setters = []
     run_cells(shell)
     settle()
     return shell

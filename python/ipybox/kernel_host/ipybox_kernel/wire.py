@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import json
 import struct
-from typing import Any, Iterator
+from collections.abc import Iterator
+from typing import Any
 
 VERSION = 1
 MAX_FRAME = 64 * 1024 * 1024  # type, marker and payload
