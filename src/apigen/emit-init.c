@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The package's __init__.py: the client, and the base of all models. Its names hold a capital letter or are
+ * private, because the modules, which are named after tools in small letters, become its attributes.
+ */
+#include "apigen/emit.h"
+#include "apigen/text.h"
+
+static const char IMPORTS[] = //
+    "from typing import Any\n"
+    "\n"
+    "from ipybox.tool_exec.client import ToolRunner, ToolRunnerError\n"
+    "from pydantic import BaseModel, ConfigDict, ValidationError\n"
+    "from typing_extensions import Self\n"
+    "\n";
+
+static const char CLASSES[] = //
+    "\n\n"
+    "class ResultError(ToolRunnerError):\n"
+    "    \"\"\"The tool ran, but its result violates its schema. `result` is what came.\"\"\"\n"
+    "\n"
+    "    def __init__(self, result: Any, error: ValidationError) -> None:\n"
+    "        super().__init__(f\"the tool ran, but its result violates its schema: {error}\")\n"
+    "        self.result = result\n"
+    "\n\n"
+    "class Model(BaseModel):\n"
+    "    \"\"\"Goes to a tool or comes from it. Members that the schema does not name are "
+    "kept.\"\"\"\n"
+    "\n"
+    "    model_config = ConfigDict(\n"
+    "        allow_inf_nan=False,\n"
+    "        extra=\"allow\",\n"
+    "        protected_namespaces=(),\n"
+    "        use_enum_values=True,\n"
+    "        validate_assignment=True,\n"
+    "    )\n"
+    "\n"
+    "    def to_wire(self) -> dict[str, Any]:\n"
+    "        \"\"\"What was set, under the tool's own names; what was not set is left out.\"\"\"\n"
+    "        return self.model_dump(by_alias=True, exclude_unset=True, warnings=False)\n"
+    "\n"
+    "    @classmethod\n"
+    "    def from_wire(cls, result: Any) -> Self:\n"
+    "        \"\"\"A tool's result, checked.\"\"\"\n"
+    "        try:\n"
+    "            return cls.model_validate(result)\n"
+    "        except ValidationError as error:\n"
+    "            raise ResultError(result, error) from error\n";
+
+char *
+ipb_emit_init(const char *server_name, const char *registration_id)
+{
+    g_autoptr(GString) out = g_string_new(NULL);
+    g_string_append_printf(
+        out,
+        "\"\"\"The tools of the MCP server %s, one module each: Params, run, Result.\"\"\"\n\n",
+        server_name);
+    g_string_append(out, IMPORTS);
+    g_string_append(out, "CLIENT = ToolRunner(server_name=");
+    ipb_text_append_literal(out, ipb_text_from(server_name));
+    g_string_append(out, ", server_id=");
+    ipb_text_append_literal(out, ipb_text_from(registration_id));
+    g_string_append(out, ")\n");
+    g_string_append(out, CLASSES);
+    return g_string_free(g_steal_pointer(&out), FALSE);
+}

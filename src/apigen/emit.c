@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A module as Python text: imports, enums, classes, run. The body is written first; what it uses is
+ * imported. Everything untrusted goes through text.c or has a name of names.c.
+ */
+#include "apigen/emit.h"
+
+#include <string.h>
+
+#include "apigen/docstring.h"
+#include "apigen/names.h"
+#include "apigen/text.h"
+
+#define WIDTH 100
+#define INDENT 4
+
+/* What a body uses. */
+typedef struct {
+    bool annotated, any, literal, field, enums, adapter;
+    bool forward; /* an annotation names a class that comes later */
+} Uses;
+
+static void
+note_type_use(Uses *uses, const IpbType *type, const GHashTable *written, bool is_bare)
+{
+    g_autoptr(GString) bounds = g_string_new(NULL);
+    ipb_emit_bounds(bounds, type);
+    if (bounds->len > 0) {
+        uses->field = true;
+        uses->annotated |= !is_bare;
+    }
+    uses->any |= type->kind == IPB_TYPE_ANY;
+    uses->literal |= type->kind == IPB_TYPE_LITERAL;
+    if (type->kind == IPB_TYPE_CLASS)
+        uses->forward |= !g_hash_table_contains((GHashTable *) written, type->class);
+    if (type->item != NULL)
+        note_type_use(uses, type->item, written, false);
+    if (type->kind == IPB_TYPE_UNION)
+        for (guint i = 0; i < type->members->len; i++)
+            note_type_use(uses, g_ptr_array_index(type->members, i), written, false);
+}
+
+static void
+append_enum(GString *out, const IpbEnum *enumeration)
+{
+    g_string_append_printf(out, "\n\nclass %s(str, Enum):\n", enumeration->name);
+    if (ipb_docstring_append(out, INDENT, enumeration->description, enumeration->notes))
+        g_string_append_c(out, '\n');
+    for (guint i = 0; i < enumeration->members->len; i++) {
+        const IpbEnumMember *member = &g_array_index(enumeration->members, IpbEnumMember, i);
+        g_string_append_printf(out, "    %s = ", member->name);
+        ipb_text_append_literal(out, ipb_text_of(member->value));
+        if (ipb_names_is_str_method(member->name))
+            g_string_append(out, "  # type: ignore[assignment]");
+        g_string_append_c(out, '\n');
+    }
+}
+
+/* The expression of a default that ipb_type_takes_default took; NULL if there is none. */
+static char *
+make_default(const IpbType *type, const IpbJson *value)
+{
+    const IpbEnumMember *member =
+        type->kind == IPB_TYPE_ENUM ? ipb_enum_find(type->enumeration, value) : NULL;
+    if (member != NULL)
+        return g_strdup_printf("%s.%s", type->enumeration->name, member->name);
+    if (type->kind == IPB_TYPE_UNION)
+        for (guint i = 0; i < type->members->len; i++) {
+            const IpbType *part = g_ptr_array_index(type->members, i);
+            if (ipb_type_takes_default(part, value))
+                return make_default(part, value);
+        }
+    g_autoptr(GString) text = g_string_new(NULL);
+    int64_t integer;
+    bool is_integer = type->kind == IPB_TYPE_INT || type->kind == IPB_TYPE_LITERAL;
+    if (is_integer && ipb_json_int64(value, &integer))
+        g_string_printf(text, "%" G_GINT64_FORMAT, integer);
+    else if (!ipb_text_append_value(text, value))
+        return NULL;
+    return g_string_free(g_steal_pointer(&text), FALSE);
+}
+
+/* The one member that has bounds beside None: Field() speaks of it. */
+static const IpbType *
+get_bounded(const IpbType *type)
+{
+    if (type->kind != IPB_TYPE_UNION)
+        return type;
+    const IpbType *first = g_ptr_array_index(type->members, 0);
+    return type->members->len == 2 && ipb_type_has_none(type) ? first : type;
+}
+
+static void
+append_call(GString *out, const GPtrArray *arguments)
+{
+    g_autoptr(GString) line = g_string_new("Field(");
+    for (guint i = 0; i < arguments->len; i++)
+        g_string_append_printf(line, "%s%s", i > 0 ? ", " : "",
+                               (const char *) g_ptr_array_index(arguments, i));
+    g_string_append_c(line, ')');
+    const char *start = strrchr(out->str, '\n');
+    start = start != NULL ? start + 1 : out->str;
+    if (g_utf8_strlen(start, -1) + g_utf8_strlen(line->str, -1) <= WIDTH) {
+        g_string_append_len(out, line->str, (gssize) line->len);
+        return;
+    }
+    g_string_append(out, "Field(\n");
+    for (guint i = 0; i < arguments->len; i++)
+        g_string_append_printf(out, "        %s,\n",
+                               (const char *) g_ptr_array_index(arguments, i));
+    g_string_append(out, "    )");
+}
+
+static char *
+make_alias(IpbText name)
+{
+    g_autoptr(GString) text = g_string_new("alias=");
+    ipb_text_append_literal(text, name);
+    return g_string_free(g_steal_pointer(&text), FALSE);
+}
+
+static bool
+has_alias(const IpbField *field)
+{
+    return strlen(field->name) != field->wire_name.size ||
+           memcmp(field->name, field->wire_name.text, field->wire_name.size) != 0;
+}
+
+/* name: annotation = value. @optional: the field's type or None, for one without a default. */
+static void
+append_field_line(GString *out, const IpbField *field, Uses *uses, const GHashTable *written)
+{
+    g_autofree char *value =
+        field->default_value != NULL ? make_default(field->type, field->default_value) : NULL;
+    bool adds_none = !field->is_required && value == NULL && !ipb_type_has_none(field->type);
+    const IpbType *bounded = get_bounded(field->type);
+    note_type_use(uses, bounded, written, true);
+
+    g_autoptr(GString) bounds = g_string_new(NULL);
+    ipb_emit_bounds(bounds, bounded);
+    g_string_append_printf(out, "    %s: ", field->name);
+    ipb_emit_annotation(out, bounded, true);
+    if (adds_none || bounded != field->type)
+        g_string_append(out, " | None");
+
+    g_autoptr(GPtrArray) arguments = g_ptr_array_new_with_free_func(g_free);
+    const char *shown = value != NULL ? value : field->is_required ? NULL : "None";
+    if (shown != NULL)
+        g_ptr_array_add(arguments, g_strdup_printf("default=%s", shown));
+    if (has_alias(field))
+        g_ptr_array_add(arguments, make_alias(field->wire_name));
+    if (bounds->len > 0)
+        g_ptr_array_add(arguments, g_strdup(bounds->str));
+    if (has_alias(field) || bounds->len > 0) {
+        uses->field = true;
+        g_string_append(out, " = ");
+        append_call(out, arguments);
+    } else if (shown != NULL) {
+        g_string_append_printf(out, " = %s", shown);
+    }
+    g_string_append_c(out, '\n');
+}
+
+static void
+append_class_line(GString *out, const IpbClass *class)
+{
+    bool has_aliases = false;
+    for (guint i = 0; i < class->fields->len; i++)
+        has_aliases |= has_alias(g_ptr_array_index(class->fields, i));
+    g_string_append_printf(out, "\n\nclass %s(Model", class->name);
+    if (class->is_input && class->is_closed)
+        g_string_append(out, ", extra=\"forbid\"");
+    if (class->is_input && has_aliases)
+        g_string_append(out, ", populate_by_name=True");
+    g_string_append(out, "):\n");
+}
+
+static void
+append_class(GString *out, const IpbClass *class, Uses *uses, const GHashTable *written)
+{
+    append_class_line(out, class);
+    bool has_doc = ipb_docstring_append(out, INDENT, class->description, class->notes);
+    if (!has_doc && class->fields->len == 0)
+        g_string_append(out, "    pass\n");
+    bool is_apart = has_doc; /* a blank line stands between what has a docstring and what follows */
+    for (guint i = 0; i < class->fields->len; i++) {
+        const IpbField *field = g_ptr_array_index(class->fields, i);
+        g_string_append(out, is_apart ? "\n" : "");
+        append_field_line(out, field, uses, written);
+        is_apart = ipb_docstring_append(out, INDENT, field->description, field->notes);
+    }
+}
+
+static void
+append_run(GString *out, const IpbModule *module, bool async_api)
+{
+    const char *define = async_api ? "async def" : "def";
+    const char *call = async_api ? "await CLIENT.run" : "CLIENT.run_sync";
+    const char *result = module->result != NULL ? "Result" : "str";
+    g_string_append_printf(out, "\n\n%s run(params: Params) -> %s:\n", define, result);
+    ipb_docstring_append(out, INDENT, module->description, NULL);
+    g_string_append_printf(out, "    result%s = %s(", module->result != NULL ? "" : ": str", call);
+    ipb_text_append_literal(out, module->tool_name);
+    g_string_append(out, ", params.to_wire())\n");
+    if (module->result == NULL)
+        g_string_append(out, "    return result\n");
+    else if (module->result->kind == IPB_TYPE_CLASS && module->result->class->is_input == false &&
+             g_str_equal(module->result->class->name, "Result"))
+        g_string_append(out, "    return Result.from_wire(result)\n");
+    else
+        g_string_append(out, "    try:\n"
+                             "        value: Result = TypeAdapter(Result).validate_python(result)\n"
+                             "        return value\n"
+                             "    except ValidationError as error:\n"
+                             "        raise ResultError(result, error) from error\n");
+}
+
+/* The result's type under the name Result, unless it is the class of that name. */
+static void
+append_result_alias(GString *out, const IpbModule *module, Uses *uses, const GHashTable *written)
+{
+    if (module->result == NULL || (module->result->kind == IPB_TYPE_CLASS &&
+                                   g_str_equal(module->result->class->name, "Result")))
+        return;
+    uses->adapter = true;
+    note_type_use(uses, module->result, written, false);
+    g_string_append(out, "\n\nResult = ");
+    ipb_emit_annotation(out, module->result, false);
+    g_string_append_c(out, '\n');
+    ipb_docstring_append(out, 0, (IpbText){0}, module->result_notes);
+}
+
+static void
+append_import(GString *out, const char *from, const char *const *names, const bool *is_used)
+{
+    g_autoptr(GString) list = g_string_new(NULL);
+    for (size_t i = 0; names[i] != NULL; i++)
+        if (is_used[i])
+            g_string_append_printf(list, "%s%s", list->len > 0 ? ", " : "", names[i]);
+    if (list->len > 0)
+        g_string_append_printf(out, "from %s import %s\n", from, list->str);
+}
+
+static void
+append_imports(GString *out, const Uses *uses)
+{
+    static const char *const TYPING[] = {"Annotated", "Any", "Literal", NULL};
+    static const char *const PYDANTIC[] = {"Field", "TypeAdapter", "ValidationError", NULL};
+    static const char *const PACKAGE[] = {"CLIENT", "Model", "ResultError", NULL};
+    if (uses->forward)
+        g_string_append(out, "from __future__ import annotations\n\n");
+    if (uses->enums)
+        g_string_append(out, "from enum import Enum\n");
+    append_import(out, "typing", TYPING, (bool[]){uses->annotated, uses->any, uses->literal});
+    if (uses->enums || uses->annotated || uses->any || uses->literal)
+        g_string_append_c(out, '\n');
+    append_import(out, "pydantic", PYDANTIC, (bool[]){uses->field, uses->adapter, uses->adapter});
+    if (uses->field || uses->adapter)
+        g_string_append_c(out, '\n');
+    append_import(out, ".", PACKAGE, (bool[]){true, true, uses->adapter});
+}
+
+/* "Title: tool name of MCP server server." */
+static void
+append_module_docstring(GString *out, const IpbModule *module)
+{
+    g_autoptr(GString) text = g_string_new(NULL);
+    if (module->title.size > 0)
+        g_string_append_len(text, module->title.text, (gssize) module->title.size);
+    g_string_append(text, text->len > 0 ? ": tool " : "Tool ");
+    g_string_append_len(text, module->tool_name.text, (gssize) module->tool_name.size);
+    g_string_append_printf(text, " of MCP server %s.", module->server_name);
+    ipb_docstring_append(out, 0, (IpbText){text->str, text->len}, NULL);
+    g_string_append_c(out, '\n');
+}
+
+char *
+ipb_emit_module(const IpbModule *module, bool async_api)
+{
+    g_autoptr(GString) body = g_string_new(NULL);
+    g_autoptr(GHashTable) written = g_hash_table_new(NULL, NULL);
+    Uses uses = {.enums = module->enums->len > 0};
+    for (guint i = 0; i < module->enums->len; i++)
+        append_enum(body, g_ptr_array_index(module->enums, i));
+    for (guint i = 0; i < module->classes->len; i++) {
+        IpbClass *class = g_ptr_array_index(module->classes, i);
+        append_class(body, class, &uses, written);
+        g_hash_table_add(written, class);
+    }
+    append_result_alias(body, module, &uses, written);
+    append_run(body, module, async_api);
+    g_autoptr(GString) out = g_string_new(NULL);
+    append_module_docstring(out, module);
+    append_imports(out, &uses);
+    g_string_append_len(out, body->str, (gssize) body->len);
+    return g_string_free(g_steal_pointer(&out), FALSE);
+}

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Model → Python text.
+ */
+#pragma once
+
+#include "apigen/model.h"
+
+/* The annotation for @type, without the bounds of @type itself if @is_bare (they stand in a Field then). */
+void ipb_emit_annotation(GString *out, const IpbType *type, bool is_bare);
+/* "ge=1, le=100", "" if there are none. */
+void ipb_emit_bounds(GString *out, const IpbType *type);
+/* The whole module; ends in one newline. */
+char *ipb_emit_module(const IpbModule *module, bool async_api);
+/* The package's __init__.py. */
+char *ipb_emit_init(const char *server_name, const char *registration_id);

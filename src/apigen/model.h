@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What stands between a schema and its Python text: a module with its classes, enums and types.
+ * schema.c makes it, names are given by names.c, emit.c writes it. It knows nothing of Python's syntax
+ * but the names.
+ *
+ * Ownership: a module owns everything in it: types, classes, enums (its arrays) and strings (a chunk).
+ * Types are shared freely and form cycles through classes only. JSON values are borrowed from the
+ * tool's document, which must outlive the module. All texts are WTF-8 as they came: untrusted.
+ */
+#pragma once
+
+#include "json/json.h"
+
+typedef struct IpbType IpbType;
+typedef struct IpbClass IpbClass;
+typedef struct IpbEnum IpbEnum;
+
+/* A text with its length: it may hold NUL. Empty: text is NULL or size 0. */
+typedef struct {
+    const char *text;
+    size_t size;
+} IpbText;
+
+typedef enum {
+    IPB_TYPE_ANY,
+    IPB_TYPE_NONE,
+    IPB_TYPE_BOOL,
+    IPB_TYPE_INT,
+    IPB_TYPE_NUMBER, /* int | float: 1 stays 1 on the wire */
+    IPB_TYPE_STR,
+    IPB_TYPE_LITERAL, /* one of some strings, 64-bit integers, booleans */
+    IPB_TYPE_LIST,    /* of @item */
+    IPB_TYPE_DICT,    /* of str to @item */
+    IPB_TYPE_UNION,   /* of @members, no unions among them, None last */
+    IPB_TYPE_CLASS,
+    IPB_TYPE_ENUM,
+} IpbTypeKind;
+
+/* What a value must keep to beside its type; NULL or negative: nothing. Numbers as text. */
+typedef struct {
+    const char *ge, *gt, *le, *lt, *multiple_of;
+    int64_t min_length, max_length; /* of strings (code points) and lists */
+} IpbBounds;
+
+struct IpbType {
+    IpbTypeKind kind;
+    const IpbType *item;
+    GPtrArray *members; /* UNION: IpbType; LITERAL: IpbJson */
+    IpbClass *class;
+    IpbEnum *enumeration;
+    IpbBounds bounds;
+};
+
+typedef struct {
+    IpbText wire_name;
+    const char *name; /* given at the end, by ipb_names_finish */
+    const IpbType *type;
+    bool is_required;
+    const IpbJson *default_value; /* NULL: none, or one that cannot be written */
+    IpbText description;
+    const char *notes; /* ours, one a line; NULL: none */
+} IpbField;
+
+struct IpbClass {
+    const char *name;
+    IpbText description;
+    const char *notes;
+    GPtrArray *fields; /* IpbField */
+    bool is_input;     /* belongs to Params, not to Result */
+    bool is_closed;    /* other members are an error */
+};
+
+typedef struct {
+    const char *name;
+    const IpbJson *value; /* a string */
+} IpbEnumMember;
+
+/* Of strings only; other enums are literals. */
+struct IpbEnum {
+    const char *name;
+    IpbText description;
+    const char *notes;
+    GArray *members; /* IpbEnumMember */
+};
+
+typedef struct {
+    const char *name; /* of the Python module */
+    const char *server_name;
+    IpbText tool_name, title, description;
+    IpbClass *params;
+    const IpbType *result; /* NULL: text; a class type named Result, or any other */
+    const char *result_notes;
+    /* Classes and enums in the order in which they are written: what is used comes first, but for cycles. */
+    GPtrArray *classes, *enums;
+    GPtrArray *types;
+    GHashTable *taken;    /* names of the module's level, of classes and enums */
+    GHashTable *counters; /* name → its last number; see names.c */
+    GStringChunk *strings;
+} IpbModule;
+
+IpbModule *ipb_module_new(void);
+void ipb_module_free(IpbModule *module);
+/* All of these belong to the module. */
+IpbType *ipb_module_add_type(IpbModule *module, IpbTypeKind kind);
+/* Not yet in module->classes: its place is where it is complete. */
+IpbClass *ipb_class_new(const char *name);
+void ipb_class_free(IpbClass *class);
+IpbField *ipb_class_add_field(IpbClass *class);
+IpbEnum *ipb_module_add_enum(IpbModule *module, const char *name);
+/* @type or None; @type itself if None is in it. */
+const IpbType *ipb_module_make_optional(IpbModule *module, const IpbType *type);
+/* The union of @types (IpbType): flat, each once, integers in numbers, None last, Any if Any is in it. */
+const IpbType *ipb_module_make_union(IpbModule *module, GPtrArray *types);
+bool ipb_type_has_none(const IpbType *type);
+bool ipb_type_equal(const IpbType *a, const IpbType *b);
+/* Is @value one that can be written as the default of a field of @type? */
+bool ipb_type_takes_default(const IpbType *type, const IpbJson *value);
+/* The member of an enum with the string @value; NULL if there is none. */
+const IpbEnumMember *ipb_enum_find(const IpbEnum *enumeration, const IpbJson *value);
+IpbText ipb_text_of(const IpbJson *value); /* a JSON string's text; empty for anything else */
+
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(IpbModule, ipb_module_free)

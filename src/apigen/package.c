@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A server's tools as a package: module names, the files, and how they replace the package before.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "apigen/apigen.h"
+#include "apigen/emit.h"
+#include "apigen/names.h"
+#include "apigen/schema.h"
+#include "base/error.h"
+#include "base/fd.h"
+#include "base/file.h"
+
+#define MAX_TOOLS 10000
+/* Bytes of all modules together. */
+#define MAX_PACKAGE_SIZE (64 << 20)
+/* Characters of a module's name; what is longer ends in a digest. */
+#define MAX_MODULE_NAME 100
+#define DIGEST_SIZE 8
+#define MAX_SERVER_NAME 100
+#define MAX_INIT_SIZE (1 << 20)
+/* Every package that ipybox generated, of any version, holds this in its __init__.py. */
+#define MARK "ToolRunner("
+
+bool
+ipb_apigen_check_server_name(const char *name, GError **error)
+{
+    if (ipb_names_is_plain_identifier(name) && strlen(name) <= MAX_SERVER_NAME)
+        return true;
+    g_autofree char *shown = g_utf8_make_valid(name, (gssize) strnlen(name, MAX_SERVER_NAME));
+    g_set_error(
+        error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID,
+        "\"%s\" cannot be the name of a server: it becomes a Python package, so it consists of "
+        "letters, digits and _, does not begin with a digit, is no keyword of Python and has "
+        "%d characters at most",
+        shown, MAX_SERVER_NAME);
+    return false;
+}
+
+char *
+ipb_apigen_module_name(const char *tool_name)
+{
+    g_autoptr(GString) name = g_string_new(NULL);
+    bool has_alnum = false;
+    for (const char *p = tool_name; *p != '\0'; p++) {
+        if (((unsigned char) *p & 0xc0) == 0x80)
+            continue; /* one _ for each character, not each byte */
+        has_alnum |= (bool) g_ascii_isalnum(*p);
+        g_string_append_c(name, g_ascii_isalnum(*p) ? g_ascii_tolower(*p) : '_');
+    }
+    bool is_dunder = g_str_has_prefix(name->str, "__") && g_str_has_suffix(name->str, "__");
+    if (!has_alnum || is_dunder || g_ascii_isdigit(name->str[0]))
+        g_string_prepend(name, "tool_");
+    if (ipb_names_is_keyword(name->str))
+        g_string_append_c(name, '_');
+    if (name->len > MAX_MODULE_NAME) {
+        g_autofree char *digest = g_compute_checksum_for_string(G_CHECKSUM_SHA256, tool_name, -1);
+        g_string_truncate(name, MAX_MODULE_NAME - DIGEST_SIZE - 1);
+        g_string_append_printf(name, "_%.*s", DIGEST_SIZE, digest);
+    }
+    return g_string_free(g_steal_pointer(&name), FALSE);
+}
+
+static void
+free_file(void *data)
+{
+    IpbApigenFile *file = data;
+    g_free(file->name);
+    g_free(file->source);
+    g_free(file);
+}
+
+static void
+add_file(GPtrArray *files, char *name, char *source)
+{
+    IpbApigenFile *file = g_new0(IpbApigenFile, 1);
+    file->name = name;
+    file->source = source;
+    g_ptr_array_add(files, file);
+}
+
+/* Each tool's module. Names that are exact come first, so that a tool that is added changes as few as can be. */
+static char **
+name_modules(const IpbJson *tools)
+{
+    size_t n = ipb_json_length(tools), i = 0;
+    char **modules = g_new0(char *, n + 1);
+    g_autoptr(GHashTable) taken = g_hash_table_new(g_str_hash, g_str_equal);
+    g_autoptr(GHashTable) counters = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    IPB_JSON_FOREACH (tool, tools) {
+        const char *name = ipb_json_string(ipb_json_get(tool, "name"), NULL);
+        modules[i] = ipb_apigen_module_name(name);
+        if (!g_str_equal(modules[i], name) || !g_hash_table_add(taken, modules[i]))
+            g_clear_pointer(&modules[i], g_free);
+        i++;
+    }
+    i = 0;
+    IPB_JSON_FOREACH (tool, tools) {
+        g_autofree char *base =
+            ipb_apigen_module_name(ipb_json_string(ipb_json_get(tool, "name"), NULL));
+        guint number = GPOINTER_TO_UINT(g_hash_table_lookup(counters, base));
+        while (modules[i] == NULL) {
+            modules[i] = number == 0 ? g_strdup(base) : g_strdup_printf("%s_%u", base, number + 1);
+            if (!g_hash_table_add(taken, modules[i]))
+                g_clear_pointer(&modules[i], g_free);
+            number++;
+        }
+        g_hash_table_replace(counters, g_steal_pointer(&base), GUINT_TO_POINTER(number));
+        i++;
+    }
+    return modules;
+}
+
+static bool
+check_tools(const IpbJson *tools, GError **error)
+{
+    if (!ipb_json_is(tools, IPB_JSON_ARRAY)) {
+        g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_PROTOCOL,
+                    "the server's list of tools is no array");
+        return false;
+    }
+    if (ipb_json_length(tools) > MAX_TOOLS) {
+        g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_LIMIT,
+                    "the server has %zu tools, more than %d", ipb_json_length(tools), MAX_TOOLS);
+        return false;
+    }
+    size_t number = 0;
+    IPB_JSON_FOREACH (tool, tools) {
+        number++;
+        size_t size = 0;
+        if (ipb_json_string(ipb_json_get(tool, "name"), &size) == NULL || size == 0) {
+            g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_PROTOCOL,
+                        "tool %zu of the server's list has no name", number);
+            return false;
+        }
+    }
+    return true;
+}
+
+static char *
+generate_module(const IpbJson *tool, const char *name, const IpbApigenOptions *options)
+{
+    g_autoptr(IpbModule) module = ipb_schema_read_tool(tool);
+    module->name = name;
+    module->server_name = options->server_name;
+    return ipb_emit_module(module, options->async_api);
+}
+
+GPtrArray *
+ipb_apigen_generate(const IpbJson *tools, const IpbApigenOptions *options, char ***ret_modules,
+                    GError **error)
+{
+    if (!ipb_apigen_check_server_name(options->server_name, error) || !check_tools(tools, error))
+        return NULL;
+    g_auto(GStrv) modules = name_modules(tools);
+    g_autoptr(GPtrArray) files = g_ptr_array_new_with_free_func(free_file);
+    add_file(files, g_strdup("__init__.py"),
+             ipb_emit_init(options->server_name, options->registration_id));
+    size_t size = 0, i = 0;
+    IPB_JSON_FOREACH (tool, tools) {
+        char *source = generate_module(tool, modules[i], options);
+        add_file(files, g_strconcat(modules[i], ".py", NULL), source);
+        size += strlen(source);
+        if (size > MAX_PACKAGE_SIZE) {
+            g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_LIMIT,
+                        "the API of server %s is larger than %d MiB: tool %zu of %zu exceeds it",
+                        options->server_name, MAX_PACKAGE_SIZE >> 20, i + 1,
+                        ipb_json_length(tools));
+            return NULL;
+        }
+        i++;
+    }
+    *ret_modules = g_steal_pointer(&modules);
+    return g_steal_pointer(&files);
+}
+
+/* What would be replaced must be ours: nothing there, an empty directory, or a generated package. */
+static bool
+check_target(const char *target, GError **error)
+{
+    g_autofree char *init = g_build_filename(target, "__init__.py", NULL);
+    g_autofree char *text = NULL;
+    size_t size;
+    struct stat status;
+    if (lstat(target, &status) < 0)
+        return errno == ENOENT || ipb_error_set_errno(error, errno, "cannot look at %s", target);
+    if (S_ISDIR(status.st_mode)) {
+        if (ipb_file_read(init, MAX_INIT_SIZE, &text, &size, NULL) && strstr(text, MARK) != NULL)
+            return true;
+        g_autoptr(GDir) dir = g_dir_open(target, 0, NULL);
+        if (dir != NULL && g_dir_read_name(dir) == NULL)
+            return true;
+    }
+    g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID,
+                "%s exists and is no generated package: choose another name for the server or "
+                "another root directory, or remove it",
+                target);
+    return false;
+}
+
+static bool
+write_file(const char *path, const char *source, GError **error)
+{
+    ipb_autofd fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+    if (fd < 0)
+        return ipb_error_set_errno(error, errno, "cannot write %s", path);
+    return ipb_fd_write_all(fd, source, strlen(source), error);
+}
+
+/* Not synced file by file: after a loss of power the package can be generated again. */
+static bool
+write_files(GPtrArray *files, const char *directory, GError **error)
+{
+    for (guint i = 0; i < files->len; i++) {
+        const IpbApigenFile *file = g_ptr_array_index(files, i);
+        g_autofree char *path = g_build_filename(directory, file->name, NULL);
+        if (!write_file(path, file->source, error))
+            return false;
+    }
+    if (chmod(directory, 0755) < 0)
+        return ipb_error_set_errno(error, errno, "cannot set the mode of %s", directory);
+    return true;
+}
+
+bool
+ipb_apigen_write(GPtrArray *files, const char *root_dir, const char *server_name, GError **error)
+{
+    g_autofree char *target = g_build_filename(root_dir, server_name, NULL);
+    g_autofree char *prefix = g_strdup_printf(".%s-", server_name);
+    if (!ipb_apigen_check_server_name(server_name, error) ||
+        !ipb_file_make_directories(root_dir, 0755, error) || !check_target(target, error))
+        return false;
+    g_autofree char *temporary = ipb_file_make_temp_directory(root_dir, prefix, error);
+    if (temporary == NULL)
+        return false;
+    if (write_files(files, temporary, error) &&
+        ipb_file_replace_directory(temporary, target, error))
+        return true;
+    ipb_file_remove_tree(temporary, NULL);
+    return false;
+}

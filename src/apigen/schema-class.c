@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Objects with named members become classes. Members come from all facets; those that only some
+ * alternatives of an anyOf or oneOf beside them name are there too, and not required.
+ */
+#include <string.h>
+
+#include "apigen/names.h"
+#include "apigen/schema-private.h"
+
+#define MAX_FIELDS 5000
+/* Bytes of a default that is written or noted. */
+#define MAX_DEFAULT 200
+/* Bytes of schemas that are compared to share a class. */
+#define MAX_INLINE_KEY (16 << 10)
+
+typedef struct {
+    IpbText name;
+    GPtrArray *nodes;    /* its schemas that hold at once */
+    GPtrArray *variants; /* those of alternatives: one of them holds */
+    bool is_required;
+} Member;
+
+typedef struct {
+    GPtrArray *in_order; /* Member */
+    GHashTable *by_name; /* &member->name → Member */
+} Members;
+
+static guint
+hash_text(const void *data)
+{
+    const IpbText *text = data;
+    guint hash = 5381;
+    for (size_t i = 0; i < text->size; i++)
+        hash = hash * 33 + (unsigned char) text->text[i];
+    return hash;
+}
+
+static gboolean
+equal_text(const void *a, const void *b)
+{
+    const IpbText *x = a, *y = b;
+    return x->size == y->size && memcmp(x->text, y->text, x->size) == 0;
+}
+
+static void
+free_member(void *data)
+{
+    Member *member = data;
+    g_ptr_array_unref(member->nodes);
+    g_ptr_array_unref(member->variants);
+    g_free(member);
+}
+
+static void
+init_members(Members *members)
+{
+    members->in_order = g_ptr_array_new_with_free_func(free_member);
+    members->by_name = g_hash_table_new(hash_text, equal_text);
+}
+
+static void
+clear_members(Members *members)
+{
+    g_hash_table_unref(members->by_name);
+    g_ptr_array_unref(members->in_order);
+}
+
+static Member *
+get_member(Members *members, IpbText name)
+{
+    Member *member = g_hash_table_lookup(members->by_name, &name);
+    if (member == NULL) {
+        member = g_new0(Member, 1);
+        member->name = name;
+        member->nodes = g_ptr_array_new();
+        member->variants = g_ptr_array_new();
+        g_ptr_array_add(members->in_order, member);
+        g_hash_table_insert(members->by_name, &member->name, member);
+    }
+    return member;
+}
+
+static bool
+has_properties(const GPtrArray *facets)
+{
+    for (guint i = 0; i < facets->len; i++)
+        if (ipb_json_length(ipb_json_get(g_ptr_array_index(facets, i), "properties")) > 0)
+            return true;
+    return false;
+}
+
+bool
+ipb_schema_has_members(const GPtrArray *facets)
+{
+    return has_properties(facets);
+}
+
+static IpbText
+name_of(const IpbJson *member)
+{
+    IpbText name;
+    name.text = ipb_json_name(member, &name.size);
+    return name;
+}
+
+static void
+gather_properties(IpbSchemaReader *reader, const IpbJson *facet, Members *members, bool is_variant,
+                  GString *notes)
+{
+    const IpbJson *properties = ipb_json_get(facet, "properties");
+    if (!ipb_json_is(properties, IPB_JSON_OBJECT) ||
+        !ipb_schema_spend_work(reader, ipb_json_length(properties), notes))
+        return;
+    g_autoptr(GHashTable) seen = g_hash_table_new(hash_text, equal_text);
+    IPB_JSON_FOREACH (property, properties) {
+        Member *member = get_member(members, name_of(property));
+        if (is_variant && member->nodes->len > 0)
+            continue; /* described outside the alternatives, for all of them */
+        GPtrArray *into = is_variant ? member->variants : member->nodes;
+        if (!g_hash_table_add(seen, &member->name)) /* twice in one object: the last counts */
+            g_ptr_array_set_size(into, (gint) into->len - 1);
+        g_ptr_array_add(into, (void *) property);
+    }
+}
+
+static void
+gather_required(IpbSchemaReader *reader, const IpbJson *facet, Members *members, GString *notes)
+{
+    const IpbJson *required = ipb_json_get(facet, "required");
+    if (!ipb_json_is(required, IPB_JSON_ARRAY) ||
+        !ipb_schema_spend_work(reader, ipb_json_length(required), notes))
+        return;
+    IPB_JSON_FOREACH (item, required)
+        if (ipb_json_is(item, IPB_JSON_STRING))
+            get_member(members, ipb_text_of(item))->is_required = true;
+}
+
+/* The properties that an alternative has; its required ones hold only for it. */
+static void
+gather_variants(IpbSchemaReader *reader, const GPtrArray *facets, const char *keyword,
+                Members *members, GString *notes)
+{
+    const IpbJson *alternatives = ipb_schema_get(facets, keyword);
+    bool is_first = true;
+    IPB_JSON_FOREACH (alternative, alternatives) {
+        g_autoptr(GPtrArray) nodes = g_ptr_array_new();
+        g_ptr_array_add(nodes, (void *) alternative);
+        g_autoptr(GPtrArray) parts = ipb_schema_collect(reader, nodes, notes);
+        for (guint i = 0; i < parts->len; i++)
+            gather_properties(reader, g_ptr_array_index(parts, i), members, true, notes);
+        if (is_first)
+            ipb_schema_note_value(notes, keyword, alternatives);
+        is_first = false;
+    }
+}
+
+/* A text of a default in a note, and NULL as the field's default, if it cannot be written as one. */
+static void
+set_default(IpbSchemaReader *reader, IpbField *field, const IpbJson *value, GString *notes)
+{
+    if (value == NULL)
+        return;
+    size_t size = ipb_json_raw(value).size;
+    bool is_short = size <= MAX_DEFAULT && ipb_schema_spend_text(reader, size);
+    if (is_short && !field->is_required && ipb_type_takes_default(field->type, value))
+        field->default_value = value;
+    else if (!ipb_json_is(value, IPB_JSON_NULL))
+        ipb_schema_note_value(notes, "Default", value);
+}
+
+/* Is the description that a definition brings shown at its class? */
+static bool
+is_described_elsewhere(const IpbType *type)
+{
+    if (type->kind != IPB_TYPE_UNION)
+        return type->kind == IPB_TYPE_CLASS || type->kind == IPB_TYPE_ENUM;
+    for (guint i = 0; i < type->members->len; i++)
+        if (is_described_elsewhere(g_ptr_array_index(type->members, i)))
+            return true;
+    return false;
+}
+
+static const IpbJson *
+get_of_nodes(const GPtrArray *nodes, const char *keyword)
+{
+    for (guint i = 0; i < nodes->len; i++) {
+        const IpbJson *value = ipb_json_get(g_ptr_array_index(nodes, i), keyword);
+        if (value != NULL)
+            return value;
+    }
+    return NULL;
+}
+
+/* The union of what the alternatives say of one member. */
+static const IpbType *
+read_variants(IpbSchemaReader *reader, const Member *member, IpbHint hint, IpbText *description,
+              GString *notes)
+{
+    g_autoptr(GPtrArray) types = g_ptr_array_new();
+    for (guint i = 0; i < member->variants->len; i++) {
+        const IpbReading *reading =
+            ipb_schema_read_node(reader, g_ptr_array_index(member->variants, i), hint);
+        g_ptr_array_add(types, (void *) reading->type);
+        if (reading->notes->len > 0)
+            ipb_schema_note(notes, "%s", reading->notes->str);
+        if (description->size == 0)
+            *description = reading->description;
+    }
+    return ipb_module_make_union(reader->module, types);
+}
+
+static void
+read_field(IpbSchemaReader *reader, IpbClass *class, const Member *member)
+{
+    g_autoptr(GString) notes = g_string_new(NULL);
+    const GPtrArray *nodes = member->nodes->len > 0 ? member->nodes : member->variants;
+    g_autofree char *camel = ipb_names_make_class(member->name);
+    IpbHint hint = {.name = camel[0] != '\0' ? camel : "Field", .parent = class->name};
+    IpbText description = ipb_text_of(get_of_nodes(nodes, "description"));
+    IpbText inner = {0};
+    const IpbType *type;
+    if (nodes->len == 0) {
+        type = ipb_schema_simple(reader, IPB_TYPE_ANY);
+    } else if (nodes == member->variants) {
+        type = read_variants(reader, member, hint, &inner, notes);
+    } else {
+        const IpbReading *reading = ipb_schema_read(reader, member->nodes, hint);
+        type = reading->type;
+        inner = reading->description;
+        g_string_append(notes, reading->notes->str);
+    }
+    IpbField *field = ipb_class_add_field(class);
+    field->wire_name = member->name;
+    field->type = type;
+    field->is_required = member->is_required;
+    if (description.size == 0 && !is_described_elsewhere(type))
+        description = inner;
+    if (ipb_schema_spend_text(reader, description.size))
+        field->description = description;
+    set_default(reader, field, get_of_nodes(nodes, "default"), notes);
+    if (ipb_json_bool(get_of_nodes(nodes, "deprecated"), false))
+        ipb_schema_note(notes, "Deprecated.");
+    if (notes->len > 0)
+        field->notes = g_string_chunk_insert(reader->module->strings, notes->str);
+}
+
+/* False if members that are not named are an error. */
+static void
+read_additional(const GPtrArray *facets, IpbClass *class, GString *notes)
+{
+    const IpbJson *additional = ipb_schema_get(facets, "additionalProperties");
+    if (ipb_json_is(additional, IPB_JSON_OBJECT) && ipb_json_length(additional) > 0)
+        ipb_schema_note_value(notes, "Other members", additional);
+    /* With several facets, "additional" is what one of them does not name, though another may. */
+    class->is_closed = facets->len == 1 && !ipb_json_bool(additional, true) &&
+                       ipb_schema_get(facets, "patternProperties") == NULL;
+}
+
+void
+ipb_schema_fill_class(IpbSchemaReader *reader, const GPtrArray *facets, IpbClass *class,
+                      GString *notes)
+{
+    Members members;
+    init_members(&members);
+    class->is_input = reader->is_input;
+    for (guint i = 0; i < facets->len; i++) {
+        gather_properties(reader, g_ptr_array_index(facets, i), &members, false, notes);
+        gather_required(reader, g_ptr_array_index(facets, i), &members, notes);
+    }
+    read_additional(facets, class, notes);
+    gather_variants(reader, facets, "anyOf", &members, notes);
+    gather_variants(reader, facets, "oneOf", &members, notes);
+    for (guint i = 0; i < members.in_order->len; i++) {
+        const Member *member = g_ptr_array_index(members.in_order, i);
+        if (i == MAX_FIELDS || !ipb_schema_spend_text(reader, member->name.size)) {
+            ipb_schema_note(notes, "The schema names more members than are typed here.");
+            class->is_closed = false;
+            break;
+        }
+        read_field(reader, class, member);
+    }
+    clear_members(&members);
+    if (notes->len > 0)
+        class->notes = g_string_chunk_insert(reader->module->strings, notes->str);
+    g_ptr_array_add(reader->module->classes, class);
+}
+
+/* What tells one schema written out in a place from others; NULL: it is not looked for elsewhere. */
+static char *
+make_inline_key(const GPtrArray *facets, const char *name)
+{
+    IpbSpan raw = ipb_json_raw(g_ptr_array_index(facets, 0));
+    if (facets->len > 1 || raw.size > MAX_INLINE_KEY)
+        return NULL;
+    g_autofree char *digest =
+        g_compute_checksum_for_data(G_CHECKSUM_SHA256, (const guchar *) raw.start, raw.size);
+    return g_strdup_printf("%s %s", name, digest);
+}
+
+const IpbType *
+ipb_schema_read_class(IpbSchemaReader *reader, const GPtrArray *facets, IpbHint hint,
+                      IpbReading *reading)
+{
+    g_autofree char *key = make_inline_key(facets, hint.name);
+    const IpbType *known = key != NULL ? g_hash_table_lookup(reader->inlined, key) : NULL;
+    if (known != NULL)
+        return known;
+    IpbClass *class = ipb_class_new(ipb_names_take(reader->module, hint.parent, hint.name));
+    IpbType *type = ipb_module_add_type(reader->module, IPB_TYPE_CLASS);
+    type->class = class;
+    reading->type = type;
+    if (key != NULL)
+        g_hash_table_insert(reader->inlined, g_steal_pointer(&key), type);
+    IpbText description = ipb_text_of(ipb_schema_get(facets, "description"));
+    if (hint.is_definition && ipb_schema_spend_text(reader, description.size))
+        class->description = description;
+    g_autoptr(GString) notes = g_string_new(NULL);
+    ipb_schema_note_rest(facets, notes);
+    ipb_schema_fill_class(reader, facets, class, notes);
+    return type;
+}

@@ -1,0 +1,414 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Facets of a schema: following $ref and allOf, within the limits of one tool; and notes.
+ */
+#include <string.h>
+
+#include "apigen/names.h"
+#include "apigen/schema-private.h"
+
+/* Schemas that hold for one value; more are noted. */
+#define MAX_FACETS 64
+/* $refs that lead to $refs. */
+#define MAX_HOPS 32
+/* Members of schemas that are looked at for one tool: a definition that is merged in many places counts each time. */
+#define MAX_WORK 400000
+/* Bytes of names, values and descriptions that one tool puts into its module. */
+#define MAX_TEXT (4 << 20)
+/* Smaller objects are searched. */
+#define MIN_INDEXED 32
+/* Bytes of a value in a note. */
+#define MAX_NOTE_VALUE 300
+#define MAX_NOTES (16 << 10)
+
+/* Keywords that say nothing about which values are valid. */
+static const char *const ANNOTATIONS[] = {
+    "$anchor",     "$comment",   "$defs",       "$id",     "$schema",  "default",
+    "definitions", "deprecated", "description", "example", "examples", "id",
+    "readOnly",    "title",      "writeOnly",   NULL,
+};
+
+void
+ipb_schema_note(GString *notes, const char *format, ...)
+{
+    g_autofree char *line = NULL;
+    va_list args;
+    va_start(args, format);
+    line = g_strdup_vprintf(format, args);
+    va_end(args);
+    if (notes->len + strlen(line) > MAX_NOTES)
+        return;
+    /* The same cause at several places is told once. */
+    const char *found = strstr(notes->str, line);
+    size_t size = strlen(line);
+    if (found != NULL && (found == notes->str || found[-1] == '\n') &&
+        (found[size] == '\0' || found[size] == '\n'))
+        return;
+    if (notes->len > 0)
+        g_string_append_c(notes, '\n');
+    g_string_append(notes, line);
+}
+
+/* The value's text on one line, cut at a character's start. A string stands as it is. */
+static char *
+make_note_value(const IpbJson *value)
+{
+    IpbText decoded = ipb_text_of(value);
+    IpbSpan raw =
+        decoded.text != NULL ? (IpbSpan){decoded.text, decoded.size} : ipb_json_raw(value);
+    GString *text = g_string_new(NULL);
+    for (size_t i = 0; i < raw.size; i++) {
+        unsigned char c = (unsigned char) raw.start[i];
+        if (c < 0x20)
+            continue;
+        if (text->len >= MAX_NOTE_VALUE && (c & 0xc0) != 0x80) {
+            g_string_append(text, " …");
+            break;
+        }
+        g_string_append_c(text, (char) c);
+    }
+    return g_string_free(text, FALSE);
+}
+
+void
+ipb_schema_note_value(GString *notes, const char *keyword, const IpbJson *value)
+{
+    g_autofree char *text = make_note_value(value);
+    ipb_schema_note(notes, "%s: %s", keyword, text);
+}
+
+bool
+ipb_schema_spend_work(IpbSchemaReader *reader, size_t work, GString *notes)
+{
+    reader->work += MIN(work, (size_t) MAX_WORK + 1);
+    if (reader->work <= MAX_WORK)
+        return true;
+    ipb_schema_note(notes, "The schema is too large: not typed further.");
+    return false;
+}
+
+bool
+ipb_schema_spend_text(IpbSchemaReader *reader, size_t size)
+{
+    if (size > MAX_TEXT - reader->text)
+        return false;
+    reader->text += size;
+    return true;
+}
+
+/* One reference token of a JSON Pointer in a URI fragment: %XX, ~1 and ~0 decoded. */
+static char *
+decode_token(const char *token, size_t size)
+{
+    g_autofree char *text = g_strndup(token, size);
+    g_autofree char *plain = g_uri_unescape_string(text, NULL);
+    GString *out = g_string_new(NULL);
+    for (const char *p = plain != NULL ? plain : text; *p != '\0'; p++) {
+        if (p[0] == '~' && (p[1] == '0' || p[1] == '1'))
+            g_string_append_c(out, *++p == '0' ? '~' : '/');
+        else
+            g_string_append_c(out, *p);
+    }
+    return g_string_free(out, FALSE);
+}
+
+/* A member of a big object, by an index that is made once: definitions are looked up all the time. */
+static const IpbJson *
+get_indexed(IpbSchemaReader *reader, const IpbJson *object, const char *name)
+{
+    GHashTable *index = g_hash_table_lookup(reader->indexes, object);
+    if (index == NULL) {
+        index = g_hash_table_new(g_str_hash, g_str_equal);
+        IPB_JSON_FOREACH (member, object) {
+            size_t size;
+            const char *text = ipb_json_name(member, &size);
+            if (strlen(text) == size)
+                g_hash_table_insert(index, (void *) text, (void *) member);
+        }
+        g_hash_table_insert(reader->indexes, (void *) object, index);
+    }
+    return g_hash_table_lookup(index, name);
+}
+
+static const IpbJson *
+get_child(IpbSchemaReader *reader, const IpbJson *node, const char *token)
+{
+    if (ipb_json_is(node, IPB_JSON_OBJECT))
+        return ipb_json_length(node) < MIN_INDEXED ? ipb_json_get(node, token)
+                                                   : get_indexed(reader, node, token);
+    if (!ipb_json_is(node, IPB_JSON_ARRAY) || token[0] == '\0' ||
+        token[strspn(token, "0123456789")] != '\0')
+        return NULL;
+    guint64 index = g_ascii_strtoull(token, NULL, 10);
+    IPB_JSON_FOREACH (item, node)
+        if (index-- == 0)
+            return item;
+    return NULL;
+}
+
+static const IpbJson *
+resolve_pointer(IpbSchemaReader *reader, const IpbJson *node, const char *pointer)
+{
+    while (node != NULL && *pointer == '/') {
+        size_t size = strcspn(++pointer, "/");
+        g_autofree char *token = decode_token(pointer, size);
+        node = get_child(reader, node, token);
+        pointer += size;
+    }
+    return node;
+}
+
+/* The subschema with "$anchor": @name, or with the id "#name" of older drafts. */
+static const IpbJson *
+find_anchor(IpbSchemaReader *reader, const IpbJson *node, const char *name, GString *notes)
+{
+    if (ipb_json_is(node, IPB_JSON_OBJECT)) {
+        const char *anchor = ipb_json_get_string(node, "$anchor");
+        const char *id = ipb_json_get_string(node, "$id");
+        id = id != NULL ? id : ipb_json_get_string(node, "id");
+        if (g_strcmp0(anchor, name) == 0 ||
+            (id != NULL && id[0] == '#' && g_str_equal(id + 1, name)))
+            return node;
+    }
+    if (!ipb_json_is(node, IPB_JSON_OBJECT) && !ipb_json_is(node, IPB_JSON_ARRAY))
+        return NULL;
+    if (!ipb_schema_spend_work(reader, 1, notes))
+        return NULL;
+    IPB_JSON_FOREACH (item, node) {
+        const IpbJson *found = find_anchor(reader, item, name, notes);
+        if (found != NULL)
+            return found;
+    }
+    return NULL;
+}
+
+/* The schema that a $ref inside the document names; NULL, with a note, for any other. */
+static const IpbJson *
+resolve(IpbSchemaReader *reader, const IpbJson *ref, GString *notes)
+{
+    size_t size;
+    const char *text = ipb_json_string(ref, &size);
+    const IpbJson *target = NULL;
+    if (text != NULL && strlen(text) == size) {
+        target = g_hash_table_lookup(reader->refs, text);
+        if (target != NULL)
+            return target;
+        const char *id = ipb_json_get_string(reader->root, "$id");
+        size_t id_size = id != NULL ? strcspn(id, "#") : 0;
+        const char *fragment = text;
+        if (id_size > 0 && strncmp(text, id, id_size) == 0)
+            fragment += id_size;
+        if (fragment[0] == '\0' || g_str_equal(fragment, "#"))
+            target = reader->root;
+        else if (g_str_has_prefix(fragment, "#/"))
+            target = resolve_pointer(reader, reader->root, fragment + 1);
+        else if (fragment[0] == '#')
+            target = find_anchor(reader, reader->root, fragment + 1, notes);
+    }
+    if (target == NULL)
+        ipb_schema_note_value(notes, "Not resolved: $ref", ref);
+    else
+        g_hash_table_insert(reader->refs, (void *) text, (void *) target);
+    return target;
+}
+
+/* "#/$defs/Node" → "Node"; NULL if the last token is no name of a definition. */
+static const char *
+name_of_ref(IpbSchemaReader *reader, const IpbJson *ref)
+{
+    const char *text = ipb_json_string(ref, NULL);
+    const char *slash = text != NULL ? strrchr(text, '/') : NULL;
+    if (slash == NULL)
+        return NULL;
+    g_autofree char *token = decode_token(slash + 1, strlen(slash + 1));
+    g_autofree char *name = ipb_names_make_class((IpbText){token, strlen(token)});
+    return name[0] != '\0' ? g_string_chunk_insert(reader->module->strings, name) : NULL;
+}
+
+/* The value of @keyword if it is all that @node says but for annotations. */
+static const IpbJson *
+get_alone(const IpbJson *node, const char *keyword)
+{
+    const IpbJson *value = ipb_json_get(node, keyword);
+    if (value == NULL)
+        return NULL;
+    IPB_JSON_FOREACH (member, node) {
+        const char *name = ipb_json_name(member, NULL);
+        if (!g_str_equal(name, keyword) && !g_strv_contains(ANNOTATIONS, name))
+            return NULL;
+    }
+    return value;
+}
+
+/* The only one of an allOf, anyOf or oneOf that is all there is. */
+static const IpbJson *
+get_only_part(const IpbJson *node)
+{
+    static const char *const KEYWORDS[] = {"allOf", "anyOf", "oneOf", NULL};
+    for (const char *const *keyword = KEYWORDS; *keyword != NULL; keyword++) {
+        const IpbJson *parts = get_alone(node, *keyword);
+        if (ipb_json_is(parts, IPB_JSON_ARRAY) && ipb_json_length(parts) == 1)
+            return ipb_json_first(parts);
+    }
+    return NULL;
+}
+
+const IpbJson *
+ipb_schema_follow(IpbSchemaReader *reader, const IpbJson *node, IpbHint *hint, GString *notes)
+{
+    for (int hops = 0;; hops++) {
+        const IpbJson *part = get_only_part(node), *ref = get_alone(node, "$ref");
+        if (part == NULL && ref == NULL)
+            return node;
+        if (hops == MAX_HOPS || !ipb_schema_spend_work(reader, ipb_json_length(node), notes)) {
+            ipb_schema_note(notes, "Recursive: not typed further.");
+            return NULL;
+        }
+        if (part != NULL) {
+            node = part;
+            continue;
+        }
+        if ((node = resolve(reader, ref, notes)) == NULL)
+            return NULL;
+        const char *name = name_of_ref(reader, ref);
+        hint->name = name != NULL ? name : hint->name;
+        hint->is_definition = true;
+    }
+}
+
+static void
+collect_node(IpbSchemaReader *reader, const IpbJson *node, GPtrArray *facets, GString *notes)
+{
+    if (ipb_json_is(node, IPB_JSON_BOOL)) {
+        if (!ipb_json_bool(node, true))
+            ipb_schema_note(notes, "The schema allows no value here.");
+        return;
+    }
+    if (!ipb_json_is(node, IPB_JSON_OBJECT)) {
+        ipb_schema_note(notes, "The schema is not understood: it is no object.");
+        return;
+    }
+    if (g_ptr_array_find(facets, node, NULL))
+        return;
+    if (facets->len == MAX_FACETS) {
+        ipb_schema_note(notes, "The schema has more parts: not all are checked here.");
+        return;
+    }
+    if (!ipb_schema_spend_work(reader, 1 + ipb_json_length(node), notes))
+        return;
+    g_ptr_array_add(facets, (void *) node);
+    const IpbJson *ref = ipb_json_get(node, "$ref");
+    const IpbJson *target = ref != NULL ? resolve(reader, ref, notes) : NULL;
+    if (target != NULL)
+        collect_node(reader, target, facets, notes);
+    IPB_JSON_FOREACH (part, ipb_json_get(node, "allOf"))
+        collect_node(reader, part, facets, notes);
+}
+
+GPtrArray *
+ipb_schema_collect(IpbSchemaReader *reader, GPtrArray *nodes, GString *notes)
+{
+    GPtrArray *facets = g_ptr_array_new();
+    for (guint i = 0; i < nodes->len; i++)
+        collect_node(reader, g_ptr_array_index(nodes, i), facets, notes);
+    return facets;
+}
+
+const IpbJson *
+ipb_schema_get(const GPtrArray *facets, const char *keyword)
+{
+    for (guint i = 0; i < facets->len; i++) {
+        const IpbJson *value = ipb_json_get(g_ptr_array_index(facets, i), keyword);
+        if (value != NULL)
+            return value;
+    }
+    return NULL;
+}
+
+/* Rules that no type here expresses. */
+static const char *const UNCHECKED[] = {
+    "$dynamicRef",
+    "$recursiveRef",
+    "contains",
+    "contentEncoding",
+    "contentMediaType",
+    "dependencies",
+    "dependentRequired",
+    "dependentSchemas",
+    "else",
+    "format",
+    "if",
+    "maxContains",
+    "maxProperties",
+    "minContains",
+    "minProperties",
+    "not",
+    "pattern",
+    "patternProperties",
+    "propertyNames",
+    "then",
+    "unevaluatedItems",
+    "unevaluatedProperties",
+    "uniqueItems",
+    NULL,
+};
+
+/* Rules that are expressed once: in the first facet that has them. */
+static const char *const ONCE[] = {
+    "anyOf",
+    "const",
+    "enum",
+    "exclusiveMaximum",
+    "exclusiveMinimum",
+    "items",
+    "maxItems",
+    "maxLength",
+    "maximum",
+    "minItems",
+    "minLength",
+    "minimum",
+    "multipleOf",
+    "oneOf",
+    "additionalProperties",
+    "prefixItems",
+    NULL,
+};
+
+static bool
+is_no_rule(const char *keyword, const IpbJson *value)
+{
+    bool is_unless_true = g_str_equal(keyword, "uniqueItems");
+    bool is_unless_false = g_str_has_prefix(keyword, "unevaluated");
+    return (is_unless_true && !ipb_json_bool(value, false)) ||
+           (is_unless_false && ipb_json_bool(value, false));
+}
+
+static void
+note_again(const GPtrArray *facets, const char *keyword, GString *notes)
+{
+    const IpbJson *first = NULL;
+    for (guint i = 0; i < facets->len; i++) {
+        const IpbJson *value = ipb_json_get(g_ptr_array_index(facets, i), keyword);
+        if (value == NULL)
+            continue;
+        IpbSpan a = ipb_json_raw(first), b = ipb_json_raw(value);
+        if (first == NULL)
+            first = value;
+        else if (a.size != b.size || memcmp(a.start, b.start, a.size) != 0)
+            ipb_schema_note_value(notes, keyword, value);
+    }
+}
+
+void
+ipb_schema_note_rest(const GPtrArray *facets, GString *notes)
+{
+    for (const char *const *keyword = UNCHECKED; *keyword != NULL; keyword++)
+        for (guint i = 0; i < facets->len; i++) {
+            const IpbJson *value = ipb_json_get(g_ptr_array_index(facets, i), *keyword);
+            if (value != NULL && !is_no_rule(*keyword, value))
+                ipb_schema_note_value(notes, *keyword, value);
+        }
+    if (facets->len > 1)
+        for (const char *const *keyword = ONCE; *keyword != NULL; keyword++)
+            note_again(facets, *keyword, notes);
+}

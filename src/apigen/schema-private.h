@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Between the files of the schema reader.
+ *
+ * A schema is read as its *facets*: the schema itself, what its $ref names, and the members of its allOf, all of which
+ * hold for the same value. A keyword counts in the first facet that has it; of later ones a note remains.
+ * What has been read is remembered by its facets, so that a definition becomes one class however
+ * often it is used, and recursion ends.
+ */
+#pragma once
+
+#include "apigen/model.h"
+
+typedef struct {
+    IpbModule *module;
+    const IpbJson *root;  /* what "#" refers to */
+    bool is_input;        /* Params, not Result */
+    GHashTable *readings; /* facets (GBytes of pointers) → IpbReading */
+    GPtrArray *loose;     /* IpbReading that are not remembered */
+    GHashTable *refs;     /* the text of a $ref → its schema */
+    GHashTable *indexes;  /* an object → its members by name */
+    GHashTable *enums;    /* name and values → IpbEnum */
+    GHashTable *inlined;  /* name and text → class type: a schema written twice is one class */
+    unsigned depth;
+    size_t work, text; /* spent; see MAX_WORK and MAX_TEXT */
+} IpbSchemaReader;
+
+/* What classes and enums that are made for a schema are called. */
+typedef struct {
+    const char *name;   /* CamelCase */
+    const char *parent; /* class that it is for; NULL: none */
+    bool is_definition; /* reached by $ref: its description belongs to itself, not to the place */
+} IpbHint;
+
+typedef struct {
+    const IpbType *type; /* NULL while it is being read and is no class yet */
+    GString *notes;
+    IpbText description;
+} IpbReading;
+
+/* The facets of @nodes (IpbJson, taken as one allOf). */
+GPtrArray *ipb_schema_collect(IpbSchemaReader *reader, GPtrArray *nodes, GString *notes);
+/* The keyword's value in the first facet that has it. */
+const IpbJson *ipb_schema_get(const GPtrArray *facets, const char *keyword);
+/* Follows @node through $refs that stand alone, and through allOf, anyOf and oneOf of one. Changes the hint to the definition's name. NULL: it leads nowhere. */
+const IpbJson *ipb_schema_follow(IpbSchemaReader *reader, const IpbJson *node, IpbHint *hint,
+                                 GString *notes);
+/* False, with a note, when the limits of one tool are reached. */
+bool ipb_schema_spend_work(IpbSchemaReader *reader, size_t work, GString *notes);
+bool ipb_schema_spend_text(IpbSchemaReader *reader, size_t size);
+
+/* The type of @nodes (IpbJson, taken as one allOf). The reading belongs to the reader. */
+const IpbReading *ipb_schema_read(IpbSchemaReader *reader, GPtrArray *nodes, IpbHint hint);
+const IpbReading *ipb_schema_read_node(IpbSchemaReader *reader, const IpbJson *node, IpbHint hint);
+const IpbType *ipb_schema_simple(IpbSchemaReader *reader, IpbTypeKind kind);
+
+/* Do the facets name members? */
+bool ipb_schema_has_members(const GPtrArray *facets);
+/* The class for an object; @reading gets its type before the members are read. */
+const IpbType *ipb_schema_read_class(IpbSchemaReader *reader, const GPtrArray *facets, IpbHint hint,
+                                     IpbReading *reading);
+/* Fills @class, which has its name, and puts it into the module. */
+void ipb_schema_fill_class(IpbSchemaReader *reader, const GPtrArray *facets, IpbClass *class,
+                           GString *notes);
+/* enum: an array of values; const: that value in an array of C. */
+const IpbType *ipb_schema_read_enum(IpbSchemaReader *reader, GPtrArray *values, IpbHint hint,
+                                    IpbText description, GString *notes);
+
+/* Notes: one line each. */
+void ipb_schema_note(GString *notes, const char *format, ...) G_GNUC_PRINTF(2, 3);
+/* "keyword: value", the value's JSON, cut. */
+void ipb_schema_note_value(GString *notes, const char *keyword, const IpbJson *value);
+/* What of the facets nothing here expresses. */
+void ipb_schema_note_rest(const GPtrArray *facets, GString *notes);

@@ -1,0 +1,512 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Reads schemas into types: which kind of value a schema allows, and its bounds. See
+ * schema-private.h for the idea; objects and enums have their own files.
+ */
+#include "apigen/schema.h"
+
+#include <string.h>
+
+#include "apigen/names.h"
+#include "apigen/schema-private.h"
+#include "apigen/text.h"
+
+/* Schemas in schemas. */
+#define MAX_DEPTH 64
+#define MAX_UNION_MEMBERS 64
+/* Integers of more digits are bounds for nobody. */
+#define MAX_BOUND_SIZE 100
+/* Constants that are told with their descriptions. */
+#define MAX_NOTED_CONSTANT 60
+
+enum {
+    ALLOWS_NULL = 1 << 0,
+    ALLOWS_BOOLEAN = 1 << 1,
+    ALLOWS_INTEGER = 1 << 2,
+    ALLOWS_NUMBER = 1 << 3,
+    ALLOWS_STRING = 1 << 4,
+    ALLOWS_ARRAY = 1 << 5,
+    ALLOWS_OBJECT = 1 << 6,
+    ALLOWS_ALL = (1 << 7) - 1,
+};
+
+static const struct {
+    const char *name;
+    unsigned allows;
+} TYPE_NAMES[] = {
+    {"null", ALLOWS_NULL},     {"boolean", ALLOWS_BOOLEAN}, {"integer", ALLOWS_INTEGER},
+    {"number", ALLOWS_NUMBER}, {"string", ALLOWS_STRING},   {"array", ALLOWS_ARRAY},
+    {"object", ALLOWS_OBJECT},
+};
+
+const IpbType *
+ipb_schema_simple(IpbSchemaReader *reader, IpbTypeKind kind)
+{
+    return ipb_module_add_type(reader->module, kind);
+}
+
+static unsigned
+read_type_name(const IpbJson *name, GString *notes)
+{
+    const char *text = ipb_json_string(name, NULL);
+    for (size_t i = 0; text != NULL && i < G_N_ELEMENTS(TYPE_NAMES); i++)
+        if (g_str_equal(text, TYPE_NAMES[i].name))
+            return TYPE_NAMES[i].allows;
+    ipb_schema_note_value(notes, "Unknown type", name);
+    return ALLOWS_ALL;
+}
+
+static unsigned
+read_type_keyword(const IpbJson *type, GString *notes)
+{
+    if (!ipb_json_is(type, IPB_JSON_ARRAY))
+        return read_type_name(type, notes);
+    unsigned allowed = 0;
+    IPB_JSON_FOREACH (name, type)
+        allowed |= read_type_name(name, notes);
+    return allowed;
+}
+
+/* What the type keywords of all facets leave; without any, what the other keywords are about. */
+static unsigned
+read_allowed(const GPtrArray *facets, GString *notes)
+{
+    unsigned allowed = ALLOWS_ALL;
+    bool is_nullable = false;
+    for (guint i = 0; i < facets->len; i++) {
+        const IpbJson *facet = g_ptr_array_index(facets, i);
+        const IpbJson *type = ipb_json_get(facet, "type");
+        is_nullable |= ipb_json_get_bool(facet, "nullable", false); /* OpenAPI 3.0 */
+        if (type == NULL)
+            continue;
+        unsigned here = read_type_keyword(type, notes);
+        if ((here & ALLOWS_NUMBER) != 0 && (allowed & ALLOWS_NUMBER) == 0)
+            here |= ALLOWS_INTEGER; /* integer and number: integer */
+        if ((here & ALLOWS_INTEGER) != 0 && (allowed & ALLOWS_NUMBER) != 0)
+            allowed |= ALLOWS_INTEGER;
+        allowed &= here;
+    }
+    if (allowed == ALLOWS_ALL && ipb_schema_has_members(facets))
+        allowed = ALLOWS_OBJECT;
+    else if (allowed == ALLOWS_ALL && ipb_schema_get(facets, "items") != NULL)
+        allowed = ALLOWS_ARRAY;
+    if (allowed == 0) {
+        ipb_schema_note(notes, "The schema's types exclude each other.");
+        return ALLOWS_ALL;
+    }
+    return allowed | (is_nullable ? ALLOWS_NULL : 0);
+}
+
+static const char *
+keep(IpbSchemaReader *reader, const char *text)
+{
+    return g_string_chunk_insert(reader->module->strings, text);
+}
+
+/* A bound of a number as Python text; NULL, with a note, if it cannot be one. */
+static const char *
+read_bound(IpbSchemaReader *reader, const GPtrArray *facets, const char *keyword, bool is_integer,
+           GString *notes)
+{
+    const IpbJson *value = ipb_schema_get(facets, keyword);
+    if (value == NULL || ipb_json_is(value, IPB_JSON_BOOL))
+        return NULL;
+    g_autoptr(GString) text = g_string_new(NULL);
+    const char *number = ipb_json_number(value);
+    int64_t integer;
+    if (number != NULL && ipb_json_int64(value, &integer))
+        g_string_printf(text, "%" G_GINT64_FORMAT, integer);
+    else if (number != NULL && strlen(number) <= MAX_BOUND_SIZE &&
+             (!is_integer || strpbrk(number, ".eE") == NULL))
+        ipb_text_append_number(text, number);
+    if (text->len == 0) {
+        ipb_schema_note_value(notes, keyword, value);
+        return NULL;
+    }
+    return keep(reader, text->str);
+}
+
+static bool
+is_exclusive_before_draft_6(const GPtrArray *facets, const char *keyword)
+{
+    return ipb_json_bool(ipb_schema_get(facets, keyword), false);
+}
+
+static const char *
+read_multiple(IpbSchemaReader *reader, const GPtrArray *facets, bool is_integer, GString *notes)
+{
+    const IpbJson *value = ipb_schema_get(facets, "multipleOf");
+    int64_t integer;
+    if (value == NULL)
+        return NULL;
+    if (is_integer && ipb_json_int64(value, &integer) && integer > 0)
+        return read_bound(reader, facets, "multipleOf", true, notes);
+    ipb_schema_note_value(notes, "multipleOf", value); /* 0.3 is no multiple of 0.1 for floats */
+    return NULL;
+}
+
+static const IpbType *
+read_number(IpbSchemaReader *reader, const GPtrArray *facets, IpbTypeKind kind, GString *notes)
+{
+    bool is_integer = kind == IPB_TYPE_INT;
+    IpbType *type = ipb_module_add_type(reader->module, kind);
+    IpbBounds *bounds = &type->bounds;
+    bounds->ge = read_bound(reader, facets, "minimum", is_integer, notes);
+    bounds->le = read_bound(reader, facets, "maximum", is_integer, notes);
+    bounds->gt = read_bound(reader, facets, "exclusiveMinimum", is_integer, notes);
+    bounds->lt = read_bound(reader, facets, "exclusiveMaximum", is_integer, notes);
+    if (is_exclusive_before_draft_6(facets, "exclusiveMinimum")) {
+        bounds->gt = bounds->ge;
+        bounds->ge = NULL;
+    }
+    if (is_exclusive_before_draft_6(facets, "exclusiveMaximum")) {
+        bounds->lt = bounds->le;
+        bounds->le = NULL;
+    }
+    bounds->multiple_of = read_multiple(reader, facets, is_integer, notes);
+    return type;
+}
+
+/* A length that restricts something; -1 if there is none. */
+static int64_t
+read_length(const GPtrArray *facets, const char *keyword, GString *notes)
+{
+    const IpbJson *value = ipb_schema_get(facets, keyword);
+    int64_t length;
+    if (value == NULL)
+        return -1;
+    if (!ipb_json_int64(value, &length) || length < 0) {
+        ipb_schema_note_value(notes, keyword, value);
+        return -1;
+    }
+    return length == 0 && g_str_has_prefix(keyword, "min") ? -1 : length;
+}
+
+static const IpbType *
+read_string(IpbSchemaReader *reader, const GPtrArray *facets, GString *notes)
+{
+    IpbType *type = ipb_module_add_type(reader->module, IPB_TYPE_STR);
+    type->bounds.min_length = read_length(facets, "minLength", notes);
+    type->bounds.max_length = read_length(facets, "maxLength", notes);
+    return type;
+}
+
+/* The type of items or values, its notes and description told with @what before them. */
+static const IpbType *
+read_inner(IpbSchemaReader *reader, const IpbJson *schema, IpbHint hint, const char *what,
+           GString *notes)
+{
+    const IpbReading *reading = ipb_schema_read_node(reader, schema, hint);
+    if (reading->description.size > 0 && reading->type->kind != IPB_TYPE_CLASS &&
+        reading->type->kind != IPB_TYPE_ENUM)
+        ipb_schema_note_value(notes, what, ipb_json_get(schema, "description"));
+    if (reading->notes->len > 0)
+        ipb_schema_note(notes, "%s: %s", what, reading->notes->str);
+    return reading->type;
+}
+
+static const IpbType *
+read_list(IpbSchemaReader *reader, const GPtrArray *facets, IpbHint hint, GString *notes)
+{
+    const IpbJson *items = ipb_schema_get(facets, "items");
+    const IpbJson *prefix = ipb_schema_get(facets, "prefixItems");
+    prefix = ipb_json_is(items, IPB_JSON_ARRAY) ? items : prefix; /* before 2020-12 */
+    IpbType *type = ipb_module_add_type(reader->module, IPB_TYPE_LIST);
+    type->bounds.min_length = read_length(facets, "minItems", notes);
+    type->bounds.max_length = read_length(facets, "maxItems", notes);
+    if (prefix != NULL)
+        ipb_schema_note_value(notes, "Items in order", prefix);
+    if (prefix == NULL && ipb_json_is(items, IPB_JSON_OBJECT)) {
+        g_autofree char *singular = ipb_names_make_singular(hint.name);
+        hint.name = hint.is_definition ? hint.name : keep(reader, singular);
+        hint.is_definition = false;
+        type->item = read_inner(reader, items, hint, "Items", notes);
+    } else {
+        type->item = ipb_schema_simple(reader, IPB_TYPE_ANY);
+    }
+    return type;
+}
+
+static const IpbType *
+read_dict(IpbSchemaReader *reader, const GPtrArray *facets, IpbHint hint, GString *notes)
+{
+    const IpbJson *values = ipb_schema_get(facets, "additionalProperties");
+    const IpbJson *required = ipb_schema_get(facets, "required");
+    bool has_patterns = ipb_schema_get(facets, "patternProperties") != NULL;
+    IpbType *type = ipb_module_add_type(reader->module, IPB_TYPE_DICT);
+    if (ipb_json_length(required) > 0)
+        ipb_schema_note_value(notes, "required", required);
+    if (ipb_json_is(values, IPB_JSON_OBJECT) && !has_patterns) {
+        g_autofree char *name = g_strconcat(hint.name, "Value", NULL);
+        hint.name = keep(reader, name);
+        hint.is_definition = false;
+        type->item = read_inner(reader, values, hint, "Values", notes);
+        return type;
+    }
+    if (values != NULL && !ipb_json_bool(values, false))
+        ipb_schema_note_value(notes, "additionalProperties", values);
+    type->item = ipb_schema_simple(reader, IPB_TYPE_ANY);
+    return type;
+}
+
+static const IpbType *
+read_object(IpbSchemaReader *reader, const GPtrArray *facets, IpbHint hint, IpbReading *reading)
+{
+    if (ipb_schema_has_members(facets))
+        return ipb_schema_read_class(reader, facets, hint, reading);
+    return read_dict(reader, facets, hint, reading->notes);
+}
+
+/* The union of what the facets allow by type. */
+static const IpbType *
+read_by_type(IpbSchemaReader *reader, const GPtrArray *facets, IpbHint hint, IpbReading *reading)
+{
+    GString *notes = reading->notes;
+    unsigned allowed = read_allowed(facets, notes);
+    if (allowed == ALLOWS_ALL)
+        return ipb_schema_simple(reader, IPB_TYPE_ANY);
+    g_autoptr(GPtrArray) types = g_ptr_array_new();
+    if (allowed & ALLOWS_STRING)
+        g_ptr_array_add(types, (void *) read_string(reader, facets, notes));
+    if ((allowed & ALLOWS_NUMBER) != 0)
+        g_ptr_array_add(types, (void *) read_number(reader, facets, IPB_TYPE_NUMBER, notes));
+    else if (allowed & ALLOWS_INTEGER)
+        g_ptr_array_add(types, (void *) read_number(reader, facets, IPB_TYPE_INT, notes));
+    if (allowed & ALLOWS_BOOLEAN)
+        g_ptr_array_add(types, (void *) ipb_schema_simple(reader, IPB_TYPE_BOOL));
+    if (allowed & ALLOWS_ARRAY)
+        g_ptr_array_add(types, (void *) read_list(reader, facets, hint, notes));
+    if (allowed & ALLOWS_OBJECT)
+        g_ptr_array_add(types, (void *) read_object(reader, facets, hint, reading));
+    if (allowed & ALLOWS_NULL)
+        g_ptr_array_add(types, (void *) ipb_schema_simple(reader, IPB_TYPE_NONE));
+    return ipb_module_make_union(reader->module, types);
+}
+
+/* Does the schema say by itself what kind of value it allows? */
+static bool
+has_shape(const IpbJson *schema)
+{
+    static const char *const SHAPES[] = {"type",  "$ref",  "enum",  "const",      "anyOf",
+                                         "oneOf", "allOf", "items", "properties", NULL};
+    if (ipb_json_length(schema) == 0)
+        return true; /* {}: anything */
+    for (const char *const *keyword = SHAPES; *keyword != NULL; keyword++)
+        if (ipb_json_get(schema, *keyword) != NULL)
+            return true;
+    return false;
+}
+
+/* The alternatives of which the value is one; NULL if there are none, or they only add conditions. */
+static const IpbJson *
+get_alternatives(const GPtrArray *facets)
+{
+    const IpbJson *alternatives = ipb_schema_get(facets, "anyOf");
+    if (ipb_json_length(alternatives) == 0)
+        alternatives = ipb_schema_get(facets, "oneOf");
+    if (!ipb_json_is(alternatives, IPB_JSON_ARRAY) || ipb_json_length(alternatives) == 0 ||
+        ipb_schema_has_members(facets))
+        return NULL;
+    IPB_JSON_FOREACH (alternative, alternatives)
+        if (!ipb_json_is(alternative, IPB_JSON_OBJECT) || !has_shape(alternative))
+            return NULL;
+    return alternatives;
+}
+
+/* The values of alternatives that are constants with a title or description each; NULL if they are not. */
+static GPtrArray *
+get_constants(const IpbJson *alternatives, GString *notes)
+{
+    g_autoptr(GPtrArray) values = g_ptr_array_new();
+    IPB_JSON_FOREACH (alternative, alternatives) {
+        const IpbJson *value = ipb_json_get(alternative, "const");
+        if (value == NULL)
+            return NULL;
+        g_ptr_array_add(values, (void *) value);
+    }
+    IPB_JSON_FOREACH (alternative, alternatives) {
+        IpbSpan value = ipb_json_raw(ipb_json_get(alternative, "const"));
+        const char *text = ipb_json_get_string(alternative, "description");
+        text = text != NULL ? text : ipb_json_get_string(alternative, "title");
+        if (text != NULL && value.size <= MAX_NOTED_CONSTANT)
+            ipb_schema_note(notes, "%.*s: %s", (int) value.size, value.start, text);
+    }
+    return g_steal_pointer(&values);
+}
+
+static bool
+is_class_name(const char *title)
+{
+    return title != NULL && g_ascii_isupper(title[0]) && strlen(title) <= 40 &&
+           ipb_names_is_plain_identifier(title);
+}
+
+static const IpbType *
+read_union(IpbSchemaReader *reader, const IpbJson *alternatives, IpbHint hint, IpbReading *reading)
+{
+    g_autoptr(GPtrArray) types = g_ptr_array_new();
+    g_autoptr(GPtrArray) described = g_ptr_array_new();
+    hint.is_definition = false;
+    IPB_JSON_FOREACH (alternative, alternatives) {
+        if (types->len == MAX_UNION_MEMBERS) {
+            ipb_schema_note(reading->notes, "The schema has more alternatives.");
+            return ipb_schema_simple(reader, IPB_TYPE_ANY);
+        }
+        const IpbReading *inner = ipb_schema_read_node(reader, alternative, hint);
+        g_ptr_array_add(types, (void *) inner->type);
+        if (inner->notes->len > 0)
+            ipb_schema_note(reading->notes, "%s", inner->notes->str);
+        if (inner->description.size > 0 && inner->type->kind != IPB_TYPE_CLASS)
+            g_ptr_array_add(described, (void *) &inner->description);
+    }
+    if (described->len == 1 && reading->description.size == 0)
+        reading->description = *(const IpbText *) g_ptr_array_index(described, 0);
+    return ipb_module_make_union(reader->module, types);
+}
+
+/* What stands beside alternatives that are read as a union. */
+static void
+note_beside(const GPtrArray *facets, GString *notes)
+{
+    static const char *const BESIDE[] = {"minimum",  "maximum",  "minLength", "maxLength",
+                                         "minItems", "maxItems", "required",  "multipleOf",
+                                         "items",    NULL};
+    for (const char *const *keyword = BESIDE; *keyword != NULL; keyword++) {
+        const IpbJson *value = ipb_schema_get(facets, *keyword);
+        if (value != NULL)
+            ipb_schema_note_value(notes, *keyword, value);
+    }
+    if (ipb_schema_get(facets, "anyOf") != NULL && ipb_schema_get(facets, "oneOf") != NULL)
+        ipb_schema_note_value(notes, "oneOf", ipb_schema_get(facets, "oneOf"));
+}
+
+static const IpbType *
+read_alternatives(IpbSchemaReader *reader, const GPtrArray *facets, const IpbJson *alternatives,
+                  IpbHint hint, IpbReading *reading)
+{
+    GString *notes = reading->notes;
+    note_beside(facets, notes);
+    g_autoptr(GPtrArray) constants = get_constants(alternatives, notes);
+    const IpbType *type = constants != NULL ? ipb_schema_read_enum(reader, constants, hint,
+                                                                   reading->description, notes)
+                                            : read_union(reader, alternatives, hint, reading);
+    bool is_nullable = ipb_json_bool(ipb_schema_get(facets, "nullable"), false);
+    return is_nullable ? ipb_module_make_optional(reader->module, type) : type;
+}
+
+/* The values of enum or const; NULL if there is neither. */
+static GPtrArray *
+get_values(const GPtrArray *facets)
+{
+    const IpbJson *constant = ipb_schema_get(facets, "const");
+    const IpbJson *values = ipb_schema_get(facets, "enum");
+    if (constant == NULL && !ipb_json_is(values, IPB_JSON_ARRAY))
+        return NULL;
+    GPtrArray *all = g_ptr_array_new();
+    if (constant != NULL)
+        g_ptr_array_add(all, (void *) constant);
+    else
+        IPB_JSON_FOREACH (value, values)
+            g_ptr_array_add(all, (void *) value);
+    return all;
+}
+
+static const IpbType *
+read_facets(IpbSchemaReader *reader, const GPtrArray *facets, IpbHint hint, IpbReading *reading)
+{
+    g_autoptr(GPtrArray) values = get_values(facets);
+    if (values != NULL) {
+        const IpbType *type =
+            ipb_schema_read_enum(reader, values, hint, reading->description, reading->notes);
+        g_autoptr(GString) unused = g_string_new(NULL);
+        unsigned allowed = read_allowed(facets, unused);
+        /* Servers list null among the types and forget it among the values. */
+        bool is_nullable = allowed != ALLOWS_ALL && (allowed & ALLOWS_NULL) != 0;
+        return is_nullable ? ipb_module_make_optional(reader->module, type) : type;
+    }
+    const IpbJson *alternatives = get_alternatives(facets);
+    if (alternatives != NULL)
+        return read_alternatives(reader, facets, alternatives, hint, reading);
+    return read_by_type(reader, facets, hint, reading);
+}
+
+static bool
+is_class(const IpbType *type)
+{
+    return type != NULL && type->kind == IPB_TYPE_CLASS;
+}
+
+static void
+finish_reading(IpbSchemaReader *reader, const GPtrArray *facets, IpbHint hint, IpbReading *reading)
+{
+    reading->description = ipb_text_of(ipb_schema_get(facets, "description"));
+    if (reader->depth == MAX_DEPTH) {
+        ipb_schema_note(reading->notes, "Nested too deeply: not typed further.");
+        reading->type = ipb_schema_simple(reader, IPB_TYPE_ANY);
+        return;
+    }
+    const char *title = ipb_json_string(ipb_schema_get(facets, "title"), NULL);
+    if (!hint.is_definition && is_class_name(title) && ipb_schema_has_members(facets))
+        hint.name = title;
+    reader->depth++;
+    const IpbType *type = read_facets(reader, facets, hint, reading);
+    reader->depth--;
+    reading->type = type;
+    if (!is_class(type)) /* a class has these notes already */
+        ipb_schema_note_rest(facets, reading->notes);
+}
+
+/* A reading that is not remembered: nothing is known of the schema but @notes. */
+static const IpbReading *
+add_loose(IpbSchemaReader *reader, const GString *notes)
+{
+    IpbReading *reading = g_new0(IpbReading, 1);
+    reading->notes = g_string_new(notes->str);
+    reading->type = ipb_schema_simple(reader, IPB_TYPE_ANY);
+    g_ptr_array_add(reader->loose, reading);
+    return reading;
+}
+
+static const IpbReading *
+read_collected(IpbSchemaReader *reader, const GPtrArray *facets, IpbHint hint, GString *notes)
+{
+    g_autoptr(GBytes) key = g_bytes_new(facets->pdata, facets->len * sizeof(void *));
+    IpbReading *reading = g_hash_table_lookup(reader->readings, key);
+    if (reading != NULL && reading->type != NULL)
+        return reading;
+    if (reading != NULL) {
+        ipb_schema_note(notes, "Recursive: not typed further.");
+        return add_loose(reader, notes);
+    }
+    reading = g_new0(IpbReading, 1);
+    reading->notes = g_string_new(notes->str);
+    g_hash_table_insert(reader->readings, g_bytes_ref(key), reading);
+    finish_reading(reader, facets, hint, reading);
+    return reading;
+}
+
+const IpbReading *
+ipb_schema_read(IpbSchemaReader *reader, GPtrArray *nodes, IpbHint hint)
+{
+    g_autoptr(GString) notes = g_string_new(NULL);
+    g_autoptr(GPtrArray) followed = g_ptr_array_new();
+    if (nodes->len == 1) {
+        const IpbJson *node = ipb_schema_follow(reader, g_ptr_array_index(nodes, 0), &hint, notes);
+        if (node == NULL)
+            return add_loose(reader, notes);
+        g_ptr_array_add(followed, (void *) node);
+        nodes = followed;
+    }
+    g_autoptr(GPtrArray) facets = ipb_schema_collect(reader, nodes, notes);
+    if (facets->len == 0)
+        return add_loose(reader, notes);
+    return read_collected(reader, facets, hint, notes);
+}
+
+const IpbReading *
+ipb_schema_read_node(IpbSchemaReader *reader, const IpbJson *node, IpbHint hint)
+{
+    g_autoptr(GPtrArray) nodes = g_ptr_array_new();
+    g_ptr_array_add(nodes, (void *) node);
+    return ipb_schema_read(reader, nodes, hint);
+}

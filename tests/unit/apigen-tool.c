@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Generates a package from a list of tools, for tests: `apigen-tool [--async] SERVER ROOT < tools.json`
+ * prints the modules' names, one a line.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "apigen/apigen.h"
+
+static GByteArray *
+read_all(FILE *file)
+{
+    GByteArray *bytes = g_byte_array_new();
+    guint8 chunk[65536];
+    for (size_t n; (n = fread(chunk, 1, sizeof chunk, file)) > 0;)
+        g_byte_array_append(bytes, chunk, (guint) n);
+    return bytes;
+}
+
+static bool
+generate(const GByteArray *text, const IpbApigenOptions *options, const char *root, GError **error)
+{
+    g_autoptr(IpbJsonDoc) doc =
+        ipb_json_parse((const char *) text->data, text->len, &IPB_JSON_LIMITS_MESSAGE, error);
+    if (doc == NULL)
+        return false;
+    g_auto(GStrv) modules = NULL;
+    g_autoptr(GPtrArray) files = ipb_apigen_generate(ipb_json_root(doc), options, &modules, error);
+    if (files == NULL || !ipb_apigen_write(files, root, options->server_name, error))
+        return false;
+    for (char **module = modules; *module != NULL; module++)
+        puts(*module);
+    return true;
+}
+
+int
+main(int argc, char **argv)
+{
+    IpbApigenOptions options = {.registration_id = "0123456789abcdef0123456789abcdef"};
+    int at = 1;
+    if (argc > at && g_str_equal(argv[at], "--async")) {
+        options.async_api = true;
+        at++;
+    }
+    if (argc - at != 2) {
+        fprintf(stderr, "usage: apigen-tool [--async] SERVER ROOT < tools.json\n");
+        return 2;
+    }
+    options.server_name = argv[at];
+    g_autoptr(GByteArray) text = read_all(stdin);
+    g_autoptr(GError) error = NULL;
+    if (!generate(text, &options, argv[at + 1], &error)) {
+        fprintf(stderr, "%s\n", error->message);
+        return 1;
+    }
+    return 0;
+}
