@@ -101,19 +101,41 @@ decode_unicode_escape(IpbScanner *scanner, GError **error)
     return true;
 }
 
+/* What a backslash and @letter stand for; 0: nothing. */
+static char
+unescape(char letter)
+{
+    switch (letter) {
+    case '"':
+    case '\\':
+    case '/':
+        return letter;
+    case 'b':
+        return '\b';
+    case 'f':
+        return '\f';
+    case 'n':
+        return '\n';
+    case 'r':
+        return '\r';
+    case 't':
+        return '\t';
+    default:
+        return 0;
+    }
+}
+
 static bool
 decode_escape(IpbScanner *scanner, GError **error)
 {
-    static const char from[] = "\"\\/bfnrt", to[] = "\"\\/\b\f\n\r\t";
-    char letter = scanner->at[1];
-    if (letter == 'u')
-        return decode_unicode_escape(scanner, error);
-    const char *found = letter != '\0' ? strchr(from, letter) : NULL;
-    if (found != NULL) {
-        *scanner->out++ = to[found - from];
+    char letter = scanner->at[1], byte = unescape(letter);
+    if (byte != 0) {
+        *scanner->out++ = byte;
         scanner->at += 2;
         return true;
     }
+    if (letter == 'u')
+        return decode_unicode_escape(scanner, error);
     if (scanner->at + 1 == scanner->end)
         return ipb_scan_fail(scanner, scanner->end, IPYBOX_ERROR_PROTOCOL, error,
                              "the text ends within a string");

@@ -188,17 +188,37 @@ plain_size(const char *text, size_t size)
     return at;
 }
 
+/* The letter that stands for @c behind a backslash; 0: there is none. */
+static char
+escape_letter(char c)
+{
+    switch (c) {
+    case '"':
+    case '\\':
+        return c;
+    case '\b':
+        return 'b';
+    case '\f':
+        return 'f';
+    case '\n':
+        return 'n';
+    case '\r':
+        return 'r';
+    case '\t':
+        return 't';
+    default:
+        return 0;
+    }
+}
+
 static void
 append_ascii_escape(IpbJsonWriter *writer, char c)
 {
-    static const char from[] = "\"\\\b\f\n\r\t", to[] = "\"\\bfnrt";
-    const char *found = c != '\0' ? strchr(from, c) : NULL;
-    if (found != NULL) {
-        char text[] = {'\\', to[found - from]};
+    char text[] = {'\\', escape_letter(c)};
+    if (text[1] != 0)
         append(writer, text, sizeof text);
-    } else {
+    else
         append_unicode_escape(writer, (uint8_t) c);
-    }
 }
 
 /* Escapes or replaces what plain_size stopped at; returns the bytes it stood for. */
