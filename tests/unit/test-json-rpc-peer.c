@@ -335,6 +335,14 @@ test_cancel(void)
     iterate(&f);
     CHECK_LOG("CANCELLED: a was cancelled\n");
     CHECK_SENT("");
+    /* Its time is over too before the loop runs: it is told once. */
+    id = call(&f, "b", NULL, 1);
+    gint64 start = g_get_monotonic_time();
+    g_assert_true(ipb_rpc_cancel(f.peer, id));
+    while (g_get_monotonic_time() < start + 2000)
+        ;
+    iterate(&f);
+    CHECK_LOG("CANCELLED: b was cancelled\n");
     tear_down(&f);
 }
 
