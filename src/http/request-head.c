@@ -59,7 +59,8 @@ ipb_http_head_get(const IpbHttpHead *head, const char *name, IpbSpan *ret_value)
 }
 
 /* Looks for the empty line, from *@scanned on. A line feed without its carriage return is refused
- * here already: a peer that sends such lines would otherwise wait for an answer until the deadline. */
+ * here already: a peer that sends such lines would otherwise wait for an answer until the
+ * deadline. */
 static IpbHttpHeadState
 find_end(const char *bytes, size_t size, size_t *scanned, IpbHttpHead *head)
 {

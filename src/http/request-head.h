@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The head of an HTTP/1.x request from a hostile peer: request line and headers, nothing else. Stricter
- * than RFC 9112 wherever it leaves a choice, because two readers who choose differently can be
- * played off against each other: lines end in CRLF, no line is folded, no header name comes twice, exactly one
- * Host, a body only by Content-Length (digits), no Transfer-Encoding, no control characters.
+ * The head of an HTTP/1.x request from a hostile peer: request line and headers, nothing else.
+ * Stricter than RFC 9112 wherever it leaves a choice, because two readers who choose differently
+ * can be played off against each other: lines end in CRLF, no line is folded, no header name comes
+ * twice, exactly one Host, a body only by Content-Length (digits), no Transfer-Encoding, no control
+ * characters.
  *
  * Pure: no input, no output, no allocation. The spans of a head point into the caller's bytes.
  */
@@ -45,8 +46,9 @@ typedef struct {
     const char *reason; /* one clause, static */
 } IpbHttpHead;
 
-/* @scanned: 0 at first, kept by the caller while the head is partial, so that a head that comes byte by byte costs no
- * more than one that comes at once. @ret_head is filled if WHOLE, its status and reason if BAD. */
+/* @scanned: 0 at first, kept by the caller while the head is partial, so that a head that comes
+ * byte by byte costs no more than one that comes at once. @ret_head is filled if WHOLE, its status
+ * and reason if BAD. */
 IpbHttpHeadState ipb_http_head_parse(const char *bytes, size_t size, size_t *scanned,
                                      IpbHttpHead *ret_head);
 /* The value of a header (the name is matched without case); false if there is none. */

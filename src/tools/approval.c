@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The approval engine; see the header. Each request is an object in one table from _request until its
- * function has been called. Its life: undecided (only if somebody is asked) → decided → told. The
- * decision is made once; a timer of zero carries it to the loop, so that no function is called from
- * within _request or _respond.
+ * The approval engine; see the header. Each request is an object in one table from _request until
+ * its function has been called. Its life: undecided (only if somebody is asked) → decided → told.
+ * The decision is made once; a timer of zero carries it to the loop, so that no function is called
+ * from within _request or _respond.
  *
  * @func may start, answer and cancel other requests; it may not free the approvals.
  */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * IpbApprovals: decides whether a tool call may run. One engine for every way in. A request holds
- * the exact text of the arguments that are shown, and the call that runs uses that text, so what was approved is
- * what is executed.
+ * the exact text of the arguments that are shown, and the call that runs uses that text, so what
+ * was approved is what is executed.
  */
 #pragma once
 
@@ -27,7 +27,8 @@ typedef struct {
     size_t arguments_size;
 } IpbApprovalRequest;
 
-/* @error NULL: approved. REFUSED (denied by the policy, rejected, nobody to ask), TIMEOUT, CANCELLED, LIMIT. */
+/* @error NULL: approved. REFUSED (denied by the policy, rejected, nobody to ask), TIMEOUT,
+ * CANCELLED, LIMIT. */
 typedef void (*IpbApprovalFunc)(const GError *error, void *data);
 /* Somebody is to be asked; answered by _respond, at once or later. */
 typedef void (*IpbApprovalAskFunc)(const IpbApprovalRequest *request, void *data);
@@ -46,9 +47,10 @@ IpbApprovals *ipb_approvals_new(IpbLoop *loop, const IpbApprovalOptions *options
 /* Pending requests end with CANCELLED, before this returns. No IpbApprovalFunc may call it. */
 void ipb_approvals_free(IpbApprovals *approvals);
 void ipb_approvals_set_policy(IpbApprovals *approvals, IpbApprovalPolicy policy);
-/* @func exactly once, from the loop. Returns the request's id (also of requests that are not asked). The texts
- * are borrowed for this call: @ask gets them and copies what it keeps. Whoever asks keeps @arguments_json
- * unchanged and runs that very text. LIMIT above 1000 pending requests. */
+/* @func exactly once, from the loop. Returns the request's id (also of requests that are not
+ * asked). The texts are borrowed for this call: @ask gets them and copies what it keeps. Whoever
+ * asks keeps @arguments_json unchanged and runs that very text. LIMIT above 1000 pending
+ * requests. */
 uint64_t ipb_approvals_request(IpbApprovals *approvals, const char *server_name,
                                const char *tool_name, const char *arguments_json,
                                size_t arguments_size, IpbApprovalFunc func, void *data);

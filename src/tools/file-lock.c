@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * flock with a timeout. The system has none, so a lock that is taken is waited for in a thread, which
- * the caller leaves behind if it takes too long: it ends, and lets go, when it gets the lock.
+ * flock with a timeout. The system has none, so a lock that is taken is waited for in a thread,
+ * which the caller leaves behind if it takes too long: it ends, and lets go, when it gets the lock.
  */
 #include "tools/file-lock.h"
 

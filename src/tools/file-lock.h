@@ -8,6 +8,6 @@
 
 #include "base/fd.h"
 
-/* Opens (or makes, 0600) the file at @path and locks it for writing (flock). Returns the fd, whose close unlocks;
- * -1 with BUSY if another process holds the lock for all of @timeout_ms. */
+/* Opens (or makes, 0600) the file at @path and locks it for writing (flock). Returns the fd, whose
+ * close unlocks; -1 with BUSY if another process holds the lock for all of @timeout_ms. */
 int ipb_file_lock(const char *path, unsigned timeout_ms, GError **error);

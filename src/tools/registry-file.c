@@ -112,7 +112,8 @@ read_roots(const IpbJson *roots)
     return g_strv_builder_end(builder);
 }
 
-/* NULL, or what is wrong with it. The id is recomputed: one written by hand would stand for something else. */
+/* NULL, or what is wrong with it. The id is recomputed: one written by hand would stand for
+ * something else. */
 static const char *
 read_entry(const IpbJson *object, IpbRegistryFile *file)
 {

@@ -4,8 +4,8 @@
  *
  *     {"version":1,"servers":[{"id":"…","name":"…","params":{…},"roots":["…"]}]}
  *
- * Members that we do not know, from a later ipybox, are kept when it is written; a file that cannot be read is
- * never written.
+ * Members that we do not know, from a later ipybox, are kept when it is written; a file that cannot
+ * be read is never written.
  */
 #pragma once
 
@@ -25,7 +25,8 @@ typedef struct {
     GPtrArray *entries;   /* IpbRegistryEntry, owned */
 } IpbRegistryFile;
 
-/* A missing file is an empty one. Errors: INVALID names the file and what to do, REFUSED if others may write it. */
+/* A missing file is an empty one. Errors: INVALID names the file and what to do, REFUSED if others
+ * may write it. */
 bool ipb_registry_file_load(const char *directory, const char *path, IpbRegistryFile *ret_file,
                             GError **error);
 bool ipb_registry_file_save(const IpbRegistryFile *file, const char *path, GError **error);

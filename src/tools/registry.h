@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * IpbRegistry: the MCP servers that the user registered, in one file (0600) in the state directory:
- * id, name, parameters as written (${NAME} unexpanded), and the package roots generated from it. Only the
- * application writes it; a kernel names ids and nothing else. The id is derived from name and canonical parameters, so
- * the same server has the same id wherever it is registered. Several processes may write at once (flock).
+ * id, name, parameters as written (${NAME} unexpanded), and the package roots generated from it.
+ * Only the application writes it; a kernel names ids and nothing else. The id is derived from name
+ * and canonical parameters, so the same server has the same id wherever it is registered. Several
+ * processes may write at once (flock).
  */
 #pragma once
 
@@ -21,8 +22,8 @@ typedef struct {
 /* @state_dir: NULL: $XDG_STATE_HOME/ipybox or ~/.local/state/ipybox. Opens nothing yet. */
 IpbRegistry *ipb_registry_new(const char *state_dir);
 void ipb_registry_free(IpbRegistry *registry);
-/* Adds, or adds @root (absolute, may be NULL) to an equal one. A root holds one package a name: the root is taken from
- * another registration of that name. INVALID for a bad name or bad params. */
+/* Adds, or adds @root (absolute, may be NULL) to an equal one. A root holds one package a name: the
+ * root is taken from another registration of that name. INVALID for a bad name or bad params. */
 IpbRegistration *ipb_registry_add(IpbRegistry *registry, const char *name, const IpbJson *params,
                                   const char *root, GError **error);
 /* By id; NOT_FOUND. */

@@ -7,7 +7,8 @@
 #include "http/request-head.h"
 #include "tools/tool-channel.h"
 
-/* A connection that is closed calls ipb_tool_channel_forget and is gone; the channel frees those that are left. */
+/* A connection that is closed calls ipb_tool_channel_forget and is gone; the channel frees those
+ * that are left. */
 typedef struct IpbToolConnection IpbToolConnection;
 
 /* How long a peer may take. */
@@ -41,8 +42,8 @@ IpbLoop *ipb_tool_channel_loop(IpbToolChannel *channel);
 IpbToolHost *ipb_tool_channel_host(IpbToolChannel *channel);
 /* May this peer ask anything? If not, status and reason are set in @head. */
 bool ipb_tool_channel_admits(const IpbToolChannel *channel, IpbHttpHead *head);
-/* Memory that all connections together may hold for bodies of requests and for results that wait to be
- * read; false if there is none left. What was claimed is given back by _release. */
+/* Memory that all connections together may hold for bodies of requests and for results that wait to
+ * be read; false if there is none left. What was claimed is given back by _release. */
 bool ipb_tool_channel_claim_request(IpbToolChannel *channel, size_t size);
 bool ipb_tool_channel_claim_result(IpbToolChannel *channel, size_t size);
 void ipb_tool_channel_release_request(IpbToolChannel *channel, size_t size);

@@ -25,8 +25,8 @@
 /* How long nothing is accepted when the process has no fd left. */
 #define ACCEPT_RETRY_MS 200
 #define TOKEN_BYTES 32
-/* What the bodies of all requests, and all results that wait to be read, may hold together. One result of
- * the largest size always fits. */
+/* What the bodies of all requests, until their calls end, and all results that wait to be read may
+ * hold. One result of the largest size always fits. */
 #define MAX_HELD_REQUESTS (256ul * 1024 * 1024)
 #define MAX_HELD_RESULTS (512ul * 1024 * 1024)
 

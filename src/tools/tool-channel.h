@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * IpbToolChannel: what a kernel reaches of us: an HTTP/1.1 server of a few hundred lines, strict and small, that
- * takes POST /run {server_id, server_name, tool_name, tool_args} (docs/internals/tool-channel.md). Everything that comes in is hostile.
- * One channel a session: a listener it was given (from inside a sandbox) or a TCP port on loopback; in the latter case each
- * request carries the session's token. Has the kernel's role only: no approvals, no registration.
+ * IpbToolChannel: what a kernel reaches of us: an HTTP/1.1 server of a few hundred lines, strict
+ * and small, that takes POST /run {server_id, server_name, tool_name, tool_args}
+ * (docs/internals/tool-channel.md). Everything that comes in is hostile. One channel a session: a
+ * TCP port on loopback, each request with the session's token. (A listener from inside a sandbox,
+ * which needs no token, comes with the sandbox.) Has the kernel's role only: no approvals, no
+ * registration.
  */
 #pragma once
 

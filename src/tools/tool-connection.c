@@ -5,11 +5,11 @@
  *     HEAD → BODY → CALL → WRITE → HEAD …           one request after the other
  *                                → DRAIN → gone     after an error, or "Connection: close"
  *
- * While a call runs or an answer is written nothing is read, so a peer that sends more waits. A peer
- * that closes its end, even half of it, is gone: a running call is cancelled. Every wait has a deadline but
- * that for the call, which is the tool host's. After an error the connection is closed, since it is not known what
- * the rest of its bytes would mean; it is read empty for a while, because closing
- * a socket with unread bytes would throw the answer away.
+ * While a call runs or an answer is written nothing is read, so a peer that sends more waits. A
+ * peer that closes its end, even half of it, is gone: a running call is cancelled. Every wait has a
+ * deadline but that for the call, which is the tool host's. After an error the connection is
+ * closed, since it is not known what the rest of its bytes would mean; it is read empty for a
+ * while, because closing a socket with unread bytes would throw the answer away.
  */
 #include "tools/tool-channel-private.h"
 
@@ -180,6 +180,14 @@ refuse(IpbToolConnection *connection, unsigned status, const char *reason)
 
 /* Calls */
 
+/* The call holds its arguments until it ends, and with them what they claim. */
+static void
+release_request(IpbToolConnection *connection)
+{
+    ipb_tool_channel_release_request(connection->channel, connection->claimed);
+    connection->claimed = 0;
+}
+
 static void
 on_call_ended(GBytes *result, const GError *error, void *data)
 {
@@ -187,6 +195,7 @@ on_call_ended(GBytes *result, const GError *error, void *data)
     IpbToolResponse *out = &connection->out;
     size_t size = result != NULL ? g_bytes_get_size(result) : 0;
     connection->call = 0;
+    release_request(connection);
     if (error != NULL) {
         ipb_tool_response_set_failure(out, error, connection->is_last);
     } else if (!ipb_tool_channel_claim_result(connection->channel, size)) {
@@ -202,13 +211,6 @@ on_call_ended(GBytes *result, const GError *error, void *data)
 }
 
 static void
-release_request(IpbToolConnection *connection)
-{
-    ipb_tool_channel_release_request(connection->channel, connection->claimed);
-    connection->claimed = 0;
-}
-
-static void
 start_call(IpbToolConnection *connection)
 {
     g_auto(IpbToolRequest) request = {0};
@@ -216,8 +218,8 @@ start_call(IpbToolConnection *connection)
     bool is_valid = ipb_tool_request_parse((const char *) ipb_buffer_data(&connection->in),
                                            connection->content_length, &request, &error);
     ipb_buffer_consume(&connection->in, connection->content_length);
-    release_request(connection);
     if (!is_valid) {
+        release_request(connection);
         refuse(connection, 400, error->message);
         return;
     }

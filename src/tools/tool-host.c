@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The tools of one session; see the header. A call goes resolve → approval → connect → send → result, and
- * is in the table of calls until its function was called or it was cancelled. What it waits for
- * meanwhile (an approval, an answer) calls back once in any case and holds a reference for that, so a call that
- * ended early is freed when that comes.
+ * The tools of one session; see the header. A call goes resolve → approval → connect → send →
+ * result, and is in the table of calls until its function was called or it was cancelled. What it
+ * waits for meanwhile (an approval, an answer) calls back once in any case and holds a reference
+ * for that, so a call that ended early is freed when that comes.
  */
 #include "tools/tool-host.h"
 
@@ -208,7 +208,8 @@ is_plain_name(const char *text)
     return size > 0 && size <= MAX_SHOWN_NAME && text[size] == '\0';
 }
 
-/* What a kernel asked for is shown to people and in a command that they may copy: only if it is harmless. */
+/* What a kernel asked for is shown to people and in a command that they may copy: only if it is
+ * harmless. */
 static GError *
 make_not_registered(const char *server_id, const char *server_name)
 {

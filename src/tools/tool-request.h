@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The body of POST /run: what a kernel says about the call that it wants (docs/internals/tool-channel.md).
+ * The body of POST /run: what a kernel says about the call that it wants
+ * (docs/internals/tool-channel.md).
  */
 #pragma once
 
@@ -18,8 +19,8 @@ typedef struct {
     IpbSpan arguments; /* the exact text of an object */
 } IpbToolRequest;
 
-/* Errors: PROTOCOL, LIMIT, INVALID. An object that holds a name twice is refused, wherever it is: what was shown for
- * approval could be read in two ways. */
+/* Errors: PROTOCOL, LIMIT, INVALID. An object that holds a name twice is refused, wherever it is:
+ * what was shown for approval could be read in two ways. */
 bool ipb_tool_request_parse(const char *body, size_t size, IpbToolRequest *ret_request,
                             GError **error);
 void ipb_tool_request_clear(IpbToolRequest *request);

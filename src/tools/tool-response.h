@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * IpbToolResponse: an answer of the tool channel, and how much of it is written. A result is written from where it
- * lies: it may be large, and is not copied. Plain struct, owned by value; all zero is none.
+ * IpbToolResponse: an answer of the tool channel, and how much of it is written. A result is
+ * written from where it lies: it may be large, and is not copied. Plain struct, owned by value; all
+ * zero is none.
  */
 #pragma once
 

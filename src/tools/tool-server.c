@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The connections to one MCP server, one after the other; see the header. A connection that is stopped, or
- * whose server has died, is put aside to end in order, and nothing that it says counts any more: the next
- * use makes a new one.
+ * The connections to one MCP server, one after the other; see the header. A connection that is
+ * stopped, or whose server has died, is put aside to end in order, and nothing that it says counts
+ * any more: the next use makes a new one.
  */
 #include "tools/tool-server.h"
 

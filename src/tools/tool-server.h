@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * IpbToolServer: one MCP server of a session: connected when it is first needed, again when it has ended, stopped in
- * order. Those who need it at the same time share one connection.
+ * IpbToolServer: one MCP server of a session: connected when it is first needed, again when it has
+ * ended, stopped in order. Those who need it at the same time share one connection.
  */
 #pragma once
 
@@ -35,8 +35,8 @@ void ipb_tool_server_use(IpbToolServer *server, IpbToolServerFunc func, void *da
 void ipb_tool_server_forget(IpbToolServer *server, const void *data);
 /* The client if it is connected, to cancel a call of it; else NULL. */
 IpbMcpClient *ipb_tool_server_client(IpbToolServer *server);
-/* Ends the connection in order, if there is one; its calls get CANCELLED, who waits for it is forgotten. The next
- * use connects anew, and need not wait for that. */
+/* Ends the connection in order, if there is one; its calls get CANCELLED, who waits for it is
+ * forgotten. The next use connects anew, and need not wait for that. */
 void ipb_tool_server_stop(IpbToolServer *server);
 /* Is no connection left that is being stopped? */
 bool ipb_tool_server_is_stopped(const IpbToolServer *server);

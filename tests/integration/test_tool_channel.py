@@ -624,6 +624,25 @@ def test_many_large_requests(core):
         assert peer.ask(core.request())[0] == 200
 
 
+def test_large_arguments_that_wait_for_approval(start):
+    """They count until their calls end."""
+    core = start("ask")
+    data = core.request(core.body(args='{"text": "' + "x" * (60 * MIB) + '"}'))
+    peers = [core.connect() for _ in range(4)]
+    for peer in peers:
+        peer.send(data)
+        core.asked()
+    with core.connect() as peer:
+        assert peer.ask(core.head(60 * MIB))[0] == 503
+    core.tell("reject", 0, 1)
+    assert peers[0].receive()[2]["error_type"] == "rejected"
+    with core.connect() as peer:
+        peer.send(core.head(60 * MIB, Expect="100-continue"))
+        assert peer.input.readline() == b"HTTP/1.1 100 Continue\r\n"
+    for peer in peers:
+        peer.close()
+
+
 def test_flood_of_strangers(core):
     """They make room for those who have the token, also in the middle of a call."""
     with core.connect() as caller:

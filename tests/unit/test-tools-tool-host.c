@@ -306,7 +306,8 @@ test_nobody_to_ask(void)
     tear_down(&test);
 }
 
-/* In every state of a call: waiting for approval, for the server, for an answer. The leak checker looks on. */
+/* In every state of a call: waiting for approval, for the server, for an answer. The leak checker
+ * looks on. */
 static void
 test_free_with_calls(void)
 {

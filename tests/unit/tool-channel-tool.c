@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * For tests/integration/test_tool_channel.py: tool channels without kernels, driven over stdin and stdout.
+ * For tests/integration/test_tool_channel.py: tool channels without kernels, driven over stdin and
+ * stdout.
  *
  *     tool-channel-tool SESSIONS POLICY APPROVAL_TIMEOUT_MS SERVER_PARAMS
  *
  * Each session has a tool host that may call one server, called "fake". One JSON object a line on
- * stdout: first {"sessions":[{"port","token"}],"server_id"}, then what happens; on stdin one command a line:
- * "accept SESSION REQUEST", "reject SESSION REQUEST", "reset SESSION". Ends with its stdin. The environment variable
- * TOOL_CHANNEL_TIMEOUT_MS replaces all timeouts for peers.
+ * stdout: first {"sessions":[{"port","token"}],"server_id"}, then what happens; on stdin one
+ * command a line: "accept SESSION REQUEST", "reject SESSION REQUEST", "reset SESSION". Ends with
+ * its stdin. The environment variable TOOL_CHANNEL_TIMEOUT_MS replaces all timeouts for peers.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,6 +20,8 @@
 #include "tools/tool-channel-private.h"
 
 #define MAX_SESSIONS 8
+/* Of the arguments of a request for approval. */
+#define MAX_SHOWN 4096
 
 typedef struct {
     int number;
@@ -61,7 +64,8 @@ on_ask(const IpbApprovalRequest *request, void *data)
     ipb_json_member_string(writer, "server_name", request->server_name);
     ipb_json_member_string(writer, "tool_name", request->tool_name);
     ipb_json_key(writer, "arguments");
-    ipb_json_write_string_n(writer, request->arguments_json, request->arguments_size);
+    ipb_json_write_string_n(writer, request->arguments_json,
+                            MIN(request->arguments_size, MAX_SHOWN));
     tell(writer);
 }
 
