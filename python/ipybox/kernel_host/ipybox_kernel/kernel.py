@@ -12,6 +12,7 @@ import atexit
 import builtins
 import faulthandler
 import getpass
+import importlib
 import os
 import signal
 import sys
@@ -108,6 +109,7 @@ class Kernel:
         sys.argv = [""]
         stub = [self._forked.stub_dir] if self._forked.stub_dir else []
         sys.path[:0] = [*stub, *path, ""]
+        importlib.invalidate_caches()  # what was installed since the forkserver started is there
 
     def _make_loop(self) -> None:
         self._loop = asyncio.new_event_loop()

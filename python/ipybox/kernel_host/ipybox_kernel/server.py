@@ -26,8 +26,11 @@ def serve(control_fd: int) -> process.Forked | None:
     server = Server(ControlSocket(control_fd))
     try:
         return server.run()
-    except (BrokenPipeError, ConnectionResetError):
-        children.kill_everything()  # the core is gone
+    except BaseException as error:
+        # A child never comes here: it becomes a kernel or ends.
+        children.kill_everything()
+        if not isinstance(error, (BrokenPipeError, ConnectionResetError)):  # the core is gone
+            raise
         return None
 
 
@@ -170,13 +173,12 @@ class Server:
             return None
         if pid == 0:
             return self._become_kernel(kernel_id, parent, fds)
-        kernel = children.Kernel(kernel_id, pid, linux.oom_kill_count(), pipes)
-        self._kernels[pid] = kernel
         pidfd = os.pidfd_open(pid)
         try:
             self._control.send({"op": "forked", "id": kernel_id, "pid": pid}, [pidfd])
         finally:
             os.close(pidfd)
+            self._kernels[pid] = children.Kernel(kernel_id, pid, linux.oom_kill_count(), pipes)
         return None
 
     def _become_kernel(self, kernel_id: int, parent: int, fds: list[int]) -> process.Forked:
