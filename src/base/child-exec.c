@@ -56,7 +56,7 @@ ipb_child_exec(const IpbExecPlan *original)
     reset_signals();
     if (setsid() < 0)
         fail(&plan, IPB_EXEC_STEP_SESSION, errno);
-    if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
+    if (prctl(PR_SET_PDEATHSIG, plan.death_signal) < 0)
         fail(&plan, IPB_EXEC_STEP_DEATH_SIGNAL, errno);
     if (getppid() != plan.parent)
         _exit(127);

@@ -26,8 +26,9 @@ typedef struct {
     const char *const *envp;
     const char *cwd; /* or NULL */
     int fds[4];      /* become 0 – 3; -1: stays closed (0 – 2 are always given) */
-    int report_fd;   /* close-on-exec */
-    pid_t parent;    /* to notice that it died before the death signal was set */
+    int death_signal;
+    int report_fd; /* close-on-exec */
+    pid_t parent;  /* to notice that it died before the death signal was set */
 } IpbExecPlan;
 
 /* Never returns: executes the program, or reports and exits with status 127. */

@@ -203,6 +203,7 @@ ipb_child_spawn(IpbLoop *loop, const IpbChildOptions *options, IpbChildExitFunc 
         .argv = options->argv,
         .envp = envp,
         .cwd = options->cwd,
+        .death_signal = options->death_signal != 0 ? options->death_signal : SIGKILL,
         .fds = {options->stdin_fd >= 0 ? options->stdin_fd : null_fd,
                 options->stdout_fd >= 0 ? options->stdout_fd : null_fd,
                 options->stderr_fd >= 0 ? options->stderr_fd : null_fd, options->extra_fd},

@@ -2,7 +2,7 @@
  *
  * Child processes: spawned in a session and process group of their own, watched by pidfd, ended by
  * a ladder (SIGTERM, then SIGKILL, each to the whole group), and always reaped by their owner.
- * A child dies (SIGKILL) when the thread that spawned it dies.
+ * A child gets a signal (SIGKILL unless asked otherwise) when the thread that spawned it dies.
  */
 #pragma once
 
@@ -21,6 +21,7 @@ typedef struct {
     int stdout_fd;           /* borrowed; -1: /dev/null */
     int stderr_fd;           /* borrowed; -1: /dev/null */
     int extra_fd;            /* borrowed; becomes fd 3 in the child; -1: none */
+    int death_signal;        /* when the spawning thread dies; 0: SIGKILL */
 } IpbChildOptions;
 
 /* For a designated initializer: all fds absent. */

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -52,6 +53,10 @@ ipb_fd_write_all(int fd, const void *data, size_t size, GError **error)
         ssize_t n = write(fd, p, size);
         if (n < 0 && errno == EINTR)
             continue;
+        if (n < 0 && errno == EAGAIN) { /* a terminal that somebody made non-blocking */
+            poll(&(struct pollfd){.fd = fd, .events = POLLOUT}, 1, -1);
+            continue;
+        }
         if (n < 0)
             return ipb_error_set_errno(error, errno, "cannot write");
         p += n;

@@ -24,7 +24,7 @@ int ipb_fd_steal(int *fd);
 
 bool ipb_fd_set_nonblocking(int fd, bool nonblocking, GError **error);
 
-/* Writes all of @data to a blocking @fd; goes on after EINTR. */
+/* Writes all of @data, however long @fd makes it wait; goes on after EINTR. */
 bool ipb_fd_write_all(int fd, const void *data, size_t size, GError **error);
 
 /* A pipe and a connected pair of AF_UNIX sockets (@type is SOCK_STREAM or SOCK_SEQPACKET); blocking. */

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import harness
 import pytest
+from mcp_driver import McpServer
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -83,3 +84,10 @@ def run_ipybox(ipybox: str, place: harness.Place) -> Callable[..., subprocess.Co
         return harness.run([ipybox, *args], place, **options)
 
     return run
+
+
+@pytest.fixture
+def mcp(ipybox: str, place: harness.Place) -> Iterator[McpServer]:
+    """`ipybox` as an initialized MCP server, ended in order after the test."""
+    with McpServer(ipybox, place) as server:
+        yield server

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the verbs share; see the header.
+ */
+#include "cli/cli.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/error.h"
+
+/* The program's own setting, not the library's. */
+static int log_threshold = 2;
+
+bool
+ipb_cli_parse(const IpbVerb *verb, const GOptionEntry *options, const char *description, int *argc,
+              char ***argv, int *ret_status)
+{
+    g_autoptr(GOptionContext) context = g_option_context_new(verb->arguments);
+    g_autofree char *program =
+        *verb->name != '\0' ? g_strdup_printf("ipybox %s", verb->name) : g_strdup("ipybox");
+    g_set_prgname(program);
+    g_option_context_set_summary(context, verb->summary);
+    g_option_context_set_description(context, description);
+    g_option_context_set_help_enabled(context, FALSE);
+    g_option_context_add_main_entries(context, options, NULL);
+    int help = 0;
+    const GOptionEntry help_entry[] = {
+        {"help", 'h', 0, G_OPTION_ARG_NONE, &help, "show this help and exit", NULL},
+        G_OPTION_ENTRY_NULL,
+    };
+    g_option_context_add_main_entries(context, help_entry, NULL);
+    g_autoptr(GError) error = NULL;
+    if (!g_option_context_parse(context, argc, argv, &error)) {
+        *ret_status = ipb_cli_fail(verb, IPB_EXIT_USAGE, "%s", error->message);
+        return false;
+    }
+    if (help) {
+        g_autofree char *text = g_option_context_get_help(context, TRUE, NULL);
+        fputs(text, stdout);
+        *ret_status = IPB_EXIT_OK;
+        return false;
+    }
+    return true;
+}
+
+int
+ipb_cli_fail(const IpbVerb *verb, int status, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    g_autofree char *text = g_strdup_vprintf(format, args);
+    va_end(args);
+    g_autofree char *printable = ipb_cli_printable(text);
+    const char *space = *verb->name != '\0' ? " " : "";
+    fprintf(stderr, "ipybox%s%s: %s\n", space, verb->name, printable);
+    if (status == IPB_EXIT_USAGE)
+        fprintf(stderr, "Try 'ipybox%s%s --help'.\n", space, verb->name);
+    return status;
+}
+
+int
+ipb_cli_status(const GError *error)
+{
+    if (error->domain != IPYBOX_ERROR)
+        return IPB_EXIT_FAILED;
+    switch ((IpyboxError) error->code) {
+    case IPYBOX_ERROR_INVALID:
+        return IPB_EXIT_USAGE;
+    case IPYBOX_ERROR_UNAVAILABLE:
+        return IPB_EXIT_UNAVAILABLE;
+    case IPYBOX_ERROR_TIMEOUT:
+        return IPB_EXIT_TIMEOUT;
+    case IPYBOX_ERROR_CANCELLED:
+        return IPB_EXIT_INTERRUPTED;
+    case IPYBOX_ERROR_NOT_FOUND:
+    case IPYBOX_ERROR_REFUSED:
+    case IPYBOX_ERROR_KERNEL_DIED:
+    case IPYBOX_ERROR_SERVER:
+    case IPYBOX_ERROR_PROTOCOL:
+    case IPYBOX_ERROR_LIMIT:
+    case IPYBOX_ERROR_BUSY:
+    case IPYBOX_ERROR_SYSTEM:
+        break;
+    }
+    return IPB_EXIT_FAILED;
+}
+
+/* Marks that make text read in another order than it is written: a name could be made to look like another. */
+static bool
+is_direction_mark(gunichar c)
+{
+    return (c >= 0x202a && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069) || c == 0x200e ||
+           c == 0x200f || c == 0x061c;
+}
+
+char *
+ipb_cli_printable(const char *text)
+{
+    g_autofree char *valid = g_utf8_make_valid(text, -1);
+    GString *out = g_string_new(NULL);
+    for (const char *p = valid; *p != '\0'; p = g_utf8_next_char(p)) {
+        gunichar c = g_utf8_get_char(p);
+        if (c == '\n' || c == '\t')
+            g_string_append_unichar(out, c);
+        else if (c < 0x20)
+            g_string_append_unichar(out, 0x2400 + c); /* the control pictures: ESC is shown as ␛ */
+        else if (c == 0x7f)
+            g_string_append_unichar(out, 0x2421);
+        else if ((c >= 0x80 && c < 0xa0) || is_direction_mark(c))
+            g_string_append_printf(out, "\\u%04x", c);
+        else
+            g_string_append_unichar(out, c);
+    }
+    return g_string_free(out, FALSE);
+}
+
+bool
+ipb_cli_use_color(int fd)
+{
+    const char *no_color = g_getenv("NO_COLOR");
+    const char *term = g_getenv("TERM");
+    return isatty(fd) && (no_color == NULL || *no_color == '\0') && term != NULL &&
+           !g_str_equal(term, "dumb");
+}
+
+/* Index = severity; what the library calls "warning" is "WARNING" here. */
+static const char *const LEVELS[] = {"DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"};
+
+static int
+find_level(const char *name)
+{
+    for (int i = 0; i < (int) G_N_ELEMENTS(LEVELS); i++)
+        if (g_ascii_strcasecmp(name, LEVELS[i]) == 0)
+            return i;
+    return -1;
+}
+
+bool
+ipb_cli_set_log_level(const char *name, GError **error)
+{
+    int level = find_level(name);
+    if (level < 0) {
+        g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID,
+                    "--log-level: DEBUG, INFO, WARNING, ERROR or CRITICAL, not %s", name);
+        return false;
+    }
+    log_threshold = level;
+    return true;
+}
+
+void
+ipb_cli_log(const char *level, const char *text, void *data)
+{
+    int severity = find_level(level);
+    if (severity < 0) /* a server's own word, such as "notice" */
+        severity = 1;
+    if (severity < log_threshold)
+        return;
+    g_autofree char *printable = ipb_cli_printable(text);
+    fprintf(stderr, "ipybox: %s: %s\n", LEVELS[severity], printable);
+}

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * `ipybox` and `ipybox mcp`: the MCP server on standard input and output.
+ *
+ * The end: when the client has gone or a signal came, the session is closed in order, then Python, then the loop ends. A
+ * second signal, or END_TIMEOUT_MS, ends it at once: what is left is killed.
+ */
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <glib-unix.h>
+
+#include "base/error.h"
+#include "cli/cli.h"
+#include "serve/mcp-server.h"
+#include "serve/stdio.h"
+#include "session/workspace.h"
+
+#define END_TIMEOUT_MS 15000
+
+typedef struct {
+    GMainLoop *main_loop;
+    IpbRuntime *runtime;
+    IpbSession *session;
+    IpbMcpServer *server;
+    IpbTimer *end_timer;
+    bool is_ending;
+    int status;
+} McpCommand;
+
+typedef struct {
+    char *workspace;
+    char *python;
+    char *preload;
+    char *log_level;
+    char *sandbox_config;
+    char *host; /* of the original's inner servers: accepted, without effect */
+    int port;
+    int sandbox;
+} McpArguments;
+
+static void
+on_quit(void *data)
+{
+    McpCommand *command = data;
+    g_main_loop_quit(command->main_loop);
+}
+
+static void
+on_session_closed(void *data)
+{
+    McpCommand *command = data;
+    ipb_runtime_stop(command->runtime, on_quit, command);
+}
+
+static void
+end(McpCommand *command)
+{
+    if (command->is_ending) {
+        g_main_loop_quit(command->main_loop);
+        return;
+    }
+    command->is_ending = true;
+    command->end_timer =
+        ipb_timer_new(ipb_runtime_loop(command->runtime), END_TIMEOUT_MS, on_quit, command);
+    ipb_session_close(command->session, on_session_closed, command);
+}
+
+static gboolean
+on_signal(gpointer data)
+{
+    end(data);
+    return G_SOURCE_CONTINUE;
+}
+
+static void
+on_server_end(const GError *why, void *data)
+{
+    McpCommand *command = data;
+    if (why != NULL) {
+        ipb_cli_log("ERROR", why->message, NULL);
+        command->status = IPB_EXIT_FAILED;
+    }
+    end(command);
+}
+
+static bool
+set_up(McpCommand *command, const McpArguments *arguments, GError **error)
+{
+    g_auto(GStrv) preload =
+        arguments->preload != NULL ? g_strsplit(arguments->preload, ",", -1) : NULL;
+    IpbRuntimeOptions runtime = {.python = arguments->python,
+                                 .preload = (const char *const *) preload};
+    command->runtime = ipb_runtime_new(NULL, &runtime, error);
+    if (command->runtime == NULL)
+        return false;
+    IpbSessionOptions session = {
+        .workspace = arguments->workspace,
+        .approval = IPB_APPROVAL_ALLOW, /* as the original: the MCP host asked its user already */
+        .approval_timeout_ms = -1,
+        .on_log = ipb_cli_log,
+    };
+    command->session = ipb_session_new(command->runtime, &session, error);
+    if (command->session == NULL || !ipb_workspace_allow_registered(command->session, error))
+        return false;
+    int in, out;
+    if (!ipb_stdio_take_over(&in, &out, error))
+        return false;
+    IpbMcpServerOptions server = {
+        .session = command->session,
+        .in = in,
+        .out = out,
+        .on_end = on_server_end,
+        .on_log = ipb_cli_log,
+        .data = command,
+    };
+    command->server = ipb_mcp_server_new(ipb_runtime_loop(command->runtime), &server, error);
+    return command->server != NULL;
+}
+
+static int
+serve(const McpArguments *arguments)
+{
+    McpCommand command = {.main_loop = g_main_loop_new(NULL, FALSE)};
+    guint on_int = g_unix_signal_add(SIGINT, on_signal, &command);
+    guint on_term = g_unix_signal_add(SIGTERM, on_signal, &command);
+    guint on_hup = g_unix_signal_add(SIGHUP, on_signal, &command);
+    g_autoptr(GError) error = NULL;
+    if (set_up(&command, arguments, &error)) {
+        ipb_session_start(command.session); /* in the background: initialize does not wait for it */
+        g_main_loop_run(command.main_loop);
+    } else {
+        command.status = ipb_cli_fail(&ipb_verb_mcp, ipb_cli_status(error), "%s", error->message);
+    }
+    g_source_remove(on_int);
+    g_source_remove(on_term);
+    g_source_remove(on_hup);
+    ipb_timer_free(command.end_timer);
+    ipb_session_free(command.session);
+    ipb_mcp_server_free(command.server);
+    ipb_runtime_unref(command.runtime);
+    g_main_loop_unref(command.main_loop);
+    return command.status;
+}
+
+static int
+run_mcp(int argc, char **argv)
+{
+    McpArguments arguments = {0};
+    const GOptionEntry options[] = {
+        {"workspace", 0, 0, G_OPTION_ARG_FILENAME, &arguments.workspace,
+         "working directory of the kernel; generated packages go to its mcptools (default: .)",
+         "DIR"},
+        {"python", 0, 0, G_OPTION_ARG_FILENAME, &arguments.python,
+         "interpreter for kernels (default: the environment this program is in, VIRTUAL_ENV, "
+         "python3)",
+         "PYTHON"},
+        {"preload", 0, 0, G_OPTION_ARG_STRING, &arguments.preload,
+         "modules to import once for all kernels, e.g. numpy,pandas", "MODULES"},
+        {"log-level", 0, 0, G_OPTION_ARG_STRING, &arguments.log_level,
+         "DEBUG, INFO, WARNING, ERROR or CRITICAL (default: WARNING); logs go to stderr", "LEVEL"},
+        {"sandbox", 0, 0, G_OPTION_ARG_NONE, &arguments.sandbox,
+         "not available in this version: refused", NULL},
+        {"sandbox-config", 0, 0, G_OPTION_ARG_FILENAME, &arguments.sandbox_config,
+         "not available in this version: refused", "FILE"},
+        {"tool-server-host", 0, 0, G_OPTION_ARG_STRING, &arguments.host,
+         "accepted for the original's sake: there is no such inner server", "HOST"},
+        {"tool-server-port", 0, 0, G_OPTION_ARG_INT, &arguments.port, "likewise", "PORT"},
+        {"kernel-gateway-host", 0, 0, G_OPTION_ARG_STRING, &arguments.host, "likewise", "HOST"},
+        {"kernel-gateway-port", 0, 0, G_OPTION_ARG_INT, &arguments.port, "likewise", "PORT"},
+        G_OPTION_ENTRY_NULL,
+    };
+    int status;
+    if (!ipb_cli_parse(&ipb_verb_mcp, options, NULL, &argc, &argv, &status))
+        return status;
+    g_autoptr(GError) error = NULL;
+    if (argc > 1)
+        status = ipb_cli_fail(&ipb_verb_mcp, IPB_EXIT_USAGE, "unexpected argument: %s", argv[1]);
+    else if (arguments.sandbox || arguments.sandbox_config != NULL)
+        status = ipb_cli_fail(
+            &ipb_verb_mcp, IPB_EXIT_UNAVAILABLE,
+            "the sandbox is not available in this version; without --sandbox code runs with all "
+            "rights of the user who started ipybox");
+    else if (arguments.log_level != NULL && !ipb_cli_set_log_level(arguments.log_level, &error))
+        status = ipb_cli_fail(&ipb_verb_mcp, IPB_EXIT_USAGE, "%s", error->message);
+    else
+        status = serve(&arguments);
+    g_free(arguments.workspace);
+    g_free(arguments.python);
+    g_free(arguments.preload);
+    g_free(arguments.log_level);
+    g_free(arguments.sandbox_config);
+    g_free(arguments.host);
+    return status;
+}
+
+const IpbVerb ipb_verb_mcp = {
+    "mcp", "", "the MCP server on standard input and output (also without a verb)", run_mcp};

@@ -1,0 +1,370 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * `ipybox run`: runs a file, a string or standard input as one cell, shows its output as it comes, asks at the terminal before
+ * tool calls, saves plots and names them.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <glib-unix.h>
+
+#include "base/error.h"
+#include "base/fd.h"
+#include "base/file.h"
+#include "cli/cli.h"
+#include "cli/prompt.h"
+#include "session/workspace.h"
+
+#define MAX_CODE_SIZE (32u * 1024 * 1024)
+#define END_TIMEOUT_MS 15000
+
+typedef struct {
+    char *workspace;
+    char *images_dir;
+    char *python;
+    char *preload;
+    char *code;
+    char *approve;
+    char *log_level;
+    double timeout_s;
+    double approval_timeout_s;
+    int64_t seed;
+    char *seed_text;
+} RunArguments;
+
+typedef struct {
+    GMainLoop *main_loop;
+    IpbRuntime *runtime;
+    IpbSession *session;
+    IpbPrompt *prompt;
+    IpbTimer *end_timer;
+    bool is_interrupted;
+    bool is_ending;
+    bool at_line_start; /* of standard output: notices begin on a line of their own */
+    int status;
+} RunCommand;
+
+/* --- output ------------------------------------------------------------------------------------ */
+
+/* Text of the kernel is untrusted: at a terminal its control characters are shown, not obeyed. */
+static void
+print_to(RunCommand *command, int fd, const char *text)
+{
+    if (*text == '\0')
+        return;
+    g_autofree char *printable = isatty(fd) ? ipb_cli_printable(text) : NULL;
+    const char *shown = printable != NULL ? printable : text;
+    if (!ipb_fd_write_all(fd, shown, strlen(shown), NULL))
+        ipb_session_interrupt(command->session); /* nobody reads any more */
+    if (fd == STDOUT_FILENO)
+        command->at_line_start = g_str_has_suffix(text, "\n");
+}
+
+static void
+print_line(RunCommand *command, int fd, const char *text)
+{
+    if (fd == STDOUT_FILENO && !command->at_line_start)
+        print_to(command, fd, "\n");
+    g_autofree char *line = g_strconcat(text, g_str_has_suffix(text, "\n") ? "" : "\n", NULL);
+    print_to(command, fd, line);
+}
+
+static void
+print_bundle(RunCommand *command, const IpbSessionEvent *event)
+{
+    if (event->image_path != NULL) {
+        g_autofree char *line = g_strdup_printf("[image saved: %s]", event->image_path);
+        print_line(command, STDOUT_FILENO, line);
+        return;
+    }
+    const char *text = ipb_json_get_string(event->data, "text/plain");
+    if (text != NULL)
+        print_line(command, STDOUT_FILENO, text);
+}
+
+static int
+status_of(const IpbSessionEvent *event)
+{
+    switch (event->status) {
+    case IPB_STATUS_OK:
+        return IPB_EXIT_OK;
+    case IPB_STATUS_TIMEOUT:
+        return IPB_EXIT_TIMEOUT;
+    case IPB_STATUS_CANCELLED:
+        return IPB_EXIT_INTERRUPTED;
+    case IPB_STATUS_ERROR:
+    case IPB_STATUS_LOST:
+        break;
+    }
+    return IPB_EXIT_FAILED;
+}
+
+/* --- life -------------------------------------------------------------------------------------- */
+
+static void
+on_quit(void *data)
+{
+    RunCommand *command = data;
+    g_main_loop_quit(command->main_loop);
+}
+
+static void
+on_session_closed(void *data)
+{
+    RunCommand *command = data;
+    ipb_runtime_stop(command->runtime, on_quit, command);
+}
+
+static void
+end(RunCommand *command)
+{
+    if (command->is_ending)
+        return;
+    command->is_ending = true;
+    command->end_timer =
+        ipb_timer_new(ipb_runtime_loop(command->runtime), END_TIMEOUT_MS, on_quit, command);
+    ipb_session_close(command->session, on_session_closed, command);
+}
+
+static void
+on_event(const IpbSessionEvent *event, void *data)
+{
+    RunCommand *command = data;
+    switch (event->type) {
+    case IPB_SESSION_STDOUT:
+    case IPB_SESSION_LATE_OUTPUT:
+        print_to(command, STDOUT_FILENO, event->text);
+        break;
+    case IPB_SESSION_STDERR:
+        print_to(command, STDERR_FILENO, event->text);
+        break;
+    case IPB_SESSION_DISPLAY:
+    case IPB_SESSION_UPDATE:
+    case IPB_SESSION_RESULT:
+        print_bundle(command, event);
+        break;
+    case IPB_SESSION_ERROR:
+    case IPB_SESSION_NOTICE:
+        print_line(command, STDERR_FILENO, event->text);
+        break;
+    case IPB_SESSION_CLEAR_OUTPUT:
+        break; /* what is written is written */
+    case IPB_SESSION_TOOL_PROGRESS:
+        if (isatty(STDERR_FILENO))
+            print_line(command, STDERR_FILENO, event->text);
+        break;
+    case IPB_SESSION_DONE:
+        if (event->text != NULL)
+            ipb_cli_fail(&ipb_verb_run, IPB_EXIT_FAILED, "%s", event->text);
+        command->status = status_of(event);
+        end(command);
+        break;
+    }
+}
+
+/* The first signal interrupts the cell, the second ends everything at once. */
+static gboolean
+on_signal(gpointer data)
+{
+    RunCommand *command = data;
+    if (command->is_interrupted) {
+        command->status = IPB_EXIT_INTERRUPTED;
+        g_main_loop_quit(command->main_loop);
+    }
+    command->is_interrupted = true;
+    ipb_session_interrupt(command->session);
+    return G_SOURCE_CONTINUE;
+}
+
+static gboolean
+on_terminate(gpointer data)
+{
+    RunCommand *command = data;
+    command->status = 128 + SIGTERM;
+    end(command);
+    return G_SOURCE_CONTINUE;
+}
+
+static void
+on_answer(uint64_t request, bool accept, void *data)
+{
+    RunCommand *command = data;
+    ipb_session_respond(command->session, request, accept);
+}
+
+static void
+on_approval(const IpbApprovalRequest *request, void *data)
+{
+    RunCommand *command = data;
+    ipb_prompt_ask(command->prompt, request);
+}
+
+/* --- set-up ------------------------------------------------------------------------------------ */
+
+static bool
+parse_policy(const char *name, IpbApprovalPolicy *ret_policy, GError **error)
+{
+    if (name == NULL || g_str_equal(name, "ask"))
+        *ret_policy = IPB_APPROVAL_ASK;
+    else if (g_str_equal(name, "allow"))
+        *ret_policy = IPB_APPROVAL_ALLOW;
+    else if (g_str_equal(name, "deny"))
+        *ret_policy = IPB_APPROVAL_DENY;
+    else {
+        g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID,
+                    "--approve: allow, ask or deny, not %s", name);
+        return false;
+    }
+    return true;
+}
+
+static bool
+set_up(RunCommand *command, const RunArguments *arguments, GError **error)
+{
+    g_auto(GStrv) preload =
+        arguments->preload != NULL ? g_strsplit(arguments->preload, ",", -1) : NULL;
+    IpbRuntimeOptions runtime = {.python = arguments->python,
+                                 .preload = (const char *const *) preload};
+    command->runtime = ipb_runtime_new(NULL, &runtime, error);
+    if (command->runtime == NULL)
+        return false;
+    IpbSessionOptions session = {
+        .workspace = arguments->workspace,
+        .images_dir = arguments->images_dir,
+        .approval_timeout_ms = arguments->approval_timeout_s > 0
+                                   ? (int64_t) (arguments->approval_timeout_s * 1000)
+                                   : -1,
+        .seed = arguments->seed,
+        .has_seed = arguments->seed_text != NULL,
+        .on_log = ipb_cli_log,
+        .data = command,
+    };
+    if (!parse_policy(arguments->approve, &session.approval, error))
+        return false;
+    if (session.approval == IPB_APPROVAL_ASK)
+        command->prompt = ipb_prompt_new(ipb_runtime_loop(command->runtime), on_answer, command);
+    session.on_approval = command->prompt != NULL ? on_approval : NULL;
+    command->session = ipb_session_new(command->runtime, &session, error);
+    return command->session != NULL && ipb_workspace_allow_registered(command->session, error);
+}
+
+static int
+execute(const RunArguments *arguments, const char *code)
+{
+    RunCommand command = {.main_loop = g_main_loop_new(NULL, FALSE), .at_line_start = true};
+    guint on_int = g_unix_signal_add(SIGINT, on_signal, &command);
+    guint on_term = g_unix_signal_add(SIGTERM, on_terminate, &command);
+    signal(SIGPIPE, SIG_IGN); /* `ipybox run … | head` is told by the failing write */
+    unsigned timeout_ms = (unsigned) CLAMP(arguments->timeout_s * 1000, 0, UINT_MAX / 2);
+    g_autoptr(GError) error = NULL;
+    if (set_up(&command, arguments, &error) &&
+        ipb_session_execute(command.session, code, timeout_ms, on_event, &command, &error) != 0)
+        g_main_loop_run(command.main_loop);
+    else
+        command.status = ipb_cli_fail(&ipb_verb_run, ipb_cli_status(error), "%s", error->message);
+    g_source_remove(on_int);
+    g_source_remove(on_term);
+    ipb_timer_free(command.end_timer);
+    ipb_session_free(command.session);
+    ipb_prompt_free(command.prompt);
+    ipb_runtime_unref(command.runtime);
+    g_main_loop_unref(command.main_loop);
+    return command.status;
+}
+
+/* The code from -c, the named file, or standard input for "-". Caller frees. */
+static char *
+read_code(const RunArguments *arguments, int argc, char **argv, GError **error)
+{
+    if ((arguments->code != NULL) == (argc > 1) || argc > 2) {
+        g_set_error_literal(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID,
+                            "give one of: FILE.py, -c CODE, - (standard input)");
+        return NULL;
+    }
+    if (arguments->code != NULL)
+        return g_strdup(arguments->code);
+    char *code;
+    size_t size;
+    const char *path = g_str_equal(argv[1], "-") ? "/dev/stdin" : argv[1];
+    if (!ipb_file_read(path, MAX_CODE_SIZE, &code, &size, error))
+        return NULL;
+    if (strlen(code) < size) {
+        g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID, "%s holds a NUL byte", argv[1]);
+        g_free(code);
+        return NULL;
+    }
+    return code;
+}
+
+static bool
+parse_seed(RunArguments *arguments, GError **error)
+{
+    if (arguments->seed_text == NULL ||
+        g_ascii_string_to_signed(arguments->seed_text, 10, 0, UINT32_MAX, &arguments->seed, NULL))
+        return true;
+    g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID,
+                "--seed: an integer from 0 to 4294967295");
+    return false;
+}
+
+static int
+run_run(int argc, char **argv)
+{
+    RunArguments arguments = {0};
+    const GOptionEntry options[] = {
+        {"code", 'c', 0, G_OPTION_ARG_STRING, &arguments.code, "the code itself", "CODE"},
+        {"workspace", 0, 0, G_OPTION_ARG_FILENAME, &arguments.workspace,
+         "working directory of the kernel (default: .)", "DIR"},
+        {"images-dir", 0, 0, G_OPTION_ARG_FILENAME, &arguments.images_dir,
+         "where plots are saved (default: images in the workspace)", "DIR"},
+        {"timeout", 0, 0, G_OPTION_ARG_DOUBLE, &arguments.timeout_s,
+         "interrupt the code after so many seconds, waits for approvals not counted (default: "
+         "never)",
+         "SECONDS"},
+        {"approve", 0, 0, G_OPTION_ARG_STRING, &arguments.approve,
+         "tool calls: allow, ask (at the terminal; the default) or deny", "POLICY"},
+        {"approval-timeout", 0, 0, G_OPTION_ARG_DOUBLE, &arguments.approval_timeout_s,
+         "a question not answered in so many seconds is a no (default: wait)", "SECONDS"},
+        {"python", 0, 0, G_OPTION_ARG_FILENAME, &arguments.python,
+         "interpreter for the kernel (default: the environment this program is in, VIRTUAL_ENV, "
+         "python3)",
+         "PYTHON"},
+        {"preload", 0, 0, G_OPTION_ARG_STRING, &arguments.preload,
+         "modules to import before the kernel is forked, e.g. numpy,pandas", "MODULES"},
+        {"seed", 0, 0, G_OPTION_ARG_STRING, &arguments.seed_text,
+         "seed of random, numpy.random and torch", "N"},
+        {"log-level", 0, 0, G_OPTION_ARG_STRING, &arguments.log_level,
+         "DEBUG, INFO, WARNING, ERROR or CRITICAL (default: WARNING)", "LEVEL"},
+        G_OPTION_ENTRY_NULL,
+    };
+    int status;
+    if (!ipb_cli_parse(
+            &ipb_verb_run, options,
+            "Exit status: 0 success, 1 the code failed, 2 wrong usage, 3 something is missing, "
+            "124 timeout, 130 interrupted.",
+            &argc, &argv, &status))
+        return status;
+    g_autoptr(GError) error = NULL;
+    g_autofree char *code = NULL;
+    if ((arguments.log_level == NULL || ipb_cli_set_log_level(arguments.log_level, &error)) &&
+        parse_seed(&arguments, &error))
+        code = read_code(&arguments, argc, argv, &error);
+    status = code != NULL
+                 ? execute(&arguments, code)
+                 : ipb_cli_fail(&ipb_verb_run, ipb_cli_status(error), "%s", error->message);
+    g_free(arguments.workspace);
+    g_free(arguments.images_dir);
+    g_free(arguments.python);
+    g_free(arguments.preload);
+    g_free(arguments.code);
+    g_free(arguments.approve);
+    g_free(arguments.log_level);
+    g_free(arguments.seed_text);
+    return status;
+}
+
+const IpbVerb ipb_verb_run = {"run", "FILE.py | -c CODE | -", "run Python code as one cell",
+                              run_run};

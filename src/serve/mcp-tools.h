@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * IpbMcpTools: the four tools of the MCP server: register_mcp_server, install_package, execute_ipython_cell, reset. Names,
+ * parameters, defaults and output format are those of the original.
+ */
+#pragma once
+
+#include "json/rpc-peer.h"
+#include "session/session.h"
+
+typedef struct IpbMcpTools IpbMcpTools;
+
+/* @token_json: the client's progress token. @progress rises with every call for a token. */
+typedef void (*IpbMcpToolsProgressFunc)(const char *token_json, int64_t progress,
+                                        const char *message, void *data);
+
+IpbMcpTools *ipb_mcp_tools_new(IpbLoop *loop, IpbSession *session,
+                               IpbMcpToolsProgressFunc on_progress, void *data);
+/* The value of "tools" in the answer to tools/list. */
+void ipb_mcp_tools_describe(IpbJsonWriter *writer);
+/* Handles a tools/call request, which is answered now or later. */
+void ipb_mcp_tools_call(IpbMcpTools *tools, IpbRpcRequest *request);
+/* Ends the call with that request id (JSON text); it is not answered, as MCP has it. */
+void ipb_mcp_tools_cancel(IpbMcpTools *tools, const char *id_json);
+/* Calls in flight are dropped. */
+void ipb_mcp_tools_free(IpbMcpTools *tools);

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * IpbStdio: lines over a pair of fds, as protocols on standard input and output have it. The program's own fds 0 and 1
+ * are taken away first, so that nothing else can read or write the protocol's bytes.
+ */
+#pragma once
+
+#include <stdbool.h>
+
+#include "base/loop.h"
+
+typedef struct IpbStdio IpbStdio;
+
+typedef struct {
+    void (*on_line)(const char *line, size_t size, void *data);
+    /* The end of input (@why NULL), or why it cannot go on; told once. */
+    void (*on_end)(const GError *why, void *data);
+} IpbStdioFuncs;
+
+/* Moves fd 0 and 1 to private numbers; /dev/null takes the place of 0, stderr that of 1. */
+bool ipb_stdio_take_over(int *ret_in, int *ret_out, GError **error);
+
+/* @in and @out become the object's. */
+IpbStdio *ipb_stdio_new(IpbLoop *loop, int in, int out, const IpbStdioFuncs *funcs, void *data,
+                        GError **error);
+/* One line; @text must hold no newline. A reader that lets too much pile up ends the conversation (on_end). */
+void ipb_stdio_send(IpbStdio *stdio, const char *text, size_t size);
+/* Writes out what waits, for at most @timeout_ms: for the last words of a program that ends. */
+void ipb_stdio_flush(IpbStdio *stdio, unsigned timeout_ms);
+void ipb_stdio_free(IpbStdio *stdio);

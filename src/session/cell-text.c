@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A cell's text; see the header. Everything that was written stays: clear_output and display updates add, they take nothing
+ * back, as in the original and as in a log.
+ */
+#include "session/cell-text.h"
+
+#include <string.h>
+
+#define MAX_TEXT (256u * 1024 * 1024)
+/* Paths that are kept; a cell that shows more images has them on disk all the same. */
+#define MAX_IMAGES 10000
+
+struct IpbCellText {
+    GString *text;
+    size_t n_chars;
+    size_t max_chars;
+    bool is_truncated;
+    char *error;
+    GPtrArray *images;
+};
+
+IpbCellText *
+ipb_cell_text_new(size_t max_chars)
+{
+    IpbCellText *text = g_new0(IpbCellText, 1);
+    text->text = g_string_new(NULL);
+    text->max_chars = max_chars;
+    text->images = g_ptr_array_new_with_free_func(g_free);
+    return text;
+}
+
+void
+ipb_cell_text_free(IpbCellText *text)
+{
+    if (text == NULL)
+        return;
+    g_string_free(text->text, TRUE);
+    g_ptr_array_unref(text->images);
+    g_free(text->error);
+    g_free(text);
+}
+
+static void
+append(IpbCellText *text, const char *piece)
+{
+    size_t room = text->max_chars - text->n_chars;
+    const char *end = piece;
+    size_t n = 0;
+    for (; *end != '\0' && n < room; n++)
+        end = g_utf8_next_char(end);
+    if (text->text->len + (size_t) (end - piece) > MAX_TEXT) {
+        text->is_truncated = true;
+        return;
+    }
+    g_string_append_len(text->text, piece, end - piece);
+    text->n_chars += n;
+    /* White space at the end does not count: it would be cut off anyhow. */
+    for (; *end != '\0' && !text->is_truncated; end++)
+        text->is_truncated = !g_ascii_isspace(*end);
+}
+
+/* On lines of its own, whatever stood before. */
+static void
+append_lines(IpbCellText *text, const char *lines)
+{
+    if (text->text->len > 0 && text->text->str[text->text->len - 1] != '\n')
+        append(text, "\n");
+    append(text, lines);
+    if (!g_str_has_suffix(lines, "\n"))
+        append(text, "\n");
+}
+
+static void
+append_bundle(IpbCellText *text, const IpbSessionEvent *event)
+{
+    if (event->image_path != NULL && text->images->len < MAX_IMAGES)
+        g_ptr_array_add(text->images, g_strdup(event->image_path));
+    const char *plain = ipb_json_get_string(event->data, "text/plain");
+    if (plain != NULL)
+        append_lines(text, plain);
+}
+
+void
+ipb_cell_text_add(IpbCellText *text, const IpbSessionEvent *event)
+{
+    switch (event->type) {
+    case IPB_SESSION_STDOUT:
+    case IPB_SESSION_STDERR:
+        append(text, event->text);
+        break;
+    case IPB_SESSION_LATE_OUTPUT:
+    case IPB_SESSION_NOTICE:
+        append_lines(text, event->text);
+        break;
+    case IPB_SESSION_DISPLAY:
+    case IPB_SESSION_UPDATE:
+    case IPB_SESSION_RESULT:
+        append_bundle(text, event);
+        break;
+    case IPB_SESSION_ERROR:
+        g_free(text->error);
+        text->error = g_strdup_printf("%s: %s\n%s", event->ename, event->evalue, event->text);
+        break;
+    case IPB_SESSION_CLEAR_OUTPUT:
+    case IPB_SESSION_TOOL_PROGRESS:
+    case IPB_SESSION_DONE:
+        break;
+    }
+}
+
+char *
+ipb_cell_text_get(const IpbCellText *text)
+{
+    const char *start = text->text->str, *end = start + text->text->len;
+    while (end > start && g_ascii_isspace(end[-1]))
+        end--;
+    /* Blank lines go, the indentation of the first line stays: it belongs to a table. */
+    for (const char *p = start; p < end && g_ascii_isspace(*p); p++)
+        if (*p == '\n')
+            start = p + 1;
+    return g_strndup(start, (size_t) (end - start));
+}
+
+bool
+ipb_cell_text_is_truncated(const IpbCellText *text)
+{
+    return text->is_truncated;
+}
+
+const char *
+ipb_cell_text_error(const IpbCellText *text)
+{
+    return text->error;
+}
+
+const GPtrArray *
+ipb_cell_text_images(const IpbCellText *text)
+{
+    return text->images;
+}

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Environments; see the header.
+ */
+#include "session/environment.h"
+
+#include <string.h>
+
+#include "base/dotenv.h"
+
+#define KERNEL_PREFIX "KERNEL_ENV_"
+
+/* What a kernel inherits by name: nothing that could hold a secret. */
+static const char *const INHERITED[] = {
+    "HOME", /* ~ in paths, caches of tools */
+    "USER",
+    "LOGNAME", /* getpass.getuser(), git */
+    "SHELL",   /* !cmd of some tools */
+    "LANG",
+    "LANGUAGE",           /* encoding and language of programs */
+    "TZ",                 /* local time */
+    "TMPDIR",             /* where temporary files may be large */
+    "SSL_CERT_FILE",      /* the machine's own trust store: pip and requests fail without it */
+    "SSL_CERT_DIR",       /* likewise */
+    "REQUESTS_CA_BUNDLE", /* likewise */
+};
+
+/* What a kernel is told whatever the application's environment says. */
+static const char *const FIXED[][2] = {
+    {"TERM", "dumb"}, /* no colour: output is for agents */
+    {"NO_COLOR", "1"},    {"MPLBACKEND", "module://matplotlib_inline.backend_inline"},
+    {"PAGER", "cat"}, /* git log and man must not wait for a key */
+    {"GIT_PAGER", "cat"}, {"GIT_TERMINAL_PROMPT", "0"},
+};
+
+char **
+ipb_environment_application(const char *const *env, const char *workspace,
+                            void (*on_warning)(const char *text, void *data), void *data)
+{
+    char **result = env != NULL ? g_strdupv((char **) env) : g_get_environ();
+    g_autofree char *path = g_build_filename(workspace, ".env", NULL);
+    g_autoptr(GError) error = NULL;
+    g_autoptr(GPtrArray) warnings = g_ptr_array_new_with_free_func(g_free);
+    g_auto(GStrv) file = NULL;
+    if (!ipb_dotenv_load(path, warnings, &file, &error))
+        g_ptr_array_add(warnings, g_strdup(error->message));
+    for (guint i = 0; on_warning != NULL && i < warnings->len; i++)
+        on_warning(g_ptr_array_index(warnings, i), data);
+    for (char **entry = file; entry != NULL && *entry != NULL; entry++) {
+        char *equals = strchr(*entry, '=');
+        g_autofree char *name = g_strndup(*entry, (gsize) (equals - *entry));
+        result = g_environ_setenv(result, name, equals + 1, FALSE);
+    }
+    return result;
+}
+
+/* The interpreter's own programs first, so that `!pip` is its pip; before them those of the overlay. */
+static char *
+make_path(const IpbKernelEnvironment *options)
+{
+    g_autofree char *bin = g_path_get_dirname(options->python);
+    const char *inherited = g_environ_getenv((char **) options->application, "PATH");
+    g_autoptr(GString) path = g_string_new(NULL);
+    if (options->overlay != NULL)
+        g_string_append_printf(path, "%s/bin:", options->overlay);
+    g_string_append_printf(path, "%s:%s", bin,
+                           inherited != NULL ? inherited : "/usr/local/bin:/usr/bin:/bin");
+    return g_string_free(g_steal_pointer(&path), FALSE);
+}
+
+static char **
+add_packages(char **env, const IpbKernelEnvironment *options)
+{
+    if (options->overlay != NULL) {
+        env = g_environ_setenv(env, "PIP_TARGET", options->overlay, TRUE);
+        env = g_environ_setenv(env, "PIP_UPGRADE", "1", TRUE);
+    }
+    g_autofree char *bin = g_path_get_dirname(options->python);
+    g_autofree char *prefix = g_path_get_dirname(bin);
+    g_autofree char *config = g_build_filename(prefix, "pyvenv.cfg", NULL);
+    if (g_file_test(config, G_FILE_TEST_EXISTS))
+        env = g_environ_setenv(env, "VIRTUAL_ENV", prefix, TRUE); /* for uv */
+    env = g_environ_setenv(env, "PIP_DISABLE_PIP_VERSION_CHECK", "1", TRUE);
+    return env;
+}
+
+static char **
+add_kernel_variables(char **env, const IpbKernelEnvironment *options)
+{
+    for (const char *const *entry = options->application; *entry != NULL; entry++) {
+        const char *equals = strchr(*entry, '=');
+        if (equals == NULL)
+            continue;
+        g_autofree char *name = g_strndup(*entry, (gsize) (equals - *entry));
+        if (g_str_has_prefix(name, KERNEL_PREFIX) && name[strlen(KERNEL_PREFIX)] != '\0')
+            env = g_environ_setenv(env, name + strlen(KERNEL_PREFIX), equals + 1, TRUE);
+        else if (g_str_has_prefix(name, "LC_"))
+            env = g_environ_setenv(env, name, equals + 1, TRUE);
+    }
+    for (const char *const *entry = options->kernel_env; entry != NULL && *entry != NULL; entry++) {
+        const char *equals = strchr(*entry, '=');
+        if (equals == NULL || equals == *entry)
+            continue;
+        g_autofree char *name = g_strndup(*entry, (gsize) (equals - *entry));
+        env = g_environ_setenv(env, name, equals + 1, TRUE);
+    }
+    return env;
+}
+
+char **
+ipb_environment_kernel(const IpbKernelEnvironment *options)
+{
+    char **env = g_new0(char *, 1);
+    for (size_t i = 0; i < G_N_ELEMENTS(INHERITED); i++) {
+        const char *value = g_environ_getenv((char **) options->application, INHERITED[i]);
+        if (value != NULL)
+            env = g_environ_setenv(env, INHERITED[i], value, TRUE);
+    }
+    for (size_t i = 0; i < G_N_ELEMENTS(FIXED); i++)
+        env = g_environ_setenv(env, FIXED[i][0], FIXED[i][1], TRUE);
+    g_autofree char *path = make_path(options);
+    env = g_environ_setenv(env, "PATH", path, TRUE);
+    env = add_packages(env, options);
+    env = add_kernel_variables(env, options);
+    g_autofree char *port = g_strdup_printf("%u", options->tool_port);
+    env = g_environ_setenv(env, "TOOL_SERVER_HOST", "127.0.0.1", TRUE);
+    env = g_environ_setenv(env, "TOOL_SERVER_PORT", port, TRUE);
+    env = g_environ_setenv(env, "IPYBOX_TOOL_TOKEN", options->tool_token, TRUE);
+    return env;
+}

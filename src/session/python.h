@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Which Python runs the kernels, and where our own Python files are.
+ */
+#pragma once
+
+#include <glib.h>
+
+/* The interpreter's path, in this order: @asked (a path, or a name looked up in PATH); the variable
+ * IPYBOX_PYTHON; the environment that this program is installed in; in a build tree its .venv;
+ * VIRTUAL_ENV; python3 in PATH. NOT_FOUND says what was tried. */
+char *ipb_python_find(const char *asked, GError **error);
+/* The folder of the kernel host (forkserver.py), found from the program's own place: a build tree, an
+ * installation under a prefix, or a wheel. NOT_FOUND lists the places. */
+char *ipb_python_find_host(GError **error);

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Registering an MCP server; see the header.
+ */
+#include "session/register.h"
+
+#include "apigen/apigen.h"
+#include "base/error.h"
+
+struct IpbRegistering {
+    IpbLoop *loop;
+    IpbRegistry *registry;
+    char *name;
+    char *root_dir;
+    IpbJsonDoc *params;
+    bool async_api;
+    bool is_told;
+    IpbMcpClient *client;
+    IpbRegisteringOptions options; /* only its functions and data are used after _new */
+};
+
+static void
+on_client_closed(void *data)
+{
+    IpbRegistering *registering = data;
+    registering->options.on_closed(registering, registering->options.data); /* may free it */
+}
+
+/* The end of the steps: tells the result, then disconnects. */
+static void
+finish(IpbRegistering *registering, const char *const *modules, const IpbRegistration *registration,
+       const GError *error)
+{
+    if (registering->is_told)
+        return;
+    registering->is_told = true;
+    registering->options.on_done(modules, registration, error, registering->options.data);
+    ipb_mcp_client_close(registering->client, on_client_closed, registering);
+}
+
+static IpbRegistration *
+write_package(IpbRegistering *registering, const IpbJson *tools, char ***ret_modules,
+              GError **error)
+{
+    const IpbJson *params = ipb_json_root(registering->params);
+    g_autofree char *id = ipb_registry_make_id(registering->name, params);
+    IpbApigenOptions options = {registering->name, id, registering->async_api};
+    g_auto(GStrv) modules = NULL;
+    g_autoptr(GPtrArray) files = ipb_apigen_generate(tools, &options, &modules, error);
+    if (files == NULL || !ipb_apigen_write(files, registering->root_dir, registering->name, error))
+        return NULL;
+    IpbRegistration *registration = ipb_registry_add(registering->registry, registering->name,
+                                                     params, registering->root_dir, error);
+    if (registration != NULL)
+        *ret_modules = g_steal_pointer(&modules);
+    return registration;
+}
+
+static void
+on_tools(const IpbJson *result, IpbJsonDoc **document, const GError *error, void *data)
+{
+    IpbRegistering *registering = data;
+    if (error != NULL) {
+        finish(registering, NULL, NULL, error);
+        return;
+    }
+    g_autoptr(GError) failure = NULL;
+    g_auto(GStrv) modules = NULL;
+    g_autoptr(IpbRegistration) registration =
+        write_package(registering, ipb_json_get(result, "tools"), &modules, &failure);
+    finish(registering, (const char *const *) modules, registration, failure);
+}
+
+static void
+on_connected(const IpbJson *result, IpbJsonDoc **document, const GError *error, void *data)
+{
+    IpbRegistering *registering = data;
+    if (error != NULL)
+        finish(registering, NULL, NULL, error);
+    else if (!registering->is_told)
+        ipb_mcp_client_list_tools(registering->client, on_tools, registering);
+}
+
+static void
+on_server_log(const char *level, const char *text, void *data)
+{
+    IpbRegistering *registering = data;
+    if (registering->options.on_log != NULL)
+        registering->options.on_log(registering->name, level, text, registering->options.data);
+}
+
+static const IpbMcpClientFuncs client_funcs = {.on_log = on_server_log};
+
+/* All that can fail before anything is started. */
+static bool
+prepare(IpbRegistering *registering, const IpbRegisteringOptions *options, GError **error)
+{
+    if (!ipb_apigen_check_server_name(options->name, error))
+        return false;
+    g_autoptr(IpbServerParams) params = ipb_server_params_parse(options->params, error);
+    if (params == NULL)
+        return false;
+    g_autoptr(IpbServerParams) expanded = ipb_server_params_expand(params, options->env, error);
+    if (expanded == NULL)
+        return false;
+    IpbMcpClientOptions client = {
+        .name = registering->name,
+        .params = expanded,
+        .cwd = options->cwd,
+        .base_env = options->env,
+        .connect_timeout_ms = options->connect_timeout_ms,
+        /* A server that lists its tools is not at work for long. */
+        .call_timeout_ms = options->connect_timeout_ms > 0 ? options->connect_timeout_ms : 30000,
+    };
+    registering->client =
+        ipb_mcp_client_new(registering->loop, &client, &client_funcs, registering);
+    return true;
+}
+
+IpbRegistering *
+ipb_registering_new(IpbLoop *loop, const IpbRegisteringOptions *options, GError **error)
+{
+    IpbSpan raw = ipb_json_raw(options->params);
+    g_autoptr(IpbJsonDoc) params =
+        ipb_json_parse(raw.start, raw.size, &IPB_JSON_LIMITS_SMALL, error);
+    if (params == NULL)
+        return NULL;
+    IpbRegistering *registering = g_new0(IpbRegistering, 1);
+    registering->loop = ipb_loop_ref(loop);
+    registering->registry = options->registry;
+    registering->name = g_strdup(options->name);
+    registering->root_dir = g_strdup(options->root_dir);
+    registering->params = g_steal_pointer(&params);
+    registering->async_api = options->async_api;
+    registering->options = *options;
+    if (!prepare(registering, options, error)) {
+        ipb_registering_free(registering);
+        return NULL;
+    }
+    ipb_mcp_client_connect(registering->client, on_connected, registering);
+    return registering;
+}
+
+void
+ipb_registering_cancel(IpbRegistering *registering)
+{
+    if (registering->is_told)
+        return;
+    g_autoptr(GError) error =
+        g_error_new(IPYBOX_ERROR, IPYBOX_ERROR_CANCELLED, "the registration was cancelled");
+    finish(registering, NULL, NULL, error);
+}
+
+void
+ipb_registering_free(IpbRegistering *registering)
+{
+    if (registering == NULL)
+        return;
+    ipb_mcp_client_free(registering->client);
+    ipb_json_doc_free(registering->params);
+    g_free(registering->name);
+    g_free(registering->root_dir);
+    ipb_loop_unref(registering->loop);
+    g_free(registering);
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * IpbRegistering: the steps that make an MCP server callable: connect, list its tools, generate the package, write it,
+ * put it in the registry, disconnect. A failure at any step leaves the previous package as it was.
+ */
+#pragma once
+
+#include "mcp/client.h"
+#include "tools/registry.h"
+
+typedef struct IpbRegistering IpbRegistering;
+
+typedef struct {
+    IpbRegistry *registry; /* borrowed, as is the rest */
+    const char *name;
+    const IpbJson *params;
+    const char *root_dir; /* absolute */
+    bool async_api;
+    const char *cwd; /* of a stdio server */
+    const char *const *env;
+    unsigned connect_timeout_ms;
+    void (*on_log)(const char *server_name, const char *level, const char *text, void *data);
+    /* Once, from the loop: the modules and the registration (borrowed), or an error. */
+    void (*on_done)(const char *const *modules, const IpbRegistration *registration,
+                    const GError *error, void *data);
+    /* Once, after on_done: the server is gone; now the object may be freed. */
+    void (*on_closed)(IpbRegistering *registering, void *data);
+    void *data;
+} IpbRegisteringOptions;
+
+/* NULL with @error: a bad name, bad parameters, a missing variable. */
+IpbRegistering *ipb_registering_new(IpbLoop *loop, const IpbRegisteringOptions *options,
+                                    GError **error);
+/* on_done tells CANCELLED unless it came already; then on_closed. */
+void ipb_registering_cancel(IpbRegistering *registering);
+/* Kills what is left; no callback comes. */
+void ipb_registering_free(IpbRegistering *registering);

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What a session does beside running cells: registering MCP servers and installing packages.
+ */
+#include "base/error.h"
+#include "session/register.h"
+#include "session/session-private.h"
+
+/* Registrations under way at once; each is a child process. */
+#define MAX_JOBS 16
+
+struct IpbSessionJob {
+    uint64_t number;
+    IpbSession *session;
+    IpbRegistering *registering;
+    IpbRegisterFunc func;
+    void *data;
+};
+
+void
+ipb_session_job_free(IpbSessionJob *job)
+{
+    ipb_registering_free(job->registering);
+    g_free(job);
+}
+
+static void
+on_registered(const char *const *modules, const IpbRegistration *registration, const GError *error,
+              void *data)
+{
+    IpbSessionJob *job = data;
+    if (registration != NULL)
+        ipb_session_allow(job->session, registration);
+    job->func(modules, error, job->data);
+}
+
+static void
+on_registering_closed(IpbRegistering *registering, void *data)
+{
+    IpbSessionJob *job = data;
+    IpbSession *session = job->session;
+    g_ptr_array_remove(session->jobs, job);
+    if (session->is_closing)
+        ipb_session_part_closed(session);
+}
+
+static void
+on_registering_log(const char *server_name, const char *level, const char *text, void *data)
+{
+    IpbSessionJob *job = data;
+    g_autofree char *line = g_strdup_printf("%s: %s", server_name, text);
+    ipb_session_log(job->session, level, line);
+}
+
+uint64_t
+ipb_session_register(IpbSession *session, const IpbRegisterOptions *options, IpbRegisterFunc func,
+                     void *data, GError **error)
+{
+    if (session->is_closing || session->jobs->len >= MAX_JOBS) {
+        g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_BUSY,
+                    session->is_closing ? "the session is closed"
+                                        : "%d registrations are under way: wait for one to end",
+                    MAX_JOBS);
+        return 0;
+    }
+    g_autofree char *root_dir = g_canonicalize_filename(
+        options->root_dir != NULL ? options->root_dir : "mcptools", session->workspace);
+    IpbSessionJob *job = g_new0(IpbSessionJob, 1);
+    job->number = ++session->last_job;
+    job->session = session;
+    job->func = func;
+    job->data = data;
+    IpbRegisteringOptions registering = {
+        .registry = ipb_runtime_registry(session->runtime),
+        .name = options->name,
+        .params = options->params,
+        .root_dir = root_dir,
+        .async_api = options->async_api,
+        .cwd = session->workspace,
+        .env = (const char *const *) session->env,
+        .connect_timeout_ms = session->connect_timeout_ms,
+        .on_log = on_registering_log,
+        .on_done = on_registered,
+        .on_closed = on_registering_closed,
+        .data = job,
+    };
+    job->registering = ipb_registering_new(session->loop, &registering, error);
+    if (job->registering == NULL) {
+        ipb_session_job_free(job);
+        return 0;
+    }
+    g_ptr_array_add(session->jobs, job);
+    return job->number;
+}
+
+void
+ipb_session_cancel_register(IpbSession *session, uint64_t number)
+{
+    for (guint i = 0; i < session->jobs->len; i++) {
+        IpbSessionJob *job = g_ptr_array_index(session->jobs, i);
+        if (job->number == number) {
+            ipb_registering_cancel(job->registering);
+            return;
+        }
+    }
+}
+
+/* --- installing -------------------------------------------------------------------------------- */
+
+static void
+on_install_line(const char *line, void *data)
+{
+    IpbSession *session = data;
+    if (session->on_install_output != NULL)
+        session->on_install_output(line, session->install_data);
+}
+
+static void
+on_install_done(const char *output, const GError *error, void *data)
+{
+    IpbSession *session = data;
+    IpbInstall *install = g_steal_pointer(&session->install);
+    session->on_installed(output, error, session->install_data);
+    ipb_install_free(install);
+    if (session->is_closing)
+        ipb_session_part_closed(session);
+}
+
+bool
+ipb_session_install(IpbSession *session, const char *package, IpbInstallOutputFunc on_output,
+                    IpbInstallFunc func, void *data, GError **error)
+{
+    if (session->is_closing || session->install != NULL) {
+        g_set_error_literal(error, IPYBOX_ERROR, IPYBOX_ERROR_BUSY,
+                            session->is_closing
+                                ? "the session is closed"
+                                : "another installation is under way: wait for its end");
+        return false;
+    }
+    session->on_install_output = on_output;
+    session->on_installed = func;
+    session->install_data = data;
+    IpbInstallOptions options = {
+        .python = ipb_runtime_python(session->runtime),
+        .overlay = session->overlay,
+        .package = package,
+        .cwd = session->workspace,
+        .env = (const char *const *) session->env,
+        .on_line = on_install_line,
+        .on_done = on_install_done,
+        .data = session,
+    };
+    session->install = ipb_install_new(session->loop, &options, error);
+    return session->install != NULL;
+}
+
+void
+ipb_session_cancel_install(IpbSession *session)
+{
+    if (session->install != NULL)
+        ipb_install_cancel(session->install);
+}
+
+void
+ipb_session_close_jobs(IpbSession *session)
+{
+    session->n_closing += session->jobs->len + (session->install != NULL ? 1 : 0);
+    ipb_session_cancel_install(session);
+    for (guint i = 0; i < session->jobs->len; i++) {
+        IpbSessionJob *job = g_ptr_array_index(session->jobs, i);
+        ipb_registering_cancel(job->registering);
+    }
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The layout of a session, shared by session.c and session-jobs.c.
+ */
+#pragma once
+
+#include "kernel/kernel.h"
+#include "session/cell.h"
+#include "session/packages.h"
+#include "session/session.h"
+#include "tools/tool-channel.h"
+#include "tools/tool-host.h"
+
+/* A registration under way, until its server is gone. */
+typedef struct IpbSessionJob IpbSessionJob;
+
+struct IpbSession {
+    IpbRuntime *runtime;
+    IpbLoop *loop;
+    char *workspace;
+    char *images_dir;
+    char *overlay; /* of packages, or NULL */
+    char **env;    /* the application's */
+    unsigned connect_timeout_ms;
+    void (*on_log)(const char *level, const char *text, void *data);
+    IpbApprovalAskFunc on_approval;
+    void *data;
+
+    IpbKernel *kernel;
+    IpbCell *current;
+    GQueue waiting; /* IpbCell */
+    uint64_t last_cell;
+    IpbTimer *start_timer;
+
+    IpbApprovals *approvals;
+    bool is_waiting_for_approval;
+    IpbToolHost *tool_host;
+    IpbToolChannel *tool_channel;
+
+    GPtrArray *jobs; /* IpbSessionJob */
+    uint64_t last_job;
+    IpbInstall *install;
+    IpbInstallOutputFunc on_install_output;
+    IpbInstallFunc on_installed;
+    void *install_data;
+
+    bool is_closing;
+    unsigned n_closing; /* parts that are not closed yet */
+    void (*closed)(void *data);
+    void *closed_data;
+};
+
+void ipb_session_log(IpbSession *session, const char *level, const char *text);
+/* Cancels registrations and the installation; adds to n_closing what must end first. */
+void ipb_session_close_jobs(IpbSession *session);
+void ipb_session_part_closed(IpbSession *session);
+void ipb_session_job_free(IpbSessionJob *job);

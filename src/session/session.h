@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * IpbSession: one kernel with its tools, its approvals and its workspace. Cells run one after the
+ * other; each tells its events to its own callback, and DONE is always the last. Everything above
+ * (MCP server, command line, later SDK and library) goes through here.
+ *
+ * Ownership: the owner frees the session, after ipb_session_close if it wants an orderly end. Events are
+ * borrowed for the callback. Callbacks come from the loop, never from within a call, and may call anything
+ * but ipb_session_free.
+ */
+#pragma once
+
+#include "session/runtime.h"
+#include "tools/approval.h"
+
+typedef struct IpbSession IpbSession;
+
+typedef enum {
+    IPB_SESSION_STDOUT,      /* text */
+    IPB_SESSION_STDERR,      /* text */
+    IPB_SESSION_LATE_OUTPUT, /* text written after the previous cell was done, or a notice about it */
+    IPB_SESSION_DISPLAY,     /* data, metadata, display_id, image_path */
+    IPB_SESSION_UPDATE,      /* of a display: likewise */
+    IPB_SESSION_CLEAR_OUTPUT,  /* wait */
+    IPB_SESSION_RESULT,        /* data, metadata, image_path: the value of the last expression */
+    IPB_SESSION_ERROR,         /* text: the traceback; ename, evalue */
+    IPB_SESSION_TOOL_PROGRESS, /* text: "server.tool: 3/10 message" */
+    IPB_SESSION_NOTICE,        /* text for people: "[ipybox] …" */
+    IPB_SESSION_DONE,          /* status; text: what happened unless OK or ERROR */
+} IpbSessionEventType;
+
+typedef enum {
+    IPB_STATUS_OK,
+    IPB_STATUS_ERROR,     /* an ERROR event came before */
+    IPB_STATUS_TIMEOUT,   /* interrupted, the state is kept (or lost: the text says so) */
+    IPB_STATUS_CANCELLED, /* by ipb_session_cancel or _interrupt */
+    IPB_STATUS_LOST, /* the kernel is gone, its state with it; the next cell gets a fresh one */
+} IpbStatus;
+
+typedef struct {
+    IpbSessionEventType type;
+    const char *text; /* UTF-8, untrusted */
+    const IpbJson *data;
+    const IpbJson *metadata;
+    const char *display_id;
+    const char *image_path; /* absolute; where an image of the bundle was saved, or NULL */
+    const char *ename;
+    const char *evalue;
+    int64_t execution_count;
+    bool wait;
+    IpbStatus status;
+} IpbSessionEvent;
+
+typedef void (*IpbSessionEventFunc)(const IpbSessionEvent *event, void *data);
+
+typedef struct {
+    const char *workspace;         /* the kernel's directory; NULL: the current one */
+    const char *images_dir;        /* NULL: "images" in the workspace */
+    const char *const *kernel_env; /* "NAME=value" for the kernel, beyond the minimum; or NULL */
+    const char *const *env; /* the application's environment, for ${NAME} and servers; NULL: ours.
+                                 * The workspace's .env is added below it. */
+    IpbApprovalPolicy approval;
+    int64_t approval_timeout_ms;    /* negative: none */
+    IpbApprovalAskFunc on_approval; /* with IPB_APPROVAL_ASK; answer by ipb_session_respond */
+    unsigned connect_timeout_ms;    /* of MCP servers; 0: 30000 */
+    int64_t seed;
+    bool has_seed;
+    /* What MCP servers log and what else is worth a log line; level is "debug", "info", "warning". May be NULL. */
+    void (*on_log)(const char *level, const char *text, void *data);
+    void *data; /* for on_approval and on_log */
+} IpbSessionOptions;
+
+IpbSession *ipb_session_new(IpbRuntime *runtime, const IpbSessionOptions *options, GError **error);
+/* Gets a kernel ready in the background; execute does it too. */
+void ipb_session_start(IpbSession *session);
+
+/* Queues a cell. @timeout_ms: of its running, waits for approvals not counted; 0: none. Returns its number, or 0:
+ * INVALID, LIMIT (too large, too many waiting). */
+uint64_t ipb_session_execute(IpbSession *session, const char *code, unsigned timeout_ms,
+                             IpbSessionEventFunc on_event, void *data, GError **error);
+/* Interrupts the cell if it runs, drops it if it waits: DONE with CANCELLED. False if there is none. */
+bool ipb_session_cancel(IpbSession *session, uint64_t cell);
+/* The running cell, if any. */
+void ipb_session_interrupt(IpbSession *session);
+/* Back-pressure: while paused nothing of the kernel's output is read. */
+void ipb_session_set_paused(IpbSession *session, bool paused);
+/* Answers an approval request; false if it does not wait any more. */
+bool ipb_session_respond(IpbSession *session, uint64_t request, bool accept);
+void ipb_session_set_approval(IpbSession *session, IpbApprovalPolicy policy);
+/* A fresh kernel, all MCP servers stopped; running and waiting cells end with LOST. @done (may be NULL) when the
+ * servers are gone. */
+void ipb_session_reset(IpbSession *session, void (*done)(void *data), void *data);
+
+/* Connects to an MCP server, writes the package @root_dir/@name from its tools, registers it and lets this
+ * session call it. @modules: names of the generated modules, NULL-terminated. */
+typedef void (*IpbRegisterFunc)(const char *const *modules, const GError *error, void *data);
+typedef struct {
+    const char *name;
+    const IpbJson *params;
+    const char *root_dir; /* NULL: "mcptools" in the workspace; relative to the workspace */
+    bool async_api;
+} IpbRegisterOptions;
+/* 0 with @error (INVALID, NOT_FOUND, BUSY) if nothing was started; else @func is called once, and the number
+ * cancels: then @func gets CANCELLED. */
+uint64_t ipb_session_register(IpbSession *session, const IpbRegisterOptions *options,
+                              IpbRegisterFunc func, void *data, GError **error);
+void ipb_session_cancel_register(IpbSession *session, uint64_t number);
+/* Lets the session call a registration. */
+void ipb_session_allow(IpbSession *session, const IpbRegistration *registration);
+
+/* Installs a package for the kernel's Python. @on_output: lines as they come; @func: the whole output (bounded) or
+ * an error that holds it. False with @error (INVALID, BUSY: one at a time) if nothing was started. */
+typedef void (*IpbInstallOutputFunc)(const char *line, void *data);
+typedef void (*IpbInstallFunc)(const char *output, const GError *error, void *data);
+bool ipb_session_install(IpbSession *session, const char *package, IpbInstallOutputFunc on_output,
+                         IpbInstallFunc func, void *data, GError **error);
+void ipb_session_cancel_install(IpbSession *session);
+
+const char *ipb_session_workspace(IpbSession *session);
+/* Ends everything in order; @done from the loop when nothing is left. */
+void ipb_session_close(IpbSession *session, void (*done)(void *data), void *data);
+void ipb_session_free(IpbSession *session);
+
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(IpbSession, ipb_session_free)

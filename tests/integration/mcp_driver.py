@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A bare JSON-RPC client for `ipybox` as an MCP server: what goes over the wire is what the test says."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+ANSWER_SECONDS = 60.0
+
+
+class McpServer:
+    """Runs `ipybox` and speaks MCP with it. A context manager: the end closes stdin and waits for the exit."""
+
+    def __init__(self, ipybox: str, place: Any, *args: str, initialize: bool = True, stderr: int | None = None):
+        self.process = subprocess.Popen(
+            [ipybox, *args],
+            cwd=place.workspace,
+            env=place.environ,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=stderr,
+        )
+        self.buffer = b""
+        self.last_id = 0
+        self.notifications: list[dict] = []
+        self.answers: dict[Any, dict] = {}
+        if initialize:
+            self.initialize()
+
+    def __enter__(self) -> McpServer:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        try:
+            assert self.close() == 0 or exception[0]
+        finally:
+            self.process.kill()
+            self.process.wait()
+
+    def close(self, timeout: float = 30) -> int:
+        """End of input; returns the exit status."""
+        if self.process.stdin and not self.process.stdin.closed:
+            self.process.stdin.close()
+        status = self.process.wait(timeout)
+        if self.process.stdout:
+            self.process.stdout.close()
+        if self.process.stderr:
+            self.process.stderr.close()
+        return status
+
+    # Messages
+
+    def send(self, message: dict | str) -> None:
+        line = message if isinstance(message, str) else json.dumps(message)
+        self.process.stdin.write(line.encode() + b"\n")
+        self.process.stdin.flush()
+
+    def request(self, method: str, params: dict | None = None, id: Any = None) -> Any:
+        """Sends a request and returns its id."""
+        if id is None:
+            self.last_id += 1
+            id = self.last_id
+        self.send({"jsonrpc": "2.0", "id": id, "method": method, **({} if params is None else {"params": params})})
+        return id
+
+    def notify(self, method: str, params: dict | None = None) -> None:
+        self.send({"jsonrpc": "2.0", "method": method, **({} if params is None else {"params": params})})
+
+    def read_line(self, timeout: float) -> bytes:
+        deadline = time.monotonic() + timeout
+        out = self.process.stdout
+        while b"\n" not in self.buffer:
+            left = deadline - time.monotonic()
+            if left <= 0 or not select.select([out], [], [], left)[0]:
+                raise TimeoutError(f"no message in {timeout} s")
+            chunk = os.read(out.fileno(), 1 << 20)
+            if not chunk:
+                raise EOFError("the server closed its output")
+            self.buffer += chunk
+        line, _, self.buffer = self.buffer.partition(b"\n")
+        return line
+
+    def receive(self, timeout: float = ANSWER_SECONDS) -> dict:
+        """The next message, kept in `answers` or `notifications`."""
+        message = json.loads(self.read_line(timeout))
+        assert message["jsonrpc"] == "2.0"
+        if "method" in message:
+            self.notifications.append(message)
+        else:
+            self.answers[message.get("id")] = message
+        return message
+
+    def answer(self, id: Any, timeout: float = ANSWER_SECONDS) -> dict:
+        """The whole answer to a request."""
+        deadline = time.monotonic() + timeout
+        while id not in self.answers:
+            self.receive(max(0, deadline - time.monotonic()))
+        return self.answers.pop(id)
+
+    # MCP
+
+    def initialize(self, version: str = "2025-11-25") -> dict:
+        params = {"protocolVersion": version, "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
+        result = self.answer(self.request("initialize", params))["result"]
+        self.notify("notifications/initialized")
+        return result
+
+    def start_tool(self, tool: str, arguments: dict | None = None, token: Any = None) -> Any:
+        params: dict = {"name": tool, "arguments": arguments or {}}
+        if token is not None:
+            params["_meta"] = {"progressToken": token}
+        return self.request("tools/call", params)
+
+    def tool(self, tool: str, arguments: dict | None = None, timeout: float = ANSWER_SECONDS) -> dict:
+        """The result object of a tool call."""
+        return self.answer(self.start_tool(tool, arguments), timeout)["result"]
+
+    def cell(self, code: str, **arguments: Any) -> str:
+        """The text of a cell that must succeed."""
+        result = self.tool("execute_ipython_cell", {"code": code, **arguments})
+        assert not result["isError"], result["content"][0]["text"]
+        (block,) = result["content"]
+        return block["text"]
+
+    def failing_cell(self, code: str, **arguments: Any) -> str:
+        """All texts of a cell that must fail, a blank line between them."""
+        result = self.tool("execute_ipython_cell", {"code": code, **arguments})
+        assert result["isError"], result
+        return "\n\n".join(block["text"] for block in result["content"])
+
+    def register(self, name: str, params: dict) -> list[str]:
+        result = self.tool("register_mcp_server", {"server_name": name, "server_params": params})
+        texts = [block["text"] for block in result["content"]]
+        assert not result["isError"], texts
+        return texts
+
+
+def images_in(text: str) -> list[Path]:
+    """The paths that a cell's text names."""
+    section = text.partition("Generated images:\n\n")[2]
+    return [Path(line.rpartition("](")[2].rstrip(")")) for line in section.splitlines() if line.startswith("- [")]

@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Run by test_sdk_clients.py under the official Python SDK, version 1 or 2: all four tools of `ipybox`.
+
+usage: sdk_client.py IPYBOX WORKSPACE SERVER_PARAMS_JSON
+"""
+
+import asyncio
+import json
+import os
+import sys
+
+from mcp import ClientSession, StdioServerParameters
+from mcp.client.stdio import stdio_client
+
+
+def is_error(result) -> bool:
+    """Version 2 writes the name in Python's way."""
+    return result.is_error if hasattr(result, "is_error") else result.isError
+
+
+async def call(session: ClientSession, tool: str, arguments: dict) -> list[str]:
+    result = await session.call_tool(tool, arguments)
+    texts = [block.text for block in result.content]
+    if is_error(result):
+        raise RuntimeError(texts)
+    return texts
+
+
+async def main(ipybox: str, workspace: str, server_params: str) -> None:
+    # The SDK hands on few variables by itself; the test's environment is meant.
+    server = StdioServerParameters(command=ipybox, args=["--workspace", workspace], env=dict(os.environ))
+    async with stdio_client(server) as (read, write), ClientSession(read, write) as session:
+        await session.initialize()
+        tools = [tool.name for tool in (await session.list_tools()).tools]
+        modules = await call(
+            session, "register_mcp_server", {"server_name": "time", "server_params": json.loads(server_params)}
+        )
+        code = (
+            "from mcptools.time import convert_time as c\n"
+            "r = c.run(c.Params(source_timezone='UTC', time='12:00', target_timezone='Asia/Tokyo'))\n"
+            "print('21:00' in str(r))"
+        )
+        (called,) = await call(session, "execute_ipython_cell", {"code": code})
+        failed = await session.call_tool("execute_ipython_cell", {"code": "1/0"})
+        await call(session, "execute_ipython_cell", {"code": "x = 1"})
+        reset = await call(session, "reset", {})
+        (gone,) = await call(session, "execute_ipython_cell", {"code": "'x' in globals()"})
+        (installed,) = await call(session, "install_package", {"package_name": "pip"})
+    print(json.dumps({
+        "tools": tools, "modules": modules, "called": called, "failed": is_error(failed), "reset": reset,
+        "gone": gone, "installed": installed,
+    }))
+
+
+asyncio.run(main(*sys.argv[1:]))

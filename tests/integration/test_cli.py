@@ -1,0 +1,268 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command line: run, apigen, servers, doctor, help."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import re
+import select
+import signal
+import subprocess
+import time
+
+import pytest
+
+# run
+
+
+def test_run_code(run_ipybox):
+    done = run_ipybox("run", "-c", "print('out')\nimport sys; print('err', file=sys.stderr)\n40 + 2")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "out\n42\n", "err\n")
+
+
+def test_run_file_and_stdin(run_ipybox, workspace):
+    (workspace / "a.py").write_text("print('from file')")
+    assert run_ipybox("run", "a.py").stdout == "from file\n"
+    assert run_ipybox("run", "-", stdin="print('from stdin')").stdout == "from stdin\n"
+
+
+def test_run_error(run_ipybox):
+    done = run_ipybox("run", "-c", "print('before')\n1/0")
+    assert done.returncode == 1
+    assert done.stdout == "before\n"
+    assert "ZeroDivisionError" in done.stderr and "1/0" in done.stderr
+
+
+def test_run_usage(run_ipybox):
+    assert run_ipybox("run").returncode == 2
+    assert run_ipybox("run", "-c", "1", "x.py").returncode == 2
+    assert run_ipybox("run", "-c", "1", "--approve", "maybe").returncode == 2
+    missing = run_ipybox("run", "nosuch.py")
+    assert missing.returncode == 1 and "nosuch.py" in missing.stderr
+    assert run_ipybox("run", "--python", "/no/python", "-c", "1").returncode == 1
+
+
+def test_run_timeout(run_ipybox):
+    done = run_ipybox("run", "--timeout", "0.5", "-c", "print('x', flush=True)\nwhile True: pass")
+    assert done.returncode == 124
+    assert done.stdout == "x\n" and "exceeded timeout of 0.50s" in done.stderr
+
+
+def test_run_plot(run_ipybox, workspace):
+    done = run_ipybox("run", "-c", "import matplotlib.pyplot as plt\nplt.plot([1, 2]);")
+    (image,) = (workspace / "images").iterdir()
+    assert f"[image saved: {image}]" in done.stdout
+
+
+def test_run_seed(run_ipybox):
+    def numbers(seed: str) -> str:
+        code = "import random, numpy\nprint(random.random(), numpy.random.rand())"
+        return run_ipybox("run", "--seed", seed, "--preload", "numpy", "-c", code).stdout
+
+    assert numbers("7") == numbers("7") != numbers("8")
+
+
+def test_run_large_output(run_ipybox):
+    done = run_ipybox("run", "-c", "for i in range(1_000_000): print(i)", timeout=100)
+    assert done.stdout == "".join(f"{i}\n" for i in range(1_000_000))
+
+
+def test_run_output_to_a_reader_that_leaves(ipybox, place):
+    """`ipybox run … | head -1`"""
+    process = subprocess.Popen(
+        [ipybox, "run", "-c", "while True: print('y' * 1000)"],
+        cwd=place.workspace, env=place.environ, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    )
+    assert process.stdout.readline().startswith(b"y")
+    process.stdout.close()
+    process.wait(30)
+
+
+def test_run_interrupted(ipybox, place):
+    process = subprocess.Popen(
+        [ipybox, "run", "-c", "print('begun', flush=True)\nimport time\ntime.sleep(1000)"],
+        cwd=place.workspace, env=place.environ, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE, text=True,
+    )
+    assert process.stdout.readline() == "begun\n"
+    process.send_signal(signal.SIGINT)
+    _, stderr = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert "KeyboardInterrupt" in stderr
+
+
+# Approvals at a terminal
+
+
+class Terminal:
+    """A program whose controlling terminal is ours."""
+
+    def __init__(self, command: list[str], place):
+        self.pid, self.fd = pty.fork()
+        if self.pid == 0:
+            os.chdir(place.workspace)
+            os.execve(command[0], command, place.environ | {"TERM": "xterm"})
+        self.seen = ""
+
+    def expect(self, text: str, timeout: float = 60) -> str:
+        deadline = time.monotonic() + timeout
+        while text not in self.seen:
+            left = deadline - time.monotonic()
+            assert left > 0 and select.select([self.fd], [], [], left)[0], self.seen
+            try:
+                chunk = os.read(self.fd, 65536)
+            except OSError:
+                chunk = b""
+            assert chunk, self.seen
+            self.seen += chunk.decode(errors="replace")
+        before, _, self.seen = self.seen.partition(text)
+        return before
+
+    def type(self, text: str) -> None:
+        os.write(self.fd, text.encode())
+
+    def wait(self) -> int:
+        while True:
+            try:
+                if not os.read(self.fd, 65536):
+                    break
+            except OSError:
+                break
+        _, status = os.waitpid(self.pid, 0)
+        os.close(self.fd)
+        return os.waitstatus_to_exitcode(status)
+
+
+@pytest.fixture
+def time_api(run_ipybox, servers):
+    done = run_ipybox("apigen", "--server-name", "time", "--server-params", json.dumps(servers.time()))
+    assert done.returncode == 0, done.stderr
+    return done.stdout.split()
+
+
+CALL = "from mcptools.time import get_current_time as g\nfor i in range(2): print(type(g.run(g.Params(timezone='UTC'))))"
+
+
+@pytest.mark.parametrize(("keys", "status", "questions"), [("yy", 0, 2), ("a", 0, 1), ("n", 1, 1), ("vy?y", 0, 2)])
+def test_approval_at_the_terminal(ipybox, place, time_api, keys, status, questions):
+    terminal = Terminal([ipybox, "run", "-c", CALL], place)
+    asked = 0
+    for key in keys:
+        if key != "y" or asked < questions:
+            terminal.expect("tool" if key == "?" else "Allow?" if key != "?" else "")
+            asked += key in "yna"
+        terminal.type(key + "\n")
+    assert terminal.wait() == status
+
+
+def test_nobody_to_ask(run_ipybox, time_api):
+    """Without a terminal the call is refused, and the error says what to do."""
+    done = run_ipybox("run", "-c", CALL, start_new_session=True)
+    assert done.returncode == 1
+    assert "ApprovalRejectedError" in done.stderr or "refused" in done.stderr.lower()
+
+
+def test_approve_allow_and_deny(run_ipybox, time_api):
+    assert run_ipybox("run", "--approve", "allow", "-c", CALL).returncode == 0
+    denied = run_ipybox("run", "--approve", "deny", "-c", CALL)
+    assert denied.returncode == 1 and "get_current_time" in denied.stderr
+
+
+def test_terminal_gets_no_control_characters(ipybox, place):
+    terminal = Terminal([ipybox, "run", "-c", r"print('\x1b]0;title\x07'); print('end')"], place)
+    before = terminal.expect("end")
+    assert "\x1b" not in before and "\u241b]0;title\u2407" in before
+    assert terminal.wait() == 0
+
+
+# apigen, servers
+
+
+def test_apigen(run_ipybox, workspace, time_api):
+    assert time_api == ["get_current_time", "convert_time"]
+    assert (workspace / "mcptools/time/convert_time.py").exists()
+    listed = run_ipybox("servers")
+    assert re.search(r"^ID +NAME +SERVER\n[0-9a-f]{32}  time  .*mcp-server-time", listed.stdout)
+    assert str(workspace / "mcptools") in listed.stdout
+
+
+def test_apigen_async(run_ipybox, servers, workspace):
+    assert run_ipybox(
+        "apigen", "--server-name", "t", "--server-params", json.dumps(servers.time()), "--async", "--root-dir", "tools"
+    ).returncode == 0
+    code = "from tools.t import get_current_time as g\nawait g.run(g.Params(timezone='UTC'))"
+    assert "UTC" in run_ipybox("run", "--approve", "allow", "-c", code).stdout
+
+
+def test_apigen_errors(run_ipybox, workspace, servers):
+    def fails(*args: str) -> str:
+        done = run_ipybox("apigen", *args)
+        assert done.returncode != 0 and done.stdout == ""
+        return done.stderr
+
+    assert "--server-name" in fails("--server-params", "{}")
+    assert "class" in fails("--server-name", "class", "--server-params", json.dumps(servers.time()))
+    assert "byte" in fails("--server-name", "x", "--server-params", "{")
+    assert "command" in fails("--server-name", "x", "--server-params", "{}")
+    assert "no-such-command" in fails("--server-name", "x", "--server-params", '{"command": "no-such-command"}')
+    assert "NOPE" in fails("--server-name", "x", "--server-params", '{"command": "true", "args": ["${NOPE}"]}')
+    assert "registered" in fails("--server-name", "x")
+    assert not (workspace / "mcptools").exists()
+
+
+def test_servers(run_ipybox, workspace):
+    config = {"mcpServers": {"a": {"command": "cat", "args": ["x"]}, "b": {"url": "https://example.org/mcp"}}}
+    (workspace / "mcp.json").write_text(json.dumps(config))
+    imported = run_ipybox("servers", "import", "mcp.json")
+    assert imported.returncode == 0, imported.stderr
+    added = run_ipybox("servers", "add", "c", '{"command": "cat", "env": {"K": "${SECRET}"}}').stdout.strip()
+    listed = json.loads(run_ipybox("servers", "list", "--json").stdout)
+    assert [entry["name"] for entry in listed] == ["a", "b", "c"]
+    assert listed[2]["id"] == added and listed[2]["params"]["env"] == {"K": "${SECRET}"}
+    assert run_ipybox("servers", "remove", "a").returncode == 0
+    assert run_ipybox("servers", "remove", "a").returncode == 1
+    assert run_ipybox("servers", "remove", added).returncode == 0
+    assert [entry["name"] for entry in json.loads(run_ipybox("servers", "--json").stdout)] == ["b"]
+    assert run_ipybox("servers", "frobnicate").returncode == 2
+    bad = {"mcpServers": {"ok": {"command": "cat"}, "not-a-name": {"command": "cat"}}}
+    (workspace / "bad.json").write_text(json.dumps(bad))
+    refused = run_ipybox("servers", "import", "bad.json")
+    assert refused.returncode == 2 and "not-a-name" in refused.stderr
+    assert "ok" not in run_ipybox("servers").stdout
+
+
+def test_registry_is_private(run_ipybox, place):
+    run_ipybox("servers", "add", "c", '{"command": "cat"}')
+    files = [path for path in place.state.rglob("*") if path.is_file()]
+    assert files and all(path.stat().st_mode & 0o077 == 0 for path in files)
+
+
+# doctor, help
+
+
+def test_doctor(run_ipybox):
+    done = run_ipybox("doctor")
+    assert done.returncode == 0, done.stdout
+    assert re.search(r"^ok +kernel +first result after \d+ ms$", done.stdout, re.MULTILINE)
+    report = json.loads(run_ipybox("doctor", "--json").stdout)
+    assert {entry["name"]: entry["state"] for entry in report}["ipython"] == "ok"
+
+
+def test_doctor_without_ipython(run_ipybox, workspace):
+    subprocess.run(["python3", "-m", "venv", "--without-pip", "bare"], cwd=workspace, check=True)
+    done = run_ipybox("doctor", "--python", str(workspace / "bare/bin/python"))
+    assert done.returncode == 3
+    assert "MISSING" in done.stdout and "pip install" in done.stdout
+
+
+@pytest.mark.parametrize("verb", [[], ["mcp"], ["run"], ["apigen"], ["servers"], ["doctor"]])
+def test_help(run_ipybox, verb):
+    done = run_ipybox(*verb, "--help")
+    assert done.returncode == 0 and done.stdout.startswith("Usage:") and done.stderr == ""
+
+
+def test_version(run_ipybox):
+    assert re.fullmatch(r"ipybox \d+\.\d+\.\d+\S*\n", run_ipybox("--version").stdout)

@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Kernels that die, hang and flood: told at once with the cause, and the next cell works."""
+
+from __future__ import annotations
+
+import signal
+import time
+from pathlib import Path
+
+import pytest
+from mcp_driver import McpServer
+
+# How a kernel can end, and what the error must say.
+DEATHS = {
+    "exit": ("import os; print('said', flush=True); os._exit(3)", "exit status 3|exited"),
+    "segfault": ("print('said', flush=True)\nimport ctypes; ctypes.string_at(0)", "SIGSEGV"),
+    "abort": ("print('said', flush=True)\nimport os; os.abort()", "SIGABRT"),
+    "kill": ("print('said', flush=True)\nimport os; os.kill(os.getpid(), 9)", "SIGKILL"),
+    "terminate": ("print('said', flush=True)\nimport os; os.kill(os.getpid(), 15)", "SIGTERM"),
+    "limit": (
+        "print('said', flush=True)\nimport resource; resource.setrlimit(resource.RLIMIT_CPU, (1, 1))\nwhile True: pass",
+        "SIGXCPU|SIGKILL",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", DEATHS)
+def test_death_is_told_with_its_cause(mcp, name):
+    code, causes = DEATHS[name]
+    mcp.cell("x = 1")
+    text = mcp.failing_cell(code)
+    assert any(cause in text for cause in causes.split("|")), text
+    assert "said" in text, "what was printed before is lost"
+    assert mcp.cell("'x' in globals()") == "False"
+
+
+def test_death_with_a_child_that_keeps_the_pipes(mcp):
+    """A background child holds fd 1 open; the end is told at once all the same, and the child goes."""
+    text = mcp.failing_cell(
+        "import subprocess, os\np = subprocess.Popen(['sleep', '1000'])\nprint(p.pid, flush=True)\nos._exit(1)"
+    )
+    pid = next(line for line in text.splitlines() if line.isdigit())
+    assert mcp.cell("1") == "1"
+    assert not Path("/proc", pid).exists()
+
+
+def test_death_while_idle(mcp):
+    pid = mcp.cell("import os; print(os.getpid())")
+    mcp.cell("import threading, os\nthreading.Timer(0.2, lambda: os.kill(os.getpid(), 9)).start()")
+    while Path("/proc", pid).exists():
+        time.sleep(0.01)
+    text = mcp.cell("print('fresh')")
+    assert text.endswith("fresh") and "SIGKILL" in text
+    assert mcp.cell("print('fresh')") == "fresh"
+
+
+def test_out_of_memory(mcp):
+    """A limit on the address space: a MemoryError, and the kernel goes on."""
+    text = mcp.failing_cell(
+        "import resource\nresource.setrlimit(resource.RLIMIT_AS, (2 << 30, 2 << 30))\nx = bytearray(8 << 30)"
+    )
+    assert "MemoryError" in text
+    assert mcp.cell("1") == "1"
+
+
+def test_sigint_ignored_ends_in_a_fresh_kernel(mcp):
+    mcp.cell("x = 1")
+    text = mcp.failing_cell(
+        "import signal, time\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\nwhile True: time.sleep(1)", timeout=0.5
+    )
+    assert "exceeded timeout of 0.50s" in text and "state is lost" in text
+    assert mcp.cell("'x' in globals()") == "False"
+
+
+def test_interrupt_in_c_code_that_does_not_return(mcp):
+    text = mcp.failing_cell("import ctypes\nctypes.PyDLL(None).sleep(1000)", timeout=0.5)
+    assert "exceeded timeout of 0.50s" in text
+    assert mcp.cell("1") == "1"
+
+
+def test_timeout_of_an_async_cell(mcp):
+    mcp.cell("x = 5")
+    assert "exceeded timeout" in mcp.failing_cell("import asyncio\nawait asyncio.sleep(1000)", timeout=0.5)
+    assert mcp.cell("x") == "5"
+
+
+def test_timeout_of_a_shell_command(mcp):
+    assert "exceeded timeout" in mcp.failing_cell("!sleep 1000", timeout=0.5)
+    assert mcp.cell("!echo on") == "on"
+
+
+def test_system_exit_keeps_the_kernel(mcp):
+    mcp.cell("x = 1")
+    for code in ("import sys; sys.exit(3)", "exit()", "quit()", "raise SystemExit"):
+        mcp.tool("execute_ipython_cell", {"code": code})
+    assert mcp.cell("x") == "1"
+
+
+def test_forkserver_killed(mcp):
+    """The warm Python dies, its kernels with it: told, and the next cell starts another."""
+    parent = mcp.cell("import os; print(os.getppid())")
+    text = mcp.failing_cell(f"import os, signal, time\nos.kill({parent}, signal.SIGKILL)\ntime.sleep(1000)")
+    assert "state is lost" in text
+    assert mcp.cell("1") == "1"
+
+
+def test_closed_standard_fds(mcp):
+    for fd in (0, 1, 2):
+        mcp.tool("execute_ipython_cell", {"code": f"import os; os.close({fd})"})
+        assert mcp.cell("print('still here')").endswith("still here")
+        mcp.tool("reset")
+
+
+def test_closed_sys_stdout(mcp):
+    mcp.tool("execute_ipython_cell", {"code": "import sys; sys.stdout.close()"})
+    assert mcp.cell("print('still here')") == "still here"
+
+
+@pytest.mark.parametrize("code", [
+    "import sys\nfor i in range(1_000_000): print('x' * 99)",
+    "import os\nfor i in range(1600): os.write(1, b'y' * 65536)",
+    "import subprocess\nsubprocess.run('head -c 100000000 /dev/zero | tr \"\\\\0\" z', shell=True);",
+])  # fmt: skip
+def test_hundred_megabytes_of_output(mcp, code):
+    """All of it flows through; the core keeps what is asked for and its memory is bounded."""
+    def memory_kib() -> int:
+        status = Path("/proc", str(mcp.process.pid), "status").read_text()
+        return int(status.partition("VmHWM:")[2].split()[0])
+
+    mcp.cell("1")
+    before = memory_kib()
+    text = mcp.cell(code, max_output_chars=1000)
+    assert text.endswith("[Output truncated: exceeded 1000 character limit]")
+    assert memory_kib() - before < 32 * 1024
+    assert mcp.cell("1") == "1"
+
+
+def test_flood_of_displays(mcp):
+    text = mcp.cell("for i in range(20_000): display(i)", max_output_chars=200_000)
+    assert text == "\n".join(map(str, range(20_000)))
+
+
+def test_late_output_comes_with_the_next_cell(mcp):
+    mcp.cell("import threading, time\nt = threading.Timer(0.2, lambda: print('late'))\nt.start()")
+    mcp.cell("t.join(); time.sleep(0.1)")
+    # The thread printed in the second cell or between them: in either case it was told by now.
+    mcp.cell("import threading, os\nt = threading.Timer(0.1, lambda: (print('later'), open('told', 'w').close()))\nt.start()")
+    while not Path(mcp.cell("os.getcwd()").strip("'"), "told").exists():
+        time.sleep(0.05)
+    assert mcp.cell("1") == "1"
+
+
+def test_stopped_kernel(ipybox, place):
+    """SIGSTOP cannot be interrupted: after the grace period the kernel is replaced."""
+    with McpServer(ipybox, place) as server:
+        text = server.failing_cell("import os, signal\nos.kill(os.getpid(), signal.SIGSTOP)", timeout=0.5)
+        assert "exceeded timeout" in text
+        assert server.cell("1") == "1"
+
+
+@pytest.mark.parametrize("victim", ["core", "forkserver", "kernel"])
+def test_sigkill_leaves_nothing(ipybox, place, victim):
+    server = McpServer(ipybox, place)
+    kernel, forkserver = map(int, server.cell("import os; print(os.getpid(), os.getppid())").split())
+    server.cell("import subprocess\nsubprocess.Popen(['setsid', 'sleep', '1000']); subprocess.Popen(['sleep', '1000']);")
+    import os
+
+    os.kill({"core": server.process.pid, "forkserver": forkserver, "kernel": kernel}[victim], signal.SIGKILL)
+    if victim != "core":
+        assert server.cell("1").endswith("1")
+    server.process.stdin.close()
+    server.process.wait(30)
+    server.process.stdout.close()

@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Official clients drive the binary: the Python SDK in both major versions, MCP Inspector's command line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import harness
+
+TOOLS = ["register_mcp_server", "install_package", "execute_ipython_cell", "reset"]
+
+
+def test_python_sdk(client_python, ipybox, place, servers):
+    script = Path(__file__).with_name("sdk_client.py")
+    done = harness.run(
+        [client_python, str(script), ipybox, str(place.workspace), json.dumps(servers.time())], place, timeout=110
+    )
+    assert done.returncode == 0, done.stderr
+    seen = json.loads(done.stdout)
+    assert seen["tools"] == TOOLS
+    assert seen["modules"] == ["get_current_time", "convert_time"]
+    assert seen["called"] == "True"
+    assert seen["failed"] is True
+    assert seen["reset"] == []
+    assert seen["gone"] == "False"
+    assert "pip" in seen["installed"]
+
+
+class Inspector:
+    """One call a process, as the command line of MCP Inspector works."""
+
+    def __init__(self, command: list[str], ipybox: str, place: harness.Place):
+        self.command = [*command, ipybox, "--workspace", str(place.workspace)]
+        self.place = place
+
+    def __call__(self, method: str, *args: str) -> dict:
+        done = harness.run([*self.command, "--method", method, *args], self.place, timeout=110)
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+    def tool(self, name: str, **arguments: str) -> dict:
+        pairs = [word for key, value in arguments.items() for word in ("--tool-arg", f"{key}={value}")]
+        return self("tools/call", "--tool-name", name, *pairs)
+
+
+def test_inspector(inspector, ipybox, place, servers):
+    inspect = Inspector(inspector, ipybox, place)
+    assert [tool["name"] for tool in inspect("tools/list")["tools"]] == TOOLS
+    registered = inspect.tool("register_mcp_server", server_name="time", server_params=json.dumps(servers.time()))
+    assert [block["text"] for block in registered["content"]] == ["get_current_time", "convert_time"]
+    # Another process, the same workspace: the registration is still good.
+    called = inspect.tool(
+        "execute_ipython_cell",
+        code="from mcptools.time import get_current_time as g; 'UTC' in str(g.run(g.Params(timezone='UTC')))",
+    )
+    assert called["content"] == [{"type": "text", "text": "True"}]
+    assert inspect.tool("reset")["content"] == []
+    assert "pip" in inspect.tool("install_package", package_name="pip")["content"][0]["text"]

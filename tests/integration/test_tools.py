@@ -1,0 +1,348 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Registered MCP servers, called from cells: real servers, exact values, what is refused."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from mcp_driver import McpServer, images_in
+
+FAKE = Path(__file__).with_name("fake_server.py")
+
+
+def fake(*modes: str, **more) -> dict:
+    return {"command": sys.executable, "args": [str(FAKE), *modes], **more}
+
+
+# Real servers
+
+
+def test_filesystem_server(mcp, servers, workspace):
+    (workspace / "hello.txt").write_text("hällo\n")
+    modules = mcp.register("filesystem", servers.filesystem(workspace))
+    assert {"read_text_file", "write_file", "list_directory"} <= set(modules)
+    assert mcp.cell(
+        "from mcptools.filesystem.read_text_file import run, Params\n"
+        f"result = run(Params(path={str(workspace / 'hello.txt')!r}))\nprint(result.content)"
+    ) == "hällo"
+    mcp.cell(
+        "from mcptools.filesystem import write_file as w\n"
+        f"w.run(w.Params(path={str(workspace / 'new.txt')!r}, content='by tool'))"
+    )
+    assert (workspace / "new.txt").read_text() == "by tool"
+
+
+def test_everything_server(mcp, servers):
+    modules = mcp.register("everything", servers.everything())
+    assert "echo" in modules
+    assert mcp.cell(
+        "from mcptools.everything import echo\necho.run(echo.Params(message='hi there'))"
+    ) == "'Echo: hi there'"
+    assert "12" in mcp.cell(
+        "import mcptools.everything, pkgutil, importlib\n"
+        "names = [m.name for m in pkgutil.iter_modules(mcptools.everything.__path__)]\n"
+        "sum_name = next(n for n in names if 'sum' in n or n == 'add')\n"
+        "m = importlib.import_module('mcptools.everything.' + sum_name)\nm.run(m.Params(a=5, b=7))"
+    )
+    # Every module can be imported.
+    assert mcp.cell("[importlib.import_module('mcptools.everything.' + n) and None for n in names] and 'ok'") == "'ok'"
+
+
+def test_sqlite_and_git_servers(mcp, servers, workspace):
+    mcp.register("db", servers.sqlite(workspace / "x.db"))
+    mcp.cell(
+        "from mcptools.db import create_table as c, write_query as w, read_query as r\n"
+        "c.run(c.Params(query='create table t (a int)'))\nw.run(w.Params(query='insert into t values (41), (1)'));"
+    )
+    assert "42" in mcp.cell("r.run(r.Params(query='select sum(a) as s from t'))")
+    subprocess.run(["git", "init", "-q", "repo"], cwd=workspace, check=True)
+    mcp.register("git", servers.git(workspace / "repo"))
+    assert "branch" in mcp.cell(
+        f"from mcptools.git import git_status as s\ns.run(s.Params(repo_path={str(workspace / 'repo')!r}))"
+    )
+
+
+def test_tools_from_threads_tasks_and_children(mcp, servers):
+    mcp.register("time", servers.time())
+    assert mcp.cell(
+        "import os\nfrom concurrent.futures import ThreadPoolExecutor, ProcessPoolExecutor\n"
+        "from mcptools.time import get_current_time as g\n"
+        "def call(i):\n    return 'UTC' in str(g.run(g.Params(timezone='UTC')))\n"
+        "with ThreadPoolExecutor(8) as pool: a = all(pool.map(call, range(40)))\n"
+        "with ProcessPoolExecutor(2) as pool: b = all(pool.map(call, range(4)))\n"
+        "pid = os.fork()\n"
+        "if pid == 0: os._exit(7 if call(0) else 1)\n"
+        "c = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])\n"
+        "a, b, c, call(0)"
+    ) == "(True, True, 7, True)"
+
+
+# Exact values
+
+
+@pytest.mark.parametrize("value", [
+    "2**70", "-2**70", "0.1", "1e308", "-0.0", "0", "1", "'\\u2028'", "'\\x00'", "'\\ud800'", "'😀é'", "''", "None",
+    "True", "[]", "{}", "{'a': [1, {'b': None}]}", "'\\\\ \" \\n'", "'x' * 1_000_000",
+])  # fmt: skip
+def test_arguments_and_results_are_exact(mcp_fake, value):
+    """The server echoes the text of its arguments; the result comes back as data."""
+    assert mcp_fake.cell(
+        f"value = {value}\n"
+        "from mcptools.fake import echo_json as e\n"
+        "import json\n"
+        "r = e.run(e.Params(value=value))\n"
+        "sent = json.loads(r['text'])['value'] if isinstance(r, dict) else json.loads(r.text)['value']\n"
+        "back = r['back'] if isinstance(r, dict) else r.back\n"
+        "repr(sent) == repr(value), repr(back) == repr(value)"
+    ) == "(True, True)"
+
+
+def test_numbers_beyond_python(mcp_fake):
+    """1e400 in a result is infinity in Python, as json reads it; digits of integers are never lost."""
+    assert mcp_fake.cell(
+        "from mcptools.fake import numbers as n\nr = n.run(n.Params())\n"
+        "r = r if isinstance(r, dict) else r.model_dump()\nr['big'], r['large'], r['small']"
+    ) == "(1180591620717411303424, inf, 0.1)"
+
+
+def test_nan_is_refused_with_a_reason(mcp_fake):
+    text = mcp_fake.failing_cell("from mcptools.fake import echo_json as e\ne.run(e.Params(value=float('nan')))")
+    assert "nan" in text.lower() and "JSON" in text
+
+
+def test_contents(mcp_fake):
+    """Text is text; other contents come as data, nothing is dropped."""
+    assert mcp_fake.cell("from mcptools.fake import two_texts as t\nt.run(t.Params())") == "'one\\ntwo'"
+    assert mcp_fake.cell("from mcptools.fake import nothing as t\nprint(t.run(t.Params()))") == "None"
+    mixed = mcp_fake.cell("from mcptools.fake import mixed as t\nprint(t.run(t.Params()))")
+    for part in ("caption", "image/png", "audio/wav", "file:///x", "blob"):
+        assert part in mixed
+
+
+def test_tool_errors(mcp_fake):
+    failed = mcp_fake.failing_cell("from mcptools.fake import fail as f\nf.run(f.Params())")
+    assert "ToolRunnerError: " in failed and "went wrong\nsecond" in failed
+    caught = mcp_fake.cell(
+        "from ipybox.tool_exec.client import ToolRunnerError\n"
+        "try: f.run(f.Params())\nexcept ToolRunnerError as e: print(type(e).__name__, '|', str(e))"
+    )
+    assert caught.startswith("ToolRunnerError | ") and "went wrong" in caught
+    assert "rpc bad" in mcp_fake.failing_cell("from mcptools.fake import rpc_error as f\nf.run(f.Params())")
+
+
+@pytest.fixture(scope="module")
+def mcp_fake(ipybox, tmp_path_factory):
+    import harness
+
+    place = harness.Place.make(tmp_path_factory.mktemp("shared") / "x")
+    with McpServer(ipybox, place) as server:
+        server.register("fake", fake())
+        pids(server)  # the leak check takes what runs now for given
+        yield server
+
+
+# Registration
+
+
+def test_variables(ipybox, place):
+    place.environ["FROM_ENV"] = "e1"
+    (place.workspace / ".env").write_text("FROM_FILE=f1\n")
+    with McpServer(ipybox, place) as server:
+        params = fake(env={"A": "${FROM_ENV}", "B": "x${FROM_FILE}y"})
+        server.register("fake", params)
+        assert server.cell("from mcptools.fake import environ as e\nprint(e.run(e.Params()))").split()[:2] == [
+            "A=e1", "B=xf1y",
+        ]
+        missing = server.tool("register_mcp_server", {"server_name": "m", "server_params": fake(env={"A": "${NOPE}"})})
+        assert missing["isError"] and "NOPE" in missing["content"][0]["text"]
+    # The secret stands neither in the package nor in the registry.
+    for path in [*place.workspace.rglob("*.py"), *place.state.rglob("*")]:
+        assert not path.is_file() or "e1" not in path.read_text()
+
+
+def test_servers_environment_is_small(ipybox, place):
+    place.environ["SECRET"] = "s1"
+    with McpServer(ipybox, place) as server:
+        server.register("fake", fake())
+        assert "SECRET" not in server.cell("from mcptools.fake import environ as e\nprint(e.run(e.Params()))")
+
+
+def test_failed_registration_keeps_the_package(mcp, servers, workspace):
+    mcp.register("time", servers.time())
+    before = {path: path.read_text() for path in (workspace / "mcptools/time").iterdir() if path.is_file()}
+    for params in ({"command": "no-such-command"}, fake("die-at-once"), fake("bad-tools"), {"command": 1}):
+        assert mcp.tool("register_mcp_server", {"server_name": "time", "server_params": params})["isError"]
+    assert {path: path.read_text() for path in (workspace / "mcptools/time").iterdir() if path.is_file()} == before
+    assert "UTC" in mcp.cell("from mcptools.time import get_current_time as g\ng.run(g.Params(timezone='UTC'))")
+
+
+@pytest.mark.parametrize("name", ["", "bad-name", "1x", "class", "../evil", "a/b", "__init__", "x" * 300])
+def test_bad_server_names(mcp, workspace, name):
+    result = mcp.tool("register_mcp_server", {"server_name": name, "server_params": fake()})
+    assert result["isError"]
+    assert not (workspace / "mcptools").exists() and not (workspace / "evil").exists()
+
+
+def test_registering_again_replaces(mcp, workspace):
+    assert "echo_json" in mcp.register("fake", fake())
+    assert mcp.register("fake", fake("one-tool")) == ["only"]
+    assert sorted(p.name for p in (workspace / "mcptools/fake").glob("*.py")) == ["__init__.py", "only.py"]
+
+
+def test_registration_outlives_the_process(ipybox, place, servers):
+    with McpServer(ipybox, place) as server:
+        server.register("time", servers.time())
+    with McpServer(ipybox, place) as server:
+        assert "UTC" in server.cell("from mcptools.time import get_current_time as g\ng.run(g.Params(timezone='UTC'))")
+
+
+def test_package_of_another_workspace_is_not_callable(ipybox, place, servers, tmp_path):
+    """A moved package names its registration; the session was not given it, and the error says what helps."""
+    with McpServer(ipybox, place) as server:
+        server.register("time", servers.time())
+    other = tmp_path / "other"
+    other.mkdir()
+    (place.workspace / "mcptools").rename(other / "mcptools")
+    with McpServer(ipybox, place, "--workspace", str(other)) as server:
+        text = server.failing_cell("from mcptools.time import get_current_time as g\ng.run(g.Params(timezone='UTC'))")
+        assert "ipybox apigen --server-name time" in text
+
+
+def test_kernel_cannot_name_a_command(mcp, workspace):
+    """server_params from a kernel start nothing, unless they equal what was registered."""
+    mcp.register("fake", fake("one-tool"))
+    code = (
+        "from ipybox.tool_exec.client import ToolRunner\n"
+        "r = ToolRunner('evil', {'command': 'touch', 'args': ['evil']})\n"
+        "r.run_sync('x', {})"
+    )
+    assert "not registered" in mcp.failing_cell(code)
+    assert not (workspace / "evil").exists()
+    params = fake("one-tool")
+    assert mcp.cell(
+        f"from ipybox.tool_exec.client import ToolRunner\nToolRunner('fake', {params!r}).run_sync('only', {{}})"
+    ) == "'only one'"
+
+
+def test_channel_wants_the_token(mcp):
+    mcp.register("fake", fake("one-tool"))
+    assert mcp.cell(
+        "import http.client, os, json, re\n"
+        "def post(**headers):\n"
+        "    c = http.client.HTTPConnection('127.0.0.1', int(os.environ['TOOL_SERVER_PORT']))\n"
+        "    c.request('POST', '/run', json.dumps({'server_name': 'fake', 'tool_name': 'only', 'tool_args': {}}),\n"
+        "              {'Content-Type': 'application/json', **headers})\n"
+        "    return c.getresponse().status\n"
+        "token = os.environ['IPYBOX_TOOL_TOKEN']\n"
+        "post(), post(Authorization='Bearer ' + '0' * 64), post(Authorization='Bearer ' + token[:-1])"
+    ) == "(401, 401, 401)"
+
+
+def test_two_sessions_do_not_share_tokens(ipybox, place, tmp_path):
+    (tmp_path / "two").mkdir()
+    with McpServer(ipybox, place) as one, McpServer(ipybox, place, "--workspace", str(tmp_path / "two")) as two:
+        one.register("fake", fake("one-tool"))
+        port, token = eval(one.cell("import os; os.environ['TOOL_SERVER_PORT'], os.environ['IPYBOX_TOOL_TOKEN']"))
+        other = two.cell("import os; os.environ['IPYBOX_TOOL_TOKEN']").strip("'")
+        assert token != other
+        text = two.failing_cell(
+            f"os.environ['TOOL_SERVER_PORT'] = {port!r}\nfrom ipybox.tool_exec.client import ToolRunner\n"
+            "ToolRunner('fake').run_sync('only', {})"
+        )
+        assert "401" in text or "token" in text.lower()
+
+
+# The life of servers
+
+
+def pids(server: McpServer) -> str:
+    return server.cell("from mcptools.fake import pid as p\nprint(p.run(p.Params()))")
+
+
+def test_server_starts_once_and_ends_with_reset(mcp):
+    mcp.register("fake", fake())
+    first = pids(mcp)
+    assert pids(mcp) == first
+    assert Path("/proc", first).exists()
+    mcp.tool("reset")
+    assert not Path("/proc", first).exists()
+    assert pids(mcp) != first
+
+
+def test_server_that_dies_in_a_call(mcp):
+    mcp.register("fake", fake())
+    first = pids(mcp)
+    text = mcp.failing_cell("from mcptools.fake import die as d\nd.run(d.Params())")
+    assert "last words" in text and "exit status 3" in text
+    assert pids(mcp) != first
+
+
+def test_call_that_never_ends_can_be_interrupted(mcp):
+    mcp.register("fake", fake())
+    text = mcp.failing_cell("from mcptools.fake import hang as h\nh.run(h.Params())", timeout=1)
+    assert "exceeded timeout of 1.00s" in text
+    assert "cancelled" in mcp.cell("from mcptools.fake import cancelled as c\nprint(c.run(c.Params()))")
+
+
+def test_noisy_server(mcp):
+    """Banner lines on stdout, megabytes of stderr."""
+    mcp.register("fake", fake("banner", "stderr-flood"))
+    assert mcp.cell("from mcptools.fake import two_texts as t\nt.run(t.Params())") == "'one\\ntwo'"
+
+
+def test_hundred_megabytes(mcp):
+    mcp.register("fake", fake())
+    assert mcp.cell("from mcptools.fake import large as l\nlen(l.run(l.Params(megabytes=100)))") == str(100 << 20)
+
+
+def test_server_that_ignores_sigterm_and_has_children(ipybox, place):
+    """The autouse check finds whatever is left."""
+    with McpServer(ipybox, place) as server:
+        server.register("fake", fake("ignore-sigterm", "grandchild"))
+        pids(server)
+
+
+@pytest.mark.parametrize("revision", ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"])
+def test_revisions_of_servers(mcp, revision):
+    mcp.register("fake", fake("revision=" + revision))
+    assert pids(mcp).isdigit()
+
+
+def test_server_of_an_unknown_revision(mcp):
+    result = mcp.tool("register_mcp_server", {"server_name": "fake", "server_params": fake("revision=1999-01-01")})
+    assert result["isError"] and "1999-01-01" in result["content"][0]["text"]
+
+
+def test_pages(mcp):
+    assert len(mcp.register("fake", fake("many-tools=250"))) == 250
+
+
+def test_progress_of_tools_reaches_the_client(mcp):
+    mcp.register("fake", fake())
+    id = mcp.start_tool(
+        "execute_ipython_cell", {"code": "from mcptools.fake import slow as s\ns.run(s.Params());"}, token=1
+    )
+    mcp.answer(id)
+    assert any(re.search(r"fake\.slow: 1/2 half", n["params"]["message"]) for n in mcp.notifications)
+
+
+def test_image_of_a_tool_can_be_shown(mcp, servers):
+    """What a tool returns as an image is bytes for Python."""
+    mcp.register("fake", fake())
+    text = mcp.cell(
+        "from mcptools.fake import mixed as t\nimport base64\nfrom IPython.display import Image\n"
+        "item = next(c for c in t.run(t.Params()) if c['type'] == 'image')\nImage(base64.b64decode(item['data']))"
+    )
+    assert images_in(text)[0].read_bytes().startswith(b"\x89PNG")
+
+
+def test_generated_api_names_no_secret_or_command(mcp, workspace):
+    mcp.register("fake", fake(env={"TOKEN": "hunter2"}))
+    for path in (workspace / "mcptools/fake").rglob("*.py"):
+        text = path.read_text()
+        assert "hunter2" not in text and sys.executable not in text
+        compile(text, str(path), "exec")

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "session/cell-text.h"
+
+#include <string.h>
+
+static void
+add(IpbCellText *text, IpbSessionEventType type, const char *piece)
+{
+    ipb_cell_text_add(text, &(IpbSessionEvent){.type = type, .text = piece});
+}
+
+static void
+add_bundle(IpbCellText *text, const char *bundle, const char *image_path)
+{
+    g_autoptr(IpbJsonDoc) doc =
+        ipb_json_parse(bundle, strlen(bundle), &IPB_JSON_LIMITS_SMALL, NULL);
+    ipb_cell_text_add(text, &(IpbSessionEvent){.type = IPB_SESSION_RESULT,
+                                               .data = ipb_json_root(doc),
+                                               .image_path = image_path});
+}
+
+static void
+check(const IpbCellText *text, const char *wanted)
+{
+    g_autofree char *got = ipb_cell_text_get(text);
+    g_assert_cmpstr(got, ==, wanted);
+}
+
+static void
+test_pieces(void)
+{
+    g_autoptr(IpbCellText) text = ipb_cell_text_new(SIZE_MAX);
+    check(text, "");
+    add(text, IPB_SESSION_STDOUT, "\n\n  indented");
+    check(text, "  indented");
+    add_bundle(text, "{\"text/plain\":\"2\",\"text/html\":\"<b>2</b>\"}", NULL);
+    add_bundle(text, "{\"text/html\":\"only\"}", NULL);
+    add(text, IPB_SESSION_STDERR, "err \n\n");
+    check(text, "  indented\n2\nerr");
+    add_bundle(text, "{\"text/plain\":\"<Figure>\"}", "/i/a.png");
+    check(text, "  indented\n2\nerr \n\n<Figure>");
+    g_assert_cmpuint(ipb_cell_text_images(text)->len, ==, 1);
+    g_assert_false(ipb_cell_text_is_truncated(text));
+}
+
+/* The limit counts characters, not bytes; what only ends in white space is not cut. */
+static void
+test_limit(void)
+{
+    g_autoptr(IpbCellText) text = ipb_cell_text_new(3);
+    add(text, IPB_SESSION_STDOUT, "é");
+    add(text, IPB_SESSION_STDOUT, "€😀");
+    add(text, IPB_SESSION_STDOUT, "\n  \n");
+    g_assert_false(ipb_cell_text_is_truncated(text));
+    add(text, IPB_SESSION_STDOUT, "x");
+    g_assert_true(ipb_cell_text_is_truncated(text));
+    check(text, "é€😀");
+
+    g_autoptr(IpbCellText) none = ipb_cell_text_new(0);
+    add(none, IPB_SESSION_STDOUT, "x");
+    g_assert_true(ipb_cell_text_is_truncated(none));
+    check(none, "");
+}
+
+static void
+test_error(void)
+{
+    g_autoptr(IpbCellText) text = ipb_cell_text_new(10);
+    g_assert_null(ipb_cell_text_error(text));
+    ipb_cell_text_add(text, &(IpbSessionEvent){.type = IPB_SESSION_ERROR,
+                                               .ename = "ValueError",
+                                               .evalue = "no",
+                                               .text = "---\ntraceback"});
+    g_assert_cmpstr(ipb_cell_text_error(text), ==, "ValueError: no\n---\ntraceback");
+}
+
+int
+main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/session/cell-text/pieces", test_pieces);
+    g_test_add_func("/session/cell-text/limit", test_limit);
+    g_test_add_func("/session/cell-text/error", test_error);
+    return g_test_run();
+}

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "session/images.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/file.h"
+
+#define PNG_BASE64 "iVBORw0KGgoAAAANSUhEUg=="
+
+typedef struct {
+    char *place;
+    char *directory; /* "images" in the place, not there yet */
+} Fixture;
+
+static void
+set_up(Fixture *fixture, const void *unused)
+{
+    fixture->place = ipb_file_make_temp_directory(NULL, "ipybox-test-", NULL);
+    fixture->directory = g_build_filename(fixture->place, "images", NULL);
+}
+
+static void
+tear_down(Fixture *fixture, const void *unused)
+{
+    g_assert_true(ipb_file_remove_tree(fixture->place, NULL));
+    g_free(fixture->place);
+    g_free(fixture->directory);
+}
+
+static char *
+save(const char *bundle, const char *directory, GError **error)
+{
+    g_autoptr(IpbJsonDoc) doc =
+        ipb_json_parse(bundle, strlen(bundle), &IPB_JSON_LIMITS_SMALL, NULL);
+    char *path = NULL;
+    bool saved = ipb_images_save(ipb_json_root(doc), directory, &path, error);
+    g_assert_true(saved || path == NULL);
+    return path;
+}
+
+static void
+test_saves(Fixture *fixture, const void *unused)
+{
+    g_autoptr(GError) error = NULL;
+    g_autofree char *one = save("{\"image/png\":\"" PNG_BASE64 "\"}", fixture->directory, &error);
+    g_assert_no_error(error);
+    g_autofree char *two = save("{\"image/png\":\"" PNG_BASE64 "\"}", fixture->directory, &error);
+    g_assert_cmpstr(one, !=, two);
+    g_assert_true(g_regex_match_simple("/images/[0-9a-f]{8}\\.png$", one, 0, 0));
+    g_autofree char *text = NULL;
+    size_t size;
+    g_assert_true(ipb_file_read(one, 1000, &text, &size, NULL));
+    g_assert_cmpuint(size, ==, 16);
+    g_assert_cmpint(memcmp(text, "\x89PNG\r\n\x1a\n", 8), ==, 0);
+}
+
+static void
+test_no_image(Fixture *fixture, const void *unused)
+{
+    g_autoptr(GError) error = NULL;
+    g_assert_null(
+        save("{\"text/plain\":\"x\",\"image/svg+xml\":\"<svg/>\"}", fixture->directory, &error));
+    g_assert_no_error(error);
+    g_assert_cmpint(access(fixture->directory, F_OK), ==, -1);
+}
+
+static void
+test_refuses(Fixture *fixture, const void *unused)
+{
+    g_autoptr(GError) error = NULL;
+    g_assert_null(save("{\"image/png\":\"bm8gcGljdHVyZQ==\"}", fixture->directory, &error));
+    g_assert_error(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID);
+    g_clear_error(&error);
+    g_assert_cmpint(symlink(fixture->place, fixture->directory), ==, 0);
+    g_assert_null(save("{\"image/png\":\"" PNG_BASE64 "\"}", fixture->directory, &error));
+    g_assert_error(error, IPYBOX_ERROR, IPYBOX_ERROR_SYSTEM);
+}
+
+int
+main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add("/session/images/saves", Fixture, NULL, set_up, test_saves, tear_down);
+    g_test_add("/session/images/no-image", Fixture, NULL, set_up, test_no_image, tear_down);
+    g_test_add("/session/images/refuses", Fixture, NULL, set_up, test_refuses, tear_down);
+    return g_test_run();
+}
