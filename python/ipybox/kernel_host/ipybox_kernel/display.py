@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import opcode
 import sys
+import warnings
 from types import FrameType
 from typing import Any
 
@@ -111,6 +112,12 @@ class KernelDisplayHook(DisplayHook):
             if plain.type_printers.get(kind) is _type_printers.get(kind) and plain.pprint:
                 return repr(result)
         return plain(result)
+
+    def cull_cache(self) -> None:
+        """Forgets the oldest results as IPython does, without its warning in the cell's output."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            super().cull_cache()
 
     def write_output_prompt(self) -> None:
         pass

@@ -85,9 +85,12 @@ class Server:
             self._control.send({"op": "failed", "error": error, "missing": missing})
             return False
         self._stub_dir = message.get("stub_dir")
-        self._preload = [*warmup.ALWAYS_PRELOADED, *(message.get("preload") or [])]
         os.environ.update(warmup.ENVIRONMENT)
         self._shell = warmup.make_shell()
+        # What the user wants to find loaded, every kernel has, the first one too; our own may wait for it.
+        for name in message.get("preload") or []:
+            self._preload_module(name)
+        self._preload = list(warmup.ALWAYS_PRELOADED)
         return True
 
     def _catch_signals(self) -> None:
@@ -132,11 +135,13 @@ class Server:
         except BlockingIOError:
             pass
 
-    def _preload_next(self) -> None:
-        name = self._preload.pop(0)
+    def _preload_module(self, name: str) -> None:
         error = warmup.preload(name, self._shell)
         if error is not None:
             self._preload_failures.append({"module": shorten(name), "error": shorten(error)})
+
+    def _preload_next(self) -> None:
+        self._preload_module(self._preload.pop(0))
         if not self._preload:
             warmup.settle()
             # A packet has a limit; who preloads dozens of modules that fail hears of the first ones.
