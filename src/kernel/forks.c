@@ -17,6 +17,7 @@
 #include "base/error.h"
 #include "base/fd.h"
 #include "kernel/forkserver-private.h"
+#include "kernel/orphans.h"
 
 /* Forks that wait to be asked for. */
 #define MAX_WAITING 10000
@@ -148,10 +149,12 @@ void
 ipb_forks_lose(IpbForkserver *forkserver, const char *cause)
 {
     g_autoptr(GArray) ids = collect_ids(forkserver);
+    /* The kernels died with it (PR_SET_PDEATHSIG); what they had started did not. */
+    ipb_orphans_kill((const int64_t *) (void *) ids->data, ids->len);
     for (guint i = 0; i < ids->len; i++) {
         IpbFork *fork = find_fork(forkserver, g_array_index(ids, int64_t, i));
         if (fork != NULL && fork->state == FORK_RUNNING)
-            tell_exit(fork, SIGKILL, cause); /* by PR_SET_PDEATHSIG */
+            tell_exit(fork, SIGKILL, cause);
     }
 }
 

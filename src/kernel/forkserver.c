@@ -55,6 +55,8 @@ ipb_forkserver_new(IpbLoop *loop, const IpbForkserverOptions *options)
     forkserver->start_timeout_ms =
         options->start_timeout_ms > 0 ? options->start_timeout_ms : START_TIMEOUT_MS;
     forkserver->control_fd = forkserver->output_fd = -1;
+    /* An id is also how a kernel's processes are known on the whole machine: no two forkservers share one. */
+    forkserver->last_id = (int64_t) g_random_int() << 20;
     ipb_buffer_init(&forkserver->output, MAX_OUTPUT);
     forkserver->forks = g_hash_table_new(g_int64_hash, g_int64_equal);
     g_queue_init(&forkserver->waiting);
@@ -325,6 +327,8 @@ spawn(IpbForkserver *forkserver, GError **error)
         .stdout_fd = output_theirs,
         .stderr_fd = output_theirs,
         .extra_fd = control_theirs,
+        /* When we die it still has to end what its kernels started. */
+        .death_signal = SIGTERM,
     };
     forkserver->child =
         ipb_child_spawn(forkserver->loop, &options, on_child_exit, forkserver, error);

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Finds processes by the variable that the kernel host sets in each kernel; see the header. A process is looked at
+ * again through its pidfd before it gets the signal: its number may have a new owner.
+ */
+#include "kernel/orphans.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/fd.h"
+#include "base/file.h"
+
+#define VARIABLE "IPYBOX_KERNEL_ID="
+#define MAX_ENVIRONMENT (4u * 1024 * 1024)
+
+static bool
+is_wanted(const char *value, const int64_t *ids, size_t n_ids)
+{
+    char *end;
+    errno = 0;
+    int64_t id = strtoll(value, &end, 10);
+    if (errno != 0 || end == value || *end != '\0')
+        return false;
+    for (size_t i = 0; i < n_ids; i++)
+        if (ids[i] == id)
+            return true;
+    return false;
+}
+
+static bool
+belongs_to(const char *pid, const int64_t *ids, size_t n_ids)
+{
+    g_autofree char *path = g_build_filename("/proc", pid, "environ", NULL);
+    g_autofree char *text = NULL;
+    size_t size;
+    if (!ipb_file_read(path, MAX_ENVIRONMENT, &text, &size, NULL))
+        return false; /* another user's, or gone */
+    for (const char *entry = text; entry < text + size; entry += strlen(entry) + 1)
+        if (g_str_has_prefix(entry, VARIABLE) && is_wanted(entry + strlen(VARIABLE), ids, n_ids))
+            return true;
+    return false;
+}
+
+/* One pass over all processes; true if it found any. */
+static bool
+kill_once(const int64_t *ids, size_t n_ids)
+{
+    DIR *proc = opendir("/proc");
+    if (proc == NULL)
+        return false;
+    bool found = false;
+    for (struct dirent *entry; (entry = readdir(proc)) != NULL;) {
+        if (!g_ascii_isdigit(entry->d_name[0]) || !belongs_to(entry->d_name, ids, n_ids))
+            continue;
+        ipb_autofd pidfd = ipb_pidfd_open((pid_t) atoi(entry->d_name));
+        if (pidfd >= 0 && belongs_to(entry->d_name, ids, n_ids))
+            found = ipb_pidfd_signal(pidfd, SIGKILL, NULL) || found;
+    }
+    closedir(proc);
+    return found;
+}
+
+void
+ipb_orphans_kill(const int64_t *ids, size_t n_ids)
+{
+    /* Again as long as there are any: one may have forked while the pass went by. A killed process has no
+     * environment any more, so this ends. */
+    for (int passes = 0; passes < 100 && n_ids > 0 && kill_once(ids, n_ids); passes++)
+        ;
+}
