@@ -27,6 +27,7 @@ typedef struct {
     char last_told; /* 'o', 'e', 'l' while its text goes on, else 0 */
     bool is_finished, has_wire_ended, wire_failed;
     unsigned n_texts;
+    int is_written; /* by the thread of test_bounded */
     size_t max_text;
     void (*on_told)(void *fixture);
 } Fixture;
@@ -641,10 +642,12 @@ test_flood(Fixture *fixture, const void *data)
 static void *
 write_much(void *data)
 {
-    const Fixture *fixture = data;
+    Fixture *fixture = data;
     g_autofree char *text = g_strnfill(100000, 'x');
     for (int i = 0; i < 500; i++)
         write_bytes(fixture->pipes[i % 2], text, 100000);
+    g_atomic_int_set(&fixture->is_written, 1);
+    g_main_context_wakeup(NULL);
     return NULL;
 }
 
@@ -662,7 +665,7 @@ test_bounded(Fixture *fixture, const void *data)
 {
     fixture->on_told = forget;
     GThread *thread = g_thread_new("kernel", write_much, fixture);
-    while (fixture->n_texts < 500 * 100000 / 65536)
+    while (!g_atomic_int_get(&fixture->is_written))
         g_main_context_iteration(NULL, TRUE);
     while (g_main_context_iteration(NULL, FALSE))
         ;
