@@ -29,13 +29,15 @@
 bool
 ipb_apigen_check_server_name(const char *name, GError **error)
 {
-    if (ipb_names_is_plain_identifier(name) && strlen(name) <= MAX_SERVER_NAME)
+    /* __init__ and __pycache__ have a meaning of their own in a folder of packages. */
+    if (ipb_names_is_plain_identifier(name) && strlen(name) <= MAX_SERVER_NAME &&
+        !g_str_has_prefix(name, "__"))
         return true;
     g_autofree char *shown = g_utf8_make_valid(name, (gssize) strnlen(name, MAX_SERVER_NAME));
     g_set_error(
         error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID,
         "\"%s\" cannot be the name of a server: it becomes a Python package, so it consists of "
-        "letters, digits and _, does not begin with a digit, is no keyword of Python and has "
+        "letters, digits and _, does not begin with a digit or __, is no keyword of Python and has "
         "%d characters at most",
         shown, MAX_SERVER_NAME);
     return false;

@@ -44,7 +44,11 @@ def tool_echo_json(arguments: dict, line: str) -> str:
 
 
 def tool_numbers(arguments: dict, line: str) -> str:
-    return '{"content":[],"structuredContent":{"big":1180591620717411303424,"large":1e400,"small":0.1}}'
+    return '{"content":[],"structuredContent":{"big":1180591620717411303424,"small":0.1}}'
+
+
+def tool_too_large(arguments: dict, line: str) -> str:
+    return '{"content":[],"structuredContent":{"large":1e400}}'
 
 
 def tool_mixed(arguments: dict, line: str) -> dict:
@@ -74,6 +78,7 @@ def tool_slow(arguments: dict, line: str) -> dict:
 TOOLS = {
     "echo_json": (tool_echo_json, {"value": {}}),
     "numbers": (tool_numbers, {}),
+    "too_large": (tool_too_large, {}),
     "two_texts": (lambda a, l: text("one", "two"), {}),
     "nothing": (lambda a, l: {"content": []}, {}),
     "mixed": (tool_mixed, {}),

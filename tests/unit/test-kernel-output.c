@@ -26,7 +26,6 @@ typedef struct {
     GString *told;
     char last_told; /* 'o', 'e', 'l' while its text goes on, else 0 */
     bool is_finished, has_wire_ended, wire_failed;
-    unsigned n_texts;
     int is_written; /* by the thread of test_bounded */
     size_t max_text;
     void (*on_told)(void *fixture);
@@ -54,7 +53,6 @@ on_text(bool is_stderr, bool is_late, const char *text, size_t size, void *data)
         fixture->last_told = kind;
     }
     g_string_append_len(fixture->told, text, (gssize) size);
-    fixture->n_texts++;
     fixture->max_text = MAX(fixture->max_text, size);
     if (fixture->on_told != NULL)
         fixture->on_told(fixture);

@@ -15,6 +15,8 @@ MAX_TRACEBACK = 1_000_000
 EXIT_HINT = "The kernel goes on and keeps its state."
 
 _OUR_FOLDER = os.path.dirname(os.path.abspath(__file__)) + os.sep
+# The `ipybox` package of kernels: the way of a tool call, which ends there for the user.
+_STUB_FOLDER = os.path.join(os.path.dirname(_OUR_FOLDER.rstrip(os.sep)), "stub") + os.sep
 _ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
 _GROUP = BaseExceptionGroup if sys.version_info >= (3, 11) else ()
 
@@ -61,6 +63,8 @@ def remove_our_frames(value: BaseException | None) -> None:
 def _without_our_frames(tb: TracebackType | None) -> TracebackType | None:
     kept = []
     while tb is not None:
+        if tb.tb_frame.f_code.co_filename.startswith(_STUB_FOLDER):
+            break  # nor what it calls
         if not tb.tb_frame.f_code.co_filename.startswith(_OUR_FOLDER):
             kept.append(tb)
         tb = tb.tb_next
