@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import select
 import signal
 import time
 from pathlib import Path
@@ -165,7 +166,10 @@ def test_sigkill_leaves_nothing(ipybox, place, victim):
     server = McpServer(ipybox, place)
     kernel, forkserver = map(int, server.cell("import os; print(os.getpid(), os.getppid())").split())
     server.cell("import subprocess\nfor c in (['sleep', '1000'], ['setsid', 'sleep', '1000']): subprocess.Popen(c)")
+    end = os.pidfd_open(kernel)
     os.kill({"core": server.process.pid, "forkserver": forkserver, "kernel": kernel}[victim], signal.SIGKILL)
+    assert select.select([end], [], [], 20)[0], "the kernel lives on"
+    os.close(end)
     if victim != "core":
         # The first cell may still be given to the kernel that is about to die.
         server.tool("execute_ipython_cell", {"code": "1"})
