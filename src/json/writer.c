@@ -29,6 +29,8 @@ ipb_json_writer_new(void)
 {
     IpbJsonWriter *writer = g_new0(IpbJsonWriter, 1);
     writer->open = g_byte_array_new();
+    writer->capacity = MIN_CAPACITY;
+    writer->bytes = g_malloc(writer->capacity);
     return writer;
 }
 
@@ -51,7 +53,7 @@ reserve(IpbJsonWriter *writer, size_t size)
         g_error("a JSON text of more than %zu bytes", SIZE_MAX);
     if (wanted > writer->capacity) {
         size_t doubled = writer->capacity <= SIZE_MAX / 2 ? writer->capacity * 2 : SIZE_MAX;
-        writer->capacity = MAX(MAX(wanted, doubled), MIN_CAPACITY);
+        writer->capacity = MAX(wanted, doubled);
         writer->bytes = g_realloc(writer->bytes, writer->capacity);
     }
     return writer->bytes + writer->size;

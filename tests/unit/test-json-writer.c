@@ -162,7 +162,7 @@ static void
 test_raw_cut(void)
 {
     static const char text[] = "{\"a\\\"\\\\b\xe2\x80\xa8 more\":\"\\ud83d and a longer one\\\\\"}";
-    for (size_t size = 1; size < sizeof text; size++) {
+    for (size_t size = 0; size < sizeof text; size++) {
         g_autofree char *exact = g_memdup2(text, size);
         g_autoptr(IpbJsonWriter) w = ipb_json_writer_new();
         ipb_json_write_raw(w, exact, size);
