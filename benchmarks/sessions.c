@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Opens many sessions in one program, for compare.py: a line "new" on stdin opens one more in the current directory,
+ * runs the cell `1` in it and prints the seconds from asking to its end. The end of stdin closes all.
+ *
+ * usage: bench-sessions [--python PYTHON]
+ */
+#include "base/error.h"
+#include "session/session.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CELL_TIMEOUT_MS 60000
+
+typedef struct {
+    GMainLoop *loop;
+    IpbRuntime *runtime;
+    GPtrArray *sessions;
+    IpbStatus status; /* of the last cell */
+} Program;
+
+static void
+on_event(const IpbSessionEvent *event, void *data)
+{
+    Program *program = data;
+    if (event->type != IPB_SESSION_DONE)
+        return;
+    program->status = event->status;
+    g_main_loop_quit(program->loop);
+}
+
+static void
+on_closed(void *data)
+{
+    g_main_loop_quit(data);
+}
+
+static bool
+open_session(Program *program, GError **error)
+{
+    IpbSessionOptions options = {.approval = IPB_APPROVAL_ALLOW, .approval_timeout_ms = -1};
+    int64_t start_us = g_get_monotonic_time();
+    IpbSession *session = ipb_session_new(program->runtime, &options, error);
+    if (!session)
+        return false;
+    g_ptr_array_add(program->sessions, session);
+    if (!ipb_session_execute(session, "1", CELL_TIMEOUT_MS, on_event, program, error))
+        return false;
+    g_main_loop_run(program->loop);
+    if (program->status != IPB_STATUS_OK) {
+        g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_KERNEL_DIED, "the cell ended with status %d",
+                    program->status);
+        return false;
+    }
+    printf("%.6f\n", (double) (g_get_monotonic_time() - start_us) / 1e6);
+    fflush(stdout);
+    return true;
+}
+
+static void
+close_all(Program *program)
+{
+    for (guint i = 0; i < program->sessions->len; i++) {
+        IpbSession *session = program->sessions->pdata[i];
+        ipb_session_close(session, on_closed, program->loop);
+        g_main_loop_run(program->loop);
+        ipb_session_free(session);
+    }
+    ipb_runtime_stop(program->runtime, on_closed, program->loop);
+    g_main_loop_run(program->loop);
+}
+
+int
+main(int argc, char **argv)
+{
+    IpbRuntimeOptions options = {0};
+    if (argc == 3 && strcmp(argv[1], "--python") == 0)
+        options.python = argv[2];
+
+    g_autoptr(GError) error = NULL;
+    g_autoptr(IpbRuntime) runtime = ipb_runtime_new(NULL, &options, &error);
+    if (!runtime) {
+        fprintf(stderr, "bench-sessions: %s\n", error->message);
+        return EXIT_FAILURE;
+    }
+    g_autoptr(GMainLoop) loop = g_main_loop_new(NULL, false);
+    g_autoptr(GPtrArray) sessions = g_ptr_array_new();
+    Program program = {.loop = loop, .runtime = runtime, .sessions = sessions};
+
+    bool is_ok = true;
+    char line[16];
+    while (is_ok && fgets(line, sizeof line, stdin) && strcmp(line, "new\n") == 0)
+        is_ok = open_session(&program, &error);
+    if (!is_ok)
+        fprintf(stderr, "bench-sessions: %s\n", error->message);
+    close_all(&program);
+    return is_ok ? EXIT_SUCCESS : EXIT_FAILURE;
+}

@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The benchmark program measures every row of ours. Its figures are not judged here."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import harness
+
+COMPARE = harness.ROOT / "benchmarks" / "compare.py"
+
+
+def test_every_row_is_measured(ipybox: str, python: str, place: harness.Place) -> None:
+    report = place.workspace / "report.json"
+    build = str(Path(ipybox).parent)
+    command = [sys.executable, str(COMPARE), "--quick", "--rounds", "1", "--build", build, "--python", python]
+    done = harness.run([*command, "--json", str(report)], place, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert "Without the original" in done.stdout
+    rows = json.loads(report.read_text())["rows"]
+    assert not [row["key"] for row in rows if row["ipybox"] is None]
+    assert {row["key"]: row["ipybox"] for row in rows}["lost"] == 0
+    for row in rows:
+        assert row["title"] in done.stdout
+
+
+def test_a_missing_program_is_named(place: harness.Place) -> None:
+    done = harness.run([sys.executable, str(COMPARE), "--build", str(place.workspace)], place)
+    assert done.returncode == 1
+    assert f"{place.workspace}/ipybox is not there" in done.stderr
