@@ -17,7 +17,7 @@ export PYTHON
 .PHONY: all demo check bench format clean distclean packages
 
 all: build/build.ninja .venv
-	@ninja -C build
+	@ninja -C build ipybox
 
 packages:
 	@scripts/packages build
