@@ -74,6 +74,7 @@ add_packages(char **env, const IpbKernelEnvironment *options)
     if (options->overlay != NULL) {
         env = g_environ_setenv(env, "PIP_TARGET", options->overlay, TRUE);
         env = g_environ_setenv(env, "PIP_UPGRADE", "1", TRUE);
+        env = g_environ_setenv(env, "PYTHONPATH", options->overlay, TRUE); /* for child processes */
     }
     g_autofree char *bin = g_path_get_dirname(options->python);
     g_autofree char *prefix = g_path_get_dirname(bin);

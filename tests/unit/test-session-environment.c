@@ -64,6 +64,7 @@ test_kernel(void)
     check(env, "NEW", "n");
     check(env, "PATH", "/own");
     check(env, "PIP_TARGET", "/ws/.ipybox/packages");
+    check(env, "PYTHONPATH", "/ws/.ipybox/packages");
     /* The tool channel is not a wish. */
     check(env, "TOOL_SERVER_PORT", "99");
     check(env, "IPYBOX_TOOL_TOKEN", "token");
