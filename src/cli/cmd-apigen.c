@@ -10,7 +10,7 @@
 
 #include "base/error.h"
 #include "cli/cli.h"
-#include "session/session.h"
+#include "cli/program.h"
 
 typedef struct {
     char *name;
@@ -22,41 +22,29 @@ typedef struct {
     int async_api;
 } ApigenArguments;
 
-typedef struct {
-    GMainLoop *main_loop;
-    IpbSession *session;
-    int status;
-} ApigenCommand;
-
-static void
-on_quit(void *data)
-{
-    ApigenCommand *command = data;
-    g_main_loop_quit(command->main_loop);
-}
-
 static gboolean
 on_signal(gpointer data)
 {
-    ApigenCommand *command = data;
-    command->status = IPB_EXIT_INTERRUPTED;
-    g_main_loop_quit(command->main_loop);
+    IpbProgram *program = data;
+    program->status = IPB_EXIT_INTERRUPTED;
+    ipb_program_end(program);
     return G_SOURCE_CONTINUE;
 }
 
 static void
 on_registered(const char *const *modules, const GError *error, void *data)
 {
-    ApigenCommand *command = data;
+    IpbProgram *program = data;
     if (error != NULL) {
-        command->status =
+        program->status =
             ipb_cli_fail(&ipb_verb_apigen, ipb_cli_status(error), "%s", error->message);
     } else {
         for (; *modules != NULL; modules++)
             puts(*modules);
         fflush(stdout);
     }
-    ipb_session_close(command->session, on_quit, command);
+    if (!program->is_ending)
+        ipb_program_end(program);
 }
 
 /* The parameters given, or those of the registered server of that name. */
@@ -84,9 +72,11 @@ find_params(IpbRuntime *runtime, const ApigenArguments *arguments, GError **erro
 }
 
 static bool
-start(ApigenCommand *command, IpbRuntime *runtime, const ApigenArguments *arguments, GError **error)
+start(IpbProgram *program, const ApigenArguments *arguments, GError **error)
 {
-    g_autoptr(IpbJsonDoc) params = find_params(runtime, arguments, error);
+    if (!ipb_program_open(program, &(IpbRuntimeOptions){0}, error))
+        return false;
+    g_autoptr(IpbJsonDoc) params = find_params(program->runtime, arguments, error);
     if (params == NULL)
         return false;
     IpbSessionOptions session = {
@@ -95,10 +85,8 @@ start(ApigenCommand *command, IpbRuntime *runtime, const ApigenArguments *argume
         .approval = IPB_APPROVAL_DENY,
         .approval_timeout_ms = -1,
         .on_log = ipb_cli_log,
-        .data = command,
     };
-    command->session = ipb_session_new(runtime, &session, error);
-    if (command->session == NULL)
+    if (!ipb_program_open_session(program, &session, error))
         return false;
     /* As the original: relative to the current directory, not to the workspace. */
     g_autofree char *root_dir = g_canonicalize_filename(
@@ -109,27 +97,25 @@ start(ApigenCommand *command, IpbRuntime *runtime, const ApigenArguments *argume
         .root_dir = root_dir,
         .async_api = arguments->async_api,
     };
-    return ipb_session_register(command->session, &options, on_registered, command, error) != 0;
+    return ipb_session_register(program->session, &options, on_registered, program, error) != 0;
 }
 
 static int
 generate(const ApigenArguments *arguments)
 {
-    ApigenCommand command = {.main_loop = g_main_loop_new(NULL, FALSE)};
-    guint on_int = g_unix_signal_add(SIGINT, on_signal, &command);
-    guint on_term = g_unix_signal_add(SIGTERM, on_signal, &command);
+    IpbProgram program = {0};
+    guint on_int = g_unix_signal_add(SIGINT, on_signal, &program);
+    guint on_term = g_unix_signal_add(SIGTERM, on_signal, &program);
     g_autoptr(GError) error = NULL;
-    g_autoptr(IpbRuntime) runtime = ipb_runtime_new(NULL, &(IpbRuntimeOptions){0}, &error);
-    if (runtime != NULL && start(&command, runtime, arguments, &error))
-        g_main_loop_run(command.main_loop);
+    if (start(&program, arguments, &error))
+        ipb_program_run(&program);
     else
-        command.status =
+        program.status =
             ipb_cli_fail(&ipb_verb_apigen, ipb_cli_status(error), "%s", error->message);
     g_source_remove(on_int);
     g_source_remove(on_term);
-    ipb_session_free(command.session);
-    g_main_loop_unref(command.main_loop);
-    return command.status;
+    ipb_program_clear(&program);
+    return program.status;
 }
 
 static int

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * `ipybox` and `ipybox mcp`: the MCP server on standard input and output.
- *
- * The end: when the client has gone or a signal came, the session is closed in order, then Python, then the loop ends. A
- * second signal, or END_TIMEOUT_MS, ends it at once: what is left is killed.
+ * `ipybox` and `ipybox mcp`: the MCP server on standard input and output. When the client has gone or a signal came it
+ * ends in order; a second signal ends it at once.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -13,20 +11,13 @@
 
 #include "base/error.h"
 #include "cli/cli.h"
+#include "cli/program.h"
 #include "serve/mcp-server.h"
 #include "serve/stdio.h"
-#include "session/workspace.h"
-
-#define END_TIMEOUT_MS 15000
 
 typedef struct {
-    GMainLoop *main_loop;
-    IpbRuntime *runtime;
-    IpbSession *session;
+    IpbProgram program;
     IpbMcpServer *server;
-    IpbTimer *end_timer;
-    bool is_ending;
-    int status;
 } McpCommand;
 
 typedef struct {
@@ -40,37 +31,11 @@ typedef struct {
     int sandbox;
 } McpArguments;
 
-static void
-on_quit(void *data)
-{
-    McpCommand *command = data;
-    g_main_loop_quit(command->main_loop);
-}
-
-static void
-on_session_closed(void *data)
-{
-    McpCommand *command = data;
-    ipb_runtime_stop(command->runtime, on_quit, command);
-}
-
-static void
-end(McpCommand *command)
-{
-    if (command->is_ending) {
-        g_main_loop_quit(command->main_loop);
-        return;
-    }
-    command->is_ending = true;
-    command->end_timer =
-        ipb_timer_new(ipb_runtime_loop(command->runtime), END_TIMEOUT_MS, on_quit, command);
-    ipb_session_close(command->session, on_session_closed, command);
-}
-
 static gboolean
 on_signal(gpointer data)
 {
-    end(data);
+    McpCommand *command = data;
+    ipb_program_end(&command->program);
     return G_SOURCE_CONTINUE;
 }
 
@@ -80,9 +45,9 @@ on_server_end(const GError *why, void *data)
     McpCommand *command = data;
     if (why != NULL) {
         ipb_cli_log("ERROR", why->message, NULL);
-        command->status = IPB_EXIT_FAILED;
+        command->program.status = IPB_EXIT_FAILED;
     }
-    end(command);
+    ipb_program_end(&command->program);
 }
 
 static bool
@@ -92,56 +57,54 @@ set_up(McpCommand *command, const McpArguments *arguments, GError **error)
         arguments->preload != NULL ? g_strsplit(arguments->preload, ",", -1) : NULL;
     IpbRuntimeOptions runtime = {.python = arguments->python,
                                  .preload = (const char *const *) preload};
-    command->runtime = ipb_runtime_new(NULL, &runtime, error);
-    if (command->runtime == NULL)
-        return false;
     IpbSessionOptions session = {
         .workspace = arguments->workspace,
         .approval = IPB_APPROVAL_ALLOW, /* as the original: the MCP host asked its user already */
         .approval_timeout_ms = -1,
         .on_log = ipb_cli_log,
     };
-    command->session = ipb_session_new(command->runtime, &session, error);
-    if (command->session == NULL || !ipb_workspace_allow_registered(command->session, error))
+    if (!ipb_program_open(&command->program, &runtime, error) ||
+        !ipb_program_open_session(&command->program, &session, error))
         return false;
     int in, out;
     if (!ipb_stdio_take_over(&in, &out, error))
         return false;
     IpbMcpServerOptions server = {
-        .session = command->session,
+        .session = command->program.session,
         .in = in,
         .out = out,
         .on_end = on_server_end,
         .on_log = ipb_cli_log,
         .data = command,
     };
-    command->server = ipb_mcp_server_new(ipb_runtime_loop(command->runtime), &server, error);
+    command->server =
+        ipb_mcp_server_new(ipb_runtime_loop(command->program.runtime), &server, error);
     return command->server != NULL;
 }
 
 static int
 serve(const McpArguments *arguments)
 {
-    McpCommand command = {.main_loop = g_main_loop_new(NULL, FALSE)};
+    McpCommand command = {0};
     guint on_int = g_unix_signal_add(SIGINT, on_signal, &command);
     guint on_term = g_unix_signal_add(SIGTERM, on_signal, &command);
     guint on_hup = g_unix_signal_add(SIGHUP, on_signal, &command);
     g_autoptr(GError) error = NULL;
     if (set_up(&command, arguments, &error)) {
-        ipb_session_start(command.session); /* in the background: initialize does not wait for it */
-        g_main_loop_run(command.main_loop);
+        ipb_session_start(
+            command.program.session); /* in the background: initialize does not wait for it */
+        ipb_program_run(&command.program);
     } else {
-        command.status = ipb_cli_fail(&ipb_verb_mcp, ipb_cli_status(error), "%s", error->message);
+        command.program.status =
+            ipb_cli_fail(&ipb_verb_mcp, ipb_cli_status(error), "%s", error->message);
     }
     g_source_remove(on_int);
     g_source_remove(on_term);
     g_source_remove(on_hup);
-    ipb_timer_free(command.end_timer);
-    ipb_session_free(command.session);
+    int status = command.program.status;
+    ipb_program_clear(&command.program);
     ipb_mcp_server_free(command.server);
-    ipb_runtime_unref(command.runtime);
-    g_main_loop_unref(command.main_loop);
-    return command.status;
+    return status;
 }
 
 static int

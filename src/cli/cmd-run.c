@@ -15,11 +15,10 @@
 #include "base/fd.h"
 #include "base/file.h"
 #include "cli/cli.h"
+#include "cli/program.h"
 #include "cli/prompt.h"
-#include "session/workspace.h"
 
 #define MAX_CODE_SIZE (32u * 1024 * 1024)
-#define END_TIMEOUT_MS 15000
 
 typedef struct {
     char *workspace;
@@ -36,15 +35,10 @@ typedef struct {
 } RunArguments;
 
 typedef struct {
-    GMainLoop *main_loop;
-    IpbRuntime *runtime;
-    IpbSession *session;
+    IpbProgram program;
     IpbPrompt *prompt;
-    IpbTimer *end_timer;
     bool is_interrupted;
-    bool is_ending;
     bool at_line_start; /* of standard output: notices begin on a line of their own */
-    int status;
 } RunCommand;
 
 /* --- output ------------------------------------------------------------------------------------ */
@@ -58,7 +52,7 @@ print_to(RunCommand *command, int fd, const char *text)
     g_autofree char *printable = isatty(fd) ? ipb_cli_printable(text) : NULL;
     const char *shown = printable != NULL ? printable : text;
     if (!ipb_fd_write_all(fd, shown, strlen(shown), NULL))
-        ipb_session_interrupt(command->session); /* nobody reads any more */
+        ipb_session_interrupt(command->program.session); /* nobody reads any more */
     if (fd == STDOUT_FILENO)
         command->at_line_start = g_str_has_suffix(text, "\n");
 }
@@ -105,31 +99,6 @@ status_of(const IpbSessionEvent *event)
 /* --- life -------------------------------------------------------------------------------------- */
 
 static void
-on_quit(void *data)
-{
-    RunCommand *command = data;
-    g_main_loop_quit(command->main_loop);
-}
-
-static void
-on_session_closed(void *data)
-{
-    RunCommand *command = data;
-    ipb_runtime_stop(command->runtime, on_quit, command);
-}
-
-static void
-end(RunCommand *command)
-{
-    if (command->is_ending)
-        return;
-    command->is_ending = true;
-    command->end_timer =
-        ipb_timer_new(ipb_runtime_loop(command->runtime), END_TIMEOUT_MS, on_quit, command);
-    ipb_session_close(command->session, on_session_closed, command);
-}
-
-static void
 on_event(const IpbSessionEvent *event, void *data)
 {
     RunCommand *command = data;
@@ -159,8 +128,8 @@ on_event(const IpbSessionEvent *event, void *data)
     case IPB_SESSION_DONE:
         if (event->text != NULL)
             ipb_cli_fail(&ipb_verb_run, IPB_EXIT_FAILED, "%s", event->text);
-        command->status = status_of(event);
-        end(command);
+        command->program.status = status_of(event);
+        ipb_program_end(&command->program);
         break;
     }
 }
@@ -171,11 +140,11 @@ on_signal(gpointer data)
 {
     RunCommand *command = data;
     if (command->is_interrupted) {
-        command->status = IPB_EXIT_INTERRUPTED;
-        g_main_loop_quit(command->main_loop);
+        command->program.status = IPB_EXIT_INTERRUPTED;
+        g_main_loop_quit(command->program.main_loop);
     }
     command->is_interrupted = true;
-    ipb_session_interrupt(command->session);
+    ipb_session_interrupt(command->program.session);
     return G_SOURCE_CONTINUE;
 }
 
@@ -183,8 +152,8 @@ static gboolean
 on_terminate(gpointer data)
 {
     RunCommand *command = data;
-    command->status = 128 + SIGTERM;
-    end(command);
+    command->program.status = 128 + SIGTERM;
+    ipb_program_end(&command->program);
     return G_SOURCE_CONTINUE;
 }
 
@@ -192,7 +161,7 @@ static void
 on_answer(uint64_t request, bool accept, void *data)
 {
     RunCommand *command = data;
-    ipb_session_respond(command->session, request, accept);
+    ipb_session_respond(command->program.session, request, accept);
 }
 
 static void
@@ -228,8 +197,7 @@ set_up(RunCommand *command, const RunArguments *arguments, GError **error)
         arguments->preload != NULL ? g_strsplit(arguments->preload, ",", -1) : NULL;
     IpbRuntimeOptions runtime = {.python = arguments->python,
                                  .preload = (const char *const *) preload};
-    command->runtime = ipb_runtime_new(NULL, &runtime, error);
-    if (command->runtime == NULL)
+    if (!ipb_program_open(&command->program, &runtime, error))
         return false;
     IpbSessionOptions session = {
         .workspace = arguments->workspace,
@@ -245,34 +213,34 @@ set_up(RunCommand *command, const RunArguments *arguments, GError **error)
     if (!parse_policy(arguments->approve, &session.approval, error))
         return false;
     if (session.approval == IPB_APPROVAL_ASK)
-        command->prompt = ipb_prompt_new(ipb_runtime_loop(command->runtime), on_answer, command);
+        command->prompt =
+            ipb_prompt_new(ipb_runtime_loop(command->program.runtime), on_answer, command);
     session.on_approval = command->prompt != NULL ? on_approval : NULL;
-    command->session = ipb_session_new(command->runtime, &session, error);
-    return command->session != NULL && ipb_workspace_allow_registered(command->session, error);
+    return ipb_program_open_session(&command->program, &session, error);
 }
 
 static int
 execute(const RunArguments *arguments, const char *code)
 {
-    RunCommand command = {.main_loop = g_main_loop_new(NULL, FALSE), .at_line_start = true};
+    RunCommand command = {.at_line_start = true};
     guint on_int = g_unix_signal_add(SIGINT, on_signal, &command);
     guint on_term = g_unix_signal_add(SIGTERM, on_terminate, &command);
     signal(SIGPIPE, SIG_IGN); /* `ipybox run … | head` is told by the failing write */
     unsigned timeout_ms = (unsigned) CLAMP(arguments->timeout_s * 1000, 0, UINT_MAX / 2);
     g_autoptr(GError) error = NULL;
     if (set_up(&command, arguments, &error) &&
-        ipb_session_execute(command.session, code, timeout_ms, on_event, &command, &error) != 0)
-        g_main_loop_run(command.main_loop);
+        ipb_session_execute(command.program.session, code, timeout_ms, on_event, &command,
+                            &error) != 0)
+        ipb_program_run(&command.program);
     else
-        command.status = ipb_cli_fail(&ipb_verb_run, ipb_cli_status(error), "%s", error->message);
+        command.program.status =
+            ipb_cli_fail(&ipb_verb_run, ipb_cli_status(error), "%s", error->message);
     g_source_remove(on_int);
     g_source_remove(on_term);
-    ipb_timer_free(command.end_timer);
-    ipb_session_free(command.session);
+    int status = command.program.status;
+    ipb_program_clear(&command.program);
     ipb_prompt_free(command.prompt);
-    ipb_runtime_unref(command.runtime);
-    g_main_loop_unref(command.main_loop);
-    return command.status;
+    return status;
 }
 
 /* The code from -c, the named file, or standard input for "-". Caller frees. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The layout of a session, shared by session.c and session-jobs.c.
+ * The layout of a session, shared by session.c, session-cells.c and session-jobs.c.
  */
 #pragma once
 
@@ -34,6 +34,7 @@ struct IpbSession {
 
     IpbApprovals *approvals;
     bool is_waiting_for_approval;
+    bool has_told_preload_failures;
     IpbToolHost *tool_host;
     IpbToolChannel *tool_channel;
 
@@ -51,6 +52,12 @@ struct IpbSession {
 };
 
 void ipb_session_log(IpbSession *session, const char *level, const char *text);
+/* Cells (session-cells.c). */
+void ipb_session_on_kernel_event(IpbKernel *kernel, const IpbKernelEvent *event, void *data);
+void ipb_session_on_approval_wait(bool is_waiting, void *data);
+void ipb_session_drop_waiting_cells(IpbSession *session, const char *why);
+
+/* Jobs (session-jobs.c). */
 /* Cancels registrations and the installation; adds to n_closing what must end first. */
 void ipb_session_close_jobs(IpbSession *session);
 void ipb_session_part_closed(IpbSession *session);

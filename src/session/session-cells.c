@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The cells of a session: their queue, what the kernel tells of the running one, its time limit.
+ *
+ * Invariant: at most one cell is current (given to the kernel), the others wait in the queue in order. A current cell
+ * ends only by the kernel's DONE, which always comes.
+ */
+#include <string.h>
+
+#include "base/error.h"
+#include "session/cell.h"
+#include "session/images.h"
+#include "session/session-private.h"
+
+/* Cells that may wait behind the running one. */
+#define MAX_WAITING_CELLS 1000
+#define MAX_CODE_SIZE (32u * 1024 * 1024)
+
+static void start_next_cell(IpbSession *session);
+
+static void
+on_cell_timeout(void *data)
+{
+    IpbSession *session = data;
+    session->current->is_timed_out = true;
+    ipb_approvals_cancel_all(session->approvals);
+    ipb_kernel_interrupt(session->kernel);
+}
+
+void
+ipb_session_on_approval_wait(bool is_waiting, void *data)
+{
+    IpbSession *session = data;
+    session->is_waiting_for_approval = is_waiting;
+    if (session->current == NULL || session->current->is_timed_out)
+        return;
+    if (is_waiting)
+        ipb_cell_stop_clock(session->current);
+    else
+        ipb_cell_start_clock(session->current, on_cell_timeout, session);
+}
+
+/* The end of a cell, however it ended; the cell is freed. */
+static void
+end_cell(IpbCell *cell, IpbStatus status, const char *text, int64_t execution_count)
+{
+    ipb_cell_stop_clock(cell);
+    ipb_cell_emit(cell, &(IpbSessionEvent){
+                            .type = IPB_SESSION_DONE,
+                            .status = status,
+                            .text = text,
+                            .execution_count = execution_count,
+                        });
+    ipb_cell_free(cell);
+}
+
+/* What a cell's end means to whoever asked for it. @ret_text: caller frees. */
+static IpbStatus
+explain_end(const IpbCell *cell, const IpbKernelEvent *event, char **ret_text)
+{
+    bool is_lost = event->status == IPB_CELL_LOST;
+    *ret_text = NULL;
+    if (cell->is_timed_out) {
+        *ret_text = g_strdup_printf(
+            "Code execution exceeded timeout of %.2fs (approval wait excluded).%s%s",
+            cell->timeout_ms / 1000.0, is_lost ? " " : "", is_lost ? event->text : "");
+        return IPB_STATUS_TIMEOUT;
+    }
+    if (cell->is_cancelled) {
+        *ret_text = is_lost ? g_strdup(event->text) : g_strdup("the cell was interrupted");
+        return IPB_STATUS_CANCELLED;
+    }
+    if (is_lost)
+        *ret_text = g_strdup(event->text);
+    switch (event->status) {
+    case IPB_CELL_OK:
+        return IPB_STATUS_OK;
+    case IPB_CELL_ERROR:
+    case IPB_CELL_INTERRUPTED: /* by a SIGINT of somebody else: the error event has said it */
+        return IPB_STATUS_ERROR;
+    case IPB_CELL_LOST:
+        break;
+    }
+    return IPB_STATUS_LOST;
+}
+
+static void
+on_kernel_done(IpbSession *session, const IpbKernelEvent *event)
+{
+    IpbCell *cell = g_steal_pointer(&session->current);
+    g_autofree char *text = NULL;
+    IpbStatus status = explain_end(cell, event, &text);
+    if (status == IPB_STATUS_LOST)
+        ipb_approvals_cancel_all(session->approvals);
+    end_cell(cell, status, text, event->execution_count);
+    start_next_cell(session);
+}
+
+/* A bundle: its image is saved first, so that the event can name the file. */
+static void
+emit_bundle(IpbSession *session, IpbSessionEventType type, const IpbKernelEvent *event)
+{
+    g_autofree char *image_path = NULL;
+    g_autoptr(GError) error = NULL;
+    if (!ipb_images_save(event->data, session->images_dir, &image_path, &error)) {
+        g_autofree char *notice = g_strdup_printf("[ipybox] image not saved: %s", error->message);
+        ipb_cell_emit(session->current,
+                      &(IpbSessionEvent){.type = IPB_SESSION_NOTICE, .text = notice});
+    }
+    ipb_cell_emit(session->current, &(IpbSessionEvent){
+                                        .type = type,
+                                        .data = event->data,
+                                        .metadata = event->metadata,
+                                        .display_id = event->display_id,
+                                        .image_path = image_path,
+                                        .execution_count = event->execution_count,
+                                    });
+}
+
+static void
+emit_text(IpbSession *session, IpbSessionEventType type, const IpbKernelEvent *event)
+{
+    ipb_cell_emit(session->current, &(IpbSessionEvent){
+                                        .type = type,
+                                        .text = event->text,
+                                        .ename = event->ename,
+                                        .evalue = event->evalue,
+                                        .wait = event->wait,
+                                    });
+}
+
+static void
+on_cell_started(IpbSession *session)
+{
+    if (!session->is_waiting_for_approval)
+        ipb_cell_start_clock(session->current, on_cell_timeout, session);
+    const char *const *failure =
+        ipb_forkserver_preload_failures(ipb_runtime_forkserver(session->runtime));
+    if (failure == NULL || session->has_told_preload_failures)
+        return;
+    session->has_told_preload_failures = true;
+    for (; *failure != NULL; failure++) {
+        g_autofree char *text = g_strdup_printf("not preloaded: %s", *failure);
+        ipb_session_log(session, "warning", text);
+    }
+}
+
+void
+ipb_session_on_kernel_event(IpbKernel *kernel, const IpbKernelEvent *event, void *data)
+{
+    IpbSession *session = data;
+    if (session->current == NULL)
+        return; /* closed meanwhile */
+    switch (event->type) {
+    case IPB_KERNEL_STARTED:
+        on_cell_started(session);
+        break;
+    case IPB_KERNEL_STDOUT:
+        emit_text(session, IPB_SESSION_STDOUT, event);
+        break;
+    case IPB_KERNEL_STDERR:
+        emit_text(session, IPB_SESSION_STDERR, event);
+        break;
+    case IPB_KERNEL_LATE_OUTPUT:
+        emit_text(session, IPB_SESSION_LATE_OUTPUT, event);
+        break;
+    case IPB_KERNEL_CLEAR_OUTPUT:
+        emit_text(session, IPB_SESSION_CLEAR_OUTPUT, event);
+        break;
+    case IPB_KERNEL_ERROR:
+        emit_text(session, IPB_SESSION_ERROR, event);
+        break;
+    case IPB_KERNEL_DISPLAY:
+        emit_bundle(session, IPB_SESSION_DISPLAY, event);
+        break;
+    case IPB_KERNEL_UPDATE_DISPLAY:
+        emit_bundle(session, IPB_SESSION_UPDATE, event);
+        break;
+    case IPB_KERNEL_RESULT:
+        emit_bundle(session, IPB_SESSION_RESULT, event);
+        break;
+    case IPB_KERNEL_DONE:
+        on_kernel_done(session, event);
+        break;
+    }
+}
+
+static void
+start_next_cell(IpbSession *session)
+{
+    while (session->current == NULL && !session->is_closing) {
+        IpbCell *cell = g_queue_pop_head(&session->waiting);
+        if (cell == NULL)
+            return;
+        session->current = cell;
+        g_autoptr(GError) error = NULL;
+        cell->kernel_number = ipb_kernel_execute(session->kernel, cell->code, &error);
+        if (cell->kernel_number != 0)
+            return;
+        session->current = NULL;
+        end_cell(cell, IPB_STATUS_LOST, error->message, 0);
+    }
+}
+
+static void
+on_start_timer(void *data)
+{
+    IpbSession *session = data;
+    g_clear_pointer(&session->start_timer, ipb_timer_free);
+    start_next_cell(session);
+}
+
+uint64_t
+ipb_session_execute(IpbSession *session, const char *code, unsigned timeout_ms,
+                    IpbSessionEventFunc on_event, void *data, GError **error)
+{
+    size_t size = strlen(code);
+    if (session->is_closing) {
+        g_set_error_literal(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID, "the session is closed");
+        return 0;
+    }
+    if (size > MAX_CODE_SIZE || g_queue_get_length(&session->waiting) >= MAX_WAITING_CELLS) {
+        g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_LIMIT,
+                    size > MAX_CODE_SIZE ? "the code is larger than %u MiB"
+                                         : "more than %u cells wait in this session",
+                    size > MAX_CODE_SIZE ? MAX_CODE_SIZE >> 20 : MAX_WAITING_CELLS);
+        return 0;
+    }
+    if (!g_utf8_validate_len(code, size, NULL)) {
+        g_set_error_literal(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID,
+                            "the code is not valid UTF-8");
+        return 0;
+    }
+    IpbCell *cell = ipb_cell_new(session->loop, code, timeout_ms, on_event, data);
+    cell->number = ++session->last_cell;
+    g_queue_push_tail(&session->waiting, cell);
+    if (session->start_timer == NULL) /* from the loop: no event comes from within this call */
+        session->start_timer = ipb_timer_new(session->loop, 0, on_start_timer, session);
+    return cell->number;
+}
+
+bool
+ipb_session_cancel(IpbSession *session, uint64_t number)
+{
+    if (session->current != NULL && session->current->number == number) {
+        session->current->is_cancelled = true;
+        ipb_approvals_cancel_all(session->approvals);
+        ipb_kernel_interrupt(session->kernel);
+        return true;
+    }
+    for (GList *link = session->waiting.head; link != NULL; link = link->next) {
+        IpbCell *cell = link->data;
+        if (cell->number != number)
+            continue;
+        g_queue_delete_link(&session->waiting, link);
+        end_cell(cell, IPB_STATUS_CANCELLED, "the cell was cancelled before it ran", 0);
+        return true;
+    }
+    return false;
+}
+
+void
+ipb_session_interrupt(IpbSession *session)
+{
+    if (session->current != NULL)
+        ipb_session_cancel(session, session->current->number);
+}
+
+void
+ipb_session_set_paused(IpbSession *session, bool paused)
+{
+    ipb_kernel_set_paused(session->kernel, paused);
+}
+
+void
+ipb_session_drop_waiting_cells(IpbSession *session, const char *why)
+{
+    IpbCell *cell;
+    while ((cell = g_queue_pop_head(&session->waiting)) != NULL)
+        end_cell(cell, IPB_STATUS_LOST, why, 0);
+}
