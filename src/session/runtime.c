@@ -20,7 +20,8 @@ ipb_runtime_new(GMainContext *context, const IpbRuntimeOptions *options, GError 
     g_autofree char *python = ipb_python_find(options->python, error);
     if (python == NULL)
         return NULL;
-    g_autofree char *host = ipb_python_find_host(error);
+    g_autofree char *host = options->host_directory != NULL ? g_strdup(options->host_directory)
+                                                            : ipb_python_find_host(error);
     if (host == NULL)
         return NULL;
     g_autoptr(IpbLoop) loop = ipb_loop_new(context, error);

@@ -16,6 +16,7 @@ typedef struct {
     const char *python; /* interpreter for kernels; NULL: see session/python.h */
     const char *const
         *preload;          /* modules to import before the first fork, NULL-terminated; or NULL */
+    const char *host_directory; /* where forkserver.py is; NULL: found from the program's place */
     const char *state_dir; /* of the registry; NULL: the user's */
 } IpbRuntimeOptions;
 

@@ -158,6 +158,35 @@ def test_approval_at_the_terminal(ipybox, place, time_api, keys, status, questio
     assert terminal.wait() == status
 
 
+def test_waiting_for_an_answer_costs_no_time(ipybox, place, time_api):
+    """The cell's five seconds do not run while the person thinks, six seconds in all."""
+    terminal = Terminal([ipybox, "run", "--timeout", "5", "-c", CALL], place)
+    for _ in range(2):
+        terminal.expect("Allow?")
+        time.sleep(3)
+        terminal.type("y\n")
+    assert terminal.wait() == 0
+
+
+def test_question_that_is_not_answered(ipybox, place, time_api):
+    terminal = Terminal([ipybox, "run", "--approval-timeout", "0.2", "-c", CALL], place)
+    terminal.expect("ApprovalTimeoutError")
+    assert terminal.wait() == 1
+
+
+def test_interrupt_while_asked(ipybox, place, time_api):
+    terminal = Terminal([ipybox, "run", "-c", CALL], place)
+    terminal.expect("Allow?")
+    terminal.type("\x03")
+    assert terminal.wait() == 130
+
+
+def test_preload_that_fails_is_told(run_ipybox):
+    done = run_ipybox("run", "--preload", "json,no_such_module", "-c", "1")
+    assert done.stdout == "1\n"
+    assert "no_such_module" in done.stderr
+
+
 def test_nobody_to_ask(run_ipybox, time_api):
     """Without a terminal the call is refused, and the error says what to do."""
     done = run_ipybox("run", "-c", CALL, start_new_session=True)

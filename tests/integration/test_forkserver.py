@@ -130,7 +130,7 @@ def test_preload(start):
     assert [failure["module"] for failure in message["failed"]] == ["no_such_module"]
     assert "ModuleNotFoundError" in message["failed"][0]["error"]
     kernel = server.kernel()
-    assert kernel.run("import sys\n[name in sys.modules for name in ('wave', 'pydantic')]").result == "[True, True]"
+    assert kernel.run("import sys\n'wave' in sys.modules").result == "True"
 
 
 def test_preload_of_numpy_leaves_no_thread_in_the_forkserver(start):

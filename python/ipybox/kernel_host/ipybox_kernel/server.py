@@ -67,6 +67,8 @@ class Server:
                 "executable": sys.executable,
             }
         )
+        # A packet has a limit; who preloads dozens of modules that fail hears of the first ones.
+        self._control.send({"op": "preloaded", "failed": self._preload_failures[:20]})
         return self._loop()
 
     def _configure(self) -> bool:
@@ -144,8 +146,6 @@ class Server:
         self._preload_module(self._preload.pop(0))
         if not self._preload:
             warmup.settle()
-            # A packet has a limit; who preloads dozens of modules that fail hears of the first ones.
-            self._control.send({"op": "preloaded", "failed": self._preload_failures[:20]})
 
     def _serve_packet(self) -> process.Forked | None:
         packet = self._control.receive()
