@@ -15,9 +15,9 @@ typedef struct IpbRuntime IpbRuntime;
 typedef struct {
     const char *python; /* interpreter for kernels; NULL: see session/python.h */
     const char *const
-        *preload;          /* modules to import before the first fork, NULL-terminated; or NULL */
+        *preload; /* modules to import before the first fork, NULL-terminated; or NULL */
     const char *host_directory; /* where forkserver.py is; NULL: found from the program's place */
-    const char *state_dir; /* of the registry; NULL: the user's */
+    const char *state_dir;      /* of the registry; NULL: the user's */
 } IpbRuntimeOptions;
 
 /* Starts nothing. NOT_FOUND: no Python, or the installation is not whole. */
