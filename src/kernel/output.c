@@ -24,6 +24,8 @@
 
 /* Read from a pipe at once: what a pipe holds by default. */
 #define MAX_PIPE_READ (64 * 1024)
+/* So much at once, and more is likely to follow. */
+#define MIN_STREAM_READ (16 * 1024)
 /* Read from the wire at once, and how often in one pump. */
 #define MIN_WIRE_READ (16 * 1024)
 #define MAX_WIRE_READ (256 * 1024)
@@ -70,6 +72,7 @@ struct IpbOutput {
     IpbTimer *pump_timer;
     GString *text;
     bool is_paused, is_finishing, is_stopped, is_pumping;
+    bool is_streaming; /* much was read: more is likely to follow, so buffers are kept */
 };
 
 static size_t
@@ -312,6 +315,7 @@ read_pipe(Pipe *pipe)
     if (n > 0) {
         ipb_buffer_commit(&pipe->buffer, (size_t) n);
         pipe->n_read += (size_t) n;
+        pipe->output->is_streaming |= (size_t) n >= MIN_STREAM_READ;
         pipe->is_held = false;
         /* What came before this text: in the other pipe and on the wire at this moment. */
         other_pipe(pipe)->has_lag_limit = false;
@@ -368,13 +372,13 @@ update_watches(IpbOutput *output)
     for (int i = 0; i < 2; i++) {
         Pipe *pipe = &output->pipes[i];
         ipb_watch_set_events(pipe->watch, wants_pipe(pipe) ? EPOLLIN : 0);
-        if (ipb_buffer_size(&pipe->buffer) == 0)
+        if (!output->is_streaming && ipb_buffer_size(&pipe->buffer) == 0)
             ipb_buffer_clear(&pipe->buffer);
     }
     ipb_watch_set_events(output->wire_watch, wants_wire(output) ? EPOLLIN : 0);
     if (ipb_buffer_size(&output->wire_buffer) == 0)
         ipb_buffer_clear(&output->wire_buffer);
-    if (output->text->allocated_len > MAX_IDLE_TEXT) {
+    if (!output->is_streaming && output->text->allocated_len > MAX_IDLE_TEXT) {
         g_string_free(output->text, TRUE);
         output->text = g_string_new(NULL);
     }
@@ -422,6 +426,7 @@ pump(IpbOutput *output)
     if (output->is_pumping || is_resting(output))
         return;
     output->is_pumping = true;
+    output->is_streaming = false;
     read_pipe(&output->pipes[0]);
     read_pipe(&output->pipes[1]);
     output->is_wire_dry = false;

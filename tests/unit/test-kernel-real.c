@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The native kernel with real IPython kernels: order and completeness of output, memory, deaths, interrupts.
+ * The Python is $IPYBOX_TEST_PYTHON, else .venv's; without IPython in it the tests are skipped. `-m perf`
+ * prints what a cell and output cost.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "kernel-fixture.h"
+
+typedef KernelFixture Fixture;
+#define STATE_LOST "; its state is lost, the next cell runs in a fresh kernel"
+
+static char *
+find_python(void)
+{
+    const char *python = g_getenv("IPYBOX_TEST_PYTHON");
+    if (python != NULL)
+        return g_strdup(python);
+    return g_test_build_filename(G_TEST_DIST, "..", "..", ".venv", "bin", "python", NULL);
+}
+
+static void
+set_up(Fixture *fixture, const void *data)
+{
+    g_autofree char *python = find_python();
+    g_autofree char *host =
+        g_test_build_filename(G_TEST_DIST, "..", "..", "python", "ipybox", "kernel_host", NULL);
+    KernelFixtureOptions options = {.python = python, .host_directory = host};
+    if (data != NULL)
+        options.interrupt_grace_ms = ((const KernelFixtureOptions *) data)->interrupt_grace_ms;
+    kernel_fixture_set_up(fixture, &options);
+}
+
+static void
+assert_cell(Fixture *fixture, const char *code, const char *expected)
+{
+    const char *told = kernel_fixture_cell(fixture, code);
+    if (strcmp(told, expected) != 0)
+        g_test_message("%s: %s", code, fixture->cause);
+    g_assert_cmpstr(told, ==, expected);
+}
+
+static void
+assert_lost(Fixture *fixture, const char *code, const char *cause)
+{
+    const char *told = kernel_fixture_cell(fixture, code);
+    g_assert_true(g_str_has_suffix(told, " done(lost)"));
+    g_assert_cmpstr(fixture->cause, ==, cause);
+    assert_cell(fixture, "'x' in globals()", "started result(False) done(ok)");
+    kernel_fixture_cell(fixture, "x = 1");
+}
+
+static size_t
+resident_kib(void)
+{
+    g_autofree char *status = NULL;
+    g_file_get_contents("/proc/self/status", &status, NULL, NULL);
+    return strtoul(strstr(status, "VmRSS:") + 6, NULL, 10);
+}
+
+/* A thousand cells that write in every way there is; nothing is lost, nothing is out of order. */
+static void
+test_order(Fixture *fixture, const void *data)
+{
+    kernel_fixture_cell(fixture, "import ctypes, os, subprocess, sys\n"
+                                 "libc = ctypes.CDLL(None)\n"
+                                 "def cell(i):\n"
+                                 "    print(f'a{i}', flush=True)\n"
+                                 "    libc.puts(f'b{i}'.encode())\n"
+                                 "    libc.fflush(None)\n"
+                                 "    os.write(1, f'c{i}\\n'.encode())\n"
+                                 "    print(f'd{i}', file=sys.stderr)\n"
+                                 "    print(f'e{i}')\n"
+                                 "    display(i)\n"
+                                 "    print(f'f{i}', file=sys.stderr)\n"
+                                 "    os.write(1, f'g{i}'.encode())\n"
+                                 "    return i\n");
+    for (int i = 0; i < 1000; i++) {
+        char code[32];
+        snprintf(code, sizeof code, "cell(%d)", i);
+        g_autofree char *expected = g_strdup_printf(
+            "started out(a%d\nb%d\nc%d\n) err(d%d\n) out(e%d\n) display(%d) err(f%d\n) out(g%d) "
+            "result(%d) done(ok)",
+            i, i, i, i, i, i, i, i, i);
+        /* The last write to fd 1 bypasses Python: it may stand before or after stderr's text. */
+        const char *told = kernel_fixture_cell(fixture, code);
+        g_autofree char *swapped = g_strdup_printf(
+            "started out(a%d\nb%d\nc%d\n) err(d%d\n) out(e%d\n) display(%d) out(g%d) err(f%d\n) "
+            "result(%d) done(ok)",
+            i, i, i, i, i, i, i, i, i);
+        if (strcmp(told, swapped) != 0)
+            g_assert_cmpstr(told, ==, expected);
+    }
+}
+
+static void
+test_child_processes(Fixture *fixture, const void *data)
+{
+    assert_cell(fixture,
+                "print('a')\n!echo b; echo c >&2\nprint('d')\n"
+                "import subprocess; subprocess.run('echo e', shell=True)",
+                "started out(a\nb\n) err(c\n) out(d\ne\n) result(CompletedProcess(args='echo e', "
+                "returncode=0)) done(ok)");
+}
+
+/* 100 MB each way, with no more memory than before. */
+static void
+test_much_output(Fixture *fixture, const void *data)
+{
+    static const char *const codes[] = {
+        "for i in range(1000000): print('x' * 99)",
+        "import os\nfor i in range(1600): os.write(1, b'x' * 62500)",
+        "import sys; sys.stderr.write('x' * 100_000_000)",
+        "!head -c 100000000 /dev/zero | tr '\\0' x",
+    };
+    kernel_fixture_cell(fixture, "");
+    fixture->is_counting = true;
+    for (size_t i = 0; i < G_N_ELEMENTS(codes); i++) {
+        size_t before = resident_kib();
+        fixture->n_bytes = 0;
+        gint64 start = g_get_monotonic_time();
+        kernel_fixture_cell(fixture, codes[i]);
+        double seconds = (double) (g_get_monotonic_time() - start) / 1e6;
+        g_assert_cmpint(fixture->status, ==, IPB_CELL_OK);
+        g_assert_cmpuint(fixture->n_bytes, ==, 100000000);
+        g_test_message("%.0f MB/s: %s", 100 / seconds, codes[i]);
+        g_assert_cmpuint(resident_kib(), <, before + 8 * 1024);
+    }
+}
+
+static void
+test_large_display(Fixture *fixture, const void *data)
+{
+    const char *told = kernel_fixture_cell(
+        fixture, "print('a'); display({'text/plain': 'x' * 30_000_000}, raw=True); print('b')");
+    g_assert_cmpuint(strlen(told), ==,
+                     strlen("started out(a\n) display() out(b\n) done(ok)") + 30000000);
+    assert_cell(fixture, "1", "started result(1) done(ok)");
+}
+
+static void
+test_deaths(Fixture *fixture, const void *data)
+{
+    kernel_fixture_cell(fixture, "x = 1");
+    assert_lost(fixture, "import os; print('a'); os._exit(3)",
+                "the kernel ended with exit status 3" STATE_LOST);
+    assert_lost(fixture, "import ctypes; print('a'); ctypes.string_at(0)",
+                "the kernel was killed by SIGSEGV (segmentation fault)" STATE_LOST);
+    assert_lost(fixture, "import os; print('a'); os.kill(os.getpid(), 9)",
+                "the kernel was killed by SIGKILL (killed)" STATE_LOST);
+    assert_lost(fixture, "import os; print('a'); os.abort()",
+                "the kernel was killed by SIGABRT (aborted)" STATE_LOST);
+    assert_lost(fixture, "import ctypes, os, time; os.closerange(3, 65536); time.sleep(1000)",
+                "the kernel's connection was closed by code that ran in it, so the kernel was "
+                "killed" STATE_LOST);
+    assert_lost(fixture, "import os; os.kill(os.getppid(), 9); import time; time.sleep(1000)",
+                "the kernel was lost with the forkserver: the forkserver ended (killed by SIGKILL "
+                "(killed))" STATE_LOST);
+    g_assert_true(g_str_has_prefix(kernel_fixture_cell(fixture, "raise SystemExit(3)"),
+                                   "started error(SystemExit)"));
+    assert_cell(fixture, "x", "started result(1) done(ok)");
+}
+
+/* Children in the background keep the pipes; a death is told all the same, and they are gone then. */
+static void
+test_death_with_children(Fixture *fixture, const void *data)
+{
+    const char *told = kernel_fixture_cell(
+        fixture, "import os, subprocess\n"
+                 "p = subprocess.Popen(['sh', '-c', 'while :; do echo y; done'])\n"
+                 "q = subprocess.Popen(['sleep', '1000'], start_new_session=True)\n"
+                 "display(q.pid); os.kill(os.getpid(), 9)");
+    const char *pid = strstr(told, "display(");
+    g_assert_nonnull(pid);
+    g_assert_cmpint(fixture->status, ==, IPB_CELL_LOST);
+    kernel_fixture_wait_gone((pid_t) strtol(pid + 8, NULL, 10));
+}
+
+static void
+interrupt_when(Fixture *fixture, const char *code, const char *told)
+{
+    g_string_truncate(fixture->told, 0);
+    kernel_fixture_execute(fixture, code);
+    if (told != NULL)
+        kernel_fixture_wait_for(fixture, told);
+    ipb_kernel_interrupt(fixture->kernel);
+    kernel_fixture_wait_done(fixture, fixture->n_done + 1);
+}
+
+static void
+test_interrupts(Fixture *fixture, const void *data)
+{
+    kernel_fixture_cell(fixture, "x = 1; import asyncio, time");
+    interrupt_when(fixture, "print('a'); time.sleep(1000)", "out(a");
+    g_assert_cmpstr(fixture->told->str, ==,
+                    " started out(a\n) error(KeyboardInterrupt) done(interrupted)");
+    interrupt_when(fixture, "print('a')\nwhile True: pass", "out(a");
+    g_assert_cmpint(fixture->status, ==, IPB_CELL_INTERRUPTED);
+    interrupt_when(fixture, "print('a'); await asyncio.sleep(1000)", "out(a");
+    g_assert_cmpint(fixture->status, ==, IPB_CELL_INTERRUPTED);
+    interrupt_when(fixture, "while True: print('a' * 1000)", "out(a");
+    g_assert_cmpint(fixture->status, ==, IPB_CELL_INTERRUPTED);
+    for (int i = 0; i < 20; i++) { /* before the kernel can know of the cell */
+        interrupt_when(fixture, "time.sleep(1000)", NULL);
+        g_assert_cmpint(fixture->status, ==, IPB_CELL_INTERRUPTED);
+    }
+    assert_cell(fixture, "x", "started result(1) done(ok)");
+}
+
+static void
+test_interrupt_ignored(Fixture *fixture, const void *data)
+{
+    interrupt_when(fixture,
+                   "import signal, time; signal.signal(signal.SIGINT, signal.SIG_IGN)\n"
+                   "print('a'); time.sleep(1000)",
+                   "out(a");
+    g_assert_cmpint(fixture->status, ==, IPB_CELL_LOST);
+    assert_cell(fixture, "1", "started result(1) done(ok)");
+}
+
+static void
+test_late_output(Fixture *fixture, const void *data)
+{
+    /* The thread writes when the cell is done: it sees that by the execution count. */
+    kernel_fixture_cell(fixture, "import threading, os\n"
+                                 "r, w = os.pipe()\n"
+                                 "def late():\n"
+                                 "    os.read(r, 1)\n"
+                                 "    print('late')\n"
+                                 "thread = threading.Thread(target=late); thread.start()");
+    /* It prints while the next cell waits for it: that is not late. */
+    assert_cell(fixture, "os.write(w, b'x'); thread.join()", "started out(late\n) done(ok)");
+    assert_cell(fixture,
+                "import asyncio\n"
+                "async def late(): await asyncio.sleep(0); print('task')\n"
+                "task = asyncio.ensure_future(late())",
+                "started done(ok)");
+    const char *told = kernel_fixture_cell(fixture, "await task");
+    /* Before or after the cell came; it is there once. */
+    g_assert_true(strstr(told, "late(task\n)") != NULL || strstr(told, "out(task\n)") != NULL);
+}
+
+static void
+test_reset_and_stop(Fixture *fixture, const void *data)
+{
+    kernel_fixture_cell(fixture, "x = 1");
+    ipb_kernel_reset(fixture->kernel);
+    assert_cell(fixture, "'x' in globals()", "started result(False) done(ok)");
+    pid_t pid = kernel_fixture_pid(fixture);
+    kernel_fixture_stop(fixture);
+    kernel_fixture_wait_gone(pid);
+}
+
+static int
+compare_doubles(const void *a, const void *b)
+{
+    double left = *(const double *) a, right = *(const double *) b;
+    return (left > right) - (left < right);
+}
+
+static void
+measure_cell(Fixture *fixture, const char *code)
+{
+    enum { N = 2000 };
+    static double times[N];
+    for (int i = 0; i < N; i++) {
+        gint64 start = g_get_monotonic_time();
+        kernel_fixture_cell(fixture, code);
+        times[i] = (double) (g_get_monotonic_time() - start);
+    }
+    qsort(times, N, sizeof *times, compare_doubles);
+    g_test_message("cell %s: p50 %.0f us, p99 %.0f us, min %.0f us", code, times[N / 2],
+                   times[N * 99 / 100], times[0]);
+}
+
+static void
+test_speed(Fixture *fixture, const void *data)
+{
+    if (!g_test_perf()) {
+        g_test_skip("only with -m perf");
+        return;
+    }
+    gint64 start = g_get_monotonic_time();
+    kernel_fixture_cell(fixture, "1");
+    g_test_message("cold start to first result: %.0f ms",
+                   (double) (g_get_monotonic_time() - start) / 1e3);
+    for (int i = 0; i < 3; i++) {
+        start = g_get_monotonic_time();
+        ipb_kernel_reset(fixture->kernel);
+        kernel_fixture_cell(fixture, "1");
+        g_test_message("reset to first result: %.1f ms",
+                       (double) (g_get_monotonic_time() - start) / 1e3);
+    }
+    static const char *const codes[] = {"1", "x = 1", "print(1)"};
+    for (size_t i = 0; i < G_N_ELEMENTS(codes); i++)
+        measure_cell(fixture, codes[i]);
+}
+
+int
+main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_autofree char *python = find_python();
+    g_autofree char *check =
+        g_strdup_printf("'%s' -c 'import IPython, pydantic' 2>/dev/null", python);
+    if (system(check) != 0) {
+        printf("1..0 # SKIP %s has no IPython and pydantic\n", python);
+        return 0;
+    }
+    static const KernelFixtureOptions quick = {.interrupt_grace_ms = 500};
+#define ADD(path, options, func)                                                                   \
+    g_test_add("/kernel/real/" path, Fixture, options, set_up, func, kernel_fixture_tear_down)
+    ADD("order", NULL, test_order);
+    ADD("child-processes", NULL, test_child_processes);
+    ADD("much-output", NULL, test_much_output);
+    ADD("large-display", NULL, test_large_display);
+    ADD("deaths", NULL, test_deaths);
+    ADD("death-with-children", NULL, test_death_with_children);
+    ADD("interrupts", NULL, test_interrupts);
+    ADD("interrupt-ignored", &quick, test_interrupt_ignored);
+    ADD("late-output", NULL, test_late_output);
+    ADD("reset-and-stop", NULL, test_reset_and_stop);
+    ADD("speed", NULL, test_speed);
+    return g_test_run();
+}
