@@ -13,18 +13,12 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "kernel/deadline.h"
+#include "kernel/interrupt.h"
 #include "kernel/late-output.h"
 #include "kernel/process.h"
 
 #define INTERRUPT_GRACE_MS 5000
 #define INIT_TIMEOUT_MS 10000
-/* A signal may come before the kernel has taken up the cell, or just before a blocking call: it is sent again
- * twice. The kernel passes over signals that come within 200 ms after one that it acted on, so these do no
- * harm; an interrupt that the user repeats is sent again after that. */
-#define FIRST_RESEND_MS 50
-#define SECOND_RESEND_MS 100
-#define REPEATED_RESEND_MS 250
 /* How much of what a kernel printed before it failed to start goes into the message. */
 #define MAX_SHOWN_OUTPUT 2000
 
@@ -59,9 +53,7 @@ typedef struct {
     bool is_paused;
     GQueue stop_waiters;
     IpbTimer *turn_timer;
-    IpbDeadline grace;
-    IpbTimer *resend_timer; /* of the interrupt */
-    bool has_resent;
+    IpbInterrupt interrupt;
     IpbLateOutput late;
     size_t late_size_at_start; /* of the process */
     /* The cell: from execute to DONE. */
@@ -136,14 +128,6 @@ begin_telling(NativeKernel *kernel)
         tell_late_output(kernel);
 }
 
-/* The interrupt had its effect, or another end came. */
-static void
-end_interrupt(NativeKernel *kernel)
-{
-    ipb_deadline_unset(&kernel->grace);
-    g_clear_pointer(&kernel->resend_timer, ipb_timer_free);
-}
-
 /* The cell is over. What the callback starts comes after it, so everything is settled before. */
 static void
 end_cell(NativeKernel *kernel, const IpbKernelEvent *done)
@@ -155,7 +139,7 @@ end_cell(NativeKernel *kernel, const IpbKernelEvent *done)
     g_clear_pointer(&kernel->code, g_free);
     kernel->is_started_due = kernel->is_interrupt_due = false;
     kernel->lost_cause = NULL;
-    end_interrupt(kernel);
+    ipb_interrupt_end(&kernel->interrupt);
     if (kernel->state == IPB_KERNEL_STATE_BUSY || kernel->state == IPB_KERNEL_STATE_INTERRUPTING)
         set_state(kernel, IPB_KERNEL_STATE_IDLE);
     tell(kernel, &event);
@@ -350,6 +334,8 @@ on_process_end(const char *cause, void *data)
         g_autofree char *notice = g_strdup_printf("while idle, %s; its state is lost", cause);
         ipb_late_output_add_notice(&kernel->late, notice);
     }
+    if (is_restarting) /* what it said is thrown away with it */
+        ipb_late_output_clear(&kernel->late);
     if (is_restarting || kernel->cell != 0)
         start_process(kernel);
     tell_stopped(kernel);
@@ -419,6 +405,13 @@ on_turn(void *data)
 }
 
 static void
+send_interrupt(void *data)
+{
+    NativeKernel *kernel = data;
+    ipb_process_interrupt(kernel->process);
+}
+
+static void
 on_grace_end(void *data)
 {
     NativeKernel *kernel = data;
@@ -427,28 +420,6 @@ on_grace_end(void *data)
                         "killed",
                         kernel->interrupt_grace_ms / 1000.0);
     ipb_process_kill(kernel->process, cause);
-}
-
-static void on_resend(void *data);
-
-static void
-resend_after(NativeKernel *kernel, unsigned delay_ms)
-{
-    g_clear_pointer(&kernel->resend_timer, ipb_timer_free);
-    kernel->resend_timer = ipb_timer_new(kernel->loop, delay_ms, on_resend, kernel);
-}
-
-static void
-on_resend(void *data)
-{
-    NativeKernel *kernel = data;
-    g_clear_pointer(&kernel->resend_timer, ipb_timer_free);
-    if (kernel->state != IPB_KERNEL_STATE_INTERRUPTING)
-        return;
-    ipb_process_interrupt(kernel->process);
-    if (!kernel->has_resent)
-        resend_after(kernel, SECOND_RESEND_MS);
-    kernel->has_resent = true;
 }
 
 /* The operations. */
@@ -488,16 +459,10 @@ interrupt(IpbKernel *base)
         turn_soon(kernel);
         return;
     }
-    bool is_first = kernel->state == IPB_KERNEL_STATE_BUSY;
-    if (!is_first && kernel->state != IPB_KERNEL_STATE_INTERRUPTING)
+    if (kernel->state != IPB_KERNEL_STATE_BUSY && kernel->state != IPB_KERNEL_STATE_INTERRUPTING)
         return;
-    if (is_first) {
-        set_state(kernel, IPB_KERNEL_STATE_INTERRUPTING);
-        ipb_deadline_set(&kernel->grace, kernel->interrupt_grace_ms);
-    }
-    ipb_process_interrupt(kernel->process);
-    resend_after(kernel, is_first ? FIRST_RESEND_MS : REPEATED_RESEND_MS);
-    kernel->has_resent = !is_first;
+    set_state(kernel, IPB_KERNEL_STATE_INTERRUPTING);
+    ipb_interrupt_send(&kernel->interrupt, kernel->interrupt_grace_ms);
 }
 
 static void
@@ -514,7 +479,7 @@ reset(IpbKernel *base)
     kernel->is_resetting = true;
     if (kernel->cell != 0)
         kernel->lost_cause = "the kernel was reset";
-    end_interrupt(kernel);
+    ipb_interrupt_end(&kernel->interrupt);
     set_state(kernel, IPB_KERNEL_STATE_DYING);
     ipb_process_kill(kernel->process, "the kernel was reset");
 }
@@ -538,7 +503,7 @@ stop(IpbKernel *base, void (*done)(void *data), void *data)
         kernel->lost_cause = "the kernel was stopped";
     if (is_cell_running(kernel))
         ipb_process_interrupt(kernel->process);
-    end_interrupt(kernel);
+    ipb_interrupt_end(&kernel->interrupt);
     set_state(kernel, IPB_KERNEL_STATE_DYING);
     ipb_process_shut_down(kernel->process, kernel->interrupt_grace_ms, "the kernel was stopped");
 }
@@ -548,7 +513,7 @@ set_paused(IpbKernel *base, bool paused)
 {
     NativeKernel *kernel = (NativeKernel *) base;
     kernel->is_paused = paused;
-    ipb_deadline_set_paused(&kernel->grace, paused);
+    ipb_interrupt_set_paused(&kernel->interrupt, paused);
     if (kernel->process != NULL)
         ipb_process_set_paused(kernel->process, paused);
 }
@@ -560,7 +525,7 @@ free_kernel(IpbKernel *base)
     ipb_process_free(kernel->process);
     ipb_forkserver_unref(kernel->forkserver);
     ipb_timer_free(kernel->turn_timer);
-    end_interrupt(kernel);
+    ipb_interrupt_end(&kernel->interrupt);
     ipb_late_output_clear(&kernel->late);
     g_queue_clear_full(&kernel->stop_waiters, g_free);
     g_free(kernel->code);
@@ -599,6 +564,6 @@ ipb_native_kernel_new(IpbLoop *loop, IpbForkserver *forkserver,
     kernel->init_timeout_ms =
         options->init_timeout_ms > 0 ? options->init_timeout_ms : INIT_TIMEOUT_MS;
     g_queue_init(&kernel->stop_waiters);
-    ipb_deadline_init(&kernel->grace, loop, on_grace_end, kernel);
+    ipb_interrupt_init(&kernel->interrupt, loop, send_interrupt, on_grace_end, kernel);
     return &kernel->base;
 }

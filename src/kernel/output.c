@@ -14,21 +14,19 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/fd.h"
 #include "kernel/marker.h"
+#include "kernel/wire-reader.h"
 
 /* Read from a pipe at once: what a pipe holds by default. */
 #define MAX_PIPE_READ (64 * 1024)
 /* So much at once, and more is likely to follow. */
 #define MIN_STREAM_READ (16 * 1024)
-/* Read from the wire at once, and how often in one pump. */
-#define MIN_WIRE_READ (16 * 1024)
-#define MAX_WIRE_READ (256 * 1024)
+/* Reads from the wire in one pump. */
 #define MAX_WIRE_READS 4
 /* Frames and texts told in one pump; then others get their turn. */
 #define MAX_STEPS 512
@@ -59,16 +57,9 @@ struct IpbOutput {
     IpbOutputFuncs funcs;
     void *data;
     Pipe pipes[2];
-    int wire_fd;
+    IpbWireReader wire; /* is_dry: since the last read from a pipe */
     IpbWatch *wire_watch;
-    IpbBuffer wire_buffer;
-    IpbFrame frame; /* the oldest one, with has_frame */
-    bool has_frame;
-    bool is_wire_dry;   /* read to its end since the last read from a pipe */
-    bool is_wire_ended; /* nothing more is read or told from it */
     bool has_told_wire_end;
-    GError *wire_error;
-    size_t finish_wire_left; /* when finishing: bytes of the wire that count */
     IpbTimer *pump_timer;
     GString *text;
     bool is_paused, is_finishing, is_stopped, is_pumping;
@@ -152,8 +143,8 @@ may_tell_text(Pipe *pipe)
     Pipe *other = other_pipe(pipe);
     if (pipe->is_held || ipb_buffer_size(&pipe->buffer) == 0)
         return false;
-    if (output->has_frame ? is_frame_reached(pipe, &output->frame)
-                          : !output->is_wire_dry && !output->is_wire_ended)
+    if (output->wire.has_frame ? is_frame_reached(pipe, &output->wire.frame)
+                               : !output->wire.is_dry && !output->wire.is_ended)
         return false;
     if (is_lagging(other))
         return false;
@@ -167,7 +158,7 @@ static uint64_t
 text_bound(const Pipe *pipe)
 {
     uint64_t bound = pipe->n_read;
-    if (pipe->output->has_frame && pipe->has_frame_limit)
+    if (pipe->output->wire.has_frame && pipe->has_frame_limit)
         bound = MIN(bound, pipe->frame_limit);
     if (told(pipe) < pipe->late_end)
         bound = MIN(bound, pipe->late_end);
@@ -227,47 +218,23 @@ tell_rest(Pipe *pipe, bool with_held)
 }
 
 static void
-end_wire(IpbOutput *output, GError *error)
-{
-    output->is_wire_ended = true;
-    output->has_frame = false;
-    output->wire_error = error;
-    ipb_buffer_clear(&output->wire_buffer);
-}
-
-/* Looks for the oldest frame in the buffer. */
-static void
 look_for_frame(IpbOutput *output)
 {
-    if (output->has_frame || ipb_buffer_size(&output->wire_buffer) == 0)
-        return;
-    size_t missing;
-    GError *error = NULL;
-    IpbFrameState state =
-        ipb_frame_peek(ipb_buffer_data(&output->wire_buffer), ipb_buffer_size(&output->wire_buffer),
-                       &output->frame, &missing, &error);
-    if (state == IPB_FRAME_BREACH) {
-        end_wire(output, error);
-        return;
-    }
-    output->has_frame = state == IPB_FRAME_COMPLETE;
-    output->pipes[0].has_frame_limit = output->pipes[1].has_frame_limit = false;
+    if (ipb_wire_reader_find(&output->wire))
+        output->pipes[0].has_frame_limit = output->pipes[1].has_frame_limit = false;
 }
 
 static void
 tell_frame(IpbOutput *output)
 {
     /* A character that the cell left unfinished stays with the cell. */
-    if (output->frame.type == IPB_FRAME_DONE)
+    if (output->wire.frame.type == IPB_FRAME_DONE)
         for (int i = 0; i < 2 && !is_resting(output); i++)
             tell_rest(&output->pipes[i], /* with_held= */ false);
     if (is_resting(output))
         return;
-    output->funcs.on_frame(&output->frame, output->data);
-    if (!output->has_frame) /* the callback gave the wire up */
-        return;
-    output->has_frame = false;
-    ipb_buffer_consume(&output->wire_buffer, output->frame.size);
+    output->funcs.on_frame(&output->wire.frame, output->data); /* may give the wire up */
+    ipb_wire_reader_consume(&output->wire);
 }
 
 /* One frame or one text; false if nothing can be told now. */
@@ -275,8 +242,8 @@ static bool
 take_step(IpbOutput *output)
 {
     look_for_frame(output);
-    if (output->has_frame && is_frame_reached(&output->pipes[0], &output->frame) &&
-        is_frame_reached(&output->pipes[1], &output->frame)) {
+    if (output->wire.has_frame && is_frame_reached(&output->pipes[0], &output->wire.frame) &&
+        is_frame_reached(&output->pipes[1], &output->wire.frame)) {
         tell_frame(output);
         return true;
     }
@@ -300,7 +267,7 @@ wants_pipe(const Pipe *pipe)
 static bool
 wants_wire(const IpbOutput *output)
 {
-    return !is_resting(output) && !output->is_wire_ended && !output->has_frame;
+    return !is_resting(output) && !output->wire.is_ended && !output->wire.has_frame;
 }
 
 static void
@@ -319,7 +286,7 @@ read_pipe(Pipe *pipe)
         pipe->is_held = false;
         /* What came before this text: in the other pipe and on the wire at this moment. */
         other_pipe(pipe)->has_lag_limit = false;
-        pipe->output->is_wire_dry = false;
+        pipe->output->wire.is_dry = false;
     } else if (n == 0 || (errno != EAGAIN && errno != EINTR)) {
         pipe->is_ended = true;
     }
@@ -329,41 +296,7 @@ read_pipe(Pipe *pipe)
 static bool
 needs_wire(const IpbOutput *output)
 {
-    return wants_wire(output) && (!output->is_wire_dry || output->is_finishing);
-}
-
-static size_t
-wire_read_size(const IpbOutput *output)
-{
-    size_t n_buffered = ipb_buffer_size(&output->wire_buffer);
-    size_t missing = IPB_FRAME_HEADER_SIZE;
-    IpbFrame frame;
-    if (n_buffered > 0)
-        ipb_frame_peek(ipb_buffer_data(&output->wire_buffer), n_buffered, &frame, &missing, NULL);
-    size_t size = CLAMP(missing, MIN_WIRE_READ, MAX_WIRE_READ);
-    return output->is_finishing ? MIN(size, output->finish_wire_left) : size;
-}
-
-static void
-read_wire(IpbOutput *output)
-{
-    size_t size = wire_read_size(output);
-    if (size == 0) {
-        end_wire(output, NULL);
-        return;
-    }
-    ssize_t n =
-        recv(output->wire_fd, ipb_buffer_reserve(&output->wire_buffer, size), size, MSG_DONTWAIT);
-    if (n > 0) {
-        ipb_buffer_commit(&output->wire_buffer, (size_t) n);
-        output->finish_wire_left -= MIN(output->finish_wire_left, (size_t) n);
-        output->is_wire_dry = (size_t) n < size;
-        return;
-    }
-    output->is_wire_dry = true;
-    bool is_empty = n < 0 && (errno == EAGAIN || errno == EINTR);
-    if (!is_empty || output->is_finishing)
-        end_wire(output, NULL);
+    return wants_wire(output) && (!output->wire.is_dry || output->is_finishing);
 }
 
 static void
@@ -376,8 +309,6 @@ update_watches(IpbOutput *output)
             ipb_buffer_clear(&pipe->buffer);
     }
     ipb_watch_set_events(output->wire_watch, wants_wire(output) ? EPOLLIN : 0);
-    if (ipb_buffer_size(&output->wire_buffer) == 0)
-        ipb_buffer_clear(&output->wire_buffer);
     if (!output->is_streaming && output->text->allocated_len > MAX_IDLE_TEXT) {
         g_string_free(output->text, TRUE);
         output->text = g_string_new(NULL);
@@ -396,7 +327,7 @@ pump_soon(IpbOutput *output)
 static bool
 is_all_told(const IpbOutput *output)
 {
-    return output->is_wire_ended && !output->has_frame &&
+    return output->wire.is_ended && !output->wire.has_frame &&
            is_told_until(&output->pipes[0], output->pipes[0].finish_end) &&
            is_told_until(&output->pipes[1], output->pipes[1].finish_end);
 }
@@ -405,10 +336,10 @@ is_all_told(const IpbOutput *output)
 static void
 tell_ends(IpbOutput *output)
 {
-    if (output->is_wire_ended && !output->has_told_wire_end && !is_resting(output)) {
+    if (output->wire.is_ended && !output->has_told_wire_end && !is_resting(output)) {
         output->has_told_wire_end = true;
         if (!output->is_finishing)
-            output->funcs.on_wire_end(output->wire_error, output->data);
+            output->funcs.on_wire_end(output->wire.error, output->data);
     }
     if (!output->is_finishing || output->is_stopped || !is_all_told(output))
         return;
@@ -429,13 +360,13 @@ pump(IpbOutput *output)
     output->is_streaming = false;
     read_pipe(&output->pipes[0]);
     read_pipe(&output->pipes[1]);
-    output->is_wire_dry = false;
+    output->wire.is_dry = false;
     int n_steps = 0, n_reads = 0;
     while (n_steps < MAX_STEPS && !is_resting(output)) {
         if (take_step(output))
             n_steps++;
         else if (needs_wire(output) && n_reads++ < MAX_WIRE_READS)
-            read_wire(output);
+            ipb_wire_reader_read(&output->wire);
         else
             break;
     }
@@ -489,17 +420,17 @@ ipb_output_new(IpbLoop *loop, int stdout_fd, int stderr_fd, int wire_fd, const u
     output->loop = ipb_loop_ref(loop);
     output->funcs = *funcs;
     output->data = data;
-    output->wire_fd = output->pipes[0].fd = output->pipes[1].fd = -1;
+    ipb_wire_reader_init(&output->wire, -1);
+    output->pipes[0].fd = output->pipes[1].fd = -1;
     output->text = g_string_new(NULL);
     memcpy(output->key, key, IPB_MARKER_KEY_SIZE);
-    ipb_buffer_init(&output->wire_buffer, IPB_FRAME_MAX_SIZE + MAX_WIRE_READ);
     output->wire_watch = ipb_watch_new(loop, wire_fd, EPOLLIN, on_wire_ready, output, error);
     if (output->wire_watch == NULL || !init_pipe(output, 0, stdout_fd, error) ||
         !init_pipe(output, 1, stderr_fd, error))
         return NULL;
     output->pipes[0].fd = stdout_fd;
     output->pipes[1].fd = stderr_fd;
-    output->wire_fd = wire_fd;
+    output->wire.fd = wire_fd;
     return g_steal_pointer(&output);
 }
 
@@ -533,9 +464,9 @@ ipb_output_finish(IpbOutput *output, bool with_frames)
         pipe->has_frame_limit = pipe->has_lag_limit = false;
     }
     output->is_finishing = true;
-    output->finish_wire_left = bytes_waiting(output->wire_fd);
-    if (!with_frames && !output->is_wire_ended)
-        end_wire(output, NULL);
+    ipb_wire_reader_limit(&output->wire);
+    if (!with_frames)
+        ipb_wire_reader_end(&output->wire);
     pump_soon(output);
 }
 
@@ -562,10 +493,8 @@ ipb_output_free(IpbOutput *output)
         ipb_fd_close(&output->pipes[i].fd);
     }
     ipb_watch_free(output->wire_watch);
-    ipb_buffer_clear(&output->wire_buffer);
-    ipb_fd_close(&output->wire_fd);
+    ipb_wire_reader_clear(&output->wire);
     ipb_timer_free(output->pump_timer);
-    g_clear_error(&output->wire_error);
     g_string_free(output->text, TRUE);
     ipb_loop_unref(output->loop);
     g_free(output);

@@ -25,6 +25,8 @@
 #include "kernel/marker.h"
 #include "kernel/output.h"
 
+/* From asking for a fork to getting it: the forkserver's start and its imports are in it. */
+#define FORK_TIMEOUT_MS 180000
 /* From a death to the forkserver's word on how it came about. */
 #define EXIT_WAIT_MS 2000
 /* From the end of the wire to the end of the process: a kernel that closed the one lives without use. */
@@ -50,6 +52,7 @@ struct IpbProcess {
     int write_fd; /* a duplicate of the wire, for the queue */
     IpbWriteQueue *write_queue;
     IpbDeadline init_deadline;
+    IpbTimer *fork_timer;
     IpbTimer *kill_timer; /* shut down, or the wire was closed: then SIGKILL */
     IpbTimer *exit_timer; /* then the forkserver's word is not waited for any more */
     IpbTimer *end_timer;
@@ -118,6 +121,7 @@ begin_end(IpbProcess *process, bool with_frames, bool waits_for_exit)
     process->state = STATE_ENDING;
     process->waits_for_exit = waits_for_exit;
     ipb_deadline_unset(&process->init_deadline);
+    g_clear_pointer(&process->fork_timer, ipb_timer_free);
     g_clear_pointer(&process->kill_timer, ipb_timer_free);
     g_clear_pointer(&process->pidfd_watch, ipb_watch_free);
     if (waits_for_exit)
@@ -251,6 +255,15 @@ on_init_timeout(void *data)
 }
 
 static void
+on_fork_timeout(void *data)
+{
+    g_autofree char *cause = g_strdup_printf("the forkserver did not fork a kernel within %d s "
+                                             "(does the import of a preloaded module hang?)",
+                                             FORK_TIMEOUT_MS / 1000);
+    ipb_process_kill(data, cause);
+}
+
+static void
 on_process_dead(uint32_t events, void *data)
 {
     begin_end(data, /* with_frames= */ true, /* waits_for_exit= */ true);
@@ -327,6 +340,7 @@ static void
 on_forked(const IpbForkedProcess *forked, const GError *error, void *data)
 {
     IpbProcess *process = data;
+    g_clear_pointer(&process->fork_timer, ipb_timer_free);
     if (forked == NULL) {
         process->is_exited = true; /* there is nothing to end */
         set_cause(process, error->message);
@@ -375,6 +389,7 @@ ipb_process_new(IpbLoop *loop, IpbForkserver *forkserver, const IpbProcessOption
     process->init_timeout_ms = options->init_timeout_ms;
     process->pidfd = process->write_fd = -1;
     ipb_deadline_init(&process->init_deadline, loop, on_init_timeout, process);
+    process->fork_timer = ipb_timer_new(loop, FORK_TIMEOUT_MS, on_fork_timeout, process);
     process->fork = ipb_fork_new(forkserver, on_forked, on_fork_exit, process);
     return process;
 }
@@ -443,6 +458,7 @@ ipb_process_free(IpbProcess *process)
         send_kill(process);
     ipb_fork_free(process->fork);
     ipb_deadline_unset(&process->init_deadline);
+    ipb_timer_free(process->fork_timer);
     ipb_timer_free(process->kill_timer);
     ipb_timer_free(process->exit_timer);
     ipb_timer_free(process->end_timer);
