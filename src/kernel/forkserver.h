@@ -38,7 +38,7 @@ typedef struct IpbFork IpbFork;
 /* Starts nothing yet. */
 IpbForkserver *ipb_forkserver_new(IpbLoop *loop, const IpbForkserverOptions *options);
 IpbForkserver *ipb_forkserver_ref(IpbForkserver *forkserver);
-/* The last reference kills it and all kernels. */
+/* The last reference kills it and all kernels; waits for that, 1 s at most, if there are some. */
 void ipb_forkserver_unref(IpbForkserver *forkserver);
 /* Starts Python in the background unless it runs. A failure is told by the next fork. */
 void ipb_forkserver_start(IpbForkserver *forkserver);

@@ -22,7 +22,8 @@
 typedef struct IpbKernel IpbKernel;
 
 typedef enum {
-    IPB_KERNEL_STARTED, /* the cell was sent to a kernel that is ready: its time runs from here */
+    IPB_KERNEL_STARTED, /* the cell was sent to a kernel that is ready: its time runs from here. Not
+                           told of a cell that never gets so far */
     IPB_KERNEL_STDOUT,  /* text */
     IPB_KERNEL_STDERR,  /* text */
     IPB_KERNEL_LATE_OUTPUT, /* text: written after the previous cell was done; comes first in a cell */
@@ -81,7 +82,8 @@ void ipb_kernel_start(IpbKernel *kernel);
 /* Runs a cell: events follow from the loop, DONE is the last one and always comes. Returns the cell's
  * number, or 0: BUSY (a cell is running), LIMIT (code over 32 MiB), INVALID (no UTF-8). */
 uint64_t ipb_kernel_execute(IpbKernel *kernel, const char *code, GError **error);
-/* Interrupts the running cell, if any. One that goes on for the grace period (options) loses its kernel:
+/* Interrupts the running cell, if any; one that waits for its kernel's start ends at once (ERROR, DONE with
+ * IPB_CELL_INTERRUPTED). One that goes on for the grace period (options) loses its kernel:
  * DONE with IPB_CELL_LOST, the cause says that the state is gone. */
 void ipb_kernel_interrupt(IpbKernel *kernel);
 /* Throws the process away; a running cell ends with IPB_CELL_LOST ("reset"). A fresh one starts at once

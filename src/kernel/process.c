@@ -275,6 +275,15 @@ send_frame(IpbProcess *process, const char *frame, size_t size, GError **error)
     return frame != NULL && ipb_write_queue_push(process->write_queue, frame, size, error);
 }
 
+/* What was only needed for the start. */
+static void
+forget_start(IpbProcess *process)
+{
+    g_clear_pointer(&process->env, g_strfreev);
+    g_clear_pointer(&process->path, g_strfreev);
+    g_clear_pointer(&process->cwd, g_free);
+}
+
 static bool
 send_start(IpbProcess *process, int64_t id, uint8_t *key, GError **error)
 {
@@ -294,6 +303,7 @@ send_start(IpbProcess *process, int64_t id, uint8_t *key, GError **error)
     };
     size_t size;
     g_autofree char *frame = ipb_message_build_start(&start, &size, error);
+    forget_start(process);
     return send_frame(process, frame, size, error);
 }
 
@@ -469,9 +479,7 @@ ipb_process_free(IpbProcess *process)
     ipb_fd_close(&process->pidfd);
     g_free(process->cause);
     g_free(process->exit_cause);
-    g_free(process->cwd);
-    g_strfreev(process->env);
-    g_strfreev(process->path);
+    forget_start(process);
     ipb_loop_unref(process->loop);
     g_free(process);
 }

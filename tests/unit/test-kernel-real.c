@@ -292,6 +292,12 @@ test_speed(Fixture *fixture, const void *data)
         g_test_message("reset to first result: %.1f ms",
                        (double) (g_get_monotonic_time() - start) / 1e3);
     }
+    for (int i = 0; i < 3; i++) {
+        start = g_get_monotonic_time();
+        kernel_fixture_cell(fixture, "import os; os._exit(1)");
+        g_test_message("death, told after %.1f ms",
+                       (double) (g_get_monotonic_time() - start) / 1e3);
+    }
     static const char *const codes[] = {"1", "x = 1", "print(1)"};
     for (size_t i = 0; i < G_N_ELEMENTS(codes); i++)
         measure_cell(fixture, codes[i]);
