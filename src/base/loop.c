@@ -35,6 +35,7 @@ struct IpbWatch {
     IpbLoop *loop;
     int fd; /* -1: freed */
     uint32_t events;
+    bool is_added; /* to the epoll fd */
     IpbWatchFunc func;
     void *data;
 };
@@ -121,17 +122,26 @@ ipb_loop_context(IpbLoop *loop)
     return loop->context;
 }
 
+/* epoll tells errors and hang-ups even with no events asked for. Edge-triggered, a paused fd tells them once,
+ * which on_epoll_ready passes over; taking the fd out instead would need memory when it comes back. */
+static uint32_t
+epoll_events(uint32_t events)
+{
+    return events != 0 ? events : EPOLLET;
+}
+
 IpbWatch *
 ipb_watch_new(IpbLoop *loop, int fd, uint32_t events, IpbWatchFunc func, void *data, GError **error)
 {
     IpbWatch *watch = g_new0(IpbWatch, 1);
     struct epoll_event event = {.events = events, .data.ptr = watch};
+    /* Not before there are events to wait for: what is only written may be a file, which epoll refuses. */
     if (events != 0 && epoll_ctl(loop->epoll_fd, EPOLL_CTL_ADD, fd, &event) < 0) {
         ipb_error_set_errno(error, errno, "cannot watch fd %d", fd);
         g_free(watch);
         return NULL;
     }
-    *watch = (IpbWatch){ipb_loop_ref(loop), fd, events, func, data};
+    *watch = (IpbWatch){ipb_loop_ref(loop), fd, events, events != 0, func, data};
     return watch;
 }
 
@@ -140,13 +150,13 @@ ipb_watch_set_events(IpbWatch *watch, uint32_t events)
 {
     if (watch->events == events)
         return;
-    struct epoll_event event = {.events = events, .data.ptr = watch};
-    /* epoll tells errors and hang-ups even with no events asked for: a paused fd is taken out. */
-    int op = watch->events == 0 ? EPOLL_CTL_ADD : events == 0 ? EPOLL_CTL_DEL : EPOLL_CTL_MOD;
+    struct epoll_event event = {.events = epoll_events(events), .data.ptr = watch};
+    int op = watch->is_added ? EPOLL_CTL_MOD : EPOLL_CTL_ADD;
     if (epoll_ctl(watch->loop->epoll_fd, op, watch->fd, &event) < 0)
         g_error("epoll_ctl on fd %d: %s", watch->fd,
-                g_strerror(errno)); /* a bug: closed too early */
+                g_strerror(errno)); /* closed too early: a bug */
     watch->events = events;
+    watch->is_added = true;
 }
 
 void
@@ -155,7 +165,9 @@ ipb_watch_free(IpbWatch *watch)
     if (watch == NULL)
         return;
     IpbLoop *loop = watch->loop;
-    ipb_watch_set_events(watch, 0);
+    if (watch->is_added)
+        epoll_ctl(loop->epoll_fd, EPOLL_CTL_DEL, watch->fd, NULL);
+    watch->events = 0;
     watch->fd = -1;
     if (loop->dispatch_depth > 0)
         g_ptr_array_add(loop->freed, watch);

@@ -57,8 +57,10 @@ test_pause(void)
     int calls = 0;
     IpbWatch *watch = ipb_watch_new(loop, ends[0], EPOLLIN, on_count, &calls, NULL);
     ipb_watch_set_events(watch, 0);
-    ipb_fd_close(&ends[1]); /* a hang-up: not told while paused */
-    g_assert_false(g_main_context_iteration(NULL, FALSE));
+    ipb_fd_close(
+        &ends[1]); /* a hang-up: not told while paused, and no reason to wake up again and again */
+    while (g_main_context_iteration(NULL, FALSE))
+        ;
     g_assert_cmpint(calls, ==, 0);
     ipb_watch_set_events(watch, EPOLLIN);
     g_main_context_iteration(NULL, TRUE);
