@@ -13,6 +13,8 @@
 
 #define WIDTH 100
 #define INDENT 4
+/* Bytes of a title or a tool's name that are shown in the module's docstring. */
+#define MAX_TITLE 200
 
 /* What a body uses. */
 typedef struct {
@@ -265,10 +267,13 @@ static void
 append_module_docstring(GString *out, const IpbModule *module)
 {
     g_autoptr(GString) text = g_string_new(NULL);
-    if (module->title.size > 0)
+    if (module->title.size > 0 && module->title.size <= MAX_TITLE)
         g_string_append_len(text, module->title.text, (gssize) module->title.size);
     g_string_append(text, text->len > 0 ? ": tool " : "Tool ");
-    g_string_append_len(text, module->tool_name.text, (gssize) module->tool_name.size);
+    if (module->tool_name.size <= MAX_TITLE)
+        g_string_append_len(text, module->tool_name.text, (gssize) module->tool_name.size);
+    else
+        g_string_append(text, module->name);
     g_string_append_printf(text, " of MCP server %s.", module->server_name);
     ipb_docstring_append(out, 0, (IpbText){text->str, text->len}, NULL);
     g_string_append_c(out, '\n');

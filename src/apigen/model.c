@@ -186,6 +186,61 @@ has_bounds(const IpbType *type)
     return !bounds_equal(&type->bounds, &none);
 }
 
+static bool
+has_literal(const IpbType *type, IpbJsonType kind)
+{
+    if (type->kind == IPB_TYPE_LITERAL)
+        for (guint i = 0; i < type->members->len; i++)
+            if (ipb_json_is(g_ptr_array_index(type->members, i), kind))
+                return true;
+    return false;
+}
+
+static bool
+has_numbers(const IpbType *type)
+{
+    return type->kind == IPB_TYPE_INT || type->kind == IPB_TYPE_NUMBER ||
+           has_literal(type, IPB_JSON_NUMBER);
+}
+
+/* @type without its booleans; NULL if nothing is left. */
+static const IpbType *
+remove_booleans(IpbModule *module, const IpbType *type)
+{
+    IpbType *rest = ipb_module_add_type(module, IPB_TYPE_LITERAL);
+    for (guint i = 0; i < type->members->len; i++) {
+        void *value = g_ptr_array_index(type->members, i);
+        if (!ipb_json_is(value, IPB_JSON_BOOL))
+            g_ptr_array_add(rest->members, value);
+    }
+    return rest->members->len > 0 ? rest : NULL;
+}
+
+/* For Python, True == 1, and pydantic's literals take the one for the other. Beside numbers booleans are
+ * therefore any boolean, and bool comes first: in a union the first exact match counts. */
+static void
+tell_booleans_from_numbers(IpbModule *module, GPtrArray *members)
+{
+    bool is_needed = false, has_booleans = false;
+    for (guint i = 0; i < members->len; i++) {
+        const IpbType *member = g_ptr_array_index(members, i);
+        is_needed |= has_numbers(member);
+        has_booleans |= member->kind == IPB_TYPE_BOOL || has_literal(member, IPB_JSON_BOOL);
+    }
+    if (!is_needed || !has_booleans)
+        return;
+    for (guint i = 0; i < members->len;) {
+        const IpbType *member = g_ptr_array_index(members, i);
+        bool is_mixed = has_literal(member, IPB_JSON_BOOL);
+        const IpbType *rest = is_mixed ? remove_booleans(module, member) : member;
+        if (member->kind == IPB_TYPE_BOOL || rest == NULL)
+            g_ptr_array_remove_index(members, i);
+        else
+            members->pdata[i++] = (void *) rest;
+    }
+    g_ptr_array_insert(members, 0, ipb_module_add_type(module, IPB_TYPE_BOOL));
+}
+
 /* Adds @type, which is no union, to the members of @into. */
 static void
 add_member(IpbModule *module, IpbType *into, const IpbType *type)
@@ -232,8 +287,13 @@ ipb_module_make_union(IpbModule *module, GPtrArray *types)
                 add_member(module, all, members[k]);
         }
     }
+    tell_booleans_from_numbers(module, all->members);
     if (none != NULL)
         g_ptr_array_add(all->members, (void *) none);
+    for (guint i = 0; i < all->members->len; i++) {
+        const IpbType *member = g_ptr_array_index(all->members, i);
+        all->height = MAX(all->height, member->height + 1);
+    }
     if (all->members->len == 0)
         return ipb_module_add_type(module, IPB_TYPE_ANY);
     return all->members->len == 1 ? g_ptr_array_index(all->members, 0) : all;

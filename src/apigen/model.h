@@ -50,6 +50,7 @@ struct IpbType {
     IpbClass *class;
     IpbEnum *enumeration;
     IpbBounds bounds;
+    unsigned height; /* of what is nested in it; 0: nothing, or a class that is not complete yet */
 };
 
 typedef struct {

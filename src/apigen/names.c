@@ -194,7 +194,7 @@ ipb_names_make_singular(const char *plural)
         return g_strdup_printf("%.*sy", (int) size - 3, plural);
     static const char *const LONG[] = {"sses", "shes", "ches", "xes", NULL};
     for (const char *const *suffix = LONG; *suffix != NULL; suffix++)
-        if (size > 5 && g_str_has_suffix(plural, *suffix))
+        if (size > strlen(*suffix) + 1 && g_str_has_suffix(plural, *suffix))
             return g_strndup(plural, size - 2);
     bool has_s = g_str_has_suffix(plural, "s") && !g_str_has_suffix(plural, "ss") &&
                  !g_str_has_suffix(plural, "us") && !g_str_has_suffix(plural, "is");

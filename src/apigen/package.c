@@ -85,32 +85,46 @@ add_file(GPtrArray *files, char *name, char *source)
     g_ptr_array_add(files, file);
 }
 
-/* Each tool's module. Names that are exact come first, so that a tool that is added changes as few as can be. */
+static const char *
+name_of(const IpbJson *tool)
+{
+    return ipb_json_string(ipb_json_get(tool, "name"), NULL);
+}
+
+/* Takes over @name if it is free, else frees it. */
+static char *
+take(GHashTable *taken, char *name)
+{
+    if (g_hash_table_contains(taken, name)) {
+        g_free(name);
+        return NULL;
+    }
+    g_hash_table_add(taken, name);
+    return name;
+}
+
+/* Each tool's module. Tools that can keep their names come first, so that a tool that is added
+ * changes as few names as can be; then numbers tell the others apart. */
 static char **
 name_modules(const IpbJson *tools)
 {
-    size_t n = ipb_json_length(tools), i = 0;
-    char **modules = g_new0(char *, n + 1);
+    size_t i = 0;
+    char **modules = g_new0(char *, ipb_json_length(tools) + 1);
     g_autoptr(GHashTable) taken = g_hash_table_new(g_str_hash, g_str_equal);
     g_autoptr(GHashTable) counters = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     IPB_JSON_FOREACH (tool, tools) {
-        const char *name = ipb_json_string(ipb_json_get(tool, "name"), NULL);
-        modules[i] = ipb_apigen_module_name(name);
-        if (!g_str_equal(modules[i], name) || !g_hash_table_add(taken, modules[i]))
-            g_clear_pointer(&modules[i], g_free);
+        g_autofree char *name = ipb_apigen_module_name(name_of(tool));
+        if (g_str_equal(name, name_of(tool)))
+            modules[i] = take(taken, g_steal_pointer(&name));
         i++;
     }
     i = 0;
     IPB_JSON_FOREACH (tool, tools) {
-        g_autofree char *base =
-            ipb_apigen_module_name(ipb_json_string(ipb_json_get(tool, "name"), NULL));
+        g_autofree char *base = ipb_apigen_module_name(name_of(tool));
         guint number = GPOINTER_TO_UINT(g_hash_table_lookup(counters, base));
-        while (modules[i] == NULL) {
-            modules[i] = number == 0 ? g_strdup(base) : g_strdup_printf("%s_%u", base, number + 1);
-            if (!g_hash_table_add(taken, modules[i]))
-                g_clear_pointer(&modules[i], g_free);
-            number++;
-        }
+        for (; modules[i] == NULL; number++)
+            modules[i] = take(taken, number == 0 ? g_strdup(base)
+                                                 : g_strdup_printf("%s_%u", base, number + 1));
         g_hash_table_replace(counters, g_steal_pointer(&base), GUINT_TO_POINTER(number));
         i++;
     }

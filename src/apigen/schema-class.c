@@ -7,6 +7,7 @@
 
 #include "apigen/names.h"
 #include "apigen/schema-private.h"
+#include "apigen/text.h"
 
 #define MAX_FIELDS 5000
 /* Bytes of a default that is written or noted. */
@@ -273,6 +274,12 @@ ipb_schema_fill_class(IpbSchemaReader *reader, const GPtrArray *facets, IpbClass
     gather_variants(reader, facets, "oneOf", &members, notes);
     for (guint i = 0; i < members.in_order->len; i++) {
         const Member *member = g_ptr_array_index(members.in_order, i);
+        if (ipb_text_has_surrogate(member->name)) {
+            ipb_schema_note(notes, "Not typed, as its name is no valid text: %s",
+                            member->name.text);
+            class->is_closed = false;
+            continue;
+        }
         if (i == MAX_FIELDS || !ipb_schema_spend_text(reader, member->name.size)) {
             ipb_schema_note(notes, "The schema names more members than are typed here.");
             class->is_closed = false;
@@ -318,5 +325,9 @@ ipb_schema_read_class(IpbSchemaReader *reader, const GPtrArray *facets, IpbHint 
     g_autoptr(GString) notes = g_string_new(NULL);
     ipb_schema_note_rest(facets, notes);
     ipb_schema_fill_class(reader, facets, class, notes);
+    for (guint i = 0; i < class->fields->len; i++) {
+        const IpbField *field = g_ptr_array_index(class->fields, i);
+        type->height = MAX(type->height, field->type->height + 1);
+    }
     return type;
 }

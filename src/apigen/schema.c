@@ -11,8 +11,9 @@
 #include "apigen/schema-private.h"
 #include "apigen/text.h"
 
-/* Schemas in schemas. */
-#define MAX_DEPTH 64
+/* Schemas in schemas, and types in types: pydantic recurses through them, with some ten Python frames for each. */
+#define MAX_DEPTH 24
+#define MAX_HEIGHT 24
 #define MAX_UNION_MEMBERS 64
 /* Integers of more digits are bounds for nobody. */
 #define MAX_BOUND_SIZE 100
@@ -88,7 +89,7 @@ read_allowed(const GPtrArray *facets, GString *notes)
     }
     if (allowed == ALLOWS_ALL && ipb_schema_has_members(facets))
         allowed = ALLOWS_OBJECT;
-    else if (allowed == ALLOWS_ALL && ipb_schema_get(facets, "items") != NULL)
+    else if (allowed == ALLOWS_ALL && ipb_json_is(ipb_schema_get(facets, "items"), IPB_JSON_OBJECT))
         allowed = ALLOWS_ARRAY;
     if (allowed == 0) {
         ipb_schema_note(notes, "The schema's types exclude each other.");
@@ -221,6 +222,7 @@ read_list(IpbSchemaReader *reader, const GPtrArray *facets, IpbHint hint, GStrin
         hint.name = hint.is_definition ? hint.name : keep(reader, singular);
         hint.is_definition = false;
         type->item = read_inner(reader, items, hint, "Items", notes);
+        type->height = type->item->height + 1;
     } else {
         type->item = ipb_schema_simple(reader, IPB_TYPE_ANY);
     }
@@ -241,6 +243,7 @@ read_dict(IpbSchemaReader *reader, const GPtrArray *facets, IpbHint hint, GStrin
         hint.name = keep(reader, name);
         hint.is_definition = false;
         type->item = read_inner(reader, values, hint, "Values", notes);
+        type->height = type->item->height + 1;
         return type;
     }
     if (values != NULL && !ipb_json_bool(values, false))
@@ -440,11 +443,6 @@ static void
 finish_reading(IpbSchemaReader *reader, const GPtrArray *facets, IpbHint hint, IpbReading *reading)
 {
     reading->description = ipb_text_of(ipb_schema_get(facets, "description"));
-    if (reader->depth == MAX_DEPTH) {
-        ipb_schema_note(reading->notes, "Nested too deeply: not typed further.");
-        reading->type = ipb_schema_simple(reader, IPB_TYPE_ANY);
-        return;
-    }
     const char *title = ipb_json_string(ipb_schema_get(facets, "title"), NULL);
     if (!hint.is_definition && is_class_name(title) && ipb_schema_has_members(facets))
         hint.name = title;
@@ -472,17 +470,21 @@ read_collected(IpbSchemaReader *reader, const GPtrArray *facets, IpbHint hint, G
 {
     g_autoptr(GBytes) key = g_bytes_new(facets->pdata, facets->len * sizeof(void *));
     IpbReading *reading = g_hash_table_lookup(reader->readings, key);
-    if (reading != NULL && reading->type != NULL)
-        return reading;
-    if (reading != NULL) {
+    if (reading != NULL && reading->type == NULL) {
         ipb_schema_note(notes, "Recursive: not typed further.");
         return add_loose(reader, notes);
     }
-    reading = g_new0(IpbReading, 1);
-    reading->notes = g_string_new(notes->str);
-    g_hash_table_insert(reader->readings, g_bytes_ref(key), reading);
-    finish_reading(reader, facets, hint, reading);
-    return reading;
+    if (reading == NULL && reader->depth < MAX_DEPTH) {
+        reading = g_new0(IpbReading, 1);
+        reading->notes = g_string_new(notes->str);
+        g_hash_table_insert(reader->readings, g_bytes_ref(key), reading);
+        finish_reading(reader, facets, hint, reading);
+    }
+    if (reading != NULL && reading->type->height < MAX_HEIGHT)
+        return reading;
+    /* Not remembered: elsewhere, nearer to the root, there is room for it. */
+    ipb_schema_note(notes, "Nested too deeply: not typed further.");
+    return add_loose(reader, notes);
 }
 
 const IpbReading *

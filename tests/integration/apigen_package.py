@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Generates packages from lists of tools and imports them with a ToolRunner that records."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import importlib
+import json
+import os
+import subprocess
+import sys
+import types
+import warnings
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import harness
+
+TOOL = Path(os.environ.get("IPYBOX_BIN", harness.ROOT / "build/ipybox")).parent / "tests/unit/apigen-tool"
+LISTS = sorted((harness.ROOT / "tests/data/tools").glob("*.json"))
+
+
+class ToolRunnerError(Exception):
+    pass
+
+
+class ToolRunner:
+    """Keeps the calls as JSON text, as the real one sends them, and answers with `results`."""
+
+    def __init__(self, *, server_name: str, server_id: str) -> None:
+        self.server_name = server_name
+        self.server_id = server_id
+        self.calls: list[tuple[str, str]] = []
+        self.result: Any = "done"
+
+    def run_sync(self, tool_name: str, tool_args: dict[str, Any]) -> Any:
+        self.calls.append((tool_name, json.dumps(tool_args, allow_nan=False)))
+        return self.result
+
+    async def run(self, tool_name: str, tool_args: dict[str, Any]) -> Any:
+        return self.run_sync(tool_name, tool_args)
+
+
+def write(root: Path, tools: Any, *options: str, server: str = "srv") -> list[str]:
+    """Writes the package and returns its modules' names; CalledProcessError if that is refused."""
+    text = tools if isinstance(tools, bytes) else json.dumps(tools).encode()
+    done = subprocess.run(
+        [str(harness.existing(TOOL)), *options, server, str(root)], input=text, capture_output=True, check=True
+    )
+    return done.stdout.decode().splitlines()
+
+
+def check_source(path: Path) -> ast.Module:
+    """Compiles without a warning; at module level there is nothing but what defines things."""
+    source = path.read_bytes().decode("utf-8")
+    assert source.endswith("\n") and not source.endswith("\n\n")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        compile(source, str(path), "exec")
+        tree = ast.parse(source)
+    for number, node in enumerate(tree.body):
+        if isinstance(node, ast.Expr):
+            is_text = isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+            before = tree.body[number - 1]
+            assert is_text and (number == 0 or isinstance(before, ast.Assign)), ast.unparse(node)
+        elif isinstance(node, ast.Assign):
+            assert [ast.unparse(target) for target in node.targets] in (["CLIENT"], ["Result"])
+        else:
+            kinds = (ast.Import, ast.ImportFrom, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+            assert isinstance(node, kinds), ast.unparse(node)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            assert ast.unparse(node.func) in CALLED, ast.unparse(node)
+    return tree
+
+
+CALLED = {
+    "ToolRunner", "ConfigDict", "Field", "TypeAdapter", "TypeAdapter(Result).validate_python", "ResultError",
+    "CLIENT.run", "CLIENT.run_sync", "params.to_wire", "Result.from_wire",
+    "super", "super().__init__", "self.model_dump", "cls.model_validate",
+}  # fmt: skip
+
+
+class Package:
+    """A generated package, imported."""
+
+    def __init__(self, root: Path, tools: Any, *options: str, server: str = "srv") -> None:
+        self.directory = root / server
+        self.names = write(root, tools, *options, server=server)
+        for path in self.directory.glob("*.py"):
+            check_source(path)
+        self.package, self.modules = self._import(root, server)
+        self.client: ToolRunner = self.package.CLIENT
+
+    def _import(self, root: Path, server: str) -> tuple[ModuleType, dict[str, ModuleType]]:
+        client = types.ModuleType("ipybox.tool_exec.client")
+        client.ToolRunner = ToolRunner
+        client.ToolRunnerError = ToolRunnerError
+        replaced = {name: types.ModuleType(name) for name in ("ipybox", "ipybox.tool_exec")}
+        replaced[client.__name__] = client
+        saved = {name: sys.modules.pop(name) for name in list(sys.modules) if name.split(".")[0] in ("ipybox", server)}
+        sys.modules.update(replaced)
+        sys.path.insert(0, str(root))
+        importlib.invalidate_caches()
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")
+                package = importlib.import_module(server)
+                modules = {name: importlib.import_module(f"{server}.{name}") for name in self.names}
+                for module in modules.values():
+                    complete(module)
+        finally:
+            sys.path.remove(str(root))
+            for name in list(sys.modules):
+                if name.split(".")[0] in ("ipybox", server):
+                    del sys.modules[name]
+            sys.modules.update(saved)
+        return package, modules
+
+    def __getitem__(self, name: str) -> ModuleType:
+        return self.modules[name]
+
+    def source(self, name: str) -> str:
+        return (self.directory / f"{name}.py").read_text()
+
+    def send(self, module: str, /, **arguments: Any) -> str:
+        """Calls the tool, and returns the arguments as they went over the wire. The result may be wrong."""
+        params = self[module].Params(**arguments)
+        with contextlib.suppress(ToolRunnerError):
+            self[module].run(params)
+        return self.client.calls[-1][1]
+
+
+def complete(module: ModuleType) -> None:
+    """Resolves all annotations now, while the module can be found: pydantic does it at the first use."""
+    for value in vars(module).values():
+        if isinstance(value, type) and hasattr(value, "model_rebuild"):
+            value.model_rebuild()
