@@ -193,6 +193,14 @@ append_class(GString *out, const IpbClass *class, Uses *uses, const GHashTable *
     }
 }
 
+/* Is the result the class of that name, and not another type? */
+static bool
+is_result_class(const IpbModule *module)
+{
+    return module->result != NULL && module->result->kind == IPB_TYPE_CLASS &&
+           g_str_equal(module->result->class->name, "Result");
+}
+
 static void
 append_run(GString *out, const IpbModule *module, bool async_api)
 {
@@ -206,8 +214,7 @@ append_run(GString *out, const IpbModule *module, bool async_api)
     g_string_append(out, ", params.to_wire())\n");
     if (module->result == NULL)
         g_string_append(out, "    return result\n");
-    else if (module->result->kind == IPB_TYPE_CLASS && module->result->class->is_input == false &&
-             g_str_equal(module->result->class->name, "Result"))
+    else if (is_result_class(module))
         g_string_append(out, "    return Result.from_wire(result)\n");
     else
         g_string_append(out, "    try:\n"
@@ -221,8 +228,7 @@ append_run(GString *out, const IpbModule *module, bool async_api)
 static void
 append_result_alias(GString *out, const IpbModule *module, Uses *uses, const GHashTable *written)
 {
-    if (module->result == NULL || (module->result->kind == IPB_TYPE_CLASS &&
-                                   g_str_equal(module->result->class->name, "Result")))
+    if (module->result == NULL || is_result_class(module))
         return;
     uses->adapter = true;
     note_type_use(uses, module->result, written, false);

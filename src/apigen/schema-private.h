@@ -66,6 +66,12 @@ void ipb_schema_fill_class(IpbSchemaReader *reader, const GPtrArray *facets, Ipb
 const IpbType *ipb_schema_read_enum(IpbSchemaReader *reader, GPtrArray *values, IpbHint hint,
                                     IpbText description, GString *notes);
 
+/* The alternatives of which the value is one; NULL if there are none, or they only add conditions. */
+const IpbJson *ipb_schema_get_alternatives(const GPtrArray *facets);
+const IpbType *ipb_schema_read_alternatives(IpbSchemaReader *reader, const GPtrArray *facets,
+                                            const IpbJson *alternatives, IpbHint hint,
+                                            IpbReading *reading);
+
 /* Notes: one line each. */
 void ipb_schema_note(GString *notes, const char *format, ...) G_GNUC_PRINTF(2, 3);
 /* "keyword: value", the value's JSON, cut. */
