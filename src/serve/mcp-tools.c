@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The four tools; see the header. A Call lives from its request until the session has told its end, also when it was
- * cancelled meanwhile.
+ * The four tools; see the header.
  */
 #include "serve/mcp-tools.h"
 
@@ -10,17 +9,12 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "serve/served-call.h"
 #include "session/cell-text.h"
 
 #define DEFAULT_TIMEOUT_S 120
 #define DEFAULT_MAX_OUTPUT_CHARS 5000
-/* New output goes into progress messages at most so often, and so much at a time. */
-#define PROGRESS_INTERVAL_MS 100
-#define MAX_PROGRESS_CHARS 4000
 #define MAX_CALLS 1000
-
-/* What a failed call's text begins with, as the original's does. */
-#define ERROR_PREFIX "Error executing tool "
 
 /* The descriptions are read by models: what the tool does, what comes back, what to mind. */
 static const char TOOLS_JSON[] =
@@ -66,129 +60,22 @@ static const char TOOLS_JSON[] =
     "(they start again when called). Installed packages and generated APIs stay.\","
     "\"inputSchema\":{\"type\":\"object\",\"properties\":{}}}]";
 
-typedef struct {
-    IpbMcpTools *tools;
-    IpbRpcRequest *request;
-    void (*cancel)(IpbMcpTools *tools, uint64_t number);
-    const char *tool;
-    uint64_t number; /* of the cell or the registration, for cancel */
-    bool is_cancelled;
-    /* cells */
-    IpbCellText *text;
-    size_t max_output_chars;
-    /* progress */
-    char *token_json; /* or NULL */
-    int64_t progress;
-    GString *news;
-    IpbTimer *progress_timer;
-} Call;
-
 struct IpbMcpTools {
     IpbLoop *loop;
     IpbSession *session;
-    GPtrArray *calls; /* Call */
+    GPtrArray *calls; /* IpbServedCall */
     IpbMcpToolsProgressFunc on_progress;
     void *data;
 };
 
-static void
-free_call(Call *call)
-{
-    ipb_timer_free(call->progress_timer);
-    if (call->is_cancelled)
-        ipb_rpc_request_drop(call->request);
-    ipb_rpc_request_unref(call->request);
-    ipb_cell_text_free(call->text);
-    g_free(call->token_json);
-    g_string_free(call->news, TRUE);
-    g_free(call);
-}
-
-static Call *
+static IpbServedCall *
 new_call(IpbMcpTools *tools, IpbRpcRequest *request, const char *tool)
 {
-    Call *call = g_new0(Call, 1);
-    call->tools = tools;
-    call->tool = tool;
-    call->request = ipb_rpc_request_ref(request);
-    call->news = g_string_new(NULL);
-    const IpbJson *token =
-        ipb_json_get(ipb_json_get(ipb_rpc_request_params(request), "_meta"), "progressToken");
-    if (ipb_json_is(token, IPB_JSON_STRING) || ipb_json_is(token, IPB_JSON_NUMBER)) {
-        IpbSpan raw = ipb_json_raw(token);
-        call->token_json = g_strndup(raw.start, raw.size);
-    }
-    g_ptr_array_add(tools->calls, call);
+    IpbServedCall *call = ipb_served_call_new(tools->loop, tools->calls, request, tool);
+    call->session = tools->session;
+    call->on_progress = tools->on_progress;
+    call->progress_data = tools->data;
     return call;
-}
-
-/* --- answers ----------------------------------------------------------------------------------- */
-
-/* Answers with text blocks and ends the call. */
-static void
-finish(Call *call, const char *const *texts, bool is_error)
-{
-    IpbJsonWriter *writer = ipb_json_writer_new();
-    ipb_json_begin_object(writer);
-    ipb_json_key(writer, "content");
-    ipb_json_begin_array(writer);
-    for (; *texts != NULL; texts++) {
-        ipb_json_begin_object(writer);
-        ipb_json_member_string(writer, "type", "text");
-        ipb_json_member_string(writer, "text", *texts);
-        ipb_json_end_object(writer);
-    }
-    ipb_json_end_array(writer);
-    ipb_json_member_bool(writer, "isError", is_error);
-    ipb_json_end_object(writer);
-    size_t size;
-    g_autofree char *result = ipb_json_writer_finish(writer, &size);
-    if (!call->is_cancelled)
-        ipb_rpc_request_reply(call->request, result, size);
-    g_ptr_array_remove(call->tools->calls, call);
-}
-
-static void
-finish_text(Call *call, const char *text, bool is_error)
-{
-    const char *texts[] = {text, NULL};
-    finish(call, texts, is_error);
-}
-
-/* --- progress ---------------------------------------------------------------------------------- */
-
-static void
-send_news(Call *call)
-{
-    if (call->news->len == 0 || call->is_cancelled)
-        return;
-    /* The latest: whoever watches wants to know where the work is. */
-    glong n_chars = g_utf8_strlen(call->news->str, (gssize) call->news->len);
-    const char *tail =
-        g_utf8_offset_to_pointer(call->news->str, MAX(n_chars - MAX_PROGRESS_CHARS, 0));
-    call->tools->on_progress(call->token_json, ++call->progress, tail, call->tools->data);
-    g_string_truncate(call->news, 0);
-}
-
-static void
-on_progress_timer(void *data)
-{
-    Call *call = data;
-    g_clear_pointer(&call->progress_timer, ipb_timer_free);
-    send_news(call);
-}
-
-static void
-add_news(Call *call, const char *text)
-{
-    if (call->token_json == NULL || text == NULL)
-        return;
-    if (call->news->len > MAX_PROGRESS_CHARS * 8) /* in bytes: more than can be sent */
-        g_string_truncate(call->news, 0);
-    g_string_append_len(call->news, text, (gssize) MIN(strlen(text), MAX_PROGRESS_CHARS * 8));
-    if (call->progress_timer == NULL)
-        call->progress_timer =
-            ipb_timer_new(call->tools->loop, PROGRESS_INTERVAL_MS, on_progress_timer, call);
 }
 
 /* --- arguments --------------------------------------------------------------------------------- */
@@ -210,22 +97,6 @@ read_number(const IpbJson *arguments, const char *name, double fallback, double 
     return end != text && *end == '\0' && isfinite(*ret_value);
 }
 
-/* Ends the call with an error. */
-static void
-fail(Call *call, const char *message)
-{
-    g_autofree char *text = g_strdup_printf(ERROR_PREFIX "%s: %s", call->tool, message);
-    finish_text(call, text, true);
-}
-
-/* Ends the call with what is wrong about an argument. */
-static void
-refuse(Call *call, const char *name, const char *wanted)
-{
-    g_autofree char *text = g_strdup_printf("invalid argument: %s must be %s", name, wanted);
-    fail(call, text);
-}
-
 /* --- execute_ipython_cell ---------------------------------------------------------------------- */
 
 static void
@@ -244,7 +115,7 @@ append_images(GString *out, const GPtrArray *images)
 
 /* The output as it is shown: cut text, the note that it was cut, and the images, whose links are never cut. */
 static char *
-describe_output(const Call *call)
+describe_output(const IpbServedCall *call)
 {
     g_autofree char *output = ipb_cell_text_get(call->text);
     g_autoptr(GString) text = g_string_new(output);
@@ -257,36 +128,37 @@ describe_output(const Call *call)
 
 /* A cell that failed gives its error first, as the original does, then what it had put out before. */
 static void
-finish_cell(Call *call, const IpbSessionEvent *event)
+finish_cell(IpbServedCall *call, const IpbSessionEvent *event)
 {
     g_autofree char *output = describe_output(call);
     if (event->status == IPB_STATUS_OK) {
-        finish_text(call, output, false);
+        ipb_served_call_finish_text(call, output, false);
         return;
     }
     const char *error = ipb_cell_text_error(call->text);
     const char *reason = event->text != NULL ? event->text : error != NULL ? error : "";
-    g_autofree char *message = g_strconcat(ERROR_PREFIX, "execute_ipython_cell: ", reason, NULL);
+    g_autofree char *message =
+        g_strconcat(IPB_TOOL_ERROR_PREFIX, "execute_ipython_cell: ", reason, NULL);
     g_autofree char *before =
         *output != '\0' ? g_strconcat("Output before the error:\n\n", output, NULL) : NULL;
     const char *texts[] = {message, before, NULL};
-    finish(call, texts, true);
+    ipb_served_call_finish(call, texts, true);
 }
 
 static void
 on_cell_event(const IpbSessionEvent *event, void *data)
 {
-    Call *call = data;
+    IpbServedCall *call = data;
     ipb_cell_text_add(call->text, event);
     switch (event->type) {
     case IPB_SESSION_STDOUT:
     case IPB_SESSION_STDERR:
     case IPB_SESSION_LATE_OUTPUT:
     case IPB_SESSION_TOOL_PROGRESS:
-        add_news(call, event->text);
+        ipb_served_call_add_news(call, event->text);
         break;
     case IPB_SESSION_DONE:
-        send_news(call);
+        ipb_served_call_send_news(call);
         finish_cell(call, event);
         break;
     case IPB_SESSION_DISPLAY:
@@ -300,27 +172,27 @@ on_cell_event(const IpbSessionEvent *event, void *data)
 }
 
 static void
-cancel_cell(IpbMcpTools *tools, uint64_t number)
+cancel_cell(IpbServedCall *call)
 {
-    ipb_session_cancel(tools->session, number);
+    ipb_session_cancel(call->session, call->number);
 }
 
 static void
-call_execute(Call *call, const IpbJson *arguments)
+call_execute(IpbServedCall *call, const IpbJson *arguments)
 {
     double timeout_s, max_chars;
     const char *code = ipb_json_get_string(arguments, "code");
     if (code == NULL) {
-        refuse(call, "code", "a string (without NUL)");
+        ipb_served_call_refuse(call, "code", "a string (without NUL)");
         return;
     }
     if (!read_number(arguments, "timeout", DEFAULT_TIMEOUT_S, &timeout_s) || timeout_s <= 0) {
-        refuse(call, "timeout", "a number of seconds above 0");
+        ipb_served_call_refuse(call, "timeout", "a number of seconds above 0");
         return;
     }
     if (!read_number(arguments, "max_output_chars", DEFAULT_MAX_OUTPUT_CHARS, &max_chars) ||
         max_chars < 0 || max_chars > INT32_MAX) {
-        refuse(call, "max_output_chars", "an integer from 0 to 2147483647");
+        ipb_served_call_refuse(call, "max_output_chars", "an integer from 0 to 2147483647");
         return;
     }
     call->max_output_chars = (size_t) max_chars;
@@ -329,9 +201,9 @@ call_execute(Call *call, const IpbJson *arguments)
     g_autoptr(GError) error = NULL;
     unsigned timeout_ms = (unsigned) MIN(ceil(timeout_s * 1000), INT32_MAX);
     call->number =
-        ipb_session_execute(call->tools->session, code, timeout_ms, on_cell_event, call, &error);
+        ipb_session_execute(call->session, code, timeout_ms, on_cell_event, call, &error);
     if (call->number == 0)
-        fail(call, error->message);
+        ipb_served_call_fail(call, error->message);
 }
 
 /* --- the others -------------------------------------------------------------------------------- */
@@ -339,28 +211,28 @@ call_execute(Call *call, const IpbJson *arguments)
 static void
 on_registered(const char *const *modules, const GError *error, void *data)
 {
-    Call *call = data;
+    IpbServedCall *call = data;
     if (error != NULL)
-        fail(call, error->message);
+        ipb_served_call_fail(call, error->message);
     else
-        finish(call, modules, false);
+        ipb_served_call_finish(call, modules, false);
 }
 
 static void
-cancel_register(IpbMcpTools *tools, uint64_t number)
+cancel_register(IpbServedCall *call)
 {
-    ipb_session_cancel_register(tools->session, number);
+    ipb_session_cancel_register(call->session, call->number);
 }
 
 static void
-call_register(Call *call, const IpbJson *arguments)
+call_register(IpbServedCall *call, const IpbJson *arguments)
 {
     IpbRegisterOptions options = {
         .name = ipb_json_get_string(arguments, "server_name"),
         .params = ipb_json_get(arguments, "server_params"),
     };
     if (options.name == NULL) {
-        refuse(call, "server_name", "a string");
+        ipb_served_call_refuse(call, "server_name", "a string");
         return;
     }
     /* Some models write the object as a string that holds it. */
@@ -371,74 +243,72 @@ call_register(Call *call, const IpbJson *arguments)
     if (doc != NULL)
         options.params = ipb_json_root(doc);
     if (!ipb_json_is(options.params, IPB_JSON_OBJECT)) {
-        refuse(call, "server_params", "an object");
+        ipb_served_call_refuse(call, "server_params", "an object");
         return;
     }
     call->cancel = cancel_register;
     g_autoptr(GError) error = NULL;
-    call->number =
-        ipb_session_register(call->tools->session, &options, on_registered, call, &error);
+    call->number = ipb_session_register(call->session, &options, on_registered, call, &error);
     if (call->number == 0)
-        fail(call, error->message);
+        ipb_served_call_fail(call, error->message);
 }
 
 static void
 on_install_line(const char *line, void *data)
 {
     g_autofree char *text = g_strconcat(line, "\n", NULL);
-    add_news(data, text);
+    ipb_served_call_add_news(data, text);
 }
 
 static void
 on_installed(const char *output, const GError *error, void *data)
 {
-    Call *call = data;
-    send_news(call);
+    IpbServedCall *call = data;
+    ipb_served_call_send_news(call);
     if (error != NULL)
-        fail(call, error->message);
+        ipb_served_call_fail(call, error->message);
     else
-        finish_text(call, output, false);
+        ipb_served_call_finish_text(call, output, false);
 }
 
 static void
-cancel_install(IpbMcpTools *tools, uint64_t number)
+cancel_install(IpbServedCall *call)
 {
-    ipb_session_cancel_install(tools->session);
+    ipb_session_cancel_install(call->session);
 }
 
 static void
-call_install(Call *call, const IpbJson *arguments)
+call_install(IpbServedCall *call, const IpbJson *arguments)
 {
     const char *package = ipb_json_get_string(arguments, "package_name");
     if (package == NULL) {
-        refuse(call, "package_name", "a string");
+        ipb_served_call_refuse(call, "package_name", "a string");
         return;
     }
     call->cancel = cancel_install;
     g_autoptr(GError) error = NULL;
-    if (!ipb_session_install(call->tools->session, package, on_install_line, on_installed, call,
-                             &error))
-        fail(call, error->message);
+    if (!ipb_session_install(call->session, package, on_install_line, on_installed, call, &error))
+        ipb_served_call_fail(call, error->message);
 }
 
 static void
 on_reset(void *data)
 {
     const char *nothing[] = {NULL};
-    finish(data, nothing, false);
+    ipb_served_call_finish(data, nothing, false);
 }
 
 static void
-call_reset(Call *call, const IpbJson *arguments)
+call_reset(IpbServedCall *call, const IpbJson *arguments)
 {
-    ipb_session_reset(call->tools->session, on_reset, call);
+    ipb_session_reset(call->session, on_reset, call);
 }
 
 /* --- dispatch ---------------------------------------------------------------------------------- */
 
 static const struct {
     const char *name;
-    void (*call)(Call *call, const IpbJson *arguments);
+    void (*call)(IpbServedCall *call, const IpbJson *arguments);
 } TOOLS[] = {
     {"register_mcp_server", call_register},
     {"install_package", call_install},
@@ -453,7 +323,7 @@ ipb_mcp_tools_new(IpbLoop *loop, IpbSession *session, IpbMcpToolsProgressFunc on
     IpbMcpTools *tools = g_new0(IpbMcpTools, 1);
     tools->loop = ipb_loop_ref(loop);
     tools->session = session;
-    tools->calls = g_ptr_array_new_with_free_func((GDestroyNotify) free_call);
+    tools->calls = g_ptr_array_new_with_free_func((GDestroyNotify) ipb_served_call_free);
     tools->on_progress = on_progress;
     tools->data = data;
     return tools;
@@ -488,19 +358,19 @@ ipb_mcp_tools_call(IpbMcpTools *tools, IpbRpcRequest *request)
         }
     }
     g_autofree char *message = g_strdup_printf("Unknown tool: %s", name);
-    finish_text(new_call(tools, request, name), message, true);
+    ipb_served_call_finish_text(new_call(tools, request, name), message, true);
 }
 
 void
 ipb_mcp_tools_cancel(IpbMcpTools *tools, const char *id_json)
 {
     for (guint i = 0; i < tools->calls->len; i++) {
-        Call *call = g_ptr_array_index(tools->calls, i);
+        IpbServedCall *call = g_ptr_array_index(tools->calls, i);
         if (call->is_cancelled || !g_str_equal(ipb_rpc_request_id(call->request), id_json))
             continue;
         call->is_cancelled = true;
         if (call->cancel != NULL)
-            call->cancel(tools, call->number); /* may free the call */
+            call->cancel(call); /* may free the call */
         return;
     }
 }
