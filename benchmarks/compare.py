@@ -15,6 +15,7 @@ import os
 import platform
 import select
 import shutil
+import signal
 import statistics
 import subprocess
 import sys
@@ -34,7 +35,7 @@ ORIGINAL_VENV = ROOT / ".cache" / "bench" / "original"
 ORIGINAL_PINS = HERE / "requirements-original.txt"
 
 REPLY_TIMEOUT_S = 120.0
-EXIT_TIMEOUT_S = 10.0
+EXIT_TIMEOUT_S = 60.0
 LOST_AFTER_S = 5
 MAX_LOST_RESULTS = 20
 MAX_REPLY_BYTES = 256 << 20
@@ -43,6 +44,38 @@ READ_BYTES = 1 << 20
 
 class BenchmarkError(Exception):
     """What was measured did not answer as it should have."""
+
+
+# --- processes -------------------------------------------------------------------------------------------------------
+
+
+def process_tree(root: int) -> set[int]:
+    parents: dict[int, int] = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                stat = (entry / "stat").read_text()
+            except OSError:
+                continue
+            parents[int(entry.name)] = int(stat.rpartition(")")[2].split()[1])
+    tree = {root}
+    while found := {pid for pid, parent in parents.items() if parent in tree and pid not in tree}:
+        tree |= found
+    return tree
+
+
+def wait_for_end(process: subprocess.Popen[Any]) -> None:
+    """Waits for a program whose input has ended. What does not end is killed with all below it."""
+    try:
+        process.wait(EXIT_TIMEOUT_S)
+    except subprocess.TimeoutExpired:
+        print(f"compare: process {process.pid} did not end with its input: killed", file=sys.stderr)
+        for pid in process_tree(process.pid):
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+        process.wait()
 
 
 # --- MCP over stdio --------------------------------------------------------------------------------------------------
@@ -115,12 +148,7 @@ class McpProcess:
         """End of input is how an MCP server is told to end."""
         assert self._process.stdin and self._process.stdout
         self._process.stdin.close()
-        try:
-            self._process.wait(EXIT_TIMEOUT_S)
-        except subprocess.TimeoutExpired:
-            print(f"compare: {self._name} did not end at the end of its input", file=sys.stderr)
-            self._process.kill()
-            self._process.wait()
+        wait_for_end(self._process)
         self._process.stdout.close()
         if not isinstance(self._errors, int):
             self._errors.close()
@@ -243,21 +271,6 @@ def install_original() -> Path:
 
 
 # --- memory ----------------------------------------------------------------------------------------------------------
-
-
-def process_tree(root: int) -> set[int]:
-    parents: dict[int, int] = {}
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                stat = (entry / "stat").read_text()
-            except OSError:
-                continue
-            parents[int(entry.name)] = int(stat.rpartition(")")[2].split()[1])
-    tree = {root}
-    while found := {pid for pid, parent in parents.items() if parent in tree and pid not in tree}:
-        tree |= found
-    return tree
 
 
 def memory_mb(root: int) -> float:
@@ -513,11 +526,7 @@ def sessions_program(contender: Contender) -> Iterator[subprocess.Popen[str]]:
         finally:
             assert process.stdin and process.stdout
             process.stdin.close()
-            try:
-                process.wait(EXIT_TIMEOUT_S)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
+            wait_for_end(process)
             process.stdout.close()
             if not isinstance(errors, int):
                 errors.close()
