@@ -3,7 +3,7 @@
  * `ipybox run`: runs a file, a string or standard input as one cell, shows its output as it comes, asks at the terminal before
  * tool calls, saves plots and names them.
  */
-#include <errno.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -39,6 +39,8 @@ typedef struct {
     IpbPrompt *prompt;
     bool is_interrupted;
     bool at_line_start; /* of standard output: notices begin on a line of their own */
+    bool has_exited;    /* the code ended itself by SystemExit, with exit_status */
+    int exit_status;
 } RunCommand;
 
 /* --- output ------------------------------------------------------------------------------------ */
@@ -79,9 +81,27 @@ print_bundle(RunCommand *command, const IpbSessionEvent *event)
         print_line(command, STDOUT_FILENO, text);
 }
 
-static int
-status_of(const IpbSessionEvent *event)
+/* sys.exit() ends a script as it does under Python: None and 0 are success, a number is the status, anything else is
+ * printed and a failure. */
+static void
+take_exit(RunCommand *command, const char *value)
 {
+    int64_t number;
+    command->has_exited = true;
+    command->exit_status = IPB_EXIT_FAILED;
+    if (*value == '\0' || g_str_equal(value, "None"))
+        command->exit_status = IPB_EXIT_OK;
+    else if (g_ascii_string_to_signed(value, 10, INT_MIN, INT_MAX, &number, NULL))
+        command->exit_status = (int) (number & 0xff);
+    else
+        print_line(command, STDERR_FILENO, value);
+}
+
+static int
+status_of(const RunCommand *command, const IpbSessionEvent *event)
+{
+    if (event->status == IPB_STATUS_ERROR && command->has_exited)
+        return command->exit_status;
     switch (event->status) {
     case IPB_STATUS_OK:
         return IPB_EXIT_OK;
@@ -116,6 +136,11 @@ on_event(const IpbSessionEvent *event, void *data)
         print_bundle(command, event);
         break;
     case IPB_SESSION_ERROR:
+        if (g_str_equal(event->ename, "SystemExit"))
+            take_exit(command, event->evalue);
+        else
+            print_line(command, STDERR_FILENO, event->text);
+        break;
     case IPB_SESSION_NOTICE:
         print_line(command, STDERR_FILENO, event->text);
         break;
@@ -128,7 +153,7 @@ on_event(const IpbSessionEvent *event, void *data)
     case IPB_SESSION_DONE:
         if (event->text != NULL)
             ipb_cli_fail(&ipb_verb_run, IPB_EXIT_FAILED, "%s", event->text);
-        command->program.status = status_of(event);
+        command->program.status = status_of(command, event);
         ipb_program_end(&command->program);
         break;
     }
@@ -168,7 +193,16 @@ static void
 on_approval(const IpbApprovalRequest *request, void *data)
 {
     RunCommand *command = data;
-    ipb_prompt_ask(command->prompt, request);
+    if (command->prompt != NULL) {
+        ipb_prompt_ask(command->prompt, request);
+        return;
+    }
+    ipb_cli_fail(
+        &ipb_verb_run, IPB_EXIT_FAILED,
+        "%s.%s is refused: there is no terminal to ask; decide beforehand with --approve allow "
+        "or deny",
+        request->server_name, request->tool_name);
+    ipb_session_respond(command->program.session, request->id, false);
 }
 
 /* --- set-up ------------------------------------------------------------------------------------ */
@@ -215,7 +249,7 @@ set_up(RunCommand *command, const RunArguments *arguments, GError **error)
     if (session.approval == IPB_APPROVAL_ASK)
         command->prompt =
             ipb_prompt_new(ipb_runtime_loop(command->program.runtime), on_answer, command);
-    session.on_approval = command->prompt != NULL ? on_approval : NULL;
+    session.on_approval = on_approval;
     return ipb_program_open_session(&command->program, &session, error);
 }
 

@@ -35,6 +35,17 @@ def test_run_error(run_ipybox):
     assert "ZeroDivisionError" in done.stderr and "1/0" in done.stderr
 
 
+@pytest.mark.parametrize(("code", "status"), [
+    ("exit()", 0), ("import sys; sys.exit()", 0), ("raise SystemExit(0)", 0), ("import sys; sys.exit(7)", 7),
+    ("import sys; sys.exit('reason')", 1), ("import sys; sys.exit(-1)", 255),
+])  # fmt: skip
+def test_run_code_that_exits(run_ipybox, code, status):
+    """As under Python: a script may end by sys.exit(main())."""
+    done = run_ipybox("run", "-c", f"print('before')\n{code}\nprint('after')")
+    assert (done.returncode, done.stdout) == (status, "before\n")
+    assert done.stderr == ("reason\n" if status == 1 else "")
+
+
 def test_run_usage(run_ipybox):
     assert run_ipybox("run").returncode == 2
     assert run_ipybox("run", "-c", "1", "x.py").returncode == 2
@@ -191,7 +202,7 @@ def test_nobody_to_ask(run_ipybox, time_api):
     """Without a terminal the call is refused, and the error says what to do."""
     done = run_ipybox("run", "-c", CALL, start_new_session=True)
     assert done.returncode == 1
-    assert "ApprovalRejectedError" in done.stderr or "refused" in done.stderr.lower()
+    assert "ApprovalRejectedError" in done.stderr and "--approve allow" in done.stderr
 
 
 def test_approve_allow_and_deny(run_ipybox, time_api):
