@@ -109,11 +109,12 @@ test_busy(Fixture *fixture, const void *data)
 {
     for (int i = 0; i < 2; i++) { /* starting, then running */
         g_autoptr(GError) error = NULL;
-        kernel_fixture_execute(fixture, "");
+        kernel_fixture_execute(fixture, "time.sleep(1000)");
         if (i == 1)
             kernel_fixture_wait_for(fixture, "started");
         g_assert_cmpuint(ipb_kernel_execute(fixture->kernel, "", &error), ==, 0);
         g_assert_error(error, IPYBOX_ERROR, IPYBOX_ERROR_BUSY);
+        ipb_kernel_interrupt(fixture->kernel);
         kernel_fixture_wait_done(fixture, fixture->n_done + 1);
         g_string_truncate(fixture->told, 0);
     }
