@@ -30,7 +30,7 @@ start_node(Fixture *fixture, const char *name, const char *argument)
     g_autofree char *node = NULL, *script = NULL;
     g_autofree char *path =
         g_strdup_printf("node/node_modules/@modelcontextprotocol/%s/dist/index.js", name);
-    if (!find_server("node/node", &node) || !find_server(path, &script))
+    if (!find_server("node/bin/node", &node) || !find_server(path, &script))
         return false;
     fixture_start(fixture, node, (const char *const[]){script, argument, NULL});
     fixture_connect(fixture);
