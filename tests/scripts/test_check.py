@@ -36,7 +36,7 @@ def check():
 )
 def test_counts_tap(check, tmp_path, stdout, result, passed, failed):
     report = tmp_path / "log.json"
-    report.write_text(json.dumps({"stdout": stdout, "result": result}) + "\n")
+    report.write_text(json.dumps({"name": "x", "stdout": stdout, "result": result}) + "\n")
     count = check.count_meson(report, 0 if result == "OK" else 1)
     assert (count.passed, count.failed) == (passed, failed)
 
