@@ -150,19 +150,19 @@ def mcp_fake(ipybox, tmp_path_factory):
 
 
 def test_variables(ipybox, place):
-    place.environ["FROM_ENV"] = "e1"
+    place.environ["FROM_ENV"] = "hunter-e1"
     (place.workspace / ".env").write_text("FROM_FILE=f1\n")
     with McpServer(ipybox, place) as server:
         params = fake(env={"A": "${FROM_ENV}", "B": "x${FROM_FILE}y"})
         server.register("fake", params)
         assert server.cell("from mcptools.fake import environ as e\nprint(e.run(e.Params()))").split()[:2] == [
-            "A=e1", "B=xf1y",
+            "A=hunter-e1", "B=xf1y",
         ]
         missing = server.tool("register_mcp_server", {"server_name": "m", "server_params": fake(env={"A": "${NOPE}"})})
         assert missing["isError"] and "NOPE" in missing["content"][0]["text"]
     # The secret stands neither in the package nor in the registry.
     for path in [*place.workspace.rglob("*.py"), *place.state.rglob("*")]:
-        assert not path.is_file() or "e1" not in path.read_text()
+        assert not path.is_file() or "hunter-e1" not in path.read_text()
 
 
 def test_servers_environment_is_small(ipybox, place):
