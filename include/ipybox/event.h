@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * @file
+ * @brief What a cell tells while it runs, and what is left when it has ended.
+ *
+ * All text is valid UTF-8 and comes from untrusted code: make control characters harmless before it goes to a terminal.
+ */
+#pragma once
+
+#include <stdint.h>
+
+#include <glib.h>
+
+#include <ipybox/macros.h>
+
+G_BEGIN_DECLS
+
+/** One event of a cell; borrowed for the callback. Opaque. */
+typedef struct IpyboxEvent IpyboxEvent;
+
+/** What happened. More types may be added: ignore those that you do not know. */
+typedef enum {
+    IPYBOX_EVENT_STDOUT,      /**< text written to standard output, in pieces as they come */
+    IPYBOX_EVENT_STDERR,      /**< text written to standard error */
+    IPYBOX_EVENT_LATE_OUTPUT, /**< text that was written after the cell before had ended */
+    IPYBOX_EVENT_DISPLAY, /**< something was displayed: a MIME bundle, maybe with a display id and an image path */
+    IPYBOX_EVENT_UPDATE,       /**< a display is replaced: a MIME bundle, with its display id */
+    IPYBOX_EVENT_CLEAR_OUTPUT, /**< the output so far is to be cleared */
+    IPYBOX_EVENT_RESULT,       /**< the value of the last expression: a MIME bundle */
+    IPYBOX_EVENT_ERROR,        /**< a Python exception: name, value; the text is the traceback */
+    IPYBOX_EVENT_TOOL_PROGRESS, /**< an MCP server tells how far a call is: "server.tool: 3/10 message" */
+    IPYBOX_EVENT_NOTICE,        /**< text of ipybox for people */
+} IpyboxEventType;
+
+/**
+ * @brief The event's type.
+ *
+ * @param event the event
+ * @return the type
+ */
+IPYBOX_EXPORT IpyboxEventType ipybox_event_get_type(const IpyboxEvent *event);
+
+/**
+ * @brief The event's text: output, traceback, progress or notice.
+ *
+ * @param event the event
+ * @return the text, or NULL for types that have none; borrowed
+ */
+IPYBOX_EXPORT const char *ipybox_event_get_text(const IpyboxEvent *event);
+
+/**
+ * @brief One representation out of the event's MIME bundle.
+ *
+ * @param event the event
+ * @param mime_type such as "text/plain", "text/html", "image/png" (in Base64)
+ * @return the representation; of one that is JSON and no string, its JSON text. NULL if there is none; borrowed
+ */
+IPYBOX_EXPORT const char *ipybox_event_get_data(const IpyboxEvent *event, const char *mime_type);
+
+/**
+ * @brief The event's whole MIME bundle.
+ *
+ * @param event the event
+ * @return a JSON object from MIME type to representation, or NULL for types without; borrowed
+ */
+IPYBOX_EXPORT const char *ipybox_event_get_bundle(const IpyboxEvent *event);
+
+/**
+ * @brief What the display said about its representations.
+ *
+ * @param event the event
+ * @return a JSON object, or NULL; borrowed
+ */
+IPYBOX_EXPORT const char *ipybox_event_get_metadata(const IpyboxEvent *event);
+
+/**
+ * @brief The id by which a display is updated.
+ *
+ * @param event the event
+ * @return the id, or NULL; borrowed
+ */
+IPYBOX_EXPORT const char *ipybox_event_get_display_id(const IpyboxEvent *event);
+
+/**
+ * @brief Where the image of the event's bundle was saved.
+ *
+ * @param event the event
+ * @return an absolute path in the session's images directory, or NULL; borrowed
+ */
+IPYBOX_EXPORT const char *ipybox_event_get_image_path(const IpyboxEvent *event);
+
+/**
+ * @brief The class of the exception of an #IPYBOX_EVENT_ERROR.
+ *
+ * @param event the event
+ * @return such as "ValueError", or NULL; borrowed
+ */
+IPYBOX_EXPORT const char *ipybox_event_get_error_name(const IpyboxEvent *event);
+
+/**
+ * @brief The message of the exception of an #IPYBOX_EVENT_ERROR.
+ *
+ * @param event the event
+ * @return the message, or NULL; borrowed
+ */
+IPYBOX_EXPORT const char *ipybox_event_get_error_value(const IpyboxEvent *event);
+
+/**
+ * @brief Whether an #IPYBOX_EVENT_CLEAR_OUTPUT waits for the next output before it clears.
+ *
+ * @param event the event
+ * @return whether it waits
+ */
+IPYBOX_EXPORT gboolean ipybox_event_get_wait(const IpyboxEvent *event);
+
+/** How a cell ended. */
+typedef enum {
+    IPYBOX_STATUS_OK,        /**< it ran to its end */
+    IPYBOX_STATUS_ERROR,     /**< it raised an exception */
+    IPYBOX_STATUS_TIMEOUT,   /**< its time ran out; the message says whether the state is kept */
+    IPYBOX_STATUS_CANCELLED, /**< it was cancelled or interrupted, or had not begun */
+    IPYBOX_STATUS_LOST, /**< the kernel is gone, its state with it; the next cell gets a fresh one */
+} IpyboxStatus;
+
+/** What is left of a cell. Opaque, unchanging; owned by its receiver. */
+typedef struct IpyboxResult IpyboxResult;
+
+/**
+ * @brief How the cell ended.
+ *
+ * @param result the result
+ * @return the status
+ */
+IPYBOX_EXPORT IpyboxStatus ipybox_result_get_status(const IpyboxResult *result);
+
+/**
+ * @brief What the cell printed, displayed and returned, as one text.
+ *
+ * @param result the result
+ * @return the text, "" if there is none; owned by the result
+ */
+IPYBOX_EXPORT const char *ipybox_result_get_text(const IpyboxResult *result);
+
+/**
+ * @brief Whether the text was cut to the maximum of the options.
+ *
+ * @param result the result
+ * @return whether it was cut
+ */
+IPYBOX_EXPORT gboolean ipybox_result_is_truncated(const IpyboxResult *result);
+
+/**
+ * @brief The images that the cell made.
+ *
+ * @param result the result
+ * @return absolute paths of PNG and other image files in order, NULL-terminated; owned by the result
+ */
+IPYBOX_EXPORT const char *const *ipybox_result_get_images(const IpyboxResult *result);
+
+/**
+ * @brief The class of the exception that ended the cell.
+ *
+ * @param result the result
+ * @return such as "ValueError", or NULL; owned by the result
+ */
+IPYBOX_EXPORT const char *ipybox_result_get_error_name(const IpyboxResult *result);
+
+/**
+ * @brief The message of the exception that ended the cell.
+ *
+ * @param result the result
+ * @return the message, or NULL; owned by the result
+ */
+IPYBOX_EXPORT const char *ipybox_result_get_error_value(const IpyboxResult *result);
+
+/**
+ * @brief The traceback of the exception that ended the cell.
+ *
+ * @param result the result
+ * @return several lines, or NULL; owned by the result
+ */
+IPYBOX_EXPORT const char *ipybox_result_get_traceback(const IpyboxResult *result);
+
+/**
+ * @brief What happened, for people, unless the cell ran to its end or raised an exception.
+ *
+ * @param result the result
+ * @return the message, or NULL; owned by the result
+ */
+IPYBOX_EXPORT const char *ipybox_result_get_message(const IpyboxResult *result);
+
+/**
+ * @brief Makes an error of every status but #IPYBOX_STATUS_OK.
+ *
+ * @param result the result
+ * @param error #IPYBOX_ERROR_CODE with the exception, #IPYBOX_ERROR_TIMEOUT, #IPYBOX_ERROR_CANCELLED or
+ *     #IPYBOX_ERROR_KERNEL_DIED
+ * @return whether the status is #IPYBOX_STATUS_OK
+ */
+IPYBOX_EXPORT gboolean ipybox_result_check(const IpyboxResult *result, GError **error);
+
+/**
+ * @brief Frees a result.
+ *
+ * @param result the result, or NULL
+ */
+IPYBOX_EXPORT void ipybox_result_free(IpyboxResult *result);
+
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(IpyboxResult, ipybox_result_free)
+
+G_END_DECLS

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * @file
+ * @brief libipybox: Python code execution for agents. Includes all of it.
+ */
+#pragma once
+
+#include <ipybox/approval.h>
+#include <ipybox/error.h>
+#include <ipybox/event.h>
+#include <ipybox/runtime.h>
+#include <ipybox/server.h>
+#include <ipybox/session.h>
+#include <ipybox/version.h>

@@ -1,0 +1,368 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * @file
+ * @brief A session: one stateful IPython kernel with its workspace, its tools and its approvals.
+ *
+ * Cells of a session run one after the other; each starts with what the ones before left behind. A kernel that dies ends its cell
+ * with #IPYBOX_STATUS_LOST, and the next cell gets a fresh one. For threads and for calls that block, see runtime.h. A callback
+ * may call everything but the calls that block and ipybox_session_free().
+ */
+#pragma once
+
+#include <ipybox/approval.h>
+#include <ipybox/event.h>
+#include <ipybox/runtime.h>
+
+G_BEGIN_DECLS
+
+/** See the file's head. Opaque. */
+typedef struct IpyboxSession IpyboxSession;
+
+/**
+ * Asks for an approval; answered by ipybox_approval_respond(), at once or later. @p approval is borrowed.
+ */
+typedef void (*IpyboxApprovalFunc)(IpyboxSession *session, IpyboxApproval *approval,
+                                   gpointer user_data);
+
+/**
+ * Tells what MCP servers log and what else is worth a line of a log. @p level is "debug", "info", "warning", "error" or a word of a
+ * server's own; @p text is one line, untrusted.
+ */
+typedef void (*IpyboxLogFunc)(IpyboxSession *session, const char *level, const char *text,
+                              gpointer user_data);
+
+/** The newest version of #IpyboxSessionOptions. */
+#define IPYBOX_SESSION_OPTIONS_VERSION 1
+
+/** Options of ipybox_session_new(). Initialise with #IPYBOX_SESSION_OPTIONS_INIT; everything but user_data is copied. */
+typedef struct {
+    unsigned version;      /**< #IPYBOX_SESSION_OPTIONS_VERSION */
+    const char *workspace; /**< the kernel's working directory; NULL: the current one */
+    const char
+        *images_dir; /**< where images are saved, relative to the workspace; NULL: "images" */
+    const char *const *
+        kernel_env; /**< "NAME=value" for the kernel, NULL-terminated. It gets little else. May be NULL */
+    const char *const *
+        env; /**< the environment for MCP servers and `${NAME}`, NULL-terminated; NULL: this process's.
+                                        The workspace's `.env` adds names that it lacks */
+    IpyboxApprovalPolicy approval; /**< for calls that no rule names; IPYBOX_APPROVAL_ASK */
+    const char *approval_rules;    /**< path of a rules file, ipybox-rules(5); NULL: no rules */
+    const char
+        *audit_log; /**< path of a file that gets a JSON line for each decision; NULL: none */
+    int64_t approval_timeout_ms; /**< a request not answered in this time is refused; -1: waits */
+    IpyboxApprovalFunc on_approval; /**< asks; NULL: there is nobody to ask */
+    IpyboxLogFunc on_log;           /**< may be NULL */
+    gpointer user_data;             /**< for on_approval and on_log */
+    unsigned connect_timeout_ms;    /**< for the start of an MCP server; 0: 30,000 */
+    int64_t
+        seed; /**< for the generators of random, numpy and torch, 0 to 4,294,967,295; -1: a random one */
+} IpyboxSessionOptions;
+
+/** The defaults of #IpyboxSessionOptions. */
+#define IPYBOX_SESSION_OPTIONS_INIT                                                                \
+    {                                                                                              \
+        IPYBOX_SESSION_OPTIONS_VERSION, NULL, NULL, NULL, NULL, IPYBOX_APPROVAL_ASK, NULL, NULL,   \
+            -1, NULL, NULL, NULL, 0, -1                                                            \
+    }
+
+/**
+ * @brief Opens a session. No kernel is started yet.
+ *
+ * It may call the registered MCP servers whose generated packages lie in its workspace.
+ *
+ * @param runtime the runtime, which the session keeps
+ * @param options the options, or NULL for the defaults
+ * @param error #IPYBOX_ERROR_NOT_FOUND: no such workspace, no such rules file; #IPYBOX_ERROR_INVALID: the rules file, the registry
+ *     or the version of @p options; #IPYBOX_ERROR_BUSY: the runtime is closed; #IPYBOX_ERROR_SYSTEM
+ * @return the session, to be freed with ipybox_session_free(); NULL with @p error
+ */
+IPYBOX_EXPORT IpyboxSession *
+ipybox_session_new(IpyboxRuntime *runtime, const IpyboxSessionOptions *options, GError **error);
+
+/**
+ * @brief Gets a kernel ready in the background, which the first cell does, too.
+ *
+ * @param session the session
+ */
+IPYBOX_EXPORT void ipybox_session_start(IpyboxSession *session);
+
+/**
+ * @brief The session's workspace.
+ *
+ * @param session the session
+ * @return an absolute path; owned by the session
+ */
+IPYBOX_EXPORT const char *ipybox_session_get_workspace(IpyboxSession *session);
+
+/* --- cells --- */
+
+/** Tells an event of a cell; @p event is borrowed. */
+typedef void (*IpyboxEventFunc)(IpyboxSession *session, const IpyboxEvent *event,
+                                gpointer user_data);
+
+/** The newest version of #IpyboxExecuteOptions. */
+#define IPYBOX_EXECUTE_OPTIONS_VERSION 1
+
+/** Options of ipybox_session_execute_async(). Initialise with #IPYBOX_EXECUTE_OPTIONS_INIT. */
+typedef struct {
+    unsigned version; /**< #IPYBOX_EXECUTE_OPTIONS_VERSION */
+    unsigned
+        timeout_ms; /**< the cell is interrupted after this time, waits for approvals not counted; 0: never */
+    size_t max_text_chars;    /**< of the result's text; 0: as much as is kept at all (256 MiB) */
+    IpyboxEventFunc on_event; /**< told each event as it comes; may be NULL */
+    gpointer user_data;       /**< for on_event */
+} IpyboxExecuteOptions;
+
+/** The defaults of #IpyboxExecuteOptions. */
+#define IPYBOX_EXECUTE_OPTIONS_INIT                                                                \
+    {                                                                                              \
+        IPYBOX_EXECUTE_OPTIONS_VERSION, 0, 0, NULL, NULL                                           \
+    }
+
+/**
+ * @brief Runs code as a cell, after those that wait already.
+ *
+ * @param session the session
+ * @param code Python as IPython takes it, in UTF-8, 32 MiB at most; copied
+ * @param options the options, or NULL for the defaults; copied
+ * @param cancellable interrupts the cell, or drops it while it waits; the result is #IPYBOX_STATUS_CANCELLED. May be NULL
+ * @param callback called in the runtime's context when the cell has ended, after all its events; its source object is NULL. May be
+ *     NULL
+ * @param user_data for @p callback
+ */
+IPYBOX_EXPORT void ipybox_session_execute_async(IpyboxSession *session, const char *code,
+                                                const IpyboxExecuteOptions *options,
+                                                GCancellable *cancellable,
+                                                GAsyncReadyCallback callback, gpointer user_data);
+
+/**
+ * @brief Ends ipybox_session_execute_async().
+ *
+ * @param session the session
+ * @param result as given to the callback
+ * @param error why the cell was not taken: #IPYBOX_ERROR_INVALID (no UTF-8), #IPYBOX_ERROR_LIMIT (too large, or too many wait),
+ *     #IPYBOX_ERROR_BUSY (the session is closed), #IPYBOX_ERROR_CANCELLED (it was freed). How a cell ended that was taken is in the
+ *     result
+ * @return the result, to be freed with ipybox_result_free(); NULL with @p error
+ */
+IPYBOX_EXPORT IpyboxResult *ipybox_session_execute_finish(IpyboxSession *session,
+                                                          GAsyncResult *result, GError **error);
+
+/**
+ * @brief Like ipybox_session_execute_async(), but blocks until the cell has ended.
+ *
+ * @param session the session
+ * @param code Python as IPython takes it, in UTF-8, 32 MiB at most
+ * @param options the options, or NULL for the defaults
+ * @param cancellable interrupts the cell; may be NULL, and may be cancelled from another thread
+ * @param error as of ipybox_session_execute_finish(); #IPYBOX_ERROR_BUSY also from within a callback
+ * @return the result, to be freed with ipybox_result_free(); NULL with @p error
+ */
+IPYBOX_EXPORT IpyboxResult *ipybox_session_execute(IpyboxSession *session, const char *code,
+                                                   const IpyboxExecuteOptions *options,
+                                                   GCancellable *cancellable, GError **error);
+
+/**
+ * @brief Interrupts the running cell, if any, as Ctrl-C does: Python sees a KeyboardInterrupt and the state is kept.
+ *
+ * A cell that goes on for all that loses its kernel.
+ *
+ * @param session the session
+ */
+IPYBOX_EXPORT void ipybox_session_interrupt(IpyboxSession *session);
+
+/**
+ * @brief Back-pressure: while a session is paused, nothing of the kernel's output is read, and a kernel that goes on printing waits.
+ *
+ * @param session the session
+ * @param paused whether to pause
+ */
+IPYBOX_EXPORT void ipybox_session_set_paused(IpyboxSession *session, gboolean paused);
+
+/**
+ * @brief Throws the kernel away and stops all MCP servers. Running and waiting cells end with #IPYBOX_STATUS_LOST.
+ *
+ * @param session the session
+ * @param callback called in the runtime's context when the servers are gone; its source object is NULL. May be NULL
+ * @param user_data for @p callback
+ */
+IPYBOX_EXPORT void ipybox_session_reset_async(IpyboxSession *session, GAsyncReadyCallback callback,
+                                              gpointer user_data);
+
+/**
+ * @brief Ends ipybox_session_reset_async().
+ *
+ * @param session the session
+ * @param result as given to the callback
+ * @param error #IPYBOX_ERROR_BUSY: the session is closed
+ * @return whether it was reset
+ */
+IPYBOX_EXPORT gboolean ipybox_session_reset_finish(IpyboxSession *session, GAsyncResult *result,
+                                                   GError **error);
+
+/**
+ * @brief Like ipybox_session_reset_async(), but blocks.
+ *
+ * @param session the session
+ * @param error as of ipybox_session_reset_finish(); #IPYBOX_ERROR_BUSY also from within a callback
+ * @return whether it was reset
+ */
+IPYBOX_EXPORT gboolean ipybox_session_reset(IpyboxSession *session, GError **error);
+
+/* --- MCP servers --- */
+
+/** The newest version of #IpyboxRegisterOptions. */
+#define IPYBOX_REGISTER_OPTIONS_VERSION 1
+
+/** Options of ipybox_session_register_async(). Initialise with #IPYBOX_REGISTER_OPTIONS_INIT. */
+typedef struct {
+    unsigned version; /**< #IPYBOX_REGISTER_OPTIONS_VERSION */
+    const char
+        *root_dir;      /**< where the package goes, relative to the workspace; NULL: "mcptools" */
+    gboolean async_api; /**< the generated functions are coroutines */
+} IpyboxRegisterOptions;
+
+/** The defaults of #IpyboxRegisterOptions. */
+#define IPYBOX_REGISTER_OPTIONS_INIT                                                               \
+    {                                                                                              \
+        IPYBOX_REGISTER_OPTIONS_VERSION, NULL, FALSE                                               \
+    }
+
+/**
+ * @brief Connects to an MCP server, generates a Python package from its tools, registers the server, and lets this session call it.
+ *
+ * The package is `root_dir/name`, with a module for each tool. What fails leaves the package of before as it was.
+ *
+ * @param session the session
+ * @param name the server's name, a Python identifier
+ * @param params_json its parameters, see server.h
+ * @param options the options, or NULL for the defaults; copied
+ * @param cancellable gives up; may be NULL
+ * @param callback called in the runtime's context; its source object is NULL. May be NULL
+ * @param user_data for @p callback
+ */
+IPYBOX_EXPORT void ipybox_session_register_async(IpyboxSession *session, const char *name,
+                                                 const char *params_json,
+                                                 const IpyboxRegisterOptions *options,
+                                                 GCancellable *cancellable,
+                                                 GAsyncReadyCallback callback, gpointer user_data);
+
+/**
+ * @brief Ends ipybox_session_register_async().
+ *
+ * @param session the session
+ * @param result as given to the callback
+ * @param error #IPYBOX_ERROR_INVALID: the name or the parameters; #IPYBOX_ERROR_NOT_FOUND: a variable or the command;
+ *     #IPYBOX_ERROR_SERVER, #IPYBOX_ERROR_PROTOCOL, #IPYBOX_ERROR_TIMEOUT: the server failed, with its last words;
+ *     #IPYBOX_ERROR_LIMIT; #IPYBOX_ERROR_BUSY; #IPYBOX_ERROR_CANCELLED; #IPYBOX_ERROR_SYSTEM
+ * @return the names of the generated modules, NULL-terminated, to be freed with g_strfreev(); NULL with @p error
+ */
+IPYBOX_EXPORT char **ipybox_session_register_finish(IpyboxSession *session, GAsyncResult *result,
+                                                    GError **error);
+
+/**
+ * @brief Like ipybox_session_register_async(), but blocks.
+ *
+ * @param session the session
+ * @param name the server's name, a Python identifier
+ * @param params_json its parameters, see server.h
+ * @param options the options, or NULL for the defaults
+ * @param cancellable gives up; may be NULL
+ * @param error as of ipybox_session_register_finish(); #IPYBOX_ERROR_BUSY also from within a callback
+ * @return the names of the generated modules, NULL-terminated, to be freed with g_strfreev(); NULL with @p error
+ */
+IPYBOX_EXPORT char **ipybox_session_register(IpyboxSession *session, const char *name,
+                                             const char *params_json,
+                                             const IpyboxRegisterOptions *options,
+                                             GCancellable *cancellable, GError **error);
+
+/* --- packages --- */
+
+/** Tells a line of an installer's output. */
+typedef void (*IpyboxInstallFunc)(IpyboxSession *session, const char *line, gpointer user_data);
+
+/**
+ * @brief Installs a package for the session's Python; cells can import it at once.
+ *
+ * @param session the session
+ * @param package a requirement as pip takes it: `name`, `name>=1.0`, `git+https://…`
+ * @param on_line told each line of the installer's output; may be NULL
+ * @param line_data for @p on_line
+ * @param cancellable ends the installer; may be NULL
+ * @param callback called in the runtime's context; its source object is NULL. May be NULL
+ * @param user_data for @p callback
+ */
+IPYBOX_EXPORT void ipybox_session_install_async(IpyboxSession *session, const char *package,
+                                                IpyboxInstallFunc on_line, gpointer line_data,
+                                                GCancellable *cancellable,
+                                                GAsyncReadyCallback callback, gpointer user_data);
+
+/**
+ * @brief Ends ipybox_session_install_async().
+ *
+ * @param session the session
+ * @param result as given to the callback
+ * @param error #IPYBOX_ERROR_INVALID: no requirement; #IPYBOX_ERROR_SERVER: the installer failed, its output is in the message;
+ *     #IPYBOX_ERROR_BUSY: another installation is under way; #IPYBOX_ERROR_TIMEOUT; #IPYBOX_ERROR_CANCELLED
+ * @return the installer's output, to be freed with g_free(); NULL with @p error
+ */
+IPYBOX_EXPORT char *ipybox_session_install_finish(IpyboxSession *session, GAsyncResult *result,
+                                                  GError **error);
+
+/**
+ * @brief Like ipybox_session_install_async(), but blocks and tells no lines.
+ *
+ * @param session the session
+ * @param package a requirement as pip takes it
+ * @param cancellable ends the installer; may be NULL
+ * @param error as of ipybox_session_install_finish(); #IPYBOX_ERROR_BUSY also from within a callback
+ * @return the installer's output, to be freed with g_free(); NULL with @p error
+ */
+IPYBOX_EXPORT char *ipybox_session_install(IpyboxSession *session, const char *package,
+                                           GCancellable *cancellable, GError **error);
+
+/* --- end --- */
+
+/**
+ * @brief Ends the kernel and the MCP servers in order. Running and waiting cells end with #IPYBOX_STATUS_LOST.
+ *
+ * @param session the session, which can only be freed afterwards
+ * @param callback called in the runtime's context when nothing is left; its source object is NULL. May be NULL
+ * @param user_data for @p callback
+ */
+IPYBOX_EXPORT void ipybox_session_close_async(IpyboxSession *session, GAsyncReadyCallback callback,
+                                              gpointer user_data);
+
+/**
+ * @brief Ends ipybox_session_close_async().
+ *
+ * @param session the session
+ * @param result as given to the callback
+ * @param error #IPYBOX_ERROR_BUSY: it is closed already, or being closed
+ * @return whether it was closed
+ */
+IPYBOX_EXPORT gboolean ipybox_session_close_finish(IpyboxSession *session, GAsyncResult *result,
+                                                   GError **error);
+
+/**
+ * @brief Like ipybox_session_close_async(), but blocks; takes 15 seconds at most.
+ *
+ * @param session the session
+ * @param error as of ipybox_session_close_finish(); #IPYBOX_ERROR_BUSY also from within a callback
+ * @return whether it was closed
+ */
+IPYBOX_EXPORT gboolean ipybox_session_close(IpyboxSession *session, GError **error);
+
+/**
+ * @brief Frees a session. What was not closed is killed at once.
+ *
+ * Operations under way are told #IPYBOX_ERROR_CANCELLED, from the context, after this returns; their `_finish` takes NULL for the
+ * session then.
+ *
+ * @param session the session, or NULL
+ */
+IPYBOX_EXPORT void ipybox_session_free(IpyboxSession *session);
+
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(IpyboxSession, ipybox_session_free)
+
+G_END_DECLS
