@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * IpbEgress: the only way out of a sandbox's network. It accepts on listeners that lie inside the sandbox's network namespace, so the
+ * socket itself says whose connection it is: HTTP proxy, SOCKS5, DNS with synthetic addresses, and transparent TLS and HTTP for programs
+ * that know nothing of proxies. Every destination is a name that the policy allows; what was checked is what is dialled.
+ *
+ * Everything that comes in is hostile. Ownership: the owner frees it, which closes every connection.
+ */
+#pragma once
+
+#include "base/loop.h"
+#include "sandbox/plan.h"
+
+typedef struct IpbEgress IpbEgress;
+
+/* A denial, for people and for the session's violation log. */
+typedef struct {
+    const char *what;   /* "network-outbound" or "dns" */
+    const char *target; /* "host:port", canonical, printable */
+    const char
+        *reason; /* the rule that denied it, or that nothing allows it, and how to allow it */
+} IpbViolation;
+
+typedef struct {
+    const IpbSandboxPlan *plan;
+    const int *
+        listeners; /* in the order of plan->listeners; the new object's, whatever becomes of the call */
+    void (*on_violation)(const IpbViolation *violation, void *data); /* may be NULL */
+    void *data;
+} IpbEgressOptions;
+
+/* The tool channel's listener is not taken: its fd stays the caller's. */
+IpbEgress *ipb_egress_new(IpbLoop *loop, const IpbEgressOptions *options, GError **error);
+void ipb_egress_free(IpbEgress *egress);
+
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(IpbEgress, ipb_egress_free)

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * IpbSandbox: the namespaces of one sandbox and the small init (pid 1) that holds them. Made from a plan by the program
+ * ipybox-sandbox-init (src/sandbox/init: static, no GLib), which builds everything, opens the listeners inside and passes
+ * them out, then either runs a command or waits for a kernel to enter. When the IpbSandbox is freed, or this process dies, the
+ * init ends and the kernel of the system kills everything inside.
+ *
+ * Ownership: the owner frees it. Callbacks come from the loop and may free it.
+ */
+#pragma once
+
+#include "base/loop.h"
+#include "sandbox/plan.h"
+
+typedef struct IpbSandbox IpbSandbox;
+
+typedef struct {
+    const IpbSandboxPlan *plan;
+    const char *const
+        *argv; /* the command; NULL: none, the sandbox waits for ipb_sandbox_pidfd to be entered */
+    const char *const
+        *env; /* the command's whole environment (plan->environment is added by this) */
+    const char *cwd;
+    int stdin_fd, stdout_fd, stderr_fd; /* of the command, borrowed; -1: /dev/null */
+    bool
+        is_weaker_allowed; /* Landlock and seccomp only, where namespaces are forbidden; said in on_ready */
+    /* The sandbox stands (and the command runs). @listeners: fds in the order of plan->listeners, the receiver's. */
+    void (*on_ready)(IpbSandbox *sandbox, const int *listeners, size_t n_listeners, void *data);
+    /* Once: it is gone. @error: it could not be made (UNAVAILABLE says what this machine forbids and how to allow it), or NULL: the
+     * command ended with @wait_status (as of waitpid). */
+    void (*on_end)(IpbSandbox *sandbox, int wait_status, const GError *error, void *data);
+    void *data;
+} IpbSandboxOptions;
+
+IpbSandbox *ipb_sandbox_new(IpbLoop *loop, const IpbSandboxOptions *options, GError **error);
+/* To the command's process group. */
+void ipb_sandbox_signal(IpbSandbox *sandbox, int signal_number);
+/* Of pid 1; borrowed, -1 before on_ready. setns() with it enters the namespaces. */
+int ipb_sandbox_pidfd(const IpbSandbox *sandbox);
+/* The seccomp notifications of connect(), for unix-connect.h; the receiver's; -1 if none is needed. */
+int ipb_sandbox_steal_notify(IpbSandbox *sandbox);
+/* SIGKILL to everything inside. */
+void ipb_sandbox_free(IpbSandbox *sandbox);
+
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(IpbSandbox, ipb_sandbox_free)

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * IpbSandboxPlan: a policy applied to this machine: what is mounted where, which sockets listen, which limits hold, each with its
+ * reason. Pure data, computed before anything is entered; `ipybox sandbox --explain` prints it, launch.h carries it out.
+ *
+ * The order of mounts is the order in which they are made; a later one covers an earlier one. All paths are absolute and
+ * without symbolic links, seen from the host.
+ */
+#pragma once
+
+#include "sandbox/policy.h"
+
+typedef enum {
+    IPB_MOUNT_READ_ONLY, /* source bound at target (the first one is "/" itself), read-only, nosuid, nodev, recursively */
+    IPB_MOUNT_WRITABLE, /* source bound at target, nosuid, nodev */
+    IPB_MOUNT_TMPFS,    /* an empty, writable file system of @size_bytes */
+    IPB_MOUNT_HIDE_DIR, /* an empty, read-only directory over the target: denyRead of a directory */
+    IPB_MOUNT_HIDE_FILE, /* an unreadable, empty file over the target: denyRead of a file */
+    IPB_MOUNT_FILE,      /* a read-only file with @content, such as /etc/resolv.conf */
+    IPB_MOUNT_PROC,
+    IPB_MOUNT_DEV, /* a minimal /dev with null, zero, full, random, urandom, tty, fd, stdin, stdout, stderr, shm */
+    IPB_MOUNT_DEVPTS, /* with a /dev/ptmx of its own; only with allowPty */
+} IpbMountKind;
+
+typedef struct {
+    IpbMountKind kind;
+    char *source; /* on the host; NULL for kinds without one */
+    char *target;
+    char *content;
+    uint64_t size_bytes;
+    char *reason; /* for --explain: the key of the policy, or why it is there anyway */
+} IpbPlanMount;
+
+typedef enum {
+    IPB_LISTENER_TOOLS,      /* the session's tool channel */
+    IPB_LISTENER_HTTP_PROXY, /* HTTP CONNECT and absolute-form requests */
+    IPB_LISTENER_SOCKS,      /* SOCKS5 */
+    IPB_LISTENER_DNS_UDP,    /* 53, on every address */
+    IPB_LISTENER_DNS_TCP,
+    IPB_LISTENER_TLS,  /* 443, on every address: transparent */
+    IPB_LISTENER_HTTP, /* 80, likewise */
+} IpbListenerKind;
+
+typedef struct {
+    IpbListenerKind kind;
+    unsigned port;
+    bool is_any_address; /* else 127.0.0.1 only */
+} IpbPlanListener;
+
+/* 0: no limit of ours. */
+typedef struct {
+    uint64_t memory_bytes; /* of the session where a cgroup can hold it, else of each process */
+    uint64_t processes;
+    uint64_t cpu_s; /* of each process */
+    uint64_t open_files;
+    uint64_t file_bytes; /* of each file */
+    uint64_t tmp_bytes;  /* of /tmp, /run and /dev/shm together */
+} IpbSandboxLimits;
+
+extern const IpbSandboxLimits IPB_SANDBOX_LIMITS_DEFAULT;
+
+typedef struct {
+    const IpbSandboxPolicy *policy;
+    const char *workspace; /* absolute; relative paths of the policy start here */
+    const char *home;      /* for "~" */
+    const char *const *
+        keep; /* host paths that must stay readable: the interpreter, our own files; NULL-terminated or NULL */
+    const char *const
+        *keep_out;  /* host paths that are never writable: the policy's file, our state; likewise */
+    bool has_tools; /* a listener for the tool channel */
+    unsigned tool_port;
+    IpbSandboxLimits limits;
+} IpbPlanOptions;
+
+typedef struct {
+    int references;
+    IpbSandboxPolicy *policy;
+    char *workspace;
+    GPtrArray *mounts;  /* IpbPlanMount */
+    GArray *listeners;  /* IpbPlanListener; empty: no network at all */
+    char **environment; /* "NAME=value" to be set inside: proxies, TMPDIR, …; NULL-terminated */
+    GPtrArray *
+        absent; /* paths that must not come into being: denied for writing, but not there now (quarantined at the end) */
+    GPtrArray *unix_sockets; /* host paths whose sockets may be connected to */
+    GPtrArray *warnings;     /* for people: a path that is not there, a glob without a match, … */
+    IpbSandboxLimits limits;
+} IpbSandboxPlan;
+
+/* INVALID (a path that cannot be, too many matches of a glob), SYSTEM. */
+IpbSandboxPlan *ipb_sandbox_plan_new(const IpbPlanOptions *options, GError **error);
+IpbSandboxPlan *ipb_sandbox_plan_ref(IpbSandboxPlan *plan);
+void ipb_sandbox_plan_unref(IpbSandboxPlan *plan);
+/* The effective plan as aligned text for people, or as JSON. */
+char *ipb_sandbox_plan_explain(const IpbSandboxPlan *plan, bool as_json);
+
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(IpbSandboxPlan, ipb_sandbox_plan_unref)

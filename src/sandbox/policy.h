@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * IpbSandboxPolicy: what a sandbox allows, in the JSON of Anthropic's sandbox-runtime (srt): same keys, same meaning. Each key is
+ * honoured, or listed as without effect here, or refused by name; an unknown key or a wrong type is an error with the key's path.
+ *
+ * Pure data: paths are as written (`~`, relative, globs), nothing is looked up in the file system; plan.h does that.
+ * Ownership: reference-counted, unchanging.
+ */
+#pragma once
+
+#include "json/json.h"
+
+typedef struct {
+    char *text; /* as written */
+    char *
+        host; /* canonical: lower case, no trailing dot; of a wildcard what follows "*."; NULL: every host */
+    bool is_wildcard; /* "*.example.com": names below, not the name itself */
+    bool is_address;  /* an IP literal */
+    unsigned port;    /* 0: any */
+    char *reason;     /* of a denial, or NULL */
+} IpbSandboxDomain;
+
+typedef struct {
+    int references;
+    /* filesystem: NULL-terminated lists, as written */
+    char **deny_read;
+    char **allow_read;
+    char **allow_write;
+    char **deny_write;
+    bool allow_git_config;
+    unsigned mandatory_deny_depth; /* mandatoryDenySearchDepth, default 3 */
+    /* network */
+    GPtrArray *allowed_domains; /* IpbSandboxDomain */
+    GPtrArray *denied_domains;
+    char **denied_addresses; /* deniedResolvedAddresses: addresses and CIDR ranges, checked */
+    bool strict_allowlist;
+    bool allow_local_binding;
+    bool allow_all_unix_sockets;
+    char **allow_unix_sockets; /* paths as written */
+    unsigned http_proxy_port;  /* the application's own proxy instead of ours; 0: ours */
+    unsigned socks_proxy_port;
+    /* the rest */
+    bool allow_pty;
+    bool allow_weaker_nested;      /* enableWeakerNestedSandbox */
+    GHashTable *ignore_violations; /* command pattern → char ** of paths */
+    char **without_effect; /* paths of keys that were accepted and do nothing here, with why */
+    char *origin;          /* the file's absolute path, or NULL: the built-in default */
+} IpbSandboxPolicy;
+
+/* The original's default: see docs. */
+IpbSandboxPolicy *ipb_sandbox_policy_default(void);
+/* @origin names the source in errors. INVALID: not JSON, an unknown key, a wrong type, a key that is not offered. */
+IpbSandboxPolicy *ipb_sandbox_policy_parse(const char *text, size_t size, const char *origin,
+                                           GError **error);
+/* NOT_FOUND, INVALID, LIMIT (1 MiB), SYSTEM. */
+IpbSandboxPolicy *ipb_sandbox_policy_load(const char *path, GError **error);
+/* The same from a value inside other JSON, such as server_params' "sandbox". */
+IpbSandboxPolicy *ipb_sandbox_policy_from_json(const IpbJson *value, const char *origin,
+                                               GError **error);
+IpbSandboxPolicy *ipb_sandbox_policy_ref(IpbSandboxPolicy *policy);
+void ipb_sandbox_policy_unref(IpbSandboxPolicy *policy);
+
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(IpbSandboxPolicy, ipb_sandbox_policy_unref)
