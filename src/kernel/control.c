@@ -129,7 +129,8 @@ ipb_control_clear(IpbControlMessage *message)
 }
 
 char *
-ipb_control_build_configure(const char *const *preload, const char *stub_directory)
+ipb_control_build_configure(const char *const *preload, const char *stub_directory,
+                            const char *entrance)
 {
     IpbJsonWriter *writer = ipb_json_writer_new();
     ipb_json_begin_object(writer);
@@ -142,17 +143,35 @@ ipb_control_build_configure(const char *const *preload, const char *stub_directo
         ipb_json_write_string(writer, *preload);
     ipb_json_end_array(writer);
     ipb_json_member_string(writer, "stub_dir", stub_directory);
+    ipb_json_member_string(writer, "entrance", entrance);
     ipb_json_end_object(writer);
     return ipb_json_writer_finish(writer, NULL);
 }
 
-char *
-ipb_control_build(const char *op, int64_t id)
+static IpbJsonWriter *
+begin_packet(const char *op, int64_t id)
 {
     IpbJsonWriter *writer = ipb_json_writer_new();
     ipb_json_begin_object(writer);
     ipb_json_member_string(writer, "op", op);
     ipb_json_member_int(writer, "id", id);
+    return writer;
+}
+
+char *
+ipb_control_build_fork(int64_t id, bool is_sandboxed)
+{
+    IpbJsonWriter *writer = begin_packet("fork", id);
+    ipb_json_key(writer, "sandbox");
+    ipb_json_write_bool(writer, is_sandboxed);
+    ipb_json_end_object(writer);
+    return ipb_json_writer_finish(writer, NULL);
+}
+
+char *
+ipb_control_build_kill(int64_t id)
+{
+    IpbJsonWriter *writer = begin_packet("kill", id);
     ipb_json_end_object(writer);
     return ipb_json_writer_finish(writer, NULL);
 }

@@ -39,8 +39,10 @@ bool ipb_control_parse(const char *packet, size_t size, IpbControlMessage *ret_m
 void ipb_control_clear(IpbControlMessage *message);
 
 /* Packets for the forkserver; caller frees. */
-char *ipb_control_build_configure(const char *const *preload, const char *stub_directory);
-/* @op: "fork" or "kill". */
-char *ipb_control_build(const char *op, int64_t id);
+/* @entrance: the library by which kernels enter sandboxes, or NULL. */
+char *ipb_control_build_configure(const char *const *preload, const char *stub_directory,
+                                  const char *entrance);
+char *ipb_control_build_fork(int64_t id, bool is_sandboxed);
+char *ipb_control_build_kill(int64_t id);
 
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(IpbControlMessage, ipb_control_clear)

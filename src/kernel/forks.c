@@ -8,6 +8,7 @@
  * them: the ids are collected, and each is looked up again.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -21,6 +22,7 @@
 
 /* Forks that wait to be asked for. */
 #define MAX_WAITING 10000
+#define N_SANDBOX_FDS 3
 
 typedef enum { FORK_WAITING, FORK_ASKED, FORK_RUNNING, FORK_ENDED } ForkState;
 
@@ -34,6 +36,8 @@ struct IpbFork {
     IpbForkExitFunc on_exit;
     void *data;
     int wire_fd, stdout_fd, stderr_fd; /* our ends, while ASKED */
+    bool is_sandboxed;
+    int sandbox_fds[N_SANDBOX_FDS]; /* of the sandbox, while WAITING */
 };
 
 static IpbFork *
@@ -48,6 +52,13 @@ push_id(GQueue *queue, int64_t id)
     g_queue_push_tail(queue, g_memdup2(&id, sizeof id));
 }
 
+static void
+close_sandbox_fds(IpbFork *fork)
+{
+    for (size_t i = 0; i < N_SANDBOX_FDS; i++)
+        ipb_fd_close(&fork->sandbox_fds[i]);
+}
+
 /* Leaves the table; without an owner the memory goes, too. */
 static void
 end_fork(IpbFork *fork)
@@ -58,6 +69,7 @@ end_fork(IpbFork *fork)
     ipb_fd_close(&fork->wire_fd);
     ipb_fd_close(&fork->stdout_fd);
     ipb_fd_close(&fork->stderr_fd);
+    close_sandbox_fds(fork);
     if (fork->has_owner)
         return;
     g_clear_error(&fork->error);
@@ -215,9 +227,8 @@ ipb_forks_on_packet(IpbForkserver *forkserver, const IpbControlMessage *message,
 
 /* Sends one packet; false when the socket is full (or dead: then its end of file tells). */
 static bool
-send_packet(IpbForkserver *forkserver, const char *op, int64_t id, const int *fds, size_t n_fds)
+send_packet(IpbForkserver *forkserver, const char *packet, const int *fds, size_t n_fds)
 {
-    g_autofree char *packet = ipb_control_build(op, id);
     return ipb_fd_send(forkserver->control_fd, packet, strlen(packet), fds, n_fds) >= 0;
 }
 
@@ -239,14 +250,17 @@ ask_for(IpbFork *fork, GError **error)
         !ipb_fd_set_nonblocking(out_ours, true, error) ||
         !ipb_fd_set_nonblocking(err_ours, true, error))
         return false;
-    int theirs[] = {wire_theirs, out_theirs, err_theirs};
-    if (!send_packet(fork->forkserver, "fork", fork->id, theirs, G_N_ELEMENTS(theirs)))
+    int theirs[3 + N_SANDBOX_FDS] = {wire_theirs, out_theirs, err_theirs};
+    memcpy(theirs + 3, fork->sandbox_fds, sizeof fork->sandbox_fds);
+    g_autofree char *packet = ipb_control_build_fork(fork->id, fork->is_sandboxed);
+    if (!send_packet(fork->forkserver, packet, theirs, fork->is_sandboxed ? 3 + N_SANDBOX_FDS : 3))
         return errno == EAGAIN || errno == EPIPE || errno == ECONNRESET
                    ? false
                    : ipb_error_set_errno(error, errno, "cannot ask for a kernel");
     fork->wire_fd = ipb_fd_steal(&wire_ours);
     fork->stdout_fd = ipb_fd_steal(&out_ours);
     fork->stderr_fd = ipb_fd_steal(&err_ours);
+    close_sandbox_fds(fork);
     fork->state = FORK_ASKED;
     return true;
 }
@@ -258,7 +272,8 @@ flush_kills(IpbForkserver *forkserver)
     int64_t *id;
     while ((id = g_queue_peek_head(&forkserver->kills)) != NULL) {
         IpbFork *fork = find_fork(forkserver, *id);
-        if (fork != NULL && !send_packet(forkserver, "kill", *id, NULL, 0))
+        g_autofree char *packet = ipb_control_build_kill(*id);
+        if (fork != NULL && !send_packet(forkserver, packet, NULL, 0))
             return false;
         g_free(g_queue_pop_head(&forkserver->kills));
     }
@@ -294,9 +309,22 @@ ipb_forks_flush(IpbForkserver *forkserver)
     ipb_watch_set_events(forkserver->control_watch, is_all_sent ? EPOLLIN : EPOLLIN | EPOLLOUT);
 }
 
+static bool
+keep_sandbox(IpbFork *fork, const IpbForkSandbox *sandbox, GError **error)
+{
+    const int fds[N_SANDBOX_FDS] = {sandbox->init_pidfd, sandbox->plan_fd, sandbox->channel_fd};
+    fork->is_sandboxed = true;
+    for (size_t i = 0; i < N_SANDBOX_FDS; i++) {
+        fork->sandbox_fds[i] = fcntl(fds[i], F_DUPFD_CLOEXEC, 3);
+        if (fork->sandbox_fds[i] < 0)
+            return ipb_error_set_errno(error, errno, "cannot duplicate the sandbox's descriptors");
+    }
+    return true;
+}
+
 IpbFork *
-ipb_fork_new(IpbForkserver *forkserver, IpbForkFunc on_forked_func, IpbForkExitFunc on_exit,
-             void *data)
+ipb_fork_new(IpbForkserver *forkserver, const IpbForkSandbox *sandbox, IpbForkFunc on_forked_func,
+             IpbForkExitFunc on_exit, void *data)
 {
     IpbFork *fork = g_new0(IpbFork, 1);
     *fork = (IpbFork){
@@ -309,6 +337,7 @@ ipb_fork_new(IpbForkserver *forkserver, IpbForkFunc on_forked_func, IpbForkExitF
         .wire_fd = -1,
         .stdout_fd = -1,
         .stderr_fd = -1,
+        .sandbox_fds = {-1, -1, -1},
     };
     g_hash_table_insert(forkserver->forks, &fork->id, fork);
     g_autoptr(GError) error = NULL;
@@ -318,6 +347,8 @@ ipb_fork_new(IpbForkserver *forkserver, IpbForkFunc on_forked_func, IpbForkExitF
     else if (g_queue_get_length(&forkserver->waiting) >= MAX_WAITING)
         g_set_error(&error, IPYBOX_ERROR, IPYBOX_ERROR_LIMIT, "%d kernels wait to be started",
                     MAX_WAITING);
+    else if (sandbox != NULL)
+        keep_sandbox(fork, sandbox, &error);
     if (error != NULL) {
         fail_fork(fork, error);
         return fork;

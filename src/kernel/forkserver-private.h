@@ -19,7 +19,7 @@ typedef enum {
 struct IpbForkserver {
     int references;
     IpbLoop *loop;
-    char *python, *script, *stub_directory;
+    char *python, *script, *stub_directory, *entrance;
     char **preload;
     unsigned start_timeout_ms;
     IpbForkserverState state;

@@ -51,6 +51,7 @@ ipb_forkserver_new(IpbLoop *loop, const IpbForkserverOptions *options)
     forkserver->python = g_strdup(options->python);
     forkserver->script = g_build_filename(options->host_directory, "forkserver.py", NULL);
     forkserver->stub_directory = g_build_filename(options->host_directory, "stub", NULL);
+    forkserver->entrance = g_strdup(options->entrance);
     forkserver->preload = g_strdupv((char **) options->preload);
     forkserver->start_timeout_ms =
         options->start_timeout_ms > 0 ? options->start_timeout_ms : START_TIMEOUT_MS;
@@ -319,9 +320,11 @@ spawn(IpbForkserver *forkserver, GError **error)
     if (!open_channels(forkserver, &control_theirs, &output_theirs, error))
         return false;
     g_auto(GStrv) env = ipb_forkserver_env();
-    const char *argv[] = {forkserver->python, "-I", forkserver->script, NULL};
+    /* Where kernels are sandboxed, site-packages may hold .pth files that one of them wrote: they are code. */
+    const char *plain[] = {forkserver->python, "-I", forkserver->script, NULL};
+    const char *without_site[] = {forkserver->python, "-I", "-S", forkserver->script, NULL};
     IpbChildOptions options = {
-        .argv = argv,
+        .argv = forkserver->entrance != NULL ? without_site : plain,
         .envp = (const char *const *) env,
         .stdin_fd = -1,
         .stdout_fd = output_theirs,
@@ -334,8 +337,9 @@ spawn(IpbForkserver *forkserver, GError **error)
         ipb_child_spawn(forkserver->loop, &options, on_child_exit, forkserver, error);
     if (forkserver->child == NULL)
         return false;
-    g_autofree char *configure = ipb_control_build_configure(
-        (const char *const *) forkserver->preload, forkserver->stub_directory);
+    g_autofree char *configure =
+        ipb_control_build_configure((const char *const *) forkserver->preload,
+                                    forkserver->stub_directory, forkserver->entrance);
     if (ipb_fd_send(forkserver->control_fd, configure, strlen(configure), NULL, 0) < 0)
         return ipb_error_set_errno(error, errno, "cannot configure the forkserver");
     return true;
@@ -434,6 +438,7 @@ ipb_forkserver_unref(IpbForkserver *forkserver)
     g_free(forkserver->python);
     g_free(forkserver->script);
     g_free(forkserver->stub_directory);
+    g_free(forkserver->entrance);
     ipb_loop_unref(forkserver->loop);
     g_free(forkserver);
 }

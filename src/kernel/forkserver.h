@@ -16,7 +16,10 @@ typedef struct {
     const char *python;         /* interpreter: path, or a name looked up in PATH */
     const char *host_directory; /* where forkserver.py is */
     const char *const *preload; /* module names, NULL-terminated; NULL: none */
-    unsigned start_timeout_ms;  /* 0: 60 s */
+    const char *
+        entrance; /* the library by which its kernels enter sandboxes; then nothing is run that a sandbox
+                           * could have written (python -S). NULL: its kernels are in no sandbox */
+    unsigned start_timeout_ms; /* 0: 60 s */
 } IpbForkserverOptions;
 
 /* What a fork gave: the fds are the receiver's. */
@@ -35,6 +38,13 @@ typedef void (*IpbForkExitFunc)(int wait_status, const char *cause, void *data);
 
 typedef struct IpbFork IpbFork;
 
+/* The sandbox that a kernel is forked into (sandbox/launch.h); the fds are borrowed for the call. */
+typedef struct {
+    int init_pidfd; /* of its pid 1 */
+    int plan_fd;    /* what is locked down */
+    int channel_fd; /* gets the notifications of seccomp */
+} IpbForkSandbox;
+
 /* Starts nothing yet. */
 IpbForkserver *ipb_forkserver_new(IpbLoop *loop, const IpbForkserverOptions *options);
 IpbForkserver *ipb_forkserver_ref(IpbForkserver *forkserver);
@@ -47,11 +57,11 @@ void ipb_forkserver_stop(IpbForkserver *forkserver, void (*done)(void *data), vo
 /* Modules of the preload list that could not be imported, "name: error" each; NULL while not known. */
 const char *const *ipb_forkserver_preload_failures(IpbForkserver *forkserver);
 
-/* Forks a kernel. @on_forked is called once, from the loop (errors: UNAVAILABLE: no Python or no IPython,
+/* Forks a kernel, into @sandbox unless it is NULL. @on_forked is called once, from the loop (errors: UNAVAILABLE: no Python or no IPython,
  * with the command that installs it; TIMEOUT; SYSTEM). @on_exit once if on_forked brought a process,
  * when it and all it started are gone. */
-IpbFork *ipb_fork_new(IpbForkserver *forkserver, IpbForkFunc on_forked, IpbForkExitFunc on_exit,
-                      void *data);
+IpbFork *ipb_fork_new(IpbForkserver *forkserver, const IpbForkSandbox *sandbox,
+                      IpbForkFunc on_forked, IpbForkExitFunc on_exit, void *data);
 /* SIGKILL to the process and everything it started; on_exit tells the end. */
 void ipb_fork_kill(IpbFork *fork);
 /* Kills if it still lives; no callback comes any more. */

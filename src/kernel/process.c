@@ -400,7 +400,7 @@ ipb_process_new(IpbLoop *loop, IpbForkserver *forkserver, const IpbProcessOption
     process->pidfd = process->write_fd = -1;
     ipb_deadline_init(&process->init_deadline, loop, on_init_timeout, process);
     process->fork_timer = ipb_timer_new(loop, FORK_TIMEOUT_MS, on_fork_timeout, process);
-    process->fork = ipb_fork_new(forkserver, on_forked, on_fork_exit, process);
+    process->fork = ipb_fork_new(forkserver, /* sandbox= */ NULL, on_forked, on_fork_exit, process);
     return process;
 }
 

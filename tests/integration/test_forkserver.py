@@ -97,6 +97,14 @@ def test_without_site_nothing_of_site_packages_is_executed(start, tmp_path):
     assert not marker.exists()
 
 
+def test_without_site_the_interpreters_packages_are_found(start):
+    server = start(flags=("-I", "-S"))
+    server.wait_for("ready")
+    kernel = server.kernel()
+    assert kernel.run("import sys\nsys.path[-1]").result in {repr(path) for path in sys.path}
+    assert kernel.run("sys.flags.no_site, sys.prefix").result == repr((1, sys.prefix))
+
+
 def test_nothing_is_read_from_or_written_to_the_home(start, tmp_path):
     startup = tmp_path / ".ipython" / "profile_default" / "startup"
     startup.mkdir(parents=True)

@@ -3,8 +3,8 @@
 
 Started with -I alone, Python has set up site-packages itself: virtual environments, .pth files and
 editable installs work. Started with -I -S nothing of that was done, because .pth files are code that
-somebody else may have written: then the folders that the core names are appended here, of their .pth
-files only the lines that are paths are honoured, and what `site` sets besides is made up for.
+somebody else may have written: then site-packages (or the folders that the core names) are appended here,
+of their .pth files only the lines that are paths are honoured, and what `site` sets besides is made up for.
 """
 
 from __future__ import annotations
@@ -20,8 +20,10 @@ REQUIRED = {"IPython": "ipython", "pydantic": "pydantic"}
 
 def set_up(site_packages: list[str] | None) -> None:
     if sys.flags.no_site:
-        _enter_virtual_environment()
+        with_system = _enter_virtual_environment()
         _add_site_builtins()
+        if site_packages is None:
+            site_packages = _find_site_packages(with_system)
     for folder in site_packages or []:
         _append(folder)
         _append_paths_of_pth_files(folder)
@@ -56,13 +58,35 @@ def _append_paths_of_pth_files(folder: str) -> None:
                 _append(path)
 
 
-def _enter_virtual_environment() -> None:
-    """Sets sys.prefix as `site` does; to be done before anything imports sysconfig."""
+def _find_site_packages(with_system: bool) -> list[str]:
+    """The folders that `site` would add; never the user's own, which -I leaves out, too."""
+    import site
+
+    prefixes = [sys.prefix]
+    if with_system and sys.base_prefix not in prefixes:
+        prefixes.append(sys.base_prefix)
+    return [folder for folder in site.getsitepackages(prefixes) if os.path.isdir(folder)]
+
+
+def _enter_virtual_environment() -> bool:
+    """Sets sys.prefix as `site` does; to be done before anything imports sysconfig.
+
+    Returns whether the packages of the base installation are wanted, too.
+    """
     folder = os.path.dirname(os.path.abspath(sys.executable))
     for place in (folder, os.path.dirname(folder)):
-        if os.path.isfile(os.path.join(place, "pyvenv.cfg")):
+        config = os.path.join(place, "pyvenv.cfg")
+        if os.path.isfile(config):
             sys.prefix = sys.exec_prefix = os.path.dirname(folder)
-            return
+            with open(config, encoding="utf-8", errors="surrogateescape") as file:
+                settings = dict(_read_setting(line) for line in file if "=" in line)
+            return settings.get("include-system-site-packages", "true") == "true"
+    return True
+
+
+def _read_setting(line: str) -> tuple[str, str]:
+    name, _, value = line.partition("=")
+    return name.strip().lower(), value.strip().lower()
 
 
 def _add_site_builtins() -> None:

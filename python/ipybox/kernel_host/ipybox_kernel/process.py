@@ -49,12 +49,14 @@ class Forked:
     stub_dir: str | None = None
 
 
-def become_kernel(kernel_id: int, parent: int, wire: int, stdout: int, stderr: int) -> Forked:
+def become_kernel(kernel_id: int, parent: int | None, wire: int, stdout: int, stderr: int) -> Forked:
+    """@parent: None in a sandbox, which dies with its pid 1."""
     os.setsid()
-    linux.die_with_parent(signal.SIGKILL)
-    if os.getppid() != parent:  # it died before we asked for that
-        os._exit(1)
-    linux.be_first_to_go()
+    if parent is not None:
+        linux.die_with_parent(signal.SIGKILL)
+        if os.getppid() != parent:  # it died before we asked for that
+            os._exit(1)
+        linux.be_first_to_go()
     for number in (signal.SIGTERM, signal.SIGCHLD):
         signal.signal(number, signal.SIG_DFL)
     links = _move_fds(wire, stdout, stderr)

@@ -17,6 +17,7 @@ from typing import Any
 
 from . import children, interpreter, linux, process, warmup
 from .packets import ControlSocket, close_all, shorten
+from .sandbox import Entrance
 
 VERSION = 1
 
@@ -42,6 +43,7 @@ class Server:
         self._preload: list[str] = []
         self._preload_failures: list[dict[str, str]] = []
         self._stub_dir: str | None = None
+        self._entrance: Entrance | None = None
         self._ended = False
         self._wakeup, self._wakeup_writer = socket.socketpair()
 
@@ -87,6 +89,8 @@ class Server:
             self._control.send({"op": "failed", "error": error, "missing": missing})
             return False
         self._stub_dir = message.get("stub_dir")
+        if message.get("entrance"):
+            self._entrance = Entrance(message["entrance"])
         os.environ.update(warmup.ENVIRONMENT)
         self._shell = warmup.make_shell()
         # What the user wants to find loaded, every kernel has, the first one too; our own may wait for it.
@@ -156,7 +160,7 @@ class Server:
         try:
             op = message.get("op")
             if op == "fork":
-                return self._fork(message["id"], fds)
+                return self._fork(message["id"], fds, message.get("sandbox", False))
             if op == "kill":
                 self._kill(message["id"])
             return None
@@ -166,14 +170,19 @@ class Server:
 
     # Kernels
 
-    def _fork(self, kernel_id: int, fds: list[int]) -> process.Forked | None:
+    def _fork(self, kernel_id: int, fds: list[int], is_sandboxed: bool) -> process.Forked | None:
         try:
-            _, stdout, stderr = fds
+            (_, stdout, stderr), sandbox = fds[:3], fds[3:]
             pipes = frozenset((children.pipe_name(stdout), children.pipe_name(stderr)))
-            parent = os.getpid()
+            parent = None if is_sandboxed else os.getpid()
             flush_own_output()
-            pid = os.fork()
-        except (OSError, ValueError) as error:
+            if not is_sandboxed:
+                pid = os.fork()
+            elif self._entrance is not None:
+                pid = self._entrance.fork(*sandbox)
+            else:
+                raise ValueError("this forkserver knows of no sandbox")
+        except (OSError, TypeError, ValueError) as error:
             self._control.send({"op": "fork_failed", "id": kernel_id, "error": shorten(describe(error))})
             return None
         if pid == 0:
@@ -186,14 +195,14 @@ class Server:
             self._kernels[pid] = children.Kernel(kernel_id, pid, linux.oom_kill_count(), pipes)
         return None
 
-    def _become_kernel(self, kernel_id: int, parent: int, fds: list[int]) -> process.Forked:
+    def _become_kernel(self, kernel_id: int, parent: int | None, fds: list[int]) -> process.Forked:
         try:
             signal.set_wakeup_fd(-1)
             # All descriptors get closed below; these objects must not close the numbers' next owners.
             self._control.detach()
             self._wakeup.detach()
             self._wakeup_writer.detach()
-            forked = process.become_kernel(kernel_id, parent, *fds)
+            forked = process.become_kernel(kernel_id, parent, *fds[:3])
             fds.clear()
             forked.shell, forked.stub_dir = self._shell, self._stub_dir
             return forked

@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Forking a kernel into a sandbox: its child is in the namespaces that the core made, and locked down.
+
+The work is done in C (src/sandbox/init/enter.c), in one call: a child that shares our memory joins the
+namespaces and forks the kernel, so only one fork copies anything, and none of our own state changes.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+
+_MAX_ERROR = 256
+
+
+class Entrance:
+    def __init__(self, library: str) -> None:
+        # Not CDLL: the GIL stays ours, as os.fork() has it.
+        self._enter = ctypes.PyDLL(library).ipb_enter_fork
+        self._enter.argtypes = [ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_char_p, ctypes.c_size_t]
+
+    def fork(self, init_pidfd: int, plan: int, channel: int) -> int:
+        """Like os.fork(). Raises OSError if the sandbox cannot be entered.
+
+        @init_pidfd: of the sandbox's pid 1. @plan: what is to be locked down, a sealed memory file.
+        @channel: a socket to the core, which gets the notifications of seccomp.
+        """
+        error = ctypes.create_string_buffer(_MAX_ERROR)
+        ctypes.pythonapi.PyOS_BeforeFork()
+        pid = self._enter(init_pidfd, plan, channel, error, _MAX_ERROR)
+        if pid == 0:
+            ctypes.pythonapi.PyOS_AfterFork_Child()
+            return 0
+        ctypes.pythonapi.PyOS_AfterFork_Parent()
+        if pid < 0:
+            raise OSError(-pid, f"the sandbox cannot be entered: {error.value.decode()}: {os.strerror(-pid)}")
+        return pid
