@@ -35,8 +35,13 @@ typedef struct {
 IpbSandbox *ipb_sandbox_new(IpbLoop *loop, const IpbSandboxOptions *options, GError **error);
 /* To the command's process group. */
 void ipb_sandbox_signal(IpbSandbox *sandbox, int signal_number);
-/* Of pid 1; borrowed, -1 before on_ready. setns() with it enters the namespaces. */
+/* What a kernel needs that enters (without a command): pid 1, whose namespaces setns() joins; the plan in its sealed memory file, for
+ * what each process locks down itself (ids, capabilities, limits, Landlock, seccomp); a socket over which it sends us the listener of its
+ * seccomp notifications. The forkserver passes them to ipb_enter_fork() of the library ipybox-enter.so (src/sandbox/init/enter.c), which
+ * is made of the same files as the init. Borrowed, -1 before on_ready. */
 int ipb_sandbox_pidfd(const IpbSandbox *sandbox);
+int ipb_sandbox_plan_fd(const IpbSandbox *sandbox);
+int ipb_sandbox_channel_fd(const IpbSandbox *sandbox);
 /* The seccomp notifications of connect(), for unix-connect.h; the receiver's; -1 if none is needed. */
 int ipb_sandbox_steal_notify(IpbSandbox *sandbox);
 /* SIGKILL to everything inside. */
