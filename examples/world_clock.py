@@ -5,13 +5,14 @@ import matplotlib.pyplot as plt
 import pandas as pd
 from mcptools.world_time import convert_time
 
+# Each keeps its time all year.
 cities = {
-    "Los Angeles": "America/Los_Angeles",
-    "St. John's": "America/St_Johns",
+    "Honolulu": "Pacific/Honolulu",
+    "Caracas": "America/Caracas",
     "Accra": "Africa/Accra",
     "Tehran": "Asia/Tehran",
     "Kathmandu": "Asia/Kathmandu",
-    "Sydney": "Australia/Sydney",
+    "Brisbane": "Australia/Brisbane",
 }
 
 rows = []

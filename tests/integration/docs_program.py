@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""C in the documents: compiled against include/, as strictly as our own; whole programs are run.
+
+What has neither an #include nor a function is a part of one. It is compiled as the body of a function to which `runtime`,
+`session`, `cancellable`, `user_data` and `error` are given.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import subprocess
+from pathlib import Path
+
+import harness
+from docs_blocks import BadBlock
+
+FLAGS = ["-std=c11", "-Wall", "-Wextra", "-Wno-unused", "-Werror"]
+PART = """#include <ipybox/ipybox.h>
+G_GNUC_UNUSED static gboolean
+example(IpyboxRuntime *runtime, IpyboxSession *session, GCancellable *cancellable, gpointer user_data, GError **error)
+{
+%s
+    return TRUE;
+}
+"""
+RUN_SECONDS = 60
+
+
+class CExamples:
+    def __init__(self, build: Path, place: harness.Place):
+        self.build = build
+        self.place = place
+        self.directory = place.root / "c"
+
+    def flags(self) -> list[str]:
+        packages = ["pkg-config", "--cflags", "--libs", "gio-2.0"]
+        found = subprocess.run(packages, check=True, capture_output=True, text=True).stdout
+        flags = [f"-I{harness.ROOT}/include", f"-I{self.build}/include", *shlex.split(found)]
+        if not (self.build / "include/ipybox/version.h").exists():  # TODO: until src/lib is there
+            flags.append(f"-I{self.make_version_header()}")
+        options = json.loads((self.build / "meson-info/intro-buildoptions.json").read_text())
+        sanitizers = next((option["value"] for option in options if option["name"] == "b_sanitize"), "none")
+        if sanitizers not in ("none", []):
+            flags.append("-fsanitize=" + (sanitizers if isinstance(sanitizers, str) else ",".join(sanitizers)))
+        return flags
+
+    def make_version_header(self) -> Path:
+        text = (harness.ROOT / "include/ipybox/version.h.in").read_text()
+        header = self.directory / "include/ipybox/version.h"
+        header.parent.mkdir(parents=True, exist_ok=True)
+        header.write_text(re.sub(r"@\w+@", "1", text))
+        return self.directory / "include"
+
+    def compile(self, source: Path, *arguments: str) -> None:
+        command = ["cc", *FLAGS, str(source), *arguments, *self.flags()]
+        done = subprocess.run(command, capture_output=True, text=True, cwd=self.directory)
+        if done.returncode != 0:
+            raise BadBlock(f"does not compile:\n{done.stderr}")
+
+    def run(self, text: str, line: int) -> str:
+        """Returns what the program printed; "" for what is none."""
+        self.directory.mkdir(exist_ok=True)
+        source = self.directory / f"example-{line}.c"
+        is_part = "#include" not in text and not re.search(r"^\w+\([^;]*\)\n\{", text, re.MULTILINE)
+        has_include = "#include <ipybox/" in text
+        source.write_text(PART % text if is_part else text if has_include else f"#include <ipybox/ipybox.h>\n{text}")
+        if not re.search(r"^(int\s+)?main\(", text, re.MULTILINE):
+            self.compile(source, "-c", "-o", "/dev/null")
+            return ""
+        if not list(self.build.glob("**/libipybox.so")):  # TODO: until src/lib is there
+            self.compile(source, "-c", "-o", "/dev/null")
+            return ""
+        program = self.directory / f"example-{line}"
+        self.compile(source, "-o", str(program), f"-L{self.build}", f"-Wl,-rpath,{self.build}", "-lipybox")
+        done = harness.run([str(program)], self.place, timeout=RUN_SECONDS)
+        if done.returncode != 0:
+            raise BadBlock(f"the program ends with {done.returncode}:\n{done.stdout}{done.stderr}")
+        return done.stdout + done.stderr

@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs the blocks of a document, one after the other, as a reader would who follows it from top to bottom.
+
+They share a directory, what earlier blocks left there, and exported variables. The directory has the repository's examples/.
+`ipybox` is the program under test; `uvx` and `npx` start the MCP servers that the tests have at hand, not the newest ones.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import subprocess
+from pathlib import Path
+
+import harness
+from docs_blocks import BadBlock, Block
+from docs_program import CExamples
+from mcp_driver import McpServer
+
+# What stands for the real place in commands and in what they print.
+PLACES = {"/path/to/workspace": "workspace", "/path/to/ipybox": "repository"}
+# Matches anything within a line; alone on a line, any lines.
+ANYTHING = "…"
+MAX_SECONDS = 120
+
+UVX = """#!/bin/sh
+# usage: uvx SERVER [ARGUMENT]...
+name=$1
+shift
+for directory in {cache}/mcp2/bin {cache}/mcp1/bin; do
+    [ ! -x "$directory/$name" ] || exec "$directory/$name" "$@"
+done
+echo "uvx of the tests: no $name here" >&2
+exit 1
+"""
+NPX = """#!/bin/sh
+# usage: npx -y @modelcontextprotocol/SERVER [ARGUMENT]...
+[ "$1" != -y ] || shift
+script={cache}/node/node_modules/$1/dist/index.js
+shift
+exec {cache}/node/bin/node "$script" "$@"
+"""
+
+
+def lines_match(shown: str, printed: str) -> bool:
+    """Is what a document shows that which was printed? See ANYTHING; white space at the ends of lines does not count."""
+    pattern = ""
+    for line in shown.rstrip().splitlines():
+        if line.strip() == ANYTHING:
+            pattern += r"(?:[^\n]*\n)*?"
+        else:
+            pattern += "[^\n]*?".join(map(re.escape, line.rstrip().split(ANYTHING))) + r"\n"
+    text = "".join(line.rstrip() + "\n" for line in printed.rstrip().splitlines())
+    return re.fullmatch(pattern, text) is not None
+
+
+def commands_of(text: str) -> list[tuple[str, str]]:
+    """The commands of a console block, each with what it prints. A line that ends in a backslash goes on in the next."""
+    commands: list[tuple[str, str]] = []
+    goes_on = False
+    for line in text.splitlines():
+        if goes_on:
+            commands[-1] = (f"{commands[-1][0]}\n{line}", "")
+        elif line.startswith("$ "):
+            commands.append((line[2:], ""))
+        elif commands:
+            commands[-1] = (commands[-1][0], f"{commands[-1][1]}{line}\n")
+        else:
+            raise BadBlock("a console block begins with a command: $ …")
+        goes_on = line.endswith("\\") and (goes_on or line.startswith("$ "))
+    return commands
+
+
+class Runner:
+    def __init__(self, ipybox: str, place: harness.Place):
+        self.ipybox = ipybox
+        self.place = place
+        self.directory = place.workspace
+        self.names = {name: str(place.workspace if what == "workspace" else harness.ROOT) for name, what in PLACES.items()}
+        self.printed = ""  # by the block before
+        self.programs = CExamples(Path(ipybox).parent, place)
+        self.kept = place.root / "kept"
+        self.kept.mkdir()
+        (place.workspace / "examples").symlink_to(harness.ROOT / "examples")
+        commands = place.root / "bin"
+        commands.mkdir()
+        (commands / "ipybox").symlink_to(ipybox)
+        for name, text in (("uvx", UVX), ("npx", NPX)):
+            (commands / name).write_text(text.format(cache=harness.CACHE))
+            (commands / name).chmod(0o755)
+        place.environ["LC_ALL"] = "C.UTF-8"  # ls sorts by it
+        place.environ["PATH"] = f"{commands}:{place.environ['PATH']}"
+
+    def real(self, text: str) -> str:
+        for name, path in self.names.items():
+            text = text.replace(name, path)
+        return text
+
+    def shell(self, script: str, stdin: str | None = None) -> subprocess.CompletedProcess[str]:
+        """Runs it with the directory and the variables that the ones before left; stderr goes where stdout goes."""
+        begin = f'[ ! -e {self.kept}/env ] || . {self.kept}/env; [ ! -e {self.kept}/cwd ] || cd "$(cat {self.kept}/cwd)"\n'
+        begin += f"trap 'export -p >{self.kept}/env; pwd >{self.kept}/cwd' EXIT\n"
+        given = {"input": stdin} if stdin is not None else {"stdin": subprocess.DEVNULL}
+        return subprocess.run(
+            ["bash", "-c", begin + self.real(script)], cwd=self.directory, env=self.place.environ, text=True,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=MAX_SECONDS, start_new_session=True, **given,
+        )  # fmt: skip
+
+    def must(self, script: str, status: int = 0, stdin: str | None = None) -> str:
+        done = self.shell(script, stdin)
+        if done.returncode != status:
+            raise BadBlock(f"`{script}` ends with {done.returncode}:\n{done.stdout}")
+        return done.stdout
+
+    def file(self, name: str) -> Path:
+        kept = self.kept / "cwd"
+        return Path(kept.read_text().strip() if kept.exists() else self.directory, self.real(name))
+
+    # Kinds
+
+    def run(self, block: Block) -> None:
+        try:
+            for command in block.before:
+                self.must(command)
+            if "not run" in block.marks:
+                return
+            if "file" in block.marks:
+                path = self.file(block.marks["file"])
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(self.real(block.text))
+            if "excerpt of" in block.marks:
+                self.check_excerpt(block)
+            elif "output" in block.marks:
+                self.compare("the block above", block.text, self.printed)
+            elif block.kind != "text" and not ("file" in block.marks and block.kind in ("python", "sh")):
+                self.printed = getattr(self, f"run_{block.kind}")(block) or ""
+        except (BadBlock, subprocess.TimeoutExpired) as problem:
+            raise AssertionError(f"{block}: {problem}") from None
+
+    def compare(self, what: str, shown: str, printed: str) -> None:
+        if not lines_match(self.real(shown), printed):
+            raise BadBlock(f"{what} printed\n{printed}\n-- and not what is shown:\n{shown}")
+
+    def run_console(self, block: Block) -> str:
+        for command, shown in commands_of(block.text):
+            words = shlex.split(command, comments=True) if command.startswith("cat ") else []
+            if len(words) == 2 and not self.file(words[1]).exists():
+                # A file that is shown and not there is one that the reader writes now.
+                path = self.file(words[1])
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(self.real(shown))
+                continue
+            self.printed = self.must(command, int(block.marks.get("status", 0)))
+            self.compare(f"`{command}`", shown, self.printed)
+        return self.printed
+
+    def run_sh(self, block: Block) -> str:
+        return self.must("set -e\n" + block.text, int(block.marks.get("status", 0)))
+
+    def run_python(self, block: Block) -> str:
+        return self.must("ipybox run --approve allow -", int(block.marks.get("status", 0)), stdin=block.text)
+
+    def run_c(self, block: Block) -> str:
+        return self.programs.run(self.real(block.text), block.line)
+
+    def run_json(self, block: Block) -> None:
+        """A configuration is used: that of an MCP host, or the parameters of a server."""
+        try:
+            value = json.loads(self.real(block.text))
+        except ValueError as error:
+            raise BadBlock(str(error)) from None
+        if not isinstance(value, dict):
+            return
+        if isinstance(value.get("command"), str):
+            value = {"mcpServers": {"example": value}}
+        servers = value.get("mcpServers", value.get("servers"))
+        if isinstance(servers, dict):
+            self.use_servers(servers)
+
+    def use_servers(self, servers: dict) -> None:
+        path = self.place.root / "servers.json"
+        path.write_text(json.dumps({"mcpServers": servers}))
+        state = shlex.quote(str(self.place.root / "other-state"))
+        self.must(f"XDG_STATE_HOME={state} ipybox servers import {shlex.quote(str(path))}")
+        for params in servers.values():
+            if Path(params.get("command", "")).name == "ipybox":
+                if "/" in params["command"] and not Path(params["command"]).exists():
+                    raise BadBlock(f"there is no {params['command']}")
+                self.use_ipybox(params.get("args", []))
+
+    def use_ipybox(self, arguments: list[str]) -> None:
+        """It starts as a host starts it, and runs a cell."""
+        try:
+            with McpServer(self.ipybox, self.place, *arguments) as server:
+                printed = server.cell("print(6 * 7)")
+        except (OSError, EOFError, AssertionError) as error:
+            raise BadBlock(f"ipybox {shlex.join(arguments)} does not serve: {error!r}") from None
+        if printed != "42":
+            raise BadBlock(f"a cell printed {printed!r}")
+
+    def check_excerpt(self, block: Block) -> None:
+        """The block is a part of a file: all its lines, in order, with what is left out shown as a line of ANYTHING."""
+        path = self.file(block.marks["excerpt of"])
+        shown = f"{ANYTHING}\n{self.real(block.text).rstrip()}\n{ANYTHING}"
+        if not path.exists() or not lines_match(shown, path.read_text()):
+            raise BadBlock(f"is no part of {path}:\n{path.read_text() if path.exists() else 'which is not there'}")

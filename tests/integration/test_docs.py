@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every example of the documents runs, and prints what the document says."""
+
+from __future__ import annotations
+
+import docs_blocks
+import harness
+import pytest
+from docs_blocks import BadBlock, Block, fenced
+from docs_runner import Runner, commands_of, lines_match
+
+DOCUMENTS = [str(path.relative_to(harness.ROOT)) for path in docs_blocks.documents(harness.ROOT)]
+
+# The blocks that are not run, each with its reason in the document. One more is one more number here.
+NOT_RUN = {"CONTRIBUTING.md": 1, "README.md": 1}
+
+
+def has_blocks(document: str) -> bool:
+    text = (harness.ROOT / document).read_text()
+    return "```" in text or "@code" in text
+
+
+def blocks_of(document: str) -> list[Block]:
+    return docs_blocks.blocks_of(harness.ROOT / document, harness.ROOT)
+
+
+@pytest.mark.parametrize("document", [document for document in DOCUMENTS if has_blocks(document)])
+def test_examples(document, ipybox, place, servers):
+    runner = Runner(ipybox, place)
+    for block in blocks_of(document):
+        runner.run(block)
+
+
+def test_what_is_not_run_is_counted():
+    left_out = {document: sum("not run" in block.marks for block in blocks_of(document)) for document in DOCUMENTS}
+    assert {document: count for document, count in left_out.items() if count} == NOT_RUN
+
+
+# The tests' own tools: an example that is wrong must fail.
+
+
+def test_blocks_are_found_with_their_marks():
+    source = """
+<!-- not run: it needs a token -->
+
+```sh
+true
+```
+<!-- a comment -->
+- in a list
+  ```json
+  {}
+  ```
+"""
+    first, second = fenced("x.md", source)
+    assert (str(first), first.kind, first.text) == ("x.md:4", "sh", "true\n")
+    assert first.marks == {"not run": "it needs a token"}
+    assert (second.kind, second.text, second.marks) == ("json", "{}\n", {})
+
+
+@pytest.mark.parametrize("source", [
+    "```\nx\n```", "```elisp\nx\n```", "```text\n$ x\n```", "```sh\nx",
+    "<!-- not run -->\n```sh\nx\n```", "<!-- not run: later -->\n```sh\nx\n```", "<!-- not ran: for good reason -->\n```sh\nx\n```",
+])  # fmt: skip
+def test_bad_blocks(source):
+    with pytest.raises(BadBlock):
+        fenced("x.md", source)
+
+
+def test_blocks_of_manual_pages():
+    source = 'x(1)\n\n; not run: it needs a token\n```\n$ x\n```\n\n```\nprintf("\\\\n");\n#include\n```\n; kind: c\n```\nint x;\n```\n'
+    with pytest.raises(BadBlock):
+        fenced("x.scd", source, manual=True)
+    console, c = fenced("x.scd", source.replace("\\\\n", "$").replace("printf", "from a; printf"), manual=True)[::2]
+    assert (console.kind, console.marks["not run"], c.kind) == ("console", "it needs a token", "c")
+
+
+def test_lines_match():
+    assert lines_match("a\nb\n", "a  \nb\n\n")
+    assert lines_match("image …/x-….png\n…\nend", "image /tmp/x-1.png\n1\n2\nend\n")
+    assert lines_match("a\n…\nb", "a\nb\n")
+    assert not lines_match("a\nb\n", "a\nc\n")
+    assert not lines_match("a…b", "a\nb")
+    assert not lines_match("a.c", "abc")
+    assert not lines_match("", "a\n")
+
+
+def test_commands_of():
+    assert commands_of("$ a \\\n    b\nout\n$ c\n") == [("a \\\n    b", "out\n"), ("c", "")]
+
+
+@pytest.mark.parametrize(("kind", "text"), [
+    ("console", "$ echo a\nb\n"), ("console", "$ false\n"), ("console", "$ cat README\nx\n$ cat README\ny\n"),
+    ("sh", "false\ntrue\n"), ("python", "1 / 0\n"),
+    ("json", "{"), ("json", '{"mcpServers": {"not-a-name": {"command": "x"}}}'), ("json", '{"command": "x", "args": [1]}'),
+    ("json", '{"mcpServers": {"ipybox": {"command": "ipybox", "args": ["--no-such-option"]}}}'),
+    ("c", "ipybox_no_such_function();\n"), ("c", "int x = \"text\";\n"),
+])  # fmt: skip
+def test_wrong_examples_fail(kind, text, ipybox, place):
+    with pytest.raises(AssertionError):
+        Runner(ipybox, place).run(Block("x.md", 1, kind, text))
+
+
+def test_marks_are_obeyed(ipybox, place):
+    runner = Runner(ipybox, place)
+    runner.run(Block("x.md", 1, "console", "$ cat a/b.py\nx = 1\ny = 2\n$ cd a\n$ export X=7\n$ cat b.py; echo $X\nx = 1\ny = 2\n7\n"))
+    runner.run(Block("x.md", 2, "python", "y = 2\n", {"excerpt of": "b.py"}))
+    runner.run(Block("x.md", 3, "sh", "echo $X\n"))
+    runner.run(Block("x.md", 4, "text", "7\n", {"output": ""}))
+    runner.run(Block("x.md", 5, "sh", "exit 3\n", {"status": "3"}))
+    runner.run(Block("x.md", 6, "json", '{"a": 1}\n', {"file": "c.json"}, before=["[ $X = 7 ]"]))
+    assert (place.workspace / "a/c.json").exists()
+    with pytest.raises(AssertionError):
+        runner.run(Block("x.md", 7, "python", "y = 3\n", {"excerpt of": "b.py"}))
+    with pytest.raises(AssertionError):
+        runner.run(Block("x.md", 8, "text", "8\n", {"output": ""}))
