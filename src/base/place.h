@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Where our own files are: found from where this code lies, be it in the program, in a library that another program loaded, in a
+ * build tree or installed.
+ */
+#pragma once
+
+#include <glib.h>
+
+/* The directory of the object that holds this code: the program, or the shared library. */
+char *ipb_place_directory(GError **error);
+/* The path of @file in the first of @candidates (directories relative to that one; NULL-terminated) that has it; @what names it in
+ * the error. NOT_FOUND: in none, and which were tried. */
+char *ipb_place_find(const char *const *candidates, const char *file, const char *what,
+                     GError **error);
