@@ -23,6 +23,9 @@ typedef struct {
     const char *cwd;
     int stdin_fd, stdout_fd, stderr_fd; /* of the command, borrowed; -1: /dev/null */
     bool
+        is_group_kept; /* the command stays in our session and process group: Ctrl-C at our terminal reaches it, and
+                         * _signal the command alone; else it leads its own */
+    bool
         is_weaker_allowed; /* Landlock and seccomp only, where namespaces are forbidden; said in on_ready */
     /* The sandbox stands (and the command runs). @listeners: fds in the order of plan->listeners, the receiver's. */
     void (*on_ready)(IpbSandbox *sandbox, const int *listeners, size_t n_listeners, void *data);

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Who the inside of a sandbox is: the same user, or, when we are root, an unprivileged outer user.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef struct {
+    bool
+        is_root_mapped; /* we are root: the outer user is another one, and writable mounts get an id map */
+    uint32_t inner_uid, inner_gid;
+    uint32_t outer_uid, outer_gid;
+} IpbIdentity;
+
+IpbIdentity ipb_identity_choose(void);

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Giving up rights, in the one order that works: ids while the capabilities are there, limits, capabilities, Landlock (wants no_new_privs),
+ * and seccomp last, which forbids all of the former.
+ */
+#include "sandbox/init/init.h"
+
+#include <errno.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "sandbox/init/syscalls.h"
+
+bool
+ipb_lockdown_become(const uint8_t *blob, IpbStepError *error)
+{
+    const IpbBlobHeader *header = (const IpbBlobHeader *) blob;
+    if ((header->flags & IPB_BLOB_WEAKER) != 0)
+        return true;
+    if (setresgid(header->inner_gid, header->inner_gid, header->inner_gid) < 0 ||
+        setresuid(header->inner_uid, header->inner_uid, header->inner_uid) < 0)
+        return ipb_step_fail(error, IPB_STEP_IDS, 0);
+    /* Changing ids made our own /proc/self unreadable, and pid 1's namespaces are to be joined by a kernel of the same user. What runs
+     * inside is kept from tracing pid 1 by Landlock, and would gain nothing: its filter allows less than theirs. */
+    if (prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) < 0)
+        return ipb_step_fail(error, IPB_STEP_IDS, 0);
+    return true;
+}
+
+static bool
+load_filter(const uint8_t *blob, int channel, IpbStepError *error)
+{
+    const IpbBlobHeader *header = (const IpbBlobHeader *) blob;
+    if (!ipb_filter_load(blob, header->filter, NULL, error))
+        return false;
+    if ((header->flags & IPB_BLOB_NOTIFY) == 0)
+        return true;
+    int notify;
+    if (!ipb_filter_load(blob, header->notify_filter, &notify, error))
+        return false;
+    IpbPacket packet = {.type = IPB_PACKET_NOTIFY};
+    bool ok = ipb_report(channel, &packet, notify) || ipb_step_fail(error, IPB_STEP_CONTROL, 0);
+    /* Who holds it keeps connect() waiting for an answer that does not come: only the core does. */
+    close(notify);
+    return ok;
+}
+
+bool
+ipb_lockdown_command(const uint8_t *blob, int channel, IpbStepError *error)
+{
+    return ipb_limits_set(blob, error) && ipb_caps_drop(error) &&
+           ipb_landlock_restrict(blob, error) && load_filter(blob, channel, error);
+}
+
+bool
+ipb_lockdown_init(const uint8_t *blob, IpbStepError *error)
+{
+    const IpbBlobHeader *header = (const IpbBlobHeader *) blob;
+    return ipb_caps_drop(error) && ipb_filter_load(blob, header->init_filter, NULL, error);
+}

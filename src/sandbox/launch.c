@@ -1,0 +1,459 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Starts ipybox-sandbox-init and follows it; see the header.
+ *
+ * Two processes are ours to reap: the launcher, which is soon gone, and pid 1, which it makes as a child of ours (CLONE_PARENT) and
+ * hands over as a pidfd. The end has come when the control socket is at its end and both are reaped: then everything inside is gone, too,
+ * since pid 1's end waits for that.
+ */
+#include "sandbox/launch.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/child.h"
+#include "base/error.h"
+#include "base/fd.h"
+#include "base/place.h"
+#include "sandbox/blob.h"
+#include "sandbox/init/blob.h"
+#include "sandbox/launch-error.h"
+
+#define READY_TIMEOUT_MS 10000
+/* How long freeing waits for the killed to be gone; what takes longer is reaped from the loop. */
+#define FREE_TIMEOUT_MS 200
+/* Fds are first moved above this, so that none is overwritten before it is used. */
+#define FIRST_SAFE_FD 16
+#define N_INIT_FDS 5
+
+#ifndef P_PIDFD
+#define P_PIDFD 3
+#endif
+
+/* A child by its pidfd; reaped when it has ended. */
+typedef struct {
+    IpbSandbox *sandbox;
+    int pidfd; /* -1: none, or reaped */
+    IpbWatch *watch;
+} Process;
+
+struct IpbSandbox {
+    IpbLoop *loop;
+    IpbSandboxOptions options; /* callbacks only; the pointers are not kept */
+    IpbSandboxPlan *plan;
+    char *command;
+    int control, plan_fd;
+    IpbWatch *control_watch;
+    IpbTimer *timer;
+    Process launcher, init;
+    int listeners[IPB_BLOB_MAX_LISTENERS];
+    bool is_ready, has_ended;
+    bool has_status;
+    int wait_status;
+    GError *failure; /* the first one */
+};
+
+/* --- the end ----------------------------------------------------------------------------------- */
+
+static void
+kill_all(IpbSandbox *sandbox)
+{
+    if (sandbox->init.pidfd >= 0)
+        ipb_pidfd_signal(sandbox->init.pidfd, SIGKILL, NULL);
+    if (sandbox->launcher.pidfd >= 0)
+        ipb_pidfd_signal(sandbox->launcher.pidfd, SIGKILL, NULL);
+}
+
+static void
+fail(IpbSandbox *sandbox, GError *error)
+{
+    if (sandbox->failure == NULL)
+        sandbox->failure = error;
+    else
+        g_error_free(error);
+    kill_all(sandbox);
+}
+
+/* May free the sandbox. */
+static void
+finish_if_over(IpbSandbox *sandbox)
+{
+    if (sandbox->has_ended || sandbox->control_watch != NULL || sandbox->launcher.pidfd >= 0 ||
+        sandbox->init.pidfd >= 0)
+        return;
+    sandbox->has_ended = true;
+    g_clear_pointer(&sandbox->timer, ipb_timer_free);
+    if (sandbox->failure == NULL && !sandbox->has_status)
+        g_set_error_literal(&sandbox->failure, IPYBOX_ERROR, IPYBOX_ERROR_SYSTEM,
+                            "the sandbox's first process was killed");
+    g_autoptr(GError) failure = g_steal_pointer(&sandbox->failure);
+    if (sandbox->options.on_end != NULL)
+        sandbox->options.on_end(sandbox, sandbox->wait_status, failure, sandbox->options.data);
+}
+
+static bool
+reap(int pidfd)
+{
+    siginfo_t info = {0};
+    int result;
+    do
+        result = waitid(P_PIDFD, (id_t) pidfd, &info, WEXITED | WNOHANG);
+    while (result < 0 && errno == EINTR);
+    /* ECHILD: the application around us reaps what it does not know. */
+    return result < 0 || info.si_pid != 0;
+}
+
+static void
+on_process_ended(uint32_t events, void *data)
+{
+    Process *process = data;
+    if (!reap(process->pidfd))
+        return;
+    g_clear_pointer(&process->watch, ipb_watch_free);
+    ipb_fd_close(&process->pidfd);
+    finish_if_over(process->sandbox);
+}
+
+/* Takes the pidfd. */
+static bool
+watch_process(IpbSandbox *sandbox, Process *process, int pidfd, GError **error)
+{
+    process->sandbox = sandbox;
+    process->pidfd = pidfd;
+    process->watch = ipb_watch_new(sandbox->loop, pidfd, EPOLLIN, on_process_ended, process, error);
+    return process->watch != NULL;
+}
+
+/* --- what the init says ------------------------------------------------------------------------ */
+
+static void
+take_ready(IpbSandbox *sandbox)
+{
+    int listeners[IPB_BLOB_MAX_LISTENERS];
+    size_t n = sandbox->plan->listeners->len;
+    g_clear_pointer(&sandbox->timer, ipb_timer_free);
+    sandbox->is_ready = true;
+    for (size_t i = 0; i < n; i++)
+        listeners[i] = ipb_fd_steal(&sandbox->listeners[i]);
+    if (sandbox->options.on_ready != NULL)
+        sandbox->options.on_ready(sandbox, listeners, n, sandbox->options.data);
+    else
+        for (size_t i = 0; i < n; i++)
+            ipb_fd_close(&listeners[i]);
+}
+
+static bool
+are_listeners_there(const IpbSandbox *sandbox)
+{
+    for (guint i = 0; i < sandbox->plan->listeners->len; i++)
+        if (sandbox->listeners[i] < 0)
+            return false;
+    return sandbox->init.pidfd >= 0;
+}
+
+/* @fd: what came along, or -1; taken over if it is wanted. May free the sandbox. False: the packet makes no sense now. */
+static bool
+take_packet(IpbSandbox *sandbox, const IpbPacket *packet, int *fd)
+{
+    GError *error = NULL;
+    switch ((IpbPacketType) packet->type) {
+    case IPB_PACKET_INIT:
+        if (*fd < 0 || sandbox->init.pidfd >= 0)
+            return false;
+        if (!watch_process(sandbox, &sandbox->init, ipb_fd_steal(fd), &error))
+            fail(sandbox, error);
+        return true;
+    case IPB_PACKET_LISTENER:
+        if (*fd < 0 || packet->index >= sandbox->plan->listeners->len)
+            return false;
+        sandbox->listeners[packet->index] = ipb_fd_steal(fd);
+        return true;
+    case IPB_PACKET_READY:
+        if (sandbox->is_ready || !are_listeners_there(sandbox))
+            return false;
+        take_ready(sandbox);
+        return true;
+    case IPB_PACKET_EXITED:
+        sandbox->has_status = true;
+        sandbox->wait_status = packet->value;
+        return true;
+    case IPB_PACKET_FAILED:
+        ipb_launch_error_set(&error, &packet->error, sandbox->plan, sandbox->command);
+        fail(sandbox, error);
+        return true;
+    case IPB_PACKET_DIAG:
+    case IPB_PACKET_NOTIFY:
+        return true;
+    case IPB_PACKET_SIGNAL:
+        break;
+    }
+    return false;
+}
+
+/* One packet a time: its callback may free the sandbox. */
+static void
+on_control(uint32_t events, void *data)
+{
+    IpbSandbox *sandbox = data;
+    IpbPacket packet;
+    size_t n_fds = 0;
+    ipb_autofd fd = -1;
+    ssize_t n = ipb_fd_receive(sandbox->control, &packet, sizeof packet, &fd, 1, &n_fds);
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    if (n_fds == 0)
+        fd = -1;
+    if (n <= 0) {
+        g_clear_pointer(&sandbox->control_watch, ipb_watch_free);
+        finish_if_over(sandbox);
+    } else if (n != sizeof packet) {
+        fail(sandbox, g_error_new_literal(IPYBOX_ERROR, IPYBOX_ERROR_PROTOCOL,
+                                          "the sandbox's init sent a broken packet"));
+    } else if (!take_packet(sandbox, &packet, &fd)) {
+        fail(sandbox, g_error_new(IPYBOX_ERROR, IPYBOX_ERROR_PROTOCOL,
+                                  "the sandbox's init sent packet %u out of turn", packet.type));
+    }
+}
+
+static void
+on_ready_timeout(void *data)
+{
+    IpbSandbox *sandbox = data;
+    g_clear_pointer(&sandbox->timer, ipb_timer_free);
+    fail(sandbox, g_error_new(IPYBOX_ERROR, IPYBOX_ERROR_TIMEOUT,
+                              "the sandbox was not made within %d s", READY_TIMEOUT_MS / 1000));
+}
+
+/* --- the beginning ----------------------------------------------------------------------------- */
+
+static char *
+find_init(GError **error)
+{
+    static const char *const PLACES[] = {
+        ".",                    /* build tree, wheel */
+        "../..",                /* tests in the build tree */
+        "../libexec/ipybox",    /* prefix: the program is in bin */
+        "../../libexec/ipybox", /* the library is in lib/<triplet> */
+        NULL,
+    };
+    return ipb_place_find(PLACES, "ipybox-sandbox-init", "sandbox", error);
+}
+
+/* fds[i] becomes fd i of the child; moved out of each other's way first. */
+static bool
+add_fds(posix_spawn_file_actions_t *actions, const int fds[N_INIT_FDS], int ret_moved[N_INIT_FDS],
+        GError **error)
+{
+    for (int i = 0; i < N_INIT_FDS; i++) {
+        ret_moved[i] = fcntl(fds[i], F_DUPFD_CLOEXEC, FIRST_SAFE_FD);
+        if (ret_moved[i] < 0)
+            return ipb_error_set_errno(error, errno, "cannot duplicate a file descriptor");
+        posix_spawn_file_actions_adddup2(actions, ret_moved[i], i);
+    }
+    return true;
+}
+
+static int
+spawn_with(const char *path, const posix_spawn_file_actions_t *actions, bool is_group_kept,
+           pid_t *ret_pid)
+{
+    posix_spawnattr_t attributes;
+    sigset_t none, all;
+    sigemptyset(&none);
+    sigfillset(&all);
+    posix_spawnattr_init(&attributes);
+    posix_spawnattr_setsigmask(&attributes, &none);
+    posix_spawnattr_setsigdefault(&attributes, &all);
+    posix_spawnattr_setflags(&attributes, (short) (POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF |
+                                                   (is_group_kept ? 0 : POSIX_SPAWN_SETSID)));
+    /* The environment of pid 1 can be read from within: it has none. */
+    char *const argv[] = {"ipybox-sandbox-init", NULL}, *const env[] = {NULL};
+    int result = posix_spawn(ret_pid, path, actions, &attributes, argv, env);
+    posix_spawnattr_destroy(&attributes);
+    return result;
+}
+
+static bool
+spawn(IpbSandbox *sandbox, const IpbSandboxOptions *options, int control, GError **error)
+{
+    g_autofree char *path = find_init(error);
+    ipb_autofd null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+    if (path == NULL)
+        return false;
+    if (null_fd < 0)
+        return ipb_error_set_errno(error, errno, "cannot open /dev/null");
+    const int fds[N_INIT_FDS] = {
+        options->stdin_fd >= 0 ? options->stdin_fd : null_fd,
+        options->stdout_fd >= 0 ? options->stdout_fd : null_fd,
+        options->stderr_fd >= 0 ? options->stderr_fd : null_fd,
+        control,
+        sandbox->plan_fd,
+    };
+    int moved[N_INIT_FDS] = {-1, -1, -1, -1, -1};
+    pid_t pid = 0;
+    posix_spawn_file_actions_t actions;
+    posix_spawn_file_actions_init(&actions);
+    bool ok = add_fds(&actions, fds, moved, error);
+    int result = ok ? spawn_with(path, &actions, options->is_group_kept, &pid) : 0;
+    posix_spawn_file_actions_destroy(&actions);
+    for (int i = 0; i < N_INIT_FDS; i++)
+        ipb_fd_close(&moved[i]);
+    if (result != 0)
+        return ipb_error_set_errno(error, result, "cannot execute %s", path);
+    if (!ok)
+        return false;
+    int pidfd = ipb_pidfd_open(pid);
+    if (pidfd < 0) {
+        ipb_error_set_errno(error, errno, "cannot open a pidfd (Linux 5.3 or later is needed)");
+        kill(pid, SIGKILL);
+        waitpid(pid, NULL, 0);
+        return false;
+    }
+    return watch_process(sandbox, &sandbox->launcher, pidfd, error);
+}
+
+static bool
+start(IpbSandbox *sandbox, const IpbSandboxOptions *options, GError **error)
+{
+    int pair[2];
+    sandbox->plan_fd = ipb_blob_new(options, error);
+    if (sandbox->plan_fd < 0 || !ipb_fd_socketpair(SOCK_SEQPACKET, pair, error))
+        return false;
+    ipb_autofd theirs = pair[1];
+    sandbox->control = pair[0];
+    if (!ipb_fd_set_nonblocking(sandbox->control, true, error))
+        return false;
+    sandbox->control_watch =
+        ipb_watch_new(sandbox->loop, sandbox->control, EPOLLIN, on_control, sandbox, error);
+    if (sandbox->control_watch == NULL || !spawn(sandbox, options, theirs, error))
+        return false;
+    sandbox->timer = ipb_timer_new(sandbox->loop, READY_TIMEOUT_MS, on_ready_timeout, sandbox);
+    return true;
+}
+
+IpbSandbox *
+ipb_sandbox_new(IpbLoop *loop, const IpbSandboxOptions *options, GError **error)
+{
+    if (options->plan->listeners->len > IPB_BLOB_MAX_LISTENERS) {
+        g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_LIMIT, "more than %u listeners",
+                    IPB_BLOB_MAX_LISTENERS);
+        return NULL;
+    }
+    IpbSandbox *sandbox = g_new0(IpbSandbox, 1);
+    sandbox->loop = ipb_loop_ref(loop);
+    sandbox->options = (IpbSandboxOptions){
+        .on_ready = options->on_ready, .on_end = options->on_end, .data = options->data};
+    sandbox->plan = ipb_sandbox_plan_ref((IpbSandboxPlan *) options->plan);
+    sandbox->command = options->argv != NULL ? g_strdup(options->argv[0]) : NULL;
+    sandbox->control = sandbox->plan_fd = -1;
+    sandbox->launcher.pidfd = sandbox->init.pidfd = -1;
+    memset(sandbox->listeners, 0xff, sizeof sandbox->listeners);
+    if (!start(sandbox, options, error))
+        g_clear_pointer(&sandbox, ipb_sandbox_free);
+    return sandbox;
+}
+
+void
+ipb_sandbox_signal(IpbSandbox *sandbox, int signal_number)
+{
+    IpbPacket packet = {.type = IPB_PACKET_SIGNAL, .value = signal_number};
+    if (sandbox->is_ready && sandbox->control_watch != NULL)
+        ipb_fd_send(sandbox->control, &packet, sizeof packet, NULL, 0);
+}
+
+int
+ipb_sandbox_pidfd(const IpbSandbox *sandbox)
+{
+    return sandbox->is_ready ? sandbox->init.pidfd : -1;
+}
+
+int
+ipb_sandbox_plan_fd(const IpbSandbox *sandbox)
+{
+    return sandbox->is_ready ? sandbox->plan_fd : -1;
+}
+
+/* --- freeing ----------------------------------------------------------------------------------- */
+
+/* A killed process that takes its time; owns itself. */
+typedef struct {
+    int pidfd;
+    IpbWatch *watch;
+} Straggler;
+
+static void
+on_straggler_ended(uint32_t events, void *data)
+{
+    Straggler *straggler = data;
+    if (!reap(straggler->pidfd))
+        return;
+    ipb_watch_free(straggler->watch);
+    ipb_fd_close(&straggler->pidfd);
+    g_free(straggler);
+}
+
+/* Pid 1 is gone only when everything inside is, kernels included, which their forkserver must reap: never wait long. */
+static void
+end_process(IpbLoop *loop, Process *process)
+{
+    g_clear_pointer(&process->watch, ipb_watch_free);
+    if (process->pidfd < 0)
+        return;
+    ipb_pidfd_signal(process->pidfd, SIGKILL, NULL);
+    struct pollfd item = {.fd = process->pidfd, .events = POLLIN};
+    if (poll(&item, 1, FREE_TIMEOUT_MS) > 0 && reap(process->pidfd)) {
+        ipb_fd_close(&process->pidfd);
+        return;
+    }
+    Straggler *straggler = g_new0(Straggler, 1);
+    straggler->pidfd = ipb_fd_steal(&process->pidfd);
+    straggler->watch =
+        ipb_watch_new(loop, straggler->pidfd, EPOLLIN, on_straggler_ended, straggler, NULL);
+}
+
+/* A launcher killed between making pid 1 and telling us would leave us a child we do not know: let it finish, it takes 1 ms. */
+static void
+await_init(IpbSandbox *sandbox)
+{
+    if (sandbox->launcher.pidfd < 0 || sandbox->init.pidfd >= 0 || sandbox->control < 0)
+        return;
+    struct pollfd item = {.fd = sandbox->launcher.pidfd, .events = POLLIN};
+    poll(&item, 1, FREE_TIMEOUT_MS);
+    IpbPacket packet;
+    size_t n_fds = 0;
+    int fd = -1;
+    if (ipb_fd_receive(sandbox->control, &packet, sizeof packet, &fd, 1, &n_fds) == sizeof packet &&
+        n_fds == 1 && packet.type == IPB_PACKET_INIT)
+        sandbox->init.pidfd = fd;
+    else if (n_fds == 1)
+        ipb_fd_close(&fd);
+}
+
+void
+ipb_sandbox_free(IpbSandbox *sandbox)
+{
+    if (sandbox == NULL)
+        return;
+    g_clear_pointer(&sandbox->control_watch, ipb_watch_free);
+    g_clear_pointer(&sandbox->timer, ipb_timer_free);
+    await_init(sandbox);
+    end_process(sandbox->loop, &sandbox->launcher);
+    end_process(sandbox->loop, &sandbox->init);
+    ipb_fd_close(&sandbox->control);
+    ipb_fd_close(&sandbox->plan_fd);
+    for (size_t i = 0; i < G_N_ELEMENTS(sandbox->listeners); i++)
+        ipb_fd_close(&sandbox->listeners[i]);
+    g_clear_error(&sandbox->failure);
+    ipb_sandbox_plan_unref(sandbox->plan);
+    g_free(sandbox->command);
+    ipb_loop_unref(sandbox->loop);
+    g_free(sandbox);
+}

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Makes the seccomp filters of a sandbox from the tables of seccomp-table.h, with libseccomp. BPF as the kernel takes it.
+ */
+#pragma once
+
+#include <stdbool.h>
+
+#include <glib.h>
+
+/* For everything that runs inside. @is_unix_restricted: AF_UNIX sockets of the types that need connect() only. */
+GBytes *ipb_seccomp_build(bool is_unix_restricted, GError **error);
+/* Allows everything but connect(), about which the core is asked. */
+GBytes *ipb_seccomp_build_notify(GError **error);
+/* For pid 1. */
+GBytes *ipb_seccomp_build_init(GError **error);
