@@ -7,7 +7,7 @@
 #include <stdarg.h>
 
 GQuark
-ipb_error_quark(void)
+ipybox_error_quark(void)
 {
     return g_quark_from_static_string("ipybox-error");
 }

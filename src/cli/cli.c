@@ -83,6 +83,7 @@ ipb_cli_status(const GError *error)
     case IPYBOX_ERROR_LIMIT:
     case IPYBOX_ERROR_BUSY:
     case IPYBOX_ERROR_SYSTEM:
+    case IPYBOX_ERROR_CODE:
         break;
     }
     return IPB_EXIT_FAILED;

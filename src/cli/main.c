@@ -5,6 +5,8 @@
 #include <locale.h>
 #include <stdio.h>
 
+#include <ipybox/version.h>
+
 #include "cli/cli.h"
 
 static const IpbVerb *const VERBS[] = {

@@ -7,6 +7,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include <ipybox/version.h>
+
 #include "base/error.h"
 #include "json/writer.h"
 #include "mcp/server-log.h"

@@ -6,6 +6,8 @@
 
 #include <string.h>
 
+#include <ipybox/version.h>
+
 #include "base/error.h"
 #include "json/rpc-peer.h"
 #include "serve/mcp-tools.h"

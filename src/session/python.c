@@ -5,26 +5,11 @@
  */
 #include "session/python.h"
 
-#include <errno.h>
-#include <limits.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/error.h"
-
-static char *
-program_directory(GError **error)
-{
-    char path[PATH_MAX];
-    ssize_t size = readlink("/proc/self/exe", path, sizeof path - 1);
-    if (size < 0) {
-        ipb_error_set_errno(error, errno,
-                            "cannot find the place of this program (is /proc mounted?)");
-        return NULL;
-    }
-    path[size] = '\0';
-    return g_path_get_dirname(path);
-}
+#include "base/place.h"
 
 /* @path if it can be executed, else NULL; takes ownership. */
 static char *
@@ -47,6 +32,25 @@ find_named(const char *name, const char *origin, GError **error)
     return path;
 }
 
+/* Of the environment (venv or conda) that we are installed in, or of the build tree. */
+static char *
+find_near(const char *directory)
+{
+    g_autofree char *marker = g_build_filename(directory, "../meson.build", NULL);
+    if (g_file_test(marker, G_FILE_TEST_EXISTS))
+        return if_executable(g_canonicalize_filename("../.venv/bin/python3", directory));
+    static const char *const NEAR[] = {
+        "python3",                    /* PREFIX/bin/ipybox */
+        "../bin/python3",             /* PREFIX/lib/libipybox.so */
+        "../../bin/python3",          /* PREFIX/lib/x86_64-linux-gnu/libipybox.so */
+        "../../../../../bin/python3", /* a wheel: PREFIX/lib/python3.13/site-packages/ipybox/bin/ipybox */
+    };
+    char *path = NULL;
+    for (size_t i = 0; path == NULL && i < G_N_ELEMENTS(NEAR); i++)
+        path = if_executable(g_canonicalize_filename(NEAR[i], directory));
+    return path;
+}
+
 char *
 ipb_python_find(const char *asked, GError **error)
 {
@@ -56,17 +60,10 @@ ipb_python_find(const char *asked, GError **error)
     if (variable != NULL && *variable != '\0')
         return find_named(variable, "IPYBOX_PYTHON", error);
 
-    g_autofree char *directory = program_directory(error);
+    g_autofree char *directory = ipb_place_directory(error);
     if (directory == NULL)
         return NULL;
-    /* Installed in an environment's bin, or carried by its site-packages/ipybox/bin. */
-    static const char *const NEAR[] = {"python3", "../../../../../bin/python3"};
-    g_autofree char *marker = g_build_filename(directory, "../meson.build", NULL);
-    char *path = NULL;
-    if (g_file_test(marker, G_FILE_TEST_EXISTS))
-        path = if_executable(g_canonicalize_filename("../.venv/bin/python3", directory));
-    for (size_t i = 0; path == NULL && i < G_N_ELEMENTS(NEAR); i++)
-        path = if_executable(g_canonicalize_filename(NEAR[i], directory));
+    char *path = find_near(directory);
     const char *environment = g_getenv("VIRTUAL_ENV");
     if (path == NULL && environment != NULL && *environment != '\0')
         path = if_executable(g_build_filename(environment, "bin", "python3", NULL));
@@ -83,23 +80,14 @@ ipb_python_find(const char *asked, GError **error)
 char *
 ipb_python_find_host(GError **error)
 {
-    g_autofree char *directory = program_directory(error);
-    if (directory == NULL)
-        return NULL;
     static const char *const PLACES[] = {
-        "../python/ipybox/kernel_host", /* build tree */
-        "../kernel_host",               /* wheel: site-packages/ipybox/bin/ipybox */
-        "../share/ipybox/kernel_host",  /* prefix */
+        "../python/ipybox/kernel_host",   /* build tree */
+        "../kernel_host",                 /* wheel: site-packages/ipybox/bin/ipybox */
+        "../share/ipybox/kernel_host",    /* PREFIX/bin, PREFIX/lib */
+        "../../share/ipybox/kernel_host", /* PREFIX/lib/x86_64-linux-gnu */
+        IPB_DATADIR "/kernel_host",       /* as configured: a program that has us in itself */
+        NULL,
     };
-    g_autoptr(GString) tried = g_string_new(NULL);
-    for (size_t i = 0; i < G_N_ELEMENTS(PLACES); i++) {
-        g_autofree char *place = g_canonicalize_filename(PLACES[i], directory);
-        g_autofree char *script = g_build_filename(place, "forkserver.py", NULL);
-        if (g_file_test(script, G_FILE_TEST_IS_REGULAR))
-            return g_steal_pointer(&place);
-        g_string_append_printf(tried, "%s%s", tried->len > 0 ? ", " : "", place);
-    }
-    g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_NOT_FOUND,
-                "the installation is not whole: no kernel host in %s", tried->str);
-    return NULL;
+    g_autofree char *script = ipb_place_find(PLACES, "forkserver.py", "kernel host", error);
+    return script != NULL ? g_path_get_dirname(script) : NULL;
 }

@@ -111,6 +111,7 @@ error_type(const GError *error)
     case IPYBOX_ERROR_BUSY:
     case IPYBOX_ERROR_UNAVAILABLE:
     case IPYBOX_ERROR_SYSTEM:
+    case IPYBOX_ERROR_CODE:
     default:
         return NULL;
     }
