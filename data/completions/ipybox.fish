@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+# fish completion of ipybox(1)
+
+set -l verbs run apigen servers doctor mcp
+set -l commands list add remove import
+
+# Is the verb one of these? Without a verb it is mcp.
+function __ipybox_is
+    set -l words (commandline -opc)
+    set -l verb mcp
+    if set -q words[2]; and not string match -q -- '-*' $words[2]
+        set verb $words[2]
+    end
+    contains -- $verb $argv
+end
+
+# Is nothing there yet?
+function __ipybox_is_first
+    test (count (commandline -opc)) = 1
+end
+
+function __ipybox_registered
+    ipybox servers 2>/dev/null | string replace -rf '^[0-9a-f]{32} +(\S+) .*' '$1'
+end
+
+# fish 3.6 by itself offers --workspace=--workspace=DIR where nothing stands behind the = yet.
+function __ipybox_directories
+    __fish_complete_directories (commandline -ct | string replace -r '^--[^=]*=' '')
+end
+
+function __ipybox_pythons
+    complete -C python | string replace -rf '^(python[0-9.]*)(\t.*)?$' '$1'
+end
+
+complete -c ipybox -f
+complete -c ipybox -s h -l help -d 'Show the options and exit'
+complete -c ipybox -n __ipybox_is_first -l version -d 'Show the version and exit'
+
+complete -c ipybox -n __ipybox_is_first -a run -d 'Run Python code as one cell'
+complete -c ipybox -n __ipybox_is_first -a apigen -d 'Generate the Python API of an MCP server'
+complete -c ipybox -n __ipybox_is_first -a servers -d 'The registered MCP servers'
+complete -c ipybox -n __ipybox_is_first -a doctor -d 'What is found, what is missing'
+complete -c ipybox -n __ipybox_is_first -a mcp -d 'The MCP server on standard input and output'
+
+# What several verbs have.
+complete -c ipybox -n '__ipybox_is mcp run apigen' -l workspace -xa '(__ipybox_directories)' -d 'Working directory'
+complete -c ipybox -n '__ipybox_is mcp run doctor' -l python -rFa '(__ipybox_pythons)' -d 'Interpreter for kernels'
+complete -c ipybox -n '__ipybox_is mcp run' -l preload -x -d 'Modules to import once, with commas between them'
+complete -c ipybox -n '__ipybox_is mcp run apigen' -l log-level -xa 'DEBUG INFO WARNING ERROR CRITICAL' \
+    -d 'From which level on to log'
+
+complete -c ipybox -n '__ipybox_is mcp' -l sandbox -d 'Not available in this version'
+complete -c ipybox -n '__ipybox_is mcp' -l sandbox-config -rF -d 'Not available in this version'
+complete -c ipybox -n '__ipybox_is mcp' -l tool-server-host -x -d 'Accepted, without effect'
+complete -c ipybox -n '__ipybox_is mcp' -l tool-server-port -x -d 'Accepted, without effect'
+complete -c ipybox -n '__ipybox_is mcp' -l kernel-gateway-host -x -d 'Accepted, without effect'
+complete -c ipybox -n '__ipybox_is mcp' -l kernel-gateway-port -x -d 'Accepted, without effect'
+
+complete -c ipybox -n '__ipybox_is run' -xa '(__fish_complete_suffix .py)'
+complete -c ipybox -n '__ipybox_is run' -s c -l code -x -d 'The code itself'
+complete -c ipybox -n '__ipybox_is run' -l images-dir -xa '(__ipybox_directories)' -d 'Where plots are saved'
+complete -c ipybox -n '__ipybox_is run' -l timeout -x -d 'Interrupt the code after so many seconds'
+complete -c ipybox -n '__ipybox_is run' -l approve -xa 'allow ask deny' -d 'What happens to tool calls'
+complete -c ipybox -n '__ipybox_is run' -l approval-timeout -x -d 'Seconds after which no answer is a no'
+complete -c ipybox -n '__ipybox_is run' -l seed -x -d 'Seed of random, numpy.random and torch'
+
+complete -c ipybox -n '__ipybox_is apigen' -l server-name -xa '(__ipybox_registered)' -d 'Name of the package'
+complete -c ipybox -n '__ipybox_is apigen' -l server-params -x -d 'How to reach the server, in JSON'
+complete -c ipybox -n '__ipybox_is apigen' -l root-dir -xa '(__ipybox_directories)' -d 'Where the package is written'
+complete -c ipybox -n '__ipybox_is apigen' -l async -d 'Generate coroutine functions'
+complete -c ipybox -n '__ipybox_is apigen' -l connect-timeout -x -d 'Seconds the server may take to start'
+
+set -l no_command "__ipybox_is servers; and not __fish_seen_subcommand_from $commands"
+complete -c ipybox -n '__ipybox_is servers doctor' -l json -d 'Print JSON'
+complete -c ipybox -n $no_command -a list -d 'The registered servers'
+complete -c ipybox -n $no_command -a add -d 'Register a server'
+complete -c ipybox -n $no_command -a remove -d 'Forget a server'
+complete -c ipybox -n $no_command -a import -d 'Register the servers of an MCP host'
+complete -c ipybox -n '__ipybox_is servers; and __fish_seen_subcommand_from remove' -a '(__ipybox_registered)'
+complete -c ipybox -n '__ipybox_is servers; and __fish_seen_subcommand_from import' -a '(__fish_complete_suffix .json)'
