@@ -197,6 +197,16 @@ parse_length(IpbSpan text, uint64_t *ret_length)
     return true;
 }
 
+static IpbHttpHeadState
+check_length(IpbHttpHead *head)
+{
+    IpbSpan value;
+    head->has_content_length = ipb_http_head_get(head, "Content-Length", &value);
+    if (head->has_content_length && !parse_length(value, &head->content_length))
+        return refuse(head, 400, "Content-Length is no number of bytes");
+    return IPB_HTTP_HEAD_WHOLE;
+}
+
 /* What decides where the message ends and whom it is for. */
 static IpbHttpHeadState
 check_framing(IpbHttpHead *head)
@@ -204,26 +214,57 @@ check_framing(IpbHttpHead *head)
     IpbSpan value;
     if (!ipb_http_head_get(head, "Host", &head->host) || head->host.size == 0)
         return refuse(head, 400, "there is no Host header");
-    head->has_content_length = ipb_http_head_get(head, "Content-Length", &value);
-    if (head->has_content_length && !parse_length(value, &head->content_length))
-        return refuse(head, 400, "Content-Length is no number of bytes");
+    if (check_length(head) != IPB_HTTP_HEAD_WHOLE)
+        return IPB_HTTP_HEAD_BAD;
     if (ipb_http_head_get(head, "Transfer-Encoding", &value))
         return refuse(head, head->has_content_length ? 400 : 411,
                       "Transfer-Encoding is not taken: send the body with a Content-Length");
     return IPB_HTTP_HEAD_WHOLE;
 }
 
+static IpbHttpHeadState
+check_proxied_framing(IpbHttpHead *head)
+{
+    IpbSpan value;
+    if (ipb_http_head_get(head, "Host", &head->host) && head->host.size == 0)
+        return refuse(head, 400, "the Host header is empty");
+    if (check_length(head) != IPB_HTTP_HEAD_WHOLE)
+        return IPB_HTTP_HEAD_BAD;
+    head->is_chunked = ipb_http_head_get(head, "Transfer-Encoding", &value);
+    if (head->is_chunked && head->has_content_length)
+        return refuse(head, 400, "there are both Transfer-Encoding and Content-Length");
+    if (head->is_chunked && (head->is_http_1_0 || !ipb_http_span_equal_nocase(value, "chunked")))
+        return refuse(head, 400, "the only Transfer-Encoding that is taken is chunked");
+    return IPB_HTTP_HEAD_WHOLE;
+}
+
+static IpbHttpHeadState
+parse_lines(const char *bytes, size_t size, size_t *scanned, IpbHttpHead *head)
+{
+    head->host = (IpbSpan){NULL, 0};
+    head->n_headers = 0;
+    head->content_length = 0;
+    head->is_chunked = false;
+    IpbHttpHeadState state = find_end(bytes, size, scanned, head);
+    if (state != IPB_HTTP_HEAD_WHOLE)
+        return state;
+    IpbSpan rest = {bytes, head->size - 2};
+    state = parse_request_line(take_line(&rest), head);
+    while (state == IPB_HTTP_HEAD_WHOLE && rest.size > 0)
+        state = parse_header(take_line(&rest), head);
+    return state;
+}
+
 IpbHttpHeadState
 ipb_http_head_parse(const char *bytes, size_t size, size_t *scanned, IpbHttpHead *ret_head)
 {
-    ret_head->n_headers = 0;
-    ret_head->content_length = 0;
-    IpbHttpHeadState state = find_end(bytes, size, scanned, ret_head);
-    if (state != IPB_HTTP_HEAD_WHOLE)
-        return state;
-    IpbSpan rest = {bytes, ret_head->size - 2};
-    state = parse_request_line(take_line(&rest), ret_head);
-    while (state == IPB_HTTP_HEAD_WHOLE && rest.size > 0)
-        state = parse_header(take_line(&rest), ret_head);
+    IpbHttpHeadState state = parse_lines(bytes, size, scanned, ret_head);
     return state == IPB_HTTP_HEAD_WHOLE ? check_framing(ret_head) : state;
+}
+
+IpbHttpHeadState
+ipb_http_head_parse_proxied(const char *bytes, size_t size, size_t *scanned, IpbHttpHead *ret_head)
+{
+    IpbHttpHeadState state = parse_lines(bytes, size, scanned, ret_head);
+    return state == IPB_HTTP_HEAD_WHOLE ? check_proxied_framing(ret_head) : state;
 }

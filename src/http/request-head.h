@@ -4,7 +4,7 @@
  * Stricter than RFC 9112 wherever it leaves a choice, because two readers who choose differently
  * can be played off against each other: lines end in CRLF, no line is folded, no header name comes
  * twice, exactly one Host, a body only by Content-Length (digits), no Transfer-Encoding, no control
- * characters.
+ * characters. A proxy, which takes what other programs' clients send, is a little less strict.
  *
  * Pure: no input, no output, no allocation. The spans of a head point into the caller's bytes.
  */
@@ -37,10 +37,11 @@ typedef struct {
     bool is_http_1_0;
     IpbHttpHeader headers[IPB_HTTP_MAX_HEADERS];
     size_t n_headers;
-    IpbSpan host;
+    IpbSpan host; /* of a proxied request it may be missing: size 0 */
     bool has_content_length;
     uint64_t content_length;
-    size_t size; /* of the whole head; the body begins there */
+    bool is_chunked; /* only of a proxied request */
+    size_t size;     /* of the whole head; the body begins there */
     /* Of a bad head: */
     unsigned status;    /* 400, 411, 431, 505 */
     const char *reason; /* one clause, static */
@@ -51,6 +52,10 @@ typedef struct {
  * and reason if BAD. */
 IpbHttpHeadState ipb_http_head_parse(const char *bytes, size_t size, size_t *scanned,
                                      IpbHttpHead *ret_head);
+/* The same for a request that is passed on: a body may be chunked (see http/body.h), and Host may be missing,
+ * which Python's http.client leaves out of CONNECT. Never both Content-Length and Transfer-Encoding. */
+IpbHttpHeadState ipb_http_head_parse_proxied(const char *bytes, size_t size, size_t *scanned,
+                                             IpbHttpHead *ret_head);
 /* The value of a header (the name is matched without case); false if there is none. */
 bool ipb_http_head_get(const IpbHttpHead *head, const char *name, IpbSpan *ret_value);
 /* Is @span the text, with and without regard to case? */

@@ -138,6 +138,35 @@ test_limits(void)
     g_assert_cmpuint(head.status, ==, 431);
 }
 
+/* What a proxy takes that a server of ours does not. */
+static void
+test_proxied(void)
+{
+    static const struct {
+        unsigned status; /* 0: taken */
+        const char *text;
+    } rows[] = {
+        {0, "CONNECT a:443 HTTP/1.0\r\n\r\n"},
+        {0, "POST http://a/ HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"},
+        {400, "POST / HTTP/1.1\r\nHost:\r\n\r\n"},
+        {400, "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: gzip, chunked\r\n\r\n"},
+        {400, "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: identity\r\n\r\n"},
+        {400, "POST / HTTP/1.0\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"},
+        {400, "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n"
+              "Content-Length: 1\r\n\r\n"},
+        {400, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: +1\r\n\r\n"},
+    };
+    for (size_t i = 0; i < G_N_ELEMENTS(rows); i++) {
+        IpbHttpHead head;
+        size_t scanned = 0;
+        IpbHttpHeadState state =
+            ipb_http_head_parse_proxied(rows[i].text, strlen(rows[i].text), &scanned, &head);
+        if (state != (rows[i].status == 0 ? IPB_HTTP_HEAD_WHOLE : IPB_HTTP_HEAD_BAD) ||
+            (rows[i].status != 0 && head.status != rows[i].status))
+            g_error("row %zu: %s", i, rows[i].text);
+    }
+}
+
 int
 main(int argc, char **argv)
 {
@@ -147,5 +176,6 @@ main(int argc, char **argv)
     g_test_add_func("/http/request-head/refused", test_refused);
     g_test_add_func("/http/request-head/nul-bytes", test_nul_bytes);
     g_test_add_func("/http/request-head/limits", test_limits);
+    g_test_add_func("/http/request-head/proxied", test_proxied);
     return g_test_run();
 }
