@@ -4,6 +4,7 @@
 #   make          build/ipybox and .venv
 #   make demo     a run to look at: an MCP server's generated API, called from a cell, with a plot
 #   make check    all tests; the last line says how many passed
+#   make docs     the manual and the reference of the C API, in build/docs
 #   make bench    the benchmarks
 #   make format   clang-format on everything
 #   make clean    remove what `make` and the tests made (.venv and .cache/ are kept; distclean: those too)
@@ -14,7 +15,7 @@ PYTHON ?= python3
 MESON_FLAGS ?=
 export PYTHON
 
-.PHONY: all demo check bench format clean distclean packages
+.PHONY: all demo check docs bench format clean distclean packages
 
 all: build/build.ninja .venv
 	@ninja -C build ipybox
@@ -38,6 +39,11 @@ demo: all
 check: all
 	@scripts/test-setup
 	@.venv/bin/python scripts/check
+
+docs: build/build.ninja
+	@scripts/packages docs
+	@meson configure build -Ddocs=enabled
+	@ninja -C build documentation
 
 bench: all
 	@ninja -C build bench

@@ -19,14 +19,22 @@ G_BEGIN_DECLS
 typedef struct IpyboxSession IpyboxSession;
 
 /**
- * Asks for an approval; answered by ipybox_approval_respond(), at once or later. @p approval is borrowed.
+ * @brief Asks for an approval, to be answered by ipybox_approval_respond() at once or later.
+ *
+ * @param session the session whose cell calls a tool
+ * @param approval the request; borrowed
+ * @param user_data of the session's options
  */
 typedef void (*IpyboxApprovalFunc)(IpyboxSession *session, IpyboxApproval *approval,
                                    gpointer user_data);
 
 /**
- * Tells what MCP servers log and what else is worth a line of a log. @p level is "debug", "info", "warning", "error" or a word of a
- * server's own; @p text is one line, untrusted.
+ * @brief Tells what MCP servers log and what else is worth a line of a log.
+ *
+ * @param session the session
+ * @param level "debug", "info", "warning", "error" or a word of a server's own
+ * @param text one line, untrusted
+ * @param user_data of the session's options
  */
 typedef void (*IpyboxLogFunc)(IpyboxSession *session, const char *level, const char *text,
                               gpointer user_data);
@@ -96,7 +104,13 @@ IPYBOX_EXPORT const char *ipybox_session_get_workspace(IpyboxSession *session);
 
 /* --- cells --- */
 
-/** Tells an event of a cell; @p event is borrowed. */
+/**
+ * @brief Tells an event of a cell.
+ *
+ * @param session the session
+ * @param event what happened; borrowed
+ * @param user_data of the cell's options
+ */
 typedef void (*IpyboxEventFunc)(IpyboxSession *session, const IpyboxEvent *event,
                                 gpointer user_data);
 
@@ -278,7 +292,13 @@ IPYBOX_EXPORT char **ipybox_session_register(IpyboxSession *session, const char 
 
 /* --- packages --- */
 
-/** Tells a line of an installer's output. */
+/**
+ * @brief Tells a line of an installer's output.
+ *
+ * @param session the session
+ * @param line the line, without its end
+ * @param user_data as given with this function
+ */
 typedef void (*IpyboxInstallFunc)(IpyboxSession *session, const char *line, gpointer user_data);
 
 /**

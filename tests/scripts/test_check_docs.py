@@ -28,3 +28,33 @@ def test_finds_what_is_not_there(tmp_path):
     (tmp_path / "src/gone.c").touch()
     done = subprocess.run([sys.executable, SCRIPT, tmp_path], capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (0, "documents: fine\n")
+
+
+HEADER = """
+/** Kinds; IPYBOX_NO_KIND is none. */
+typedef enum {
+    IPYBOX_KIND_A, /**< as IPYBOX_KIND_B, but another */
+    IPYBOX_KIND_B = 7,
+    IPYBOX_KIND_C /* not for the reference */
+} IpyboxKind;
+/**
+ * Tells something.
+ *
+ * @param user_data for you
+ */
+typedef void (*IpyboxTellFunc)(IpyboxKind kind, const char *text,
+                               gpointer user_data);
+"""
+
+
+def test_finds_what_headers_do_not_document(tmp_path):
+    (tmp_path / "include/ipybox").mkdir(parents=True)
+    (tmp_path / "include/ipybox/kind.h").write_text(HEADER)
+    done = subprocess.run([sys.executable, SCRIPT, tmp_path], capture_output=True, text=True)
+    assert done.returncode == 1
+    assert done.stdout.splitlines() == [
+        "kind.h: IPYBOX_KIND_B is not documented",
+        "kind.h: IPYBOX_KIND_C is not documented",
+        "kind.h: IpyboxTellFunc does not document its parameter kind",
+        "kind.h: IpyboxTellFunc does not document its parameter text",
+    ]
