@@ -30,6 +30,15 @@ def test_finds_what_is_not_there(tmp_path):
     assert (done.returncode, done.stdout) == (0, "documents: fine\n")
 
 
+def test_finds_documents_that_the_index_lacks(tmp_path):
+    (tmp_path / "docs/how-to").mkdir(parents=True)
+    (tmp_path / "docs/README.md").write_text("[a](how-to/a.md)\n")
+    (tmp_path / "docs/how-to/a.md").touch()
+    (tmp_path / "docs/how-to/b.md").touch()
+    done = subprocess.run([sys.executable, SCRIPT, tmp_path], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (1, "docs/README.md does not name docs/how-to/b.md\n")
+
+
 HEADER = """
 /** Kinds; IPYBOX_NO_KIND is none. */
 typedef enum {

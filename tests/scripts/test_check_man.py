@@ -70,6 +70,16 @@ def test_finds_pages_that_are_not_there_or_not_listed(project):
     ]
 
 
+def test_finds_variables_and_statuses_that_are_not_there(project):
+    (project / "src/cli").mkdir(parents=True)
+    (project / "src/cli/cli.h").write_text("enum {\n    IPB_EXIT_OK = 0,\n    IPB_EXIT_TIMEOUT = 124,\n};\n")
+    (project / "src/cli/cli.c").write_text('g_getenv("NO_COLOR"); getenv("TERM");\n')
+    page = 'ipybox(1) "ipybox @VERSION@" "ipybox"\n\n# ENVIRONMENT\n\n*TERM*\n\t_dumb_\n\n# EXIT STATUS\n\n|[ *0*\n:< fine\n'
+    (project / "docs/man/ipybox.1.scd").write_text(page)
+    (project / "docs/man/meson.build").write_text("man_pages = ['libipybox.3', 'ipybox.1']\n")
+    assert check(project)[:2] == ["ipybox.1.scd: lacks the variable NO_COLOR", "ipybox.1.scd: lacks the exit status 124"]
+
+
 def test_finds_what_formatters_warn_of(project):
     tools = [tool for tool in ("scdoc", "mandoc", "man") if shutil.which(tool) is None]
     page = project / "docs/man/libipybox.3.scd"
