@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # fish completion of ipybox(1)
 
-set -l verbs run apigen servers doctor mcp
+set -l verbs run apigen servers rules doctor mcp
 set -l commands list add remove import
 
 # Is the verb one of these? Without a verb it is mcp.
@@ -39,6 +39,7 @@ complete -c ipybox -n __ipybox_is_first -l version -d 'Show the version and exit
 complete -c ipybox -n __ipybox_is_first -a run -d 'Run Python code as one cell'
 complete -c ipybox -n __ipybox_is_first -a apigen -d 'Generate the Python API of an MCP server'
 complete -c ipybox -n __ipybox_is_first -a servers -d 'The registered MCP servers'
+complete -c ipybox -n __ipybox_is_first -a rules -d 'Check approval rules'
 complete -c ipybox -n __ipybox_is_first -a doctor -d 'What is found, what is missing'
 complete -c ipybox -n __ipybox_is_first -a mcp -d 'The MCP server on standard input and output'
 
@@ -48,6 +49,9 @@ complete -c ipybox -n '__ipybox_is mcp run doctor' -l python -rFa '(__ipybox_pyt
 complete -c ipybox -n '__ipybox_is mcp run' -l preload -x -d 'Modules to import once, with commas between them'
 complete -c ipybox -n '__ipybox_is mcp run apigen' -l log-level -xa 'DEBUG INFO WARNING ERROR CRITICAL' \
     -d 'From which level on to log'
+
+complete -c ipybox -n '__ipybox_is mcp run' -l approve -rFa 'allow ask deny' -d 'What happens to tool calls'
+complete -c ipybox -n '__ipybox_is mcp run' -l audit-log -rF -d 'Append a line for each decision on a tool call'
 
 complete -c ipybox -n '__ipybox_is mcp' -l sandbox -d 'Not available in this version'
 complete -c ipybox -n '__ipybox_is mcp' -l sandbox-config -rF -d 'Not available in this version'
@@ -60,7 +64,6 @@ complete -c ipybox -n '__ipybox_is run' -xa '(__fish_complete_suffix .py)'
 complete -c ipybox -n '__ipybox_is run' -s c -l code -x -d 'The code itself'
 complete -c ipybox -n '__ipybox_is run' -l images-dir -xa '(__ipybox_directories)' -d 'Where plots are saved'
 complete -c ipybox -n '__ipybox_is run' -l timeout -x -d 'Interrupt the code after so many seconds'
-complete -c ipybox -n '__ipybox_is run' -l approve -xa 'allow ask deny' -d 'What happens to tool calls'
 complete -c ipybox -n '__ipybox_is run' -l approval-timeout -x -d 'Seconds after which no answer is a no'
 complete -c ipybox -n '__ipybox_is run' -l seed -x -d 'Seed of random, numpy.random and torch'
 
@@ -71,7 +74,9 @@ complete -c ipybox -n '__ipybox_is apigen' -l async -d 'Generate coroutine funct
 complete -c ipybox -n '__ipybox_is apigen' -l connect-timeout -x -d 'Seconds the server may take to start'
 
 set -l no_command "__ipybox_is servers; and not __fish_seen_subcommand_from $commands"
-complete -c ipybox -n '__ipybox_is servers doctor' -l json -d 'Print JSON'
+complete -c ipybox -n '__ipybox_is rules' -xa '(__fish_complete_suffix .json)'
+
+complete -c ipybox -n '__ipybox_is servers rules doctor' -l json -d 'Print JSON'
 complete -c ipybox -n $no_command -a list -d 'The registered servers'
 complete -c ipybox -n $no_command -a add -d 'Register a server'
 complete -c ipybox -n $no_command -a remove -d 'Forget a server'

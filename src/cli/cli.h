@@ -30,6 +30,7 @@ extern const IpbVerb ipb_verb_mcp;
 extern const IpbVerb ipb_verb_run;
 extern const IpbVerb ipb_verb_apigen;
 extern const IpbVerb ipb_verb_servers;
+extern const IpbVerb ipb_verb_rules;
 extern const IpbVerb ipb_verb_doctor;
 
 /* Parses @options; on --help prints and on an error complains. False: return *ret_status. What is left in @argv are
@@ -44,6 +45,9 @@ int ipb_cli_status(const GError *error);
 char *ipb_cli_printable(const char *text);
 /* Is colour wanted on @fd: a terminal, and no NO_COLOR? */
 bool ipb_cli_use_color(int fd);
+
+/* Is @word, given to --approve, the path of a rules file? INVALID if there is no such file: then it may be a policy misspelt. */
+bool ipb_cli_check_rules_file(const char *word, GError **error);
 
 /* Log lines on stderr, from a level on ("DEBUG" … "CRITICAL"). */
 bool ipb_cli_set_log_level(const char *name, GError **error);

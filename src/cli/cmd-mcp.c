@@ -25,6 +25,8 @@ typedef struct {
     char *python;
     char *preload;
     char *log_level;
+    char *approve; /* a policy's name, or the path of a rules file */
+    char *audit_log;
     char *sandbox_config;
     char *host; /* of the original's inner servers: accepted, without effect */
     int port;
@@ -60,9 +62,17 @@ set_up(McpCommand *command, const McpArguments *arguments, GError **error)
     IpbSessionOptions session = {
         .workspace = arguments->workspace,
         .approval = IPB_APPROVAL_ALLOW, /* as the original: the MCP host asked its user already */
+        .audit_log = arguments->audit_log,
         .approval_timeout_ms = -1,
         .on_log = ipb_cli_log,
     };
+    if (arguments->approve != NULL &&
+        !ipb_approval_policy_parse(arguments->approve, &session.approval)) {
+        if (!ipb_cli_check_rules_file(arguments->approve, error))
+            return false;
+        session.approval = IPB_APPROVAL_ASK; /* calls that no rule names */
+        session.approval_rules = arguments->approve;
+    }
     if (!ipb_program_open(&command->program, &runtime, error) ||
         !ipb_program_open_session(&command->program, &session, error))
         return false;
@@ -121,6 +131,10 @@ run_mcp(int argc, char **argv)
          "PYTHON"},
         {"preload", 0, 0, G_OPTION_ARG_STRING, &arguments.preload,
          "modules to import once for all kernels, e.g. numpy,pandas", "MODULES"},
+        {"approve", 0, 0, G_OPTION_ARG_STRING, &arguments.approve,
+         "tool calls: allow (the default), deny, or a file of rules", "POLICY|FILE"},
+        {"audit-log", 0, 0, G_OPTION_ARG_FILENAME, &arguments.audit_log,
+         "append a line of JSON for each decision on a tool call", "FILE"},
         {"log-level", 0, 0, G_OPTION_ARG_STRING, &arguments.log_level,
          "DEBUG, INFO, WARNING, ERROR or CRITICAL (default: WARNING); logs go to stderr", "LEVEL"},
         {"sandbox", 0, 0, G_OPTION_ARG_NONE, &arguments.sandbox,
@@ -153,6 +167,8 @@ run_mcp(int argc, char **argv)
     g_free(arguments.python);
     g_free(arguments.preload);
     g_free(arguments.log_level);
+    g_free(arguments.approve);
+    g_free(arguments.audit_log);
     g_free(arguments.sandbox_config);
     g_free(arguments.host);
     return status;

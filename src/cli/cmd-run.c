@@ -26,7 +26,8 @@ typedef struct {
     char *python;
     char *preload;
     char *code;
-    char *approve;
+    char *approve; /* a policy's name, or the path of a rules file */
+    char *audit_log;
     char *log_level;
     double timeout_s;
     double approval_timeout_s;
@@ -208,23 +209,6 @@ on_approval(const IpbApprovalRequest *request, void *data)
 /* --- set-up ------------------------------------------------------------------------------------ */
 
 static bool
-parse_policy(const char *name, IpbApprovalPolicy *ret_policy, GError **error)
-{
-    if (name == NULL || g_str_equal(name, "ask"))
-        *ret_policy = IPB_APPROVAL_ASK;
-    else if (g_str_equal(name, "allow"))
-        *ret_policy = IPB_APPROVAL_ALLOW;
-    else if (g_str_equal(name, "deny"))
-        *ret_policy = IPB_APPROVAL_DENY;
-    else {
-        g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID,
-                    "--approve: allow, ask or deny, not %s", name);
-        return false;
-    }
-    return true;
-}
-
-static bool
 set_up(RunCommand *command, const RunArguments *arguments, GError **error)
 {
     g_auto(GStrv) preload =
@@ -236,6 +220,8 @@ set_up(RunCommand *command, const RunArguments *arguments, GError **error)
     IpbSessionOptions session = {
         .workspace = arguments->workspace,
         .images_dir = arguments->images_dir,
+        .approval = IPB_APPROVAL_ASK, /* also of calls that no rule names */
+        .audit_log = arguments->audit_log,
         .approval_timeout_ms = arguments->approval_timeout_s > 0
                                    ? (int64_t) (arguments->approval_timeout_s * 1000)
                                    : -1,
@@ -244,8 +230,12 @@ set_up(RunCommand *command, const RunArguments *arguments, GError **error)
         .on_log = ipb_cli_log,
         .data = command,
     };
-    if (!parse_policy(arguments->approve, &session.approval, error))
-        return false;
+    if (arguments->approve != NULL &&
+        !ipb_approval_policy_parse(arguments->approve, &session.approval)) {
+        if (!ipb_cli_check_rules_file(arguments->approve, error))
+            return false;
+        session.approval_rules = arguments->approve;
+    }
     if (session.approval == IPB_APPROVAL_ASK)
         command->prompt =
             ipb_prompt_new(ipb_runtime_loop(command->program.runtime), on_answer, command);
@@ -327,7 +317,10 @@ run_run(int argc, char **argv)
          "never)",
          "SECONDS"},
         {"approve", 0, 0, G_OPTION_ARG_STRING, &arguments.approve,
-         "tool calls: allow, ask (at the terminal; the default) or deny", "POLICY"},
+         "tool calls: allow, ask (at the terminal; the default), deny, or a file of rules",
+         "POLICY|FILE"},
+        {"audit-log", 0, 0, G_OPTION_ARG_FILENAME, &arguments.audit_log,
+         "append a line of JSON for each decision on a tool call", "FILE"},
         {"approval-timeout", 0, 0, G_OPTION_ARG_DOUBLE, &arguments.approval_timeout_s,
          "a question not answered in so many seconds is a no (default: wait)", "SECONDS"},
         {"python", 0, 0, G_OPTION_ARG_FILENAME, &arguments.python,
@@ -363,6 +356,7 @@ run_run(int argc, char **argv)
     g_free(arguments.preload);
     g_free(arguments.code);
     g_free(arguments.approve);
+    g_free(arguments.audit_log);
     g_free(arguments.log_level);
     g_free(arguments.seed_text);
     return status;

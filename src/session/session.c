@@ -92,17 +92,37 @@ ipb_session_workspace(IpbSession *session)
     return session->workspace;
 }
 
+static bool
+make_approvals(IpbSession *session, const IpbSessionOptions *options, GError **error)
+{
+    g_autoptr(IpbApprovalRules) rules = NULL;
+    IpbAuditLog *audit_log = NULL;
+    if (options->approval_rules != NULL) {
+        rules = ipb_approval_rules_load(options->approval_rules, error);
+        if (rules == NULL)
+            return false;
+    }
+    if (options->audit_log != NULL) {
+        audit_log = ipb_audit_log_open(options->audit_log, error);
+        if (audit_log == NULL)
+            return false;
+    }
+    IpbApprovalOptions approvals = {
+        .policy = options->approval,
+        .rules = rules,
+        .audit_log = audit_log,
+        .timeout_ms = options->approval_timeout_ms,
+        .ask = options->on_approval != NULL ? on_approval_ask : NULL,
+        .on_wait = ipb_session_on_approval_wait,
+        .data = session,
+    };
+    session->approvals = ipb_approvals_new(session->loop, &approvals);
+    return true;
+}
+
 static void
 make_tools(IpbSession *session, const IpbSessionOptions *options)
 {
-    session->approvals = ipb_approvals_new(
-        session->loop, &(IpbApprovalOptions){
-                           .policy = options->approval,
-                           .timeout_ms = options->approval_timeout_ms,
-                           .ask = options->on_approval != NULL ? on_approval_ask : NULL,
-                           .on_wait = ipb_session_on_approval_wait,
-                           .data = session,
-                       });
     session->tool_host =
         ipb_tool_host_new(session->loop, &(IpbToolHostOptions){
                                              .approvals = session->approvals,
@@ -164,6 +184,10 @@ ipb_session_new(IpbRuntime *runtime, const IpbSessionOptions *options, GError **
     session->workspace = g_steal_pointer(&workspace);
     session->env =
         ipb_environment_application(options->env, session->workspace, on_env_warning, session);
+    if (!make_approvals(session, options, error)) {
+        ipb_session_free(session);
+        return NULL;
+    }
     make_tools(session, options);
     if (!ipb_tool_channel_listen(session->tool_channel, error)) {
         ipb_session_free(session);

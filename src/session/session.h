@@ -59,7 +59,9 @@ typedef struct {
     const char *const *kernel_env; /* "NAME=value" for the kernel, beyond the minimum; or NULL */
     const char *const *env; /* the application's environment, for ${NAME} and servers; NULL: ours.
                                  * The workspace's .env is added below it. */
-    IpbApprovalPolicy approval;
+    IpbApprovalPolicy approval;     /* of calls that no rule names */
+    const char *approval_rules;     /* path of a rules file, or NULL */
+    const char *audit_log;          /* path of a file that gets a line for each decision, or NULL */
     int64_t approval_timeout_ms;    /* negative: none */
     IpbApprovalAskFunc on_approval; /* with IPB_APPROVAL_ASK; answer by ipb_session_respond */
     unsigned connect_timeout_ms;    /* of MCP servers; 0: 30000 */

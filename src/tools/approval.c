@@ -22,6 +22,10 @@ typedef struct {
     IpbTimer *timer; /* undecided: the timeout; decided: on the way to the loop */
     char *server_name;
     char *tool_name;
+    char *arguments_json; /* only if there is an audit log */
+    size_t arguments_size;
+    unsigned rule; /* that decided, or said to ask; 0: none */
+    const char *reason;
     IpbApprovalFunc func;
     void *data;
 } Request;
@@ -42,6 +46,7 @@ free_request(void *data)
     g_clear_error(&request->error);
     g_free(request->server_name);
     g_free(request->tool_name);
+    g_free(request->arguments_json);
     g_free(request);
 }
 
@@ -51,6 +56,8 @@ ipb_approvals_new(IpbLoop *loop, const IpbApprovalOptions *options)
     IpbApprovals *approvals = g_new0(IpbApprovals, 1);
     approvals->loop = ipb_loop_ref(loop);
     approvals->options = *options;
+    if (options->rules != NULL)
+        ipb_approval_rules_ref(options->rules);
     approvals->requests = g_hash_table_new_full(g_int64_hash, g_int64_equal, NULL, free_request);
     return approvals;
 }
@@ -75,24 +82,49 @@ count_waiting(IpbApprovals *approvals, int change)
         approvals->options.on_wait(is_waiting, approvals->options.data);
 }
 
-/* @error: NULL, or why not (taken over). */
+static GError *
+make_error(const Request *request, IpyboxError code, const char *what)
+{
+    return g_error_new(IPYBOX_ERROR, code, "the call of %s.%s %s", request->server_name,
+                       request->tool_name, what);
+}
+
 static void
-decide(Request *request, GError *error)
+log_decision(Request *request, IpbDecider by)
+{
+    IpbAuditLog *audit_log = request->approvals->options.audit_log;
+    if (audit_log == NULL)
+        return;
+    IpbDecision decision = {
+        .request = request->id,
+        .server_name = request->server_name,
+        .tool_name = request->tool_name,
+        .arguments_json = request->arguments_json,
+        .arguments_size = request->arguments_size,
+        .is_allowed = request->error == NULL,
+        .by = by,
+        .rule = request->rule,
+        .reason = request->reason,
+    };
+    g_autoptr(GError) error = NULL;
+    if (ipb_audit_log_write(audit_log, &decision, &error) || request->error != NULL)
+        return;
+    g_autofree char *what = g_strdup_printf("was refused: %s", error->message);
+    request->error = make_error(request, IPYBOX_ERROR_REFUSED, what);
+}
+
+/* @error: NULL, or why not (taken over). What cannot be logged does not run. */
+static void
+decide(Request *request, IpbDecider by, GError *error)
 {
     request->error = error;
+    log_decision(request, by);
     ipb_timer_free(request->timer);
     request->timer = ipb_timer_new(request->approvals->loop, 0, on_decided, request);
     if (request->is_asked) {
         request->is_asked = false;
         count_waiting(request->approvals, -1);
     }
-}
-
-static GError *
-make_error(const Request *request, IpyboxError code, const char *what)
-{
-    return g_error_new(IPYBOX_ERROR, code, "the call of %s.%s %s", request->server_name,
-                       request->tool_name, what);
 }
 
 static GError *
@@ -108,7 +140,7 @@ on_timeout(void *data)
     Request *request = data;
     g_autofree char *what = g_strdup_printf("was not approved within %g s",
                                             (double) request->approvals->options.timeout_ms / 1000);
-    decide(request, make_error(request, IPYBOX_ERROR_TIMEOUT, what));
+    decide(request, IPB_DECIDED_BY_TIMEOUT, make_error(request, IPYBOX_ERROR_TIMEOUT, what));
 }
 
 static void
@@ -131,6 +163,46 @@ ask(Request *request, const char *arguments_json, size_t arguments_size)
     approvals->options.ask(&shown, approvals->options.data); /* may answer at once */
 }
 
+/* What rules and policy say; the text of a refusal is the rule's. */
+static IpbApprovalPolicy
+find_policy(Request *request, const char *arguments_json, size_t arguments_size)
+{
+    const IpbApprovalOptions *options = &request->approvals->options;
+    IpbVerdict verdict;
+    if (options->rules == NULL)
+        return options->policy;
+    g_autoptr(IpbJsonDoc) document =
+        ipb_json_parse(arguments_json, arguments_size, &IPB_JSON_LIMITS_MESSAGE, NULL);
+    if (document == NULL || ipb_json_has_duplicates(document)) {
+        request->reason = "its arguments cannot be read by the rules";
+        return IPB_APPROVAL_DENY;
+    }
+    if (!ipb_approval_rules_decide(options->rules, request->server_name, request->tool_name,
+                                   ipb_json_root(document), &verdict))
+        return options->policy;
+    request->rule = verdict.rule;
+    request->reason = verdict.reason;
+    return verdict.policy;
+}
+
+static void
+deny(Request *request)
+{
+    g_autofree char *what = NULL;
+    if (request->rule > 0)
+        what = g_strdup_printf("was refused by approval rule %u%s%s", request->rule,
+                               request->reason != NULL ? ": " : "",
+                               request->reason != NULL ? request->reason : "");
+    else if (request->reason != NULL)
+        what = g_strdup_printf("was refused: %s", request->reason);
+    else
+        what = g_strdup(request->approvals->options.rules != NULL
+                            ? "was refused: no approval rule allows it"
+                            : "was refused: this session allows no tool calls");
+    decide(request, request->rule > 0 ? IPB_DECIDED_BY_RULE : IPB_DECIDED_BY_POLICY,
+           make_error(request, IPYBOX_ERROR_REFUSED, what));
+}
+
 static void
 apply_policy(Request *request, const char *arguments_json, size_t arguments_size)
 {
@@ -138,25 +210,24 @@ apply_policy(Request *request, const char *arguments_json, size_t arguments_size
     if (g_hash_table_size(approvals->requests) > MAX_REQUESTS) {
         g_autofree char *what =
             g_strdup_printf("was refused: %d others wait already", MAX_REQUESTS);
-        decide(request, make_error(request, IPYBOX_ERROR_LIMIT, what));
+        decide(request, IPB_DECIDED_BY_LIMIT, make_error(request, IPYBOX_ERROR_LIMIT, what));
         return;
     }
-    switch (approvals->options.policy) {
+    switch (find_policy(request, arguments_json, arguments_size)) {
     case IPB_APPROVAL_ALLOW:
-        decide(request, NULL);
+        decide(request, request->rule > 0 ? IPB_DECIDED_BY_RULE : IPB_DECIDED_BY_POLICY, NULL);
         return;
     case IPB_APPROVAL_ASK:
         if (approvals->options.ask != NULL)
             ask(request, arguments_json, arguments_size);
         else
-            decide(request,
+            decide(request, IPB_DECIDED_BY_NOBODY,
                    make_error(request, IPYBOX_ERROR_REFUSED,
                               "was refused: it needs an approval and there is nobody to ask"));
         return;
     case IPB_APPROVAL_DENY:
     default:
-        decide(request, make_error(request, IPYBOX_ERROR_REFUSED,
-                                   "was refused: this session allows no tool calls"));
+        deny(request);
     }
 }
 
@@ -172,9 +243,12 @@ ipb_approvals_request(IpbApprovals *approvals, const char *server_name, const ch
         .id = id,
         .server_name = g_strdup(server_name),
         .tool_name = g_strdup(tool_name),
+        .arguments_size = arguments_size,
         .func = func,
         .data = data,
     };
+    if (approvals->options.audit_log != NULL)
+        request->arguments_json = g_strndup(arguments_json, arguments_size);
     g_hash_table_insert(approvals->requests, &request->id, request);
     apply_policy(request, arguments_json, arguments_size);
     return id;
@@ -194,7 +268,8 @@ ipb_approvals_respond(IpbApprovals *approvals, uint64_t id, bool accept)
     Request *request = find_asked(approvals, id);
     if (request == NULL)
         return false;
-    decide(request, accept ? NULL : make_error(request, IPYBOX_ERROR_REFUSED, "was rejected"));
+    decide(request, IPB_DECIDED_BY_USER,
+           accept ? NULL : make_error(request, IPYBOX_ERROR_REFUSED, "was rejected"));
     return true;
 }
 
@@ -206,7 +281,7 @@ ipb_approvals_cancel(IpbApprovals *approvals, uint64_t id)
         return;
     /* One that is decided but not told is cancelled as well: its caller is gone. */
     g_clear_error(&request->error);
-    decide(request, make_cancelled(request));
+    decide(request, IPB_DECIDED_BY_CANCEL, make_cancelled(request));
 }
 
 void
@@ -223,7 +298,7 @@ ipb_approvals_cancel_all(IpbApprovals *approvals)
     for (guint i = 0; i < asked->len; i++) {
         Request *request = g_ptr_array_index(asked, i);
         if (request->is_asked)
-            decide(request, make_cancelled(request));
+            decide(request, IPB_DECIDED_BY_CANCEL, make_cancelled(request));
     }
 }
 
@@ -241,6 +316,7 @@ ipb_approvals_free(IpbApprovals *approvals)
     approvals->options.on_wait = NULL;
     approvals->options.ask = NULL;
     approvals->options.policy = IPB_APPROVAL_DENY;
+    g_clear_pointer(&approvals->options.rules, ipb_approval_rules_unref);
     /* Requests that a function starts now are refused, and told so in the next round. */
     while (g_hash_table_size(approvals->requests) > 0) {
         GHashTableIter iter;
@@ -248,11 +324,15 @@ ipb_approvals_free(IpbApprovals *approvals)
         g_hash_table_iter_init(&iter, approvals->requests);
         g_hash_table_iter_next(&iter, NULL, &value);
         Request *request = value;
-        if (request->error == NULL)
+        request->reason = NULL; /* it was the rules' */
+        if (request->error == NULL) {
             request->error = make_cancelled(request);
+            log_decision(request, IPB_DECIDED_BY_CANCEL);
+        }
         on_decided(request);
     }
     g_hash_table_unref(approvals->requests);
+    ipb_audit_log_free(approvals->options.audit_log);
     ipb_loop_unref(approvals->loop);
     g_free(approvals);
 }

@@ -2,7 +2,8 @@
  *
  * IpbApprovals: decides whether a tool call may run. One engine for every way in. A request holds
  * the exact text of the arguments that are shown, and the call that runs uses that text, so what
- * was approved is what is executed.
+ * was approved is what is executed. Rules decide first, then the policy; each decision goes to the
+ * audit log before it is told.
  */
 #pragma once
 
@@ -10,12 +11,8 @@
 #include <stdint.h>
 
 #include "base/loop.h"
-
-typedef enum {
-    IPB_APPROVAL_ALLOW,
-    IPB_APPROVAL_ASK,
-    IPB_APPROVAL_DENY,
-} IpbApprovalPolicy;
+#include "tools/approval-rules.h"
+#include "tools/audit-log.h"
 
 typedef struct IpbApprovals IpbApprovals;
 
@@ -36,7 +33,9 @@ typedef void (*IpbApprovalAskFunc)(const IpbApprovalRequest *request, void *data
 typedef void (*IpbApprovalWaitFunc)(bool is_waiting, void *data);
 
 typedef struct {
-    IpbApprovalPolicy policy;
+    IpbApprovalPolicy policy;    /* of calls that no rule names */
+    IpbApprovalRules *rules;     /* referenced; NULL: none */
+    IpbAuditLog *audit_log;      /* taken over; NULL: none */
     int64_t timeout_ms;          /* of ASK; negative: none */
     IpbApprovalAskFunc ask;      /* NULL: nobody to ask, so ASK denies and says so */
     IpbApprovalWaitFunc on_wait; /* may be NULL */

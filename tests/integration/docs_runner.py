@@ -165,13 +165,17 @@ class Runner:
         return self.programs.run(self.real(block.text), block.line)
 
     def run_json(self, block: Block) -> None:
-        """A configuration is used: that of an MCP host, or the parameters of a server."""
+        """A configuration is used: that of an MCP host, the parameters of a server, or approval rules."""
         try:
             value = json.loads(self.real(block.text))
         except ValueError as error:
             raise BadBlock(str(error)) from None
         if not isinstance(value, dict):
             return
+        if isinstance(value.get("rules"), list):
+            path = self.place.root / "rules.json"
+            path.write_text(block.text)
+            self.must(f"ipybox rules {shlex.quote(str(path))}")
         if isinstance(value.get("command"), str):
             value = {"mcpServers": {"example": value}}
         servers = value.get("mcpServers", value.get("servers"))

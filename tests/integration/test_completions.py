@@ -64,15 +64,15 @@ def test_values(ask, run_ipybox):
                 assert {"directory", "python3"} <= offer, told
             elif value == "LEVEL":
                 assert offer == LEVELS, told
-            elif value == "POLICY":
-                assert {"allow", "ask", "deny"} <= offer, told
+            elif value == "POLICY|FILE":
+                assert {"allow", "ask", "deny", "some.json", "directory"} <= offer, told
             else:
                 assert not offer, told
 
 
 def test_arguments(ask):
-    beginning, file, after, cell = ask("ipybox ru", "ipybox run ", "ipybox run --seed 1 --appr", "ipybox run --seed=1 ce")
-    assert beginning == {"run"}
+    beginning, file, after, cell = ask("ipybox apig", "ipybox run ", "ipybox run --seed 1 --appr", "ipybox run --seed=1 ce")
+    assert beginning == {"apigen"}
     assert {"cell.py", "directory"} <= file
     assert after == {"--approve", "--approval-timeout"}
     assert cell == {"cell.py"}

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/approval.h"
 
+#include <signal.h>
 #include <string.h>
+#include <sys/resource.h>
+
+#include <glib/gstdio.h>
 
 #include "base/error.h"
 
@@ -235,6 +239,86 @@ test_flood(void)
     tear_down(&test);
 }
 
+/* Rules come before the policy; what is said about a call is in the log before it is told. */
+static void
+test_rules_and_audit_log(void)
+{
+    static const char RULES[] =
+        "{\"rules\": [{\"arguments\": {\"q\": \"a*\"}, \"decision\": \"allow\"},"
+        "{\"arguments\": {\"q\": \"b*\"}, \"decision\": \"deny\", \"reason\": \"no b\"},"
+        "{\"arguments\": {\"q\": \"c*\"}, \"decision\": \"ask\"}]}";
+    g_autofree char *directory = g_dir_make_tmp("ipb-approval-XXXXXX", NULL);
+    g_autofree char *path = g_build_filename(directory, "audit", NULL);
+    g_autoptr(IpbApprovalRules) rules =
+        ipb_approval_rules_parse(RULES, strlen(RULES), "rules", NULL);
+    Test test = {.loop = ipb_loop_new(NULL, NULL), .log = g_string_new(NULL), .answer_at_once = 1};
+    IpbApprovalOptions options = {
+        .policy = IPB_APPROVAL_DENY,
+        .rules = rules,
+        .audit_log = ipb_audit_log_open(path, NULL),
+        .timeout_ms = -1,
+        .ask = on_ask,
+        .data = &test,
+    };
+    test.approvals = ipb_approvals_new(test.loop, &options);
+    static const char *const ARGUMENTS[] = {"{\"q\":\"ab\"}", "{\"q\":\"b\"}", "{\"q\":\"c\"}",
+                                            "{\"q\":\"d\"}"};
+    for (size_t i = 0; i < G_N_ELEMENTS(ARGUMENTS); i++)
+        request(&test, ARGUMENTS[i]);
+    run_loop();
+    expect(&test, "ask 3 github.search {\"q\":\"c\"}; ok; "
+                  "the call of github.search was refused by approval rule 2: no b; ok; "
+                  "the call of github.search was refused: no approval rule allows it; ");
+    test.answer_at_once = 0;
+    request(&test, ARGUMENTS[2]);
+    tear_down(&test);
+    g_autofree char *text = NULL;
+    g_assert_true(g_file_get_contents(path, &text, NULL, NULL));
+    g_auto(GStrv) lines = g_strsplit(text, "\n", -1);
+    g_assert_cmpuint(g_strv_length(lines), ==, 6);
+    static const char *const ENDS[] = {
+        "\"arguments\":{\"q\":\"ab\"},\"decision\":\"allow\",\"by\":\"rule\",\"rule\":1}",
+        "\"decision\":\"deny\",\"by\":\"rule\",\"rule\":2,\"reason\":\"no b\"}",
+        "\"decision\":\"allow\",\"by\":\"user\",\"rule\":3}",
+        "\"decision\":\"deny\",\"by\":\"policy\"}",
+        "\"decision\":\"deny\",\"by\":\"cancel\",\"rule\":3}",
+    };
+    for (size_t i = 0; i < G_N_ELEMENTS(ENDS); i++)
+        if (!g_str_has_suffix(lines[i], ENDS[i]))
+            g_error("%s should end with %s", lines[i], ENDS[i]);
+    g_assert_cmpint(g_remove(path), ==, 0);
+    g_assert_cmpint(g_rmdir(directory), ==, 0);
+}
+
+/* Fails closed: what cannot be logged does not run. */
+static void
+test_audit_log_that_is_full(void)
+{
+    struct rlimit before, limit;
+    g_autofree char *directory = g_dir_make_tmp("ipb-approval-XXXXXX", NULL);
+    g_autofree char *path = g_build_filename(directory, "audit", NULL);
+    Test test = {.loop = ipb_loop_new(NULL, NULL), .log = g_string_new(NULL)};
+    IpbApprovalOptions options = {
+        .policy = IPB_APPROVAL_ALLOW,
+        .audit_log = ipb_audit_log_open(path, NULL),
+        .timeout_ms = -1,
+        .data = &test,
+    };
+    test.approvals = ipb_approvals_new(test.loop, &options);
+    signal(SIGXFSZ, SIG_IGN);
+    g_assert_cmpint(getrlimit(RLIMIT_FSIZE, &before), ==, 0);
+    limit = before;
+    limit.rlim_cur = 0;
+    g_assert_cmpint(setrlimit(RLIMIT_FSIZE, &limit), ==, 0);
+    request(&test, "{}");
+    g_assert_cmpint(setrlimit(RLIMIT_FSIZE, &before), ==, 0);
+    run_loop();
+    g_assert_nonnull(strstr(test.log->str, "was refused: cannot write to the audit log"));
+    tear_down(&test);
+    g_assert_cmpint(g_remove(path), ==, 0);
+    g_assert_cmpint(g_rmdir(directory), ==, 0);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -248,5 +332,7 @@ main(int argc, char **argv)
     g_test_add_func("/tools/approval/free-cancels", test_free_cancels);
     g_test_add_func("/tools/approval/policy-changes", test_policy_changes);
     g_test_add_func("/tools/approval/flood", test_flood);
+    g_test_add_func("/approval/rules-and-audit-log", test_rules_and_audit_log);
+    g_test_add_func("/approval/audit-log-that-is-full", test_audit_log_that_is_full);
     return g_test_run();
 }

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The audit log; see the header. A full disk may leave a piece of a line: the next line begins on a new one, so that one line is lost and
+ * no more.
+ */
+#include "tools/audit-log.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/fd.h"
+#include "json/writer.h"
+
+/* Longer arguments are told by their size and digest. */
+#define MAX_ARGUMENTS (64 * 1024)
+#define MAX_RETRIES 16
+
+struct IpbAuditLog {
+    char *path;
+    int fd;
+    char *session; /* tells apart the sessions that write to one file */
+    bool is_line_broken;
+};
+
+static const char *const DECIDERS[] = {
+    [IPB_DECIDED_BY_POLICY] = "policy",   [IPB_DECIDED_BY_RULE] = "rule",
+    [IPB_DECIDED_BY_USER] = "user",       [IPB_DECIDED_BY_NOBODY] = "nobody",
+    [IPB_DECIDED_BY_TIMEOUT] = "timeout", [IPB_DECIDED_BY_CANCEL] = "cancel",
+    [IPB_DECIDED_BY_LIMIT] = "limit",
+};
+
+IpbAuditLog *
+ipb_audit_log_open(const char *path, GError **error)
+{
+    ipb_autofd fd =
+        open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
+    struct stat status;
+    if (fd < 0 || fstat(fd, &status) < 0) {
+        ipb_error_set_errno(error, errno, "cannot open the audit log %s", path);
+        return NULL;
+    }
+    if (!S_ISREG(status.st_mode)) {
+        g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID,
+                    "the audit log %s is no regular file", path);
+        return NULL;
+    }
+    IpbAuditLog *log = g_new0(IpbAuditLog, 1);
+    log->path = g_strdup(path);
+    log->fd = ipb_fd_steal(&fd);
+    log->session = g_uuid_string_random();
+    return log;
+}
+
+void
+ipb_audit_log_free(IpbAuditLog *log)
+{
+    if (log == NULL)
+        return;
+    ipb_fd_close(&log->fd);
+    g_free(log->session);
+    g_free(log->path);
+    g_free(log);
+}
+
+static void
+write_time(IpbJsonWriter *writer)
+{
+    g_autoptr(GDateTime) now = g_date_time_new_now_utc();
+    g_autofree char *seconds = g_date_time_format(now, "%Y-%m-%dT%H:%M:%S");
+    g_autofree char *text =
+        g_strdup_printf("%s.%03dZ", seconds, g_date_time_get_microsecond(now) / 1000);
+    ipb_json_member_string(writer, "time", text);
+}
+
+static void
+write_arguments(IpbJsonWriter *writer, const IpbDecision *decision)
+{
+    if (decision->arguments_size <= MAX_ARGUMENTS) {
+        ipb_json_key(writer, "arguments");
+        ipb_json_write_raw(writer, decision->arguments_json, decision->arguments_size);
+        return;
+    }
+    g_autofree char *digest = g_compute_checksum_for_data(
+        G_CHECKSUM_SHA256, (const unsigned char *) decision->arguments_json,
+        decision->arguments_size);
+    ipb_json_member_int(writer, "argumentsSize", (int64_t) decision->arguments_size);
+    ipb_json_member_string(writer, "argumentsSha256", digest);
+}
+
+static char *
+make_line(const IpbAuditLog *log, const IpbDecision *decision, size_t *ret_size)
+{
+    IpbJsonWriter *writer = ipb_json_writer_new();
+    ipb_json_begin_object(writer);
+    write_time(writer);
+    ipb_json_member_string(writer, "session", log->session);
+    ipb_json_member_int(writer, "request", (int64_t) decision->request);
+    ipb_json_member_string(writer, "server", decision->server_name);
+    ipb_json_member_string(writer, "tool", decision->tool_name);
+    write_arguments(writer, decision);
+    ipb_json_member_string(writer, "decision", decision->is_allowed ? "allow" : "deny");
+    ipb_json_member_string(writer, "by", DECIDERS[decision->by]);
+    if (decision->rule > 0)
+        ipb_json_member_int(writer, "rule", decision->rule);
+    if (decision->reason != NULL)
+        ipb_json_member_string(writer, "reason", decision->reason);
+    ipb_json_end_object(writer);
+    g_autofree char *json = ipb_json_writer_finish(writer, NULL);
+    char *line = g_strconcat(log->is_line_broken ? "\n" : "", json, "\n", NULL);
+    *ret_size = strlen(line);
+    return line;
+}
+
+bool
+ipb_audit_log_write(IpbAuditLog *log, const IpbDecision *decision, GError **error)
+{
+    size_t size;
+    g_autofree char *line = make_line(log, decision, &size);
+    ssize_t n;
+    for (int i = 0; (n = write(log->fd, line, size)) < 0 && errno == EINTR && i < MAX_RETRIES;)
+        i++;
+    if (n == (ssize_t) size) {
+        log->is_line_broken = false;
+        return true;
+    }
+    int saved_errno = n < 0 ? errno : ENOSPC;
+    log->is_line_broken = log->is_line_broken || n > 0;
+    return ipb_error_set_errno(error, saved_errno, "cannot write to the audit log %s", log->path);
+}
