@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # fish completion of ipybox(1)
 
-set -l verbs run apigen servers rules doctor mcp
+set -l verbs run apigen servers rules sandbox doctor mcp
 set -l commands list add remove import
 
 # Is the verb one of these? Without a verb it is mcp.
@@ -40,11 +40,12 @@ complete -c ipybox -n __ipybox_is_first -a run -d 'Run Python code as one cell'
 complete -c ipybox -n __ipybox_is_first -a apigen -d 'Generate the Python API of an MCP server'
 complete -c ipybox -n __ipybox_is_first -a servers -d 'The registered MCP servers'
 complete -c ipybox -n __ipybox_is_first -a rules -d 'Check approval rules'
+complete -c ipybox -n __ipybox_is_first -a sandbox -d 'Run a command in a sandbox, or explain it'
 complete -c ipybox -n __ipybox_is_first -a doctor -d 'What is found, what is missing'
 complete -c ipybox -n __ipybox_is_first -a mcp -d 'The MCP server on standard input and output'
 
 # What several verbs have.
-complete -c ipybox -n '__ipybox_is mcp run apigen' -l workspace -xa '(__ipybox_directories)' -d 'Working directory'
+complete -c ipybox -n '__ipybox_is mcp run apigen sandbox' -l workspace -xa '(__ipybox_directories)' -d 'Working directory'
 complete -c ipybox -n '__ipybox_is mcp run doctor' -l python -rFa '(__ipybox_pythons)' -d 'Interpreter for kernels'
 complete -c ipybox -n '__ipybox_is mcp run' -l preload -x -d 'Modules to import once, with commas between them'
 complete -c ipybox -n '__ipybox_is mcp run apigen' -l log-level -xa 'DEBUG INFO WARNING ERROR CRITICAL' \
@@ -73,10 +74,19 @@ complete -c ipybox -n '__ipybox_is apigen' -l root-dir -xa '(__ipybox_directorie
 complete -c ipybox -n '__ipybox_is apigen' -l async -d 'Generate coroutine functions'
 complete -c ipybox -n '__ipybox_is apigen' -l connect-timeout -x -d 'Seconds the server may take to start'
 
+complete -c ipybox -n '__ipybox_is sandbox' -xa '(__fish_complete_subcommand --fcs-skip=2)'
+complete -c ipybox -n '__ipybox_is sandbox' -s s -l settings -rF -d 'What is allowed'
+complete -c ipybox -n '__ipybox_is sandbox' -s c -l command -x -d 'Run this with a shell'
+complete -c ipybox -n '__ipybox_is sandbox' -l explain -d 'Print the plan and run nothing'
+complete -c ipybox -n '__ipybox_is sandbox' -l allow-weaker -d 'Do without namespaces where they are forbidden'
+complete -c ipybox -n '__ipybox_is sandbox' -l control-fd -x -d 'Read new configurations from this descriptor'
+complete -c ipybox -n '__ipybox_is sandbox' -s d -l debug -d 'Say what is done'
+complete -c ipybox -n '__ipybox_is sandbox' -s V -l version -d 'Show the version and exit'
+
 set -l no_command "__ipybox_is servers; and not __fish_seen_subcommand_from $commands"
 complete -c ipybox -n '__ipybox_is rules' -xa '(__fish_complete_suffix .json)'
 
-complete -c ipybox -n '__ipybox_is servers rules doctor' -l json -d 'Print JSON'
+complete -c ipybox -n '__ipybox_is servers rules doctor sandbox' -l json -d 'Print JSON'
 complete -c ipybox -n $no_command -a list -d 'The registered servers'
 complete -c ipybox -n $no_command -a add -d 'Register a server'
 complete -c ipybox -n $no_command -a remove -d 'Forget a server'

@@ -25,6 +25,7 @@ ipb_cli_parse(const IpbVerb *verb, const GOptionEntry *options, const char *desc
     g_option_context_set_summary(context, verb->summary);
     g_option_context_set_description(context, description);
     g_option_context_set_help_enabled(context, FALSE);
+    g_option_context_set_strict_posix(context, verb->takes_command);
     g_option_context_add_main_entries(context, options, NULL);
     int help = 0;
     const GOptionEntry help_entry[] = {

@@ -24,6 +24,8 @@ typedef struct {
     const char *summary;
     /* Gets its own words only: argv[0] is the verb. Returns the exit status. */
     int (*run)(int argc, char **argv);
+    bool
+        takes_command; /* options end at the first word that is none: what follows is a command with options of its own */
 } IpbVerb;
 
 extern const IpbVerb ipb_verb_mcp;
@@ -32,6 +34,7 @@ extern const IpbVerb ipb_verb_apigen;
 extern const IpbVerb ipb_verb_servers;
 extern const IpbVerb ipb_verb_rules;
 extern const IpbVerb ipb_verb_doctor;
+extern const IpbVerb ipb_verb_sandbox;
 
 /* Parses @options; on --help prints and on an error complains. False: return *ret_status. What is left in @argv are
  * the arguments that are no options. */

@@ -4,22 +4,29 @@
  * reason. Pure data, computed before anything is entered; `ipybox sandbox --explain` prints it, launch.h carries it out.
  *
  * The order of mounts is the order in which they are made; a later one covers an earlier one. All paths are absolute and
- * without symbolic links, seen from the host.
+ * without symbolic links, seen from the host; sources are looked up in the host's tree as it was before the first mount. The
+ * first mount is "/" itself, read-only or (allowWrite "/") writable. A target that is not there lies below an IPB_MOUNT_TMPFS or
+ * below an IPB_MOUNT_HIDE_DIR with a size: it has to be made there first, as a directory or a file like its source.
+ *
+ * Some read-only mounts are pins: a directory bound on itself before the writable mount of a directory above it covers it. It is
+ * never seen, but the kernel refuses to rename or remove a directory that is a mount point, so nobody can move `.git` aside
+ * and make another one whose hooks are not protected.
  */
 #pragma once
 
 #include "sandbox/policy.h"
 
 typedef enum {
-    IPB_MOUNT_READ_ONLY, /* source bound at target (the first one is "/" itself), read-only, nosuid, nodev, recursively */
-    IPB_MOUNT_WRITABLE, /* source bound at target, nosuid, nodev */
-    IPB_MOUNT_TMPFS,    /* an empty, writable file system of @size_bytes */
-    IPB_MOUNT_HIDE_DIR, /* an empty, read-only directory over the target: denyRead of a directory */
+    IPB_MOUNT_READ_ONLY, /* source bound at target, read-only, nosuid, nodev, recursively */
+    IPB_MOUNT_WRITABLE,  /* source bound at target, nosuid, nodev, recursively */
+    IPB_MOUNT_TMPFS,     /* an empty, writable file system of @size_bytes */
+    IPB_MOUNT_HIDE_DIR, /* an empty, read-only directory over the target: denyRead of a directory. With @size_bytes later mounts have
+                         * targets below it: a file system of its own, in which they are made, read-only after the last mount */
     IPB_MOUNT_HIDE_FILE, /* an unreadable, empty file over the target: denyRead of a file */
     IPB_MOUNT_FILE,      /* a read-only file with @content, such as /etc/resolv.conf */
     IPB_MOUNT_PROC,
     IPB_MOUNT_DEV, /* a minimal /dev with null, zero, full, random, urandom, tty, fd, stdin, stdout, stderr, shm */
-    IPB_MOUNT_DEVPTS, /* with a /dev/ptmx of its own; only with allowPty */
+    IPB_MOUNT_DEVPTS, /* with a /dev/ptmx of its own; not with allowPty false */
 } IpbMountKind;
 
 typedef struct {
@@ -66,7 +73,9 @@ typedef struct {
     const char *const *
         keep; /* host paths that must stay readable: the interpreter, our own files; NULL-terminated or NULL */
     const char *const
-        *keep_out;  /* host paths that are never writable: the policy's file, our state; likewise */
+        *keep_out; /* host paths that are never writable: the policy's file, our state; likewise */
+    const char *const *
+        hide; /* host paths that are never readable: our registry with what servers need; likewise */
     bool has_tools; /* a listener for the tool channel */
     unsigned tool_port;
     IpbSandboxLimits limits;
@@ -79,10 +88,16 @@ typedef struct {
     GPtrArray *mounts;  /* IpbPlanMount */
     GArray *listeners;  /* IpbPlanListener; empty: no network at all */
     char **environment; /* "NAME=value" to be set inside: proxies, TMPDIR, …; NULL-terminated */
+    char **
+        unset; /* names of variables that must not come in from outside: other proxies, sockets; likewise */
     GPtrArray *
         absent; /* paths that must not come into being: denied for writing, but not there now (quarantined at the end) */
-    GPtrArray *unix_sockets; /* host paths whose sockets may be connected to */
-    GPtrArray *warnings;     /* for people: a path that is not there, a glob without a match, … */
+    GPtrArray *
+        links; /* char *: symbolic links to something that is denied for writing: what they lead to is protected, they themselves
+                       * can be replaced (to be compared at the end) */
+    GPtrArray *unix_sockets; /* char *: host paths whose sockets may be connected to */
+    GPtrArray
+        *warnings; /* char *, for people: a path that is not there, a glob without a match, … */
     IpbSandboxLimits limits;
 } IpbSandboxPlan;
 

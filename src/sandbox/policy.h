@@ -2,6 +2,7 @@
  *
  * IpbSandboxPolicy: what a sandbox allows, in the JSON of Anthropic's sandbox-runtime (srt): same keys, same meaning. Each key is
  * honoured, or listed as without effect here, or refused by name; an unknown key or a wrong type is an error with the key's path.
+ * docs/internals/sandbox-policy.md has the table.
  *
  * Pure data: paths are as written (`~`, relative, globs), nothing is looked up in the file system; plan.h does that.
  * Ownership: reference-counted, unchanging.
@@ -9,6 +10,7 @@
 #pragma once
 
 #include "json/json.h"
+#include "sandbox/hostname.h"
 
 typedef struct {
     char *text; /* as written */
@@ -32,24 +34,28 @@ typedef struct {
     /* network */
     GPtrArray *allowed_domains; /* IpbSandboxDomain */
     GPtrArray *denied_domains;
-    char **denied_addresses; /* deniedResolvedAddresses: addresses and CIDR ranges, checked */
+    char **denied_addresses; /* deniedResolvedAddresses: each parses with ipb_address_range_parse */
     bool strict_allowlist;
-    bool allow_local_binding;
+    bool allow_local_binding; /* has no effect: see without_effect */
     bool allow_all_unix_sockets;
     char **allow_unix_sockets; /* paths as written */
     unsigned http_proxy_port;  /* the application's own proxy instead of ours; 0: ours */
     unsigned socks_proxy_port;
     /* the rest */
-    bool allow_pty;
+    bool allow_pty;                /* true unless the configuration says false */
     bool allow_weaker_nested;      /* enableWeakerNestedSandbox */
+    char **git_safe_directories;   /* git.safeDirectories, as written */
     GHashTable *ignore_violations; /* command pattern → char ** of paths */
-    char **without_effect; /* paths of keys that were accepted and do nothing here, with why */
-    char *origin;          /* the file's absolute path, or NULL: the built-in default */
+    char **without_effect;         /* "key: why" of keys that were accepted and do nothing here */
+    char
+        *origin; /* the file's absolute path, or what was given as such; NULL: a built-in default */
 } IpbSandboxPolicy;
 
-/* The original's default: see docs. */
+/* The default of kernels, which is the original's: the workspace and IPython's directories are writable, `.env` is hidden, no network. */
 IpbSandboxPolicy *ipb_sandbox_policy_default(void);
-/* @origin names the source in errors. INVALID: not JSON, an unknown key, a wrong type, a key that is not offered. */
+/* srt's own default: everything is readable, nothing is writable, no network. */
+IpbSandboxPolicy *ipb_sandbox_policy_closed(void);
+/* @origin names the source in errors (may be NULL). INVALID: not JSON, an unknown key, a wrong type, a key that is not offered. */
 IpbSandboxPolicy *ipb_sandbox_policy_parse(const char *text, size_t size, const char *origin,
                                            GError **error);
 /* NOT_FOUND, INVALID, LIMIT (1 MiB), SYSTEM. */
@@ -59,5 +65,16 @@ IpbSandboxPolicy *ipb_sandbox_policy_from_json(const IpbJson *value, const char 
                                                GError **error);
 IpbSandboxPolicy *ipb_sandbox_policy_ref(IpbSandboxPolicy *policy);
 void ipb_sandbox_policy_unref(IpbSandboxPolicy *policy);
+
+typedef enum {
+    IPB_DOMAIN_NOT_LISTED, /* nothing allows it */
+    IPB_DOMAIN_ALLOWED,
+    IPB_DOMAIN_DENIED, /* deniedDomains come first */
+} IpbDomainVerdict;
+
+/* May something inside talk to @host at @port? @port 0 asks about the name alone, as DNS does: allowed if some port is.
+ * *ret_rule (may be NULL) is the rule that decided, borrowed; NULL where no rule did. */
+IpbDomainVerdict ipb_sandbox_policy_judge(const IpbSandboxPolicy *policy, const IpbHost *host,
+                                          unsigned port, const IpbSandboxDomain **ret_rule);
 
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(IpbSandboxPolicy, ipb_sandbox_policy_unref)

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * `ipybox sandbox`: runs a command in a sandbox, or prints what the sandbox would be. Understands the command line of srt, so that it
+ * can stand where srt stands in a configuration.
+ */
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <ipybox/version.h>
+
+#include "base/error.h"
+#include "cli/cli.h"
+#include "cli/sandbox-run.h"
+#include "sandbox/plan.h"
+
+/* srt's, below the home directory. */
+#define DEFAULT_SETTINGS ".srt-settings.json"
+
+typedef struct {
+    char *settings, *command_string, *workspace;
+    int is_explain, as_json, is_debug, is_weaker_allowed, is_version;
+    int control_fd; /* 0: none */
+} Arguments;
+
+static int
+fail(const GError *error)
+{
+    return ipb_cli_fail(&ipb_verb_sandbox, ipb_cli_status(error), "%s", error->message);
+}
+
+/* The file that was named must be there; the one in the home directory may be missing, which asks for srt's default. */
+static IpbSandboxPolicy *
+load_policy(const Arguments *arguments, GError **error)
+{
+    if (arguments->settings != NULL)
+        return ipb_sandbox_policy_load(arguments->settings, error);
+    g_autofree char *path = g_build_filename(g_get_home_dir(), DEFAULT_SETTINGS, NULL);
+    g_autoptr(GError) cause = NULL;
+    IpbSandboxPolicy *policy = ipb_sandbox_policy_load(path, &cause);
+    if (g_error_matches(cause, IPYBOX_ERROR, IPYBOX_ERROR_NOT_FOUND))
+        return ipb_sandbox_policy_closed();
+    if (cause != NULL)
+        g_propagate_error(error, g_steal_pointer(&cause));
+    return policy;
+}
+
+static IpbSandboxPlan *
+make_plan(const Arguments *arguments, const char *workspace, GError **error)
+{
+    g_autoptr(IpbSandboxPolicy) policy = load_policy(arguments, error);
+    if (policy == NULL)
+        return NULL;
+    g_autofree char *settings = g_build_filename(g_get_home_dir(), DEFAULT_SETTINGS, NULL);
+    const char *const keep_out[] = {settings, NULL};
+    return ipb_sandbox_plan_new(
+        &(IpbPlanOptions){
+            .policy = policy,
+            .workspace = workspace,
+            .home = g_get_home_dir(),
+            .keep_out = keep_out,
+            .limits = IPB_SANDBOX_LIMITS_DEFAULT,
+        },
+        error);
+}
+
+static int
+explain(const IpbSandboxPlan *plan, bool as_json)
+{
+    g_autofree char *text = ipb_sandbox_plan_explain(plan, as_json);
+    g_autofree char *printable = ipb_cli_printable(text);
+    fputs(printable, stdout);
+    return fflush(stdout) == 0 ? IPB_EXIT_OK : IPB_EXIT_FAILED;
+}
+
+/* "npm test" as one word: srt's documentation writes commands so. */
+static bool
+is_shell_line(char **words)
+{
+    return words[0] != NULL && words[1] == NULL && strpbrk(words[0], " \t\n") != NULL &&
+           access(words[0], F_OK) < 0;
+}
+
+/* What is to be run, NULL-terminated; only the vector is the caller's. NULL: nothing. */
+static const char **
+make_command(const Arguments *arguments, char **words)
+{
+    const char *line = arguments->command_string;
+    if (line == NULL && is_shell_line(words))
+        line = words[0];
+    if (line == NULL)
+        return words[0] != NULL
+                   ? (const char **) g_memdup2(words, (g_strv_length(words) + 1) * sizeof *words)
+                   : NULL;
+    g_autofree char *bash = g_find_program_in_path("bash");
+    const char **argv = g_new0(const char *, 4);
+    argv[0] = bash != NULL ? "bash" : "sh";
+    argv[1] = "-c";
+    argv[2] = line;
+    return argv;
+}
+
+static int
+run_command(const Arguments *arguments, const IpbSandboxPlan *plan, const char *cwd, char **words)
+{
+    g_autofree const char **argv = make_command(arguments, words);
+    if (argv == NULL)
+        return ipb_cli_fail(&ipb_verb_sandbox, IPB_EXIT_USAGE,
+                            "no command: give one after the options, or with -c");
+    return ipb_sandbox_run(&(IpbSandboxRun){
+        .plan = plan,
+        .argv = argv,
+        .cwd = cwd,
+        .is_debug = arguments->is_debug,
+        .is_weaker_allowed = arguments->is_weaker_allowed,
+        .control_fd = arguments->control_fd != 0 ? arguments->control_fd : -1,
+    });
+}
+
+static bool
+check_arguments(const Arguments *arguments, int *ret_status)
+{
+    int fd = arguments->control_fd;
+    if (fd == 0)
+        return true;
+    int mode = fcntl(fd, F_GETFL);
+    if (fd < 3 || mode < 0 || (mode & O_ACCMODE) == O_WRONLY) {
+        *ret_status =
+            ipb_cli_fail(&ipb_verb_sandbox, IPB_EXIT_USAGE,
+                         "--control-fd: %d is no open, readable descriptor from 3 on", fd);
+        return false;
+    }
+    return true;
+}
+
+static int
+run_with(const Arguments *arguments, char **words)
+{
+    int status;
+    if (arguments->is_version) {
+        puts("ipybox " IPYBOX_VERSION);
+        return IPB_EXIT_OK;
+    }
+    if (!check_arguments(arguments, &status))
+        return status;
+    g_autoptr(GError) error = NULL;
+    g_autofree char *cwd = g_get_current_dir();
+    g_autofree char *workspace = arguments->workspace != NULL
+                                     ? g_canonicalize_filename(arguments->workspace, cwd)
+                                     : g_strdup(cwd);
+    g_autoptr(IpbSandboxPlan) plan = make_plan(arguments, workspace, &error);
+    if (plan == NULL)
+        return fail(error);
+    if (arguments->is_explain)
+        return explain(plan, arguments->as_json);
+    return run_command(arguments, plan, cwd, words);
+}
+
+static int
+run_sandbox(int argc, char **argv)
+{
+    Arguments arguments = {0};
+    const GOptionEntry options[] = {
+        {"settings", 's', 0, G_OPTION_ARG_FILENAME, &arguments.settings,
+         "what is allowed, as srt's JSON (default: ~/" DEFAULT_SETTINGS
+         ", else nothing is writable and there is no network)",
+         "FILE"},
+        {"command", 'c', 0, G_OPTION_ARG_STRING, &arguments.command_string,
+         "run COMMAND with a shell", "COMMAND"},
+        {"explain", 0, 0, G_OPTION_ARG_NONE, &arguments.is_explain,
+         "print the plan: mounts, listeners, limits, each with its reason; run nothing", NULL},
+        {"json", 0, 0, G_OPTION_ARG_NONE, &arguments.as_json, "with --explain: as JSON", NULL},
+        {"workspace", 0, 0, G_OPTION_ARG_FILENAME, &arguments.workspace,
+         "what relative paths of FILE start from (default: the current directory)", "DIR"},
+        {"allow-weaker", 0, 0, G_OPTION_ARG_NONE, &arguments.is_weaker_allowed,
+         "where namespaces are forbidden, run with Landlock and seccomp only", NULL},
+        {"control-fd", 0, 0, G_OPTION_ARG_INT, &arguments.control_fd,
+         "read new configurations from FD, one JSON line each", "FD"},
+        {"debug", 'd', 0, G_OPTION_ARG_NONE, &arguments.is_debug, "say on stderr what is done",
+         NULL},
+        {"version", 'V', 0, G_OPTION_ARG_NONE, &arguments.is_version, "show the version and exit",
+         NULL},
+        G_OPTION_ENTRY_NULL,
+    };
+    int status;
+    if (ipb_cli_parse(&ipb_verb_sandbox, options,
+                      "The exit status is the command's, or 128 and the number of the signal that "
+                      "ended it.",
+                      &argc, &argv, &status)) {
+        char **words = argv + 1;
+        if (*words != NULL && g_str_equal(*words, "--"))
+            words++;
+        status = run_with(&arguments, words);
+    }
+    g_free(arguments.settings);
+    g_free(arguments.command_string);
+    g_free(arguments.workspace);
+    return status;
+}
+
+const IpbVerb ipb_verb_sandbox = {"sandbox", "[--] COMMAND [ARGUMENT…]",
+                                  "run a command in a sandbox, or explain what it may do",
+                                  run_sandbox, .takes_command = true};

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Runs a command in a sandbox, for `ipybox sandbox`.
+ */
+#pragma once
+
+#include <stdbool.h>
+
+#include "sandbox/plan.h"
+
+typedef struct {
+    const IpbSandboxPlan *plan;
+    const char *const *argv; /* the command; its first word is looked up in PATH */
+    const char *cwd;
+    bool is_debug; /* say on stderr what is done */
+    bool is_weaker_allowed;
+    int control_fd; /* of --control-fd; -1: none */
+} IpbSandboxRun;
+
+/* The command's exit status, 128 + the signal that ended it, or one of cli.h. */
+int ipb_sandbox_run(const IpbSandboxRun *run);

@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A plan in words: a table for people, JSON for programs. Nothing of the plan is left out.
+ */
+#include <string.h>
+
+#include "json/writer.h"
+#include "sandbox/plan-private.h"
+
+static const char *const MOUNT_NAMES[] = {
+    [IPB_MOUNT_READ_ONLY] = "read-only", [IPB_MOUNT_WRITABLE] = "writable",
+    [IPB_MOUNT_TMPFS] = "private",       [IPB_MOUNT_HIDE_DIR] = "hidden",
+    [IPB_MOUNT_HIDE_FILE] = "hidden",    [IPB_MOUNT_FILE] = "file",
+    [IPB_MOUNT_PROC] = "proc",           [IPB_MOUNT_DEV] = "dev",
+    [IPB_MOUNT_DEVPTS] = "devpts",
+};
+
+static const char *const LISTENER_NAMES[] = {
+    [IPB_LISTENER_TOOLS] = "tools",     [IPB_LISTENER_HTTP_PROXY] = "http-proxy",
+    [IPB_LISTENER_SOCKS] = "socks",     [IPB_LISTENER_DNS_UDP] = "dns-udp",
+    [IPB_LISTENER_DNS_TCP] = "dns-tcp", [IPB_LISTENER_TLS] = "tls",
+    [IPB_LISTENER_HTTP] = "http",
+};
+
+/* --- text -------------------------------------------------------------------------------------- */
+
+/* Columns are counted in characters; @width 0: the last one. */
+static void
+add_cell(GString *text, const char *value, int width)
+{
+    g_string_append(text, value);
+    long missing = width - g_utf8_strlen(value, -1);
+    for (long i = 0; i < missing; i++)
+        g_string_append_c(text, ' ');
+    if (width > 0)
+        g_string_append(text, "  ");
+}
+
+/* A number of bytes or of anything else, short. */
+static char *
+format_number(const char *name, uint64_t value)
+{
+    static const char *const UNITS[] = {"KiB", "MiB", "GiB", "TiB"};
+    if (value == 0)
+        return g_strdup("no limit");
+    if (!g_str_has_suffix(name, "bytes"))
+        return g_strdup_printf("%" G_GUINT64_FORMAT, value);
+    int unit = -1;
+    while (value % 1024 == 0 && unit + 1 < (int) G_N_ELEMENTS(UNITS)) {
+        value /= 1024;
+        unit++;
+    }
+    return g_strdup_printf("%" G_GUINT64_FORMAT " %s", value, unit < 0 ? "bytes" : UNITS[unit]);
+}
+
+static void
+add_heading(GString *text, const char *heading)
+{
+    g_string_append_printf(text, "%s%s\n", text->len > 0 ? "\n" : "", heading);
+}
+
+static void
+add_list(GString *text, const char *heading, char **list)
+{
+    if (list[0] == NULL)
+        return;
+    add_heading(text, heading);
+    for (char **item = list; *item != NULL; item++)
+        g_string_append_printf(text, "  %s\n", *item);
+}
+
+static void
+add_array(GString *text, const char *heading, const GPtrArray *array)
+{
+    if (array->len == 0)
+        return;
+    add_heading(text, heading);
+    for (guint i = 0; i < array->len; i++)
+        g_string_append_printf(text, "  %s\n", (char *) g_ptr_array_index(array, i));
+}
+
+static void
+add_mounts(GString *text, const IpbSandboxPlan *plan)
+{
+    int width = 0;
+    for (guint i = 0; i < plan->mounts->len; i++) {
+        const IpbPlanMount *mount = g_ptr_array_index(plan->mounts, i);
+        width = MAX(width, (int) g_utf8_strlen(mount->target, -1));
+    }
+    add_heading(text, "Files (a later line covers an earlier one)");
+    for (guint i = 0; i < plan->mounts->len; i++) {
+        const IpbPlanMount *mount = g_ptr_array_index(plan->mounts, i);
+        g_string_append(text, "  ");
+        add_cell(text, MOUNT_NAMES[mount->kind], 9);
+        add_cell(text, mount->target, width);
+        add_cell(text, mount->reason, 0);
+        if (mount->kind == IPB_MOUNT_TMPFS) {
+            g_autofree char *size = format_number("bytes", mount->size_bytes);
+            g_string_append_printf(text, " (%s)", size);
+        }
+        g_string_append_c(text, '\n');
+    }
+}
+
+static void
+add_domains(GString *text, const char *word, const GPtrArray *domains)
+{
+    for (guint i = 0; i < domains->len; i++) {
+        const IpbSandboxDomain *domain = g_ptr_array_index(domains, i);
+        g_string_append(text, "  ");
+        add_cell(text, word, 9);
+        g_string_append_printf(text, "%s%s%s\n", domain->text, domain->reason != NULL ? "  " : "",
+                               domain->reason != NULL ? domain->reason : "");
+    }
+}
+
+static void
+add_network(GString *text, const IpbSandboxPlan *plan)
+{
+    const IpbSandboxPolicy *policy = plan->policy;
+    add_heading(text, policy->allowed_domains->len > 0 ? "Network"
+                                                       : "Network: none, no domain is allowed");
+    add_domains(text, "denied", policy->denied_domains);
+    for (char **range = policy->denied_addresses; *range != NULL; range++)
+        g_string_append_printf(text, "  denied     %s  whatever name leads there\n", *range);
+    add_domains(text, "allowed", policy->allowed_domains);
+    for (guint i = 0; i < plan->listeners->len; i++) {
+        const IpbPlanListener *listener = &g_array_index(plan->listeners, IpbPlanListener, i);
+        g_string_append_printf(text, "  listens    %s:%u  %s\n",
+                               listener->is_any_address ? "*" : "127.0.0.1", listener->port,
+                               LISTENER_NAMES[listener->kind]);
+    }
+    if (policy->allow_all_unix_sockets)
+        g_string_append(text, "  sockets    all Unix sockets of the host\n");
+    for (guint i = 0; i < plan->unix_sockets->len; i++)
+        g_string_append_printf(text, "  socket     %s\n",
+                               (char *) g_ptr_array_index(plan->unix_sockets, i));
+}
+
+static void
+add_limits(GString *text, const IpbSandboxPlan *plan)
+{
+    IpbPlanLimit limit;
+    add_heading(text, "Limits");
+    for (size_t i = 0; ipb_plan_limit_at(&plan->limits, i, &limit); i++) {
+        g_autofree char *value = format_number(limit.name, limit.value);
+        g_string_append(text, "  ");
+        add_cell(text, limit.name, 12);
+        add_cell(text, value, 8);
+        g_string_append_printf(text, "%s\n", limit.reason);
+    }
+}
+
+static char *
+explain_as_text(const IpbSandboxPlan *plan)
+{
+    GString *text = g_string_new(NULL);
+    g_string_append_printf(text, "workspace  %s\npolicy     %s\n", plan->workspace,
+                           plan->policy->origin != NULL ? plan->policy->origin
+                                                        : "built-in default");
+    add_mounts(text, plan);
+    add_array(text, "Must not come into being (moved away at the end)", plan->absent);
+    add_array(text, "Links that must stay as they are (compared at the end)", plan->links);
+    add_network(text, plan);
+    add_limits(text, plan);
+    add_list(text, "Environment", plan->environment);
+    add_list(text, "Removed from the environment", plan->unset);
+    add_list(text, "Keys without effect", plan->policy->without_effect);
+    add_array(text, "Warnings", plan->warnings);
+    return g_string_free(text, FALSE);
+}
+
+/* --- JSON -------------------------------------------------------------------------------------- */
+
+static void
+write_list(IpbJsonWriter *writer, const char *name, char **list)
+{
+    ipb_json_key(writer, name);
+    ipb_json_begin_array(writer);
+    for (char **item = list; *item != NULL; item++)
+        ipb_json_write_string(writer, *item);
+    ipb_json_end_array(writer);
+}
+
+static void
+write_array(IpbJsonWriter *writer, const char *name, const GPtrArray *array)
+{
+    ipb_json_key(writer, name);
+    ipb_json_begin_array(writer);
+    for (guint i = 0; i < array->len; i++)
+        ipb_json_write_string(writer, g_ptr_array_index(array, i));
+    ipb_json_end_array(writer);
+}
+
+static void
+write_mounts(IpbJsonWriter *writer, const IpbSandboxPlan *plan)
+{
+    ipb_json_key(writer, "mounts");
+    ipb_json_begin_array(writer);
+    for (guint i = 0; i < plan->mounts->len; i++) {
+        const IpbPlanMount *mount = g_ptr_array_index(plan->mounts, i);
+        ipb_json_begin_object(writer);
+        ipb_json_member_string(writer, "kind", MOUNT_NAMES[mount->kind]);
+        ipb_json_member_string(writer, "target", mount->target);
+        if (mount->content != NULL)
+            ipb_json_member_string(writer, "content", mount->content);
+        if (mount->size_bytes > 0)
+            ipb_json_member_int(writer, "size_bytes", (int64_t) mount->size_bytes);
+        ipb_json_member_string(writer, "reason", mount->reason);
+        ipb_json_end_object(writer);
+    }
+    ipb_json_end_array(writer);
+}
+
+static void
+write_domains(IpbJsonWriter *writer, const char *name, const GPtrArray *domains)
+{
+    ipb_json_key(writer, name);
+    ipb_json_begin_array(writer);
+    for (guint i = 0; i < domains->len; i++) {
+        const IpbSandboxDomain *domain = g_ptr_array_index(domains, i);
+        ipb_json_begin_object(writer);
+        ipb_json_member_string(writer, "domain", domain->text);
+        if (domain->reason != NULL)
+            ipb_json_member_string(writer, "reason", domain->reason);
+        ipb_json_end_object(writer);
+    }
+    ipb_json_end_array(writer);
+}
+
+static void
+write_network(IpbJsonWriter *writer, const IpbSandboxPlan *plan)
+{
+    write_domains(writer, "allowed_domains", plan->policy->allowed_domains);
+    write_domains(writer, "denied_domains", plan->policy->denied_domains);
+    write_list(writer, "denied_addresses", plan->policy->denied_addresses);
+    ipb_json_key(writer, "listeners");
+    ipb_json_begin_array(writer);
+    for (guint i = 0; i < plan->listeners->len; i++) {
+        const IpbPlanListener *listener = &g_array_index(plan->listeners, IpbPlanListener, i);
+        ipb_json_begin_object(writer);
+        ipb_json_member_string(writer, "kind", LISTENER_NAMES[listener->kind]);
+        ipb_json_member_int(writer, "port", listener->port);
+        ipb_json_member_bool(writer, "any_address", listener->is_any_address);
+        ipb_json_end_object(writer);
+    }
+    ipb_json_end_array(writer);
+    write_array(writer, "unix_sockets", plan->unix_sockets);
+    ipb_json_member_bool(writer, "all_unix_sockets", plan->policy->allow_all_unix_sockets);
+}
+
+static void
+write_limits(IpbJsonWriter *writer, const IpbSandboxPlan *plan)
+{
+    IpbPlanLimit limit;
+    ipb_json_key(writer, "limits");
+    ipb_json_begin_array(writer);
+    for (size_t i = 0; ipb_plan_limit_at(&plan->limits, i, &limit); i++) {
+        ipb_json_begin_object(writer);
+        ipb_json_member_string(writer, "name", limit.name);
+        ipb_json_member_int(writer, "value", (int64_t) limit.value);
+        ipb_json_member_string(writer, "reason", limit.reason);
+        ipb_json_end_object(writer);
+    }
+    ipb_json_end_array(writer);
+}
+
+static char *
+explain_as_json(const IpbSandboxPlan *plan)
+{
+    IpbJsonWriter *writer = ipb_json_writer_new();
+    ipb_json_begin_object(writer);
+    ipb_json_member_string(writer, "workspace", plan->workspace);
+    ipb_json_member_string(writer, "policy", plan->policy->origin);
+    write_mounts(writer, plan);
+    write_array(writer, "absent", plan->absent);
+    write_array(writer, "links", plan->links);
+    write_network(writer, plan);
+    write_limits(writer, plan);
+    write_list(writer, "environment", plan->environment);
+    write_list(writer, "unset", plan->unset);
+    write_list(writer, "without_effect", plan->policy->without_effect);
+    write_array(writer, "warnings", plan->warnings);
+    ipb_json_end_object(writer);
+    g_autofree char *text = ipb_json_writer_finish(writer, NULL);
+    return g_strconcat(text, "\n", NULL);
+}
+
+char *
+ipb_sandbox_plan_explain(const IpbSandboxPlan *plan, bool as_json)
+{
+    return as_json ? explain_as_json(plan) : explain_as_text(plan);
+}
