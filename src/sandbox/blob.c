@@ -225,6 +225,8 @@ ipb_blob_new(const IpbSandboxOptions *options, GError **error)
     set_identity(&header);
     if (options->is_group_kept)
         header.flags |= IPB_BLOB_KEEP_GROUP;
+    if (!plan->policy->allow_all_unix_sockets)
+        header.flags |= IPB_BLOB_NOTIFY;
     if (options->is_weaker_allowed)
         header.flags |= IPB_BLOB_WEAKER;
     header.hostname = add_string(blob, HOST_NAME);

@@ -24,8 +24,10 @@
 #include "base/fd.h"
 #include "base/place.h"
 #include "sandbox/blob.h"
+#include "sandbox/identity.h"
 #include "sandbox/init/blob.h"
 #include "sandbox/launch-error.h"
+#include "sandbox/unix-connect.h"
 
 #define READY_TIMEOUT_MS 10000
 /* How long freeing waits for the killed to be gone; what takes longer is reaped from the loop. */
@@ -52,6 +54,10 @@ struct IpbSandbox {
     char *command;
     int control, plan_fd;
     IpbWatch *control_watch;
+    int channel, channel_theirs; /* of a sandbox that is entered: what kernels tell */
+    IpbWatch *channel_watch;
+    int diag_fd;
+    GPtrArray *connects; /* IpbUnixConnect, one for each command or kernel */
     IpbTimer *timer;
     Process launcher, init;
     int listeners[IPB_BLOB_MAX_LISTENERS];
@@ -150,6 +156,45 @@ take_ready(IpbSandbox *sandbox)
             ipb_fd_close(&listeners[i]);
 }
 
+static void
+on_denied_socket(const char *path, void *data)
+{
+    IpbSandbox *sandbox = data;
+    if (sandbox->options.on_denied_socket != NULL)
+        sandbox->options.on_denied_socket(sandbox, path, sandbox->options.data);
+}
+
+static void
+on_connect_ended(IpbUnixConnect *connect, void *data)
+{
+    IpbSandbox *sandbox = data;
+    g_ptr_array_remove_fast(sandbox->connects, connect);
+}
+
+/* Without somebody who answers, what was started waits in its first connect(). */
+static void
+take_notify(IpbSandbox *sandbox, int notify_fd)
+{
+    GError *error = NULL;
+    IpbIdentity identity = ipb_identity_choose();
+    IpbUnixConnect *connect = ipb_unix_connect_new(sandbox->loop,
+                                                   &(IpbUnixConnectOptions){
+                                                       .notify_fd = notify_fd,
+                                                       .diag_fd = sandbox->diag_fd,
+                                                       .plan = sandbox->plan,
+                                                       .uid = identity.outer_uid,
+                                                       .gid = identity.outer_gid,
+                                                       .on_denied = on_denied_socket,
+                                                       .on_ended = on_connect_ended,
+                                                       .data = sandbox,
+                                                   },
+                                                   &error);
+    if (connect == NULL)
+        fail(sandbox, error);
+    else
+        g_ptr_array_add(sandbox->connects, connect);
+}
+
 static bool
 are_listeners_there(const IpbSandbox *sandbox)
 {
@@ -190,7 +235,14 @@ take_packet(IpbSandbox *sandbox, const IpbPacket *packet, int *fd)
         fail(sandbox, error);
         return true;
     case IPB_PACKET_DIAG:
+        if (*fd < 0 || sandbox->diag_fd >= 0)
+            return false;
+        sandbox->diag_fd = ipb_fd_steal(fd);
+        return true;
     case IPB_PACKET_NOTIFY:
+        if (*fd < 0)
+            return false;
+        take_notify(sandbox, ipb_fd_steal(fd));
         return true;
     case IPB_PACKET_SIGNAL:
         break;
@@ -221,6 +273,21 @@ on_control(uint32_t events, void *data)
         fail(sandbox, g_error_new(IPYBOX_ERROR, IPYBOX_ERROR_PROTOCOL,
                                   "the sandbox's init sent packet %u out of turn", packet.type));
     }
+}
+
+/* Kernels that entered: their forkserver sends for them, and nothing but listeners of notifications. */
+static void
+on_channel(uint32_t events, void *data)
+{
+    IpbSandbox *sandbox = data;
+    IpbPacket packet;
+    size_t n_fds = 0;
+    int fd = -1;
+    ssize_t n = ipb_fd_receive(sandbox->channel, &packet, sizeof packet, &fd, 1, &n_fds);
+    if (n_fds == 1 && n == sizeof packet && packet.type == IPB_PACKET_NOTIFY)
+        take_notify(sandbox, fd);
+    else if (n_fds == 1)
+        ipb_fd_close(&fd);
 }
 
 static void
@@ -321,10 +388,25 @@ spawn(IpbSandbox *sandbox, const IpbSandboxOptions *options, int control, GError
 }
 
 static bool
+open_channel(IpbSandbox *sandbox, GError **error)
+{
+    int pair[2];
+    if (!ipb_fd_socketpair(SOCK_SEQPACKET, pair, error))
+        return false;
+    sandbox->channel = pair[0];
+    sandbox->channel_theirs = pair[1];
+    sandbox->channel_watch =
+        ipb_watch_new(sandbox->loop, sandbox->channel, EPOLLIN, on_channel, sandbox, error);
+    return sandbox->channel_watch != NULL;
+}
+
+static bool
 start(IpbSandbox *sandbox, const IpbSandboxOptions *options, GError **error)
 {
     int pair[2];
     sandbox->plan_fd = ipb_blob_new(options, error);
+    if (options->argv == NULL && !open_channel(sandbox, error))
+        return false;
     if (sandbox->plan_fd < 0 || !ipb_fd_socketpair(SOCK_SEQPACKET, pair, error))
         return false;
     ipb_autofd theirs = pair[1];
@@ -349,11 +431,15 @@ ipb_sandbox_new(IpbLoop *loop, const IpbSandboxOptions *options, GError **error)
     }
     IpbSandbox *sandbox = g_new0(IpbSandbox, 1);
     sandbox->loop = ipb_loop_ref(loop);
-    sandbox->options = (IpbSandboxOptions){
-        .on_ready = options->on_ready, .on_end = options->on_end, .data = options->data};
+    sandbox->options = (IpbSandboxOptions){.on_ready = options->on_ready,
+                                           .on_end = options->on_end,
+                                           .on_denied_socket = options->on_denied_socket,
+                                           .data = options->data};
     sandbox->plan = ipb_sandbox_plan_ref((IpbSandboxPlan *) options->plan);
     sandbox->command = options->argv != NULL ? g_strdup(options->argv[0]) : NULL;
-    sandbox->control = sandbox->plan_fd = -1;
+    sandbox->control = sandbox->plan_fd = sandbox->diag_fd = -1;
+    sandbox->channel = sandbox->channel_theirs = -1;
+    sandbox->connects = g_ptr_array_new_with_free_func((GDestroyNotify) ipb_unix_connect_free);
     sandbox->launcher.pidfd = sandbox->init.pidfd = -1;
     memset(sandbox->listeners, 0xff, sizeof sandbox->listeners);
     if (!start(sandbox, options, error))
@@ -379,6 +465,12 @@ int
 ipb_sandbox_plan_fd(const IpbSandbox *sandbox)
 {
     return sandbox->is_ready ? sandbox->plan_fd : -1;
+}
+
+int
+ipb_sandbox_channel_fd(const IpbSandbox *sandbox)
+{
+    return sandbox->is_ready ? sandbox->channel_theirs : -1;
 }
 
 /* --- freeing ----------------------------------------------------------------------------------- */
@@ -443,12 +535,17 @@ ipb_sandbox_free(IpbSandbox *sandbox)
     if (sandbox == NULL)
         return;
     g_clear_pointer(&sandbox->control_watch, ipb_watch_free);
+    g_clear_pointer(&sandbox->channel_watch, ipb_watch_free);
     g_clear_pointer(&sandbox->timer, ipb_timer_free);
     await_init(sandbox);
     end_process(sandbox->loop, &sandbox->launcher);
     end_process(sandbox->loop, &sandbox->init);
+    g_ptr_array_unref(sandbox->connects);
     ipb_fd_close(&sandbox->control);
     ipb_fd_close(&sandbox->plan_fd);
+    ipb_fd_close(&sandbox->diag_fd);
+    ipb_fd_close(&sandbox->channel);
+    ipb_fd_close(&sandbox->channel_theirs);
     for (size_t i = 0; i < G_N_ELEMENTS(sandbox->listeners); i++)
         ipb_fd_close(&sandbox->listeners[i]);
     g_clear_error(&sandbox->failure);

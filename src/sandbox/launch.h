@@ -32,11 +32,13 @@ typedef struct {
     /* Once: it is gone. @error: it could not be made (UNAVAILABLE says what this machine forbids and how to allow it), or NULL: the
      * command ended with @wait_status (as of waitpid). */
     void (*on_end)(IpbSandbox *sandbox, int wait_status, const GError *error, void *data);
+    /* A connect() to a socket of the host was denied; @path as it was written. May be NULL. */
+    void (*on_denied_socket)(IpbSandbox *sandbox, const char *path, void *data);
     void *data;
 } IpbSandboxOptions;
 
 IpbSandbox *ipb_sandbox_new(IpbLoop *loop, const IpbSandboxOptions *options, GError **error);
-/* To the command's process group. */
+/* To the command's process group; nothing before on_ready. */
 void ipb_sandbox_signal(IpbSandbox *sandbox, int signal_number);
 /* What a kernel needs that enters (without a command): pid 1, whose namespaces setns() joins; the plan in its sealed memory file, for
  * what each process locks down itself (ids, capabilities, limits, Landlock, seccomp); a socket over which it sends us the listener of its
@@ -45,8 +47,6 @@ void ipb_sandbox_signal(IpbSandbox *sandbox, int signal_number);
 int ipb_sandbox_pidfd(const IpbSandbox *sandbox);
 int ipb_sandbox_plan_fd(const IpbSandbox *sandbox);
 int ipb_sandbox_channel_fd(const IpbSandbox *sandbox);
-/* The seccomp notifications of connect(), for unix-connect.h; the receiver's; -1 if none is needed. */
-int ipb_sandbox_steal_notify(IpbSandbox *sandbox);
 /* SIGKILL to everything inside. */
 void ipb_sandbox_free(IpbSandbox *sandbox);
 

@@ -17,8 +17,8 @@ ipb_lockdown_become(const uint8_t *blob, IpbStepError *error)
     const IpbBlobHeader *header = (const IpbBlobHeader *) blob;
     if ((header->flags & IPB_BLOB_WEAKER) != 0)
         return true;
-    if (setresgid(header->inner_gid, header->inner_gid, header->inner_gid) < 0 ||
-        setresuid(header->inner_uid, header->inner_uid, header->inner_uid) < 0)
+    uint32_t uid = header->inner_uid, gid = header->inner_gid;
+    if (syscall(SYS_setresgid, gid, gid, gid) < 0 || syscall(SYS_setresuid, uid, uid, uid) < 0)
         return ipb_step_fail(error, IPB_STEP_IDS, 0);
     /* Changing ids made our own /proc/self unreadable, and pid 1's namespaces are to be joined by a kernel of the same user. What runs
      * inside is kept from tracing pid 1 by Landlock, and would gain nothing: its filter allows less than theirs. */

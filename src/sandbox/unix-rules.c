@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * See the header. An inode cannot be changed between the decision and the connect, as a path can.
+ */
+#include "sandbox/unix-rules.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include <linux/netlink.h>
+#include <linux/sock_diag.h>
+#include <linux/unix_diag.h>
+
+#include "base/error.h"
+#include "base/fd.h"
+
+/* Of one datagram of the answer, which the kernel makes no larger than this. */
+#define MAX_ANSWER 32768
+#define STATE_LISTEN 10 /* TCP_LISTEN, which AF_UNIX uses, too */
+
+bool
+ipb_unix_rules_init(IpbUnixRules *rules, const IpbSandboxPlan *plan, int diag_fd, GError **error)
+{
+    *rules = (IpbUnixRules){.diag_fd = -1};
+    if (diag_fd >= 0) {
+        rules->diag_fd = fcntl(diag_fd, F_DUPFD_CLOEXEC, 3);
+        if (rules->diag_fd < 0)
+            return ipb_error_set_errno(error, errno, "cannot duplicate a socket");
+    }
+    g_autoptr(GStrvBuilder) own = g_strv_builder_new(), allowed = g_strv_builder_new();
+    for (guint i = 0; i < plan->mounts->len; i++) {
+        const IpbPlanMount *mount = g_ptr_array_index(plan->mounts, i);
+        if (mount->kind == IPB_MOUNT_TMPFS)
+            g_strv_builder_add(own, mount->target);
+    }
+    for (guint i = 0; plan->unix_sockets != NULL && i < plan->unix_sockets->len; i++)
+        g_strv_builder_add(allowed, g_ptr_array_index(plan->unix_sockets, i));
+    rules->own = g_strv_builder_end(own);
+    rules->allowed = g_strv_builder_end(allowed);
+    return true;
+}
+
+void
+ipb_unix_rules_clear(IpbUnixRules *rules)
+{
+    ipb_fd_close(&rules->diag_fd);
+    g_clear_pointer(&rules->own, g_strfreev);
+    g_clear_pointer(&rules->allowed, g_strfreev);
+}
+
+static bool
+is_named(const IpbUnixRules *rules, const struct stat *info)
+{
+    for (char **path = rules->allowed; *path != NULL; path++) {
+        struct stat named;
+        if (stat(*path, &named) == 0 && named.st_dev == info->st_dev &&
+            named.st_ino == info->st_ino)
+            return true;
+    }
+    return false;
+}
+
+/* Nobody outside can bind a socket there. */
+static bool
+is_on_own_file_system(const IpbUnixRules *rules, int root_fd, const struct stat *info)
+{
+    for (char **path = rules->own; *path != NULL; path++) {
+        struct stat own;
+        if (fstatat(root_fd, *path + 1, &own, AT_SYMLINK_NOFOLLOW) == 0 &&
+            own.st_dev == info->st_dev)
+            return true;
+    }
+    return false;
+}
+
+/* --- who listens inside ------------------------------------------------------------------------ */
+
+static bool
+ask_for_listeners(int fd)
+{
+    struct {
+        struct nlmsghdr header;
+        struct unix_diag_req body;
+    } request = {
+        .header = {.nlmsg_len = sizeof request,
+                   .nlmsg_type = SOCK_DIAG_BY_FAMILY,
+                   .nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP},
+        .body = {.sdiag_family = AF_UNIX,
+                 .udiag_states = 1 << STATE_LISTEN,
+                 .udiag_show = UDIAG_SHOW_VFS},
+    };
+    return send(fd, &request, sizeof request, MSG_NOSIGNAL) == (ssize_t) sizeof request;
+}
+
+static bool
+is_same_file(const struct unix_diag_vfs *vfs, const struct stat *info)
+{
+    /* The kernel tells its own form of a device number. */
+    uint32_t device = (uint32_t) (major(info->st_dev) << 20 | minor(info->st_dev));
+    return vfs->udiag_vfs_dev == device && vfs->udiag_vfs_ino == info->st_ino;
+}
+
+static bool
+names_file(const struct nlmsghdr *message, const struct stat *info)
+{
+    const struct unix_diag_msg *body = NLMSG_DATA(message);
+    if (message->nlmsg_len < NLMSG_LENGTH(sizeof *body))
+        return false;
+    size_t left = message->nlmsg_len - NLMSG_LENGTH(sizeof *body);
+    const char *at = (const char *) (body + 1);
+    while (left >= sizeof(struct nlattr)) {
+        const struct nlattr *attribute = (const struct nlattr *) at;
+        if (attribute->nla_len < sizeof *attribute || attribute->nla_len > left)
+            return false;
+        if ((attribute->nla_type & NLA_TYPE_MASK) == UNIX_DIAG_VFS &&
+            attribute->nla_len >= sizeof *attribute + sizeof(struct unix_diag_vfs) &&
+            is_same_file((const struct unix_diag_vfs *) (attribute + 1), info))
+            return true;
+        size_t step = NLA_ALIGN(attribute->nla_len);
+        if (step >= left)
+            return false;
+        at += step;
+        left -= step;
+    }
+    return false;
+}
+
+typedef enum { DUMP_GOES_ON, DUMP_ENDED, DUMP_FAILED } DumpState;
+
+static DumpState
+read_part(int fd, const struct stat *info, bool *found)
+{
+    _Alignas(struct nlmsghdr) char answer[MAX_ANSWER];
+    ssize_t size = recv(fd, answer, sizeof answer, 0);
+    if (size < 0 && errno == EINTR)
+        return DUMP_GOES_ON;
+    if (size <= 0)
+        return DUMP_FAILED;
+    size_t left = (size_t) size;
+    for (const struct nlmsghdr *message = (const struct nlmsghdr *) answer; NLMSG_OK(message, left);
+         message = NLMSG_NEXT(message, left)) {
+        if (message->nlmsg_type == NLMSG_DONE)
+            return DUMP_ENDED;
+        if (message->nlmsg_type == NLMSG_ERROR)
+            return DUMP_FAILED;
+        *found = *found || names_file(message, info);
+    }
+    return DUMP_GOES_ON;
+}
+
+static bool
+is_listened_on_inside(const IpbUnixRules *rules, const struct stat *info)
+{
+    bool found = false;
+    /* The kernel tells 32 bits of the inode's number: what has more is not known by them. */
+    if (rules->diag_fd < 0 || info->st_ino > UINT32_MAX || !ask_for_listeners(rules->diag_fd))
+        return false;
+    DumpState state;
+    do
+        state = read_part(rules->diag_fd, info, &found);
+    while (state == DUMP_GOES_ON);
+    return state == DUMP_ENDED && found;
+}
+
+IpbUnixVerdict
+ipb_unix_rules_decide(const IpbUnixRules *rules, int root_fd, const struct stat *info)
+{
+    if (is_named(rules, info))
+        return IPB_UNIX_NAMED;
+    if (rules->diag_fd < 0)
+        return IPB_UNIX_DENIED;
+    if (is_on_own_file_system(rules, root_fd, info) || is_listened_on_inside(rules, info))
+        return IPB_UNIX_OWN;
+    return IPB_UNIX_DENIED;
+}
