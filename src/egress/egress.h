@@ -4,7 +4,8 @@
  * socket itself says whose connection it is: HTTP proxy, SOCKS5, DNS with synthetic addresses, and transparent TLS and HTTP for programs
  * that know nothing of proxies. Every destination is a name that the policy allows; what was checked is what is dialled.
  *
- * Everything that comes in is hostile. Ownership: the owner frees it, which closes every connection.
+ * Everything that comes in is hostile. Ownership: the owner frees it, which closes every connection; on_violation comes from the loop
+ * and may do so.
  */
 #pragma once
 
@@ -22,7 +23,7 @@ typedef struct {
 } IpbViolation;
 
 typedef struct {
-    const IpbSandboxPlan *plan;
+    IpbSandboxPlan *plan; /* the new object takes a reference */
     const int *
         listeners; /* in the order of plan->listeners; the new object's, whatever becomes of the call */
     void (*on_violation)(const IpbViolation *violation, void *data); /* may be NULL */
@@ -32,5 +33,7 @@ typedef struct {
 /* The tool channel's listener is not taken: its fd stays the caller's. */
 IpbEgress *ipb_egress_new(IpbLoop *loop, const IpbEgressOptions *options, GError **error);
 void ipb_egress_free(IpbEgress *egress);
+/* Other network lists from now on; connections that stand are left alone. INVALID: then nothing changes. */
+bool ipb_egress_set_policy(IpbEgress *egress, IpbSandboxPolicy *policy, GError **error);
 
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(IpbEgress, ipb_egress_free)

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Denials on their way to the owner; see the header. Each period of a second has a set of what was reported in it.
+ */
+#include "egress/violations.h"
+
+#include <string.h>
+
+#define PERIOD_MS 1000
+/* Different denials in one period; the rest is counted. */
+#define MAX_PER_PERIOD 32
+#define MAX_TEXT 512
+
+typedef struct {
+    const char *what;
+    char *target;
+    char *reason;
+} Entry;
+
+struct IpbViolations {
+    IpbLoop *loop;
+    void (*on_violation)(const IpbViolation *violation, void *data);
+    void *data;
+    GQueue waiting;   /* Entry */
+    GHashTable *seen; /* "what target reason" of this period */
+    unsigned n_left_out;
+    int64_t period_end;
+    IpbTimer *delivery;
+    IpbTimer *summary; /* at the end of a period in which some were left out */
+};
+
+static void
+free_entry(Entry *entry)
+{
+    g_free(entry->target);
+    g_free(entry->reason);
+    g_free(entry);
+}
+
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(Entry, free_entry)
+
+IpbViolations *
+ipb_violations_new(IpbLoop *loop, void (*on_violation)(const IpbViolation *violation, void *data),
+                   void *data)
+{
+    IpbViolations *violations = g_new0(IpbViolations, 1);
+    violations->loop = ipb_loop_ref(loop);
+    violations->on_violation = on_violation;
+    violations->data = data;
+    g_queue_init(&violations->waiting);
+    violations->seen = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    return violations;
+}
+
+void
+ipb_violations_free(IpbViolations *violations)
+{
+    if (violations == NULL)
+        return;
+    ipb_timer_free(violations->delivery);
+    ipb_timer_free(violations->summary);
+    g_queue_clear_full(&violations->waiting, (GDestroyNotify) free_entry);
+    g_hash_table_unref(violations->seen);
+    ipb_loop_unref(violations->loop);
+    g_free(violations);
+}
+
+/* One by one, since the owner may free us when told. */
+static void
+on_delivery(void *data)
+{
+    IpbViolations *violations = data;
+    g_autoptr(Entry) entry = g_queue_pop_head(&violations->waiting);
+    g_clear_pointer(&violations->delivery, ipb_timer_free);
+    if (violations->waiting.length > 0)
+        violations->delivery = ipb_timer_new(violations->loop, 0, on_delivery, violations);
+    const IpbViolation violation = {entry->what, entry->target, entry->reason};
+    violations->on_violation(&violation, violations->data);
+}
+
+static void
+queue(IpbViolations *violations, const char *what, const char *target, const char *reason)
+{
+    Entry *entry = g_new0(Entry, 1);
+    entry->what = what;
+    entry->target = g_strdup(target);
+    entry->reason = g_strdup(reason);
+    g_queue_push_tail(&violations->waiting, entry);
+    if (violations->delivery == NULL)
+        violations->delivery = ipb_timer_new(violations->loop, 0, on_delivery, violations);
+}
+
+static void
+on_summary(void *data)
+{
+    IpbViolations *violations = data;
+    g_clear_pointer(&violations->summary, ipb_timer_free);
+    g_autofree char *reason = g_strdup_printf("%u more denials came too fast to be told one by one",
+                                              violations->n_left_out);
+    violations->n_left_out = 0;
+    queue(violations, "network-outbound", "(several)", reason);
+}
+
+/* One line of printable text, of bounded length. */
+static char *
+make_printable(const char *text)
+{
+    char *printable = g_utf8_make_valid(text, (gssize) MIN(strlen(text), MAX_TEXT));
+    for (char *c = printable; *c != '\0'; c++)
+        if ((unsigned char) *c < ' ' || *c == 0x7f)
+            *c = '?';
+    return printable;
+}
+
+static void
+start_period(IpbViolations *violations, int64_t now)
+{
+    if (now < violations->period_end)
+        return;
+    g_hash_table_remove_all(violations->seen);
+    violations->period_end = now + PERIOD_MS * INT64_C(1000);
+}
+
+void
+ipb_violations_report(IpbViolations *violations, const char *what, const char *target,
+                      const char *reason)
+{
+    if (violations->on_violation == NULL)
+        return;
+    start_period(violations, g_get_monotonic_time());
+    g_autofree char *clean_target = make_printable(target);
+    g_autofree char *clean_reason = make_printable(reason);
+    char *key = g_strdup_printf("%s %s %s", what, clean_target, clean_reason);
+    bool is_full = g_hash_table_size(violations->seen) >= MAX_PER_PERIOD;
+    if (g_hash_table_contains(violations->seen, key)) {
+        g_free(key);
+    } else if (is_full) {
+        g_free(key);
+        violations->n_left_out++;
+        if (violations->summary == NULL)
+            violations->summary =
+                ipb_timer_new(violations->loop, PERIOD_MS, on_summary, violations);
+    } else {
+        g_hash_table_add(violations->seen, key);
+        queue(violations, what, clean_target, clean_reason);
+    }
+}
