@@ -1,0 +1,318 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A host and an internet of its own, for tests of what may go out of a sandbox: in mount and network namespaces of this process,
+names resolve as NAMES says, and servers listen on public, private, loopback and metadata addresses. Nothing of the real
+network is there.
+
+As a program: `little_internet.py DIRECTORY` makes it, with the test's certificates and files in DIRECTORY, and then runs commands there, as
+JSON lines on stdin say; `LittleInternet` talks to that.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import fcntl
+import http.server
+import ipaddress
+import json
+import os
+import socket
+import ssl
+import struct
+import subprocess
+import sys
+import threading
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+PUBLIC, PRIVATE, METADATA, LOOPBACK = "203.0.113.1", "10.1.2.3", "169.254.169.254", "127.0.0.1"
+ROUTES = ("203.0.113.0/24", "10.1.2.0/24", "169.254.169.254/32")
+NAMES = {
+    "good.test": PUBLIC,
+    "evil.test": PUBLIC,  # the same server: what a name may not reach is not a matter of addresses
+    "www.wild.test": PUBLIC,
+    "port.test": PUBLIC,
+    "git.test": PUBLIC,
+    "index.test": PUBLIC,
+    "registry.test": PUBLIC,
+    "refused.test": "203.0.113.9",  # nobody listens
+    "intranet.test": PRIVATE,
+    "lan.wild.test": PRIVATE,
+    "rebound.test": LOOPBACK,
+    "metadata.test": METADATA,
+}
+HTTP_PORTS, TLS_PORTS, ECHO_PORT, LOCAL_PORT = (80, 8080), (443, 8443), 7000, 3000
+
+CLONE_NEWNS, CLONE_NEWUSER, CLONE_NEWNET = 0x00020000, 0x10000000, 0x40000000
+MS_REC, MS_PRIVATE, MS_BIND = 0x4000, 1 << 18, 0x1000
+SIOCSIFFLAGS, IFF_UP = 0x8914, 1
+RTM_NEWROUTE, NLM_F_REQUEST_CREATE_ACK, RT_TABLE_LOCAL, RTN_LOCAL = 24, 0x405, 255, 2
+
+libc = ctypes.CDLL(None, use_errno=True)
+
+
+def check(result: int, what: str) -> None:
+    if result != 0:
+        error = ctypes.get_errno()
+        raise OSError(error, f"{what}: {os.strerror(error)}")
+
+
+# The namespaces
+
+
+def unshare() -> None:
+    uid, gid = os.geteuid(), os.getegid()
+    flags = CLONE_NEWNS | CLONE_NEWNET | (0 if uid == 0 else CLONE_NEWUSER)
+    check(libc.unshare(flags), "unshare")
+    if uid != 0:
+        Path("/proc/self/setgroups").write_text("deny")
+        Path("/proc/self/uid_map").write_text(f"{uid} {uid} 1")
+        Path("/proc/self/gid_map").write_text(f"{gid} {gid} 1")
+    check(libc.mount(None, b"/", None, MS_REC | MS_PRIVATE, None), "mount")
+
+
+def raise_loopback() -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        fcntl.ioctl(sock, SIOCSIFFLAGS, struct.pack("16sH14x", b"lo", IFF_UP))
+
+
+def add_local_route(network: str) -> None:
+    """`ip route add local NETWORK dev lo`: servers can listen on its addresses, yet no interface has them."""
+    target = ipaddress.ip_network(network)
+    attributes = struct.pack("=HH4s", 8, 1, target.network_address.packed) + struct.pack("=HHI", 8, 4, 1)
+    route = struct.pack("=BBBBBBBBI", socket.AF_INET, target.prefixlen, 0, 0, RT_TABLE_LOCAL, 3, 254, RTN_LOCAL, 0)
+    size = 16 + len(route) + len(attributes)
+    with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0) as sock:
+        sock.send(struct.pack("=IHHII", size, RTM_NEWROUTE, NLM_F_REQUEST_CREATE_ACK, 1, 0) + route + attributes)
+        error = struct.unpack_from("=i", sock.recv(4096), 16)[0]
+        if error:
+            raise OSError(-error, f"route to {network}: {os.strerror(-error)}")
+
+
+def cover(path: str, content: str, directory: Path) -> None:
+    """Another content for a file of /etc, in this mount namespace."""
+    copy = directory / Path(path).name
+    copy.write_text(content)
+    check(libc.mount(os.fsencode(copy), os.fsencode(os.path.realpath(path)), None, MS_BIND, None), path)
+
+
+# Certificates
+
+
+def openssl(*arguments: str, directory: Path) -> None:
+    subprocess.run(["openssl", *arguments], cwd=directory, check=True, capture_output=True)
+
+
+def make_certificates(directory: Path) -> None:
+    names = ",".join([*(f"DNS:{name}" for name in NAMES), f"IP:{PUBLIC}"])
+    (directory / "server.ext").write_text(f"subjectAltName={names}\nbasicConstraints=CA:FALSE\n")
+    curve = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"]
+    openssl("req", "-x509", *curve, "-keyout", "ca.key", "-out", "ca.pem", "-days", "2", "-subj", "/CN=test CA",
+            directory=directory)  # fmt: skip
+    openssl("req", *curve, "-keyout", "server.key", "-out", "server.csr", "-subj", "/CN=test", directory=directory)
+    openssl("x509", "-req", "-in", "server.csr", "-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial", "-out",
+            "server.pem", "-days", "2", "-extfile", "server.ext", directory=directory)  # fmt: skip
+
+
+# The servers
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    """Files below www, git repositories below git, a WebSocket that echoes, and else what the request was, as JSON."""
+
+    protocol_version = "HTTP/1.1"
+    root: Path
+
+    def log_message(self, *args: object) -> None:
+        pass
+
+    def read_body(self) -> bytes:
+        if self.headers.get("Transfer-Encoding") != "chunked":
+            return self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        body = b""
+        while size := int(self.rfile.readline(), 16):
+            body += self.rfile.read(size)
+            self.rfile.readline()
+        self.rfile.readline()
+        return body
+
+    def reply(self, status: int, content_type: str, body: bytes) -> None:
+        self.send_response(status)
+        self.send_header("Content-Type", content_type)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(body)
+
+    def serve(self) -> None:
+        if self.headers.get("Upgrade") == "websocket":
+            self.echo()
+            return
+        path = self.path.partition("?")[0]
+        body = self.read_body()
+        file = (self.root / "www" / path.lstrip("/")).resolve()
+        if file.is_dir():
+            file /= "index.html"
+        if path.startswith("/git/"):
+            self.git(path, body)
+        elif file.is_file() and file.is_relative_to(self.root):
+            self.reply(200, "text/html" if file.suffix == ".html" else "application/octet-stream", file.read_bytes())
+        else:
+            seen = {
+                "method": self.command,
+                "path": self.path,
+                "headers": dict(self.headers),
+                "body": len(body),
+                "address": self.connection.getsockname()[0],
+            }
+            self.reply(200, "application/json", json.dumps(seen).encode())
+
+    do_GET = do_HEAD = do_POST = do_PUT = serve
+
+    def echo(self) -> None:
+        self.send_response(101)
+        self.send_header("Upgrade", "websocket")
+        self.send_header("Connection", "Upgrade")
+        self.end_headers()
+        self.wfile.flush()
+        while data := self.connection.recv(4096):
+            self.connection.sendall(data)
+        self.close_connection = True
+
+    def git(self, path: str, body: bytes) -> None:
+        environ = {
+            "PATH": os.environ["PATH"],
+            "GIT_PROJECT_ROOT": str(self.root),
+            "GIT_HTTP_EXPORT_ALL": "1",
+            "PATH_INFO": path,
+            "QUERY_STRING": self.path.partition("?")[2],
+            "REQUEST_METHOD": self.command,
+            "CONTENT_TYPE": self.headers.get("Content-Type", ""),
+            "HTTP_CONTENT_ENCODING": self.headers.get("Content-Encoding", ""),
+            "REMOTE_USER": "test",
+        }
+        answer = subprocess.run(["git", "http-backend"], input=body, env=environ, capture_output=True).stdout
+        head, _, content = answer.partition(b"\r\n\r\n")
+        fields = dict(line.split(": ", 1) for line in head.decode().split("\r\n"))
+        self.reply(int(fields.get("Status", "200")[:3]), fields["Content-Type"], content)
+
+
+class Server(http.server.ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 256
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        pass  # clients that leave are the point of some tests
+
+
+def serve_http(address: str, port: int, context: ssl.SSLContext | None) -> None:
+    server = Server((address, port), Handler)
+    if context is not None:
+        # The handshake is the connection's thread's matter.
+        server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+
+
+def serve_echo(address: str, port: int) -> None:
+    listener = socket.create_server((address, port))
+
+    def echo(client: socket.socket) -> None:
+        with client:
+            while data := client.recv(65536):
+                client.sendall(data)
+
+    def accept() -> None:
+        while True:
+            threading.Thread(target=echo, args=[listener.accept()[0]], daemon=True).start()
+
+    threading.Thread(target=accept, daemon=True).start()
+
+
+def serve_all(directory: Path) -> None:
+    Handler.root = directory
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(directory / "server.pem", directory / "server.key")
+    for port in HTTP_PORTS:
+        serve_http(PUBLIC, port, None)
+    for port in TLS_PORTS:
+        serve_http(PUBLIC, port, context)
+    for address in (PRIVATE, METADATA):
+        serve_http(address, 80, None)
+    serve_http(LOOPBACK, LOCAL_PORT, None)
+    serve_http(LOOPBACK, 80, None)
+    serve_echo(PUBLIC, ECHO_PORT)
+
+
+def main(directory: Path) -> None:
+    make_certificates(directory)
+    unshare()
+    raise_loopback()
+    for network in ROUTES:
+        add_local_route(network)
+    hosts = "".join(f"{address} {name}\n" for name, address in NAMES.items())
+    cover("/etc/hosts", f"127.0.0.1 localhost\n{hosts}", directory)
+    cover("/etc/nsswitch.conf", "passwd: files\ngroup: files\nhosts: files\n", directory)
+    serve_all(directory)
+    print("ready", flush=True)
+    for line in sys.stdin:
+        request = json.loads(line)
+        done = subprocess.run(
+            request["command"],
+            cwd=request["cwd"],
+            env=request["environ"],
+            input=request["stdin"].encode(),
+            capture_output=True,
+            timeout=request["timeout"],
+        )
+        answer = [done.returncode, done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace")]
+        print(json.dumps(answer), flush=True)
+
+
+# The other end
+
+
+@dataclass
+class LittleInternet:
+    directory: Path
+    process: subprocess.Popen[str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        (self.directory / "www").mkdir()
+        self.process = subprocess.Popen(
+            [sys.executable, "-I", __file__, str(self.directory)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        assert self.process.stdout is not None
+        assert self.process.stdout.readline() == "ready\n"
+
+    @property
+    def ca(self) -> Path:
+        return self.directory / "ca.pem"
+
+    def run(
+        self, command: list[str], cwd: Path, environ: dict[str, str], stdin: str = "", timeout: float = 60
+    ) -> subprocess.CompletedProcess[str]:
+        request: dict[str, Any] = {
+            "command": command,
+            "cwd": str(cwd),
+            "environ": environ,
+            "stdin": stdin,
+            "timeout": timeout,
+        }
+        assert self.process.stdin is not None and self.process.stdout is not None
+        self.process.stdin.write(json.dumps(request) + "\n")
+        self.process.stdin.flush()
+        status, stdout, stderr = json.loads(self.process.stdout.readline())
+        return subprocess.CompletedProcess(command, status, stdout, stderr)
+
+    def close(self) -> None:
+        assert self.process.stdin is not None and self.process.stdout is not None
+        self.process.stdin.close()
+        self.process.wait(10)
+        self.process.stdout.close()
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
