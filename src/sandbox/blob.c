@@ -150,13 +150,24 @@ is_set_in(const char *entry, char *const *environment)
     return false;
 }
 
-/* The command's environment, the plan's entries over it. */
-static char **
-merge_environment(const char *const *env, char *const *plan_env)
+static bool
+is_unset(const char *entry, char *const *names)
 {
+    size_t size = strcspn(entry, "=");
+    for (; names != NULL && *names != NULL; names++)
+        if (strncmp(entry, *names, size) == 0 && (*names)[size] == '\0')
+            return true;
+    return false;
+}
+
+/* The command's environment without what the plan unsets, and the plan's entries over it. */
+static char **
+merge_environment(const char *const *env, const IpbSandboxPlan *plan)
+{
+    char *const *plan_env = plan->environment;
     g_autoptr(GStrvBuilder) builder = g_strv_builder_new();
     for (; env != NULL && *env != NULL; env++)
-        if (!is_set_in(*env, plan_env))
+        if (!is_set_in(*env, plan_env) && !is_unset(*env, plan->unset))
             g_strv_builder_add(builder, *env);
     for (; plan_env != NULL && *plan_env != NULL; plan_env++)
         g_strv_builder_add(builder, *plan_env);
@@ -221,7 +232,7 @@ ipb_blob_new(const IpbSandboxOptions *options, GError **error)
     IpbBlobHeader header = {.magic = IPB_BLOB_MAGIC, .oom_score_adj = OOM_SCORE};
     g_autoptr(GByteArray) blob = g_byte_array_new();
     g_byte_array_append(blob, (const uint8_t *) &header, sizeof header);
-    g_auto(GStrv) env = merge_environment(options->env, plan->environment);
+    g_auto(GStrv) env = merge_environment(options->env, plan);
     set_identity(&header);
     if (options->is_group_kept)
         header.flags |= IPB_BLOB_KEEP_GROUP;

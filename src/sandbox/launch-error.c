@@ -94,6 +94,8 @@ hint(const IpbStepError *failure)
 static int
 code_of(const IpbStepError *failure)
 {
+    if (failure->step == IPB_STEP_EXEC && failure->saved_errno == EACCES)
+        return IPYBOX_ERROR_REFUSED;
     if (failure->step == IPB_STEP_EXEC || failure->step == IPB_STEP_CWD)
         return failure->saved_errno == ENOENT ? IPYBOX_ERROR_NOT_FOUND : IPYBOX_ERROR_SYSTEM;
     if (failure->saved_errno == ENOSYS || *hint(failure) != '\0' ||

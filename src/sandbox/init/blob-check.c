@@ -72,7 +72,9 @@ are_mounts_good(const uint8_t *bytes, size_t size, const IpbBlobHeader *header)
     if ((header->flags & IPB_BLOB_WEAKER) != 0)
         return true;
     /* The first one makes the root. */
-    return header->mounts.count > 0 && mounts[0].kind == IPB_BLOB_MOUNT_READ_ONLY &&
+    return header->mounts.count > 0 &&
+           (mounts[0].kind == IPB_BLOB_MOUNT_READ_ONLY ||
+            mounts[0].kind == IPB_BLOB_MOUNT_WRITABLE) &&
            strcmp(ipb_blob_string(bytes, mounts[0].source), "/") == 0 &&
            strcmp(ipb_blob_string(bytes, mounts[0].target), "/") == 0;
 }

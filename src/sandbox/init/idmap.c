@@ -161,9 +161,12 @@ needs_map(const IpbInit *init, uint32_t index)
     const IpbBlobMount *mounts = ipb_blob_at(init->bytes, init->header->mounts);
     const char *target = ipb_blob_string(init->bytes, mounts[index].target);
     const char *source = ipb_blob_string(init->bytes, mounts[index].source);
+    /* A whole root that is writable is so for what anybody may write: a map would make it root's. */
+    if (index == 0)
+        return false;
     if (mounts[index].kind == IPB_BLOB_MOUNT_WRITABLE)
         return true;
-    if (mounts[index].kind != IPB_BLOB_MOUNT_READ_ONLY || index == 0)
+    if (mounts[index].kind != IPB_BLOB_MOUNT_READ_ONLY)
         return false;
     for (uint32_t i = 0; i < index; i++)
         if (init->trees[i] >= 0 && is_below(target, ipb_blob_string(init->bytes, mounts[i].target)))

@@ -225,6 +225,19 @@ is_hidden_already(IpbMounts *mounts, const IpbBlobMount *row)
     return fd < 0 && (errno == EACCES || (errno == ENOENT && mounts->n_covers > 0));
 }
 
+/* What later mounts need is made in it; then it becomes read-only. */
+static bool
+make_holder(IpbMounts *mounts, uint32_t index, const IpbBlobMount *row, IpbStepError *error)
+{
+    int tree = ipb_mount_make_tmpfs(row->size_bytes, "755");
+    int later = tree < 0 ? -1 : fcntl(tree, F_DUPFD_CLOEXEC, 3);
+    if (later < 0 || mounts->n_covers == MAX_OWN_DEVICES)
+        return ipb_step_fail(error, IPB_STEP_MOUNT, index);
+    ipb_target_add_own(mounts, tree);
+    mounts->covers[mounts->n_covers++] = later;
+    return place(mounts, index, tree, error);
+}
+
 static bool
 make_from_store(IpbMounts *mounts, uint32_t index, const IpbBlobMount *row, IpbStepError *error)
 {
@@ -277,6 +290,9 @@ ipb_mount_make(IpbMounts *mounts, uint32_t index, IpbStepError *error)
     case IPB_BLOB_MOUNT_TMPFS:
         return make_tmpfs(mounts, index, row, error);
     case IPB_BLOB_MOUNT_HIDE_DIR:
+        if (row->size_bytes > 0)
+            return make_holder(mounts, index, row, error);
+        return make_from_store(mounts, index, row, error);
     case IPB_BLOB_MOUNT_HIDE_FILE:
     case IPB_BLOB_MOUNT_FILE:
         return make_from_store(mounts, index, row, error);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The new root: the host's tree cloned read-only, the plan's mounts on it in their order, and then the host's own tree detached. Until
+ * The new root: the host's tree cloned (read-only, unless all is writable), the plan's mounts on it in their order, and then the host's own tree detached. Until
  * then it lies under the new root: sources are looked up in it, and the kernel wants to see a whole /proc before it gives another.
  */
 #include "sandbox/init/mounts.h"
@@ -14,13 +14,16 @@
 static bool
 enter_new_root(IpbMounts *mounts, IpbStepError *error)
 {
+    const IpbBlobMount *rows = ipb_blob_at(mounts->init->bytes, mounts->init->header->mounts);
+    uint64_t attributes = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
+    if (rows[0].kind == IPB_BLOB_MOUNT_READ_ONLY)
+        attributes |= MOUNT_ATTR_RDONLY;
     /* What the host mounts later must not appear inside. */
     if (sys_mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
         return ipb_step_fail(error, IPB_STEP_PRIVATE, 0);
     mounts->old_root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
     int tree = sys_open_tree(AT_FDCWD, "/", AT_RECURSIVE | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
-    if (mounts->old_root < 0 || tree < 0 ||
-        !ipb_mount_set(tree, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV))
+    if (mounts->old_root < 0 || tree < 0 || !ipb_mount_set(tree, attributes))
         return ipb_step_fail(error, IPB_STEP_ROOT, 0);
     if (sys_move_mount(tree, "", AT_FDCWD, "/", MOVE_MOUNT_F_EMPTY_PATH) < 0 || fchdir(tree) < 0 ||
         sys_pivot_root(".", ".") < 0)

@@ -7,7 +7,7 @@
 #include "sandbox/init/init.h"
 
 /* File systems that were made here: only in them are mount points created, never on the host. */
-#define MAX_OWN_DEVICES 64
+#define MAX_OWN_DEVICES 256
 
 typedef struct {
     IpbInit *init;
@@ -16,7 +16,7 @@ typedef struct {
     uint32_t n_files; /* in the store */
     dev_t own[MAX_OWN_DEVICES];
     size_t n_own;
-    int covers[MAX_OWN_DEVICES]; /* file systems over closed directories; read-only at the end */
+    int covers[MAX_OWN_DEVICES]; /* those that become read-only at the end */
     size_t n_covers;
 } IpbMounts;
 
