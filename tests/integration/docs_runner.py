@@ -165,17 +165,19 @@ class Runner:
         return self.programs.run(self.real(block.text), block.line)
 
     def run_json(self, block: Block) -> None:
-        """A configuration is used: that of an MCP host, the parameters of a server, or approval rules."""
+        """A configuration is used: that of an MCP host or a sandbox, the parameters of a server, approval rules."""
         try:
             value = json.loads(self.real(block.text))
         except ValueError as error:
             raise BadBlock(str(error)) from None
         if not isinstance(value, dict):
             return
+        path = self.place.root / "configuration.json"
+        path.write_text(self.real(block.text))
         if isinstance(value.get("rules"), list):
-            path = self.place.root / "rules.json"
-            path.write_text(block.text)
             self.must(f"ipybox rules {shlex.quote(str(path))}")
+        if "network" in value or "filesystem" in value:
+            self.must(f"ipybox sandbox --explain --settings {shlex.quote(str(path))}")
         if isinstance(value.get("command"), str):
             value = {"mcpServers": {"example": value}}
         servers = value.get("mcpServers", value.get("servers"))
@@ -188,7 +190,8 @@ class Runner:
         state = shlex.quote(str(self.place.root / "other-state"))
         self.must(f"XDG_STATE_HOME={state} ipybox servers import {shlex.quote(str(path))}")
         for params in servers.values():
-            if Path(params.get("command", "")).name == "ipybox":
+            is_ipybox = Path(params.get("command", "")).name == "ipybox"
+            if is_ipybox and params.get("args", [])[:1] != ["sandbox"]:
                 if "/" in params["command"] and not Path(params["command"]).exists():
                     raise BadBlock(f"there is no {params['command']}")
                 self.use_ipybox(params.get("args", []))

@@ -94,6 +94,7 @@ def test_commands_of():
     ("sh", "false\ntrue\n"), ("python", "1 / 0\n"),
     ("json", "{"), ("json", '{"mcpServers": {"not-a-name": {"command": "x"}}}'), ("json", '{"command": "x", "args": [1]}'),
     ("json", '{"mcpServers": {"ipybox": {"command": "ipybox", "args": ["--no-such-option"]}}}'),
+    ("json", '{"rules": [{"x": 1}]}'), ("json", '{"network": {"x": 1}}'),
     ("c", "ipybox_no_such_function();\n"), ("c", "int x = \"text\";\n"),
 ])  # fmt: skip
 def test_wrong_examples_fail(kind, text, ipybox, place):
