@@ -65,7 +65,7 @@ complete -c ipybox -n '__ipybox_is run' -xa '(__fish_complete_suffix .py)'
 complete -c ipybox -n '__ipybox_is run' -s c -l code -x -d 'The code itself'
 complete -c ipybox -n '__ipybox_is run' -l images-dir -xa '(__ipybox_directories)' -d 'Where plots are saved'
 complete -c ipybox -n '__ipybox_is run' -l timeout -x -d 'Interrupt the code after so many seconds'
-complete -c ipybox -n '__ipybox_is run' -l approval-timeout -x -d 'Seconds after which no answer is a no'
+complete -c ipybox -n '__ipybox_is mcp run' -l approval-timeout -x -d 'Seconds after which no answer is a no'
 complete -c ipybox -n '__ipybox_is run' -l seed -x -d 'Seed of random, numpy.random and torch'
 
 complete -c ipybox -n '__ipybox_is apigen' -l server-name -xa '(__ipybox_registered)' -d 'Name of the package'

@@ -27,6 +27,7 @@ typedef struct {
     char *log_level;
     char *approve; /* a policy's name, or the path of a rules file */
     char *audit_log;
+    double approval_timeout_s;
     char *sandbox_config;
     char *host; /* of the original's inner servers: accepted, without effect */
     int port;
@@ -52,6 +53,21 @@ on_server_end(const GError *why, void *data)
     ipb_program_end(&command->program);
 }
 
+/* The session runs no cell before the server stands, so there is one to ask. */
+static void
+on_approval(const IpbApprovalRequest *request, void *data)
+{
+    McpCommand *command = data;
+    ipb_mcp_server_ask(command->server, request);
+}
+
+static void
+on_approval_withdrawn(uint64_t request, void *data)
+{
+    McpCommand *command = data;
+    ipb_mcp_server_withdraw(command->server, request);
+}
+
 static bool
 set_up(McpCommand *command, const McpArguments *arguments, GError **error)
 {
@@ -63,8 +79,13 @@ set_up(McpCommand *command, const McpArguments *arguments, GError **error)
         .workspace = arguments->workspace,
         .approval = IPB_APPROVAL_ALLOW, /* as the original: the MCP host asked its user already */
         .audit_log = arguments->audit_log,
-        .approval_timeout_ms = -1,
+        .approval_timeout_ms = arguments->approval_timeout_s > 0
+                                   ? (int64_t) (arguments->approval_timeout_s * 1000)
+                                   : -1,
+        .on_approval = on_approval,
+        .on_approval_withdrawn = on_approval_withdrawn,
         .on_log = ipb_cli_log,
+        .data = command,
     };
     if (arguments->approve != NULL &&
         !ipb_approval_policy_parse(arguments->approve, &session.approval)) {
@@ -132,7 +153,11 @@ run_mcp(int argc, char **argv)
         {"preload", 0, 0, G_OPTION_ARG_STRING, &arguments.preload,
          "modules to import once for all kernels, e.g. numpy,pandas", "MODULES"},
         {"approve", 0, 0, G_OPTION_ARG_STRING, &arguments.approve,
-         "tool calls: allow (the default), deny, or a file of rules", "POLICY|FILE"},
+         "tool calls: allow (the default), ask (the host's user, where it can), deny, or a file of "
+         "rules",
+         "POLICY|FILE"},
+        {"approval-timeout", 0, 0, G_OPTION_ARG_DOUBLE, &arguments.approval_timeout_s,
+         "a question not answered in so many seconds is a no (default: wait)", "SECONDS"},
         {"audit-log", 0, 0, G_OPTION_ARG_FILENAME, &arguments.audit_log,
          "append a line of JSON for each decision on a tool call", "FILE"},
         {"log-level", 0, 0, G_OPTION_ARG_STRING, &arguments.log_level,

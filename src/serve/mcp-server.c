@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "json/rpc-peer.h"
+#include "serve/elicitation.h"
 #include "serve/mcp-tools.h"
 #include "serve/stdio.h"
 
@@ -29,6 +30,7 @@ struct IpbMcpServer {
     IpbStdio *stdio;
     IpbRpcPeer *peer;
     IpbMcpTools *tools;
+    IpbElicitation *elicitation;
     bool is_initialized;
 };
 
@@ -61,16 +63,19 @@ negotiate(const char *asked)
 static void
 handle_initialize(IpbMcpServer *server, IpbRpcRequest *request)
 {
-    const char *asked = ipb_json_get_string(ipb_rpc_request_params(request), "protocolVersion");
+    const IpbJson *params = ipb_rpc_request_params(request);
+    const char *asked = ipb_json_get_string(params, "protocolVersion");
     if (asked == NULL) {
         ipb_rpc_request_fail(request, IPB_RPC_INVALID_PARAMS,
                              "initialize: params.protocolVersion must be a string", NULL);
         return;
     }
     server->is_initialized = true;
+    const char *revision = negotiate(asked);
+    ipb_elicitation_set_client(server->elicitation, revision, ipb_json_get(params, "capabilities"));
     IpbJsonWriter *writer = ipb_json_writer_new();
     ipb_json_begin_object(writer);
-    ipb_json_member_string(writer, "protocolVersion", negotiate(asked));
+    ipb_json_member_string(writer, "protocolVersion", revision);
     ipb_json_key(writer, "capabilities");
     ipb_json_write_raw(writer, "{\"tools\":{}}", strlen("{\"tools\":{}}"));
     ipb_json_key(writer, "serverInfo");
@@ -194,8 +199,21 @@ ipb_mcp_server_new(IpbLoop *loop, const IpbMcpServerOptions *options, GError **e
     }
     IpbRpcPeerOptions peer = {.limits = IPB_JSON_LIMITS_MESSAGE, .answer_invalid = true};
     server->peer = ipb_rpc_peer_new(loop, &peer, &peer_funcs, server);
+    server->elicitation = ipb_elicitation_new(server->peer, options->session);
     server->tools = ipb_mcp_tools_new(loop, options->session, on_progress, server);
     return server;
+}
+
+void
+ipb_mcp_server_ask(IpbMcpServer *server, const IpbApprovalRequest *request)
+{
+    ipb_elicitation_ask(server->elicitation, request);
+}
+
+void
+ipb_mcp_server_withdraw(IpbMcpServer *server, uint64_t request)
+{
+    ipb_elicitation_withdraw(server->elicitation, request);
 }
 
 void
@@ -204,6 +222,7 @@ ipb_mcp_server_free(IpbMcpServer *server)
     if (server == NULL)
         return;
     ipb_mcp_tools_free(server->tools);
+    ipb_elicitation_free(server->elicitation);
     ipb_stdio_flush(server->stdio, FLUSH_TIMEOUT_MS);
     ipb_rpc_peer_free(server->peer);
     ipb_stdio_free(server->stdio);

@@ -20,5 +20,9 @@ typedef struct {
 } IpbMcpServerOptions;
 
 IpbMcpServer *ipb_mcp_server_new(IpbLoop *loop, const IpbMcpServerOptions *options, GError **error);
+/* Asks the client's user about a tool call of the session, and takes the question back. For the session's on_approval and
+ * on_approval_withdrawn. */
+void ipb_mcp_server_ask(IpbMcpServer *server, const IpbApprovalRequest *request);
+void ipb_mcp_server_withdraw(IpbMcpServer *server, uint64_t request);
 /* Requests in flight are dropped; what was answered is written out, for at most a second. */
 void ipb_mcp_server_free(IpbMcpServer *server);

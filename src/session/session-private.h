@@ -24,6 +24,7 @@ struct IpbSession {
     unsigned connect_timeout_ms;
     void (*on_log)(const char *level, const char *text, void *data);
     IpbApprovalAskFunc on_approval;
+    IpbApprovalWithdrawnFunc on_approval_withdrawn;
     void *data;
 
     IpbKernel *kernel;

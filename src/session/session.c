@@ -55,12 +55,25 @@ on_approval_ask(const IpbApprovalRequest *request, void *data)
     session->on_approval(request, session->data);
 }
 
+static void
+on_approval_withdrawn(uint64_t request, void *data)
+{
+    IpbSession *session = data;
+    session->on_approval_withdrawn(request, session->data);
+}
+
 /* --- tools ------------------------------------------------------------------------------------- */
 
 bool
 ipb_session_respond(IpbSession *session, uint64_t request, bool accept)
 {
     return ipb_approvals_respond(session->approvals, request, accept);
+}
+
+bool
+ipb_session_refuse(IpbSession *session, uint64_t request, const char *why)
+{
+    return ipb_approvals_refuse(session->approvals, request, why);
 }
 
 void
@@ -113,6 +126,7 @@ make_approvals(IpbSession *session, const IpbSessionOptions *options, GError **e
         .audit_log = audit_log,
         .timeout_ms = options->approval_timeout_ms,
         .ask = options->on_approval != NULL ? on_approval_ask : NULL,
+        .on_withdrawn = options->on_approval_withdrawn != NULL ? on_approval_withdrawn : NULL,
         .on_wait = ipb_session_on_approval_wait,
         .data = session,
     };
@@ -174,6 +188,7 @@ ipb_session_new(IpbRuntime *runtime, const IpbSessionOptions *options, GError **
     session->loop = ipb_loop_ref(ipb_runtime_loop(runtime));
     session->on_log = options->on_log;
     session->on_approval = options->on_approval;
+    session->on_approval_withdrawn = options->on_approval_withdrawn;
     session->data = options->data;
     session->connect_timeout_ms = options->connect_timeout_ms;
     session->jobs = g_ptr_array_new_with_free_func((GDestroyNotify) ipb_session_job_free);

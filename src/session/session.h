@@ -63,13 +63,15 @@ typedef struct {
     const char *approval_rules;     /* path of a rules file, or NULL */
     const char *audit_log;          /* path of a file that gets a line for each decision, or NULL */
     int64_t approval_timeout_ms;    /* negative: none */
-    IpbApprovalAskFunc on_approval; /* with IPB_APPROVAL_ASK; answer by ipb_session_respond */
-    unsigned connect_timeout_ms;    /* of MCP servers; 0: 30000 */
+    IpbApprovalAskFunc on_approval; /* for what is to be asked; answer by ipb_session_respond */
+    IpbApprovalWithdrawnFunc
+        on_approval_withdrawn;   /* its answer is not waited for any more; may be NULL */
+    unsigned connect_timeout_ms; /* of MCP servers; 0: 30000 */
     int64_t seed;
     bool has_seed;
     /* What MCP servers log and what else is worth a log line; level is "debug", "info", "warning". May be NULL. */
     void (*on_log)(const char *level, const char *text, void *data);
-    void *data; /* for on_approval and on_log */
+    void *data; /* for on_approval, on_approval_withdrawn and on_log */
 } IpbSessionOptions;
 
 IpbSession *ipb_session_new(IpbRuntime *runtime, const IpbSessionOptions *options, GError **error);
@@ -88,6 +90,8 @@ void ipb_session_interrupt(IpbSession *session);
 void ipb_session_set_paused(IpbSession *session, bool paused);
 /* Answers an approval request; false if it does not wait any more. */
 bool ipb_session_respond(IpbSession *session, uint64_t request, bool accept);
+/* Like a no, where nobody could be asked; @why is a clause for the error. */
+bool ipb_session_refuse(IpbSession *session, uint64_t request, const char *why);
 void ipb_session_set_approval(IpbSession *session, IpbApprovalPolicy policy);
 /* A fresh kernel, all MCP servers stopped; running and waiting cells end with LOST. @done (may be NULL) when the
  * servers are gone. */

@@ -117,14 +117,18 @@ log_decision(Request *request, IpbDecider by)
 static void
 decide(Request *request, IpbDecider by, GError *error)
 {
+    IpbApprovals *approvals = request->approvals;
     request->error = error;
     log_decision(request, by);
     ipb_timer_free(request->timer);
-    request->timer = ipb_timer_new(request->approvals->loop, 0, on_decided, request);
-    if (request->is_asked) {
-        request->is_asked = false;
-        count_waiting(request->approvals, -1);
-    }
+    request->timer = ipb_timer_new(approvals->loop, 0, on_decided, request);
+    if (!request->is_asked)
+        return;
+    request->is_asked = false;
+    count_waiting(approvals, -1);
+    bool is_answered = by == IPB_DECIDED_BY_USER || by == IPB_DECIDED_BY_NOBODY;
+    if (!is_answered && approvals->options.on_withdrawn != NULL)
+        approvals->options.on_withdrawn(request->id, approvals->options.data);
 }
 
 static GError *
@@ -273,6 +277,17 @@ ipb_approvals_respond(IpbApprovals *approvals, uint64_t id, bool accept)
     return true;
 }
 
+bool
+ipb_approvals_refuse(IpbApprovals *approvals, uint64_t id, const char *why)
+{
+    Request *request = find_asked(approvals, id);
+    if (request == NULL)
+        return false;
+    g_autofree char *what = g_strconcat("was refused: ", why, NULL);
+    decide(request, IPB_DECIDED_BY_NOBODY, make_error(request, IPYBOX_ERROR_REFUSED, what));
+    return true;
+}
+
 void
 ipb_approvals_cancel(IpbApprovals *approvals, uint64_t id)
 {
@@ -314,6 +329,7 @@ ipb_approvals_free(IpbApprovals *approvals)
     if (approvals == NULL)
         return;
     approvals->options.on_wait = NULL;
+    approvals->options.on_withdrawn = NULL;
     approvals->options.ask = NULL;
     approvals->options.policy = IPB_APPROVAL_DENY;
     g_clear_pointer(&approvals->options.rules, ipb_approval_rules_unref);

@@ -29,16 +29,19 @@ typedef struct {
 typedef void (*IpbApprovalFunc)(const GError *error, void *data);
 /* Somebody is to be asked; answered by _respond, at once or later. */
 typedef void (*IpbApprovalAskFunc)(const IpbApprovalRequest *request, void *data);
+/* A request that was asked for waits no more, though nobody answered it. */
+typedef void (*IpbApprovalWithdrawnFunc)(uint64_t request, void *data);
 /* How many requests wait changed from or to zero: the cell's clock stands while one waits. */
 typedef void (*IpbApprovalWaitFunc)(bool is_waiting, void *data);
 
 typedef struct {
-    IpbApprovalPolicy policy;    /* of calls that no rule names */
-    IpbApprovalRules *rules;     /* referenced; NULL: none */
-    IpbAuditLog *audit_log;      /* taken over; NULL: none */
-    int64_t timeout_ms;          /* of ASK; negative: none */
-    IpbApprovalAskFunc ask;      /* NULL: nobody to ask, so ASK denies and says so */
-    IpbApprovalWaitFunc on_wait; /* may be NULL */
+    IpbApprovalPolicy policy;              /* of calls that no rule names */
+    IpbApprovalRules *rules;               /* referenced; NULL: none */
+    IpbAuditLog *audit_log;                /* taken over; NULL: none */
+    int64_t timeout_ms;                    /* of ASK; negative: none */
+    IpbApprovalAskFunc ask;                /* NULL: nobody to ask, so ASK denies and says so */
+    IpbApprovalWithdrawnFunc on_withdrawn; /* may be NULL */
+    IpbApprovalWaitFunc on_wait;           /* may be NULL */
     void *data;
 } IpbApprovalOptions;
 
@@ -55,6 +58,8 @@ uint64_t ipb_approvals_request(IpbApprovals *approvals, const char *server_name,
                                size_t arguments_size, IpbApprovalFunc func, void *data);
 /* False if no such request waits (answered, timed out, cancelled). */
 bool ipb_approvals_respond(IpbApprovals *approvals, uint64_t id, bool accept);
+/* Like a no, where nobody could be asked: @why follows "was refused: ". */
+bool ipb_approvals_refuse(IpbApprovals *approvals, uint64_t id, const char *why);
 /* The caller went away: @func gets CANCELLED. */
 void ipb_approvals_cancel(IpbApprovals *approvals, uint64_t id);
 /* All waiting requests end with CANCELLED (reset, end of the cell). */

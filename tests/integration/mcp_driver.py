@@ -105,8 +105,8 @@ class McpServer:
 
     # MCP
 
-    def initialize(self, version: str = "2025-11-25") -> dict:
-        params = {"protocolVersion": version, "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
+    def initialize(self, version: str = "2025-11-25", **capabilities: Any) -> dict:
+        params = {"protocolVersion": version, "capabilities": capabilities, "clientInfo": {"name": "test", "version": "1"}}
         result = self.answer(self.request("initialize", params))["result"]
         self.notify("notifications/initialized")
         return result

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Run by test_sdk_clients.py under the official Python SDK, version 1 or 2: all four tools of `ipybox`.
 
-usage: sdk_client.py IPYBOX WORKSPACE SERVER_PARAMS_JSON
+usage: sdk_client.py IPYBOX WORKSPACE RULES SERVER_PARAMS_JSON
 """
 
 import asyncio
@@ -11,6 +11,7 @@ import sys
 
 from mcp import ClientSession, StdioServerParameters
 from mcp.client.stdio import stdio_client
+from mcp.types import ElicitResult
 
 
 def is_error(result) -> bool:
@@ -26,10 +27,19 @@ async def call(session: ClientSession, tool: str, arguments: dict) -> list[str]:
     return texts
 
 
-async def main(ipybox: str, workspace: str, server_params: str) -> None:
+async def on_elicitation(context, params):
+    """The user of this client allows what is asked for."""
+    assert "time.get_current_time" in params.message, params.message
+    return ElicitResult(action="accept", content={"decision": "allow"})
+
+
+async def main(ipybox: str, workspace: str, rules: str, server_params: str) -> None:
     # The SDK hands on few variables by itself; the test's environment is meant.
-    server = StdioServerParameters(command=ipybox, args=["--workspace", workspace], env=dict(os.environ))
-    async with stdio_client(server) as (read, write), ClientSession(read, write) as session:
+    server = StdioServerParameters(command=ipybox, args=["--workspace", workspace, "--approve", rules], env=dict(os.environ))
+    async with (
+        stdio_client(server) as (read, write),
+        ClientSession(read, write, elicitation_callback=on_elicitation) as session,
+    ):
         await session.initialize()
         tools = [tool.name for tool in (await session.list_tools()).tools]
         modules = await call(
@@ -41,13 +51,15 @@ async def main(ipybox: str, workspace: str, server_params: str) -> None:
             "print('21:00' in str(r))"
         )
         (called,) = await call(session, "execute_ipython_cell", {"code": code})
+        code = "from mcptools.time import get_current_time as g\ng.run(g.Params(timezone='UTC')).timezone"
+        (asked,) = await call(session, "execute_ipython_cell", {"code": code})
         failed = await session.call_tool("execute_ipython_cell", {"code": "1/0"})
         await call(session, "execute_ipython_cell", {"code": "x = 1"})
         reset = await call(session, "reset", {})
         (gone,) = await call(session, "execute_ipython_cell", {"code": "'x' in globals()"})
         (installed,) = await call(session, "install_package", {"package_name": "pip"})
     print(json.dumps({
-        "tools": tools, "modules": modules, "called": called, "failed": is_error(failed), "reset": reset,
+        "tools": tools, "modules": modules, "called": called, "asked": asked, "failed": is_error(failed), "reset": reset,
         "gone": gone, "installed": installed,
     }))
 

@@ -13,14 +13,16 @@ TOOLS = ["register_mcp_server", "install_package", "execute_ipython_cell", "rese
 
 def test_python_sdk(client_python, ipybox, place, servers):
     script = Path(__file__).with_name("sdk_client.py")
-    done = harness.run(
-        [client_python, str(script), ipybox, str(place.workspace), json.dumps(servers.time())], place, timeout=110
-    )
+    rules = place.workspace / "rules.json"
+    rules.write_text('{"default": "allow", "rules": [{"tool": "get_current_time", "decision": "ask"}]}')
+    arguments = [ipybox, str(place.workspace), str(rules), json.dumps(servers.time())]
+    done = harness.run([client_python, str(script), *arguments], place, timeout=110)
     assert done.returncode == 0, done.stderr
     seen = json.loads(done.stdout)
     assert seen["tools"] == TOOLS
     assert seen["modules"] == ["get_current_time", "convert_time"]
     assert seen["called"] == "True"
+    assert seen["asked"] == "'UTC'"
     assert seen["failed"] is True
     assert seen["reset"] == []
     assert seen["gone"] == "False"

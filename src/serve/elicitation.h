@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * IpbElicitation: asks the person behind the MCP client whether a tool call may run, by elicitation/create. Only a client that offers forms
+ * (revisions 2025-06-18 and 2025-11-25) can be asked; for others every call that is to be asked for is refused, with words that say what to do.
+ *
+ * Ownership: the server's; peer and session are borrowed and may be freed before it.
+ */
+#pragma once
+
+#include "json/rpc-peer.h"
+#include "session/session.h"
+
+typedef struct IpbElicitation IpbElicitation;
+
+IpbElicitation *ipb_elicitation_new(IpbRpcPeer *peer, IpbSession *session);
+/* What the client said of itself in initialize. */
+void ipb_elicitation_set_client(IpbElicitation *elicitation, const char *revision,
+                                const IpbJson *capabilities);
+/* Asks; the session gets the answer, at once or later. */
+void ipb_elicitation_ask(IpbElicitation *elicitation, const IpbApprovalRequest *request);
+/* Nobody waits for the answer any more: the client is told. */
+void ipb_elicitation_withdraw(IpbElicitation *elicitation, uint64_t request);
+/* No answer reaches the session any more. */
+void ipb_elicitation_free(IpbElicitation *elicitation);
