@@ -48,10 +48,14 @@ fail(const GError *error)
     return ipb_cli_fail(&ipb_verb_sandbox, status, "%s", error->message);
 }
 
+G_GNUC_PRINTF(1, 2)
 static void
-say(const char *format, const char *text)
+say(const char *format, ...)
 {
-    g_autofree char *line = g_strdup_printf(format, text);
+    va_list arguments;
+    va_start(arguments, format);
+    g_autofree char *line = g_strdup_vprintf(format, arguments);
+    va_end(arguments);
     g_autofree char *printable = ipb_cli_printable(line);
     fprintf(stderr, "ipybox sandbox: %s\n", printable);
 }
@@ -102,7 +106,7 @@ on_ready(IpbSandbox *sandbox, const int *listeners, size_t n_listeners, void *da
         ipb_fd_close(&fd);
     }
     if (run->run->is_debug)
-        say("%s", "the sandbox stands");
+        say("the sandbox stands");
     if (run->pending_signal != 0)
         ipb_sandbox_signal(sandbox, run->pending_signal);
 }
@@ -164,7 +168,7 @@ static void
 show_warnings(const IpbSandboxPlan *plan)
 {
     for (guint i = 0; i < plan->warnings->len; i++)
-        say("warning: %s", g_ptr_array_index(plan->warnings, i));
+        say("warning: %s", (const char *) g_ptr_array_index(plan->warnings, i));
 }
 
 int
