@@ -103,7 +103,8 @@ state_of_error(int saved_errno)
     }
 }
 
-/* The rest as written, for a path of which this much is not there. */
+/* The rest as written, for a path of which this much is not there. ".." in it takes back a part that is not there: what is left may
+ * be. */
 static void
 append_rest(GString *done, const char *part, GString *rest)
 {
@@ -145,6 +146,16 @@ step(IpbPath *path, GString *done, GString *rest, struct stat *info)
     return is_there;
 }
 
+/* From @done on, down @rest to its end; false if it ends before. */
+static bool
+walk(IpbPath *path, GString *done, GString *rest, struct stat *info)
+{
+    bool is_there = true;
+    while (is_there && rest->len > 0)
+        is_there = step(path, done, rest, info);
+    return is_there;
+}
+
 void
 ipb_path_resolve(const char *absolute, IpbPath *ret_path)
 {
@@ -152,9 +163,12 @@ ipb_path_resolve(const char *absolute, IpbPath *ret_path)
     g_autoptr(GString) rest = g_string_new(absolute);
     struct stat info = {0};
     *ret_path = (IpbPath){.links = g_ptr_array_new_with_free_func(g_free)};
-    bool is_there = true;
-    while (is_there && rest->len > 0)
-        is_there = step(ret_path, done, rest, &info);
+    bool is_there = walk(ret_path, done, rest, &info);
+    if (!is_there && ret_path->state == IPB_PATH_MISSING && strstr(absolute, "/..") != NULL) {
+        g_string_assign(rest, done->str);
+        g_string_truncate(done, 0);
+        is_there = walk(ret_path, done, rest, &info);
+    }
     if (done->len == 0)
         g_string_append_c(done, '/');
     if (is_there) {
