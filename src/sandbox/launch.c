@@ -61,6 +61,7 @@ struct IpbSandbox {
     IpbTimer *timer;
     Process launcher, init;
     int listeners[IPB_BLOB_MAX_LISTENERS];
+    bool has_init; /* we were told of pid 1, which may have ended since */
     bool is_ready, has_ended;
     bool has_status;
     int wait_status;
@@ -201,7 +202,7 @@ are_listeners_there(const IpbSandbox *sandbox)
     for (guint i = 0; i < sandbox->plan->listeners->len; i++)
         if (sandbox->listeners[i] < 0)
             return false;
-    return sandbox->init.pidfd >= 0;
+    return sandbox->has_init;
 }
 
 /* @fd: what came along, or -1; taken over if it is wanted. May free the sandbox. False: the packet makes no sense now. */
@@ -211,8 +212,9 @@ take_packet(IpbSandbox *sandbox, const IpbPacket *packet, int *fd)
     GError *error = NULL;
     switch ((IpbPacketType) packet->type) {
     case IPB_PACKET_INIT:
-        if (*fd < 0 || sandbox->init.pidfd >= 0)
+        if (*fd < 0 || sandbox->has_init)
             return false;
+        sandbox->has_init = true;
         if (!watch_process(sandbox, &sandbox->init, ipb_fd_steal(fd), &error))
             fail(sandbox, error);
         return true;
@@ -515,7 +517,7 @@ end_process(IpbLoop *loop, Process *process)
 static void
 await_init(IpbSandbox *sandbox)
 {
-    if (sandbox->launcher.pidfd < 0 || sandbox->init.pidfd >= 0 || sandbox->control < 0)
+    if (sandbox->launcher.pidfd < 0 || sandbox->has_init || sandbox->control < 0)
         return;
     struct pollfd item = {.fd = sandbox->launcher.pidfd, .events = POLLIN};
     poll(&item, 1, FREE_TIMEOUT_MS);

@@ -22,20 +22,36 @@ find_path(char *const *env)
     return FALLBACK_PATH;
 }
 
-/* Executes @name in one directory of PATH. An empty or relative entry means the working directory: never executed from. */
+/* An empty or relative entry of PATH means the working directory: never executed from. */
+static bool
+join(char path[static PATH_MAX], const char *directory, size_t size, const char *name)
+{
+    size_t name_size = strlen(name);
+    if (size == 0 || *directory != '/' || size + 1 + name_size >= PATH_MAX)
+        return false;
+    memcpy(path, directory, size);
+    path[size] = '/';
+    memcpy(path + size + 1, name, name_size + 1);
+    return true;
+}
+
+/* Executes @name in one directory of PATH. */
 static void
 try_directory(const char *directory, size_t size, const char *name, char *const *argv,
               char *const *env)
 {
     char path[PATH_MAX];
-    size_t name_size = strlen(name);
     errno = ENOENT;
-    if (size == 0 || *directory != '/' || size + 1 + name_size >= sizeof path)
-        return;
-    memcpy(path, directory, size);
-    path[size] = '/';
-    memcpy(path + size + 1, name, name_size + 1);
-    execve(path, argv, env);
+    if (join(path, directory, size, name))
+        execve(path, argv, env);
+}
+
+/* Not if it is the directory that is closed. */
+static bool
+is_file_in(const char *directory, size_t size, const char *name)
+{
+    char path[PATH_MAX];
+    return join(path, directory, size, name) && faccessat(AT_FDCWD, path, F_OK, AT_EACCESS) == 0;
 }
 
 void
@@ -51,7 +67,7 @@ ipb_exec_search(char *const *argv, char *const *env)
         size_t size = strcspn(path, ":");
         try_directory(path, size, name, argv, env);
         if (errno == EACCES)
-            was_denied = true;
+            was_denied = was_denied || is_file_in(path, size, name);
         else if (errno != ENOENT && errno != ENOTDIR)
             return;
         path += size;

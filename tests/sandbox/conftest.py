@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Fixtures of the sandbox tests: `box` runs a command in a sandbox as root, as an ordinary user, or inside a user namespace, and,
+as positive control, without a sandbox. The binary under test: $IPYBOX_BIN, else build/ipybox."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import harness
+import pytest
+from box import USERS, Box
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    harness.become_subreaper()
+
+
+@pytest.fixture(params=USERS)
+def user(request: pytest.FixtureRequest) -> str:
+    """Runs the test as each of them: "root", "user", "userns"."""
+    return request.param
+
+
+@pytest.fixture
+def place() -> Iterator[harness.Place]:
+    """The test's own directories and environment. Afterwards nothing may be left: no process, no temporary file, no socket,
+    no mount."""
+    before = harness.descendants()
+    mounts = Path("/proc/self/mountinfo").read_text()
+    place = harness.Place.make(Path(tempfile.mkdtemp(prefix="ipb-")) / "x")
+    place.root.parent.chmod(0o755)
+    yield place
+    processes = harness.processes_left(before)
+    files = place.left_behind()
+    place.root = place.root.parent
+    place.remove()
+    assert not processes, "processes left behind:\n" + "\n".join(processes)
+    assert not files, "files left behind:\n" + "\n".join(files)
+    assert Path("/proc/self/mountinfo").read_text() == mounts, "mounts changed"
+
+
+@pytest.fixture
+def box(place: harness.Place) -> Box:
+    """box(["cat", "x"], {"allowWrite": ["."]}, user="root"): runs it to its end, in the workspace."""
+    return Box(place)
+
+
+@pytest.fixture
+def workspace(place: harness.Place) -> Path:
+    """An empty directory, where commands start; belongs to whoever runs them."""
+    return place.workspace

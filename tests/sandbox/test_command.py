@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What `ipybox sandbox` is to whoever calls it: exit status, signals, standard streams, srt's command line."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+
+import pytest
+from box import Box, make_settings
+
+
+def test_output_and_input_pass_through(box: Box, user: str) -> None:
+    done = box(["sh", "-c", "cat; echo error >&2"], user=user, stdin="hello\n")
+    assert (done.stdout, done.stderr, done.returncode) == ("hello\n", "error\n", 0)
+
+
+@pytest.mark.parametrize(("command", "status"), [("exit 0", 0), ("exit 77", 77), ("kill -9 $$", 137), ("kill -TERM $$", 143)])
+def test_exit_status(box: Box, user: str, command: str, status: int) -> None:
+    assert box(["sh", "-c", command], user=user).returncode == status
+
+
+def test_what_cannot_be_executed(box: Box, user: str) -> None:
+    missing = box(["no-such-program"], user=user)
+    assert missing.returncode == 127 and "no-such-program" in missing.stderr
+    (box.place.workspace / "plain").write_text("text")
+    assert box(["./plain"], user=user).returncode == 126
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1])
+def test_a_signal_is_passed_on(box: Box, user: str, number: signal.Signals) -> None:
+    script = f"trap 'echo caught; exit 5' {number.name[3:]}; echo ready; while :; do sleep 60 & wait $!; done"
+    with subprocess.Popen(
+        box.command(["bash", "-c", script], user=user),
+        cwd=box.place.workspace,
+        env=box.place.environ,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None and process.stdout.readline() == "ready\n"
+        process.send_signal(number)
+        assert process.stdout.readline() == "caught\n"
+        assert process.wait(30) == 5
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["-c", "echo a; echo b"], ["echo a; echo b"], ["--", "sh", "-c", "echo a; echo b"], ["-d", "sh", "-c", "echo a; echo b"]],
+)
+def test_command_lines_of_srt(box: Box, words: list[str]) -> None:
+    path = box.write_settings(make_settings())
+    for flag in (["-s", path], ["--settings", path]):
+        done = box([box.program("root"), "sandbox", *flag, *words], sandbox=False)
+        assert (done.stdout, done.returncode) == ("a\nb\n", 0), done.stderr
+
+
+def test_bad_settings_run_nothing(box: Box, workspace) -> None:
+    settings = make_settings()
+    settings["filesystem"]["denyReed"] = []
+    done = box(["touch", "ran"], settings)
+    assert done.returncode == 2 and "filesystem.denyReed" in done.stderr and "denyRead" in done.stderr
+    assert not (workspace / "ran").exists()
+
+
+def test_closed_standard_streams(box: Box) -> None:
+    """Nothing of ours comes to stand where the command expects its own."""
+    line = box.command(["python3", "-c", "import os; os.write(3, str([os.readlink(f'/proc/self/fd/{n}') for n in range(3)]).encode())"])
+    done = box(["sh", "-c", '"$@" 0<&- 1>&- 2>&- 3>seen; cat seen', "sh", *line], sandbox=False)
+    assert "ipybox" not in done.stdout
+
+
+def test_without_settings_nothing_is_writable(box: Box, workspace, user: str) -> None:
+    box.prepare(user)
+    line = [*box.become(user), box.program(user), "sandbox", "--", "sh", "-c", "echo x > here || echo denied; cat there"]
+    (workspace / "there").write_text("seen")
+    done = box(line, sandbox=False)
+    assert "denied" in done.stdout and not (workspace / "here").exists()
+    assert "seen" in done.stdout
