@@ -7,15 +7,22 @@
 #   make docs     the manual and the reference of the C API, in build/docs
 #   make bench    the benchmarks
 #   make format   clang-format on everything
+#   make release  an optimised build, in build-install
+#   make install  installs that to PREFIX (below DESTDIR), with a list of what was put there
+#   make uninstall  removes what is on that list
 #   make clean    remove what `make` and the tests made (.venv and .cache/ are kept; distclean: those too)
 #
 # PYTHON=…        the Python to use (default python3), MESON_FLAGS=… options for `meson setup`
+# PREFIX=…        where to install (default /usr/local), DESTDIR=… what to put before it, RELEASE=… the build folder
 
 PYTHON ?= python3
 MESON_FLAGS ?=
+PREFIX ?= /usr/local
+DESTDIR ?=
+RELEASE ?= build-install
 export PYTHON
 
-.PHONY: all demo check docs bench format clean distclean packages
+.PHONY: all demo check docs bench format release install uninstall clean distclean packages
 
 all: build/build.ninja .venv
 	@ninja -C build ipybox
@@ -41,7 +48,7 @@ check: all
 	@.venv/bin/python scripts/check
 
 docs: build/build.ninja
-	@scripts/packages docs
+	@scripts/packages man docs
 	@meson configure build -Ddocs=enabled
 	@ninja -C build documentation
 
@@ -50,6 +57,16 @@ bench: all
 
 format:
 	@scripts/check-format --fix
+
+release:
+	@scripts/packages build man
+	@scripts/install --only-build --build $(RELEASE) --prefix $(PREFIX) $(MESON_FLAGS)
+
+install: release
+	@scripts/install --build $(RELEASE) --prefix $(PREFIX) --destdir "$(DESTDIR)"
+
+uninstall:
+	@scripts/install --uninstall --prefix $(PREFIX) --destdir "$(DESTDIR)"
 
 clean:
 	rm -rf build build-*
