@@ -29,7 +29,8 @@ def place() -> Iterator[harness.Place]:
     no mount."""
     before = harness.descendants()
     mounts = Path("/proc/self/mountinfo").read_text()
-    place = harness.Place.make(Path(tempfile.mkdtemp(prefix="ipb-")) / "x")
+    # Not below /tmp, which each sandbox has for itself.
+    place = harness.Place.make(Path(tempfile.mkdtemp(prefix="ipb-", dir="/var/tmp")) / "x")
     place.root.parent.chmod(0o755)
     yield place
     processes = harness.processes_left(before)

@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Files: what can be read and written, from inside and then looked at from outside."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+from box import Box, make_settings
+
+SETTINGS = make_settings(
+    denyRead=["secret.txt", "hidden", "**/*.key"],
+    allowRead=["hidden/shown"],
+    allowWrite=["."],
+    denyWrite=["ro", "above/ro"],
+)
+
+FILES = [
+    "mine", "secret.txt", "hidden/file", "hidden/shown/file", "ro/file", "above/ro/file", "deep/er/a.key", "deep/er/a.keys",
+    ".git/hooks/pre-commit.sample", ".git/config", ".git/HEAD", "deep/.git/hooks/x", ".env", ".mcp.json", "deep/.bashrc",
+    ".vscode/settings.json", "mcptools/server.py",
+]  # fmt: skip
+
+# What differs from "EROFS", which a read-only mount says.
+EXPECTED = {
+    # of two mounts
+    "rename over outside": "EXDEV",
+    "rename from outside": "EXDEV",
+    "hard link from outside": "EXDEV",
+    "hidden file, linked": "EXDEV",
+    # a mount point
+    "hidden file, moved": "EBUSY",
+    "hidden file, removed": "EBUSY",
+    "hidden directory, moved": "EBUSY",
+    "read-only directory, moved": "EBUSY",
+    "read-only directory's parent, moved": "EBUSY",
+    "git, moved": "EBUSY",
+    ".env, removed": "EBUSY",
+    ".env, replaced": "EBUSY",
+    # not for this user
+    "write by /proc/1/root": "EACCES",
+    "write by a race": "ok",
+    "remount": "EPERM",
+    "write /etc": "EACCES",
+    "device": "EACCES",
+    "block device": "EACCES",
+    "/proc/1/root": "EACCES",
+    "/proc/1/cwd": "EACCES",
+    "/proc/1/fd": "EACCES",
+    "/proc/1/mem": "EACCES",
+    "/proc/1/environ": "EACCES",
+    "/proc/1/map_files": "EACCES",
+    "/proc/1/ns": "EACCES",
+    "write /proc/sys": "EACCES",
+    "write /sys": "EACCES",
+    "/etc/shadow": "EACCES",
+    "hidden file": "EACCES",
+    "hidden file, by O_PATH": "EACCES",
+    "hidden file, written": "EACCES",
+    "hidden file, by a link that was there": "EACCES",
+    "hidden by a glob": "EACCES",
+    # not there
+    "write /dev/kmsg": "ENOENT",
+    "/dev/mem": "ENOENT",
+    "hidden directory": ["shown"],
+    "hidden directory's file": "ENOENT",
+    # what is allowed
+    "twin: read outside": "content of file",
+    "twin: not hidden by the glob": "content of a.keys",
+    "twin: shown within it": "content of file",
+    "twin: read it": "odd",
+    "twin: own environ": "",
+}
+
+# Not comparable: pid 1 of the host, devices that a machine need not have, and the race, whose result is looked at from outside.
+NOT_COMPARED = {"write by /proc/1/root", "write by a race", "remount", "/dev/mem", "write /sys", "write /proc/sysrq-trigger"}
+
+
+def expected(name: str, user: str) -> list[str | list[str]]:
+    """What the probe may say; a file system may be read-only for who may not write it either."""
+    if name == "create in /":
+        return ["EROFS", "EACCES"]
+    if name == "write /proc/sysrq-trigger":
+        return ["ENOENT", "EACCES", "EROFS"]
+    return [EXPECTED.get(name, "ok" if name.startswith("twin: ") else "EROFS")]
+
+
+def make_tree(box: Box) -> Path:
+    outside = box.place.root / "outside"
+    outside.mkdir()
+    (outside / "file").write_text("content of file")
+    for name in FILES:
+        path = box.place.workspace / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"content of {path.name}")
+    Path(os.fsdecode(os.fsencode(box.place.workspace) + b"/was \xff there")).write_text("odd")
+    (box.place.workspace / "link-out").symlink_to(outside / "file")
+    (box.place.workspace / "link-out-dir").symlink_to(outside)
+    (box.place.workspace / "link-secret").symlink_to("secret.txt")
+    # It is the sandbox that must say no, not the mode.
+    outside.chmod(0o777)
+    (outside / "file").chmod(0o666)
+    return outside
+
+
+def snapshot(directory: Path) -> dict[str, str]:
+    return {str(path.relative_to(directory)): path.read_text() for path in directory.rglob("*") if path.is_file()}
+
+
+def test_attempts(box: Box, user: str) -> None:
+    outside = make_tree(box)
+    before = snapshot(outside)
+    results = box.probe("files", SETTINGS, str(outside), user=user)
+    wrong = {name: (result, expected(name, user)) for name, result in results.items() if result not in expected(name, user)}
+    assert not wrong, "(is, should be): " + str(wrong)
+    # Whatever they were told, from outside it is as it was.
+    assert snapshot(outside) == before
+    for name in FILES:
+        content = (box.place.workspace / name).read_text()
+        if name not in ("mine", "hidden/shown/file", ".git/HEAD"):
+            assert content == f"content of {os.path.basename(name)}", name
+    assert (box.place.workspace / "hidden/shown/file").read_text().startswith("written")
+    assert not (box.place.workspace / ".git/hooks/pre-commit").exists()
+
+
+def test_positive_control(box: Box) -> None:
+    """Without a sandbox each of them works: the attempts attempt something."""
+    outside = make_tree(box)
+    results = box.probe("files", None, str(outside), sandbox=False)
+    same = {name for name, result in results.items() if result in expected(name, "root") and not name.startswith("twin: ")}
+    assert {name for name in same - NOT_COMPARED if not name.startswith("/proc/1/")} == set(), same
