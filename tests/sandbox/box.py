@@ -19,8 +19,10 @@ ORDINARY_ID = 61234
 
 PROBES = Path(__file__).parent / "probes"
 
-# The checkout may be where others cannot go: it is mounted where they can, in a mount namespace of the command's own.
-AS_ORDINARY = 'mount --bind "$1" "$2" && mount --bind "$3" "$3" && shift 3 && exec setpriv --reuid={0} --regid={0} --clear-groups "$@"'
+# The checkout, .venv and the Python it is made of may be where others cannot go: they are mounted where they can, in a mount
+# namespace of the command's own.
+MOUNT = 'while [ "$1" != -- ]; do mount --bind "$1" "$2" && shift 2 || exit; done; shift; exec "$@"'
+BECOME = ["setpriv", f"--reuid={ORDINARY_ID}", f"--regid={ORDINARY_ID}", "--clear-groups"]
 
 NETWORK = ("allowedDomains", "deniedDomains", "allowUnixSockets", "allowAllUnixSockets", "strictAllowlist")
 FILES = {"denyRead": [], "allowWrite": ["."], "denyWrite": []}
@@ -44,15 +46,16 @@ class Box:
         self.place = place
         self.binary = harness.existing(Path(os.environ.get("IPYBOX_BIN", harness.ROOT / "build/ipybox")).resolve())
         self.source = place.root / "src"
+        self.venv = place.root / "venv"
+        self.base = place.root / "base"
         self.n_settings = 0
 
     def prepare(self, user: str) -> None:
         """The test's directories belong to whoever runs the commands."""
-        if user == "root":
-            return
-        self.source.mkdir(exist_ok=True)
-        for path in [self.place.root, *self.place.root.rglob("*")]:
-            if not path.is_relative_to(self.source):
+        for path in (self.source, self.venv, self.base):
+            path.mkdir(exist_ok=True)
+        if user != "root":
+            for path in [self.place.root, *self.place.root.rglob("*")]:
                 os.chown(path, ORDINARY_ID, ORDINARY_ID, follow_symlinks=False)
 
     def program(self, user: str) -> str:
@@ -61,23 +64,25 @@ class Box:
             return str(self.binary)
         return str(self.source / self.binary.relative_to(harness.ROOT))
 
-    def python(self, user: str) -> str:
-        """The Python of .venv; settings need its place in allowRead: readable()."""
-        return str((harness.ROOT if user == "root" else self.source) / ".venv/bin/python")
+    def python(self) -> list[str]:
+        """The command of a Python with what is in .venv; needs with_python."""
+        name = os.path.basename(os.path.realpath(harness.ROOT / ".venv/bin/python"))
+        (packages,) = (harness.ROOT / ".venv/lib").glob("python3*/site-packages")
+        path = self.venv / packages.relative_to(harness.ROOT / ".venv")
+        return ["env", f"PYTHONPATH={path}", f"LD_LIBRARY_PATH={self.base}/lib", str(self.base / "bin" / name)]
 
-    def readable(self, user: str) -> list[str]:
-        """What is to be readable for python(): it may be below /tmp, which a sandbox has for itself."""
-        return [str((harness.ROOT if user == "root" else self.source) / ".venv")]
-
-    def become(self, user: str) -> list[str]:
+    def become(self, user: str, with_python: bool = False) -> list[str]:
         """What to put before a command for it to be run by @user."""
-        if user == "root":
+        if user == "root" and not with_python:
             return []
         self.prepare(user)
-        venv = os.path.realpath(harness.ROOT / ".venv")
-        script = AS_ORDINARY.format(ORDINARY_ID)
-        prefix = ["unshare", "--mount", "--propagation", "private", "sh", "-c", script, "sh"]
-        prefix += [str(harness.ROOT), str(self.source), venv]
+        mounts = [harness.ROOT, self.source]
+        if with_python:
+            base = Path(os.path.realpath(harness.ROOT / ".venv/bin/python")).parents[1]
+            mounts += [os.path.realpath(harness.ROOT / ".venv"), self.venv, base, self.base]
+        prefix = ["unshare", "--mount", "--propagation", "private", "sh", "-c", MOUNT, "sh", *map(str, mounts), "--"]
+        if user != "root":
+            prefix += BECOME
         return prefix + (["unshare", "--user", "--map-root-user"] if user == "userns" else [])
 
     def write_settings(self, settings: dict) -> str:
@@ -87,10 +92,18 @@ class Box:
         path.chmod(0o644)
         return str(path)
 
-    def command(self, command: list[str], settings: dict | None = None, *, user: str = "root", flags: tuple[str, ...] = ()) -> list[str]:
+    def command(
+        self,
+        command: list[str],
+        settings: dict | None = None,
+        *,
+        user: str = "root",
+        flags: tuple[str, ...] = (),
+        with_python: bool = False,
+    ) -> list[str]:
         """The command line that runs @command in a sandbox; settings None: make_settings()."""
         path = self.write_settings(make_settings() if settings is None else settings)
-        return [*self.become(user), self.program(user), "sandbox", "--settings", path, *flags, "--", *command]
+        return [*self.become(user, with_python), self.program(user), "sandbox", "--settings", path, *flags, "--", *command]
 
     def __call__(
         self,
@@ -100,14 +113,15 @@ class Box:
         user: str = "root",
         sandbox: bool = True,
         flags: tuple[str, ...] = (),
+        with_python: bool = False,
         timeout: float = 60,
         **options,
     ) -> subprocess.CompletedProcess[str]:
         """Runs @command to its end; @sandbox False: without one, by the same user, at the same place."""
         if sandbox:
-            line = self.command(command, settings, user=user, flags=flags)
+            line = self.command(command, settings, user=user, flags=flags, with_python=with_python)
         else:
-            line = [*self.become(user), *command]
+            line = [*self.become(user, with_python), *command]
         return harness.run(line, self.place, timeout=timeout, **options)
 
     def probe(self, name: str, settings: dict | None = None, *args: str, user: str = "root", **options) -> dict:

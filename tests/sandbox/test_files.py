@@ -4,10 +4,8 @@
 from __future__ import annotations
 
 import os
-import stat
 from pathlib import Path
 
-import pytest
 from box import Box, make_settings
 
 SETTINGS = make_settings(
