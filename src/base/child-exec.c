@@ -13,28 +13,34 @@
 /* Fds are first moved above this, so that none is overwritten before it is used. */
 #define FIRST_SAFE_FD 16
 
-static void
-fail(const IpbExecPlan *plan, IpbExecStep step, int saved_errno)
+IPB_CHILD_SIDE static void
+fail(IpbExecPlan *plan, int report_fd, IpbExecStep step, int saved_errno)
 {
     IpbExecFailure failure = {step, saved_errno};
-    (void) !write(plan->report_fd, &failure, sizeof failure);
+    plan->failure = failure;
+    plan->has_failed = true;
+    (void) !write(report_fd, &failure, sizeof failure);
     _exit(127);
 }
 
-static void
-place_fds(const IpbExecPlan *plan, int *report_fd)
+IPB_CHILD_SIDE static void
+place_fds(IpbExecPlan *plan, int *report_fd)
 {
     int moved[4];
     for (int i = 0; i < 4; i++) {
         moved[i] = plan->fds[i] < 0 ? -1 : fcntl(plan->fds[i], F_DUPFD_CLOEXEC, FIRST_SAFE_FD);
         if (plan->fds[i] >= 0 && moved[i] < 0)
-            fail(plan, IPB_EXEC_STEP_FDS, errno);
+            fail(plan, *report_fd, IPB_EXEC_STEP_FDS, errno);
     }
-    if (*report_fd < FIRST_SAFE_FD)
-        *report_fd = fcntl(*report_fd, F_DUPFD_CLOEXEC, FIRST_SAFE_FD);
+    if (*report_fd < FIRST_SAFE_FD) {
+        int moved_report = fcntl(*report_fd, F_DUPFD_CLOEXEC, FIRST_SAFE_FD);
+        if (moved_report < 0)
+            fail(plan, *report_fd, IPB_EXEC_STEP_FDS, errno);
+        *report_fd = moved_report;
+    }
     for (int i = 0; i < 4; i++) {
         if (moved[i] >= 0 && dup2(moved[i], i) < 0) /* dup2 clears close-on-exec */
-            fail(plan, IPB_EXEC_STEP_FDS, errno);
+            fail(plan, *report_fd, IPB_EXEC_STEP_FDS, errno);
     }
 }
 
@@ -42,28 +48,30 @@ place_fds(const IpbExecPlan *plan, int *report_fd)
 static void
 reset_signals(void)
 {
-    for (int number = 1; number < 32; number++)
-        signal(number, SIG_DFL);
+    struct sigaction action = {.sa_handler = SIG_DFL};
+    for (int number = 1; number < NSIG; number++)
+        sigaction(number, &action, NULL); /* not those that cannot be set */
     sigset_t none;
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
 void
-ipb_child_exec(const IpbExecPlan *original)
+ipb_child_exec(IpbExecPlan *plan)
 {
-    IpbExecPlan plan = *original;
+    int report_fd = plan->report_fd;
+    plan->is_shared = true;
     reset_signals();
     if (setsid() < 0)
-        fail(&plan, IPB_EXEC_STEP_SESSION, errno);
-    if (prctl(PR_SET_PDEATHSIG, plan.death_signal) < 0)
-        fail(&plan, IPB_EXEC_STEP_DEATH_SIGNAL, errno);
-    if (getppid() != plan.parent)
+        fail(plan, report_fd, IPB_EXEC_STEP_SESSION, errno);
+    if (prctl(PR_SET_PDEATHSIG, plan->death_signal) < 0)
+        fail(plan, report_fd, IPB_EXEC_STEP_DEATH_SIGNAL, errno);
+    if (getppid() != plan->parent)
         _exit(127);
-    place_fds(&plan, &plan.report_fd);
-    if (plan.cwd != NULL && chdir(plan.cwd) < 0)
-        fail(&plan, IPB_EXEC_STEP_CHDIR, errno);
-    execve(plan.path, (char *const *) plan.argv, (char *const *) plan.envp);
-    fail(&plan, IPB_EXEC_STEP_EXEC, errno);
+    place_fds(plan, &report_fd);
+    if (plan->cwd != NULL && chdir(plan->cwd) < 0)
+        fail(plan, report_fd, IPB_EXEC_STEP_CHDIR, errno);
+    execve(plan->path, (char *const *) plan->argv, (char *const *) plan->envp);
+    fail(plan, report_fd, IPB_EXEC_STEP_EXEC, errno);
     __builtin_unreachable();
 }

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What runs in a child between fork and exec: async-signal-safe code only, no GLib, no malloc.
+ * What runs in a child between clone and exec: async-signal-safe code only, no GLib, no malloc. It shares the
+ * parent's memory, and writes to none of it but the plan's report.
  */
 #pragma once
 
+#include <stdbool.h>
 #include <sys/types.h>
 
 typedef enum {
@@ -14,7 +16,7 @@ typedef enum {
     IPB_EXEC_STEP_EXEC,
 } IpbExecStep;
 
-/* Written to report_fd by a child that could not exec. */
+/* From a child that could not exec. */
 typedef struct {
     IpbExecStep step;
     int saved_errno;
@@ -27,9 +29,16 @@ typedef struct {
     const char *cwd; /* or NULL */
     int fds[4];      /* become 0 – 3; -1: stays closed (0 – 2 are always given) */
     int death_signal;
-    int report_fd; /* close-on-exec */
+    int report_fd; /* close-on-exec; gets the failure, too, for where memory is copied */
     pid_t parent;  /* to notice that it died before the death signal was set */
+    /* Set by the child. */
+    volatile bool is_shared; /* it has our memory, so what stands here is what happened */
+    volatile bool has_failed;
+    IpbExecFailure failure;
 } IpbExecPlan;
 
+/* For what runs there: ASan does not know of the stack, and takes it for a broken one. */
+#define IPB_CHILD_SIDE __attribute__((no_sanitize("address")))
+
 /* Never returns: executes the program, or reports and exits with status 127. */
-void ipb_child_exec(const IpbExecPlan *plan) __attribute__((noreturn));
+IPB_CHILD_SIDE void ipb_child_exec(IpbExecPlan *plan) __attribute__((noreturn));

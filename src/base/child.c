@@ -3,12 +3,14 @@
  * Spawning, watching and ending child processes; see the header.
  *
  * The pidfd tells the end; waitid on it reaps. Signals go to the process group while the child is not
- * reaped: until then its number cannot be given to another process.
+ * reaped: until then its number cannot be given to another process. An application that reaps our children, which it should
+ * not, costs us their exit status and the rest of their groups, and nothing more.
  */
 #include "base/child.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +23,14 @@
 #include "base/fd.h"
 
 #define FALLBACK_PATH "/usr/local/bin:/usr/bin:/bin"
+#define CHILD_STACK_SIZE 32768
+
+/* ThreadSanitizer keeps a table of the process's signal handlers, which a child with our memory would change. */
+#ifdef __SANITIZE_THREAD__
+#define SHARED_MEMORY 0
+#else
+#define SHARED_MEMORY (CLONE_VM | CLONE_VFORK)
+#endif
 
 struct IpbChild {
     IpbLoop *loop;
@@ -70,115 +80,142 @@ find_program(const IpbChildOptions *options, const char *const *envp)
     return NULL;
 }
 
-static void
+static bool
 set_exec_error(GError **error, const IpbChildOptions *options, const IpbExecFailure *failure)
 {
     switch (failure->step) {
     case IPB_EXEC_STEP_CHDIR:
-        ipb_error_set_errno(error, failure->saved_errno, "cannot enter the directory %s",
-                            options->cwd);
-        return;
+        return ipb_error_set_errno(error, failure->saved_errno, "cannot enter the directory %s",
+                                   options->cwd);
     case IPB_EXEC_STEP_EXEC:
-        ipb_error_set_errno(error, failure->saved_errno, "cannot execute %s", options->argv[0]);
-        return;
+        return ipb_error_set_errno(error, failure->saved_errno, "cannot execute %s",
+                                   options->argv[0]);
     case IPB_EXEC_STEP_SESSION:
     case IPB_EXEC_STEP_DEATH_SIGNAL:
     case IPB_EXEC_STEP_FDS:
-        ipb_error_set_errno(error, failure->saved_errno, "cannot prepare the process for %s",
-                            options->argv[0]);
-        return;
+        break;
     }
+    return ipb_error_set_errno(error, failure->saved_errno, "cannot prepare the process for %s",
+                               options->argv[0]);
 }
 
-/* Forks and waits until the child has executed or failed; -1 with @error. */
-static pid_t
-fork_and_exec(IpbExecPlan *plan, const IpbChildOptions *options, GError **error)
+IPB_CHILD_SIDE static int
+run_child(void *plan)
 {
-    int report[2];
-    if (!ipb_fd_pipe(report, error))
-        return -1;
-    ipb_autofd report_read = report[0];
-    ipb_autofd report_write = report[1];
-    plan->report_fd = report_write;
-    plan->parent = getpid();
+    ipb_child_exec(plan);
+}
 
+typedef struct {
+    IpbExecPlan *plan;
+    pid_t pid; /* -1: @saved_errno tells why not */
+    int pidfd;
+    int saved_errno;
+} Fork;
+
+/* As vfork, and with a pidfd that is surely the child's: if the application ignores SIGCHLD, a child that ends at once leaves
+ * nothing that could be opened. The child has our memory, and this thread waits, until it has executed or failed: no page
+ * of a large program is copied, and no time passes in which a process that another thread forks could hold what tells us. */
+static void
+run_fork(void *data)
+{
+    Fork *fork = data;
+    __attribute__((aligned(16))) char stack[CHILD_STACK_SIZE]; /* ours is not touched meanwhile */
     /* No signal handler of this process may run in the child. */
     sigset_t all, old;
     sigfillset(&all);
     pthread_sigmask(SIG_BLOCK, &all, &old);
-    pid_t pid = fork();
-    int saved = errno;
-    if (pid == 0)
-        ipb_child_exec(plan);
+    fork->plan->parent = getpid();
+    fork->pid = clone(run_child, stack + sizeof stack, SHARED_MEMORY | CLONE_PIDFD | SIGCHLD,
+                      fork->plan, &fork->pidfd);
+    fork->saved_errno = errno;
     pthread_sigmask(SIG_SETMASK, &old, NULL);
-    if (pid < 0) {
-        ipb_error_set_errno(error, saved, "cannot fork for %s", options->argv[0]);
-        return -1;
-    }
-    ipb_fd_close(&report_write);
-    IpbExecFailure failure;
+}
+
+/* Where the memory was copied for all that, as under valgrind and ThreadSanitizer, what the child did is told by the pipe,
+ * whose end is the execution. */
+static bool
+has_failed(IpbExecPlan *plan, int report_fd)
+{
+    if (plan->is_shared)
+        return plan->has_failed;
     ssize_t n;
     do
-        n = read(report_read, &failure, sizeof failure);
+        n = read(report_fd, &plan->failure, sizeof plan->failure);
     while (n < 0 && errno == EINTR);
-    if (n == 0)
-        return pid;
-    while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
-        ;
-    set_exec_error(error, options, &failure);
-    return -1;
+    return n != 0;
+}
+
+/* Waits until the child has ended, and gives its number back. */
+static int
+reap(int pidfd)
+{
+    siginfo_t info = {0};
+    int result;
+    do
+        result = waitid(P_PIDFD, (id_t) pidfd, &info, WEXITED);
+    while (result < 0 && errno == EINTR);
+    if (result < 0)
+        return IPB_CHILD_STATUS_UNKNOWN;
+    if (info.si_code == CLD_EXITED)
+        return W_EXITCODE(info.si_status, 0);
+    return info.si_status | (info.si_code == CLD_DUMPED ? WCOREFLAG : 0);
+}
+
+/* Returns when the child has executed or failed. */
+static bool
+start_process(IpbLoop *loop, IpbExecPlan *plan, const IpbChildOptions *options, pid_t *ret_pid,
+              int *ret_pidfd, GError **error)
+{
+    int report[2];
+    if (!ipb_fd_pipe(report, error))
+        return false;
+    ipb_autofd report_read = report[0];
+    ipb_autofd report_write = report[1];
+    plan->report_fd = report_write;
+    Fork fork = {.plan = plan, .pidfd = -1};
+    if (!ipb_loop_run_as_parent(loop, run_fork, &fork, error))
+        return false;
+    if (fork.pid < 0)
+        return ipb_error_set_errno(error, fork.saved_errno, "cannot fork for %s", options->argv[0]);
+    ipb_autofd pidfd = fork.pidfd;
+    ipb_fd_close(&report_write);
+    if (has_failed(plan, report_read)) {
+        reap(pidfd);
+        return set_exec_error(error, options, &plan->failure);
+    }
+    *ret_pid = fork.pid;
+    *ret_pidfd = ipb_fd_steal(&pidfd);
+    return true;
+}
+
+/* Nobody has reaped it, so its number and its group's are still its own. */
+static bool
+is_ours(const IpbChild *child, bool *ret_has_ended)
+{
+    siginfo_t info = {0};
+    int result = waitid(P_PIDFD, (id_t) child->pidfd, &info, WEXITED | WNOHANG | WNOWAIT);
+    *ret_has_ended = info.si_pid != 0;
+    return result == 0;
 }
 
 static void
 on_child_ended(uint32_t events, void *data)
 {
     IpbChild *child = data;
-    siginfo_t info = {0};
-    /* What is left of the group must go before the child's number can be reused, so: signal, then reap. */
-    if (waitid(P_PID, (id_t) child->pid, &info, WEXITED | WNOHANG | WNOWAIT) < 0 ||
-        info.si_pid == 0)
-        return;
-    kill(-child->pid, SIGKILL);
-    int status = 0;
-    while (waitpid(child->pid, &status, 0) < 0 && errno == EINTR)
-        ;
+    int status = IPB_CHILD_STATUS_UNKNOWN;
+    bool has_ended;
+    if (is_ours(child, &has_ended)) {
+        if (!has_ended)
+            return;
+        /* What is left of the group must go before the child's number can be reused. */
+        kill(-child->pid, SIGKILL);
+        status = reap(child->pidfd);
+    }
     child->is_running = false;
     g_clear_pointer(&child->watch, ipb_watch_free);
     g_clear_pointer(&child->ladder, ipb_timer_free);
     if (child->on_exit != NULL)
         child->on_exit(child, status, child->data); /* may free the child */
-}
-
-static void
-kill_and_reap(pid_t pid)
-{
-    kill(-pid, SIGKILL);
-    kill(pid, SIGKILL); /* before setsid there is no group of its own */
-    while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
-        ;
-}
-
-static IpbChild *
-watch_child(IpbLoop *loop, pid_t pid, IpbChildExitFunc on_exit, void *data, GError **error)
-{
-    ipb_autofd pidfd = ipb_pidfd_open(pid);
-    if (pidfd < 0) {
-        ipb_error_set_errno(error, errno, "cannot open a pidfd (Linux 5.3 or later is needed)");
-        return NULL;
-    }
-    IpbChild *child = g_new0(IpbChild, 1);
-    child->watch = ipb_watch_new(loop, pidfd, EPOLLIN, on_child_ended, child, error);
-    if (child->watch == NULL) {
-        g_free(child);
-        return NULL;
-    }
-    child->loop = ipb_loop_ref(loop);
-    child->pid = pid;
-    child->pidfd = ipb_fd_steal(&pidfd);
-    child->is_running = true;
-    child->on_exit = on_exit;
-    child->data = data;
-    return child;
 }
 
 IpbChild *
@@ -208,12 +245,13 @@ ipb_child_spawn(IpbLoop *loop, const IpbChildOptions *options, IpbChildExitFunc 
                 options->stdout_fd >= 0 ? options->stdout_fd : null_fd,
                 options->stderr_fd >= 0 ? options->stderr_fd : null_fd, options->extra_fd},
     };
-    pid_t pid = fork_and_exec(&plan, options, error);
-    if (pid < 0)
-        return NULL;
-    IpbChild *child = watch_child(loop, pid, on_exit, data, error);
-    if (child == NULL)
-        kill_and_reap(pid);
+    IpbChild *child = g_new0(IpbChild, 1);
+    *child = (IpbChild){.loop = ipb_loop_ref(loop), .pidfd = -1, .on_exit = on_exit, .data = data};
+    child->is_running = start_process(loop, &plan, options, &child->pid, &child->pidfd, error);
+    if (child->is_running)
+        child->watch = ipb_watch_new(loop, child->pidfd, EPOLLIN, on_child_ended, child, error);
+    if (child->watch == NULL)
+        g_clear_pointer(&child, ipb_child_free);
     return child;
 }
 
@@ -232,7 +270,8 @@ ipb_child_is_running(const IpbChild *child)
 void
 ipb_child_signal(IpbChild *child, int signal_number)
 {
-    if (child->is_running)
+    bool has_ended;
+    if (child->is_running && is_ours(child, &has_ended))
         kill(-child->pid, signal_number);
 }
 
@@ -263,8 +302,10 @@ ipb_child_free(IpbChild *child)
 {
     if (child == NULL)
         return;
-    if (child->is_running)
-        kill_and_reap(child->pid);
+    if (child->is_running) {
+        ipb_child_signal(child, SIGKILL);
+        reap(child->pidfd);
+    }
     ipb_watch_free(child->watch);
     ipb_timer_free(child->ladder);
     ipb_fd_close(&child->pidfd);
@@ -275,6 +316,9 @@ ipb_child_free(IpbChild *child)
 char *
 ipb_child_describe_status(int wait_status)
 {
+    if (wait_status == IPB_CHILD_STATUS_UNKNOWN)
+        return g_strdup("unknown exit status (this program ignores SIGCHLD, or has waited for a "
+                        "child that is not its own)");
     if (WIFEXITED(wait_status))
         return g_strdup_printf("exit status %d", WEXITSTATUS(wait_status));
     if (!WIFSIGNALED(wait_status))

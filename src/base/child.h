@@ -2,7 +2,7 @@
  *
  * Child processes: spawned in a session and process group of their own, watched by pidfd, ended by
  * a ladder (SIGTERM, then SIGKILL, each to the whole group), and always reaped by their owner.
- * A child gets a signal (SIGKILL unless asked otherwise) when the thread that spawned it dies.
+ * A child gets a signal (SIGKILL unless asked otherwise) when this process dies, whichever thread spawned it.
  */
 #pragma once
 
@@ -21,11 +21,14 @@ typedef struct {
     int stdout_fd;           /* borrowed; -1: /dev/null */
     int stderr_fd;           /* borrowed; -1: /dev/null */
     int extra_fd;            /* borrowed; becomes fd 3 in the child; -1: none */
-    int death_signal;        /* when the spawning thread dies; 0: SIGKILL */
+    int death_signal;        /* when this process dies; 0: SIGKILL */
 } IpbChildOptions;
 
 /* For a designated initializer: all fds absent. */
 #define IPB_CHILD_OPTIONS_INIT .stdin_fd = -1, .stdout_fd = -1, .stderr_fd = -1, .extra_fd = -1
+
+/* The wait status of a child that somebody else has reaped. */
+#define IPB_CHILD_STATUS_UNKNOWN (-1)
 
 /* Called once, when the child has ended and was reaped. The child object stays valid. */
 typedef void (*IpbChildExitFunc)(IpbChild *child, int wait_status, void *data);

@@ -8,11 +8,13 @@
 #include "base/loop.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <sys/epoll.h>
 #include <unistd.h>
 
 #include "base/error.h"
 #include "base/fd.h"
+#include "base/parent-thread.h"
 
 /* Events taken by one wake-up; the rest comes at the next, so that other sources get their turn. */
 #define MAX_EVENTS 64
@@ -27,8 +29,10 @@ struct IpbLoop {
     GMainContext *context;
     EpollSource *source;
     int epoll_fd;
+    int spare_fd;
     int dispatch_depth;
-    GPtrArray *freed; /* IpbWatch, freed during a dispatch */
+    GPtrArray *freed;        /* IpbWatch, freed during a dispatch */
+    IpbParentThread *parent; /* NULL as long as none is needed */
 };
 
 struct IpbWatch {
@@ -90,6 +94,8 @@ ipb_loop_new(GMainContext *context, GError **error)
     loop->source = (EpollSource *) g_source_new(&epoll_source_funcs, sizeof(EpollSource));
     loop->source->loop = loop;
     loop->epoll_fd = ipb_fd_steal(&epoll_fd);
+    loop->spare_fd = -1;
+    ipb_loop_take_spare_fd(loop);
     g_source_set_name(&loop->source->source, "ipybox epoll");
     g_source_add_unix_fd(&loop->source->source, loop->epoll_fd, G_IO_IN);
     g_source_attach(&loop->source->source, loop->context);
@@ -111,6 +117,8 @@ ipb_loop_unref(IpbLoop *loop)
     g_source_destroy(&loop->source->source);
     g_source_unref(&loop->source->source);
     ipb_fd_close(&loop->epoll_fd);
+    ipb_fd_close(&loop->spare_fd);
+    ipb_parent_thread_free(loop->parent);
     g_ptr_array_unref(loop->freed);
     g_main_context_unref(loop->context);
     g_free(loop);
@@ -120,6 +128,36 @@ GMainContext *
 ipb_loop_context(IpbLoop *loop)
 {
     return loop->context;
+}
+
+bool
+ipb_loop_run_as_parent(IpbLoop *loop, void (*func)(void *data), void *data, GError **error)
+{
+    if (ipb_parent_thread_is_main()) {
+        func(data);
+        return true;
+    }
+    if (loop->parent == NULL)
+        loop->parent = ipb_parent_thread_new(error);
+    if (loop->parent == NULL)
+        return false;
+    ipb_parent_thread_run(loop->parent, func, data);
+    return true;
+}
+
+bool
+ipb_loop_give_spare_fd(IpbLoop *loop)
+{
+    bool is_there = loop->spare_fd >= 0;
+    ipb_fd_close(&loop->spare_fd);
+    return is_there;
+}
+
+void
+ipb_loop_take_spare_fd(IpbLoop *loop)
+{
+    if (loop->spare_fd < 0)
+        loop->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 }
 
 /* epoll tells errors and hang-ups even with no events asked for. Edge-triggered, a paused fd tells them once,
@@ -134,14 +172,16 @@ IpbWatch *
 ipb_watch_new(IpbLoop *loop, int fd, uint32_t events, IpbWatchFunc func, void *data, GError **error)
 {
     IpbWatch *watch = g_new0(IpbWatch, 1);
-    struct epoll_event event = {.events = events, .data.ptr = watch};
-    /* Not before there are events to wait for: what is only written may be a file, which epoll refuses. */
-    if (events != 0 && epoll_ctl(loop->epoll_fd, EPOLL_CTL_ADD, fd, &event) < 0) {
+    struct epoll_event event = {.events = epoll_events(events), .data.ptr = watch};
+    /* Also without events to wait for: later it could fail for want of memory. But what is only written may be a file,
+     * which epoll refuses, and which is always ready. */
+    bool is_added = epoll_ctl(loop->epoll_fd, EPOLL_CTL_ADD, fd, &event) == 0;
+    if (!is_added && (events != 0 || errno != EPERM)) {
         ipb_error_set_errno(error, errno, "cannot watch fd %d", fd);
         g_free(watch);
         return NULL;
     }
-    *watch = (IpbWatch){ipb_loop_ref(loop), fd, events, events != 0, func, data};
+    *watch = (IpbWatch){ipb_loop_ref(loop), fd, events, is_added, func, data};
     return watch;
 }
 
@@ -151,12 +191,10 @@ ipb_watch_set_events(IpbWatch *watch, uint32_t events)
     if (watch->events == events)
         return;
     struct epoll_event event = {.events = epoll_events(events), .data.ptr = watch};
-    int op = watch->is_added ? EPOLL_CTL_MOD : EPOLL_CTL_ADD;
-    if (epoll_ctl(watch->loop->epoll_fd, op, watch->fd, &event) < 0)
-        g_error("epoll_ctl on fd %d: %s", watch->fd,
-                g_strerror(errno)); /* closed too early: a bug */
     watch->events = events;
-    watch->is_added = true;
+    if (!watch->is_added || epoll_ctl(watch->loop->epoll_fd, EPOLL_CTL_MOD, watch->fd, &event) < 0)
+        g_critical("epoll_ctl on fd %d: %s", watch->fd,
+                   g_strerror(errno)); /* a file, or closed too early: a bug */
 }
 
 void

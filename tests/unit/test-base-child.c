@@ -129,6 +129,155 @@ test_free_kills(void)
     g_assert_cmpint(ended.ends, ==, 0);
 }
 
+static void
+set_sigchld(void (*handler)(int))
+{
+    struct sigaction action = {.sa_handler = handler};
+    g_assert_cmpint(sigaction(SIGCHLD, &action, NULL), ==, 0);
+}
+
+/* Applications do that, so that they need not wait for their own children. */
+static void
+test_sigchld_ignored(void)
+{
+    set_sigchld(SIG_IGN);
+    g_autoptr(IpbLoop) loop = ipb_loop_new(NULL, NULL);
+    for (int i = 0; i < 50; i++) { /* some are gone before we can look */
+        Ended ended = {0};
+        g_autoptr(IpbChild) child = spawn_shell(loop, "exit 3", -1, -1, &ended);
+        wait_for(&ended);
+        g_assert_cmpint(ended.status, ==, IPB_CHILD_STATUS_UNKNOWN);
+    }
+    g_autofree char *text = ipb_child_describe_status(IPB_CHILD_STATUS_UNKNOWN);
+    g_assert_nonnull(strstr(text, "SIGCHLD"));
+
+    Ended killed = {0};
+    IpbChild *child = spawn_shell(loop, "sleep 1000", -1, -1, &killed);
+    pid_t pid = ipb_child_pid(child);
+    ipb_child_free(child);
+    g_assert_cmpint(kill(pid, 0), ==, -1);
+
+    const char *argv[] = {"true", NULL};
+    IpbChildOptions options = {IPB_CHILD_OPTIONS_INIT, .argv = argv, .cwd = "/no/such"};
+    g_autoptr(GError) error = NULL;
+    g_assert_null(ipb_child_spawn(loop, &options, NULL, NULL, &error));
+    g_assert_error(error, IPYBOX_ERROR, IPYBOX_ERROR_SYSTEM);
+    set_sigchld(SIG_DFL);
+}
+
+/* As a program does that calls waitpid(-1). */
+static void
+test_reaped_by_application(void)
+{
+    g_autoptr(IpbLoop) loop = ipb_loop_new(NULL, NULL);
+    Ended ended = {0};
+    g_autoptr(IpbChild) child = spawn_shell(loop, "exit 3", -1, -1, &ended);
+    g_assert_cmpint(waitpid(-1, NULL, 0), ==, ipb_child_pid(child));
+    ipb_child_signal(child, SIGTERM); /* the number may be somebody else's */
+    wait_for(&ended);
+    g_assert_cmpint(ended.status, ==, IPB_CHILD_STATUS_UNKNOWN);
+}
+
+static void
+test_signals_are_reset(void)
+{
+    g_autoptr(IpbLoop) loop = ipb_loop_new(NULL, NULL);
+    struct sigaction ignore = {.sa_handler = SIG_IGN}, old;
+    g_assert_cmpint(sigaction(SIGRTMIN, &ignore, &old), ==, 0);
+    int output[2];
+    g_assert_true(ipb_fd_pipe(output, NULL));
+    Ended ended = {0};
+    g_autoptr(IpbChild) child = spawn_shell(
+        loop, "exec grep -h -E 'Sig(Ign|Blk)' /proc/self/status", -1, output[1], &ended);
+    g_assert_cmpint(sigaction(SIGRTMIN, &old, NULL), ==, 0);
+    ipb_fd_close(&output[1]);
+    char line[64];
+    read_line(output[0], line, sizeof line);
+    g_assert_cmpstr(line, ==, "SigBlk:\t0000000000000000");
+    read_line(output[0], line, sizeof line);
+    g_assert_cmpstr(line, ==, "SigIgn:\t0000000000000000");
+    wait_for(&ended);
+    ipb_fd_close(&output[0]);
+}
+
+typedef struct {
+    GMainContext *context;
+    IpbLoop *loop;
+    IpbChild *child;
+    int stdin_fd, stdout_fd;
+    Ended ended;
+} Threaded;
+
+static void *
+spawn_in_thread(void *data)
+{
+    Threaded *threaded = data;
+    threaded->loop = ipb_loop_new(threaded->context, NULL);
+    threaded->child = spawn_shell(threaded->loop, "read line; echo $line; exit 3",
+                                  threaded->stdin_fd, threaded->stdout_fd, &threaded->ended);
+    return NULL;
+}
+
+/* The death signal is that of the thread that forks, which is not to be noticed. */
+static void
+test_outlives_its_thread(void)
+{
+    g_autoptr(GMainContext) context = g_main_context_new();
+    int input[2], output[2];
+    g_assert_true(ipb_fd_pipe(input, NULL));
+    g_assert_true(ipb_fd_pipe(output, NULL));
+    Threaded threaded = {.context = context, .stdin_fd = input[0], .stdout_fd = output[1]};
+    g_thread_join(g_thread_new("spawns", spawn_in_thread, &threaded));
+    ipb_fd_close(&input[0]);
+    ipb_fd_close(&output[1]);
+    g_assert_true(ipb_fd_write_all(input[1], "alive\n", 6, NULL));
+    char line[32];
+    read_line(output[0], line, sizeof line);
+    g_assert_cmpstr(line, ==, "alive");
+    while (threaded.ended.ends == 0)
+        g_main_context_iteration(context, TRUE);
+    g_assert_true(WIFEXITED(threaded.ended.status) && WEXITSTATUS(threaded.ended.status) == 3);
+    ipb_child_free(threaded.child);
+    ipb_loop_unref(threaded.loop);
+    ipb_fd_close(&input[1]);
+    ipb_fd_close(&output[0]);
+}
+
+#define N_FORKS 60
+
+static void *
+fork_and_keep(void *data)
+{
+    pid_t *pids = data;
+    for (int i = 0; i < N_FORKS; i++) {
+        pids[i] = fork();
+        if (pids[i] == 0) /* it holds every fd that was open in this moment */
+            for (;;)
+                pause();
+    }
+    return NULL;
+}
+
+/* Another thread of the application forks without executing: what its children hold must not hold us. */
+static void
+test_forks_beside(void)
+{
+    g_autoptr(IpbLoop) loop = ipb_loop_new(NULL, NULL);
+    pid_t pids[N_FORKS];
+    GThread *thread = g_thread_new("forks", fork_and_keep, pids);
+    for (int i = 0; i < 4 * N_FORKS; i++) {
+        Ended ended = {0};
+        g_autoptr(IpbChild) child = spawn_shell(loop, "exit 3", -1, -1, &ended);
+        wait_for(&ended);
+        g_assert_cmpint(WEXITSTATUS(ended.status), ==, 3);
+    }
+    g_thread_join(thread);
+    for (int i = 0; i < N_FORKS; i++) {
+        kill(pids[i], SIGKILL);
+        g_assert_cmpint(waitpid(pids[i], NULL, 0), ==, pids[i]);
+    }
+}
+
 int
 main(int argc, char **argv)
 {
@@ -137,5 +286,10 @@ main(int argc, char **argv)
     g_test_add_func("/base/child/errors", test_errors);
     g_test_add_func("/base/child/ladder-ends-group", test_ladder_ends_group);
     g_test_add_func("/base/child/free-kills", test_free_kills);
+    g_test_add_func("/base/child/sigchld-ignored", test_sigchld_ignored);
+    g_test_add_func("/base/child/reaped-by-application", test_reaped_by_application);
+    g_test_add_func("/base/child/signals-are-reset", test_signals_are_reset);
+    g_test_add_func("/base/child/outlives-its-thread", test_outlives_its_thread);
+    g_test_add_func("/base/child/forks-beside", test_forks_beside);
     return g_test_run();
 }
