@@ -5,7 +5,6 @@
 #include "base/dotenv.h"
 
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -265,12 +264,6 @@ prefix_warnings(GPtrArray *warnings, guint from, const char *path)
 bool
 ipb_dotenv_load(const char *path, GPtrArray *warnings, char ***ret_env, GError **error)
 {
-    struct stat info;
-    if (stat(path, &info) == 0 && !S_ISREG(info.st_mode)) {
-        /* A FIFO by that name would hold us for ever. */
-        g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID, "%s is no regular file", path);
-        return false;
-    }
     g_autofree char *text = NULL;
     size_t size = 0;
     g_autoptr(GError) failure = NULL;

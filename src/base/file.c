@@ -19,16 +19,24 @@
 /* Directories deeper than this are not removed: each level holds an fd open. */
 #define MAX_TREE_DEPTH 256
 
-bool
-ipb_file_read(const char *path, size_t max_size, char **ret_text, size_t *ret_size, GError **error)
+static int
+open_to_read(const char *path, int flags, GError **error)
 {
-    ipb_autofd fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
-    if (fd < 0 && errno == ENOENT) {
+    int fd;
+    do
+        fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | flags);
+    while (fd < 0 && errno == EINTR);
+    if (fd < 0 && errno == ENOENT)
         g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_NOT_FOUND, "no such file: %s", path);
-        return false;
-    }
-    if (fd < 0)
-        return ipb_error_set_errno(error, errno, "cannot open %s", path);
+    else if (fd < 0)
+        ipb_error_set_errno(error, errno, "cannot open %s", path);
+    return fd;
+}
+
+static bool
+read_all(int fd, const char *path, size_t max_size, char **ret_text, size_t *ret_size,
+         GError **error)
+{
     g_autoptr(GByteArray) bytes = g_byte_array_new();
     uint8_t chunk[16384];
     ssize_t n;
@@ -48,6 +56,31 @@ ipb_file_read(const char *path, size_t max_size, char **ret_text, size_t *ret_si
     g_byte_array_append(bytes, (const guint8 *) "", 1);
     *ret_text = (char *) g_byte_array_free(g_steal_pointer(&bytes), FALSE);
     return true;
+}
+
+bool
+ipb_file_read(const char *path, size_t max_size, char **ret_text, size_t *ret_size, GError **error)
+{
+    /* O_NONBLOCK: a FIFO is opened at once, and so is a device. */
+    ipb_autofd fd = open_to_read(path, O_NONBLOCK, error);
+    struct stat status;
+    if (fd < 0)
+        return false;
+    if (fstat(fd, &status) < 0)
+        return ipb_error_set_errno(error, errno, "cannot read %s", path);
+    if (!S_ISREG(status.st_mode)) {
+        g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID, "%s is no regular file", path);
+        return false;
+    }
+    return read_all(fd, path, max_size, ret_text, ret_size, error);
+}
+
+bool
+ipb_file_read_to_end(const char *path, size_t max_size, char **ret_text, size_t *ret_size,
+                     GError **error)
+{
+    ipb_autofd fd = open_to_read(path, 0, error);
+    return fd >= 0 && read_all(fd, path, max_size, ret_text, ret_size, error);
 }
 
 static bool
@@ -112,12 +145,12 @@ remove_at(int dir_fd, const char *name, unsigned depth)
         errno = ELOOP;
         return false;
     }
-    ipb_autofd fd = openat(dir_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (fd < 0)
+    int fd = openat(dir_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    DIR *dir = fd >= 0 ? fdopendir(fd) : NULL; /* takes the fd */
+    if (dir == NULL) {
+        ipb_fd_close(&fd);
         return false;
-    DIR *dir = fdopendir(dup(fd));
-    if (dir == NULL)
-        return false;
+    }
     bool is_empty = true;
     int saved = 0;
     for (struct dirent *entry; (entry = readdir(dir)) != NULL;) {

@@ -10,9 +10,13 @@
 
 #include <glib.h>
 
-/* The whole file, NUL-terminated; LIMIT above @max_size, NOT_FOUND if there is none. */
+/* The whole file, NUL-terminated; LIMIT above @max_size, NOT_FOUND if there is none, INVALID if it is no regular file: a FIFO
+ * would hold us for ever. */
 bool ipb_file_read(const char *path, size_t max_size, char **ret_text, size_t *ret_size,
                    GError **error);
+/* The same for what a person named: a FIFO or a terminal is read to its end, however long that takes. */
+bool ipb_file_read_to_end(const char *path, size_t max_size, char **ret_text, size_t *ret_size,
+                          GError **error);
 /* Replaces @path: a temporary file beside it with @mode, written, synced, renamed. */
 bool ipb_file_write_atomic(const char *path, const char *text, size_t size, mode_t mode,
                            GError **error);

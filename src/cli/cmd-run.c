@@ -281,7 +281,7 @@ read_code(const RunArguments *arguments, int argc, char **argv, GError **error)
     char *code;
     size_t size;
     const char *path = g_str_equal(argv[1], "-") ? "/dev/stdin" : argv[1];
-    if (!ipb_file_read(path, MAX_CODE_SIZE, &code, &size, error))
+    if (!ipb_file_read_to_end(path, MAX_CODE_SIZE, &code, &size, error))
         return NULL;
     if (strlen(code) < size) {
         g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID, "%s holds a NUL byte", argv[1]);

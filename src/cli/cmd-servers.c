@@ -123,7 +123,7 @@ import_servers(IpbRegistry *registry, const char *path)
     g_autoptr(GError) error = NULL;
     g_autofree char *text = NULL;
     size_t size;
-    if (!ipb_file_read(path, MAX_IMPORT_SIZE, &text, &size, &error))
+    if (!ipb_file_read_to_end(path, MAX_IMPORT_SIZE, &text, &size, &error))
         return fail(error);
     g_autoptr(IpbJsonDoc) doc = ipb_json_parse(text, size, &IPB_JSON_LIMITS_SMALL, &error);
     if (doc == NULL) {

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/file.h"
 
+#include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/fd.h"
 
 static char *
 make_directory(const char *parent, const char *name)
@@ -51,6 +53,38 @@ test_read_write(void)
     g_assert_true(ipb_file_remove_tree(temp, NULL)); /* a missing tree is fine */
 }
 
+static void *
+write_to_fifo(void *path)
+{
+    int fd = open(path, O_WRONLY | O_CLOEXEC);
+    g_assert_true(ipb_fd_write_all(fd, "through", 7, NULL));
+    ipb_fd_close(&fd);
+    return NULL;
+}
+
+static void
+test_fifo(void)
+{
+    g_autofree char *temp = ipb_file_make_temp_directory(NULL, "ipybox-test-", NULL);
+    g_autofree char *path = g_build_filename(temp, "fifo", NULL);
+    g_assert_cmpint(mkfifo(path, 0600), ==, 0);
+    g_autofree char *text = NULL;
+    size_t size;
+    g_autoptr(GError) error = NULL;
+    g_assert_false(ipb_file_read(path, 100, &text, &size, &error));
+    g_assert_error(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID);
+    g_clear_error(&error);
+    g_assert_false(ipb_file_read(temp, 100, &text, &size, &error));
+    g_assert_error(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID);
+    g_clear_error(&error);
+    GThread *writer = g_thread_new("writer", write_to_fifo, path);
+    g_assert_true(ipb_file_read_to_end(path, 100, &text, &size, &error));
+    g_assert_no_error(error);
+    g_thread_join(writer);
+    g_assert_cmpstr(text, ==, "through");
+    g_assert_true(ipb_file_remove_tree(temp, NULL));
+}
+
 static void
 test_remove_follows_no_link(void)
 {
@@ -93,6 +127,7 @@ main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/base/file/read-write", test_read_write);
+    g_test_add_func("/base/file/fifo", test_fifo);
     g_test_add_func("/base/file/remove-follows-no-link", test_remove_follows_no_link);
     g_test_add_func("/base/file/replace-directory", test_replace_directory);
     return g_test_run();
