@@ -4,12 +4,28 @@
  */
 #include "base/error.h"
 
+#include <errno.h>
+#include <inttypes.h>
 #include <stdarg.h>
+#include <stdint.h>
+#include <sys/resource.h>
 
 GQuark
 ipybox_error_quark(void)
 {
     return g_quark_from_static_string("ipybox-error");
+}
+
+/* What to do about the errors of the system that one can do something about. */
+static char *
+make_hint(int saved_errno)
+{
+    struct rlimit limit;
+    if (saved_errno != EMFILE || getrlimit(RLIMIT_NOFILE, &limit) < 0)
+        return g_strdup("");
+    return g_strdup_printf(" (this process may have %" PRIuMAX ": close sessions, or raise the "
+                           "limit with ulimit -n)",
+                           (uintmax_t) limit.rlim_cur);
 }
 
 bool
@@ -19,6 +35,8 @@ ipb_error_set_errno(GError **error, int saved_errno, const char *format, ...)
     va_start(args, format);
     g_autofree char *text = g_strdup_vprintf(format, args);
     va_end(args);
-    g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_SYSTEM, "%s: %s", text, g_strerror(saved_errno));
+    g_autofree char *hint = make_hint(saved_errno);
+    g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_SYSTEM, "%s: %s%s", text, g_strerror(saved_errno),
+                hint);
     return false;
 }

@@ -12,7 +12,7 @@
 
 #include <ipybox/error.h>
 
-/* Sets @error to IPYBOX_ERROR_SYSTEM: the formatted text, then ": " and strerror(@saved_errno).
+/* Sets @error to IPYBOX_ERROR_SYSTEM: the formatted text, then ": " and strerror(@saved_errno), and what to do about it if that is known.
  * Returns false, so that it can end a function. */
 bool ipb_error_set_errno(GError **error, int saved_errno, const char *format, ...)
     G_GNUC_PRINTF(3, 4);

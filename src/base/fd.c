@@ -6,8 +6,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdint.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -54,7 +56,7 @@ ipb_fd_write_all(int fd, const void *data, size_t size, GError **error)
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0 && errno == EAGAIN) { /* a terminal that somebody made non-blocking */
-            poll(&(struct pollfd){.fd = fd, .events = POLLOUT}, 1, -1);
+            ipb_fd_wait(fd, POLLOUT, UINT_MAX);
             continue;
         }
         if (n < 0)
@@ -63,6 +65,20 @@ ipb_fd_write_all(int fd, const void *data, size_t size, GError **error)
         size -= (size_t) n;
     }
     return true;
+}
+
+bool
+ipb_fd_wait(int fd, short events, unsigned timeout_ms)
+{
+    int64_t deadline = g_get_monotonic_time() + timeout_ms * INT64_C(1000);
+    struct pollfd item = {.fd = fd, .events = events};
+    int n;
+    do {
+        int64_t left_us = MAX(deadline - g_get_monotonic_time(), 0);
+        struct timespec left = {.tv_sec = left_us / 1000000, .tv_nsec = left_us % 1000000 * 1000};
+        n = ppoll(&item, 1, &left, NULL);
+    } while (n < 0 && errno == EINTR);
+    return n > 0;
 }
 
 bool

@@ -27,6 +27,10 @@ bool ipb_fd_set_nonblocking(int fd, bool nonblocking, GError **error);
 /* Writes all of @data, however long @fd makes it wait; goes on after EINTR. */
 bool ipb_fd_write_all(int fd, const void *data, size_t size, GError **error);
 
+/* Waits until one of @events (POLLIN, POLLOUT; errors and hang-ups count) or for @timeout_ms, whatever signals come
+ * meanwhile. True: there is an event. */
+bool ipb_fd_wait(int fd, short events, unsigned timeout_ms);
+
 /* A pipe and a connected pair of AF_UNIX sockets (@type is SOCK_STREAM or SOCK_SEQPACKET); blocking. */
 bool ipb_fd_pipe(int ret_fds[2], GError **error);
 bool ipb_fd_socketpair(int type, int ret_fds[2], GError **error);

@@ -174,6 +174,13 @@ static void
 on_forked(IpbFork *fork, pid_t pid, int *pidfd)
 {
     fork->state = FORK_RUNNING;
+    if (fork->has_owner && *pidfd < 0) {
+        /* It came with the packet, and there was no room for it. */
+        ipb_fork_kill(fork);
+        ipb_error_set_errno(&fork->error, EMFILE, "the kernel cannot be forked");
+        tell_failure(fork);
+        return;
+    }
     if (!fork->has_owner) { /* its kill was asked for already */
         ipb_fd_close(&fork->wire_fd);
         ipb_fd_close(&fork->stdout_fd);

@@ -21,6 +21,7 @@ struct IpbForkserver {
     IpbLoop *loop;
     char *python, *script, *stub_directory, *entrance;
     char **preload;
+    char **env; /* of the process; kept, since another thread may change ours later */
     unsigned start_timeout_ms;
     IpbForkserverState state;
     /* The process: from STARTING to STOPPING. */

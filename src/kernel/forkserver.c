@@ -53,6 +53,7 @@ ipb_forkserver_new(IpbLoop *loop, const IpbForkserverOptions *options)
     forkserver->stub_directory = g_build_filename(options->host_directory, "stub", NULL);
     forkserver->entrance = g_strdup(options->entrance);
     forkserver->preload = g_strdupv((char **) options->preload);
+    forkserver->env = ipb_forkserver_env();
     forkserver->start_timeout_ms =
         options->start_timeout_ms > 0 ? options->start_timeout_ms : START_TIMEOUT_MS;
     forkserver->control_fd = forkserver->output_fd = -1;
@@ -319,13 +320,12 @@ spawn(IpbForkserver *forkserver, GError **error)
     ipb_autofd control_theirs = -1, output_theirs = -1;
     if (!open_channels(forkserver, &control_theirs, &output_theirs, error))
         return false;
-    g_auto(GStrv) env = ipb_forkserver_env();
     /* Where kernels are sandboxed, site-packages may hold .pth files that one of them wrote: they are code. */
     const char *plain[] = {forkserver->python, "-I", forkserver->script, NULL};
     const char *without_site[] = {forkserver->python, "-I", "-S", forkserver->script, NULL};
     IpbChildOptions options = {
         .argv = forkserver->entrance != NULL ? without_site : plain,
-        .envp = (const char *const *) env,
+        .envp = (const char *const *) forkserver->env,
         .stdin_fd = -1,
         .stdout_fd = output_theirs,
         .stderr_fd = output_theirs,
@@ -415,9 +415,8 @@ wait_for_end(IpbForkserver *forkserver)
 {
     shutdown(forkserver->control_fd, SHUT_WR);
     ipb_autofd pidfd = ipb_pidfd_open(ipb_child_pid(forkserver->child));
-    struct pollfd poll_fd = {.fd = pidfd, .events = POLLIN};
     if (pidfd >= 0)
-        poll(&poll_fd, 1, FREE_GRACE_MS);
+        ipb_fd_wait(pidfd, POLLIN, FREE_GRACE_MS);
 }
 
 void
@@ -435,6 +434,7 @@ ipb_forkserver_unref(IpbForkserver *forkserver)
     g_queue_clear_full(&forkserver->stop_waiters, g_free);
     g_strfreev(forkserver->preload_failures);
     g_strfreev(forkserver->preload);
+    g_strfreev(forkserver->env);
     g_free(forkserver->python);
     g_free(forkserver->script);
     g_free(forkserver->stub_directory);

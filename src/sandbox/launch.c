@@ -502,8 +502,7 @@ end_process(IpbLoop *loop, Process *process)
     if (process->pidfd < 0)
         return;
     ipb_pidfd_signal(process->pidfd, SIGKILL, NULL);
-    struct pollfd item = {.fd = process->pidfd, .events = POLLIN};
-    if (poll(&item, 1, FREE_TIMEOUT_MS) > 0 && reap(process->pidfd)) {
+    if (ipb_fd_wait(process->pidfd, POLLIN, FREE_TIMEOUT_MS) && reap(process->pidfd)) {
         ipb_fd_close(&process->pidfd);
         return;
     }
@@ -519,8 +518,7 @@ await_init(IpbSandbox *sandbox)
 {
     if (sandbox->launcher.pidfd < 0 || sandbox->has_init || sandbox->control < 0)
         return;
-    struct pollfd item = {.fd = sandbox->launcher.pidfd, .events = POLLIN};
-    poll(&item, 1, FREE_TIMEOUT_MS);
+    ipb_fd_wait(sandbox->launcher.pidfd, POLLIN, FREE_TIMEOUT_MS);
     IpbPacket packet;
     size_t n_fds = 0;
     int fd = -1;

@@ -250,15 +250,17 @@ find_least_needed(const IpbToolChannel *channel)
     return found;
 }
 
+/* @reason: without characters that JSON escapes. */
 static void
-turn_away(int fd)
+turn_away(int fd, const char *reason)
 {
-    static const char RESPONSE[] =
-        "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\n"
-        "Content-Length: 67\r\nConnection: close\r\n\r\n"
-        "{\"error\":\"too many tool calls at once: 64 connections are in use\"}\n";
+    g_autofree char *body = g_strdup_printf("{\"error\":\"%s\"}\n", reason);
+    g_autofree char *response =
+        g_strdup_printf("HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\n"
+                        "Content-Length: %zu\r\nConnection: close\r\n\r\n%s",
+                        strlen(body), body);
     char unread[4096];
-    send(fd, RESPONSE, sizeof RESPONSE - 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+    send(fd, response, strlen(response), MSG_NOSIGNAL | MSG_DONTWAIT);
     /* What was sent already would make the close a reset, which destroys the answer. */
     shutdown(fd, SHUT_WR);
     while (recv(fd, unread, sizeof unread, MSG_DONTWAIT) == sizeof unread)
@@ -274,7 +276,8 @@ add_connection(IpbToolChannel *channel, int accepted)
     if (channel->connections->len >= MAX_CONNECTIONS) {
         IpbToolConnection *least = find_least_needed(channel);
         if (least == NULL) {
-            turn_away(fd);
+            turn_away(fd, "too many tool calls at once: " G_STRINGIFY(
+                              MAX_CONNECTIONS) " connections are in use");
             return;
         }
         ipb_tool_channel_forget(channel, least);
@@ -292,21 +295,44 @@ on_accept_timer(void *data)
     ipb_watch_set_events(channel->watch, EPOLLIN);
 }
 
+/* The process has no fd left: who asks is told so, not left waiting. False: not even one for that. */
+static bool
+turn_away_one(IpbToolChannel *channel)
+{
+    if (!ipb_loop_give_spare_fd(channel->loop)) {
+        ipb_loop_take_spare_fd(channel->loop);
+        return false;
+    }
+    ipb_autofd fd = accept4(channel->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    bool is_accepted = fd >= 0;
+    if (is_accepted) {
+        g_autoptr(GError) reason = NULL;
+        ipb_error_set_errno(&reason, EMFILE, "the tool call cannot be taken");
+        turn_away(fd, reason->message);
+        ipb_fd_close(&fd);
+    }
+    ipb_loop_take_spare_fd(channel->loop);
+    return is_accepted;
+}
+
 static void
 on_acceptable(uint32_t events, void *data)
 {
     IpbToolChannel *channel = data;
     for (int i = 0; i < MAX_ACCEPTS; i++) {
         int fd = accept4(channel->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        int saved = errno;
         if (fd >= 0) {
             add_connection(channel, fd);
-        } else if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) {
+        } else if (saved == EMFILE && turn_away_one(channel)) {
+            continue;
+        } else if (saved == EMFILE || saved == ENFILE || saved == ENOMEM || saved == ENOBUFS) {
             /* It stays acceptable: without a pause we would do nothing else. */
             ipb_watch_set_events(channel->watch, 0);
             channel->accept_timer =
                 ipb_timer_new(channel->loop, ACCEPT_RETRY_MS, on_accept_timer, channel);
             return;
-        } else if (errno == EAGAIN) {
+        } else if (saved == EAGAIN) {
             return;
         }
     }
