@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/file.h>
 #include <unistd.h>
 
@@ -55,6 +56,20 @@ run_wait(void *data)
     return NULL;
 }
 
+static bool
+start_thread(Wait *wait)
+{
+    /* The application's signals are not for it: it inherits this mask. */
+    sigset_t all, old;
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, &old);
+    GThread *thread = g_thread_try_new("ipybox lock", run_wait, wait, NULL);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    if (thread != NULL)
+        g_thread_unref(thread);
+    return thread != NULL;
+}
+
 /* Takes @fd. Returns 0, an errno, or ETIMEDOUT. */
 static int
 wait_for_lock(int fd, unsigned timeout_ms, int *ret_fd)
@@ -65,7 +80,11 @@ wait_for_lock(int fd, unsigned timeout_ms, int *ret_fd)
     wait->fd = fd;
     g_mutex_init(&wait->mutex);
     g_cond_init(&wait->is_decided);
-    g_thread_unref(g_thread_new("file lock", run_wait, wait));
+    if (!start_thread(wait)) {
+        wait->references = 1;
+        unref_wait(wait);
+        return EAGAIN;
+    }
     g_mutex_lock(&wait->mutex);
     while (!wait->is_done && g_cond_wait_until(&wait->is_decided, &wait->mutex, deadline))
         ;
