@@ -46,6 +46,7 @@ complete -c ipybox -n __ipybox_is_first -a mcp -d 'The MCP server on standard in
 
 # What several verbs have.
 complete -c ipybox -n '__ipybox_is mcp run apigen sandbox' -l workspace -xa '(__ipybox_directories)' -d 'Working directory'
+complete -c ipybox -n '__ipybox_is doctor' -l setup -d 'Make an environment for kernels'
 complete -c ipybox -n '__ipybox_is mcp run doctor' -l python -rFa '(__ipybox_pythons)' -d 'Interpreter for kernels'
 complete -c ipybox -n '__ipybox_is mcp run' -l preload -x -d 'Modules to import once, with commas between them'
 complete -c ipybox -n '__ipybox_is mcp run apigen' -l log-level -xa 'DEBUG INFO WARNING ERROR CRITICAL' \

@@ -129,9 +129,11 @@ error_of_failed(IpbForkserver *forkserver, const IpbControlMessage *message)
     g_autofree char *python = strpbrk(forkserver->python, " \t'\"\\$") != NULL
                                   ? g_shell_quote(forkserver->python)
                                   : g_strdup(forkserver->python);
-    return g_error_new(IPYBOX_ERROR, IPYBOX_ERROR_UNAVAILABLE,
-                       "%s lacks what kernels need (%s); run: %s -m pip install " PIP_PACKAGES,
-                       forkserver->python, missing, python);
+    return g_error_new(
+        IPYBOX_ERROR, IPYBOX_ERROR_UNAVAILABLE,
+        "%s lacks what kernels need (%s). 'ipybox doctor --setup' makes an environment "
+        "that has it; or, for this interpreter, run: %s -m pip install " PIP_PACKAGES,
+        forkserver->python, missing, python);
 }
 
 static void

@@ -7,6 +7,7 @@
 #include <errno.h>
 
 #include "base/error.h"
+#include "sandbox/probe.h"
 
 typedef enum { ABOUT_NOTHING, ABOUT_SOURCE, ABOUT_TARGET, ABOUT_LISTENER } About;
 
@@ -65,6 +66,42 @@ describe_object(About about, uint32_t index, const IpbSandboxPlan *plan)
     return g_strdup_printf(" %s (%s)", path, mount->reason != NULL ? mount->reason : "planned");
 }
 
+/* Where namespaces are forbidden, or (by AppArmor) are given but without rights in them. */
+static bool
+is_refused_namespace(const IpbStepError *failure)
+{
+    switch (failure->step) {
+    case IPB_STEP_NAMESPACES:
+        return true;
+    case IPB_STEP_ID_MAP_HELPER:
+    case IPB_STEP_ID_MAPS:
+    case IPB_STEP_IDS:
+    case IPB_STEP_HOSTNAME:
+    case IPB_STEP_LOOPBACK:
+    case IPB_STEP_ROUTE:
+    case IPB_STEP_PRIVATE:
+        return failure->saved_errno == EPERM || failure->saved_errno == EACCES;
+    default:
+        return false;
+    }
+}
+
+static char *
+hint_about_namespaces(const IpbStepError *failure)
+{
+    g_autofree char *obstacle = ipb_probe_namespace_obstacle();
+    if (obstacle != NULL)
+        return g_strconcat(". ", obstacle, NULL);
+    if (failure->saved_errno == EPERM || failure->saved_errno == EACCES)
+        return g_strdup(". A container (its seccomp filter, its AppArmor profile) or a chroot may "
+                        "forbid namespaces: for docker, --security-opt seccomp=unconfined "
+                        "--security-opt apparmor=unconfined");
+    if (failure->saved_errno == ENOSPC || failure->saved_errno == EUSERS)
+        return g_strdup(". There are too many namespaces already: sudo sysctl "
+                        "user.max_user_namespaces=15000 allows for more");
+    return g_strdup("");
+}
+
 /* What one can do about it, where that is known. */
 static const char *
 hint(const IpbStepError *failure)
@@ -98,8 +135,7 @@ code_of(const IpbStepError *failure)
         return IPYBOX_ERROR_REFUSED;
     if (failure->step == IPB_STEP_EXEC || failure->step == IPB_STEP_CWD)
         return failure->saved_errno == ENOENT ? IPYBOX_ERROR_NOT_FOUND : IPYBOX_ERROR_SYSTEM;
-    if (failure->saved_errno == ENOSYS || *hint(failure) != '\0' ||
-        failure->step == IPB_STEP_NAMESPACES)
+    if (failure->saved_errno == ENOSYS || *hint(failure) != '\0' || is_refused_namespace(failure))
         return IPYBOX_ERROR_UNAVAILABLE;
     return IPYBOX_ERROR_SYSTEM;
 }
@@ -120,6 +156,8 @@ ipb_launch_error_set(GError **error, const IpbStepError *failure, const IpbSandb
         return;
     }
     g_autofree char *object = describe_object(row->about, failure->index, plan);
+    g_autofree char *advice =
+        is_refused_namespace(failure) ? hint_about_namespaces(failure) : g_strdup(hint(failure));
     g_set_error(error, IPYBOX_ERROR, code_of(failure), "the sandbox cannot be made: %s%s: %s%s",
-                row->words, object, g_strerror(failure->saved_errno), hint(failure));
+                row->words, object, g_strerror(failure->saved_errno), advice);
 }

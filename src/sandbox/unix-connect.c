@@ -189,7 +189,7 @@ wait_for(Shared *shared, uint64_t id, int copy, int target, bool is_named)
 static void
 connect_as_is(Shared *shared, uint64_t id, int *copy, const void *address, socklen_t size)
 {
-    bool was_blocking;
+    bool was_blocking = false;
     int result = try_connect(*copy, address, size, &was_blocking);
     if (result == EINPROGRESS && was_blocking)
         wait_for(shared, id, ipb_fd_steal(copy), -1, false);
@@ -219,7 +219,7 @@ connect_by_path(Shared *shared, IpbUnixCaller *caller, uint64_t id, int *copy, c
         answer(shared, id, EACCES);
         return;
     }
-    bool was_blocking, is_named = verdict == IPB_UNIX_NAMED;
+    bool was_blocking = false, is_named = verdict == IPB_UNIX_NAMED;
     int result = connect_to_file(shared, *copy, target, is_named, &was_blocking);
     if (result == EAGAIN && was_blocking)
         wait_for(shared, id, ipb_fd_steal(copy), ipb_fd_steal(&target), is_named);
@@ -307,7 +307,7 @@ static bool
 go_on(const Shared *shared, Pending *pending, bool is_ready)
 {
     int result = EAGAIN;
-    bool was_blocking;
+    bool was_blocking = false;
     socklen_t size = sizeof result;
     if (pending->target >= 0)
         result = connect_to_file(shared, pending->copy, pending->target, pending->is_named,

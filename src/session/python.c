@@ -32,7 +32,20 @@ find_named(const char *name, const char *origin, GError **error)
     return path;
 }
 
-/* Of the environment (venv or conda) that we are installed in, or of the build tree. */
+/* Is the interpreter that of a venv or conda? A program in /usr/bin is beside the system's python3, which means nothing. */
+static bool
+is_in_environment(const char *python)
+{
+    static const char *const MARKERS[] = {"../../pyvenv.cfg", "../../conda-meta"};
+    for (size_t i = 0; i < G_N_ELEMENTS(MARKERS); i++) {
+        g_autofree char *marker = g_canonicalize_filename(MARKERS[i], python);
+        if (access(marker, F_OK) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Of the environment that we are installed in, or of the build tree. */
 static char *
 find_near(const char *directory)
 {
@@ -40,15 +53,39 @@ find_near(const char *directory)
     if (g_file_test(marker, G_FILE_TEST_EXISTS))
         return if_executable(g_canonicalize_filename("../.venv/bin/python3", directory));
     static const char *const NEAR[] = {
-        "python3",                    /* PREFIX/bin/ipybox */
-        "../bin/python3",             /* PREFIX/lib/libipybox.so */
-        "../../bin/python3",          /* PREFIX/lib/x86_64-linux-gnu/libipybox.so */
-        "../../../../../bin/python3", /* a wheel: PREFIX/lib/python3.13/site-packages/ipybox/bin/ipybox */
+        "python3",           /* PREFIX/bin/ipybox */
+        "../bin/python3",    /* PREFIX/lib/libipybox.so */
+        "../../bin/python3", /* PREFIX/lib/x86_64-linux-gnu/libipybox.so */
     };
-    char *path = NULL;
-    for (size_t i = 0; path == NULL && i < G_N_ELEMENTS(NEAR); i++)
-        path = if_executable(g_canonicalize_filename(NEAR[i], directory));
-    return path;
+    for (size_t i = 0; i < G_N_ELEMENTS(NEAR); i++) {
+        g_autofree char *path = if_executable(g_canonicalize_filename(NEAR[i], directory));
+        if (path != NULL && is_in_environment(path))
+            return g_steal_pointer(&path);
+    }
+    /* A wheel, wherever: PREFIX/lib/python3.13/site-packages/ipybox/bin/ipybox */
+    if (!g_str_has_suffix(directory, "/site-packages/ipybox/bin"))
+        return NULL;
+    return if_executable(g_canonicalize_filename("../../../../../bin/python3", directory));
+}
+
+char *
+ipb_python_user_environment(void)
+{
+    return g_build_filename(g_get_user_data_dir(), "ipybox", "venv", NULL);
+}
+
+/* What VIRTUAL_ENV names, else what `ipybox doctor --setup` made. */
+static char *
+find_user_chosen(void)
+{
+    const char *environment = g_getenv("VIRTUAL_ENV");
+    if (environment != NULL && *environment != '\0') {
+        char *path = if_executable(g_build_filename(environment, "bin", "python3", NULL));
+        if (path != NULL)
+            return path;
+    }
+    g_autofree char *ours = ipb_python_user_environment();
+    return if_executable(g_build_filename(ours, "bin", "python3", NULL));
 }
 
 char *
@@ -64,16 +101,16 @@ ipb_python_find(const char *asked, GError **error)
     if (directory == NULL)
         return NULL;
     char *path = find_near(directory);
-    const char *environment = g_getenv("VIRTUAL_ENV");
-    if (path == NULL && environment != NULL && *environment != '\0')
-        path = if_executable(g_build_filename(environment, "bin", "python3", NULL));
+    if (path == NULL)
+        path = find_user_chosen();
     if (path == NULL)
         path = g_find_program_in_path("python3");
     if (path == NULL)
         g_set_error_literal(
             error, IPYBOX_ERROR, IPYBOX_ERROR_NOT_FOUND,
-            "no Python found: not beside this program, not in VIRTUAL_ENV, no python3 "
-            "in PATH. Install Python 3.10 or later, or name one with --python");
+            "no Python found: not beside this program, not in VIRTUAL_ENV, no python3 in PATH, and "
+            "'ipybox doctor --setup' has not made an environment. Install Python 3.10 or later "
+            "(python3, python3-venv), then run it; or name an interpreter with --python");
     return path;
 }
 
@@ -90,4 +127,18 @@ ipb_python_find_host(GError **error)
     };
     g_autofree char *script = ipb_place_find(PLACES, "forkserver.py", "kernel host", error);
     return script != NULL ? g_path_get_dirname(script) : NULL;
+}
+
+char *
+ipb_python_find_requirements(GError **error)
+{
+    static const char *const PLACES[] = {
+        "../python",          /* build tree */
+        "../share/ipybox",    /* PREFIX/bin, PREFIX/lib */
+        "../../share/ipybox", /* PREFIX/lib/x86_64-linux-gnu */
+        "..",                 /* wheel */
+        IPB_DATADIR,
+        NULL,
+    };
+    return ipb_place_find(PLACES, "requirements.txt", "list of what kernels need", error);
 }

@@ -288,14 +288,43 @@ def test_doctor(run_ipybox):
     assert done.returncode == 0, done.stdout
     assert re.search(r"^ok +kernel +first result after \d+ ms$", done.stdout, re.MULTILINE)
     report = json.loads(run_ipybox("doctor", "--json").stdout)
-    assert {entry["name"]: entry["state"] for entry in report}["ipython"] == "ok"
+    states = {entry["name"]: entry["state"] for entry in report}
+    assert states["ipython"] == "ok" and states["sandbox"] == "ok"
+    assert "full: namespaces" in {entry["name"]: entry["detail"] for entry in report}["sandbox"]
 
 
 def test_doctor_without_ipython(run_ipybox, workspace):
     subprocess.run(["python3", "-m", "venv", "--without-pip", "bare"], cwd=workspace, check=True)
     done = run_ipybox("doctor", "--python", str(workspace / "bare/bin/python"))
     assert done.returncode == 3
-    assert "MISSING" in done.stdout and "pip install" in done.stdout
+    assert "MISSING" in done.stdout and "pip install" in done.stdout and "ipybox doctor --setup" in done.stdout
+
+
+def test_setup_without_an_index_leaves_what_was_there(run_ipybox, place):
+    ours = place.home / ".local/share/ipybox/venv"
+    ours.mkdir(parents=True)
+    (ours / "mine").write_text("")
+    place.environ |= {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": ""}
+    done = run_ipybox("doctor", "--setup")
+    assert done.returncode == 3 and done.stdout == ""
+    assert f"making {ours}" in done.stderr and "PIP_INDEX_URL" in done.stderr
+    assert [path.name for path in ours.parent.iterdir()] == ["venv"] and [path.name for path in ours.iterdir()] == ["mine"]
+
+
+@pytest.mark.parametrize(
+    ("status", "advice"), [(3, "older than Python 3.10"), (4, "apt-get install python3-venv"), (9, "ended with 9")]
+)
+def test_setup_says_what_the_interpreter_lacks(run_ipybox, workspace, status, advice):
+    fake = workspace / "python"
+    fake.write_text(f"#!/bin/sh\nexit {status}\n")
+    fake.chmod(0o755)
+    done = run_ipybox("doctor", "--setup", "--python", str(fake))
+    assert done.returncode == 3 and advice in done.stderr and str(fake) in done.stderr
+
+
+def test_doctor_takes_packages_for_setup_only(run_ipybox):
+    done = run_ipybox("doctor", "numpy")
+    assert done.returncode == 2 and "--setup" in done.stderr
 
 
 @pytest.mark.parametrize("verb", [[], ["mcp"], ["run"], ["apigen"], ["servers"], ["doctor"]])

@@ -479,9 +479,11 @@ test_no_python(Fixture *fixture, const void *data)
 static void
 test_missing_modules(Fixture *fixture, const void *data)
 {
-    assert_lost(fixture, "", "done(lost)",
-                "python3 lacks what kernels need (IPython, pydantic); run: python3 -m pip install "
-                "ipython pydantic matplotlib-inline");
+    assert_lost(
+        fixture, "", "done(lost)",
+        "python3 lacks what kernels need (IPython, pydantic). 'ipybox doctor --setup' makes an "
+        "environment that has it; or, for this interpreter, run: python3 -m pip install "
+        "ipython pydantic matplotlib-inline");
 }
 
 static void

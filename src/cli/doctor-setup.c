@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * `ipybox doctor --setup`: makes the user's virtual environment for kernels, with the interpreter's own venv and pip, so that what the
+ * user configured for pip (an index, a proxy) holds. Distributions have no IPython and pydantic that are new enough, and want
+ * nothing installed into their own Python.
+ *
+ * Programs run one after the other in our process group. A Ctrl-C ends them, not us: what is half made is removed.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "cli/cli.h"
+#include "cli/doctor.h"
+#include "session/python.h"
+
+/* How CHECK ends. */
+#define STATUS_TOO_OLD 3
+#define STATUS_NO_VENV 4
+
+static const char CHECK[] = "import sys\n"
+                            "if sys.version_info < (3, 10): sys.exit(3)\n"
+                            "try:\n"
+                            "    import ensurepip, venv\n"
+                            "except ImportError:\n"
+                            "    sys.exit(4)\n";
+
+G_GNUC_PRINTF(1, 2)
+static void
+say(const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    g_autofree char *line = g_strdup_vprintf(format, arguments);
+    va_end(arguments);
+    g_autofree char *printable = ipb_cli_printable(line);
+    fprintf(stderr, "ipybox doctor: %s\n", printable);
+}
+
+/* --- programs ---------------------------------------------------------------------------------- */
+
+static void
+on_interrupt(int number)
+{
+}
+
+static int
+await(pid_t pid)
+{
+    /* With a handler instead of SIG_IGN the child has the default again. */
+    struct sigaction ours = {.sa_handler = on_interrupt, .sa_flags = SA_RESTART}, before;
+    sigaction(SIGINT, &ours, &before);
+    int status = -1;
+    while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+        ;
+    sigaction(SIGINT, &before, NULL);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+/* Runs @argv with all its output on our stderr, or with none; the exit status, or -1 with @error. */
+static int
+run(const char *const *argv, bool is_quiet, GError **error)
+{
+    GPid pid;
+    GSpawnFlags flags = G_SPAWN_DO_NOT_REAP_CHILD | G_SPAWN_CHILD_INHERITS_STDIN |
+                        (is_quiet ? G_SPAWN_STDERR_TO_DEV_NULL | G_SPAWN_STDOUT_TO_DEV_NULL : 0);
+    g_autoptr(GError) cause = NULL;
+    if (!g_spawn_async_with_pipes_and_fds(NULL, argv, NULL, flags, NULL, NULL, -1,
+                                          is_quiet ? -1 : STDERR_FILENO, -1, NULL, NULL, 0, &pid,
+                                          NULL, NULL, NULL, &cause)) {
+        g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_UNAVAILABLE, "cannot run %s: %s", argv[0],
+                    cause->message);
+        return -1;
+    }
+    return await(pid);
+}
+
+/* --- the environment --------------------------------------------------------------------------- */
+
+static bool
+check_base(const char *python, GError **error)
+{
+    const char *const argv[] = {python, "-I", "-c", CHECK, NULL};
+    int status = run(argv, true, error);
+    if (status == STATUS_TOO_OLD)
+        g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_UNAVAILABLE,
+                    "%s is older than Python 3.10. Name a newer one: ipybox doctor --setup "
+                    "--python PYTHON",
+                    python);
+    else if (status == STATUS_NO_VENV)
+        g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_UNAVAILABLE,
+                    "%s cannot make virtual environments. Run: sudo apt-get install python3-venv",
+                    python);
+    else if (status > 0)
+        g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_UNAVAILABLE,
+                    "%s does not work: it ended with %d", python, status);
+    return status == 0;
+}
+
+static char *
+find_base(const char *asked, GError **error)
+{
+    g_autofree char *python = g_find_program_in_path(asked != NULL ? asked : "python3");
+    if (python == NULL)
+        g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_UNAVAILABLE,
+                    asked != NULL
+                        ? "no such interpreter: %s"
+                        : "there is no %s. Run: sudo apt-get install python3 python3-venv",
+                    asked != NULL ? asked : "python3");
+    return python != NULL && check_base(python, error) ? g_steal_pointer(&python) : NULL;
+}
+
+/* An environment of a Python that has been replaced or removed has no pip. */
+static bool
+is_usable(const char *python)
+{
+    const char *const argv[] = {python, "-I", "-m", "pip", "--version", NULL};
+    return access(python, X_OK) == 0 && run(argv, true, NULL) == 0;
+}
+
+static bool
+make_environment(const char *base, const char *directory, GError **error)
+{
+    say("making %s with %s", directory, base);
+    g_autofree char *parent = g_path_get_dirname(directory);
+    if (!ipb_file_make_directories(parent, 0700, error))
+        return false;
+    const char *const argv[] = {base, "-I", "-m", "venv", "--clear", directory, NULL};
+    int status = run(argv, false, error);
+    if (status > 0)
+        g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_UNAVAILABLE,
+                    "%s could not make the environment; see above. If it speaks of ensurepip: sudo "
+                    "apt-get install python3-venv",
+                    base);
+    return status == 0;
+}
+
+static bool
+install(const char *python, const char *const *packages, GError **error)
+{
+    g_autofree char *requirements = ipb_python_find_requirements(error);
+    if (requirements == NULL)
+        return false;
+    say("installing what %s lists", requirements);
+    g_autoptr(GPtrArray) argv = g_ptr_array_new();
+    const char *const words[] = {python,       "-m",        "pip", "install",
+                                 "--no-input", "--upgrade", "-r",  requirements};
+    for (size_t i = 0; i < G_N_ELEMENTS(words); i++)
+        g_ptr_array_add(argv, (char *) words[i]);
+    for (; *packages != NULL; packages++)
+        g_ptr_array_add(argv, (char *) *packages);
+    g_ptr_array_add(argv, NULL);
+    int status = run((const char *const *) argv->pdata, false, error);
+    if (status > 0)
+        g_set_error_literal(error, IPYBOX_ERROR, IPYBOX_ERROR_UNAVAILABLE,
+                            "pip could not install what kernels need; see above. It needs a "
+                            "package index: behind a proxy or with an index of your own, set "
+                            "https_proxy or PIP_INDEX_URL, or write pip.conf");
+    return status == 0;
+}
+
+/* Other Pythons may count more. */
+static void
+tell_if_not_used(const char *python)
+{
+    g_autofree char *used = ipb_python_find(NULL, NULL);
+    if (used != NULL && !g_str_equal(used, python))
+        say("note: kernels do not run in %s now, since %s counts more (see the manual, "
+            "IPYBOX_PYTHON)",
+            python, used);
+}
+
+/* One that is there stays until the new one is whole. */
+static bool
+make_and_fill(const char *asked, const char *directory, const char *python,
+              const char *const *packages, GError **error)
+{
+    g_autofree char *base = find_base(asked, error);
+    if (base == NULL)
+        return false;
+    g_autofree char *before = g_strconcat(directory, ".before", NULL);
+    ipb_file_remove_tree(before, NULL);
+    bool has_before = rename(directory, before) == 0;
+    if (!make_environment(base, directory, error) || !install(python, packages, error)) {
+        ipb_file_remove_tree(directory, NULL);
+        if (has_before)
+            rename(before, directory);
+        return false;
+    }
+    ipb_file_remove_tree(before, NULL);
+    return true;
+}
+
+bool
+ipb_doctor_set_up(const char *asked, const char *const *packages, GError **error)
+{
+    g_autofree char *directory = ipb_python_user_environment();
+    g_autofree char *python = g_build_filename(directory, "bin", "python3", NULL);
+    bool is_new = asked != NULL || !is_usable(python);
+    if (!(is_new ? make_and_fill(asked, directory, python, packages, error)
+                 : install(python, packages, error)))
+        return false;
+    tell_if_not_used(python);
+    return true;
+}
