@@ -81,6 +81,7 @@ complete -c ipybox -n '__ipybox_is sandbox' -s c -l command -x -d 'Run this with
 complete -c ipybox -n '__ipybox_is sandbox' -l explain -d 'Print the plan and run nothing'
 complete -c ipybox -n '__ipybox_is sandbox' -l allow-weaker -d 'Do without namespaces where they are forbidden'
 complete -c ipybox -n '__ipybox_is sandbox' -l control-fd -x -d 'Read new configurations from this descriptor'
+complete -c ipybox -n '__ipybox_is sandbox' -l violation-log -rF -d 'Add what was denied to this file'
 complete -c ipybox -n '__ipybox_is sandbox' -s d -l debug -d 'Say what is done'
 complete -c ipybox -n '__ipybox_is sandbox' -s V -l version -d 'Show the version and exit'
 

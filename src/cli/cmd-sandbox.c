@@ -20,7 +20,7 @@
 #define DEFAULT_SETTINGS ".srt-settings.json"
 
 typedef struct {
-    char *settings, *command_string, *workspace;
+    char *settings, *command_string, *workspace, *violation_log;
     int is_explain, as_json, is_debug, is_weaker_allowed, is_version;
     int control_fd; /* 0: none */
 } Arguments;
@@ -61,6 +61,7 @@ make_plan(const Arguments *arguments, const char *workspace, GError **error)
             .workspace = workspace,
             .home = g_get_home_dir(),
             .keep_out = keep_out,
+            .is_network_kept = arguments->control_fd != 0,
             .limits = IPB_SANDBOX_LIMITS_DEFAULT,
         },
         error);
@@ -116,6 +117,7 @@ run_command(const Arguments *arguments, const IpbSandboxPlan *plan, const char *
         .is_debug = arguments->is_debug,
         .is_weaker_allowed = arguments->is_weaker_allowed,
         .control_fd = arguments->control_fd != 0 ? arguments->control_fd : -1,
+        .violation_log = arguments->violation_log,
     });
 }
 
@@ -126,6 +128,13 @@ check_arguments(const Arguments *arguments, int *ret_status)
     if (fd == 0)
         return true;
     int mode = fcntl(fd, F_GETFL);
+    struct stat status;
+    if (fd >= 3 && fstat(fd, &status) == 0 && !S_ISFIFO(status.st_mode) &&
+        !S_ISSOCK(status.st_mode)) {
+        *ret_status = ipb_cli_fail(&ipb_verb_sandbox, IPB_EXIT_USAGE,
+                                   "--control-fd: %d is neither a pipe nor a socket", fd);
+        return false;
+    }
     if (fd < 3 || mode < 0 || (mode & O_ACCMODE) == O_WRONLY) {
         *ret_status =
             ipb_cli_fail(&ipb_verb_sandbox, IPB_EXIT_USAGE,
@@ -178,6 +187,8 @@ run_sandbox(int argc, char **argv)
          "where namespaces are forbidden, run with Landlock and seccomp only", NULL},
         {"control-fd", 0, 0, G_OPTION_ARG_INT, &arguments.control_fd,
          "read new configurations from FD, one JSON line each", "FD"},
+        {"violation-log", 0, 0, G_OPTION_ARG_FILENAME, &arguments.violation_log,
+         "add what was denied to FILE, one JSON line each", "FILE"},
         {"debug", 'd', 0, G_OPTION_ARG_NONE, &arguments.is_debug, "say on stderr what is done",
          NULL},
         {"version", 'V', 0, G_OPTION_ARG_NONE, &arguments.is_version, "show the version and exit",
@@ -197,6 +208,7 @@ run_sandbox(int argc, char **argv)
     g_free(arguments.settings);
     g_free(arguments.command_string);
     g_free(arguments.workspace);
+    g_free(arguments.violation_log);
     return status;
 }
 

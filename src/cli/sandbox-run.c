@@ -19,8 +19,12 @@
 #include "base/error.h"
 #include "base/fd.h"
 #include "cli/cli.h"
-#include "sandbox/launch.h"
+#include "cli/sandbox-control.h"
+#include "egress/boxed-command.h"
+#include "egress/violation-log.h"
 
+/* Denials that are told at the end; the rest is counted. */
+#define MAX_TOLD_DENIALS 16
 /* As shells have it. */
 #define STATUS_NOT_EXECUTABLE 126
 #define STATUS_NOT_FOUND 127
@@ -29,11 +33,15 @@ typedef struct {
     const IpbSandboxRun *run;
     GMainLoop *main_loop;
     IpbLoop *loop;
-    IpbSandbox *sandbox;
+    IpbBoxedCommand *command;
+    IpbSandboxControl *control;
+    IpbViolationLog *log;
+    GPtrArray *denials; /* char *, to be told at the end; each once */
+    unsigned n_untold;
     IpbWatch *signal_watch;
     int signal_fd;
     int pending_signal; /* came before the command ran */
-    bool is_ready;
+    bool is_ready, has_update;
     int status;
 } Run;
 
@@ -73,7 +81,7 @@ on_signal(uint32_t events, void *data)
     if (info.ssi_code == SI_KERNEL)
         return;
     if (run->is_ready)
-        ipb_sandbox_signal(run->sandbox, (int) info.ssi_signo);
+        ipb_boxed_command_signal(run->command, (int) info.ssi_signo);
     else
         run->pending_signal = (int) info.ssi_signo;
 }
@@ -94,25 +102,98 @@ watch_signals(Run *run, GError **error)
     return run->signal_watch != NULL;
 }
 
-/* --- the sandbox ------------------------------------------------------------------------------- */
+/* --- denials ----------------------------------------------------------------------------------- */
 
+/* At the end, when the command's own output is over; each once. */
 static void
-on_ready(IpbSandbox *sandbox, const int *listeners, size_t n_listeners, void *data)
+keep_denial(Run *run, const char *text)
 {
-    Run *run = data;
-    run->is_ready = true;
-    for (size_t i = 0; i < n_listeners; i++) {
-        int fd = listeners[i];
-        ipb_fd_close(&fd);
-    }
-    if (run->run->is_debug)
-        say("the sandbox stands");
-    if (run->pending_signal != 0)
-        ipb_sandbox_signal(sandbox, run->pending_signal);
+    if (g_ptr_array_find_with_equal_func(run->denials, text, g_str_equal, NULL))
+        return;
+    if (run->denials->len < MAX_TOLD_DENIALS)
+        g_ptr_array_add(run->denials, g_strdup(text));
+    else
+        run->n_untold++;
 }
 
 static void
-on_end(IpbSandbox *sandbox, int wait_status, const GError *error, void *data)
+on_violation(const IpbViolation *violation, void *data)
+{
+    Run *run = data;
+    g_autoptr(GError) error = NULL;
+    g_autofree char *text = ipb_violation_to_text(violation);
+    if (run->run->is_debug)
+        say("%s", text);
+    else
+        keep_denial(run, text);
+    if (run->log != NULL && !ipb_violation_log_write(run->log, violation, &error)) {
+        say("%s", error->message);
+        g_clear_pointer(&run->log, ipb_violation_log_free);
+    }
+}
+
+static void
+tell_denials(const Run *run)
+{
+    for (guint i = 0; i < run->denials->len; i++)
+        say("%s", (const char *) g_ptr_array_index(run->denials, i));
+    if (run->n_untold > 0)
+        say("%u more denials; --violation-log FILE keeps all", run->n_untold);
+}
+
+/* --- new configurations ------------------------------------------------------------------------ */
+
+static void
+on_policy(IpbSandboxPolicy *policy, void *data)
+{
+    Run *run = data;
+    g_autoptr(GError) error = NULL;
+    if (ipb_boxed_command_set_policy(run->command, policy, &error))
+        run->has_update = true;
+    else
+        say("--control-fd: %s", error->message);
+    if (run->run->is_debug && error == NULL)
+        say("a new configuration is in force");
+}
+
+static void
+on_bad_line(const GError *error, void *data)
+{
+    say("a line was dropped: %s", error->message);
+}
+
+/* Who never said anything cannot be told from a channel that never worked: then nothing runs on unwatched. */
+static void
+on_broken(const GError *error, void *data)
+{
+    Run *run = data;
+    if (run->has_update) {
+        say("%s; the last configuration stays in force", error->message);
+        return;
+    }
+    run->status = ipb_cli_fail(&ipb_verb_sandbox, IPB_EXIT_FAILED, "%s", error->message);
+    g_main_loop_quit(run->main_loop);
+}
+
+static bool
+watch_control(Run *run, GError **error)
+{
+    const IpbSandboxControlOptions options = {
+        .on_policy = on_policy,
+        .on_bad_line = on_bad_line,
+        .on_broken = on_broken,
+        .data = run,
+    };
+    if (run->run->control_fd < 0)
+        return true;
+    run->control = ipb_sandbox_control_new(run->loop, run->run->control_fd, &options, error);
+    return run->control != NULL;
+}
+
+/* --- the command ------------------------------------------------------------------------------- */
+
+static void
+on_end(IpbBoxedCommand *command, int wait_status, const GError *error, void *data)
 {
     Run *run = data;
     if (error != NULL)
@@ -123,12 +204,19 @@ on_end(IpbSandbox *sandbox, int wait_status, const GError *error, void *data)
     g_main_loop_quit(run->main_loop);
 }
 
+/* Not before the egress is there, which the configurations are for. */
 static void
-on_denied_socket(IpbSandbox *sandbox, const char *path, void *data)
+on_ready(IpbBoxedCommand *command, void *data)
 {
-    const Run *run = data;
+    Run *run = data;
+    g_autoptr(GError) error = NULL;
+    run->is_ready = true;
     if (run->run->is_debug)
-        say("operation not permitted: the socket %s (network.allowUnixSockets can allow it)", path);
+        say("the sandbox stands");
+    if (run->pending_signal != 0)
+        ipb_boxed_command_signal(command, run->pending_signal);
+    if (!watch_control(run, &error))
+        on_end(command, 0, error, run);
 }
 
 static int
@@ -138,30 +226,38 @@ standard_fd(int fd)
 }
 
 static bool
+open_log(Run *run, GError **error)
+{
+    if (run->run->violation_log == NULL)
+        return true;
+    run->log = ipb_violation_log_open(run->run->violation_log, error);
+    return run->log != NULL;
+}
+
+static bool
 start(Run *run, GError **error)
 {
     run->loop = ipb_loop_new(NULL, error);
-    if (run->loop == NULL || !watch_signals(run, error))
+    if (run->loop == NULL || !open_log(run, error) || !watch_signals(run, error))
         return false;
     g_auto(GStrv) env = g_get_environ();
-    run->sandbox = ipb_sandbox_new(run->loop,
-                                   &(IpbSandboxOptions){
-                                       .plan = run->run->plan,
-                                       .argv = run->run->argv,
-                                       .env = (const char *const *) env,
-                                       .cwd = run->run->cwd,
-                                       .stdin_fd = standard_fd(STDIN_FILENO),
-                                       .stdout_fd = standard_fd(STDOUT_FILENO),
-                                       .stderr_fd = standard_fd(STDERR_FILENO),
-                                       .is_group_kept = true,
-                                       .is_weaker_allowed = run->run->is_weaker_allowed,
-                                       .on_ready = on_ready,
-                                       .on_end = on_end,
-                                       .on_denied_socket = on_denied_socket,
-                                       .data = run,
-                                   },
-                                   error);
-    return run->sandbox != NULL;
+    const IpbBoxedCommandOptions options = {
+        .plan = run->run->plan,
+        .argv = run->run->argv,
+        .env = (const char *const *) env,
+        .cwd = run->run->cwd,
+        .stdin_fd = standard_fd(STDIN_FILENO),
+        .stdout_fd = standard_fd(STDOUT_FILENO),
+        .stderr_fd = standard_fd(STDERR_FILENO),
+        .is_group_kept = true,
+        .is_weaker_allowed = run->run->is_weaker_allowed,
+        .on_ready = on_ready,
+        .on_end = on_end,
+        .on_violation = on_violation,
+        .data = run,
+    };
+    run->command = ipb_boxed_command_new(run->loop, &options, error);
+    return run->command != NULL;
 }
 
 static void
@@ -171,24 +267,32 @@ show_warnings(const IpbSandboxPlan *plan)
         say("warning: %s", (const char *) g_ptr_array_index(plan->warnings, i));
 }
 
+static void
+clear(Run *run)
+{
+    ipb_sandbox_control_free(run->control);
+    ipb_boxed_command_free(run->command);
+    ipb_violation_log_free(run->log);
+    ipb_watch_free(run->signal_watch);
+    ipb_fd_close(&run->signal_fd);
+    ipb_loop_unref(run->loop);
+    g_main_loop_unref(run->main_loop);
+    g_ptr_array_unref(run->denials);
+}
+
 int
 ipb_sandbox_run(const IpbSandboxRun *options)
 {
     g_autoptr(GError) error = NULL;
     Run run = {.run = options, .signal_fd = -1};
-    if (options->control_fd >= 0)
-        return ipb_cli_fail(&ipb_verb_sandbox, IPB_EXIT_UNAVAILABLE,
-                            "--control-fd is not there yet");
     show_warnings(options->plan);
+    run.denials = g_ptr_array_new_with_free_func(g_free);
     run.main_loop = g_main_loop_new(NULL, FALSE);
     if (start(&run, &error))
         g_main_loop_run(run.main_loop);
     else
         run.status = fail(error);
-    ipb_sandbox_free(run.sandbox);
-    ipb_watch_free(run.signal_watch);
-    ipb_fd_close(&run.signal_fd);
-    ipb_loop_unref(run.loop);
-    g_main_loop_unref(run.main_loop);
+    tell_denials(&run);
+    clear(&run);
     return run.status;
 }

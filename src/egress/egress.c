@@ -194,6 +194,12 @@ ipb_egress_set_policy(IpbEgress *egress, IpbSandboxPolicy *policy, GError **erro
 }
 
 void
+ipb_egress_flush(IpbEgress *egress)
+{
+    ipb_violations_flush(egress->context.violations);
+}
+
+void
 ipb_egress_free(IpbEgress *egress)
 {
     if (egress == NULL)

@@ -16,8 +16,8 @@ typedef struct IpbEgress IpbEgress;
 
 /* A denial, for people and for the session's violation log. */
 typedef struct {
-    const char *what;   /* "network-outbound" or "dns" */
-    const char *target; /* "host:port", canonical, printable */
+    const char *what;   /* "network-outbound", "dns" or "unix-connect" */
+    const char *target; /* "host:port", canonical; a name; a path: printable */
     const char
         *reason; /* the rule that denied it, or that nothing allows it, and how to allow it */
 } IpbViolation;
@@ -30,9 +30,14 @@ typedef struct {
     void *data;
 } IpbEgressOptions;
 
+/* "operation not permitted: network-outbound evil.example:443: …", one printable line; the caller's. */
+char *ipb_violation_to_text(const IpbViolation *violation);
+
 /* The tool channel's listener is not taken: its fd stays the caller's. */
 IpbEgress *ipb_egress_new(IpbLoop *loop, const IpbEgressOptions *options, GError **error);
 void ipb_egress_free(IpbEgress *egress);
+/* Tells now what else is told from the loop soon: for an end in order. on_violation must not free the egress then. */
+void ipb_egress_flush(IpbEgress *egress);
 /* Other network lists from now on; connections that stand are left alone. INVALID: then nothing changes. */
 bool ipb_egress_set_policy(IpbEgress *egress, IpbSandboxPolicy *policy, GError **error);
 

@@ -143,7 +143,8 @@ static char *
 explain_denial(const IpbSandboxDomain *entry)
 {
     if (entry->reason == NULL)
-        return g_strdup_printf("network.deniedDomains denies it: \"%s\"", entry->text);
+        return g_strdup_printf(
+            "network.deniedDomains denies it: \"%s\"; to allow it, remove that entry", entry->text);
     g_autofree char *reason = g_strdup(entry->reason);
     for (char *c = reason; *c != '\0'; c++)
         if ((unsigned char) *c < ' ' || *c == 0x7f)

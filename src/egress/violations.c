@@ -65,17 +65,23 @@ ipb_violations_free(IpbViolations *violations)
     g_free(violations);
 }
 
+static void
+tell(IpbViolations *violations)
+{
+    g_autoptr(Entry) entry = g_queue_pop_head(&violations->waiting);
+    const IpbViolation violation = {entry->what, entry->target, entry->reason};
+    violations->on_violation(&violation, violations->data);
+}
+
 /* One by one, since the owner may free us when told. */
 static void
 on_delivery(void *data)
 {
     IpbViolations *violations = data;
-    g_autoptr(Entry) entry = g_queue_pop_head(&violations->waiting);
     g_clear_pointer(&violations->delivery, ipb_timer_free);
-    if (violations->waiting.length > 0)
+    if (violations->waiting.length > 1)
         violations->delivery = ipb_timer_new(violations->loop, 0, on_delivery, violations);
-    const IpbViolation violation = {entry->what, entry->target, entry->reason};
-    violations->on_violation(&violation, violations->data);
+    tell(violations);
 }
 
 static void
@@ -99,6 +105,16 @@ on_summary(void *data)
                                               violations->n_left_out);
     violations->n_left_out = 0;
     queue(violations, "network-outbound", "(several)", reason);
+}
+
+void
+ipb_violations_flush(IpbViolations *violations)
+{
+    if (violations->summary != NULL)
+        on_summary(violations);
+    g_clear_pointer(&violations->delivery, ipb_timer_free);
+    while (violations->waiting.length > 0)
+        tell(violations);
 }
 
 /* One line of printable text, of bounded length. */
@@ -144,4 +160,11 @@ ipb_violations_report(IpbViolations *violations, const char *what, const char *t
         g_hash_table_add(violations->seen, key);
         queue(violations, what, clean_target, clean_reason);
     }
+}
+
+char *
+ipb_violation_to_text(const IpbViolation *violation)
+{
+    return g_strdup_printf("operation not permitted: %s %s: %s", violation->what, violation->target,
+                           violation->reason);
 }

@@ -15,6 +15,8 @@ IpbViolations *ipb_violations_new(IpbLoop *loop,
                                   void (*on_violation)(const IpbViolation *violation, void *data),
                                   void *data);
 void ipb_violations_free(IpbViolations *violations);
+/* Tells all that waits to be told; on_violation must not free us then. */
+void ipb_violations_flush(IpbViolations *violations);
 /* @what is static. What is not printable in the texts is replaced. */
 void ipb_violations_report(IpbViolations *violations, const char *what, const char *target,
                            const char *reason);

@@ -62,13 +62,21 @@ add_listener(IpbSandboxPlan *plan, IpbListenerKind kind, unsigned port, bool is_
     g_array_append_val(plan->listeners, ((IpbPlanListener){kind, port, is_any_address}));
 }
 
-static void
-add_listeners(const IpbPlanOptions *options, IpbSandboxPlan *plan)
+bool
+ipb_plan_has_network(const IpbPlanner *planner)
 {
+    return planner->plan->policy->allowed_domains->len > 0 || planner->options->is_network_kept;
+}
+
+static void
+add_listeners(const IpbPlanner *planner)
+{
+    const IpbPlanOptions *options = planner->options;
+    IpbSandboxPlan *plan = planner->plan;
     unsigned tool_port = options->tool_port != 0 ? options->tool_port : IPB_PLAN_TOOL_PORT;
     if (options->has_tools)
         add_listener(plan, IPB_LISTENER_TOOLS, tool_port, false);
-    if (plan->policy->allowed_domains->len == 0)
+    if (!ipb_plan_has_network(planner))
         return;
     add_listener(plan, IPB_LISTENER_HTTP_PROXY, IPB_PLAN_HTTP_PROXY_PORT, false);
     add_listener(plan, IPB_LISTENER_SOCKS, IPB_PLAN_SOCKS_PORT, false);
@@ -130,10 +138,10 @@ void
 ipb_plan_make_network(IpbPlanner *planner)
 {
     IpbSandboxPlan *plan = planner->plan;
-    bool has_network = plan->policy->allowed_domains->len > 0;
+    bool has_network = ipb_plan_has_network(planner);
     g_autoptr(GPtrArray) environment = g_ptr_array_new_with_free_func(g_free);
     g_autoptr(GPtrArray) unset = g_ptr_array_new_with_free_func(g_free);
-    add_listeners(planner->options, plan);
+    add_listeners(planner);
     add_variable(environment, "SANDBOX_RUNTIME", "1");
     add_variable(environment, "TMPDIR", "/tmp");
     for (size_t i = 0; i < G_N_ELEMENTS(PROXIES); i++) {

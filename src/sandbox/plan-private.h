@@ -58,6 +58,7 @@ void ipb_plan_add_system(IpbPlanner *planner);
 bool ipb_plan_make_mounts(IpbPlanner *planner, GError **error);
 /* plan->listeners, environment, unset. */
 void ipb_plan_make_network(IpbPlanner *planner);
+bool ipb_plan_has_network(const IpbPlanner *planner);
 
 IpbPlanMount *ipb_plan_mount_new(IpbMountKind kind, const char *source, const char *target,
                                  const char *reason);

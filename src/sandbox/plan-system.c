@@ -76,7 +76,7 @@ void
 ipb_plan_add_system(IpbPlanner *planner)
 {
     const IpbSandboxPolicy *policy = planner->plan->policy;
-    bool has_network = policy->allowed_domains->len > 0;
+    bool has_network = ipb_plan_has_network(planner);
     add_fixed(planner, IPB_MOUNT_PROC, "/proc", "shows the sandbox's own processes only");
     add_fixed(planner, IPB_MOUNT_DEV, "/dev", "a few harmless devices");
     if (policy->allow_pty)

@@ -78,6 +78,8 @@ typedef struct {
         hide; /* host paths that are never readable: our registry with what servers need; likewise */
     bool has_tools; /* a listener for the tool channel */
     unsigned tool_port;
+    bool
+        is_network_kept; /* listeners and proxies even if no domain is allowed: some may be later */
     IpbSandboxLimits limits;
 } IpbPlanOptions;
 

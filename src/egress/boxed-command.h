@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * IpbBoxedCommand: a command in a sandbox, with its way out: what `ipybox sandbox`, sandboxed MCP servers and sandboxed installations
+ * run. It joins IpbSandbox (the namespaces) and IpbEgress (the network), and tells of what both deny.
+ *
+ * Ownership: the owner frees it, which kills everything inside. Callbacks come from the loop; on_ready and on_end may free it,
+ * on_violation may not.
+ */
+#pragma once
+
+#include "egress/egress.h"
+#include "sandbox/plan.h"
+
+typedef struct IpbBoxedCommand IpbBoxedCommand;
+
+typedef struct {
+    const IpbSandboxPlan *plan;
+    const char *const *argv; /* its first word is looked up in PATH of @env */
+    const char *const *env;  /* whole; what the plan sets and unsets comes on top */
+    const char *cwd;
+    int stdin_fd, stdout_fd, stderr_fd; /* borrowed; -1: /dev/null */
+    bool is_group_kept;                 /* as in sandbox/launch.h */
+    bool is_weaker_allowed;
+    /* The command runs. May be NULL. */
+    void (*on_ready)(IpbBoxedCommand *command, void *data);
+    /* Once: it is gone, and everything inside. @error: it could not be run; or NULL and how it ended, as of waitpid. What it was denied
+     * has been told. */
+    void (*on_end)(IpbBoxedCommand *command, int wait_status, const GError *error, void *data);
+    /* What the policy's ignoreViolations lists is not told. May be NULL. */
+    void (*on_violation)(const IpbViolation *violation, void *data);
+    void *data;
+} IpbBoxedCommandOptions;
+
+/* Errors that are found at once; others come by on_end. */
+IpbBoxedCommand *ipb_boxed_command_new(IpbLoop *loop, const IpbBoxedCommandOptions *options,
+                                       GError **error);
+/* To its process group; nothing before on_ready and after the end. */
+void ipb_boxed_command_signal(IpbBoxedCommand *command, int signal_number);
+/* Starts the ladder: waits @grace_ms for it to end by itself, SIGTERM, @grace_ms more, SIGKILL to everything inside. on_end tells
+ * the end, as killed by SIGKILL in the last case. A second call does nothing. */
+void ipb_boxed_command_stop(IpbBoxedCommand *command, unsigned grace_ms);
+/* Other network lists from now on. UNAVAILABLE: it runs without a network, since nothing was allowed when it began. */
+bool ipb_boxed_command_set_policy(IpbBoxedCommand *command, IpbSandboxPolicy *policy,
+                                  GError **error);
+void ipb_boxed_command_free(IpbBoxedCommand *command);
+
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(IpbBoxedCommand, ipb_boxed_command_free)
