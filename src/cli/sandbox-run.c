@@ -196,6 +196,11 @@ static void
 on_end(IpbBoxedCommand *command, int wait_status, const GError *error, void *data)
 {
     Run *run = data;
+    g_autofree char *limit =
+        error == NULL ? ipb_sandbox_limits_describe_end(&run->run->plan->limits, wait_status)
+                      : NULL;
+    if (limit != NULL)
+        say("the command was ended: %s", limit);
     if (error != NULL)
         run->status = fail(error);
     else

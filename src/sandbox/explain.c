@@ -38,12 +38,12 @@ add_cell(GString *text, const char *value, int width)
 
 /* A number of bytes or of anything else, short. */
 static char *
-format_number(const char *name, uint64_t value)
+format_number(bool is_size, uint64_t value)
 {
     static const char *const UNITS[] = {"KiB", "MiB", "GiB", "TiB"};
     if (value == 0)
         return g_strdup("no limit");
-    if (!g_str_has_suffix(name, "bytes"))
+    if (!is_size)
         return g_strdup_printf("%" G_GUINT64_FORMAT, value);
     int unit = -1;
     while (value % 1024 == 0 && unit + 1 < (int) G_N_ELEMENTS(UNITS)) {
@@ -95,7 +95,7 @@ add_mounts(GString *text, const IpbSandboxPlan *plan)
         add_cell(text, mount->target, width);
         add_cell(text, mount->reason, 0);
         if (mount->kind == IPB_MOUNT_TMPFS) {
-            g_autofree char *size = format_number("bytes", mount->size_bytes);
+            g_autofree char *size = format_number(true, mount->size_bytes);
             g_string_append_printf(text, " (%s)", size);
         }
         g_string_append_c(text, '\n');
@@ -143,9 +143,9 @@ add_limits(GString *text, const IpbSandboxPlan *plan)
     IpbPlanLimit limit;
     add_heading(text, "Limits");
     for (size_t i = 0; ipb_plan_limit_at(&plan->limits, i, &limit); i++) {
-        g_autofree char *value = format_number(limit.name, limit.value);
+        g_autofree char *value = format_number(limit.is_size, limit.value);
         g_string_append(text, "  ");
-        add_cell(text, limit.name, 12);
+        add_cell(text, limit.name, 14);
         add_cell(text, value, 8);
         g_string_append_printf(text, "%s\n", limit.reason);
     }

@@ -2,7 +2,9 @@
  *
  * The limits of a sandbox, in one table: what holds when nothing is said, and why.
  */
+#include <signal.h>
 #include <stddef.h>
+#include <sys/wait.h>
 
 #include "sandbox/plan-private.h"
 
@@ -19,21 +21,21 @@ const IpbSandboxLimits IPB_SANDBOX_LIMITS_DEFAULT = {
 
 static const struct {
     const char *name;
+    bool is_size;
     size_t offset;
     const char *reason;
 } LIMITS[] = {
-    {"memory_bytes", offsetof(IpbSandboxLimits, memory_bytes),
-     "of the whole sandbox where a cgroup can hold it, else of each process: large data fits, a "
-     "runaway list does not take the machine with it"},
-    {"processes", offsetof(IpbSandboxLimits, processes),
+    {"memory", true, offsetof(IpbSandboxLimits, memory_bytes),
+     "of each process: large data fits, a runaway list does not take the machine with it"},
+    {"processes", false, offsetof(IpbSandboxLimits, processes),
      "processes and threads together: a fork bomb ends, thread pools do not"},
-    {"cpu_s", offsetof(IpbSandboxLimits, cpu_s),
+    {"cpuSeconds", false, offsetof(IpbSandboxLimits, cpu_s),
      "seconds of each process: a cell has its own time limit, a service may run for days"},
-    {"open_files", offsetof(IpbSandboxLimits, open_files),
+    {"openFiles", false, offsetof(IpbSandboxLimits, open_files),
      "of each process: servers and dataset readers fit, a leak is noticed"},
-    {"file_bytes", offsetof(IpbSandboxLimits, file_bytes),
+    {"fileSize", true, offsetof(IpbSandboxLimits, file_bytes),
      "of each file that is written: a loop that writes does not fill the disk at once"},
-    {"tmp_bytes", offsetof(IpbSandboxLimits, tmp_bytes),
+    {"temporaryFiles", true, offsetof(IpbSandboxLimits, tmp_bytes),
      "of /tmp, /run and /dev/shm together, which are memory"},
 };
 
@@ -43,7 +45,40 @@ ipb_plan_limit_at(const IpbSandboxLimits *limits, size_t index, IpbPlanLimit *re
     if (index >= G_N_ELEMENTS(LIMITS))
         return false;
     const char *field = (const char *) limits + LIMITS[index].offset;
-    *ret_limit =
-        (IpbPlanLimit){LIMITS[index].name, *(const uint64_t *) field, LIMITS[index].reason};
+    *ret_limit = (IpbPlanLimit){LIMITS[index].name, LIMITS[index].is_size,
+                                *(const uint64_t *) field, LIMITS[index].reason};
     return true;
+}
+
+IpbSandboxLimits
+ipb_sandbox_limits_merge(const IpbSandboxLimits *wanted, const IpbSandboxLimits *fallback)
+{
+    IpbSandboxLimits merged = *fallback;
+    for (size_t i = 0; i < G_N_ELEMENTS(LIMITS); i++) {
+        uint64_t value = *(const uint64_t *) ((const char *) wanted + LIMITS[i].offset);
+        uint64_t *field = (uint64_t *) ((char *) &merged + LIMITS[i].offset);
+        if (value != 0)
+            *field = value;
+        if (*field == IPB_SANDBOX_NO_LIMIT)
+            *field = 0;
+    }
+    return merged;
+}
+
+char *
+ipb_sandbox_limits_describe_end(const IpbSandboxLimits *limits, int wait_status)
+{
+    /* A shell tells the end of its last command so. */
+    int number = WIFSIGNALED(wait_status) ? WTERMSIG(wait_status)
+                 : WIFEXITED(wait_status) && WEXITSTATUS(wait_status) > 128
+                     ? WEXITSTATUS(wait_status) - 128
+                     : 0;
+    if (number == SIGXCPU && limits->cpu_s > 0)
+        return g_strdup_printf(
+            "it used all of its CPU time: limits.cpuSeconds is %" G_GUINT64_FORMAT, limits->cpu_s);
+    if (number == SIGXFSZ && limits->file_bytes > 0)
+        return g_strdup_printf(
+            "it wrote a file that grew too large: limits.fileSize is %" G_GUINT64_FORMAT " bytes",
+            limits->file_bytes);
+    return NULL;
 }

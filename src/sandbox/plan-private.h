@@ -66,7 +66,8 @@ void ipb_plan_mount_free(IpbPlanMount *mount);
 
 /* For --explain: the limits in a fixed order; false at the end. */
 typedef struct {
-    const char *name;
+    const char *name; /* the key in the policy's "limits" */
+    bool is_size;
     uint64_t value;
     const char *reason;
 } IpbPlanLimit;

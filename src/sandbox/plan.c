@@ -118,7 +118,7 @@ new_empty(const IpbPlanOptions *options)
     plan->links = g_ptr_array_new_with_free_func(g_free);
     plan->unix_sockets = g_ptr_array_new_with_free_func(g_free);
     plan->warnings = g_ptr_array_new_with_free_func(g_free);
-    plan->limits = options->limits;
+    plan->limits = ipb_sandbox_limits_merge(&options->policy->limits, &options->limits);
     return plan;
 }
 

@@ -54,18 +54,6 @@ typedef struct {
     bool is_any_address; /* else 127.0.0.1 only */
 } IpbPlanListener;
 
-/* 0: no limit of ours. */
-typedef struct {
-    uint64_t memory_bytes; /* of the session where a cgroup can hold it, else of each process */
-    uint64_t processes;
-    uint64_t cpu_s; /* of each process */
-    uint64_t open_files;
-    uint64_t file_bytes; /* of each file */
-    uint64_t tmp_bytes;  /* of /tmp, /run and /dev/shm together */
-} IpbSandboxLimits;
-
-extern const IpbSandboxLimits IPB_SANDBOX_LIMITS_DEFAULT;
-
 typedef struct {
     const IpbSandboxPolicy *policy;
     const char *workspace; /* absolute; relative paths of the policy start here */
@@ -80,7 +68,7 @@ typedef struct {
     unsigned tool_port;
     bool
         is_network_kept; /* listeners and proxies even if no domain is allowed: some may be later */
-    IpbSandboxLimits limits;
+    IpbSandboxLimits limits; /* where the policy says nothing */
 } IpbPlanOptions;
 
 typedef struct {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The keys of srt's configuration, version 0.0.19 (which the original used) to 0.0.78, one row each: how it is read into the policy,
- * or why it has no effect here, or why it is refused. What is in none of the tables is an error: a misspelt denial must not be
+ * or why it has no effect here, or why it is refused; and "limits", which is ours. What is in none of the tables is an error: a misspelt denial must not be
  * silently no denial.
  */
 #include <stddef.h>
@@ -33,6 +33,7 @@ struct Key {
     ReadFunction read; /* checks the type; of an honoured key fills the field */
     size_t offset;     /* of the field in IpbSandboxPolicy, 0: none */
     bool is_required;
+    uint64_t min;               /* of a limit */
     const char *without_effect; /* why */
     const char *refused;        /* why, and what to do instead */
 };
@@ -331,6 +332,29 @@ read_disabled(Reader *reader, const Key *key, const IpbJson *value, const char *
                 "filesystem.allowWrite");
 }
 
+static bool
+read_limit(Reader *reader, const Key *key, const IpbJson *value, const char *path, bool is_size)
+{
+    uint64_t limit;
+    const char *expected = ipb_sandbox_limit_read(value, is_size, key->min, &limit);
+    if (expected != NULL)
+        return fail(reader, path, "%s, at least %" G_GUINT64_FORMAT, expected, key->min);
+    *(uint64_t *) field_of(reader, key) = limit;
+    return true;
+}
+
+static bool
+read_size(Reader *reader, const Key *key, const IpbJson *value, const char *path)
+{
+    return read_limit(reader, key, value, path, true);
+}
+
+static bool
+read_count(Reader *reader, const Key *key, const IpbJson *value, const char *path)
+{
+    return read_limit(reader, key, value, path, false);
+}
+
 /* --- the tables -------------------------------------------------------------------------------- */
 
 #define FIELD(name) offsetof(IpbSandboxPolicy, name)
@@ -372,6 +396,16 @@ static const Key NETWORK_KEYS[] = {
                         "or give the port of a proxy of your own in network.httpProxyPort"},
 };
 
+/* Ours. Less than the minimum, and no program would start. */
+static const Key LIMIT_KEYS[] = {
+    {"memory", read_size, FIELD(limits.memory_bytes), .min = 16 << 20},
+    {"processes", read_count, FIELD(limits.processes), .min = 1},
+    {"cpuSeconds", read_count, FIELD(limits.cpu_s), .min = 1},
+    {"openFiles", read_count, FIELD(limits.open_files), .min = 16},
+    {"fileSize", read_size, FIELD(limits.file_bytes), .min = 1},
+    {"temporaryFiles", read_size, FIELD(limits.tmp_bytes), .min = 1 << 20},
+};
+
 static const Key GIT_KEYS[] = {
     {"safeDirectories", read_strings, FIELD(git_safe_directories)},
 };
@@ -380,6 +414,12 @@ static bool
 read_git(Reader *reader, const Key *key, const IpbJson *value, const char *path)
 {
     return read_object(reader, GIT_KEYS, G_N_ELEMENTS(GIT_KEYS), value, path);
+}
+
+static bool
+read_limits(Reader *reader, const Key *key, const IpbJson *value, const char *path)
+{
+    return read_object(reader, LIMIT_KEYS, G_N_ELEMENTS(LIMIT_KEYS), value, path);
 }
 
 static bool
@@ -402,6 +442,7 @@ static const Key ROOT_KEYS[] = {
     {"allowPty", read_bool, FIELD(allow_pty)},
     {"enableWeakerNestedSandbox", read_bool, FIELD(allow_weaker_nested)},
     {"git", read_git},
+    {"limits", read_limits},
     {"enableWeakerNetworkIsolation", read_bool, .without_effect = MACOS_ONLY},
     {"allowAppleEvents", read_bool, .without_effect = MACOS_ONLY},
     {"windows", check_any_object, .without_effect = WINDOWS_ONLY},
@@ -424,6 +465,7 @@ static const struct {
     {"filesystem.", FILESYSTEM_KEYS, G_N_ELEMENTS(FILESYSTEM_KEYS)},
     {"network.", NETWORK_KEYS, G_N_ELEMENTS(NETWORK_KEYS)},
     {"git.", GIT_KEYS, G_N_ELEMENTS(GIT_KEYS)},
+    {"limits.", LIMIT_KEYS, G_N_ELEMENTS(LIMIT_KEYS)},
 };
 
 /* --- objects ----------------------------------------------------------------------------------- */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * IpbSandboxPolicy: what a sandbox allows, in the JSON of Anthropic's sandbox-runtime (srt): same keys, same meaning. Each key is
- * honoured, or listed as without effect here, or refused by name; an unknown key or a wrong type is an error with the key's path.
+ * honoured, or listed as without effect here, or refused by name; an unknown key or a wrong type is an error with the key's path. One
+ * key is ours: "limits".
  * docs/internals/sandbox-policy.md has the table.
  *
  * Pure data: paths are as written (`~`, relative, globs), nothing is looked up in the file system; plan.h does that.
@@ -11,6 +12,7 @@
 
 #include "json/json.h"
 #include "sandbox/hostname.h"
+#include "sandbox/limits.h"
 
 typedef struct {
     char *text; /* as written */
@@ -41,6 +43,7 @@ typedef struct {
     char **allow_unix_sockets; /* paths as written */
     unsigned http_proxy_port;  /* the application's own proxy instead of ours; 0: ours */
     unsigned socks_proxy_port;
+    IpbSandboxLimits limits; /* ours, not srt's */
     /* the rest */
     bool allow_pty;                /* true unless the configuration says false */
     bool allow_weaker_nested;      /* enableWeakerNestedSandbox */

@@ -298,6 +298,49 @@ test_documented(void)
     }
 }
 
+static void
+test_limits(void)
+{
+    g_autoptr(IpbSandboxPolicy) policy =
+        parse("{" FILES ", " NETWORK ", \"limits\": {\"memory\": \"2G\", \"processes\": 7, "
+              "\"cpuSeconds\": \"none\", \"fileSize\": 1000, \"temporaryFiles\": \"64M\"}}");
+    IpbSandboxLimits fallback = {.processes = 9, .cpu_s = 5, .open_files = 100, .tmp_bytes = 1};
+    IpbSandboxLimits limits = ipb_sandbox_limits_merge(&policy->limits, &fallback);
+    g_assert_cmpuint(limits.memory_bytes, ==, UINT64_C(2) << 30);
+    g_assert_cmpuint(limits.processes, ==, 7);
+    g_assert_cmpuint(limits.cpu_s, ==, 0);
+    g_assert_cmpuint(limits.open_files, ==, 100);
+    g_assert_cmpuint(limits.file_bytes, ==, 1000);
+    g_assert_cmpuint(limits.tmp_bytes, ==, 64 << 20);
+}
+
+static void
+test_wrong_limits(void)
+{
+    static const struct {
+        const char *limits, *part;
+    } CASES[] = {
+        {"7", "limits: an object"},
+        {"{\"memory\": \"2X\"}", "limits.memory: a number of bytes"},
+        {"{\"memory\": \"G\"}", "limits.memory"},
+        {"{\"memory\": \"2GG\"}", "limits.memory"},
+        {"{\"memory\": \"-2G\"}", "limits.memory"},
+        {"{\"memory\": \"\"}", "limits.memory"},
+        {"{\"memory\": \"99999999999999T\"}", "limits.memory"},
+        {"{\"memory\": 1000}", "at least 16777216"},
+        {"{\"memory\": true}", "limits.memory"},
+        {"{\"processes\": \"2G\"}", "limits.processes: a whole number"},
+        {"{\"processes\": 0}", "at least 1"},
+        {"{\"processes\": 1.5}", "limits.processes"},
+        {"{\"memroy\": \"2G\"}", "did you mean limits.memory?"},
+    };
+    for (size_t i = 0; i < G_N_ELEMENTS(CASES); i++) {
+        g_autofree char *text =
+            g_strdup_printf("{" FILES ", " NETWORK ", \"limits\": %s}", CASES[i].limits);
+        assert_refused(text, CASES[i].part);
+    }
+}
+
 int
 main(int argc, char **argv)
 {
@@ -309,5 +352,7 @@ main(int argc, char **argv)
     g_test_add_func("/sandbox/policy/judge", test_judge);
     g_test_add_func("/sandbox/policy/load", test_load);
     g_test_add_func("/sandbox/policy/documented", test_documented);
+    g_test_add_func("/sandbox/policy/limits", test_limits);
+    g_test_add_func("/sandbox/policy/wrong-limits", test_wrong_limits);
     return g_test_run();
 }

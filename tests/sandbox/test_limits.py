@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Bombs: each ends in an error that tells the limit, and nothing else on the machine notices."""
+
+from __future__ import annotations
+
+import subprocess
+
+import pytest
+from box import Box, make_settings
+
+# What is run, with which limits, and what it says or what is said at its end.
+BOMBS = {
+    "fork": (
+        "import os\nn = 0\nwhile True:\n"
+        "    try:\n        pid = os.fork()\n    except BlockingIOError as error: print(n, error.strerror, flush=True); os._exit(0)\n"
+        "    if pid == 0:\n        import signal; signal.pause()\n    n += 1\n",
+        {"processes": 40},
+        "38 Resource temporarily unavailable",
+    ),
+    "fork, all of them": (
+        "import os, sys\nn = 0\nfor _ in range(12):\n"
+        "    try:\n        os.fork()\n    except BlockingIOError: n = 1\n"
+        "if n and os.getpid() == 2: print('stopped')\n",
+        {"processes": 40},
+        "stopped",
+    ),
+    "threads": (
+        "import threading\nn = 0\ntry:\n    while n < 1000:\n        threading.Thread(target=threading.Event().wait, daemon=True).start(); n += 1\n"
+        "except RuntimeError as error: print(n, error)\nimport os, sys; sys.stdout.flush(); os._exit(0)\n",
+        {"processes": 40},
+        "38 can't start new thread",
+    ),
+    "memory": (
+        "x = []\ntry:\n    while True: x.append(bytearray(10_000_000))\nexcept MemoryError: print(len(x) < 30, 'memory')\n",
+        {"memory": "256M"},
+        "True memory",
+    ),
+    "files": (
+        "import os\nn = 0\ntry:\n    while True: os.dup(0); n += 1\nexcept OSError as error: print(n, error.strerror)\n",
+        {"openFiles": 50},
+        "47 Too many open files",
+    ),
+    "file size": ("import signal; signal.signal(signal.SIGXFSZ, signal.SIG_DFL)\nf = open('big', 'wb')\nwhile True: f.write(bytes(1000))\n", {"fileSize": "1M"}, "limits.fileSize is 1048576 bytes"),
+    "file size, handled": (
+        "f = open('big', 'wb', buffering=0)\ntry:\n    while True: f.write(bytes(1000))\nexcept OSError as error: print(error.strerror)\n",
+        {"fileSize": "1M"},
+        "File too large",
+    ),
+    "temporary files": (
+        "n = 0\ntry:\n    while True: open(f'/tmp/{n}', 'wb').write(bytes(100_000)); n += 1\nexcept OSError as error: print(n < 21, error.strerror)\n",
+        {"temporaryFiles": "4M"},
+        "True No space left on device",
+    ),
+    "inodes": (
+        "n = 0\ntry:\n    while n < 3_000_000: open(f'/tmp/{n}', 'w').close(); n += 1\nexcept OSError as error: print(error.strerror)\n",
+        {"temporaryFiles": "4M"},
+        "No space left on device",
+    ),
+    "time": ("while True: pass\n", {"cpuSeconds": 1}, "limits.cpuSeconds is 1"),
+}
+
+
+@pytest.mark.parametrize("bomb", BOMBS)
+def test_bomb(box: Box, user: str, bomb: str) -> None:
+    script, limits, said = BOMBS[bomb]
+    done = box(["/usr/bin/python3", "-I", "-c", script], make_settings(limits=limits), user=user)
+    assert said in done.stdout + done.stderr, (done.stdout, done.stderr)
+
+
+def test_other_sandboxes_do_not_notice(box: Box) -> None:
+    """RLIMIT_NPROC counts by user: it must not count what others of the same user do."""
+    settings = make_settings(limits={"processes": 10})
+    many = box.command(["sh", "-c", "for i in 1 2 3 4 5 6 7 8; do sleep 1000 & done; echo full; wait"], settings, user="user")
+    few = box.command(["sh", "-c", "(echo a); (echo b); (echo c)"], settings, user="user")
+    options = {"cwd": box.place.workspace, "env": box.place.environ, "stdout": subprocess.PIPE, "text": True}
+    with subprocess.Popen(many, **options) as first:
+        assert first.stdout is not None and first.stdout.readline() == "full\n"
+        assert subprocess.run(few, timeout=30, **options).stdout.split() == ["a", "b", "c"]
+        first.kill()
+
+
+def test_limits_are_explained(box: Box) -> None:
+    path = box.write_settings(make_settings(limits={"memory": "2G", "cpuSeconds": 60, "fileSize": "none"}))
+    done = box([box.program("root"), "sandbox", "--explain", "--settings", path], sandbox=False)
+    words = [line.split()[:3] for line in done.stdout.splitlines()]
+    assert ["memory", "2", "GiB"] in words and ["cpuSeconds", "60", "seconds"] in words and ["fileSize", "no", "limit"] in words
