@@ -19,6 +19,7 @@
 #include "base/error.h"
 #include "base/fd.h"
 #include "cli/cli.h"
+#include "sandbox/quarantine.h"
 #include "cli/sandbox-control.h"
 #include "egress/boxed-command.h"
 #include "egress/violation-log.h"
@@ -36,6 +37,7 @@ typedef struct {
     IpbBoxedCommand *command;
     IpbSandboxControl *control;
     IpbViolationLog *log;
+    IpbQuarantine *quarantine;
     GPtrArray *denials; /* char *, to be told at the end; each once */
     unsigned n_untold;
     IpbWatch *signal_watch;
@@ -272,11 +274,22 @@ show_warnings(const IpbSandboxPlan *plan)
         say("warning: %s", (const char *) g_ptr_array_index(plan->warnings, i));
 }
 
+/* Nothing is inside any more that could make more. */
+static void
+sweep(const Run *run)
+{
+    g_autoptr(GPtrArray) items = ipb_quarantine_sweep(run->quarantine);
+    for (guint i = 0; i < items->len; i++) {
+        g_autofree char *text = ipb_quarantined_describe(g_ptr_array_index(items, i));
+        say("%s", text);
+    }
+}
+
 static void
 clear(Run *run)
 {
     ipb_sandbox_control_free(run->control);
-    ipb_boxed_command_free(run->command);
+    ipb_quarantine_free(run->quarantine);
     ipb_violation_log_free(run->log);
     ipb_watch_free(run->signal_watch);
     ipb_fd_close(&run->signal_fd);
@@ -291,13 +304,18 @@ ipb_sandbox_run(const IpbSandboxRun *options)
     g_autoptr(GError) error = NULL;
     Run run = {.run = options, .signal_fd = -1};
     show_warnings(options->plan);
+    g_autofree char *quarantine =
+        g_build_filename(g_get_user_state_dir(), "ipybox", "quarantine", NULL);
+    run.quarantine = ipb_quarantine_new(options->plan, quarantine);
     run.denials = g_ptr_array_new_with_free_func(g_free);
     run.main_loop = g_main_loop_new(NULL, FALSE);
     if (start(&run, &error))
         g_main_loop_run(run.main_loop);
     else
         run.status = fail(error);
+    ipb_boxed_command_free(run.command);
     tell_denials(&run);
+    sweep(&run);
     clear(&run);
     return run.status;
 }

@@ -18,9 +18,9 @@ BOMBS = {
         "38 Resource temporarily unavailable",
     ),
     "fork, all of them": (
-        "import os, sys\nn = 0\nfor _ in range(12):\n"
-        "    try:\n        os.fork()\n    except BlockingIOError: n = 1\n"
-        "if n and os.getpid() == 2: print('stopped')\n",
+        "import os, signal\nn = 0\nwhile True:\n"
+        "    try:\n        os.fork()\n    except BlockingIOError: break\n"
+        "if os.getpid() == 2: print('stopped')\nelse: signal.pause()\n",
         {"processes": 40},
         "stopped",
     ),
