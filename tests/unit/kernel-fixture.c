@@ -114,7 +114,7 @@ kernel_fixture_set_up(KernelFixture *fixture, const void *data)
 {
     static const KernelFixtureOptions no_options;
     const KernelFixtureOptions *options = data != NULL ? data : &no_options;
-    g_assert_cmpint(prctl(PR_SET_CHILD_SUBREAPER, 1), ==, 0);
+    g_assert_cmpint(prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0), ==, 0);
     g_main_context_default(); /* has an fd of its own from now on */
     *fixture = (KernelFixture){.n_fds = kernel_fixture_count_fds(), .open_text = -1};
     fixture->loop = ipb_loop_new(NULL, NULL);
