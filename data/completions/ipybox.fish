@@ -55,8 +55,9 @@ complete -c ipybox -n '__ipybox_is mcp run apigen' -l log-level -xa 'DEBUG INFO 
 complete -c ipybox -n '__ipybox_is mcp run' -l approve -rFa 'allow ask deny' -d 'What happens to tool calls'
 complete -c ipybox -n '__ipybox_is mcp run' -l audit-log -rF -d 'Append a line for each decision on a tool call'
 
-complete -c ipybox -n '__ipybox_is mcp' -l sandbox -d 'Not available in this version'
-complete -c ipybox -n '__ipybox_is mcp' -l sandbox-config -rF -d 'Not available in this version'
+complete -c ipybox -n '__ipybox_is mcp' -l sandbox -d 'Run code in a sandbox'
+complete -c ipybox -n '__ipybox_is mcp run' -l sandbox-config -rF -d 'What the sandbox allows'
+complete -c ipybox -n '__ipybox_is run' -l no-sandbox -d 'Give the code all your rights'
 complete -c ipybox -n '__ipybox_is mcp' -l tool-server-host -x -d 'Accepted, without effect'
 complete -c ipybox -n '__ipybox_is mcp' -l tool-server-port -x -d 'Accepted, without effect'
 complete -c ipybox -n '__ipybox_is mcp' -l kernel-gateway-host -x -d 'Accepted, without effect'

@@ -84,6 +84,8 @@ set_up(McpCommand *command, const McpArguments *arguments, GError **error)
                                    : -1,
         .on_approval = on_approval,
         .on_approval_withdrawn = on_approval_withdrawn,
+        .is_sandboxed = arguments->sandbox || arguments->sandbox_config != NULL,
+        .sandbox_config = arguments->sandbox_config,
         .on_log = ipb_cli_log,
         .data = command,
     };
@@ -163,9 +165,9 @@ run_mcp(int argc, char **argv)
         {"log-level", 0, 0, G_OPTION_ARG_STRING, &arguments.log_level,
          "DEBUG, INFO, WARNING, ERROR or CRITICAL (default: WARNING); logs go to stderr", "LEVEL"},
         {"sandbox", 0, 0, G_OPTION_ARG_NONE, &arguments.sandbox,
-         "not available in this version: refused", NULL},
+         "run code in a sandbox: it can write the workspace only, and has no network", NULL},
         {"sandbox-config", 0, 0, G_OPTION_ARG_FILENAME, &arguments.sandbox_config,
-         "not available in this version: refused", "FILE"},
+         "what the sandbox allows, see ipybox-sandbox-config(5); includes --sandbox", "FILE"},
         {"tool-server-host", 0, 0, G_OPTION_ARG_STRING, &arguments.host,
          "accepted for the original's sake: there is no such inner server", "HOST"},
         {"tool-server-port", 0, 0, G_OPTION_ARG_INT, &arguments.port, "likewise", "PORT"},
@@ -179,11 +181,6 @@ run_mcp(int argc, char **argv)
     g_autoptr(GError) error = NULL;
     if (argc > 1)
         status = ipb_cli_fail(&ipb_verb_mcp, IPB_EXIT_USAGE, "unexpected argument: %s", argv[1]);
-    else if (arguments.sandbox || arguments.sandbox_config != NULL)
-        status = ipb_cli_fail(
-            &ipb_verb_mcp, IPB_EXIT_UNAVAILABLE,
-            "the sandbox is not available in this version; without --sandbox code runs with all "
-            "rights of the user who started ipybox");
     else if (arguments.log_level != NULL && !ipb_cli_set_log_level(arguments.log_level, &error))
         status = ipb_cli_fail(&ipb_verb_mcp, IPB_EXIT_USAGE, "%s", error->message);
     else

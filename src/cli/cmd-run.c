@@ -29,6 +29,8 @@ typedef struct {
     char *approve; /* a policy's name, or the path of a rules file */
     char *audit_log;
     char *log_level;
+    char *sandbox_config;
+    int is_unsandboxed;
     double timeout_s;
     double approval_timeout_s;
     int64_t seed;
@@ -227,6 +229,8 @@ set_up(RunCommand *command, const RunArguments *arguments, GError **error)
                                    : -1,
         .seed = arguments->seed,
         .has_seed = arguments->seed_text != NULL,
+        .is_sandboxed = !arguments->is_unsandboxed,
+        .sandbox_config = arguments->sandbox_config,
         .on_log = ipb_cli_log,
         .data = command,
     };
@@ -329,6 +333,13 @@ run_run(int argc, char **argv)
          "PYTHON"},
         {"preload", 0, 0, G_OPTION_ARG_STRING, &arguments.preload,
          "modules to import before the kernel is forked, e.g. numpy,pandas", "MODULES"},
+        {"sandbox-config", 0, 0, G_OPTION_ARG_FILENAME, &arguments.sandbox_config,
+         "what the sandbox allows, see ipybox-sandbox-config(5) (default: writing the workspace, "
+         "no "
+         "network)",
+         "FILE"},
+        {"no-sandbox", 0, 0, G_OPTION_ARG_NONE, &arguments.is_unsandboxed,
+         "no sandbox: the code has all your rights", NULL},
         {"seed", 0, 0, G_OPTION_ARG_STRING, &arguments.seed_text,
          "seed of random, numpy.random and torch", "N"},
         {"log-level", 0, 0, G_OPTION_ARG_STRING, &arguments.log_level,
@@ -344,8 +355,11 @@ run_run(int argc, char **argv)
         return status;
     g_autoptr(GError) error = NULL;
     g_autofree char *code = NULL;
-    if ((arguments.log_level == NULL || ipb_cli_set_log_level(arguments.log_level, &error)) &&
-        parse_seed(&arguments, &error))
+    if (arguments.is_unsandboxed && arguments.sandbox_config != NULL)
+        g_set_error_literal(&error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID,
+                            "--no-sandbox and --sandbox-config contradict each other");
+    else if ((arguments.log_level == NULL || ipb_cli_set_log_level(arguments.log_level, &error)) &&
+             parse_seed(&arguments, &error))
         code = read_code(&arguments, argc, argv, &error);
     status = code != NULL
                  ? execute(&arguments, code)
@@ -358,6 +372,7 @@ run_run(int argc, char **argv)
     g_free(arguments.approve);
     g_free(arguments.audit_log);
     g_free(arguments.log_level);
+    g_free(arguments.sandbox_config);
     g_free(arguments.seed_text);
     return status;
 }

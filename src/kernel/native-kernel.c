@@ -46,6 +46,8 @@ typedef struct {
     bool has_seed;
     int64_t seed;
     unsigned interrupt_grace_ms, init_timeout_ms;
+    bool is_sandboxed;
+    IpbKernelSandbox sandbox;
     IpbKernelState state;
     IpbProcess *process;
     bool has_ran_cell; /* the process may hold state */
@@ -359,6 +361,7 @@ start_process(NativeKernel *kernel)
         .has_seed = kernel->has_seed,
         .seed = kernel->seed,
         .init_timeout_ms = kernel->init_timeout_ms,
+        .sandbox = kernel->is_sandboxed ? &kernel->sandbox : NULL,
     };
     kernel->process = ipb_process_new(kernel->loop, kernel->forkserver, &options, &funcs, kernel);
     ipb_process_set_paused(kernel->process, kernel->is_paused);
@@ -563,6 +566,9 @@ ipb_native_kernel_new(IpbLoop *loop, IpbForkserver *forkserver,
         options->interrupt_grace_ms > 0 ? options->interrupt_grace_ms : INTERRUPT_GRACE_MS;
     kernel->init_timeout_ms =
         options->init_timeout_ms > 0 ? options->init_timeout_ms : INIT_TIMEOUT_MS;
+    kernel->is_sandboxed = options->sandbox != NULL;
+    if (kernel->is_sandboxed)
+        kernel->sandbox = *options->sandbox;
     g_queue_init(&kernel->stop_waiters);
     ipb_interrupt_init(&kernel->interrupt, loop, send_interrupt, on_grace_end, kernel);
     return &kernel->base;

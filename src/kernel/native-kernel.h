@@ -5,6 +5,7 @@
 #pragma once
 
 #include "kernel/forkserver.h"
+#include "kernel/kernel-sandbox.h"
 #include "kernel/kernel.h"
 
 typedef struct {
@@ -14,8 +15,9 @@ typedef struct {
     const char *const *path; /* prepended to sys.path, NULL-terminated; NULL: none */
     int64_t seed;            /* with has_seed: for random, numpy, torch */
     bool has_seed;
-    unsigned interrupt_grace_ms; /* 0: 5000 */
-    unsigned init_timeout_ms;    /* from fork to hello; 0: 10000 */
+    unsigned interrupt_grace_ms;     /* 0: 5000 */
+    unsigned init_timeout_ms;        /* from fork to hello; 0: 10000 */
+    const IpbKernelSandbox *sandbox; /* NULL: none; its data lives as long as the kernel */
 } IpbNativeKernelOptions;
 
 IpbKernel *ipb_native_kernel_new(IpbLoop *loop, IpbForkserver *forkserver,

@@ -2,7 +2,7 @@
  *
  * One kernel process; see the header.
  *
- * FORKING → GREETING (start was sent) → READY, and from each of them ENDING → ENDED. It is ENDING when it is
+ * FORKING (also while its sandbox is made) → GREETING (start was sent) → READY, and from each of them ENDING → ENDED. It is ENDING when it is
  * known to be dead, or was killed. Then two things are waited for: the collector tells what is left, and the
  * forkserver tells how it died and that all it started is gone. A kill for a known cause waits
  * for the first only.
@@ -24,6 +24,7 @@
 #include "base/fd.h"
 #include "kernel/marker.h"
 #include "kernel/output.h"
+#include "sandbox/launch.h"
 
 /* From asking for a fork to getting it: the forkserver's start and its imports are in it. */
 #define FORK_TIMEOUT_MS 180000
@@ -45,6 +46,9 @@ struct IpbProcess {
     bool has_seed;
     int64_t seed;
     unsigned init_timeout_ms;
+    IpbKernelSandbox sandboxing;
+    IpbSandbox *sandbox; /* NULL: none; what is in it dies with it */
+    IpbForkserver *forkserver;
     IpbFork *fork;
     int pidfd;
     IpbWatch *pidfd_watch;
@@ -124,6 +128,7 @@ begin_end(IpbProcess *process, bool with_frames, bool waits_for_exit)
     g_clear_pointer(&process->fork_timer, ipb_timer_free);
     g_clear_pointer(&process->kill_timer, ipb_timer_free);
     g_clear_pointer(&process->pidfd_watch, ipb_watch_free);
+    g_clear_pointer(&process->sandbox, ipb_sandbox_free);
     if (waits_for_exit)
         process->exit_timer = ipb_timer_new(process->loop, EXIT_WAIT_MS, on_exit_timer, process);
     if (process->output != NULL)
@@ -383,6 +388,88 @@ on_fork_exit(int wait_status, const char *cause, void *data)
     begin_end(process, /* with_frames= */ true, /* waits_for_exit= */ true);
 }
 
+/* The sandbox. */
+
+/* There will be no process. */
+static void
+fail_start(IpbProcess *process, const char *cause)
+{
+    process->is_exited = true;
+    set_cause(process, cause);
+    begin_end(process, /* with_frames= */ true, /* waits_for_exit= */ false);
+}
+
+static void
+on_sandbox_ready(IpbSandbox *sandbox, const int *listeners, size_t n_listeners, void *data)
+{
+    IpbProcess *process = data;
+    process->sandboxing.on_listeners(listeners, n_listeners, process->sandboxing.data);
+    IpbForkSandbox place = {
+        .init_pidfd = ipb_sandbox_pidfd(sandbox),
+        .plan_fd = ipb_sandbox_plan_fd(sandbox),
+        .channel_fd = ipb_sandbox_channel_fd(sandbox),
+    };
+    process->fork = ipb_fork_new(process->forkserver, &place, on_forked, on_fork_exit, process);
+}
+
+static void
+on_sandbox_end(IpbSandbox *sandbox, int wait_status, const GError *error, void *data)
+{
+    IpbProcess *process = data;
+    g_autofree char *cause =
+        error != NULL ? g_strdup(error->message) : g_strdup("its sandbox ended");
+    if (process->fork == NULL)
+        fail_start(process, cause);
+    else /* it is killed already: that is how a pid namespace ends */
+        ipb_process_kill(process, cause);
+}
+
+static void
+on_denied_socket(IpbSandbox *sandbox, const char *path, void *data)
+{
+    IpbProcess *process = data;
+    process->sandboxing.on_denied_socket(path, process->sandboxing.data);
+}
+
+/* How the outside is reached from in there, whatever the application's environment says. */
+static void
+change_environment(IpbProcess *process, const IpbSandboxPlan *plan)
+{
+    for (char **name = plan->unset; *name != NULL; name++)
+        process->env = g_environ_unsetenv(process->env, *name);
+    for (char **entry = plan->environment; *entry != NULL; entry++) {
+        const char *equals = strchr(*entry, '=');
+        g_autofree char *name = g_strndup(*entry, (gsize) (equals - *entry));
+        process->env = g_environ_setenv(process->env, name, equals + 1, TRUE);
+    }
+}
+
+static void
+make_sandbox(IpbProcess *process)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(IpbSandboxPlan) plan =
+        process->sandboxing.make_plan(process->sandboxing.data, &error);
+    if (plan == NULL) {
+        fail_start(process, error->message);
+        return;
+    }
+    change_environment(process, plan);
+    IpbSandboxOptions options = {
+        .plan = plan,
+        .stdin_fd = -1,
+        .stdout_fd = -1,
+        .stderr_fd = -1,
+        .on_ready = on_sandbox_ready,
+        .on_end = on_sandbox_end,
+        .on_denied_socket = on_denied_socket,
+        .data = process,
+    };
+    process->sandbox = ipb_sandbox_new(process->loop, &options, &error);
+    if (process->sandbox == NULL)
+        fail_start(process, error->message);
+}
+
 IpbProcess *
 ipb_process_new(IpbLoop *loop, IpbForkserver *forkserver, const IpbProcessOptions *options,
                 const IpbProcessFuncs *funcs, void *data)
@@ -400,7 +487,14 @@ ipb_process_new(IpbLoop *loop, IpbForkserver *forkserver, const IpbProcessOption
     process->pidfd = process->write_fd = -1;
     ipb_deadline_init(&process->init_deadline, loop, on_init_timeout, process);
     process->fork_timer = ipb_timer_new(loop, FORK_TIMEOUT_MS, on_fork_timeout, process);
-    process->fork = ipb_fork_new(forkserver, /* sandbox= */ NULL, on_forked, on_fork_exit, process);
+    process->forkserver = ipb_forkserver_ref(forkserver);
+    if (options->sandbox != NULL) {
+        process->sandboxing = *options->sandbox;
+        make_sandbox(process);
+    } else {
+        process->fork =
+            ipb_fork_new(forkserver, /* sandbox= */ NULL, on_forked, on_fork_exit, process);
+    }
     return process;
 }
 
@@ -466,7 +560,9 @@ ipb_process_free(IpbProcess *process)
         return;
     if (!process->is_exited)
         send_kill(process);
+    ipb_sandbox_free(process->sandbox);
     ipb_fork_free(process->fork);
+    ipb_forkserver_unref(process->forkserver);
     ipb_deadline_unset(&process->init_deadline);
     ipb_timer_free(process->fork_timer);
     ipb_timer_free(process->kill_timer);

@@ -9,6 +9,7 @@
 
 #include "kernel/deadline.h"
 #include "kernel/forkserver.h"
+#include "kernel/kernel-sandbox.h"
 #include "kernel/messages.h"
 
 typedef struct IpbProcess IpbProcess;
@@ -20,6 +21,7 @@ typedef struct {
     bool has_seed;
     int64_t seed;
     unsigned init_timeout_ms;
+    const IpbKernelSandbox *sandbox; /* NULL: none */
 } IpbProcessOptions;
 
 typedef struct {

@@ -304,7 +304,7 @@ on_ready_timeout(void *data)
 /* --- the beginning ----------------------------------------------------------------------------- */
 
 static char *
-find_init(GError **error)
+find_ours(const char *file, GError **error)
 {
     static const char *const PLACES[] = {
         ".",                    /* build tree, wheel */
@@ -313,7 +313,13 @@ find_init(GError **error)
         "../../libexec/ipybox", /* the library is in lib/<triplet> */
         NULL,
     };
-    return ipb_place_find(PLACES, "ipybox-sandbox-init", "sandbox", error);
+    return ipb_place_find(PLACES, file, "sandbox", error);
+}
+
+char *
+ipb_sandbox_find_entrance(GError **error)
+{
+    return find_ours("ipybox-enter.so", error);
 }
 
 /* fds[i] becomes fd i of the child; moved out of each other's way first. */
@@ -353,7 +359,7 @@ spawn_with(const char *path, const posix_spawn_file_actions_t *actions, bool is_
 static bool
 spawn(IpbSandbox *sandbox, const IpbSandboxOptions *options, int control, GError **error)
 {
-    g_autofree char *path = find_init(error);
+    g_autofree char *path = find_ours("ipybox-sandbox-init", error);
     ipb_autofd null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
     if (path == NULL)
         return false;

@@ -47,6 +47,8 @@ void ipb_sandbox_signal(IpbSandbox *sandbox, int signal_number);
 int ipb_sandbox_pidfd(const IpbSandbox *sandbox);
 int ipb_sandbox_plan_fd(const IpbSandbox *sandbox);
 int ipb_sandbox_channel_fd(const IpbSandbox *sandbox);
+/* The path of that library. NOT_FOUND: the installation is not whole. */
+char *ipb_sandbox_find_entrance(GError **error);
 /* SIGKILL to everything inside. */
 void ipb_sandbox_free(IpbSandbox *sandbox);
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "sandbox/identity.h"
 #include "sandbox/plan-private.h"
 
 /* Of a hidden directory in which something is bound back: directories and empty files only. */
@@ -34,6 +35,7 @@ typedef struct {
     IpbPlanner *planner;
     GPtrArray *rules;   /* sorted */
     GHashTable *states; /* path → State */
+    bool is_root_mapped;
 } Builder;
 
 static bool
@@ -196,6 +198,13 @@ add_fixed(const Builder *builder, const IpbPlanRule *rule)
     mount->size_bytes = fixed->size_bytes;
 }
 
+/* Root's sandboxes run as somebody else, who cannot enter root's directories: what is to be seen there has to be mounted. */
+static bool
+is_closed_to_others(const Builder *builder, const IpbPlanRule *rule)
+{
+    return builder->is_root_mapped && (rule->keep || rule->allow_read || rule->expose);
+}
+
 static void
 add_mounts(const Builder *builder, guint index, const State *above, const State *state)
 {
@@ -209,7 +218,8 @@ add_mounts(const Builder *builder, guint index, const State *above, const State 
     }
     switch (state->view) {
     case VIEW_HOST:
-        if (above->view != VIEW_HOST || is_writable(above) != is_writable(state))
+        if (above->view != VIEW_HOST || is_writable(above) != is_writable(state) ||
+            is_closed_to_others(builder, rule))
             add_bind(builder, index, state);
         break;
     case VIEW_HIDDEN:
@@ -356,7 +366,7 @@ ipb_plan_make_mounts(IpbPlanner *planner, GError **error)
         g_ptr_array_add(rules, rule);
     g_ptr_array_sort(rules, compare_rules);
     g_autoptr(GHashTable) states = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, g_free);
-    Builder builder = {planner, rules, states};
+    Builder builder = {planner, rules, states, ipb_identity_choose().is_root_mapped};
     walk_rules(&builder);
     warn_about_root(&builder);
     size_hidden_directories(plan->mounts);

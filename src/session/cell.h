@@ -15,6 +15,7 @@ typedef struct {
     void *data;
     bool is_timed_out;
     bool is_cancelled;
+    unsigned n_violations; /* of the sandbox, told */
 
     IpbLoop *loop;
     unsigned timeout_ms;

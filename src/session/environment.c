@@ -9,6 +9,7 @@
 #include "base/dotenv.h"
 
 #define KERNEL_PREFIX "KERNEL_ENV_"
+#define MATPLOTLIB_CACHE ".ipybox/matplotlib"
 
 /* What a kernel inherits by name: nothing that could hold a secret. */
 static const char *const INHERITED[] = {
@@ -85,6 +86,16 @@ add_packages(char **env, const IpbKernelEnvironment *options)
     return env;
 }
 
+/* The home directory cannot be written: what matplotlib finds out in seconds is kept in the workspace. */
+static char **
+add_caches(char **env, const IpbKernelEnvironment *options)
+{
+    if (!options->is_sandboxed)
+        return env;
+    g_autofree char *matplotlib = g_build_filename(options->workspace, MATPLOTLIB_CACHE, NULL);
+    return g_environ_setenv(env, "MPLCONFIGDIR", matplotlib, TRUE);
+}
+
 static char **
 add_kernel_variables(char **env, const IpbKernelEnvironment *options)
 {
@@ -122,10 +133,12 @@ ipb_environment_kernel(const IpbKernelEnvironment *options)
     g_autofree char *path = make_path(options);
     env = g_environ_setenv(env, "PATH", path, TRUE);
     env = add_packages(env, options);
+    env = add_caches(env, options);
     env = add_kernel_variables(env, options);
     g_autofree char *port = g_strdup_printf("%u", options->tool_port);
     env = g_environ_setenv(env, "TOOL_SERVER_HOST", "127.0.0.1", TRUE);
     env = g_environ_setenv(env, "TOOL_SERVER_PORT", port, TRUE);
-    env = g_environ_setenv(env, "IPYBOX_TOOL_TOKEN", options->tool_token, TRUE);
+    if (options->tool_token[0] != '\0')
+        env = g_environ_setenv(env, "IPYBOX_TOOL_TOKEN", options->tool_token, TRUE);
     return env;
 }

@@ -4,6 +4,8 @@
  */
 #pragma once
 
+#include <stdbool.h>
+
 #include <glib.h>
 
 /* @env (NULL: this process's) and, for names that it lacks, the .env file of @workspace. @on_warning (may be NULL) is told
@@ -13,11 +15,13 @@ char **ipb_environment_application(const char *const *env, const char *workspace
 
 typedef struct {
     const char *python;
+    const char *workspace;
+    bool is_sandboxed;
     const char *overlay;            /* of packages, or NULL */
     const char *const *application; /* as made above */
     const char *const *kernel_env;  /* the application's wishes, or NULL; they win */
     unsigned tool_port;
-    const char *tool_token;
+    const char *tool_token; /* "": none is needed */
 } IpbKernelEnvironment;
 
 /* The kernel's whole environment. */

@@ -53,13 +53,13 @@ matches(const char *prefix, const char *pattern, int mode)
 }
 
 char *
-ipb_packages_overlay(const char *python, const char *workspace)
+ipb_packages_overlay(const char *python, const char *workspace, bool is_sandboxed)
 {
     g_autofree char *bin = g_path_get_dirname(python);
     g_autofree char *prefix = g_path_get_dirname(bin);
     g_autofree char *venv = g_build_filename(prefix, "pyvenv.cfg", NULL);
     bool is_venv = g_file_test(venv, G_FILE_TEST_EXISTS);
-    if (matches(prefix, "lib/python3*/site-packages", W_OK) &&
+    if (!is_sandboxed && matches(prefix, "lib/python3*/site-packages", W_OK) &&
         (is_venv || !matches(prefix, "lib/python3*/EXTERNALLY-MANAGED", F_OK)))
         return NULL;
     return g_build_filename(workspace, OVERLAY, NULL);

@@ -7,8 +7,9 @@
 #include "base/child.h"
 
 /* NULL if packages go into the interpreter's own environment, which may be written. Otherwise the directory for them
- * below the workspace: the environment belongs to somebody else (another user, or the distribution: EXTERNALLY-MANAGED). */
-char *ipb_packages_overlay(const char *python, const char *workspace);
+ * below the workspace: the environment belongs to somebody else (another user, or the distribution: EXTERNALLY-MANAGED), or all that
+ * a sandboxed session may write is its workspace. */
+char *ipb_packages_overlay(const char *python, const char *workspace, bool is_sandboxed);
 
 typedef struct IpbInstall IpbInstall;
 typedef void (*IpbInstallLineFunc)(const char *line, void *data);

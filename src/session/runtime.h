@@ -32,7 +32,10 @@ void ipb_runtime_stop(IpbRuntime *runtime, void (*done)(void *data), void *data)
 
 IpbLoop *ipb_runtime_loop(IpbRuntime *runtime);
 IpbRegistry *ipb_runtime_registry(IpbRuntime *runtime);
-IpbForkserver *ipb_runtime_forkserver(IpbRuntime *runtime);
+/* The forkserver whose kernels live in sandboxes, or the other one; borrowed. NOT_FOUND: the installation is not whole. */
+IpbForkserver *ipb_runtime_forkserver(IpbRuntime *runtime, bool is_sandboxed, GError **error);
 const char *ipb_runtime_python(IpbRuntime *runtime);
+const char *ipb_runtime_host_directory(IpbRuntime *runtime);
+const char *ipb_runtime_state_dir(IpbRuntime *runtime);
 
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(IpbRuntime, ipb_runtime_unref)

@@ -134,8 +134,7 @@ on_cell_started(IpbSession *session)
 {
     if (!session->is_waiting_for_approval)
         ipb_cell_start_clock(session->current, on_cell_timeout, session);
-    const char *const *failure =
-        ipb_forkserver_preload_failures(ipb_runtime_forkserver(session->runtime));
+    const char *const *failure = ipb_forkserver_preload_failures(session->forkserver);
     if (failure == NULL || session->has_told_preload_failures)
         return;
     session->has_told_preload_failures = true;

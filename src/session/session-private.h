@@ -7,6 +7,7 @@
 #include "kernel/kernel.h"
 #include "session/cell.h"
 #include "session/packages.h"
+#include "session/sandboxing.h"
 #include "session/session.h"
 #include "tools/tool-channel.h"
 #include "tools/tool-host.h"
@@ -27,6 +28,7 @@ struct IpbSession {
     IpbApprovalWithdrawnFunc on_approval_withdrawn;
     void *data;
 
+    IpbForkserver *forkserver; /* the runtime's */
     IpbKernel *kernel;
     IpbCell *current;
     GQueue waiting; /* IpbCell */
@@ -38,6 +40,7 @@ struct IpbSession {
     bool has_told_preload_failures;
     IpbToolHost *tool_host;
     IpbToolChannel *tool_channel;
+    IpbSandboxing *sandboxing; /* NULL: no sandbox */
 
     GPtrArray *jobs; /* IpbSessionJob */
     uint64_t last_job;

@@ -11,6 +11,9 @@
 #include "session/packages.h"
 #include "session/session-private.h"
 
+/* Shown with one cell. */
+#define MAX_VIOLATIONS 10
+
 void
 ipb_session_log(IpbSession *session, const char *level, const char *text)
 {
@@ -97,8 +100,6 @@ ipb_session_reset(IpbSession *session, void (*done)(void *data), void *data)
     ipb_tool_host_reset(session->tool_host, done, data);
 }
 
-/* --- life -------------------------------------------------------------------------------------- */
-
 const char *
 ipb_session_workspace(IpbSession *session)
 {
@@ -134,8 +135,50 @@ make_approvals(IpbSession *session, const IpbSessionOptions *options, GError **e
     return true;
 }
 
+/* --- sandbox ----------------------------------------------------------------------------------- */
+
 static void
-make_tools(IpbSession *session, const IpbSessionOptions *options)
+on_violation(const char *text, void *data)
+{
+    IpbSession *session = data;
+    ipb_session_log(session, "warning", text);
+    if (session->current == NULL || session->current->n_violations >= MAX_VIOLATIONS)
+        return;
+    bool is_last = ++session->current->n_violations == MAX_VIOLATIONS;
+    g_autofree char *notice = g_strdup_printf(
+        "[ipybox] %s%s", text, is_last ? " (further denials are in the log only)" : "");
+    ipb_cell_emit(session->current, &(IpbSessionEvent){.type = IPB_SESSION_NOTICE, .text = notice});
+}
+
+static bool
+make_sandboxing(IpbSession *session, const IpbSessionOptions *options, GError **error)
+{
+    if (!options->is_sandboxed)
+        return true;
+    session->sandboxing =
+        ipb_sandboxing_new(session->loop,
+                           &(IpbSandboxingOptions){
+                               .config = options->sandbox_config,
+                               .workspace = session->workspace,
+                               .python = ipb_runtime_python(session->runtime),
+                               .host_directory = ipb_runtime_host_directory(session->runtime),
+                               .state_dir = ipb_runtime_state_dir(session->runtime),
+                               .approval_rules = options->approval_rules,
+                               .audit_log = options->audit_log,
+                               .tool_channel = session->tool_channel,
+                               .on_log = options->on_log,
+                               .on_violation = on_violation,
+                               .data = session,
+                           },
+                           error);
+    return session->sandboxing != NULL;
+}
+
+/* --- life -------------------------------------------------------------------------------------- */
+
+/* A sandboxed kernel reaches the channel by a listener of its sandbox. */
+static bool
+make_tools(IpbSession *session, const IpbSessionOptions *options, GError **error)
 {
     session->tool_host =
         ipb_tool_host_new(session->loop, &(IpbToolHostOptions){
@@ -148,6 +191,7 @@ make_tools(IpbSession *session, const IpbSessionOptions *options)
                                              .data = session,
                                          });
     session->tool_channel = ipb_tool_channel_new(session->loop, session->tool_host);
+    return options->is_sandboxed || ipb_tool_channel_listen(session->tool_channel, error);
 }
 
 static void
@@ -155,10 +199,13 @@ make_kernel(IpbSession *session, const IpbSessionOptions *options)
 {
     g_auto(GStrv) env = ipb_environment_kernel(&(IpbKernelEnvironment){
         .python = ipb_runtime_python(session->runtime),
+        .workspace = session->workspace,
+        .is_sandboxed = options->is_sandboxed,
         .overlay = session->overlay,
         .application = (const char *const *) session->env,
         .kernel_env = options->kernel_env,
-        .tool_port = ipb_tool_channel_port(session->tool_channel),
+        .tool_port = session->sandboxing != NULL ? IPB_SANDBOX_TOOL_PORT
+                                                 : ipb_tool_channel_port(session->tool_channel),
         .tool_token = ipb_tool_channel_token(session->tool_channel),
     });
     const char *path[] = {session->overlay, NULL};
@@ -169,8 +216,13 @@ make_kernel(IpbSession *session, const IpbSessionOptions *options)
         .seed = options->seed,
         .has_seed = options->has_seed,
     };
-    session->kernel = ipb_native_kernel_new(session->loop, ipb_runtime_forkserver(session->runtime),
-                                            &kernel, ipb_session_on_kernel_event, session);
+    IpbKernelSandbox sandbox;
+    if (session->sandboxing != NULL) {
+        sandbox = ipb_sandboxing_of_kernel(session->sandboxing);
+        kernel.sandbox = &sandbox;
+    }
+    session->kernel = ipb_native_kernel_new(session->loop, session->forkserver, &kernel,
+                                            ipb_session_on_kernel_event, session);
 }
 
 IpbSession *
@@ -195,16 +247,14 @@ ipb_session_new(IpbRuntime *runtime, const IpbSessionOptions *options, GError **
     g_queue_init(&session->waiting);
     session->images_dir = g_canonicalize_filename(
         options->images_dir != NULL ? options->images_dir : "images", workspace);
-    session->overlay = ipb_packages_overlay(ipb_runtime_python(runtime), workspace);
+    session->overlay = ipb_packages_overlay(ipb_runtime_python(runtime), workspace,
+                                            /* is_sandboxed= */ options->is_sandboxed);
     session->workspace = g_steal_pointer(&workspace);
     session->env =
         ipb_environment_application(options->env, session->workspace, on_env_warning, session);
-    if (!make_approvals(session, options, error)) {
-        ipb_session_free(session);
-        return NULL;
-    }
-    make_tools(session, options);
-    if (!ipb_tool_channel_listen(session->tool_channel, error)) {
+    session->forkserver = ipb_runtime_forkserver(runtime, options->is_sandboxed, error);
+    if (session->forkserver == NULL || !make_approvals(session, options, error) ||
+        !make_tools(session, options, error) || !make_sandboxing(session, options, error)) {
         ipb_session_free(session);
         return NULL;
     }
@@ -258,6 +308,7 @@ ipb_session_free(IpbSession *session)
     ipb_kernel_free(session->kernel);
     g_clear_pointer(&session->current, ipb_cell_free);
     g_queue_clear_full(&session->waiting, (GDestroyNotify) ipb_cell_free);
+    g_clear_pointer(&session->sandboxing, ipb_sandboxing_free);
     g_clear_pointer(&session->tool_channel, ipb_tool_channel_free);
     g_clear_pointer(&session->tool_host, ipb_tool_host_free);
     g_clear_pointer(&session->approvals, ipb_approvals_free);

@@ -69,6 +69,9 @@ typedef struct {
     unsigned connect_timeout_ms; /* of MCP servers; 0: 30000 */
     int64_t seed;
     bool has_seed;
+    bool is_sandboxed; /* kernels live in sandboxes */
+    const char *
+        sandbox_config; /* path of what they allow, ipybox-sandbox-config(5); NULL, or not there: the default */
     /* What MCP servers log and what else is worth a log line; level is "debug", "info", "warning". May be NULL. */
     void (*on_log)(const char *level, const char *text, void *data);
     void *data; /* for on_approval, on_approval_withdrawn and on_log */

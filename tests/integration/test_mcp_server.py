@@ -335,13 +335,6 @@ def test_flags_of_the_original(ipybox, place):
         assert server.cell("1") == "1"
 
 
-@pytest.mark.parametrize("flags", [["--sandbox"], ["--sandbox-config", "x.json"]])
-def test_sandbox_is_refused_for_now(run_ipybox, flags):
-    done = run_ipybox(*flags)
-    assert done.returncode == 3
-    assert "not available" in done.stderr and done.stdout == ""
-
-
 def test_wrong_flags(run_ipybox):
     assert run_ipybox("--nosuch").returncode == 2
     assert run_ipybox("--log-level", "LOUD").returncode == 2

@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Sandboxed sessions; see the header.
+ */
+#include "session/sandboxing.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/printable.h"
+#include "egress/egress.h"
+
+struct IpbSandboxing {
+    IpbLoop *loop;
+    IpbSandboxPolicy *policy;
+    char *workspace;
+    char **keep;     /* what a kernel cannot do without */
+    char **keep_out; /* what would let a cell change its own next walls */
+    char *hidden;    /* the registry: servers' parameters may hold secrets */
+    IpbToolChannel *tool_channel;
+    void (*on_log)(const char *level, const char *text, void *data);
+    void (*on_violation)(const char *text, void *data);
+    void *data;
+    IpbSandboxPlan *plan; /* of the sandbox that stands, or is being made */
+    IpbEgress *egress;    /* of the sandbox that stands */
+    bool has_warned;
+};
+
+static char *
+prefix_of(const char *python)
+{
+    g_autofree char *bin = g_path_get_dirname(python);
+    return g_path_get_dirname(bin);
+}
+
+static bool
+is_virtual_environment(const char *prefix)
+{
+    g_autofree char *config = g_build_filename(prefix, "pyvenv.cfg", NULL);
+    return g_file_test(config, G_FILE_TEST_EXISTS);
+}
+
+/* The interpreter's own files, and ours. Of an installation that may share its prefix with other things (~/bin/python3), what belongs
+ * to Python only. */
+static char **
+find_kept(const char *python, const char *host_directory)
+{
+    g_autoptr(GStrvBuilder) builder = g_strv_builder_new();
+    g_autofree char *prefix = prefix_of(python);
+    if (is_virtual_environment(prefix))
+        g_strv_builder_add(builder, prefix);
+    char *real = realpath(python, NULL);
+    g_autofree char *base = prefix_of(real != NULL ? real : python);
+    g_autofree char *bin = g_build_filename(base, "bin", NULL);
+    g_autofree char *lib = g_build_filename(base, "lib", NULL);
+    g_strv_builder_add_many(builder, bin, lib, host_directory, NULL);
+    free(real);
+    return g_strv_builder_end(builder);
+}
+
+static char **
+find_kept_out(const IpbSandboxingOptions *options)
+{
+    g_autoptr(GStrvBuilder) builder = g_strv_builder_new();
+    g_autofree char *prefix = prefix_of(options->python);
+    const char *const paths[] = {
+        is_virtual_environment(prefix) ? prefix : NULL,
+        options->host_directory,
+        options->state_dir,
+        options->approval_rules,
+        options->audit_log,
+    };
+    for (size_t i = 0; i < G_N_ELEMENTS(paths); i++)
+        if (paths[i] != NULL) {
+            g_autofree char *absolute = g_canonicalize_filename(paths[i], NULL);
+            g_strv_builder_add(builder, absolute);
+        }
+    return g_strv_builder_end(builder);
+}
+
+static void
+warn(const IpbSandboxing *sandboxing, const char *text)
+{
+    g_autofree char *line = g_strconcat("sandbox: ", text, NULL);
+    if (sandboxing->on_log != NULL)
+        sandboxing->on_log("warning", line, sandboxing->data);
+}
+
+/* As the original has it: a named file that is not there means the default. */
+static IpbSandboxPolicy *
+load_policy(const IpbSandboxing *sandboxing, const char *path, GError **error)
+{
+    g_autoptr(GError) cause = NULL;
+    IpbSandboxPolicy *policy = path != NULL ? ipb_sandbox_policy_load(path, &cause) : NULL;
+    if (cause != NULL && !g_error_matches(cause, IPYBOX_ERROR, IPYBOX_ERROR_NOT_FOUND)) {
+        g_propagate_error(error, g_steal_pointer(&cause));
+        return NULL;
+    }
+    if (cause != NULL) {
+        g_autofree char *line = g_strdup_printf("%s: the default holds", cause->message);
+        warn(sandboxing, line);
+    }
+    return policy != NULL ? policy : ipb_sandbox_policy_default();
+}
+
+IpbSandboxing *
+ipb_sandboxing_new(IpbLoop *loop, const IpbSandboxingOptions *options, GError **error)
+{
+    IpbSandboxing *sandboxing = g_new0(IpbSandboxing, 1);
+    *sandboxing = (IpbSandboxing){
+        .loop = ipb_loop_ref(loop),
+        .workspace = g_strdup(options->workspace),
+        .keep = find_kept(options->python, options->host_directory),
+        .keep_out = find_kept_out(options),
+        .hidden = g_strdup(options->state_dir),
+        .tool_channel = options->tool_channel,
+        .on_log = options->on_log,
+        .on_violation = options->on_violation,
+        .data = options->data,
+    };
+    sandboxing->policy = load_policy(sandboxing, options->config, error);
+    if (sandboxing->policy == NULL)
+        g_clear_pointer(&sandboxing, ipb_sandboxing_free);
+    return sandboxing;
+}
+
+/* Once a session is enough: the next kernel's are the same. */
+static void
+show_warnings(IpbSandboxing *sandboxing, const IpbSandboxPlan *plan)
+{
+    for (guint i = 0; !sandboxing->has_warned && i < plan->warnings->len; i++)
+        warn(sandboxing, g_ptr_array_index(plan->warnings, i));
+    sandboxing->has_warned = true;
+}
+
+static IpbSandboxPlan *
+make_plan(void *data, GError **error)
+{
+    IpbSandboxing *sandboxing = data;
+    const char *const hide[] = {sandboxing->hidden, NULL};
+    IpbPlanOptions options = {
+        .policy = sandboxing->policy,
+        .workspace = sandboxing->workspace,
+        .home = g_get_home_dir(),
+        .keep = (const char *const *) sandboxing->keep,
+        .keep_out = (const char *const *) sandboxing->keep_out,
+        .hide = hide,
+        .has_tools = true,
+        .tool_port = IPB_SANDBOX_TOOL_PORT,
+        .limits = IPB_SANDBOX_LIMITS_DEFAULT,
+    };
+    IpbSandboxPlan *plan = ipb_sandbox_plan_new(&options, error);
+    if (plan == NULL)
+        return NULL;
+    show_warnings(sandboxing, plan);
+    g_clear_pointer(&sandboxing->plan, ipb_sandbox_plan_unref);
+    sandboxing->plan = ipb_sandbox_plan_ref(plan);
+    return plan;
+}
+
+/* --- what the kernel reaches -------------------------------------------------------------------- */
+
+static void
+on_egress_violation(const IpbViolation *violation, void *data)
+{
+    const IpbSandboxing *sandboxing = data;
+    g_autofree char *text = g_strdup_printf("operation not permitted: %s to %s: %s",
+                                            violation->what, violation->target, violation->reason);
+    sandboxing->on_violation(text, sandboxing->data);
+}
+
+static void
+on_denied_socket(const char *path, void *data)
+{
+    const IpbSandboxing *sandboxing = data;
+    g_autofree char *printable = ipb_printable(path);
+    g_autofree char *text =
+        g_strdup_printf("operation not permitted: a connection to the socket %s: "
+                        "network.allowUnixSockets can allow it",
+                        printable);
+    sandboxing->on_violation(text, sandboxing->data);
+}
+
+/* What a listener brings that could not be taken is refused by its close. */
+static void
+take_listeners(const int *listeners, size_t n_listeners, void *data)
+{
+    IpbSandboxing *sandboxing = data;
+    g_autoptr(GError) tools_error = NULL, egress_error = NULL;
+    IpbSandboxPlan *plan = sandboxing->plan;
+    for (size_t i = 0; i < n_listeners; i++) {
+        const IpbPlanListener *planned = &g_array_index(plan->listeners, IpbPlanListener, i);
+        if (planned->kind == IPB_LISTENER_TOOLS &&
+            !ipb_tool_channel_take_listener(sandboxing->tool_channel, listeners[i], planned->port,
+                                            &tools_error))
+            warn(sandboxing, tools_error->message);
+    }
+    IpbEgressOptions options = {
+        .plan = plan,
+        .listeners = listeners,
+        .on_violation = on_egress_violation,
+        .data = sandboxing,
+    };
+    ipb_egress_free(sandboxing->egress);
+    sandboxing->egress = ipb_egress_new(sandboxing->loop, &options, &egress_error);
+    if (sandboxing->egress == NULL)
+        warn(sandboxing, egress_error->message);
+}
+
+IpbKernelSandbox
+ipb_sandboxing_of_kernel(IpbSandboxing *sandboxing)
+{
+    return (IpbKernelSandbox){make_plan, take_listeners, on_denied_socket, sandboxing};
+}
+
+void
+ipb_sandboxing_free(IpbSandboxing *sandboxing)
+{
+    if (sandboxing == NULL)
+        return;
+    ipb_egress_free(sandboxing->egress);
+    ipb_sandbox_plan_unref(sandboxing->plan);
+    ipb_sandbox_policy_unref(sandboxing->policy);
+    g_strfreev(sandboxing->keep);
+    g_strfreev(sandboxing->keep_out);
+    g_free(sandboxing->hidden);
+    g_free(sandboxing->workspace);
+    ipb_loop_unref(sandboxing->loop);
+    g_free(sandboxing);
+}

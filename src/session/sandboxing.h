@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * IpbSandboxing: what a sandboxed session has that another has not: the policy, a plan for each kernel that starts, and the ends of what
+ * its kernel may reach: tool channel and egress.
+ *
+ * Ownership: the session's, which outlives its kernel.
+ */
+#pragma once
+
+#include "kernel/kernel-sandbox.h"
+#include "tools/tool-channel.h"
+
+/* Where the tool channel listens inside: each sandbox has a network of its own, so the original's port is always free. */
+#define IPB_SANDBOX_TOOL_PORT 8900
+
+typedef struct IpbSandboxing IpbSandboxing;
+
+typedef struct {
+    const char *config; /* path; NULL, or nothing is there: the default, said in the log */
+    const char *workspace;
+    const char *python;
+    const char *host_directory;
+    const char *state_dir;        /* of the registry */
+    const char *approval_rules;   /* what decides on tool calls, and its log; each may be NULL */
+    const char *audit_log;        /* likewise */
+    IpbToolChannel *tool_channel; /* borrowed */
+    /* What is not as the policy would have it; may be NULL. */
+    void (*on_log)(const char *level, const char *text, void *data);
+    /* Code inside was denied something: "operation not permitted: …", with the rule and how to allow it. One line, printable. */
+    void (*on_violation)(const char *text, void *data);
+    void *data;
+} IpbSandboxingOptions;
+
+/* INVALID: what is in the file; SYSTEM. */
+IpbSandboxing *ipb_sandboxing_new(IpbLoop *loop, const IpbSandboxingOptions *options,
+                                  GError **error);
+/* For the kernel of this session; valid as long as the object. */
+IpbKernelSandbox ipb_sandboxing_of_kernel(IpbSandboxing *sandboxing);
+void ipb_sandboxing_free(IpbSandboxing *sandboxing);
