@@ -1,0 +1,327 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Kernels in sandboxes: `ipybox run`, which has one by default, and `ipybox --sandbox`. Each denial has its control without the sandbox."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+
+import harness
+import pytest
+from box import Box, make_settings
+from kernels import Kernels
+
+NAMESPACES = ["user", "pid", "mnt", "net", "ipc", "uts", "cgroup"]
+
+
+@pytest.fixture
+def servers() -> harness.Servers:
+    return harness.Servers()
+
+
+@pytest.fixture
+def kernels(box: Box, user: str) -> Kernels:
+    """As each user."""
+    return Kernels(box, user)
+
+
+@pytest.fixture
+def kernel(box: Box) -> Kernels:
+    """As root, where it makes no difference who it is."""
+    return Kernels(box, "root")
+
+
+def attempt(statement: str) -> str:
+    """Code that prints what becomes of @statement: "done" or the name of the error."""
+    return f"try:\n    {statement}\n    print('done')\nexcept OSError as error:\n    import errno; print(errno.errorcode[error.errno])\n"
+
+
+# Posture
+
+
+POSTURE = f"""
+import json, os
+status = dict(line.rstrip().split(":\\t", 1) for line in open("/proc/self/status") if ":\\t" in line)
+print(json.dumps({{
+    "capabilities": [status[name] for name in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb")],
+    "no_new_privs": status["NoNewPrivs"], "seccomp": status["Seccomp"],
+    "namespaces": {{name: os.readlink("/proc/self/ns/" + name) for name in {NAMESPACES}}},
+    "processes": sorted(int(name) for name in os.listdir("/proc") if name.isdigit()),
+    "fds": [os.readlink("/proc/self/fd/" + fd) for fd in os.listdir("/proc/self/fd") if os.path.exists("/proc/self/fd/" + fd)],
+    "pid": os.getpid(), "environment": dict(os.environ), "umask": os.umask(0o22), "signals": status["SigBlk"],
+}}))
+"""
+
+
+def test_posture(kernels: Kernels) -> None:
+    """A kernel is as closed as a command."""
+    kernels.environ |= {"SECRET_FOR_TESTS": "visible", "SSH_AUTH_SOCK": "/nowhere"}
+    inside = kernels.value(POSTURE)
+    outside = kernels.value(POSTURE, "--no-sandbox")
+    assert inside["capabilities"] == ["0" * 16] * 5
+    assert (inside["no_new_privs"], inside["seccomp"]) == ("1", "2")
+    for name in NAMESPACES:
+        assert inside["namespaces"][name] != os.readlink(f"/proc/self/ns/{name}"), name
+        if name != "user" or kernels.user != "userns":
+            assert outside["namespaces"][name] == os.readlink(f"/proc/self/ns/{name}"), name
+    # Its own processes only: the first one, and itself.
+    assert inside["processes"] == [1, inside["pid"]]
+    assert len(outside["processes"]) > 2
+    for kind in inside["fds"]:
+        assert kind.startswith(("pipe:", "socket:", "/dev/null", "/proc/", "anon_inode:[event")), kind
+    assert not {"SECRET_FOR_TESTS", "SSH_AUTH_SOCK", "IPYBOX_TOOL_TOKEN"} & inside["environment"].keys()
+    assert "IPYBOX_TOOL_TOKEN" in outside["environment"]
+
+
+# Files
+
+
+def test_files(kernels: Kernels) -> None:
+    workspace = kernels.place.workspace
+    (workspace / ".env").write_text("PASSWORD=swordfish\n")
+    (workspace / "data.txt").write_text("data\n")
+    outside = kernels.place.home / "outside.txt"
+    outside.write_text("x")
+    code = "print(open('data.txt').read().strip()); open('new.txt', 'w').write('new')"
+    assert kernels.run(code).stdout == "data\n3\n"
+    assert (workspace / "new.txt").read_text() == "new"
+    tries = {
+        "open('.env').read()": {"EACCES"},
+        f"open({str(outside)!r}, 'a').close()": {"EROFS", "EACCES"},
+        f"os.rename('data.txt', {str(outside)!r})": {"EXDEV", "EROFS", "EACCES"},
+        "os.mkdir('.git'); os.mkdir('.git/hooks')": {"done"},
+    }
+    for statement, results in tries.items():
+        code = "import os\n" + attempt(statement)
+        assert kernels.run(code).stdout.strip() in results, statement
+    for statement in ("open('.env').read()", f"open({str(outside)!r}, 'a').close()"):
+        assert kernels.run(attempt(statement), "--no-sandbox").stdout == "done\n"
+
+
+def test_roots_secrets_stay_roots(kernel: Kernels) -> None:
+    code = attempt("open('/etc/shadow').read()")
+    assert kernel.run(code).stdout == "EACCES\n"
+    assert kernel.run(code, "--no-sandbox").stdout == "done\n"
+
+
+def test_registry_is_hidden(kernel: Kernels, servers: harness.Servers) -> None:
+    done = harness.run([kernel.box.program("root"), "servers", "add", "time", json.dumps(servers.time())], kernel.place)
+    assert done.returncode == 0, done.stderr
+    (registry,) = [path for path in kernel.place.state.rglob("*.json")]
+    code = attempt(f"print(len(open({str(registry)!r}).read()) > 10)")
+    assert kernel.run(code).stdout in ("ENOENT\n", "EACCES\n")
+    assert kernel.run(code, "--no-sandbox").stdout == "True\ndone\n"
+
+
+def test_its_own_walls(kernel: Kernels) -> None:
+    """What says what is allowed cannot be changed, though it lies in the workspace: rules, log, configuration, generated packages."""
+    workspace = kernel.place.workspace
+    (workspace / "rules.json").write_text('{"rules": []}')
+    (workspace / "audit.jsonl").write_text("")
+    (workspace / "box.json").write_text(json.dumps(make_settings()))
+    (workspace / "mcptools/x").mkdir(parents=True)
+    (workspace / "mcptools/x/__init__.py").write_text("")
+    flags = ["--approve", "rules.json", "--audit-log", "audit.jsonl"]
+    for name in ("rules.json", "audit.jsonl", "box.json", "mcptools/x/__init__.py"):
+        for statement in (f"open({name!r}, 'a').close()", f"import os; os.rename({name!r}, 'y')"):
+            done = kernel.run(attempt(statement), *flags, "--sandbox-config", "box.json")
+            assert done.stdout in ("EROFS\n", "EACCES\n", "EBUSY\n", "EXDEV\n"), (statement, done)
+    assert kernel.run(attempt("open('mcptools/x/__init__.py', 'a').close()"), "--no-sandbox").stdout == "done\n"
+
+
+# Network
+
+
+def test_no_network(kernels: Kernels) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        code = "import socket\n" + attempt(f"socket.create_connection(('127.0.0.1', {port}), 5).close()")
+        assert kernels.run(code).stdout == "ECONNREFUSED\n"
+        assert kernels.run(code, "--no-sandbox").stdout == "done\n"
+
+
+def test_denied_domain_is_told(kernel: Kernels) -> None:
+    (kernel.place.workspace / "box.json").write_text(json.dumps(make_settings(allowedDomains=["allowed.invalid"])))
+    code = """
+import urllib.request
+try:
+    urllib.request.urlopen("http://forbidden.invalid/", timeout=10)
+except OSError as error:
+    print(error)
+"""
+    done = kernel.run(code, "--sandbox-config", "box.json")
+    assert "403" in done.stdout, done
+    assert "operation not permitted" in done.stderr and "forbidden.invalid:80" in done.stderr
+    assert "network.allowedDomains" in done.stderr
+
+
+def test_denied_socket_is_told(kernel: Kernels) -> None:
+    path = kernel.place.workspace / "s"
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(path))
+        server.listen()
+        code = "import socket\n" + attempt("socket.socket(socket.AF_UNIX).connect('s')")
+        done = kernel.run(code)
+        assert done.stdout == "EPERM\n" or done.stdout == "EACCES\n", done
+        assert "operation not permitted" in done.stderr and "network.allowUnixSockets" in done.stderr
+        assert kernel.run(code, "--no-sandbox").stdout == "done\n"
+    path.unlink()
+
+
+# Work
+
+
+def test_plot(kernels: Kernels) -> None:
+    done = kernels.run("import matplotlib.pyplot as plt; plt.plot([1, 4, 9]); plt.show()")
+    (image,) = (kernels.place.workspace / "images").iterdir()
+    assert done.stdout == f"[image saved: {image}]\n", done.stderr
+    assert image.read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
+def test_multiprocessing(kernel: Kernels, method: str) -> None:
+    (kernel.place.workspace / "work.py").write_text("def square(x): return x * x\n")
+    code = f"""
+import multiprocessing, work
+context = multiprocessing.get_context({method!r})
+with context.Pool(2) as pool:
+    print(pool.map(work.square, range(4)))
+"""
+    done = kernel.run(code)
+    assert done.stdout == "[0, 1, 4, 9]\n", done.stderr
+
+
+def test_children(kernels: Kernels) -> None:
+    done = kernels.run("import subprocess\n!echo $((6 * 7))\nprint(subprocess.run(['id', '-u'], capture_output=True).returncode)")
+    assert done.stdout == "42\n0\n", done.stderr
+
+
+# Tools
+
+
+def test_tools(kernel: Kernels, servers: harness.Servers) -> None:
+    with kernel.serve() as server:
+        assert "get_current_time" in server.register("time", servers.time())[0]
+        code = "from mcptools.time import get_current_time as t\nprint(t.run(t.Params(timezone='UTC')).timezone)"
+        assert server.cell(code) == "UTC"
+        server.tool("reset")
+        assert server.cell(code) == "UTC"
+
+
+POST = """
+import json, os, urllib.request, urllib.error
+def post(body, path="/run"):
+    host = f"http://{os.environ['TOOL_SERVER_HOST']}:{os.environ['TOOL_SERVER_PORT']}"
+    request = urllib.request.Request(host + path, json.dumps(body).encode(), {"Content-Type": "application/json"})
+    try:
+        return json.loads(urllib.request.urlopen(request, timeout=20).read())
+    except urllib.error.HTTPError as error:
+        return {"status": error.code}
+"""
+
+
+def test_kernels_name_no_commands(kernel: Kernels) -> None:
+    """Neither a server's parameters nor another path is taken from a kernel."""
+    mark = kernel.place.workspace / "mark"
+    with kernel.serve() as server:
+        server.cell(POST)
+        params = {"command": "touch", "args": [str(mark)]}
+        call = {"server_name": "x", "server_params": params, "tool_name": "t", "tool_args": {}}
+        assert server.cell(f"print(post({call!r})['error_type'])") == "not_found"
+        for path in ("/approval", "/reset", "/stop", "/", "/run/../approval"):
+            assert server.cell(f"print(post({{}}, {path!r}))") == "{'status': 404}", path
+    assert not mark.exists()
+
+
+def test_sessions_do_not_meet(kernel: Kernels, servers: harness.Servers) -> None:
+    """Two sessions have the same port inside; each reaches its own channel."""
+    with kernel.serve() as first, kernel.serve() as second:
+        first.register("time", servers.time())
+        second.cell(POST)
+        port = first.cell("import os; print(os.environ['TOOL_SERVER_PORT'])")
+        assert second.cell("print(os.environ['TOOL_SERVER_PORT'])") == port
+        package = (kernel.place.workspace / "mcptools/time/__init__.py").read_text()
+        (server_id,) = [word for word in package.replace('"', "\n").splitlines() if len(word) == 32]
+        call = {"server_id": server_id, "server_name": "time", "tool_name": "get_current_time", "tool_args": {"timezone": "UTC"}}
+        assert "timezone" in first.cell(POST + f"print(post({call!r})['result'])")
+        assert second.cell(f"print(post({call!r})['error_type'])") == "not_found"
+
+
+# Ends
+
+
+def test_timeout_keeps_the_state(kernel: Kernels) -> None:
+    with kernel.serve() as server:
+        server.cell("x = 1")
+        assert "timeout" in server.failing_cell("while True: pass", timeout=1)
+        assert server.cell("print(x)") == "1"
+
+
+@pytest.mark.parametrize("death", ["os._exit(3)", "os.kill(os.getpid(), 9)", "import ctypes; ctypes.string_at(0)"])
+def test_death_of_a_kernel(kernel: Kernels, death: str) -> None:
+    with kernel.serve() as server:
+        assert "kernel" in server.failing_cell(f"import os; {death}").lower()
+        assert server.cell("print(1)") == "1"
+
+
+def test_death_of_everybody_in_the_sandbox(kernel: Kernels) -> None:
+    """Pid 1 of a sandbox does not die by what is in it; children that left everything end with the session."""
+    with kernel.serve() as server:
+        code = "import os, signal\ntry: os.kill(1, signal.SIGKILL)\nexcept PermissionError: pass\nprint(1)"
+        assert server.cell(code) == "1"
+        daemon = "import subprocess; subprocess.Popen(['setsid', 'sleep', '1000'], env={}, stdout=-3, stderr=-3); print(2)"
+        assert server.cell(daemon) == "2"
+
+
+def test_core_is_killed(kernel: Kernels) -> None:
+    """Nothing is left, which the fixture `place` looks at."""
+    server = kernel.serve()
+    server.cell("import subprocess; p = subprocess.Popen(['sleep', '1000'])")
+    server.process.send_signal(signal.SIGKILL)
+    server.process.wait()
+
+
+@pytest.mark.parametrize("bomb", [
+    "import os\nwhile True: os.fork()",
+    "import threading\nwhile True: threading.Thread(target=threading.Event().wait, daemon=True).start()",
+    "x = []\nwhile True: x.append(bytearray(1 << 28))",
+    "import os\nfds = []\nwhile True: fds.append(os.open('/dev/null', 0))",
+    "f = open('/tmp/fill', 'wb', 0)\nwhile True: f.write(bytes(1 << 24))",
+], ids=["fork", "threads", "memory", "descriptors", "tmp"])  # fmt: skip
+def test_bombs(kernel: Kernels, bomb: str) -> None:
+    """They end in an error; the next cell, in a fresh kernel if need be, and another session work."""
+    with kernel.serve() as server, kernel.serve() as other:
+        assert other.cell("print(1)") == "1"
+        text = server.failing_cell(bomb, timeout=60)
+        assert "timeout" not in text.lower(), text
+        assert other.cell("print(2)") == "2"
+        server.tool("reset")
+        assert server.cell("print(3)") == "3"
+
+
+# The configuration
+
+
+def test_configuration_that_is_not_there(kernel: Kernels) -> None:
+    done = kernel.run("print(1)", "--sandbox-config", "nowhere.json")
+    assert (done.stdout, done.returncode) == ("1\n", 0)
+    assert "nowhere.json" in done.stderr and "default" in done.stderr
+
+
+@pytest.mark.parametrize("text, complaint", [
+    ('{"network": {"allowedDomains": [1]}}', "allowedDomains"),
+    ('{"nosuchkey": 1}', "nosuchkey"),
+    ("{", "JSON"),
+])  # fmt: skip
+def test_wrong_configuration(kernel: Kernels, text: str, complaint: str) -> None:
+    (kernel.place.workspace / "box.json").write_text(text)
+    done = kernel.run("print(1)", "--sandbox-config", "box.json")
+    assert done.returncode != 0 and done.stdout == ""
+    assert complaint in done.stderr
+
+
+def test_flags_that_contradict(kernel: Kernels) -> None:
+    done = kernel.run("print(1)", "--sandbox-config", "box.json", "--no-sandbox")
+    assert done.returncode == 2 and "contradict" in done.stderr
