@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # fish completion of ipybox(1)
 
-set -l verbs run apigen servers rules sandbox doctor mcp
+set -l verbs run apigen servers rules sandbox selftest doctor mcp
 set -l commands list add remove import
 
 # Is the verb one of these? Without a verb it is mcp.
@@ -41,6 +41,7 @@ complete -c ipybox -n __ipybox_is_first -a apigen -d 'Generate the Python API of
 complete -c ipybox -n __ipybox_is_first -a servers -d 'The registered MCP servers'
 complete -c ipybox -n __ipybox_is_first -a rules -d 'Check approval rules'
 complete -c ipybox -n __ipybox_is_first -a sandbox -d 'Run a command in a sandbox, or explain it'
+complete -c ipybox -n __ipybox_is_first -a selftest -d 'Attack a sandbox from inside, and say what held'
 complete -c ipybox -n __ipybox_is_first -a doctor -d 'What is found, what is missing'
 complete -c ipybox -n __ipybox_is_first -a mcp -d 'The MCP server on standard input and output'
 
@@ -89,7 +90,7 @@ complete -c ipybox -n '__ipybox_is sandbox' -s V -l version -d 'Show the version
 set -l no_command "__ipybox_is servers; and not __fish_seen_subcommand_from $commands"
 complete -c ipybox -n '__ipybox_is rules' -xa '(__fish_complete_suffix .json)'
 
-complete -c ipybox -n '__ipybox_is servers rules doctor sandbox' -l json -d 'Print JSON'
+complete -c ipybox -n '__ipybox_is servers rules doctor sandbox selftest' -l json -d 'Print JSON'
 complete -c ipybox -n $no_command -a list -d 'The registered servers'
 complete -c ipybox -n $no_command -a add -d 'Register a server'
 complete -c ipybox -n $no_command -a remove -d 'Forget a server'

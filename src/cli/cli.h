@@ -35,6 +35,7 @@ extern const IpbVerb ipb_verb_servers;
 extern const IpbVerb ipb_verb_rules;
 extern const IpbVerb ipb_verb_doctor;
 extern const IpbVerb ipb_verb_sandbox;
+extern const IpbVerb ipb_verb_selftest;
 
 /* Parses @options; on --help prints and on an error complains. False: return *ret_status. What is left in @argv are
  * the arguments that are no options. */

@@ -1,0 +1,392 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * `ipybox selftest`: attacks a sandbox on this machine, from inside, and prints what held. Each attack runs without a sandbox, too: one
+ * that fails there as well says nothing, and is told as such.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/fd.h"
+#include "base/file.h"
+#include "cli/cli.h"
+#include "cli/selftest-attacks.h"
+#include "json/writer.h"
+#include "sandbox/launch.h"
+
+#define MAX_REPORT_SIZE 65536
+#define N_LISTENERS 4
+
+/* srt's configuration: the workspace is writable, its .env cannot be read, there is no network. */
+static const char POLICY[] =
+    "{\"network\": {\"allowedDomains\": [], \"deniedDomains\": []},"
+    " \"filesystem\": {\"denyRead\": [\".env\"], \"allowWrite\": [\".\"], \"denyWrite\": []}}";
+
+/* Not an errno: the attack was not run. */
+#define NOT_RUN (-1)
+
+typedef struct {
+    char *directory, *workspace, *outside, *abstract, *program;
+    char *words[7]; /* the command that attacks */
+    int listeners[N_LISTENERS];
+    int port;
+    int *inside, *without; /* errno of each attack */
+    GMainLoop *main_loop;
+    GError *failure;
+} Selftest;
+
+/* --- the place --------------------------------------------------------------------------------- */
+
+static bool
+make_file(const char *directory, const char *name, GError **error)
+{
+    g_autofree char *path = g_build_filename(directory, name, NULL);
+    g_autofree char *parent = g_path_get_dirname(path);
+    if (g_mkdir_with_parents(parent, 0755) < 0 || !g_file_set_contents(path, "text", -1, NULL) ||
+        chmod(path, 0666) < 0)
+        return ipb_error_set_errno(error, errno, "cannot make %s", path);
+    return true;
+}
+
+static bool
+listen_at(Selftest *test, int index, const void *address, socklen_t size, int family,
+          GError **error)
+{
+    int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    test->listeners[index] = fd;
+    if (fd < 0 || bind(fd, address, size) < 0 || listen(fd, 8) < 0)
+        return ipb_error_set_errno(error, errno, "cannot listen");
+    return true;
+}
+
+static bool
+listen_at_path(Selftest *test, int index, const char *directory, GError **error)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    g_autofree char *path = g_build_filename(directory, "socket", NULL);
+    if (strlen(path) >= sizeof address.sun_path)
+        return ipb_error_set_errno(error, ENAMETOOLONG, "cannot listen at %s", path);
+    strcpy(address.sun_path, path);
+    return listen_at(test, index, &address, sizeof address, AF_UNIX, error);
+}
+
+/* What the sandbox must not reach. */
+static bool
+open_listeners(Selftest *test, GError **error)
+{
+    struct sockaddr_in loopback = {.sin_family = AF_INET,
+                                   .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    struct sockaddr_un abstract = {.sun_family = AF_UNIX};
+    socklen_t size = sizeof loopback;
+    test->abstract = g_strdup_printf("ipybox-selftest-%d", (int) getpid());
+    memcpy(abstract.sun_path + 1, test->abstract, strlen(test->abstract));
+    if (!listen_at(test, 0, &loopback, sizeof loopback, AF_INET, error) ||
+        !listen_at(
+            test, 1, &abstract,
+            (socklen_t) (offsetof(struct sockaddr_un, sun_path) + 1 + strlen(test->abstract)),
+            AF_UNIX, error) ||
+        !listen_at_path(test, 2, test->outside, error) ||
+        !listen_at_path(test, 3, test->workspace, error))
+        return false;
+    if (getsockname(test->listeners[0], (struct sockaddr *) &loopback, &size) < 0)
+        return ipb_error_set_errno(error, errno, "cannot ask for a port");
+    test->port = ntohs(loopback.sin_port);
+    return true;
+}
+
+/* In the state directory: a sandbox has a /tmp of its own. */
+static bool
+make_place(Selftest *test, GError **error)
+{
+    g_autofree char *parent = g_build_filename(g_get_user_state_dir(), "ipybox", NULL);
+    if (g_mkdir_with_parents(parent, 0700) < 0)
+        return ipb_error_set_errno(error, errno, "cannot make %s", parent);
+    test->directory = ipb_file_make_temp_directory(parent, "selftest-", error);
+    if (test->directory == NULL)
+        return false;
+    test->workspace = g_build_filename(test->directory, "workspace", NULL);
+    test->outside = g_build_filename(test->directory, "outside", NULL);
+    if (!make_file(test->workspace, "mine", error) || !make_file(test->workspace, ".env", error) ||
+        !make_file(test->workspace, ".git/hooks/sample", error) ||
+        !make_file(test->workspace, ".git/config", error) ||
+        !make_file(test->outside, "file", error))
+        return false;
+    /* It is the sandbox that must say no, not the mode. */
+    if (chmod(test->directory, 0755) < 0 || chmod(test->outside, 0777) < 0)
+        return ipb_error_set_errno(error, errno, "cannot change the mode of %s", test->directory);
+    return open_listeners(test, error);
+}
+
+static bool
+make_command(Selftest *test, GError **error)
+{
+    char path[4096];
+    ssize_t size = readlink("/proc/self/exe", path, sizeof path - 1);
+    if (size < 0)
+        return ipb_error_set_errno(error, errno, "cannot tell which program this is");
+    test->program = g_strndup(path, (size_t) size);
+    char **word = test->words;
+    *word++ = g_strdup(test->program);
+    *word++ = g_strdup("selftest");
+    *word++ = g_strdup_printf("--attack=%d:%d", test->port, (int) getpid());
+    *word++ = g_strdup(test->outside);
+    *word++ = g_strdup(test->abstract);
+    return true;
+}
+
+static void
+clear(Selftest *test)
+{
+    for (int i = 0; i < N_LISTENERS; i++)
+        ipb_fd_close(&test->listeners[i]);
+    if (test->directory != NULL)
+        ipb_file_remove_tree(test->directory, NULL);
+    for (size_t i = 0; i < G_N_ELEMENTS(test->words); i++)
+        g_free(test->words[i]);
+    g_free(test->directory);
+    g_free(test->workspace);
+    g_free(test->outside);
+    g_free(test->abstract);
+    g_free(test->program);
+    g_free(test->inside);
+    g_free(test->without);
+    g_clear_error(&test->failure);
+}
+
+/* --- running the attacks ----------------------------------------------------------------------- */
+
+static int *
+read_results(const char *text)
+{
+    int *results = g_new(int, IPB_N_ATTACKS);
+    for (size_t i = 0; i < IPB_N_ATTACKS; i++)
+        results[i] = NOT_RUN;
+    g_auto(GStrv) lines = g_strsplit(text, "\n", -1);
+    for (char **line = lines; *line != NULL; line++) {
+        char *end;
+        guint64 index = g_ascii_strtoull(*line, &end, 10);
+        if (*end == ' ' && index < IPB_N_ATTACKS)
+            results[index] = (int) g_ascii_strtoll(end + 1, NULL, 10);
+    }
+    return results;
+}
+
+/* Inside, nothing is to be trusted: it is read only up to a maximum. */
+static int *
+read_report(int fd)
+{
+    char text[MAX_REPORT_SIZE];
+    ssize_t size = pread(fd, text, sizeof text - 1, 0);
+    text[MAX(size, 0)] = '\0';
+    return read_results(text);
+}
+
+static bool
+attack_without(Selftest *test, GError **error)
+{
+    g_autofree char *output = NULL;
+    if (!g_spawn_sync(test->workspace, test->words, NULL, G_SPAWN_DEFAULT, NULL, NULL, &output,
+                      NULL, NULL, NULL)) {
+        g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_SYSTEM, "cannot run %s", test->program);
+        return false;
+    }
+    test->without = read_results(output);
+    return true;
+}
+
+static void
+on_end(IpbSandbox *sandbox, int wait_status, const GError *error, void *data)
+{
+    Selftest *test = data;
+    if (error != NULL)
+        test->failure = g_error_copy(error);
+    else if (wait_status != 0)
+        test->failure = g_error_new(IPYBOX_ERROR, IPYBOX_ERROR_SYSTEM,
+                                    "the attacks ended with status %d", wait_status);
+    g_main_loop_quit(test->main_loop);
+}
+
+static IpbSandboxPlan *
+make_plan(const Selftest *test, GError **error)
+{
+    g_autoptr(IpbSandboxPolicy) policy =
+        ipb_sandbox_policy_parse(POLICY, strlen(POLICY), NULL, error);
+    const char *const keep[] = {test->program, NULL};
+    return policy == NULL
+               ? NULL
+               : ipb_sandbox_plan_new(&(IpbPlanOptions){.policy = policy,
+                                                        .workspace = test->workspace,
+                                                        .home = g_get_home_dir(),
+                                                        .keep = keep,
+                                                        .limits = IPB_SANDBOX_LIMITS_DEFAULT},
+                                      error);
+}
+
+static bool
+attack_inside(Selftest *test, GError **error)
+{
+    IpbLoop *loop = ipb_loop_new(NULL, error);
+    g_autoptr(IpbSandboxPlan) plan = loop != NULL ? make_plan(test, error) : NULL;
+    ipb_autofd report = memfd_create("ipybox-selftest", MFD_CLOEXEC);
+    g_auto(GStrv) env = g_get_environ();
+    IpbSandbox *sandbox = NULL;
+    test->main_loop = g_main_loop_new(NULL, FALSE);
+    if (plan != NULL)
+        sandbox = ipb_sandbox_new(loop,
+                                  &(IpbSandboxOptions){
+                                      .plan = plan,
+                                      .argv = (const char *const *) test->words,
+                                      .env = (const char *const *) env,
+                                      .cwd = test->workspace,
+                                      .stdin_fd = -1,
+                                      .stdout_fd = report,
+                                      .stderr_fd = STDERR_FILENO,
+                                      .on_end = on_end,
+                                      .data = test,
+                                  },
+                                  error);
+    if (sandbox != NULL)
+        g_main_loop_run(test->main_loop);
+    ipb_sandbox_free(sandbox);
+    g_clear_pointer(&loop, ipb_loop_unref);
+    g_main_loop_unref(test->main_loop);
+    if (test->failure != NULL)
+        g_propagate_error(error, g_steal_pointer(&test->failure));
+    else if (sandbox != NULL)
+        test->inside = read_report(report);
+    return test->inside != NULL;
+}
+
+/* --- the result -------------------------------------------------------------------------------- */
+
+static const char *
+verdict(const Selftest *test, size_t i)
+{
+    if (test->inside[i] == 0 || test->inside[i] == NOT_RUN)
+        return "BROKEN";
+    return test->without[i] == 0 ? "held" : "held (it fails without a sandbox, too)";
+}
+
+static size_t
+count_broken(const Selftest *test)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < IPB_N_ATTACKS; i++)
+        n += test->inside[i] == 0 || test->inside[i] == NOT_RUN;
+    return n;
+}
+
+static void
+print_text(const Selftest *test)
+{
+    const char *section = "";
+    for (size_t i = 0; i < IPB_N_ATTACKS; i++) {
+        if (!g_str_equal(section, IPB_ATTACKS[i].section))
+            printf("%s%s\n", i > 0 ? "\n" : "", IPB_ATTACKS[i].section);
+        section = IPB_ATTACKS[i].section;
+        printf("  %-44s  %s\n", IPB_ATTACKS[i].name, verdict(test, i));
+    }
+    size_t n_broken = count_broken(test);
+    if (n_broken == 0)
+        printf("\nAll %zu attacks were held.\n", IPB_N_ATTACKS);
+    else
+        printf("\n%zu of %zu attacks were NOT held.\n", n_broken, IPB_N_ATTACKS);
+}
+
+static void
+write_error_name(IpbJsonWriter *writer, const char *key, int number)
+{
+    ipb_json_member_string(writer, key, number > 0 ? strerrorname_np(number) : NULL);
+}
+
+static void
+print_json(const Selftest *test)
+{
+    IpbJsonWriter *writer = ipb_json_writer_new();
+    ipb_json_begin_array(writer);
+    for (size_t i = 0; i < IPB_N_ATTACKS; i++) {
+        ipb_json_begin_object(writer);
+        ipb_json_member_string(writer, "section", IPB_ATTACKS[i].section);
+        ipb_json_member_string(writer, "attack", IPB_ATTACKS[i].name);
+        ipb_json_key(writer, "held");
+        ipb_json_write_bool(writer, test->inside[i] > 0);
+        write_error_name(writer, "error", test->inside[i]);
+        ipb_json_key(writer, "worksWithout");
+        ipb_json_write_bool(writer, test->without[i] == 0);
+        ipb_json_end_object(writer);
+    }
+    ipb_json_end_array(writer);
+    g_autofree char *text = ipb_json_writer_finish(writer, NULL);
+    puts(text);
+}
+
+static int
+attack(bool as_json)
+{
+    g_autoptr(GError) error = NULL;
+    Selftest test = {.listeners = {-1, -1, -1, -1}};
+    int status;
+    if (make_place(&test, &error) && make_command(&test, &error) && attack_without(&test, &error) &&
+        attack_inside(&test, &error)) {
+        if (as_json)
+            print_json(&test);
+        else
+            print_text(&test);
+        status = count_broken(&test) == 0 && fflush(stdout) == 0 ? IPB_EXIT_OK : IPB_EXIT_FAILED;
+    } else {
+        status = ipb_cli_fail(&ipb_verb_selftest, ipb_cli_status(error), "%s", error->message);
+    }
+    clear(&test);
+    return status;
+}
+
+/* --- the verb ---------------------------------------------------------------------------------- */
+
+/* We are the command that attacks. */
+static int
+run_attacks(const char *numbers, char **words)
+{
+    IpbAttackTargets targets = {.outside = words[0], .abstract = words[1]};
+    if (sscanf(numbers, "%d:%d", &targets.port, &targets.pid) != 2)
+        return IPB_EXIT_USAGE;
+    return ipb_attacks_run(&targets) ? IPB_EXIT_OK : IPB_EXIT_FAILED;
+}
+
+static int
+run_selftest(int argc, char **argv)
+{
+    int as_json = 0;
+    char *numbers = NULL;
+    const GOptionEntry options[] = {
+        {"json", 0, 0, G_OPTION_ARG_NONE, &as_json, "print JSON", NULL},
+        {"attack", 0, G_OPTION_FLAG_HIDDEN, G_OPTION_ARG_STRING, &numbers, NULL, "PORT:PID"},
+        G_OPTION_ENTRY_NULL,
+    };
+    int status;
+    if (ipb_cli_parse(&ipb_verb_selftest, options,
+                      "The exit status is 0 if everything held, 1 if not, 3 if no sandbox can be "
+                      "made.",
+                      &argc, &argv, &status)) {
+        if (numbers != NULL && argc == 3)
+            status = run_attacks(numbers, argv + 1);
+        else if (numbers != NULL || argc > 1)
+            status = ipb_cli_fail(&ipb_verb_selftest, IPB_EXIT_USAGE, "no arguments are expected");
+        else
+            status = attack(as_json);
+    }
+    g_free(numbers);
+    return status;
+}
+
+const IpbVerb ipb_verb_selftest = {"selftest", "",
+                                   "attack a sandbox from inside, and say what held", run_selftest};

@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`ipybox selftest`: everything is held, by whoever it is run; and what it tries is something without a sandbox."""
+
+from __future__ import annotations
+
+import json
+
+from box import Box
+
+# What these cannot do anyway.
+NOT_FOR_ORDINARY = {"make a device"}
+# What the machine may not have, or may not allow to anybody.
+MACHINE = {"use io_uring", "use the kernel's keys", "make a user namespace", "find a way to the internet", "gain privileges by executing"}
+
+
+def run(box: Box, user: str, *flags: str):
+    return box([*box.become(user), box.program(user), "selftest", *flags], sandbox=False)
+
+
+def test_all_is_held(box: Box, user: str) -> None:
+    done = run(box, user, "--json")
+    assert done.returncode == 0, done.stdout + done.stderr
+    attacks = json.loads(done.stdout)
+    assert len(attacks) > 25 and all(attack["held"] and attack["error"] for attack in attacks)
+    assert {attack["section"] for attack in attacks} == {"files", "processes", "system calls", "network"}
+    idle = {attack["attack"] for attack in attacks if not attack["worksWithout"]}
+    assert idle <= MACHINE | (set() if user == "root" else NOT_FOR_ORDINARY)
+    assert list((box.place.state / "ipybox").iterdir()) == []
+
+
+def test_table(box: Box) -> None:
+    done = run(box, "root")
+    assert done.returncode == 0 and "held" in done.stdout and done.stdout.splitlines()[-1].endswith("attacks were held.")
+    assert "BROKEN" not in done.stdout
+
+
+def test_where_no_sandbox_can_be_made(box: Box) -> None:
+    forbid = ["sh", "-c", 'echo 0 > /proc/sys/user/max_user_namespaces && exec "$@"', "sh"]
+    done = box([*box.become("userns"), *forbid, box.program("userns"), "selftest"], sandbox=False)
+    assert done.returncode == 3 and "max_user_namespaces" in done.stderr
