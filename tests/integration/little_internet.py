@@ -26,7 +26,8 @@ from pathlib import Path
 from typing import Any
 
 PUBLIC, PRIVATE, METADATA, LOOPBACK = "203.0.113.1", "10.1.2.3", "169.254.169.254", "127.0.0.1"
-ROUTES = ("203.0.113.0/24", "10.1.2.0/24", "169.254.169.254/32")
+PUBLIC6 = "2001:db8::1"
+ROUTES = ("203.0.113.0/24", "10.1.2.0/24", "169.254.169.254/32", "2001:db8::/64")
 NAMES = {
     "good.test": PUBLIC,
     "evil.test": PUBLIC,  # the same server: what a name may not reach is not a matter of addresses
@@ -40,10 +41,13 @@ NAMES = {
     "lan.wild.test": PRIVATE,
     "rebound.test": LOOPBACK,
     "metadata.test": METADATA,
+    "six.test": PUBLIC6,
 }
 HTTP_PORTS, TLS_PORTS, ECHO_PORT, LOCAL_PORT = (80, 8080), (443, 8443), 7000, 3000
+ABSTRACT = "\0ipybox-test"  # a service of the host, by abstract name
 
 CLONE_NEWNS, CLONE_NEWUSER, CLONE_NEWNET = 0x00020000, 0x10000000, 0x40000000
+IPV6_FREEBIND = 78
 MS_REC, MS_PRIVATE, MS_BIND = 0x4000, 1 << 18, 0x1000
 SIOCSIFFLAGS, IFF_UP = 0x8914, 1
 RTM_NEWROUTE, NLM_F_REQUEST_CREATE_ACK, RT_TABLE_LOCAL, RTN_LOCAL = 24, 0x405, 255, 2
@@ -79,8 +83,10 @@ def raise_loopback() -> None:
 def add_local_route(network: str) -> None:
     """`ip route add local NETWORK dev lo`: servers can listen on its addresses, yet no interface has them."""
     target = ipaddress.ip_network(network)
-    attributes = struct.pack("=HH4s", 8, 1, target.network_address.packed) + struct.pack("=HHI", 8, 4, 1)
-    route = struct.pack("=BBBBBBBBI", socket.AF_INET, target.prefixlen, 0, 0, RT_TABLE_LOCAL, 3, 254, RTN_LOCAL, 0)
+    address = target.network_address.packed
+    attributes = struct.pack("=HH", 4 + len(address), 1) + address + struct.pack("=HHI", 8, 4, 1)
+    family = socket.AF_INET if target.version == 4 else socket.AF_INET6
+    route = struct.pack("=BBBBBBBBI", family, target.prefixlen, 0, 0, RT_TABLE_LOCAL, 3, 254, RTN_LOCAL, 0)
     size = 16 + len(route) + len(attributes)
     with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0) as sock:
         sock.send(struct.pack("=IHHII", size, RTM_NEWROUTE, NLM_F_REQUEST_CREATE_ACK, 1, 0) + route + attributes)
@@ -228,6 +234,55 @@ def serve_echo(address: str, port: int) -> None:
     threading.Thread(target=accept, daemon=True).start()
 
 
+def serve_public6() -> None:
+    """No interface has the address, which IPv6 wants to be told."""
+    listener = socket.socket(socket.AF_INET6)
+    listener.setsockopt(socket.IPPROTO_IPV6, IPV6_FREEBIND, 1)
+    listener.bind((PUBLIC6, 80))
+    server = Server((PUBLIC6, 80), Handler, bind_and_activate=False)
+    server.socket.close()
+    server.socket = listener
+    server.server_activate()
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+
+
+def serve_datagrams(directory: Path) -> None:
+    """Echoes; and a name server that writes down what it is asked, as the other end of a tunnel would, and knows nothing."""
+    echo, names = (socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in range(2))
+    echo.bind((PUBLIC, ECHO_PORT))
+    names.bind((PUBLIC, 53))
+    asked = directory / "asked"
+    asked.touch()
+
+    def serve_echo() -> None:
+        while True:
+            data, peer = echo.recvfrom(4096)
+            echo.sendto(data, peer)
+
+    def serve_names() -> None:
+        while True:
+            query, peer = names.recvfrom(4096)
+            with asked.open("ab") as file:
+                file.write(query[12:] + b"\n")
+            names.sendto(query[:2] + b"\x81\x83" + query[4:6] + bytes(6) + query[12:], peer)
+
+    for function in (serve_echo, serve_names):
+        threading.Thread(target=function, daemon=True).start()
+
+
+def serve_abstract() -> None:
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(ABSTRACT)
+    listener.listen()
+
+    def accept() -> None:
+        while True:
+            with listener.accept()[0] as client:
+                client.sendall(b"host\n")
+
+    threading.Thread(target=accept, daemon=True).start()
+
+
 def serve_all(directory: Path) -> None:
     Handler.root = directory
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -240,7 +295,11 @@ def serve_all(directory: Path) -> None:
         serve_http(address, 80, None)
     serve_http(LOOPBACK, LOCAL_PORT, None)
     serve_http(LOOPBACK, 80, None)
+    serve_echo(LOOPBACK, ECHO_PORT)
     serve_echo(PUBLIC, ECHO_PORT)
+    serve_public6()
+    serve_datagrams(directory)
+    serve_abstract()
 
 
 def main(directory: Path) -> None:
@@ -252,6 +311,8 @@ def main(directory: Path) -> None:
     hosts = "".join(f"{address} {name}\n" for name, address in NAMES.items())
     cover("/etc/hosts", f"127.0.0.1 localhost\n{hosts}", directory)
     cover("/etc/nsswitch.conf", "passwd: files\ngroup: files\nhosts: files\n", directory)
+    if os.geteuid() == 0:
+        Path("/proc/sys/net/ipv4/ping_group_range").write_text("0 2147483647")
     serve_all(directory)
     print("ready", flush=True)
     for line in sys.stdin:
@@ -290,6 +351,11 @@ class LittleInternet:
     @property
     def ca(self) -> Path:
         return self.directory / "ca.pem"
+
+    @property
+    def asked(self) -> bytes:
+        """What the name server was asked."""
+        return (self.directory / "asked").read_bytes()
 
     def run(
         self, command: list[str], cwd: Path, environ: dict[str, str], stdin: str = "", timeout: float = 60

@@ -9,6 +9,7 @@ import subprocess
 from pathlib import Path
 
 import harness
+from little_internet import LittleInternet
 
 # Who runs `ipybox sandbox`: root; somebody who is nobody special; and that one as the only user of a user namespace, as in many
 # containers.
@@ -24,7 +25,10 @@ PROBES = Path(__file__).parent / "probes"
 MOUNT = 'while [ "$1" != -- ]; do mount --bind "$1" "$2" && shift 2 || exit; done; shift; exec "$@"'
 BECOME = ["setpriv", f"--reuid={ORDINARY_ID}", f"--regid={ORDINARY_ID}", "--clear-groups"]
 
-NETWORK = ("allowedDomains", "deniedDomains", "allowUnixSockets", "allowAllUnixSockets", "strictAllowlist")
+NETWORK = (
+    "allowedDomains", "deniedDomains", "deniedDomainReasons", "deniedResolvedAddresses", "strictAllowlist", "allowLocalBinding",
+    "allowUnixSockets", "allowAllUnixSockets", "httpProxyPort", "socksProxyPort",
+)  # fmt: skip
 FILES = {"denyRead": [], "allowWrite": ["."], "denyWrite": []}
 
 
@@ -122,6 +126,9 @@ class Box:
             line = self.command(command, settings, user=user, flags=flags, with_python=with_python)
         else:
             line = [*self.become(user, with_python), *command]
+        return self.run(line, timeout=timeout, **options)
+
+    def run(self, line: list[str], timeout: float, **options) -> subprocess.CompletedProcess[str]:
         return harness.run(line, self.place, timeout=timeout, **options)
 
     def probe(self, name: str, settings: dict | None = None, *args: str, user: str = "root", **options) -> dict:
@@ -130,3 +137,22 @@ class Box:
         done = self(["/usr/bin/python3", "-I", "-c", script, *args], settings, user=user, **options)
         assert done.returncode == 0, f"{done.returncode}\n{done.stdout}\n{done.stderr}"
         return json.loads(done.stdout)
+
+
+class NetBox(Box):
+    """Runs them where the network is a little internet of the tests' own."""
+
+    def __init__(self, place: harness.Place, internet: LittleInternet) -> None:
+        super().__init__(place)
+        self.internet = internet
+        ca = place.workspace / "ca.pem"
+        ca.write_bytes(internet.ca.read_bytes())
+        for name in ("CURL_CA_BUNDLE", "SSL_CERT_FILE", "GIT_SSL_CAINFO", "NODE_EXTRA_CA_CERTS", "PIP_CERT"):
+            place.environ[name] = str(ca)
+
+    def run(self, line: list[str], timeout: float, **options) -> subprocess.CompletedProcess[str]:
+        return self.internet.run(line, self.place.workspace, self.place.environ, timeout=timeout, **options)
+
+    def attempts(self, actions: list[list], settings: dict | None = None, **options) -> list:
+        """What came of each action of probes/network.py."""
+        return self.probe("network", settings, *map(json.dumps, actions), **options)

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import harness
 import pytest
-from box import USERS, Box
+from box import USERS, Box, NetBox
+from little_internet import LittleInternet
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -36,6 +37,7 @@ def place() -> Iterator[harness.Place]:
     files = place.left_behind()
     mounts = [line for line in Path("/proc/self/mountinfo").read_text().splitlines() if str(place.root.parent) in line]
     place.root = place.root.parent
+    mounts = [line for line in Path("/proc/self/mountinfo").read_text().splitlines() if str(place.root) in line]
     place.remove()
     assert not processes, "processes left behind:\n" + "\n".join(processes)
     assert not files, "files left behind:\n" + "\n".join(files)
@@ -52,3 +54,18 @@ def box(place: harness.Place) -> Box:
 def workspace(place: harness.Place) -> Path:
     """An empty directory, where commands start; belongs to whoever runs them."""
     return place.workspace
+
+
+@pytest.fixture(scope="session")
+def internet() -> Iterator[LittleInternet]:
+    """Servers, names and addresses in namespaces of their own."""
+    with tempfile.TemporaryDirectory(prefix="ipb-", dir="/var/tmp") as directory:
+        internet = LittleInternet(Path(directory))
+        yield internet
+        internet.close()
+
+
+@pytest.fixture
+def net(place: harness.Place, internet: LittleInternet) -> NetBox:
+    """As box, within that internet."""
+    return NetBox(place, internet)
