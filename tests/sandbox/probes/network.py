@@ -124,6 +124,23 @@ def socks(host, port, kind=3, command=1):
         return answer[1] if len(answer) > 1 else "closed"
 
 
+def socks_text(host, port):
+    """What is said after the reply."""
+    name = host.encode()
+    with connect(*SOCKS) as sock:
+        sock.sendall(b"\5\1\0\5\1\0\3" + bytes([len(name)]) + name + struct.pack(">H", port))
+        return read_all(sock)[12:].decode("latin-1")
+
+
+def websocket(way, name):
+    sock = connect(name, 80) if way == "direct" else tunnel(name + ":80")[0]
+    with sock:
+        sock.sendall("GET / HTTP/1.1\r\nHost: {}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n".format(name).encode())
+        assert b" 101 " in sock.recv(4096)
+        sock.sendall(b"hello")
+        return sock.recv(4096).decode()
+
+
 def echo(host, port):
     with connect(host, port) as sock:
         sock.sendall(b"hello")
