@@ -8,7 +8,8 @@
  *
  * Every operation that takes time comes twice: `_async` with `_finish`, and a call of the plain name that blocks. One that
  * blocks iterates the runtime's context until it is done, so other sources of that context are dispatched meanwhile. It must
- * not be called from a callback of this library: it ends with #IPYBOX_ERROR_BUSY there.
+ * not be called from a callback of this library: it ends with #IPYBOX_ERROR_BUSY there. Callbacks come from the context, never
+ * from within a call that the program makes; they must not iterate the context themselves.
  */
 #pragma once
 
@@ -73,7 +74,7 @@ IPYBOX_EXPORT void ipybox_runtime_start(IpyboxRuntime *runtime);
 IPYBOX_EXPORT const char *ipybox_runtime_get_python(IpyboxRuntime *runtime);
 
 /**
- * @brief Ends Python and every kernel in order. Close the sessions before.
+ * @brief Ends Python and every kernel in order. Sessions that are still open are closed, too.
  *
  * @param runtime the runtime, which can only be freed afterwards
  * @param callback called in the runtime's context when nothing is left; its source object is NULL. May be NULL
@@ -87,7 +88,8 @@ IPYBOX_EXPORT void ipybox_runtime_close_async(IpyboxRuntime *runtime, GAsyncRead
  *
  * @param runtime the runtime
  * @param result as given to the callback
- * @param error #IPYBOX_ERROR_BUSY: it is closed already, or being closed
+ * @param error #IPYBOX_ERROR_BUSY: it is closed already, or being closed; #IPYBOX_ERROR_TIMEOUT: it took more than 15 seconds, and
+ *     freeing it kills what is left; #IPYBOX_ERROR_CANCELLED: it was freed
  * @return whether it was closed
  */
 IPYBOX_EXPORT gboolean ipybox_runtime_close_finish(IpyboxRuntime *runtime, GAsyncResult *result,
@@ -105,7 +107,8 @@ IPYBOX_EXPORT gboolean ipybox_runtime_close(IpyboxRuntime *runtime, GError **err
 /**
  * @brief Frees a runtime. What was not closed is killed at once; sessions that are still there end with it and can only be freed.
  *
- * Operations under way are told #IPYBOX_ERROR_CANCELLED, from the context, before or after this returns.
+ * Operations under way are told #IPYBOX_ERROR_CANCELLED, from the context, after this returns. From within a callback, what is
+ * killed goes in the context's next turn.
  *
  * @param runtime the runtime, or NULL
  */

@@ -5,7 +5,7 @@
  *
  * Cells of a session run one after the other; each starts with what the ones before left behind. A kernel that dies ends its cell
  * with #IPYBOX_STATUS_LOST, and the next cell gets a fresh one. For threads and for calls that block, see runtime.h. A callback
- * may call everything but the calls that block and ipybox_session_free().
+ * may call everything but the calls that block.
  */
 #pragma once
 
@@ -29,9 +29,19 @@ typedef void (*IpyboxApprovalFunc)(IpyboxSession *session, IpyboxApproval *appro
                                    gpointer user_data);
 
 /**
- * @brief Tells what MCP servers log and what else is worth a line of a log.
+ * @brief Tells that a request which the program keeps is not waited for any more: its time ran out, or its cell has ended.
  *
  * @param session the session
+ * @param approval the request; borrowed
+ * @param user_data of the session's options
+ */
+typedef void (*IpyboxWithdrawnFunc)(IpyboxSession *session, IpyboxApproval *approval,
+                                    gpointer user_data);
+
+/**
+ * @brief Tells what MCP servers log and what else is worth a line of a log.
+ *
+ * @param session the session; NULL while ipybox_session_new() makes it
  * @param level "debug", "info", "warning", "error" or a word of a server's own
  * @param text one line, untrusted
  * @param user_data of the session's options
@@ -54,14 +64,15 @@ typedef struct {
         env; /**< the environment for MCP servers and `${NAME}`, NULL-terminated; NULL: this process's.
                                         The workspace's `.env` adds names that it lacks */
     IpyboxApprovalPolicy approval; /**< for calls that no rule names; IPYBOX_APPROVAL_ASK */
-    const char *approval_rules;    /**< path of a rules file, ipybox-rules(5); NULL: no rules */
+    const char *approval_rules;    /**< path of a rules file, see ipybox-rules(5); NULL: no rules */
     const char
         *audit_log; /**< path of a file that gets a JSON line for each decision; NULL: none */
     int64_t approval_timeout_ms; /**< a request not answered in this time is refused; -1: waits */
-    IpyboxApprovalFunc on_approval; /**< asks; NULL: there is nobody to ask */
-    IpyboxLogFunc on_log;           /**< may be NULL */
-    gpointer user_data;             /**< for on_approval and on_log */
-    unsigned connect_timeout_ms;    /**< for the start of an MCP server; 0: 30,000 */
+    IpyboxApprovalFunc on_approval;   /**< asks; NULL: there is nobody to ask */
+    IpyboxWithdrawnFunc on_withdrawn; /**< takes questions back; may be NULL */
+    IpyboxLogFunc on_log;             /**< may be NULL */
+    gpointer user_data;               /**< for on_approval, on_withdrawn and on_log */
+    unsigned connect_timeout_ms;      /**< for the start of an MCP server; 0: 30,000 */
     int64_t
         seed; /**< for the generators of random, numpy and torch, 0 to 4,294,967,295; -1: a random one */
 } IpyboxSessionOptions;
@@ -70,7 +81,7 @@ typedef struct {
 #define IPYBOX_SESSION_OPTIONS_INIT                                                                \
     {                                                                                              \
         IPYBOX_SESSION_OPTIONS_VERSION, NULL, NULL, NULL, NULL, IPYBOX_APPROVAL_ASK, NULL, NULL,   \
-            -1, NULL, NULL, NULL, 0, -1                                                            \
+            -1, NULL, NULL, NULL, NULL, 0, -1                                                      \
     }
 
 /**

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Events; see <ipybox/event.h>. An event is a view of the core's for as long as its callback runs; what has to be made of it, such as
+ * JSON text, is made when it is asked for and kept until then.
+ */
+#include <ipybox/event.h>
+
+#include <string.h>
+
+#include "json/writer.h"
+#include "lib/block.h"
+#include "lib/lib-private.h"
+
+struct IpyboxEvent {
+    IpyboxEventType type;
+    const IpbSessionEvent *core;
+    GPtrArray *made;  /* texts that were made for getters */
+    GHashTable *json; /* IpbJson → its text, borrowed from `made` */
+};
+
+static IpyboxEventType
+type_of(const IpbSessionEvent *event)
+{
+    switch (event->type) {
+    case IPB_SESSION_STDOUT:
+        return IPYBOX_EVENT_STDOUT;
+    case IPB_SESSION_STDERR:
+        return IPYBOX_EVENT_STDERR;
+    case IPB_SESSION_LATE_OUTPUT:
+        return IPYBOX_EVENT_LATE_OUTPUT;
+    case IPB_SESSION_DISPLAY:
+        return IPYBOX_EVENT_DISPLAY;
+    case IPB_SESSION_UPDATE:
+        return IPYBOX_EVENT_UPDATE;
+    case IPB_SESSION_CLEAR_OUTPUT:
+        return IPYBOX_EVENT_CLEAR_OUTPUT;
+    case IPB_SESSION_RESULT:
+        return IPYBOX_EVENT_RESULT;
+    case IPB_SESSION_ERROR:
+        return IPYBOX_EVENT_ERROR;
+    case IPB_SESSION_TOOL_PROGRESS:
+        return IPYBOX_EVENT_TOOL_PROGRESS;
+    case IPB_SESSION_NOTICE:
+    case IPB_SESSION_DONE:
+        break;
+    }
+    return IPYBOX_EVENT_NOTICE;
+}
+
+void
+ipb_lib_tell_event(IpyboxSession *session, const IpbSessionEvent *event, IpyboxEventFunc func,
+                   gpointer user_data)
+{
+    if (func == NULL || event->type == IPB_SESSION_DONE)
+        return;
+    g_autoptr(GPtrArray) made = g_ptr_array_new_with_free_func(g_free);
+    g_autoptr(GHashTable) json = g_hash_table_new(NULL, NULL);
+    IpyboxEvent told = {.type = type_of(event), .core = event, .made = made, .json = json};
+    ipb_block_enter_callback();
+    func(session, &told, user_data);
+    ipb_block_leave_callback();
+}
+
+char *
+ipb_lib_make_valid(const char *text, size_t size)
+{
+    /* Validation ends at a NUL as at any other byte that does not belong there. */
+    return g_utf8_validate_len(text, size, NULL) ? NULL : g_utf8_make_valid(text, (gssize) size);
+}
+
+/* --- JSON -------------------------------------------------------------------------------------- */
+
+static char *
+text_of_json(const IpbJson *value)
+{
+    size_t size;
+    const char *string = ipb_json_string(value, &size);
+    if (string != NULL) {
+        char *valid = ipb_lib_make_valid(string, size);
+        return valid != NULL ? valid : g_strdup(string);
+    }
+    IpbJsonWriter *writer = ipb_json_writer_new();
+    ipb_json_write_value(writer, value);
+    return ipb_json_writer_finish(writer, NULL);
+}
+
+/* The value as text, made once; NULL for none. */
+static const char *
+get_json(const IpyboxEvent *event, const IpbJson *value)
+{
+    if (value == NULL)
+        return NULL;
+    const char *text = g_hash_table_lookup(event->json, value);
+    if (text != NULL)
+        return text;
+    char *made = text_of_json(value);
+    g_ptr_array_add(event->made, made);
+    g_hash_table_insert(event->json, (void *) value, made);
+    return made;
+}
+
+/* --- getters ----------------------------------------------------------------------------------- */
+
+IpyboxEventType
+ipybox_event_get_type(const IpyboxEvent *event)
+{
+    g_return_val_if_fail(event != NULL, IPYBOX_EVENT_NOTICE);
+    return event->type;
+}
+
+const char *
+ipybox_event_get_text(const IpyboxEvent *event)
+{
+    g_return_val_if_fail(event != NULL, NULL);
+    return event->core->text;
+}
+
+const char *
+ipybox_event_get_data(const IpyboxEvent *event, const char *mime_type)
+{
+    g_return_val_if_fail(event != NULL && mime_type != NULL, NULL);
+    return get_json(event, ipb_json_get(event->core->data, mime_type));
+}
+
+const char *
+ipybox_event_get_bundle(const IpyboxEvent *event)
+{
+    g_return_val_if_fail(event != NULL, NULL);
+    return get_json(event, event->core->data);
+}
+
+const char *
+ipybox_event_get_metadata(const IpyboxEvent *event)
+{
+    g_return_val_if_fail(event != NULL, NULL);
+    return get_json(event, event->core->metadata);
+}
+
+const char *
+ipybox_event_get_display_id(const IpyboxEvent *event)
+{
+    g_return_val_if_fail(event != NULL, NULL);
+    return event->core->display_id;
+}
+
+const char *
+ipybox_event_get_image_path(const IpyboxEvent *event)
+{
+    g_return_val_if_fail(event != NULL, NULL);
+    return event->core->image_path;
+}
+
+const char *
+ipybox_event_get_error_name(const IpyboxEvent *event)
+{
+    g_return_val_if_fail(event != NULL, NULL);
+    return event->core->ename;
+}
+
+const char *
+ipybox_event_get_error_value(const IpyboxEvent *event)
+{
+    g_return_val_if_fail(event != NULL, NULL);
+    return event->core->evalue;
+}
+
+gboolean
+ipybox_event_get_wait(const IpyboxEvent *event)
+{
+    g_return_val_if_fail(event != NULL, FALSE);
+    return event->core->wait;
+}

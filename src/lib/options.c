@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Structs of options. A newer version only adds members at the end, so a program that was compiled with an older one passes a
+ * struct that is a beginning of ours: what a version lacks is not read.
+ */
+#include "base/error.h"
+#include "lib/lib-private.h"
+
+bool
+ipb_lib_check_version(unsigned version, unsigned newest, const char *name, GError **error)
+{
+    if (version >= 1 && version <= newest)
+        return true;
+    if (version == 0)
+        g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID,
+                    "%s has no version: initialise it with its _INIT macro", name);
+    else
+        g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID,
+                    "%s is of version %u, and this library (%s) knows none above %u: the program "
+                    "needs a newer one",
+                    name, version, ipybox_get_version(), newest);
+    return false;
+}

@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Results of cells; see <ipybox/event.h>. A collector gathers a cell's events and becomes the result at the last of them.
+ */
+#include <ipybox/event.h>
+
+#include <string.h>
+
+#include "base/error.h"
+#include "lib/lib-private.h"
+#include "session/cell-text.h"
+
+struct IpyboxResult {
+    IpyboxStatus status;
+    char *text;
+    bool is_truncated;
+    char **images;
+    char *error_name, *error_value, *traceback; /* NULL: no exception */
+    char *message;                              /* or NULL */
+};
+
+struct IpbLibCollector {
+    IpbCellText *text;
+    IpyboxResult *result; /* in the making */
+};
+
+/* --- collecting -------------------------------------------------------------------------------- */
+
+IpbLibCollector *
+ipb_lib_collector_new(size_t max_text_chars)
+{
+    IpbLibCollector *collector = g_new(IpbLibCollector, 1);
+    collector->text = ipb_cell_text_new(max_text_chars > 0 ? max_text_chars : SIZE_MAX);
+    collector->result = g_new0(IpyboxResult, 1);
+    return collector;
+}
+
+void
+ipb_lib_collector_free(IpbLibCollector *collector)
+{
+    if (collector == NULL)
+        return;
+    ipb_cell_text_free(collector->text);
+    ipybox_result_free(collector->result);
+    g_free(collector);
+}
+
+static void
+take_error(IpyboxResult *result, const IpbSessionEvent *event)
+{
+    g_free(result->error_name);
+    g_free(result->error_value);
+    g_free(result->traceback);
+    result->error_name = g_strdup(event->ename);
+    result->error_value = g_strdup(event->evalue);
+    result->traceback = g_strdup(event->text);
+}
+
+static IpyboxStatus
+status_of(IpbStatus status)
+{
+    switch (status) {
+    case IPB_STATUS_OK:
+        return IPYBOX_STATUS_OK;
+    case IPB_STATUS_ERROR:
+        return IPYBOX_STATUS_ERROR;
+    case IPB_STATUS_TIMEOUT:
+        return IPYBOX_STATUS_TIMEOUT;
+    case IPB_STATUS_CANCELLED:
+        return IPYBOX_STATUS_CANCELLED;
+    case IPB_STATUS_LOST:
+        break;
+    }
+    return IPYBOX_STATUS_LOST;
+}
+
+static char **
+copy_paths(const GPtrArray *paths)
+{
+    char **copy = g_new0(char *, paths->len + 1);
+    for (guint i = 0; i < paths->len; i++)
+        copy[i] = g_strdup(g_ptr_array_index(paths, i));
+    return copy;
+}
+
+static IpyboxResult *
+finish(IpbLibCollector *collector, const IpbSessionEvent *done)
+{
+    IpyboxResult *result = g_steal_pointer(&collector->result);
+    result->status = status_of(done->status);
+    result->message = g_strdup(done->text);
+    g_autofree char *text = ipb_cell_text_get(collector->text);
+    result->text = ipb_lib_make_valid(text, strlen(text));
+    if (result->text == NULL)
+        result->text = g_steal_pointer(&text);
+    result->is_truncated = ipb_cell_text_is_truncated(collector->text);
+    result->images = copy_paths(ipb_cell_text_images(collector->text));
+    g_clear_pointer(&collector->text, ipb_cell_text_free);
+    return result;
+}
+
+IpyboxResult *
+ipb_lib_collector_add(IpbLibCollector *collector, const IpbSessionEvent *event)
+{
+    if (event->type == IPB_SESSION_DONE)
+        return finish(collector, event);
+    if (event->type == IPB_SESSION_ERROR)
+        take_error(collector->result, event);
+    ipb_cell_text_add(collector->text, event);
+    return NULL;
+}
+
+IpyboxResult *
+ipb_lib_result_new_cancelled(void)
+{
+    IpyboxResult *result = g_new0(IpyboxResult, 1);
+    result->status = IPYBOX_STATUS_CANCELLED;
+    result->text = g_strdup("");
+    result->images = g_new0(char *, 1);
+    result->message = g_strdup("the cell was cancelled before it ran");
+    return result;
+}
+
+/* --- getters ----------------------------------------------------------------------------------- */
+
+IpyboxStatus
+ipybox_result_get_status(const IpyboxResult *result)
+{
+    g_return_val_if_fail(result != NULL, IPYBOX_STATUS_LOST);
+    return result->status;
+}
+
+const char *
+ipybox_result_get_text(const IpyboxResult *result)
+{
+    g_return_val_if_fail(result != NULL, NULL);
+    return result->text;
+}
+
+gboolean
+ipybox_result_is_truncated(const IpyboxResult *result)
+{
+    g_return_val_if_fail(result != NULL, FALSE);
+    return result->is_truncated;
+}
+
+const char *const *
+ipybox_result_get_images(const IpyboxResult *result)
+{
+    g_return_val_if_fail(result != NULL, NULL);
+    return (const char *const *) result->images;
+}
+
+const char *
+ipybox_result_get_error_name(const IpyboxResult *result)
+{
+    g_return_val_if_fail(result != NULL, NULL);
+    return result->error_name;
+}
+
+const char *
+ipybox_result_get_error_value(const IpyboxResult *result)
+{
+    g_return_val_if_fail(result != NULL, NULL);
+    return result->error_value;
+}
+
+const char *
+ipybox_result_get_traceback(const IpyboxResult *result)
+{
+    g_return_val_if_fail(result != NULL, NULL);
+    return result->traceback;
+}
+
+const char *
+ipybox_result_get_message(const IpyboxResult *result)
+{
+    g_return_val_if_fail(result != NULL, NULL);
+    return result->message;
+}
+
+static void
+set_exception(const IpyboxResult *result, GError **error)
+{
+    bool has_value = result->error_value != NULL && *result->error_value != '\0';
+    g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_CODE, "%s%s%s",
+                result->error_name != NULL ? result->error_name : "the cell failed",
+                has_value ? ": " : "", has_value ? result->error_value : "");
+}
+
+gboolean
+ipybox_result_check(const IpyboxResult *result, GError **error)
+{
+    g_return_val_if_fail(result != NULL, FALSE);
+    const char *message = result->message != NULL ? result->message : "no reason was given";
+    switch (result->status) {
+    case IPYBOX_STATUS_OK:
+        return TRUE;
+    case IPYBOX_STATUS_ERROR:
+        set_exception(result, error);
+        break;
+    case IPYBOX_STATUS_TIMEOUT:
+        g_set_error_literal(error, IPYBOX_ERROR, IPYBOX_ERROR_TIMEOUT, message);
+        break;
+    case IPYBOX_STATUS_CANCELLED:
+        g_set_error_literal(error, IPYBOX_ERROR, IPYBOX_ERROR_CANCELLED, message);
+        break;
+    case IPYBOX_STATUS_LOST:
+        g_set_error_literal(error, IPYBOX_ERROR, IPYBOX_ERROR_KERNEL_DIED, message);
+        break;
+    }
+    return FALSE;
+}
+
+void
+ipybox_result_free(IpyboxResult *result)
+{
+    if (result == NULL)
+        return;
+    g_free(result->text);
+    g_strfreev(result->images);
+    g_free(result->error_name);
+    g_free(result->error_value);
+    g_free(result->traceback);
+    g_free(result->message);
+    g_free(result);
+}
