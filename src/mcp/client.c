@@ -122,7 +122,8 @@ on_later(void *data)
 void
 ipb_mcp_client_schedule(IpbMcpClient *client)
 {
-    if (client->later_timer == NULL)
+    /* What is told of the end of its call may still close a client that is being freed. */
+    if (client->later_timer == NULL && !client->is_freed)
         client->later_timer = ipb_timer_new(client->loop, 0, on_later, client);
 }
 
