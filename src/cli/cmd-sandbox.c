@@ -115,7 +115,7 @@ run_command(const Arguments *arguments, const IpbSandboxPlan *plan, const char *
         .argv = argv,
         .cwd = cwd,
         .is_debug = arguments->is_debug,
-        .is_weaker_allowed = arguments->is_weaker_allowed,
+        .is_weaker_allowed = arguments->is_weaker_allowed || plan->policy->allow_weaker_nested,
         .control_fd = arguments->control_fd != 0 ? arguments->control_fd : -1,
         .violation_log = arguments->violation_log,
     });

@@ -20,6 +20,7 @@
 #include "base/fd.h"
 #include "cli/cli.h"
 #include "sandbox/quarantine.h"
+#include "sandbox/weaker.h"
 #include "cli/sandbox-control.h"
 #include "egress/boxed-command.h"
 #include "egress/violation-log.h"
@@ -211,6 +212,15 @@ on_end(IpbBoxedCommand *command, int wait_status, const GError *error, void *dat
     g_main_loop_quit(run->main_loop);
 }
 
+static void
+tell_weakness(void)
+{
+    say("warning: namespaces are forbidden here: this is the weaker sandbox, of Landlock and "
+        "seccomp only:");
+    for (const char *const *limit = IPB_WEAKER_LIMITS; *limit != NULL; limit++)
+        say("- %s", *limit);
+}
+
 /* Not before the egress is there, which the configurations are for. */
 static void
 on_ready(IpbBoxedCommand *command, void *data)
@@ -218,6 +228,8 @@ on_ready(IpbBoxedCommand *command, void *data)
     Run *run = data;
     g_autoptr(GError) error = NULL;
     run->is_ready = true;
+    if (ipb_boxed_command_is_weaker(command))
+        tell_weakness();
     if (run->run->is_debug)
         say("the sandbox stands");
     if (run->pending_signal != 0)

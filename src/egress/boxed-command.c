@@ -205,6 +205,12 @@ ipb_boxed_command_set_policy(IpbBoxedCommand *command, IpbSandboxPolicy *policy,
     return false;
 }
 
+bool
+ipb_boxed_command_is_weaker(const IpbBoxedCommand *command)
+{
+    return command->sandbox != NULL && ipb_sandbox_is_weaker(command->sandbox);
+}
+
 void
 ipb_boxed_command_free(IpbBoxedCommand *command)
 {

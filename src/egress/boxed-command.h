@@ -42,6 +42,8 @@ void ipb_boxed_command_stop(IpbBoxedCommand *command, unsigned grace_ms);
 /* Other network lists from now on. UNAVAILABLE: it runs without a network, since nothing was allowed when it began. */
 bool ipb_boxed_command_set_policy(IpbBoxedCommand *command, IpbSandboxPolicy *policy,
                                   GError **error);
+/* Is it in the weaker sandbox (sandbox/weaker.h)? Known from on_ready on. */
+bool ipb_boxed_command_is_weaker(const IpbBoxedCommand *command);
 void ipb_boxed_command_free(IpbBoxedCommand *command);
 
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(IpbBoxedCommand, ipb_boxed_command_free)

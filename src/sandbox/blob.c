@@ -125,12 +125,14 @@ add_limit(GArray *rows, int resource, uint64_t soft, uint64_t hard)
 }
 
 static IpbBlobTable
-add_limits(GByteArray *blob, const IpbSandboxLimits *limits)
+add_limits(GByteArray *blob, const IpbSandboxLimits *limits, bool is_weaker)
 {
     g_autoptr(GArray) rows = g_array_new(FALSE, TRUE, sizeof(IpbBlobLimit));
     /* Not RLIMIT_AS: runtimes reserve far more address space than they use. */
     add_limit(rows, RLIMIT_DATA, limits->memory_bytes, limits->memory_bytes);
-    add_limit(rows, RLIMIT_NPROC, limits->processes, limits->processes);
+    /* Without a user namespace it would count what the user runs elsewhere. */
+    if (!is_weaker)
+        add_limit(rows, RLIMIT_NPROC, limits->processes, limits->processes);
     add_limit(rows, RLIMIT_CPU, limits->cpu_s, limits->cpu_s + CPU_GRACE_S);
     add_limit(rows, RLIMIT_NOFILE, limits->open_files, limits->open_files);
     add_limit(rows, RLIMIT_FSIZE, limits->file_bytes, limits->file_bytes);
@@ -182,10 +184,11 @@ add_filter(GByteArray *blob, GBytes *filter)
 }
 
 static bool
-add_filters(GByteArray *blob, const IpbSandboxPlan *plan, IpbBlobHeader *header, GError **error)
+add_filters(GByteArray *blob, IpbBlobHeader *header, GError **error)
 {
-    bool is_restricted = !plan->policy->allow_all_unix_sockets;
-    g_autoptr(GBytes) filter = ipb_seccomp_build(is_restricted, error);
+    bool is_restricted = (header->flags & IPB_BLOB_NOTIFY) != 0;
+    bool has_network = (header->flags & IPB_BLOB_WEAKER) == 0;
+    g_autoptr(GBytes) filter = ipb_seccomp_build(is_restricted, has_network, error);
     g_autoptr(GBytes) notify = filter != NULL ? ipb_seccomp_build_notify(error) : NULL;
     g_autoptr(GBytes) init = notify != NULL ? ipb_seccomp_build_init(error) : NULL;
     if (init == NULL)
@@ -226,7 +229,7 @@ seal(const GByteArray *blob, GError **error)
 }
 
 int
-ipb_blob_new(const IpbSandboxOptions *options, GError **error)
+ipb_blob_new(const IpbSandboxOptions *options, bool is_weaker, GError **error)
 {
     const IpbSandboxPlan *plan = options->plan;
     IpbBlobHeader header = {.magic = IPB_BLOB_MAGIC, .oom_score_adj = OOM_SCORE};
@@ -238,15 +241,15 @@ ipb_blob_new(const IpbSandboxOptions *options, GError **error)
         header.flags |= IPB_BLOB_KEEP_GROUP;
     if (!plan->policy->allow_all_unix_sockets)
         header.flags |= IPB_BLOB_NOTIFY;
-    if (options->is_weaker_allowed)
+    if (is_weaker)
         header.flags |= IPB_BLOB_WEAKER;
     header.hostname = add_string(blob, HOST_NAME);
     header.cwd = add_string(blob, options->cwd);
     header.argv = add_strings(blob, options->argv);
     header.env = add_strings(blob, (const char *const *) env);
     header.listeners = add_listeners(blob, plan, &header.flags);
-    header.limits = add_limits(blob, &plan->limits);
-    if (!add_mounts(blob, plan, &header.mounts, error) || !add_filters(blob, plan, &header, error))
+    header.limits = add_limits(blob, &plan->limits, is_weaker);
+    if (!add_mounts(blob, plan, &header.mounts, error) || !add_filters(blob, &header, error))
         return -1;
     g_byte_array_append(blob, (const uint8_t *) "", 1);
     header.size = blob->len;

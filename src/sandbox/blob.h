@@ -7,4 +7,4 @@
 #include "sandbox/launch.h"
 
 /* @options: of the sandbox. Returns the fd; -1 with INVALID (a path that is not absolute), LIMIT, SYSTEM. */
-int ipb_blob_new(const IpbSandboxOptions *options, GError **error);
+int ipb_blob_new(const IpbSandboxOptions *options, bool is_weaker, GError **error);

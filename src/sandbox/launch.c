@@ -28,6 +28,7 @@
 #include "sandbox/init/blob.h"
 #include "sandbox/launch-error.h"
 #include "sandbox/unix-connect.h"
+#include "sandbox/weaker.h"
 
 #define READY_TIMEOUT_MS 10000
 /* How long freeing waits for the killed to be gone; what takes longer is reaped from the loop. */
@@ -63,10 +64,16 @@ struct IpbSandbox {
     int listeners[IPB_BLOB_MAX_LISTENERS];
     bool has_init; /* we were told of pid 1, which may have ended since */
     bool is_ready, has_ended;
+    bool is_group_kept, is_weaker;
+    int stdio[3];           /* -1: /dev/null; ours only while the weaker sandbox may be needed */
+    int weaker_fd;          /* its plan, if it is allowed and possible */
+    GError *weaker_failure; /* why it is not possible */
     bool has_status;
     int wait_status;
     GError *failure; /* the first one */
 };
+
+static bool launch(IpbSandbox *sandbox, GError **error);
 
 /* --- the end ----------------------------------------------------------------------------------- */
 
@@ -89,12 +96,49 @@ fail(IpbSandbox *sandbox, GError *error)
     kill_all(sandbox);
 }
 
+static void
+forget_weaker(IpbSandbox *sandbox)
+{
+    if (sandbox->weaker_fd < 0)
+        return;
+    ipb_fd_close(&sandbox->weaker_fd);
+    for (size_t i = 0; i < G_N_ELEMENTS(sandbox->stdio); i++)
+        ipb_fd_close(&sandbox->stdio[i]);
+}
+
+/* The full one cannot be made here, and is over: true if the weaker one was begun. */
+static bool
+fall_back(IpbSandbox *sandbox)
+{
+    if (sandbox->is_weaker || sandbox->is_ready ||
+        !g_error_matches(sandbox->failure, IPYBOX_ERROR, IPYBOX_ERROR_UNAVAILABLE))
+        return false;
+    if (sandbox->weaker_failure != NULL) {
+        g_autoptr(GError) failure = g_steal_pointer(&sandbox->failure);
+        g_set_error(&sandbox->failure, IPYBOX_ERROR, IPYBOX_ERROR_UNAVAILABLE, "%s. And %s",
+                    failure->message, sandbox->weaker_failure->message);
+    }
+    if (sandbox->weaker_fd < 0)
+        return false;
+    sandbox->is_weaker = true;
+    g_clear_error(&sandbox->failure);
+    ipb_fd_close(&sandbox->control);
+    ipb_fd_close(&sandbox->plan_fd);
+    sandbox->plan_fd = ipb_fd_steal(&sandbox->weaker_fd);
+    /* There is no other first process than the one that is launched. */
+    sandbox->has_init = true;
+    bool ok = launch(sandbox, &sandbox->failure);
+    for (size_t i = 0; i < G_N_ELEMENTS(sandbox->stdio); i++)
+        ipb_fd_close(&sandbox->stdio[i]);
+    return ok;
+}
+
 /* May free the sandbox. */
 static void
 finish_if_over(IpbSandbox *sandbox)
 {
     if (sandbox->has_ended || sandbox->control_watch != NULL || sandbox->launcher.pidfd >= 0 ||
-        sandbox->init.pidfd >= 0)
+        sandbox->init.pidfd >= 0 || fall_back(sandbox))
         return;
     sandbox->has_ended = true;
     g_clear_pointer(&sandbox->timer, ipb_timer_free);
@@ -148,6 +192,7 @@ take_ready(IpbSandbox *sandbox)
     size_t n = sandbox->plan->listeners->len;
     g_clear_pointer(&sandbox->timer, ipb_timer_free);
     sandbox->is_ready = true;
+    forget_weaker(sandbox);
     for (size_t i = 0; i < n; i++)
         listeners[i] = ipb_fd_steal(&sandbox->listeners[i]);
     if (sandbox->options.on_ready != NULL)
@@ -357,7 +402,7 @@ spawn_with(const char *path, const posix_spawn_file_actions_t *actions, bool is_
 }
 
 static bool
-spawn(IpbSandbox *sandbox, const IpbSandboxOptions *options, int control, GError **error)
+spawn(IpbSandbox *sandbox, int control, GError **error)
 {
     g_autofree char *path = find_ours("ipybox-sandbox-init", error);
     ipb_autofd null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -366,9 +411,9 @@ spawn(IpbSandbox *sandbox, const IpbSandboxOptions *options, int control, GError
     if (null_fd < 0)
         return ipb_error_set_errno(error, errno, "cannot open /dev/null");
     const int fds[N_INIT_FDS] = {
-        options->stdin_fd >= 0 ? options->stdin_fd : null_fd,
-        options->stdout_fd >= 0 ? options->stdout_fd : null_fd,
-        options->stderr_fd >= 0 ? options->stderr_fd : null_fd,
+        sandbox->stdio[0] >= 0 ? sandbox->stdio[0] : null_fd,
+        sandbox->stdio[1] >= 0 ? sandbox->stdio[1] : null_fd,
+        sandbox->stdio[2] >= 0 ? sandbox->stdio[2] : null_fd,
         control,
         sandbox->plan_fd,
     };
@@ -377,7 +422,7 @@ spawn(IpbSandbox *sandbox, const IpbSandboxOptions *options, int control, GError
     posix_spawn_file_actions_t actions;
     posix_spawn_file_actions_init(&actions);
     bool ok = add_fds(&actions, fds, moved, error);
-    int result = ok ? spawn_with(path, &actions, options->is_group_kept, &pid) : 0;
+    int result = ok ? spawn_with(path, &actions, sandbox->is_group_kept, &pid) : 0;
     posix_spawn_file_actions_destroy(&actions);
     for (int i = 0; i < N_INIT_FDS; i++)
         ipb_fd_close(&moved[i]);
@@ -409,13 +454,10 @@ open_channel(IpbSandbox *sandbox, GError **error)
 }
 
 static bool
-start(IpbSandbox *sandbox, const IpbSandboxOptions *options, GError **error)
+launch(IpbSandbox *sandbox, GError **error)
 {
     int pair[2];
-    sandbox->plan_fd = ipb_blob_new(options, error);
-    if (options->argv == NULL && !open_channel(sandbox, error))
-        return false;
-    if (sandbox->plan_fd < 0 || !ipb_fd_socketpair(SOCK_SEQPACKET, pair, error))
+    if (!ipb_fd_socketpair(SOCK_SEQPACKET, pair, error))
         return false;
     ipb_autofd theirs = pair[1];
     sandbox->control = pair[0];
@@ -423,10 +465,41 @@ start(IpbSandbox *sandbox, const IpbSandboxOptions *options, GError **error)
         return false;
     sandbox->control_watch =
         ipb_watch_new(sandbox->loop, sandbox->control, EPOLLIN, on_control, sandbox, error);
-    if (sandbox->control_watch == NULL || !spawn(sandbox, options, theirs, error))
+    if (sandbox->control_watch == NULL || !spawn(sandbox, theirs, error))
         return false;
     sandbox->timer = ipb_timer_new(sandbox->loop, READY_TIMEOUT_MS, on_ready_timeout, sandbox);
     return true;
+}
+
+/* The options are gone when it is needed. */
+static bool
+prepare_weaker(IpbSandbox *sandbox, const IpbSandboxOptions *options, GError **error)
+{
+    if (!ipb_weaker_check(options->plan, &sandbox->weaker_failure))
+        return true;
+    sandbox->weaker_fd = ipb_blob_new(options, true, error);
+    if (sandbox->weaker_fd < 0)
+        return false;
+    for (size_t i = 0; i < G_N_ELEMENTS(sandbox->stdio); i++) {
+        if (sandbox->stdio[i] >= 0)
+            sandbox->stdio[i] = fcntl(sandbox->stdio[i], F_DUPFD_CLOEXEC, FIRST_SAFE_FD);
+    }
+    return true;
+}
+
+static bool
+start(IpbSandbox *sandbox, const IpbSandboxOptions *options, GError **error)
+{
+    const int stdio[] = {options->stdin_fd, options->stdout_fd, options->stderr_fd};
+    memcpy(sandbox->stdio, stdio, sizeof stdio);
+    sandbox->is_group_kept = options->is_group_kept;
+    sandbox->plan_fd = ipb_blob_new(options, false, error);
+    if (sandbox->plan_fd < 0 || (options->argv == NULL && !open_channel(sandbox, error)))
+        return false;
+    bool has_weaker = options->is_weaker_allowed && options->argv != NULL;
+    if (has_weaker && !prepare_weaker(sandbox, options, error))
+        return false;
+    return launch(sandbox, error);
 }
 
 IpbSandbox *
@@ -446,13 +519,19 @@ ipb_sandbox_new(IpbLoop *loop, const IpbSandboxOptions *options, GError **error)
     sandbox->plan = ipb_sandbox_plan_ref((IpbSandboxPlan *) options->plan);
     sandbox->command = options->argv != NULL ? g_strdup(options->argv[0]) : NULL;
     sandbox->control = sandbox->plan_fd = sandbox->diag_fd = -1;
-    sandbox->channel = sandbox->channel_theirs = -1;
+    sandbox->channel = sandbox->channel_theirs = sandbox->weaker_fd = -1;
     sandbox->connects = g_ptr_array_new_with_free_func((GDestroyNotify) ipb_unix_connect_free);
     sandbox->launcher.pidfd = sandbox->init.pidfd = -1;
     memset(sandbox->listeners, 0xff, sizeof sandbox->listeners);
     if (!start(sandbox, options, error))
         g_clear_pointer(&sandbox, ipb_sandbox_free);
     return sandbox;
+}
+
+bool
+ipb_sandbox_is_weaker(const IpbSandbox *sandbox)
+{
+    return sandbox->is_weaker;
 }
 
 void
@@ -535,6 +614,16 @@ await_init(IpbSandbox *sandbox)
         ipb_fd_close(&fd);
 }
 
+/* The first process kills what is there when the control socket is at its end; killed itself, it could not. */
+static void
+end_weaker(IpbSandbox *sandbox)
+{
+    ipb_fd_close(&sandbox->control);
+    struct pollfd item = {.fd = sandbox->launcher.pidfd, .events = POLLIN};
+    if (sandbox->is_weaker && item.fd >= 0)
+        poll(&item, 1, FREE_TIMEOUT_MS);
+}
+
 void
 ipb_sandbox_free(IpbSandbox *sandbox)
 {
@@ -544,10 +633,12 @@ ipb_sandbox_free(IpbSandbox *sandbox)
     g_clear_pointer(&sandbox->channel_watch, ipb_watch_free);
     g_clear_pointer(&sandbox->timer, ipb_timer_free);
     await_init(sandbox);
+    end_weaker(sandbox);
     end_process(sandbox->loop, &sandbox->launcher);
     end_process(sandbox->loop, &sandbox->init);
     g_ptr_array_unref(sandbox->connects);
-    ipb_fd_close(&sandbox->control);
+    forget_weaker(sandbox);
+    g_clear_error(&sandbox->weaker_failure);
     ipb_fd_close(&sandbox->plan_fd);
     ipb_fd_close(&sandbox->diag_fd);
     ipb_fd_close(&sandbox->channel);

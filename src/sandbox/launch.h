@@ -26,7 +26,7 @@ typedef struct {
         is_group_kept; /* the command stays in our session and process group: Ctrl-C at our terminal reaches it, and
                          * _signal the command alone; else it leads its own */
     bool
-        is_weaker_allowed; /* Landlock and seccomp only, where namespaces are forbidden; said in on_ready */
+        is_weaker_allowed; /* Landlock and seccomp only, where namespaces are forbidden (weaker.h) */
     /* The sandbox stands (and the command runs). @listeners: fds in the order of plan->listeners, the receiver's. */
     void (*on_ready)(IpbSandbox *sandbox, const int *listeners, size_t n_listeners, void *data);
     /* Once: it is gone. @error: it could not be made (UNAVAILABLE says what this machine forbids and how to allow it), or NULL: the
@@ -38,6 +38,8 @@ typedef struct {
 } IpbSandboxOptions;
 
 IpbSandbox *ipb_sandbox_new(IpbLoop *loop, const IpbSandboxOptions *options, GError **error);
+/* Is it the weaker one? Known from on_ready on. */
+bool ipb_sandbox_is_weaker(const IpbSandbox *sandbox);
 /* To the command's process group; nothing before on_ready. */
 void ipb_sandbox_signal(IpbSandbox *sandbox, int signal_number);
 /* What a kernel needs that enters (without a command): pid 1, whose namespaces setns() joins; the plan in its sealed memory file, for

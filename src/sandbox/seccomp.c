@@ -88,11 +88,11 @@ is_allowed_family(int family)
 }
 
 static void
-deny_families(Filter *filter)
+deny_families(Filter *filter, bool has_network)
 {
     for (int family = 0; family <= MAX_FAMILY; family++) {
         const struct scmp_arg_cmp is_family = equals(0, ALL_32, (uint64_t) family);
-        if (is_allowed_family(family))
+        if (has_network ? is_allowed_family(family) : family == AF_UNIX)
             continue;
         add(filter, "socket", 0, EAFNOSUPPORT, 1, &is_family);
         add(filter, "socketpair", 0, EAFNOSUPPORT, 1, &is_family);
@@ -100,7 +100,7 @@ deny_families(Filter *filter)
     for (int protocol = 0; protocol <= MAX_NETLINK_PROTOCOL; protocol++) {
         const struct scmp_arg_cmp conditions[] = {equals(0, ALL_32, AF_NETLINK),
                                                   equals(2, ALL_32, (uint64_t) protocol)};
-        if (protocol != NETLINK_ROUTE)
+        if (has_network && protocol != NETLINK_ROUTE)
             add(filter, "socket", 0, EPROTONOSUPPORT, 2, conditions);
     }
 }
@@ -200,14 +200,14 @@ begin(Filter *filter, uint32_t action, GError **error)
 }
 
 GBytes *
-ipb_seccomp_build(bool is_unix_restricted, GError **error)
+ipb_seccomp_build(bool is_unix_restricted, bool has_network, GError **error)
 {
     Filter filter;
     if (!begin(&filter, SCMP_ACT_ALLOW, error))
         return NULL;
     deny_calls(&filter);
     deny_arguments(&filter);
-    deny_families(&filter);
+    deny_families(&filter, has_network);
     deny_personalities(&filter);
     if (is_unix_restricted)
         deny_unix_datagrams(&filter);

@@ -8,8 +8,9 @@
 
 #include <glib.h>
 
-/* For everything that runs inside. @is_unix_restricted: AF_UNIX sockets of the types that need connect() only. */
-GBytes *ipb_seccomp_build(bool is_unix_restricted, GError **error);
+/* For everything that runs inside. @is_unix_restricted: AF_UNIX sockets of the types that need connect() only.
+ * @has_network: there is a network namespace; else no other family is allowed. */
+GBytes *ipb_seccomp_build(bool is_unix_restricted, bool has_network, GError **error);
 /* Allows everything but connect(), about which the core is asked. */
 GBytes *ipb_seccomp_build_notify(GError **error);
 /* For pid 1. */

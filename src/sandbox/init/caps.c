@@ -26,19 +26,30 @@ drop_bounding(void)
     return true;
 }
 
-bool
-ipb_caps_drop(IpbStepError *error)
+/* Without a user namespace of our own only these can be given up. None had come back anyway: the caller is an ordinary user, and
+ * no_new_privs holds. */
+static bool
+drop_own(IpbStepError *error)
 {
-    const unsigned long bits = SECBIT_NOROOT | SECBIT_NOROOT_LOCKED | SECBIT_NO_SETUID_FIXUP |
-                               SECBIT_NO_SETUID_FIXUP_LOCKED | SECBIT_KEEP_CAPS_LOCKED |
-                               SECBIT_NO_CAP_AMBIENT_RAISE | SECBIT_NO_CAP_AMBIENT_RAISE_LOCKED;
     struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
     struct __user_cap_data_struct none[2] = {0};
-    if (prctl(PR_SET_SECUREBITS, bits, 0, 0, 0) < 0 || !drop_bounding() ||
-        prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) < 0 ||
+    if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) < 0 ||
         syscall(SYS_capset, &header, none) < 0)
         return ipb_step_fail(error, IPB_STEP_CAPABILITIES, 0);
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
         return ipb_step_fail(error, IPB_STEP_NO_NEW_PRIVILEGES, 0);
     return true;
+}
+
+bool
+ipb_caps_drop(const uint8_t *blob, IpbStepError *error)
+{
+    if ((((const IpbBlobHeader *) blob)->flags & IPB_BLOB_WEAKER) != 0)
+        return drop_own(error);
+    const unsigned long bits = SECBIT_NOROOT | SECBIT_NOROOT_LOCKED | SECBIT_NO_SETUID_FIXUP |
+                               SECBIT_NO_SETUID_FIXUP_LOCKED | SECBIT_KEEP_CAPS_LOCKED |
+                               SECBIT_NO_CAP_AMBIENT_RAISE | SECBIT_NO_CAP_AMBIENT_RAISE_LOCKED;
+    if (prctl(PR_SET_SECUREBITS, bits, 0, 0, 0) < 0 || !drop_bounding())
+        return ipb_step_fail(error, IPB_STEP_CAPABILITIES, 0);
+    return drop_own(error);
 }

@@ -9,6 +9,7 @@
 #include <limits.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #define FALLBACK_PATH "/usr/local/bin:/usr/bin:/bin"
@@ -106,6 +107,8 @@ become_command(const IpbInit *init, IpbStepError *error)
     if ((header->flags & IPB_BLOB_KEEP_GROUP) == 0 && setsid() < 0)
         return ipb_step_fail(error, IPB_STEP_SESSION, 0);
     reset_signals();
+    if ((header->flags & IPB_BLOB_WEAKER) != 0 && prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0)
+        return ipb_step_fail(error, IPB_STEP_PREPARE, 0);
     if (!ipb_lockdown_command(init->bytes, init->control, error))
         return false;
     const char *cwd = ipb_blob_string(init->bytes, header->cwd);

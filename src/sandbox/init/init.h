@@ -72,7 +72,7 @@ bool ipb_lockdown_become(const uint8_t *blob, IpbStepError *error);
 /* --- rights (lockdown.c and what it calls); also for a kernel that enters --- */
 
 bool ipb_limits_set(const uint8_t *blob, IpbStepError *error);
-bool ipb_caps_drop(IpbStepError *error);
+bool ipb_caps_drop(const uint8_t *blob, IpbStepError *error);
 bool ipb_landlock_restrict(const uint8_t *blob, IpbStepError *error);
 /* ret_notify: fd of the notifications, or NULL: none are asked for. */
 bool ipb_filter_load(const uint8_t *blob, IpbBlobTable filter, int *ret_notify,

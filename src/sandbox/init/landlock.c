@@ -100,6 +100,33 @@ access_of(uint32_t kind)
     return 0; /* "/" has a rule for reading */
 }
 
+/* Devices that do no harm; the others of the host's /dev are not the sandbox's. */
+static bool
+add_harmless_devices(int ruleset, uint64_t handled)
+{
+    static const char *const DEVICES[] = {"/dev/null",   "/dev/zero",    "/dev/full",
+                                          "/dev/random", "/dev/urandom", "/dev/tty"};
+    for (size_t i = 0; i < sizeof DEVICES / sizeof *DEVICES; i++)
+        if (!allow(ruleset, DEVICES[i], (READ | DEVICE) & handled))
+            return false;
+    return true;
+}
+
+/* Without namespaces: what the plan would mount is the host's, so only what it makes writable is. */
+static bool
+add_weaker_rules(int ruleset, const uint8_t *blob, uint64_t handled)
+{
+    const IpbBlobHeader *header = (const IpbBlobHeader *) blob;
+    const IpbBlobMount *mounts = ipb_blob_at(blob, header->mounts);
+    if (!allow(ruleset, "/", READ & handled) || !add_harmless_devices(ruleset, handled))
+        return false;
+    for (uint32_t i = 0; i < header->mounts.count; i++)
+        if (mounts[i].kind == IPB_BLOB_MOUNT_WRITABLE &&
+            !allow(ruleset, ipb_blob_string(blob, mounts[i].target), (READ | WRITE) & handled))
+            return false;
+    return true;
+}
+
 static bool
 add_rules(int ruleset, const uint8_t *blob, uint64_t handled)
 {
@@ -119,8 +146,11 @@ bool
 ipb_landlock_restrict(const uint8_t *blob, IpbStepError *error)
 {
     int abi = sys_landlock_create_ruleset(NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
-    if (abi < MIN_ABI)
-        return true;
+    bool is_weaker = (((const IpbBlobHeader *) blob)->flags & IPB_BLOB_WEAKER) != 0;
+    if (abi < MIN_ABI) {
+        errno = EOPNOTSUPP;
+        return !is_weaker || ipb_step_fail(error, IPB_STEP_LANDLOCK, 0);
+    }
     RulesetAttr attr = {
         .handled_access_fs = handled_by(abi),
         .scoped = abi >= 6 ? SCOPE_ABSTRACT_UNIX_SOCKET | SCOPE_SIGNAL : 0,
@@ -129,9 +159,10 @@ ipb_landlock_restrict(const uint8_t *blob, IpbStepError *error)
     int ruleset = sys_landlock_create_ruleset(&attr, sizeof attr, 0);
     if (ruleset < 0)
         return ipb_step_fail(error, IPB_STEP_LANDLOCK, 0);
-    bool ok = (add_rules(ruleset, blob, attr.handled_access_fs) &&
-               sys_landlock_restrict_self(ruleset) == 0) ||
-              ipb_step_fail(error, IPB_STEP_LANDLOCK, 0);
+    bool ok = (is_weaker ? add_weaker_rules(ruleset, blob, attr.handled_access_fs)
+                         : add_rules(ruleset, blob, attr.handled_access_fs));
+    ok = (ok && sys_landlock_restrict_self(ruleset) == 0) ||
+         ipb_step_fail(error, IPB_STEP_LANDLOCK, 0);
     close(ruleset);
     return ok;
 }

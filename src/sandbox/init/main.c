@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
@@ -74,7 +75,12 @@ main(void)
     allow_many_fds();
     if (!ipb_outer_enter(&init, &error))
         fail(&error);
-    /* Here this is pid 1, or in the weaker sort just a process. */
+    /* Here this is pid 1, or in the weaker sort just a process, to which what is left behind comes nevertheless. */
+    if ((init.header->flags & IPB_BLOB_WEAKER) != 0 &&
+        prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0) {
+        ipb_step_fail(&error, IPB_STEP_PREPARE, 0);
+        fail(&error);
+    }
     if (!open_signals(&error) || !ipb_lockdown_become(init.bytes, &error) ||
         !set_host_name(&error) || !ipb_network_set_up(&init, &error) ||
         !ipb_mounts_build(&init, &error))
