@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The test program lies in no environment and not at the top of the build folder: nothing is near it.
+ */
+#include "session/python.h"
+
+#include <string.h>
+
+#include "base/error.h"
+#include "base/file.h"
+
+/* A directory with a HOME, in which environments are made. */
+static char *top;
+
+static char *
+make_python(const char *directory)
+{
+    g_autofree char *bin = g_build_filename(top, directory, NULL);
+    g_assert_true(ipb_file_make_directories(bin, 0700, NULL));
+    char *python = g_build_filename(bin, "python3", NULL);
+    g_assert_true(ipb_file_write_atomic(python, "", 0, 0700, NULL));
+    return python;
+}
+
+static void
+assert_found(const char *asked, const char *expected)
+{
+    g_autoptr(GError) error = NULL;
+    g_autofree char *found = ipb_python_find(asked, &error);
+    g_assert_no_error(error);
+    g_assert_cmpstr(found, ==, expected);
+}
+
+static void
+test_order(void)
+{
+    g_autofree char *in_path = make_python("path");
+    g_autofree char *path = g_path_get_dirname(in_path);
+    g_setenv("PATH", path, TRUE);
+    assert_found(NULL, in_path);
+    g_autofree char *users = make_python("data/ipybox/venv/bin");
+    g_autofree char *environment = ipb_python_user_environment();
+    g_assert_true(g_str_has_prefix(users, environment));
+    assert_found(NULL, users);
+    g_autofree char *active = make_python("active/bin");
+    g_autofree char *virtual_env = g_build_filename(top, "active", NULL);
+    g_setenv("VIRTUAL_ENV", virtual_env, TRUE);
+    assert_found(NULL, active);
+    g_autofree char *named = make_python("named");
+    g_setenv("IPYBOX_PYTHON", named, TRUE);
+    assert_found(NULL, named);
+    assert_found("python3", in_path);
+    assert_found(users, users);
+    g_unsetenv("IPYBOX_PYTHON");
+    g_unsetenv("VIRTUAL_ENV");
+}
+
+static void
+assert_not_found(const char *asked, const char *part)
+{
+    g_autoptr(GError) error = NULL;
+    g_assert_null(ipb_python_find(asked, &error));
+    g_assert_error(error, IPYBOX_ERROR, IPYBOX_ERROR_NOT_FOUND);
+    g_assert_nonnull(strstr(error->message, part));
+}
+
+static void
+test_none(void)
+{
+    g_setenv("PATH", "/nonexistent", TRUE);
+    assert_not_found(NULL, "ipybox doctor --setup");
+    assert_not_found("/nonexistent/python", "--python: no such interpreter: /nonexistent/python");
+    g_setenv("IPYBOX_PYTHON", "no-python", TRUE);
+    assert_not_found(NULL, "IPYBOX_PYTHON: no such interpreter: no-python");
+    g_unsetenv("IPYBOX_PYTHON");
+}
+
+static void
+set_up(void)
+{
+    top = ipb_file_make_temp_directory(NULL, "ipybox-test-", NULL);
+    g_assert_nonnull(top);
+    g_autofree char *data = g_build_filename(top, "data", NULL);
+    g_setenv("XDG_DATA_HOME", data, TRUE);
+    g_unsetenv("IPYBOX_PYTHON");
+    g_unsetenv("VIRTUAL_ENV");
+}
+
+int
+main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    set_up();
+    g_test_add_func("/session/python/none", test_none);
+    g_test_add_func("/session/python/order", test_order);
+    int status = g_test_run();
+    ipb_file_remove_tree(top, NULL);
+    g_free(top);
+    return status;
+}
