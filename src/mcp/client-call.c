@@ -15,6 +15,8 @@
 
 /* Calls that wait for an answer. */
 #define MAX_PENDING 4096
+/* However much progress there is, a call ends this long after it began, and its timeout. */
+#define MAX_CALL_US (24 * 60 * 60 * (int64_t) G_USEC_PER_SEC)
 /* What a request adds to its parameters: jsonrpc, id, method. */
 #define MAX_ENVELOPE 256
 
@@ -115,14 +117,19 @@ ipb_mcp_call_send(IpbMcpCall *call, const char *method, char *params_json)
         ipb_rpc_call(call->client->peer, method, params, call->timeout_ms, on_rpc_answer, call);
 }
 
+static void on_called(IpbMcpCall *call, const IpbRpcAnswer *answer);
+
 GError *
 ipb_mcp_call_error(IpbMcpCall *call, const IpbRpcAnswer *answer)
 {
     const char *name = call->client->name;
     if (g_error_matches(answer->failure, IPYBOX_ERROR, IPYBOX_ERROR_TIMEOUT))
         return g_error_new(IPYBOX_ERROR, IPYBOX_ERROR_TIMEOUT,
-                           "MCP server %s: %s: no answer and no progress within %g s", name,
-                           call->what, call->timeout_ms / 1000.0);
+                           "MCP server %s: %s: no answer and no progress within %g s%s", name,
+                           call->what, call->timeout_ms / 1000.0,
+                           call->on_answer == on_called
+                               ? " (\"timeout\" in its server_params is this limit, in seconds)"
+                               : "");
     if (answer->failure != NULL)
         return g_error_new(answer->failure->domain, answer->failure->code, "MCP server %s: %s: %s",
                            name, call->what, answer->failure->message);
@@ -256,6 +263,7 @@ ipb_mcp_client_call_tool(IpbMcpClient *client, const char *tool, const char *arg
     call->on_answer = on_called;
     call->on_progress = on_progress;
     call->timeout_ms = client->call_timeout_ms;
+    call->deadline = g_get_monotonic_time() + MAX_CALL_US;
     g_autoptr(GError) error = NULL;
     g_autoptr(IpbJsonDoc) arguments = parse_arguments(arguments_json, size, &error);
     if (arguments == NULL) {
@@ -309,7 +317,8 @@ ipb_mcp_call_progress(IpbMcpClient *client, const IpbJson *params)
     IpbMcpCall *call = g_hash_table_lookup(client->calls, &id);
     if (call == NULL || call->rpc_id == 0 || call->error != NULL)
         return;
-    ipb_rpc_call_touch(client->peer, call->rpc_id);
+    if (g_get_monotonic_time() < call->deadline)
+        ipb_rpc_call_touch(client->peer, call->rpc_id);
     ipb_json_double(ipb_json_get(params, "total"), &progress.total);
     progress.message = ipb_json_get_string(params, "message");
     if (call->on_progress != NULL)

@@ -60,6 +60,7 @@ struct IpbMcpCall {
     int64_t rpc_id;       /* 0: no request is under way */
     char *what;           /* "tool NAME", "tools/list", … for messages */
     unsigned timeout_ms;
+    int64_t deadline; /* when progress stops to restart the timeout; monotonic, µs */
     /* Takes the answer to the request; never called after the end. */
     void (*on_answer)(IpbMcpCall *call, const IpbRpcAnswer *answer);
     IpbMcpProgressFunc on_progress;

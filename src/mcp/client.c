@@ -16,6 +16,7 @@
 #include "mcp/stdio-transport.h"
 
 #define DEFAULT_CONNECT_TIMEOUT_MS 30000
+#define DEFAULT_CALL_TIMEOUT_MS (10 * 60 * 1000)
 /* What a server may print on its stdout between two messages. */
 #define MAX_GARBAGE (1024 * 1024)
 /* Stray output, in the log. */
@@ -49,7 +50,10 @@ ipb_mcp_client_new(IpbLoop *loop, const IpbMcpClientOptions *options,
     client->base_env = g_strdupv((char **) options->base_env);
     client->connect_timeout_ms =
         options->connect_timeout_ms > 0 ? options->connect_timeout_ms : DEFAULT_CONNECT_TIMEOUT_MS;
-    client->call_timeout_ms = options->call_timeout_ms;
+    client->call_timeout_ms = options->params->call_timeout_ms > 0
+                                  ? options->params->call_timeout_ms
+                              : options->call_timeout_ms > 0 ? options->call_timeout_ms
+                                                             : DEFAULT_CALL_TIMEOUT_MS;
     if (funcs != NULL)
         client->funcs = *funcs;
     client->data = data;

@@ -21,7 +21,8 @@ typedef struct {
     const char *cwd;               /* for a stdio server without one of its own; NULL: ours */
     const char *const *base_env;   /* what "HOME LOGNAME PATH SHELL TERM USER …" are taken from */
     unsigned connect_timeout_ms;   /* spawn and handshake; 0: 30000 */
-    unsigned call_timeout_ms;      /* without answer or progress; 0: none */
+    unsigned
+        call_timeout_ms; /* without answer or progress, if the parameters do not say; 0: 600000 */
 } IpbMcpClientOptions;
 
 typedef struct {

@@ -10,6 +10,8 @@
 #define MAX_PARAMS_TEXT (128 * 1024 - 1)
 /* Of args, env and headers each. */
 #define MAX_PARAMS_ITEMS 1000
+/* Of a call; a longer one is as good as none, and some programs count milliseconds. */
+#define MAX_PARAMS_TIMEOUT_S 86400
 
 /* What must hold before and after the replacement (before it, a URL with ${NAME} is not looked at).
  * The messages name the member, never its value, which may be secret. */

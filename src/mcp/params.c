@@ -270,6 +270,20 @@ read_kind(const IpbJson *object, IpbServerParams *params, GError **error)
 }
 
 static bool
+read_timeout(const IpbJson *object, unsigned *ret_timeout_ms, GError **error)
+{
+    const IpbJson *value = get_member(object, "timeout");
+    double seconds;
+    if (value == NULL)
+        return true;
+    if (!ipb_json_double(value, &seconds) || !(seconds >= 0.001))
+        return set_invalid(error, ".timeout must be a number of seconds above zero: how long a "
+                                  "tool call may take without an answer or progress");
+    *ret_timeout_ms = (unsigned) (MIN(seconds, MAX_PARAMS_TIMEOUT_S) * 1000);
+    return true;
+}
+
+static bool
 read_members(const IpbJson *object, IpbServerParams *params, GError **error)
 {
     if (params->kind == IPB_SERVER_STDIO)
@@ -294,6 +308,7 @@ ipb_server_params_parse(const IpbJson *object, GError **error)
         return NULL;
     }
     if (!read_kind(object, params, error) || !read_members(object, params, error) ||
+        !read_timeout(object, &params->call_timeout_ms, error) ||
         !ipb_params_check(params, /* is_expanded= */ false, error))
         return NULL;
     return g_steal_pointer(&params);
@@ -311,6 +326,7 @@ ipb_server_params_copy(const IpbServerParams *params)
     copy->cwd = g_strdup(params->cwd);
     copy->url = g_strdup(params->url);
     copy->headers = g_strdupv(params->headers);
+    copy->call_timeout_ms = params->call_timeout_ms;
     return copy;
 }
 

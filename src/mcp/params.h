@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * IpbServerParams: how to reach an MCP server, as applications write it ("command", "args", "env",
- * "cwd" or "url", "headers", "type"), and the replacement of ${NAME} in it. Immutable.
+ * "cwd" or "url", "headers", "type"; "timeout"), and the replacement of ${NAME} in it. Immutable.
  */
 #pragma once
 
@@ -23,7 +23,8 @@ typedef struct {
     char **env; /* "NAME=value" */
     char *cwd;  /* or NULL */
     char *url;
-    char **headers; /* "Name: value" */
+    char **headers;           /* "Name: value" */
+    unsigned call_timeout_ms; /* "timeout", in seconds there; 0: not given */
 } IpbServerParams;
 
 /* Parses and checks: INVALID with the member's path ("server_params.args[2] must be a string").

@@ -20,7 +20,8 @@ typedef struct {
     const char *const
         *env; /* for ${NAME} and the servers' base environment; the application's + .env */
     unsigned connect_timeout_ms;
-    unsigned call_timeout_ms; /* 0: none */
+    unsigned
+        call_timeout_ms; /* without answer or progress, if server_params do not say; 0: 600000 */
     /* What servers log and write to stderr; may be NULL. */
     void (*on_log)(const char *server_name, const char *level, const char *text, void *data);
     /* Progress of a running call; may be NULL. */

@@ -289,6 +289,13 @@ def test_call_that_never_ends_can_be_interrupted(mcp):
     assert "cancelled" in mcp.cell("from mcptools.fake import cancelled as c\nprint(c.run(c.Params()))")
 
 
+def test_call_without_an_answer_ends(mcp):
+    mcp.register("fake", fake() | {"timeout": 0.5})
+    text = mcp.failing_cell("from mcptools.fake import hang as h\nh.run(h.Params())")
+    assert "no answer and no progress within 0.5 s" in text and '"timeout" in its server_params' in text
+    assert "cancelled" in mcp.cell("from mcptools.fake import cancelled as c\nprint(c.run(c.Params()))")
+
+
 def test_noisy_server(mcp):
     """Banner lines on stdout, megabytes of stderr."""
     mcp.register("fake", fake("banner", "stderr-flood"))

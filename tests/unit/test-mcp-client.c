@@ -214,7 +214,8 @@ test_progress_restarts_timeout(void)
     g_auto(Answer) never = {0};
     call(&fixture, "never", "{}", &never);
     assert_answer_error(&never, IPYBOX_ERROR_TIMEOUT,
-                        "tool never: no answer and no progress within 1.2 s");
+                        "tool never: no answer and no progress within 1.2 s (\"timeout\" in its "
+                        "server_params is this limit, in seconds)");
     g_auto(Answer) told = {0};
     call_ok(&fixture, "cancelled", "{}", &told);
     g_assert_contains(answer_text(&told), "\"reason\": \"timeout\"");

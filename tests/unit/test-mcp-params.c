@@ -48,6 +48,26 @@ test_stdio(void)
     g_assert_nonnull(least);
     g_assert_cmpuint(g_strv_length(least->args), ==, 0);
     g_assert_null(least->cwd);
+    g_assert_cmpuint(least->call_timeout_ms, ==, 0);
+}
+
+static void
+test_timeout(void)
+{
+    static const struct {
+        const char *text;
+        unsigned timeout_ms;
+    } CASES[] = {{"1.5", 1500}, {"3600", 3600000}, {"1e300", 86400000}, {"null", 0}};
+    for (size_t i = 0; i < G_N_ELEMENTS(CASES); i++) {
+        g_autofree char *text =
+            g_strdup_printf("{\"command\":\"x\",\"timeout\":%s}", CASES[i].text);
+        g_autoptr(IpbServerParams) params = parse(text, NULL);
+        g_assert_nonnull(params);
+        g_autoptr(IpbServerParams) copy = ipb_server_params_copy(params);
+        g_autoptr(IpbServerParams) expanded =
+            ipb_server_params_expand(copy, (const char *const[]){NULL}, NULL);
+        g_assert_cmpuint(expanded->call_timeout_ms, ==, CASES[i].timeout_ms);
+    }
 }
 
 static void
@@ -99,6 +119,10 @@ test_refused(void)
     assert_refused("{\"command\":\"a\",\"env\":{\"\":\"\"}}", "name is not possible");
     assert_refused("{\"command\":\"a\",\"env\":{\"A\\u0000\":\"\"}}", "name is not possible");
     assert_refused("{\"command\":\"a\",\"cwd\":\"\"}", "server_params.cwd must not be empty");
+    assert_refused("{\"command\":\"a\",\"timeout\":\"60\"}",
+                   "server_params.timeout must be a number");
+    assert_refused("{\"command\":\"a\",\"timeout\":0}", "server_params.timeout must be a number");
+    assert_refused("{\"command\":\"a\",\"timeout\":-1}", "server_params.timeout must be a number");
     assert_refused("{\"command\":\"a\",\"type\":\"sse\"}", "does not go with");
     assert_refused("{\"url\":\"http://a\",\"type\":\"stdio\"}", "does not go with");
     assert_refused("{\"url\":\"http://a\",\"type\":\"carrier-pigeon\"}", "server_params.type must");
@@ -242,6 +266,7 @@ main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/mcp/params/stdio", test_stdio);
+    g_test_add_func("/mcp/params/timeout", test_timeout);
     g_test_add_func("/mcp/params/http", test_http);
     g_test_add_func("/mcp/params/refused", test_refused);
     g_test_add_func("/mcp/params/canonical", test_canonical);
