@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * IpbInterrupt: how a running cell is interrupted: SIGINT, sent again soon, and a grace period after
+ * IpbInterrupt: how a running cell is interrupted: a signal, repeated until it has its effect, and a grace period after
  * which something stronger is due. Plain struct, owned by value.
  */
 #pragma once
@@ -11,14 +11,16 @@ typedef struct {
     IpbLoop *loop; /* borrowed */
     IpbDeadline grace;
     IpbTimer *resend_timer;
-    bool is_last_resend;
-    void (*send)(void *data);
+    unsigned resend_ms; /* until the next repetition */
+    void (*send)(bool is_repetition, void *data);
     void *data;
 } IpbInterrupt;
 
-/* @send sends the signal; @on_grace_end is called once, when the grace period has passed. */
-void ipb_interrupt_init(IpbInterrupt *interrupt, IpbLoop *loop, void (*send)(void *data),
-                        IpbTimerFunc on_grace_end, void *data);
+/* @send sends the signal, or repeats it for a cell that has not acted on it; @on_grace_end is called once, when the grace period has
+ * passed. */
+void ipb_interrupt_init(IpbInterrupt *interrupt, IpbLoop *loop,
+                        void (*send)(bool is_repetition, void *data), IpbTimerFunc on_grace_end,
+                        void *data);
 /* The first one for a cell starts the grace period; later ones only send. */
 void ipb_interrupt_send(IpbInterrupt *interrupt, unsigned grace_ms);
 /* It had its effect, or another end came. Also the clear function. */

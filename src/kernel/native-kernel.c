@@ -408,10 +408,10 @@ on_turn(void *data)
 }
 
 static void
-send_interrupt(void *data)
+send_interrupt(bool is_repetition, void *data)
 {
     NativeKernel *kernel = data;
-    ipb_process_interrupt(kernel->process);
+    ipb_process_interrupt(kernel->process, is_repetition);
 }
 
 static void
@@ -505,7 +505,7 @@ stop(IpbKernel *base, void (*done)(void *data), void *data)
     if (kernel->cell != 0)
         kernel->lost_cause = "the kernel was stopped";
     if (is_cell_running(kernel))
-        ipb_process_interrupt(kernel->process);
+        ipb_process_interrupt(kernel->process, /* is_repetition= */ false);
     ipb_interrupt_end(&kernel->interrupt);
     set_state(kernel, IPB_KERNEL_STATE_DYING);
     ipb_process_shut_down(kernel->process, kernel->interrupt_grace_ms, "the kernel was stopped");

@@ -27,6 +27,8 @@
 #include "sandbox/launch.h"
 
 /* From asking for a fork to getting it: the forkserver's start and its imports are in it. */
+/* docs/internals/kernel-wire.md */
+#define REPEATED_INTERRUPT (SIGRTMIN + 6)
 #define FORK_TIMEOUT_MS 180000
 /* From a death to the forkserver's word on how it came about. */
 #define EXIT_WAIT_MS 2000
@@ -520,10 +522,10 @@ ipb_process_execute(IpbProcess *process, uint64_t cell, const char *code, GError
 }
 
 void
-ipb_process_interrupt(IpbProcess *process)
+ipb_process_interrupt(IpbProcess *process, bool is_repetition)
 {
     if (process->state == STATE_READY)
-        ipb_pidfd_signal(process->pidfd, SIGINT, NULL);
+        ipb_pidfd_signal(process->pidfd, is_repetition ? REPEATED_INTERRUPT : SIGINT, NULL);
 }
 
 void

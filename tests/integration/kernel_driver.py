@@ -247,9 +247,13 @@ class Kernel:
             self.pidfd = fds[0] if fds else os.pidfd_open(self.pid)
 
     def interrupt(self) -> None:
-        """As the core does it: the signal, and once more if the cell goes on."""
+        """As the core does it: the signal, then the other one until the cell is done."""
         self.signal(signal.SIGINT)
-        self._repeat_at = time.monotonic() + REPEAT_INTERRUPT
+        self._repeat_after = REPEAT_INTERRUPT
+        self._repeat_at = time.monotonic() + self._repeat_after
+
+    def repeat_interrupt(self) -> None:
+        self.signal(signal.SIGRTMIN + 6)
 
     def signal(self, number: int) -> None:
         self.forked()
@@ -293,8 +297,9 @@ class Kernel:
                 raise EOFError(f"the kernel is gone: {self.reader.events}")
             now = time.monotonic()
             if self._repeat_at is not None and now >= self._repeat_at:
-                self._repeat_at = None
-                self.signal(signal.SIGINT)
+                self._repeat_after *= 2
+                self._repeat_at = now + self._repeat_after
+                self.repeat_interrupt()
             elif self._repeat_at is not None:
                 self._read(self._repeat_at - now, may_time_out=True)
             else:

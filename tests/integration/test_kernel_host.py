@@ -699,7 +699,7 @@ def test_interrupt_when_a_task_holds_the_loop(kernel):
     )
     kernel.wait_for_text(b"started")
     kernel.interrupt()
-    time.sleep(0.3)  # sooner it would be taken for a repetition
+    time.sleep(0.3)  # two signals that wait to be taken are one
     kernel.interrupt()
     assert kernel.finish().status == "interrupted"
     assert kernel.run("1").result == "1"
@@ -712,6 +712,25 @@ def test_interrupt_ends_what_a_command_started(kernel):
 
 def test_interrupt_of_a_command_that_ignores_it(kernel):
     interrupted(kernel, "!trap '' INT; echo started; sleep 1000; sleep 1000")
+
+
+def test_repetition_of_an_interrupt(kernel):
+    """It counts where the interrupt had no effect, and leaves a cell alone that is cleaning up."""
+    kernel.execute("print('started')\nwhile True: pass")
+    kernel.wait_for_text(b"started")
+    kernel.repeat_interrupt()
+    assert kernel.finish().status == "interrupted"
+    kernel.execute(
+        "import os, time\ntry:\n    print('started')\n    time.sleep(1000)\n"
+        "finally:\n    print('cleaning')\n    time.sleep(0.2)\n    print('clean')"
+    )
+    kernel.wait_for_text(b"started")
+    kernel.interrupt()
+    kernel.wait_for_text(b"cleaning")
+    for _ in range(5):
+        kernel.repeat_interrupt()
+    cell = kernel.finish()
+    assert cell.status == "interrupted" and cell.stdout == "started\ncleaning\nclean\n"
 
 
 def test_interrupt_of_an_idle_kernel_does_nothing(kernel):

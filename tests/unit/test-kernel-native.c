@@ -367,7 +367,9 @@ static void
 test_interrupt_ignored(Fixture *fixture, const void *data)
 {
     kernel_fixture_execute(
-        fixture, "signal.signal(signal.SIGINT, lambda *_: out('no')); out('a'); time.sleep(1000)");
+        fixture,
+        "for s in (signal.SIGINT, signal.SIGRTMIN + 6): signal.signal(s, lambda *_: out('no'))\n"
+        "out('a'); time.sleep(1000)");
     kernel_fixture_wait_for(fixture, "out(a");
     ipb_kernel_interrupt(fixture->kernel);
     kernel_fixture_wait_for(fixture, "no");

@@ -6,7 +6,6 @@ from __future__ import annotations
 import asyncio
 import signal
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
@@ -15,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .output import Output
 
-# A signal so soon after one that was acted on is the core's repetition: a signal that comes just before
-# a blocking call does not wake it, so the core sends each one twice.
-REPEATED_WITHIN_S = 0.2
+# By this the core repeats an interrupt until the cell is done: one that came before the cell began, or just before a blocking call, had
+# no effect. A cell that has acted on an interrupt, and may be cleaning up, passes over it.
+REPETITION = signal.SIGRTMIN + 6
 
 
 class Interrupts:
@@ -27,17 +26,16 @@ class Interrupts:
         self._output = output
         self._loop = loop
         self._task: asyncio.Task[Any] | None = None
-        self._acted_at = float("-inf")
         self._is_held = False
         self._has_waited = False
 
     def install(self) -> None:
         """At each cell's start: user code may have put its own handler there."""
         signal.signal(signal.SIGINT, self._on_sigint)
+        signal.signal(REPETITION, self._on_repetition)
 
     def enter(self) -> None:
         self.was_requested = False
-        self._acted_at = float("-inf")
         self._output.interrupt_waits = False
         self._task = None
         self.is_running = True
@@ -79,13 +77,15 @@ class Interrupts:
         if self._has_waited:
             raise KeyboardInterrupt
 
+    def _on_repetition(self, number: int, frame: FrameType | None) -> None:
+        if self._output.is_connected and not self.was_requested:
+            self._on_sigint(number, frame)
+
     def _on_sigint(self, number: int, frame: FrameType | None) -> None:
         if not self._output.is_connected:
             signal.default_int_handler(number, frame)
-        now = time.monotonic()
-        if not self.is_running or now - self._acted_at < REPEATED_WITHIN_S:
+        if not self.is_running:
             return
-        self._acted_at = now
         is_first = not self.was_requested
         self.was_requested = True
         if self._task is not None:

@@ -16,6 +16,7 @@ import traceback
 from typing import Any
 
 from . import children, interpreter, linux, process, warmup
+from .interrupts import REPETITION
 from .packets import ControlSocket, close_all, shorten
 from .sandbox import Entrance
 
@@ -102,6 +103,7 @@ class Server:
     def _catch_signals(self) -> None:
         # Ctrl-C on the user's terminal is for the core to handle.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
+        signal.signal(REPETITION, signal.SIG_IGN)  # until a kernel has its handler
         signal.signal(signal.SIGCHLD, _do_nothing)
         for end in (self._wakeup, self._wakeup_writer):
             end.setblocking(False)
