@@ -12,6 +12,7 @@ import signal
 import subprocess
 import time
 
+import harness
 import pytest
 
 # run
@@ -298,6 +299,15 @@ def test_doctor_without_ipython(run_ipybox, workspace):
     done = run_ipybox("doctor", "--python", str(workspace / "bare/bin/python"))
     assert done.returncode == 3
     assert "MISSING" in done.stdout and "pip install" in done.stdout and "ipybox doctor --setup" in done.stdout
+
+
+def test_doctor_where_namespaces_are_forbidden(ipybox, place):
+    forbid = 'echo 0 >/proc/sys/user/max_user_namespaces && exec "$@"'
+    command = ["unshare", "--user", "--map-user=1000", "--keep-caps", "sh", "-c", forbid, "sh", ipybox, "doctor"]
+    done = harness.run(command, place)
+    assert done.returncode == 0, done.stdout + done.stderr
+    line = re.search(r"^optional +sandbox +weaker .*$", done.stdout, re.MULTILINE)
+    assert line and "sudo sysctl user.max_user_namespaces" in line[0]
 
 
 def test_setup_without_an_index_leaves_what_was_there(run_ipybox, place):
