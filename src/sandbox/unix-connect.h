@@ -5,7 +5,7 @@
  *
  * Each connect() is done here, on a copy of the caller's socket: what was checked is what is connected, whatever other threads of the
  * inside do meanwhile to memory, descriptors or files. Allowed are sockets on the session's own file systems, sockets that somebody inside
- * listens on, and those that the plan names; docs/internals/sandbox-enter.md has the whole rule.
+ * listens on, and those that the plan names; docs/internals/sandbox.md has the whole rule.
  *
  * It has a thread of its own: some of this may block at the inside's will, and then only that sandbox shall wait.
  * Ownership: the owner frees it. The callback comes from the loop.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What the core and ipybox-sandbox-init say to each other: the blob, a plan as one flat piece of memory in a sealed memory file, and
- * the packets on the control socket. Shared by both sides, so without GLib. docs/internals/sandbox-enter.md tells it in prose.
+ * the packets on the control socket. Shared by both sides, so without GLib. docs/internals/sandbox.md tells it in prose.
  *
  * All numbers are of the machine's byte order; tables are aligned to 8. A string is named by its offset in the blob, 0 is no string.
  * Both programs come from one build; IPB_BLOB_MAGIC changes with the format, so that a mixed installation is noticed.
