@@ -61,6 +61,8 @@ IPYBOX_EXPORT IpyboxRuntime *ipybox_runtime_new(const IpyboxRuntimeOptions *opti
 /**
  * @brief Warms Python up in the background, which the first cell does, too.
  *
+ * That of sandboxes is another one, which ipybox_session_start() warms up.
+ *
  * @param runtime the runtime
  */
 IPYBOX_EXPORT void ipybox_runtime_start(IpyboxRuntime *runtime);

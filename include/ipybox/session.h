@@ -49,6 +49,13 @@ typedef void (*IpyboxWithdrawnFunc)(IpyboxSession *session, IpyboxApproval *appr
 typedef void (*IpyboxLogFunc)(IpyboxSession *session, const char *level, const char *text,
                               gpointer user_data);
 
+/** What keeps the code of cells from the rest of the system. */
+typedef enum {
+    IPYBOX_SANDBOX_OFF, /**< nothing: it may do what this process may do */
+    IPYBOX_SANDBOX_ON, /**< a sandbox: what its configuration does not allow fails. Where none can be made, each cell ends with
+                           #IPYBOX_STATUS_LOST and a message that tells what is missing */
+} IpyboxSandbox;
+
 /** The newest version of #IpyboxSessionOptions. */
 #define IPYBOX_SESSION_OPTIONS_VERSION 1
 
@@ -75,13 +82,17 @@ typedef struct {
     unsigned connect_timeout_ms;      /**< for the start of an MCP server; 0: 30,000 */
     int64_t
         seed; /**< for the generators of random, numpy and torch, 0 to 4,294,967,295; -1: a random one */
+    IpyboxSandbox sandbox; /**< for the kernel and what it starts; IPYBOX_SANDBOX_OFF */
+    const char *
+        sandbox_config; /**< path of what the sandbox allows, see ipybox-sandbox-config(5). NULL, or no such file: writing the
+                                           workspace, no network */
 } IpyboxSessionOptions;
 
 /** The defaults of #IpyboxSessionOptions. */
 #define IPYBOX_SESSION_OPTIONS_INIT                                                                \
     {                                                                                              \
         IPYBOX_SESSION_OPTIONS_VERSION, NULL, NULL, NULL, NULL, IPYBOX_APPROVAL_ASK, NULL, NULL,   \
-            -1, NULL, NULL, NULL, NULL, 0, -1                                                      \
+            -1, NULL, NULL, NULL, NULL, 0, -1, IPYBOX_SANDBOX_OFF, NULL                            \
     }
 
 /**
@@ -91,8 +102,9 @@ typedef struct {
  *
  * @param runtime the runtime, which the session keeps
  * @param options the options, or NULL for the defaults
- * @param error #IPYBOX_ERROR_NOT_FOUND: no such workspace, no such rules file; #IPYBOX_ERROR_INVALID: the rules file, the registry
- *     or the version of @p options; #IPYBOX_ERROR_BUSY: the runtime is closed; #IPYBOX_ERROR_SYSTEM
+ * @param error #IPYBOX_ERROR_NOT_FOUND: no such workspace, no such rules file, or the installation is not whole;
+ *     #IPYBOX_ERROR_INVALID: the rules file, the sandbox's configuration, the registry or an option; #IPYBOX_ERROR_BUSY: the runtime is
+ *     closed; #IPYBOX_ERROR_SYSTEM
  * @return the session, to be freed with ipybox_session_free(); NULL with @p error
  */
 IPYBOX_EXPORT IpyboxSession *

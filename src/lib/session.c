@@ -69,6 +69,16 @@ check_options(const IpyboxSessionOptions *options, GError **error)
                     "approval: %d is no IpyboxApprovalPolicy", (int) options->approval);
         return false;
     }
+    if (options->sandbox > IPYBOX_SANDBOX_ON) {
+        g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID, "sandbox: %d is no IpyboxSandbox",
+                    (int) options->sandbox);
+        return false;
+    }
+    if (options->sandbox == IPYBOX_SANDBOX_OFF && options->sandbox_config != NULL) {
+        g_set_error_literal(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID,
+                            "sandbox_config has no effect where sandbox is IPYBOX_SANDBOX_OFF");
+        return false;
+    }
     return check_environment(options->kernel_env, "kernel_env", error) &&
            check_environment(options->env, "env", error);
 }
@@ -90,6 +100,8 @@ make_core(IpyboxSession *session, const IpyboxSessionOptions *options, GError **
         .connect_timeout_ms = options->connect_timeout_ms,
         .seed = options->seed,
         .has_seed = options->seed >= 0,
+        .is_sandboxed = options->sandbox == IPYBOX_SANDBOX_ON,
+        .sandbox_config = options->sandbox_config,
         .on_log = on_log,
         .data = session,
     };

@@ -138,6 +138,12 @@ make_approvals(IpbSession *session, const IpbSessionOptions *options, GError **e
 /* --- sandbox ----------------------------------------------------------------------------------- */
 
 static void
+on_sandbox_log(const char *level, const char *text, void *data)
+{
+    ipb_session_log(data, level, text);
+}
+
+static void
 on_violation(const char *text, void *data)
 {
     IpbSession *session = data;
@@ -166,7 +172,7 @@ make_sandboxing(IpbSession *session, const IpbSessionOptions *options, GError **
                                .approval_rules = options->approval_rules,
                                .audit_log = options->audit_log,
                                .tool_channel = session->tool_channel,
-                               .on_log = options->on_log,
+                               .on_log = on_sandbox_log,
                                .on_violation = on_violation,
                                .data = session,
                            },

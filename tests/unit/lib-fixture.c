@@ -10,6 +10,8 @@
 #include <stdio.h>
 #include <sys/wait.h>
 
+#include <glib/gstdio.h>
+
 static int
 remove_entry(const char *path, const struct stat *status, int type, struct FTW *walk)
 {
@@ -62,8 +64,11 @@ new_session(Fixture *fixture, const IpyboxSessionOptions *options)
 void
 fixture_set_up(Fixture *fixture, GMainContext *context)
 {
-    fixture->workspace = g_dir_make_tmp("ipybox-test-XXXXXX", NULL);
-    fixture->runtime = new_runtime(fixture->workspace, context);
+    fixture->place = g_dir_make_tmp("ipybox-test-XXXXXX", NULL);
+    fixture->workspace = g_build_filename(fixture->place, "workspace", NULL);
+    fixture->state = g_build_filename(fixture->place, "state", NULL);
+    g_assert_cmpint(g_mkdir(fixture->workspace, 0700), ==, 0);
+    fixture->runtime = new_runtime(fixture->state, context);
     IpyboxSessionOptions options = session_options(fixture);
     fixture->session = new_session(fixture, &options);
 }
@@ -73,8 +78,10 @@ fixture_tear_down(Fixture *fixture)
 {
     ipybox_session_free(fixture->session);
     ipybox_runtime_free(fixture->runtime);
-    g_assert_cmpint(nftw(fixture->workspace, remove_entry, 8, FTW_DEPTH | FTW_PHYS), ==, 0);
+    g_assert_cmpint(nftw(fixture->place, remove_entry, 8, FTW_DEPTH | FTW_PHYS), ==, 0);
+    g_free(fixture->place);
     g_free(fixture->workspace);
+    g_free(fixture->state);
 }
 
 IpyboxResult *

@@ -9,7 +9,9 @@
 #include <ipybox/ipybox.h>
 
 typedef struct {
-    char *workspace; /* and state directory */
+    char *place;     /* a directory of the test's own */
+    char *workspace; /* in it */
+    char *state;     /* likewise; there when something is registered */
     IpyboxRuntime *runtime;
     IpyboxSession *session;
 } Fixture;

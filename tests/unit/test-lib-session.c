@@ -6,6 +6,8 @@
 
 #include <string.h>
 
+#include <glib/gstdio.h>
+
 static const char *const NO_ENTRY[] = {"NAME", NULL};
 
 /* --- options ----------------------------------------------------------------------------------- */
@@ -42,13 +44,14 @@ test_options_of_a_session(void)
     options = session_options(&fixture);
     options.env = NO_ENTRY;
     assert_no_session(&fixture, &options, IPYBOX_ERROR_INVALID);
-    g_autofree char *registry = g_build_filename(fixture.workspace, "registry.json", NULL);
+    g_autofree char *registry = g_build_filename(fixture.state, "servers.json", NULL);
+    g_assert_cmpint(g_mkdir(fixture.state, 0700), ==, 0);
     g_assert_true(g_file_set_contents(registry, "{", -1, NULL));
     options = session_options(&fixture);
+    assert_no_session(&fixture, &options, IPYBOX_ERROR_INVALID);
     g_autoptr(GError) error = NULL;
-    g_autoptr(GPtrArray) servers = ipybox_runtime_list_servers(fixture.runtime, &error);
-    if (servers == NULL) /* that is the file */
-        assert_no_session(&fixture, &options, error->code);
+    g_assert_null(ipybox_runtime_list_servers(fixture.runtime, &error));
+    g_assert_error(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID);
 }
 
 static void
@@ -98,6 +101,69 @@ test_seed_and_environment(void)
     g_assert_nonnull(strstr(drawn[0], "'hello'"));
     g_free(drawn[1]);
     drawn[1] = NULL;
+}
+
+/* --- sandboxes --------------------------------------------------------------------------------- */
+
+static void
+write_config(const Fixture *fixture, const char *path, const char *writable)
+{
+    g_autofree char *text = g_strdup_printf(
+        "{\"network\": {\"allowedDomains\": [], \"deniedDomains\": []}, \"filesystem\": "
+        "{\"denyRead\": [], \"allowWrite\": [\"%s\"], \"denyWrite\": []}}",
+        writable);
+    g_assert_true(g_file_set_contents(path, text, -1, NULL));
+}
+
+/* One runtime has sessions with and without; the configuration is that of a session. */
+static void
+test_sandbox(void)
+{
+    g_auto(Fixture) fixture = {0};
+    fixture_set_up(&fixture, NULL);
+    g_autofree char *outside = g_build_filename(fixture.place, "outside", NULL);
+    g_autofree char *config = g_build_filename(fixture.place, "sandbox.json", NULL);
+    g_autofree char *code = g_strdup_printf("open('%s/file', 'w').write('x')", outside);
+    g_assert_cmpint(g_mkdir(outside, 0700), ==, 0);
+    assert_prints(fixture.session, code, "1");
+    IpyboxSessionOptions options = session_options(&fixture);
+    options.sandbox = IPYBOX_SANDBOX_ON;
+    g_autoptr(IpyboxSession) closed = new_session(&fixture, &options);
+    assert_prints(closed, "open('file', 'w').write('x')", "1");
+    g_autoptr(IpyboxResult) result = run(closed, code, IPYBOX_STATUS_ERROR);
+    write_config(&fixture, config, outside);
+    options.sandbox_config = config;
+    g_autoptr(IpyboxSession) configured = new_session(&fixture, &options);
+    assert_prints(configured, code, "1");
+    g_assert_true(g_file_set_contents(config, "{\"nonsense\": 1}", -1, NULL));
+    assert_no_session(&fixture, &options, IPYBOX_ERROR_INVALID);
+    options.sandbox = IPYBOX_SANDBOX_OFF;
+    assert_no_session(&fixture, &options, IPYBOX_ERROR_INVALID);
+    options.sandbox = (IpyboxSandbox) 7;
+    assert_no_session(&fixture, &options, IPYBOX_ERROR_INVALID);
+}
+
+static void
+on_sandbox_log(IpyboxSession *session, const char *level, const char *text, gpointer data)
+{
+    g_string_append_printf(data, "%s %s|", session == NULL ? "before" : "after", text);
+}
+
+/* A configuration that is not there is told in the log, while there is no session yet. */
+static void
+test_sandbox_log(void)
+{
+    g_auto(Fixture) fixture = {0};
+    fixture_set_up(&fixture, NULL);
+    g_autoptr(GString) log = g_string_new(NULL);
+    IpyboxSessionOptions options = session_options(&fixture);
+    options.sandbox = IPYBOX_SANDBOX_ON;
+    options.sandbox_config = "/no/such/sandbox.json";
+    options.on_log = on_sandbox_log;
+    options.user_data = log;
+    g_autoptr(IpyboxSession) session = new_session(&fixture, &options);
+    g_assert_true(g_str_has_prefix(log->str, "before "));
+    g_assert_nonnull(strstr(log->str, "/no/such/sandbox.json"));
 }
 
 /* --- closed ------------------------------------------------------------------------------------ */
@@ -440,6 +506,8 @@ main(int argc, char **argv)
     add_test("/session/options-of-a-session", test_options_of_a_session);
     add_test("/session/options-of-calls", test_options_of_calls);
     add_test("/session/seed-and-environment", test_seed_and_environment);
+    add_test("/session/sandbox", test_sandbox);
+    add_test("/session/sandbox-log", test_sandbox_log);
     add_test("/session/use-after-close", test_use_after_close);
     add_test("/session/runtime-close", test_runtime_close);
     add_test("/session/free-in-the-middle", test_free_in_the_middle);
