@@ -316,6 +316,22 @@ walk_rules(const Builder *builder)
     }
 }
 
+/* A Python that is reached through a link looks for its modules by the name of the link. Where that is hidden, what is needed is bound
+ * there, too. */
+static void
+add_aliases(const Builder *builder)
+{
+    GHashTableIter iter;
+    void *path, *real;
+    g_hash_table_iter_init(&iter, builder->planner->aliases);
+    while (g_hash_table_iter_next(&iter, &path, &real)) {
+        const State *above = find_state_above(builder, path);
+        if (above->view == VIEW_HIDDEN || above->view == VIEW_OWN)
+            add_mount(builder, IPB_MOUNT_READ_ONLY, real, path,
+                      "what runs in the sandbox needs it, by this name");
+    }
+}
+
 /* Later mounts have targets below these: they need a file system that can hold them. */
 static void
 size_hidden_directories(GPtrArray *mounts)
@@ -368,6 +384,7 @@ ipb_plan_make_mounts(IpbPlanner *planner, GError **error)
     g_autoptr(GHashTable) states = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, g_free);
     Builder builder = {planner, rules, states, ipb_identity_choose().is_root_mapped};
     walk_rules(&builder);
+    add_aliases(&builder);
     warn_about_root(&builder);
     size_hidden_directories(plan->mounts);
     collect_writable(&builder, planner->absent, plan->absent);

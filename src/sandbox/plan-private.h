@@ -37,7 +37,9 @@ typedef struct {
     IpbSandboxPlan *plan;
     GHashTable *rules;  /* path → IpbPlanRule */
     GHashTable *absent; /* paths that are denied for writing and not there */
-    GHashTable *links;  /* symbolic links on the way to what is denied for writing */
+    GHashTable
+        *aliases; /* path as written → real: kept paths that are reached through symbolic links */
+    GHashTable *links; /* symbolic links on the way to what is denied for writing */
     IpbGlobBudget budget;
 } IpbPlanner;
 

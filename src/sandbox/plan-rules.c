@@ -319,6 +319,9 @@ add_keep(IpbPlanner *planner, const char *path)
         return;
     IpbPlanRule *rule = ipb_plan_rule_get(planner, found.real, found.state == IPB_PATH_DIRECTORY);
     rule->keep = true;
+    const char *link = found.links->len > 0 ? g_ptr_array_index(found.links, 0) : NULL;
+    if (link != NULL && ipb_path_is_in(path, link))
+        g_hash_table_insert(planner->aliases, g_strdup(path), g_strdup(found.real));
     ipb_plan_set_reason(&rule->read_reason, "what runs in the sandbox needs it");
     ipb_plan_set_reason(&rule->write_reason, "what runs in the sandbox needs it as it is");
 }

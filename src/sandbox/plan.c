@@ -158,12 +158,14 @@ ipb_sandbox_plan_new(const IpbPlanOptions *options, GError **error)
         g_hash_table_new_full(g_str_hash, g_str_equal, NULL, (GDestroyNotify) free_rule);
     g_autoptr(GHashTable) absent = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     g_autoptr(GHashTable) links = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    g_autoptr(GHashTable) aliases = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     IpbPlanner planner = {
         .options = options,
         .plan = plan,
         .rules = rules,
         .absent = absent,
         .links = links,
+        .aliases = aliases,
         .budget = {MAX_GLOB_ENTRIES, g_get_monotonic_time() + GLOB_TIMEOUT_MS * 1000},
     };
     return make_plan(&planner, error) ? g_steal_pointer(&plan) : NULL;
