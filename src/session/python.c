@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Finds the interpreter and the kernel host; see the header. The interpreter's path is never resolved
- * through symbolic links: a virtual environment is known by the path of its python.
+ * Finds the interpreter and the kernel host; see the header. The interpreter itself is never resolved as a symbolic link: a
+ * virtual environment is known by the path of its python.
  */
 #include "session/python.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -43,6 +44,22 @@ is_in_environment(const char *python)
             return true;
     }
     return false;
+}
+
+/* Takes and returns a path. A directory that is a link to the environment is followed: a sandbox may hide the link and keep the
+ * environment. The last link, from bin/python3 to the base installation, is what makes it an environment, and stays. */
+static char *
+follow_to_environment(char *python)
+{
+    g_autofree char *prefix = g_canonicalize_filename("../..", python);
+    char *real = is_in_environment(python) ? realpath(prefix, NULL) : NULL;
+    if (real != NULL && !g_str_equal(real, prefix)) {
+        g_autofree char *name = g_path_get_basename(python);
+        g_free(python);
+        python = g_build_filename(real, "bin", name, NULL);
+    }
+    free(real);
+    return python;
 }
 
 /* Of the environment that we are installed in, or of the build tree. */
@@ -88,8 +105,8 @@ find_user_chosen(void)
     return if_executable(g_build_filename(ours, "bin", "python3", NULL));
 }
 
-char *
-ipb_python_find(const char *asked, GError **error)
+static char *
+find(const char *asked, GError **error)
 {
     if (asked != NULL)
         return find_named(asked, "--python", error);
@@ -112,6 +129,13 @@ ipb_python_find(const char *asked, GError **error)
             "'ipybox doctor --setup' has not made an environment. Install Python 3.10 or later "
             "(python3, python3-venv), then run it; or name an interpreter with --python");
     return path;
+}
+
+char *
+ipb_python_find(const char *asked, GError **error)
+{
+    char *path = find(asked, error);
+    return path != NULL ? follow_to_environment(path) : NULL;
 }
 
 char *

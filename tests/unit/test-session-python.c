@@ -5,6 +5,7 @@
 #include "session/python.h"
 
 #include <string.h>
+#include <unistd.h>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -55,6 +56,22 @@ test_order(void)
     g_unsetenv("VIRTUAL_ENV");
 }
 
+/* The directory is followed, the interpreter is not. */
+static void
+test_linked_environment(void)
+{
+    g_autofree char *python = make_python("real/bin");
+    g_autofree char *config = g_build_filename(top, "real/pyvenv.cfg", NULL);
+    g_autofree char *link = g_build_filename(top, "link", NULL);
+    g_autofree char *base = make_python("base");
+    g_assert_true(ipb_file_write_atomic(config, "", 0, 0600, NULL));
+    g_assert_cmpint(symlink("real", link), ==, 0);
+    g_assert_cmpint(unlink(python), ==, 0);
+    g_assert_cmpint(symlink(base, python), ==, 0);
+    g_autofree char *through_link = g_build_filename(link, "bin/python3", NULL);
+    assert_found(through_link, python);
+}
+
 static void
 assert_not_found(const char *asked, const char *part)
 {
@@ -93,6 +110,7 @@ main(int argc, char **argv)
     set_up();
     g_test_add_func("/session/python/none", test_none);
     g_test_add_func("/session/python/order", test_order);
+    g_test_add_func("/session/python/linked-environment", test_linked_environment);
     int status = g_test_run();
     ipb_file_remove_tree(top, NULL);
     g_free(top);
