@@ -28,6 +28,15 @@ example(IpyboxRuntime *runtime, IpyboxSession *session, GCancellable *cancellabl
 RUN_SECONDS = 60
 
 
+def sanitizer_flags(build: Path) -> list[str]:
+    """What a program is compiled with to use the library of that build folder."""
+    options = json.loads((build / "meson-info/intro-buildoptions.json").read_text())
+    sanitizers = next((option["value"] for option in options if option["name"] == "b_sanitize"), "none")
+    if sanitizers in ("none", []):
+        return []
+    return ["-fsanitize=" + (sanitizers if isinstance(sanitizers, str) else ",".join(sanitizers))]
+
+
 class CExamples:
     def __init__(self, build: Path, place: harness.Place):
         self.build = build
@@ -37,12 +46,7 @@ class CExamples:
     def flags(self) -> list[str]:
         packages = ["pkg-config", "--cflags", "--libs", "gio-2.0"]
         found = subprocess.run(packages, check=True, capture_output=True, text=True).stdout
-        flags = [f"-I{harness.ROOT}/include", f"-I{self.build}/include", *shlex.split(found)]
-        options = json.loads((self.build / "meson-info/intro-buildoptions.json").read_text())
-        sanitizers = next((option["value"] for option in options if option["name"] == "b_sanitize"), "none")
-        if sanitizers not in ("none", []):
-            flags.append("-fsanitize=" + (sanitizers if isinstance(sanitizers, str) else ",".join(sanitizers)))
-        return flags
+        return [f"-I{harness.ROOT}/include", f"-I{self.build}/include", *shlex.split(found), *sanitizer_flags(self.build)]
 
     def compile(self, source: Path, *arguments: str) -> None:
         command = ["cc", *FLAGS, str(source), *arguments, *self.flags()]

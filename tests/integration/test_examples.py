@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The programs of examples/ against the installed library: what pkg-config says is all they need."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import harness
+import pytest
+from docs_program import sanitizer_flags
+
+EXAMPLES = harness.ROOT / "examples"
+
+
+@pytest.fixture(scope="module")
+def prefix(ipybox, tmp_path_factory) -> Path:
+    """Where the library is installed. Its .pc file is told the place, as if there were no DESTDIR."""
+    destdir = tmp_path_factory.mktemp("installed")
+    command = ["meson", "install", "-C", Path(ipybox).parent, "--no-rebuild", "--quiet", "--destdir", destdir]
+    subprocess.run(command, check=True, stdin=subprocess.DEVNULL)
+    (description,) = destdir.rglob("ipybox.pc")
+    text = description.read_text()
+    (line,) = (line for line in text.splitlines() if line.startswith("prefix="))
+    installed = f"{destdir}{line.partition('=')[2]}"
+    description.write_text(text.replace(line, f"prefix={installed}"))
+    return Path(installed)
+
+
+@pytest.fixture
+def examples(ipybox, place, prefix, workspace) -> Path:
+    """A copy of the examples, compiled by their own Makefile with warnings as errors."""
+    (description,) = prefix.rglob("ipybox.pc")
+    place.environ["PKG_CONFIG_PATH"] = str(description.parent)
+    place.environ["LD_LIBRARY_PATH"] = str(description.parent.parent)
+    directory = workspace / "examples"
+    shutil.copytree(EXAMPLES, directory)
+    flags = ["-O1", "-Wall", "-Wextra", "-Wpedantic", "-Werror", *sanitizer_flags(Path(ipybox).parent)]
+    done = harness.run(["make", f"CFLAGS={' '.join(flags)}"], place, cwd=directory)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return directory
+
+
+def run(place: harness.Place, directory: Path, *command: str, stdin: str | None = None) -> list[str]:
+    done = harness.run([f"./{command[0]}", *command[1:]], place, cwd=directory, stdin=stdin)
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout.splitlines()
+
+
+def test_hello(place, examples):
+    assert run(place, examples, "hello") == ["I know a name now", "'hello, world'"]
+
+
+def test_sessions(place, examples):
+    assert run(place, examples, "sessions", "12") == ["12 sessions computed 650"]
+
+
+def test_approvals(place, examples):
+    question = 'mail.send_mail {"to":"%s@example.org","text":"hello"}? [y/n] '
+    assert run(place, examples, "approvals", stdin="y\nn\n") == [
+        question % "ada" + "yes",
+        "sent to ada@example.org",
+        question % "everybody" + "no",
+        "ApprovalRejectedError: the call of mail.send_mail was rejected",
+    ]
+    # Nobody is there: nothing is sent, and nothing hangs.
+    assert [line for line in run(place, examples, "approvals") if line.startswith("sent")] == []
+
+
+def test_errors_are_told(place, examples):
+    place.environ["IPYBOX_PYTHON"] = "/no/such/python"
+    for name in ("hello", "sessions", "approvals"):
+        done = harness.run([f"./{name}"], place, cwd=examples)
+        assert done.returncode == 1 and "/no/such/python" in done.stderr and done.stderr.startswith(f"{name}: ")
