@@ -85,6 +85,7 @@ set_up(McpCommand *command, const McpArguments *arguments, GError **error)
         .on_approval = on_approval,
         .on_approval_withdrawn = on_approval_withdrawn,
         .is_sandboxed = arguments->sandbox || arguments->sandbox_config != NULL,
+        .makes_packages = true,
         .sandbox_config = arguments->sandbox_config,
         .on_log = ipb_cli_log,
         .data = command,

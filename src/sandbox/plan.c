@@ -171,6 +171,17 @@ ipb_sandbox_plan_new(const IpbPlanOptions *options, GError **error)
     return make_plan(&planner, error) ? g_steal_pointer(&plan) : NULL;
 }
 
+const IpbPlanMount *
+ipb_sandbox_plan_find_mount(const IpbSandboxPlan *plan, const char *path)
+{
+    for (guint i = plan->mounts->len; i > 0; i--) {
+        const IpbPlanMount *mount = g_ptr_array_index(plan->mounts, i - 1);
+        if (ipb_path_is_in(path, mount->target))
+            return mount;
+    }
+    return NULL;
+}
+
 IpbSandboxPlan *
 ipb_sandbox_plan_ref(IpbSandboxPlan *plan)
 {

@@ -95,6 +95,8 @@ typedef struct {
 IpbSandboxPlan *ipb_sandbox_plan_new(const IpbPlanOptions *options, GError **error);
 IpbSandboxPlan *ipb_sandbox_plan_ref(IpbSandboxPlan *plan);
 void ipb_sandbox_plan_unref(IpbSandboxPlan *plan);
+/* The mount that decides what is at @path, absolute and normal; NULL never: "/" is the first. Borrowed. */
+const IpbPlanMount *ipb_sandbox_plan_find_mount(const IpbSandboxPlan *plan, const char *path);
 /* The effective plan as aligned text for people, or as JSON. */
 char *ipb_sandbox_plan_explain(const IpbSandboxPlan *plan, bool as_json);
 

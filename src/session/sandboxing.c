@@ -6,24 +6,30 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/printable.h"
 #include "egress/egress.h"
+#include "sandbox/quarantine.h"
 
 struct IpbSandboxing {
     IpbLoop *loop;
     IpbSandboxPolicy *policy;
     char *workspace;
+    bool makes_packages;
     char **keep;     /* what a kernel cannot do without */
     char **keep_out; /* what would let a cell change its own next walls */
     char *hidden;    /* the registry: servers' parameters may hold secrets */
+    char *quarantine_directory;
     IpbToolChannel *tool_channel;
     void (*on_log)(const char *level, const char *text, void *data);
     void (*on_violation)(const char *text, void *data);
     void *data;
     IpbSandboxPlan *plan; /* of the sandbox that stands, or is being made */
     IpbEgress *egress;    /* of the sandbox that stands */
+    IpbQuarantine *quarantine;
     bool has_warned;
 };
 
@@ -111,9 +117,11 @@ ipb_sandboxing_new(IpbLoop *loop, const IpbSandboxingOptions *options, GError **
     *sandboxing = (IpbSandboxing){
         .loop = ipb_loop_ref(loop),
         .workspace = g_strdup(options->workspace),
+        .makes_packages = options->makes_packages,
         .keep = find_kept(options->python, options->host_directory),
         .keep_out = find_kept_out(options),
         .hidden = g_strdup(options->state_dir),
+        .quarantine_directory = g_build_filename(options->state_dir, "quarantine", NULL),
         .tool_channel = options->tool_channel,
         .on_log = options->on_log,
         .on_violation = options->on_violation,
@@ -138,6 +146,10 @@ static IpbSandboxPlan *
 make_plan(void *data, GError **error)
 {
     IpbSandboxing *sandboxing = data;
+    g_autofree char *packages = g_build_filename(sandboxing->workspace, "mcptools", NULL);
+    if (sandboxing->makes_packages && !ipb_file_make_directories(packages, 0755, error))
+        return NULL;
+    ipb_sandboxing_sweep(sandboxing); /* what is there now would count as yours */
     const char *const hide[] = {sandboxing->hidden, NULL};
     IpbPlanOptions options = {
         .policy = sandboxing->policy,
@@ -156,7 +168,71 @@ make_plan(void *data, GError **error)
     show_warnings(sandboxing, plan);
     g_clear_pointer(&sandboxing->plan, ipb_sandbox_plan_unref);
     sandboxing->plan = ipb_sandbox_plan_ref(plan);
+    ipb_quarantine_free(sandboxing->quarantine);
+    sandboxing->quarantine = ipb_quarantine_new(plan, sandboxing->quarantine_directory);
+    /* Another session in this workspace may make packages meanwhile. */
+    ipb_quarantine_forget(sandboxing->quarantine, packages);
     return plan;
+}
+
+/* --- what code inside did ---------------------------------------------------------------------- */
+
+void
+ipb_sandboxing_sweep(IpbSandboxing *sandboxing)
+{
+    if (sandboxing->quarantine == NULL)
+        return;
+    g_autoptr(GPtrArray) items = ipb_quarantine_sweep(sandboxing->quarantine);
+    for (guint i = 0; i < items->len; i++) {
+        g_autofree char *text = ipb_quarantined_describe(g_ptr_array_index(items, i));
+        g_autofree char *printable = ipb_printable(text);
+        sandboxing->on_violation(printable, sandboxing->data);
+    }
+}
+
+/* The path in "[Errno 13] Permission denied: '/etc/shadow'", made absolute; NULL if there is none. What was asked for is the first of two,
+ * as in a rename. */
+static char *
+find_path(const IpbSandboxing *sandboxing, const char *evalue)
+{
+    const char *start = strstr(evalue, ": '");
+    const char *end = start != NULL ? strchr(start + 3, '\'') : NULL;
+    if (end == NULL)
+        return NULL;
+    g_autofree char *path = g_strndup(start + 3, (size_t) (end - start - 3));
+    return g_canonicalize_filename(path, sandboxing->workspace);
+}
+
+static bool
+is_hiding(const IpbPlanMount *mount)
+{
+    return mount->kind == IPB_MOUNT_HIDE_DIR || mount->kind == IPB_MOUNT_HIDE_FILE;
+}
+
+char *
+ipb_sandboxing_explain_error(const IpbSandboxing *sandboxing, const char *ename, const char *evalue)
+{
+    static const char *const ERRORS[] = {"PermissionError", "OSError", "FileNotFoundError", NULL};
+    if (sandboxing->plan == NULL || !g_strv_contains(ERRORS, ename))
+        return NULL;
+    g_autofree char *path = find_path(sandboxing, evalue);
+    const IpbPlanMount *mount =
+        path != NULL ? ipb_sandbox_plan_find_mount(sandboxing->plan, path) : NULL;
+    if (mount == NULL)
+        return NULL;
+    g_autofree char *printable = ipb_printable(path);
+    if (is_hiding(mount))
+        return g_strdup_printf("operation not permitted: the sandbox hides %s (%s)", printable,
+                               mount->reason);
+    /* Root's sandboxes run as somebody else: what is closed to others is closed before it is read-only. */
+    bool is_closed = geteuid() == 0 && g_str_has_prefix(evalue, "[Errno 13]");
+    if (mount->kind != IPB_MOUNT_READ_ONLY ||
+        !(is_closed || g_str_has_prefix(evalue, "[Errno 30]")))
+        return NULL;
+    return g_strdup_printf("operation not permitted: the sandbox does not write %s%s (%s); "
+                           "filesystem.allowWrite can allow it",
+                           is_closed ? "or read what is closed to other users than root: " : "",
+                           printable, mount->reason);
 }
 
 /* --- what the kernel reaches -------------------------------------------------------------------- */
@@ -219,6 +295,10 @@ ipb_sandboxing_free(IpbSandboxing *sandboxing)
 {
     if (sandboxing == NULL)
         return;
+    if (sandboxing->quarantine != NULL)
+        g_ptr_array_unref(ipb_quarantine_sweep(sandboxing->quarantine));
+    ipb_quarantine_free(sandboxing->quarantine);
+    g_free(sandboxing->quarantine_directory);
     ipb_egress_free(sandboxing->egress);
     ipb_sandbox_plan_unref(sandboxing->plan);
     ipb_sandbox_policy_unref(sandboxing->policy);

@@ -18,6 +18,8 @@ typedef struct IpbSandboxing IpbSandboxing;
 typedef struct {
     const char *config; /* path; NULL, or nothing is there: the default, said in the log */
     const char *workspace;
+    bool
+        makes_packages; /* below mcptools of the workspace, which is made before the kernel is there */
     const char *python;
     const char *host_directory;
     const char *state_dir;        /* of the registry */
@@ -34,6 +36,12 @@ typedef struct {
 /* INVALID: what is in the file; SYSTEM. */
 IpbSandboxing *ipb_sandboxing_new(IpbLoop *loop, const IpbSandboxingOptions *options,
                                   GError **error);
+/* Moves away what code inside made and must not be there, and tells it. */
+void ipb_sandboxing_sweep(IpbSandboxing *sandboxing);
+/* Why the Python error was one: "operation not permitted: …" with the rule and how to allow it; NULL if the sandbox is not the reason. Caller
+ * frees. */
+char *ipb_sandboxing_explain_error(const IpbSandboxing *sandboxing, const char *ename,
+                                   const char *evalue);
 /* For the kernel of this session; valid as long as the object. */
 IpbKernelSandbox ipb_sandboxing_of_kernel(IpbSandboxing *sandboxing);
 void ipb_sandboxing_free(IpbSandboxing *sandboxing);

@@ -13,6 +13,8 @@
 #include "session/session-private.h"
 
 /* Cells that may wait behind the running one. */
+/* Shown with one cell. */
+#define MAX_VIOLATIONS 10
 #define MAX_WAITING_CELLS 1000
 #define MAX_CODE_SIZE (32u * 1024 * 1024)
 
@@ -92,8 +94,25 @@ on_kernel_done(IpbSession *session, const IpbKernelEvent *event)
     IpbStatus status = explain_end(cell, event, &text);
     if (status == IPB_STATUS_LOST)
         ipb_approvals_cancel_all(session->approvals);
+    if (session->sandboxing != NULL) {
+        session->current = cell; /* what is told now is this cell's */
+        ipb_sandboxing_sweep(session->sandboxing);
+        session->current = NULL;
+    }
     end_cell(cell, status, text, event->execution_count);
     start_next_cell(session);
+}
+
+void
+ipb_session_tell_violation(IpbSession *session, const char *text)
+{
+    ipb_session_log(session, session->current != NULL ? "info" : "warning", text);
+    if (session->current == NULL || session->current->n_violations >= MAX_VIOLATIONS)
+        return;
+    bool is_last = ++session->current->n_violations == MAX_VIOLATIONS;
+    g_autofree char *notice = g_strdup_printf(
+        "[ipybox] %s%s", text, is_last ? " (further denials are in the log only)" : "");
+    ipb_cell_emit(session->current, &(IpbSessionEvent){.type = IPB_SESSION_NOTICE, .text = notice});
 }
 
 /* A bundle: its image is saved first, so that the event can name the file. */
@@ -144,6 +163,17 @@ on_cell_started(IpbSession *session)
     }
 }
 
+static void
+explain_error(IpbSession *session, const IpbKernelEvent *event)
+{
+    g_autofree char *text =
+        session->sandboxing != NULL
+            ? ipb_sandboxing_explain_error(session->sandboxing, event->ename, event->evalue)
+            : NULL;
+    if (text != NULL)
+        ipb_session_tell_violation(session, text);
+}
+
 void
 ipb_session_on_kernel_event(IpbKernel *kernel, const IpbKernelEvent *event, void *data)
 {
@@ -168,6 +198,7 @@ ipb_session_on_kernel_event(IpbKernel *kernel, const IpbKernelEvent *event, void
         break;
     case IPB_KERNEL_ERROR:
         emit_text(session, IPB_SESSION_ERROR, event);
+        explain_error(session, event);
         break;
     case IPB_KERNEL_DISPLAY:
         emit_bundle(session, IPB_SESSION_DISPLAY, event);

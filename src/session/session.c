@@ -11,9 +11,6 @@
 #include "session/packages.h"
 #include "session/session-private.h"
 
-/* Shown with one cell. */
-#define MAX_VIOLATIONS 10
-
 void
 ipb_session_log(IpbSession *session, const char *level, const char *text)
 {
@@ -146,14 +143,7 @@ on_sandbox_log(const char *level, const char *text, void *data)
 static void
 on_violation(const char *text, void *data)
 {
-    IpbSession *session = data;
-    ipb_session_log(session, "warning", text);
-    if (session->current == NULL || session->current->n_violations >= MAX_VIOLATIONS)
-        return;
-    bool is_last = ++session->current->n_violations == MAX_VIOLATIONS;
-    g_autofree char *notice = g_strdup_printf(
-        "[ipybox] %s%s", text, is_last ? " (further denials are in the log only)" : "");
-    ipb_cell_emit(session->current, &(IpbSessionEvent){.type = IPB_SESSION_NOTICE, .text = notice});
+    ipb_session_tell_violation(data, text);
 }
 
 static bool
@@ -166,6 +156,7 @@ make_sandboxing(IpbSession *session, const IpbSessionOptions *options, GError **
                            &(IpbSandboxingOptions){
                                .config = options->sandbox_config,
                                .workspace = session->workspace,
+                               .makes_packages = options->makes_packages,
                                .python = ipb_runtime_python(session->runtime),
                                .host_directory = ipb_runtime_host_directory(session->runtime),
                                .state_dir = ipb_runtime_state_dir(session->runtime),
@@ -286,7 +277,9 @@ ipb_session_part_closed(IpbSession *session)
 {
     if (--session->n_closing > 0)
         return;
-    session->closed(session->closed_data); /* may free the session */
+    if (session->sandboxing != NULL)
+        ipb_sandboxing_sweep(session->sandboxing); /* nothing runs in there any more */
+    session->closed(session->closed_data);         /* may free the session */
 }
 
 void

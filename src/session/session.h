@@ -70,6 +70,8 @@ typedef struct {
     int64_t seed;
     bool has_seed;
     bool is_sandboxed; /* kernels live in sandboxes */
+    bool
+        makes_packages; /* servers may be registered: a sandbox protects their packages from the start */
     const char *
         sandbox_config; /* path of what they allow, ipybox-sandbox-config(5); NULL, or not there: the default */
     /* What MCP servers log and what else is worth a log line; level is "debug", "info", "warning". May be NULL. */

@@ -7,6 +7,7 @@ import json
 import os
 import signal
 import socket
+import time
 
 import harness
 import pytest
@@ -91,13 +92,63 @@ def test_files(kernels: Kernels) -> None:
         "open('.env').read()": {"EACCES"},
         f"open({str(outside)!r}, 'a').close()": {"EROFS", "EACCES"},
         f"os.rename('data.txt', {str(outside)!r})": {"EXDEV", "EROFS", "EACCES"},
-        "os.mkdir('.git'); os.mkdir('.git/hooks')": {"done"},
     }
     for statement, results in tries.items():
         code = "import os\n" + attempt(statement)
         assert kernels.run(code).stdout.strip() in results, statement
     for statement in ("open('.env').read()", f"open({str(outside)!r}, 'a').close()"):
         assert kernels.run(attempt(statement), "--no-sandbox").stdout == "done\n"
+
+
+def test_denied_files_are_told(kernel: Kernels) -> None:
+    outside = kernel.place.home / "outside.txt"
+    outside.write_text("x")
+    (kernel.place.workspace / ".env").write_text("PASSWORD=swordfish\n")
+    done = kernel.run(f"open({str(outside)!r}, 'a')")
+    assert "operation not permitted: the sandbox does not write" in done.stderr and str(outside) in done.stderr
+    assert "filesystem.allowWrite can allow it" in done.stderr
+    done = kernel.run("open('.env')")
+    assert "operation not permitted: the sandbox hides" in done.stderr and "filesystem.denyRead: .env" in done.stderr
+    assert "operation not permitted" not in kernel.run("open('/no/such/file')").stderr
+    assert "operation not permitted" not in kernel.run("open('.env')", "--no-sandbox").stderr
+
+
+def test_what_must_not_come_into_being(kernel: Kernels) -> None:
+    """What was not there cannot be protected by a mount: it is moved away when the cell is done, and told."""
+    workspace = kernel.place.workspace
+    with kernel.serve() as server:
+        code = "import os\nos.makedirs('.git/hooks')\nopen('.git/hooks/pre-commit', 'w').write('evil')\nopen('.mcp.json', 'w').close()"
+        text = server.cell(code)
+        assert ".git/hooks came into being, which is not allowed" in text and ".mcp.json came into being" in text
+        assert not (workspace / ".git/hooks").exists() and not (workspace / ".mcp.json").exists()
+        (moved,) = kernel.place.state.rglob("pre-commit")
+        assert moved.read_text() == "evil" and "quarantine" in str(moved)
+        assert "came into being" not in server.cell("print(1)")
+        # By something that goes on when the cell is done: at the end of the session.
+        server.cell(
+            "import threading, time, os\n"
+            "def late():\n    while not os.path.exists('go'): time.sleep(0.01)\n    open('.mcp.json', 'w').close(); os.unlink('go')\n"
+            "threading.Thread(target=late).start()"
+        )
+        (workspace / "go").write_text("")
+        while (workspace / "go").exists():
+            time.sleep(0.01)
+    assert not (workspace / ".mcp.json").exists()
+
+
+def test_packages_are_ipyboxs_own(kernel: Kernels, servers: harness.Servers) -> None:
+    """Nothing stands in for them: neither a directory nor a link that leads elsewhere; those of ipybox stay."""
+    workspace = kernel.place.workspace
+    target = kernel.place.root / "elsewhere"
+    target.mkdir()
+    with kernel.serve() as server:
+        assert server.cell("import os\n" + attempt(f"os.symlink({str(target)!r}, 'mcptools')")).strip() == "EEXIST"
+        assert server.cell(attempt("os.rename('mcptools', 'mine')")).strip() in ("EBUSY", "EACCES", "EROFS")
+        server.register("time", servers.time())
+        assert server.cell("import mcptools.time; print(1)") == "1"
+        assert (workspace / "mcptools/time/__init__.py").exists() and not list(target.iterdir())
+    with kernel.serve() as server:
+        assert server.cell(attempt("open('mcptools/time/__init__.py', 'a').close()")).strip() in ("EROFS", "EACCES")
 
 
 def test_roots_secrets_stay_roots(kernel: Kernels) -> None:
