@@ -27,6 +27,7 @@ struct IpbMcpClient {
     IpbServerParams *params;
     char *cwd;
     char **base_env;
+    char *state_dir;
     unsigned connect_timeout_ms, call_timeout_ms;
     IpbMcpClientFuncs funcs;
     void *data;

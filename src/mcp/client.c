@@ -48,6 +48,7 @@ ipb_mcp_client_new(IpbLoop *loop, const IpbMcpClientOptions *options,
     client->params = ipb_server_params_copy(options->params);
     client->cwd = g_strdup(options->cwd);
     client->base_env = g_strdupv((char **) options->base_env);
+    client->state_dir = g_strdup(options->state_dir);
     client->connect_timeout_ms =
         options->connect_timeout_ms > 0 ? options->connect_timeout_ms : DEFAULT_CONNECT_TIMEOUT_MS;
     client->call_timeout_ms = options->params->call_timeout_ms > 0
@@ -82,6 +83,7 @@ ipb_mcp_client_unhold(IpbMcpClient *client)
     g_clear_error(&client->why);
     ipb_server_params_free(client->params);
     g_strfreev(client->base_env);
+    g_free(client->state_dir);
     g_free(client->cwd);
     g_free(client->name);
     ipb_loop_unref(client->loop);
@@ -336,6 +338,7 @@ start_transport(IpbMcpClient *client, GError **error)
         .params = client->params,
         .cwd = client->cwd,
         .base_env = (const char *const *) client->base_env,
+        .state_dir = client->state_dir,
         .log = client->log,
     };
     client->transport = ipb_stdio_transport_new(client->loop, &options, &FUNCS, client, error);

@@ -19,8 +19,9 @@ typedef struct {
     const char *name;              /* the server's, for messages */
     const IpbServerParams *params; /* expanded (copied) */
     const char *cwd;               /* for a stdio server without one of its own; NULL: ours */
-    const char *const *base_env;   /* what "HOME LOGNAME PATH SHELL TERM USER …" are taken from */
-    unsigned connect_timeout_ms;   /* spawn and handshake; 0: 30000 */
+    const char *state_dir;       /* of ours, out of reach of sandboxed servers; NULL: the user's */
+    const char *const *base_env; /* what "HOME LOGNAME PATH SHELL TERM USER …" are taken from */
+    unsigned connect_timeout_ms; /* spawn and handshake; 0: 30000 */
     unsigned
         call_timeout_ms; /* without answer or progress, if the parameters do not say; 0: 600000 */
 } IpbMcpClientOptions;

@@ -125,6 +125,7 @@ ipb_server_params_expand(const IpbServerParams *params, const char *const *env, 
     expanded->args = expand_list(&expansion, "args", params->args, NULL);
     expanded->env = expand_list(&expansion, "env", params->env, "=");
     expanded->cwd = expand_text(&expansion, "cwd", params->cwd);
+    expanded->sandbox = params->sandbox != NULL ? ipb_sandbox_policy_ref(params->sandbox) : NULL;
     expanded->url = expand_text(&expansion, "url", params->url);
     expanded->headers = expand_list(&expansion, "headers", params->headers, ": ");
     if (missing->len > 0) {

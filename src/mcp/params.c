@@ -269,6 +269,26 @@ read_kind(const IpbJson *object, IpbServerParams *params, GError **error)
     return set_invalid(error, ".type must be \"stdio\", \"streamable_http\" or \"sse\"");
 }
 
+/* "sandbox": true (the default of kernels), or a configuration. Never ignored: who asks for a sandbox gets one, or an error. */
+static bool
+read_sandbox(const IpbJson *object, IpbServerParams *params, GError **error)
+{
+    const IpbJson *value = get_member(object, "sandbox");
+    bool is_flag = ipb_json_is(value, IPB_JSON_BOOL);
+    if (value == NULL || (is_flag && !ipb_json_bool(value, false)))
+        return true;
+    if (params->kind != IPB_SERVER_STDIO)
+        return set_invalid(error,
+                           ".sandbox does not go with \"url\": such a server runs elsewhere");
+    if (is_flag)
+        params->sandbox = ipb_sandbox_policy_default();
+    else if (ipb_json_is(value, IPB_JSON_OBJECT))
+        params->sandbox = ipb_sandbox_policy_from_json(value, "server_params.sandbox", error);
+    else
+        return set_invalid(error, ".sandbox must be true, false or a configuration");
+    return params->sandbox != NULL;
+}
+
 static bool
 read_timeout(const IpbJson *object, unsigned *ret_timeout_ms, GError **error)
 {
@@ -308,6 +328,7 @@ ipb_server_params_parse(const IpbJson *object, GError **error)
         return NULL;
     }
     if (!read_kind(object, params, error) || !read_members(object, params, error) ||
+        !read_sandbox(object, params, error) ||
         !read_timeout(object, &params->call_timeout_ms, error) ||
         !ipb_params_check(params, /* is_expanded= */ false, error))
         return NULL;
@@ -324,6 +345,7 @@ ipb_server_params_copy(const IpbServerParams *params)
     copy->args = g_strdupv(params->args);
     copy->env = g_strdupv(params->env);
     copy->cwd = g_strdup(params->cwd);
+    copy->sandbox = params->sandbox != NULL ? ipb_sandbox_policy_ref(params->sandbox) : NULL;
     copy->url = g_strdup(params->url);
     copy->headers = g_strdupv(params->headers);
     copy->call_timeout_ms = params->call_timeout_ms;
@@ -339,6 +361,8 @@ ipb_server_params_free(IpbServerParams *params)
     g_strfreev(params->args);
     g_strfreev(params->env);
     g_free(params->cwd);
+    if (params->sandbox != NULL)
+        ipb_sandbox_policy_unref(params->sandbox);
     g_free(params->url);
     g_strfreev(params->headers);
     g_free(params);

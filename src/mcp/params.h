@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * IpbServerParams: how to reach an MCP server, as applications write it ("command", "args", "env",
- * "cwd" or "url", "headers", "type"; "timeout"), and the replacement of ${NAME} in it. Immutable.
+ * "cwd", "sandbox" or "url", "headers", "type"; "timeout"), and the replacement of ${NAME} in it. Immutable.
  */
 #pragma once
 
 #include <stdbool.h>
 
 #include "json/json.h"
+#include "sandbox/policy.h"
 
 typedef enum {
     IPB_SERVER_STDIO,
@@ -20,8 +21,9 @@ typedef struct {
     bool is_kind_given; /* by "type"; otherwise it follows from the members and the URL's path */
     char *command;
     char **args;
-    char **env; /* "NAME=value" */
-    char *cwd;  /* or NULL */
+    char **env;                /* "NAME=value" */
+    char *cwd;                 /* or NULL */
+    IpbSandboxPolicy *sandbox; /* the server runs in one; NULL: it does not */
     char *url;
     char **headers;           /* "Name: value" */
     unsigned call_timeout_ms; /* "timeout", in seconds there; 0: not given */
@@ -36,7 +38,7 @@ void ipb_server_params_free(IpbServerParams *params);
 /* The text with the members sorted and no whitespace: equal parameters have equal text. */
 char *ipb_server_params_canonical(const IpbJson *object);
 /* A copy with each ${NAME} ([a-zA-Z0-9_]+) in command, args, env's values, cwd, url and headers'
- * values replaced from @env ("NAME=value" list), checked again. What was replaced is not searched
+ * values (not in "sandbox") replaced from @env ("NAME=value" list), checked again. What was replaced is not searched
  * once more. NOT_FOUND names every missing variable and where to set it; no error tells a value. */
 IpbServerParams *ipb_server_params_expand(const IpbServerParams *params, const char *const *env,
                                           GError **error);

@@ -22,6 +22,7 @@
 #include "base/fd.h"
 #include "json/lines.h"
 #include "mcp/server-env.h"
+#include "mcp/server-process.h"
 
 /* One message from the server. */
 #define MAX_MESSAGE (256 * 1024 * 1024)
@@ -52,8 +53,9 @@ typedef struct {
     IpbLoop *loop;
     State state;
     char *name;
+    char *command; /* for messages */
     IpbServerLog *log;
-    IpbChild *child;
+    IpbServerProcess *process;
     int stdin_fd, stdout_fd, stderr_fd; /* our ends; -1 when closed */
     IpbWriteQueue *queue;
     IpbWatch *stdout_watch, *stderr_watch;
@@ -73,6 +75,7 @@ unref(StdioTransport *stdio)
     ipb_server_log_unref(stdio->log);
     ipb_loop_unref(stdio->loop);
     g_free(stdio->name);
+    g_free(stdio->command);
     g_free(stdio);
 }
 
@@ -110,7 +113,7 @@ static void
 start_ladder(StdioTransport *stdio)
 {
     close_stdin(stdio);
-    ipb_child_stop(stdio->child, LADDER_STEP_MS);
+    ipb_server_process_stop(stdio->process, LADDER_STEP_MS);
 }
 
 static char *
@@ -288,8 +291,20 @@ on_write_error(int saved_errno, void *data)
     await_exit(stdio, "closed its standard input");
 }
 
+/* What a sandbox finds only when it is made. */
 static void
-on_exit_status(IpbChild *child, int wait_status, void *data)
+fail_start(StdioTransport *stdio, const GError *error)
+{
+    bool is_missing = g_error_matches(error, IPYBOX_ERROR, IPYBOX_ERROR_NOT_FOUND);
+    g_autofree char *hint = is_missing ? ipb_server_env_hint(stdio->command) : NULL;
+    g_autofree char *text = g_strdup_printf("cannot be started: %s%s%s", error->message,
+                                            hint != NULL ? ". " : "", hint != NULL ? hint : "");
+    fail(stdio, make_error(stdio, error->domain == IPYBOX_ERROR ? error->code : IPYBOX_ERROR_SYSTEM,
+                           text));
+}
+
+static void
+on_exit_status(IpbServerProcess *process, int wait_status, const GError *error, void *data)
 {
     g_autoptr(StdioTransport) stdio = hold(data);
     /* First stderr, so that whoever is told next knows what was said there. */
@@ -305,6 +320,8 @@ on_exit_status(IpbChild *child, int wait_status, void *data)
     if (stdio->state == STATE_CLOSING) {
         if (stdio->timer == NULL) /* else closed a moment ago, by a callback: the timer tells */
             stdio->close_done(stdio->close_data);
+    } else if (is_receiving(stdio) && error != NULL) {
+        fail_start(stdio, error);
     } else if (is_receiving(stdio)) {
         g_autofree char *status = ipb_child_describe_status(wait_status);
         g_autofree char *text = g_strdup_printf("has ended: %s", status);
@@ -348,7 +365,7 @@ close_transport(IpbTransport *transport, void (*done)(void *data), void *data)
     g_clear_pointer(&stdio->timer, ipb_timer_free);
     g_clear_error(&stdio->failure);
     start_ladder(stdio);
-    if (!ipb_child_is_running(stdio->child))
+    if (!ipb_server_process_is_running(stdio->process))
         stdio->timer = ipb_timer_new(stdio->loop, 0, on_timer, stdio);
 }
 
@@ -359,7 +376,7 @@ free_transport(IpbTransport *transport)
     stdio->state = STATE_FREED;
     g_clear_pointer(&stdio->timer, ipb_timer_free);
     g_clear_error(&stdio->failure);
-    g_clear_pointer(&stdio->child, ipb_child_free);
+    g_clear_pointer(&stdio->process, ipb_server_process_free);
     close_stdin(stdio);
     close_stdout(stdio);
     close_stderr(stdio);
@@ -430,23 +447,18 @@ spawn(StdioTransport *stdio, const IpbStdioTransportOptions *options, const Chil
 {
     const IpbServerParams *params = options->params;
     g_auto(GStrv) env = ipb_server_env_make(options->base_env, params->env);
-    g_autoptr(GPtrArray) argv = g_ptr_array_new();
-    g_ptr_array_add(argv, params->command);
-    for (char **arg = params->args; arg != NULL && *arg != NULL; arg++)
-        g_ptr_array_add(argv, *arg);
-    g_ptr_array_add(argv, NULL);
-
-    IpbChildOptions child = {
-        .argv = (const char *const *) argv->pdata,
-        .envp = (const char *const *) env,
-        .cwd = params->cwd != NULL ? params->cwd : options->cwd,
+    const IpbServerProcessOptions process = {
+        .params = params,
+        .cwd = options->cwd,
+        .env = (const char *const *) env,
+        .state_dir = options->state_dir,
         .stdin_fd = ends->stdin_fd,
         .stdout_fd = ends->stdout_fd,
         .stderr_fd = ends->stderr_fd,
-        .extra_fd = -1,
+        .log = stdio->log,
     };
-    stdio->child = ipb_child_spawn(stdio->loop, &child, on_exit_status, stdio, error);
-    if (stdio->child != NULL)
+    stdio->process = ipb_server_process_new(stdio->loop, &process, on_exit_status, stdio, error);
+    if (stdio->process != NULL)
         return true;
     if (error != NULL && g_error_matches(*error, IPYBOX_ERROR, IPYBOX_ERROR_NOT_FOUND)) {
         g_autofree char *hint = ipb_server_env_hint(params->command);
@@ -468,6 +480,7 @@ ipb_stdio_transport_new(IpbLoop *loop, const IpbStdioTransportOptions *options,
     stdio->refs = 1;
     stdio->loop = ipb_loop_ref(loop);
     stdio->name = g_strdup(options->name);
+    stdio->command = g_strdup(options->params->command);
     stdio->log = ipb_server_log_ref(options->log);
     stdio->stdin_fd = stdio->stdout_fd = stdio->stderr_fd = -1;
     ipb_line_reader_init(&stdio->reader, MAX_MESSAGE);

@@ -15,9 +15,11 @@ typedef struct {
     const IpbServerParams *params; /* expanded */
     const char *cwd;               /* if the parameters have none; NULL: ours */
     const char *const *base_env;   /* what the server's environment is taken from */
+    const char *state_dir;         /* out of reach of sandboxed servers; NULL: the user's */
     IpbServerLog *log;             /* referenced */
 } IpbStdioTransportOptions;
 
-/* Starts the process. Errors: NOT_FOUND (the command), SYSTEM. */
+/* Starts the process. Errors: NOT_FOUND (the command), SYSTEM; INVALID and UNAVAILABLE of its sandbox. What a sandbox finds later
+ * comes by on_closed. */
 IpbTransport *ipb_stdio_transport_new(IpbLoop *loop, const IpbStdioTransportOptions *options,
                                       const IpbTransportFuncs *funcs, void *data, GError **error);

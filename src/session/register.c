@@ -107,6 +107,7 @@ prepare(IpbRegistering *registering, const IpbRegisteringOptions *options, GErro
         .name = registering->name,
         .params = expanded,
         .cwd = options->cwd,
+        .state_dir = options->state_dir,
         .base_env = options->env,
         .connect_timeout_ms = options->connect_timeout_ms,
         /* A server that lists its tools is not at work for long. */

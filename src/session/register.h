@@ -16,7 +16,8 @@ typedef struct {
     const IpbJson *params;
     const char *root_dir; /* absolute */
     bool async_api;
-    const char *cwd; /* of a stdio server */
+    const char *cwd;       /* of a stdio server */
+    const char *state_dir; /* see mcp/client.h */
     const char *const *env;
     unsigned connect_timeout_ms;
     void (*on_log)(const char *server_name, const char *level, const char *text, void *data);

@@ -77,6 +77,7 @@ ipb_session_register(IpbSession *session, const IpbRegisterOptions *options, Ipb
         .root_dir = root_dir,
         .async_api = options->async_api,
         .cwd = session->workspace,
+        .state_dir = ipb_runtime_state_dir(session->runtime),
         .env = (const char *const *) session->env,
         .connect_timeout_ms = session->connect_timeout_ms,
         .on_log = on_registering_log,

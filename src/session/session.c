@@ -181,6 +181,7 @@ make_tools(IpbSession *session, const IpbSessionOptions *options, GError **error
         ipb_tool_host_new(session->loop, &(IpbToolHostOptions){
                                              .approvals = session->approvals,
                                              .cwd = session->workspace,
+                                             .state_dir = ipb_runtime_state_dir(session->runtime),
                                              .env = (const char *const *) session->env,
                                              .connect_timeout_ms = session->connect_timeout_ms,
                                              .on_log = on_server_log,

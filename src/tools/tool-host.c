@@ -45,6 +45,7 @@ struct IpbToolHost {
     IpbToolHostOptions options; /* of it, the functions */
     IpbToolServerOptions server_options;
     char *cwd;
+    char *state_dir;
     char **env;
     GHashTable *servers; /* id → IpbToolServer, both owned */
     GHashTable *calls;   /* &call->id → Call */
@@ -364,9 +365,11 @@ ipb_tool_host_new(IpbLoop *loop, const IpbToolHostOptions *options)
     host->loop = ipb_loop_ref(loop);
     host->options = *options;
     host->cwd = g_strdup(options->cwd);
+    host->state_dir = g_strdup(options->state_dir);
     host->env = g_strdupv((char **) options->env);
     host->server_options = (IpbToolServerOptions){
         .cwd = host->cwd,
+        .state_dir = host->state_dir,
         .env = (const char *const *) host->env,
         .connect_timeout_ms = options->connect_timeout_ms,
         .call_timeout_ms = options->call_timeout_ms,
@@ -433,6 +436,7 @@ ipb_tool_host_free(IpbToolHost *host)
     g_array_unref(host->dones);
     g_strfreev(host->env);
     g_free(host->cwd);
+    g_free(host->state_dir);
     ipb_loop_unref(host->loop);
     g_free(host);
 }

@@ -17,6 +17,7 @@ typedef struct IpbToolHost IpbToolHost;
 typedef struct {
     IpbApprovals *approvals; /* borrowed */
     const char *cwd;         /* of stdio servers */
+    const char *state_dir;   /* see mcp/client.h */
     const char *const
         *env; /* for ${NAME} and the servers' base environment; the application's + .env */
     unsigned connect_timeout_ms;

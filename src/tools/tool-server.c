@@ -210,6 +210,7 @@ start_connection(IpbToolServer *server, GError **error)
         .name = server->registration->name,
         .params = params,
         .cwd = server->options->cwd,
+        .state_dir = server->options->state_dir,
         .base_env = server->options->env,
         .connect_timeout_ms = server->options->connect_timeout_ms,
         .call_timeout_ms = server->options->call_timeout_ms,

@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: Apache-2.0
+"""stdio MCP servers in sandboxes: "sandbox" in their server_params, and the command `srt`."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import harness
+import pytest
+from box import PROBES, Box, NetBox, make_settings
+from mcp_driver import McpServer
+
+
+def report(box: Box, actions: list[list], user: str = "root", **params) -> tuple[str, str]:
+    """What a server with these server_params can do, as it says itself; and stderr of ipybox."""
+    script = box.place.workspace / "server.py"
+    script.write_text((PROBES / "server.py").read_text())
+    words = [str(script), *map(json.dumps, actions)]
+    if params.get("command") == "srt":
+        params["args"] += ["/usr/bin/python3", *words]
+    else:
+        params |= {"command": "/usr/bin/python3", "args": words}
+    done = apigen(box, params, user)
+    assert done.returncode == 0, done.stderr
+    (found,) = re.findall(r"<(.*)>", (box.place.workspace / "out/probe/report.py").read_text())
+    return found, done.stderr
+
+
+def apigen(box: Box, params: dict, user: str = "root") -> subprocess.CompletedProcess[str]:
+    line = ["apigen", "--server-name", "probe", "--server-params", json.dumps(params), "--root-dir", "out", "--log-level", "WARNING"]
+    return box([box.program(user), *line], user=user, sandbox=False)
+
+
+@pytest.fixture
+def actions(net: NetBox) -> list[list]:
+    workspace, home, state = net.place.workspace, net.place.home, net.place.state / "ipybox"
+    (workspace / ".env").write_text("KEY=1")
+    (home / "secret").write_text("secret")
+    state.mkdir()
+    (state / "notes").write_text("notes")
+    paths = [["read", str(workspace / ".env")], ["read", str(home / "secret")], ["read", str(state / "notes")]]
+    paths += [["write", str(workspace / "new")], ["write", str(home / "new")]]
+    return [*paths, ["fetch", "http://good.test/"], ["fetch", "http://evil.test/"]]
+
+
+def test_without_a_sandbox(net: NetBox, user: str, actions: list[list]) -> None:
+    expected = "read KEY=1, read secret, read notes, written, written, 200, 200"
+    assert report(net, actions, user)[0] == expected
+    assert report(net, actions, user, sandbox=False)[0] == expected
+
+
+def test_the_default(net: NetBox, user: str, actions: list[list]) -> None:
+    found, _ = report(net, actions, user, sandbox=True)
+    assert found == "PermissionError, read secret, FileNotFoundError, written, OSError, URLError, URLError"
+
+
+def test_a_configuration(net: NetBox, user: str, actions: list[list]) -> None:
+    settings = make_settings(allowedDomains=["good.test"], denyRead=["~"], allowRead=["."], allowWrite=["out"])
+    found, said = report(net, actions, user, sandbox=settings)
+    assert found.endswith("OSError, OSError, 200, HTTPError") and "secret" not in found and "notes" not in found
+    assert "operation not permitted: network-outbound evil.test:80: it is not in network.allowedDomains" in said
+
+
+def test_srt_where_there_is_none(net: NetBox, user: str, actions: list[list]) -> None:
+    settings = net.write_settings(make_settings(allowedDomains=["good.test"], denyRead=["~/secret"]))
+    found, _ = report(net, actions, user, command="srt", args=["--settings", settings])
+    assert found == "read KEY=1, PermissionError, read notes, written, OSError, 200, HTTPError"
+
+
+def test_srt_where_there_is_one(box: Box) -> None:
+    tools = box.place.root / "tools"
+    tools.mkdir()
+    (tools / "srt").write_text('#!/bin/sh\nshift 2\nMARK=srt exec "$@"\n')
+    (tools / "srt").chmod(0o755)
+    box.place.environ["PATH"] = f"{tools}:{box.place.environ['PATH']}"
+    assert report(box, [["variable", "MARK"]], command="srt", args=["--settings", "x"])[0] == "srt"
+
+
+@pytest.mark.parametrize(
+    ("params", "words"),
+    [
+        ({"command": "x", "sandbox": "yes"}, "server_params.sandbox must be true, false or a configuration"),
+        ({"command": "x", "sandbox": {"network": {"allowDomains": []}}}, "allowDomains"),
+        ({"url": "http://good.test/mcp", "sandbox": True}, "runs elsewhere"),
+        ({"command": "npx-of-nobody", "sandbox": True}, "npx-of-nobody"),
+        ({"command": "/bin/false", "sandbox": True}, "exit status 1"),
+        ({"command": "sh", "args": ["-c", "echo last words >&2; kill -9 $$"], "sandbox": True}, "last words"),
+    ],
+)
+def test_what_cannot_be(box: Box, params: dict, words: str) -> None:
+    done = apigen(box, params)
+    assert done.returncode != 0 and words in done.stderr
+
+
+def test_files_that_nobody_may_make_are_moved_away(box: Box) -> None:
+    path = box.place.workspace / ".bashrc"
+    _, said = report(box, [["write", str(path)]], sandbox=True)
+    assert not path.exists() and ".bashrc" in said
+
+
+# Third-party servers
+
+
+@pytest.fixture
+def mcp(box: Box):
+    with McpServer(str(box.binary), box.place, "--workspace", str(box.place.workspace)) as server:
+        yield server
+
+
+def resolved(params: dict) -> dict:
+    """Without symbolic links on the way: the checkout may be below /tmp, which a sandbox has for itself."""
+    script = [os.path.realpath(word) if word.endswith(".js") else word for word in params["args"]]
+    return params | {"command": os.path.realpath(params["command"]), "args": script}
+
+
+@pytest.mark.parametrize("is_sandboxed", [True, False])
+def test_server_filesystem(box: Box, mcp: McpServer, is_sandboxed: bool) -> None:
+    """It is told to serve both directories; one is denied."""
+    secret = box.place.home / "private"
+    secret.mkdir()
+    (secret / "key").write_text("secret key")
+    (box.place.workspace / "note").write_text("plain note")
+    params = resolved(harness.Servers().filesystem(box.place.workspace, secret))
+    if is_sandboxed:
+        params["sandbox"] = make_settings(denyRead=["~/private"], allowRead=[os.path.realpath(harness.CACHE)])
+    mcp.register("files", params)
+    assert mcp.cell(f"from mcptools.files import read_text_file as r, write_file as w\nr.run(r.Params(path={str(box.place.workspace / 'note')!r})).content") == "'plain note'"
+    mcp.cell(f"w.run(w.Params(path={str(box.place.workspace / 'made')!r}, content='made'));")
+    assert (box.place.workspace / "made").read_text() == "made"
+    code = f"r.run(r.Params(path={str(secret / 'key')!r})).content"
+    if is_sandboxed:
+        error = mcp.failing_cell(code)
+        assert "EACCES" in error or "denied" in error or "ENOENT" in error
+        assert "secret key" not in error
+    else:
+        assert mcp.cell(code) == "'secret key'"
+
+
+def test_server_time(box: Box, mcp: McpServer) -> None:
+    params = resolved(harness.Servers().time()) | {"sandbox": True}
+    mcp.register("time", params)
+    assert "UTC" in mcp.cell("from mcptools.time import get_current_time as g\ng.run(g.Params(timezone='UTC'))")
+
+
+def test_it_ends_with_its_session(box: Box, place: harness.Place) -> None:
+    """Even one that ignores its end, and with what it started; the fixture looks for what is left."""
+    script = box.place.workspace / "stubborn.py"
+    script.write_text("import signal, subprocess\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\nsubprocess.Popen(['setsid', 'sleep', '600'])\n"
+                      + (PROBES / "server.py").read_text() + "\nsignal.pause()\n")  # fmt: skip
+    with McpServer(str(box.binary), place, "--workspace", str(place.workspace)) as mcp:
+        mcp.register("stubborn", {"command": "/usr/bin/python3", "args": [str(script)], "sandbox": True})
+    assert Path(script).exists()
