@@ -4,6 +4,9 @@
  */
 #include "session/register.h"
 
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include "apigen/apigen.h"
 #include "base/error.h"
 
@@ -15,6 +18,7 @@ struct IpbRegistering {
     IpbJsonDoc *params;
     bool async_api;
     bool is_told;
+    bool is_root_made; /* the root directory is new */
     IpbMcpClient *client;
     IpbRegisteringOptions options; /* only its functions and data are used after _new */
 };
@@ -91,6 +95,14 @@ on_server_log(const char *level, const char *text, void *data)
 
 static const IpbMcpClientFuncs client_funcs = {.on_log = on_server_log};
 
+/* What is there when a sandbox starts is protected in it; a package root that came later would be taken for the server's doing and
+ * moved away at its end. */
+static void
+make_root(IpbRegistering *registering)
+{
+    registering->is_root_made = mkdir(registering->root_dir, 0777) == 0;
+}
+
 /* All that can fail before anything is started. */
 static bool
 prepare(IpbRegistering *registering, const IpbRegisteringOptions *options, GError **error)
@@ -113,6 +125,8 @@ prepare(IpbRegistering *registering, const IpbRegisteringOptions *options, GErro
         /* A server that lists its tools is not at work for long. */
         .call_timeout_ms = options->connect_timeout_ms > 0 ? options->connect_timeout_ms : 30000,
     };
+    if (expanded->sandbox != NULL)
+        make_root(registering);
     registering->client =
         ipb_mcp_client_new(registering->loop, &client, &client_funcs, registering);
     return true;
@@ -158,6 +172,8 @@ ipb_registering_free(IpbRegistering *registering)
     if (registering == NULL)
         return;
     ipb_mcp_client_free(registering->client);
+    if (registering->is_root_made)
+        rmdir(registering->root_dir); /* only if nothing came of it */
     ipb_json_doc_free(registering->params);
     g_free(registering->name);
     g_free(registering->root_dir);

@@ -39,8 +39,9 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     g_autoptr(IpbServerParams) params = ipb_server_params_parse(ipb_json_root(document), NULL);
     g_autoptr(IpbServerParams) same = ipb_server_params_parse(ipb_json_root(again), NULL);
-    g_assert_true((params == NULL) == (same == NULL));
-    if (params == NULL)
+    /* A sandbox's configuration with a key twice is refused, and the canonical text has it once. */
+    g_assert_true((params == NULL) == (same == NULL) || ipb_json_has_duplicates(document));
+    if (params == NULL || same == NULL)
         return 0;
     check_same(params, same);
     g_autoptr(IpbServerParams) expanded = ipb_server_params_expand(params, ENV, NULL);

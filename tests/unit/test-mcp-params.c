@@ -71,6 +71,32 @@ test_timeout(void)
 }
 
 static void
+test_sandbox(void)
+{
+    static const char CLOSED[] =
+        "{\"command\":\"x\",\"sandbox\":{\"network\":{\"allowedDomains\":[\"a.example\"],"
+        "\"deniedDomains\":[]},\"filesystem\":{\"denyRead\":[],\"allowWrite\":[\"${HOME}\"],"
+        "\"denyWrite\":[]}}}";
+    g_autoptr(IpbServerParams) none = parse("{\"command\":\"x\",\"sandbox\":false}", NULL);
+    g_assert_null(none->sandbox);
+    g_autoptr(IpbServerParams) standard = parse("{\"command\":\"x\",\"sandbox\":true}", NULL);
+    g_assert_nonnull(standard->sandbox);
+    g_assert_cmpstr(standard->sandbox->allow_write[0], ==, ".");
+    g_assert_cmpuint(standard->sandbox->allowed_domains->len, ==, 0);
+
+    g_autoptr(IpbServerParams) given = parse(CLOSED, NULL);
+    g_autoptr(IpbServerParams) copy = ipb_server_params_copy(given);
+    g_autoptr(IpbServerParams) expanded = ipb_server_params_expand(copy, NULL, NULL);
+    g_assert_cmpuint(expanded->sandbox->allowed_domains->len, ==, 1);
+    /* A variable must not widen what is allowed. */
+    g_assert_cmpstr(expanded->sandbox->allow_write[0], ==, "${HOME}");
+
+    assert_refused("{\"command\":\"x\",\"sandbox\":1}", "server_params.sandbox must be");
+    assert_refused("{\"command\":\"x\",\"sandbox\":{\"network\":{\"allow\":1}}}", "network.allow");
+    assert_refused("{\"url\":\"https://a.example\",\"sandbox\":true}", "runs elsewhere");
+}
+
+static void
 test_http(void)
 {
     static const struct {
@@ -267,6 +293,7 @@ main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/mcp/params/stdio", test_stdio);
     g_test_add_func("/mcp/params/timeout", test_timeout);
+    g_test_add_func("/mcp/params/sandbox", test_sandbox);
     g_test_add_func("/mcp/params/http", test_http);
     g_test_add_func("/mcp/params/refused", test_refused);
     g_test_add_func("/mcp/params/canonical", test_canonical);
