@@ -1,16 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Preloaded into programs under valgrind (scripts/check-memory): Debian 12's does not know pidfd_open and
- * pidfd_send_signal. What stands here is good for tests alone: the process may be another one by the time that it gets the signal.
+ * pidfd_send_signal. What stands here is good for tests alone: the process may be another one by the time that it gets
+ * the signal. There is no pidfd for a process that is not our child, so no sandbox can be started.
  */
 #include <dlfcn.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/syscall.h>
 
 long syscall(long number, ...);
+
+/* Not into the programs that it starts: they run outside valgrind. */
+__attribute__((constructor)) static void
+forget(void)
+{
+    const char *preload = getenv("LD_PRELOAD");
+    if (preload != NULL &&
+        strstr(preload, "vgpreload") != NULL) /* not valgrind itself, at its start */
+        unsetenv("LD_PRELOAD");
+}
 
 static long
 signal_pidfd(int pidfd, int signal_number)
