@@ -10,7 +10,7 @@
 
 #include "base/error.h"
 #include "cli/cli.h"
-#include "cli/program.h"
+#include "cli/client.h"
 
 typedef struct {
     char *name;
@@ -25,45 +25,39 @@ typedef struct {
 static gboolean
 on_signal(gpointer data)
 {
-    IpbProgram *program = data;
-    program->status = IPB_EXIT_INTERRUPTED;
-    ipb_program_end(program);
+    IpbClient *client = data;
+    client->status = IPB_EXIT_INTERRUPTED;
+    ipb_client_end(client);
     return G_SOURCE_CONTINUE;
 }
 
 static void
-on_registered(const char *const *modules, const GError *error, void *data)
+on_registered(GObject *source, GAsyncResult *result, gpointer data)
 {
-    IpbProgram *program = data;
-    if (error != NULL) {
-        program->status =
+    IpbClient *client = data;
+    g_autoptr(GError) error = NULL;
+    g_auto(GStrv) modules = ipybox_session_register_finish(client->session, result, &error);
+    if (modules == NULL)
+        client->status =
             ipb_cli_fail(&ipb_verb_apigen, ipb_cli_status(error), "%s", error->message);
-    } else {
-        for (; *modules != NULL; modules++)
-            puts(*modules);
-        fflush(stdout);
-    }
-    if (!program->is_ending)
-        ipb_program_end(program);
+    for (size_t i = 0; modules != NULL && modules[i] != NULL; i++)
+        puts(modules[i]);
+    fflush(stdout);
+    if (!client->is_ending)
+        ipb_client_end(client);
 }
 
-/* The parameters given, or those of the registered server of that name. */
-static IpbJsonDoc *
-find_params(IpbRuntime *runtime, const ApigenArguments *arguments, GError **error)
+/* The parameters given, or those of the server of that name that was registered last. Caller frees. */
+static char *
+find_params(IpyboxRuntime *runtime, const ApigenArguments *arguments, GError **error)
 {
-    if (arguments->params != NULL) {
-        IpbJsonDoc *given = ipb_json_parse(arguments->params, strlen(arguments->params),
-                                           &IPB_JSON_LIMITS_SMALL, error);
-        if (given == NULL)
-            g_prefix_error(error, "--server-params: ");
-        return given;
-    }
-    g_autoptr(GPtrArray) all = ipb_registry_list(ipb_runtime_registry(runtime), error);
+    if (arguments->params != NULL)
+        return g_strdup(arguments->params);
+    g_autoptr(GPtrArray) all = ipybox_runtime_list_servers(runtime, error);
     for (guint i = all != NULL ? all->len : 0; i > 0; i--) {
-        const IpbRegistration *registration = g_ptr_array_index(all, i - 1);
-        if (g_str_equal(registration->name, arguments->name))
-            return ipb_json_parse(registration->params_json, strlen(registration->params_json),
-                                  &IPB_JSON_LIMITS_SMALL, error);
+        const IpyboxServer *server = g_ptr_array_index(all, i - 1);
+        if (g_str_equal(ipybox_server_get_name(server), arguments->name))
+            return g_strdup(ipybox_server_get_params(server));
     }
     if (all != NULL)
         g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_NOT_FOUND,
@@ -72,50 +66,47 @@ find_params(IpbRuntime *runtime, const ApigenArguments *arguments, GError **erro
 }
 
 static bool
-start(IpbProgram *program, const ApigenArguments *arguments, GError **error)
+start(IpbClient *client, const ApigenArguments *arguments, GError **error)
 {
-    if (!ipb_program_open(program, &(IpbRuntimeOptions){0}, error))
+    if (!ipb_client_open(client, NULL, error))
         return false;
-    g_autoptr(IpbJsonDoc) params = find_params(program->runtime, arguments, error);
+    g_autofree char *params = find_params(client->runtime, arguments, error);
     if (params == NULL)
         return false;
-    IpbSessionOptions session = {
-        .workspace = arguments->workspace,
-        .connect_timeout_ms = (unsigned) (MAX(arguments->connect_timeout_s, 0) * 1000),
-        .approval = IPB_APPROVAL_DENY,
-        .approval_timeout_ms = -1,
-        .on_log = ipb_cli_log,
-    };
-    if (!ipb_program_open_session(program, &session, error))
+    IpyboxSessionOptions session = IPYBOX_SESSION_OPTIONS_INIT;
+    session.workspace = arguments->workspace;
+    session.connect_timeout_ms = (unsigned) (MAX(arguments->connect_timeout_s, 0) * 1000);
+    session.approval = IPYBOX_APPROVAL_DENY;
+    session.on_log = ipb_client_log;
+    client->session = ipybox_session_new(client->runtime, &session, error);
+    if (client->session == NULL)
         return false;
     /* As the original: relative to the current directory, not to the workspace. */
     g_autofree char *root_dir = g_canonicalize_filename(
         arguments->root_dir != NULL ? arguments->root_dir : "mcptools", NULL);
-    IpbRegisterOptions options = {
-        .name = arguments->name,
-        .params = ipb_json_root(params),
-        .root_dir = root_dir,
-        .async_api = arguments->async_api,
-    };
-    return ipb_session_register(program->session, &options, on_registered, program, error) != 0;
+    IpyboxRegisterOptions options = IPYBOX_REGISTER_OPTIONS_INIT;
+    options.root_dir = root_dir;
+    options.async_api = arguments->async_api;
+    ipybox_session_register_async(client->session, arguments->name, params, &options, NULL,
+                                  on_registered, client);
+    return true;
 }
 
 static int
 generate(const ApigenArguments *arguments)
 {
-    IpbProgram program = {0};
-    guint on_int = g_unix_signal_add(SIGINT, on_signal, &program);
-    guint on_term = g_unix_signal_add(SIGTERM, on_signal, &program);
+    IpbClient client = {0};
+    guint on_int = g_unix_signal_add(SIGINT, on_signal, &client);
+    guint on_term = g_unix_signal_add(SIGTERM, on_signal, &client);
     g_autoptr(GError) error = NULL;
-    if (start(&program, arguments, &error))
-        ipb_program_run(&program);
+    if (start(&client, arguments, &error))
+        ipb_client_run(&client);
     else
-        program.status =
-            ipb_cli_fail(&ipb_verb_apigen, ipb_cli_status(error), "%s", error->message);
+        client.status = ipb_cli_fail(&ipb_verb_apigen, ipb_cli_status(error), "%s", error->message);
     g_source_remove(on_int);
     g_source_remove(on_term);
-    ipb_program_clear(&program);
-    return program.status;
+    ipb_client_clear(&client);
+    return client.status;
 }
 
 static int

@@ -15,7 +15,7 @@
 #include "base/fd.h"
 #include "base/file.h"
 #include "cli/cli.h"
-#include "cli/program.h"
+#include "cli/client.h"
 #include "cli/prompt.h"
 
 #define MAX_CODE_SIZE (32u * 1024 * 1024)
@@ -38,7 +38,7 @@ typedef struct {
 } RunArguments;
 
 typedef struct {
-    IpbProgram program;
+    IpbClient client;
     IpbPrompt *prompt;
     bool is_interrupted;
     bool at_line_start; /* of standard output: notices begin on a line of their own */
@@ -57,7 +57,7 @@ print_to(RunCommand *command, int fd, const char *text)
     g_autofree char *printable = isatty(fd) ? ipb_cli_printable(text) : NULL;
     const char *shown = printable != NULL ? printable : text;
     if (!ipb_fd_write_all(fd, shown, strlen(shown), NULL))
-        ipb_session_interrupt(command->program.session); /* nobody reads any more */
+        ipybox_session_interrupt(command->client.session); /* nobody reads any more */
     if (fd == STDOUT_FILENO)
         command->at_line_start = g_str_has_suffix(text, "\n");
 }
@@ -72,14 +72,15 @@ print_line(RunCommand *command, int fd, const char *text)
 }
 
 static void
-print_bundle(RunCommand *command, const IpbSessionEvent *event)
+print_bundle(RunCommand *command, const IpyboxEvent *event)
 {
-    if (event->image_path != NULL) {
-        g_autofree char *line = g_strdup_printf("[image saved: %s]", event->image_path);
+    const char *image_path = ipybox_event_get_image_path(event);
+    if (image_path != NULL) {
+        g_autofree char *line = g_strdup_printf("[image saved: %s]", image_path);
         print_line(command, STDOUT_FILENO, line);
         return;
     }
-    const char *text = ipb_json_get_string(event->data, "text/plain");
+    const char *text = ipybox_event_get_data(event, "text/plain");
     if (text != NULL)
         print_line(command, STDOUT_FILENO, text);
 }
@@ -101,19 +102,18 @@ take_exit(RunCommand *command, const char *value)
 }
 
 static int
-status_of(const RunCommand *command, const IpbSessionEvent *event)
+status_of(const RunCommand *command, IpyboxStatus status)
 {
-    if (event->status == IPB_STATUS_ERROR && command->has_exited)
-        return command->exit_status;
-    switch (event->status) {
-    case IPB_STATUS_OK:
+    switch (status) {
+    case IPYBOX_STATUS_OK:
         return IPB_EXIT_OK;
-    case IPB_STATUS_TIMEOUT:
+    case IPYBOX_STATUS_TIMEOUT:
         return IPB_EXIT_TIMEOUT;
-    case IPB_STATUS_CANCELLED:
+    case IPYBOX_STATUS_CANCELLED:
         return IPB_EXIT_INTERRUPTED;
-    case IPB_STATUS_ERROR:
-    case IPB_STATUS_LOST:
+    case IPYBOX_STATUS_ERROR:
+        return command->has_exited ? command->exit_status : IPB_EXIT_FAILED;
+    case IPYBOX_STATUS_LOST:
         break;
     }
     return IPB_EXIT_FAILED;
@@ -122,44 +122,58 @@ status_of(const RunCommand *command, const IpbSessionEvent *event)
 /* --- life -------------------------------------------------------------------------------------- */
 
 static void
-on_event(const IpbSessionEvent *event, void *data)
+on_event(IpyboxSession *session, const IpyboxEvent *event, gpointer data)
 {
     RunCommand *command = data;
-    switch (event->type) {
-    case IPB_SESSION_STDOUT:
-    case IPB_SESSION_LATE_OUTPUT:
-        print_to(command, STDOUT_FILENO, event->text);
+    const char *text = ipybox_event_get_text(event);
+    switch (ipybox_event_get_type(event)) {
+    case IPYBOX_EVENT_STDOUT:
+    case IPYBOX_EVENT_LATE_OUTPUT:
+        print_to(command, STDOUT_FILENO, text);
         break;
-    case IPB_SESSION_STDERR:
-        print_to(command, STDERR_FILENO, event->text);
+    case IPYBOX_EVENT_STDERR:
+        print_to(command, STDERR_FILENO, text);
         break;
-    case IPB_SESSION_DISPLAY:
-    case IPB_SESSION_UPDATE:
-    case IPB_SESSION_RESULT:
+    case IPYBOX_EVENT_DISPLAY:
+    case IPYBOX_EVENT_UPDATE:
+    case IPYBOX_EVENT_RESULT:
         print_bundle(command, event);
         break;
-    case IPB_SESSION_ERROR:
-        if (g_str_equal(event->ename, "SystemExit"))
-            take_exit(command, event->evalue);
+    case IPYBOX_EVENT_ERROR:
+        if (g_str_equal(ipybox_event_get_error_name(event), "SystemExit"))
+            take_exit(command, ipybox_event_get_error_value(event));
         else
-            print_line(command, STDERR_FILENO, event->text);
+            print_line(command, STDERR_FILENO, text);
         break;
-    case IPB_SESSION_NOTICE:
-        print_line(command, STDERR_FILENO, event->text);
+    case IPYBOX_EVENT_NOTICE:
+        print_line(command, STDERR_FILENO, text);
         break;
-    case IPB_SESSION_CLEAR_OUTPUT:
+    case IPYBOX_EVENT_CLEAR_OUTPUT:
         break; /* what is written is written */
-    case IPB_SESSION_TOOL_PROGRESS:
+    case IPYBOX_EVENT_TOOL_PROGRESS:
         if (isatty(STDERR_FILENO))
-            print_line(command, STDERR_FILENO, event->text);
-        break;
-    case IPB_SESSION_DONE:
-        if (event->text != NULL)
-            ipb_cli_fail(&ipb_verb_run, IPB_EXIT_FAILED, "%s", event->text);
-        command->program.status = status_of(command, event);
-        ipb_program_end(&command->program);
+            print_line(command, STDERR_FILENO, text);
         break;
     }
+}
+
+static void
+on_executed(GObject *source, GAsyncResult *async_result, gpointer data)
+{
+    RunCommand *command = data;
+    IpbClient *client = &command->client;
+    g_autoptr(GError) error = NULL;
+    g_autoptr(IpyboxResult) result =
+        ipybox_session_execute_finish(client->session, async_result, &error);
+    if (client->is_ending)
+        return; /* by a signal, which gave the status */
+    client->status = result != NULL ? status_of(command, ipybox_result_get_status(result))
+                                    : ipb_cli_status(error);
+    const char *message = result != NULL ? ipybox_result_get_message(result) : error->message;
+    if (message != NULL)
+        ipb_cli_fail(&ipb_verb_run, result != NULL ? IPB_EXIT_FAILED : client->status, "%s",
+                     message);
+    ipb_client_end(client);
 }
 
 /* The first signal interrupts the cell, the second ends everything at once. */
@@ -168,11 +182,11 @@ on_signal(gpointer data)
 {
     RunCommand *command = data;
     if (command->is_interrupted) {
-        command->program.status = IPB_EXIT_INTERRUPTED;
-        g_main_loop_quit(command->program.main_loop);
+        command->client.status = IPB_EXIT_INTERRUPTED;
+        g_main_loop_quit(command->client.main_loop);
     }
     command->is_interrupted = true;
-    ipb_session_interrupt(command->program.session);
+    ipybox_session_interrupt(command->client.session);
     return G_SOURCE_CONTINUE;
 }
 
@@ -180,71 +194,101 @@ static gboolean
 on_terminate(gpointer data)
 {
     RunCommand *command = data;
-    command->program.status = 128 + SIGTERM;
-    ipb_program_end(&command->program);
+    command->client.status = 128 + SIGTERM;
+    ipb_client_end(&command->client);
     return G_SOURCE_CONTINUE;
 }
 
 static void
-on_answer(uint64_t request, bool accept, void *data)
-{
-    RunCommand *command = data;
-    ipb_session_respond(command->program.session, request, accept);
-}
-
-static void
-on_approval(const IpbApprovalRequest *request, void *data)
+on_approval(IpyboxSession *session, IpyboxApproval *approval, gpointer data)
 {
     RunCommand *command = data;
     if (command->prompt != NULL) {
-        ipb_prompt_ask(command->prompt, request);
+        ipb_prompt_ask(command->prompt, approval);
         return;
     }
     ipb_cli_fail(
         &ipb_verb_run, IPB_EXIT_FAILED,
         "%s.%s is refused: there is no terminal to ask; decide beforehand with --approve allow "
         "or deny",
-        request->server_name, request->tool_name);
-    ipb_session_respond(command->program.session, request->id, false);
+        ipybox_approval_get_server(approval), ipybox_approval_get_tool(approval));
+    ipybox_approval_respond(approval, FALSE);
+}
+
+static void
+on_withdrawn(IpyboxSession *session, IpyboxApproval *approval, gpointer data)
+{
+    RunCommand *command = data;
+    if (command->prompt != NULL)
+        ipb_prompt_withdraw(command->prompt, approval);
 }
 
 /* --- set-up ------------------------------------------------------------------------------------ */
 
+/* --approve: a policy, or the path of a rules file. */
 static bool
-set_up(RunCommand *command, const RunArguments *arguments, GError **error)
+take_approve(const char *approve, IpyboxSessionOptions *options, GError **error)
+{
+    static const char *const POLICIES[] = {[IPYBOX_APPROVAL_ALLOW] = "allow",
+                                           [IPYBOX_APPROVAL_ASK] = "ask",
+                                           [IPYBOX_APPROVAL_DENY] = "deny"};
+    options->approval = IPYBOX_APPROVAL_ASK; /* also of calls that no rule names */
+    if (approve == NULL)
+        return true;
+    for (size_t i = 0; i < G_N_ELEMENTS(POLICIES); i++) {
+        if (g_str_equal(approve, POLICIES[i])) {
+            options->approval = (IpyboxApprovalPolicy) i;
+            return true;
+        }
+    }
+    options->approval_rules = approve;
+    return ipb_cli_check_rules_file(approve, error);
+}
+
+static bool
+open_session(RunCommand *command, const RunArguments *arguments, GError **error)
+{
+    IpyboxSessionOptions options = IPYBOX_SESSION_OPTIONS_INIT;
+    options.workspace = arguments->workspace;
+    options.images_dir = arguments->images_dir;
+    options.audit_log = arguments->audit_log;
+    if (arguments->approval_timeout_s > 0)
+        options.approval_timeout_ms = (int64_t) (arguments->approval_timeout_s * 1000);
+    if (arguments->seed_text != NULL)
+        options.seed = arguments->seed;
+    options.sandbox = arguments->is_unsandboxed ? IPYBOX_SANDBOX_OFF : IPYBOX_SANDBOX_ON;
+    options.sandbox_config = arguments->sandbox_config;
+    options.on_approval = on_approval;
+    options.on_withdrawn = on_withdrawn;
+    options.on_log = ipb_client_log;
+    options.user_data = command;
+    if (!take_approve(arguments->approve, &options, error))
+        return false;
+    if (options.approval == IPYBOX_APPROVAL_ASK)
+        command->prompt = ipb_prompt_new();
+    command->client.session = ipybox_session_new(command->client.runtime, &options, error);
+    return command->client.session != NULL;
+}
+
+static bool
+start(RunCommand *command, const RunArguments *arguments, const char *code, GError **error)
 {
     g_auto(GStrv) preload =
         arguments->preload != NULL ? g_strsplit(arguments->preload, ",", -1) : NULL;
-    IpbRuntimeOptions runtime = {.python = arguments->python,
-                                 .preload = (const char *const *) preload};
-    if (!ipb_program_open(&command->program, &runtime, error))
+    IpyboxRuntimeOptions runtime = IPYBOX_RUNTIME_OPTIONS_INIT;
+    runtime.python = arguments->python;
+    runtime.preload = (const char *const *) preload;
+    if (!ipb_client_open(&command->client, &runtime, error) ||
+        !open_session(command, arguments, error))
         return false;
-    IpbSessionOptions session = {
-        .workspace = arguments->workspace,
-        .images_dir = arguments->images_dir,
-        .approval = IPB_APPROVAL_ASK, /* also of calls that no rule names */
-        .audit_log = arguments->audit_log,
-        .approval_timeout_ms = arguments->approval_timeout_s > 0
-                                   ? (int64_t) (arguments->approval_timeout_s * 1000)
-                                   : -1,
-        .seed = arguments->seed,
-        .has_seed = arguments->seed_text != NULL,
-        .is_sandboxed = !arguments->is_unsandboxed,
-        .sandbox_config = arguments->sandbox_config,
-        .on_log = ipb_cli_log,
-        .data = command,
-    };
-    if (arguments->approve != NULL &&
-        !ipb_approval_policy_parse(arguments->approve, &session.approval)) {
-        if (!ipb_cli_check_rules_file(arguments->approve, error))
-            return false;
-        session.approval_rules = arguments->approve;
-    }
-    if (session.approval == IPB_APPROVAL_ASK)
-        command->prompt =
-            ipb_prompt_new(ipb_runtime_loop(command->program.runtime), on_answer, command);
-    session.on_approval = on_approval;
-    return ipb_program_open_session(&command->program, &session, error);
+    IpyboxExecuteOptions options = IPYBOX_EXECUTE_OPTIONS_INIT;
+    options.timeout_ms = (unsigned) CLAMP(arguments->timeout_s * 1000, 0, UINT_MAX / 2);
+    options.max_text_chars = 1; /* it is printed as it comes */
+    options.on_event = on_event;
+    options.user_data = command;
+    ipybox_session_execute_async(command->client.session, code, &options, NULL, on_executed,
+                                 command);
+    return true;
 }
 
 static int
@@ -254,19 +298,16 @@ execute(const RunArguments *arguments, const char *code)
     guint on_int = g_unix_signal_add(SIGINT, on_signal, &command);
     guint on_term = g_unix_signal_add(SIGTERM, on_terminate, &command);
     signal(SIGPIPE, SIG_IGN); /* `ipybox run … | head` is told by the failing write */
-    unsigned timeout_ms = (unsigned) CLAMP(arguments->timeout_s * 1000, 0, UINT_MAX / 2);
     g_autoptr(GError) error = NULL;
-    if (set_up(&command, arguments, &error) &&
-        ipb_session_execute(command.program.session, code, timeout_ms, on_event, &command,
-                            &error) != 0)
-        ipb_program_run(&command.program);
+    if (start(&command, arguments, code, &error))
+        ipb_client_run(&command.client);
     else
-        command.program.status =
+        command.client.status =
             ipb_cli_fail(&ipb_verb_run, ipb_cli_status(error), "%s", error->message);
     g_source_remove(on_int);
     g_source_remove(on_term);
-    int status = command.program.status;
-    ipb_program_clear(&command.program);
+    int status = command.client.status;
+    ipb_client_clear(&command.client);
     ipb_prompt_free(command.prompt);
     return status;
 }

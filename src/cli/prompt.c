@@ -8,36 +8,35 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <unistd.h>
+
+#include <glib-unix.h>
 
 #include "base/fd.h"
 #include "cli/cli.h"
-#include "json/lines.h"
 
 /* Of the arguments this much is shown before "view" is offered. */
 #define MAX_SHOWN 2000
 #define MAX_ANSWER 4096
 
 typedef struct {
-    uint64_t id;
+    IpyboxApproval *approval;
     char *tool; /* "server.tool" */
     char *arguments;
 } Question;
 
 struct IpbPrompt {
     int tty;
-    IpbWatch *watch;
-    IpbLineReader lines;
+    guint watch;        /* 0: nobody is there any more */
+    GString *typed;     /* of a line that has not ended */
     GQueue questions;   /* Question; the head is the one that is asked */
     GHashTable *always; /* set of "server.tool" */
-    IpbPromptAnswerFunc on_answer;
-    void *data;
 };
 
 static void
 free_question(Question *question)
 {
+    ipybox_approval_unref(question->approval);
     g_free(question->tool);
     g_free(question->arguments);
     g_free(question);
@@ -66,6 +65,14 @@ show(IpbPrompt *prompt, bool whole)
 }
 
 static void
+respond_to_head(IpbPrompt *prompt, bool accept)
+{
+    Question *question = g_queue_pop_head(&prompt->questions);
+    ipybox_approval_respond(question->approval, accept);
+    free_question(question);
+}
+
+static void
 ask_head(IpbPrompt *prompt)
 {
     const Question *question;
@@ -74,28 +81,24 @@ ask_head(IpbPrompt *prompt)
             show(prompt, false);
             return;
         }
-        Question *allowed = g_queue_pop_head(&prompt->questions);
-        prompt->on_answer(allowed->id, true, prompt->data);
-        free_question(allowed);
+        respond_to_head(prompt, true);
     }
 }
 
 static void
 answer_head(IpbPrompt *prompt, bool accept)
 {
-    Question *question = g_queue_pop_head(&prompt->questions);
-    prompt->on_answer(question->id, accept, prompt->data);
-    free_question(question);
+    respond_to_head(prompt, accept);
     ask_head(prompt);
 }
 
 static void
-take_answer(IpbPrompt *prompt, const char *line, size_t size)
+take_answer(IpbPrompt *prompt, const char *line)
 {
     const Question *question = g_queue_peek_head(&prompt->questions);
     if (question == NULL)
         return; /* typed ahead */
-    g_autofree char *word = g_strstrip(g_ascii_strdown(line, (gssize) size));
+    g_autofree char *word = g_strstrip(g_ascii_strdown(line, -1));
     if (g_str_equal(word, "y") || g_str_equal(word, "yes")) {
         answer_head(prompt, true);
     } else if (g_str_equal(word, "n") || g_str_equal(word, "no")) {
@@ -111,61 +114,89 @@ take_answer(IpbPrompt *prompt, const char *line, size_t size)
 }
 
 static void
-on_tty(uint32_t events, void *data)
+take_lines(IpbPrompt *prompt)
 {
-    IpbPrompt *prompt = data;
-    char chunk[1024];
-    ssize_t n = read(prompt->tty, chunk, sizeof chunk);
-    if (n < 0 && (errno == EINTR || errno == EAGAIN))
-        return;
-    if (n <= 0 || !ipb_line_reader_push(&prompt->lines, chunk, (size_t) n, NULL)) {
-        /* Nobody is there any more: everything that is asked is refused. */
-        ipb_watch_set_events(prompt->watch, 0);
-        while (!g_queue_is_empty(&prompt->questions))
-            answer_head(prompt, false);
-        return;
-    }
-    const char *line;
-    size_t size;
-    while (ipb_line_reader_next(&prompt->lines, &line, &size)) {
-        g_autofree char *copy = g_strndup(line, size);
-        take_answer(prompt, copy, strlen(copy));
+    const char *newline;
+    while ((newline = strchr(prompt->typed->str, '\n')) != NULL) {
+        size_t size = (size_t) (newline - prompt->typed->str);
+        g_autofree char *line = g_strndup(prompt->typed->str, size);
+        g_string_erase(prompt->typed, 0, (gssize) size + 1);
+        take_answer(prompt, line);
     }
 }
 
-IpbPrompt *
-ipb_prompt_new(IpbLoop *loop, IpbPromptAnswerFunc on_answer, void *data)
+/* Everything that is asked is refused. */
+static gboolean
+leave_tty(IpbPrompt *prompt)
 {
-    ipb_autofd tty = open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY);
+    prompt->watch = 0;
+    while (!g_queue_is_empty(&prompt->questions))
+        respond_to_head(prompt, false);
+    return G_SOURCE_REMOVE;
+}
+
+static gboolean
+on_tty(int fd, GIOCondition condition, gpointer data)
+{
+    IpbPrompt *prompt = data;
+    char chunk[1024];
+    ssize_t n = read(fd, chunk, sizeof chunk);
+    if (n < 0 && (errno == EINTR || errno == EAGAIN))
+        return G_SOURCE_CONTINUE;
+    if (n <= 0 || prompt->typed->len + (size_t) n > MAX_ANSWER)
+        return leave_tty(prompt);
+    g_string_append_len(prompt->typed, chunk, n);
+    take_lines(prompt);
+    return G_SOURCE_CONTINUE;
+}
+
+IpbPrompt *
+ipb_prompt_new(void)
+{
+    int tty = open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY);
     if (tty < 0)
         return NULL;
     IpbPrompt *prompt = g_new0(IpbPrompt, 1);
-    prompt->watch = ipb_watch_new(loop, tty, EPOLLIN, on_tty, prompt, NULL);
-    if (prompt->watch == NULL) {
-        g_free(prompt);
-        return NULL;
-    }
-    prompt->tty = ipb_fd_steal(&tty);
-    ipb_line_reader_init(&prompt->lines, MAX_ANSWER);
+    prompt->tty = tty;
+    prompt->watch = g_unix_fd_add(tty, G_IO_IN | G_IO_HUP | G_IO_ERR, on_tty, prompt);
+    prompt->typed = g_string_new(NULL);
     g_queue_init(&prompt->questions);
     prompt->always = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
-    prompt->on_answer = on_answer;
-    prompt->data = data;
     return prompt;
 }
 
 void
-ipb_prompt_ask(IpbPrompt *prompt, const IpbApprovalRequest *request)
+ipb_prompt_ask(IpbPrompt *prompt, IpyboxApproval *approval)
 {
-    g_autofree char *tool = g_strdup_printf("%s.%s", request->server_name, request->tool_name);
-    g_autofree char *arguments = g_strndup(request->arguments_json, request->arguments_size);
+    g_autofree char *tool = g_strdup_printf("%s.%s", ipybox_approval_get_server(approval),
+                                            ipybox_approval_get_tool(approval));
     Question *question = g_new0(Question, 1);
-    question->id = request->id;
+    question->approval = ipybox_approval_ref(approval);
     question->tool = ipb_cli_printable(tool);
-    question->arguments = ipb_cli_printable(arguments);
+    question->arguments = ipb_cli_printable(ipybox_approval_get_arguments(approval));
     g_queue_push_tail(&prompt->questions, question);
-    if (g_queue_get_length(&prompt->questions) == 1)
+    if (prompt->watch == 0)
+        leave_tty(prompt);
+    else if (g_queue_get_length(&prompt->questions) == 1)
         ask_head(prompt);
+}
+
+void
+ipb_prompt_withdraw(IpbPrompt *prompt, const IpyboxApproval *approval)
+{
+    for (GList *link = prompt->questions.head; link != NULL; link = link->next) {
+        Question *question = link->data;
+        if (question->approval != approval)
+            continue;
+        bool is_shown = link == prompt->questions.head;
+        g_queue_delete_link(&prompt->questions, link);
+        free_question(question);
+        if (is_shown) {
+            print(prompt, "(no longer asked)\n");
+            ask_head(prompt);
+        }
+        return;
+    }
 }
 
 void
@@ -173,8 +204,9 @@ ipb_prompt_free(IpbPrompt *prompt)
 {
     if (prompt == NULL)
         return;
-    ipb_watch_free(prompt->watch);
-    ipb_line_reader_clear(&prompt->lines);
+    if (prompt->watch != 0)
+        g_source_remove(prompt->watch);
+    g_string_free(prompt->typed, TRUE);
     g_queue_clear_full(&prompt->questions, (GDestroyNotify) free_question);
     g_hash_table_unref(prompt->always);
     ipb_fd_close(&prompt->tty);

@@ -5,14 +5,14 @@
  */
 #pragma once
 
-#include "tools/approval.h"
+#include <ipybox/approval.h>
 
 typedef struct IpbPrompt IpbPrompt;
 
-typedef void (*IpbPromptAnswerFunc)(uint64_t request, bool accept, void *data);
-
-/* NULL if there is no terminal: then nobody can be asked. */
-IpbPrompt *ipb_prompt_new(IpbLoop *loop, IpbPromptAnswerFunc on_answer, void *data);
-/* Asks, unless the same tool was allowed "always"; everything shown is copied. */
-void ipb_prompt_ask(IpbPrompt *prompt, const IpbApprovalRequest *request);
+/* NULL if there is no terminal: then nobody can be asked. Answers come in the default context. */
+IpbPrompt *ipb_prompt_new(void);
+/* Asks, and responds to it, at once if the same tool was allowed "always". */
+void ipb_prompt_ask(IpbPrompt *prompt, IpyboxApproval *approval);
+/* Its answer is not waited for any more. */
+void ipb_prompt_withdraw(IpbPrompt *prompt, const IpyboxApproval *approval);
 void ipb_prompt_free(IpbPrompt *prompt);

@@ -28,6 +28,9 @@ def check(src: Path, name: str, text: str) -> tuple[int, str]:
         ("tools/registry.c", "mcp/client.h"),
         ("cli/main.c", "base/error.h"),
         ("cli/main.c", "cli/verbs.h"),
+        ("cli/main.c", "session/session.h"),
+        ("cli/cmd-run.c", "base/fd.h"),
+        ("cli/cmd-run.c", "cli/prompt.h"),
     ],
 )
 def test_accepts(tmp_path, name, include):
@@ -44,6 +47,9 @@ def test_accepts(tmp_path, name, include):
         ("session/session.c", "session.h", "should be named"),
         ("session/session.c", "../base/error.h", "should be named"),
         ("misc/x.c", "base/error.h", "no folder of this name"),
+        ("cli/cmd-run.c", "session/session.h", "below the public API"),
+        ("cli/cmd-apigen.c", "cli/program.h", "below the public API"),
+        ("cli/prompt.h", "json/lines.h", "below the public API"),
     ],
 )
 def test_refuses(tmp_path, name, include, reason):

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The life of a verb that uses libipybox; see the header.
+ */
+#include "cli/client.h"
+
+#include "cli/cli.h"
+
+bool
+ipb_client_open(IpbClient *client, const IpyboxRuntimeOptions *options, GError **error)
+{
+    client->main_loop = g_main_loop_new(NULL, FALSE);
+    client->runtime = ipybox_runtime_new(options, error);
+    return client->runtime != NULL;
+}
+
+void
+ipb_client_run(IpbClient *client)
+{
+    g_main_loop_run(client->main_loop);
+}
+
+/* What was not closed in time is killed when it is freed. */
+static void
+on_closed(GObject *source, GAsyncResult *result, gpointer data)
+{
+    IpbClient *client = data;
+    ipybox_runtime_close_finish(client->runtime, result, NULL);
+    g_main_loop_quit(client->main_loop);
+}
+
+void
+ipb_client_end(IpbClient *client)
+{
+    if (client->is_ending) {
+        g_main_loop_quit(client->main_loop);
+        return;
+    }
+    client->is_ending = true;
+    ipybox_runtime_close_async(client->runtime, on_closed, client);
+}
+
+void
+ipb_client_clear(IpbClient *client)
+{
+    g_clear_pointer(&client->session, ipybox_session_free);
+    g_clear_pointer(&client->runtime, ipybox_runtime_free);
+    g_clear_pointer(&client->main_loop, g_main_loop_unref);
+}
+
+void
+ipb_client_log(IpyboxSession *session, const char *level, const char *text, gpointer data)
+{
+    ipb_cli_log(level, text, NULL);
+}
