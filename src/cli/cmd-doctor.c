@@ -108,7 +108,7 @@ report(const char *python, bool as_json)
     check_registry(checks);
     check_program(checks, "npx", "MCP servers from npm need it", "sudo apt-get install npm");
     check_program(checks, "uvx", "MCP servers from PyPI are often started with it",
-                  "python3 -m pip install uv");
+                  "pipx install uv");
     ipb_doctor_check_sandbox(checks);
     if (as_json)
         print_json(checks);

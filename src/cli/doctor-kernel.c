@@ -72,7 +72,10 @@ add_module(GPtrArray *checks, const IpbJson *versions, const char *module, bool 
            const char *python)
 {
     const char *version = ipb_json_get_string(versions, module);
-    g_autofree char *hint = g_strdup_printf("%s -m pip install %s", python, module);
+    g_autofree char *ours = ipb_python_user_environment();
+    g_autofree char *hint = g_str_has_prefix(python, ours)
+                                ? g_strdup_printf(SETUP_HINT " %s", module)
+                                : g_strdup_printf("%s -m pip install %s", python, module);
     IpbCheckState missing = is_needed ? IPB_CHECK_MISSING : IPB_CHECK_OPTIONAL;
     ipb_doctor_add(checks, module, version != NULL ? IPB_CHECK_OK : missing,
                    g_strdup(version != NULL ? version : "not installed"),
