@@ -5,10 +5,11 @@
 #include "base/child-exec.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <unistd.h>
+
+#include "base/fd.h"
 
 /* Fds are first moved above this, so that none is overwritten before it is used. */
 #define FIRST_SAFE_FD 16
@@ -28,12 +29,12 @@ place_fds(IpbExecPlan *plan, int *report_fd)
 {
     int moved[4];
     for (int i = 0; i < 4; i++) {
-        moved[i] = plan->fds[i] < 0 ? -1 : fcntl(plan->fds[i], F_DUPFD_CLOEXEC, FIRST_SAFE_FD);
+        moved[i] = plan->fds[i] < 0 ? -1 : ipb_fd_duplicate(plan->fds[i], FIRST_SAFE_FD);
         if (plan->fds[i] >= 0 && moved[i] < 0)
             fail(plan, *report_fd, IPB_EXEC_STEP_FDS, errno);
     }
     if (*report_fd < FIRST_SAFE_FD) {
-        int moved_report = fcntl(*report_fd, F_DUPFD_CLOEXEC, FIRST_SAFE_FD);
+        int moved_report = ipb_fd_duplicate(*report_fd, FIRST_SAFE_FD);
         if (moved_report < 0)
             fail(plan, *report_fd, IPB_EXEC_STEP_FDS, errno);
         *report_fd = moved_report;

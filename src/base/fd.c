@@ -81,6 +81,15 @@ ipb_fd_wait(int fd, short events, unsigned timeout_ms)
     return n > 0;
 }
 
+int
+ipb_fd_duplicate(int fd, int lowest)
+{
+    int copy = fcntl(fd, F_DUPFD_CLOEXEC, lowest);
+    if (copy < 0 && errno == EINVAL)
+        errno = EMFILE;
+    return copy;
+}
+
 bool
 ipb_fd_pipe(int ret_fds[2], GError **error)
 {

@@ -31,6 +31,10 @@ bool ipb_fd_write_all(int fd, const void *data, size_t size, GError **error);
  * meanwhile. True: there is an event. */
 bool ipb_fd_wait(int fd, short events, unsigned timeout_ms);
 
+/* A copy of @fd, close-on-exec, with a number from @lowest on. -1: errno, which is EMFILE also if the process may have no fds that
+ * high. Async-signal-safe. */
+int ipb_fd_duplicate(int fd, int lowest);
+
 /* A pipe and a connected pair of AF_UNIX sockets (@type is SOCK_STREAM or SOCK_SEQPACKET); blocking. */
 bool ipb_fd_pipe(int ret_fds[2], GError **error);
 bool ipb_fd_socketpair(int type, int ret_fds[2], GError **error);

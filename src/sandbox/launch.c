@@ -373,7 +373,7 @@ add_fds(posix_spawn_file_actions_t *actions, const int fds[N_INIT_FDS], int ret_
         GError **error)
 {
     for (int i = 0; i < N_INIT_FDS; i++) {
-        ret_moved[i] = fcntl(fds[i], F_DUPFD_CLOEXEC, FIRST_SAFE_FD);
+        ret_moved[i] = ipb_fd_duplicate(fds[i], FIRST_SAFE_FD);
         if (ret_moved[i] < 0)
             return ipb_error_set_errno(error, errno, "cannot duplicate a file descriptor");
         posix_spawn_file_actions_adddup2(actions, ret_moved[i], i);
@@ -482,7 +482,7 @@ prepare_weaker(IpbSandbox *sandbox, const IpbSandboxOptions *options, GError **e
         return false;
     for (size_t i = 0; i < G_N_ELEMENTS(sandbox->stdio); i++) {
         if (sandbox->stdio[i] >= 0)
-            sandbox->stdio[i] = fcntl(sandbox->stdio[i], F_DUPFD_CLOEXEC, FIRST_SAFE_FD);
+            sandbox->stdio[i] = ipb_fd_duplicate(sandbox->stdio[i], FIRST_SAFE_FD);
     }
     return true;
 }

@@ -66,7 +66,7 @@ def become_kernel(kernel_id: int, parent: int | None, wire: int, stdout: int, st
 
 def _move_fds(wire: int, stdout: int, stderr: int) -> Links:
     soft_limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    lowest = max(64, min(soft_limit, HIGHEST_FD) - PRIVATE_FDS)
+    lowest = max(3, min(soft_limit, HIGHEST_FD) - PRIVATE_FDS)
     links = Links(*(_duplicate(fd, lowest) for fd in (wire, stdout, stderr)))
     os.dup2(stdout, 1)
     os.dup2(stderr, 2)

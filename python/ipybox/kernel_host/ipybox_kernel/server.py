@@ -208,9 +208,8 @@ class Server:
             fds.clear()
             forked.shell, forked.stub_dir = self._shell, self._stub_dir
             return forked
-        except BaseException:
-            traceback.print_exc()
-            flush_own_output()
+        except BaseException as error:
+            tell_failure(fds, error)
             os._exit(1)
 
     def _kill(self, kernel_id: int) -> None:
@@ -264,6 +263,16 @@ def our_orphans(kernels: dict[int, children.Kernel]) -> list[int]:
 
 def describe(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}"
+
+
+def tell_failure(fds: list[int], error: BaseException) -> None:
+    """To the user, through the pipe that is to become the kernel's stderr, or already is."""
+    for fd in (*fds[2:3], 2):
+        try:
+            os.write(fd, f"ipybox kernel: {describe(error)}\n".encode())
+            return
+        except OSError:
+            continue
 
 
 def flush_own_output() -> None:
