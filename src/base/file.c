@@ -121,6 +121,37 @@ ipb_file_make_directories(const char *path, mode_t mode, GError **error)
     return true;
 }
 
+/* One step down from @parent, making it if need be. */
+static int
+open_step(int parent, const char *name)
+{
+    if (mkdirat(parent, name, 0755) < 0 && errno != EEXIST)
+        return -1;
+    return openat(parent, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+}
+
+int
+ipb_file_open_directory_in(const char *base, const char *path, GError **error)
+{
+    g_assert(g_str_has_prefix(path, base));
+    int fd = open(base, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    g_auto(GStrv) names = g_strsplit(path + strlen(base), "/", -1);
+    for (char **name = names; fd >= 0 && *name != NULL; name++) {
+        if (**name == '\0')
+            continue;
+        ipb_autofd parent = fd;
+        fd = open_step(parent, *name);
+    }
+    if (fd >= 0)
+        return fd;
+    if (errno == ENOTDIR || errno == ELOOP)
+        g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_REFUSED,
+                    "%s is no directory, or a symbolic link leads there: remove it", path);
+    else
+        ipb_error_set_errno(error, errno, "cannot make the directory %s", path);
+    return -1;
+}
+
 char *
 ipb_file_make_temp_directory(const char *parent, const char *prefix, GError **error)
 {

@@ -22,6 +22,9 @@ bool ipb_file_write_atomic(const char *path, const char *text, size_t size, mode
                            GError **error);
 /* mkdir -p; existing directories keep their mode. */
 bool ipb_file_make_directories(const char *path, mode_t mode, GError **error);
+/* The same for @path in @base, where somebody else may write: an fd of it, O_PATH, to which no symbolic link below @base has led; -1 with
+ * REFUSED if there is one. @path is absolute and normal, as is @base. */
+int ipb_file_open_directory_in(const char *base, const char *path, GError **error);
 /* Makes an empty directory @prefix + random in @parent (NULL: the system's temporary directory). */
 char *ipb_file_make_temp_directory(const char *parent, const char *prefix, GError **error);
 /* Removes a tree, never following a symbolic link; a missing @path is fine. */

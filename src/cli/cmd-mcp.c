@@ -32,6 +32,7 @@ typedef struct {
     char *host; /* of the original's inner servers: accepted, without effect */
     int port;
     int sandbox;
+    int allows_builds;
 } McpArguments;
 
 static gboolean
@@ -86,6 +87,7 @@ set_up(McpCommand *command, const McpArguments *arguments, GError **error)
         .on_approval_withdrawn = on_approval_withdrawn,
         .is_sandboxed = arguments->sandbox || arguments->sandbox_config != NULL,
         .makes_packages = true,
+        .allows_builds = arguments->allows_builds,
         .sandbox_config = arguments->sandbox_config,
         .on_log = ipb_cli_log,
         .data = command,
@@ -169,6 +171,11 @@ run_mcp(int argc, char **argv)
          "run code in a sandbox: it can write the workspace only, and has no network", NULL},
         {"sandbox-config", 0, 0, G_OPTION_ARG_FILENAME, &arguments.sandbox_config,
          "what the sandbox allows, see ipybox-sandbox-config(5); includes --sandbox", "FILE"},
+        {"allow-builds", 0, 0, G_OPTION_ARG_NONE, &arguments.allows_builds,
+         "in a sandbox: install_package takes more than wheels of the index: it builds packages, "
+         "and "
+         "takes URLs",
+         NULL},
         {"tool-server-host", 0, 0, G_OPTION_ARG_STRING, &arguments.host,
          "accepted for the original's sake: there is no such inner server", "HOST"},
         {"tool-server-port", 0, 0, G_OPTION_ARG_INT, &arguments.port, "likewise", "PORT"},

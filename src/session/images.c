@@ -73,15 +73,31 @@ create_file(int directory_fd, const char *suffix, char **ret_name, GError **erro
     return -1;
 }
 
-static bool
-write_image(const ImageKind *kind, GBytes *image, const char *directory, char **ret_path,
-            GError **error)
+/* The workspace is the cells': nothing of theirs leads us elsewhere. */
+static int
+open_directory(const char *directory, const char *workspace, GError **error)
 {
+    size_t size = strlen(workspace);
+    if (strncmp(directory, workspace, size) == 0 &&
+        (directory[size] == '/' || directory[size] == '\0'))
+        return ipb_file_open_directory_in(workspace, directory, error);
     if (!ipb_file_make_directories(directory, 0755, error))
+        return -1;
+    int fd = open(directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        ipb_error_set_errno(error, errno, "cannot open %s", directory);
+    return fd;
+}
+
+static bool
+write_image(const ImageKind *kind, GBytes *image, const char *directory, const char *workspace,
+            char **ret_path, GError **error)
+{
+    ipb_autofd directory_fd = open_directory(directory, workspace, error);
+    if (directory_fd < 0) {
+        g_prefix_error(error, "cannot save images: ");
         return false;
-    ipb_autofd directory_fd = open(directory, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (directory_fd < 0)
-        return ipb_error_set_errno(error, errno, "cannot save images in %s", directory);
+    }
     g_autofree char *name = NULL;
     ipb_autofd fd = create_file(directory_fd, kind->suffix, &name, error);
     if (fd < 0)
@@ -97,7 +113,8 @@ write_image(const ImageKind *kind, GBytes *image, const char *directory, char **
 }
 
 bool
-ipb_images_save(const IpbJson *bundle, const char *directory, char **ret_path, GError **error)
+ipb_images_save(const IpbJson *bundle, const char *directory, const char *workspace,
+                char **ret_path, GError **error)
 {
     *ret_path = NULL;
     for (size_t i = 0; i < G_N_ELEMENTS(KINDS); i++) {
@@ -107,7 +124,7 @@ ipb_images_save(const IpbJson *bundle, const char *directory, char **ret_path, G
             continue;
         g_autoptr(GBytes) image = NULL;
         return decode_image(&KINDS[i], base64, size, &image, error) &&
-               write_image(&KINDS[i], image, directory, ret_path, error);
+               write_image(&KINDS[i], image, directory, workspace, ret_path, error);
     }
     return true;
 }

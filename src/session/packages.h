@@ -1,35 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Where packages for the kernel are installed, and the installer that does it.
+ * Where packages for the kernel are installed, and by which command.
  */
 #pragma once
 
-#include "base/child.h"
+#include <stdbool.h>
+
+#include <glib.h>
 
 /* NULL if packages go into the interpreter's own environment, which may be written. Otherwise the directory for them
  * below the workspace: the environment belongs to somebody else (another user, or the distribution: EXTERNALLY-MANAGED), or all that
  * a sandboxed session may write is its workspace. */
 char *ipb_packages_overlay(const char *python, const char *workspace, bool is_sandboxed);
 
-typedef struct IpbInstall IpbInstall;
-typedef void (*IpbInstallLineFunc)(const char *line, void *data);
-/* @output: all of it, the middle left out if it is large. @error: SERVER if the installer failed, its message holds the output. */
-typedef void (*IpbInstallDoneFunc)(const char *output, const GError *error, void *data);
+/* Is @package one requirement? INVALID: what is wrong. */
+bool ipb_packages_check(const char *package, GError **error);
+/* The path of uv, caller frees; NULL: pip is to be used. In a sandbox that is preferred if @python has it: it needs no cache. */
+char *ipb_packages_find_uv(const char *python, bool is_sandboxed);
 
 typedef struct {
+    const char *uv; /* NULL: pip */
     const char *python;
     const char *overlay; /* or NULL */
-    const char *package; /* a requirement as pip takes it: name, name>=1.0, git+https://… */
-    const char *cwd;
-    const char *const *env;
-    unsigned timeout_ms;        /* 0: 15 minutes */
-    IpbInstallLineFunc on_line; /* may be NULL */
-    IpbInstallDoneFunc on_done; /* exactly once, from the loop, unless freed before */
-    void *data;
-} IpbInstallOptions;
+    const char *package;
+    bool is_sandboxed;
+    bool allows_builds; /* in a sandbox */
+} IpbPackageCommand;
 
-/* Runs `uv pip install` where there is a uv, else `python -m pip install`. INVALID: not a requirement; NOT_FOUND. */
-IpbInstall *ipb_install_new(IpbLoop *loop, const IpbInstallOptions *options, GError **error);
-/* Ends the installer; on_done tells CANCELLED. */
-void ipb_install_cancel(IpbInstall *install);
-void ipb_install_free(IpbInstall *install);
+char **ipb_packages_command(const IpbPackageCommand *options);

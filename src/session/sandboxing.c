@@ -12,6 +12,7 @@
 #include "base/file.h"
 #include "base/printable.h"
 #include "egress/egress.h"
+#include "json/writer.h"
 #include "sandbox/quarantine.h"
 
 struct IpbSandboxing {
@@ -173,6 +174,66 @@ make_plan(void *data, GError **error)
     /* Another session in this workspace may make packages meanwhile. */
     ipb_quarantine_forget(sandboxing->quarantine, packages);
     return plan;
+}
+
+static void
+write_list(IpbJsonWriter *writer, const char *key, const char *const *texts)
+{
+    ipb_json_key(writer, key);
+    ipb_json_begin_array(writer);
+    for (; *texts != NULL; texts++)
+        ipb_json_write_string(writer, *texts);
+    ipb_json_end_array(writer);
+}
+
+static IpbSandboxPolicy *
+make_install_policy(const IpbSandboxing *sandboxing, const char *directory,
+                    const char *const *hosts, GError **error)
+{
+    const char *const nothing[] = {NULL}, *const directories[] = {directory, NULL};
+    IpbJsonWriter *writer = ipb_json_writer_new();
+    ipb_json_begin_object(writer);
+    ipb_json_key(writer, "network");
+    ipb_json_begin_object(writer);
+    write_list(writer, "allowedDomains", hosts);
+    write_list(writer, "deniedDomains", nothing);
+    ipb_json_end_object(writer);
+    ipb_json_key(writer, "filesystem");
+    ipb_json_begin_object(writer);
+    write_list(writer, "denyRead", (const char *const *) sandboxing->policy->deny_read);
+    write_list(writer, "allowRead", (const char *const *) sandboxing->policy->allow_read);
+    write_list(writer, "allowWrite", directories);
+    write_list(writer, "denyWrite", nothing);
+    ipb_json_end_object(writer);
+    ipb_json_end_object(writer);
+    size_t size;
+    g_autofree char *text = ipb_json_writer_finish(writer, &size);
+    return ipb_sandbox_policy_parse(text, size, NULL, error);
+}
+
+IpbSandboxPlan *
+ipb_sandboxing_make_install_plan(const IpbSandboxing *sandboxing, const char *directory,
+                                 const char *program, const char *const *hosts, GError **error)
+{
+    g_autoptr(IpbSandboxPolicy) policy = make_install_policy(sandboxing, directory, hosts, error);
+    if (policy == NULL)
+        return NULL;
+    g_autoptr(GStrvBuilder) keep = g_strv_builder_new();
+    g_strv_builder_addv(keep, (const char **) sandboxing->keep);
+    if (program != NULL)
+        g_strv_builder_add(keep, program);
+    g_auto(GStrv) kept = g_strv_builder_end(keep);
+    return ipb_sandbox_plan_new(
+        &(IpbPlanOptions){
+            .policy = policy,
+            .workspace = sandboxing->workspace,
+            .home = g_get_home_dir(),
+            .keep = (const char *const *) kept,
+            .keep_out = (const char *const *) sandboxing->keep_out,
+            .hide = (const char *const[]){sandboxing->hidden, NULL},
+            .limits = IPB_SANDBOX_LIMITS_DEFAULT,
+        },
+        error);
 }
 
 /* --- what code inside did ---------------------------------------------------------------------- */

@@ -121,7 +121,8 @@ emit_bundle(IpbSession *session, IpbSessionEventType type, const IpbKernelEvent 
 {
     g_autofree char *image_path = NULL;
     g_autoptr(GError) error = NULL;
-    if (!ipb_images_save(event->data, session->images_dir, &image_path, &error)) {
+    if (!ipb_images_save(event->data, session->images_dir, session->workspace, &image_path,
+                         &error)) {
         g_autofree char *notice = g_strdup_printf("[ipybox] image not saved: %s", error->message);
         ipb_cell_emit(session->current,
                       &(IpbSessionEvent){.type = IPB_SESSION_NOTICE, .text = notice});

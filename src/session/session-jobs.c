@@ -143,9 +143,11 @@ ipb_session_install(IpbSession *session, const char *package, IpbInstallOutputFu
     session->install_data = data;
     IpbInstallOptions options = {
         .python = ipb_runtime_python(session->runtime),
+        .workspace = session->workspace,
+        .sandboxing = session->sandboxing,
+        .allows_builds = session->allows_builds,
         .overlay = session->overlay,
         .package = package,
-        .cwd = session->workspace,
         .env = (const char *const *) session->env,
         .on_line = on_install_line,
         .on_done = on_install_done,

@@ -6,7 +6,7 @@
 
 #include "kernel/kernel.h"
 #include "session/cell.h"
-#include "session/packages.h"
+#include "session/install.h"
 #include "session/sandboxing.h"
 #include "session/session.h"
 #include "tools/tool-channel.h"
@@ -21,7 +21,8 @@ struct IpbSession {
     char *workspace;
     char *images_dir;
     char *overlay; /* of packages, or NULL */
-    char **env;    /* the application's */
+    bool allows_builds;
+    char **env; /* the application's */
     unsigned connect_timeout_ms;
     void (*on_log)(const char *level, const char *text, void *data);
     IpbApprovalAskFunc on_approval;

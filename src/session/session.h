@@ -69,7 +69,8 @@ typedef struct {
     unsigned connect_timeout_ms; /* of MCP servers; 0: 30000 */
     int64_t seed;
     bool has_seed;
-    bool is_sandboxed; /* kernels live in sandboxes */
+    bool is_sandboxed;  /* kernels live in sandboxes */
+    bool allows_builds; /* in a sandbox: installations may run code of the package, and take URLs */
     bool
         makes_packages; /* servers may be registered: a sandbox protects their packages from the start */
     const char *

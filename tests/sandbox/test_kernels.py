@@ -13,6 +13,7 @@ import harness
 import pytest
 from box import Box, make_settings
 from kernels import Kernels
+from packages import make_wheel
 
 NAMESPACES = ["user", "pid", "mnt", "net", "ipc", "uts", "cgroup"]
 
@@ -376,3 +377,55 @@ def test_wrong_configuration(kernel: Kernels, text: str, complaint: str) -> None
 def test_flags_that_contradict(kernel: Kernels) -> None:
     done = kernel.run("print(1)", "--sandbox-config", "box.json", "--no-sandbox")
     assert done.returncode == 2 and "contradict" in done.stderr
+
+
+# Packages
+
+
+def test_installation(kernel: Kernels) -> None:
+    """The installer writes the overlay, and nothing else."""
+    wheel = make_wheel(kernel.place.workspace, "ipb_boxed", "in a sandbox")
+    packages = kernel.place.workspace / ".ipybox/packages"
+    with kernel.serve() as server:
+        output = server.tool("install_package", {"package_name": str(wheel)})
+        assert not output["isError"], output
+        assert server.cell("import ipb_boxed; print(ipb_boxed.value)") == "in a sandbox"
+        assert (packages / "ipb_boxed.py").exists()
+        failed = server.tool("install_package", {"package_name": "./no-such.whl"})
+        assert failed["isError"] and "no-such.whl" in failed["content"][0]["text"]
+
+
+BUILD = """
+import pathlib
+from setuptools import setup
+pathlib.Path({mark!r}).write_text("was here")
+setup(name="ipb_built", version="1.0", py_modules=[])
+"""
+
+
+def test_wheels_only(kernel: Kernels) -> None:
+    """A URL is refused. Where a directory is built, its code is in the sandbox, too."""
+    workspace, mark = kernel.place.workspace, kernel.place.home / "mark"
+    (workspace / "source").mkdir()
+    (workspace / "source/setup.py").write_text(BUILD.format(mark=str(mark)))
+    with kernel.serve() as server:
+        refused = server.tool("install_package", {"package_name": "git+https://git.invalid/x.git"})
+        assert refused["isError"] and "--allow-builds" in refused["content"][0]["text"]
+        server.tool("install_package", {"package_name": "./source"})
+    assert not mark.exists()
+    with kernel.serve("--allow-builds") as server:
+        allowed = server.tool("install_package", {"package_name": "git+https://git.invalid/x.git"})
+        assert allowed["isError"] and "--allow-builds" not in allowed["content"][0]["text"]
+
+
+@pytest.mark.parametrize("link", [".ipybox", ".ipybox/packages"])
+def test_installations_are_not_led_astray(kernel: Kernels, link: str) -> None:
+    """A link that a cell put where packages go is not followed."""
+    wheel = make_wheel(kernel.place.workspace, "ipb_boxed", "x")
+    target = kernel.place.home / "target"
+    target.mkdir()
+    with kernel.serve() as server:
+        server.cell(f"import os\nos.makedirs('.ipybox', exist_ok=True) if '/' in {link!r} else None\nos.symlink({str(target)!r}, {link!r})")
+        output = server.tool("install_package", {"package_name": str(wheel)})
+        assert output["isError"] and "symbolic link" in output["content"][0]["text"]
+    assert not list(target.iterdir())

@@ -30,12 +30,13 @@ tear_down(Fixture *fixture, const void *unused)
 }
 
 static char *
-save(const char *bundle, const char *directory, GError **error)
+save(const char *bundle, const Fixture *fixture, GError **error)
 {
     g_autoptr(IpbJsonDoc) doc =
         ipb_json_parse(bundle, strlen(bundle), &IPB_JSON_LIMITS_SMALL, NULL);
     char *path = NULL;
-    bool saved = ipb_images_save(ipb_json_root(doc), directory, &path, error);
+    bool saved =
+        ipb_images_save(ipb_json_root(doc), fixture->directory, fixture->place, &path, error);
     g_assert_true(saved || path == NULL);
     return path;
 }
@@ -44,9 +45,9 @@ static void
 test_saves(Fixture *fixture, const void *unused)
 {
     g_autoptr(GError) error = NULL;
-    g_autofree char *one = save("{\"image/png\":\"" PNG_BASE64 "\"}", fixture->directory, &error);
+    g_autofree char *one = save("{\"image/png\":\"" PNG_BASE64 "\"}", fixture, &error);
     g_assert_no_error(error);
-    g_autofree char *two = save("{\"image/png\":\"" PNG_BASE64 "\"}", fixture->directory, &error);
+    g_autofree char *two = save("{\"image/png\":\"" PNG_BASE64 "\"}", fixture, &error);
     g_assert_cmpstr(one, !=, two);
     g_assert_true(g_regex_match_simple("/images/[0-9a-f]{8}\\.png$", one, 0, 0));
     g_autofree char *text = NULL;
@@ -60,8 +61,7 @@ static void
 test_no_image(Fixture *fixture, const void *unused)
 {
     g_autoptr(GError) error = NULL;
-    g_assert_null(
-        save("{\"text/plain\":\"x\",\"image/svg+xml\":\"<svg/>\"}", fixture->directory, &error));
+    g_assert_null(save("{\"text/plain\":\"x\",\"image/svg+xml\":\"<svg/>\"}", fixture, &error));
     g_assert_no_error(error);
     g_assert_cmpint(access(fixture->directory, F_OK), ==, -1);
 }
@@ -70,12 +70,12 @@ static void
 test_refuses(Fixture *fixture, const void *unused)
 {
     g_autoptr(GError) error = NULL;
-    g_assert_null(save("{\"image/png\":\"bm8gcGljdHVyZQ==\"}", fixture->directory, &error));
+    g_assert_null(save("{\"image/png\":\"bm8gcGljdHVyZQ==\"}", fixture, &error));
     g_assert_error(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID);
     g_clear_error(&error);
     g_assert_cmpint(symlink(fixture->place, fixture->directory), ==, 0);
-    g_assert_null(save("{\"image/png\":\"" PNG_BASE64 "\"}", fixture->directory, &error));
-    g_assert_error(error, IPYBOX_ERROR, IPYBOX_ERROR_SYSTEM);
+    g_assert_null(save("{\"image/png\":\"" PNG_BASE64 "\"}", fixture, &error));
+    g_assert_error(error, IPYBOX_ERROR, IPYBOX_ERROR_REFUSED);
 }
 
 int

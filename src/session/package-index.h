@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * IpbPackageIndex: the hosts that an installer is to reach, found from what the user has configured for pip and uv.
+ *
+ * Ownership: the owner frees it.
+ */
+#pragma once
+
+#include <glib.h>
+
+typedef struct IpbPackageIndex IpbPackageIndex;
+
+/* @env: pip's and uv's variables in it count. */
+IpbPackageIndex *ipb_package_index_new(const char *const *env);
+/* A line of `pip config list`, such as global.index-url='https://…'. */
+void ipb_package_index_take_line(IpbPackageIndex *index, const char *line);
+/* What is installed names its place itself: a URL in @package. */
+void ipb_package_index_take_package(IpbPackageIndex *index, const char *package);
+/* Host names; PyPI's if nothing else was configured. Borrowed, NULL-terminated. */
+const char *const *ipb_package_index_hosts(IpbPackageIndex *index);
+void ipb_package_index_free(IpbPackageIndex *index);
+
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(IpbPackageIndex, ipb_package_index_free)
