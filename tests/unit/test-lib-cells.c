@@ -101,6 +101,43 @@ test_lost(void)
     assert_prints(fixture.session, "1", "1");
 }
 
+static void
+assert_valid(const char *text)
+{
+    g_assert_nonnull(text);
+    g_assert_true(g_utf8_validate(text, -1, NULL));
+}
+
+static void
+on_any_event(IpyboxSession *session, const IpyboxEvent *event, gpointer data)
+{
+    if (ipybox_event_get_type(event) != IPYBOX_EVENT_ERROR)
+        return;
+    assert_valid(ipybox_event_get_text(event));
+    assert_valid(ipybox_event_get_error_name(event));
+    assert_valid(ipybox_event_get_error_value(event));
+}
+
+/* Python's strings may hold what UTF-8 and C cannot. */
+static void
+test_strings_of_python(void)
+{
+    g_auto(Fixture) fixture = {0};
+    fixture_set_up(&fixture, NULL);
+    IpyboxExecuteOptions options = IPYBOX_EXECUTE_OPTIONS_INIT;
+    options.on_event = on_any_event;
+    g_autoptr(IpyboxResult) result = ipybox_session_execute(
+        fixture.session, "raise ValueError('a\\ud800b\\0c')", &options, NULL, NULL);
+    g_assert_cmpint(ipybox_result_get_status(result), ==, IPYBOX_STATUS_ERROR);
+    assert_valid(ipybox_result_get_error_name(result));
+    assert_valid(ipybox_result_get_error_value(result));
+    assert_valid(ipybox_result_get_traceback(result));
+    g_autoptr(GError) error = NULL;
+    g_assert_false(ipybox_result_check(result, &error));
+    assert_valid(error->message);
+    g_test_message("%s", error->message);
+}
+
 /* --- events ------------------------------------------------------------------------------------ */
 
 /* "type=text|" for each event, in order. */
@@ -363,6 +400,23 @@ test_code_that_is_refused(void)
     assert_fails(&large, IPYBOX_ERROR_LIMIT);
 }
 
+/* Each of the thousand that wait is told of the end. */
+static void
+test_too_many_cells(void)
+{
+    g_auto(Fixture) fixture = {0};
+    fixture_set_up(&fixture, NULL);
+    Answer answers[1002] = {0};
+    for (size_t i = 0; i < G_N_ELEMENTS(answers); i++)
+        ipybox_session_execute_async(fixture.session, "1", NULL, NULL, on_answer, &answers[i]);
+    assert_fails(&answers[G_N_ELEMENTS(answers) - 1], IPYBOX_ERROR_LIMIT);
+    g_clear_pointer(&fixture.session, ipybox_session_free);
+    for (size_t i = 0; i < G_N_ELEMENTS(answers); i++) {
+        wait_for(&answers[i]);
+        answer_clear(&answers[i]);
+    }
+}
+
 /* Callbacks are not needed. */
 static void
 test_nobody_listens(void)
@@ -412,6 +466,7 @@ main(int argc, char **argv)
     add_test("/cells/text-is-cut", test_text_is_cut);
     add_test("/cells/timeout", test_timeout);
     add_test("/cells/lost", test_lost);
+    add_test("/cells/strings-of-python", test_strings_of_python);
     add_test("/cells/events-in-order", test_events_in_order);
     add_test("/cells/bundle", test_bundle);
     add_test("/cells/cancelled-before", test_cancelled_before);
@@ -421,6 +476,7 @@ main(int argc, char **argv)
     add_test("/cells/interrupted", test_interrupted);
     add_test("/cells/lost-by-reset-and-close", test_lost_by_reset_and_close);
     add_test("/cells/code-that-is-refused", test_code_that_is_refused);
+    add_test("/cells/too-many", test_too_many_cells);
     add_test("/cells/nobody-listens", test_nobody_listens);
     add_test("/cells/paused", test_paused);
     return g_test_run();

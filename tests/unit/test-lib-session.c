@@ -103,6 +103,24 @@ test_seed_and_environment(void)
     drawn[1] = NULL;
 }
 
+/* What is no Python is found out when the first cell needs it; the message says what to do. */
+static void
+test_python_that_is_none(void)
+{
+    g_auto(Fixture) fixture = {0};
+    fixture_set_up(&fixture, NULL);
+    IpyboxRuntimeOptions options = IPYBOX_RUNTIME_OPTIONS_INIT;
+    options.python = "/bin/true";
+    options.state_dir = fixture.state;
+    g_autoptr(GError) error = NULL;
+    g_autoptr(IpyboxRuntime) runtime = ipybox_runtime_new(&options, &error);
+    g_assert_no_error(error);
+    g_autoptr(IpyboxSession) session = ipybox_session_new(runtime, NULL, &error);
+    g_assert_no_error(error);
+    g_autoptr(IpyboxResult) result = run(session, "1", IPYBOX_STATUS_LOST);
+    g_assert_nonnull(strstr(ipybox_result_get_message(result), "/bin/true"));
+}
+
 /* --- sandboxes --------------------------------------------------------------------------------- */
 
 static void
@@ -499,6 +517,36 @@ test_null(void)
     ipybox_approval_unref(NULL);
 }
 
+#define EXPECT_CRITICAL(expression)                                                                \
+    (g_test_expect_message(NULL, G_LOG_LEVEL_CRITICAL, "*assertion*failed*"), expression,          \
+     g_test_assert_expected_messages())
+
+/* A mistake of the program is told, and nothing happens. */
+static void
+test_mistakes(void)
+{
+    g_auto(Fixture) fixture = {0};
+    fixture_set_up(&fixture, NULL);
+    g_auto(Answer) answer = {0};
+    EXPECT_CRITICAL(ipybox_session_new(NULL, NULL, NULL));
+    EXPECT_CRITICAL(ipybox_session_execute(NULL, "1", NULL, NULL, NULL));
+    EXPECT_CRITICAL(ipybox_session_execute(fixture.session, NULL, NULL, NULL, NULL));
+    EXPECT_CRITICAL(ipybox_session_execute_async(fixture.session, NULL, NULL, NULL, NULL, NULL));
+    EXPECT_CRITICAL(ipybox_session_register(fixture.session, NULL, "{}", NULL, NULL, NULL));
+    EXPECT_CRITICAL(ipybox_session_install(fixture.session, NULL, NULL, NULL));
+    EXPECT_CRITICAL(ipybox_runtime_add_server(fixture.runtime, "x", NULL, NULL));
+    EXPECT_CRITICAL(ipybox_result_get_text(NULL));
+    EXPECT_CRITICAL(ipybox_event_get_text(NULL));
+    EXPECT_CRITICAL(ipybox_approval_respond(NULL, TRUE));
+    /* The result of one operation is none of another. */
+    ipybox_session_execute_async(fixture.session, "1", NULL, NULL, on_answer, &answer);
+    wait_for(&answer);
+    EXPECT_CRITICAL(ipybox_session_reset_finish(fixture.session, answer.result, NULL));
+    g_autoptr(IpyboxResult) result =
+        ipybox_session_execute_finish(fixture.session, answer.result, NULL);
+    g_assert_cmpstr(ipybox_result_get_text(result), ==, "1");
+}
+
 int
 main(int argc, char **argv)
 {
@@ -506,6 +554,7 @@ main(int argc, char **argv)
     add_test("/session/options-of-a-session", test_options_of_a_session);
     add_test("/session/options-of-calls", test_options_of_calls);
     add_test("/session/seed-and-environment", test_seed_and_environment);
+    add_test("/session/python-that-is-none", test_python_that_is_none);
     add_test("/session/sandbox", test_sandbox);
     add_test("/session/sandbox-log", test_sandbox_log);
     add_test("/session/use-after-close", test_use_after_close);
@@ -521,5 +570,6 @@ main(int argc, char **argv)
     add_test("/session/threads", test_threads);
     add_test("/session/version", test_version);
     add_test("/session/null", test_null);
+    add_test("/session/mistakes", test_mistakes);
     return g_test_run();
 }
