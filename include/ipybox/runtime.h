@@ -30,7 +30,8 @@ typedef struct {
     unsigned version; /**< #IPYBOX_RUNTIME_OPTIONS_VERSION */
     const char *
         python; /**< interpreter for kernels: a path, or a name in PATH. NULL: IPYBOX_PYTHON, that of the
-                                     environment ipybox is installed in, VIRTUAL_ENV, python3 */
+                                     environment ipybox is installed in, VIRTUAL_ENV, that of
+                                     `ipybox doctor --setup`, python3 */
     const char *const *
         preload; /**< modules to import once, before the first kernel is forked; NULL-terminated, or NULL */
     const char *
