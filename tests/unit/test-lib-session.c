@@ -256,6 +256,22 @@ test_runtime_close(void)
     g_assert_true(g_str_has_suffix(ipybox_runtime_get_python(fixture.runtime), "/python3"));
 }
 
+/* A session that is freed meanwhile is waited for no longer. */
+static void
+test_free_while_the_runtime_closes(void)
+{
+    g_auto(Fixture) fixture = {0};
+    fixture_set_up(&fixture, NULL);
+    g_auto(Answer) closed = {0};
+    assert_prints(fixture.session, "1", "1");
+    ipybox_runtime_close_async(fixture.runtime, on_answer, &closed);
+    g_clear_pointer(&fixture.session, ipybox_session_free);
+    wait_for(&closed);
+    g_autoptr(GError) error = NULL;
+    g_assert_true(ipybox_runtime_close_finish(fixture.runtime, closed.result, &error));
+    g_assert_no_error(error);
+}
+
 /* --- freed ------------------------------------------------------------------------------------- */
 
 static void
@@ -559,6 +575,7 @@ main(int argc, char **argv)
     add_test("/session/sandbox-log", test_sandbox_log);
     add_test("/session/use-after-close", test_use_after_close);
     add_test("/session/runtime-close", test_runtime_close);
+    add_test("/session/free-while-the-runtime-closes", test_free_while_the_runtime_closes);
     add_test("/session/free-in-the-middle", test_free_in_the_middle);
     add_test("/session/free-runtime-in-the-middle", test_free_runtime_in_the_middle);
     add_test("/session/free-from-a-callback", test_free_from_a_callback);
