@@ -4,12 +4,13 @@
  */
 #include "lib-fixture.h"
 
-#include <dirent.h>
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/time.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 /* What a session with a kernel takes, and more. */
@@ -161,6 +162,64 @@ test_signal_storm(void)
     g_assert_cmpint(n_signals, >, STORM_CELLS);
 }
 
+/* --- children ---------------------------------------------------------------------------------- */
+
+static void
+live_with_children(void)
+{
+    g_auto(Fixture) fixture = {0};
+    fixture_set_up(&fixture, NULL);
+    IpyboxSessionOptions options = session_options(&fixture);
+    options.approval = IPYBOX_APPROVAL_ALLOW;
+    g_autoptr(IpyboxSession) session = new_session(&fixture, &options);
+    register_fake_server(session);
+    g_autofree char *call = call_tool("echo");
+    g_autoptr(IpyboxResult) called = run(session, call, IPYBOX_STATUS_OK);
+    options.sandbox = IPYBOX_SANDBOX_ON;
+    g_autoptr(IpyboxSession) closed = new_session(&fixture, &options);
+    assert_prints(closed, "print(6 * 7)", "42");
+    g_autoptr(IpyboxResult) ended =
+        run(session, "import os, signal\nos.kill(os.getpid(), signal.SIGKILL)", IPYBOX_STATUS_LOST);
+    g_assert_nonnull(strstr(ipybox_result_get_message(ended), "SIGKILL"));
+    g_autoptr(GError) error = NULL;
+    g_assert_true(ipybox_session_close(session, &error));
+    g_assert_no_error(error);
+    g_assert_true(ipybox_runtime_close(fixture.runtime, &error));
+    g_assert_no_error(error);
+}
+
+/* As a program does that does not want to wait for its own. */
+static void
+test_sigchld_ignored(void)
+{
+    struct sigaction ignore = {.sa_handler = SIG_IGN}, old;
+    g_assert_cmpint(sigaction(SIGCHLD, &ignore, &old), ==, 0);
+    live_with_children();
+    g_assert_cmpint(sigaction(SIGCHLD, &old, NULL), ==, 0);
+}
+
+static volatile sig_atomic_t n_reaped;
+
+static void
+reap_all(int number)
+{
+    int saved = errno;
+    while (waitpid(-1, NULL, WNOHANG) > 0)
+        n_reaped++;
+    errno = saved;
+}
+
+/* As many a program's handler does. */
+static void
+test_all_children_reaped(void)
+{
+    struct sigaction reap = {.sa_handler = reap_all, .sa_flags = SA_RESTART}, old;
+    g_assert_cmpint(sigaction(SIGCHLD, &reap, &old), ==, 0);
+    live_with_children();
+    g_assert_cmpint(sigaction(SIGCHLD, &old, NULL), ==, 0);
+    g_assert_cmpint(n_reaped, >, 0);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -168,5 +227,7 @@ main(int argc, char **argv)
     add_test("/hardships/few-fds", test_few_fds);
     add_test("/hardships/few-fds-beside-a-session", test_few_fds_beside_a_session);
     add_test("/hardships/signal-storm", test_signal_storm);
+    add_test("/hardships/sigchld-ignored", test_sigchld_ignored);
+    add_test("/hardships/all-children-reaped", test_all_children_reaped);
     return g_test_run();
 }
