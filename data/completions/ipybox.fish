@@ -59,6 +59,7 @@ complete -c ipybox -n '__ipybox_is mcp run' -l audit-log -rF -d 'Append a line f
 complete -c ipybox -n '__ipybox_is mcp' -l sandbox -d 'Run code in a sandbox'
 complete -c ipybox -n '__ipybox_is mcp run' -l sandbox-config -rF -d 'What the sandbox allows'
 complete -c ipybox -n '__ipybox_is run' -l no-sandbox -d 'Give the code all your rights'
+complete -c ipybox -n '__ipybox_is mcp' -l unsandboxed-servers -d 'Run servers of the client outside of the sandbox'
 complete -c ipybox -n '__ipybox_is mcp' -l allow-builds -d 'Install packages that have to be built'
 complete -c ipybox -n '__ipybox_is mcp' -l tool-server-host -x -d 'Accepted, without effect'
 complete -c ipybox -n '__ipybox_is mcp' -l tool-server-port -x -d 'Accepted, without effect'

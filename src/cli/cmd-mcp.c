@@ -33,6 +33,7 @@ typedef struct {
     int port;
     int sandbox;
     int allows_builds;
+    int frees_servers;
 } McpArguments;
 
 static gboolean
@@ -88,6 +89,7 @@ set_up(McpCommand *command, const McpArguments *arguments, GError **error)
         .is_sandboxed = arguments->sandbox || arguments->sandbox_config != NULL,
         .makes_packages = true,
         .allows_builds = arguments->allows_builds,
+        .frees_servers = arguments->frees_servers,
         .sandbox_config = arguments->sandbox_config,
         .on_log = ipb_cli_log,
         .data = command,
@@ -175,6 +177,10 @@ run_mcp(int argc, char **argv)
          "in a sandbox: install_package takes more than wheels of the index: it builds packages, "
          "and "
          "takes URLs",
+         NULL},
+        {"unsandboxed-servers", 0, 0, G_OPTION_ARG_NONE, &arguments.frees_servers,
+         "with a sandbox: servers that the client registers run outside of one, unless their "
+         "parameters ask for it",
          NULL},
         {"tool-server-host", 0, 0, G_OPTION_ARG_STRING, &arguments.host,
          "accepted for the original's sake: there is no such inner server", "HOST"},

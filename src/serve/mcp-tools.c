@@ -230,6 +230,7 @@ call_register(IpbServedCall *call, const IpbJson *arguments)
     IpbRegisterOptions options = {
         .name = ipb_json_get_string(arguments, "server_name"),
         .params = ipb_json_get(arguments, "server_params"),
+        .is_of_client = true,
     };
     if (options.name == NULL) {
         ipb_served_call_refuse(call, "server_name", "a string");

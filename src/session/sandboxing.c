@@ -351,6 +351,12 @@ ipb_sandboxing_of_kernel(IpbSandboxing *sandboxing)
     return (IpbKernelSandbox){make_plan, take_listeners, on_denied_socket, sandboxing};
 }
 
+const IpbSandboxPolicy *
+ipb_sandboxing_policy(const IpbSandboxing *sandboxing)
+{
+    return sandboxing->policy;
+}
+
 void
 ipb_sandboxing_free(IpbSandboxing *sandboxing)
 {

@@ -49,4 +49,5 @@ IpbSandboxPlan *ipb_sandboxing_make_install_plan(const IpbSandboxing *sandboxing
                                                  const char *const *hosts, GError **error);
 /* For the kernel of this session; valid as long as the object. */
 IpbKernelSandbox ipb_sandboxing_of_kernel(IpbSandboxing *sandboxing);
+const IpbSandboxPolicy *ipb_sandboxing_policy(const IpbSandboxing *sandboxing);
 void ipb_sandboxing_free(IpbSandboxing *sandboxing);

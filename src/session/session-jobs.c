@@ -3,6 +3,7 @@
  * What a session does beside running cells: registering MCP servers and installing packages.
  */
 #include "base/error.h"
+#include "session/boxed-params.h"
 #include "session/register.h"
 #include "session/session-private.h"
 
@@ -63,6 +64,14 @@ ipb_session_register(IpbSession *session, const IpbRegisterOptions *options, Ipb
                     MAX_JOBS);
         return 0;
     }
+    g_autoptr(IpbJsonDoc) boxed = NULL;
+    bool must_box = options->is_of_client && session->sandboxing != NULL && !session->frees_servers;
+    if (must_box) {
+        boxed = ipb_boxed_params_make(options->params, ipb_sandboxing_policy(session->sandboxing),
+                                      error);
+        if (boxed == NULL)
+            return 0;
+    }
     g_autofree char *root_dir = g_canonicalize_filename(
         options->root_dir != NULL ? options->root_dir : "mcptools", session->workspace);
     IpbSessionJob *job = g_new0(IpbSessionJob, 1);
@@ -73,7 +82,7 @@ ipb_session_register(IpbSession *session, const IpbRegisterOptions *options, Ipb
     IpbRegisteringOptions registering = {
         .registry = ipb_runtime_registry(session->runtime),
         .name = options->name,
-        .params = options->params,
+        .params = must_box ? ipb_json_root(boxed) : options->params,
         .root_dir = root_dir,
         .async_api = options->async_api,
         .cwd = session->workspace,

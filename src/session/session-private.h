@@ -22,6 +22,7 @@ struct IpbSession {
     char *images_dir;
     char *overlay; /* of packages, or NULL */
     bool allows_builds;
+    bool frees_servers;
     char **env; /* the application's */
     unsigned connect_timeout_ms;
     void (*on_log)(const char *level, const char *text, void *data);

@@ -71,6 +71,7 @@ typedef struct {
     bool has_seed;
     bool is_sandboxed;  /* kernels live in sandboxes */
     bool allows_builds; /* in a sandbox: installations may run code of the package, and take URLs */
+    bool frees_servers; /* in a sandbox: servers that a client registers need not run in one */
     bool
         makes_packages; /* servers may be registered: a sandbox protects their packages from the start */
     const char *
@@ -111,6 +112,8 @@ typedef struct {
     const IpbJson *params;
     const char *root_dir; /* NULL: "mcptools" in the workspace; relative to the workspace */
     bool async_api;
+    bool
+        is_of_client; /* and not the application's: in a sandboxed session the server runs in a sandbox with the same configuration */
 } IpbRegisterOptions;
 /* 0 with @error (INVALID, NOT_FOUND, BUSY) if nothing was started; else @func is called once, and the number
  * cancels: then @func gets CANCELLED. */

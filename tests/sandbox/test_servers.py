@@ -102,6 +102,31 @@ def test_files_that_nobody_may_make_are_moved_away(box: Box) -> None:
     assert not path.exists() and ".bashrc" in said
 
 
+# Servers that the MCP client registers in a session with a sandbox
+
+
+@pytest.mark.parametrize("given", [{}, {"sandbox": False}, {"sandbox": make_settings(allowWrite=["~", "."])}])
+@pytest.mark.parametrize("flags", [["--sandbox"], ["--sandbox", "--unsandboxed-servers"], ["--sandbox-config"], []])
+def test_what_the_client_registers(box: Box, flags: list[str], given: dict) -> None:
+    if flags == ["--sandbox-config"]:
+        flags = ["--sandbox-config", box.write_settings(make_settings(denyRead=["~/secret"], allowWrite=["given"]))]
+    (box.place.workspace / "given").mkdir()
+    (box.place.home / "secret").write_text("secret")
+    script = box.place.workspace / "probe.py"
+    script.write_text((PROBES / "server.py").read_text())
+    actions = [["write", str(box.place.home / "new")], ["write", str(box.place.workspace / "new")], ["read", str(box.place.home / "secret")]]
+    params = {"command": "/usr/bin/python3", "args": [str(script), *map(json.dumps, actions)], **given}
+    with McpServer(str(box.binary), box.place, "--workspace", str(box.place.workspace), *flags) as mcp:
+        mcp.register("probe", params)
+    (found,) = re.findall("<(.*)>", (box.place.workspace / "mcptools/probe/report.py").read_text())
+    if flags == ["--sandbox"]:
+        assert found == "OSError, written, read secret"
+    elif "--sandbox-config" in flags:
+        assert found == "OSError, OSError, PermissionError"
+    else:
+        assert found == "written, written, read secret"
+
+
 # Third-party servers
 
 
