@@ -26,6 +26,8 @@ WITHOUT_PROXY = [
     (["create", "AF_INET", "SOCK_RAW", 1], "created", "EPERM"),
     (["create", "AF_INET6", "SOCK_RAW", 58], "created", "EPERM"),
     (["create", "AF_PACKET", "SOCK_RAW", 3], "created", "EAFNOSUPPORT"),
+    (["add_route"], "added", "EPERM"),
+    (["interfaces"], ["lo"], ["lo"]),
     # the host's loopback and sockets
     (["tcp", "127.0.0.1", LOCAL_PORT], "connected", "ECONNREFUSED"),
     (["tcp", "0.0.0.0", LOCAL_PORT], "connected", "ECONNREFUSED"),

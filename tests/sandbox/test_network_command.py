@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 import socket
 import stat
@@ -94,6 +95,29 @@ def test_sockets_of_the_host(box: Box) -> None:
         assert box(connect, sandbox=False).stdout == "b'host\\n'\n"
         thread.join()
     path.unlink()
+
+
+def test_services_of_the_host(box: Box, user: str) -> None:
+    """Such as Docker's: their sockets lie where a sandbox has a directory of its own."""
+    path = f"/run/ipybox-test-{os.getpid()}.sock"
+    connect = ["/usr/bin/python3", "-c", f"import socket; s = socket.socket(socket.AF_UNIX); s.connect({path!r}); print('connected')"]
+    with socket.socket(socket.AF_UNIX) as listener:
+        try:
+            listener.bind(path)
+            os.chmod(path, 0o777)
+            listener.listen()
+            denied = box(connect, make_settings(), user=user)
+            assert "FileNotFoundError" in denied.stderr and denied.stdout == ""
+            assert box(connect, make_settings(allowAllUnixSockets=True), user=user).stdout == "connected\n"
+            assert box(connect, user=user, sandbox=False).stdout == "connected\n"
+        finally:
+            os.unlink(path)
+
+
+def test_a_denial_in_the_words_of_srt(net: NetBox) -> None:
+    done = net(["curl", "-sSi", "http://evil.test/"], SETTINGS)
+    assert " 403 " in done.stdout and "X-Proxy-Error: blocked-by-sandbox-runtime" in done.stdout
+    assert "Connection blocked by network allowlist" in done.stdout
 
 
 def test_configurations_of_control_fd(net: NetBox) -> None:

@@ -161,7 +161,10 @@ def flood(number):
     crowded = proxy(request)
     for sock in idle:
         sock.close()
-    return [crowded, proxy(request)]
+    while True:  # the new one may be seen before the end of the old ones
+        status = proxy(request)
+        if status != "503":
+            return [crowded, status]
 
 
 def write(path, text):
@@ -229,6 +232,16 @@ def unix(path):
 
 def interfaces():
     return sorted(name for _, name in socket.if_nameindex())
+
+
+def add_route():
+    """`ip route add local 192.0.2.0/24 dev lo`."""
+    message = struct.pack("=BBBBBBBBI", socket.AF_INET, 24, 0, 0, 255, 3, 254, 2, 0)
+    message += struct.pack("=HH4s", 8, 1, bytes([192, 0, 2, 0])) + struct.pack("=HHI", 8, 4, 1)
+    with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0) as sock:
+        sock.send(struct.pack("=IHHII", 16 + len(message), 24, 0x405, 1, 0) + message)
+        error = -struct.unpack_from("=i", sock.recv(4096), 16)[0]
+    return errno.errorcode[error] if error else "added"
 
 
 def serve():
