@@ -86,13 +86,18 @@ typedef struct {
     const char *
         sandbox_config; /**< path of what the sandbox allows, see ipybox-sandbox-config(5). NULL, or no such file: writing the
                                            workspace, no network */
+    gboolean
+        register_servers; /**< in a sandbox: ipybox_session_register() will be called. "mcptools" is made in the workspace before
+                                    the kernel is there, so that the sandbox protects what is generated */
+    gboolean
+        allow_builds; /**< in a sandbox: ipybox_session_install() takes URLs and what runs code of the package to build it */
 } IpyboxSessionOptions;
 
 /** The defaults of #IpyboxSessionOptions. */
 #define IPYBOX_SESSION_OPTIONS_INIT                                                                \
     {                                                                                              \
         IPYBOX_SESSION_OPTIONS_VERSION, NULL, NULL, NULL, NULL, IPYBOX_APPROVAL_ASK, NULL, NULL,   \
-            -1, NULL, NULL, NULL, NULL, 0, -1, IPYBOX_SANDBOX_OFF, NULL                            \
+            -1, NULL, NULL, NULL, NULL, 0, -1, IPYBOX_SANDBOX_OFF, NULL, FALSE, FALSE              \
     }
 
 /**
@@ -254,8 +259,8 @@ IPYBOX_EXPORT gboolean ipybox_session_reset(IpyboxSession *session, GError **err
 /** Options of ipybox_session_register_async(). Initialise with #IPYBOX_REGISTER_OPTIONS_INIT. */
 typedef struct {
     unsigned version; /**< #IPYBOX_REGISTER_OPTIONS_VERSION */
-    const char
-        *root_dir;      /**< where the package goes, relative to the workspace; NULL: "mcptools" */
+    const char *
+        root_dir; /**< where the package goes, relative to the workspace; NULL: "mcptools", the one that a sandbox protects */
     gboolean async_api; /**< the generated functions are coroutines */
 } IpyboxRegisterOptions;
 
@@ -272,7 +277,7 @@ typedef struct {
  *
  * @param session the session
  * @param name the server's name, a Python identifier
- * @param params_json its parameters, see server.h
+ * @param params_json its parameters, see server.h. `"sandbox": true` in them puts the server into a sandbox of its own
  * @param options the options, or NULL for the defaults; copied
  * @param cancellable gives up; may be NULL
  * @param callback called in the runtime's context; its source object is NULL. May be NULL
@@ -289,7 +294,8 @@ IPYBOX_EXPORT void ipybox_session_register_async(IpyboxSession *session, const c
  *
  * @param session the session
  * @param result as given to the callback
- * @param error #IPYBOX_ERROR_INVALID: the name or the parameters; #IPYBOX_ERROR_NOT_FOUND: a variable or the command;
+ * @param error #IPYBOX_ERROR_INVALID: the name or the parameters, or the session is in a sandbox and did not say
+ *     `register_servers`; #IPYBOX_ERROR_NOT_FOUND: a variable or the command;
  *     #IPYBOX_ERROR_SERVER, #IPYBOX_ERROR_PROTOCOL, #IPYBOX_ERROR_TIMEOUT: the server failed, with its last words;
  *     #IPYBOX_ERROR_LIMIT; #IPYBOX_ERROR_BUSY; #IPYBOX_ERROR_CANCELLED; #IPYBOX_ERROR_SYSTEM
  * @return the names of the generated modules, NULL-terminated, to be freed with g_strfreev(); NULL with @p error

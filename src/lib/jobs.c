@@ -35,6 +35,12 @@ start_register(IpyboxSession *session, IpbCall *call, const char *name, const ch
     if (!ipb_lib_check_version(options->version, IPYBOX_REGISTER_OPTIONS_VERSION,
                                "IpyboxRegisterOptions", error))
         return false;
+    if (!session->can_register) {
+        g_set_error_literal(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID,
+                            "a session in a sandbox registers servers only if it was opened with "
+                            "register_servers: its kernel could change what is generated");
+        return false;
+    }
     g_autoptr(IpbJsonDoc) params = ipb_lib_parse_params(params_json, error);
     if (params == NULL)
         return false;

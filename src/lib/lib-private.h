@@ -36,6 +36,7 @@ struct IpyboxSession {
     IpyboxWithdrawnFunc on_withdrawn;
     IpyboxLogFunc on_log;
     gpointer user_data;
+    bool can_register;
     bool is_closed;          /* or being closed */
     bool is_freed;           /* by the program: it is told nothing any more */
     bool is_runtime_waiting; /* for this one to close */

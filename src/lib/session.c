@@ -102,6 +102,8 @@ make_core(IpyboxSession *session, const IpyboxSessionOptions *options, GError **
         .has_seed = options->seed >= 0,
         .is_sandboxed = options->sandbox == IPYBOX_SANDBOX_ON,
         .sandbox_config = options->sandbox_config,
+        .makes_packages = options->register_servers,
+        .allows_builds = options->allow_builds,
         .on_log = on_log,
         .data = session,
     };
@@ -144,6 +146,7 @@ ipybox_session_new(IpyboxRuntime *runtime, const IpyboxSessionOptions *options, 
     session->on_withdrawn = options->on_withdrawn;
     session->on_log = options->on_log;
     session->user_data = options->user_data;
+    session->can_register = options->sandbox == IPYBOX_SANDBOX_OFF || options->register_servers;
     session->calls = g_ptr_array_new_with_free_func((GDestroyNotify) ipb_call_unref);
     session->approvals = g_ptr_array_new();
     session->core = make_core(session, options, error);

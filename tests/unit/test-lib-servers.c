@@ -183,6 +183,27 @@ test_register_is_given_up(void)
     assert_not_registered(&fourth, IPYBOX_ERROR_CANCELLED);
 }
 
+/* What is generated is not for the kernel to change, which runs already. */
+static void
+test_register_in_a_sandbox(void)
+{
+    g_auto(Fixture) fixture = {0};
+    fixture_set_up(&fixture, NULL);
+    IpyboxSessionOptions options = session_options(&fixture);
+    options.approval = IPYBOX_APPROVAL_ALLOW;
+    options.sandbox = IPYBOX_SANDBOX_ON;
+    g_autoptr(IpyboxSession) unprepared = new_session(&fixture, &options);
+    assert_no_registration(unprepared, "{\"command\": \"true\"}", IPYBOX_ERROR_INVALID);
+    options.register_servers = TRUE;
+    g_autoptr(IpyboxSession) session = new_session(&fixture, &options);
+    assert_prints(session, "1", "1");
+    register_fake_server(session);
+    g_autofree char *code = call_tool("echo");
+    assert_prints(session, code, "{}");
+    g_autoptr(IpyboxResult) result =
+        run(session, "open('mcptools/fake/echo.py', 'w')", IPYBOX_STATUS_ERROR);
+}
+
 /* --- calls ------------------------------------------------------------------------------------- */
 
 static void
@@ -337,6 +358,7 @@ main(int argc, char **argv)
     add_test("/servers/register-options", test_register_options);
     add_test("/servers/register-fails", test_register_fails);
     add_test("/servers/register-is-given-up", test_register_is_given_up);
+    add_test("/servers/register-in-a-sandbox", test_register_in_a_sandbox);
     add_test("/servers/progress", test_progress);
     add_test("/servers/log", test_log);
     add_test("/servers/call-is-cancelled", test_call_is_cancelled);
