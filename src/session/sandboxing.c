@@ -302,8 +302,7 @@ static void
 on_egress_violation(const IpbViolation *violation, void *data)
 {
     const IpbSandboxing *sandboxing = data;
-    g_autofree char *text = g_strdup_printf("operation not permitted: %s to %s: %s",
-                                            violation->what, violation->target, violation->reason);
+    g_autofree char *text = ipb_violation_to_text(violation);
     sandboxing->on_violation(text, sandboxing->data);
 }
 
