@@ -52,7 +52,14 @@ bool ipb_lib_check_version(unsigned version, unsigned newest, const char *name, 
 /* runtime.c: a session of it has closed, or is gone. */
 void ipb_lib_runtime_session_closed(IpyboxRuntime *runtime);
 
-/* session.c: starts the end of the core in order. */
+/* session.c */
+bool ipb_lib_session_is_open(const IpyboxSession *session);
+void ipb_lib_session_unref(IpyboxSession *session);
+/* A call that the core is asked for: kept until _forget. BUSY, told to the call, if there is no open core: false. */
+bool ipb_lib_session_begin(IpyboxSession *session, IpbCall *call);
+void ipb_lib_session_forget(IpyboxSession *session, IpbCall *call);
+
+/* session-end.c: starts the end of the core in order. */
 void ipb_lib_session_close(IpyboxSession *session);
 /* Ends the core at once, or in the next turn from within a callback. The calls under way are told CANCELLED. */
 void ipb_lib_session_end(IpyboxSession *session);
@@ -60,9 +67,6 @@ void ipb_lib_session_end(IpyboxSession *session);
 typedef void (*IpbLibTurnFunc)(IpyboxSession *session, void *data);
 void ipb_lib_session_run_soon(IpyboxSession *session, IpbLibTurnFunc func, void *data,
                               GDestroyNotify free_data);
-/* A call that the core is asked for: kept until _forget. BUSY, told to the call, if there is no open core: false. */
-bool ipb_lib_session_begin(IpyboxSession *session, IpbCall *call);
-void ipb_lib_session_forget(IpyboxSession *session, IpbCall *call);
 
 /* server.c: INVALID if it is no JSON. */
 IpbJsonDoc *ipb_lib_parse_params(const char *params_json, GError **error);
