@@ -3,7 +3,7 @@
  * Opens many sessions in one program, for compare.py: a line "new" on stdin opens one more in the current directory,
  * runs the cell `1` in it and prints the seconds from asking to its end. The end of stdin closes all.
  *
- * usage: bench-sessions [--python PYTHON]
+ * usage: bench-sessions [--sandbox] [--python PYTHON]
  */
 #include "base/error.h"
 #include "session/session.h"
@@ -18,6 +18,7 @@ typedef struct {
     GMainLoop *loop;
     IpbRuntime *runtime;
     GPtrArray *sessions;
+    bool is_sandboxed;
     IpbStatus status; /* of the last cell */
 } Program;
 
@@ -40,7 +41,11 @@ on_closed(void *data)
 static bool
 open_session(Program *program, GError **error)
 {
-    IpbSessionOptions options = {.approval = IPB_APPROVAL_ALLOW, .approval_timeout_ms = -1};
+    IpbSessionOptions options = {
+        .approval = IPB_APPROVAL_ALLOW,
+        .approval_timeout_ms = -1,
+        .is_sandboxed = program->is_sandboxed,
+    };
     int64_t start_us = g_get_monotonic_time();
     IpbSession *session = ipb_session_new(program->runtime, &options, error);
     if (!session)
@@ -76,8 +81,9 @@ int
 main(int argc, char **argv)
 {
     IpbRuntimeOptions options = {0};
-    if (argc == 3 && strcmp(argv[1], "--python") == 0)
-        options.python = argv[2];
+    bool is_sandboxed = argc > 1 && strcmp(argv[1], "--sandbox") == 0;
+    if (argc == 3 + is_sandboxed && strcmp(argv[1 + is_sandboxed], "--python") == 0)
+        options.python = argv[2 + is_sandboxed];
 
     g_autoptr(GError) error = NULL;
     g_autoptr(IpbRuntime) runtime = ipb_runtime_new(NULL, &options, &error);
@@ -87,7 +93,8 @@ main(int argc, char **argv)
     }
     g_autoptr(GMainLoop) loop = g_main_loop_new(NULL, false);
     g_autoptr(GPtrArray) sessions = g_ptr_array_new();
-    Program program = {.loop = loop, .runtime = runtime, .sessions = sessions};
+    Program program = {
+        .loop = loop, .runtime = runtime, .sessions = sessions, .is_sandboxed = is_sandboxed};
 
     bool is_ok = true;
     char line[16];

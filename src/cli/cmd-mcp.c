@@ -12,12 +12,14 @@
 #include "base/error.h"
 #include "cli/cli.h"
 #include "cli/program.h"
+#include "cli/server-file.h"
 #include "serve/mcp-server.h"
 #include "serve/stdio.h"
 
 typedef struct {
     IpbProgram program;
     IpbMcpServer *server;
+    unsigned n_registering; /* of --servers; cells wait for them */
 } McpCommand;
 
 typedef struct {
@@ -34,6 +36,9 @@ typedef struct {
     int sandbox;
     int allows_builds;
     int frees_servers;
+    int without_register;
+    char *servers;
+    char *server_variables;
 } McpArguments;
 
 static gboolean
@@ -70,6 +75,41 @@ on_approval_withdrawn(uint64_t request, void *data)
     ipb_mcp_server_withdraw(command->server, request);
 }
 
+/* --- the servers of --servers ------------------------------------------------------------------ */
+
+static void
+on_registered(const char *const *modules, const GError *error, void *data)
+{
+    McpCommand *command = data;
+    if (error != NULL) {
+        g_autofree char *line = g_strdup_printf("--servers: %s", error->message);
+        ipb_cli_log("error", line, NULL);
+    }
+    if (--command->n_registering == 0)
+        ipb_session_hold_cells(command->program.session, false);
+}
+
+/* In the background: initialize does not wait for it. */
+static bool
+register_servers(McpCommand *command, const char *path, GError **error)
+{
+    const IpbJson *servers;
+    g_autoptr(IpbJsonDoc) doc = ipb_server_file_load(path, &servers, error);
+    if (doc == NULL)
+        return false;
+    IPB_JSON_FOREACH (server, servers) {
+        IpbRegisterOptions options = {.name = ipb_json_name(server, NULL), .params = server};
+        if (ipb_session_register(command->program.session, &options, on_registered, command,
+                                 error) == 0) {
+            g_prefix_error(error, "%s: mcpServers.%s: ", path, options.name);
+            return false;
+        }
+        command->n_registering++;
+    }
+    ipb_session_hold_cells(command->program.session, command->n_registering > 0);
+    return true;
+}
+
 static bool
 set_up(McpCommand *command, const McpArguments *arguments, GError **error)
 {
@@ -77,6 +117,9 @@ set_up(McpCommand *command, const McpArguments *arguments, GError **error)
         arguments->preload != NULL ? g_strsplit(arguments->preload, ",", -1) : NULL;
     IpbRuntimeOptions runtime = {.python = arguments->python,
                                  .preload = (const char *const *) preload};
+    g_auto(GStrv) variables = arguments->server_variables != NULL
+                                  ? g_strsplit(arguments->server_variables, ",", -1)
+                                  : NULL;
     IpbSessionOptions session = {
         .workspace = arguments->workspace,
         .approval = IPB_APPROVAL_ALLOW, /* as the original: the MCP host asked its user already */
@@ -88,6 +131,7 @@ set_up(McpCommand *command, const McpArguments *arguments, GError **error)
         .on_approval_withdrawn = on_approval_withdrawn,
         .is_sandboxed = arguments->sandbox || arguments->sandbox_config != NULL,
         .makes_packages = true,
+        .server_variables = (const char *const *) variables,
         .allows_builds = arguments->allows_builds,
         .frees_servers = arguments->frees_servers,
         .sandbox_config = arguments->sandbox_config,
@@ -102,13 +146,15 @@ set_up(McpCommand *command, const McpArguments *arguments, GError **error)
         session.approval_rules = arguments->approve;
     }
     if (!ipb_program_open(&command->program, &runtime, error) ||
-        !ipb_program_open_session(&command->program, &session, error))
+        !ipb_program_open_session(&command->program, &session, error) ||
+        (arguments->servers != NULL && !register_servers(command, arguments->servers, error)))
         return false;
     int in, out;
     if (!ipb_stdio_take_over(&in, &out, error))
         return false;
     IpbMcpServerOptions server = {
         .session = command->program.session,
+        .without_register = arguments->without_register,
         .in = in,
         .out = out,
         .on_end = on_server_end,
@@ -173,6 +219,13 @@ run_mcp(int argc, char **argv)
          "run code in a sandbox: it can write the workspace only, and has no network", NULL},
         {"sandbox-config", 0, 0, G_OPTION_ARG_FILENAME, &arguments.sandbox_config,
          "what the sandbox allows, see ipybox-sandbox-config(5); includes --sandbox", "FILE"},
+        {"servers", 0, 0, G_OPTION_ARG_FILENAME, &arguments.servers,
+         "register the MCP servers of this file, {\"mcpServers\": …}, before the first cell runs",
+         "FILE"},
+        {"no-register", 0, 0, G_OPTION_ARG_NONE, &arguments.without_register,
+         "do not offer the tool register_mcp_server", NULL},
+        {"server-variables", 0, 0, G_OPTION_ARG_STRING, &arguments.server_variables,
+         "the variables that ${NAME} in server parameters may stand for (default: all)", "NAMES"},
         {"allow-builds", 0, 0, G_OPTION_ARG_NONE, &arguments.allows_builds,
          "in a sandbox: install_package takes more than wheels of the index: it builds packages, "
          "and "
@@ -206,6 +259,8 @@ run_mcp(int argc, char **argv)
     g_free(arguments.approve);
     g_free(arguments.audit_log);
     g_free(arguments.sandbox_config);
+    g_free(arguments.servers);
+    g_free(arguments.server_variables);
     g_free(arguments.host);
     return status;
 }

@@ -5,15 +5,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "apigen/apigen.h"
 #include "base/error.h"
-#include "base/file.h"
 #include "cli/cli.h"
+#include "cli/server-file.h"
 #include "json/writer.h"
-#include "mcp/params.h"
 #include "tools/registry.h"
-
-#define MAX_IMPORT_SIZE (1024 * 1024)
 
 static int
 fail(const GError *error)
@@ -116,31 +112,15 @@ remove_server(IpbRegistry *registry, const char *id_or_name)
     return ipb_registry_remove(registry, id_or_name, &error) ? IPB_EXIT_OK : fail(error);
 }
 
-/* A file as MCP hosts have it: {"mcpServers": {NAME: {"command", …}}}. All of it or nothing. */
+/* All of them or none. */
 static int
 import_servers(IpbRegistry *registry, const char *path)
 {
     g_autoptr(GError) error = NULL;
-    g_autofree char *text = NULL;
-    size_t size;
-    if (!ipb_file_read_to_end(path, MAX_IMPORT_SIZE, &text, &size, &error))
+    const IpbJson *servers;
+    g_autoptr(IpbJsonDoc) doc = ipb_server_file_load(path, &servers, &error);
+    if (doc == NULL)
         return fail(error);
-    g_autoptr(IpbJsonDoc) doc = ipb_json_parse(text, size, &IPB_JSON_LIMITS_SMALL, &error);
-    if (doc == NULL) {
-        g_prefix_error(&error, "%s: ", path);
-        return fail(error);
-    }
-    const IpbJson *servers = ipb_json_get(ipb_json_root(doc), "mcpServers");
-    if (!ipb_json_is(servers, IPB_JSON_OBJECT))
-        return ipb_cli_fail(&ipb_verb_servers, IPB_EXIT_USAGE, "%s: no object \"mcpServers\" in it",
-                            path);
-    IPB_JSON_FOREACH (server, servers) {
-        g_autoptr(IpbServerParams) params = ipb_server_params_parse(server, &error);
-        if (params == NULL || !ipb_apigen_check_server_name(ipb_json_name(server, NULL), &error)) {
-            g_prefix_error(&error, "%s: mcpServers.%s: ", path, ipb_json_name(server, NULL));
-            return fail(error);
-        }
-    }
     IPB_JSON_FOREACH (server, servers) {
         const char *name = ipb_json_name(server, NULL);
         g_autoptr(IpbRegistration) registration =

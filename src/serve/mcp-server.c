@@ -94,7 +94,7 @@ handle_list(IpbMcpServer *server, IpbRpcRequest *request)
     IpbJsonWriter *writer = ipb_json_writer_new();
     ipb_json_begin_object(writer);
     ipb_json_key(writer, "tools");
-    ipb_mcp_tools_describe(writer);
+    ipb_mcp_tools_describe(server->tools, writer);
     ipb_json_end_object(writer);
     reply_with(request, writer);
 }
@@ -200,7 +200,8 @@ ipb_mcp_server_new(IpbLoop *loop, const IpbMcpServerOptions *options, GError **e
     IpbRpcPeerOptions peer = {.limits = IPB_JSON_LIMITS_MESSAGE, .answer_invalid = true};
     server->peer = ipb_rpc_peer_new(loop, &peer, &peer_funcs, server);
     server->elicitation = ipb_elicitation_new(server->peer, options->session);
-    server->tools = ipb_mcp_tools_new(loop, options->session, on_progress, server);
+    server->tools =
+        ipb_mcp_tools_new(loop, options->session, options->without_register, on_progress, server);
     return server;
 }
 

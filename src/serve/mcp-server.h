@@ -12,7 +12,8 @@ typedef struct IpbMcpServer IpbMcpServer;
 typedef struct {
     IpbSession
         *session; /* borrowed: closed by the owner, after the server was freed or has ended */
-    int in, out;  /* become the server's */
+    bool without_register; /* the client cannot register MCP servers */
+    int in, out;           /* become the server's */
     /* The client has gone (@why NULL) or the conversation cannot go on. Once, from the loop. */
     void (*on_end)(const GError *why, void *data);
     void (*on_log)(const char *level, const char *text, void *data); /* may be NULL */

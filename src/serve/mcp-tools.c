@@ -17,8 +17,8 @@
 #define MAX_CALLS 1000
 
 /* The descriptions are read by models: what the tool does, what comes back, what to mind. */
-static const char TOOLS_JSON[] =
-    "[{\"name\":\"register_mcp_server\",\"description\":\"Connect to an MCP server and generate a "
+static const char REGISTER_JSON[] =
+    "{\"name\":\"register_mcp_server\",\"description\":\"Connect to an MCP server and generate a "
     "typed Python API for its tools "
     "in mcptools/<server_name>/, one module per tool. Code run by execute_ipython_cell can then "
     "call them: "
@@ -33,14 +33,18 @@ static const char TOOLS_JSON[] =
     "\"How to reach the server: {command, args, env} for a local process or {url, headers} for "
     "HTTP. ${NAME} in a value is "
     "replaced from the environment of ipybox and the .env file of the workspace\"}},"
-    "\"required\":[\"server_name\",\"server_params\"]}},"
+    "\"required\":[\"server_name\",\"server_params\"]}}";
+
+static const char INSTALL_JSON[] =
     "{\"name\":\"install_package\",\"description\":\"Install a Python package for the kernel. It "
     "can be imported at once. Returns the "
     "output of the installer.\","
     "\"inputSchema\":{\"type\":\"object\",\"properties\":{"
     "\"package_name\":{\"type\":\"string\",\"title\":\"Package Name\",\"description\":\"A "
     "requirement such as requests, "
-    "numpy>=1.20.0 or git+https://...\"}},\"required\":[\"package_name\"]}},"
+    "numpy>=1.20.0 or git+https://...\"}},\"required\":[\"package_name\"]}}";
+
+static const char EXECUTE_JSON[] =
     "{\"name\":\"execute_ipython_cell\",\"description\":\"Run Python code in a stateful IPython "
     "kernel: variables, imports and "
     "definitions persist between calls, top-level await, magics and !commands work. Returns what "
@@ -54,15 +58,18 @@ static const char TOOLS_JSON[] =
     "the state is kept when it is exceeded\"},"
     "\"max_output_chars\":{\"type\":\"integer\",\"title\":\"Max Output "
     "Chars\",\"default\":5000,\"description\":\"Maximum number of "
-    "characters of the output\"}},\"required\":[\"code\"]}},"
+    "characters of the output\"}},\"required\":[\"code\"]}}";
+
+static const char RESET_JSON[] =
     "{\"name\":\"reset\",\"description\":\"Start a fresh kernel: variables, imports and "
     "definitions are lost, MCP servers are stopped "
     "(they start again when called). Installed packages and generated APIs stay.\","
-    "\"inputSchema\":{\"type\":\"object\",\"properties\":{}}}]";
+    "\"inputSchema\":{\"type\":\"object\",\"properties\":{}}}";
 
 struct IpbMcpTools {
     IpbLoop *loop;
     IpbSession *session;
+    bool without_register;
     GPtrArray *calls; /* IpbServedCall */
     IpbMcpToolsProgressFunc on_progress;
     void *data;
@@ -309,31 +316,43 @@ call_reset(IpbServedCall *call, const IpbJson *arguments)
 
 static const struct {
     const char *name;
+    const char *json;
     void (*call)(IpbServedCall *call, const IpbJson *arguments);
 } TOOLS[] = {
-    {"register_mcp_server", call_register},
-    {"install_package", call_install},
-    {"execute_ipython_cell", call_execute},
-    {"reset", call_reset},
+    {"register_mcp_server", REGISTER_JSON, call_register},
+    {"install_package", INSTALL_JSON, call_install},
+    {"execute_ipython_cell", EXECUTE_JSON, call_execute},
+    {"reset", RESET_JSON, call_reset},
 };
 
 IpbMcpTools *
-ipb_mcp_tools_new(IpbLoop *loop, IpbSession *session, IpbMcpToolsProgressFunc on_progress,
-                  void *data)
+ipb_mcp_tools_new(IpbLoop *loop, IpbSession *session, bool without_register,
+                  IpbMcpToolsProgressFunc on_progress, void *data)
 {
     IpbMcpTools *tools = g_new0(IpbMcpTools, 1);
     tools->loop = ipb_loop_ref(loop);
     tools->session = session;
+    tools->without_register = without_register;
     tools->calls = g_ptr_array_new_with_free_func((GDestroyNotify) ipb_served_call_free);
     tools->on_progress = on_progress;
     tools->data = data;
     return tools;
 }
 
-void
-ipb_mcp_tools_describe(IpbJsonWriter *writer)
+static bool
+is_offered(const IpbMcpTools *tools, size_t index)
 {
-    ipb_json_write_raw(writer, TOOLS_JSON, sizeof TOOLS_JSON - 1);
+    return !tools->without_register || TOOLS[index].call != call_register;
+}
+
+void
+ipb_mcp_tools_describe(const IpbMcpTools *tools, IpbJsonWriter *writer)
+{
+    ipb_json_begin_array(writer);
+    for (size_t i = 0; i < G_N_ELEMENTS(TOOLS); i++)
+        if (is_offered(tools, i))
+            ipb_json_write_raw(writer, TOOLS[i].json, strlen(TOOLS[i].json));
+    ipb_json_end_array(writer);
 }
 
 void
@@ -353,7 +372,7 @@ ipb_mcp_tools_call(IpbMcpTools *tools, IpbRpcRequest *request)
         return;
     }
     for (size_t i = 0; i < G_N_ELEMENTS(TOOLS); i++) {
-        if (g_str_equal(name, TOOLS[i].name)) {
+        if (g_str_equal(name, TOOLS[i].name) && is_offered(tools, i)) {
             TOOLS[i].call(new_call(tools, request, TOOLS[i].name), arguments);
             return;
         }

@@ -14,10 +14,11 @@ typedef struct IpbMcpTools IpbMcpTools;
 typedef void (*IpbMcpToolsProgressFunc)(const char *token_json, int64_t progress,
                                         const char *message, void *data);
 
-IpbMcpTools *ipb_mcp_tools_new(IpbLoop *loop, IpbSession *session,
+/* @without_register: there is no tool that registers servers. */
+IpbMcpTools *ipb_mcp_tools_new(IpbLoop *loop, IpbSession *session, bool without_register,
                                IpbMcpToolsProgressFunc on_progress, void *data);
 /* The value of "tools" in the answer to tools/list. */
-void ipb_mcp_tools_describe(IpbJsonWriter *writer);
+void ipb_mcp_tools_describe(const IpbMcpTools *tools, IpbJsonWriter *writer);
 /* Handles a tools/call request, which is answered now or later. */
 void ipb_mcp_tools_call(IpbMcpTools *tools, IpbRpcRequest *request);
 /* Ends the call with that request id (JSON text); it is not answered, as MCP has it. */

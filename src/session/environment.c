@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/dotenv.h"
+#include "mcp/server-env.h"
 
 #define KERNEL_PREFIX "KERNEL_ENV_"
 #define MATPLOTLIB_CACHE ".ipybox/matplotlib"
@@ -51,6 +52,20 @@ ipb_environment_application(const char *const *env, const char *workspace,
         char *equals = strchr(*entry, '=');
         g_autofree char *name = g_strndup(*entry, (gsize) (equals - *entry));
         result = g_environ_setenv(result, name, equals + 1, FALSE);
+    }
+    return result;
+}
+
+char **
+ipb_environment_servers(const char *const *env, const char *const *names)
+{
+    if (names == NULL)
+        return g_strdupv((char **) env);
+    char **result = ipb_server_env_make(env, NULL);
+    for (; *names != NULL; names++) {
+        const char *value = g_environ_getenv((char **) env, *names);
+        if (value != NULL)
+            result = g_environ_setenv(result, *names, value, TRUE);
     }
     return result;
 }

@@ -13,6 +13,9 @@
 char **ipb_environment_application(const char *const *env, const char *workspace,
                                    void (*on_warning)(const char *text, void *data), void *data);
 
+/* What of @env (as made above) MCP servers may get: all, or with @names what every server gets and those. */
+char **ipb_environment_servers(const char *const *env, const char *const *names);
+
 typedef struct {
     const char *python;
     const char *workspace;

@@ -219,7 +219,7 @@ ipb_session_on_kernel_event(IpbKernel *kernel, const IpbKernelEvent *event, void
 static void
 start_next_cell(IpbSession *session)
 {
-    while (session->current == NULL && !session->is_closing) {
+    while (session->current == NULL && !session->is_closing && !session->is_held) {
         IpbCell *cell = g_queue_pop_head(&session->waiting);
         if (cell == NULL)
             return;
@@ -239,6 +239,14 @@ on_start_timer(void *data)
     IpbSession *session = data;
     g_clear_pointer(&session->start_timer, ipb_timer_free);
     start_next_cell(session);
+}
+
+void
+ipb_session_hold_cells(IpbSession *session, bool is_held)
+{
+    session->is_held = is_held;
+    if (!is_held && session->start_timer == NULL)
+        session->start_timer = ipb_timer_new(session->loop, 0, on_start_timer, session);
 }
 
 uint64_t

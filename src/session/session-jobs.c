@@ -8,7 +8,7 @@
 #include "session/session-private.h"
 
 /* Registrations under way at once; each is a child process. */
-#define MAX_JOBS 16
+#define MAX_JOBS 64
 
 struct IpbSessionJob {
     uint64_t number;
@@ -87,7 +87,7 @@ ipb_session_register(IpbSession *session, const IpbRegisterOptions *options, Ipb
         .async_api = options->async_api,
         .cwd = session->workspace,
         .state_dir = ipb_runtime_state_dir(session->runtime),
-        .env = (const char *const *) session->env,
+        .env = (const char *const *) session->server_env,
         .connect_timeout_ms = session->connect_timeout_ms,
         .on_log = on_registering_log,
         .on_done = on_registered,

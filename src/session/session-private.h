@@ -23,7 +23,8 @@ struct IpbSession {
     char *overlay; /* of packages, or NULL */
     bool allows_builds;
     bool frees_servers;
-    char **env; /* the application's */
+    char **env;        /* the application's */
+    char **server_env; /* what MCP servers, and ${NAME} in their parameters, get of it */
     unsigned connect_timeout_ms;
     void (*on_log)(const char *level, const char *text, void *data);
     IpbApprovalAskFunc on_approval;
@@ -35,6 +36,7 @@ struct IpbSession {
     IpbCell *current;
     GQueue waiting; /* IpbCell */
     uint64_t last_cell;
+    bool is_held; /* cells wait */
     IpbTimer *start_timer;
 
     IpbApprovals *approvals;

@@ -182,7 +182,7 @@ make_tools(IpbSession *session, const IpbSessionOptions *options, GError **error
                                              .approvals = session->approvals,
                                              .cwd = session->workspace,
                                              .state_dir = ipb_runtime_state_dir(session->runtime),
-                                             .env = (const char *const *) session->env,
+                                             .env = (const char *const *) session->server_env,
                                              .connect_timeout_ms = session->connect_timeout_ms,
                                              .on_log = on_server_log,
                                              .on_progress = on_tool_progress,
@@ -252,6 +252,8 @@ ipb_session_new(IpbRuntime *runtime, const IpbSessionOptions *options, GError **
     session->workspace = g_steal_pointer(&workspace);
     session->env =
         ipb_environment_application(options->env, session->workspace, on_env_warning, session);
+    session->server_env =
+        ipb_environment_servers((const char *const *) session->env, options->server_variables);
     session->forkserver = ipb_runtime_forkserver(runtime, options->is_sandboxed, error);
     if (session->forkserver == NULL || !make_approvals(session, options, error) ||
         !make_tools(session, options, error) || !make_sandboxing(session, options, error)) {
@@ -317,6 +319,7 @@ ipb_session_free(IpbSession *session)
     g_ptr_array_unref(session->jobs);
     g_clear_pointer(&session->install, ipb_install_free);
     g_strfreev(session->env);
+    g_strfreev(session->server_env);
     g_free(session->images_dir);
     g_free(session->overlay);
     g_free(session->workspace);

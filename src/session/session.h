@@ -57,6 +57,8 @@ typedef struct {
     const char *workspace;         /* the kernel's directory; NULL: the current one */
     const char *images_dir;        /* NULL: "images" in the workspace */
     const char *const *kernel_env; /* "NAME=value" for the kernel, beyond the minimum; or NULL */
+    const char *const *
+        server_variables; /* the names that ${NAME} in server parameters may stand for; NULL: all */
     const char *const *env; /* the application's environment, for ${NAME} and servers; NULL: ours.
                                  * The workspace's .env is added below it. */
     IpbApprovalPolicy approval;     /* of calls that no rule names */
@@ -115,6 +117,8 @@ typedef struct {
     bool
         is_of_client; /* and not the application's: in a sandboxed session the server runs in a sandbox with the same configuration */
 } IpbRegisterOptions;
+/* Cells wait until they are released: what they need is not there yet. */
+void ipb_session_hold_cells(IpbSession *session, bool is_held);
 /* 0 with @error (INVALID, NOT_FOUND, BUSY) if nothing was started; else @func is called once, and the number
  * cancels: then @func gets CANCELLED. */
 uint64_t ipb_session_register(IpbSession *session, const IpbRegisterOptions *options,

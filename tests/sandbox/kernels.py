@@ -6,11 +6,19 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import sys
 from pathlib import Path
 
 import harness
-from box import Box
+from box import Box, make_settings
 from mcp_driver import McpServer
+
+
+def servers_settings(*writable: object) -> dict:
+    """A sandbox in which the servers of the tests are found: they are where the clone is, which may be below /tmp, and their Python
+    may be in root's home."""
+    readable = [os.path.realpath(harness.CACHE), str(Path(os.path.realpath(sys.executable)).parents[1])]
+    return make_settings(allowRead=readable, allowWrite=[".", *map(str, writable)])
 
 
 class Kernels:
@@ -53,8 +61,12 @@ class Kernels:
         assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
         return json.loads(done.stdout)
 
-    def serve(self, *flags: str) -> McpServer:
+    def serve(self, *flags: str, is_sandboxed: bool = True, stderr: bool = False) -> McpServer:
         """`ipybox --sandbox`."""
         place = harness.Place(**{**vars(self.place), "environ": self.environ})
-        program, *args = self.command("mcp", "--sandbox", *flags)
-        return McpServer(program, place, *args)
+        program, *args = self.command("mcp", *(["--sandbox"] if is_sandboxed else []), *flags)
+        return McpServer(program, place, *args, stderr=subprocess.PIPE if stderr else None)
+
+    def servers_flags(self, *writable: object) -> list[str]:
+        path = self.box.write_settings(servers_settings(*writable))
+        return ["--sandbox-config", path]

@@ -142,7 +142,7 @@ def test_packages_are_ipyboxs_own(kernel: Kernels, servers: harness.Servers) -> 
     workspace = kernel.place.workspace
     target = kernel.place.root / "elsewhere"
     target.mkdir()
-    with kernel.serve() as server:
+    with kernel.serve(*kernel.servers_flags()) as server:
         assert server.cell("import os\n" + attempt(f"os.symlink({str(target)!r}, 'mcptools')")).strip() == "EEXIST"
         assert server.cell(attempt("os.rename('mcptools', 'mine')")).strip() in ("EBUSY", "EACCES", "EROFS")
         server.register("time", servers.time())
@@ -254,7 +254,7 @@ def test_children(kernels: Kernels) -> None:
 
 
 def test_tools(kernel: Kernels, servers: harness.Servers) -> None:
-    with kernel.serve() as server:
+    with kernel.serve(*kernel.servers_flags()) as server:
         assert "get_current_time" in server.register("time", servers.time())[0]
         code = "from mcptools.time import get_current_time as t\nprint(t.run(t.Params(timezone='UTC')).timezone)"
         assert server.cell(code) == "UTC"
@@ -289,7 +289,7 @@ def test_kernels_name_no_commands(kernel: Kernels) -> None:
 
 def test_sessions_do_not_meet(kernel: Kernels, servers: harness.Servers) -> None:
     """Two sessions have the same port inside; each reaches its own channel."""
-    with kernel.serve() as first, kernel.serve() as second:
+    with kernel.serve(*kernel.servers_flags()) as first, kernel.serve() as second:
         first.register("time", servers.time())
         second.cell(POST)
         port = first.cell("import os; print(os.environ['TOOL_SERVER_PORT'])")

@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""MCP servers of sandboxed sessions: those that the client registers share the session's sandbox, those of the user do not."""
+
+from __future__ import annotations
+
+import json
+
+import harness
+import pytest
+from box import Box
+from kernels import Kernels, servers_settings
+
+WRITE = """
+from mcptools.files import write_file
+try:
+    print(write_file.run(write_file.Params(path={path!r}, content="written")))
+except Exception as error:
+    print("failed", error)
+"""
+
+
+@pytest.fixture
+def kernel(box: Box) -> Kernels:
+    return Kernels(box, "root")
+
+
+@pytest.fixture
+def files(kernel: Kernels) -> dict:
+    """A server that writes where it is told, in the workspace and in the home directory."""
+    return harness.Servers().filesystem(kernel.place.workspace, kernel.place.home)
+
+
+def server_file(kernel: Kernels, **servers: dict) -> str:
+    path = kernel.place.root / "servers.json"
+    path.write_text(json.dumps({"mcpServers": servers}))
+    return str(path)
+
+
+def test_servers_of_the_client_are_boxed(kernel: Kernels, files: dict) -> None:
+    inside, outside = kernel.place.workspace / "inside.txt", kernel.place.home / "outside.txt"
+    with kernel.serve(*kernel.servers_flags()) as server:
+        server.register("files", files)
+        server.cell(WRITE.format(path=str(inside)))
+        assert inside.read_text() == "written"
+        assert "failed" in server.cell(WRITE.format(path=str(outside)))
+        assert not outside.exists()
+
+
+def test_servers_of_the_client_without_a_sandbox(kernel: Kernels, files: dict) -> None:
+    """The control."""
+    outside = kernel.place.home / "outside.txt"
+    with kernel.serve(is_sandboxed=False) as server:
+        server.register("files", files)
+        server.cell(WRITE.format(path=str(outside)))
+        assert outside.read_text() == "written"
+
+
+def test_servers_share_the_configuration(kernel: Kernels, files: dict) -> None:
+    outside = kernel.place.home / "outside.txt"
+    with kernel.serve(*kernel.servers_flags(kernel.place.home)) as server:
+        server.register("files", files)
+        server.cell(WRITE.format(path=str(outside)))
+        assert outside.read_text() == "written"
+
+
+@pytest.mark.parametrize("sandbox", [False, {"filesystem": {"denyRead": [], "allowWrite": ["/"], "denyWrite": []}}])
+def test_clients_do_not_choose_the_sandbox(kernel: Kernels, files: dict, sandbox: object) -> None:
+    outside = kernel.place.home / "outside.txt"
+    with kernel.serve(*kernel.servers_flags()) as server:
+        server.register("files", files | {"sandbox": sandbox})
+        assert "failed" in server.cell(WRITE.format(path=str(outside)))
+    assert not outside.exists()
+
+
+def test_servers_of_the_user(kernel: Kernels, files: dict) -> None:
+    """They are there before the first cell runs, and in the sandbox that the file asks for: none."""
+    outside = kernel.place.home / "outside.txt"
+    with kernel.serve("--servers", server_file(kernel, files=files)) as server:
+        server.cell(WRITE.format(path=str(outside)))
+        assert outside.read_text() == "written"
+
+
+def test_boxed_servers_of_the_user(kernel: Kernels, files: dict) -> None:
+    outside = kernel.place.home / "outside.txt"
+    with kernel.serve("--servers", server_file(kernel, files=files | {"sandbox": servers_settings()})) as server:
+        assert "failed" in server.cell(WRITE.format(path=str(outside)))
+    assert not outside.exists()
+
+
+def test_no_registration(kernel: Kernels, files: dict) -> None:
+    with kernel.serve("--no-register", "--servers", server_file(kernel, files=files)) as server:
+        tools = server.answer(server.request("tools/list"))["result"]["tools"]
+        assert [tool["name"] for tool in tools] == ["install_package", "execute_ipython_cell", "reset"]
+        result = server.tool("register_mcp_server", {"server_name": "x", "server_params": files})
+        assert result["isError"] and "Unknown tool" in result["content"][0]["text"]
+        assert "write_file" in server.cell("import os; print(os.listdir('mcptools/files'))")
+
+
+def test_server_that_does_not_come(kernel: Kernels) -> None:
+    """Cells do not wait for ever; the log tells."""
+    path = server_file(kernel, gone={"command": "no-such-command"})
+    with kernel.serve("--servers", path, stderr=True) as server:
+        assert server.cell("print(1)") == "1"
+        server.process.stdin.close()
+        assert "no-such-command" in server.process.stderr.read().decode()
+
+
+@pytest.mark.parametrize("text, complaint", [
+    ("{", "JSON"), ("{}", "mcpServers"), ('{"mcpServers": {"not-a-name": {"command": "x"}}}', "not-a-name"), ('{"mcpServers": {"x": {}}}', "x"),
+])  # fmt: skip
+def test_wrong_server_files(kernel: Kernels, text: str, complaint: str) -> None:
+    path = kernel.place.root / "servers.json"
+    path.write_text(text)
+    done = harness.run(kernel.command("mcp", "--servers", str(path)), kernel.place)
+    assert done.returncode != 0 and complaint in done.stderr and "servers.json" in done.stderr
+
+
+def test_variables_of_servers(kernel: Kernels) -> None:
+    """A parameter stands for what is on the list, and for nothing else."""
+    kernel.environ |= {"KNOWN": "UTC", "SECRET_FOR_TESTS": "visible"}
+    params = harness.Servers().time()
+    for name, is_allowed in (("KNOWN", True), ("SECRET_FOR_TESTS", False)):
+        changed = params | {"env": {"X": f"${{{name}}}"}}
+        with kernel.serve(*kernel.servers_flags(), "--server-variables", "KNOWN,OTHER") as server:
+            result = server.tool("register_mcp_server", {"server_name": "time", "server_params": changed})
+            assert result["isError"] != is_allowed, result
+            if not is_allowed:
+                assert "SECRET_FOR_TESTS" in result["content"][0]["text"]
+    with kernel.serve(*kernel.servers_flags()) as server:
+        server.register("time", params | {"env": {"X": "${SECRET_FOR_TESTS}"}})
