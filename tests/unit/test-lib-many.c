@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #define N_SESSIONS 200
+#define N_SANDBOXES 60 /* they take longer */
 /* The first round fills caches, pools and the heap's holes, here and in Python. */
 #define N_ROUNDS 3
 /* So often a session calls a tool, too, whose server is a process of its own. */
@@ -124,20 +125,21 @@ check_use(User *user, unsigned number)
 
 /* All of them are open at the same time. */
 static void
-run_round(Fixture *fixture)
+run_round(Fixture *fixture, unsigned n, IpyboxSandbox sandbox)
 {
-    g_autofree User *users = g_new0(User, N_SESSIONS);
-    for (unsigned i = 0; i < N_SESSIONS; i++) {
+    g_autofree User *users = g_new0(User, n);
+    for (unsigned i = 0; i < n; i++) {
         IpyboxSessionOptions options = session_options(fixture);
         options.approval = IPYBOX_APPROVAL_ALLOW;
+        options.sandbox = sandbox;
         users[i].session = new_session(fixture, &options);
         use(&users[i], i);
     }
-    for (unsigned i = 0; i < N_SESSIONS; i++)
+    for (unsigned i = 0; i < n; i++)
         check_use(&users[i], i);
-    for (unsigned i = 0; i < N_SESSIONS; i++)
+    for (unsigned i = 0; i < n; i++)
         ipybox_session_close_async(users[i].session, on_answer, &users[i].closed);
-    for (unsigned i = 0; i < N_SESSIONS; i++) {
+    for (unsigned i = 0; i < n; i++) {
         g_autoptr(GError) error = NULL;
         wait_for(&users[i].closed);
         g_assert_true(
@@ -165,23 +167,35 @@ assert_same(const char *who, const Holdings *before, const Holdings *after, long
 }
 
 static void
-test_two_hundred(void)
+check_rounds(unsigned n, IpyboxSandbox sandbox)
 {
     g_auto(Fixture) fixture = {0};
     fixture_set_up(&fixture, NULL);
     register_fake_server(fixture.session);
-    run_round(&fixture);
+    run_round(&fixture, n, sandbox);
     pid_t python = -1;
     g_assert_cmpuint(count_children(getpid(), &python), ==, 1);
     unsigned n_files = count_entries(g_getenv("TMPDIR"));
     Holdings ours = measure(getpid()), pythons = measure(python);
     for (int i = 1; i < N_ROUNDS; i++) {
-        run_round(&fixture);
+        run_round(&fixture, n, sandbox);
         Holdings ours_now = measure(getpid()), pythons_now = measure(python);
         assert_same("the program", &ours, &ours_now, ALLOWED_KIB);
         assert_same("Python", &pythons, &pythons_now, ALLOWED_PYTHON_KIB);
     }
     g_assert_cmpuint(count_entries(g_getenv("TMPDIR")), ==, n_files);
+}
+
+static void
+test_two_hundred(void)
+{
+    check_rounds(N_SESSIONS, IPYBOX_SANDBOX_OFF);
+}
+
+static void
+test_sandboxes(void)
+{
+    check_rounds(N_SANDBOXES, IPYBOX_SANDBOX_ON);
 }
 
 int
@@ -192,6 +206,7 @@ main(int argc, char **argv)
     g_setenv("TMPDIR", tmp, TRUE);
     g_test_init(&argc, &argv, NULL);
     add_test("/lib/many/two-hundred", test_two_hundred);
+    add_test("/lib/many/sandboxes", test_sandboxes);
     int status = g_test_run();
     g_assert_cmpint(rmdir(tmp), ==, 0);
     return status;
