@@ -27,8 +27,8 @@ fail(IpbExecPlan *plan, int report_fd, IpbExecStep step, int saved_errno)
 IPB_CHILD_SIDE static void
 place_fds(IpbExecPlan *plan, int *report_fd)
 {
-    int moved[4];
-    for (int i = 0; i < 4; i++) {
+    int moved[IPB_EXEC_N_FDS];
+    for (int i = 0; i < IPB_EXEC_N_FDS; i++) {
         moved[i] = plan->fds[i] < 0 ? -1 : ipb_fd_duplicate(plan->fds[i], FIRST_SAFE_FD);
         if (plan->fds[i] >= 0 && moved[i] < 0)
             fail(plan, *report_fd, IPB_EXEC_STEP_FDS, errno);
@@ -39,7 +39,7 @@ place_fds(IpbExecPlan *plan, int *report_fd)
             fail(plan, *report_fd, IPB_EXEC_STEP_FDS, errno);
         *report_fd = moved_report;
     }
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < IPB_EXEC_N_FDS; i++) {
         if (moved[i] >= 0 && dup2(moved[i], i) < 0) /* dup2 clears close-on-exec */
             fail(plan, *report_fd, IPB_EXEC_STEP_FDS, errno);
     }
@@ -63,9 +63,9 @@ ipb_child_exec(IpbExecPlan *plan)
     int report_fd = plan->report_fd;
     plan->is_shared = true;
     reset_signals();
-    if (setsid() < 0)
+    if (!plan->is_group_kept && setsid() < 0)
         fail(plan, report_fd, IPB_EXEC_STEP_SESSION, errno);
-    if (prctl(PR_SET_PDEATHSIG, plan->death_signal) < 0)
+    if (plan->death_signal != 0 && prctl(PR_SET_PDEATHSIG, plan->death_signal, 0, 0, 0) < 0)
         fail(plan, report_fd, IPB_EXEC_STEP_DEATH_SIGNAL, errno);
     if (getppid() != plan->parent)
         _exit(127);

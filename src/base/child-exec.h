@@ -22,15 +22,18 @@ typedef struct {
     int saved_errno;
 } IpbExecFailure;
 
+#define IPB_EXEC_N_FDS 5
+
 typedef struct {
     const char *path; /* of the program, already looked up */
     const char *const *argv;
     const char *const *envp;
-    const char *cwd; /* or NULL */
-    int fds[4];      /* become 0 – 3; -1: stays closed (0 – 2 are always given) */
-    int death_signal;
-    int report_fd; /* close-on-exec; gets the failure, too, for where memory is copied */
-    pid_t parent;  /* to notice that it died before the death signal was set */
+    const char *cwd;         /* or NULL */
+    int fds[IPB_EXEC_N_FDS]; /* become 0 – 4; -1: stays closed (0 – 2 are always given) */
+    bool is_group_kept;      /* no session and process group of its own */
+    int death_signal;        /* 0: none */
+    int report_fd;           /* close-on-exec; gets the failure, too, for where memory is copied */
+    pid_t parent;            /* to notice that it died before the death signal was set */
     /* Set by the child. */
     volatile bool is_shared; /* it has our memory, so what stands here is what happened */
     volatile bool has_failed;

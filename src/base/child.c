@@ -10,7 +10,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,19 +17,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/child-exec.h"
+#include "base/child-start.h"
 #include "base/error.h"
 #include "base/fd.h"
 
 #define FALLBACK_PATH "/usr/local/bin:/usr/bin:/bin"
-#define CHILD_STACK_SIZE 32768
-
-/* ThreadSanitizer keeps a table of the process's signal handlers, which a child with our memory would change. */
-#ifdef __SANITIZE_THREAD__
-#define SHARED_MEMORY 0
-#else
-#define SHARED_MEMORY (CLONE_VM | CLONE_VFORK)
-#endif
 
 struct IpbChild {
     IpbLoop *loop;
@@ -80,71 +71,6 @@ find_program(const IpbChildOptions *options, const char *const *envp)
     return NULL;
 }
 
-static bool
-set_exec_error(GError **error, const IpbChildOptions *options, const IpbExecFailure *failure)
-{
-    switch (failure->step) {
-    case IPB_EXEC_STEP_CHDIR:
-        return ipb_error_set_errno(error, failure->saved_errno, "cannot enter the directory %s",
-                                   options->cwd);
-    case IPB_EXEC_STEP_EXEC:
-        return ipb_error_set_errno(error, failure->saved_errno, "cannot execute %s",
-                                   options->argv[0]);
-    case IPB_EXEC_STEP_SESSION:
-    case IPB_EXEC_STEP_DEATH_SIGNAL:
-    case IPB_EXEC_STEP_FDS:
-        break;
-    }
-    return ipb_error_set_errno(error, failure->saved_errno, "cannot prepare the process for %s",
-                               options->argv[0]);
-}
-
-IPB_CHILD_SIDE static int
-run_child(void *plan)
-{
-    ipb_child_exec(plan);
-}
-
-typedef struct {
-    IpbExecPlan *plan;
-    pid_t pid; /* -1: @saved_errno tells why not */
-    int pidfd;
-    int saved_errno;
-} Fork;
-
-/* As vfork, and with a pidfd that is surely the child's: if the application ignores SIGCHLD, a child that ends at once leaves
- * nothing that could be opened. The child has our memory, and this thread waits, until it has executed or failed: no page
- * of a large program is copied, and no time passes in which a process that another thread forks could hold what tells us. */
-static void
-run_fork(void *data)
-{
-    Fork *fork = data;
-    __attribute__((aligned(16))) char stack[CHILD_STACK_SIZE]; /* ours is not touched meanwhile */
-    /* No signal handler of this process may run in the child. */
-    sigset_t all, old;
-    sigfillset(&all);
-    pthread_sigmask(SIG_BLOCK, &all, &old);
-    fork->plan->parent = getpid();
-    fork->pid = clone(run_child, stack + sizeof stack, SHARED_MEMORY | CLONE_PIDFD | SIGCHLD,
-                      fork->plan, &fork->pidfd);
-    fork->saved_errno = errno;
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
-}
-
-/* Where the memory was copied for all that, as under valgrind and ThreadSanitizer, what the child did is told by the pipe,
- * whose end is the execution. */
-static bool
-has_failed(IpbExecPlan *plan, int report_fd)
-{
-    if (plan->is_shared)
-        return plan->has_failed;
-    ssize_t n;
-    do
-        n = read(report_fd, &plan->failure, sizeof plan->failure);
-    while (n < 0 && errno == EINTR);
-    return n != 0;
-}
-
 /* Waits until the child has ended, and gives its number back. */
 static int
 reap(int pidfd)
@@ -159,33 +85,6 @@ reap(int pidfd)
     if (info.si_code == CLD_EXITED)
         return W_EXITCODE(info.si_status, 0);
     return info.si_status | (info.si_code == CLD_DUMPED ? WCOREFLAG : 0);
-}
-
-/* Returns when the child has executed or failed. */
-static bool
-start_process(IpbLoop *loop, IpbExecPlan *plan, const IpbChildOptions *options, pid_t *ret_pid,
-              int *ret_pidfd, GError **error)
-{
-    int report[2];
-    if (!ipb_fd_pipe(report, error))
-        return false;
-    ipb_autofd report_read = report[0];
-    ipb_autofd report_write = report[1];
-    plan->report_fd = report_write;
-    Fork fork = {.plan = plan, .pidfd = -1};
-    if (!ipb_loop_run_as_parent(loop, run_fork, &fork, error))
-        return false;
-    if (fork.pid < 0)
-        return ipb_error_set_errno(error, fork.saved_errno, "cannot fork for %s", options->argv[0]);
-    ipb_autofd pidfd = fork.pidfd;
-    ipb_fd_close(&report_write);
-    if (has_failed(plan, report_read)) {
-        reap(pidfd);
-        return set_exec_error(error, options, &plan->failure);
-    }
-    *ret_pid = fork.pid;
-    *ret_pidfd = ipb_fd_steal(&pidfd);
-    return true;
 }
 
 /* Nobody has reaped it, so its number and its group's are still its own. */
@@ -243,11 +142,11 @@ ipb_child_spawn(IpbLoop *loop, const IpbChildOptions *options, IpbChildExitFunc 
         .death_signal = options->death_signal != 0 ? options->death_signal : SIGKILL,
         .fds = {options->stdin_fd >= 0 ? options->stdin_fd : null_fd,
                 options->stdout_fd >= 0 ? options->stdout_fd : null_fd,
-                options->stderr_fd >= 0 ? options->stderr_fd : null_fd, options->extra_fd},
+                options->stderr_fd >= 0 ? options->stderr_fd : null_fd, options->extra_fd, -1},
     };
     IpbChild *child = g_new0(IpbChild, 1);
     *child = (IpbChild){.loop = ipb_loop_ref(loop), .pidfd = -1, .on_exit = on_exit, .data = data};
-    child->is_running = start_process(loop, &plan, options, &child->pid, &child->pidfd, error);
+    child->is_running = ipb_child_start(loop, &plan, &child->pid, &child->pidfd, error);
     if (child->is_running)
         child->watch = ipb_watch_new(loop, child->pidfd, EPOLLIN, on_child_ended, child, error);
     if (child->watch == NULL)

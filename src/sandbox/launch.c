@@ -12,13 +12,13 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/child-start.h"
 #include "base/child.h"
 #include "base/error.h"
 #include "base/fd.h"
@@ -33,9 +33,8 @@
 #define READY_TIMEOUT_MS 10000
 /* How long freeing waits for the killed to be gone; what takes longer is reaped from the loop. */
 #define FREE_TIMEOUT_MS 200
-/* Fds are first moved above this, so that none is overwritten before it is used. */
+/* Fds that are kept for later are moved above this. */
 #define FIRST_SAFE_FD 16
-#define N_INIT_FDS 5
 
 #ifndef P_PIDFD
 #define P_PIDFD 3
@@ -367,76 +366,35 @@ ipb_sandbox_find_entrance(GError **error)
     return find_ours("ipybox-enter.so", error);
 }
 
-/* fds[i] becomes fd i of the child; moved out of each other's way first. */
-static bool
-add_fds(posix_spawn_file_actions_t *actions, const int fds[N_INIT_FDS], int ret_moved[N_INIT_FDS],
-        GError **error)
-{
-    for (int i = 0; i < N_INIT_FDS; i++) {
-        ret_moved[i] = ipb_fd_duplicate(fds[i], FIRST_SAFE_FD);
-        if (ret_moved[i] < 0)
-            return ipb_error_set_errno(error, errno, "cannot duplicate a file descriptor");
-        posix_spawn_file_actions_adddup2(actions, ret_moved[i], i);
-    }
-    return true;
-}
-
-static int
-spawn_with(const char *path, const posix_spawn_file_actions_t *actions, bool is_group_kept,
-           pid_t *ret_pid)
-{
-    posix_spawnattr_t attributes;
-    sigset_t none, all;
-    sigemptyset(&none);
-    sigfillset(&all);
-    posix_spawnattr_init(&attributes);
-    posix_spawnattr_setsigmask(&attributes, &none);
-    posix_spawnattr_setsigdefault(&attributes, &all);
-    posix_spawnattr_setflags(&attributes, (short) (POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF |
-                                                   (is_group_kept ? 0 : POSIX_SPAWN_SETSID)));
-    /* The environment of pid 1 can be read from within: it has none. */
-    char *const argv[] = {"ipybox-sandbox-init", NULL}, *const env[] = {NULL};
-    int result = posix_spawn(ret_pid, path, actions, &attributes, argv, env);
-    posix_spawnattr_destroy(&attributes);
-    return result;
-}
-
 static bool
 spawn(IpbSandbox *sandbox, int control, GError **error)
 {
-    g_autofree char *path = find_ours("ipybox-sandbox-init", error);
+    /* The environment of pid 1 can be read from within: it has none. */
+    static const char *const ARGV[] = {"ipybox-sandbox-init", NULL}, *const NO_ENV[] = {NULL};
+    g_autofree char *path = find_ours(ARGV[0], error);
     ipb_autofd null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
     if (path == NULL)
         return false;
     if (null_fd < 0)
         return ipb_error_set_errno(error, errno, "cannot open /dev/null");
-    const int fds[N_INIT_FDS] = {
-        sandbox->stdio[0] >= 0 ? sandbox->stdio[0] : null_fd,
-        sandbox->stdio[1] >= 0 ? sandbox->stdio[1] : null_fd,
-        sandbox->stdio[2] >= 0 ? sandbox->stdio[2] : null_fd,
-        control,
-        sandbox->plan_fd,
+    IpbExecPlan plan = {
+        .path = path,
+        .argv = ARGV,
+        .envp = NO_ENV,
+        .fds =
+            {
+                sandbox->stdio[0] >= 0 ? sandbox->stdio[0] : null_fd,
+                sandbox->stdio[1] >= 0 ? sandbox->stdio[1] : null_fd,
+                sandbox->stdio[2] >= 0 ? sandbox->stdio[2] : null_fd,
+                control,
+                sandbox->plan_fd,
+            },
+        .is_group_kept = sandbox->is_group_kept,
     };
-    int moved[N_INIT_FDS] = {-1, -1, -1, -1, -1};
-    pid_t pid = 0;
-    posix_spawn_file_actions_t actions;
-    posix_spawn_file_actions_init(&actions);
-    bool ok = add_fds(&actions, fds, moved, error);
-    int result = ok ? spawn_with(path, &actions, sandbox->is_group_kept, &pid) : 0;
-    posix_spawn_file_actions_destroy(&actions);
-    for (int i = 0; i < N_INIT_FDS; i++)
-        ipb_fd_close(&moved[i]);
-    if (result != 0)
-        return ipb_error_set_errno(error, result, "cannot execute %s", path);
-    if (!ok)
+    pid_t pid;
+    int pidfd;
+    if (!ipb_child_start(sandbox->loop, &plan, &pid, &pidfd, error))
         return false;
-    int pidfd = ipb_pidfd_open(pid);
-    if (pidfd < 0) {
-        ipb_error_set_errno(error, errno, "cannot open a pidfd (Linux 5.3 or later is needed)");
-        kill(pid, SIGKILL);
-        waitpid(pid, NULL, 0);
-        return false;
-    }
     return watch_process(sandbox, &sandbox->launcher, pidfd, error);
 }
 
