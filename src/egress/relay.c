@@ -3,7 +3,7 @@
  * The relay; see the header. Two flows, each with what was read and could not be written yet; while there is such, its side is not
  * read. An idle relay holds no memory for data.
  *
- * Plain reads and writes: splice() would need two pipes, four fds, for each connection, and moves no more (docs/internals/egress.md).
+ * Plain reads and writes: splice() would need two pipes, four fds, for each connection.
  */
 #include "egress/relay.h"
 

@@ -3,7 +3,7 @@
  * IpbServerProcess: the process of a stdio server: a child of ours, or, when its parameters ask for it, a command in a sandbox. The
  * command `srt`, where it is not installed, is `ipybox sandbox`.
  *
- * Ownership: the owner frees it, which kills what is left; never from on_exit.
+ * Ownership: the owner frees it, from on_exit too, which kills what is left.
  */
 #pragma once
 
