@@ -107,6 +107,7 @@ add_caches(char **env, const IpbKernelEnvironment *options)
 {
     if (!options->is_sandboxed)
         return env;
+    env = g_environ_setenv(env, "IPYBOX_INSTALLS", "1", TRUE); /* `!pip install` is ours to do */
     g_autofree char *matplotlib = g_build_filename(options->workspace, MATPLOTLIB_CACHE, NULL);
     return g_environ_setenv(env, "MPLCONFIGDIR", matplotlib, TRUE);
 }

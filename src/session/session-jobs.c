@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a session does beside running cells: registering MCP servers and installing packages.
+ * What a session does beside running cells: registering MCP servers. Installing is in session-install.c.
  */
 #include "base/error.h"
 #include "session/boxed-params.h"
@@ -115,63 +115,7 @@ ipb_session_cancel_register(IpbSession *session, uint64_t number)
     }
 }
 
-/* --- installing -------------------------------------------------------------------------------- */
-
-static void
-on_install_line(const char *line, void *data)
-{
-    IpbSession *session = data;
-    if (session->on_install_output != NULL)
-        session->on_install_output(line, session->install_data);
-}
-
-static void
-on_install_done(const char *output, const GError *error, void *data)
-{
-    IpbSession *session = data;
-    IpbInstall *install = g_steal_pointer(&session->install);
-    session->on_installed(output, error, session->install_data);
-    ipb_install_free(install);
-    if (session->is_closing)
-        ipb_session_part_closed(session);
-}
-
-bool
-ipb_session_install(IpbSession *session, const char *package, IpbInstallOutputFunc on_output,
-                    IpbInstallFunc func, void *data, GError **error)
-{
-    if (session->is_closing || session->install != NULL) {
-        g_set_error_literal(error, IPYBOX_ERROR, IPYBOX_ERROR_BUSY,
-                            session->is_closing
-                                ? "the session is closed"
-                                : "another installation is under way: wait for its end");
-        return false;
-    }
-    session->on_install_output = on_output;
-    session->on_installed = func;
-    session->install_data = data;
-    IpbInstallOptions options = {
-        .python = ipb_runtime_python(session->runtime),
-        .workspace = session->workspace,
-        .sandboxing = session->sandboxing,
-        .allows_builds = session->allows_builds,
-        .overlay = session->overlay,
-        .package = package,
-        .env = (const char *const *) session->env,
-        .on_line = on_install_line,
-        .on_done = on_install_done,
-        .data = session,
-    };
-    session->install = ipb_install_new(session->loop, &options, error);
-    return session->install != NULL;
-}
-
-void
-ipb_session_cancel_install(IpbSession *session)
-{
-    if (session->install != NULL)
-        ipb_install_cancel(session->install);
-}
+/* --- the end ----------------------------------------------------------------------------------- */
 
 void
 ipb_session_close_jobs(IpbSession *session)

@@ -52,6 +52,7 @@ struct IpbSession {
     IpbInstallOutputFunc on_install_output;
     IpbInstallFunc on_installed;
     void *install_data;
+    uint64_t own_install_call; /* the tool call that asked for it; 0: none did */
 
     bool is_closing;
     unsigned n_closing; /* parts that are not closed yet */
@@ -66,6 +67,11 @@ void ipb_session_on_approval_wait(bool is_waiting, void *data);
 /* What code in the sandbox was denied: to the log, and with the cell that runs. */
 void ipb_session_tell_violation(IpbSession *session, const char *text);
 void ipb_session_drop_waiting_cells(IpbSession *session, const char *why);
+
+/* Installing at a cell's request (session-install.c): the tool of our own. */
+void ipb_session_on_own_call(uint64_t call, const char *tool_name, const char *arguments,
+                             size_t size, void *data);
+void ipb_session_on_own_cancel(uint64_t call, void *data);
 
 /* Jobs (session-jobs.c). */
 /* Cancels registrations and the installation; adds to n_closing what must end first. */

@@ -177,17 +177,19 @@ make_sandboxing(IpbSession *session, const IpbSessionOptions *options, GError **
 static bool
 make_tools(IpbSession *session, const IpbSessionOptions *options, GError **error)
 {
-    session->tool_host =
-        ipb_tool_host_new(session->loop, &(IpbToolHostOptions){
-                                             .approvals = session->approvals,
-                                             .cwd = session->workspace,
-                                             .state_dir = ipb_runtime_state_dir(session->runtime),
-                                             .env = (const char *const *) session->server_env,
-                                             .connect_timeout_ms = session->connect_timeout_ms,
-                                             .on_log = on_server_log,
-                                             .on_progress = on_tool_progress,
-                                             .data = session,
-                                         });
+    session->tool_host = ipb_tool_host_new(
+        session->loop, &(IpbToolHostOptions){
+                           .approvals = session->approvals,
+                           .cwd = session->workspace,
+                           .state_dir = ipb_runtime_state_dir(session->runtime),
+                           .env = (const char *const *) session->server_env,
+                           .connect_timeout_ms = session->connect_timeout_ms,
+                           .on_log = on_server_log,
+                           .on_progress = on_tool_progress,
+                           .on_own_call = options->is_sandboxed ? ipb_session_on_own_call : NULL,
+                           .on_own_cancel = ipb_session_on_own_cancel,
+                           .data = session,
+                       });
     session->tool_channel = ipb_tool_channel_new(session->loop, session->tool_host);
     return options->is_sandboxed || ipb_tool_channel_listen(session->tool_channel, error);
 }

@@ -19,11 +19,16 @@
 /* Of names and ids of a kernel that appear in messages. */
 #define MAX_SHOWN_NAME 128
 
+/* The id of registrations is 32 hex digits: none is like this. */
+#define OWN_SERVER "ipybox"
+
 typedef struct {
     unsigned refs;
     IpbToolHost *host; /* NULL: it has ended */
     uint64_t id;
-    IpbToolServer *server; /* NULL: there is none, and the error says so */
+    IpbToolServer *server; /* NULL: there is none, and the error says so, or the tool is our own */
+    bool is_own;
+    bool is_own_running;
     char *tool_name;
     char *arguments;
     size_t arguments_size;
@@ -57,7 +62,7 @@ struct IpbToolHost {
 static const char *
 get_server_name(const Call *call)
 {
-    return ipb_tool_server_registration(call->server)->name;
+    return call->is_own ? OWN_SERVER : ipb_tool_server_registration(call->server)->name;
 }
 
 /* Calls */
@@ -95,6 +100,8 @@ abandon(Call *call)
     IpbToolHost *host = call->host;
     if (call->approval != 0)
         ipb_approvals_cancel(host->options.approvals, call->approval);
+    if (call->is_own_running)
+        host->options.on_own_cancel(call->id, host->options.data);
     if (call->mcp_call != 0 && ipb_tool_server_client(call->server) != NULL)
         ipb_mcp_client_cancel(ipb_tool_server_client(call->server), call->mcp_call);
 }
@@ -196,10 +203,25 @@ on_approval(const GError *error, void *data)
     call->approval = 0;
     if (is_over(call))
         return;
-    if (error != NULL)
+    if (error != NULL) {
         end(call, NULL, error);
-    else
+    } else if (call->is_own) {
+        call->is_own_running = true;
+        call->host->options.on_own_call(call->id, call->tool_name, call->arguments,
+                                        call->arguments_size, call->host->options.data);
+    } else {
         ipb_tool_server_use(call->server, on_server, call);
+    }
+}
+
+void
+ipb_tool_host_answer(IpbToolHost *host, uint64_t id, GBytes *result, const GError *error)
+{
+    Call *call = g_hash_table_lookup(host->calls, &id);
+    if (call == NULL || is_over(call))
+        return;
+    call->is_own_running = false;
+    end(call, result, error);
 }
 
 static bool
@@ -258,7 +280,7 @@ check_call(const Call *call, const char *server_id, const char *server_name)
     if (g_hash_table_size(call->host->calls) > MAX_CALLS)
         return g_error_new(IPYBOX_ERROR, IPYBOX_ERROR_LIMIT,
                            "more than %d tool calls at the same time", MAX_CALLS);
-    if (call->server == NULL)
+    if (call->server == NULL && !call->is_own)
         return make_not_registered(server_id, server_name);
     if (!is_tool_name(call->tool_name))
         return g_error_new(IPYBOX_ERROR, IPYBOX_ERROR_INVALID,
@@ -277,6 +299,8 @@ ipb_tool_host_call(IpbToolHost *host, const char *server_id, const char *server_
         .host = host,
         .id = ++host->last_call,
         .server = find_server(host, server_id, server_name, server_params),
+        .is_own = server_id != NULL && g_str_equal(server_id, OWN_SERVER) &&
+                  host->options.on_own_call != NULL,
         .tool_name = g_strdup(tool_name),
         .func = func,
         .data = data,

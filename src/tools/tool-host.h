@@ -25,6 +25,11 @@ typedef struct {
         call_timeout_ms; /* without answer or progress, if server_params do not say; 0: 600000 */
     /* What servers log and write to stderr; may be NULL. */
     void (*on_log)(const char *server_name, const char *level, const char *text, void *data);
+    /* A tool of ipybox itself, of the server "ipybox", was called and approved; to be answered by ipb_tool_host_answer. NULL: there is
+     * none. @on_own_cancel: the answer is of no interest any more. */
+    void (*on_own_call)(uint64_t call, const char *tool_name, const char *arguments_json,
+                        size_t arguments_size, void *data);
+    void (*on_own_cancel)(uint64_t call, void *data);
     /* Progress of a running call; may be NULL. */
     void (*on_progress)(const char *server_name, const char *tool_name,
                         const IpbMcpProgress *progress, void *data);
@@ -49,6 +54,8 @@ uint64_t ipb_tool_host_call(IpbToolHost *host, const char *server_id, const char
                             const IpbJson *server_params, const char *tool_name,
                             const char *arguments_json, size_t arguments_size, IpbToolCallFunc func,
                             void *data);
+/* The end of a call that on_own_call told: one of @result and @error. Nothing if the call has ended. */
+void ipb_tool_host_answer(IpbToolHost *host, uint64_t call, GBytes *result, const GError *error);
 /* The caller is gone: @func is not called any more. The server is told. Nothing if the call has
  * ended. */
 void ipb_tool_host_cancel(IpbToolHost *host, uint64_t call);

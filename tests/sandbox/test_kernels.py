@@ -395,6 +395,20 @@ def test_installation(kernel: Kernels) -> None:
         assert failed["isError"] and "no-such.whl" in failed["content"][0]["text"]
 
 
+def test_installation_by_a_cell(kernel: Kernels) -> None:
+    """`!pip install` and `%pip install` are done by ipybox, with the rules for tool calls."""
+    first, second = (make_wheel(kernel.place.workspace, name, "by a cell") for name in ("ipb_first", "ipb_second"))
+    with kernel.serve() as server:
+        assert "Successfully installed" in server.cell(f"!pip install {first}\nimport ipb_first")
+        assert server.cell(f"%pip install -q {second}\nimport ipb_second; print(ipb_second.value, _exit_code)").endswith("by a cell 0")
+        assert "no-such.whl" in server.cell("!pip install ./no-such.whl\nprint(_exit_code)")
+    assert (kernel.place.workspace / ".ipybox/packages/ipb_first.py").exists()
+    third = make_wheel(kernel.place.workspace, "ipb_third", "x")
+    with kernel.serve("--approve", "deny") as server:
+        assert "ipybox.install_package" in server.cell(f"!pip install {third}\nprint(_exit_code)")
+    assert not (kernel.place.workspace / ".ipybox/packages/ipb_third.py").exists()
+
+
 BUILD = """
 import pathlib
 from setuptools import setup

@@ -22,13 +22,17 @@ from typing import Any
 
 from IPython.utils.text import LSString, SList
 
+from . import installs
+
 # How long an interrupted command has between SIGINT and SIGKILL.
 KILL_AFTER_MS = 500
 READ_SIZE = 1 << 16
 
 
 def system(shell: Any, command: str) -> None:
-    code = _run(shell, _shell_argv(command), subprocess.DEVNULL)
+    code = installs.take_over(command)
+    if code is None:
+        code = _run(shell, _shell_argv(command), subprocess.DEVNULL)
     # As IPython has it: a command killed by signal N leaves -N.
     shell.user_ns["_exit_code"] = -(code - 128) if code > 128 else code
     if code != 0 and getattr(shell, "system_raise_on_error", False):

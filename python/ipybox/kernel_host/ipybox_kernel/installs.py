@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`!pip install` and `%pip install` in a sandbox, which has no network: ipybox is asked to install, by a tool call."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import re
+import shlex
+import sys
+
+# What a shell would do something about: then the line is left to it.
+SHELL_SYNTAX = re.compile(r"[;&|<>$`(){}*\n]")
+# A requirement as people write it without quotes, which a shell would take for a redirection: numpy>=1.20
+BARE_REQUIREMENT = re.compile(r"(?<!\S)([\w.-]+(?:\[[\w,.-]*\])?[<>=!~]=?[\w.*,<>=!~-]+)(?!\S)")
+QUOTED = re.compile(r"'[^']*'|\"[^\"$`\\]*\"")
+# They say nothing that matters here.
+IGNORED = {"-q", "-qq", "--quiet", "-U", "--upgrade", "--no-input", "--disable-pip-version-check", "--system"}
+INSTALLERS = [["pip"], ["pip3"], ["uv", "pip"], ["python", "-m", "pip"], ["python3", "-m", "pip"]]
+
+
+def find_packages(command: str) -> list[str] | None:
+    """The requirements of a plain `pip install …`; None if it is something else."""
+    line = BARE_REQUIREMENT.sub(r"'\1'", command)
+    if SHELL_SYNTAX.search(QUOTED.sub("", line)):
+        return None
+    try:
+        words = shlex.split(line)
+    except ValueError:
+        return None
+    for installer in [*INSTALLERS, [sys.executable, "-m", "pip"]]:
+        if words[: len(installer) + 1] == [*installer, "install"]:
+            packages = [word for word in words[len(installer) + 1 :] if word not in IGNORED]
+            is_plain = all(not word.startswith("-") for word in packages)
+            return packages if packages and is_plain else None
+    return None
+
+
+def is_quiet(command: str) -> bool:
+    return not {"-q", "-qq", "--quiet"}.isdisjoint(command.split())
+
+
+def install(packages: list[str], quiet: bool) -> int:
+    """Returns the exit status as pip has it."""
+    from ipybox.tool_exec.client import ToolRunner, ToolRunnerError
+
+    runner = ToolRunner("ipybox", server_id="ipybox")
+    for package in packages:
+        try:
+            output = runner.run_sync("install_package", {"package": package})
+        except ToolRunnerError as error:
+            print(error, file=sys.stderr)
+            return 1
+        if not quiet:
+            print(output, end="")
+    importlib.invalidate_caches()
+    return 0
+
+
+def take_over(command: str) -> int | None:
+    """The exit status if the command was an installation that ipybox has done."""
+    if not os.environ.get("IPYBOX_INSTALLS"):
+        return None
+    packages = find_packages(command)
+    return None if packages is None else install(packages, is_quiet(command))
