@@ -45,6 +45,7 @@ WITHOUT_PROXY = [
     (["http", "good.test.", 80, "good.test"], "unknown name", "200"),  # /etc/hosts does not know the dot
     (["http", "www.wild.test", 80, "www.wild.test"], "200", "200"),
     (["http", "intranet.test", 80, "intranet.test"], "200", "200"),
+    (["http", "six.test", 80, "six.test"], "unknown name", "200"),  # reached by IPv6, and seen as IPv4 inside
     (["http", "evil.test", 80, "evil.test"], "200", "unknown name"),
     (["http", "lan.wild.test", 80, "lan.wild.test"], "200", "403"),
     (["http", "rebound.test", 80, "rebound.test"], "200", "403"),
