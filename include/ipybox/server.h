@@ -4,7 +4,8 @@
  * @brief The MCP servers that the user registered.
  *
  * They are in one file (0600) in the runtime's state directory, which several processes may use at once. Parameters are those of
- * MCP hosts: `{"command": …, "args": […], "env": {…}}`, with `"sandbox"` for a server that is to run in one; `${NAME}` is kept as written, and replaced when a server is started.
+ * MCP hosts: `{"command": …, "args": […], "env": {…}}`, with `"sandbox"` for a server that is to run in one; `${NAME}` is kept
+ * as written, and replaced when a server is started.
  */
 #pragma once
 

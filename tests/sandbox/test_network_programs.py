@@ -15,6 +15,7 @@ from pathlib import Path
 import harness
 import pytest
 from box import NetBox, make_settings
+from kernels import Kernels
 from little_internet import LittleInternet
 
 SETTINGS = make_settings(allowedDomains=["good.test", "git.test", "index.test", "registry.test"])
@@ -167,3 +168,20 @@ for url in ("https://good.test/", "http://good.test/", "https://evil.test/", "ht
     done = net([*prefix, "/usr/bin/python3", "-c", script], SETTINGS, user=user)
     assert done.stdout.split() == ["200", "200", "denied", "denied"], done.stderr
     assert net(["/usr/bin/python3", "-c", script], sandbox=False).stdout.split() == ["200"] * 4
+
+
+@pytest.mark.parametrize("is_sandboxed", [True, False])
+def test_kernel(net: NetBox, user: str, is_sandboxed: bool) -> None:
+    code = """import subprocess, urllib.request
+for url in ("https://good.test/", "https://evil.test/"):
+    try:
+        print(urllib.request.urlopen(url, timeout=20).status)
+    except OSError:
+        print("denied")
+!curl -sS --noproxy '*' -o /dev/null -w '%{http_code}\\n' https://good.test/"""
+    kernel = Kernels(net, user)
+    net.place.environ |= kernel.environ | {f"KERNEL_ENV_{name}": str(net.place.workspace / "ca.pem") for name in ("SSL_CERT_FILE", "CURL_CA_BUNDLE")}
+    flags = ["--sandbox-config", net.write_settings(SETTINGS)] if is_sandboxed else ["--no-sandbox"]
+    done = net.run(kernel.command("run", *flags, "-c", code), timeout=60)
+    assert done.stdout.split() == ["200", "denied" if is_sandboxed else "200", "200"], done.stderr
+    assert ("operation not permitted: network-outbound evil.test:443" in done.stderr) == is_sandboxed
