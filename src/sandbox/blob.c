@@ -188,9 +188,9 @@ add_filters(GByteArray *blob, IpbBlobHeader *header, GError **error)
 {
     bool is_restricted = (header->flags & IPB_BLOB_NOTIFY) != 0;
     bool has_network = (header->flags & IPB_BLOB_WEAKER) == 0;
-    g_autoptr(GBytes) filter = ipb_seccomp_build(is_restricted, has_network, error);
-    g_autoptr(GBytes) notify = filter != NULL ? ipb_seccomp_build_notify(error) : NULL;
-    g_autoptr(GBytes) init = notify != NULL ? ipb_seccomp_build_init(error) : NULL;
+    g_autoptr(GBytes) filter = ipb_seccomp_filter(is_restricted, has_network, error);
+    g_autoptr(GBytes) notify = filter != NULL ? ipb_seccomp_filter_notify(error) : NULL;
+    g_autoptr(GBytes) init = notify != NULL ? ipb_seccomp_filter_init(error) : NULL;
     if (init == NULL)
         return false;
     header->filter = add_filter(blob, filter);

@@ -199,8 +199,8 @@ begin(Filter *filter, uint32_t action, GError **error)
     return true;
 }
 
-GBytes *
-ipb_seccomp_build(bool is_unix_restricted, bool has_network, GError **error)
+static GBytes *
+build(bool is_unix_restricted, bool has_network, GError **error)
 {
     Filter filter;
     if (!begin(&filter, SCMP_ACT_ALLOW, error))
@@ -214,8 +214,8 @@ ipb_seccomp_build(bool is_unix_restricted, bool has_network, GError **error)
     return finish(&filter, true, error);
 }
 
-GBytes *
-ipb_seccomp_build_notify(GError **error)
+static GBytes *
+build_notify(GError **error)
 {
     Filter filter;
     if (!begin(&filter, SCMP_ACT_ALLOW, error))
@@ -224,8 +224,8 @@ ipb_seccomp_build_notify(GError **error)
     return finish(&filter, false, error);
 }
 
-GBytes *
-ipb_seccomp_build_init(GError **error)
+static GBytes *
+build_init(GError **error)
 {
     Filter filter;
     if (!begin(&filter, SCMP_ACT_ERRNO(EPERM), error))
@@ -236,4 +236,58 @@ ipb_seccomp_build_init(GError **error)
             filter.failure = seccomp_rule_add(filter.context, SCMP_ACT_ALLOW, call, 0);
     }
     return finish(&filter, false, error);
+}
+
+/* --- kept --------------------------------------------------------------------------------------- */
+
+/* Making one takes libseccomp most of a millisecond, and what comes out depends on nothing but the kind: each is made once for a
+ * process, and never changes. */
+static GMutex lock;
+static GBytes *kept[4 + 2];
+
+enum {
+    KIND_NOTIFY = 4, /* before it: those of ipb_seccomp_filter, by its arguments */
+    KIND_INIT,
+};
+
+static GBytes *
+make(unsigned kind, GError **error)
+{
+    switch (kind) {
+    case KIND_NOTIFY:
+        return build_notify(error);
+    case KIND_INIT:
+        return build_init(error);
+    default:
+        return build((kind & 1) != 0, (kind & 2) != 0, error);
+    }
+}
+
+static GBytes *
+get(unsigned kind, GError **error)
+{
+    g_mutex_lock(&lock);
+    if (kept[kind] == NULL)
+        kept[kind] = make(kind, error);
+    GBytes *filter = kept[kind] != NULL ? g_bytes_ref(kept[kind]) : NULL;
+    g_mutex_unlock(&lock);
+    return filter;
+}
+
+GBytes *
+ipb_seccomp_filter(bool is_unix_restricted, bool has_network, GError **error)
+{
+    return get((is_unix_restricted ? 1 : 0) + (has_network ? 2 : 0), error);
+}
+
+GBytes *
+ipb_seccomp_filter_notify(GError **error)
+{
+    return get(KIND_NOTIFY, error);
+}
+
+GBytes *
+ipb_seccomp_filter_init(GError **error)
+{
+    return get(KIND_INIT, error);
 }
