@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Globs: a pattern and a text, with a newline between them. Matching ends soon whatever the pattern; a pattern without wildcards matches
+ * itself and nothing else, and "**" matches everything.
+ */
+#include <stdint.h>
+#include <string.h>
+
+#include <glib.h>
+
+#include "sandbox/glob.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    g_autofree char *input = g_strndup((const char *) data, size);
+    char *newline = strchr(input, '\n');
+    if (newline == NULL)
+        return 0;
+    *newline = '\0';
+    const char *pattern = input, *text = newline + 1;
+    g_autoptr(GError) error = NULL;
+    g_autoptr(IpbGlob) glob = ipb_glob_new(pattern, &error);
+    g_assert((glob == NULL) == (error != NULL));
+    if (glob == NULL)
+        return 0;
+    bool is_match = ipb_glob_matches(glob, text);
+    if (!ipb_glob_is_pattern(pattern)) {
+        g_assert(is_match == g_str_equal(pattern, text));
+        g_assert(ipb_glob_matches(glob, pattern));
+    }
+    g_autoptr(IpbGlob) all = ipb_glob_new("**", NULL);
+    g_assert(all != NULL && ipb_glob_matches(all, text));
+    return 0;
+}
