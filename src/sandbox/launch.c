@@ -18,6 +18,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <glib-unix.h>
+
 #include "base/child-start.h"
 #include "base/child.h"
 #include "base/error.h"
@@ -520,21 +522,30 @@ ipb_sandbox_channel_fd(const IpbSandbox *sandbox)
 
 /* --- freeing ----------------------------------------------------------------------------------- */
 
-/* A killed process that takes its time; owns itself. */
-typedef struct {
-    int pidfd;
-    IpbWatch *watch;
-} Straggler;
+/* A killed process that takes its time. It belongs to the context, not to the loop, which may end before. */
+static gboolean
+on_straggler_ended(int pidfd, GIOCondition condition, void *data)
+{
+    return reap(pidfd) ? G_SOURCE_REMOVE : G_SOURCE_CONTINUE;
+}
 
 static void
-on_straggler_ended(uint32_t events, void *data)
+free_straggler(void *data)
 {
-    Straggler *straggler = data;
-    if (!reap(straggler->pidfd))
-        return;
-    ipb_watch_free(straggler->watch);
-    ipb_fd_close(&straggler->pidfd);
-    g_free(straggler);
+    int *pidfd = data;
+    ipb_fd_close(pidfd);
+    g_free(pidfd);
+}
+
+static void
+follow_straggler(IpbLoop *loop, int pidfd)
+{
+    int *owned = g_new(int, 1);
+    *owned = pidfd;
+    g_autoptr(GSource) source = g_unix_fd_source_new(pidfd, G_IO_IN);
+    /* The source's own type of callback, as GLib has it. */
+    g_source_set_callback(source, G_SOURCE_FUNC(on_straggler_ended), owned, free_straggler);
+    g_source_attach(source, ipb_loop_context(loop));
 }
 
 /* Pid 1 is gone only when everything inside is, kernels included, which their forkserver must reap: never wait long. */
@@ -549,10 +560,7 @@ end_process(IpbLoop *loop, Process *process)
         ipb_fd_close(&process->pidfd);
         return;
     }
-    Straggler *straggler = g_new0(Straggler, 1);
-    straggler->pidfd = ipb_fd_steal(&process->pidfd);
-    straggler->watch =
-        ipb_watch_new(loop, straggler->pidfd, EPOLLIN, on_straggler_ended, straggler, NULL);
+    follow_straggler(loop, ipb_fd_steal(&process->pidfd));
 }
 
 /* A launcher killed between making pid 1 and telling us would leave us a child we do not know: let it finish, it takes 1 ms. */
