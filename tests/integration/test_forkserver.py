@@ -384,7 +384,8 @@ def test_many_kernels(server):
         server.end(kernel)
     pid = server.process.pid
     assert Path(f"/proc/{pid}/task/{pid}/children").read_text() == ""
-    assert len(os.listdir(f"/proc/{pid}/fd")) == fds
+    # It may have been reading a module of its own when they were counted first.
+    assert len(os.listdir(f"/proc/{pid}/fd")) <= fds
 
 
 def test_a_kernel_that_runs_out_of_memory(server):
