@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Measures ipybox, and beside it the original (ipybox 0.9.2 from PyPI), in one interleaved run.
+"""Measures ipybox without and with its sandbox, and beside it the original (ipybox 0.9.2 from PyPI), in one interleaved run.
 
-Both are driven as MCP servers, by raw JSON-RPC over stdio. Every round measures each row for the one and at once for
-the other, so that a machine that gets slower or faster does it to both. Medians count, and their ratios.
+All are driven as MCP servers, by raw JSON-RPC over stdio. Every round measures each row for the one and at once for
+the others, so that a machine that gets slower or faster does it to all. Medians count, and their ratios.
 benchmarks/README.md says what each row means.
 """
 
@@ -40,6 +40,12 @@ LOST_AFTER_S = 5
 MAX_LOST_RESULTS = 20
 MAX_REPLY_BYTES = 256 << 20
 READ_BYTES = 1 << 20
+
+
+# The contenders, as the table heads their columns.
+ORIGINAL = "original"
+OURS = "ipybox"
+SANDBOXED = "sandboxed"
 
 
 class BenchmarkError(Exception):
@@ -227,7 +233,8 @@ def environment_with(python: Path) -> dict[str, str]:
     return environment
 
 
-def our_contender(build: Path, python: Path | None, state: Path, log: Path | None) -> Contender:
+def our_contender(build: Path, python: Path | None, state: Path, log: Path | None, *, is_sandboxed: bool) -> Contender:
+    """The sandbox is that of kernels: the servers of tools, which are timed too, run outside for both."""
     binary = build / "ipybox"
     if not os.access(binary, os.X_OK):
         raise BenchmarkError(f"{binary} is not there; build it first: make")
@@ -239,11 +246,12 @@ def our_contender(build: Path, python: Path | None, state: Path, log: Path | Non
     # What is registered here is not the user's.
     environment["XDG_STATE_HOME"] = str(state)
     sessions = build / "bench-sessions"
+    python_flags = server[1:]
     return Contender(
-        "ipybox",
-        server,
-        [str(sessions), *server[1:]] if os.access(sessions, os.X_OK) else [],
-        [str(binary), "run", *server[1:], "-c", "1"],
+        SANDBOXED if is_sandboxed else OURS,
+        [*server, "--sandbox", "--unsandboxed-servers"] if is_sandboxed else server,
+        [str(sessions), *(["--sandbox"] if is_sandboxed else []), *python_flags] if os.access(sessions, os.X_OK) else [],
+        [str(binary), "run", *([] if is_sandboxed else ["--no-sandbox"]), *python_flags, "-c", "1"],
         environment,
         log,
     )
@@ -254,7 +262,7 @@ def original_contender(python: Path, log: Path | None) -> Contender:
     if not command:
         raise BenchmarkError(f"there is no ipybox beside {python}")
     return Contender(
-        "original",
+        ORIGINAL,
         [command],
         [str(python), "-c", ORIGINAL_SESSIONS],
         [str(python), "-c", ORIGINAL_ONE_CELL],
@@ -340,6 +348,7 @@ class Row:
     title: str
     unit: str
     target: str
+    sandboxed_target: str = ""  # where it is another one
     more_is_better: bool = False
     is_count: bool = False
     is_difference: bool = False
@@ -348,7 +357,7 @@ class Row:
 ROWS = [
     Row("initialize", "MCP initialize answered", "ms", "15"),
     Row("start_cold", "start, nothing running, to first result", "ms", "450"),
-    Row("start_warm", "new session in a running program, to first result", "ms", "12"),
+    Row("start_warm", "new session in a running program, to first result", "ms", "12", "15"),
     Row("one_cell", "one cell as a command, start to exit", "ms", ""),
     Row("cell", "a cell (1) over MCP", "ms", "0.7"),
     Row("cell_p99", "a cell (1) over MCP, 99th percentile", "ms", ""),
@@ -685,36 +694,37 @@ def ratio_text(ours: float | None, original: float | None, row: Row) -> str:
     return f"{ratio:,.0f} ×" if ratio >= 10 else f"{ratio:.1f} ×"
 
 
-def target_text(ours: float | None, row: Row) -> str:
+def is_reached(value: float | None, target: str, row: Row) -> bool:
+    return value is not None and (value >= float(target) if row.more_is_better else value <= float(target))
+
+
+def target_text(values: dict[str, float | None], row: Row) -> str:
+    """The target, and which of our columns missed it."""
     if not row.target:
         return ""
-    sign = "≥" if row.more_is_better else "≤"
-    if row.is_count:
-        sign = "="
-    if ours is None:
-        return f"{sign} {row.target}"
-    limit = float(row.target)
-    reached = ours >= limit if row.more_is_better else ours <= limit
-    return f"{sign} {row.target} {'reached' if reached else 'MISSED'}"
+    targets = {OURS: row.target, SANDBOXED: row.sandboxed_target or row.target}
+    sign = "=" if row.is_count else "≥" if row.more_is_better else "≤"
+    numbers = " / ".join(dict.fromkeys(targets.values()))
+    missed = [name for name, target in targets.items() if not is_reached(values[name], target, row)]
+    return f"{sign} {numbers} {'MISSED: ' + ', '.join(missed) if missed else 'reached'}"
 
 
 def table(run: Run) -> list[list[str]]:
-    with_original = "original" in run.samples
-    head = ["", "unit", "original", "ipybox", "best", "better", "target"]
-    lines = [head if with_original else [title for title in head if title not in ("original", "better")]]
+    with_original = ORIGINAL in run.samples
+    head = ["", "unit", ORIGINAL, OURS, "best", SANDBOXED, "better", "target"]
+    lines = [head if with_original else [title for title in head if title not in (ORIGINAL, "better")]]
     for row in ROWS:
-        ours = run.samples["ipybox"]
-        value = ours.result(row)
+        values = {name: samples.result(row) for name, samples in run.samples.items()}
         title = row.title
         if row.is_count:
             title += f" in {run.plan.lost_cells_a_round * run.plan.rounds:,} cells"
-        best = ours.best(row)
-        line = [title, row.unit, number_text(value, row), "" if best is None else number_text(best, row)]
+        best = run.samples[OURS].best(row)
+        line = [title, row.unit, number_text(values[OURS], row), "" if best is None else number_text(best, row)]
+        line.append(number_text(values[SANDBOXED], row))
         if with_original:
-            original = run.samples["original"].result(row)
-            line.insert(2, number_text(original, row))
-            line.append(ratio_text(value, original, row))
-        line.append(target_text(value, row))
+            line.insert(2, number_text(values[ORIGINAL], row))
+            line.append(ratio_text(values[OURS], values[ORIGINAL], row))
+        line.append(target_text(values, row))
         lines.append(line)
     return lines
 
@@ -779,7 +789,12 @@ def find_contenders(options: argparse.Namespace, state: Path) -> list[Contender]
     python = options.python
     if not python and (ROOT / ".venv/bin/python").exists():
         python = ROOT / ".venv/bin/python"
-    contenders = [our_contender(options.build.absolute(), python.absolute() if python else None, state, options.log)]
+    contenders = [
+        our_contender(
+            options.build.absolute(), python.absolute() if python else None, state, options.log, is_sandboxed=is_sandboxed
+        )
+        for is_sandboxed in (False, True)
+    ]
     original = options.original
     if options.with_original and not original:
         original = install_original()

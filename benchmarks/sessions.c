@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Opens many sessions in one program, for compare.py: a line "new" on stdin opens one more in the current directory,
- * runs the cell `1` in it and prints the seconds from asking to its end. The end of stdin closes all.
+ * Opens many sessions in one program, for compare.py and many_sessions.py. A line "new" on stdin opens one more in the
+ * current directory, runs the cell `1` in it and prints the seconds from asking to its end; a line "cells" runs the cell in
+ * each session there is, one after the other, and prints the seconds of all. The end of stdin closes all.
  *
  * usage: bench-sessions [--sandbox] [--python PYTHON]
  */
@@ -39,6 +40,19 @@ on_closed(void *data)
 }
 
 static bool
+run_cell(Program *program, IpbSession *session, GError **error)
+{
+    if (!ipb_session_execute(session, "1", CELL_TIMEOUT_MS, on_event, program, error))
+        return false;
+    g_main_loop_run(program->loop);
+    if (program->status == IPB_STATUS_OK)
+        return true;
+    g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_KERNEL_DIED, "the cell ended with status %d",
+                program->status);
+    return false;
+}
+
+static bool
 open_session(Program *program, GError **error)
 {
     IpbSessionOptions options = {
@@ -46,19 +60,34 @@ open_session(Program *program, GError **error)
         .approval_timeout_ms = -1,
         .is_sandboxed = program->is_sandboxed,
     };
-    int64_t start_us = g_get_monotonic_time();
     IpbSession *session = ipb_session_new(program->runtime, &options, error);
     if (!session)
         return false;
     g_ptr_array_add(program->sessions, session);
-    if (!ipb_session_execute(session, "1", CELL_TIMEOUT_MS, on_event, program, error))
-        return false;
-    g_main_loop_run(program->loop);
-    if (program->status != IPB_STATUS_OK) {
-        g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_KERNEL_DIED, "the cell ended with status %d",
-                    program->status);
+    return run_cell(program, session, error);
+}
+
+static bool
+run_cells(Program *program, GError **error)
+{
+    for (guint i = 0; i < program->sessions->len; i++)
+        if (!run_cell(program, program->sessions->pdata[i], error))
+            return false;
+    return true;
+}
+
+static bool
+obey(Program *program, const char *line, GError **error)
+{
+    int64_t start_us = g_get_monotonic_time();
+    bool is_new = strcmp(line, "new\n") == 0;
+    if (!is_new && strcmp(line, "cells\n") != 0) {
+        g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID, "neither \"new\" nor \"cells\": %s",
+                    line);
         return false;
     }
+    if (!(is_new ? open_session(program, error) : run_cells(program, error)))
+        return false;
     printf("%.6f\n", (double) (g_get_monotonic_time() - start_us) / 1e6);
     fflush(stdout);
     return true;
@@ -98,8 +127,8 @@ main(int argc, char **argv)
 
     bool is_ok = true;
     char line[16];
-    while (is_ok && fgets(line, sizeof line, stdin) && strcmp(line, "new\n") == 0)
-        is_ok = open_session(&program, &error);
+    while (is_ok && fgets(line, sizeof line, stdin))
+        is_ok = obey(&program, line, &error);
     if (!is_ok)
         fprintf(stderr, "bench-sessions: %s\n", error->message);
     close_all(&program);

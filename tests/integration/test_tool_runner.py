@@ -388,8 +388,14 @@ def test_cancelling_a_task_hangs_up(make_server):
 def test_keyboard_interrupt_hangs_up(make_server):
     main_thread = threading.get_ident()
 
-    def answer(request) -> bytes | None:
+    def interrupt() -> None:
+        # A signal that comes just before recv() blocks does not end it: then another one must.
         signal.pthread_kill(main_thread, signal.SIGINT)
+        while not server.hung_up.wait(5):
+            signal.pthread_kill(main_thread, signal.SIGINT)
+
+    def answer(request) -> bytes | None:
+        threading.Thread(target=interrupt, daemon=True).start()
         return b""  # nothing comes; the next thing that is read is the end
 
     server = make_server(answer)
