@@ -65,6 +65,14 @@ expand_text(Expansion *expansion, const char *member, const char *text)
     return g_string_free(out, false);
 }
 
+static void
+replace_text(Expansion *expansion, const char *member, char **text)
+{
+    char *expanded = expand_text(expansion, member, *text);
+    g_free(*text);
+    *text = expanded;
+}
+
 /* Each item; with @separator only what comes after it (values, not names). */
 static char **
 expand_list(Expansion *expansion, const char *member, char **list, const char *separator)
@@ -128,6 +136,12 @@ ipb_server_params_expand(const IpbServerParams *params, const char *const *env, 
     expanded->sandbox = params->sandbox != NULL ? ipb_sandbox_policy_ref(params->sandbox) : NULL;
     expanded->url = expand_text(&expansion, "url", params->url);
     expanded->headers = expand_list(&expansion, "headers", params->headers, ": ");
+    if (params->oauth != NULL) {
+        IpbOAuthSettings *oauth = ipb_oauth_settings_copy(params->oauth);
+        replace_text(&expansion, "oauth.clientId", &oauth->client_id);
+        replace_text(&expansion, "oauth.clientSecret", &oauth->client_secret);
+        expanded->oauth = oauth;
+    }
     if (missing->len > 0) {
         set_missing_error(error, missing);
         return NULL;

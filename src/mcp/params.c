@@ -314,6 +314,11 @@ read_members(const IpbJson *object, IpbServerParams *params, GError **error)
     if (!read_optional_text(object, "url", &params->url, error) ||
         !read_pairs(object, "headers", ": ", is_header_name, &params->headers, error))
         return false;
+    const IpbJson *oauth = get_member(object, "oauth");
+    if (oauth != NULL)
+        params->oauth = ipb_oauth_settings_parse(oauth, "server_params.oauth", error);
+    if (oauth != NULL && params->oauth == NULL)
+        return false;
     if (!params->is_kind_given)
         params->kind = ipb_params_kind_of_url(params->url);
     return true;
@@ -348,6 +353,7 @@ ipb_server_params_copy(const IpbServerParams *params)
     copy->sandbox = params->sandbox != NULL ? ipb_sandbox_policy_ref(params->sandbox) : NULL;
     copy->url = g_strdup(params->url);
     copy->headers = g_strdupv(params->headers);
+    copy->oauth = params->oauth != NULL ? ipb_oauth_settings_copy(params->oauth) : NULL;
     copy->call_timeout_ms = params->call_timeout_ms;
     return copy;
 }
@@ -365,6 +371,7 @@ ipb_server_params_free(IpbServerParams *params)
         ipb_sandbox_policy_unref(params->sandbox);
     g_free(params->url);
     g_strfreev(params->headers);
+    ipb_oauth_settings_free(params->oauth);
     g_free(params);
 }
 

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * IpbServerParams: how to reach an MCP server, as applications write it ("command", "args", "env",
- * "cwd", "sandbox" or "url", "headers", "type"; "timeout"), and the replacement of ${NAME} in it. Immutable.
+ * "cwd", "sandbox" or "url", "headers", "oauth", "type"; "timeout"), and the replacement of ${NAME} in it. Immutable.
  */
 #pragma once
 
 #include <stdbool.h>
 
 #include "json/json.h"
+#include "oauth/settings.h"
 #include "sandbox/policy.h"
 
 typedef enum {
@@ -26,6 +27,7 @@ typedef struct {
     IpbSandboxPolicy *sandbox; /* the server runs in one; NULL: it does not */
     char *url;
     char **headers;           /* "Name: value" */
+    IpbOAuthSettings *oauth;  /* or NULL: not given */
     unsigned call_timeout_ms; /* "timeout", in seconds there; 0: not given */
 } IpbServerParams;
 
@@ -37,8 +39,8 @@ IpbServerParams *ipb_server_params_copy(const IpbServerParams *params);
 void ipb_server_params_free(IpbServerParams *params);
 /* The text with the members sorted and no whitespace: equal parameters have equal text. */
 char *ipb_server_params_canonical(const IpbJson *object);
-/* A copy with each ${NAME} ([a-zA-Z0-9_]+) in command, args, env's values, cwd, url and headers'
- * values (not in "sandbox") replaced from @env ("NAME=value" list), checked again. What was replaced is not searched
+/* A copy with each ${NAME} ([a-zA-Z0-9_]+) in command, args, env's values, cwd, url, headers'
+ * values and oauth's clientId and clientSecret (not in "sandbox") replaced from @env ("NAME=value" list), checked again. What was replaced is not searched
  * once more. NOT_FOUND names every missing variable and where to set it; no error tells a value. */
 IpbServerParams *ipb_server_params_expand(const IpbServerParams *params, const char *const *env,
                                           GError **error);

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * IpbOAuth: the authorization of one MCP server over HTTP: which Authorization header goes with a
+ * request now, and what becomes of a 401 or 403. Tokens come from the token store, where `ipybox
+ * login` puts them, are refreshed in time, and go to this server's URL only. It never talks to a
+ * person: where one is needed, the error names the command.
+ *
+ * Ownership: the transport owns its IpbOAuth. Thread: the loop's.
+ */
+#pragma once
+
+#include "base/loop.h"
+#include "oauth/settings.h"
+
+typedef struct IpbOAuth IpbOAuth;
+typedef struct IpbOAuthCall IpbOAuthCall;
+
+typedef struct {
+    const char *server_url; /* ${NAME} replaced */
+    /* What `ipybox login` is told in errors: the registered name; NULL: the URL. */
+    const char *server_name;
+    const IpbOAuthSettings *settings; /* "oauth" in server_params, ${NAME} replaced; NULL: none */
+    const char *state_dir;            /* as ipb_registry_new() */
+    /* PEM file of certificate authorities, as for the server itself; NULL: the system's. */
+    const char *ca_file;
+} IpbOAuthOptions;
+
+/* @options is copied. Reads nothing yet. INVALID: the URL cannot have tokens (neither https nor loopback) although
+ * @options->settings asks for OAuth; without settings such a server gets an object that never has a header. */
+IpbOAuth *ipb_oauth_new(IpbLoop *loop, const IpbOAuthOptions *options, GError **error);
+/* Ends its calls without an answer. */
+void ipb_oauth_free(IpbOAuth *oauth);
+
+/* The one answer to a call, always from the loop, never before the call has returned.
+ * @authorization: the value of the Authorization header ("Bearer …"), borrowed, secret: into the
+ * request and nowhere else; NULL with neither error: send none. @error: the request cannot go on.
+ * May free the IpbOAuth. */
+typedef void (*IpbOAuthFunc)(const char *authorization, const GError *error, void *data);
+
+/* What belongs to a request now. Answers in the order of the calls. Without a stored token there is no header, and no
+ * error: the server may not want one. May refresh an expired token, or fetch one by client_credentials, which takes
+ * seconds at worst. */
+IpbOAuthCall *ipb_oauth_get(IpbOAuth *oauth, IpbOAuthFunc func, void *data);
+
+typedef struct {
+    unsigned status; /* 401 or 403 */
+    /* The values of all WWW-Authenticate headers, NULL-terminated; NULL: none. Hostile. */
+    const char *const *www_authenticate;
+    /* What the refused request carried, as ipb_oauth_get() gave it; NULL: no header. */
+    const char *authorization;
+    /* How often this same request has been sent again already because of a challenge. */
+    unsigned n_retries;
+} IpbOAuthChallenge;
+
+/* The server answered with 401 or 403. With an authorization: send the same request once more with it. With an error
+ * (REFUSED): the request has failed; the message says why, with the server's own words, and which command to run.
+ * Never both NULL. What the challenge asks for (scopes, place of the metadata) is kept for the next login. */
+IpbOAuthCall *ipb_oauth_challenge(IpbOAuth *oauth, const IpbOAuthChallenge *challenge,
+                                  IpbOAuthFunc func, void *data);
+
+/* No answer comes any more. Not from within its own answer. A token exchange that is under way is finished all the same: what was
+ * spent on it would be lost. */
+void ipb_oauth_call_cancel(IpbOAuthCall *call);
+
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(IpbOAuth, ipb_oauth_free)
