@@ -9,19 +9,12 @@
 static const char IMPORTS[] = //
     "from typing import Any\n"
     "\n"
-    "from ipybox.tool_exec.client import ToolRunner, ToolRunnerError\n"
+    "from ipybox.tool_exec.client import ResultError, ToolRunner\n"
     "from pydantic import BaseModel, ConfigDict, ValidationError\n"
     "from typing_extensions import Self\n"
     "\n";
 
 static const char CLASSES[] = //
-    "\n\n"
-    "class ResultError(ToolRunnerError):\n"
-    "    \"\"\"The tool ran, but its result violates its schema. `result` is what came.\"\"\"\n"
-    "\n"
-    "    def __init__(self, result: Any, error: ValidationError) -> None:\n"
-    "        super().__init__(f\"the tool ran, but its result violates its schema: {error}\")\n"
-    "        self.result = result\n"
     "\n\n"
     "class Model(BaseModel):\n"
     "    \"\"\"Goes to a tool or comes from it. Members that the schema does not name are "
@@ -45,7 +38,7 @@ static const char CLASSES[] = //
     "        try:\n"
     "            return cls.model_validate(result)\n"
     "        except ValidationError as error:\n"
-    "            raise ResultError(result, error) from error\n";
+    "            raise ResultError(result, error) from None\n";
 
 char *
 ipb_emit_init(const char *server_name, const char *registration_id)

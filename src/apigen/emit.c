@@ -221,7 +221,7 @@ append_run(GString *out, const IpbModule *module, bool async_api)
                              "        value: Result = TypeAdapter(Result).validate_python(result)\n"
                              "        return value\n"
                              "    except ValidationError as error:\n"
-                             "        raise ResultError(result, error) from error\n");
+                             "        raise ResultError(result, error) from None\n");
 }
 
 /* The result's type under the name Result, unless it is the class of that name. */
@@ -254,7 +254,8 @@ append_imports(GString *out, const Uses *uses)
 {
     static const char *const TYPING[] = {"Annotated", "Any", "Literal", NULL};
     static const char *const PYDANTIC[] = {"Field", "TypeAdapter", "ValidationError", NULL};
-    static const char *const PACKAGE[] = {"CLIENT", "Model", "ResultError", NULL};
+    static const char *const PACKAGE[] = {"CLIENT", "Model", NULL};
+    static const char *const RUNNER[] = {"ResultError", NULL};
     if (uses->forward)
         g_string_append(out, "from __future__ import annotations\n\n");
     if (uses->enums)
@@ -262,10 +263,11 @@ append_imports(GString *out, const Uses *uses)
     append_import(out, "typing", TYPING, (bool[]){uses->annotated, uses->any, uses->literal});
     if (uses->enums || uses->annotated || uses->any || uses->literal)
         g_string_append_c(out, '\n');
+    append_import(out, "ipybox.tool_exec.client", RUNNER, &uses->adapter);
     append_import(out, "pydantic", PYDANTIC, (bool[]){uses->field, uses->adapter, uses->adapter});
     if (uses->field || uses->adapter)
         g_string_append_c(out, '\n');
-    append_import(out, ".", PACKAGE, (bool[]){true, true, uses->adapter});
+    append_import(out, ".", PACKAGE, (bool[]){true, true});
 }
 
 /* "Title: tool name of MCP server server." */

@@ -51,6 +51,11 @@ def tool_too_large(arguments: dict, line: str) -> str:
     return '{"content":[],"structuredContent":{"large":1e400}}'
 
 
+def tool_broken_word(arguments: dict, line: str) -> str:
+    """Has an effect, and a result that its outputSchema forbids."""
+    return '{"content":[],"structuredContent":{"order":{"number":17,"lines":[{"price":"free"}]}}}'
+
+
 def tool_mixed(arguments: dict, line: str) -> dict:
     return {"content": [
         {"type": "text", "text": "caption"},
@@ -79,6 +84,7 @@ TOOLS = {
     "echo_json": (tool_echo_json, {"value": {}}),
     "numbers": (tool_numbers, {}),
     "too_large": (tool_too_large, {}),
+    "broken_word": (tool_broken_word, {}),
     "two_texts": (lambda a, l: text("one", "two"), {}),
     "nothing": (lambda a, l: {"content": []}, {}),
     "mixed": (tool_mixed, {}),
@@ -92,6 +98,10 @@ TOOLS = {
     "large": (lambda a, l: text("x" * (a["megabytes"] << 20)), {"megabytes": {"type": "integer"}}),
     "slow": (tool_slow, {}),
 }
+NUMBER = {"type": "number"}
+LINES = {"type": "array", "items": {"type": "object", "properties": {"price": NUMBER}}}
+ORDER = {"type": "object", "properties": {"number": NUMBER, "lines": LINES}}
+OUTPUTS = {"broken_word": {"type": "object", "properties": {"order": ORDER}, "required": ["order"]}}
 if "one-tool" in MODES:
     TOOLS = {"only": (lambda a, l: text("only one"), {})}
 if "many-tools" in MODES:
@@ -103,6 +113,7 @@ def list_tools(params: dict) -> dict:
         return {"tools": [{"name": 1}]}
     tools = [
         {"name": name, "description": f"Does {name}.", "inputSchema": {"type": "object", "properties": properties}}
+        | ({"outputSchema": OUTPUTS[name]} if name in OUTPUTS else {})
         for name, (_, properties) in TOOLS.items()
     ]
     start = int(params.get("cursor", 0))

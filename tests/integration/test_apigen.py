@@ -4,8 +4,10 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import inspect
 import json
+import pickle
 import random
 import subprocess
 import sys
@@ -15,7 +17,7 @@ from typing import Any
 import apigen_package
 import harness
 import pytest
-from apigen_package import LISTS, Package, write
+from apigen_package import LISTS, Package, ResultError, write
 from pydantic import ValidationError
 from random_schemas import Schemas, make_nonsense
 
@@ -559,9 +561,105 @@ def test_wrong_results_are_not_lost(make):
     schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
     for schema in (schema, {"type": "array", "items": {"type": "integer"}}):
         for value in ({"m": "what happened"}, "text", None, ["x"]):
-            with pytest.raises(apigen_package.ToolRunnerError, match="violates its schema") as caught:
+            with pytest.raises(ResultError, match="the tool has run") as caught:
                 result_of(make, schema, value)
-            assert caught.value.result == value
+            assert caught.value.result is value
+            assert isinstance(caught.value, apigen_package.ToolRunnerError)
+
+
+def violate(make, schema, value):
+    """The error of a result that violates the schema. It has the result, and its text is bounded."""
+    with pytest.raises(ResultError) as caught:
+        result_of(make, schema, value)
+    error = caught.value
+    assert error.result is value
+    assert len(str(error)) < 10_000 and error.__cause__ is None and error.__suppress_context__
+    return error
+
+
+ITEMS = {
+    "type": "object",
+    "properties": {
+        "items": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "properties": {"name": {"type": "string"}, "size": {"type": "integer", "minimum": 0}},
+                "required": ["name"],
+            },
+        },
+        "kind": {"enum": ["a", "b"]},
+        "ratio": {"type": "number"},
+        "tags": {"type": "object", "additionalProperties": {"type": "string"}},
+    },
+    "required": ["items"],
+}
+
+
+@pytest.mark.parametrize(
+    ("value", "path", "text"),
+    [
+        ({"items": [{"name": "x"}, {"name": 7}]}, ("items", 1, "name"), "items[1].name: Input should be a valid string"),
+        ({"items": [{}]}, ("items", 0, "name"), "items[0].name: Field required"),
+        ({"items": [{"name": "x", "size": -1}]}, ("items", 0, "size"), "items[0].size: "),
+        ({"items": [{"name": "x", "size": 1.5}]}, ("items", 0, "size"), "items[0].size: "),
+        ({"items": [], "kind": "c"}, ("kind",), "kind: "),
+        ({"items": [], "ratio": float("nan")}, ("ratio",), "ratio"),
+        ({"items": [], "ratio": float("inf")}, ("ratio",), "ratio"),
+        ({"items": [], "tags": {"a\n- b": None}}, ("tags", "a\n- b"), "tags.a\\n- b: "),
+        ({"items": None}, ("items",), "items: "),
+        ({}, ("items",), "items: Field required"),
+        ([{"items": []}], (), "the result: "),
+        (None, (), "the result: "),
+        ("items", (), "the result: "),
+        (7, (), "the result: "),
+    ],
+)
+def test_a_violation_has_its_place(make, value, path, text):
+    error = violate(make, ITEMS, value)
+    assert error.path == path
+    assert error.violations[0].startswith(text) and f"- {text}" in str(error)
+
+
+def test_violations_are_counted_and_the_first_are_told(make):
+    error = violate(make, ITEMS, {"items": [{"name": n} for n in range(50_000)]})
+    assert error.path == ("items", 0, "name") and len(error.violations) == 10
+    assert str(error).endswith("- and 49990 more")
+
+
+def test_names_of_violated_members_are_bounded(make):
+    error = violate(make, ITEMS, {"items": [], "tags": {"x" * 100_000: 1, "\u202e\ud800\x1b[2J": 1}})
+    assert str(error).isascii() or "…" in str(error)
+    assert not any(c in str(error) for c in "\u202e\ud800\x1b")
+
+
+def test_deep_results(make):
+    node = {"type": "object", "properties": {"kids": {"type": "array", "items": {"$ref": "#"}}, "n": {"type": "integer"}}}
+    value: Any = {"n": "wrong"}
+    for _ in range(400):
+        value = {"kids": [value]}
+    violate(make, node, value)
+
+
+@pytest.mark.parametrize(
+    ("schema", "value"),
+    [
+        ({"type": "integer"}, "x"),
+        ({"type": "array", "items": {"type": "integer"}}, {"0": 1}),
+        ({"type": ["string", "null"]}, [None]),
+        ({"type": "null"}, {}),
+        ({"anyOf": [{"type": "string"}, {"type": "integer", "minimum": 1}]}, 0),
+    ],
+)
+def test_results_that_are_no_objects_are_checked(make, schema, value):
+    violate(make, schema, value)
+
+
+def test_a_result_error_survives_pickling_and_copying(make):
+    error = violate(make, ITEMS, {"items": [{}]})
+    for copied in (pickle.loads(pickle.dumps(error)), copy.copy(error)):
+        assert type(copied) is ResultError
+        assert (copied.result, copied.path, str(copied)) == (error.result, error.path, str(error))
 
 
 @pytest.mark.parametrize(

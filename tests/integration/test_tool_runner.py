@@ -36,6 +36,7 @@ def load_stub():
 
 ipybox = load_stub()
 ToolRunner, ToolRunnerError = ipybox.ToolRunner, ipybox.ToolRunnerError
+ResultError = ipybox.ResultError
 client = sys.modules["ipybox_stub.tool_exec.client"]
 
 
@@ -189,8 +190,27 @@ def test_results_keep_numbers_or_say_why_not(make_server):
     result = tool_runner.run_sync("t", {})
     assert result == [0, 2**64 + 1, 1e5]
     assert math.copysign(1, result[0]) == -1
-    with pytest.raises(ToolRunnerError, match="1e400"):
+    with pytest.raises(ResultError, match="1e400") as caught:
         tool_runner.run_sync("t", {})
+    assert caught.value.result == "[0.5, 1e400]"
+
+
+@both
+@pytest.mark.parametrize(
+    ("result", "text"),
+    [
+        (b'{"large": 1e999}', "beyond the range"),
+        (b'{"n": ' + b"7" * 5000 + b"}", "an integer of 5000 digits"),
+        (b"[" * 200_000 + b"]" * 200_000, "nested too deeply"),
+    ],
+    ids=["large", "digits", "deep"],
+)
+def test_results_that_python_cannot_hold_are_not_lost(how, make_server, result, text):
+    """The tool has run: what it said comes as text."""
+    with pytest.raises(ResultError, match=text) as caught:
+        call(how, runner(make_server(lambda _: response(b'{"result":' + result + b"}"))), "t", {})
+    assert caught.value.result == result.decode() and caught.value.path == ()
+    assert len(str(caught.value)) < 1000
 
 
 @both

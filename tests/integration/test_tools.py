@@ -109,6 +109,21 @@ def test_numbers_beyond_python(mcp_fake):
     assert "1e400" in mcp_fake.failing_cell("from mcptools.fake import too_large as t\nt.run(t.Params())")
 
 
+def test_a_result_that_violates_its_schema_is_not_lost(mcp_fake):
+    """Nor is one that Python has no value for."""
+    assert mcp_fake.cell(
+        "from ipybox import ResultError, ToolRunnerError\n"
+        "from mcptools.fake import broken_word as b, too_large as t\n"
+        "try:\n    b.run(b.Params())\nexcept ResultError as error:\n    kept = error\n"
+        "print(kept.path, kept.result['order']['number'], isinstance(kept, ToolRunnerError))"
+    ) == "('order', 'lines', 0, 'price') 17 True"
+    text = mcp_fake.failing_cell("b.run(b.Params())")
+    assert "order.lines[0].price: Input should be a valid number" in text
+    assert mcp_fake.cell(
+        "try:\n    t.run(t.Params())\nexcept ResultError as error:\n    print(error.result)"
+    ) == '{"large":1e400}'
+
+
 def test_nan_is_refused_with_a_reason(mcp_fake):
     text = mcp_fake.failing_cell("from mcptools.fake import echo_json as e\ne.run(e.Params(value=float('nan')))")
     assert "nan" in text.lower() and "JSON" in text

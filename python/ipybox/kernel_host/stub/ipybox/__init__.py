@@ -11,12 +11,19 @@ from typing import TYPE_CHECKING, Any
 
 __version__ = "1.0.0.dev0"
 
-__all__ = ["ApprovalRejectedError", "ApprovalTimeoutError", "ToolRunner", "ToolRunnerError"]
+__all__ = [
+    "ApprovalRejectedError",
+    "ApprovalTimeoutError",
+    "ResultError",
+    "ToolRunner",
+    "ToolRunnerError",
+]
 
 if TYPE_CHECKING:
     from .tool_exec.client import (
         ApprovalRejectedError,
         ApprovalTimeoutError,
+        ResultError,
         ToolRunner,
         ToolRunnerError,
     )

@@ -35,6 +35,10 @@ MAX_CONCURRENT_CALLS = 24
 MAX_RESPONSE_HEAD = 64 * 1024
 MAX_RESPONSE_BODY = 512 * 1024 * 1024
 RECEIVE_SIZE = 256 * 1024
+# Of a result that violates its schema: beyond the first number only the count is told.
+MAX_VIOLATIONS_READ = 100_000
+MAX_VIOLATIONS_TOLD = 10
+MAX_VIOLATION_TEXT = 300
 
 
 class ToolRunnerError(Exception):
@@ -47,6 +51,85 @@ class ApprovalRejectedError(ToolRunnerError):
 
 class ApprovalTimeoutError(ToolRunnerError):
     """Nobody said yes or no in time."""
+
+
+class ResultError(ToolRunnerError):
+    """The tool has run, but its result is not what its output schema says, or no value of Python.
+
+    Attributes:
+        result: What came, unchanged. The JSON text of it where Python has no value for it.
+        path: Where in the result the first violation is: `("items", 3, "name")`; empty for the whole.
+        violations: What is wrong, at most ten of them, each a line.
+    """
+
+    def __init__(self, result: Any, error: Any) -> None:
+        """Args: result: what came; error: pydantic's ValidationError, or a text."""
+        self.result = result
+        self.path: tuple[int | str, ...] = ()
+        if isinstance(error, str):
+            self.violations = [error]
+            n_violations = 1
+        else:
+            n_violations = error.error_count()
+            self.path, self.violations = _read_violations(result, error, n_violations)
+        lines = [*self.violations]
+        if n_violations > len(lines):
+            lines.append(f"and {n_violations - len(lines)} more")
+        super().__init__(
+            "the tool has run, but its result is not what its schema says; `result` of this error has it:\n"
+            + "\n".join(f"- {line}" for line in lines)
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restore_result_error, (self.args, self.__dict__)
+
+
+def _restore_result_error(args: tuple[Any, ...], state: dict[str, Any]) -> ResultError:
+    error = ResultError.__new__(ResultError, *args)
+    error.__dict__.update(state)
+    return error
+
+
+def _read_violations(
+    result: Any, error: Any, count: int
+) -> tuple[tuple[int | str, ...], list[str]]:
+    if count > MAX_VIOLATIONS_READ:
+        return (), [f"{count} violations"]
+    details = error.errors(include_url=False, include_context=False, include_input=False)
+    details = details[:MAX_VIOLATIONS_TOLD]
+    paths = [_find_place(result, each["loc"], each["type"] == "missing") for each in details]
+    lines = [_describe_violation(path, each["msg"]) for path, each in zip(paths, details)]
+    return paths[0], lines
+
+
+def _find_place(
+    result: Any, location: tuple[int | str, ...], is_missing: bool
+) -> tuple[int | str, ...]:
+    """The location without what is no part of the result: pydantic names the alternatives of unions in it."""
+    path: list[int | str] = []
+    for number, part in enumerate(location):
+        if isinstance(result, dict) and part in result:
+            result = result[part]
+        elif isinstance(result, list) and isinstance(part, int) and part < len(result):
+            result = result[part]
+        elif not is_missing or number < len(location) - 1:
+            continue
+        path.append(part)
+    return tuple(path)
+
+
+def _describe_violation(path: tuple[int | str, ...], message: str) -> str:
+    """`items[3].name: Input should be a valid string`, bounded, on one line."""
+    place = ""
+    for part in path:
+        place += f"[{part}]" if isinstance(part, int) else f".{part}" if place else part
+        if len(place) > MAX_VIOLATION_TEXT:
+            place = place[:MAX_VIOLATION_TEXT] + "…"
+            break
+    if len(message) > MAX_VIOLATION_TEXT:
+        message = message[:MAX_VIOLATION_TEXT] + "…"
+    line = f"{place or 'the result'}: {message}"
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in line)
 
 
 _ERROR_TYPES: dict[str, type[ToolRunnerError]] = {
@@ -446,28 +529,53 @@ def _not_understood(why: str) -> ToolRunnerError:
     return ToolRunnerError(f"the answer of the tool server is not understood: {why}")
 
 
+class _Unreadable(Exception):
+    """JSON that Python has no value for."""
+
+
 def _parse_float(text: str) -> float:
     value = float(text)
     if math.isinf(value):
-        raise ToolRunnerError(f"the result holds {text[:40]}, which is beyond the range of a float")
+        raise _Unreadable(f"it holds {text[:40]}, which is beyond the range of a float")
     return value
 
 
 def _parse_int(text: str) -> int | float:
-    return -0.0 if text == "-0" else int(text)
+    if text == "-0":
+        return -0.0
+    try:
+        return int(text)
+    except ValueError:
+        raise _Unreadable(f"it holds an integer of {len(text)} digits, see sys.set_int_max_str_digits") from None
 
 
-def _parse_json(body: bytearray) -> Any:
+def _parse_json(text: str) -> Any:
     """Numbers as they were sent, or an error: 1e400 is no infinity, and -0 keeps its sign."""
-    text = body.decode("utf-8", "surrogatepass")
-    if "-0" in text:
-        return json.loads(text, parse_float=_parse_float, parse_int=_parse_int)
-    return json.loads(text, parse_float=_parse_float)
+    try:
+        if "-0" in text:
+            return json.loads(text, parse_float=_parse_float, parse_int=_parse_int)
+        return json.loads(text, parse_float=_parse_float)
+    except ValueError as error:
+        # A subclass tells of syntax; the plain one of an integer with too many digits.
+        if type(error) is ValueError:
+            return json.loads(text, parse_float=_parse_float, parse_int=_parse_int)
+        raise
+    except RecursionError:
+        raise _Unreadable("it is nested too deeply") from None
+
+
+def _take_result_text(text: str) -> str:
+    """The text of the result in an answer `{"result": …}`, or all of it."""
+    prefix = '{"result":'
+    return text[len(prefix) : -1].strip() if text.startswith(prefix) else text
 
 
 def _read_answer(status: int, body: bytearray) -> Any:
     try:
-        answer = _parse_json(body)
+        text = body.decode("utf-8", "surrogatepass")
+        answer = _parse_json(text)
+    except _Unreadable as error:
+        raise ResultError(_take_result_text(text), str(error)) from None
     except ValueError as error:
         if status == 200:
             raise _not_understood(str(error)) from error
