@@ -22,14 +22,14 @@ typedef struct {
     int saved_errno;
 } IpbExecFailure;
 
-#define IPB_EXEC_N_FDS 5
+#define IPB_EXEC_N_FDS 6
 
 typedef struct {
     const char *path; /* of the program, already looked up */
     const char *const *argv;
     const char *const *envp;
     const char *cwd;         /* or NULL */
-    int fds[IPB_EXEC_N_FDS]; /* become 0 – 4; -1: stays closed (0 – 2 are always given) */
+    int fds[IPB_EXEC_N_FDS]; /* become 0 – 5; -1: stays closed (0 – 2 are always given) */
     bool is_group_kept;      /* no session and process group of its own */
     int death_signal;        /* 0: none */
     int report_fd;           /* close-on-exec; gets the failure, too, for where memory is copied */

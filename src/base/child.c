@@ -142,7 +142,7 @@ ipb_child_spawn(IpbLoop *loop, const IpbChildOptions *options, IpbChildExitFunc 
         .death_signal = options->death_signal != 0 ? options->death_signal : SIGKILL,
         .fds = {options->stdin_fd >= 0 ? options->stdin_fd : null_fd,
                 options->stdout_fd >= 0 ? options->stdout_fd : null_fd,
-                options->stderr_fd >= 0 ? options->stderr_fd : null_fd, options->extra_fd, -1},
+                options->stderr_fd >= 0 ? options->stderr_fd : null_fd, options->extra_fd, -1, -1},
     };
     IpbChild *child = g_new0(IpbChild, 1);
     *child = (IpbChild){.loop = ipb_loop_ref(loop), .pidfd = -1, .on_exit = on_exit, .data = data};

@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "cli/doctor.h"
 #include "sandbox/launch.h"
+#include "sandbox/cgroup.h"
 #include "sandbox/probe.h"
 
 /* The first that allows renames between directories. */
@@ -152,7 +153,7 @@ add_seccomp(GPtrArray *checks)
 static void
 add_cgroup(GPtrArray *checks)
 {
-    char *cgroup = ipb_probe_delegated_cgroup();
+    char *cgroup = ipb_cgroup_find_delegated();
     if (cgroup != NULL)
         ipb_doctor_add(checks, "cgroup", IPB_CHECK_OK, cgroup, NULL);
     else

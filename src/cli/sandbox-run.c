@@ -200,8 +200,7 @@ on_end(IpbBoxedCommand *command, int wait_status, const GError *error, void *dat
 {
     Run *run = data;
     g_autofree char *limit =
-        error == NULL ? ipb_sandbox_limits_describe_end(&run->run->plan->limits, wait_status)
-                      : NULL;
+        error == NULL ? ipb_boxed_command_describe_limit(command, wait_status) : NULL;
     if (limit != NULL)
         say("the command was ended: %s", limit);
     if (error != NULL)

@@ -211,6 +211,13 @@ ipb_boxed_command_is_weaker(const IpbBoxedCommand *command)
     return command->sandbox != NULL && ipb_sandbox_is_weaker(command->sandbox);
 }
 
+char *
+ipb_boxed_command_describe_limit(const IpbBoxedCommand *command, int wait_status)
+{
+    return command->sandbox != NULL ? ipb_sandbox_describe_limit(command->sandbox, wait_status)
+                                    : NULL;
+}
+
 void
 ipb_boxed_command_free(IpbBoxedCommand *command)
 {

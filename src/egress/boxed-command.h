@@ -44,6 +44,8 @@ bool ipb_boxed_command_set_policy(IpbBoxedCommand *command, IpbSandboxPolicy *po
                                   GError **error);
 /* Is it in the weaker sandbox (sandbox/weaker.h)? Known from on_ready on. */
 bool ipb_boxed_command_is_weaker(const IpbBoxedCommand *command);
+/* As ipb_sandbox_describe_limit. */
+char *ipb_boxed_command_describe_limit(const IpbBoxedCommand *command, int wait_status);
 void ipb_boxed_command_free(IpbBoxedCommand *command);
 
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(IpbBoxedCommand, ipb_boxed_command_free)

@@ -371,7 +371,9 @@ on_forked(const IpbForkedProcess *forked, const GError *error, void *data)
     }
     process->state = STATE_GREETING;
     g_autoptr(GError) channel_error = NULL;
-    if (!open_channels(process, forked, &channel_error)) {
+    if ((process->sandbox != NULL &&
+         !ipb_sandbox_add_process(process->sandbox, forked->pid, &channel_error)) ||
+        !open_channels(process, forked, &channel_error)) {
         ipb_process_kill(process, channel_error->message);
         return;
     }
@@ -383,7 +385,9 @@ on_fork_exit(int wait_status, const char *cause, void *data)
 {
     IpbProcess *process = data;
     process->is_exited = true;
-    process->exit_cause = g_strdup(cause);
+    g_autofree char *limit =
+        process->sandbox != NULL ? ipb_sandbox_describe_limit(process->sandbox, wait_status) : NULL;
+    process->exit_cause = limit != NULL ? g_strdup_printf("%s: %s", cause, limit) : g_strdup(cause);
     /* With the forkserver lost, nobody else makes sure of it. */
     if (process->pidfd >= 0)
         ipb_pidfd_signal(process->pidfd, SIGKILL, NULL);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "json/writer.h"
+#include "sandbox/cgroup.h"
 #include "sandbox/plan-private.h"
 
 static const char *const MOUNT_NAMES[] = {
@@ -149,6 +150,13 @@ add_limits(GString *text, const IpbSandboxPlan *plan)
         add_cell(text, value, 8);
         g_string_append_printf(text, "%s\n", limit.reason);
     }
+    g_autofree char *cgroup = ipb_cgroup_find_delegated();
+    if (cgroup != NULL)
+        g_string_append_printf(
+            text, "  memory and processes of all that is inside together: cgroup %s\n", cgroup);
+    else
+        g_string_append(text, "  memory of each process: no cgroup is delegated to ipybox (see "
+                              "ipybox doctor)\n");
 }
 
 static char *
@@ -263,6 +271,8 @@ write_limits(IpbJsonWriter *writer, const IpbSandboxPlan *plan)
         ipb_json_end_object(writer);
     }
     ipb_json_end_array(writer);
+    g_autofree char *cgroup = ipb_cgroup_find_delegated();
+    ipb_json_member_string(writer, "cgroup", cgroup);
 }
 
 static char *

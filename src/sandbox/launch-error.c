@@ -20,6 +20,7 @@ static const Row ROWS[IPB_STEP_LAST + 1] = {
     [IPB_STEP_BLOB] = {"cannot read the plan (do ipybox and ipybox-sandbox-init come from one "
                        "installation?)"},
     [IPB_STEP_PREPARE] = {"cannot prepare"},
+    [IPB_STEP_CGROUP] = {"cannot enter the sandbox's cgroup"},
     [IPB_STEP_ID_MAP_HELPER] = {"cannot make the id map for", ABOUT_SOURCE},
     [IPB_STEP_SOURCE] = {"cannot open", ABOUT_SOURCE},
     [IPB_STEP_ID_MAP_MOUNT] = {"cannot mount with an id map", ABOUT_SOURCE},

@@ -26,6 +26,7 @@
 #include "base/fd.h"
 #include "base/place.h"
 #include "sandbox/blob.h"
+#include "sandbox/cgroup.h"
 #include "sandbox/identity.h"
 #include "sandbox/init/blob.h"
 #include "sandbox/launch-error.h"
@@ -53,6 +54,7 @@ struct IpbSandbox {
     IpbLoop *loop;
     IpbSandboxOptions options; /* callbacks only; the pointers are not kept */
     IpbSandboxPlan *plan;
+    IpbCgroup *cgroup; /* NULL: there is none */
     char *command;
     int control, plan_fd;
     IpbWatch *control_watch;
@@ -390,6 +392,7 @@ spawn(IpbSandbox *sandbox, int control, GError **error)
                 sandbox->stdio[2] >= 0 ? sandbox->stdio[2] : null_fd,
                 control,
                 sandbox->plan_fd,
+                sandbox->cgroup != NULL ? ipb_cgroup_join_fd(sandbox->cgroup) : null_fd,
             },
         .is_group_kept = sandbox->is_group_kept,
     };
@@ -456,6 +459,7 @@ start(IpbSandbox *sandbox, const IpbSandboxOptions *options, GError **error)
     sandbox->plan_fd = ipb_blob_new(options, false, error);
     if (sandbox->plan_fd < 0 || (options->argv == NULL && !open_channel(sandbox, error)))
         return false;
+    sandbox->cgroup = ipb_cgroup_new(&options->plan->limits);
     bool has_weaker = options->is_weaker_allowed && options->argv != NULL;
     if (has_weaker && !prepare_weaker(sandbox, options, error))
         return false;
@@ -520,6 +524,27 @@ ipb_sandbox_channel_fd(const IpbSandbox *sandbox)
     return sandbox->is_ready ? sandbox->channel_theirs : -1;
 }
 
+bool
+ipb_sandbox_add_process(const IpbSandbox *sandbox, pid_t pid, GError **error)
+{
+    return sandbox->cgroup == NULL || ipb_cgroup_add(sandbox->cgroup, pid, error);
+}
+
+char *
+ipb_sandbox_describe_limit(const IpbSandbox *sandbox, int wait_status)
+{
+    const IpbSandboxLimits *limits = &sandbox->plan->limits;
+    /* A shell tells the end of its last command so. */
+    bool is_killed = WIFSIGNALED(wait_status) ? WTERMSIG(wait_status) == SIGKILL
+                                              : WEXITSTATUS(wait_status) == 128 + SIGKILL;
+    if (is_killed && sandbox->cgroup != NULL && ipb_cgroup_has_run_out(sandbox->cgroup))
+        return g_strdup_printf(
+            "what is in the sandbox used up its memory: limits.memory is %" G_GUINT64_FORMAT
+            " bytes",
+            limits->memory_bytes);
+    return ipb_sandbox_limits_describe_end(limits, wait_status);
+}
+
 /* --- freeing ----------------------------------------------------------------------------------- */
 
 /* A killed process that takes its time. It belongs to the context, not to the loop, which may end before. */
@@ -529,28 +554,34 @@ on_straggler_ended(int pidfd, GIOCondition condition, void *data)
     return reap(pidfd) ? G_SOURCE_REMOVE : G_SOURCE_CONTINUE;
 }
 
+typedef struct {
+    int pidfd;
+    IpbCgroup *cgroup; /* or NULL */
+} Straggler;
+
 static void
 free_straggler(void *data)
 {
-    int *pidfd = data;
-    ipb_fd_close(pidfd);
-    g_free(pidfd);
+    Straggler *straggler = data;
+    ipb_fd_close(&straggler->pidfd);
+    ipb_cgroup_free(straggler->cgroup);
+    g_free(straggler);
 }
 
 static void
-follow_straggler(IpbLoop *loop, int pidfd)
+follow_straggler(IpbLoop *loop, int pidfd, IpbCgroup *cgroup)
 {
-    int *owned = g_new(int, 1);
-    *owned = pidfd;
+    Straggler *straggler = g_new(Straggler, 1);
+    *straggler = (Straggler){pidfd, cgroup};
     g_autoptr(GSource) source = g_unix_fd_source_new(pidfd, G_IO_IN);
     /* The source's own type of callback, as GLib has it. */
-    g_source_set_callback(source, G_SOURCE_FUNC(on_straggler_ended), owned, free_straggler);
+    g_source_set_callback(source, G_SOURCE_FUNC(on_straggler_ended), straggler, free_straggler);
     g_source_attach(source, ipb_loop_context(loop));
 }
 
 /* Pid 1 is gone only when everything inside is, kernels included, which their forkserver must reap: never wait long. */
 static void
-end_process(IpbLoop *loop, Process *process)
+end_process(IpbLoop *loop, Process *process, IpbCgroup **cgroup)
 {
     g_clear_pointer(&process->watch, ipb_watch_free);
     if (process->pidfd < 0)
@@ -560,7 +591,7 @@ end_process(IpbLoop *loop, Process *process)
         ipb_fd_close(&process->pidfd);
         return;
     }
-    follow_straggler(loop, ipb_fd_steal(&process->pidfd));
+    follow_straggler(loop, ipb_fd_steal(&process->pidfd), g_steal_pointer(cgroup));
 }
 
 /* A launcher killed between making pid 1 and telling us would leave us a child we do not know: let it finish, it takes 1 ms. */
@@ -600,8 +631,9 @@ ipb_sandbox_free(IpbSandbox *sandbox)
     g_clear_pointer(&sandbox->timer, ipb_timer_free);
     await_init(sandbox);
     end_weaker(sandbox);
-    end_process(sandbox->loop, &sandbox->launcher);
-    end_process(sandbox->loop, &sandbox->init);
+    end_process(sandbox->loop, &sandbox->launcher, &sandbox->cgroup);
+    end_process(sandbox->loop, &sandbox->init, &sandbox->cgroup);
+    g_clear_pointer(&sandbox->cgroup, ipb_cgroup_free);
     g_ptr_array_unref(sandbox->connects);
     forget_weaker(sandbox);
     g_clear_error(&sandbox->weaker_failure);

@@ -9,6 +9,8 @@
  */
 #pragma once
 
+#include <sys/types.h>
+
 #include "base/loop.h"
 #include "sandbox/plan.h"
 
@@ -49,6 +51,11 @@ void ipb_sandbox_signal(IpbSandbox *sandbox, int signal_number);
 int ipb_sandbox_pidfd(const IpbSandbox *sandbox);
 int ipb_sandbox_plan_fd(const IpbSandbox *sandbox);
 int ipb_sandbox_channel_fd(const IpbSandbox *sandbox);
+/* A kernel that entered belongs to the sandbox's limits of memory and processes, too. Before it runs anything. */
+bool ipb_sandbox_add_process(const IpbSandbox *sandbox, pid_t pid, GError **error);
+/* Which limit was the reason for an end with this status (as of waitpid): words that name its key; NULL: none that is known. Caller
+ * frees. */
+char *ipb_sandbox_describe_limit(const IpbSandbox *sandbox, int wait_status);
 /* The path of that library. NOT_FOUND: the installation is not whole. */
 char *ipb_sandbox_find_entrance(GError **error);
 /* SIGKILL to everything inside. */

@@ -26,7 +26,7 @@ static const struct {
     const char *reason;
 } LIMITS[] = {
     {"memory", true, offsetof(IpbSandboxLimits, memory_bytes),
-     "of each process: large data fits, a runaway list does not take the machine with it"},
+     "large data fits, a runaway list does not take the machine with it"},
     {"processes", false, offsetof(IpbSandboxLimits, processes),
      "processes and threads together: a fork bomb ends, thread pools do not"},
     {"cpuSeconds", false, offsetof(IpbSandboxLimits, cpu_s),

@@ -14,8 +14,6 @@
 #include "base/place.h"
 
 #define MAX_SETTING_SIZE 64
-#define MAX_CGROUP_SIZE 8192
-#define CGROUP_ROOT "/sys/fs/cgroup"
 /* By number: the C library's headers may be older than the kernel. */
 #define SYS_LANDLOCK_CREATE_RULESET 444
 #define LANDLOCK_VERSION 1
@@ -48,48 +46,6 @@ read_text(const char *path, size_t max_size)
     char *text = NULL;
     size_t size;
     return ipb_file_read(path, max_size, &text, &size, NULL) ? text : NULL;
-}
-
-/* --- cgroups ----------------------------------------------------------------------------------- */
-
-/* The path in the unified hierarchy: the line "0::/path". */
-static char *
-find_cgroup(void)
-{
-    g_autofree char *text = read_text("/proc/self/cgroup", MAX_CGROUP_SIZE);
-    if (text == NULL)
-        return NULL;
-    g_auto(GStrv) lines = g_strsplit(text, "\n", -1);
-    for (char **line = lines; *line != NULL; line++)
-        if (g_str_has_prefix(*line, "0::/"))
-            return g_build_filename(CGROUP_ROOT, *line + strlen("0::"), NULL);
-    return NULL;
-}
-
-static bool
-may_write(const char *directory, const char *file)
-{
-    g_autofree char *path = g_build_filename(directory, file, NULL);
-    return access(path, W_OK) == 0;
-}
-
-char *
-ipb_probe_delegated_cgroup(void)
-{
-    g_autofree char *directory = find_cgroup();
-    if (directory == NULL)
-        return NULL;
-    g_autofree char *path = g_build_filename(directory, "cgroup.controllers", NULL);
-    g_autofree char *text = read_text(path, MAX_CGROUP_SIZE);
-    if (text == NULL)
-        return NULL;
-    g_auto(GStrv) controllers = g_strsplit_set(text, " \n", -1);
-    const char *const *list = (const char *const *) controllers;
-    bool is_ours = may_write(directory, "cgroup.procs") &&
-                   may_write(directory, "cgroup.subtree_control") && may_write(directory, "");
-    return is_ours && g_strv_contains(list, "memory") && g_strv_contains(list, "pids")
-               ? g_steal_pointer(&directory)
-               : NULL;
 }
 
 /* --- user namespaces --------------------------------------------------------------------------- */

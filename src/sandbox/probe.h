@@ -14,8 +14,6 @@ int ipb_probe_landlock_abi(void);
 /* Can a seccomp filter be loaded, and can it ask us (user notification, which socket rules need)? */
 bool ipb_probe_has_seccomp(void);
 bool ipb_probe_has_notifications(void);
-/* Our own cgroup, if we may make groups below it that limit memory and processes; else NULL. Caller frees. */
-char *ipb_probe_delegated_cgroup(void);
 /* What on this machine is known to forbid user namespaces, and how to allow them, as sentences; NULL: nothing is
  * known. Caller frees. */
 char *ipb_probe_namespace_obstacle(void);

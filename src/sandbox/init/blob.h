@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define IPB_BLOB_MAGIC UINT32_C(0x31584249)
+#define IPB_BLOB_MAGIC UINT32_C(0x32584249)
 #define IPB_BLOB_MAX_SIZE (UINT32_C(8) << 20)
 #define IPB_BLOB_MAX_MOUNTS 4096u
 #define IPB_BLOB_MAX_LISTENERS 16u
@@ -23,6 +23,8 @@
 /* The fds with which the program is started, besides 0 – 2 of the command. */
 #define IPB_INIT_CONTROL_FD 3
 #define IPB_INIT_BLOB_FD 4
+#define IPB_INIT_CGROUP_FD                                                                         \
+    5 /* writing "0" puts the writer into the sandbox's cgroup; or /dev/null */
 
 enum {
     /* The caller is root: the inside is mapped to outer_uid, and what is writable is mounted with an id map. */
@@ -91,6 +93,7 @@ typedef enum {
     IPB_STEP_NONE,
     IPB_STEP_BLOB,
     IPB_STEP_PREPARE,
+    IPB_STEP_CGROUP,
     IPB_STEP_ID_MAP_HELPER,
     IPB_STEP_SOURCE,
     IPB_STEP_ID_MAP_MOUNT,

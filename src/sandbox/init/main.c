@@ -57,6 +57,15 @@ open_signals(IpbStepError *error)
     return init.child_ended >= 0 || ipb_step_fail(error, IPB_STEP_PREPARE, 0);
 }
 
+/* Before anything is forked, so that all is in it; and the cgroup namespace that is made then ends there. */
+static bool
+enter_cgroup(IpbStepError *error)
+{
+    bool ok = write(IPB_INIT_CGROUP_FD, "0", 1) == 1 || ipb_step_fail(error, IPB_STEP_CGROUP, 0);
+    close(IPB_INIT_CGROUP_FD);
+    return ok;
+}
+
 int
 main(void)
 {
@@ -66,14 +75,14 @@ main(void)
     if (fcntl(IPB_INIT_CONTROL_FD, F_SETFD, FD_CLOEXEC) < 0 ||
         fcntl(IPB_INIT_BLOB_FD, F_SETFD, FD_CLOEXEC) < 0)
         return 2; /* not started by ipybox: nobody to tell */
-    sys_close_range(IPB_INIT_BLOB_FD + 1, ~0u);
+    sys_close_range(IPB_INIT_CGROUP_FD + 1, ~0u);
     memset(init.trees, 0xff, sizeof init.trees);
     if (!ipb_blob_map(IPB_INIT_BLOB_FD, &init.bytes, &error))
         fail(&error);
     init.header = (const IpbBlobHeader *) init.bytes;
     close(IPB_INIT_BLOB_FD);
     allow_many_fds();
-    if (!ipb_outer_enter(&init, &error))
+    if (!enter_cgroup(&error) || !ipb_outer_enter(&init, &error))
         fail(&error);
     /* Here this is pid 1, or in the weaker sort just a process, to which what is left behind comes nevertheless. */
     if ((init.header->flags & IPB_BLOB_WEAKER) != 0 &&
