@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """An MCP server that misbehaves as its arguments say; the standard library only. Modes: banner, stderr-flood, die-at-once,
-bad-tools, one-tool, many-tools=N, ignore-sigterm, grandchild, revision=R, silent."""
+bad-tools, one-tool, many-tools=N, ignore-sigterm, grandchild, revision=R, silent, log=FILE (the calls as they came)."""
 
 from __future__ import annotations
 
@@ -135,6 +135,9 @@ def answer(message: dict, line: str) -> None:
     elif method == "tools/list":
         result = list_tools(params)
     elif method == "tools/call":
+        if "log" in MODES:
+            with open(MODES["log"], "a") as log:
+                log.write(line.rstrip("\n") + "\n")
         result = TOOLS[params["name"]][0](params.get("arguments", {}), line)
         if result is ...:
             return

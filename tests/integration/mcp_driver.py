@@ -13,6 +13,9 @@ from typing import Any
 
 ANSWER_SECONDS = 60.0
 
+# The answer that lets a call run.
+YES = {"action": "accept", "content": {"decision": "allow"}}
+
 
 class McpServer:
     """Runs `ipybox` and speaks MCP with it. A context manager: the end closes stdin and waits for the exit."""
@@ -139,6 +142,32 @@ class McpServer:
         texts = [block["text"] for block in result["content"]]
         assert not result["isError"], texts
         return texts
+
+
+class Client(McpServer):
+    """Offers elicitation, and answers by hand."""
+
+    def initialize(self, version: str = "2025-11-25", **capabilities) -> dict:
+        return super().initialize(version, **(capabilities or {"elicitation": {}}))
+
+    def question(self) -> dict:
+        """The next request that is not answered yet."""
+        while not self.waiting():
+            self.receive()
+        return self.waiting()[0]
+
+    def waiting(self) -> list[dict]:
+        return [message for message in self.notifications if "id" in message]
+
+    def reply(self, question: dict, **answer) -> None:
+        self.notifications.remove(question)
+        self.send({"jsonrpc": "2.0", "id": question["id"], **answer})
+
+    def start_cell(self, code: str, **arguments) -> int:
+        return self.start_tool("execute_ipython_cell", {"code": code, **arguments})
+
+    def text(self, id: int) -> str:
+        return self.answer(id)["result"]["content"][0]["text"]
 
 
 def images_in(text: str) -> list[Path]:

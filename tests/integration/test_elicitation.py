@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from mcp_driver import McpServer
+from mcp_driver import YES, Client
 
 FAKE = Path(__file__).with_name("fake_server.py")
 CALL = """
@@ -23,33 +23,6 @@ def convert(zone="UTC"):
 
 print(convert())
 """
-YES = {"action": "accept", "content": {"decision": "allow"}}
-
-
-class Client(McpServer):
-    """Offers elicitation, and answers by hand."""
-
-    def initialize(self, version: str = "2025-11-25", **capabilities) -> dict:
-        return super().initialize(version, **(capabilities or {"elicitation": {}}))
-
-    def question(self) -> dict:
-        """The next request that is not answered yet."""
-        while not self.waiting():
-            self.receive()
-        return self.waiting()[0]
-
-    def waiting(self) -> list[dict]:
-        return [message for message in self.notifications if "id" in message]
-
-    def reply(self, question: dict, **answer) -> None:
-        self.notifications.remove(question)
-        self.send({"jsonrpc": "2.0", "id": question["id"], **answer})
-
-    def start_cell(self, code: str, **arguments) -> int:
-        return self.start_tool("execute_ipython_cell", {"code": code, **arguments})
-
-    def text(self, id: int) -> str:
-        return self.answer(id)["result"]["content"][0]["text"]
 
 
 @pytest.fixture

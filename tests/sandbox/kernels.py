@@ -61,11 +61,11 @@ class Kernels:
         assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
         return json.loads(done.stdout)
 
-    def serve(self, *flags: str, is_sandboxed: bool = True, stderr: bool = False) -> McpServer:
+    def serve(self, *flags: str, is_sandboxed: bool = True, stderr: bool = False, client: type[McpServer] = McpServer) -> McpServer:
         """`ipybox --sandbox`."""
         place = harness.Place(**{**vars(self.place), "environ": self.environ})
         program, *args = self.command("mcp", *(["--sandbox"] if is_sandboxed else []), *flags)
-        return McpServer(program, place, *args, stderr=subprocess.PIPE if stderr else None)
+        return client(program, place, *args, stderr=subprocess.PIPE if stderr else None)
 
     def servers_flags(self, *writable: object) -> list[str]:
         path = self.box.write_settings(servers_settings(*writable))
