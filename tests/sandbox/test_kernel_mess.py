@@ -1,0 +1,267 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Attack suite F, kernels: whoever is killed, at whatever step, and whatever a kernel does to itself, the next cell works and at the end
+nothing is left. The fixture `place` looks for processes, mounts, sockets, cgroups and files. Bombs are in test_limits.py and
+test_kernels.py, commands in test_mess.py."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import time
+from pathlib import Path
+
+import harness
+import pytest
+from box import PROBES, Box
+from kernels import Kernels
+from mcp_driver import McpServer
+
+FAKE = PROBES.parents[1] / "integration/fake_server.py"
+
+# A service that nobody is to find again, with its own session, environment and descriptors.
+DAEMON = """
+import os
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        os.closerange(0, 2000)
+        os.chdir("/")
+        os.execve("/bin/sh", ["sh", "-c", "trap '' TERM INT HUP; while :; do sleep 1000; done"], {})
+    os._exit(0)
+os.wait();
+"""
+
+
+@pytest.fixture
+def kernels(box: Box, user: str) -> Kernels:
+    return Kernels(box, user)
+
+
+@pytest.fixture
+def kernel(box: Box) -> Kernels:
+    return Kernels(box, "root")
+
+
+def outer(pid_inside: str, server: McpServer) -> list[int]:
+    """Processes of sandboxes below @server that have this pid inside."""
+    ours = os.readlink(f"/proc/{server.process.pid}/ns/pid")
+    found = []
+    for pid in harness.descendants():
+        try:
+            text = Path(f"/proc/{pid}/status").read_text()
+            inner = text.partition("NSpid:")[2].partition("\n")[0].split()[-1]
+            if os.readlink(f"/proc/{pid}/ns/pid") != ours and inner == pid_inside:
+                found.append(pid)
+        except OSError:
+            pass
+    return found
+
+
+def forkservers() -> list[int]:
+    found = []
+    for pid in harness.descendants():
+        try:
+            command = Path(f"/proc/{pid}/cmdline").read_bytes()
+            parent = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1]
+            if b"forkserver.py" in command and b"forkserver.py" not in Path(f"/proc/{parent}/cmdline").read_bytes():
+                found.append(pid)
+        except OSError:
+            pass
+    return found
+
+
+def boxed_forks(server: McpServer) -> list[int]:
+    """The kernel: what is in the sandbox and its first process, which runs no program of its own, is not."""
+    pid = server.cell("import os; print(os.getpid())")
+    (found,) = outer(pid, server)
+    return [found]
+
+
+VICTIMS = {
+    "kernel": boxed_forks,
+    "pid 1": lambda server: outer("1", server),
+    "forkserver": lambda server: forkservers(),
+    "everybody": lambda server: [*outer("1", server), *boxed_forks(server), *forkservers()],
+}
+
+
+def kill(pids: list[int]) -> None:
+    assert pids
+    ends = [os.pidfd_open(pid) for pid in pids]
+    for end in ends:
+        signal.pidfd_send_signal(end, signal.SIGKILL)
+    for end in ends:
+        assert select.select([end], [], [], 20)[0]
+        os.close(end)
+
+
+@pytest.mark.parametrize("victim", VICTIMS)
+def test_killing_while_idle(kernels: Kernels, victim: str) -> None:
+    with kernels.serve() as server:
+        server.cell(DAEMON)
+        kill(VICTIMS[victim](server))
+        # A kernel that died is told with the next cell, which may be the one that is lost.
+        server.tool("execute_ipython_cell", {"code": "1"})
+        assert server.cell("print('works')") == "works"
+        assert len(forkservers()) == 1
+        assert len(outer("1", server)) <= 2
+
+
+@pytest.mark.parametrize("victim", VICTIMS)
+def test_killing_during_a_cell(kernels: Kernels, victim: str) -> None:
+    with kernels.serve() as server:
+        pids = VICTIMS[victim](server)
+        begun = kernels.place.workspace / "begun"
+        cell = server.start_tool("execute_ipython_cell", {"code": DAEMON + "open('begun', 'w').close()\nimport time; time.sleep(1000)", "timeout": 90})
+        while not begun.exists():
+            time.sleep(0.01)
+        kill(pids)
+        if victim == "forkserver":
+            # Its kernels go on, but they cannot be told from dead ones: either way the cell comes to an end.
+            server.notify("notifications/cancelled", {"requestId": cell})
+        else:
+            assert "kernel" in server.answer(cell)["result"]["content"][0]["text"]
+        server.tool("execute_ipython_cell", {"code": "1"})
+        assert server.cell("print('works')") == "works"
+
+
+def test_killing_the_core_at_any_step(kernels: Kernels) -> None:
+    """From its first moments, over the warm-up and the sandbox, to a cell and a server's call: what it had begun goes with it."""
+    for step in (0, 0.02, 0.1, 0.3, 0.6, 1.2):
+        server = kernels.serve()
+        server.start_tool("execute_ipython_cell", {"code": DAEMON + "import time; time.sleep(1000)"})
+        until = time.monotonic() + step
+        while time.monotonic() < until:
+            time.sleep(0.005)
+        server.process.kill()
+        server.process.wait()
+        server.process.stdin.close()
+        server.process.stdout.close()
+    assert harness.processes_left(set()) == []
+
+
+def test_the_client_goes_at_any_step(kernels: Kernels) -> None:
+    """The end of input is the end, with status 0, and soon: whatever was going on."""
+    for step in (0, 0.02, 0.1, 0.3, 0.6):
+        server = kernels.serve()
+        server.start_tool("execute_ipython_cell", {"code": DAEMON + "import time; time.sleep(1000)", "timeout": 1000})
+        until = time.monotonic() + step
+        while time.monotonic() < until:
+            time.sleep(0.005)
+        assert server.close() == 0
+    assert harness.processes_left(set()) == []
+
+
+@pytest.mark.parametrize("is_boxed", [True, False])
+def test_killing_a_server(kernel: Kernels, is_boxed: bool) -> None:
+    """Idle or in the middle of a call: an error of that call, and the next one finds another server."""
+    script = kernel.place.workspace / "fake_server.py"
+    script.write_text(FAKE.read_text())
+    params = {"command": "/usr/bin/python3", "args": [str(script), "grandchild"]}
+    flags = [] if is_boxed else ["--unsandboxed-servers"]
+    call = "from mcptools.fake import pid, hang\nprint(pid.run(pid.Params()))"
+    with kernel.serve(*flags) as server:
+        server.register("fake", params)
+        for _ in range(2):
+            inner = server.cell(call)
+            pids = outer(inner, server) if is_boxed else [int(inner)]
+            kill([pid for pid in pids if b"fake_server" in Path(f"/proc/{pid}/cmdline").read_bytes()])
+            server.tool("execute_ipython_cell", {"code": call})
+        inner = server.cell(call)
+        cell = server.start_tool("execute_ipython_cell", {"code": "open('begun', 'w').close(); hang.run(hang.Params())"})
+        while not (kernel.place.workspace / "begun").exists():
+            time.sleep(0.01)
+        pids = outer(inner, server) if is_boxed else [int(inner)]
+        kill([pid for pid in pids if b"fake_server" in Path(f"/proc/{pid}/cmdline").read_bytes()])
+        assert server.answer(cell)["result"]["isError"]
+        assert server.cell("print('works')") == "works"
+        assert server.cell(call).isdigit()
+
+
+# What a kernel does to itself
+
+
+HARMS = {
+    "exit": ("import os; os._exit(3)", "exit status 3"),
+    "segfault": ("import ctypes; ctypes.string_at(0)", "SIGSEGV"),
+    "abort": ("import os; os.abort()", "SIGABRT"),
+    "kill": ("import os; os.kill(os.getpid(), 9)", "SIGKILL"),
+    "kill everybody": ("import os; os.kill(-1, 9); os.kill(os.getpid(), 9)", "SIGKILL"),
+    "another program": ("import os; os.execv('/bin/sleep', ['sleep', '1000'])", "timeout|state is lost"),
+    "C code that sleeps": ("import ctypes; ctypes.PyDLL(None).sleep(1000)", "timeout"),
+    "signals ignored": (
+        "import signal, time\nfor n in set(signal.Signals) - {signal.SIGKILL, signal.SIGSTOP}:\n"
+        "    signal.signal(n, signal.SIG_IGN)\nfor n in range(34, 65): signal.signal(n, signal.SIG_IGN)\nwhile True: time.sleep(1)",
+        "timeout",
+    ),
+    "signals blocked": ("import signal, time\nsignal.pthread_sigmask(signal.SIG_SETMASK, range(1, 65))\nwhile True: time.sleep(1)", "timeout"),
+    "stopped": ("import os, signal; os.kill(os.getpid(), signal.SIGSTOP)", "timeout"),
+    "all stopped": ("import os, signal; os.kill(0, signal.SIGSTOP)", "timeout"),
+    "no descriptors": ("import os, time; os.closerange(0, 3000); time.sleep(1000)", "kernel|timeout"),
+    "no memory": ("import resource, time; resource.setrlimit(resource.RLIMIT_DATA, (0, 0)); x = bytearray(1 << 24)", "MemoryError|kernel"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("harm", HARMS)
+def test_harm_to_itself(kernel: Kernels, harm: str) -> None:
+    code, said = HARMS[harm]
+    with kernel.serve() as server:
+        text = server.failing_cell(DAEMON + code, timeout=2)
+        assert any(word in text for word in said.split("|")), text
+        server.tool("reset")
+        assert server.cell("print('works')") == "works"
+        # One sandbox, and perhaps one that is ready: those of before are gone.
+        assert len(outer("1", server)) <= 2
+
+
+@pytest.mark.parametrize("code", [
+    "while True: print('x' * 1000)",
+    "import os\nwhile True: os.write(1, bytes(65536))",
+    "!yes",
+    "while True: display('x' * 100000)",
+], ids=["print", "write", "child", "display"])  # fmt: skip
+def test_floods(kernel: Kernels, code: str) -> None:
+    """They end with the timeout, and the core's memory is bounded."""
+    with kernel.serve() as server:
+        server.cell("1")
+        result = server.tool("execute_ipython_cell", {"code": code, "timeout": 1, "max_output_chars": 1000})
+        assert result["isError"] and "timeout" in result["content"][0]["text"]
+        assert sum(len(block["text"]) for block in result["content"]) < 20_000
+        status = Path(f"/proc/{server.process.pid}/status").read_text()
+        assert int(status.partition("VmHWM:")[2].split()[0]) < 300 * 1024
+        assert server.cell("print('works')").endswith("works")
+
+
+def test_daemons_end_with_the_session(kernels: Kernels) -> None:
+    with kernels.serve() as server:
+        server.cell(DAEMON)
+        assert server.cell("print(len([n for n in os.listdir('/proc') if n.isdigit()]) > 2)") == "True"
+        server.tool("reset")
+        assert server.cell("import os; print(len([n for n in os.listdir('/proc') if n.isdigit()]))") == "2"
+        server.cell(DAEMON)
+
+
+def test_positive_control(kernel: Kernels) -> None:
+    """Without a sandbox the daemon is there, too, and outlives a `reset` of nothing: what the tests look for can be found."""
+    with kernel.serve(is_sandboxed=False) as server:
+        server.cell(DAEMON)
+        found = [harness.describe(pid) for pid in harness.descendants()]
+        assert any("sleep 1000" in line for line in found), found
+
+
+def test_a_command_line_that_is_killed(kernels: Kernels) -> None:
+    """`ipybox run`, by signals that can be caught and by the one that cannot."""
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGKILL):
+        code = DAEMON + "open('begun', 'w').close()\nimport time; time.sleep(1000)"
+        begun = kernels.place.workspace / "begun"
+        begun.unlink(missing_ok=True)
+        process = harness.subprocess.Popen(
+            kernels.command("run", "-c", code), cwd=kernels.place.workspace, env=kernels.environ, stdout=-3, stderr=-3, stdin=-3
+        )
+        while not begun.exists():
+            time.sleep(0.01)
+        process.send_signal(number)
+        assert process.wait(30) != 0
+        assert json.dumps(harness.processes_left(set())) == "[]"
