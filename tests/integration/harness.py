@@ -186,19 +186,26 @@ def _reap(pid: int) -> None:
         pass
 
 
-def _wait_for_end(pids: set[int], deadline: float) -> None:
+def wait_for_end(pids: set[int], deadline: float) -> None:
+    """Reaps each as it ends: another may wait for that, as the first process of a pid namespace does for those within."""
+    ends = {}
     for pid in pids:
         try:
-            fd = os.pidfd_open(pid)
+            ends[os.pidfd_open(pid)] = pid
         except ProcessLookupError:
-            continue
-        try:
-            poll = select.poll()
+            pass
+    while ends:
+        poll = select.poll()
+        for fd in ends:
             poll.register(fd, select.POLLIN)
-            poll.poll(max(0, deadline - time.monotonic()) * 1000)
-        finally:
+        ready = poll.poll(max(0, deadline - time.monotonic()) * 1000)
+        if not ready:
+            break
+        for fd, _ in ready:
+            _reap(ends.pop(fd))
             os.close(fd)
-        _reap(pid)
+    for fd in ends:
+        os.close(fd)
 
 
 def processes_left(before: set[int]) -> list[str]:
@@ -206,7 +213,7 @@ def processes_left(before: set[int]) -> list[str]:
     deadline = time.monotonic() + GRACE_SECONDS
     left = descendants() - before
     while left and time.monotonic() < deadline:
-        _wait_for_end(left, deadline)
+        wait_for_end(left, deadline)
         # What the ended ones left is below us now.
         left = descendants() - before
     found = [describe(pid) for pid in sorted(left)]
@@ -216,7 +223,7 @@ def processes_left(before: set[int]) -> list[str]:
                 os.kill(pid, signal.SIGKILL)
             except ProcessLookupError:
                 pass
-        _wait_for_end(left, time.monotonic() + GRACE_SECONDS)
+        wait_for_end(left, time.monotonic() + GRACE_SECONDS)
         left = (descendants() - before) - left
     return found
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -103,3 +104,26 @@ def test_what_was_there_stays(box: Box, user: str) -> None:
     (box.place.workspace / ".env").write_text("mine")
     done = box(["sh", "-c", "echo evil > .env; rm -f .env; mv .env x"], user=user)
     assert done.returncode != 0 and (box.place.workspace / ".env").read_text() == "mine" and moved(box) == []
+
+
+@pytest.mark.parametrize("name", [".vscode", "plain"])
+def test_a_tree_that_is_deeper_than_a_path(box: Box, user: str, name: str) -> None:
+    """It is moved as it is, or left as it is."""
+    script = f"import os\nfor part in [{name!r}] + ['d' * 250] * 20:\n    os.mkdir(part); os.chdir(part)\nopen('.bashrc', 'w')"
+    try:
+        done = box(["/usr/bin/python3", "-I", "-c", script], user=user)
+        assert done.returncode == 0, done.stderr
+        assert (box.place.workspace / name).exists() == (name == "plain")
+        assert len(moved(box)) == (name != "plain")
+    finally:
+        subprocess.run(["rm", "-rf", str(box.place.workspace / name), str(box.place.state / "ipybox")], check=True)
+
+
+def test_names_that_are_no_text(box: Box, user: str) -> None:
+    """Bytes that are no UTF-8, new lines and escapes, beside what is moved and below it."""
+    script = "import os\nos.mkdir('.vscode')\nfor name in (b'.vscode/\\xff', b'.vscode/a\\nb\\x1b[2J', b'\\xfe'): open(name, 'w')"
+    done = box(["/usr/bin/python3", "-I", "-c", script], user=user)
+    assert done.returncode == 0, done.stderr
+    (found,) = moved(box)
+    assert len(list(found.iterdir())) == 2 and "\033" not in done.stderr
+    assert [os.fsencode(path.name) for path in box.place.workspace.iterdir()] == [b"\xfe"]

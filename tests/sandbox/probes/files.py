@@ -133,6 +133,113 @@ def race():
     thread.join()
 
 
+def race_to_read():
+    """A name that is by turns what can be read and what is hidden; an exchange, not a link."""
+    done = threading.Event()
+    open("plain", "w").close()
+    if not os.path.exists("secret.txt"):
+        write("secret.txt", os.O_WRONLY | os.O_CREAT)
+
+    def swap():
+        while not done.is_set():
+            libc.renameat2(-100, b"plain", -100, b"secret.txt", 2)
+            libc.renameat2(-100, b"link-plain", -100, b"link-secret", 2)
+
+    os.symlink("plain", "link-plain")
+    thread = threading.Thread(target=swap)
+    thread.start()
+    found = "nothing"
+    for _ in range(2000):
+        for name in ("plain", "link-plain"):
+            try:
+                if read(name):
+                    found = "ok"
+            except OSError:
+                pass
+    done.set()
+    thread.join()
+    if found == "ok":
+        return found
+    raise OSError(errno.EACCES, found)
+
+
+def race_to_write_below_a_directory():
+    """The directory that is written in is exchanged with one on the way to what is read-only."""
+    done = threading.Event()
+    os.makedirs("own/ro", exist_ok=True)
+    open("own/ro/file", "w").close()
+
+    def swap():
+        while not done.is_set():
+            libc.renameat2(-100, b"own", -100, b"above", 2)
+
+    thread = threading.Thread(target=swap)
+    thread.start()
+    for _ in range(2000):
+        try:
+            write("own/ro/file")
+        except OSError:
+            pass
+    done.set()
+    thread.join()
+    if read("above/ro/file").startswith("written") and read("own/ro/file") in ("", "content of file"):
+        return
+    raise OSError(errno.EBUSY, "")
+
+
+def watch(path):
+    fd = libc.inotify_init()
+    result = libc.inotify_add_watch(fd, path.encode(), 0xFFF)
+    number = ctypes.get_errno()
+    os.close(fd)
+    if result < 0:
+        raise OSError(number, path)
+
+
+def by_map_files(path):
+    """What is mapped has a name that leads to the file itself, whatever covers its path."""
+    import mmap
+
+    fd = os.open(path, os.O_RDONLY)
+    mapping = mmap.mmap(fd, 0, mmap.MAP_SHARED, mmap.PROT_READ)
+    for name in os.listdir("/proc/self/map_files"):
+        link = f"/proc/self/map_files/{name}"
+        start, _, end = name.partition("-")
+        if int(end, 16) - int(start, 16) == 4096 and os.stat(link).st_ino == os.fstat(fd).st_ino:
+            open_to_write(link)
+    mapping.close()
+
+
+def by_system_call(number, *args):
+    result = libc.syscall(ctypes.c_long(number), *(ctypes.c_long(a) if isinstance(a, int) else a for a in args))
+    if result < 0:
+        raise OSError(ctypes.get_errno(), "")
+    return result
+
+
+def by_openat2(path):
+    """An opening of which no filter sees the flags."""
+    how = (ctypes.c_uint64 * 3)(os.O_WRONLY, 0, 0)
+    os.close(by_system_call(437, -100, ctypes.c_char_p(path.encode()), ctypes.byref(how), 24))
+
+
+def by_a_ring():
+    """io_uring opens, connects and sends without a system call that a filter could see."""
+    os.close(by_system_call(425, 1, ctypes.create_string_buffer(256)))
+
+
+def execute_memory(action):
+    """A program that is nowhere on a disk is as confined: what it says of @action."""
+    fd = os.memfd_create("program", 0)
+    os.write(fd, b"#!/bin/sh\n" + action.encode() + b"\n")
+    import subprocess
+
+    done = subprocess.run([f"/proc/self/fd/{fd}"], pass_fds=[fd], capture_output=True, text=True)
+    if done.returncode == 0:
+        return done.stdout.strip() or "ok"
+    raise OSError(errno.EROFS if "Read-only" in done.stderr else errno.EACCES, done.stderr)
+
+
 def move_away_and_make(name, below):
     os.rename(name, name + "-aside")
     os.makedirs(os.path.dirname(name + "/" + below))
@@ -172,6 +279,13 @@ CHECKS = {
     "write by /proc/self/cwd": lambda: write("/proc/self/cwd/../outside/file"),
     "write by /proc/1/root": lambda: open_to_write("/proc/1/root" + SECRET),
     "write by a race": lambda: race(),
+    "write by /proc/self/map_files": lambda: by_map_files(SECRET),
+    "write by openat2": lambda: by_openat2(SECRET),
+    "io_uring": by_a_ring,
+    "write by a program in memory": lambda: execute_memory(f"echo x >> {SECRET}"),
+    "capability of a file": lambda: os.setxattr("mine", "security.capability", b"\1\0\0\2" + bytes(16)),
+    "setuid file": lambda: os.chmod("mine", 0o4755),
+    "setgid directory": lambda: os.chmod("deep", 0o2755),
     "remount": remount,
     "write /etc": lambda: open_to_write("/etc/passwd"),
     "create in /": lambda: make_nameless("/"),
@@ -185,6 +299,8 @@ CHECKS = {
     "/proc/1/mem": lambda: os.close(os.open("/proc/1/mem", os.O_RDONLY)),
     "/proc/1/environ": lambda: os.close(os.open("/proc/1/environ", os.O_RDONLY)),
     "/proc/1/map_files": lambda: os.listdir("/proc/1/map_files"),
+    "/proc/parent/root": lambda: os.listdir(f"/proc/{os.getppid()}/root"),
+    "/proc/parent/environ": lambda: os.close(os.open(f"/proc/{os.getppid()}/environ", os.O_RDONLY)),
     "/proc/1/ns": lambda: os.readlink("/proc/1/ns/mnt"),
     "write /proc/sys": lambda: open_to_write("/proc/sys/kernel/core_pattern"),
     "write /proc/sysrq-trigger": lambda: open_to_write("/proc/sysrq-trigger"),
@@ -202,9 +318,14 @@ CHECKS = {
     "hidden file, written": lambda: write("secret.txt"),
     "hidden file, by a link that was there": lambda: read("link-secret"),
     "hidden by a glob": lambda: read("deep/er/a.key"),
+    "hidden file, watched": lambda: watch("secret.txt"),
+    "twin: watched": lambda: watch("mine"),
     "twin: not hidden by the glob": lambda: read("deep/er/a.keys"),
     "hidden directory": lambda: os.listdir("hidden"),
     "hidden directory's file": lambda: read("hidden/file"),
+    "hidden directory's file, its times": lambda: os.stat("hidden/file") and None,
+    "hidden directory's link": lambda: os.readlink("hidden/link"),
+    "hidden directory, watched": lambda: watch("hidden/file"),
     "hidden directory, moved": lambda: os.rename("hidden", "taken"),
     "twin: shown within it": lambda: read("hidden/shown/file"),
     "twin: written within it": lambda: write("hidden/shown/file"),
@@ -226,6 +347,9 @@ CHECKS = {
     ".bashrc": lambda: write("deep/.bashrc"),
     ".vscode": lambda: write(".vscode/settings.json", os.O_WRONLY | os.O_CREAT),
     "a cell's tools": lambda: write("mcptools/server.py", os.O_WRONLY | os.O_CREAT),
+    # races, which leave things where they were not
+    "hidden file, raced": race_to_read,
+    "write by a race of directories": race_to_write_below_a_directory,
     # harmless twins
     "twin: write": lambda: write("mine"),
     "twin: create": lambda: write("created", os.O_WRONLY | os.O_CREAT),
@@ -241,6 +365,7 @@ CHECKS = {
     "twin: long name": lambda: write("n" * 255, os.O_WRONLY | os.O_CREAT),
     "twin: not UTF-8": lambda: write(b"\xff\xfe", os.O_WRONLY | os.O_CREAT),
     "twin: read it": lambda: read(b"was \xff there"),
+    "twin: a program in memory": lambda: execute_memory("echo fine"),
     "twin: /tmp": lambda: make_nameless("/tmp"),
     "twin: /dev/shm": lambda: make_nameless("/dev/shm"),
     "twin: /run": lambda: make_nameless("/run"),
