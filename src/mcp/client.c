@@ -15,8 +15,6 @@
 #include "mcp/messages.h"
 #include "mcp/stdio-transport.h"
 
-#define DEFAULT_CONNECT_TIMEOUT_MS 30000
-#define DEFAULT_CALL_TIMEOUT_MS (10 * 60 * 1000)
 /* What a server may print on its stdout between two messages. */
 #define MAX_GARBAGE (1024 * 1024)
 /* Stray output, in the log. */
@@ -49,12 +47,14 @@ ipb_mcp_client_new(IpbLoop *loop, const IpbMcpClientOptions *options,
     client->cwd = g_strdup(options->cwd);
     client->base_env = g_strdupv((char **) options->base_env);
     client->state_dir = g_strdup(options->state_dir);
-    client->connect_timeout_ms =
-        options->connect_timeout_ms > 0 ? options->connect_timeout_ms : DEFAULT_CONNECT_TIMEOUT_MS;
-    client->call_timeout_ms = options->params->call_timeout_ms > 0
-                                  ? options->params->call_timeout_ms
-                              : options->call_timeout_ms > 0 ? options->call_timeout_ms
-                                                             : DEFAULT_CALL_TIMEOUT_MS;
+    client->limits = options->params->limits;
+    if (client->limits.connect_timeout_ms == 0)
+        client->limits.connect_timeout_ms = options->connect_timeout_ms;
+    if (client->limits.call_timeout_ms == 0)
+        client->limits.call_timeout_ms = options->call_timeout_ms;
+    ipb_mcp_limits_fill(&client->limits);
+    client->eras = options->eras != NULL ? ipb_mcp_eras_ref(options->eras) : NULL;
+    client->era_key = ipb_mcp_eras_make_key(options->params);
     if (funcs != NULL)
         client->funcs = *funcs;
     client->data = data;
@@ -81,6 +81,9 @@ ipb_mcp_client_unhold(IpbMcpClient *client)
     g_hash_table_unref(client->calls);
     g_array_unref(client->dones);
     g_clear_error(&client->why);
+    g_clear_error(&client->handshake.refusal);
+    ipb_mcp_eras_unref(client->eras);
+    g_free(client->era_key);
     ipb_server_params_free(client->params);
     g_strfreev(client->base_env);
     g_free(client->state_dir);
@@ -183,7 +186,10 @@ lose_with(IpbMcpClient *client, int code, const char *text)
 static void
 on_transport_closed(const GError *why, void *data)
 {
-    ipb_mcp_client_lose(data, why);
+    IpbMcpClient *client = ipb_mcp_client_hold(data);
+    if (!ipb_mcp_handshake_restart(client, why))
+        ipb_mcp_client_lose(client, why);
+    ipb_mcp_client_unhold(client);
 }
 
 /* A batch, which revision 2025-03-26 has: its messages one by one. */
@@ -219,11 +225,26 @@ on_message(const char *text, size_t size, void *data)
     ipb_mcp_client_unhold(client);
 }
 
+/* A message that is too large, too deep or of too many values: whatever it was the answer to would wait in vain. */
+static void
+lose_at_limit(IpbMcpClient *client, const GError *why)
+{
+    g_autofree char *text =
+        g_strdup_printf("it sent a message beyond a limit: %s (\"limits.message_size\" and "
+                        "\"limits.depth\" in its server_params set such limits)",
+                        why->message);
+    lose_with(client, IPYBOX_ERROR_LIMIT, text);
+}
+
 static void
 on_invalid(const GError *why, const char *text, size_t size, void *data)
 {
     IpbMcpClient *client = data;
     IpbSpan version;
+    if (size > 0 && *text == '{' && g_error_matches(why, IPYBOX_ERROR, IPYBOX_ERROR_LIMIT)) {
+        lose_at_limit(client, why);
+        return;
+    }
     /* A message that means nothing to us (an error that names no call) is told, but is no garbage. */
     bool is_message = size > 0 && *text == '{' &&
                       ipb_json_scan_member((IpbSpan){text, size}, "jsonrpc", &version);
@@ -238,8 +259,13 @@ on_invalid(const GError *why, const char *text, size_t size, void *data)
 static void
 on_request(IpbRpcRequest *request, void *data)
 {
-    /* We declare no capabilities, so nothing but ping may be asked. */
+    /* Nothing but ping may be asked: we declare no capabilities. */
+    const IpbMcpClient *client = data;
     const char *method = ipb_rpc_request_method(request);
+    if (client->is_modern) { /* such a server may ask nothing, and a client writes no answers */
+        ipb_rpc_request_drop(request);
+        return;
+    }
     if (strcmp(method, "ping") == 0) {
         ipb_rpc_request_reply(request, "{}", 2);
         return;
@@ -257,6 +283,14 @@ on_changed_timer(void *data)
     client->funcs.on_tools_changed(client->data);
 }
 
+void
+ipb_mcp_client_tools_changed(IpbMcpClient *client)
+{
+    if (client->changed_timer == NULL && client->funcs.on_tools_changed != NULL)
+        client->changed_timer =
+            ipb_timer_new(client->loop, TOOLS_CHANGED_DELAY_MS, on_changed_timer, client);
+}
+
 static void
 on_notification(const char *method, const IpbJson *params, void *data)
 {
@@ -270,9 +304,10 @@ on_notification(const char *method, const IpbJson *params, void *data)
         g_autofree char *text = ipb_message_describe_log(params, &level);
         ipb_server_log_tell(client->log, level, text, strlen(text));
     } else if (strcmp(method, "notifications/tools/list_changed") == 0) {
-        if (client->changed_timer == NULL && client->funcs.on_tools_changed != NULL)
-            client->changed_timer =
-                ipb_timer_new(client->loop, TOOLS_CHANGED_DELAY_MS, on_changed_timer, client);
+        if (ipb_mcp_client_is_subscribed(client, params))
+            ipb_mcp_client_tools_changed(client);
+    } else if (strcmp(method, "notifications/cancelled") == 0) {
+        ipb_mcp_client_unsubscribed(client, params);
     }
 }
 
@@ -289,34 +324,19 @@ on_connect_timer(void *data)
 {
     IpbMcpClient *client = data;
     g_clear_pointer(&client->connect_timer, ipb_timer_free);
-    g_autofree char *text = g_strdup_printf("it did not answer initialize within %g s",
-                                            client->connect_timeout_ms / 1000.0);
+    g_autofree char *text = g_strdup_printf(
+        "it did not answer initialize within %g s" IPB_MCP_LIMIT_HINT("connect_timeout"),
+        client->limits.connect_timeout_ms / 1000.0);
     lose_with(client, IPYBOX_ERROR_TIMEOUT, text);
 }
 
-static void
-on_initialized(IpbMcpCall *call, const IpbRpcAnswer *answer)
+void
+ipb_mcp_client_become_ready(IpbMcpClient *client)
 {
-    IpbMcpClient *client = call->client;
-    const char *supported = ipb_message_find_supported(answer->rpc_error);
-    if (supported != NULL && !call->has_retried) {
-        call->has_retried = true;
-        ipb_mcp_call_send(call, "initialize", ipb_message_initialize(supported));
-        return;
-    }
-    g_autoptr(GError) error = ipb_mcp_call_error(call, answer);
-    if (error == NULL && !ipb_message_check_initialize(answer->result, &client->revision, &error))
-        g_prefix_error(&error, "MCP server %s: ", client->name);
-    if (error != NULL) {
-        ipb_mcp_client_lose(client, error);
-        return;
-    }
     g_clear_pointer(&client->connect_timer, ipb_timer_free);
     client->state = IPB_MCP_STATE_READY;
-    const IpbJson *capabilities = ipb_json_get(answer->result, "capabilities");
-    client->has_tools = ipb_json_get(capabilities, "tools") != NULL;
-    ipb_rpc_notify(client->peer, "notifications/initialized", NULL);
-    ipb_mcp_call_end(call, answer->result, answer->document, NULL);
+    if (!client->is_modern)
+        ipb_rpc_notify(client->peer, "notifications/initialized", NULL);
 }
 
 static bool
@@ -340,6 +360,7 @@ start_transport(IpbMcpClient *client, GError **error)
         .base_env = (const char *const *) client->base_env,
         .state_dir = client->state_dir,
         .log = client->log,
+        .max_message = client->limits.message_size,
     };
     client->transport = ipb_stdio_transport_new(client->loop, &options, &FUNCS, client, error);
     return client->transport != NULL;
@@ -355,7 +376,23 @@ start_peer(IpbMcpClient *client)
         .on_invalid = on_invalid,
     };
     IpbRpcPeerOptions options = {.limits = IPB_JSON_LIMITS_MESSAGE};
+    options.limits.max_size = client->limits.message_size;
+    options.limits.max_depth = client->limits.depth;
     client->peer = ipb_rpc_peer_new(client->loop, &options, &FUNCS, client);
+}
+
+bool
+ipb_mcp_client_start(IpbMcpClient *client, GError **error)
+{
+    if (client->transport != NULL)
+        client->transport->ops->free(client->transport);
+    client->transport = NULL;
+    ipb_rpc_peer_free(g_steal_pointer(&client->peer));
+    client->garbage = 0;
+    if (!start_transport(client, error))
+        return false;
+    start_peer(client);
+    return true;
 }
 
 void
@@ -371,16 +408,14 @@ ipb_mcp_client_connect(IpbMcpClient *client, IpbMcpResultFunc func, void *data)
         return;
     }
     g_autoptr(GError) error = NULL;
-    if (!start_transport(client, &error)) {
+    if (!ipb_mcp_client_start(client, &error)) {
         end_connection(client, error);
         return;
     }
     client->state = IPB_MCP_STATE_CONNECTING;
-    start_peer(client);
     client->connect_timer =
-        ipb_timer_new(client->loop, client->connect_timeout_ms, on_connect_timer, client);
-    call->on_answer = on_initialized;
-    ipb_mcp_call_send(call, "initialize", ipb_message_initialize(ipb_message_newest_revision()));
+        ipb_timer_new(client->loop, client->limits.connect_timeout_ms, on_connect_timer, client);
+    ipb_mcp_handshake_start(call);
 }
 
 void

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * IpbMcpClient: a connection to one MCP server: handshake, tools, calls, orderly end. Revisions
- * 2024-11-05 to 2025-11-25; the transport is chosen by the parameters (stdio; HTTP comes later and says so).
+ * IpbMcpClient: a connection to one MCP server: which revision it speaks, tools, calls, orderly end. Revisions
+ * 2024-11-05 to 2026-07-28; the transport is chosen by the parameters (stdio; HTTP comes later and says so).
  *
  * Ownership: the owner frees the client, from a callback too; free kills what close has not ended.
  * Callbacks come from the loop, never from within the call that takes them; but the functions of
@@ -11,6 +11,7 @@
 
 #include "base/loop.h"
 #include "json/json.h"
+#include "mcp/eras.h"
 #include "mcp/params.h"
 
 typedef struct IpbMcpClient IpbMcpClient;
@@ -21,9 +22,10 @@ typedef struct {
     const char *cwd;               /* for a stdio server without one of its own; NULL: ours */
     const char *state_dir;       /* of ours, out of reach of sandboxed servers; NULL: the user's */
     const char *const *base_env; /* what "HOME LOGNAME PATH SHELL TERM USER …" are taken from */
-    unsigned connect_timeout_ms; /* spawn and handshake; 0: 30000 */
-    unsigned
-        call_timeout_ms; /* without answer or progress, if the parameters do not say; 0: 600000 */
+    /* If the parameters do not say; 0: the defaults of limits.c. */
+    unsigned connect_timeout_ms; /* spawn and handshake */
+    unsigned call_timeout_ms;    /* without answer or progress */
+    IpbMcpEras *eras;            /* what is known of servers (referenced), or NULL */
 } IpbMcpClientOptions;
 
 typedef struct {
@@ -52,10 +54,10 @@ typedef void (*IpbMcpProgressFunc)(const IpbMcpProgress *progress, void *data);
 
 IpbMcpClient *ipb_mcp_client_new(IpbLoop *loop, const IpbMcpClientOptions *options,
                                  const IpbMcpClientFuncs *funcs, void *data);
-/* Connects; @result is the server's initialize result. Errors: NOT_FOUND (command), TIMEOUT (connect_timeout), SERVER (with
+/* Connects; @result is the server's answer to initialize or server/discover. Errors: NOT_FOUND (command), TIMEOUT (connect_timeout), SERVER (with
  * the last lines of its stderr), PROTOCOL, UNAVAILABLE (HTTP, not yet). */
 void ipb_mcp_client_connect(IpbMcpClient *client, IpbMcpResultFunc func, void *data);
-/* All pages (at most 1000 pages, 10000 tools: LIMIT), each within the connect timeout. @result:
+/* All pages (LIMIT beyond the limits of pages and tools), each within the connect timeout. @result:
  * {"tools":[…]}, each tool as the server sent it, an object with a "name"; nothing else is checked. */
 void ipb_mcp_client_list_tools(IpbMcpClient *client, IpbMcpResultFunc func, void *data);
 /* @arguments_json: text of an object, passed on byte for byte but for whitespace outside strings. A result with isError is a result; it has a
@@ -65,7 +67,7 @@ void ipb_mcp_client_list_tools(IpbMcpClient *client, IpbMcpResultFunc func, void
 int64_t ipb_mcp_client_call_tool(IpbMcpClient *client, const char *tool, const char *arguments_json,
                                  size_t size, IpbMcpProgressFunc on_progress, IpbMcpResultFunc func,
                                  void *data);
-/* Sends notifications/cancelled; @func gets CANCELLED. Nothing if the call has ended. */
+/* Tells the server; @func gets CANCELLED. Nothing if the call has ended. */
 void ipb_mcp_client_cancel(IpbMcpClient *client, int64_t call);
 /* The ladder: close stdin, 2 s, SIGTERM, 2 s, SIGKILL, to the whole process group. Pending calls end
  * with CANCELLED. @done (may be NULL) when nothing is left; not called if the client is freed before. */

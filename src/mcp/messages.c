@@ -20,7 +20,11 @@
 /* A revision that is not ours, in a message. */
 #define MAX_REVISION 40
 
-/* Newest first. */
+#define META_PREFIX "io.modelcontextprotocol/"
+/* Of the log messages that a modern server is asked for. */
+#define LOG_LEVEL "info"
+
+/* Those with a handshake, newest first. */
 static const char *const REVISIONS[] = {"2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"};
 
 /* RFC 5424's, as MCP has them. */
@@ -53,8 +57,37 @@ ipb_message_list_revisions(void)
 {
     GString *out = g_string_new(NULL);
     for (size_t i = G_N_ELEMENTS(REVISIONS); i-- > 0;)
-        g_string_append_printf(out, "%s%s", REVISIONS[i], i > 0 ? ", " : "");
+        g_string_append_printf(out, "%s, ", REVISIONS[i]);
+    g_string_append(out, IPB_MODERN_REVISION);
     return g_string_free(out, false);
+}
+
+/* What we offer to servers: nothing yet. */
+static void
+write_capabilities(IpbJsonWriter *writer, const char *key)
+{
+    ipb_json_key(writer, key);
+    ipb_json_begin_object(writer);
+    ipb_json_end_object(writer);
+}
+
+static void
+write_client_info(IpbJsonWriter *writer, const char *key)
+{
+    ipb_json_key(writer, key);
+    ipb_json_begin_object(writer);
+    ipb_json_member_string(writer, "name", "ipybox");
+    ipb_json_member_string(writer, "version", IPYBOX_VERSION);
+    ipb_json_end_object(writer);
+}
+
+static void
+write_raw_member(IpbJsonWriter *writer, const char *key, const char *text)
+{
+    if (text == NULL)
+        return;
+    ipb_json_key(writer, key);
+    ipb_json_write_raw(writer, text, strlen(text));
 }
 
 char *
@@ -63,16 +96,63 @@ ipb_message_initialize(const char *revision)
     IpbJsonWriter *writer = ipb_json_writer_new();
     ipb_json_begin_object(writer);
     ipb_json_member_string(writer, "protocolVersion", revision);
-    ipb_json_key(writer, "capabilities");
-    ipb_json_begin_object(writer);
-    ipb_json_end_object(writer);
-    ipb_json_key(writer, "clientInfo");
-    ipb_json_begin_object(writer);
-    ipb_json_member_string(writer, "name", "ipybox");
-    ipb_json_member_string(writer, "version", IPYBOX_VERSION);
-    ipb_json_end_object(writer);
+    write_capabilities(writer, "capabilities");
+    write_client_info(writer, "clientInfo");
     ipb_json_end_object(writer);
     return ipb_json_writer_finish(writer, NULL);
+}
+
+/* The end of each request's parameters. NULL instead of empty ones. */
+static char *
+finish_params(IpbJsonWriter *writer, const IpbMessageMeta *meta)
+{
+    if (meta->revision != NULL || meta->progress_token != 0) {
+        ipb_json_key(writer, "_meta");
+        ipb_json_begin_object(writer);
+        if (meta->revision != NULL) {
+            ipb_json_member_string(writer, META_PREFIX "protocolVersion", meta->revision);
+            write_client_info(writer, META_PREFIX "clientInfo");
+            write_capabilities(writer, META_PREFIX "clientCapabilities");
+            if (meta->wants_log)
+                ipb_json_member_string(writer, META_PREFIX "logLevel", LOG_LEVEL);
+        }
+        if (meta->progress_token != 0)
+            ipb_json_member_int(writer, "progressToken", meta->progress_token);
+        ipb_json_end_object(writer);
+    }
+    ipb_json_end_object(writer);
+    return ipb_json_writer_finish(writer, NULL);
+}
+
+char *
+ipb_message_discover(const IpbMessageMeta *meta)
+{
+    IpbJsonWriter *writer = ipb_json_writer_new();
+    ipb_json_begin_object(writer);
+    return finish_params(writer, meta);
+}
+
+char *
+ipb_message_list(const char *cursor, const IpbMessageMeta *meta)
+{
+    if (cursor == NULL && meta->revision == NULL)
+        return NULL;
+    IpbJsonWriter *writer = ipb_json_writer_new();
+    ipb_json_begin_object(writer);
+    write_raw_member(writer, "cursor", cursor);
+    return finish_params(writer, meta);
+}
+
+char *
+ipb_message_listen(const IpbMessageMeta *meta)
+{
+    IpbJsonWriter *writer = ipb_json_writer_new();
+    ipb_json_begin_object(writer);
+    ipb_json_key(writer, "notifications");
+    ipb_json_begin_object(writer);
+    ipb_json_member_bool(writer, "toolsListChanged", true);
+    ipb_json_end_object(writer);
+    return finish_params(writer, meta);
 }
 
 bool
@@ -96,6 +176,60 @@ ipb_message_check_initialize(const IpbJson *result, const char **ret_revision, G
     return true;
 }
 
+/* Our modern revision, or any with a handshake, among the texts of a list. */
+static void
+look_into_list(const IpbJson *list, bool *ret_has_modern, bool *ret_has_legacy)
+{
+    *ret_has_modern = *ret_has_legacy = false;
+    IPB_JSON_FOREACH (item, list) {
+        const char *text = ipb_json_string(item, NULL);
+        *ret_has_modern |= g_strcmp0(text, IPB_MODERN_REVISION) == 0;
+        *ret_has_legacy |= ipb_message_find_revision(text) != NULL;
+    }
+}
+
+static char *
+describe_list(const IpbJson *list)
+{
+    IpbSpan raw = ipb_json_raw(list);
+    return ipb_server_log_clean(raw.start, raw.size, MAX_DATA);
+}
+
+IpbProbe
+ipb_message_judge_probe(const IpbJson *result, const IpbJson *rpc_error, char **ret_theirs)
+{
+    *ret_theirs = NULL;
+    int64_t code = ipb_message_error_code(rpc_error);
+    if (code == IPB_MCP_HEADER_MISMATCH || code == IPB_MCP_MISSING_CAPABILITY)
+        return IPB_PROBE_REFUSED;
+    const IpbJson *list = NULL;
+    if (result != NULL)
+        list = ipb_json_get(result, "supportedVersions");
+    else if (code == IPB_MCP_UNSUPPORTED_REVISION)
+        list = ipb_json_get(ipb_json_get(rpc_error, "data"), "supported");
+    /* Whatever else an old server answers to a method that it does not know. */
+    if (!ipb_json_is(list, IPB_JSON_ARRAY))
+        return IPB_PROBE_LEGACY;
+    bool has_modern, has_legacy;
+    look_into_list(list, &has_modern, &has_legacy);
+    if (result != NULL && has_modern)
+        return IPB_PROBE_MODERN;
+    if (has_legacy)
+        return IPB_PROBE_LEGACY;
+    *ret_theirs = describe_list(list);
+    return IPB_PROBE_UNSUPPORTED;
+}
+
+IpbResultType
+ipb_message_result_type(const IpbJson *result)
+{
+    const IpbJson *type = ipb_json_get(result, "resultType");
+    const char *text = ipb_json_string(type, NULL);
+    if (type == NULL || g_strcmp0(text, "complete") == 0)
+        return IPB_RESULT_COMPLETE;
+    return g_strcmp0(text, "input_required") == 0 ? IPB_RESULT_INPUT_REQUIRED : IPB_RESULT_UNKNOWN;
+}
+
 const char *
 ipb_message_find_supported(const IpbJson *rpc_error)
 {
@@ -113,18 +247,16 @@ ipb_message_find_supported(const IpbJson *rpc_error)
 }
 
 char *
-ipb_message_call(const char *tool, const IpbJson *arguments, int64_t progress_token)
+ipb_message_call(const char *tool, const IpbJson *arguments, const char *state,
+                 const char *responses, const IpbMessageMeta *meta)
 {
     IpbJsonWriter *writer = ipb_json_writer_new();
     ipb_json_begin_object(writer);
     ipb_json_member_string(writer, "name", tool);
     ipb_json_member_value(writer, "arguments", arguments);
-    ipb_json_key(writer, "_meta");
-    ipb_json_begin_object(writer);
-    ipb_json_member_int(writer, "progressToken", progress_token);
-    ipb_json_end_object(writer);
-    ipb_json_end_object(writer);
-    return ipb_json_writer_finish(writer, NULL);
+    write_raw_member(writer, "inputResponses", responses);
+    write_raw_member(writer, "requestState", state);
+    return finish_params(writer, meta);
 }
 
 static bool
@@ -165,6 +297,30 @@ ipb_message_cancelled(int64_t request_id, const char *reason)
     return ipb_json_writer_finish(writer, NULL);
 }
 
+int64_t
+ipb_message_error_code(const IpbJson *rpc_error)
+{
+    int64_t code = 0;
+    return ipb_json_get_int64(rpc_error, "code", &code) ? code : 0;
+}
+
+/* "sampling, elicitation": the capabilities that a modern server misses in us. */
+static char *
+describe_capabilities(const IpbJson *rpc_error)
+{
+    g_autoptr(GString) names = g_string_new(NULL);
+    const IpbJson *data = ipb_json_get(rpc_error, "data");
+    IPB_JSON_FOREACH (item, ipb_json_get(data, "requiredCapabilities")) {
+        size_t size = 0;
+        const char *name = ipb_json_name(item, &size);
+        if (name == NULL || names->len > MAX_DATA)
+            break;
+        g_autofree char *clean = ipb_server_log_clean(name, size, MAX_REVISION);
+        g_string_append_printf(names, "%s%s", names->len > 0 ? ", " : "", clean);
+    }
+    return names->len > 0 ? g_strdup(names->str) : g_strdup("a capability that it does not name");
+}
+
 char *
 ipb_message_describe_error(const IpbJson *rpc_error)
 {
@@ -179,6 +335,12 @@ ipb_message_describe_error(const IpbJson *rpc_error)
     if (data != NULL && !ipb_json_is(data, IPB_JSON_NULL)) {
         IpbSpan raw = ipb_json_raw(data);
         details = ipb_server_log_clean(raw.start, raw.size, MAX_DATA);
+    }
+    if (ipb_message_error_code(rpc_error) == IPB_MCP_MISSING_CAPABILITY) {
+        g_autofree char *names = describe_capabilities(rpc_error);
+        return g_strdup_printf("the server needs something that ipybox does not offer: %s "
+                               "(code -32021): %s",
+                               names, text);
     }
     return g_strdup_printf("%s (code %.20s%s%s)", text, code != NULL ? code : "missing",
                            details != NULL ? ", data " : "", details != NULL ? details : "");

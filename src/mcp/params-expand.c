@@ -128,7 +128,7 @@ ipb_server_params_expand(const IpbServerParams *params, const char *const *env, 
     g_autoptr(IpbServerParams) expanded = g_new0(IpbServerParams, 1);
     expanded->kind = params->kind;
     expanded->is_kind_given = params->is_kind_given;
-    expanded->call_timeout_ms = params->call_timeout_ms;
+    expanded->limits = params->limits;
     expanded->command = expand_text(&expansion, "command", params->command);
     expanded->args = expand_list(&expansion, "args", params->args, NULL);
     expanded->env = expand_list(&expansion, "env", params->env, "=");

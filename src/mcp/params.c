@@ -304,6 +304,13 @@ read_timeout(const IpbJson *object, unsigned *ret_timeout_ms, GError **error)
 }
 
 static bool
+read_limits(const IpbJson *object, IpbMcpLimits *ret_limits, GError **error)
+{
+    const IpbJson *value = get_member(object, "limits");
+    return value == NULL || ipb_mcp_limits_parse(value, ret_limits, error);
+}
+
+static bool
 read_members(const IpbJson *object, IpbServerParams *params, GError **error)
 {
     if (params->kind == IPB_SERVER_STDIO)
@@ -334,7 +341,8 @@ ipb_server_params_parse(const IpbJson *object, GError **error)
     }
     if (!read_kind(object, params, error) || !read_members(object, params, error) ||
         !read_sandbox(object, params, error) ||
-        !read_timeout(object, &params->call_timeout_ms, error) ||
+        !read_timeout(object, &params->limits.call_timeout_ms, error) ||
+        !read_limits(object, &params->limits, error) ||
         !ipb_params_check(params, /* is_expanded= */ false, error))
         return NULL;
     return g_steal_pointer(&params);
@@ -354,7 +362,7 @@ ipb_server_params_copy(const IpbServerParams *params)
     copy->url = g_strdup(params->url);
     copy->headers = g_strdupv(params->headers);
     copy->oauth = params->oauth != NULL ? ipb_oauth_settings_copy(params->oauth) : NULL;
-    copy->call_timeout_ms = params->call_timeout_ms;
+    copy->limits = params->limits;
     return copy;
 }
 

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * IpbServerParams: how to reach an MCP server, as applications write it ("command", "args", "env",
- * "cwd", "sandbox" or "url", "headers", "oauth", "type"; "timeout"), and the replacement of ${NAME} in it. Immutable.
+ * "cwd", "sandbox" or "url", "headers", "oauth", "type"; "timeout", "limits"), and the replacement of ${NAME} in it.
+ * Immutable.
  */
 #pragma once
 
 #include <stdbool.h>
 
 #include "json/json.h"
+#include "mcp/limits.h"
 #include "oauth/settings.h"
 #include "sandbox/policy.h"
 
@@ -26,9 +28,9 @@ typedef struct {
     char *cwd;                 /* or NULL */
     IpbSandboxPolicy *sandbox; /* the server runs in one; NULL: it does not */
     char *url;
-    char **headers;           /* "Name: value" */
-    IpbOAuthSettings *oauth;  /* or NULL: not given */
-    unsigned call_timeout_ms; /* "timeout", in seconds there; 0: not given */
+    char **headers;          /* "Name: value" */
+    IpbOAuthSettings *oauth; /* or NULL: not given */
+    IpbMcpLimits limits;     /* "limits"; "timeout" is its call_timeout; 0: not given */
 } IpbServerParams;
 
 /* Parses and checks: INVALID with the member's path ("server_params.args[2] must be a string").

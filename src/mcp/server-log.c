@@ -205,6 +205,12 @@ ipb_server_log_add_stderr(IpbServerLog *log, const char *bytes, size_t size, boo
         tell_line(log);
 }
 
+void
+ipb_server_log_forget_lines(IpbServerLog *log)
+{
+    log->tail_end = log->tail_size = 0;
+}
+
 char *
 ipb_server_log_last_lines(const IpbServerLog *log)
 {

@@ -28,6 +28,8 @@ void ipb_server_log_mute(IpbServerLog *log);
 void ipb_server_log_tell(IpbServerLog *log, const char *level, const char *text, size_t size);
 /* Bytes of stderr as they come; @is_end tells an unfinished last line too. */
 void ipb_server_log_add_stderr(IpbServerLog *log, const char *bytes, size_t size, bool is_end);
+/* The lines so far are of no interest any more. */
+void ipb_server_log_forget_lines(IpbServerLog *log);
 /* The last lines of stderr, each indented, to be put below an error message; NULL if there are none.
  * Caller frees. */
 char *ipb_server_log_last_lines(const IpbServerLog *log);

@@ -25,7 +25,6 @@
 #include "mcp/server-process.h"
 
 /* One message from the server. */
-#define MAX_MESSAGE (256 * 1024 * 1024)
 /* Messages that wait for a server that does not read. */
 #define MAX_QUEUE (64 * 1024 * 1024)
 /* Read from one pipe before others have their turn. */
@@ -60,6 +59,7 @@ typedef struct {
     IpbWriteQueue *queue;
     IpbWatch *stdout_watch, *stderr_watch;
     IpbLineReader reader;
+    size_t max_message;
     IpbTimer *timer; /* EOF_GRACE_MS, a failure or a done that is to be told from the loop */
     GError *failure; /* to be told by the timer */
     void (*close_done)(void *data);
@@ -203,8 +203,9 @@ take_output(StdioTransport *stdio, const char *bytes, size_t size)
 {
     g_autoptr(GError) error = NULL;
     if (!ipb_line_reader_push(&stdio->reader, bytes, size, &error)) {
-        g_autofree char *text = g_strdup_printf("sent a message of more than %d MiB, the maximum",
-                                                MAX_MESSAGE / 1024 / 1024);
+        g_autofree char *text = g_strdup_printf(
+            "sent a message of more than %.4g MiB, the maximum" IPB_MCP_LIMIT_HINT("message_size"),
+            (double) stdio->max_message / 1024 / 1024);
         fail(stdio, make_error(stdio, IPYBOX_ERROR_LIMIT, text));
         return;
     }
@@ -483,7 +484,8 @@ ipb_stdio_transport_new(IpbLoop *loop, const IpbStdioTransportOptions *options,
     stdio->command = g_strdup(options->params->command);
     stdio->log = ipb_server_log_ref(options->log);
     stdio->stdin_fd = stdio->stdout_fd = stdio->stderr_fd = -1;
-    ipb_line_reader_init(&stdio->reader, MAX_MESSAGE);
+    stdio->max_message = options->max_message;
+    ipb_line_reader_init(&stdio->reader, options->max_message);
 
     g_auto(ChildEnds) ends = {-1, -1, -1};
     if (!make_pipes(stdio, &ends, error) || !spawn(stdio, options, &ends, error)) {

@@ -17,6 +17,7 @@ typedef struct {
     const char *const *base_env;   /* what the server's environment is taken from */
     const char *state_dir;         /* out of reach of sandboxed servers; NULL: the user's */
     IpbServerLog *log;             /* referenced */
+    size_t max_message;            /* bytes of one message of the server */
 } IpbStdioTransportOptions;
 
 /* Starts the process. Errors: NOT_FOUND (the command), SYSTEM; INVALID and UNAVAILABLE of its sandbox. What a sandbox finds later

@@ -8,9 +8,8 @@
 
 #include "base/error.h"
 #include "json/writer.h"
+#include "mcp/limits.h"
 
-#define MAX_PAGES 1000
-#define MAX_TOOLS 10000
 /* Text of all tools. */
 #define MAX_SIZE (64 * 1024 * 1024)
 #define MAX_CURSOR (64 * 1024)
@@ -19,12 +18,15 @@ struct IpbToolList {
     IpbJsonWriter *writer; /* within the array "tools" */
     GHashTable *cursors;   /* texts that came already */
     size_t n_pages, n_tools, size;
+    size_t max_pages, max_tools;
 };
 
 IpbToolList *
-ipb_tool_list_new(void)
+ipb_tool_list_new(size_t max_pages, size_t max_tools)
 {
     IpbToolList *list = g_new0(IpbToolList, 1);
+    list->max_pages = max_pages;
+    list->max_tools = max_tools;
     list->writer = ipb_json_writer_new();
     ipb_json_begin_object(list->writer);
     ipb_json_key(list->writer, "tools");
@@ -65,8 +67,9 @@ add_tool(IpbToolList *list, const IpbJson *tool, GError **error)
     if (name == NULL || *name == '\0')
         return refuse(error, IPYBOX_ERROR_PROTOCOL,
                       "is wrong: tools[%zu] has no \"name\" that is a text", list->n_tools);
-    if (++list->n_tools > MAX_TOOLS)
-        return refuse(error, IPYBOX_ERROR_LIMIT, "has more than %d tools", MAX_TOOLS);
+    if (++list->n_tools > list->max_tools)
+        return refuse(error, IPYBOX_ERROR_LIMIT,
+                      "has more than %zu tools" IPB_MCP_LIMIT_HINT("tools"), list->max_tools);
     list->size += ipb_json_raw(tool).size;
     if (list->size > MAX_SIZE)
         return refuse(error, IPYBOX_ERROR_LIMIT, "has more than %d MiB", MAX_SIZE / 1024 / 1024);
@@ -74,7 +77,7 @@ add_tool(IpbToolList *list, const IpbJson *tool, GError **error)
     return true;
 }
 
-/* The params for the page after this one. An empty cursor is a cursor. */
+/* The cursor of the page after this one. An empty one is a cursor. */
 static bool
 make_next(IpbToolList *list, const IpbJson *result, char **ret_next, GError **error)
 {
@@ -87,16 +90,13 @@ make_next(IpbToolList *list, const IpbJson *result, char **ret_next, GError **er
     IpbSpan raw = ipb_json_raw(cursor);
     if (raw.size > MAX_CURSOR)
         return refuse(error, IPYBOX_ERROR_LIMIT, "has a cursor of more than %d bytes", MAX_CURSOR);
-    if (list->n_pages >= MAX_PAGES)
-        return refuse(error, IPYBOX_ERROR_LIMIT, "has more than %d pages", MAX_PAGES);
+    if (list->n_pages >= list->max_pages)
+        return refuse(error, IPYBOX_ERROR_LIMIT,
+                      "has more than %zu pages" IPB_MCP_LIMIT_HINT("pages"), list->max_pages);
     if (!g_hash_table_add(list->cursors, g_strndup(raw.start, raw.size)))
         return refuse(error, IPYBOX_ERROR_PROTOCOL,
                       "does not end: page %zu leads back to an earlier one", list->n_pages);
-    IpbJsonWriter *writer = ipb_json_writer_new();
-    ipb_json_begin_object(writer);
-    ipb_json_member_value(writer, "cursor", cursor);
-    ipb_json_end_object(writer);
-    *ret_next = ipb_json_writer_finish(writer, NULL);
+    *ret_next = g_strndup(raw.start, raw.size);
     return true;
 }
 

@@ -8,10 +8,10 @@
 
 typedef struct IpbToolList IpbToolList;
 
-IpbToolList *ipb_tool_list_new(void);
+IpbToolList *ipb_tool_list_new(size_t max_pages, size_t max_tools);
 void ipb_tool_list_free(IpbToolList *list);
-/* Checks and adds a page. *ret_next: the params that ask for the next page (caller frees), NULL after
- * the last one. Errors: PROTOCOL (names the tool by its index), LIMIT. */
+/* Checks and adds a page. *ret_next: the cursor of the next page, as JSON text (caller frees), NULL
+ * after the last one. Errors: PROTOCOL (names the tool by its index), LIMIT. */
 bool ipb_tool_list_add(IpbToolList *list, const IpbJson *result, char **ret_next, GError **error);
 /* {"tools":[…]} of all pages. Once only. */
 IpbJsonDoc *ipb_tool_list_finish(IpbToolList *list, GError **error);

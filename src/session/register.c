@@ -122,6 +122,7 @@ prepare(IpbRegistering *registering, const IpbRegisteringOptions *options, GErro
         .state_dir = options->state_dir,
         .base_env = options->env,
         .connect_timeout_ms = options->connect_timeout_ms,
+        .eras = options->eras,
         /* A server that lists its tools is not at work for long. */
         .call_timeout_ms = options->connect_timeout_ms > 0 ? options->connect_timeout_ms : 30000,
     };

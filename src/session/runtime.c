@@ -13,6 +13,7 @@ struct IpbRuntime {
     IpbForkserver *forkserver;
     IpbForkserver *sandbox_forkserver; /* NULL before the first session that is sandboxed */
     IpbRegistry *registry;
+    IpbMcpEras *eras;
     char *python, *host_directory, *state_dir, **preload;
     unsigned n_stopping;
     void (*stopped)(void *data);
@@ -53,6 +54,7 @@ ipb_runtime_new(GMainContext *context, const IpbRuntimeOptions *options, GError 
                              ? g_strdup(options->state_dir)
                              : g_build_filename(g_get_user_state_dir(), "ipybox", NULL);
     runtime->registry = ipb_registry_new(runtime->state_dir);
+    runtime->eras = ipb_mcp_eras_new();
     runtime->preload = g_strdupv((char **) options->preload);
     runtime->forkserver = make_forkserver(runtime, NULL);
     return runtime;
@@ -73,6 +75,7 @@ ipb_runtime_unref(IpbRuntime *runtime)
     ipb_forkserver_unref(runtime->forkserver);
     g_clear_pointer(&runtime->sandbox_forkserver, ipb_forkserver_unref);
     ipb_registry_free(runtime->registry);
+    ipb_mcp_eras_unref(runtime->eras);
     ipb_loop_unref(runtime->loop);
     g_free(runtime->python);
     g_free(runtime->host_directory);
@@ -116,6 +119,12 @@ IpbRegistry *
 ipb_runtime_registry(IpbRuntime *runtime)
 {
     return runtime->registry;
+}
+
+IpbMcpEras *
+ipb_runtime_eras(IpbRuntime *runtime)
+{
+    return runtime->eras;
 }
 
 IpbForkserver *

@@ -8,6 +8,7 @@
 #pragma once
 
 #include "kernel/forkserver.h"
+#include "mcp/eras.h"
 #include "tools/registry.h"
 
 typedef struct IpbRuntime IpbRuntime;
@@ -32,6 +33,8 @@ void ipb_runtime_stop(IpbRuntime *runtime, void (*done)(void *data), void *data)
 
 IpbLoop *ipb_runtime_loop(IpbRuntime *runtime);
 IpbRegistry *ipb_runtime_registry(IpbRuntime *runtime);
+/* What was found out about MCP servers; borrowed. */
+IpbMcpEras *ipb_runtime_eras(IpbRuntime *runtime);
 /* The forkserver whose kernels live in sandboxes, or the other one; borrowed. NOT_FOUND: the installation is not whole. */
 IpbForkserver *ipb_runtime_forkserver(IpbRuntime *runtime, bool is_sandboxed, GError **error);
 const char *ipb_runtime_python(IpbRuntime *runtime);

@@ -89,6 +89,7 @@ ipb_session_register(IpbSession *session, const IpbRegisterOptions *options, Ipb
         .state_dir = ipb_runtime_state_dir(session->runtime),
         .env = (const char *const *) session->server_env,
         .connect_timeout_ms = session->connect_timeout_ms,
+        .eras = ipb_runtime_eras(session->runtime),
         .on_log = on_registering_log,
         .on_done = on_registered,
         .on_closed = on_registering_closed,

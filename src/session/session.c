@@ -184,6 +184,7 @@ make_tools(IpbSession *session, const IpbSessionOptions *options, GError **error
                            .state_dir = ipb_runtime_state_dir(session->runtime),
                            .env = (const char *const *) session->server_env,
                            .connect_timeout_ms = session->connect_timeout_ms,
+                           .eras = ipb_runtime_eras(session->runtime),
                            .on_log = on_server_log,
                            .on_progress = on_tool_progress,
                            .on_own_call = options->is_sandboxed ? ipb_session_on_own_call : NULL,

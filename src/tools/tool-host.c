@@ -397,6 +397,7 @@ ipb_tool_host_new(IpbLoop *loop, const IpbToolHostOptions *options)
         .env = (const char *const *) host->env,
         .connect_timeout_ms = options->connect_timeout_ms,
         .call_timeout_ms = options->call_timeout_ms,
+        .eras = options->eras,
         .on_log = on_log,
         .on_stopped = on_server_stopped,
         .data = host,

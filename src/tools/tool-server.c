@@ -181,6 +181,16 @@ on_log(const char *level, const char *text, void *data)
         server->options->on_log(server->registration->name, level, text, server->options->data);
 }
 
+static void
+on_tools_changed(void *data)
+{
+    const IpbToolServer *server = ((Connection *) data)->server;
+    static const char TEXT[] =
+        "its tools changed; register it again to generate its package anew (nothing was rewritten)";
+    if (server->options->on_log != NULL)
+        server->options->on_log(server->registration->name, "warning", TEXT, server->options->data);
+}
+
 /* The parameters with ${NAME} replaced, from the application's environment. */
 static IpbServerParams *
 expand_params(const IpbToolServer *server, GError **error)
@@ -200,6 +210,7 @@ start_connection(IpbToolServer *server, GError **error)
     static const IpbMcpClientFuncs FUNCS = {
         .on_closed = on_connection_closed,
         .on_log = on_log,
+        .on_tools_changed = on_tools_changed,
     };
     g_autoptr(IpbServerParams) params = expand_params(server, error);
     if (params == NULL) {
@@ -214,6 +225,7 @@ start_connection(IpbToolServer *server, GError **error)
         .base_env = server->options->env,
         .connect_timeout_ms = server->options->connect_timeout_ms,
         .call_timeout_ms = server->options->call_timeout_ms,
+        .eras = server->options->eras,
     };
     Connection *connection = server->connection = g_new0(Connection, 1);
     connection->server = server;

@@ -16,6 +16,7 @@ typedef struct {
     const char *const *env; /* for ${NAME}, and the base environment of stdio servers */
     unsigned connect_timeout_ms;
     unsigned call_timeout_ms;
+    IpbMcpEras *eras; /* see mcp/client.h */
     void (*on_log)(const char *server_name, const char *level, const char *text, void *data);
     /* The last of the connections that were being stopped is gone. */
     void (*on_stopped)(void *data);

@@ -87,6 +87,7 @@ fixture_start(Fixture *fixture, const char *command, const char *const *args)
         .command = (char *) command,
         .args = (char **) args,
         .env = own,
+        .limits = fixture->limits,
     };
     IpbMcpClientOptions options = {
         .name = "fake",
@@ -95,6 +96,7 @@ fixture_start(Fixture *fixture, const char *command, const char *const *args)
         .base_env = (const char *const *) environ,
         .connect_timeout_ms = fixture->connect_timeout_ms,
         .call_timeout_ms = fixture->call_timeout_ms,
+        .eras = fixture->eras,
     };
     fixture->client = ipb_mcp_client_new(fixture->loop, &options, &FUNCS, fixture);
 }
@@ -204,13 +206,25 @@ find_python(void)
     return path;
 }
 
+static void
+start_script(Fixture *fixture, const char *name, const char *mode, const char *other_mode)
+{
+    const char *script = g_test_get_filename(G_TEST_DIST, "servers", name, NULL);
+    const char *args[] = {"-I", "-S", script, mode, other_mode, NULL};
+    fixture_start(fixture, find_python(), args);
+}
+
 /* The fake server in up to two modes. */
 void
 start_fake_in(Fixture *fixture, const char *mode, const char *other_mode)
 {
-    const char *script = g_test_get_filename(G_TEST_DIST, "servers", "fake-mcp-server.py", NULL);
-    const char *args[] = {"-I", "-S", script, mode, other_mode, NULL};
-    fixture_start(fixture, find_python(), args);
+    start_script(fixture, "fake-mcp-server.py", mode, other_mode);
+}
+
+void
+start_modern(Fixture *fixture, const char *mode, const char *other_mode)
+{
+    start_script(fixture, "modern-mcp-server.py", mode, other_mode);
 }
 
 void

@@ -13,6 +13,8 @@ typedef struct {
     GError *closed; /* of on_closed */
     unsigned n_closed, n_changed;
     unsigned connect_timeout_ms, call_timeout_ms;
+    IpbMcpLimits limits;
+    IpbMcpEras *eras; /* borrowed */
     const char *cwd;
 } Fixture;
 
@@ -37,6 +39,8 @@ const char *find_python(void);
 /* As fixture_start, for servers/fake-mcp-server.py in up to two modes (NULL: none). */
 void start_fake_in(Fixture *fixture, const char *mode, const char *other_mode);
 void start_fake(Fixture *fixture, const char *mode);
+/* As start_fake_in, for servers/modern-mcp-server.py. */
+void start_modern(Fixture *fixture, const char *mode, const char *other_mode);
 /* All of it: set up, started, connected. */
 void set_up_fake(Fixture *fixture, const char *mode);
 

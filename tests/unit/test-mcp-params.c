@@ -48,7 +48,7 @@ test_stdio(void)
     g_assert_nonnull(least);
     g_assert_cmpuint(g_strv_length(least->args), ==, 0);
     g_assert_null(least->cwd);
-    g_assert_cmpuint(least->call_timeout_ms, ==, 0);
+    g_assert_cmpuint(least->limits.call_timeout_ms, ==, 0);
 }
 
 static void
@@ -66,8 +66,42 @@ test_timeout(void)
         g_autoptr(IpbServerParams) copy = ipb_server_params_copy(params);
         g_autoptr(IpbServerParams) expanded =
             ipb_server_params_expand(copy, (const char *const[]){NULL}, NULL);
-        g_assert_cmpuint(expanded->call_timeout_ms, ==, CASES[i].timeout_ms);
+        g_assert_cmpuint(expanded->limits.call_timeout_ms, ==, CASES[i].timeout_ms);
     }
+}
+
+static void
+test_limits(void)
+{
+    g_autoptr(IpbServerParams) params =
+        parse("{\"command\":\"x\",\"timeout\":2,\"limits\":{\"connect_timeout\":1.5,\"pages\":7,"
+              "\"message_size\":4096,\"call_duration\":90}}",
+              NULL);
+    g_assert_nonnull(params);
+    g_autoptr(IpbServerParams) copy = ipb_server_params_copy(params);
+    g_autoptr(IpbServerParams) expanded =
+        ipb_server_params_expand(copy, (const char *const[]){NULL}, NULL);
+    IpbMcpLimits limits = expanded->limits;
+    g_assert_cmpuint(limits.tools, ==, 0);
+    ipb_mcp_limits_fill(&limits);
+    g_assert_cmpuint(limits.connect_timeout_ms, ==, 1500);
+    g_assert_cmpuint(limits.call_timeout_ms, ==, 2000);
+    g_assert_cmpuint(limits.call_duration_ms, ==, 90000);
+    g_assert_cmpuint(limits.pages, ==, 7);
+    g_assert_cmpuint(limits.message_size, ==, 4096);
+    g_assert_cmpuint(limits.tools, ==, 10000);
+    g_assert_cmpuint(limits.depth, ==, 512);
+
+    assert_refused("{\"command\":\"a\",\"limits\":5}", "server_params.limits must be an object");
+    assert_refused("{\"command\":\"a\",\"limits\":{\"pages\":\"7\"}}",
+                   "server_params.limits.pages must be a number from 1 to 100000");
+    assert_refused("{\"command\":\"a\",\"limits\":{\"tools\":0}}", "limits.tools must be a number");
+    assert_refused("{\"command\":\"a\",\"limits\":{\"depth\":1e9}}",
+                   "limits.depth must be a number");
+    assert_refused("{\"command\":\"a\",\"limits\":{\"probe_timeout\":-1}}",
+                   "must be a number of seconds from 0.001 to 86400");
+    assert_refused("{\"command\":\"a\",\"limits\":{\"page\":7}}",
+                   "a member that is no limit; there are connect_timeout, ");
 }
 
 static void
@@ -293,6 +327,7 @@ main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/mcp/params/stdio", test_stdio);
     g_test_add_func("/mcp/params/timeout", test_timeout);
+    g_test_add_func("/mcp/params/limits", test_limits);
     g_test_add_func("/mcp/params/sandbox", test_sandbox);
     g_test_add_func("/mcp/params/http", test_http);
     g_test_add_func("/mcp/params/refused", test_refused);

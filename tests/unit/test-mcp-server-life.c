@@ -261,7 +261,8 @@ test_timeouts(void)
     wait_for(&connected);
     assert_answer_error(
         &connected, IPYBOX_ERROR_TIMEOUT,
-        "MCP server fake: it did not answer initialize within 1.5 s. The end of its "
+        "MCP server fake: it did not answer initialize within 1.5 s (\"limits.connect_timeout\" in "
+        "its server_params sets this limit). The end of its "
         "standard error:\n    waiting for the moon");
 }
 

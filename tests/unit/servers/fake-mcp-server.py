@@ -301,6 +301,17 @@ def handle(request: dict, line: bytes) -> None:
         result = TOOLS[params["name"]](params["arguments"], request)
         if result is not None:
             send(id=request["id"], result=result)
+    elif "id" in request and "method" in request:
+        probed(request)
+
+
+def probed(request: dict) -> None:
+    """A request that servers of handshake revisions do not know: server/discover."""
+    if "probe-exit" in MODES:
+        os._exit(1)
+    if "probe-silent" not in MODES:
+        code = next((int(mode[6:]) for mode in MODES if mode.startswith("probe=")), -32601)
+        send(id=request["id"], error={"code": code, "message": "what is that?"})
 
 
 def main() -> None:
