@@ -1,0 +1,210 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Attack suite C, Unix sockets: those of the host and of other sandboxes stay out of reach, also for who changes the address or the file while
+a connect() is looked at. Names, addresses and protocols are in test_network.py."""
+
+from __future__ import annotations
+
+import json
+import socket
+import subprocess
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from box import Box, make_settings
+from kernels import Kernels
+
+
+@contextmanager
+def host_listener(path: Path) -> Iterator[list[bytes]]:
+    """A service of the host's; gives what was said to it."""
+    said: list[bytes] = []
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(path))
+        path.chmod(0o777)
+        listener.listen(64)
+
+        def serve() -> None:
+            while True:
+                try:
+                    client, _ = listener.accept()
+                except OSError:
+                    return
+                with client:
+                    said.append(client.recv(100))
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        yield said
+        # Wakes the thread; close() alone would not.
+        listener.shutdown(socket.SHUT_RDWR)
+        thread.join()
+    path.unlink(missing_ok=True)
+
+
+PRELUDE = """
+import ctypes, errno, os, socket, struct, sys, threading
+libc = ctypes.CDLL(None, use_errno=True)
+own = socket.socket(socket.AF_UNIX); own.bind("mine.sock"); own.listen(64)
+def serve():
+    while True: own.accept()[0].close()
+threading.Thread(target=serve, daemon=True).start()
+done = threading.Event()
+"""
+
+# Each tries a few thousand times to get a connection to host.sock past the look at it.
+RACES = {
+    "file": """
+def swap():
+    while not done.is_set(): libc.renameat2(-100, b"mine.sock", -100, b"host.sock", 2)
+name = b"mine.sock"
+""",
+    "link": """
+os.symlink("mine.sock", "a"); os.symlink("host.sock", "b")
+def swap():
+    while not done.is_set(): libc.renameat2(-100, b"a", -100, b"b", 2)
+name = b"a"
+""",
+    "directory": """
+os.mkdir("x"); os.mkdir("y"); os.link("host.sock", "y/sock"); os.link("mine.sock", "x/sock")
+def swap():
+    while not done.is_set(): libc.renameat2(-100, b"x", -100, b"y", 2)
+name = b"x/sock"
+""",
+    "memory": """
+def swap():
+    while not done.is_set():
+        ctypes.memmove(address[0], struct.pack("H", 1) + b"host.sock\\0", 12)
+        ctypes.memmove(address[0], struct.pack("H", 1) + b"./mine.sock\\0"[:11], 13)
+name = b"mine.sock"
+""",
+}
+
+CONNECT = """
+address = [ctypes.create_string_buffer(struct.pack("H", 1) + name + b"\\0", 110)]
+thread = threading.Thread(target=swap); thread.start()
+n = 0
+for _ in range(int(sys.argv[1])):
+    sock = socket.socket(socket.AF_UNIX)
+    # Another address each time: the thread writes over it.
+    if libc.connect(sock.fileno(), address[0], 2 + len(name)) == 0:
+        n += 1
+        try: sock.send(b"from inside")
+        except OSError: pass
+    sock.close()
+done.set(); thread.join()
+print(n, flush=True)
+for name in ('mine.sock', 'host.sock', 'x/sock', 'y/sock'):
+    try: os.unlink(name)
+    except OSError: pass
+os._exit(0)
+"""
+
+
+@pytest.mark.parametrize("race", RACES)
+def test_races(box: Box, user: str, race: str) -> None:
+    box.prepare(user)
+    with host_listener(box.place.workspace / "host.sock") as said:
+        line = ["/usr/bin/python3", "-I", "-c", PRELUDE + RACES[race] + CONNECT, "1500"]
+        done = box(line, make_settings(), user=user)
+        assert done.returncode == 0, done.stderr
+        # Its own it reaches, or nothing would be tried.
+        assert int(done.stdout) > 0 and said == []
+
+
+@pytest.mark.parametrize("race", ["file", "link", "directory"])
+def test_races_without_a_sandbox(box: Box, race: str) -> None:
+    """Positive control: both ends of the race can be had."""
+    with host_listener(box.place.workspace / "host.sock") as said:
+        box(["/usr/bin/python3", "-I", "-c", PRELUDE + RACES[race] + CONNECT, "1500"], sandbox=False)
+        assert b"from inside" in said
+
+
+KINDS = {
+    "stream": "socket.socket(socket.AF_UNIX)",
+    "packets": "socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)",
+    "not blocking": "(lambda s: (s.setblocking(False), s)[1])(socket.socket(socket.AF_UNIX))",
+}
+NAMES = ["host.sock", "./host.sock", "../ws/host.sock", "/proc/self/cwd/host.sock", "link", "host.sock\\0more", "/proc/self/fd/{fd}"]
+
+
+def test_names_of_the_same_socket(box: Box, user: str) -> None:
+    box.prepare(user)
+    (box.place.workspace / "link").symlink_to("host.sock")
+    with host_listener(box.place.workspace / "host.sock") as said:
+        script = f"""
+import errno, json, os, socket
+fd = os.open("host.sock", os.O_PATH)
+def connect(kind, name):
+    sock = eval(kind)
+    try:
+        sock.connect(name.format(fd=fd)); sock.send(b"x"); return "connected"
+    except OSError as error:
+        return errno.errorcode[error.errno]
+print(json.dumps({{f"{{kind}} {{name!r}}": connect(kind, name) for kind in {list(KINDS.values())!r} for name in {[*NAMES]!r}}}))
+"""
+        line = ["/usr/bin/python3", "-I", "-c", script.replace("\\\\0more", "\\0more")]
+        inside = json.loads(box(line, user=user).stdout)
+        assert set(inside.values()) <= {"EPERM", "EACCES", "EPROTOTYPE", "ENOENT", "ECONNREFUSED"}, inside
+        assert said == []
+        outside = json.loads(box(line, sandbox=False).stdout)
+        assert list(outside.values()).count("connected") >= 10, outside
+        assert b"x" in said
+
+
+def test_sockets_of_another_sandbox(box: Box, user: str) -> None:
+    """Two sandboxes share a workspace, not their sockets."""
+    listen = "import socket; s = socket.socket(socket.AF_UNIX); s.bind('a.sock'); s.listen(); print('ready', flush=True); s.accept()[0].send(b'hello')"
+    connect = "import socket; s = socket.socket(socket.AF_UNIX); s.connect('a.sock'); print(s.recv(9).decode())"
+    command = box.command(["/usr/bin/python3", "-I", "-c", listen], user=user)
+    options = {"cwd": box.place.workspace, "env": box.place.environ, "stdout": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, **options) as process:
+        assert process.stdout is not None and process.stdout.readline() == "ready\n"
+        denied = box(["/usr/bin/python3", "-I", "-c", connect], user=user)
+        assert denied.returncode != 0 and "hello" not in denied.stdout
+        # The control: without a sandbox it is there.
+        assert box(["/usr/bin/python3", "-I", "-c", connect], sandbox=False).stdout == "hello\n"
+        process.wait(30)
+    (box.place.workspace / "a.sock").unlink()
+
+
+RIGHTS = """
+import array, os, socket
+left, right = socket.socketpair()
+if os.fork() == 0:
+    socket.send_fds(left, [b"x"], [os.open("/tmp", os.O_PATH), os.open(".", os.O_RDONLY)]); os._exit(0)
+data, fds, _, _ = socket.recv_fds(right, 10, 10)
+os.wait()
+outside = []
+for fd in fds:
+    for name in ("../outside", "../../outside"):
+        try: os.close(os.open(name, os.O_WRONLY, dir_fd=fd)); outside.append(name)
+        except OSError: pass
+print(len(fds), outside)
+"""
+
+
+def test_descriptors_that_are_handed_on(box: Box, user: str) -> None:
+    """They work inside, and lead no further than their holder can go."""
+    (box.place.root / "outside").write_text("x")
+    (box.place.root / "outside").chmod(0o666)
+    assert box(["/usr/bin/python3", "-I", "-c", RIGHTS], user=user).stdout == "2 []\n"
+    assert box(["/usr/bin/python3", "-I", "-c", RIGHTS], sandbox=False).stdout == "2 ['../outside']\n"
+
+
+@pytest.mark.parametrize("name", ["host.sock", "@abstract"])
+def test_from_a_kernel(box: Box, user: str, name: str) -> None:
+    kernel = Kernels(box, user)
+    address = "\0ipybox-test-kernel" if name == "@abstract" else str(box.place.workspace / name)
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(address)
+        if name != "@abstract":
+            Path(address).chmod(0o777)
+        listener.listen()
+        code = f"import socket\ntry:\n    socket.socket(socket.AF_UNIX).connect({address!r}); print('connected')\nexcept OSError as error: print('denied')"
+        assert kernel.run(code).stdout == "denied\n"
+        assert kernel.run(code, "--no-sandbox").stdout == "connected\n"
+    if name != "@abstract":
+        Path(address).unlink()
