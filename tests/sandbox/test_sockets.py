@@ -37,10 +37,12 @@ def host_listener(path: Path) -> Iterator[list[bytes]]:
 
         thread = threading.Thread(target=serve)
         thread.start()
-        yield said
-        # Wakes the thread; close() alone would not.
-        listener.shutdown(socket.SHUT_RDWR)
-        thread.join()
+        try:
+            yield said
+        finally:
+            # Wakes the thread; close() alone would not.
+            listener.shutdown(socket.SHUT_RDWR)
+            thread.join()
     path.unlink(missing_ok=True)
 
 
