@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a sandboxed process is, read from outside: each thread, and again after new threads and children."""
+"""Attack suite A, posture: what a sandboxed process is, read from outside; each thread, and again after new threads and children; of a
+command and of a kernel, which gets there by another way (src/sandbox/init/enter.c)."""
 
 from __future__ import annotations
 
@@ -12,6 +13,7 @@ from pathlib import Path
 import harness
 import pytest
 from box import Box, make_settings
+from kernels import Kernels
 
 # Says what it is, then at each line of input makes a thread and a child that runs another program.
 SUBJECT = """
@@ -93,6 +95,46 @@ def test_each_thread_and_child(box: Box, user: str) -> None:
         _, others = inside()
         assert len(others) == 3
         check_all(box, user)
+
+
+GROW = """
+import subprocess, threading, os
+threading.Thread(target=threading.Event().wait, daemon=True).start()
+children = [subprocess.Popen(["sleep", "1000"], start_new_session=True)]
+if os.fork() == 0:
+    threading.Thread(target=threading.Event().wait, daemon=True).start()
+    if os.fork() == 0: os.execvp("sleep", ["sleep", "1000"])
+    threading.Event().wait()
+"""
+
+
+def test_each_thread_and_child_of_a_kernel(box: Box, user: str) -> None:
+    with Kernels(box, user).serve() as server:
+        server.cell("1")
+        for n_others in (1, 4):
+            check_all(box, user)
+            _, others = inside()
+            assert len(others) == n_others
+            for pid in others:
+                rows = {line[:26].strip(): line[26:].split() for line in Path(f"/proc/{pid}/limits").read_text().splitlines()}
+                assert rows["Max core file size"][1] in ("0", "1") and rows["Max data size"][1] != "unlimited"
+                assert int(rows["Max processes"][1]) <= 512 and int(rows["Max open files"][1]) <= 4096
+                environment = Path(f"/proc/{pid}/environ").read_bytes()
+                assert b"SECRET_FOR_TESTS" not in environment and b"SSH_AUTH_SOCK" not in environment
+                mounts = [line.split() for line in Path(f"/proc/{pid}/mountinfo").read_text().splitlines()]
+                assert all("nosuid" in fields[5] and not any(field.startswith("shared:") for field in fields) for fields in mounts)
+                assert os.readlink(f"/proc/{pid}/root") == "/" and os.readlink(f"/proc/{pid}/cwd") == str(box.place.workspace)
+            if n_others == 1:
+                server.cell(GROW)
+
+
+def test_programs_of_a_kernel_get_no_descriptors(box: Box) -> None:
+    """What it starts has the three that it needs: not the wire, not the channel of the notifications."""
+    with Kernels(box, "root").serve() as server:
+        server.cell("import subprocess\nchild = subprocess.Popen(['sleep', '1000'], close_fds=False)")
+        _, others = inside()
+        (child,) = [pid for pid in others if b"sleep" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+        assert set(os.listdir(f"/proc/{child}/fd")) == {"0", "1", "2"}
 
 
 def test_positive_control() -> None:
