@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Attack suite B and D in kernels, which enter their sandbox by another way than commands: the same probes, with the same outcome; and what
+only kernels have, an environment that they must not change. And H: real software at work in a kernel."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import harness
+import pytest
+import test_files as files
+import test_syscalls
+from box import PROBES, Box, make_settings
+from kernels import Kernels
+
+
+@pytest.fixture
+def kernels(box: Box, user: str) -> Kernels:
+    return Kernels(box, user)
+
+
+def run_probe(kernels: Kernels, name: str, *args: str, settings: dict) -> dict:
+    """In the kernel itself, not in a program that it starts."""
+    script = (PROBES / f"{name}.py").read_text()
+    code = f"import sys\nsys.argv = ['probe', *{args!r}]\nexec({script!r}, {{'__name__': '__main__'}})"
+    path = kernels.box.write_settings(settings)
+    done = kernels.run(code, "--sandbox-config", path)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_system_calls(kernels: Kernels) -> None:
+    results = run_probe(kernels, "syscalls", settings=make_settings())
+    wrong = {
+        name: (result, "ok" if name.startswith("twin: ") else test_syscalls.expected(name))
+        for name, result in results.items()
+        if result != ("ok" if name.startswith("twin: ") else test_syscalls.expected(name))
+    }
+    assert not wrong, "(is, should be): " + str(wrong)
+
+
+def test_files(kernels: Kernels) -> None:
+    outside = files.make_tree(kernels.box)
+    kernels.box.prepare(kernels.user)
+    before = files.snapshot(outside)
+    results = run_probe(kernels, "files", str(outside), settings=files.SETTINGS)
+    # Its parent is outside, so it has none here.
+    expected = {name: files.expected(name, kernels.user) for name in results}
+    expected |= {name: ["ENOENT"] for name in results if name.startswith("/proc/parent/")}
+    wrong = {name: (result, expected[name]) for name, result in results.items() if result not in expected[name]}
+    assert not wrong, "(is, should be): " + str(wrong)
+    assert files.snapshot(outside) == before
+
+
+# The environment
+
+
+def test_an_environment_in_the_workspace(box: Box) -> None:
+    """What the next kernel runs cannot be written by this one, whatever is writable; nor can another take its place."""
+    environment = box.place.workspace / ".venv"
+    subprocess.run([os.path.realpath(sys.executable), "-m", "venv", "--without-pip", str(environment)], check=True)
+    (packages,) = (environment / "lib").glob("python3*/site-packages")
+    (real,) = (harness.ROOT / ".venv/lib").glob("python3*/site-packages")
+    for path in real.iterdir():
+        (packages / path.name).symlink_to(path)
+    (environment / "bin/tool").write_text("#!/bin/sh\n")
+    kernel = Kernels(box, "root")
+    kernel.python = environment / "bin/python"
+    names = ["pyvenv.cfg", "bin/tool", f"{packages.relative_to(environment)}/new.pth", "bin/sitecustomize.py", "bin/python"]
+    code = f"""
+import os
+def tried(action, *args):
+    try: action(*args); return "done"
+    except OSError: return "denied"
+print([tried(lambda n: os.close(os.open('.venv/' + n, os.O_WRONLY | os.O_CREAT)), name) for name in {names!r}],
+      tried(os.rename, '.venv', 'aside'), tried(os.unlink, '.venv/bin/python'), tried(os.symlink, '/tmp', '.venv/bin/x'))
+"""
+    settings = box.write_settings(make_settings(allowWrite=[".", "./.venv"], allowRead=[str(real)]))
+    done = kernel.run(code, "--sandbox-config", settings)
+    assert done.stdout.split() == (str(["denied"] * 5) + " denied denied denied").split(), done.stderr
+    assert "done" in kernel.run(code, "--no-sandbox").stdout
+    shutil.rmtree(environment, ignore_errors=True)
+    shutil.rmtree(box.place.workspace / "aside", ignore_errors=True)
+
+
+def test_profiles_and_startup_files(kernels: Kernels) -> None:
+    """What IPython would run at the start is neither written nor run."""
+    home, workspace = kernels.place.home, kernels.place.workspace
+    startup = home / ".ipython/profile_default/startup"
+    startup.mkdir(parents=True)
+    (startup / "00.py").write_text("print('startup')")
+    for name in ("sitecustomize.py", "usercustomize.py", "ipybox.py"):
+        (workspace / name).write_text("print('customize')")
+    kernels.box.prepare(kernels.user)
+    code = f"""
+try: open({str(startup / "01.py")!r}, "w"); print("written")
+except OSError: print("denied")
+"""
+    path = kernels.box.write_settings(make_settings(allowWrite=[".", "~"]))
+    assert kernels.run(code, "--sandbox-config", path).stdout == "denied\n"
+    assert kernels.run(code, "--no-sandbox").stdout.endswith("written\n")
+
+
+# Privileges
+
+
+def test_setuid_programs_give_nothing(box: Box, user: str) -> None:
+    """A program of root's with the setuid bit, which is no wall's to hide."""
+    program = box.place.root.parent / "whoever"
+    shutil.copy("/usr/bin/id", program)
+    program.chmod(0o755)
+    box.prepare(user)
+    os.chown(program, 0, 0)
+    program.chmod(0o4755)
+    inside = box([str(program), "-u"], user=user).stdout.strip()
+    assert inside.isdigit() and inside == box(["id", "-u"], user=user).stdout.strip()
+    if user == "user":
+        assert box([str(program), "-u"], user=user, sandbox=False).stdout == "0\n"
+
+
+# Work
+
+
+WORK = [
+    "numpy", "pandas", "matplotlib", "subprocess", "asyncio", "pty", "sqlite", "git", "threads", "sockets", "temporary_files",
+    "multiprocessing fork", "multiprocessing spawn", "multiprocessing forkserver",
+]  # fmt: skip
+
+
+def test_work(kernels: Kernels) -> None:
+    """In one session, one after the other, as cells do."""
+    (kernels.place.workspace / "software.py").write_text((PROBES / "software.py").read_text())
+    with kernels.serve() as server:
+        for work in WORK:
+            name, *args = work.split()
+            call = f"software.use_{name}(*{args!r})"
+            if name == "asyncio":  # whose loop runs already
+                call = "await software.talk(); os.unlink('asyncio.sock')"
+            assert server.cell(f"import os, software\n{call}\nprint('works')").endswith("works"), work
+
+
+def test_programs_of_other_languages(kernels: Kernels) -> None:
+    node = Path(os.path.realpath(harness.existing(harness.CACHE / "node/bin/node")))
+    if kernels.user != "root" and node.is_relative_to(harness.ROOT):
+        node = kernels.box.source / node.relative_to(harness.ROOT)
+    path = kernels.box.write_settings(make_settings(allowRead=[str(node)]))
+    done = kernels.run(f"!{node} -e 'console.log(6 * 7)'\n!bash -c 'echo $((6 * 7))'\n!perl -e 'print 42, chr 10'", "--sandbox-config", path)
+    assert done.stdout == "42\n" * 3, done.stderr
