@@ -10,6 +10,7 @@ import base64
 import json
 import os
 import re
+import signal
 import sys
 import time
 
@@ -568,7 +569,9 @@ def test_output_of_threads_after_the_cell(kernel):
         "import threading\ngo = threading.Event()\n"
         "def late():\n    go.wait()\n    print('late')\n    display('late')\nt = threading.Thread(target=late)\nt.start()"
     )
-    kernel.run("import asyncio\nasyncio.get_running_loop().call_later(0.01, go.set)")
+    # Not by a timer, which may run out while the cell is still running.
+    kernel.run("import signal\nsignal.signal(signal.SIGUSR1, lambda *_: go.set())")
+    kernel.signal(signal.SIGUSR1)
     frame = kernel.wait_for("display")
     assert frame["cell"] == 0 and ("stdout", b"late\n") in kernel.reader.events
 
