@@ -39,6 +39,9 @@ ipb_mcp_call_unref(IpbMcpCall *call)
     ipb_tool_list_free(call->list);
     ipb_json_doc_free(call->arguments);
     g_free(call->tool);
+    g_free(call->state);
+    g_free(call->responses);
+    g_strfreev(call->param_headers);
     g_clear_error(&call->error);
     g_free(call->what);
     g_free(call);

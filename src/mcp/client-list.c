@@ -40,10 +40,14 @@ on_page(IpbMcpCall *call, const IpbRpcAnswer *answer)
             return;
         }
     }
+    if (call->client == NULL) /* who was told of a tool that was left out has freed the client */
+        return;
     if (next != NULL) {
         ask_for_page(call, next);
         return;
     }
+    g_clear_pointer(&call->client->tool_headers, g_hash_table_unref);
+    call->client->tool_headers = ipb_tool_list_steal_headers(call->list);
     g_autoptr(IpbJsonDoc) document = ipb_tool_list_finish(call->list, &error);
     if (document == NULL)
         ipb_mcp_call_end_with(call, error);
@@ -60,7 +64,8 @@ ipb_mcp_client_list_tools(IpbMcpClient *client, IpbMcpResultFunc func, void *dat
         ipb_mcp_call_end_later(call, error);
         return;
     }
-    call->list = ipb_tool_list_new(client->limits.pages, client->limits.tools);
+    call->list = ipb_tool_list_new(client->limits.pages, client->limits.tools,
+                                   ipb_mcp_client_has_headers(client) ? client->log : NULL);
     call->on_answer = on_page;
     call->timeout_ms = client->limits.connect_timeout_ms;
     ask_for_page(call, NULL);

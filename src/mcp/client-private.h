@@ -59,6 +59,7 @@ struct IpbMcpClient {
     const char *revision;        /* NULL: not known yet */
     bool is_modern;              /* no handshake: each request has an envelope */
     bool has_tools, has_logging; /* capabilities */
+    GHashTable *tool_headers;    /* of the list of tools; NULL: not known, or of no interest */
     IpbMcpCall *listening;       /* subscriptions/listen, borrowed; or NULL */
     GError *why;                 /* set when CLOSED */
     size_t garbage;              /* bytes since the last message */
@@ -92,7 +93,10 @@ struct IpbMcpCall {
     /* Of tools/call, for the next round. */
     char *tool;
     IpbJsonDoc *arguments;
+    char *state, *responses;
     unsigned rounds;
+    char **param_headers; /* of the transport's message; or NULL */
+    bool has_relisted;
 };
 
 IpbMcpClient *ipb_mcp_client_hold(IpbMcpClient *client);
@@ -125,6 +129,8 @@ void ipb_mcp_call_end_all_later(IpbMcpClient *client, const GError *why);
 void ipb_mcp_call_withdraw(IpbMcpCall *call, const char *reason);
 /* The error for a request of @size bytes in a state that allows none; NULL if it may go. Caller frees. */
 GError *ipb_mcp_call_refuse(IpbMcpClient *client, size_t size);
+/* Must arguments go into headers? */
+bool ipb_mcp_client_has_headers(const IpbMcpClient *client);
 /* What its request's "_meta" holds. */
 IpbMessageMeta ipb_mcp_call_meta(const IpbMcpCall *call);
 /* PROTOCOL if a modern server's result is not the last word. */

@@ -10,25 +10,75 @@
 
 #include "base/error.h"
 #include "mcp/input.h"
+#include "mcp/param-headers.h"
 
 /* What a request adds to its parameters: jsonrpc, id, method. */
 #define MAX_ENVELOPE 256
 
-/* Sends the call; @state and @responses are of the round before, or NULL. False: it ends with an error. */
-static bool
-send_round(IpbMcpCall *call, const char *state, const char *responses)
+bool
+ipb_mcp_client_has_headers(const IpbMcpClient *client)
 {
-    IpbMessageMeta meta = ipb_mcp_call_meta(call);
-    char *params =
-        ipb_message_call(call->tool, ipb_json_root(call->arguments), state, responses, &meta);
-    GError *refusal = ipb_mcp_call_refuse(call->client, strlen(params) + MAX_ENVELOPE);
-    if (refusal != NULL) {
-        g_free(params);
-        ipb_mcp_call_end_later(call, refusal);
+    return client->is_modern && client->params->kind != IPB_SERVER_STDIO;
+}
+
+/* The headers of the call, if its server wants arguments in them. */
+static bool
+make_headers(IpbMcpCall *call, GError **error)
+{
+    GHashTable *all = call->client->tool_headers;
+    void *headers = NULL;
+    g_clear_pointer(&call->param_headers, g_strfreev);
+    if (all == NULL || !g_hash_table_lookup_extended(all, call->tool, NULL, &headers))
+        return true;
+    if (headers == NULL) {
+        g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_PROTOCOL,
+                    "the tool's inputSchema has an invalid x-mcp-header, so it cannot be called");
         return false;
     }
+    call->param_headers = ipb_param_headers_make(headers, ipb_json_root(call->arguments), error);
+    return call->param_headers != NULL;
+}
+
+/* Sends the call, or has it end with an error. */
+static void
+send_round(IpbMcpCall *call)
+{
+    GError *error = NULL;
+    if (!make_headers(call, &error)) {
+        g_prefix_error(&error, "MCP server %s: %s: ", call->client->name, call->what);
+        ipb_mcp_call_end_later(call, error);
+        return;
+    }
+    IpbMessageMeta meta = ipb_mcp_call_meta(call);
+    char *params = ipb_message_call(call->tool, ipb_json_root(call->arguments), call->state,
+                                    call->responses, &meta);
+    error = ipb_mcp_call_refuse(call->client, strlen(params) + MAX_ENVELOPE);
+    if (error != NULL) {
+        g_free(params);
+        ipb_mcp_call_end_later(call, error);
+        return;
+    }
     ipb_mcp_call_send(call, "tools/call", params);
-    return true;
+}
+
+static void
+on_listed(const IpbJson *result, IpbJsonDoc **document, const GError *error, void *data)
+{
+    g_autoptr(IpbMcpCall) call = data;
+    if (call->client == NULL || call->error != NULL) /* ended meanwhile */
+        return;
+    if (error != NULL)
+        ipb_mcp_call_end_later(call, g_error_copy(error));
+    else
+        send_round(call);
+}
+
+/* Which arguments go into headers is in the list of tools: the call waits for it. */
+static void
+list_first(IpbMcpCall *call)
+{
+    call->refs++;
+    ipb_mcp_client_list_tools(call->client, on_listed, call);
 }
 
 /* The call again, with what the server wants to see in it. */
@@ -36,23 +86,37 @@ static void
 start_next_round(IpbMcpCall *call, const IpbJson *result)
 {
     GError *error = NULL;
-    g_autofree char *state = NULL, *responses = NULL;
+    g_clear_pointer(&call->state, g_free);
+    g_clear_pointer(&call->responses, g_free);
     if (++call->rounds > call->client->limits.rounds)
         error = g_error_new(IPYBOX_ERROR, IPYBOX_ERROR_LIMIT,
                             "the server asked for more input %u times and never gave a "
                             "result" IPB_MCP_LIMIT_HINT("rounds"),
                             call->rounds);
     else
-        ipb_mcp_input_answer(result, &state, &responses, &error);
+        ipb_mcp_input_answer(result, &call->state, &call->responses, &error);
     if (error != NULL)
         ipb_mcp_call_end_with(call, error);
     else
-        send_round(call, state, responses);
+        send_round(call);
+}
+
+/* The headers did not fit: the tool's schema changed since it was listed. */
+static bool
+is_header_mismatch(const IpbMcpCall *call, const IpbRpcAnswer *answer)
+{
+    return ipb_mcp_client_has_headers(call->client) && !call->has_relisted &&
+           ipb_message_error_code(answer->rpc_error) == IPB_MCP_HEADER_MISMATCH;
 }
 
 static void
 on_called(IpbMcpCall *call, const IpbRpcAnswer *answer)
 {
+    if (is_header_mismatch(call, answer)) {
+        call->has_relisted = true;
+        list_first(call);
+        return;
+    }
     g_autoptr(GError) failure = ipb_mcp_call_error(call, answer);
     GError *error = NULL;
     if (failure != NULL)
@@ -120,7 +184,11 @@ ipb_mcp_client_call_tool(IpbMcpClient *client, const char *tool, const char *arg
     }
     call->duration_timer =
         ipb_timer_new(client->loop, client->limits.call_duration_ms, on_duration, call);
-    if (send_round(call, NULL, NULL) && !client->is_modern)
+    if (ipb_mcp_client_has_headers(client) && client->tool_headers == NULL)
+        list_first(call);
+    else
+        send_round(call);
+    if (!client->is_modern)
         g_clear_pointer(&call->arguments, ipb_json_doc_free); /* there will be no other round */
     return id;
 }

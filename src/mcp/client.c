@@ -82,6 +82,7 @@ ipb_mcp_client_unhold(IpbMcpClient *client)
     g_array_unref(client->dones);
     g_clear_error(&client->why);
     g_clear_error(&client->handshake.refusal);
+    g_clear_pointer(&client->tool_headers, g_hash_table_unref);
     ipb_mcp_eras_unref(client->eras);
     g_free(client->era_key);
     ipb_server_params_free(client->params);
@@ -286,6 +287,7 @@ on_changed_timer(void *data)
 void
 ipb_mcp_client_tools_changed(IpbMcpClient *client)
 {
+    g_clear_pointer(&client->tool_headers, g_hash_table_unref);
     if (client->changed_timer == NULL && client->funcs.on_tools_changed != NULL)
         client->changed_timer =
             ipb_timer_new(client->loop, TOOLS_CHANGED_DELAY_MS, on_changed_timer, client);

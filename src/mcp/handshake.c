@@ -137,9 +137,12 @@ on_probed(IpbMcpCall *call, const IpbRpcAnswer *answer)
     }
     g_autoptr(GError) failure = ipb_mcp_call_error(call, answer);
     g_autofree char *theirs = NULL;
-    IpbProbe probe = answer->failure != NULL
-                         ? IPB_PROBE_REFUSED
-                         : ipb_message_judge_probe(answer->result, answer->rpc_error, &theirs);
+    IpbProbe probe = IPB_PROBE_REFUSED;
+    /* PROTOCOL: it answered, but nothing that is an answer (over HTTP, a status 4xx without a message). */
+    if (g_error_matches(answer->failure, IPYBOX_ERROR, IPYBOX_ERROR_PROTOCOL))
+        probe = IPB_PROBE_LEGACY;
+    else if (answer->failure == NULL)
+        probe = ipb_message_judge_probe(answer->result, answer->rpc_error, &theirs);
     if (probe == IPB_PROBE_MODERN) {
         on_discovered(call, answer);
     } else if (probe == IPB_PROBE_LEGACY) {

@@ -9,24 +9,37 @@
 #include "base/error.h"
 #include "json/writer.h"
 #include "mcp/limits.h"
+#include "mcp/param-headers.h"
 
 /* Text of all tools. */
 #define MAX_SIZE (64 * 1024 * 1024)
+#define MAX_NAME_SHOWN 100
 #define MAX_CURSOR (64 * 1024)
 
 struct IpbToolList {
     IpbJsonWriter *writer; /* within the array "tools" */
     GHashTable *cursors;   /* texts that came already */
+    IpbServerLog *log;
+    GHashTable *headers; /* of name → IpbParamHeaders or NULL */
     size_t n_pages, n_tools, size;
     size_t max_pages, max_tools;
 };
 
+static void
+free_headers(void *headers)
+{
+    ipb_param_headers_free(headers);
+}
+
 IpbToolList *
-ipb_tool_list_new(size_t max_pages, size_t max_tools)
+ipb_tool_list_new(size_t max_pages, size_t max_tools, IpbServerLog *log)
 {
     IpbToolList *list = g_new0(IpbToolList, 1);
     list->max_pages = max_pages;
     list->max_tools = max_tools;
+    list->log = log;
+    if (log != NULL)
+        list->headers = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, free_headers);
     list->writer = ipb_json_writer_new();
     ipb_json_begin_object(list->writer);
     ipb_json_key(list->writer, "tools");
@@ -42,6 +55,7 @@ ipb_tool_list_free(IpbToolList *list)
         return;
     g_clear_pointer(&list->writer, ipb_json_writer_free);
     g_hash_table_unref(list->cursors);
+    g_clear_pointer(&list->headers, g_hash_table_unref);
     g_free(list);
 }
 
@@ -54,6 +68,23 @@ refuse(GError **error, int code, const char *format, ...)
     g_autofree char *text = g_strdup_vprintf(format, args);
     va_end(args);
     g_set_error(error, IPYBOX_ERROR, code, "its list of tools %s", text);
+    return false;
+}
+
+/* False: the tool is to be left out. */
+static bool
+read_headers(IpbToolList *list, const char *name, const IpbJson *tool)
+{
+    if (list->log == NULL)
+        return true;
+    g_autoptr(GError) error = NULL;
+    IpbParamHeaders *headers = ipb_param_headers_parse(ipb_json_get(tool, "inputSchema"), &error);
+    g_hash_table_replace(list->headers, g_strdup(name), headers);
+    if (headers != NULL)
+        return true;
+    g_autofree char *clean = ipb_server_log_clean(name, strlen(name), MAX_NAME_SHOWN);
+    g_autofree char *text = g_strdup_printf("tool %s is left out: %s", clean, error->message);
+    ipb_server_log_tell(list->log, "warning", text, strlen(text));
     return false;
 }
 
@@ -73,7 +104,8 @@ add_tool(IpbToolList *list, const IpbJson *tool, GError **error)
     list->size += ipb_json_raw(tool).size;
     if (list->size > MAX_SIZE)
         return refuse(error, IPYBOX_ERROR_LIMIT, "has more than %d MiB", MAX_SIZE / 1024 / 1024);
-    ipb_json_write_value(list->writer, tool);
+    if (read_headers(list, name, tool))
+        ipb_json_write_value(list->writer, tool);
     return true;
 }
 
@@ -111,6 +143,12 @@ ipb_tool_list_add(IpbToolList *list, const IpbJson *result, char **ret_next, GEr
         if (!add_tool(list, tool, error))
             return false;
     return make_next(list, result, ret_next, error);
+}
+
+GHashTable *
+ipb_tool_list_steal_headers(IpbToolList *list)
+{
+    return g_steal_pointer(&list->headers);
 }
 
 IpbJsonDoc *
