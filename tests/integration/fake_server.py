@@ -80,7 +80,16 @@ def tool_slow(arguments: dict, line: str) -> dict:
     return text("slow")
 
 
+def tool_change(arguments: dict, line: str) -> dict:
+    """The list of tools changes, three times at once; a log message, too."""
+    for _ in range(3):
+        send({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"})
+    send({"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "error", "data": "spilled"}})
+    return text("changed")
+
+
 TOOLS = {
+    "change": (tool_change, {}),
     "echo_json": (tool_echo_json, {"value": {}}),
     "numbers": (tool_numbers, {}),
     "too_large": (tool_too_large, {}),

@@ -187,6 +187,36 @@ def test_servers_environment_is_small(ipybox, place):
         assert "SECRET" not in server.cell("from mcptools.fake import environ as e\nprint(e.run(e.Params()))")
 
 
+def test_changed_tools_are_told(ipybox, place):
+    """Once for several changes at once, on stderr; the package stays as it is."""
+    log = place.root / "stderr"
+    with open(log, "wb") as stderr, McpServer(ipybox, place, stderr=stderr.fileno()) as server:
+        server.register("fake", fake())
+        package = place.workspace / "mcptools/fake"
+        before = {path: path.read_text() for path in package.glob("*.py")}
+        assert server.cell("from mcptools.fake import change as c, slow as s\nprint(c.run(c.Params()))") == "changed"
+        for _ in range(20):  # each takes longer than changes are gathered
+            server.cell("s.run(s.Params())")
+            if "tools changed" in log.read_text():
+                break
+        assert {path: path.read_text() for path in package.glob("*.py")} == before
+    lines = log.read_text().splitlines()
+    assert [line for line in lines if "tools changed" in line] == [
+        "ipybox: WARNING: fake: its tools changed; register it again to generate its package anew (nothing was rewritten)"
+    ]
+    assert "ipybox: ERROR: fake: spilled" in lines
+
+
+def test_limits_of_a_server(mcp):
+    """"limits" in server_params, named in the error."""
+    params = fake("many-tools=250", limits={"pages": 2})
+    text = mcp.tool("register_mcp_server", {"server_name": "many", "server_params": params})["content"][0]["text"]
+    assert "more than 2 pages" in text and '"limits.pages" in its server_params' in text
+    params = fake(limits={"page": 2})
+    text = mcp.tool("register_mcp_server", {"server_name": "many", "server_params": params})["content"][0]["text"]
+    assert "server_params.limits has a member that is no limit" in text
+
+
 def test_failed_registration_keeps_the_package(mcp, servers, workspace):
     mcp.register("time", servers.time())
     before = {path: path.read_text() for path in (workspace / "mcptools/time").iterdir() if path.is_file()}
