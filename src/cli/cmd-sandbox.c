@@ -4,6 +4,7 @@
  * can stand where srt stands in a configuration.
  */
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -19,10 +20,13 @@
 /* srt's, below the home directory. */
 #define DEFAULT_SETTINGS ".srt-settings.json"
 
+/* No descriptor, and nothing that somebody would give for one: 0 is standard input, which is refused. */
+#define NO_CONTROL_FD INT_MIN
+
 typedef struct {
     char *settings, *command_string, *workspace, *violation_log;
     int is_explain, as_json, is_debug, is_weaker_allowed, is_version;
-    int control_fd; /* 0: none */
+    int control_fd; /* NO_CONTROL_FD: none */
 } Arguments;
 
 static int
@@ -61,7 +65,7 @@ make_plan(const Arguments *arguments, const char *workspace, GError **error)
             .workspace = workspace,
             .home = g_get_home_dir(),
             .keep_out = keep_out,
-            .is_network_kept = arguments->control_fd != 0,
+            .is_network_kept = arguments->control_fd != NO_CONTROL_FD,
             .limits = IPB_SANDBOX_LIMITS_DEFAULT,
         },
         error);
@@ -116,7 +120,7 @@ run_command(const Arguments *arguments, const IpbSandboxPlan *plan, const char *
         .cwd = cwd,
         .is_debug = arguments->is_debug,
         .is_weaker_allowed = arguments->is_weaker_allowed || plan->policy->allow_weaker_nested,
-        .control_fd = arguments->control_fd != 0 ? arguments->control_fd : -1,
+        .control_fd = arguments->control_fd != NO_CONTROL_FD ? arguments->control_fd : -1,
         .violation_log = arguments->violation_log,
     });
 }
@@ -125,7 +129,7 @@ static bool
 check_arguments(const Arguments *arguments, int *ret_status)
 {
     int fd = arguments->control_fd;
-    if (fd == 0)
+    if (fd == NO_CONTROL_FD)
         return true;
     int mode = fcntl(fd, F_GETFL);
     struct stat status;
@@ -170,7 +174,7 @@ run_with(const Arguments *arguments, char **words)
 static int
 run_sandbox(int argc, char **argv)
 {
-    Arguments arguments = {0};
+    Arguments arguments = {.control_fd = NO_CONTROL_FD};
     const GOptionEntry options[] = {
         {"settings", 's', 0, G_OPTION_ARG_FILENAME, &arguments.settings,
          "what is allowed, as srt's JSON (default: ~/" DEFAULT_SETTINGS
