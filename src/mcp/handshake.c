@@ -161,9 +161,11 @@ static void
 send_probe(IpbMcpCall *call)
 {
     const IpbMessageMeta meta = {.revision = IPB_MODERN_REVISION};
+    const IpbMcpLimits *limits = &call->client->limits;
     call->client->handshake.is_probing = true;
     set_what(call, "server/discover");
-    call->timeout_ms = call->client->limits.probe_timeout_ms;
+    /* Half of the time is left to a server that wants a handshake. */
+    call->timeout_ms = MAX(1, MIN(limits->probe_timeout_ms, limits->connect_timeout_ms / 2));
     call->on_answer = on_probed;
     ipb_mcp_call_send(call, "server/discover", ipb_message_discover(&meta));
 }

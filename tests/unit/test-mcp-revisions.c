@@ -82,6 +82,18 @@ test_legacy(void)
     }
 }
 
+/* However long the probe may take, there is time left for the handshake. */
+static void
+test_patient_probe(void)
+{
+    g_auto(Fixture) fixture;
+    fixture_set_up(&fixture);
+    fixture.limits = (IpbMcpLimits){.probe_timeout_ms = 60000, .connect_timeout_ms = 6000};
+    start_fake(&fixture, "probe-silent");
+    fixture_connect(&fixture);
+    close_and_wait(&fixture);
+}
+
 /* Modern servers that make it difficult, and servers of both kinds. */
 static void
 test_guesses(void)
@@ -435,6 +447,7 @@ main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     add_test("/mcp/revisions/modern", test_modern);
     add_test("/mcp/revisions/legacy", test_legacy);
+    add_test("/mcp/revisions/patient-probe", test_patient_probe);
     add_test("/mcp/revisions/guesses", test_guesses);
     add_test("/mcp/revisions/no-way", test_no_way);
     add_test("/mcp/revisions/exit", test_exit);
