@@ -12,6 +12,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/inotify.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/socket.h>
@@ -101,6 +102,25 @@ static int
 read_hidden(const IpbAttackTargets *targets)
 {
     return open_for(".env", O_RDONLY);
+}
+
+/* Tells when it is read and written, and how often. */
+static int
+watch_hidden(const IpbAttackTargets *targets)
+{
+    int fd = inotify_init1(IN_CLOEXEC);
+    int result = errno_of(inotify_add_watch(fd, ".env", IN_ALL_EVENTS));
+    close(fd);
+    return result;
+}
+
+static int
+exchange_hidden(const IpbAttackTargets *targets)
+{
+    int result = errno_of(renameat2(AT_FDCWD, ".env", AT_FDCWD, "mine", RENAME_EXCHANGE));
+    if (result == 0)
+        renameat2(AT_FDCWD, ".env", AT_FDCWD, "mine", RENAME_EXCHANGE);
+    return result;
 }
 
 static int
@@ -205,6 +225,17 @@ use_segments(const IpbAttackTargets *targets)
 }
 #endif
 
+#ifdef __x86_64__
+/* getpid() of 32-bit programs, whose numbers a filter for 64-bit ones would take for others. */
+static int
+call_as_32_bit(const IpbAttackTargets *targets)
+{
+    long result = 20;
+    __asm__ volatile("int $0x80" : "+a"(result) : : "memory", "r8", "r9", "r10", "r11");
+    return result < 0 ? (int) -result : 0;
+}
+#endif
+
 static int
 change_personality(const IpbAttackTargets *targets)
 {
@@ -284,6 +315,18 @@ open_socket(int family, int type, int protocol)
 }
 
 static int
+see_packets(const IpbAttackTargets *targets)
+{
+    return open_socket(AF_PACKET, SOCK_RAW, 0);
+}
+
+static int
+leave_virtual_machine(const IpbAttackTargets *targets)
+{
+    return open_socket(AF_VSOCK, SOCK_STREAM, 0);
+}
+
+static int
 listen_to_kernel(const IpbAttackTargets *targets)
 {
     return open_socket(AF_NETLINK, SOCK_RAW, NETLINK_KOBJECT_UEVENT);
@@ -304,6 +347,8 @@ const IpbAttack IPB_ATTACKS[] = {
     {"files", "write it by reopening a descriptor", write_by_descriptor},
     {"files", "make a hard link to it", link_from_outside},
     {"files", "read a hidden file", read_hidden},
+    {"files", "watch a hidden file", watch_hidden},
+    {"files", "exchange it for another", exchange_hidden},
     {"files", "add a git hook", write_hook},
     {"files", "move .git aside", move_repository},
     {"files", "make a setuid file", make_setuid},
@@ -320,6 +365,9 @@ const IpbAttack IPB_ATTACKS[] = {
 #ifdef SYS_modify_ldt
     {"system calls", "change segments", use_segments},
 #endif
+#ifdef __x86_64__
+    {"system calls", "call as a 32-bit program does", call_as_32_bit},
+#endif
     {"system calls", "change the personality", change_personality},
     {"system calls", "open with flags that no filter sees", filter_beside},
     {"network", "connect to a service on the host's loopback", connect_to_host},
@@ -327,6 +375,8 @@ const IpbAttack IPB_ATTACKS[] = {
     {"network", "connect to a Unix socket of the host", connect_by_path},
     {"network", "connect to one in the workspace", connect_in_workspace},
     {"network", "connect to an abstract one", connect_abstract},
+    {"network", "see packets", see_packets},
+    {"network", "connect to the host of a virtual machine", leave_virtual_machine},
     {"network", "listen to the kernel's events", listen_to_kernel},
     {"network", "send Unix datagrams", send_datagrams},
 };

@@ -8,9 +8,9 @@ import json
 from box import Box
 
 # What these cannot do anyway.
-NOT_FOR_ORDINARY = {"make a device"}
+NOT_FOR_ORDINARY = {"make a device", "see packets"}
 # What the machine may not have, or may not allow to anybody.
-MACHINE = {"use io_uring", "use the kernel's keys", "make a user namespace", "find a way to the internet", "gain privileges by executing"}
+MACHINE = {"use io_uring", "call as a 32-bit program does", "connect to the host of a virtual machine", "use the kernel's keys", "make a user namespace", "find a way to the internet", "gain privileges by executing"}
 
 
 def run(box: Box, user: str, *flags: str):
