@@ -301,6 +301,22 @@ ipb_rpc_cancel(IpbRpcPeer *peer, int64_t id)
     return true;
 }
 
+bool
+ipb_rpc_fail(IpbRpcPeer *peer, int64_t id, const GError *why)
+{
+    IpbRpcCall *call = ipb_rpc_peer_find_call(peer, id);
+    if (call == NULL)
+        return false;
+    ipb_rpc_peer_end_call(peer, call, NULL, NULL, NULL, g_error_copy(why));
+    return true;
+}
+
+int64_t
+ipb_rpc_next_id(const IpbRpcPeer *peer)
+{
+    return peer->last_id + 1;
+}
+
 void
 ipb_rpc_call_touch(IpbRpcPeer *peer, int64_t id)
 {

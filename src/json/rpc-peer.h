@@ -71,6 +71,10 @@ int64_t ipb_rpc_call(IpbRpcPeer *peer, const char *method, const char *params_js
 /* Forgets the call: @func gets CANCELLED from the loop; a late answer is dropped. Says nothing to the
  * other side: protocols differ in how. False if there is no such call. */
 bool ipb_rpc_cancel(IpbRpcPeer *peer, int64_t id);
+/* The call ends with @why: it will not be answered. False if there is no such call. */
+bool ipb_rpc_fail(IpbRpcPeer *peer, int64_t id, const GError *why);
+/* The id that the next call gets. */
+int64_t ipb_rpc_next_id(const IpbRpcPeer *peer);
 /* Restarts the call's timeout (progress came). */
 void ipb_rpc_call_touch(IpbRpcPeer *peer, int64_t id);
 void ipb_rpc_notify(IpbRpcPeer *peer, const char *method, const char *params_json);

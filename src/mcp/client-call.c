@@ -80,11 +80,18 @@ ipb_mcp_call_end_all_later(IpbMcpClient *client, const GError *why)
         ipb_mcp_call_end_later(item->data, g_error_copy(why));
 }
 
+/* Nobody waits for the answer any more. */
 static void
-notify_cancelled(IpbMcpClient *client, int64_t rpc_id, const char *reason)
+withdraw(const IpbMcpCall *call, int64_t rpc_id, const char *reason)
 {
+    IpbMcpClient *client = call->client;
+    IpbTransport *transport = client->is_transport_closing ? NULL : client->transport;
+    bool is_told = transport != NULL && transport->ops->cancel != NULL &&
+                   transport->ops->cancel(transport, rpc_id);
+    if (is_told || call->is_uncancellable)
+        return;
     g_autofree char *params = ipb_message_cancelled(rpc_id, reason);
-    ipb_rpc_notify(client->peer, "notifications/cancelled", params);
+    ipb_mcp_client_notify(client, "notifications/cancelled", params);
 }
 
 static void
@@ -98,9 +105,8 @@ on_rpc_answer(const IpbRpcAnswer *answer, void *data)
     if (client == NULL || call->error != NULL)
         return;
     ipb_mcp_client_hold(client);
-    if (g_error_matches(answer->failure, IPYBOX_ERROR, IPYBOX_ERROR_TIMEOUT) &&
-        !call->is_uncancellable)
-        notify_cancelled(client, rpc_id, "timeout");
+    if (g_error_matches(answer->failure, IPYBOX_ERROR, IPYBOX_ERROR_TIMEOUT))
+        withdraw(call, rpc_id, "timeout");
     call->on_answer(call, answer);
     ipb_mcp_client_unhold(client);
 }
@@ -109,9 +115,19 @@ void
 ipb_mcp_call_send(IpbMcpCall *call, const char *method, char *params_json)
 {
     g_autofree char *params = params_json;
+    IpbMcpClient *client = call->client;
+    bool is_call = strcmp(method, "tools/call") == 0;
+    const IpbTransportMessage message = {
+        .id = ipb_rpc_next_id(client->peer),
+        .method = method,
+        .name = is_call ? call->tool : NULL,
+        .param_headers = is_call ? (const char *const *) call->param_headers : NULL,
+    };
     call->refs++;
+    client->outgoing = &message;
     call->rpc_id =
-        ipb_rpc_call(call->client->peer, method, params, call->timeout_ms, on_rpc_answer, call);
+        ipb_rpc_call(client->peer, method, params, call->timeout_ms, on_rpc_answer, call);
+    client->outgoing = NULL;
 }
 
 GError *
@@ -192,8 +208,7 @@ ipb_mcp_call_withdraw(IpbMcpCall *call, const char *reason)
 {
     if (call->rpc_id == 0)
         return;
-    if (!call->is_uncancellable)
-        notify_cancelled(call->client, call->rpc_id, reason);
+    withdraw(call, call->rpc_id, reason);
     ipb_rpc_cancel(call->client->peer, call->rpc_id);
 }
 

@@ -23,11 +23,13 @@ typedef struct IpbMcpCall IpbMcpCall;
 
 /* While the client finds out what the server speaks; see handshake.c. */
 typedef struct {
-    IpbMcpCall *call;   /* of connect, borrowed */
-    bool is_probing;    /* server/discover is under way */
-    bool is_guess;      /* that it wants a handshake: it has not answered the probe */
-    bool has_retried;   /* initialize, with a revision that the server named */
-    bool has_restarted; /* the server */
+    IpbMcpCall *call;      /* of connect, borrowed */
+    bool is_probing;       /* server/discover is under way */
+    bool is_guess;         /* that it wants a handshake: it has not answered the probe */
+    bool has_retried;      /* initialize, with a revision that the server named */
+    bool has_restarted;    /* the server */
+    bool has_switched;     /* to the other transport over HTTP */
+    GError *first_failure; /* why it was */
     GError *
         refusal; /* of initialize: the server is probed a second time, and this told if that does not help */
 } IpbMcpHandshake;
@@ -51,6 +53,10 @@ struct IpbMcpClient {
 
     IpbServerLog *log;
     IpbTransport *transport;
+    IpbServerKind kind; /* of it; at first that of the parameters */
+    const IpbTransportMessage
+        *outgoing;          /* while a message is being sent: what the transport is told of it */
+    unsigned failed_status; /* while a request fails: the HTTP status, or 0 */
     bool is_transport_closing, is_transport_gone;
     IpbRpcPeer *peer;
     IpbTimer *connect_timer;
@@ -109,6 +115,7 @@ void ipb_mcp_client_become_ready(IpbMcpClient *client);
 void ipb_mcp_client_tools_changed(IpbMcpClient *client);
 /* Has on_later run from the loop. */
 void ipb_mcp_client_schedule(IpbMcpClient *client);
+void ipb_mcp_client_notify(IpbMcpClient *client, const char *method, const char *params_json);
 /* The connection is of no use any more: calls end with @why, the server is shut down. */
 void ipb_mcp_client_lose(IpbMcpClient *client, const GError *why);
 

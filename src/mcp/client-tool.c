@@ -18,7 +18,7 @@
 bool
 ipb_mcp_client_has_headers(const IpbMcpClient *client)
 {
-    return client->is_modern && client->params->kind != IPB_SERVER_STDIO;
+    return client->is_modern && client->kind != IPB_SERVER_STDIO;
 }
 
 /* The headers of the call, if its server wants arguments in them. */

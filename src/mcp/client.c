@@ -13,7 +13,9 @@
 
 #include "base/error.h"
 #include "mcp/messages.h"
+#include "mcp/sse-transport.h"
 #include "mcp/stdio-transport.h"
+#include "mcp/streamable-http-transport.h"
 
 /* What a server may print on its stdout between two messages. */
 #define MAX_GARBAGE (1024 * 1024)
@@ -44,6 +46,7 @@ ipb_mcp_client_new(IpbLoop *loop, const IpbMcpClientOptions *options,
     client->loop = ipb_loop_ref(loop);
     client->name = g_strdup(options->name);
     client->params = ipb_server_params_copy(options->params);
+    client->kind = options->params->kind;
     client->cwd = g_strdup(options->cwd);
     client->base_env = g_strdupv((char **) options->base_env);
     client->state_dir = g_strdup(options->state_dir);
@@ -83,6 +86,7 @@ ipb_mcp_client_unhold(IpbMcpClient *client)
     g_clear_error(&client->why);
     g_clear_error(&client->handshake.refusal);
     g_clear_pointer(&client->tool_headers, g_hash_table_unref);
+    g_clear_error(&client->handshake.first_failure);
     ipb_mcp_eras_unref(client->eras);
     g_free(client->era_key);
     ipb_server_params_free(client->params);
@@ -317,8 +321,35 @@ static void
 send_text(const char *text, size_t size, void *data)
 {
     IpbMcpClient *client = data;
-    if (client->transport != NULL && !client->is_transport_closing)
-        client->transport->ops->send(client->transport, text, size);
+    IpbTransportMessage message = {0};
+    if (client->transport == NULL || client->is_transport_closing)
+        return;
+    if (client->outgoing != NULL)
+        message = *client->outgoing;
+    message.text = text;
+    message.size = size;
+    message.is_modern = client->is_modern || client->handshake.is_probing;
+    message.revision = message.is_modern ? IPB_MODERN_REVISION : client->revision;
+    client->transport->ops->send(client->transport, &message);
+}
+
+void
+ipb_mcp_client_notify(IpbMcpClient *client, const char *method, const char *params_json)
+{
+    const IpbTransportMessage message = {.method = method}, *before = client->outgoing;
+    client->outgoing = &message;
+    ipb_rpc_notify(client->peer, method, params_json);
+    client->outgoing = before;
+}
+
+static void
+on_request_failed(int64_t id, unsigned status, const GError *why, void *data)
+{
+    IpbMcpClient *client = ipb_mcp_client_hold(data);
+    client->failed_status = status;
+    ipb_rpc_fail(client->peer, id, why);
+    client->failed_status = 0;
+    ipb_mcp_client_unhold(client);
 }
 
 static void
@@ -338,7 +369,7 @@ ipb_mcp_client_become_ready(IpbMcpClient *client)
     g_clear_pointer(&client->connect_timer, ipb_timer_free);
     client->state = IPB_MCP_STATE_READY;
     if (!client->is_modern)
-        ipb_rpc_notify(client->peer, "notifications/initialized", NULL);
+        ipb_mcp_client_notify(client, "notifications/initialized", NULL);
 }
 
 static bool
@@ -347,13 +378,22 @@ start_transport(IpbMcpClient *client, GError **error)
     static const IpbTransportFuncs FUNCS = {
         .on_message = on_message,
         .on_closed = on_transport_closed,
+        .on_failed = on_request_failed,
     };
-    if (client->params->kind != IPB_SERVER_STDIO) {
-        g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_UNAVAILABLE,
-                    "MCP server %s has a \"url\": HTTP transports are not available in this "
-                    "version yet; servers with a \"command\" are",
-                    client->name);
-        return false;
+    if (client->kind != IPB_SERVER_STDIO) {
+        IpbEndpointOptions endpoint = {
+            .name = client->name,
+            .params = client->params,
+            .base_env = (const char *const *) client->base_env,
+            .state_dir = client->state_dir,
+            .limits = &client->limits,
+            .log = client->log,
+        };
+        client->transport =
+            client->kind == IPB_SERVER_SSE
+                ? ipb_sse_transport_new(client->loop, &endpoint, &FUNCS, client, error)
+                : ipb_streamable_http_transport_new(client->loop, &endpoint, &FUNCS, client, error);
+        return client->transport != NULL;
     }
     IpbStdioTransportOptions options = {
         .name = client->name,

@@ -26,6 +26,11 @@
 
 static void send_probe(IpbMcpCall *call);
 
+static void
+ignore_answer(IpbMcpCall *call, const IpbRpcAnswer *answer)
+{
+}
+
 /* The connection ends with what was wrong about the result; takes @error. */
 static void
 refuse_server(IpbMcpClient *client, GError *error)
@@ -48,7 +53,7 @@ finish(IpbMcpCall *call, const IpbRpcAnswer *answer, bool is_modern, const char 
     client->has_logging = ipb_json_get(capabilities, "logging") != NULL;
     ipb_mcp_eras_set_legacy(client->eras, client->era_key, !is_modern);
     ipb_mcp_client_become_ready(client);
-    if (is_modern && ipb_json_get_bool(tools, "listChanged", false))
+    if (ipb_json_get_bool(tools, "listChanged", false))
         ipb_mcp_client_listen(client);
     ipb_mcp_call_end(call, answer->result, answer->document, NULL);
 }
@@ -58,6 +63,50 @@ set_what(IpbMcpCall *call, const char *what)
 {
     g_free(call->what);
     call->what = g_strdup(what);
+}
+
+/* Does an HTTP error without a JSON-RPC error tell of a server that does not know such requests? */
+static bool
+is_old_status(unsigned status)
+{
+    return status != 0 && status != 401 && status != 403 && status != 429 && status < 500;
+}
+
+/* What did not work first is what the user asked for. */
+static void
+lose(IpbMcpClient *client, const GError *why)
+{
+    g_autoptr(GError) first = g_steal_pointer(&client->handshake.first_failure);
+    ipb_mcp_client_lose(client, first != NULL ? first : why);
+}
+
+static void send_initialize(IpbMcpCall *call);
+
+/* What does not work over one of the transports over HTTP may over the other one, unless the parameters say which
+ * it is. If it does not either, @why is told. */
+static bool
+switch_transport(IpbMcpClient *client, const GError *why)
+{
+    IpbMcpHandshake *handshake = &client->handshake;
+    if (client->kind == IPB_SERVER_STDIO || client->params->is_kind_given ||
+        handshake->has_switched)
+        return false;
+    bool is_sse = client->kind == IPB_SERVER_SSE;
+    g_autofree char *text =
+        g_strdup_printf("%s; %s is tried", why->message, is_sse ? "Streamable HTTP" : "HTTP+SSE");
+    handshake->has_switched = true;
+    handshake->call->on_answer = ignore_answer; /* the old connection's, which ends now */
+    client->kind = is_sse ? IPB_SERVER_STREAMABLE_HTTP : IPB_SERVER_SSE;
+    ipb_server_log_tell(client->log, "debug", text, strlen(text));
+    g_autoptr(GError) error = NULL;
+    if (client->state != IPB_MCP_STATE_CONNECTING) /* closed by who was told */
+        return true;
+    handshake->first_failure = g_error_copy(why);
+    if (ipb_mcp_client_start(client, &error))
+        ipb_mcp_handshake_start(handshake->call);
+    else
+        ipb_mcp_client_lose(client, error);
+    return true;
 }
 
 static void
@@ -72,6 +121,9 @@ on_initialized(IpbMcpCall *call, const IpbRpcAnswer *answer)
         return;
     }
     g_autoptr(GError) failure = ipb_mcp_call_error(call, answer);
+    if (answer->failure != NULL && is_old_status(client->failed_status) &&
+        switch_transport(client, failure))
+        return;
     bool is_modern = ipb_message_error_code(answer->rpc_error) == IPB_MCP_UNSUPPORTED_REVISION;
     if (answer->rpc_error != NULL && handshake->refusal == NULL &&
         (is_modern || handshake->is_guess)) {
@@ -80,7 +132,7 @@ on_initialized(IpbMcpCall *call, const IpbRpcAnswer *answer)
         return;
     }
     if (failure != NULL) {
-        ipb_mcp_client_lose(client, failure);
+        lose(client, failure);
         return;
     }
     GError *error = NULL;
@@ -135,6 +187,10 @@ on_probed(IpbMcpCall *call, const IpbRpcAnswer *answer)
         fall_back(call);
         return;
     }
+    if (answer->failure != NULL && is_old_status(client->failed_status)) {
+        fall_back(call);
+        return;
+    }
     g_autoptr(GError) failure = ipb_mcp_call_error(call, answer);
     g_autofree char *theirs = NULL;
     IpbProbe probe = IPB_PROBE_REFUSED;
@@ -176,17 +232,13 @@ ipb_mcp_handshake_start(IpbMcpCall *call)
     IpbMcpClient *client = call->client;
     call->is_uncancellable = true;
     client->handshake.call = call;
-    if (ipb_mcp_eras_is_legacy(client->eras, client->era_key)) {
-        client->handshake.is_guess = true; /* the server may have been replaced since */
+    if (client->kind == IPB_SERVER_SSE || ipb_mcp_eras_is_legacy(client->eras, client->era_key)) {
+        /* The server may have been replaced since. HTTP+SSE is older than any probe. */
+        client->handshake.is_guess = client->kind != IPB_SERVER_SSE;
         send_initialize(call);
         return;
     }
     send_probe(call);
-}
-
-static void
-ignore_answer(IpbMcpCall *call, const IpbRpcAnswer *answer)
-{
 }
 
 /* A server that ended instead of answering the first probe may only be an old one: it is started once more.
@@ -195,6 +247,13 @@ bool
 ipb_mcp_handshake_restart(IpbMcpClient *client, const GError *why)
 {
     IpbMcpHandshake *handshake = &client->handshake;
+    if (client->state == IPB_MCP_STATE_CONNECTING && client->kind == IPB_SERVER_SSE &&
+        g_error_matches(why, IPYBOX_ERROR, IPYBOX_ERROR_SERVER) && switch_transport(client, why))
+        return true;
+    if (client->state == IPB_MCP_STATE_CONNECTING && handshake->first_failure != NULL) {
+        lose(client, why);
+        return true;
+    }
     if (client->state != IPB_MCP_STATE_CONNECTING || !handshake->is_probing ||
         handshake->has_restarted || handshake->refusal != NULL ||
         client->params->kind != IPB_SERVER_STDIO ||

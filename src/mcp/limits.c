@@ -30,6 +30,10 @@ static const struct {
     {"depth", COUNT, offsetof(IpbMcpLimits, depth), 8, 512, 512},
     {"pages", COUNT, offsetof(IpbMcpLimits, pages), 1, 1000, 100000},
     {"tools", COUNT, offsetof(IpbMcpLimits, tools), 1, 10000, 100000},
+    {"requests", COUNT, offsetof(IpbMcpLimits, requests), 1, 32, 1000},
+    {"redirects", COUNT, offsetof(IpbMcpLimits, redirects), 1, 5, 50},
+    {"resumptions", COUNT, offsetof(IpbMcpLimits, resumptions), 1, 5, 1000},
+    {"head_size", BYTES, offsetof(IpbMcpLimits, head_size), 1024, 64 * 1024, MIB},
     {"message_size", BYTES, offsetof(IpbMcpLimits, message_size), 1024, 256 * MIB, 1024 * MIB},
 };
 

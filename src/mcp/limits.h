@@ -19,7 +19,12 @@ typedef struct {
     unsigned rounds;           /* how often a call is repeated because the server asks for it */
     unsigned depth;            /* of a message's JSON */
     unsigned pages, tools;     /* of the list of tools */
-    size_t message_size;       /* of one message of the server */
+    /* Over HTTP: */
+    unsigned requests;    /* at the same time */
+    unsigned redirects;   /* of one request */
+    unsigned resumptions; /* of a broken stream of events, in vain */
+    size_t head_size;     /* of an answer's headers */
+    size_t message_size;  /* of one message of the server */
 } IpbMcpLimits;
 
 /* How errors name a limit: "it … (\"limits.pages\" in its server_params sets this limit)". */

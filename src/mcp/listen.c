@@ -31,8 +31,14 @@ on_listen_answer(IpbMcpCall *call, const IpbRpcAnswer *answer)
 void
 ipb_mcp_client_listen(IpbMcpClient *client)
 {
+    IpbTransport *transport = client->transport;
     if (client->funcs.on_tools_changed == NULL)
         return;
+    if (!client->is_modern) {
+        if (transport->ops->listen != NULL)
+            transport->ops->listen(transport);
+        return;
+    }
     IpbMcpCall *call = ipb_mcp_call_new(client, "subscriptions/listen", on_listen_ended, client);
     IpbMessageMeta meta = ipb_mcp_call_meta(call);
     call->on_answer = on_listen_answer;

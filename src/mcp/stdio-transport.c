@@ -339,8 +339,10 @@ has_room(const IpbTransport *transport, size_t size)
 }
 
 static void
-send_message(IpbTransport *transport, const char *text, size_t size)
+send_message(IpbTransport *transport, const IpbTransportMessage *message)
 {
+    const char *text = message->text;
+    size_t size = message->size;
     StdioTransport *stdio = (StdioTransport *) transport;
     if (stdio->queue == NULL)
         return;

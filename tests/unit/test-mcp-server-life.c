@@ -230,14 +230,15 @@ test_http(void)
 {
     g_auto(Fixture) fixture;
     fixture_set_up(&fixture);
-    IpbServerParams params = {.kind = IPB_SERVER_SSE, .url = (char *) "http://a/sse"};
+    IpbServerParams params = {.kind = IPB_SERVER_SSE, .url = (char *) "http://nowhere.invalid/sse"};
     IpbMcpClientOptions options = {.name = "web", .params = &params};
     fixture.client = ipb_mcp_client_new(fixture.loop, &options, NULL, NULL);
     g_auto(Answer) answer = {0};
     ipb_mcp_client_connect(fixture.client, on_answer, &answer);
     wait_for(&answer);
-    assert_answer_error(&answer, IPYBOX_ERROR_UNAVAILABLE,
-                        "HTTP transports are not available in this version yet");
+    assert_answer_error(
+        &answer, IPYBOX_ERROR_NOT_FOUND,
+        "MCP server web: http://nowhere.invalid: the name of the host is not known");
 }
 
 /* No answer to initialize in one, to tools/list in the other, at the same time. */

@@ -1,0 +1,360 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * One request to an MCP server over HTTP; see the header.
+ */
+#include "mcp/exchange.h"
+
+#include <string.h>
+
+#include "base/error.h"
+#include "oauth/oauth.h"
+
+/* How often one request is sent again because of 401 or 403. */
+#define MAX_CHALLENGES 3
+/* Of a challenge, and of a refusal's body, in messages. */
+#define MAX_SHOWN 300
+
+struct IpbEndpoint {
+    IpbLoop *loop;
+    IpbHttpClient *http;
+    IpbOAuth *oauth; /* NULL: static headers only */
+    char *url, *origin;
+    char **headers;
+    IpbMcpLimits limits;
+};
+
+struct IpbExchange {
+    IpbEndpoint *endpoint;
+    char *method, *url;
+    char **headers;
+    char *body;
+    size_t body_size;
+    unsigned total_ms;
+    IpbExchangeFuncs funcs;
+    void *data;
+    IpbHttpCall *call;
+    IpbOAuthCall *oauth_call;
+    char *authorization;
+    unsigned redirects, challenges;
+    bool is_ours;  /* the answer is not the owner's: a redirect, 401, 403 */
+    GString *text; /* of such an answer, its beginning */
+};
+
+/* --- endpoints --------------------------------------------------------------------------------- */
+
+static bool
+has_name(const char *header, const char *other)
+{
+    size_t size = strcspn(header, ":");
+    return size == strcspn(other, ":") && g_ascii_strncasecmp(header, other, size) == 0;
+}
+
+static bool
+has_authorization(char *const *headers)
+{
+    for (; headers != NULL && *headers != NULL; headers++)
+        if (has_name(*headers, "Authorization:"))
+            return true;
+    return false;
+}
+
+IpbEndpoint *
+ipb_endpoint_new(IpbLoop *loop, const IpbEndpointOptions *options, GError **error)
+{
+    const IpbServerParams *params = options->params;
+    g_autoptr(IpbEndpoint) endpoint = g_new0(IpbEndpoint, 1);
+    endpoint->loop = ipb_loop_ref(loop);
+    endpoint->url = g_strdup(params->url);
+    endpoint->headers = g_strdupv(params->headers);
+    endpoint->limits = *options->limits;
+    IpbHttpClientOptions http = {.env = options->base_env};
+    endpoint->http = ipb_http_client_new(loop, &http, error);
+    if (endpoint->http == NULL)
+        return NULL;
+    endpoint->origin = ipb_http_client_origin(endpoint->http, params->url, error);
+    if (endpoint->origin == NULL)
+        return NULL;
+    if ((params->oauth != NULL && params->oauth->is_off) || has_authorization(params->headers))
+        return g_steal_pointer(&endpoint);
+    IpbOAuthOptions oauth = {
+        .server_url = params->url,
+        .server_name = options->name,
+        .settings = params->oauth,
+        .state_dir = options->state_dir,
+    };
+    endpoint->oauth = ipb_oauth_new(loop, &oauth, error);
+    return endpoint->oauth != NULL ? g_steal_pointer(&endpoint) : NULL;
+}
+
+void
+ipb_endpoint_free(IpbEndpoint *endpoint)
+{
+    if (endpoint == NULL)
+        return;
+    ipb_oauth_free(endpoint->oauth);
+    ipb_http_client_free(endpoint->http);
+    ipb_loop_unref(endpoint->loop);
+    g_strfreev(endpoint->headers);
+    g_free(endpoint->url);
+    g_free(endpoint->origin);
+    g_free(endpoint);
+}
+
+const IpbMcpLimits *
+ipb_endpoint_limits(const IpbEndpoint *endpoint)
+{
+    return &endpoint->limits;
+}
+
+static char *
+resolve(IpbEndpoint *endpoint, const char *base, const char *reference, GError **error)
+{
+    g_autofree char *url = ipb_http_client_resolve(endpoint->http, base, reference, error);
+    g_autofree char *origin =
+        url != NULL ? ipb_http_client_origin(endpoint->http, url, error) : NULL;
+    if (origin == NULL)
+        return NULL;
+    if (strcmp(origin, endpoint->origin) == 0)
+        return g_steal_pointer(&url);
+    g_autofree char *shown = ipb_server_log_clean(origin, strlen(origin), MAX_SHOWN);
+    g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_REFUSED,
+                "it leads from %s to another origin, %s; if that is meant, make it the \"url\"",
+                endpoint->origin, shown);
+    return NULL;
+}
+
+char *
+ipb_endpoint_resolve(IpbEndpoint *endpoint, const char *reference, GError **error)
+{
+    return resolve(endpoint, endpoint->url, reference, error);
+}
+
+/* --- exchanges --------------------------------------------------------------------------------- */
+
+static void send_request(IpbExchange *exchange);
+
+static void
+fail(IpbExchange *exchange, int code, const char *text)
+{
+    g_autoptr(GError) error = g_error_new_literal(IPYBOX_ERROR, code, text);
+    exchange->funcs.on_end(exchange, error, exchange->data); /* may free it */
+}
+
+/* 307 and 308 keep method and body; the others would make a GET of it. */
+static bool
+is_redirect(unsigned status)
+{
+    return status == 301 || status == 302 || status == 303 || status == 307 || status == 308;
+}
+
+static void
+follow(IpbExchange *exchange, unsigned status)
+{
+    const char *location = ipb_http_call_header(exchange->call, "Location", 0);
+    unsigned most = exchange->endpoint->limits.redirects;
+    g_autoptr(GError) error = NULL;
+    g_autofree char *url =
+        location != NULL ? resolve(exchange->endpoint, exchange->url, location, &error) : NULL;
+    g_autofree char *text = NULL;
+    if (error != NULL)
+        text = g_strdup_printf("a redirect (%u) is not followed: %s", status, error->message);
+    else if (url == NULL)
+        text = g_strdup_printf("a redirect (%u) has no Location", status);
+    else if (status < 307)
+        text = g_strdup_printf("a redirect with status %u is not followed, only 307 and 308; put "
+                               "the server's new address into \"url\"",
+                               status);
+    else if (++exchange->redirects > most)
+        text = g_strdup_printf("more than %u redirects" IPB_MCP_LIMIT_HINT("redirects"), most);
+    if (text != NULL) {
+        fail(exchange, IPYBOX_ERROR_REFUSED, text);
+        return;
+    }
+    g_free(exchange->url);
+    exchange->url = g_steal_pointer(&url);
+    send_request(exchange);
+}
+
+/* 401 or 403, for which there is nothing but static headers. */
+static void
+refuse(IpbExchange *exchange, unsigned status)
+{
+    GString *text = g_string_new(NULL);
+    g_string_append_printf(text, "it refused the request with HTTP status %u", status);
+    const char *challenge;
+    for (unsigned i = 0;
+         (challenge = ipb_http_call_header(exchange->call, "WWW-Authenticate", i)) != NULL; i++) {
+        g_autofree char *clean = ipb_server_log_clean(challenge, strlen(challenge), MAX_SHOWN);
+        g_string_append_printf(text, "%s%s", i == 0 ? " and asks for: " : ", ", clean);
+    }
+    g_autofree char *body =
+        ipb_server_log_clean(exchange->text->str, exchange->text->len, MAX_SHOWN);
+    if (*body != '\0')
+        g_string_append_printf(text, " (it says: %s)", body);
+    g_string_append(text, "; see \"headers\" in its server_params");
+    fail(exchange, IPYBOX_ERROR_REFUSED, text->str);
+    g_string_free(text, true);
+}
+
+static void
+on_authorization(const char *authorization, const GError *error, void *data)
+{
+    IpbExchange *exchange = data;
+    exchange->oauth_call = NULL;
+    if (error != NULL) {
+        exchange->funcs.on_end(exchange, error, exchange->data);
+        return;
+    }
+    g_free(exchange->authorization);
+    exchange->authorization = g_strdup(authorization);
+    send_request(exchange);
+}
+
+static void
+challenge_owner(IpbExchange *exchange, unsigned status)
+{
+    IpbOAuth *oauth = exchange->endpoint->oauth;
+    if (oauth == NULL || exchange->challenges >= MAX_CHALLENGES) {
+        refuse(exchange, status);
+        return;
+    }
+    g_autoptr(GPtrArray) values = g_ptr_array_new();
+    const char *value;
+    for (unsigned i = 0;
+         (value = ipb_http_call_header(exchange->call, "WWW-Authenticate", i)) != NULL; i++)
+        g_ptr_array_add(values, (char *) value);
+    g_ptr_array_add(values, NULL);
+    IpbOAuthChallenge challenge = {
+        .status = status,
+        .www_authenticate = values->len > 1 ? (const char *const *) values->pdata : NULL,
+        .authorization = exchange->authorization,
+        .n_retries = exchange->challenges++,
+    };
+    exchange->oauth_call = ipb_oauth_challenge(oauth, &challenge, on_authorization, exchange);
+}
+
+static void
+on_call_head(IpbHttpCall *call, unsigned status, void *data)
+{
+    IpbExchange *exchange = data;
+    exchange->is_ours = is_redirect(status) || status == 401 || status == 403;
+    g_string_truncate(exchange->text, 0);
+    if (!exchange->is_ours)
+        exchange->funcs.on_head(exchange, status, exchange->data);
+}
+
+static void
+on_call_body(IpbHttpCall *call, const char *bytes, size_t size, void *data)
+{
+    IpbExchange *exchange = data;
+    if (!exchange->is_ours)
+        exchange->funcs.on_body(exchange, bytes, size, exchange->data);
+    else if (exchange->text->len < MAX_SHOWN)
+        g_string_append_len(exchange->text, bytes,
+                            (gssize) MIN(size, MAX_SHOWN - exchange->text->len));
+}
+
+static void
+on_call_end(IpbHttpCall *call, const GError *error, void *data)
+{
+    IpbExchange *exchange = data;
+    unsigned status = ipb_http_call_status(call);
+    if (error != NULL || !exchange->is_ours)
+        exchange->funcs.on_end(exchange, error, exchange->data);
+    else if (is_redirect(status))
+        follow(exchange, status);
+    else
+        challenge_owner(exchange, status);
+}
+
+/* Ours, those of server_params that are not among them, and the authorization. */
+static GPtrArray *
+make_headers(const IpbExchange *exchange)
+{
+    GPtrArray *all = g_ptr_array_new_with_free_func(g_free);
+    char **headers = exchange->headers;
+    for (size_t i = 0; headers[i] != NULL; i++)
+        g_ptr_array_add(all, g_strdup(headers[i]));
+    headers = exchange->endpoint->headers;
+    for (size_t i = 0; headers != NULL && headers[i] != NULL; i++) {
+        bool is_taken = has_name(headers[i], "Content-Length:") ||
+                        has_name(headers[i], "Transfer-Encoding:") ||
+                        (exchange->authorization != NULL && has_name(headers[i], "Authorization:"));
+        for (size_t j = 0; exchange->headers[j] != NULL; j++)
+            is_taken = is_taken || has_name(headers[i], exchange->headers[j]);
+        if (!is_taken)
+            g_ptr_array_add(all, g_strdup(headers[i]));
+    }
+    if (exchange->authorization != NULL)
+        g_ptr_array_add(all, g_strconcat("Authorization: ", exchange->authorization, NULL));
+    g_ptr_array_add(all, NULL);
+    return all;
+}
+
+static void
+send_request(IpbExchange *exchange)
+{
+    const IpbMcpLimits *limits = &exchange->endpoint->limits;
+    g_autoptr(GPtrArray) headers = make_headers(exchange);
+    IpbHttpCallOptions options = {
+        .method = exchange->method,
+        .url = exchange->url,
+        .headers = (const char *const *) headers->pdata,
+        .body = exchange->body,
+        .body_size = exchange->body_size,
+        /* Streams of events have no end; the owner counts what it keeps. */
+        .limits = {.max_head = limits->head_size, .max_body = SIZE_MAX},
+        .deadlines = {.connect_ms = limits->connect_timeout_ms, .total_ms = exchange->total_ms},
+        .on_head = on_call_head,
+        .on_body = on_call_body,
+        .on_end = on_call_end,
+        .data = exchange,
+    };
+    ipb_http_call_free(exchange->call);
+    exchange->call = ipb_http_client_send(exchange->endpoint->http, &options);
+}
+
+IpbExchange *
+ipb_exchange_new(IpbEndpoint *endpoint, const IpbExchangeOptions *options,
+                 const IpbExchangeFuncs *funcs, void *data)
+{
+    IpbExchange *exchange = g_new0(IpbExchange, 1);
+    exchange->endpoint = endpoint;
+    exchange->method = g_strdup(options->method);
+    exchange->url = g_strdup(options->url != NULL ? options->url : endpoint->url);
+    exchange->headers = g_strdupv((char **) options->headers);
+    exchange->body = options->body != NULL ? g_strndup(options->body, options->body_size) : NULL;
+    exchange->body_size = options->body_size;
+    exchange->total_ms = options->total_ms;
+    exchange->funcs = *funcs;
+    exchange->data = data;
+    exchange->text = g_string_new(NULL);
+    if (endpoint->oauth != NULL)
+        exchange->oauth_call = ipb_oauth_get(endpoint->oauth, on_authorization, exchange);
+    else
+        send_request(exchange);
+    return exchange;
+}
+
+void
+ipb_exchange_free(IpbExchange *exchange)
+{
+    if (exchange == NULL)
+        return;
+    if (exchange->oauth_call != NULL)
+        ipb_oauth_call_cancel(exchange->oauth_call);
+    ipb_http_call_free(exchange->call);
+    g_string_free(exchange->text, true);
+    g_strfreev(exchange->headers);
+    g_free(exchange->authorization);
+    g_free(exchange->method);
+    g_free(exchange->url);
+    g_free(exchange->body);
+    g_free(exchange);
+}
+
+const char *
+ipb_exchange_header(const IpbExchange *exchange, const char *name)
+{
+    return exchange->call != NULL ? ipb_http_call_header(exchange->call, name, 0) : NULL;
+}

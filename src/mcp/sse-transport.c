@@ -1,0 +1,359 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * MCP over HTTP+SSE; see the header.
+ *
+ * Reference-counted inside, so that what is told may free the transport.
+ */
+#include "mcp/sse-transport.h"
+
+#include <string.h>
+
+#include "base/error.h"
+#include "http/event-stream.h"
+
+/* Bytes of messages that wait, or are under way. */
+#define MAX_QUEUE (64 * 1024 * 1024)
+
+typedef struct SseTransport SseTransport;
+
+/* One message that is POSTed. */
+typedef struct {
+    SseTransport *sse;
+    int64_t id;
+    char *text;
+    size_t size;
+    unsigned status;
+    IpbExchange *exchange;
+} Post;
+
+struct SseTransport {
+    IpbTransport base;
+    unsigned refs;
+    bool is_freed, is_over; /* closed, or lost */
+    IpbLoop *loop;
+    char *name;
+    char *revision;
+    IpbServerLog *log;
+    IpbEndpoint *endpoint;
+    IpbExchange *stream;
+    IpbEventStream *events;
+    char *url;      /* where messages go; NULL: not known yet */
+    GQueue waiting; /* of Post: without an exchange yet */
+    GHashTable *posts;
+    size_t queued;
+    IpbTimer *timer; /* what is to be told from the loop */
+    GError *failure;
+    void (*close_done)(void *data);
+    void *close_data;
+};
+
+static void
+unhold(SseTransport *sse)
+{
+    if (--sse->refs > 0)
+        return;
+    ipb_event_stream_free(sse->events);
+    g_hash_table_unref(sse->posts);
+    ipb_endpoint_free(sse->endpoint);
+    ipb_server_log_unref(sse->log);
+    ipb_loop_unref(sse->loop);
+    g_clear_error(&sse->failure);
+    g_free(sse->name);
+    g_free(sse->revision);
+    g_free(sse->url);
+    g_free(sse);
+}
+
+static SseTransport *
+hold(SseTransport *sse)
+{
+    sse->refs++;
+    return sse;
+}
+
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(SseTransport, unhold)
+
+static void
+free_post(Post *post)
+{
+    ipb_exchange_free(post->exchange);
+    g_free(post->text);
+    g_free(post);
+}
+
+static void
+remove_post(Post *post)
+{
+    SseTransport *sse = post->sse;
+    g_hash_table_remove(sse->posts, post);
+    g_queue_remove(&sse->waiting, post);
+    sse->queued -= post->size;
+    free_post(post);
+}
+
+static void
+stop(SseTransport *sse)
+{
+    g_clear_pointer(&sse->stream, ipb_exchange_free);
+    GHashTableIter iter;
+    gpointer post;
+    g_hash_table_iter_init(&iter, sse->posts);
+    while (g_hash_table_iter_next(&iter, &post, NULL)) {
+        g_hash_table_iter_remove(&iter);
+        free_post(post);
+    }
+    while ((post = g_queue_pop_head(&sse->waiting)) != NULL)
+        free_post(post);
+    sse->queued = 0;
+}
+
+static void
+on_timer(void *data)
+{
+    g_autoptr(SseTransport) sse = hold(data);
+    g_clear_pointer(&sse->timer, ipb_timer_free);
+    if (sse->close_done != NULL)
+        sse->close_done(sse->close_data);
+    else if (sse->failure != NULL)
+        sse->base.funcs.on_closed(sse->failure, sse->base.data);
+}
+
+/* The connection is lost: told from the loop. */
+static void
+lose(SseTransport *sse, int code, const char *text)
+{
+    if (sse->is_over)
+        return;
+    sse->is_over = true;
+    sse->failure = g_error_new(IPYBOX_ERROR, code, "MCP server %s: %s", sse->name, text);
+    sse->timer = ipb_timer_new(sse->loop, 0, on_timer, sse);
+}
+
+/* --- messages to the server -------------------------------------------------------------------- */
+
+static void
+on_post_head(IpbExchange *exchange, unsigned status, void *data)
+{
+    ((Post *) data)->status = status;
+}
+
+static void
+on_post_body(IpbExchange *exchange, const char *bytes, size_t size, void *data)
+{
+}
+
+static void
+on_post_end(IpbExchange *exchange, const GError *error, void *data)
+{
+    Post *post = data;
+    g_autoptr(SseTransport) sse = hold(post->sse);
+    int64_t id = post->id;
+    unsigned status = post->status;
+    g_autoptr(GError) failure = error != NULL ? g_error_copy(error) : NULL;
+    if (failure == NULL && status >= 300)
+        failure = g_error_new(IPYBOX_ERROR, IPYBOX_ERROR_SERVER, "HTTP status %u", status);
+    remove_post(post);
+    if (failure == NULL)
+        return;
+    if (id != 0)
+        sse->base.funcs.on_failed(id, status, failure, sse->base.data);
+    else
+        ipb_server_log_tell(sse->log, "warning", failure->message, strlen(failure->message));
+}
+
+static void
+send_post(Post *post)
+{
+    static const IpbExchangeFuncs FUNCS = {
+        .on_head = on_post_head,
+        .on_body = on_post_body,
+        .on_end = on_post_end,
+    };
+    SseTransport *sse = post->sse;
+    g_autofree char *revision = g_strconcat("MCP-Protocol-Version: ", sse->revision, NULL);
+    const char *headers[] = {"Content-Type: application/json",
+                             sse->revision != NULL ? revision : NULL, NULL};
+    IpbExchangeOptions options = {
+        .method = "POST",
+        .url = sse->url,
+        .headers = headers,
+        .body = post->text,
+        .body_size = post->size,
+        .total_ms = ipb_endpoint_limits(sse->endpoint)->connect_timeout_ms,
+    };
+    g_hash_table_add(sse->posts, post);
+    post->exchange = ipb_exchange_new(sse->endpoint, &options, &FUNCS, post);
+}
+
+/* Sends what may be sent now. */
+static void
+pump(SseTransport *sse)
+{
+    unsigned most = ipb_endpoint_limits(sse->endpoint)->requests;
+    while (sse->url != NULL && sse->waiting.length > 0 && g_hash_table_size(sse->posts) < most)
+        send_post(g_queue_pop_head(&sse->waiting));
+}
+
+static bool
+has_room(const IpbTransport *transport, size_t size)
+{
+    const SseTransport *sse = (const SseTransport *) transport;
+    return size < MAX_QUEUE && sse->queued < MAX_QUEUE - size;
+}
+
+static void
+send_message(IpbTransport *transport, const IpbTransportMessage *message)
+{
+    SseTransport *sse = (SseTransport *) transport;
+    if (sse->is_over)
+        return;
+    if (!has_room(transport, message->size)) {
+        lose(sse, IPYBOX_ERROR_LIMIT, "it does not read: too much waits to be sent");
+        return;
+    }
+    Post *post = g_new0(Post, 1);
+    *post = (Post){sse, message->id, g_strndup(message->text, message->size), message->size};
+    sse->queued += post->size;
+    g_free(sse->revision);
+    sse->revision = g_strdup(message->revision);
+    g_queue_push_tail(&sse->waiting, post);
+    pump(sse);
+}
+
+/* --- events from the server -------------------------------------------------------------------- */
+
+static void
+take_endpoint(SseTransport *sse, const IpbEvent *event)
+{
+    g_autoptr(GError) error = NULL;
+    if (sse->url != NULL)
+        return;
+    g_autofree char *reference = g_strndup(event->data, event->size);
+    sse->url = ipb_endpoint_resolve(sse->endpoint, reference, &error);
+    if (sse->url != NULL) {
+        pump(sse);
+        return;
+    }
+    g_autofree char *text =
+        g_strdup_printf("the endpoint that it tells is not used: %s", error->message);
+    lose(sse, error->code, text);
+}
+
+static bool
+on_event(const IpbEvent *event, void *data)
+{
+    SseTransport *sse = data;
+    if (strcmp(event->type, "endpoint") == 0)
+        take_endpoint(sse, event);
+    else if (strcmp(event->type, "message") == 0 && event->size > 0)
+        sse->base.funcs.on_message(event->data, event->size, sse->base.data);
+    return !sse->is_over && !sse->is_freed;
+}
+
+static void
+on_head(IpbExchange *exchange, unsigned status, void *data)
+{
+    SseTransport *sse = data;
+    const char *type = ipb_exchange_header(exchange, "Content-Type");
+    if (status == 200 && type != NULL &&
+        g_ascii_strncasecmp(type, "text/event-stream", strlen("text/event-stream")) == 0) {
+        sse->events = ipb_event_stream_new(ipb_endpoint_limits(sse->endpoint)->message_size);
+        return;
+    }
+    g_autofree char *text = g_strdup_printf(
+        "it answered with HTTP status %u and no stream of events, as HTTP+SSE has it", status);
+    lose(sse, IPYBOX_ERROR_SERVER, text);
+}
+
+static void
+on_body(IpbExchange *exchange, const char *bytes, size_t size, void *data)
+{
+    g_autoptr(SseTransport) sse = hold(data);
+    g_autoptr(GError) error = NULL;
+    if (sse->is_over || sse->events == NULL ||
+        ipb_event_stream_push(sse->events, bytes, size, on_event, sse, &error))
+        return;
+    g_autofree char *text = g_strconcat(error->message, IPB_MCP_LIMIT_HINT("message_size"), NULL);
+    lose(sse, IPYBOX_ERROR_LIMIT, text);
+}
+
+static void
+on_end(IpbExchange *exchange, const GError *error, void *data)
+{
+    SseTransport *sse = data;
+    if (error != NULL)
+        lose(sse, error->code, error->message);
+    else
+        lose(sse, IPYBOX_ERROR_SERVER, "it ended its stream of events");
+}
+
+static void
+open_stream(SseTransport *sse)
+{
+    static const IpbExchangeFuncs FUNCS = {
+        .on_head = on_head,
+        .on_body = on_body,
+        .on_end = on_end,
+    };
+    static const char *const HEADERS[] = {"Accept: text/event-stream", NULL};
+    IpbExchangeOptions options = {.method = "GET", .headers = HEADERS};
+    sse->stream = ipb_exchange_new(sse->endpoint, &options, &FUNCS, sse);
+}
+
+/* --- the end ----------------------------------------------------------------------------------- */
+
+static char *
+last_words(const IpbTransport *transport)
+{
+    return NULL;
+}
+
+static void
+close_transport(IpbTransport *transport, void (*done)(void *data), void *data)
+{
+    SseTransport *sse = (SseTransport *) transport;
+    sse->is_over = true;
+    sse->close_done = done;
+    sse->close_data = data;
+    stop(sse);
+    g_clear_pointer(&sse->timer, ipb_timer_free);
+    sse->timer = ipb_timer_new(sse->loop, 0, on_timer, sse);
+}
+
+static void
+free_transport(IpbTransport *transport)
+{
+    SseTransport *sse = (SseTransport *) transport;
+    sse->is_freed = true;
+    g_clear_pointer(&sse->timer, ipb_timer_free);
+    stop(sse);
+    unhold(sse);
+}
+
+IpbTransport *
+ipb_sse_transport_new(IpbLoop *loop, const IpbEndpointOptions *options,
+                      const IpbTransportFuncs *funcs, void *data, GError **error)
+{
+    static const IpbTransportOps OPS = {
+        .send = send_message,
+        .has_room = has_room,
+        .last_words = last_words,
+        .close = close_transport,
+        .free = free_transport,
+    };
+    IpbEndpoint *endpoint = ipb_endpoint_new(loop, options, error);
+    if (endpoint == NULL) {
+        g_prefix_error(error, "MCP server %s: ", options->name);
+        return NULL;
+    }
+    SseTransport *sse = g_new0(SseTransport, 1);
+    sse->base = (IpbTransport){.ops = &OPS, .funcs = *funcs, .data = data};
+    sse->refs = 1;
+    sse->loop = ipb_loop_ref(loop);
+    sse->name = g_strdup(options->name);
+    sse->log = ipb_server_log_ref(options->log);
+    sse->endpoint = endpoint;
+    sse->posts = g_hash_table_new(NULL, NULL);
+    open_stream(sse);
+    return &sse->base;
+}
