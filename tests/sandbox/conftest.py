@@ -27,7 +27,7 @@ def user(request: pytest.FixtureRequest) -> str:
 @pytest.fixture
 def place() -> Iterator[harness.Place]:
     """The test's own directories and environment. Afterwards nothing may be left: no process, no temporary file, no socket,
-    no mount."""
+    no mount, no cgroup."""
     before = harness.descendants()
     # Not below /tmp, which each sandbox has for itself.
     place = harness.Place.make(Path(tempfile.mkdtemp(prefix="ipb-", dir="/var/tmp")) / "x")
@@ -35,12 +35,13 @@ def place() -> Iterator[harness.Place]:
     yield place
     processes = harness.processes_left(before)
     files = place.left_behind()
-    mounts = [line for line in Path("/proc/self/mountinfo").read_text().splitlines() if str(place.root.parent) in line]
+    cgroups = [path for path in Path("/sys/fs/cgroup").rglob("*ipybox*") if path.is_dir()]
     place.root = place.root.parent
     mounts = [line for line in Path("/proc/self/mountinfo").read_text().splitlines() if str(place.root) in line]
     place.remove()
     assert not processes, "processes left behind:\n" + "\n".join(processes)
     assert not files, "files left behind:\n" + "\n".join(files)
+    assert not cgroups, f"cgroups left behind: {cgroups}"
     assert not mounts, "mounts left behind:\n" + "\n".join(mounts)
 
 

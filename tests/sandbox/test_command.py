@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `ipybox sandbox` is to whoever calls it: exit status, signals, standard streams, srt's command line."""
+"""Attack suite F, the command: what `ipybox sandbox` is to whoever calls it: exit status, signals, standard streams, srt's command line."""
 
 from __future__ import annotations
 

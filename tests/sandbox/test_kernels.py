@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kernels in sandboxes: `ipybox run`, which has one by default, and `ipybox --sandbox`. Each denial has its control without the sandbox."""
+"""Attack suite A to F and H, kernels in sandboxes: `ipybox run`, which has one by default, and `ipybox --sandbox`. Each denial has its
+control without the sandbox."""
 
 from __future__ import annotations
 

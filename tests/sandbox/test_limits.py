@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bombs: each ends in an error that tells the limit, and nothing else on the machine notices."""
+"""Attack suite B and F, bombs: each ends in an error that tells the limit, and nothing else on the machine notices."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Killing and making a mess: whatever ends, nothing is left. The fixture looks for processes, mounts, sockets and files."""
+"""Attack suite F, killing and making a mess: whatever ends, nothing is left. The fixture looks for processes, mounts, sockets and files."""
 
 from __future__ import annotations
 

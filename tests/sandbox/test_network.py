@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The only ways out of a sandbox are those to allowed names, whatever a program does to find another."""
+"""Attack suite C, the network: the only ways out of a sandbox are those to allowed names, whatever a program does to find another."""
 
 from __future__ import annotations
 

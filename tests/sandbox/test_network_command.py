@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `ipybox sandbox` tells of the network, and how what is allowed can change."""
+"""Attack suite C, what is told: what `ipybox sandbox` tells of the network, and how what is allowed can change."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Real programs reach what is allowed, with the proxies and without knowing of them, and fail clearly at the rest."""
+"""Attack suite C and H: real programs reach what is allowed, with the proxies and without knowing of them, and fail clearly at the rest."""
 
 from __future__ import annotations
 
@@ -185,3 +185,21 @@ for url in ("https://good.test/", "https://evil.test/"):
     done = net.run(kernel.command("run", *flags, "-c", code), timeout=60)
     assert done.stdout.split() == ["200", "denied" if is_sandboxed else "200", "200"], done.stderr
     assert ("operation not permitted: network-outbound evil.test:443" in done.stderr) == is_sandboxed
+
+
+def test_installation_in_a_kernel(net: NetBox, user: str) -> None:
+    """The installer reaches the index; the kernel, at any time, not even that."""
+    kernel = Kernels(net, user)
+    net.place.environ |= kernel.environ | {"PIP_INDEX_URL": "https://index.test/simple"}
+    code = """import urllib.request
+def fetch(url):
+    try: return urllib.request.urlopen(url, timeout=20).status
+    except OSError: return "denied"
+!pip install -q demo
+import demo
+print(demo.answer, fetch("https://index.test/simple/demo/"))
+"""
+    flags = ["--sandbox-config", net.write_settings(make_settings())]
+    done = net.run(kernel.command("run", "--approve", "allow", *flags, "-c", code), timeout=90)
+    assert "42 denied" in done.stdout, (done.stdout, done.stderr)
+    assert (net.place.workspace / ".ipybox/packages/demo.py").exists()

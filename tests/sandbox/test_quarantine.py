@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What must not come into being: it is moved away when the sandbox is gone, and nothing is put in its place."""
+"""Attack suite B, denied files that do not exist yet: what must not come into being: it is moved away when the sandbox is gone, and nothing is put in its place."""
 
 from __future__ import annotations
 

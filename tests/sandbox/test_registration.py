@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""MCP servers of sandboxed sessions: those that the client registers share the session's sandbox, those of the user do not."""
+"""Attack suite E, MCP servers of sandboxed sessions: those that the client registers share the session's sandbox, those of the user do not."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""stdio MCP servers in sandboxes: "sandbox" in their server_params, and the command `srt`."""
+"""Attack suite B and C, stdio MCP servers in sandboxes: "sandbox" in their server_params, and the command `srt`."""
 
 from __future__ import annotations
 

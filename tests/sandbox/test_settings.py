@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What srt's documentation says of the file keys holds: precedence, globs, and what is never writable."""
+"""Attack suite B, globs and names: what srt's documentation says of the file keys holds: precedence, globs, and what is never writable."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Real software works inside."""
+"""Attack suite H: real software works inside; in kernels, see test_kernel_walls.py."""
 
 from __future__ import annotations
 

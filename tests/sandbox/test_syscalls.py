@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""System calls: what is denied fails with exactly the errno of the table, each in a child of its own; its harmless twins work."""
+"""Attack suite D, system calls: what is denied fails with exactly the errno of the table, each in a child of its own; its harmless twins work."""
 
 from __future__ import annotations
 
