@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # fish completion of ipybox(1)
 
-set -l verbs run apigen servers rules sandbox selftest doctor mcp
+set -l verbs run apigen servers login logout rules sandbox selftest doctor mcp
 set -l commands list add remove import
 
 # Is the verb one of these? Without a verb it is mcp.
@@ -39,6 +39,8 @@ complete -c ipybox -n __ipybox_is_first -l version -d 'Show the version and exit
 complete -c ipybox -n __ipybox_is_first -a run -d 'Run Python code as one cell'
 complete -c ipybox -n __ipybox_is_first -a apigen -d 'Generate the Python API of an MCP server'
 complete -c ipybox -n __ipybox_is_first -a servers -d 'The registered MCP servers'
+complete -c ipybox -n __ipybox_is_first -a login -d 'Log in to an MCP server over HTTP'
+complete -c ipybox -n __ipybox_is_first -a logout -d 'Forget a login'
 complete -c ipybox -n __ipybox_is_first -a rules -d 'Check approval rules'
 complete -c ipybox -n __ipybox_is_first -a sandbox -d 'Run a command in a sandbox, or explain it'
 complete -c ipybox -n __ipybox_is_first -a selftest -d 'Attack a sandbox from inside, and say what held'
@@ -91,6 +93,13 @@ complete -c ipybox -n '__ipybox_is sandbox' -l control-fd -x -d 'Read new config
 complete -c ipybox -n '__ipybox_is sandbox' -l violation-log -rF -d 'Add what was denied to this file'
 complete -c ipybox -n '__ipybox_is sandbox' -s d -l debug -d 'Say what is done'
 complete -c ipybox -n '__ipybox_is sandbox' -s V -l version -d 'Show the version and exit'
+
+complete -c ipybox -n '__ipybox_is login logout' -a '(__ipybox_registered)'
+complete -c ipybox -n '__ipybox_is login' -l port -x -d 'Port that the browser comes back to'
+complete -c ipybox -n '__ipybox_is login' -l scope -x -d 'Ask for these scopes'
+complete -c ipybox -n '__ipybox_is login' -l timeout -x -d 'Wait so long for the login'
+complete -c ipybox -n '__ipybox_is login' -l no-browser -d 'Only print the address'
+complete -c ipybox -n '__ipybox_is logout' -l all -d 'Log out of every server'
 
 set -l no_command "__ipybox_is servers; and not __fish_seen_subcommand_from $commands"
 complete -c ipybox -n '__ipybox_is rules' -xa '(__fish_complete_suffix .json)'

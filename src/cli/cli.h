@@ -32,6 +32,8 @@ extern const IpbVerb ipb_verb_mcp;
 extern const IpbVerb ipb_verb_run;
 extern const IpbVerb ipb_verb_apigen;
 extern const IpbVerb ipb_verb_servers;
+extern const IpbVerb ipb_verb_login;
+extern const IpbVerb ipb_verb_logout;
 extern const IpbVerb ipb_verb_rules;
 extern const IpbVerb ipb_verb_doctor;
 extern const IpbVerb ipb_verb_sandbox;

@@ -25,8 +25,8 @@ typedef struct {
     const char *ca_file;
 } IpbOAuthOptions;
 
-/* @options is copied. Reads nothing yet. INVALID: the URL cannot have tokens (neither https nor loopback) although
- * @options->settings asks for OAuth; without settings such a server gets an object that never has a header. */
+/* @options is copied. Opens nothing yet. INVALID: @settings ask for OAuth, but the URL cannot have tokens (neither https nor this
+ * machine); without settings such a server gets an object that never has a header. */
 IpbOAuth *ipb_oauth_new(IpbLoop *loop, const IpbOAuthOptions *options, GError **error);
 /* Ends its calls without an answer. */
 void ipb_oauth_free(IpbOAuth *oauth);
@@ -58,8 +58,7 @@ typedef struct {
 IpbOAuthCall *ipb_oauth_challenge(IpbOAuth *oauth, const IpbOAuthChallenge *challenge,
                                   IpbOAuthFunc func, void *data);
 
-/* No answer comes any more. Not from within its own answer. A token exchange that is under way is finished all the same: what was
- * spent on it would be lost. */
+/* No answer comes any more. Not from within its own answer. A token request that is under way goes on, for the next call. */
 void ipb_oauth_call_cancel(IpbOAuthCall *call);
 
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(IpbOAuth, ipb_oauth_free)

@@ -8,9 +8,9 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/file-lock.h"
 #include "base/file.h"
 #include "mcp/params.h"
-#include "tools/file-lock.h"
 #include "tools/registry-file.h"
 
 #define FILE_NAME "servers.json"

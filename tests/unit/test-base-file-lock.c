@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tools/file-lock.h"
+#include "base/file-lock.h"
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -95,9 +95,9 @@ int
 main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
-    g_test_add_func("/tools/file-lock/free", test_free);
-    g_test_add_func("/tools/file-lock/waits", test_waits);
-    g_test_add_func("/tools/file-lock/gives-up", test_gives_up);
-    g_test_add_func("/tools/file-lock/no-directory", test_no_directory);
+    g_test_add_func("/base/file-lock/free", test_free);
+    g_test_add_func("/base/file-lock/waits", test_waits);
+    g_test_add_func("/base/file-lock/gives-up", test_gives_up);
+    g_test_add_func("/base/file-lock/no-directory", test_no_directory);
     return g_test_run();
 }

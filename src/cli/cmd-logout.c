@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * `ipybox logout`: forgets what `ipybox login` has got.
+ */
+#include <stdio.h>
+
+#include "base/error.h"
+#include "cli/cli.h"
+#include "cli/login-server.h"
+#include "oauth/logout.h"
+#include "oauth/store.h"
+
+typedef struct {
+    GMainLoop *main_loop;
+    const char *server;
+    int status;
+} Logout;
+
+static void
+on_done(bool had_token, bool is_forgotten, const GError *error, void *data)
+{
+    Logout *logout = data;
+    g_autofree char *server = ipb_cli_printable(logout->server);
+    if (!is_forgotten && error != NULL)
+        logout->status =
+            ipb_cli_fail(&ipb_verb_logout, ipb_cli_status(error), "%s", error->message);
+    else if (error != NULL)
+        ipb_cli_fail(&ipb_verb_logout, IPB_EXIT_FAILED,
+                     "%s: forgotten here, but the server could not be told: %s", server,
+                     error->message);
+    else if (had_token)
+        printf("Logged out of %s.\n", server);
+    else
+        printf("There was no login at %s.\n", server);
+    g_main_loop_quit(logout->main_loop);
+}
+
+static int
+log_out(const char *url, const IpbOAuthSettings *settings)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(IpbLoop) loop = ipb_loop_new(NULL, &error);
+    g_autoptr(GMainLoop) main_loop = g_main_loop_new(NULL, false);
+    Logout state = {.main_loop = main_loop, .server = url, .status = IPB_EXIT_OK};
+    IpbOAuthLogoutOptions options = {.server_url = url, .settings = settings};
+    g_autoptr(IpbOAuthLogout) logout =
+        loop != NULL ? ipb_oauth_logout_new(loop, &options, on_done, &state, &error) : NULL;
+    if (logout == NULL)
+        return ipb_cli_fail(&ipb_verb_logout, ipb_cli_status(error), "%s", error->message);
+    g_main_loop_run(main_loop);
+    return state.status;
+}
+
+static int
+log_out_of_all(void)
+{
+    int status = IPB_EXIT_OK;
+    g_auto(GStrv) servers = ipb_oauth_store_list(NULL);
+    for (char **server = servers; *server != NULL; server++)
+        status = MAX(status, log_out(*server, NULL));
+    return status;
+}
+
+static int
+run_logout(int argc, char **argv)
+{
+    int all = 0, status;
+    const GOptionEntry options[] = {
+        {"all", 0, 0, G_OPTION_ARG_NONE, &all, "log out of every server", NULL},
+        G_OPTION_ENTRY_NULL,
+    };
+    if (!ipb_cli_parse(&ipb_verb_logout, options,
+                       "SERVER is the name of a registered server, or the URL of one. Its tokens "
+                       "are removed and, where the server\ntakes that, revoked.",
+                       &argc, &argv, &status))
+        return status;
+    if (argc != (all ? 1 : 2))
+        return ipb_cli_fail(&ipb_verb_logout, IPB_EXIT_USAGE, "give one server, or --all");
+    if (all)
+        return log_out_of_all();
+    g_autoptr(GError) error = NULL;
+    g_autoptr(IpbServerParams) params = ipb_login_server_find(argv[1], &error);
+    if (params == NULL)
+        return ipb_cli_fail(&ipb_verb_logout, ipb_cli_status(error), "%s", error->message);
+    return log_out(params->url, params->oauth);
+}
+
+const IpbVerb ipb_verb_logout = {"logout", "SERVER | --all", "forget a login", run_logout};

@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Reads WWW-Authenticate; see the header. A challenge is a scheme, then parameters with commas between them, or one token68; a comma
+ * can also begin the next challenge, which shows by a token that no "=" follows.
+ */
+#include "oauth/challenge.h"
+
+#include <string.h>
+
+#define MAX_SCOPE_WORDS 200
+
+typedef struct {
+    const char *at, *end;
+} Reader;
+
+static bool
+is_token_char(char c)
+{
+    return g_ascii_isalnum(c) || (c != '\0' && strchr("!#$%&'*+-.^_`|~", c) != NULL);
+}
+
+static void
+skip(Reader *reader, const char *characters)
+{
+    while (reader->at < reader->end && *reader->at != '\0' &&
+           strchr(characters, *reader->at) != NULL)
+        reader->at++;
+}
+
+/* NULL: there is none here. */
+static char *
+take_token(Reader *reader)
+{
+    const char *start = reader->at;
+    while (reader->at < reader->end && is_token_char(*reader->at))
+        reader->at++;
+    return reader->at > start ? g_strndup(start, (gsize) (reader->at - start)) : NULL;
+}
+
+/* NULL: the closing quote is missing. */
+static char *
+take_quoted(Reader *reader)
+{
+    g_autoptr(GString) text = g_string_new(NULL);
+    for (reader->at++; reader->at < reader->end; reader->at++) {
+        if (*reader->at == '"') {
+            reader->at++;
+            return g_strdup(text->str);
+        }
+        if (*reader->at == '\\' && ++reader->at == reader->end)
+            break;
+        g_string_append_c(text, *reader->at);
+    }
+    return NULL;
+}
+
+static char *
+take_value(Reader *reader)
+{
+    skip(reader, " \t");
+    if (reader->at < reader->end && *reader->at == '"')
+        return take_quoted(reader);
+    /* A URL without quotes is no token, but there are servers that write one. */
+    const char *start = reader->at;
+    while (reader->at<reader->end && * reader->at> ' ' && *reader->at < 0x7f &&
+           strchr(",\"", *reader->at) == NULL)
+        reader->at++;
+    return reader->at > start ? g_strndup(start, (gsize) (reader->at - start)) : NULL;
+}
+
+static bool
+is_printable(const char *text)
+{
+    for (; *text != '\0'; text++)
+        if (*text < ' ' || *text >= 0x7f)
+            return false;
+    return true;
+}
+
+/* The first of equal names counts. */
+static void
+set_member(IpbOAuthBearer *bearer, const char *name, const char *value)
+{
+    static const struct {
+        const char *name;
+        size_t offset;
+    } MEMBERS[] = {
+        {"error", G_STRUCT_OFFSET(IpbOAuthBearer, error)},
+        {"error_description", G_STRUCT_OFFSET(IpbOAuthBearer, error_description)},
+        {"resource_metadata", G_STRUCT_OFFSET(IpbOAuthBearer, resource_metadata)},
+    };
+    if (!is_printable(value))
+        return;
+    if (g_ascii_strcasecmp(name, "scope") == 0 && bearer->scope == NULL)
+        bearer->scope = ipb_oauth_scope_union(value, NULL);
+    for (size_t i = 0; i < G_N_ELEMENTS(MEMBERS); i++) {
+        char **member = &G_STRUCT_MEMBER(char *, bearer, MEMBERS[i].offset);
+        if (g_ascii_strcasecmp(name, MEMBERS[i].name) == 0 && *member == NULL && *value != '\0')
+            *member = g_strdup(value);
+    }
+}
+
+/* The parameters of a challenge, into @bearer unless it is NULL. Ends before what begins the next challenge. */
+static bool
+read_parameters(Reader *reader, IpbOAuthBearer *bearer)
+{
+    for (;;) {
+        skip(reader, " \t,");
+        const char *start = reader->at;
+        g_autofree char *name = take_token(reader);
+        if (name == NULL)
+            return reader->at == reader->end;
+        skip(reader, " \t");
+        if (reader->at == reader->end || *reader->at != '=') {
+            reader->at = start;
+            return true;
+        }
+        reader->at++;
+        g_autofree char *value = take_value(reader);
+        if (value == NULL)
+            return false;
+        if (bearer != NULL)
+            set_member(bearer, name, value);
+    }
+}
+
+static void
+skip_token68(Reader *reader)
+{
+    const char *start = reader->at;
+    while (reader->at < reader->end &&
+           (g_ascii_isalnum(*reader->at) || strchr("-._~+/", *reader->at) != NULL))
+        reader->at++;
+    skip(reader, "=");
+    skip(reader, " \t");
+    /* It was a parameter after all. */
+    if (reader->at < reader->end && *reader->at != ',')
+        reader->at = start;
+}
+
+static void
+read_header(const char *header, IpbOAuthBearer *bearer)
+{
+    Reader reader = {header, header + strnlen(header, IPB_OAUTH_MAX_CHALLENGE)};
+    while (!bearer->is_bearer) {
+        skip(&reader, " \t,");
+        g_autofree char *scheme = take_token(&reader);
+        if (scheme == NULL)
+            return;
+        skip(&reader, " \t");
+        bearer->is_bearer = g_ascii_strcasecmp(scheme, "Bearer") == 0;
+        if (!bearer->is_bearer)
+            skip_token68(&reader);
+        if (!read_parameters(&reader, bearer->is_bearer ? bearer : NULL))
+            return;
+    }
+}
+
+void
+ipb_oauth_bearer_parse(const char *const *headers, IpbOAuthBearer *ret_bearer)
+{
+    *ret_bearer = (IpbOAuthBearer){0};
+    for (; headers != NULL && *headers != NULL && !ret_bearer->is_bearer; headers++)
+        read_header(*headers, ret_bearer);
+}
+
+void
+ipb_oauth_bearer_clear(IpbOAuthBearer *bearer)
+{
+    g_clear_pointer(&bearer->scope, g_free);
+    g_clear_pointer(&bearer->error, g_free);
+    g_clear_pointer(&bearer->error_description, g_free);
+    g_clear_pointer(&bearer->resource_metadata, g_free);
+    bearer->is_bearer = false;
+}
+
+/* scope-token: visible ASCII but for quote and backslash */
+static bool
+is_scope_word(const char *word)
+{
+    for (const char *c = word; *c != '\0'; c++)
+        if (*c <= ' ' || *c >= 0x7f || *c == '"' || *c == '\\')
+            return false;
+    return *word != '\0';
+}
+
+static void
+add_words(GPtrArray *words, char **list)
+{
+    for (; *list != NULL; list++)
+        if (is_scope_word(*list) && words->len < MAX_SCOPE_WORDS &&
+            !g_ptr_array_find_with_equal_func(words, *list, g_str_equal, NULL))
+            g_ptr_array_add(words, *list);
+}
+
+char *
+ipb_oauth_scope_union(const char *a, const char *b)
+{
+    g_autoptr(GPtrArray) words = g_ptr_array_new();
+    g_auto(GStrv) first = g_strsplit(a != NULL ? a : "", " ", -1);
+    g_auto(GStrv) second = g_strsplit(b != NULL ? b : "", " ", -1);
+    add_words(words, first);
+    add_words(words, second);
+    if (words->len == 0)
+        return NULL;
+    g_ptr_array_add(words, NULL);
+    return g_strjoinv(" ", (char **) words->pdata);
+}
+
+bool
+ipb_oauth_scope_has(const char *scope, const char *word)
+{
+    g_auto(GStrv) words = g_strsplit(scope != NULL ? scope : "", " ", -1);
+    return g_strv_contains((const char *const *) words, word);
+}

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * One request, with a client of its own: its answer is needed whole, and small; see the header.
+ */
+#include "oauth/fetch.h"
+
+#include <string.h>
+
+#include "base/buffer.h"
+#include "base/error.h"
+#include "http/client.h"
+#include "oauth/metadata.h"
+
+#define CONNECT_TIMEOUT_MS 15000
+#define TOTAL_TIMEOUT_MS 30000
+#define MAX_HEAD (64 * 1024)
+#define MAX_CHALLENGES 16
+
+struct IpbOAuthFetch {
+    IpbHttpClient *client;
+    IpbHttpCall *call;
+    GString *body;
+    IpbOAuthFetchFunc func;
+    void *data;
+    IpbTimer *timer; /* of a failure at the start */
+    GError *error;
+};
+
+void
+ipb_oauth_fetch_cancel(IpbOAuthFetch *fetch)
+{
+    if (fetch == NULL)
+        return;
+    ipb_http_call_free(fetch->call);
+    ipb_http_client_free(fetch->client);
+    ipb_timer_free(fetch->timer);
+    explicit_bzero(fetch->body->str, fetch->body->len);
+    g_string_free(fetch->body, true);
+    g_clear_error(&fetch->error);
+    g_free(fetch);
+}
+
+static void
+on_body(IpbHttpCall *call, const char *bytes, size_t size, void *data)
+{
+    IpbOAuthFetch *fetch = data;
+    g_string_append_len(fetch->body, bytes, (gssize) size);
+}
+
+static char **
+copy_challenges(const IpbHttpCall *call)
+{
+    g_autoptr(GStrvBuilder) list = g_strv_builder_new();
+    const char *value;
+    for (unsigned i = 0; i < MAX_CHALLENGES; i++)
+        if ((value = ipb_http_call_header(call, "WWW-Authenticate", i)) != NULL)
+            g_strv_builder_add(list, value);
+    return g_strv_builder_end(list);
+}
+
+/* The receiver may cancel nothing any more, but free what owns it: everything is taken out first. */
+static void
+on_end(IpbHttpCall *call, const GError *error, void *data)
+{
+    IpbOAuthFetch *fetch = data;
+    g_auto(GStrv) challenges = copy_challenges(call);
+    g_autoptr(GError) failure = error != NULL ? g_error_copy(error) : NULL;
+    GString *body = fetch->body;
+    IpbOAuthReply reply = {
+        .status = ipb_http_call_status(call),
+        .body = body->str,
+        .size = body->len,
+        .www_authenticate = (const char *const *) challenges,
+    };
+    IpbOAuthFetchFunc func = fetch->func;
+    void *receiver = fetch->data;
+    fetch->body = g_string_new(NULL);
+    ipb_oauth_fetch_cancel(fetch);
+    func(failure == NULL ? &reply : NULL, failure, receiver);
+    explicit_bzero(body->str, body->len);
+    g_string_free(body, true);
+}
+
+static void
+on_failed_start(void *data)
+{
+    IpbOAuthFetch *fetch = data;
+    IpbOAuthFetchFunc func = fetch->func;
+    void *receiver = fetch->data;
+    g_autoptr(GError) error = g_steal_pointer(&fetch->error);
+    ipb_oauth_fetch_cancel(fetch);
+    func(NULL, error, receiver);
+}
+
+static void
+send_request(IpbOAuthFetch *fetch, const IpbOAuthFetchRequest *request)
+{
+    const char *body = request->form != NULL ? request->form : request->json;
+    g_autofree char *authorization =
+        request->authorization != NULL
+            ? g_strconcat("Authorization: ", request->authorization, NULL)
+            : NULL;
+    g_autofree char *accept = g_strconcat(
+        "Accept: ", request->accept != NULL ? request->accept : "application/json", NULL);
+    const char *headers[4] = {accept};
+    size_t n_headers = 1;
+    if (body != NULL)
+        headers[n_headers++] = request->form != NULL
+                                   ? "Content-Type: application/x-www-form-urlencoded"
+                                   : "Content-Type: application/json";
+    if (authorization != NULL)
+        headers[n_headers++] = authorization;
+    IpbHttpCallOptions options = {
+        .method = body != NULL ? "POST" : "GET",
+        .url = request->url,
+        .headers = headers,
+        .body = body,
+        .body_size = body != NULL ? strlen(body) : 0,
+        .limits = {.max_head = MAX_HEAD, .max_body = IPB_OAUTH_MAX_DOCUMENT},
+        .deadlines = {.connect_ms = CONNECT_TIMEOUT_MS, .total_ms = TOTAL_TIMEOUT_MS},
+        .on_body = on_body,
+        .on_end = on_end,
+        .data = fetch,
+    };
+    fetch->call = ipb_http_client_send(fetch->client, &options);
+}
+
+IpbOAuthFetch *
+ipb_oauth_fetch(IpbLoop *loop, const IpbOAuthFetchRequest *request, IpbOAuthFetchFunc func,
+                void *data)
+{
+    IpbOAuthFetch *fetch = g_new0(IpbOAuthFetch, 1);
+    IpbHttpClientOptions options = {.ca_file = request->ca_file};
+    fetch->func = func;
+    fetch->data = data;
+    fetch->body = g_string_new(NULL);
+    fetch->client = ipb_http_client_new(loop, &options, &fetch->error);
+    if (fetch->client != NULL)
+        send_request(fetch, request);
+    else
+        fetch->timer = ipb_timer_new(loop, 0, on_failed_start, fetch);
+    return fetch;
+}
