@@ -26,6 +26,7 @@ typedef struct {
     IpbMcpCall *call;      /* of connect, borrowed */
     bool is_probing;       /* server/discover is under way */
     bool is_guess;         /* that it wants a handshake: it has not answered the probe */
+    bool is_again;         /* the probe, because the server refused our revision and named it */
     bool has_retried;      /* initialize, with a revision that the server named */
     bool has_restarted;    /* the server */
     bool has_switched;     /* to the other transport over HTTP */

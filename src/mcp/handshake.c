@@ -198,11 +198,15 @@ on_probed(IpbMcpCall *call, const IpbRpcAnswer *answer)
     if (g_error_matches(answer->failure, IPYBOX_ERROR, IPYBOX_ERROR_PROTOCOL))
         probe = IPB_PROBE_LEGACY;
     else if (answer->failure == NULL)
-        probe = ipb_message_judge_probe(answer->result, answer->rpc_error, &theirs);
+        probe = ipb_message_judge_probe(answer->result, answer->rpc_error,
+                                        client->handshake.is_again, &theirs);
     if (probe == IPB_PROBE_MODERN) {
         on_discovered(call, answer);
     } else if (probe == IPB_PROBE_LEGACY) {
         fall_back(call);
+    } else if (probe == IPB_PROBE_AGAIN) {
+        client->handshake.is_again = true;
+        send_probe(call);
     } else if (probe == IPB_PROBE_REFUSED) {
         ipb_mcp_client_lose(client, failure);
     } else {

@@ -196,7 +196,8 @@ describe_list(const IpbJson *list)
 }
 
 IpbProbe
-ipb_message_judge_probe(const IpbJson *result, const IpbJson *rpc_error, char **ret_theirs)
+ipb_message_judge_probe(const IpbJson *result, const IpbJson *rpc_error, bool is_again,
+                        char **ret_theirs)
 {
     *ret_theirs = NULL;
     int64_t code = ipb_message_error_code(rpc_error);
@@ -214,6 +215,8 @@ ipb_message_judge_probe(const IpbJson *result, const IpbJson *rpc_error, char **
     look_into_list(list, &has_modern, &has_legacy);
     if (result != NULL && has_modern)
         return IPB_PROBE_MODERN;
+    if (has_modern && !is_again)
+        return IPB_PROBE_AGAIN;
     if (has_legacy)
         return IPB_PROBE_LEGACY;
     *ret_theirs = describe_list(list);

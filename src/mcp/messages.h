@@ -51,11 +51,12 @@ char *ipb_message_call(const char *tool, const IpbJson *arguments, const char *s
 typedef enum {
     IPB_PROBE_MODERN, /* it speaks a modern revision that we speak */
     IPB_PROBE_LEGACY, /* it wants a handshake */
+    IPB_PROBE_AGAIN,  /* it refuses our revision, and names it as one that it would take */
     IPB_PROBE_UNSUPPORTED, /* it is modern, and of revisions that we do not speak: @ret_theirs lists them */
     IPB_PROBE_REFUSED, /* it is modern, and refused the request for another reason */
 } IpbProbe;
-/* One of @result and @rpc_error. *ret_theirs: for people, NULL unless UNSUPPORTED; caller frees. */
-IpbProbe ipb_message_judge_probe(const IpbJson *result, const IpbJson *rpc_error,
+/* One of @result and @rpc_error. @is_again: it was asked again already. *ret_theirs: for people, NULL unless UNSUPPORTED; caller frees. */
+IpbProbe ipb_message_judge_probe(const IpbJson *result, const IpbJson *rpc_error, bool is_again,
                                  char **ret_theirs);
 
 typedef enum {

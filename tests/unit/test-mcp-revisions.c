@@ -112,6 +112,8 @@ test_guesses(void)
         {{"dual", "quiet"}, "[\"server/discover\", \"tools/call\"]"},
         {{"dual", "slow"},
          "[\"server/discover\", \"initialize\", \"notifications/initialized\", \"tools/call\"]"},
+        /* Refuses what it names as possible, once, which the specification's own tests do. */
+        {{"fickle", "quiet"}, "[\"server/discover\", \"server/discover\", \"tools/call\"]"},
         /* Modern, but of old revisions only, by one of two answers. */
         {{"dual", "unsupported=2025-06-18,2025-03-26"},
          "[\"server/discover\", \"initialize\", \"notifications/initialized\", \"tools/call\"]"},
@@ -139,6 +141,7 @@ test_no_way(void)
         {"unsupported=2031-01-01,x", IPYBOX_ERROR_PROTOCOL,
          "it speaks the revisions [\"2031-01-01\", \"x\"] of MCP, ipybox 2024-11-05, "},
         {"versions=2031-01-01", IPYBOX_ERROR_PROTOCOL, "the revisions [\"2031-01-01\"] of MCP"},
+        {"unsupported=2026-07-28", IPYBOX_ERROR_PROTOCOL, "the revisions [\"2026-07-28\"] of MCP"},
         {"code=-32021", IPYBOX_ERROR_SERVER, "something that ipybox does not offer: roots"},
         {"code=-32020", IPYBOX_ERROR_SERVER, "server/discover: no (code -32020"},
         {"strange-discover", IPYBOX_ERROR_PROTOCOL, "the resultType \"input_required\""},

@@ -179,6 +179,9 @@ def discover(request: dict) -> None:
         return  # as if it had been written before the server could read: answered too late
     if "exit" in MODES:
         os._exit(1)
+    if "fickle" in MODES and state["discovered"] == 1:
+        fail(request, UNSUPPORTED, "not this time", {"supported": [REVISION], "requested": REVISION})
+        return
     if (code := mode_value("code")) is not None:
         fail(request, int(code), "no", {"requiredCapabilities": {"roots": {}}})
     elif (versions := mode_value("unsupported")) is not None:
