@@ -113,11 +113,11 @@ def test_killing_while_idle(kernels: Kernels, victim: str) -> None:
 
 
 @pytest.mark.parametrize("victim", VICTIMS)
-def test_killing_during_a_cell(kernels: Kernels, victim: str) -> None:
-    with kernels.serve() as server:
+def test_killing_during_a_cell(kernel: Kernels, victim: str) -> None:
+    with kernel.serve() as server:
         server.cell("1")
         pids = VICTIMS[victim](server)
-        begun = kernels.place.workspace / "begun"
+        begun = kernel.place.workspace / "begun"
         cell = server.start_tool("execute_ipython_cell", {"code": DAEMON + "open('begun', 'w').close()\nimport time; time.sleep(1000)", "timeout": 90})
         while not begun.exists():
             time.sleep(0.01)
