@@ -274,6 +274,10 @@ set_curl_error(IpbHttpCall *call, CURLcode code)
     case CURLE_BAD_CONTENT_ENCODING:
         set_error(call, IPYBOX_ERROR_PROTOCOL, "its answer is wrong (%s)", text);
         break;
+    case CURLE_OUT_OF_MEMORY: /* what libcurl calls it, too */
+        set_error(call, IPYBOX_ERROR_LIMIT,
+                  "a header of its answer is too long: libcurl takes 100 KB (%s)", text);
+        break;
     case CURLE_SEND_FAIL_REWIND:
     case CURLE_GOT_NOTHING:
     case CURLE_RECV_ERROR:

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * IpbMcpClient: a connection to one MCP server: which revision it speaks, tools, calls, orderly end. Revisions
- * 2024-11-05 to 2026-07-28; the transport is chosen by the parameters (stdio; HTTP comes later and says so).
+ * 2024-11-05 to 2026-07-28; the transport is chosen by the parameters: stdio, Streamable HTTP, HTTP+SSE.
  *
  * Ownership: the owner frees the client, from a callback too; free kills what close has not ended.
  * Callbacks come from the loop, never from within the call that takes them; but the functions of
@@ -55,7 +55,7 @@ typedef void (*IpbMcpProgressFunc)(const IpbMcpProgress *progress, void *data);
 IpbMcpClient *ipb_mcp_client_new(IpbLoop *loop, const IpbMcpClientOptions *options,
                                  const IpbMcpClientFuncs *funcs, void *data);
 /* Connects; @result is the server's answer to initialize or server/discover. Errors: NOT_FOUND (command), TIMEOUT (connect_timeout), SERVER (with
- * the last lines of its stderr), PROTOCOL, UNAVAILABLE (HTTP, not yet). */
+ * the last lines of its stderr), PROTOCOL, REFUSED (401, 403), UNAVAILABLE (no connection, no libcurl). */
 void ipb_mcp_client_connect(IpbMcpClient *client, IpbMcpResultFunc func, void *data);
 /* All pages (LIMIT beyond the limits of pages and tools), each within the connect timeout. @result:
  * {"tools":[…]}, each tool as the server sent it, an object with a "name"; nothing else is checked. */

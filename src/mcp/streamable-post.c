@@ -366,6 +366,8 @@ on_end(IpbExchange *exchange, const GError *error, void *data)
     g_autoptr(IpbPost) post = hold(data);
     g_autoptr(IpbStreamable) http = ipb_streamable_hold(post->http);
     bool is_stream = post->events != NULL && post->status < 300;
+    if (http->failure != NULL)
+        return; /* that is told, for all */
     if (post->is_answered || post->kind == IPB_POST_DELETE)
         ipb_streamable_done(post);
     else if (is_stream && (post->id != 0 || post->kind == IPB_POST_LISTEN))

@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An MCP server over HTTP on plain sockets, which answers each request as the test says, down to the last byte."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import BinaryIO
+
+TOOL = {"name": "echo", "inputSchema": {"type": "object"}}
+
+
+@dataclass
+class Request:
+    method: str
+    path: str
+    headers: dict[str, str]
+    body: bytes
+    connection: socket.socket
+    message: dict = field(default_factory=dict)
+
+    @property
+    def rpc(self) -> str:
+        return self.message.get("method", "")
+
+    def send(self, data: bytes) -> None:
+        self.connection.sendall(data)
+
+    def reply(self, status: str, body: bytes = b"", *headers: str) -> None:
+        lines = [f"HTTP/1.1 {status}", f"Content-Length: {len(body)}", "Connection: close", *headers]
+        self.send("\r\n".join(lines).encode() + b"\r\n\r\n" + body)
+
+    def result(self, result: dict, *headers: str) -> None:
+        answer = {"jsonrpc": "2.0", "id": self.message["id"], "result": result}
+        self.reply("200 OK", json.dumps(answer).encode(), "Content-Type: application/json", *headers)
+
+    def begin_events(self) -> None:
+        self.send(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n")
+
+    def events_result(self, result: dict) -> None:
+        answer = {"jsonrpc": "2.0", "id": self.message["id"], "result": result}
+        self.send(f"data: {json.dumps(answer)}\n\n".encode())
+
+    def initialize(self, *headers: str) -> None:
+        self.result(
+            {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": {"name": "h", "version": "1"}},
+            *headers,
+        )
+
+
+Answer = Callable[[Request], bool]
+
+
+class HttpServer:
+    """`answer` returns False where the server should do what a good one does."""
+
+    def __init__(self, answer: Answer) -> None:
+        self.answer = answer
+        self.requests: list[Request] = []
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self.listener.getsockname()[1]
+        self.url = f"http://127.0.0.1:{self.port}/mcp"
+        self.connections: list[socket.socket] = []
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def __enter__(self) -> HttpServer:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.listener.shutdown(socket.SHUT_RDWR)
+        self.listener.close()
+        for connection in self.connections:
+            try:
+                connection.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass
+            connection.close()
+
+    def accept(self) -> None:
+        while True:
+            try:
+                connection, _ = self.listener.accept()
+            except OSError:
+                return
+            self.connections.append(connection)
+            threading.Thread(target=self.serve, args=(connection,), daemon=True).start()
+
+    def serve(self, connection: socket.socket) -> None:
+        try:
+            with connection, connection.makefile("rb") as stream:
+                self.serve_one(connection, stream)
+        except OSError:
+            pass
+
+    def serve_one(self, connection: socket.socket, stream: BinaryIO) -> None:
+        words = stream.readline().decode().split()
+        if len(words) != 3:
+            return
+        headers = {}
+        while line := stream.readline().strip().decode():
+            name, _, value = line.partition(":")
+            headers[name.lower()] = value.strip()
+        body = stream.read(int(headers.get("content-length", 0)))
+        request = Request(words[0], words[1], headers, body, connection, json.loads(body) if body else {})
+        self.requests.append(request)
+        if self.answer(request):
+            return
+        if request.method != "POST":
+            request.reply("405 Method Not Allowed")
+        elif request.rpc == "initialize":
+            request.initialize("Mcp-Session-Id: s1")
+        elif "id" not in request.message:
+            request.reply("202 Accepted")
+        elif request.rpc == "tools/list":
+            request.result({"tools": [TOOL]})
+        else:
+            request.reply("400 Bad Request")
