@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "cli/cli.h"
 #include "cli/doctor.h"
+#include "http/curl.h"
 #include "json/writer.h"
 #include "tools/registry.h"
 
@@ -36,6 +37,18 @@ check_registry(GPtrArray *checks)
                        NULL);
     else
         ipb_doctor_add(checks, "servers", IPB_CHECK_MISSING, g_strdup(error->message), NULL);
+}
+
+static void
+check_curl(GPtrArray *checks)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(IpbCurl) curl = ipb_curl_load(&error);
+    if (curl != NULL)
+        ipb_doctor_add(checks, "libcurl", IPB_CHECK_OK, g_strdup(curl->version()), NULL);
+    else
+        ipb_doctor_add(checks, "libcurl", IPB_CHECK_OPTIONAL, g_strdup(error->message),
+                       "sudo apt-get install libcurl4");
 }
 
 /* --- the report -------------------------------------------------------------------------------- */
@@ -83,6 +96,7 @@ report(const char *python, bool as_json)
     g_autoptr(GPtrArray) checks = ipb_doctor_checks_new();
     ipb_doctor_check_kernel(checks, python);
     check_registry(checks);
+    check_curl(checks);
     check_program(checks, "npx", "MCP servers from npm need it", "sudo apt-get install npm");
     check_program(checks, "uvx", "MCP servers from PyPI are often started with it",
                   "pipx install uv");
