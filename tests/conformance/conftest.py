@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where things are: the suite, as scripts/test-setup installs it, and the client under test, beside $IPYBOX_BIN."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import harness
+import pytest
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    harness.become_subreaper()
+
+
+@pytest.fixture(scope="session")
+def suite() -> list[str]:
+    """The suite's command."""
+    modules = harness.CACHE / "conformance/node_modules/@modelcontextprotocol/conformance"
+    return [str(harness.existing(harness.CACHE / "conformance/bin/node")), str(harness.existing(modules / "dist/index.js"))]
+
+
+@pytest.fixture(scope="session")
+def client() -> Path:
+    """tests/conformance/client.c."""
+    build = Path(os.environ.get("IPYBOX_BIN", harness.ROOT / "build/ipybox")).resolve().parent
+    return harness.existing(build / "tests/conformance/conformance-client")
+
+
+@pytest.fixture
+def run_scenario(suite, client, tmp_path):
+    """run_scenario(name, revision): the suite's exit status and what it said."""
+
+    def run(scenario: str, revision: str) -> tuple[int, str]:
+        before = harness.descendants()
+        environ = os.environ | {"XDG_STATE_HOME": str(tmp_path / "state"), "HOME": str(tmp_path), "NO_PROXY": "localhost"}
+        command = [*suite, "client", "--command", str(client), "--scenario", scenario, "--spec-version", revision]
+        done = subprocess.run(
+            [*command, "-o", str(tmp_path / "results")],
+            env=environ, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=100,
+        )  # fmt: skip
+        said = "".join(path.read_text() for path in sorted(tmp_path.glob("results/*/stderr.txt")))
+        assert not harness.processes_left(before)
+        return done.returncode, f"{done.stdout}\n== the client's stderr\n{said}"
+
+    return run
