@@ -16,7 +16,7 @@ from server_process import free_port, running
 
 HERE = Path(__file__).parent
 LIBRARIES = ["mcp1", "mcp2", "fastmcp", "typescript"]
-TRANSPORTS = ["stdio"]
+TRANSPORTS = ["stdio", "streamable_http", "sse"]
 PATHS = {"streamable_http": "/mcp", "sse": "/sse"}
 
 
