@@ -58,13 +58,18 @@ make_plan(const Arguments *arguments, const char *workspace, GError **error)
     if (policy == NULL)
         return NULL;
     g_autofree char *settings = g_build_filename(g_get_home_dir(), DEFAULT_SETTINGS, NULL);
+    bool is_weaker = arguments->is_weaker_allowed || policy->allow_weaker_nested;
+    g_autofree char *state = g_build_filename(g_get_user_state_dir(), "ipybox", NULL);
     const char *const keep_out[] = {settings, NULL};
+    /* What the registry and the tokens of MCP servers tell. The weaker sandbox cannot hide anything. */
+    const char *const hide[] = {is_weaker ? NULL : state, NULL};
     return ipb_sandbox_plan_new(
         &(IpbPlanOptions){
             .policy = policy,
             .workspace = workspace,
             .home = g_get_home_dir(),
             .keep_out = keep_out,
+            .hide = hide,
             .is_network_kept = arguments->control_fd != NO_CONTROL_FD,
             .limits = IPB_SANDBOX_LIMITS_DEFAULT,
         },

@@ -76,3 +76,17 @@ def test_without_settings_nothing_is_writable(box: Box, workspace, user: str) ->
     done = box(line, sandbox=False)
     assert "denied" in done.stdout and not (workspace / "here").exists()
     assert "seen" in done.stdout
+
+
+def test_what_ipybox_knows_of_servers_is_hidden(box: Box, user: str) -> None:
+    """The registry and tokens: a command is not asked for them, and they open other doors."""
+    token = box.place.state / "ipybox/oauth/token"
+    token.parent.mkdir(parents=True, exist_ok=True)
+    token.write_text("secret")
+    for path in (token, token.parent, token.parent.parent, box.place.state):
+        path.chmod(0o755 if path.is_dir() else 0o644)
+    command = ["cat", str(token)]
+    assert box(command, user=user, sandbox=False).stdout == "secret"
+    settings = make_settings(allowRead=[str(box.place.state)])
+    done = box(command, settings, user=user)
+    assert done.returncode != 0 and "secret" not in done.stdout
