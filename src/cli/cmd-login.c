@@ -139,6 +139,7 @@ run_with(Login *login, const char *server, int port, const char *scope)
     IpbOAuthLoginOptions options = {
         .server_url = params->url,
         .settings = params->oauth,
+        .ca_file = params->ca_file,
         .scope = scope,
         .port = (unsigned) port,
     };

@@ -251,7 +251,7 @@ set_curl_error(IpbHttpCall *call, CURLcode code)
     case CURLE_PEER_FAILED_VERIFICATION:
         set_error(call, IPYBOX_ERROR_REFUSED,
                   "its certificate is not to be trusted (%s). If it is signed by an authority of "
-                  "your own, name that authority's PEM file in SSL_CERT_FILE",
+                  "your own, name its PEM file as ca_file, or in SSL_CERT_FILE",
                   text);
         break;
     case CURLE_SSL_CACERT_BADFILE:

@@ -8,15 +8,18 @@
  */
 #include "http/client-private.h"
 
+#include <errno.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/error.h"
 
 /* Idle connections that are kept. */
 #define MAX_IDLE_CONNECTIONS 16L
+#define MAX_CA_FILE_SIZE (16 << 20)
 
 const char *
 ipb_http_client_env(const IpbHttpClient *client, const char *name)
@@ -207,9 +210,26 @@ on_timer_wanted(CURLM *multi, long delay_ms, void *data)
     return 0;
 }
 
+/* A device would be read without an end. */
+static bool
+check_ca_file(const char *path, GError **error)
+{
+    struct stat info;
+    if (stat(path, &info) < 0)
+        return ipb_error_set_errno(error, errno, "ca_file %s", path);
+    if (S_ISREG(info.st_mode) && info.st_size <= MAX_CA_FILE_SIZE)
+        return true;
+    g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID,
+                "ca_file must be a file of certificates, of at most %d MiB: %s",
+                MAX_CA_FILE_SIZE >> 20, path);
+    return false;
+}
+
 IpbHttpClient *
 ipb_http_client_new(IpbLoop *loop, const IpbHttpClientOptions *options, GError **error)
 {
+    if (options != NULL && options->ca_file != NULL && !check_ca_file(options->ca_file, error))
+        return NULL;
     IpbCurl *curl = ipb_curl_load(error);
     if (curl == NULL)
         return NULL;

@@ -33,7 +33,7 @@ typedef struct {
     const char *const *env;
 } IpbHttpClientOptions;
 
-/* UNAVAILABLE: libcurl is not installed; the message names the package. */
+/* UNAVAILABLE: libcurl is not installed; the message names the package. INVALID: ca_file is no file. */
 IpbHttpClient *ipb_http_client_new(IpbLoop *loop, const IpbHttpClientOptions *options,
                                    GError **error);
 void ipb_http_client_free(IpbHttpClient *client);

@@ -67,7 +67,7 @@ ipb_endpoint_new(IpbLoop *loop, const IpbEndpointOptions *options, GError **erro
     endpoint->url = g_strdup(params->url);
     endpoint->headers = g_strdupv(params->headers);
     endpoint->limits = *options->limits;
-    IpbHttpClientOptions http = {.env = options->base_env};
+    IpbHttpClientOptions http = {.ca_file = params->ca_file, .env = options->base_env};
     endpoint->http = ipb_http_client_new(loop, &http, error);
     if (endpoint->http == NULL)
         return NULL;
@@ -80,6 +80,7 @@ ipb_endpoint_new(IpbLoop *loop, const IpbEndpointOptions *options, GError **erro
         .server_url = params->url,
         .server_name = options->name,
         .settings = params->oauth,
+        .ca_file = params->ca_file,
         .state_dir = options->state_dir,
     };
     endpoint->oauth = ipb_oauth_new(loop, &oauth, error);

@@ -135,6 +135,7 @@ ipb_server_params_expand(const IpbServerParams *params, const char *const *env, 
     expanded->cwd = expand_text(&expansion, "cwd", params->cwd);
     expanded->sandbox = params->sandbox != NULL ? ipb_sandbox_policy_ref(params->sandbox) : NULL;
     expanded->url = expand_text(&expansion, "url", params->url);
+    expanded->ca_file = expand_text(&expansion, "ca_file", params->ca_file);
     expanded->headers = expand_list(&expansion, "headers", params->headers, ": ");
     if (params->oauth != NULL) {
         IpbOAuthSettings *oauth = ipb_oauth_settings_copy(params->oauth);

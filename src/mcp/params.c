@@ -237,6 +237,9 @@ ipb_params_check(const IpbServerParams *params, bool is_expanded, GError **error
             return set_invalid(error, ".cwd must not be empty");
         return true;
     }
+    if (params->ca_file != NULL && !g_path_is_absolute(params->ca_file) &&
+        (is_expanded || *params->ca_file != '$'))
+        return set_invalid(error, ".ca_file must be an absolute path");
     return check_url(params->url, is_expanded, error) && check_headers(params->headers, error);
 }
 
@@ -319,7 +322,8 @@ read_members(const IpbJson *object, IpbServerParams *params, GError **error)
                read_pairs(object, "env", "=", is_env_name, &params->env, error) &&
                read_optional_text(object, "cwd", &params->cwd, error);
     if (!read_optional_text(object, "url", &params->url, error) ||
-        !read_pairs(object, "headers", ": ", is_header_name, &params->headers, error))
+        !read_pairs(object, "headers", ": ", is_header_name, &params->headers, error) ||
+        !read_optional_text(object, "ca_file", &params->ca_file, error))
         return false;
     const IpbJson *oauth = get_member(object, "oauth");
     if (oauth != NULL)
@@ -360,6 +364,7 @@ ipb_server_params_copy(const IpbServerParams *params)
     copy->cwd = g_strdup(params->cwd);
     copy->sandbox = params->sandbox != NULL ? ipb_sandbox_policy_ref(params->sandbox) : NULL;
     copy->url = g_strdup(params->url);
+    copy->ca_file = g_strdup(params->ca_file);
     copy->headers = g_strdupv(params->headers);
     copy->oauth = params->oauth != NULL ? ipb_oauth_settings_copy(params->oauth) : NULL;
     copy->limits = params->limits;
@@ -378,6 +383,7 @@ ipb_server_params_free(IpbServerParams *params)
     if (params->sandbox != NULL)
         ipb_sandbox_policy_unref(params->sandbox);
     g_free(params->url);
+    g_free(params->ca_file);
     g_strfreev(params->headers);
     ipb_oauth_settings_free(params->oauth);
     g_free(params);

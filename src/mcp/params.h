@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * IpbServerParams: how to reach an MCP server, as applications write it ("command", "args", "env",
- * "cwd", "sandbox" or "url", "headers", "oauth", "type"; "timeout", "limits"), and the replacement of ${NAME} in it.
+ * "cwd", "sandbox" or "url", "headers", "oauth", "ca_file", "type"; "timeout", "limits"), and the replacement of ${NAME} in it.
  * Immutable.
  */
 #pragma once
@@ -28,7 +28,8 @@ typedef struct {
     char *cwd;                 /* or NULL */
     IpbSandboxPolicy *sandbox; /* the server runs in one; NULL: it does not */
     char *url;
-    char **headers;          /* "Name: value" */
+    char *ca_file;  /* PEM file of the authorities to trust, instead of the system's; or NULL */
+    char **headers; /* "Name: value" */
     IpbOAuthSettings *oauth; /* or NULL: not given */
     IpbMcpLimits limits;     /* "limits"; "timeout" is its call_timeout; 0: not given */
 } IpbServerParams;
@@ -41,7 +42,7 @@ IpbServerParams *ipb_server_params_copy(const IpbServerParams *params);
 void ipb_server_params_free(IpbServerParams *params);
 /* The text with the members sorted and no whitespace: equal parameters have equal text. */
 char *ipb_server_params_canonical(const IpbJson *object);
-/* A copy with each ${NAME} ([a-zA-Z0-9_]+) in command, args, env's values, cwd, url, headers'
+/* A copy with each ${NAME} ([a-zA-Z0-9_]+) in command, args, env's values, cwd, url, ca_file, headers'
  * values and oauth's clientId and clientSecret (not in "sandbox") replaced from @env ("NAME=value" list), checked again. What was replaced is not searched
  * once more. NOT_FOUND names every missing variable and where to set it; no error tells a value. */
 IpbServerParams *ipb_server_params_expand(const IpbServerParams *params, const char *const *env,

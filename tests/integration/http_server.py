@@ -5,9 +5,11 @@ from __future__ import annotations
 
 import json
 import socket
+import ssl
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import BinaryIO
 
 TOOL = {"name": "echo", "inputSchema": {"type": "object"}}
@@ -55,14 +57,18 @@ Answer = Callable[[Request], bool]
 
 
 class HttpServer:
-    """`answer` returns False where the server should do what a good one does."""
+    """`answer` returns False where the server should do what a good one does. With a certificate it speaks TLS."""
 
-    def __init__(self, answer: Answer) -> None:
+    def __init__(self, answer: Answer, certificate: Path | None = None) -> None:
         self.answer = answer
+        self.tls = None
+        if certificate is not None:
+            self.tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            self.tls.load_cert_chain(certificate)
         self.requests: list[Request] = []
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.port = self.listener.getsockname()[1]
-        self.url = f"http://127.0.0.1:{self.port}/mcp"
+        self.url = f"{'https' if self.tls else 'http'}://127.0.0.1:{self.port}/mcp"
         self.connections: list[socket.socket] = []
         threading.Thread(target=self.accept, daemon=True).start()
 
@@ -90,6 +96,8 @@ class HttpServer:
 
     def serve(self, connection: socket.socket) -> None:
         try:
+            if self.tls is not None:
+                connection = self.tls.wrap_socket(connection, server_side=True)
             with connection, connection.makefile("rb") as stream:
                 self.serve_one(connection, stream)
         except OSError:

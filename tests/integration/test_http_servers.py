@@ -3,25 +3,31 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import json
 import os
 import resource
+import socket
 import subprocess
+import threading
 from pathlib import Path
 
 import pytest
 from http_server import TOOL, HttpServer, Request
+from little_internet import openssl
 
 MAX_MEMORY = 200 * 1024 * 1024
 MIB = b"x" * 1024 * 1024
 
 
-def apigen(ipybox: str, tmp_path: Path, url: str, **params: object) -> tuple[int, str]:
+def apigen(
+    ipybox: str, tmp_path: Path, url: str, environ: dict[str, str] | None = None, **params: object
+) -> tuple[int, str]:
     """The exit status and what was printed. Beyond its memory the client would end with something else."""
     command = [ipybox, "apigen", "--server-name=web", f"--root-dir={tmp_path / 'api'}", "--connect-timeout=5"]
     command.append("--server-params=" + json.dumps({"url": url, **params}))
-    env = {name: value for name, value in os.environ.items() if "proxy" not in name.lower()}
+    env = {name: value for name, value in os.environ.items() if "proxy" not in name.lower()} | (environ or {})
     with open(tmp_path / "out", "w+") as out:
         process = subprocess.Popen(command, stdout=out, stderr=out, env=env, cwd=tmp_path)
         if "asan" not in ipybox:  # whose shadow is larger
@@ -32,8 +38,10 @@ def apigen(ipybox: str, tmp_path: Path, url: str, **params: object) -> tuple[int
     return process.returncode, text
 
 
-def works(ipybox: str, tmp_path: Path, url: str, **params: object) -> None:
-    status, text = apigen(ipybox, tmp_path, url, **params)
+def works(
+    ipybox: str, tmp_path: Path, url: str, environ: dict[str, str] | None = None, **params: object
+) -> None:
+    status, text = apigen(ipybox, tmp_path, url, environ, **params)
     assert (status, text) == (0, "echo\n")
 
 
@@ -221,3 +229,85 @@ def test_sse_endpoint_of_another_origin(ipybox: str, tmp_path: Path) -> None:
         status, text = apigen(ipybox, tmp_path, server.url, type="sse")
     assert status != 0 and "to another origin, http://127.0.0.1:1" in text
     assert len(server.requests) == 1
+
+
+# TLS
+
+
+@pytest.fixture(scope="module")
+def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """ca.pem; good.pem and stranger.pem, key and certificate each, by that authority for this host and for another."""
+    directory = tmp_path_factory.mktemp("certificates")
+    new = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"]
+    openssl("req", "-x509", *new, "-keyout", "ca.key", "-out", "ca.pem", "-days", "2", "-subj", "/CN=ours", directory=directory)
+    for name, host in (("good", "IP:127.0.0.1"), ("stranger", "DNS:example.org")):
+        (directory / "extensions").write_text(f"subjectAltName={host}\nbasicConstraints=CA:FALSE\n")
+        openssl("req", *new, "-keyout", "key", "-out", "request", "-subj", f"/CN={name}", directory=directory)
+        openssl("x509", "-req", "-in", "request", "-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial", "-out", "certificate",
+                "-days", "2", "-extfile", "extensions", directory=directory)  # fmt: skip
+        (directory / f"{name}.pem").write_text((directory / "key").read_text() + (directory / "certificate").read_text())
+    return directory
+
+
+def test_certificates(ipybox: str, tmp_path: Path, certificates: Path) -> None:
+    ca = str(certificates / "ca.pem")
+    with HttpServer(lambda request: False, certificates / "good.pem") as server:
+        works(ipybox, tmp_path, server.url, ca_file=ca)
+        works(ipybox, tmp_path, server.url, environ={"SSL_CERT_FILE": ca})
+        works(ipybox, tmp_path, server.url, environ={"OUR_CA": ca}, ca_file="${OUR_CA}")
+        n_requests = len(server.requests)
+        status, text = apigen(ipybox, tmp_path, server.url)
+        assert status != 0 and "certificate" in text and "ca_file" in text
+        assert len(server.requests) == n_requests
+    with HttpServer(lambda request: False, certificates / "stranger.pem") as server:
+        status, text = apigen(ipybox, tmp_path, server.url, ca_file=ca)
+        assert status != 0 and "127.0.0.1" in text and server.requests == []
+
+
+@pytest.mark.parametrize("path", ["/dev/zero", "/nonexistent/ca.pem", "ca.pem", "/proc"])
+def test_no_file_of_certificates(ipybox: str, tmp_path: Path, path: str) -> None:
+    status, text = apigen(ipybox, tmp_path, "https://127.0.0.1:9/mcp", ca_file=path)
+    assert status != 0 and "ca_file" in text
+
+
+# Proxies
+
+
+def test_proxy_of_http(ipybox: str, tmp_path: Path) -> None:
+    with HttpServer(lambda request: False) as proxy:
+        works(ipybox, tmp_path, "http://nowhere.example/mcp", environ={"http_proxy": f"http://127.0.0.1:{proxy.port}"})
+        assert {request.path for request in proxy.requests} == {"http://nowhere.example/mcp"}
+        n_requests = len(proxy.requests)
+        with HttpServer(lambda request: False) as server:
+            works(ipybox, tmp_path, server.url, environ={"http_proxy": f"http://127.0.0.1:{proxy.port}", "no_proxy": "127.0.0.1"})
+        assert len(proxy.requests) == n_requests
+
+
+def test_proxy_of_https(ipybox: str, tmp_path: Path, certificates: Path) -> None:
+    """What goes through it is TLS with the server: the proxy hears the name of the host, nothing else."""
+    targets = []
+
+    def pump(source: socket.socket, target: socket.socket) -> None:
+        with contextlib.suppress(OSError):
+            while data := source.recv(65536):
+                target.sendall(data)
+            target.shutdown(socket.SHUT_WR)
+
+    with HttpServer(lambda request: False, certificates / "good.pem") as server:
+
+        def connect(request: Request) -> bool:
+            targets.append((request.method, request.path, "authorization" in request.headers))
+            request.send(b"HTTP/1.1 200 Connection established\r\n\r\n")
+            with socket.create_connection(("127.0.0.1", server.port)) as upstream:
+                back = threading.Thread(target=pump, args=(upstream, request.connection))
+                back.start()
+                pump(request.connection, upstream)
+                back.join()
+            return True
+
+        with HttpServer(connect) as proxy:
+            environ = {"https_proxy": f"http://127.0.0.1:{proxy.port}"}
+            headers = {"Authorization": "Bearer secret"}
+            works(ipybox, tmp_path, server.url, environ, ca_file=str(certificates / "ca.pem"), headers=headers)
+        assert targets and set(targets) == {("CONNECT", f"127.0.0.1:{server.port}", False)}
+        assert {request.headers["authorization"] for request in server.requests} == {"Bearer secret"}
