@@ -7,15 +7,19 @@ import contextlib
 import gzip
 import json
 import os
+import queue
 import resource
 import socket
 import subprocess
 import threading
+import time
 from pathlib import Path
 
 import pytest
+from harness import Place
 from http_server import TOOL, HttpServer, Request
 from little_internet import openssl
+from mcp_driver import McpServer
 
 MAX_MEMORY = 200 * 1024 * 1024
 MIB = b"x" * 1024 * 1024
@@ -229,6 +233,97 @@ def test_sse_endpoint_of_another_origin(ipybox: str, tmp_path: Path) -> None:
         status, text = apigen(ipybox, tmp_path, server.url, type="sse")
     assert status != 0 and "to another origin, http://127.0.0.1:1" in text
     assert len(server.requests) == 1
+
+
+# Calls. The client is a kernel's session.
+
+
+def is_modern(request: Request) -> bool:
+    """Answers what comes before a call as a server of 2026-07-28 does."""
+    cached = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
+    if request.rpc == "server/discover":
+        request.result({"supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}}, **cached})
+    elif request.rpc == "tools/list":
+        request.result({"tools": [TOOL], **cached})
+    else:
+        return False
+    return True
+
+
+CALL = "from mcptools.web import echo\necho.run(echo.Params())"
+
+
+def test_a_call_is_cancelled(mcp: McpServer) -> None:
+    cancelled = threading.Event()
+
+    def answer(request: Request) -> bool:
+        if request.rpc == "notifications/cancelled":
+            cancelled.set()
+        elif request.rpc == "tools/call":
+            cancelled.wait(30)
+            return True
+        return False
+
+    with HttpServer(answer) as server:
+        mcp.register("web", {"url": server.url})
+        assert "exceeded timeout" in mcp.failing_cell(CALL, timeout=1)
+        assert cancelled.wait(30)
+        (call,) = [request for request in server.requests if request.rpc == "tools/call"]
+        (cancel,) = [request for request in server.requests if request.rpc == "notifications/cancelled"]
+        assert cancel.message["params"]["requestId"] == call.message["id"]
+
+
+def test_a_modern_call_is_cancelled_by_its_end(mcp: McpServer) -> None:
+    closed = threading.Event()
+
+    def answer(request: Request) -> bool:
+        if request.rpc != "tools/call":
+            return is_modern(request)
+        request.begin_events()
+        if request.connection.recv(1) == b"":
+            closed.set()
+        return True
+
+    with HttpServer(answer) as server:
+        mcp.register("web", {"url": server.url})
+        assert "exceeded timeout" in mcp.failing_cell(CALL, timeout=1)
+        assert closed.wait(30)
+        assert "notifications/cancelled" not in [request.rpc for request in server.requests]
+        (call,) = [request for request in server.requests if request.rpc == "tools/call"]
+        assert (call.headers["mcp-method"], call.headers["mcp-name"]) == ("tools/call", "echo")
+
+
+def test_changed_tools_are_told(ipybox: str, place: Place) -> None:
+    """On the stream that a GET opens."""
+    streams: queue.Queue[Request] = queue.Queue()
+    ended = threading.Event()
+    changed = {"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}
+    information = {"serverInfo": {"name": "h", "version": "1"}}
+
+    def answer(request: Request) -> bool:
+        if request.rpc == "initialize":
+            capabilities = {"tools": {"listChanged": True}}
+            request.result({"protocolVersion": "2025-11-25", "capabilities": capabilities, **information})
+        elif request.method == "GET":
+            request.begin_events()
+            streams.put(request)
+            ended.wait(60)
+        elif request.rpc == "tools/call":
+            streams.get(timeout=30).send(f"data: {json.dumps(changed)}\n\n".encode())
+            request.result({"content": [{"type": "text", "text": "done"}]})
+        else:
+            return False
+        return True
+
+    log = place.root / "stderr"
+    with HttpServer(answer) as server, open(log, "wb") as stderr, McpServer(ipybox, place, stderr=stderr.fileno()) as mcp:
+        mcp.register("web", {"url": server.url})
+        mcp.cell(CALL)
+        deadline = time.monotonic() + 30
+        while "web: its tools changed" not in log.read_text():
+            assert time.monotonic() < deadline, log.read_text()
+            mcp.cell("1")
+        ended.set()
 
 
 # TLS
