@@ -407,6 +407,8 @@ def test_cancelling_a_task_hangs_up(make_server):
 
 def test_keyboard_interrupt_hangs_up(make_server):
     main_thread = threading.get_ident()
+    # Whoever was started in the background by a shell ignores it.
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
 
     def interrupt() -> None:
         # A signal that comes just before recv() blocks does not end it: then another one must.
@@ -419,9 +421,12 @@ def test_keyboard_interrupt_hangs_up(make_server):
         return b""  # nothing comes; the next thing that is read is the end
 
     server = make_server(answer)
-    with pytest.raises(KeyboardInterrupt):
-        runner(server).run_sync("t", {})
-    assert server.hung_up.wait(30)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            runner(server).run_sync("t", {})
+        assert server.hung_up.wait(30)
+    finally:
+        signal.signal(signal.SIGINT, handler)
     assert client._state.idle == []
     server.answer = echo
     assert runner(server).run_sync("t", {}) == {}

@@ -251,8 +251,10 @@ def test_positive_control(kernel: Kernels) -> None:
     """Without a sandbox the daemon is there, too, and outlives a `reset` of nothing: what the tests look for can be found."""
     with kernel.serve(is_sandboxed=False) as server:
         server.cell(DAEMON)
-        found = [harness.describe(pid) for pid in harness.descendants()]
-        assert any("sleep 1000" in line for line in found), found
+        deadline = time.monotonic() + 30
+        while not any("sleep 1000" in line for line in (found := [harness.describe(pid) for pid in harness.descendants()])):
+            assert time.monotonic() < deadline, found
+            server.cell("1")
 
 
 def test_a_command_line_that_is_killed(kernels: Kernels) -> None:

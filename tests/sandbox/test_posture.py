@@ -101,10 +101,13 @@ GROW = """
 import subprocess, threading, os
 threading.Thread(target=threading.Event().wait, daemon=True).start()
 children = [subprocess.Popen(["sleep", "1000"], start_new_session=True)]
+reader, writer = os.pipe()
 if os.fork() == 0:
     threading.Thread(target=threading.Event().wait, daemon=True).start()
     if os.fork() == 0: os.execvp("sleep", ["sleep", "1000"])
+    os.write(writer, b"all are there")
     threading.Event().wait()
+os.read(reader, 100)
 """
 
 
