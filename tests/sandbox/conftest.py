@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fixtures of the sandbox tests: `box` runs a command in a sandbox as root, as an ordinary user, or inside a user namespace, and,
-as positive control, without a sandbox. The binary under test: $IPYBOX_BIN, else build/ipybox."""
+as positive control, without a sandbox; `kernels` runs kernels so. The binary under test: $IPYBOX_BIN, else build/ipybox."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from pathlib import Path
 import harness
 import pytest
 from box import USERS, Box, NetBox
+from kernels import Kernels
 from little_internet import LittleInternet
 
 
@@ -49,6 +50,18 @@ def place() -> Iterator[harness.Place]:
 def box(place: harness.Place) -> Box:
     """box(["cat", "x"], {"allowWrite": ["."]}, user="root"): runs it to its end, in the workspace."""
     return Box(place)
+
+
+@pytest.fixture
+def kernels(box: Box, user: str) -> Kernels:
+    """`ipybox mcp` and `ipybox run` as each user."""
+    return Kernels(box, user)
+
+
+@pytest.fixture
+def kernel(box: Box) -> Kernels:
+    """As root, where it makes no difference who it is."""
+    return Kernels(box, "root")
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import harness
 import pytest
-from box import PROBES, Box
+from box import PROBES
 from kernels import Kernels
 from mcp_driver import McpServer
 
@@ -33,16 +33,6 @@ if os.fork() == 0:
     os._exit(0)
 os.wait();
 """
-
-
-@pytest.fixture
-def kernels(box: Box, user: str) -> Kernels:
-    return Kernels(box, user)
-
-
-@pytest.fixture
-def kernel(box: Box) -> Kernels:
-    return Kernels(box, "root")
 
 
 def outer(pid_inside: str, server: McpServer) -> list[int]:

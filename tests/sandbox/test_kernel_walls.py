@@ -12,16 +12,10 @@ import sys
 from pathlib import Path
 
 import harness
-import pytest
 import test_files as files
 import test_syscalls
 from box import PROBES, Box, make_settings
 from kernels import Kernels
-
-
-@pytest.fixture
-def kernels(box: Box, user: str) -> Kernels:
-    return Kernels(box, user)
 
 
 def run_probe(kernels: Kernels, name: str, *args: str, settings: dict) -> dict:

@@ -12,7 +12,7 @@ import time
 
 import harness
 import pytest
-from box import Box, make_settings
+from box import make_settings
 from kernels import Kernels
 from packages import make_wheel
 
@@ -22,18 +22,6 @@ NAMESPACES = ["user", "pid", "mnt", "net", "ipc", "uts", "cgroup"]
 @pytest.fixture
 def servers() -> harness.Servers:
     return harness.Servers()
-
-
-@pytest.fixture
-def kernels(box: Box, user: str) -> Kernels:
-    """As each user."""
-    return Kernels(box, user)
-
-
-@pytest.fixture
-def kernel(box: Box) -> Kernels:
-    """As root, where it makes no difference who it is."""
-    return Kernels(box, "root")
 
 
 def attempt(statement: str) -> str:

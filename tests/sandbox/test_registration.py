@@ -7,7 +7,6 @@ import json
 
 import harness
 import pytest
-from box import Box
 from kernels import Kernels, servers_settings
 
 WRITE = """
@@ -17,11 +16,6 @@ try:
 except Exception as error:
     print("failed", error)
 """
-
-
-@pytest.fixture
-def kernel(box: Box) -> Kernels:
-    return Kernels(box, "root")
 
 
 @pytest.fixture

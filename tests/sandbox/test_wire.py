@@ -8,7 +8,6 @@ import os
 from pathlib import Path
 
 import pytest
-from box import Box
 from kernels import Kernels
 
 MIB = 1 << 20
@@ -66,11 +65,6 @@ MESSES = {
     "the end of receiving": "wire.shutdown(socket.SHUT_RD)",
     "no wire": "os.closerange(3, 2000)",
 }  # fmt: skip
-
-
-@pytest.fixture
-def kernel(box: Box) -> Kernels:
-    return Kernels(box, "root")
 
 
 def memory(pid: int) -> int:

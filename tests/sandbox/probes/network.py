@@ -267,7 +267,7 @@ def attempt(action):
         return error.reason or "ssl"
     except socket.timeout:
         return "timeout"
-    except socket.gaierror as error:
+    except socket.gaierror:
         return "unknown name"
     except OSError as error:
         return errno.errorcode.get(error.errno, str(error))
