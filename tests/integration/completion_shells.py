@@ -11,7 +11,6 @@ import shutil
 import signal
 import subprocess
 import time
-from pathlib import Path
 
 import harness
 
