@@ -106,10 +106,10 @@ on_header(char *line, size_t one, size_t size, void *data)
     if (is_over(call))
         return 0;
     call->head_size += size;
-    if (call->head_size > call->limits.max_head) {
+    if (call->head_size > call->limits.head_size) {
         set_error(call, IPYBOX_ERROR_LIMIT,
-                  "the headers of its answer have more than %zu bytes, the maximum (max_head)",
-                  call->limits.max_head);
+                  "the headers of its answer have more than %zu bytes, the maximum (head_size)",
+                  call->limits.head_size);
         return 0;
     }
     if (++call->n_head_lines > call->limits.n_headers) {
@@ -141,10 +141,10 @@ on_bytes(char *bytes, size_t one, size_t size, void *data)
     IpbHttpCall *call = data;
     if (is_over(call))
         return 0;
-    if (size > call->limits.max_body - call->body_received) {
+    if (size > call->limits.body_size - call->body_received) {
         set_error(call, IPYBOX_ERROR_LIMIT,
-                  "the body of its answer has more than %zu bytes, the maximum (max_body)",
-                  call->limits.max_body);
+                  "the body of its answer has more than %zu bytes, the maximum (body_size)",
+                  call->limits.body_size);
         return 0;
     }
     call->body_received += size;
@@ -490,12 +490,12 @@ copy_options(IpbHttpCall *call, const IpbHttpCallOptions *options)
     call->on_end = options->on_end;
     call->data = options->data;
     call->limits = options->limits;
-    if (call->limits.max_head == 0)
-        call->limits.max_head = DEFAULT_MAX_HEAD;
+    if (call->limits.head_size == 0)
+        call->limits.head_size = DEFAULT_MAX_HEAD;
     if (call->limits.n_headers == 0)
         call->limits.n_headers = DEFAULT_MAX_HEADERS;
-    if (call->limits.max_body == 0)
-        call->limits.max_body = DEFAULT_MAX_BODY;
+    if (call->limits.body_size == 0)
+        call->limits.body_size = DEFAULT_MAX_BODY;
     call->deadlines = options->deadlines;
     if (call->deadlines.connect_ms == 0)
         call->deadlines.connect_ms = DEFAULT_CONNECT_MS;

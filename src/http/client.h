@@ -40,9 +40,9 @@ void ipb_http_client_free(IpbHttpClient *client);
 
 /* 0 is the default of each. Beyond one the call fails with LIMIT, and the message has its name and size. */
 typedef struct {
-    size_t max_head;    /* bytes of all headers of the answer; 64 KiB */
+    size_t head_size;   /* bytes of all headers of the answer; 64 KiB */
     unsigned n_headers; /* 128 */
-    size_t max_body;    /* bytes, as they are after decompression; 16 MiB. SIZE_MAX: none */
+    size_t body_size;   /* bytes, as they are after decompression; 16 MiB. SIZE_MAX: none */
 } IpbHttpLimits;
 
 /* 0: none (connect: 30 s). Beyond one the call fails with TIMEOUT. */

@@ -303,8 +303,8 @@ send_request(IpbExchange *exchange)
         .headers = (const char *const *) headers->pdata,
         .body = exchange->body,
         .body_size = exchange->body_size,
-        /* Streams of events have no end; the owner counts what it keeps. */
-        .limits = {.max_head = limits->head_size, .max_body = SIZE_MAX},
+        /* Streams of events have no end; the owner counts what it keeps. The number of headers is bounded by their size. */
+        .limits = {.head_size = limits->head_size, .n_headers = G_MAXUINT, .body_size = SIZE_MAX},
         .deadlines = {.connect_ms = limits->connect_timeout_ms, .total_ms = exchange->total_ms},
         .on_head = on_call_head,
         .on_body = on_call_body,

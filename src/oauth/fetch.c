@@ -116,7 +116,7 @@ send_request(IpbOAuthFetch *fetch, const IpbOAuthFetchRequest *request)
         .headers = headers,
         .body = body,
         .body_size = body != NULL ? strlen(body) : 0,
-        .limits = {.max_head = MAX_HEAD, .max_body = IPB_OAUTH_MAX_DOCUMENT},
+        .limits = {.head_size = MAX_HEAD, .body_size = IPB_OAUTH_MAX_DOCUMENT},
         .deadlines = {.connect_ms = CONNECT_TIMEOUT_MS, .total_ms = TOTAL_TIMEOUT_MS},
         .on_body = on_body,
         .on_end = on_end,

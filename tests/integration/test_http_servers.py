@@ -293,6 +293,33 @@ def test_a_modern_call_is_cancelled_by_its_end(mcp: McpServer) -> None:
         assert (call.headers["mcp-method"], call.headers["mcp-name"]) == ("tools/call", "echo")
 
 
+def test_headers_that_a_server_refuses(mcp: McpServer) -> None:
+    """Its tools may want others by now: they are listed again, and the call is tried once more, not twice."""
+    refusals = 1
+
+    def answer(request: Request) -> bool:
+        nonlocal refusals
+        if request.rpc != "tools/call":
+            return is_modern(request)
+        if refusals > 0:
+            refusals -= 1
+            error = {"jsonrpc": "2.0", "id": request.message["id"], "error": {"code": -32020, "message": "a header is missing"}}
+            request.reply("400 Bad Request", json.dumps(error).encode(), "Content-Type: application/json")
+        else:
+            request.result({"resultType": "complete", "content": [{"type": "text", "text": "done"}]})
+        return True
+
+    with HttpServer(answer) as server:
+        mcp.register("web", {"url": server.url})
+        mcp.cell(CALL)
+        calls = [request.rpc for request in server.requests]
+        first = calls.index("tools/call")
+        assert calls[first:] == ["tools/call", "tools/list", "tools/call"]
+        refusals = 2
+        assert "a header is missing" in mcp.failing_cell(CALL)
+        assert [request.rpc for request in server.requests].count("tools/call") == 4
+
+
 def test_changed_tools_are_told(ipybox: str, place: Place) -> None:
     """On the stream that a GET opens."""
     streams: queue.Queue[Request] = queue.Queue()

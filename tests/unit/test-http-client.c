@@ -278,13 +278,13 @@ test_limits(void)
     options.limits.n_headers = 3;
     fetch_with(&fixture, &options);
     assert_fails(&fixture, IPYBOX_ERROR_LIMIT, "more than 3 headers, the maximum (n_headers)");
-    options.limits = (IpbHttpLimits){.max_head = 20};
+    options.limits = (IpbHttpLimits){.head_size = 20};
     fetch_with(&fixture, &options);
-    assert_fails(&fixture, IPYBOX_ERROR_LIMIT, "more than 20 bytes, the maximum (max_head)");
-    options.limits = (IpbHttpLimits){.max_body = 9};
+    assert_fails(&fixture, IPYBOX_ERROR_LIMIT, "more than 20 bytes, the maximum (head_size)");
+    options.limits = (IpbHttpLimits){.body_size = 9};
     fetch_with(&fixture, &options);
-    assert_fails(&fixture, IPYBOX_ERROR_LIMIT, "more than 9 bytes, the maximum (max_body)");
-    options.limits = (IpbHttpLimits){.max_body = 10};
+    assert_fails(&fixture, IPYBOX_ERROR_LIMIT, "more than 9 bytes, the maximum (body_size)");
+    options.limits = (IpbHttpLimits){.body_size = 10};
     fetch_with(&fixture, &options);
     g_assert_no_error(fixture.error);
 }
