@@ -68,7 +68,7 @@ def test_a_configuration(net: NetBox, user: str, actions: list[list]) -> None:
 def test_srt_where_there_is_none(net: NetBox, user: str, actions: list[list]) -> None:
     settings = net.write_settings(make_settings(allowedDomains=["good.test"], denyRead=["~/secret"]))
     found, _ = report(net, actions, user, command="srt", args=["--settings", settings])
-    assert found == "read KEY=1, PermissionError, read notes, written, OSError, 200, HTTPError"
+    assert found == "read KEY=1, PermissionError, FileNotFoundError, written, OSError, 200, HTTPError"
 
 
 def test_srt_where_there_is_one(box: Box) -> None:
