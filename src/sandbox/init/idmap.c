@@ -174,6 +174,18 @@ needs_map(const IpbInit *init, uint32_t index)
     return !is_open_to_others(source);
 }
 
+/* Where a mount below is of a file system that takes no map, no mount below gets one: there the inside may do what anybody may. */
+static bool
+map_tree(int tree, int userns)
+{
+    struct mount_attr safe = {.attr_set = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV};
+    struct mount_attr mapped = {.attr_set = MOUNT_ATTR_IDMAP, .userns_fd = (uint64_t) userns};
+    if (sys_mount_setattr(tree, "", AT_EMPTY_PATH | AT_RECURSIVE, &safe) < 0)
+        return false;
+    return sys_mount_setattr(tree, "", AT_EMPTY_PATH | AT_RECURSIVE, &mapped) == 0 ||
+           (errno == EINVAL && sys_mount_setattr(tree, "", AT_EMPTY_PATH, &mapped) == 0);
+}
+
 static bool
 open_mapped(IpbInit *init, Owners *owners, uint32_t index, IpbStepError *error)
 {
@@ -196,11 +208,7 @@ open_mapped(IpbInit *init, Owners *owners, uint32_t index, IpbStepError *error)
     int userns = find_user_namespace(owners, init->header, &info);
     if (userns < 0)
         return ipb_step_fail(error, IPB_STEP_ID_MAP_HELPER, index);
-    struct mount_attr attr = {
-        .attr_set = MOUNT_ATTR_IDMAP | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV,
-        .userns_fd = (uint64_t) userns,
-    };
-    if (sys_mount_setattr(tree, "", AT_EMPTY_PATH | AT_RECURSIVE, &attr) < 0)
+    if (!map_tree(tree, userns))
         return ipb_step_fail(error, IPB_STEP_ID_MAP_MOUNT, index);
     init->trees[index] = tree;
     return true;

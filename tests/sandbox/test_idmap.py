@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Root, and file systems that cannot be mounted with an id map, overlayfs being the usual one: see docs/internals/sandbox.md."""
+
+from __future__ import annotations
+
+from box import Box
+
+# Mounts an overlayfs over the workspace's directory $1, in the command's own mount namespace, and runs the rest of the command line.
+OVERLAY = """
+at=$1 && shift && base=$(mktemp -d) && mount -t tmpfs none "$base" && mkdir "$base/lower" "$base/upper" "$base/work" &&
+mount -t overlay none -o "lowerdir=$base/lower,upperdir=$base/upper,workdir=$base/work" "$at" &&
+echo public > "$at/public" && echo secret > "$at/secret" && chmod 600 "$at/secret" && umount -l "$base" && rmdir "$base" && cd "$PWD" && exec "$@"
+"""
+
+
+def over(directory: str, command: list[str]) -> list[str]:
+    return ["unshare", "--mount", "--propagation", "private", "sh", "-c", OVERLAY, "sh", directory, *command]
+
+
+def test_mount_below_what_is_writable(box: Box) -> None:
+    """There the inside may do what anybody may, and no more; around it, it writes as ever."""
+    (box.place.workspace / "below").mkdir()
+    script = "echo x > made; cat made below/public; cat below/secret || echo closed; (echo x > below/made) 2>&- || echo not written"
+    done = box(over("below", box.command(["sh", "-c", script])), sandbox=False)
+    assert done.stdout.splitlines() == ["x", "public", "closed", "not written"], done.stderr
+    assert (box.place.workspace / "made").read_text() == "x\n"
+
+
+def test_what_is_writable(box: Box) -> None:
+    """It cannot be made so for root, and that is said before anything runs."""
+    done = box(over(".", box.command(["touch", "ran"])), sandbox=False)
+    assert done.returncode == 3 and "cannot mount with an id map" in done.stderr and "overlayfs" in done.stderr, done.stderr
