@@ -48,18 +48,32 @@ ipb_cli_parse(const IpbVerb *verb, const GOptionEntry *options, const char *desc
     return true;
 }
 
+static void
+say(const IpbVerb *verb, const char *format, va_list args)
+{
+    g_autofree char *text = g_strdup_vprintf(format, args);
+    g_autofree char *printable = ipb_cli_printable(text);
+    fprintf(stderr, "ipybox%s%s: %s\n", *verb->name != '\0' ? " " : "", verb->name, printable);
+}
+
+void
+ipb_cli_say(const IpbVerb *verb, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    say(verb, format, args);
+    va_end(args);
+}
+
 int
 ipb_cli_fail(const IpbVerb *verb, int status, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    g_autofree char *text = g_strdup_vprintf(format, args);
+    say(verb, format, args);
     va_end(args);
-    g_autofree char *printable = ipb_cli_printable(text);
-    const char *space = *verb->name != '\0' ? " " : "";
-    fprintf(stderr, "ipybox%s%s: %s\n", space, verb->name, printable);
     if (status == IPB_EXIT_USAGE)
-        fprintf(stderr, "Try 'ipybox%s%s --help'.\n", space, verb->name);
+        fprintf(stderr, "Try 'ipybox%s%s --help'.\n", *verb->name != '\0' ? " " : "", verb->name);
     return status;
 }
 

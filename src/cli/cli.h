@@ -45,6 +45,8 @@ bool ipb_cli_parse(const IpbVerb *verb, const GOptionEntry *options, const char 
                    int *argc, char ***argv, int *ret_status);
 /* "ipybox VERB: message" on stderr, and for a usage error where help is. */
 int ipb_cli_fail(const IpbVerb *verb, int status, const char *format, ...) G_GNUC_PRINTF(3, 4);
+/* "ipybox VERB: message" on stderr. */
+void ipb_cli_say(const IpbVerb *verb, const char *format, ...) G_GNUC_PRINTF(2, 3);
 /* The status that fits an error of ours. */
 int ipb_cli_status(const GError *error);
 /* @text made safe for a terminal: control characters but newline and tab become visible. Caller frees. */

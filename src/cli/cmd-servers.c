@@ -25,17 +25,8 @@ print_json(const GPtrArray *all)
     IpbJsonWriter *writer = ipb_json_writer_new();
     ipb_json_begin_array(writer);
     for (guint i = 0; i < all->len; i++) {
-        const IpbRegistration *registration = g_ptr_array_index(all, i);
         ipb_json_begin_object(writer);
-        ipb_json_member_string(writer, "id", registration->id);
-        ipb_json_member_string(writer, "name", registration->name);
-        ipb_json_key(writer, "params");
-        ipb_json_write_raw(writer, registration->params_json, strlen(registration->params_json));
-        ipb_json_key(writer, "roots");
-        ipb_json_begin_array(writer);
-        for (char **root = registration->roots; *root != NULL; root++)
-            ipb_json_write_string(writer, *root);
-        ipb_json_end_array(writer);
+        ipb_registration_write(g_ptr_array_index(all, i), writer);
         ipb_json_end_object(writer);
     }
     ipb_json_end_array(writer);

@@ -29,18 +29,6 @@ static const char CHECK[] = "import sys\n"
                             "except ImportError:\n"
                             "    sys.exit(4)\n";
 
-G_GNUC_PRINTF(1, 2)
-static void
-say(const char *format, ...)
-{
-    va_list arguments;
-    va_start(arguments, format);
-    g_autofree char *line = g_strdup_vprintf(format, arguments);
-    va_end(arguments);
-    g_autofree char *printable = ipb_cli_printable(line);
-    fprintf(stderr, "ipybox doctor: %s\n", printable);
-}
-
 /* --- programs ---------------------------------------------------------------------------------- */
 
 static void
@@ -125,7 +113,7 @@ is_usable(const char *python)
 static bool
 make_environment(const char *base, const char *directory, GError **error)
 {
-    say("making %s with %s", directory, base);
+    ipb_cli_say(&ipb_verb_doctor, "making %s with %s", directory, base);
     g_autofree char *parent = g_path_get_dirname(directory);
     if (!ipb_file_make_directories(parent, 0700, error))
         return false;
@@ -145,7 +133,7 @@ install(const char *python, const char *const *packages, GError **error)
     g_autofree char *requirements = ipb_python_find_requirements(error);
     if (requirements == NULL)
         return false;
-    say("installing what %s lists", requirements);
+    ipb_cli_say(&ipb_verb_doctor, "installing what %s lists", requirements);
     g_autoptr(GPtrArray) argv = g_ptr_array_new();
     const char *const words[] = {python,       "-m",        "pip", "install",
                                  "--no-input", "--upgrade", "-r",  requirements};
@@ -169,9 +157,10 @@ tell_if_not_used(const char *python)
 {
     g_autofree char *used = ipb_python_find(NULL, NULL);
     if (used != NULL && !g_str_equal(used, python))
-        say("note: kernels do not run in %s now, since %s counts more (see the manual, "
-            "IPYBOX_PYTHON)",
-            python, used);
+        ipb_cli_say(&ipb_verb_doctor,
+                    "note: kernels do not run in %s now, since %s counts more (see the manual, "
+                    "IPYBOX_PYTHON)",
+                    python, used);
 }
 
 /* One that is there stays until the new one is whole. */

@@ -59,18 +59,6 @@ fail(const GError *error)
     return ipb_cli_fail(&ipb_verb_sandbox, status, "%s", error->message);
 }
 
-G_GNUC_PRINTF(1, 2)
-static void
-say(const char *format, ...)
-{
-    va_list arguments;
-    va_start(arguments, format);
-    g_autofree char *line = g_strdup_vprintf(format, arguments);
-    va_end(arguments);
-    g_autofree char *printable = ipb_cli_printable(line);
-    fprintf(stderr, "ipybox sandbox: %s\n", printable);
-}
-
 /* --- signals ----------------------------------------------------------------------------------- */
 
 static void
@@ -126,11 +114,11 @@ on_violation(const IpbViolation *violation, void *data)
     g_autoptr(GError) error = NULL;
     g_autofree char *text = ipb_violation_to_text(violation);
     if (run->run->is_debug)
-        say("%s", text);
+        ipb_cli_say(&ipb_verb_sandbox, "%s", text);
     else
         keep_denial(run, text);
     if (run->log != NULL && !ipb_violation_log_write(run->log, violation, &error)) {
-        say("%s", error->message);
+        ipb_cli_say(&ipb_verb_sandbox, "%s", error->message);
         g_clear_pointer(&run->log, ipb_violation_log_free);
     }
 }
@@ -139,9 +127,10 @@ static void
 tell_denials(const Run *run)
 {
     for (guint i = 0; i < run->denials->len; i++)
-        say("%s", (const char *) g_ptr_array_index(run->denials, i));
+        ipb_cli_say(&ipb_verb_sandbox, "%s", (const char *) g_ptr_array_index(run->denials, i));
     if (run->n_untold > 0)
-        say("%u more denials; --violation-log FILE keeps all", run->n_untold);
+        ipb_cli_say(&ipb_verb_sandbox, "%u more denials; --violation-log FILE keeps all",
+                    run->n_untold);
 }
 
 /* --- new configurations ------------------------------------------------------------------------ */
@@ -154,15 +143,15 @@ on_policy(IpbSandboxPolicy *policy, void *data)
     if (ipb_boxed_command_set_policy(run->command, policy, &error))
         run->has_update = true;
     else
-        say("--control-fd: %s", error->message);
+        ipb_cli_say(&ipb_verb_sandbox, "--control-fd: %s", error->message);
     if (run->run->is_debug && error == NULL)
-        say("a new configuration is in force");
+        ipb_cli_say(&ipb_verb_sandbox, "a new configuration is in force");
 }
 
 static void
 on_bad_line(const GError *error, void *data)
 {
-    say("a line was dropped: %s", error->message);
+    ipb_cli_say(&ipb_verb_sandbox, "a line was dropped: %s", error->message);
 }
 
 /* Who never said anything cannot be told from a channel that never worked: then nothing runs on unwatched. */
@@ -171,7 +160,7 @@ on_broken(const GError *error, void *data)
 {
     Run *run = data;
     if (run->has_update) {
-        say("%s; the last configuration stays in force", error->message);
+        ipb_cli_say(&ipb_verb_sandbox, "%s; the last configuration stays in force", error->message);
         return;
     }
     run->status = ipb_cli_fail(&ipb_verb_sandbox, IPB_EXIT_FAILED, "%s", error->message);
@@ -202,7 +191,7 @@ on_end(IpbBoxedCommand *command, int wait_status, const GError *error, void *dat
     g_autofree char *limit =
         error == NULL ? ipb_boxed_command_describe_limit(command, wait_status) : NULL;
     if (limit != NULL)
-        say("the command was ended: %s", limit);
+        ipb_cli_say(&ipb_verb_sandbox, "the command was ended: %s", limit);
     if (error != NULL)
         run->status = fail(error);
     else
@@ -214,10 +203,12 @@ on_end(IpbBoxedCommand *command, int wait_status, const GError *error, void *dat
 static void
 tell_weakness(void)
 {
-    say("warning: namespaces are forbidden here: this is the weaker sandbox, of Landlock and "
+    ipb_cli_say(
+        &ipb_verb_sandbox,
+        "warning: namespaces are forbidden here: this is the weaker sandbox, of Landlock and "
         "seccomp only:");
     for (const char *const *limit = IPB_WEAKER_LIMITS; *limit != NULL; limit++)
-        say("- %s", *limit);
+        ipb_cli_say(&ipb_verb_sandbox, "- %s", *limit);
 }
 
 /* Not before the egress is there, which the configurations are for. */
@@ -230,7 +221,7 @@ on_ready(IpbBoxedCommand *command, void *data)
     if (ipb_boxed_command_is_weaker(command))
         tell_weakness();
     if (run->run->is_debug)
-        say("the sandbox stands");
+        ipb_cli_say(&ipb_verb_sandbox, "the sandbox stands");
     if (run->pending_signal != 0)
         ipb_boxed_command_signal(command, run->pending_signal);
     if (!watch_control(run, &error))
@@ -282,7 +273,8 @@ static void
 show_warnings(const IpbSandboxPlan *plan)
 {
     for (guint i = 0; i < plan->warnings->len; i++)
-        say("warning: %s", (const char *) g_ptr_array_index(plan->warnings, i));
+        ipb_cli_say(&ipb_verb_sandbox, "warning: %s",
+                    (const char *) g_ptr_array_index(plan->warnings, i));
 }
 
 /* Nothing is inside any more that could make more. */
@@ -292,7 +284,7 @@ sweep(const Run *run)
     g_autoptr(GPtrArray) items = ipb_quarantine_sweep(run->quarantine);
     for (guint i = 0; i < items->len; i++) {
         g_autofree char *text = ipb_quarantined_describe(g_ptr_array_index(items, i));
-        say("%s", text);
+        ipb_cli_say(&ipb_verb_sandbox, "%s", text);
     }
 }
 

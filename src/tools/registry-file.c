@@ -204,17 +204,8 @@ static void
 write_entry(IpbJsonWriter *writer, const IpbRegistryEntry *entry)
 {
     static const char *const OURS[] = {"id", "name", "params", "roots", NULL};
-    const IpbRegistration *registration = entry->registration;
     ipb_json_begin_object(writer);
-    ipb_json_member_string(writer, "id", registration->id);
-    ipb_json_member_string(writer, "name", registration->name);
-    ipb_json_key(writer, "params");
-    ipb_json_write_raw(writer, registration->params_json, strlen(registration->params_json));
-    ipb_json_key(writer, "roots");
-    ipb_json_begin_array(writer);
-    for (char **root = registration->roots; *root != NULL; root++)
-        ipb_json_write_string(writer, *root);
-    ipb_json_end_array(writer);
+    ipb_registration_write(entry->registration, writer);
     write_others(writer, entry->source, OURS);
     ipb_json_end_object(writer);
 }

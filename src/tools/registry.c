@@ -37,6 +37,20 @@ ipb_registration_free(IpbRegistration *registration)
     g_free(registration);
 }
 
+void
+ipb_registration_write(const IpbRegistration *registration, IpbJsonWriter *writer)
+{
+    ipb_json_member_string(writer, "id", registration->id);
+    ipb_json_member_string(writer, "name", registration->name);
+    ipb_json_key(writer, "params");
+    ipb_json_write_raw(writer, registration->params_json, strlen(registration->params_json));
+    ipb_json_key(writer, "roots");
+    ipb_json_begin_array(writer);
+    for (char **root = registration->roots; *root != NULL; root++)
+        ipb_json_write_string(writer, *root);
+    ipb_json_end_array(writer);
+}
+
 IpbRegistration *
 ipb_registration_copy(const IpbRegistration *registration)
 {

@@ -9,6 +9,7 @@
 #pragma once
 
 #include "json/json.h"
+#include "json/writer.h"
 
 typedef struct IpbRegistry IpbRegistry;
 
@@ -35,6 +36,8 @@ bool ipb_registry_remove(IpbRegistry *registry, const char *id_or_name, GError *
 char *ipb_registry_make_id(const char *name, const IpbJson *params);
 IpbRegistration *ipb_registration_copy(const IpbRegistration *registration);
 void ipb_registration_free(IpbRegistration *registration);
+/* Its members, into an object that was begun. */
+void ipb_registration_write(const IpbRegistration *registration, IpbJsonWriter *writer);
 
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(IpbRegistry, ipb_registry_free)
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(IpbRegistration, ipb_registration_free)
