@@ -6,9 +6,11 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <glob.h>
 #include <limits.h>
 #include <link.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/error.h"
@@ -44,6 +46,39 @@ ipb_place_directory(GError **error)
     return path != NULL ? g_path_get_dirname(path) : NULL;
 }
 
+/* For glob(3). */
+static char *
+escape(const char *path)
+{
+    GString *text = g_string_new(NULL);
+    for (; *path != '\0'; path++) {
+        if (strchr("*?[\\", *path) != NULL)
+            g_string_append_c(text, '\\');
+        g_string_append_c(text, *path);
+    }
+    return g_string_free(text, FALSE);
+}
+
+/* The first @file in a directory that the pattern names, or NULL. */
+static char *
+find_in(const char *directory, const char *pattern, const char *file)
+{
+    g_autofree char *start = escape(directory);
+    g_autofree char *whole =
+        *pattern == '/' ? g_strdup(pattern) : g_build_filename(start, pattern, NULL);
+    glob_t found = {0};
+    char *path = NULL;
+    if (glob(whole, 0, NULL, &found) == 0)
+        for (size_t i = 0; i < found.gl_pathc && path == NULL; i++) {
+            g_autofree char *place = g_canonicalize_filename(found.gl_pathv[i], NULL);
+            g_autofree char *candidate = g_build_filename(place, file, NULL);
+            if (g_file_test(candidate, G_FILE_TEST_IS_REGULAR))
+                path = g_steal_pointer(&candidate);
+        }
+    globfree(&found);
+    return path;
+}
+
 char *
 ipb_place_find(const char *const *candidates, const char *file, const char *what, GError **error)
 {
@@ -52,10 +87,10 @@ ipb_place_find(const char *const *candidates, const char *file, const char *what
         return NULL;
     g_autoptr(GString) tried = g_string_new(NULL);
     for (; *candidates != NULL; candidates++) {
+        char *path = find_in(directory, *candidates, file);
+        if (path != NULL)
+            return path;
         g_autofree char *place = g_canonicalize_filename(*candidates, directory);
-        g_autofree char *path = g_build_filename(place, file, NULL);
-        if (g_file_test(path, G_FILE_TEST_IS_REGULAR))
-            return g_steal_pointer(&path);
         g_string_append_printf(tried, "%s%s", tried->len > 0 ? ", " : "", place);
     }
     g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_NOT_FOUND,

@@ -355,10 +355,12 @@ static char *
 find_ours(const char *file, GError **error)
 {
     static const char *const PLACES[] = {
-        ".",                    /* build tree, wheel */
+        ".",                    /* build tree */
         "../..",                /* tests in the build tree */
         "../libexec/ipybox",    /* prefix: the program is in bin */
         "../../libexec/ipybox", /* the library is in lib/<triplet> */
+        IPB_PLACE_WHEEL "/libexec",
+        IPB_PLACE_WHEEL_TARGET "/libexec",
         NULL,
     };
     return ipb_place_find(PLACES, file, "sandbox", error);

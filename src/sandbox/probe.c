@@ -61,8 +61,10 @@ is_setting(const char *path, const char *value)
 static char *
 describe_apparmor(void)
 {
-    static const char *const PLACES[] = {"../share/ipybox/apparmor", "../../share/ipybox/apparmor",
-                                         "data/apparmor", NULL};
+    static const char *const PLACES[] = {
+        "../share/ipybox/apparmor",  "../../share/ipybox/apparmor",      "data/apparmor",
+        IPB_PLACE_WHEEL "/apparmor", IPB_PLACE_WHEEL_TARGET "/apparmor", NULL,
+    };
     g_autofree char *profile = ipb_place_find(PLACES, "ipybox", "AppArmor profile", NULL);
     const char *path = profile != NULL ? profile : "data/apparmor/ipybox";
     return g_strdup_printf(

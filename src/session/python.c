@@ -62,6 +62,21 @@ follow_to_environment(char *python)
     return python;
 }
 
+/* A wheel that is installed in no environment: that Python which has its package, since a prefix like ~/.local may have several. */
+static char *
+find_of_wheel(const char *directory)
+{
+    static const char *const PLACES[] = {IPB_PLACE_WHEEL, NULL};
+    g_autofree char *host = ipb_place_find(PLACES, "kernel_host/forkserver.py", "package", NULL);
+    if (host == NULL)
+        return NULL;
+    /* PREFIX/lib/python3.13/site-packages/ipybox/kernel_host/forkserver.py */
+    g_autofree char *library = g_canonicalize_filename("../../../..", host);
+    g_autofree char *name = g_path_get_basename(library);
+    char *path = if_executable(g_build_filename(directory, name, NULL));
+    return path != NULL ? path : g_find_program_in_path(name);
+}
+
 /* Of the environment that we are installed in, or of the build tree. */
 static char *
 find_near(const char *directory)
@@ -79,10 +94,7 @@ find_near(const char *directory)
         if (path != NULL && is_in_environment(path))
             return g_steal_pointer(&path);
     }
-    /* A wheel, wherever: PREFIX/lib/python3.13/site-packages/ipybox/bin/ipybox */
-    if (!g_str_has_suffix(directory, "/site-packages/ipybox/bin"))
-        return NULL;
-    return if_executable(g_canonicalize_filename("../../../../../bin/python3", directory));
+    return find_of_wheel(directory);
 }
 
 char *
@@ -143,10 +155,11 @@ ipb_python_find_host(GError **error)
 {
     static const char *const PLACES[] = {
         "../python/ipybox/kernel_host",   /* build tree */
-        "../kernel_host",                 /* wheel: site-packages/ipybox/bin/ipybox */
         "../share/ipybox/kernel_host",    /* PREFIX/bin, PREFIX/lib */
         "../../share/ipybox/kernel_host", /* PREFIX/lib/x86_64-linux-gnu */
-        IPB_DATADIR "/kernel_host",       /* as configured: a program that has us in itself */
+        IPB_PLACE_WHEEL "/kernel_host",
+        IPB_PLACE_WHEEL_TARGET "/kernel_host",
+        IPB_DATADIR "/kernel_host", /* as configured: a program that has us in itself */
         NULL,
     };
     g_autofree char *script = ipb_place_find(PLACES, "forkserver.py", "kernel host", error);
@@ -160,9 +173,7 @@ ipb_python_find_requirements(GError **error)
         "../python",          /* build tree */
         "../share/ipybox",    /* PREFIX/bin, PREFIX/lib */
         "../../share/ipybox", /* PREFIX/lib/x86_64-linux-gnu */
-        "..",                 /* wheel */
-        IPB_DATADIR,
-        NULL,
+        IPB_PLACE_WHEEL,      IPB_PLACE_WHEEL_TARGET, IPB_DATADIR, NULL,
     };
     return ipb_place_find(PLACES, "requirements.txt", "list of what kernels need", error);
 }
