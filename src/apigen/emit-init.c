@@ -33,6 +33,18 @@ static const char CLASSES[] = //
     "        return self.model_dump(by_alias=True, exclude_unset=True, warnings=False)\n"
     "\n"
     "    @classmethod\n"
+    "    def for_call(cls, params: Any, fields: dict[str, Any]) -> dict[str, Any]:\n"
+    "        \"\"\"The arguments that `run(Params(...))` or `run(name=value, ...)` means.\"\"\"\n"
+    "        if repr(type(params)) == repr(cls) and not fields:\n"
+    "            return cls.to_wire(params)\n"
+    "        if params is not None:\n"
+    "            names = {name for n, f in cls.model_fields.items() for name in (n, f.alias)}\n"
+    "            if isinstance(params, Model) or \"params\" not in names:\n"
+    "                raise TypeError(\"run() takes Params(...), or its fields by name\")\n"
+    "            fields = {**fields, \"params\": params}\n"
+    "        return cls(**fields).to_wire()\n"
+    "\n"
+    "    @classmethod\n"
     "    def from_wire(cls, result: Any) -> Self:\n"
     "        \"\"\"A tool's result, checked.\"\"\"\n"
     "        try:\n"
@@ -46,7 +58,13 @@ ipb_emit_init(const char *server_name, const char *registration_id)
     g_autoptr(GString) out = g_string_new(NULL);
     g_string_append_printf(
         out,
-        "\"\"\"The tools of the MCP server %s, one module each: Params, run, Result.\"\"\"\n\n",
+        "\"\"\"The tools of the MCP server %s, one module each: Params, run, Result.\n\n"
+        "Call run(Params(...)), or run with the fields by name. Images and other contents that "
+        "come with a "
+        "text\n"
+        "are in its `contents`: objects with `type`, `mime_type`, `data` (bytes) and "
+        "`save(path)`.\n"
+        "\"\"\"\n\n",
         server_name);
     g_string_append(out, IMPORTS);
     g_string_append(out, "CLIENT = ToolRunner(server_name=");

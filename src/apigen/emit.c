@@ -207,11 +207,12 @@ append_run(GString *out, const IpbModule *module, bool async_api)
     const char *define = async_api ? "async def" : "def";
     const char *call = async_api ? "await CLIENT.run" : "CLIENT.run_sync";
     const char *result = module->result != NULL ? "Result" : "str";
-    g_string_append_printf(out, "\n\n%s run(params: Params) -> %s:\n", define, result);
+    g_string_append_printf(
+        out, "\n\n%s run(params: Params | None = None, **fields: object) -> %s:\n", define, result);
     ipb_docstring_append(out, INDENT, module->description, NULL);
     g_string_append_printf(out, "    result%s = %s(", module->result != NULL ? "" : ": str", call);
     ipb_text_append_literal(out, module->tool_name);
-    g_string_append(out, ", params.to_wire())\n");
+    g_string_append(out, ", Params.for_call(params, fields))\n");
     if (module->result == NULL)
         g_string_append(out, "    return result\n");
     else if (is_result_class(module))

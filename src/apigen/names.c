@@ -38,6 +38,7 @@ static const char *const MODEL_NAMES[] = {
     "construct",
     "copy",
     "dict",
+    "for_call",
     "from_orm",
     "from_wire",
     "json",

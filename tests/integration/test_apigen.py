@@ -115,9 +115,9 @@ class Params(Model):
     perPage: int | float | None = Field(default=None, ge=1, le=100)
 
 
-def run(params: Params) -> str:
+def run(params: Params | None = None, **fields: object) -> str:
     """Find GitHub repositories."""
-    result: str = CLIENT.run_sync("search_repositories", params.to_wire())
+    result: str = CLIENT.run_sync("search_repositories", Params.for_call(params, fields))
     return result
 '''
 
@@ -173,11 +173,40 @@ def test_wrong_arguments(make, arguments):
     assert package.client.calls == []
 
 
+def test_fields_by_name(make):
+    """run(name=value) is run(Params(name=value)), whatever the names; nothing else is taken."""
+    odd = tool({"params": {"type": ["integer", "object"]}, "from": {"type": "string"}, "a-b": {}, "fields": {}, "cls": {}, "self": {}}, name="odd")
+    package = make(SEARCH, odd, tool(name="empty"))
+    search, odd, empty = package["search_repositories"].run, package["odd"].run, package["empty"].run
+    calls = [
+        (lambda: search(query="x", sort="forks"), {"query": "x", "sort": "forks"}),
+        (lambda: search(params=package["search_repositories"].Params(query="x")), {"query": "x"}),
+        (lambda: empty(), {}),
+        (lambda: empty(package["empty"].Params()), {}),
+        (lambda: odd(params=5, from_="a", fields=1, cls=2, self=3), {"params": 5, "from": "a", "fields": 1, "cls": 2, "self": 3}),
+        (lambda: odd(**{"from": "b", "a-b": None}), {"from": "b", "a-b": None}),
+        (lambda: odd({"k": 1}), {"params": {"k": 1}}),
+    ]
+    for call, sent in calls:
+        call()
+        assert json.loads(package.client.calls[-1][1]) == sent
+    before = len(package.client.calls)
+    with pytest.raises(ValidationError):
+        search(sort="forks")
+    for arguments in ([{"query": "x"}], ["x"], [package["empty"].Params()]):
+        with pytest.raises(TypeError, match="takes Params"):
+            search(*arguments)
+    with pytest.raises(TypeError, match="takes Params"):
+        search(package["search_repositories"].Params(query="x"), page=1)
+    assert len(package.client.calls) == before
+
+
 def test_async(make):
     package = make(SEARCH, options=("--async",))
     search = package["search_repositories"]
     assert asyncio.run(search.run(search.Params(query="x"))) == "done"
-    assert package.client.calls == [("search_repositories", '{"query": "x"}')]
+    assert asyncio.run(search.run(query="x")) == "done"
+    assert package.client.calls == [("search_repositories", '{"query": "x"}')] * 2
 
 
 ANY_VALUES = [2**70, -(2**70), 0.1, 1e300, -0.0, 1, 1.0, True, None, "é", "\ud800", "a\0b", [1, [2.5]], {"\udc00": {"x": None}}]
@@ -679,7 +708,7 @@ def test_results_that_are_no_objects(make, schema, value, text):
     package, result = result_of(make, schema, value)
     assert result == value
     assert f"\nResult = {text}\n" in package.source("do")
-    assert "def run(params: Params) -> Result:" in package.source("do")
+    assert "def run(params: Params | None = None, **fields: object) -> Result:" in package.source("do")
 
 
 def test_texts_are_returned_as_they_are(make):

@@ -130,12 +130,15 @@ def test_nan_is_refused_with_a_reason(mcp_fake):
 
 
 def test_contents(mcp_fake):
-    """Text is text; other contents come as data, nothing is dropped."""
+    """Text is text; what comes with it is in its contents, nothing is dropped."""
     assert mcp_fake.cell("from mcptools.fake import two_texts as t\nt.run(t.Params())") == "'one\\ntwo'"
     assert mcp_fake.cell("from mcptools.fake import nothing as t\nprint(t.run(t.Params()))") == "None"
-    mixed = mcp_fake.cell("from mcptools.fake import mixed as t\nprint(t.run(t.Params()))")
-    for part in ("caption", "image/png", "audio/wav", "file:///x", "blob"):
-        assert part in mixed
+    assert mcp_fake.cell("from mcptools.fake import mixed as t\nmixed = t.run()\nprint(mixed)") == "caption"
+    shown = mcp_fake.cell("mixed")
+    for part in ("caption", "image/png", "audio/wav", "file:///x", "resource"):
+        assert part in shown
+    assert mcp_fake.cell("from pathlib import Path\nprint(mixed.images[0].save().read_bytes() == mixed.images[0].data)") == "True"
+    assert mcp_fake.cell("import json\nprint([c['type'] for c in json.loads(json.dumps(mixed.contents))])").startswith("['text', ")
 
 
 def test_tool_errors(mcp_fake):
@@ -386,10 +389,7 @@ def test_progress_of_tools_reaches_the_client(mcp):
 def test_image_of_a_tool_can_be_shown(mcp, servers):
     """What a tool returns as an image is bytes for Python."""
     mcp.register("fake", fake())
-    text = mcp.cell(
-        "from mcptools.fake import mixed as t\nimport base64\nfrom IPython.display import Image\n"
-        "item = next(c for c in t.run(t.Params()) if c['type'] == 'image')\nImage(base64.b64decode(item['data']))"
-    )
+    text = mcp.cell("from mcptools.fake import mixed as t\nt.run().images[0]")
     assert images_in(text)[0].read_bytes().startswith(b"\x89PNG")
 
 

@@ -14,9 +14,11 @@ __version__ = "1.0.0.dev0"
 __all__ = [
     "ApprovalRejectedError",
     "ApprovalTimeoutError",
+    "Content",
     "ResultError",
     "ToolRunner",
     "ToolRunnerError",
+    "ToolText",
 ]
 
 if TYPE_CHECKING:
@@ -27,13 +29,14 @@ if TYPE_CHECKING:
         ToolRunner,
         ToolRunnerError,
     )
+    from .tool_exec.content import Content, ToolText
 
 
 def __getattr__(name: str) -> Any:
     if name in __all__:
-        from .tool_exec import client
+        from .tool_exec import client, content
 
-        return getattr(client, name)
+        return getattr(content if name in ("Content", "ToolText") else client, name)
     raise AttributeError(
         f"module 'ipybox' has no attribute {name!r} inside a kernel: the ipybox SDK runs outside of it"
     )

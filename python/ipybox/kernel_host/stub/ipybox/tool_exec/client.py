@@ -166,7 +166,7 @@ class ToolRunner:
         self.server_id = server_id
 
     async def run(self, tool_name: str, tool_args: dict[str, Any]) -> Any:
-        """Runs a tool and returns its result: an object, a text, a list of contents, or None.
+        """Runs a tool and returns its result: an object, a text (ToolText if there are images and the like), or None.
 
         Cancelling the task cancels the call.
 
@@ -570,6 +570,15 @@ def _take_result_text(text: str) -> str:
     return text[len(prefix) : -1].strip() if text.startswith(prefix) else text
 
 
+def _open_contents(result: Any) -> Any:
+    """Contents that are not only text become a text that has them; anything else stays."""
+    if not isinstance(result, list):
+        return result
+    from .content import ToolText, is_contents  # late: most calls have no use for it
+
+    return ToolText.make(result) if is_contents(result) else result
+
+
 def _read_answer(status: int, body: bytearray) -> Any:
     try:
         text = body.decode("utf-8", "surrogatepass")
@@ -585,5 +594,5 @@ def _read_answer(status: int, body: bytearray) -> Any:
             error_type = _ERROR_TYPES.get(str(answer.get("error_type")), ToolRunnerError)
             raise error_type(str(answer["error"]))
         if status == 200 and "result" in answer:
-            return answer["result"]
+            return _open_contents(answer["result"])
     raise ToolRunnerError(f"the tool server answered with HTTP status {status} and no result")
