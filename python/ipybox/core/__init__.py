@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The client of `ipybox rpc`, the C program that does the work.
+
+One core process serves everything in this Python process: executors, clients of MCP servers, WebSockets, in any number of
+threads and event loops. `acquire_core` starts it when it is needed; when nobody has it any more it stays for a while, then
+ends. It ends in any case when this process does, however that happens.
+
+    core = acquire_core()
+    try:
+        result = await core.call("sources.generate", {...})
+    finally:
+        core.release()
+"""
+
+from __future__ import annotations
+
+from .binary import find_binary
+from .client import Approval, Core, Handler, acquire_core, close_core
+from .errors import CoreDiedError, CoreError, InvalidError, NotFoundError, TimeoutError_
+
+__all__ = [
+    "Approval",
+    "Core",
+    "CoreDiedError",
+    "CoreError",
+    "Handler",
+    "InvalidError",
+    "NotFoundError",
+    "TimeoutError_",
+    "acquire_core",
+    "close_core",
+    "find_binary",
+]

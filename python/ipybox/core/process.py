@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The core as a process: its start, its pipes, its end.
+
+A thread reads what it says, whatever event loops do meanwhile, and writes what its pipe did not take at once; so nobody who
+sends ever blocks. The pipe to its stdin is its lifeline: when it closes, the core ends everything and then itself.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import subprocess
+import threading
+from collections import deque
+from collections.abc import Callable
+
+from .binary import find_binary
+from .errors import CoreDiedError, CoreError
+from .lines import LineCutter
+
+READ_SIZE = 256 * 1024
+# What waits for a core that does not read.
+MAX_BACKLOG_BYTES = 256 * 1024 * 1024
+# A core that closed its end, or whose lifeline was cut, is killed after this time: it closes in order within 15 s.
+EXIT_TIMEOUT_S = 20.0
+
+
+class Process:
+    """The running core. `on_line` and `on_end` are called by the thread, `on_end` once, as the last.
+
+    `idle_seconds` is asked before each wait: seconds until `on_idle` is called if nothing happens, None: never.
+    """
+
+    def __init__(
+        self,
+        on_line: Callable[[bytes], None],
+        on_end: Callable[[str], None],
+        idle_seconds: Callable[[], float | None],
+        on_idle: Callable[[], None],
+    ) -> None:
+        self._on_line = on_line
+        self._on_end = on_end
+        self._idle_seconds = idle_seconds
+        self._on_idle = on_idle
+        self._lock = threading.Lock()
+        self._backlog: deque[memoryview] = deque()
+        self._backlog_bytes = 0
+        self._is_closing = False
+        # A session of its own: Ctrl-C is for the application, which ends the core in order.
+        self._popen = subprocess.Popen(
+            [find_binary(), "rpc"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            start_new_session=True,
+            bufsize=0,
+        )
+        assert self._popen.stdin is not None and self._popen.stdout is not None
+        self._stdin = self._popen.stdin.fileno()
+        self._stdout = self._popen.stdout.fileno()
+        self._wake_read, self._wake_write = os.pipe()
+        for fd in (self._stdin, self._wake_read, self._wake_write):
+            os.set_blocking(fd, False)
+        self._thread = threading.Thread(target=self._run, name="ipybox core", daemon=True)
+        self._thread.start()
+
+    @property
+    def pid(self) -> int:
+        return self._popen.pid
+
+    def send(self, line: bytes) -> None:
+        """Writes a line, now or as soon as the pipe takes it. Never blocks.
+
+        Raises:
+            CoreDiedError: If the core is gone.
+            CoreError: If too much waits already.
+        """
+        with self._lock:
+            if self._is_closing:
+                raise CoreDiedError("the core has ended", "died")
+            if self._backlog_bytes + len(line) > MAX_BACKLOG_BYTES:
+                raise CoreError("the core does not read what is sent to it", "limit")
+            rest = memoryview(line)
+            if not self._backlog:
+                rest = rest[self._write(rest) :]
+            if rest:
+                self._backlog.append(rest)
+                self._backlog_bytes += len(rest)
+                self.wake()
+
+    def close(self) -> None:
+        """Cuts the lifeline; `on_end` follows. What is not written yet is lost."""
+        with self._lock:
+            if not self._is_closing:
+                self._is_closing = True
+                self._popen.stdin.close()  # type: ignore[union-attr]
+                self._backlog.clear()
+                self.wake()
+
+    def join(self) -> None:
+        """Waits for the end, which comes within EXIT_TIMEOUT_S after `close`."""
+        self._thread.join()
+
+    def forget(self) -> None:
+        """In a forked child: lets go of what belongs to the parent."""
+        for stream in (self._popen.stdin, self._popen.stdout):
+            try:
+                stream.close()  # type: ignore[union-attr]
+            except OSError:
+                pass
+        for fd in (self._wake_read, self._wake_write):
+            try:
+                os.close(fd)
+            except OSError:
+                pass
+        self._popen.returncode = 0
+
+    # The thread
+
+    def _run(self) -> None:
+        cutter = LineCutter()
+        reason = ""
+        try:
+            while self._turn(cutter):
+                pass
+        except Exception as error:  # noqa: BLE001
+            reason = f"{type(error).__name__}: {error}"
+        status = self._finish()
+        self._on_end(reason or status)
+
+    def _turn(self, cutter: LineCutter) -> bool:
+        """Waits for something to do, and does it; False when the core has ended."""
+        poll = select.poll()
+        poll.register(self._stdout, select.POLLIN)
+        poll.register(self._wake_read, select.POLLIN)
+        with self._lock:
+            if self._backlog:
+                poll.register(self._stdin, select.POLLOUT)
+            is_closing = self._is_closing
+        wait = EXIT_TIMEOUT_S if is_closing else self._idle_seconds()
+        ready = dict(poll.poll(None if wait is None else max(0.0, wait) * 1000))
+        if not ready:
+            if is_closing:
+                return False
+            self._on_idle()
+            return True
+        if self._wake_read in ready:
+            os.read(self._wake_read, 4096)
+        if self._stdin in ready:
+            self._flush()
+        if self._stdout in ready:
+            data = os.read(self._stdout, READ_SIZE)
+            if not data:
+                return False
+            for line in cutter.feed(data):
+                self._on_line(line)
+        return True
+
+    def _flush(self) -> None:
+        with self._lock:
+            while self._backlog and not self._is_closing:
+                chunk = self._backlog[0]
+                n_written = self._write(chunk)
+                self._backlog_bytes -= n_written
+                if n_written < len(chunk):
+                    self._backlog[0] = chunk[n_written:]
+                    break
+                self._backlog.popleft()
+
+    def _write(self, data: memoryview) -> int:
+        """With the lock held. A pipe that broke takes everything: its end is noticed by reading."""
+        try:
+            return os.write(self._stdin, data)
+        except BlockingIOError:
+            return 0
+        except OSError:
+            return len(data)
+
+    def wake(self) -> None:
+        """Makes the thread look again at what there is to do."""
+        try:
+            os.write(self._wake_write, b".")
+        except OSError:
+            pass  # full: it wakes anyway
+
+    def _finish(self) -> str:
+        """Waits for the process, kills it if need be; tells how it ended."""
+        self.close()
+        status: int | None = None
+        try:
+            status = self._popen.wait(EXIT_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            self._popen.kill()
+            self._popen.wait()
+        with self._lock:
+            self._popen.stdout.close()  # type: ignore[union-attr]
+            os.close(self._wake_read)
+            os.close(self._wake_write)
+            self._wake_write = -1
+        if status is None:
+            return "it did not end, and was killed"
+        return f"killed by signal {-status}" if status < 0 else f"exit status {status}"

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Running MCP tools: the tool server, its clients, approvals."""
