@@ -85,7 +85,7 @@ class Core:
     def __init__(self) -> None:
         self._pid = os.getpid()
         self._lock = threading.Lock()
-        self._n_owners = 0
+        self._n_owners = 1  # whoever makes it
         self._idle_since = 0.0
         self._next_number = 1
         self._requests: dict[int, Handler] = {}
@@ -451,10 +451,8 @@ def acquire_core() -> Core:
     global _core
     with _lock:
         if _core is None or not _core.try_acquire():
-            core = Core()
-            core.try_acquire()
-            _all.add(core)
-            _core = core
+            _core = Core()
+            _all.add(_core)
         return _core
 
 

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Typed Python APIs for the tools of MCP servers."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+from .core import acquire_core
+
+__all__ = ["generate_mcp_sources", "sanitize_name"]
+
+
+async def generate_mcp_sources(
+    server_name: str,
+    server_params: dict[str, Any],
+    root_dir: Path,
+    async_api: bool = False,
+    *,
+    connect_timeout: float = 30,
+) -> list[str]:
+    """Generates a Python package from the tools of an MCP server, and registers the server.
+
+    Connects to the server, asks for its tools, and writes `root_dir/server_name` with a module for each tool: a class `Params`
+    for the arguments, a class `Result` if the tool says what it returns (else it is `str`), and `run`. A package that is
+    there already is replaced as a whole; if something fails, it stays as it was.
+
+    `${NAME}` in the parameters is replaced when the server is connected, from the environment and from `.env` in the current
+    directory, and is not in the package.
+
+    Args:
+        server_name: Name of the package, a Python identifier.
+        server_params: `command`, `args` and `env` of a program, or `url` and `headers` of a server over HTTP.
+        root_dir: Directory of the package; made if it is not there.
+        async_api: Whether `run` is a coroutine function.
+        connect_timeout: Seconds that the server may take to start.
+
+    Returns:
+        The names of the modules.
+
+    Raises:
+        ValueError: If the name or the parameters are wrong.
+        LookupError: If the command or a variable is not there.
+        TimeoutError: If the server takes too long.
+        RuntimeError: If the server fails; with its last words.
+    """
+    core = acquire_core()
+    try:
+        result = await core.call(
+            "sources.generate",
+            {
+                "server_name": server_name,
+                "server_params": server_params,
+                "root_dir": os.path.abspath(root_dir),
+                "async_api": async_api,
+                "env": dict(os.environ),
+                "workspace": os.getcwd(),
+                "connect_timeout": connect_timeout,
+            },
+        )
+    finally:
+        core.release()
+    return [str(name) for name in result["tools"]]
+
+
+def sanitize_name(name: str) -> str:
+    """The name of a tool's module: lower-case, with `_` for every character outside of a-z, A-Z, 0-9 and `_`.
+
+    Generated packages go further where this gives no name that Python can import: see `generate_mcp_sources`, which returns
+    the names as they are.
+
+    Args:
+        name: The tool's name.
+
+    Returns:
+        The module's name.
+    """
+    return re.sub(r"[^a-zA-Z0-9_]", "_", name).lower()

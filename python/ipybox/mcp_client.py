@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A client of one MCP server."""
+
+from __future__ import annotations
+
+import os
+from types import TracebackType
+from typing import Any
+
+from .core import Core, acquire_core
+
+
+class MCPClient:
+    """Connects to an MCP server and calls its tools, without a kernel.
+
+        async with MCPClient({"command": "uvx", "args": ["mcp-server-fetch"]}) as client:
+            print(await client.run("fetch", {"url": "https://example.com"}))
+    """
+
+    def __init__(self, server_params: dict[str, Any], connect_timeout: float = 30) -> None:
+        """
+        Args:
+            server_params: `command`, `args` and `env` of a program, or `url` and `headers` of a server over HTTP. `${NAME}` is
+                replaced from the environment and from `.env` in the current directory.
+            connect_timeout: Seconds that the server may take to start.
+
+        Raises:
+            ValueError: If the parameters have neither `command` nor `url`.
+        """
+        if "command" not in server_params and "url" not in server_params:
+            raise ValueError(f'Neither a "command" nor a "url" key in server_params: {server_params}')
+        self.server_params = server_params
+        self.connect_timeout = connect_timeout
+        self._core: Core | None = None
+        self._client: str | None = None
+
+    async def __aenter__(self) -> MCPClient:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.stop()
+
+    async def start(self) -> None:
+        """Connects.
+
+        Raises:
+            RuntimeError: If it is started already, or the server fails.
+            LookupError: If the command or a variable is not there.
+            TimeoutError: If the server takes too long.
+        """
+        if self._core is not None:
+            raise RuntimeError("MCP client already started")
+        core = self._core = acquire_core()
+        try:
+            result = await core.call(
+                "mcp.connect",
+                {
+                    "server_params": self.server_params,
+                    "env": dict(os.environ),
+                    "workspace": os.getcwd(),
+                    "connect_timeout": self.connect_timeout,
+                },
+                on_late=lambda late: core.notify("mcp.close", {"client": late["client"]}),
+            )
+        except BaseException:
+            self._core = None
+            core.release()
+            raise
+        self._client = result["client"]
+
+    async def stop(self) -> None:
+        """Disconnects, and ends a server that was started. Does nothing if there is no connection."""
+        core, client = self._core, self._client
+        if core is None or client is None:
+            return
+        self._core = self._client = None
+        try:
+            if core.error is None:
+                await core.call("mcp.close", {"client": client})
+        finally:
+            core.release()
+
+    async def list_tools(self) -> list[dict[str, Any]]:
+        """The server's tools.
+
+        Returns:
+            Each as MCP has it: `name`, `description`, `inputSchema`, maybe `outputSchema` and more.
+
+        Raises:
+            RuntimeError: If it is not started, or the server fails.
+        """
+        result = await self._call("mcp.list_tools", {})
+        tools: list[dict[str, Any]] = result["tools"]
+        return tools
+
+    async def run(self, tool_name: str, tool_args: dict[str, Any]) -> dict[str, Any] | str | None:
+        """Calls a tool. Cancelling the task cancels the call.
+
+        Args:
+            tool_name: Name of the tool.
+            tool_args: Its arguments.
+
+        Returns:
+            The structured result if there is one; else the text; else None.
+
+        Raises:
+            RuntimeError: If it is not started, or the tool fails; with what it said.
+        """
+        result = await self._call("mcp.call", {"tool_name": tool_name, "tool_args": tool_args})
+        value: dict[str, Any] | str | None = result["result"]
+        return value
+
+    async def _call(self, method: str, params: dict[str, Any]) -> Any:
+        if self._core is None or self._client is None:
+            raise RuntimeError("MCP client not started")
+        return await self._core.call(method, {"client": self._client, **params})

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What executing code gives."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+
+@dataclass
+class DisplayData:
+    """Something that a cell displayed, or the value of its last expression.
+
+    Attributes:
+        data: Representations by MIME type, such as `text/plain`, `text/html`, `application/json`; `image/png` in Base64.
+        metadata: What the display said about them.
+    """
+
+    data: dict[str, Any]
+    metadata: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass
+class CodeExecutionChunk:
+    """A piece of output text, as it comes.
+
+    Attributes:
+        text: The piece.
+    """
+
+    text: str
+
+
+@dataclass
+class CodeExecutionResult:
+    """The result of a cell that ran to its end.
+
+    Attributes:
+        text: What it printed and displayed, and the value of its last expression; without white space at both ends. None if
+            there was no output.
+        images: The image files that it made, in order.
+        display_data: What it displayed, in all representations.
+        violations: What its sandbox denied, for people.
+    """
+
+    text: str | None
+    images: list[Path]
+    display_data: list[DisplayData] = field(default_factory=list, kw_only=True, compare=False, repr=False)
+    violations: list[str] = field(default_factory=list, kw_only=True, compare=False, repr=False)
+
+
+class CodeExecutionError(Exception):
+    """A cell failed: it raised an exception, or its kernel is gone. The text is the traceback.
+
+    Attributes:
+        name: Class of the exception, such as `ValueError`; None if there was none.
+        value: Its message; None likewise.
+        output: What the cell printed before; None if nothing.
+        images: The image files that it made before.
+        display_data: What it displayed before.
+        violations: What its sandbox denied, for people.
+    """
+
+    def __init__(self, *args: object) -> None:
+        super().__init__(*args)
+        self.name: str | None = None
+        self.value: str | None = None
+        self.output: str | None = None
+        self.images: list[Path] = []
+        self.display_data: list[DisplayData] = []
+        self.violations: list[str] = []
