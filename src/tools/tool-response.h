@@ -1,33 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * IpbToolResponse: an answer of the tool channel, and how much of it is written. A result is
- * written from where it lies: it may be large, and is not copied. Plain struct, owned by value; all
- * zero is none.
+ * What a caller of POST /run is told (docs/internals/tool-channel.md). Each of these ends the request.
  */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
+#include "http/server.h"
 
-#include "json/json.h"
-
-#define IPB_TOOL_RESPONSE_MAX_HEAD 256
-
-typedef struct {
-    char head[IPB_TOOL_RESPONSE_MAX_HEAD];
-    GBytes *body;
-    IpbSpan parts[3]; /* the head, the body, the end */
-    size_t at;        /* bytes written */
-    size_t size;      /* of all parts */
-} IpbToolResponse;
-
-/* {"result": @result} */
-void ipb_tool_response_set_result(IpbToolResponse *response, GBytes *result, bool is_last);
-/* {"error": message, "error_type": of the error's code} */
-void ipb_tool_response_set_failure(IpbToolResponse *response, const GError *error, bool is_last);
-/* {"error": @message, "error_type": @type}; @type may be NULL. */
-void ipb_tool_response_set_error(IpbToolResponse *response, unsigned status, const char *message,
-                                 const char *type, bool is_last);
-/* Writes what @fd takes now; false when it never will. */
-bool ipb_tool_response_write(IpbToolResponse *response, int fd);
-void ipb_tool_response_clear(IpbToolResponse *response);
+/* {"result": @result}, which is not copied; an error instead if too many results wait to be read. */
+void ipb_tool_response_send_result(IpbHttpRequest *request, GBytes *result);
+/* {"error": message, "error_type": of the error's code}, with status 200: it is what became of the call. */
+void ipb_tool_response_send_failure(IpbHttpRequest *request, const GError *error);
+/* {"error": message} with status 400, and closes the connection. */
+void ipb_tool_response_refuse(IpbHttpRequest *request, const GError *error);
+/* The error_type of @error, or NULL. */
+const char *ipb_tool_response_type(const GError *error);

@@ -134,7 +134,7 @@ start_session(Tool *tool, char **argv, const IpbRegistration *registration)
     const char *timeout = g_getenv("TOOL_CHANNEL_TIMEOUT_MS");
     if (timeout != NULL) {
         unsigned ms = (unsigned) atoi(timeout);
-        ipb_tool_channel_set_timeouts(session->channel, &(IpbToolTimeouts){ms, ms, ms, ms, ms});
+        ipb_tool_channel_set_timeouts(session->channel, &(IpbHttpTimeouts){ms, ms, ms, ms, ms});
     }
     g_autoptr(GError) error = NULL;
     if (!ipb_tool_channel_listen(session->channel, &error))

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * IpbHttpGate: who may ask an HTTP server, and in which role. Everything that a browser could be lured to do is refused: a Host that is
+ * no name of ours (a name that was rebound to our address), an Origin that is not listed. Then a peer needs a token, or is a process of
+ * our own user on this machine, where the gate trusts that.
+ *
+ * Ownership: the owner frees it; a server owns its gate.
+ */
+#pragma once
+
+#include "http/peer.h"
+#include "http/request-head.h"
+
+/* What a peer may do; bits, so that a route can name several. */
+enum {
+    IPB_HTTP_ROLE_KERNEL = 1,      /* code in a kernel: may call what is registered */
+    IPB_HTTP_ROLE_APPLICATION = 2, /* who runs the server */
+};
+#define IPB_HTTP_ROLE_ANY (IPB_HTTP_ROLE_KERNEL | IPB_HTTP_ROLE_APPLICATION)
+
+typedef struct IpbHttpGate IpbHttpGate;
+
+/* Takes "localhost", "127.0.0.1" and "[::1]" for the Host, and nobody until it is told who. */
+IpbHttpGate *ipb_http_gate_new(void);
+void ipb_http_gate_free(IpbHttpGate *gate);
+
+/* Everybody who can connect has this role: the listener is where only they are. 0: nobody. */
+void ipb_http_gate_set_everybody(IpbHttpGate *gate, unsigned role);
+/* Peers on loopback that are processes of our own effective user have this role without a token. 0: no. */
+void ipb_http_gate_set_own_user(IpbHttpGate *gate, unsigned role);
+/* Who sends `Authorization: Bearer TOKEN` or `Authorization: token TOKEN` has this role, whoever it is. At most 16. */
+void ipb_http_gate_add_token(IpbHttpGate *gate, const char *token, unsigned role);
+/* `?token=TOKEN` counts as well, as in Jupyter. */
+void ipb_http_gate_take_query_token(IpbHttpGate *gate);
+/* A random token: 64 hex digits. */
+char *ipb_http_gate_make_token(GError **error);
+/* What a 401 says beside "the token is missing or wrong"; static. */
+void ipb_http_gate_set_hint(IpbHttpGate *gate, const char *hint);
+/* Another name for the Host, with any port. */
+void ipb_http_gate_allow_host(IpbHttpGate *gate, const char *host);
+/* The server can be reached from other machines: addresses in figures and any port are taken for the Host, which is no risk, since it is
+ * names that are rebound. */
+void ipb_http_gate_set_public(IpbHttpGate *gate);
+/* A web page's origin ("http://localhost:3000") whose requests are taken. */
+void ipb_http_gate_allow_origin(IpbHttpGate *gate, const char *origin);
+
+/* The role of who sent this to @port, or 0; then status and reason are set in @head. @peer is looked up when it is needed.
+ * The header `Ipybox-Role: kernel` lowers the role to the kernel's: a relay sends it for kernels. */
+unsigned ipb_http_gate_admit(const IpbHttpGate *gate, IpbHttpHead *head, unsigned port,
+                             IpbHttpPeer *peer);
+
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(IpbHttpGate, ipb_http_gate_free)

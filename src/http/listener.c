@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Listening sockets; see the header.
+ */
+#include "http/listener.h"
+
+#include <errno.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "base/error.h"
+#include "base/fd.h"
+
+#define LISTEN_BACKLOG 512
+/* A free port must be free on all addresses. */
+#define MAX_TRIES 16
+
+typedef union {
+    struct sockaddr any;
+    struct sockaddr_in in;
+    struct sockaddr_in6 in6;
+} Address;
+
+typedef struct {
+    Address addresses[IPB_LISTENER_MAX];
+    size_t n;
+    bool is_localhost; /* ::1 may be missing */
+} Addresses;
+
+static bool
+is_loopback(const Address *address)
+{
+    if (address->any.sa_family == AF_INET)
+        return ntohl(address->in.sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
+    return IN6_IS_ADDR_LOOPBACK(&address->in6.sin6_addr);
+}
+
+static void
+add_loopback(Addresses *found)
+{
+    found->addresses[0].in =
+        (struct sockaddr_in){.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    found->addresses[1].in6 =
+        (struct sockaddr_in6){.sin6_family = AF_INET6, .sin6_addr = in6addr_loopback};
+    found->n = 2;
+    found->is_localhost = true;
+}
+
+static bool
+look_up(const char *host, Addresses *found, GError **error)
+{
+    struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE};
+    struct addrinfo *list = NULL;
+    if (strcmp(host, "localhost") == 0) {
+        add_loopback(found);
+        return true;
+    }
+    int status = getaddrinfo(host[0] != '\0' ? host : NULL, "0", &hints, &list);
+    if (status != 0) {
+        g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID,
+                    "cannot listen on \"%s\": %s; give a name or an address of this machine", host,
+                    gai_strerror(status));
+        return false;
+    }
+    for (struct addrinfo *item = list; item != NULL && found->n < IPB_LISTENER_MAX;
+         item = item->ai_next)
+        if (item->ai_addrlen <= sizeof(Address))
+            memcpy(&found->addresses[found->n++], item->ai_addr, item->ai_addrlen);
+    freeaddrinfo(list);
+    return true;
+}
+
+/* Listens on @address, whose port is set to the one that it got. -1: errno. */
+static int
+open_one(Address *address)
+{
+    int on = 1;
+    socklen_t size = address->any.sa_family == AF_INET ? sizeof address->in : sizeof address->in6;
+    ipb_autofd fd = socket(address->any.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) < 0)
+        return -1;
+    if (address->any.sa_family == AF_INET6 &&
+        setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof on) < 0)
+        return -1;
+    if (bind(fd, &address->any, size) < 0 || listen(fd, LISTEN_BACKLOG) < 0 ||
+        getsockname(fd, &address->any, &size) < 0)
+        return -1;
+    return ipb_fd_steal(&fd);
+}
+
+static void
+close_all(int *fds, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        ipb_fd_close(&fds[i]);
+}
+
+/* On all of them at *@port, which is set to a free one if it is 0. 0 or errno. */
+static int
+open_all(Addresses *found, unsigned *port, int *ret_fds, size_t *ret_n_fds)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < found->n; i++) {
+        Address *address = &found->addresses[i];
+        /* in_port and in6_port are at the same place. */
+        address->in.sin_port = htons((uint16_t) *port);
+        int fd = open_one(address);
+        if (fd < 0) {
+            int saved = errno;
+            bool is_missing = saved == EADDRNOTAVAIL || saved == EAFNOSUPPORT;
+            if (is_missing && found->is_localhost && i > 0)
+                continue;
+            close_all(ret_fds, n);
+            return saved;
+        }
+        *port = ntohs(address->in.sin_port);
+        ret_fds[n++] = fd;
+    }
+    *ret_n_fds = n;
+    return 0;
+}
+
+bool
+ipb_http_listener_open(const char *host, unsigned port, int ret_fds[IPB_LISTENER_MAX],
+                       size_t *ret_n_fds, unsigned *ret_port, bool *ret_is_public, GError **error)
+{
+    Addresses found = {0};
+    unsigned got = port;
+    if (port > 65535) {
+        g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID, "%u is no port", port);
+        return false;
+    }
+    if (!look_up(host, &found, error))
+        return false;
+    int saved = open_all(&found, &got, ret_fds, ret_n_fds);
+    for (int i = 1; i < MAX_TRIES && port == 0 && saved == EADDRINUSE; i++) {
+        got = 0;
+        saved = open_all(&found, &got, ret_fds, ret_n_fds);
+    }
+    if (saved != 0)
+        return ipb_error_set_errno(error, saved, "cannot listen on %s, port %u",
+                                   host[0] != '\0' ? host : "all addresses", port);
+    *ret_port = got;
+    *ret_is_public = false;
+    for (size_t i = 0; i < found.n; i++)
+        *ret_is_public |= !is_loopback(&found.addresses[i]);
+    return true;
+}

@@ -1,0 +1,401 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The HTTP server: its listening sockets, how many may connect, and what all connections together may hold. One connection is
+ * server-connection.c. See the header.
+ */
+#include "http/server.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/fd.h"
+#include "http/listener.h"
+#include "http/server-private.h"
+#include "json/writer.h"
+
+/* Connections accepted by one wake-up; the rest comes with the next. */
+#define MAX_ACCEPTS 16
+/* How long nothing is accepted when the process has no fd left. */
+#define ACCEPT_RETRY_MS 200
+
+const IpbHttpServerOptions IPB_HTTP_SERVER_OPTIONS = {
+    .error_member = "error",
+    .max_connections = 64,
+    .max_body = 64ul * 1024 * 1024,
+    .max_held_bodies = 256ul * 1024 * 1024,
+    .max_held_answers = 512ul * 1024 * 1024,
+    .timeouts =
+        {
+            .head_ms = 10 * 1000,
+            .body_ms = 60 * 1000,
+            .write_ms = 60 * 1000,
+            .idle_ms = 5 * 60 * 1000,
+            .drain_ms = 2 * 1000,
+        },
+};
+
+typedef struct {
+    IpbHttpServer *server;
+    int fd;
+    IpbWatch *watch;
+} Listener;
+
+/* Reference-counted: of the server, and of each place. */
+typedef struct {
+    unsigned n;
+} Places;
+
+struct IpbHttpPlace {
+    Places *places;
+};
+
+struct IpbHttpServer {
+    IpbLoop *loop;
+    IpbHttpServerOptions options;
+    IpbHttpGate *gate;
+    Listener listeners[IPB_LISTENER_MAX];
+    size_t n_listeners;
+    IpbTimer *accept_timer; /* accepting stands still */
+    unsigned port;
+    GPtrArray *connections; /* IpbHttpConnection, owned, the oldest first */
+    Places *places;         /* of connections that were taken over */
+    size_t held_bodies;
+    size_t held_answers;
+};
+
+IpbHttpServer *
+ipb_http_server_new(IpbLoop *loop, const IpbHttpServerOptions *options, IpbHttpGate *gate)
+{
+    IpbHttpServer *server = g_new0(IpbHttpServer, 1);
+    server->loop = ipb_loop_ref(loop);
+    server->options = *options;
+    server->gate = gate;
+    server->connections = g_ptr_array_new();
+    server->places = g_rc_box_new0(Places);
+    return server;
+}
+
+static void
+close_connections(IpbHttpServer *server)
+{
+    while (server->connections->len > 0)
+        ipb_http_server_forget(server, g_ptr_array_index(server->connections, 0));
+}
+
+static void
+close_listeners(IpbHttpServer *server)
+{
+    g_clear_pointer(&server->accept_timer, ipb_timer_free);
+    for (size_t i = 0; i < server->n_listeners; i++) {
+        ipb_watch_free(server->listeners[i].watch);
+        ipb_fd_close(&server->listeners[i].fd);
+    }
+    server->n_listeners = 0;
+    server->port = 0;
+}
+
+void
+ipb_http_server_free(IpbHttpServer *server)
+{
+    if (server == NULL)
+        return;
+    close_listeners(server);
+    close_connections(server);
+    g_ptr_array_unref(server->connections);
+    g_rc_box_release(server->places);
+    ipb_http_gate_free(server->gate);
+    ipb_loop_unref(server->loop);
+    g_free(server);
+}
+
+const IpbHttpServerOptions *
+ipb_http_server_options(const IpbHttpServer *server)
+{
+    return &server->options;
+}
+
+IpbLoop *
+ipb_http_server_loop(IpbHttpServer *server)
+{
+    return server->loop;
+}
+
+IpbHttpGate *
+ipb_http_server_gate(IpbHttpServer *server)
+{
+    return server->gate;
+}
+
+unsigned
+ipb_http_server_port(const IpbHttpServer *server)
+{
+    return server->port;
+}
+
+void
+ipb_http_server_set_timeouts(IpbHttpServer *server, const IpbHttpTimeouts *timeouts)
+{
+    server->options.timeouts = *timeouts;
+}
+
+void
+ipb_http_server_forget(IpbHttpServer *server, IpbHttpConnection *connection)
+{
+    if (g_ptr_array_remove(server->connections, connection))
+        ipb_http_connection_end(connection);
+}
+
+GBytes *
+ipb_http_server_describe(const IpbHttpServer *server, const char *message)
+{
+    IpbJsonWriter *writer = ipb_json_writer_new();
+    size_t size;
+    ipb_json_begin_object(writer);
+    ipb_json_member_string(writer, server->options.error_member, message);
+    ipb_json_end_object(writer);
+    char *text = ipb_json_writer_finish(writer, &size);
+    return g_bytes_new_take(text, size);
+}
+
+/* Memory, and places */
+
+static bool
+claim(size_t *held, size_t size, size_t max)
+{
+    if (size > max - *held)
+        return false;
+    *held += size;
+    return true;
+}
+
+bool
+ipb_http_server_claim_body(IpbHttpServer *server, size_t size)
+{
+    return claim(&server->held_bodies, size, server->options.max_held_bodies);
+}
+
+bool
+ipb_http_server_claim_answer(IpbHttpServer *server, size_t size)
+{
+    return claim(&server->held_answers, size, server->options.max_held_answers);
+}
+
+void
+ipb_http_server_release_body(IpbHttpServer *server, size_t size)
+{
+    server->held_bodies -= size;
+}
+
+void
+ipb_http_server_release_answer(IpbHttpServer *server, size_t size)
+{
+    server->held_answers -= size;
+}
+
+IpbHttpPlace *
+ipb_http_server_new_place(IpbHttpServer *server)
+{
+    IpbHttpPlace *place = g_new0(IpbHttpPlace, 1);
+    place->places = g_rc_box_acquire(server->places);
+    place->places->n++;
+    return place;
+}
+
+void
+ipb_http_place_free(IpbHttpPlace *place)
+{
+    if (place == NULL)
+        return;
+    place->places->n--;
+    g_rc_box_release(place->places);
+    g_free(place);
+}
+
+/* Accepting */
+
+/* Somebody who was not admitted for the longest time, else who idles for the longest time. */
+static IpbHttpConnection *
+find_least_needed(const IpbHttpServer *server)
+{
+    IpbHttpConnection *found = NULL;
+    for (guint i = 0; i < server->connections->len; i++) {
+        IpbHttpConnection *connection = g_ptr_array_index(server->connections, i);
+        if (ipb_http_connection_has_unread(connection))
+            continue; /* that may be a request with the token */
+        if (!ipb_http_connection_is_admitted(connection))
+            return connection;
+        if (ipb_http_connection_is_idle(connection) &&
+            (found == NULL ||
+             ipb_http_connection_idle_since(connection) < ipb_http_connection_idle_since(found)))
+            found = connection;
+    }
+    return found;
+}
+
+static void
+turn_away(const IpbHttpServer *server, int fd, const char *reason)
+{
+    g_autoptr(GBytes) body = ipb_http_server_describe(server, reason);
+    IpbHttpAnswer answer = {.status = 503, .body = body, .is_last = true};
+    IpbHttpOutput output = {0};
+    char unread[4096];
+    ipb_http_output_set(&output, &answer, NULL);
+    ipb_http_output_write(&output, fd);
+    ipb_http_output_clear(&output);
+    /* What was sent already would make the close a reset, which destroys the answer. */
+    shutdown(fd, SHUT_WR);
+    while (recv(fd, unread, sizeof unread, MSG_DONTWAIT) == sizeof unread)
+        ;
+}
+
+static void
+add_connection(IpbHttpServer *server, int accepted)
+{
+    ipb_autofd fd = accepted;
+    int on = 1;
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    if (server->connections->len + server->places->n >= server->options.max_connections) {
+        IpbHttpConnection *least = find_least_needed(server);
+        if (least == NULL) {
+            g_autofree char *reason = g_strdup_printf("too many at once: %u connections are in use",
+                                                      server->options.max_connections);
+            turn_away(server, fd, reason);
+            return;
+        }
+        ipb_http_server_forget(server, least);
+    }
+    IpbHttpConnection *connection = ipb_http_connection_new(server, ipb_fd_steal(&fd), NULL);
+    if (connection != NULL)
+        g_ptr_array_add(server->connections, connection);
+}
+
+static void
+set_accepting(IpbHttpServer *server, bool is_accepting)
+{
+    for (size_t i = 0; i < server->n_listeners; i++)
+        ipb_watch_set_events(server->listeners[i].watch, is_accepting ? EPOLLIN : 0);
+}
+
+static void
+on_accept_timer(void *data)
+{
+    IpbHttpServer *server = data;
+    g_clear_pointer(&server->accept_timer, ipb_timer_free);
+    set_accepting(server, true);
+}
+
+/* The process has no fd left: who asks is told so, not left waiting. False: not even one for that. */
+static bool
+turn_away_one(IpbHttpServer *server, int listener)
+{
+    if (!ipb_loop_give_spare_fd(server->loop)) {
+        ipb_loop_take_spare_fd(server->loop);
+        return false;
+    }
+    ipb_autofd fd = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    bool is_accepted = fd >= 0;
+    if (is_accepted) {
+        g_autoptr(GError) reason = NULL;
+        ipb_error_set_errno(&reason, EMFILE, "the request cannot be taken");
+        turn_away(server, fd, reason->message);
+        ipb_fd_close(&fd);
+    }
+    ipb_loop_take_spare_fd(server->loop);
+    return is_accepted;
+}
+
+static void
+on_acceptable(uint32_t events, void *data)
+{
+    const Listener *listener = data;
+    IpbHttpServer *server = listener->server;
+    for (int i = 0; i < MAX_ACCEPTS; i++) {
+        int fd = accept4(listener->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        int saved = errno;
+        if (fd >= 0) {
+            add_connection(server, fd);
+        } else if (saved == EMFILE && turn_away_one(server, listener->fd)) {
+            continue;
+        } else if (saved == EMFILE || saved == ENFILE || saved == ENOMEM || saved == ENOBUFS) {
+            /* It stays acceptable: without a pause we would do nothing else. */
+            set_accepting(server, false);
+            if (server->accept_timer == NULL)
+                server->accept_timer =
+                    ipb_timer_new(server->loop, ACCEPT_RETRY_MS, on_accept_timer, server);
+            return;
+        } else if (saved == EAGAIN) {
+            return;
+        }
+    }
+}
+
+static bool
+watch_listener(IpbHttpServer *server, int fd, GError **error)
+{
+    ipb_autofd owned = fd;
+    Listener *listener = &server->listeners[server->n_listeners];
+    *listener = (Listener){.server = server, .fd = -1};
+    listener->watch = ipb_watch_new(server->loop, fd, EPOLLIN, on_acceptable, listener, error);
+    if (listener->watch == NULL)
+        return false;
+    listener->fd = ipb_fd_steal(&owned);
+    server->n_listeners++;
+    return true;
+}
+
+bool
+ipb_http_server_take_listener(IpbHttpServer *server, int fd, unsigned port, GError **error)
+{
+    close_listeners(server);
+    close_connections(server);
+    if (!watch_listener(server, fd, error))
+        return false;
+    server->port = port;
+    return true;
+}
+
+/* The gate takes these, with our port only. */
+static bool
+is_loopback_name(const char *host)
+{
+    return strcmp(host, "localhost") == 0 || strcmp(host, "127.0.0.1") == 0 ||
+           strcmp(host, "::1") == 0;
+}
+
+bool
+ipb_http_server_listen(IpbHttpServer *server, const char *host, unsigned port, GError **error)
+{
+    int fds[IPB_LISTENER_MAX];
+    size_t n_fds;
+    unsigned got;
+    bool is_public;
+    if (server->port != 0) {
+        g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_BUSY, "the server listens already");
+        return false;
+    }
+    if (!ipb_http_listener_open(host, port, fds, &n_fds, &got, &is_public, error))
+        return false;
+    bool ok = true;
+    for (size_t i = 0; i < n_fds; i++) {
+        if (ok)
+            ok = watch_listener(server, fds[i], error);
+        else
+            ipb_fd_close(&fds[i]);
+    }
+    if (!ok) {
+        close_listeners(server);
+        return false;
+    }
+    server->port = got;
+    if (is_public)
+        ipb_http_gate_set_public(server->gate);
+    if (host[0] != '\0' && !is_loopback_name(host))
+        ipb_http_gate_allow_host(server->gate, host);
+    return true;
+}
