@@ -99,6 +99,10 @@ on_event(IpbKernel *kernel, const IpbKernelEvent *event, void *data)
                                event->type == IPB_KERNEL_STARTED ? " %s%s" : " %s(%s)",
                                type_name(event->type), event_detail(event));
     }
+    if (event->type == IPB_KERNEL_ERROR) {
+        g_free(fixture->traceback);
+        fixture->traceback = g_strdup(event->text);
+    }
     if (event->type == IPB_KERNEL_DONE) {
         fixture->n_done++;
         fixture->status = event->status;
@@ -157,6 +161,7 @@ kernel_fixture_tear_down(KernelFixture *fixture, const void *data)
     ipb_loop_unref(fixture->loop);
     g_string_free(fixture->told, TRUE);
     g_free(fixture->cause);
+    g_free(fixture->traceback);
     while (waitpid(-1, NULL, 0) > 0)
         ;
     g_assert_cmpint(errno, ==, ECHILD);

@@ -15,6 +15,7 @@ typedef struct {
     unsigned n_done;
     IpbCellStatus status; /* of the last cell */
     char *cause;          /* and its text */
+    char *traceback;      /* of the last error */
     uint64_t n_bytes;     /* of text, with is_counting */
     bool is_counting;     /* do not keep the text */
     bool is_stopped;

@@ -189,6 +189,14 @@ interrupt_when(Fixture *fixture, const char *code, const char *told)
 }
 
 static void
+assert_interrupted(Fixture *fixture)
+{
+    if (fixture->status != IPB_CELL_INTERRUPTED)
+        g_test_message("told:%s\n%s", fixture->told->str, fixture->traceback);
+    g_assert_cmpint(fixture->status, ==, IPB_CELL_INTERRUPTED);
+}
+
+static void
 test_interrupts(Fixture *fixture, const void *data)
 {
     kernel_fixture_cell(fixture, "x = 1; import asyncio, time");
@@ -196,14 +204,14 @@ test_interrupts(Fixture *fixture, const void *data)
     g_assert_cmpstr(fixture->told->str, ==,
                     " started out(a\n) error(KeyboardInterrupt) done(interrupted)");
     interrupt_when(fixture, "print('a')\nwhile True: pass", "out(a");
-    g_assert_cmpint(fixture->status, ==, IPB_CELL_INTERRUPTED);
+    assert_interrupted(fixture);
     interrupt_when(fixture, "print('a'); await asyncio.sleep(1000)", "out(a");
-    g_assert_cmpint(fixture->status, ==, IPB_CELL_INTERRUPTED);
+    assert_interrupted(fixture);
     interrupt_when(fixture, "while True: print('a' * 1000)", "out(a");
-    g_assert_cmpint(fixture->status, ==, IPB_CELL_INTERRUPTED);
+    assert_interrupted(fixture);
     for (int i = 0; i < 20; i++) { /* before the kernel can know of the cell */
         interrupt_when(fixture, "time.sleep(1000)", NULL);
-        g_assert_cmpint(fixture->status, ==, IPB_CELL_INTERRUPTED);
+        assert_interrupted(fixture);
     }
     assert_cell(fixture, "x", "started result(1) done(ok)");
 }
