@@ -249,6 +249,10 @@ class Kernel:
     def interrupt(self) -> None:
         """As the core does it: the signal, then the other one until the cell is done."""
         self.signal(signal.SIGINT)
+        self.expect_interrupt()
+
+    def expect_interrupt(self) -> None:
+        """The signal was sent, whoever did it."""
         self._repeat_after = REPEAT_INTERRUPT
         self._repeat_at = time.monotonic() + self._repeat_after
 

@@ -754,6 +754,67 @@ def test_interrupts_at_any_moment_lose_no_cell(kernel):
     assert kernel.run("'fine'").result == "'fine'"
 
 
+INTERRUPT_AT = """
+import signal, sys
+def interrupt_at(number, event_of):
+    count = 0
+    def on_event(frame, event, arg):
+        nonlocal count
+        if event in ("call", "c_return") and event_of(frame, event):
+            count += 1
+            if count == number:
+                sys.setprofile(None)
+                signal.raise_signal(signal.SIGINT)
+    sys.setprofile(on_event)
+class Begun:  # the cell after this one has
+    def __init__(self): self.n = 0
+    def __call__(self, frame, event):
+        self.n += frame.f_code.co_name == "enter" and frame.f_code.co_filename.endswith("interrupts.py")
+        return self.n == 1
+"""
+
+
+def test_an_interrupt_while_a_magic_is_loaded(kernel):
+    """IPython loads its magics when a cell first looks as if it used one, and must come to the end of it."""
+    kernel.run(INTERRUPT_AT + "interrupt_at(1, lambda frame, event: frame.f_code.co_name == 'load_lazy')")
+    kernel.run("time.sleep(0)")  # there is a %time
+    kernel.run("import sys, time; sys.setprofile(None)")  # in an IPython that loads them at the start
+    cell = kernel.run("time.sleep(0)")
+    assert cell.status == "ok", cell.events
+
+
+@pytest.mark.parametrize("code", ["while True: pass", "while True: x = [1, (2, 'a')]; display(x)"])
+def test_an_interrupt_at_any_call_ends_the_cell(kernel, code):
+    kernel.run(INTERRUPT_AT)
+    kernel.forked()
+    for number in range(1, 500, 7):
+        kernel.run(f"interrupt_at({number}, Begun())")
+        kernel.execute(code)
+        kernel.expect_interrupt()
+        cell = kernel.finish()
+        assert cell.status == "interrupted" and len(cell.errors) == 1, (number, cell.events)
+    assert kernel.run("1").result == "1"
+
+
+def test_an_interrupt_in_a_finalizer_is_repeated(kernel):
+    kernel.execute(
+        "import signal\nclass Thing:\n    def __del__(self): signal.raise_signal(signal.SIGINT)\n"
+        "thing = Thing()\ndel thing\nprint('going')\nwhile True: pass"
+    )
+    kernel.forked()
+    kernel.wait_for_text(b"going")
+    kernel.repeat_interrupt()
+    assert kernel.finish().status == "interrupted"
+
+
+def test_an_error_in_a_callback_is_not_the_cells(kernel):
+    kernel.run("get_ipython().events.register('pre_execute', lambda: 1 / 0)")
+    cell = kernel.run("print('on')\nx = 5")
+    assert cell.status == "ok" and not cell.errors and "ZeroDivisionError" in cell.stderr
+    cell = kernel.run("[][1]")
+    assert cell.status == "error" and cell.errors[0]["ename"] == "IndexError"
+
+
 def test_interrupt_while_nobody_reads_the_output(kernel):
     """A kernel that waits for a slow core can be interrupted, and no byte is lost or doubled."""
     kernel.execute("import sys\nfor i in range(10**9): print(i)")

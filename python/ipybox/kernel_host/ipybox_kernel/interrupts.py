@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -54,6 +55,16 @@ class Interrupts:
         self._task = None
         self._output.interrupt_waits = False
 
+    def forget(self) -> None:
+        """What IPython or a finalizer took for an error of its own did not end the cell: the next repetition counts."""
+        self.was_requested = False
+
+    def on_unraisable(self, what: Any) -> None:
+        """sys.unraisablehook."""
+        sys.__unraisablehook__(what)  # which may swallow another one
+        if what.exc_type is KeyboardInterrupt and self._output.is_connected:
+            self.forget()
+
     @contextmanager
     def put_off(self) -> Iterator[None]:
         """While a frame is sent that must come out whole; an interrupt meanwhile has come too late."""
@@ -66,8 +77,8 @@ class Interrupts:
     @contextmanager
     def held(self) -> Iterator[None]:
         """While something begins that an interrupt has to end; it is delivered at the end of the block."""
-        if threading.current_thread() is not threading.main_thread():
-            yield  # only the main thread is ever interrupted
+        if self._is_held or threading.current_thread() is not threading.main_thread():
+            yield  # an outer block delivers it; only the main thread is ever interrupted
             return
         self._is_held, self._has_waited = True, False
         try:

@@ -127,6 +127,7 @@ class Kernel:
         builtins.input = refuse_input
         getpass.getpass = refuse_password
         sys.breakpointhook = ignore_breakpoint
+        sys.unraisablehook = self._interrupts.on_unraisable
 
     # Frames
 

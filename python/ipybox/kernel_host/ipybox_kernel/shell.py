@@ -15,6 +15,7 @@ import IPython
 from IPython.core import interactiveshell
 from IPython.core.autocall import ExitAutocall, IPyAutocall
 from IPython.core.error import StdinNotImplementedError, UsageError
+from IPython.core.events import EventManager, available_events
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.core.macro import Macro
 from IPython.core.profiledir import ProfileDir
@@ -55,6 +56,18 @@ class Exiter(ExitAutocall):
         raise SystemExit() if code is None else SystemExit(code)
 
 
+class KernelEvents(EventManager):
+    """Callbacks around cells. An interrupt in one that comes before a cell ends the cell, too."""
+
+    def trigger(self, event: str, *args: Any, **kwargs: Any) -> None:
+        for callback in self.callbacks[event][:]:
+            try:
+                callback(*args, **kwargs)
+            except Exception:
+                print(f"Error in callback {callback} (for {event}):")
+                self.shell.show_error_of_callback()
+
+
 class KernelShell(InteractiveShell):
     displayhook_class = Type(KernelDisplayHook)
     display_pub_class = Type(KernelDisplayPublisher)
@@ -65,7 +78,7 @@ class KernelShell(InteractiveShell):
     error_was_sent = False  # in this cell
 
     _depth = 0  # of cells within cells
-    _is_after_cell = False
+    _is_in_callback = False
 
     # Construction
 
@@ -89,6 +102,22 @@ class KernelShell(InteractiveShell):
     def init_history(self) -> None:
         self.history_manager = KernelHistory(shell=self, parent=self)
         self.configurables.append(self.history_manager)
+
+    def init_events(self) -> None:
+        self.events = KernelEvents(self, available_events)
+        self.events.register("pre_execute", self._clear_warning_registry)
+
+    def init_magics(self) -> None:
+        super().init_magics()
+        load = getattr(self.magics_manager, "load_lazy", None)  # since IPython 9.1x
+
+        def load_whole(*args: Any, **kwargs: Any) -> None:
+            # What an interrupt leaves half loaded IPython takes for loaded.
+            with self.interrupts.held() if self.interrupts else nullcontext():
+                load(*args, **kwargs)
+
+        if load is not None:
+            self.magics_manager.load_lazy = load_whole
 
     def init_transforms(self) -> None:
         """Remembers what the input transformations were before any user could add one."""
@@ -156,13 +185,20 @@ class KernelShell(InteractiveShell):
         self._depth = 0
 
     def trigger_post_events(self, result: Any, silent: bool) -> None:
-        self._is_after_cell = True
+        self._is_in_callback = True
         try:
             self.events.trigger("post_execute")
             if not silent:
                 self.events.trigger("post_run_cell", result)
         finally:
-            self._is_after_cell = False
+            self._is_in_callback = False
+
+    def show_error_of_callback(self) -> None:
+        was_in_callback, self._is_in_callback = self._is_in_callback, True
+        try:
+            self.showtraceback()
+        finally:
+            self._is_in_callback = was_in_callback
 
     # Errors
 
@@ -202,14 +238,16 @@ class KernelShell(InteractiveShell):
         if self.output.is_connected and self._is_own_error(evalue):
             self.send_error(etype, evalue, text)
         else:
+            if tracebacks.comes_of_interrupt(evalue):
+                self.interrupts.forget()
             print(text, file=sys.stderr)
 
     def _is_own_error(self, error: Any) -> bool:
         """Whether this is what ends the cell: not an error of a formatter, a callback, a nested cell."""
-        if self.error_was_sent or self._is_after_cell or self._depth > 1:
+        if self.error_was_sent or self._is_in_callback or self._depth > 1:
             return False
         result = self.displayhook.exec_result  # None until the cell's code is compiled
-        return result is None or result.error_in_exec is error
+        return result is None or error is result.error_in_exec or error is result.error_before_exec
 
     def send_error(self, kind: type, value: BaseException, text: str) -> None:
         payload = tracebacks.error_payload(self.output.cell, kind, value, text)

@@ -86,6 +86,16 @@ def has_group(value: BaseException | None) -> bool:
     return False
 
 
+def comes_of_interrupt(value: BaseException | None) -> bool:
+    seen: set[int] = set()
+    while value is not None and id(value) not in seen:
+        if isinstance(value, KeyboardInterrupt):
+            return True
+        seen.add(id(value))
+        value = value.__cause__ or value.__context__
+    return False
+
+
 def plain(kind: type, value: BaseException, tb: TracebackType | None) -> list[str]:
     """Python's own formatting, without the frame that IPython runs cells in."""
     if tb is not None and tb.tb_next is not None and tb.tb_frame.f_code.co_name == "run_code":

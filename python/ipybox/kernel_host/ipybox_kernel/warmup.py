@@ -81,6 +81,11 @@ class _NoInterrupts:
     def put_off(self) -> Any:
         return contextlib.nullcontext()
 
+    held = put_off
+
+    def forget(self) -> None:
+        pass
+
 
 def run_cells(shell: Any) -> None:
     from . import cells
