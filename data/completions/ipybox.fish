@@ -82,6 +82,8 @@ complete -c ipybox -n '__ipybox_is apigen' -l server-name -xa '(__ipybox_registe
 complete -c ipybox -n '__ipybox_is apigen' -l server-params -x -d 'How to reach the server, in JSON'
 complete -c ipybox -n '__ipybox_is apigen' -l root-dir -xa '(__ipybox_directories)' -d 'Where the package is written'
 complete -c ipybox -n '__ipybox_is apigen' -l async -d 'Generate coroutine functions'
+complete -c ipybox -n '__ipybox_is apigen' -l signatures -d 'Print the call of each tool on one line'
+complete -c ipybox -n '__ipybox_is apigen' -l stubs -d 'Print the classes and run() of each tool in short'
 complete -c ipybox -n '__ipybox_is apigen' -l connect-timeout -x -d 'Seconds the server may take to start'
 
 complete -c ipybox -n '__ipybox_is sandbox' -xa '(__fish_complete_subcommand --fcs-skip=2)'

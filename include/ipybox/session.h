@@ -256,18 +256,26 @@ IPYBOX_EXPORT gboolean ipybox_session_reset(IpyboxSession *session, GError **err
 /** The newest version of #IpyboxRegisterOptions. */
 #define IPYBOX_REGISTER_OPTIONS_VERSION 1
 
+/** What ipybox_session_register_finish() returns of each tool. */
+typedef enum {
+    IPYBOX_LISTING_MODULES,    /**< the module's name */
+    IPYBOX_LISTING_SIGNATURES, /**< one line: how it is called, and what it returns */
+    IPYBOX_LISTING_STUBS       /**< its classes and `run` in short Python, some lines */
+} IpyboxListing;
+
 /** Options of ipybox_session_register_async(). Initialise with #IPYBOX_REGISTER_OPTIONS_INIT. */
 typedef struct {
     unsigned version; /**< #IPYBOX_REGISTER_OPTIONS_VERSION */
     const char *
         root_dir; /**< where the package goes, relative to the workspace; NULL: "mcptools", the one that a sandbox protects */
-    gboolean async_api; /**< the generated functions are coroutines */
+    gboolean async_api;    /**< the generated functions are coroutines */
+    IpyboxListing listing; /**< what is told of each tool */
 } IpyboxRegisterOptions;
 
 /** The defaults of #IpyboxRegisterOptions. */
 #define IPYBOX_REGISTER_OPTIONS_INIT                                                               \
     {                                                                                              \
-        IPYBOX_REGISTER_OPTIONS_VERSION, NULL, FALSE                                               \
+        IPYBOX_REGISTER_OPTIONS_VERSION, NULL, FALSE, IPYBOX_LISTING_MODULES                       \
     }
 
 /**
@@ -298,7 +306,7 @@ IPYBOX_EXPORT void ipybox_session_register_async(IpyboxSession *session, const c
  *     `register_servers`; #IPYBOX_ERROR_NOT_FOUND: a variable or the command;
  *     #IPYBOX_ERROR_SERVER, #IPYBOX_ERROR_PROTOCOL, #IPYBOX_ERROR_TIMEOUT: the server failed, with its last words;
  *     #IPYBOX_ERROR_LIMIT; #IPYBOX_ERROR_BUSY; #IPYBOX_ERROR_CANCELLED; #IPYBOX_ERROR_SYSTEM
- * @return the names of the generated modules, NULL-terminated, to be freed with g_strfreev(); NULL with @p error
+ * @return the names of the generated modules, or what else the options' listing says, NULL-terminated, to be freed with g_strfreev(); NULL with @p error
  */
 IPYBOX_EXPORT char **ipybox_session_register_finish(IpyboxSession *session, GAsyncResult *result,
                                                     GError **error);
@@ -312,7 +320,7 @@ IPYBOX_EXPORT char **ipybox_session_register_finish(IpyboxSession *session, GAsy
  * @param options the options, or NULL for the defaults
  * @param cancellable gives up; may be NULL
  * @param error as of ipybox_session_register_finish(); #IPYBOX_ERROR_BUSY also from within a callback
- * @return the names of the generated modules, NULL-terminated, to be freed with g_strfreev(); NULL with @p error
+ * @return the names of the generated modules, or what else the options' listing says, NULL-terminated, to be freed with g_strfreev(); NULL with @p error
  */
 IPYBOX_EXPORT char **ipybox_session_register(IpyboxSession *session, const char *name,
                                              const char *params_json,

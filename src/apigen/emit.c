@@ -58,19 +58,18 @@ append_enum(GString *out, const IpbEnum *enumeration)
     }
 }
 
-/* The expression of a default that ipb_type_takes_default took; NULL if there is none. */
-static char *
-make_default(const IpbType *type, const IpbJson *value)
+char *
+ipb_emit_default(const IpbType *type, const IpbJson *value, bool is_plain)
 {
     const IpbEnumMember *member =
         type->kind == IPB_TYPE_ENUM ? ipb_enum_find(type->enumeration, value) : NULL;
-    if (member != NULL)
+    if (member != NULL && !is_plain)
         return g_strdup_printf("%s.%s", type->enumeration->name, member->name);
     if (type->kind == IPB_TYPE_UNION)
         for (guint i = 0; i < type->members->len; i++) {
             const IpbType *part = g_ptr_array_index(type->members, i);
             if (ipb_type_takes_default(part, value))
-                return make_default(part, value);
+                return ipb_emit_default(part, value, is_plain);
         }
     g_autoptr(GString) text = g_string_new(NULL);
     int64_t integer;
@@ -132,8 +131,9 @@ has_alias(const IpbField *field)
 static void
 append_field_line(GString *out, const IpbField *field, Uses *uses, const GHashTable *written)
 {
-    g_autofree char *value =
-        field->default_value != NULL ? make_default(field->type, field->default_value) : NULL;
+    g_autofree char *value = field->default_value != NULL
+                                 ? ipb_emit_default(field->type, field->default_value, false)
+                                 : NULL;
     bool adds_none = !field->is_required && value == NULL && !ipb_type_has_none(field->type);
     const IpbType *bounded = get_bounded(field->type);
     note_type_use(uses, bounded, written, true);

@@ -157,13 +157,21 @@ check_tools(const IpbJson *tools, GError **error)
     return true;
 }
 
+/* *name becomes what is told of the tool. */
 static char *
-generate_module(const IpbJson *tool, const char *name, const IpbApigenOptions *options)
+generate_module(const IpbJson *tool, char **name, const IpbApigenOptions *options)
 {
     g_autoptr(IpbModule) module = ipb_schema_read_tool(tool);
-    module->name = name;
+    module->name = *name;
     module->server_name = options->server_name;
-    return ipb_emit_module(module, options->async_api);
+    char *source = ipb_emit_module(module, options->async_api);
+    char *told = options->listing == IPB_APIGEN_SIGNATURES
+                     ? ipb_emit_signature(module, options->async_api)
+                 : options->listing == IPB_APIGEN_STUBS ? ipb_emit_stub(module, options->async_api)
+                                                        : g_strdup(*name);
+    g_free(*name);
+    *name = told;
+    return source;
 }
 
 GPtrArray *
@@ -178,8 +186,9 @@ ipb_apigen_generate(const IpbJson *tools, const IpbApigenOptions *options, char 
              ipb_emit_init(options->server_name, options->registration_id));
     size_t size = 0, i = 0;
     IPB_JSON_FOREACH (tool, tools) {
-        char *source = generate_module(tool, modules[i], options);
-        add_file(files, g_strconcat(modules[i], ".py", NULL), source);
+        char *file = g_strconcat(modules[i], ".py", NULL);
+        char *source = generate_module(tool, &modules[i], options);
+        add_file(files, file, source);
         size += strlen(source);
         if (size > MAX_PACKAGE_SIZE) {
             g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_LIMIT,

@@ -20,6 +20,7 @@ typedef struct {
     char *log_level;
     double connect_timeout_s;
     int async_api;
+    int signatures, stubs;
 } ApigenArguments;
 
 static gboolean
@@ -87,6 +88,9 @@ start(IpbClient *client, const ApigenArguments *arguments, GError **error)
     IpyboxRegisterOptions options = IPYBOX_REGISTER_OPTIONS_INIT;
     options.root_dir = root_dir;
     options.async_api = arguments->async_api;
+    options.listing = arguments->stubs        ? IPYBOX_LISTING_STUBS
+                      : arguments->signatures ? IPYBOX_LISTING_SIGNATURES
+                                              : IPYBOX_LISTING_MODULES;
     ipybox_session_register_async(client->session, arguments->name, params, &options, NULL,
                                   on_registered, client);
     return true;
@@ -124,6 +128,10 @@ run_apigen(int argc, char **argv)
          "where the package is written (default: mcptools)", "DIR"},
         {"async", 0, 0, G_OPTION_ARG_NONE, &arguments.async_api, "generate coroutine functions",
          NULL},
+        {"signatures", 0, 0, G_OPTION_ARG_NONE, &arguments.signatures,
+         "print each tool's call on one line, not its module's name", NULL},
+        {"stubs", 0, 0, G_OPTION_ARG_NONE, &arguments.stubs,
+         "print each tool's classes and run() in short", NULL},
         {"workspace", 0, 0, G_OPTION_ARG_FILENAME, &arguments.workspace,
          "working directory of the server, its .env gives variables (default: .)", "DIR"},
         {"connect-timeout", 0, 0, G_OPTION_ARG_DOUBLE, &arguments.connect_timeout_s,
@@ -135,7 +143,8 @@ run_apigen(int argc, char **argv)
     int status;
     if (!ipb_cli_parse(
             &ipb_verb_apigen, options,
-            "Prints the names of the generated modules, one a line.\n\nExample:\n"
+            "Prints the names of the generated modules, one a line; or, for models that must save "
+            "tokens,\neach tool's signature or stub.\n\nExample:\n"
             "  ipybox apigen --server-name time \\\n"
             "      --server-params '{\"command\": \"uvx\", \"args\": [\"mcp-server-time\"]}'",
             &argc, &argv, &status))
@@ -145,6 +154,9 @@ run_apigen(int argc, char **argv)
         status = ipb_cli_fail(&ipb_verb_apigen, IPB_EXIT_USAGE, "unexpected argument: %s", argv[1]);
     else if (arguments.name == NULL)
         status = ipb_cli_fail(&ipb_verb_apigen, IPB_EXIT_USAGE, "--server-name is missing");
+    else if (arguments.signatures && arguments.stubs)
+        status = ipb_cli_fail(&ipb_verb_apigen, IPB_EXIT_USAGE,
+                              "--signatures and --stubs exclude each other");
     else if (arguments.log_level != NULL && !ipb_cli_set_log_level(arguments.log_level, &error))
         status = ipb_cli_fail(&ipb_verb_apigen, IPB_EXIT_USAGE, "%s", error->message);
     else

@@ -41,6 +41,11 @@ start_register(IpyboxSession *session, IpbCall *call, const char *name, const ch
                             "register_servers: its kernel could change what is generated");
         return false;
     }
+    if ((unsigned) options->listing > IPYBOX_LISTING_STUBS) {
+        g_set_error_literal(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID,
+                            "listing is no value of IpyboxListing");
+        return false;
+    }
     g_autoptr(IpbJsonDoc) params = ipb_lib_parse_params(params_json, error);
     if (params == NULL)
         return false;
@@ -49,6 +54,7 @@ start_register(IpyboxSession *session, IpbCall *call, const char *name, const ch
         .params = ipb_json_root(params),
         .root_dir = options->root_dir,
         .async_api = options->async_api,
+        .listing = (IpbApigenListing) options->listing,
     };
     call->number = ipb_session_register(session->core, &core_options, on_registered, call, error);
     return call->number != 0;

@@ -17,6 +17,7 @@ struct IpbRegistering {
     char *root_dir;
     IpbJsonDoc *params;
     bool async_api;
+    IpbApigenListing listing;
     bool is_told;
     bool is_root_made; /* the root directory is new */
     IpbMcpClient *client;
@@ -48,7 +49,8 @@ write_package(IpbRegistering *registering, const IpbJson *tools, char ***ret_mod
 {
     const IpbJson *params = ipb_json_root(registering->params);
     g_autofree char *id = ipb_registry_make_id(registering->name, params);
-    IpbApigenOptions options = {registering->name, id, registering->async_api};
+    IpbApigenOptions options = {registering->name, id, registering->async_api,
+                                registering->listing};
     g_auto(GStrv) modules = NULL;
     g_autoptr(GPtrArray) files = ipb_apigen_generate(tools, &options, &modules, error);
     if (files == NULL || !ipb_apigen_write(files, registering->root_dir, registering->name, error))
@@ -148,6 +150,7 @@ ipb_registering_new(IpbLoop *loop, const IpbRegisteringOptions *options, GError 
     registering->root_dir = g_strdup(options->root_dir);
     registering->params = g_steal_pointer(&params);
     registering->async_api = options->async_api;
+    registering->listing = options->listing;
     registering->options = *options;
     if (!prepare(registering, options, error)) {
         ipb_registering_free(registering);

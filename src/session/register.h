@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include "apigen/apigen.h"
 #include "mcp/client.h"
 #include "tools/registry.h"
 
@@ -16,8 +17,9 @@ typedef struct {
     const IpbJson *params;
     const char *root_dir; /* absolute */
     bool async_api;
-    const char *cwd;       /* of a stdio server */
-    const char *state_dir; /* see mcp/client.h */
+    IpbApigenListing listing; /* what on_done gets of each module */
+    const char *cwd;          /* of a stdio server */
+    const char *state_dir;    /* see mcp/client.h */
     const char *const *env;
     unsigned connect_timeout_ms;
     IpbMcpEras *eras; /* see mcp/client.h */

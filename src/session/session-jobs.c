@@ -85,6 +85,7 @@ ipb_session_register(IpbSession *session, const IpbRegisterOptions *options, Ipb
         .params = must_box ? ipb_json_root(boxed) : options->params,
         .root_dir = root_dir,
         .async_api = options->async_api,
+        .listing = options->listing,
         .cwd = session->workspace,
         .state_dir = ipb_runtime_state_dir(session->runtime),
         .env = (const char *const *) session->server_env,

@@ -10,6 +10,7 @@
  */
 #pragma once
 
+#include "apigen/apigen.h"
 #include "session/runtime.h"
 #include "tools/approval.h"
 
@@ -114,6 +115,7 @@ typedef struct {
     const IpbJson *params;
     const char *root_dir; /* NULL: "mcptools" in the workspace; relative to the workspace */
     bool async_api;
+    IpbApigenListing listing;
     bool
         is_of_client; /* and not the application's: in a sandboxed session the server runs in a sandbox with the same configuration */
 } IpbRegisterOptions;

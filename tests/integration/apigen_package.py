@@ -63,6 +63,11 @@ def write(root: Path, tools: Any, *options: str, server: str = "srv") -> list[st
     return done.stdout.decode().splitlines()
 
 
+def tell(root: Path, tools: Any, listing: str, *options: str) -> str:
+    """What --signatures or --stubs prints."""
+    return "\n".join(write(root, tools, listing, *options)) + "\n"
+
+
 def check_source(path: Path) -> ast.Module:
     """Compiles without a warning; at module level there is nothing but what defines things."""
     source = path.read_bytes().decode("utf-8")

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Generates a package from a list of tools, for tests: `apigen-tool [--async] SERVER ROOT < tools.json`
- * prints the modules' names, one a line.
+ * Generates a package from a list of tools, for tests: `apigen-tool [--async] [--signatures | --stubs] SERVER ROOT <
+ * tools.json` prints the modules' names, one a line, or what else is asked for.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,12 +40,16 @@ main(int argc, char **argv)
 {
     IpbApigenOptions options = {.registration_id = "0123456789abcdef0123456789abcdef"};
     int at = 1;
-    if (argc > at && g_str_equal(argv[at], "--async")) {
-        options.async_api = true;
-        at++;
+    for (; argc > at && g_str_has_prefix(argv[at], "--"); at++) {
+        if (g_str_equal(argv[at], "--async"))
+            options.async_api = true;
+        else
+            options.listing =
+                g_str_equal(argv[at], "--stubs") ? IPB_APIGEN_STUBS : IPB_APIGEN_SIGNATURES;
     }
     if (argc - at != 2) {
-        fprintf(stderr, "usage: apigen-tool [--async] SERVER ROOT < tools.json\n");
+        fprintf(stderr,
+                "usage: apigen-tool [--async] [--signatures | --stubs] SERVER ROOT < tools.json\n");
         return 2;
     }
     options.server_name = argv[at];

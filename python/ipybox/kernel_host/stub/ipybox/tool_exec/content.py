@@ -73,7 +73,8 @@ class Content(dict[str, Any]):
             return self.text.encode("utf-8", "surrogatepass")
         value = self._body.get("blob", self._body.get("data"))
         if not isinstance(value, str):
-            raise ValueError(f"this {self.type} has no data" + (f": read {self.uri}" if self.uri else ""))
+            where = f": read {self.uri}" if self.uri else ""
+            raise ValueError(f"this {self.type} has no data{where}")  # noqa: TRY004
         try:
             return base64.b64decode(value)
         except (binascii.Error, ValueError) as error:

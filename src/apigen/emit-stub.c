@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A tool in few words, for models that must save tokens: one line, or a stub without bounds, notes and imports. Bounded, whatever
+ * the schema: what is cut ends in "…" or is a looser type.
+ */
+#include <string.h>
+
+#include "apigen/emit.h"
+#include "apigen/text.h"
+
+/* Bytes of a signature's parameters, and of a stub. */
+#define MAX_SIGNATURE 2000
+#define MAX_STUB (64 << 10)
+/* Characters of a description. */
+#define MAX_SUMMARY 100
+#define MAX_STUB_SUMMARY 200
+/* Values of an enum that are written out. */
+#define MAX_VALUES 12
+#define MAX_STUB_VALUES 40
+/* Objects in objects whose members a signature shows. */
+#define MAX_INLINE_DEPTH 2
+
+typedef struct {
+    GString *out;
+    bool is_stub; /* classes by their names; else their members */
+    unsigned depth;
+} Writer;
+
+static void append_type(Writer *writer, const IpbType *type);
+
+/* The first paragraph of @text on one line, cut; only its first sentence where there is not room for more. False if there is none. */
+static bool
+append_summary(GString *out, IpbText text, long max_characters)
+{
+    g_autoptr(GString) line = g_string_new(NULL);
+    bool was_space = true, was_newline = false;
+    long n = 0;
+    for (size_t at = 0; at < text.size;) {
+        gunichar c = ipb_text_next(text, &at);
+        bool is_newline = c == '\n';
+        if (is_newline && was_newline && line->len > 0)
+            break;
+        bool is_space = g_unichar_isspace(c);
+        was_newline = is_newline || (was_newline && is_space);
+        if (is_space && was_space)
+            continue;
+        if (n++ == max_characters) {
+            const char *end = strstr(line->str, ". ");
+            if (end != NULL)
+                g_string_truncate(line, (gsize) (end + 1 - line->str));
+            else
+                g_string_append(line, "…");
+            break;
+        }
+        was_space = is_space;
+        g_string_append_unichar(line, is_space                 ? ' '
+                                      : ipb_text_is_visible(c) ? c
+                                                               : IPB_TEXT_REPLACEMENT);
+    }
+    g_strchomp(line->str);
+    g_string_append(out, line->str);
+    return line->str[0] != '\0';
+}
+
+static void
+append_comment(GString *out, IpbText text, long max_characters)
+{
+    size_t size = out->len;
+    g_string_append(out, "  # ");
+    if (!append_summary(out, text, max_characters))
+        g_string_truncate(out, size);
+}
+
+static void
+append_values(Writer *writer, const IpbEnum *enumeration)
+{
+    guint max = writer->is_stub ? MAX_STUB_VALUES : MAX_VALUES;
+    if (enumeration->members->len > max) {
+        g_string_append(writer->out, "str");
+        return;
+    }
+    g_string_append(writer->out, "Literal[");
+    for (guint i = 0; i < enumeration->members->len; i++) {
+        const IpbEnumMember *member = &g_array_index(enumeration->members, IpbEnumMember, i);
+        g_string_append(writer->out, i > 0 ? ", " : "");
+        ipb_text_append_literal(writer->out, ipb_text_of(member->value));
+    }
+    g_string_append_c(writer->out, ']');
+}
+
+/* {"a": …} is what one gives, where a dict does; Name(a: …) what one gets: its members are attributes. */
+static void
+append_members(Writer *writer, const IpbClass *class)
+{
+    if (writer->depth == MAX_INLINE_DEPTH || class->fields->len == 0) {
+        g_string_append(writer->out, class->is_input ? "dict" : class->name);
+        return;
+    }
+    writer->depth++;
+    g_string_append(writer->out, class->is_input ? "" : class->name);
+    g_string_append_c(writer->out, class->is_input ? '{' : '(');
+    for (guint i = 0; i < class->fields->len; i++) {
+        const IpbField *field = g_ptr_array_index(class->fields, i);
+        if (writer->out->len > MAX_SIGNATURE) {
+            g_string_append(writer->out, i > 0 ? ", …" : "…");
+            break;
+        }
+        g_string_append_printf(writer->out, "%s%s%s: ", i > 0 ? ", " : "", field->name,
+                               field->is_required ? "" : "?");
+        append_type(writer, field->type);
+    }
+    g_string_append_c(writer->out, class->is_input ? '}' : ')');
+    writer->depth--;
+}
+
+static void
+append_union(Writer *writer, const IpbType *type)
+{
+    for (guint i = 0; i < type->members->len; i++) {
+        g_string_append(writer->out, i > 0 ? " | " : "");
+        append_type(writer, g_ptr_array_index(type->members, i));
+    }
+}
+
+static void
+append_type(Writer *writer, const IpbType *type)
+{
+    switch (type->kind) {
+    case IPB_TYPE_LIST:
+    case IPB_TYPE_DICT:
+        g_string_append(writer->out, type->kind == IPB_TYPE_LIST ? "list[" : "dict[str, ");
+        append_type(writer, type->item);
+        g_string_append_c(writer->out, ']');
+        break;
+    case IPB_TYPE_UNION:
+        append_union(writer, type);
+        break;
+    case IPB_TYPE_ENUM:
+        append_values(writer, type->enumeration);
+        break;
+    case IPB_TYPE_CLASS:
+        if (writer->is_stub)
+            g_string_append(writer->out, type->class->name);
+        else
+            append_members(writer, type->class);
+        break;
+    case IPB_TYPE_NUMBER:
+        g_string_append(writer->out, "float");
+        break;
+    case IPB_TYPE_ANY:
+    case IPB_TYPE_NONE:
+    case IPB_TYPE_BOOL:
+    case IPB_TYPE_INT:
+    case IPB_TYPE_STR:
+    case IPB_TYPE_LITERAL:
+        ipb_emit_annotation(writer->out, type, true);
+        break;
+    }
+}
+
+/* "name: type = default"; an optional one without a default is " = None", which says it. */
+static void
+append_field(Writer *writer, const IpbField *field)
+{
+    g_string_append_printf(writer->out, "%s: ", field->name);
+    append_type(writer, field->type);
+    g_autofree char *value = field->default_value != NULL
+                                 ? ipb_emit_default(field->type, field->default_value, true)
+                                 : NULL;
+    if (value != NULL)
+        g_string_append_printf(writer->out, " = %s", value);
+    else if (!field->is_required)
+        g_string_append(writer->out, " = None");
+}
+
+static void
+append_result(Writer *writer, const IpbModule *module)
+{
+    if (module->result == NULL) {
+        g_string_append(writer->out, "str");
+        return;
+    }
+    size_t size = writer->out->len;
+    append_type(writer, module->result);
+    if (!writer->is_stub && writer->out->len > MAX_SIGNATURE) {
+        g_string_truncate(writer->out, size);
+        g_string_append(writer->out, "Result");
+    }
+}
+
+char *
+ipb_emit_signature(const IpbModule *module, bool async_api)
+{
+    Writer writer = {.out = g_string_new(async_api ? "async " : NULL)};
+    g_string_append_printf(writer.out, "%s.%s.run(", module->server_name, module->name);
+    const GPtrArray *fields = module->params->fields;
+    for (guint i = 0; i < fields->len; i++) {
+        g_string_append(writer.out, i > 0 ? ", " : "");
+        if (writer.out->len > MAX_SIGNATURE) {
+            g_string_append(writer.out, "…");
+            break;
+        }
+        append_field(&writer, g_ptr_array_index(fields, i));
+    }
+    g_string_append(writer.out, ") -> ");
+    append_result(&writer, module);
+    append_comment(writer.out, module->description, MAX_SUMMARY);
+    return g_string_free(writer.out, FALSE);
+}
+
+static void
+append_class(Writer *writer, const IpbClass *class)
+{
+    g_string_append_printf(writer->out, "class %s:", class->name);
+    append_comment(writer->out, class->description, MAX_STUB_SUMMARY);
+    g_string_append_c(writer->out, '\n');
+    for (guint i = 0; i < class->fields->len; i++) {
+        const IpbField *field = g_ptr_array_index(class->fields, i);
+        if (writer->out->len > MAX_STUB) {
+            g_string_append(writer->out, "    ...  # and more\n");
+            return;
+        }
+        g_string_append(writer->out, "    ");
+        append_field(writer, field);
+        append_comment(writer->out, field->description, MAX_STUB_SUMMARY);
+        g_string_append_c(writer->out, '\n');
+    }
+    if (class->fields->len == 0)
+        g_string_append(writer->out, "    ...\n");
+}
+
+static bool
+is_result_class(const IpbModule *module)
+{
+    return module->result != NULL && module->result->kind == IPB_TYPE_CLASS;
+}
+
+char *
+ipb_emit_stub(const IpbModule *module, bool async_api)
+{
+    Writer writer = {.out = g_string_new(NULL), .is_stub = true};
+    g_string_append_printf(writer.out, "# %s.%s\n", module->server_name, module->name);
+    for (guint i = 0; i < module->classes->len; i++)
+        if (writer.out->len <= MAX_STUB || i + 1 == module->classes->len)
+            append_class(&writer, g_ptr_array_index(module->classes, i));
+    if (module->result != NULL && !is_result_class(module)) {
+        g_string_append(writer.out, "Result = ");
+        append_type(&writer, module->result);
+        g_string_append_c(writer.out, '\n');
+    }
+    g_string_append_printf(writer.out,
+                           "%sdef run(params: Params | None = None, **fields) -> %s: ...",
+                           async_api ? "async " : "", module->result != NULL ? "Result" : "str");
+    append_comment(writer.out, module->description, MAX_STUB_SUMMARY);
+    g_string_append_c(writer.out, '\n');
+    return g_string_free(writer.out, FALSE);
+}

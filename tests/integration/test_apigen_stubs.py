@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tools in few words: signatures and stubs."""
+
+from __future__ import annotations
+
+import ast
+import json
+import random
+
+import pytest
+from apigen_package import LISTS, tell
+from random_schemas import Schemas, make_nonsense
+
+SEARCH = {
+    "name": "search-repos",
+    "description": "Find repositories.\n\nMore text.",
+    "inputSchema": {
+        "type": "object",
+        "properties": {
+            "query": {"type": "string", "description": "What to find."},
+            "sort": {"enum": ["stars", "forks"], "default": "stars"},
+            "from": {"type": ["integer", "null"], "minimum": 1},
+            "page": {"type": "number"},
+            "filters": {"type": "array", "items": {"type": "object", "properties": {"key": {"type": "string"}, "value": {}}, "required": ["key"]}},
+            "many": {"enum": [f"v{n}" for n in range(100)]},
+        },
+        "required": ["query"],
+    },
+    "outputSchema": {"type": "object", "properties": {"items": {"type": "array", "items": {"type": "object", "properties": {"id": {"type": "integer"}}}}}, "required": ["items"]},
+}
+
+SIGNATURE = (
+    'srv.search_repos.run(query: str, sort: Literal["stars", "forks"] = "stars", from_: int | None = None, page: float = None, '
+    "filters: list[{key: str, value?: Any}] = None, many: str = None) -> Result(items: list[Item(id?: int)])  # Find repositories.\n"
+)
+
+STUB = """\
+# srv.search_repos
+class Filter:
+    key: str
+    value: Any = None
+class Params:
+    query: str  # What to find.
+    sort: Literal["stars", "forks"] = "stars"
+    from_: int | None = None
+    page: float = None
+    filters: list[Filter] = None
+    many: str = None
+class Item:
+    id: int = None
+class Result:
+    items: list[Item]
+def run(params: Params | None = None, **fields) -> Result: ...  # Find repositories.
+"""
+
+
+def test_signature(workspace):
+    assert tell(workspace, [SEARCH], "--signatures") == SIGNATURE
+
+
+def test_stub(workspace):
+    assert tell(workspace, [SEARCH], "--stubs").rstrip("\n") == STUB.rstrip("\n")
+    assert (workspace / "srv/search_repos.py").exists()
+
+
+def test_async(workspace):
+    assert tell(workspace, [SEARCH], "--signatures", "--async").startswith("async srv.search_repos.run(")
+    assert "\nasync def run(" in tell(workspace, [SEARCH], "--stubs", "--async")
+
+
+def test_tools_without_anything(workspace):
+    tools = [{"name": "a"}, {"name": "b", "outputSchema": {"type": "array", "items": {"type": "string"}}, "description": ""}]
+    assert tell(workspace, tools, "--signatures") == "srv.a.run() -> str\nsrv.b.run() -> list[str]\n"
+    assert "class Params:\n    ...\nResult = list[str]\ndef run" in tell(workspace, tools, "--stubs")
+
+
+@pytest.mark.parametrize("path", LISTS, ids=lambda path: path.stem)
+def test_real_servers(workspace, path):
+    tools = json.loads(path.read_text())
+    signatures = tell(workspace, tools, "--signatures")
+    stubs = tell(workspace, tools, "--stubs")
+    assert len(signatures.splitlines()) == len(tools)
+    ast.parse(stubs)
+    source = sum(file.stat().st_size for file in (workspace / "srv").glob("[!_]*.py"))
+    assert len(signatures.encode()) < len(stubs.encode()) < source
+
+
+def test_hostile_texts_and_schemas(workspace):
+    rng = random.Random(3)
+    text = 'x"""\\\n\r\u2028\x85import os # \u202e\0 ' * 50
+    wide = {"properties": {f"p{n}": {"type": "object", "properties": {f"q{m}": {"description": text} for m in range(50)}} for n in range(300)}}
+    tools = [{"name": f"t{n}", "description": text, "inputSchema": Schemas(n).parameters()[0], "outputSchema": make_nonsense(rng)} for n in range(100)]
+    tools += [{"name": text, "inputSchema": wide, "outputSchema": wide}, {"name": "n", "inputSchema": make_nonsense(rng)}]
+    recursive = {"properties": {"r": {"$ref": "#"}, "d": {"default": text, "type": "string"}, "e": {"enum": [text, "\ud800"]}}}
+    tools.append({"name": "r", "inputSchema": recursive, "outputSchema": recursive})
+    text = json.dumps(tools).replace("Infinity", "1e400").encode()
+    stubs = tell(workspace, text, "--stubs")
+    ast.parse(stubs)
+    assert all(isinstance(node, (ast.ClassDef, ast.FunctionDef, ast.Assign)) for node in ast.parse(stubs).body)
+    signatures = tell(workspace, text, "--signatures")
+    assert len(signatures.splitlines()) == len(tools) and max(map(len, signatures.splitlines())) < 6000
+    assert not set(stubs + signatures) & set("\r\0\u2028\x85\u202e")
