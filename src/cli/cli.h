@@ -34,6 +34,7 @@ extern const IpbVerb ipb_verb_apigen;
 extern const IpbVerb ipb_verb_servers;
 extern const IpbVerb ipb_verb_login;
 extern const IpbVerb ipb_verb_logout;
+extern const IpbVerb ipb_verb_rpc;
 extern const IpbVerb ipb_verb_rules;
 extern const IpbVerb ipb_verb_doctor;
 extern const IpbVerb ipb_verb_sandbox;

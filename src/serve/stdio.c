@@ -132,7 +132,15 @@ on_write_error(int saved_errno, void *data)
     end(stdio, error);
 }
 
-static const IpbWriteQueueFuncs queue_funcs = {.on_error = on_write_error};
+static void
+on_drained(void *data)
+{
+    IpbStdio *stdio = data;
+    if (stdio->funcs.on_drained != NULL)
+        stdio->funcs.on_drained(stdio->data);
+}
+
+static const IpbWriteQueueFuncs queue_funcs = {on_write_error, on_drained};
 
 /* epoll refuses files and /dev/null, which never block: those are read from a timer. */
 static bool
@@ -179,6 +187,12 @@ ipb_stdio_send(IpbStdio *stdio, const char *text, size_t size)
     GError *error = NULL;
     if (!ipb_write_queue_push(stdio->queue, line, size + 1, &error))
         end(stdio, error);
+}
+
+size_t
+ipb_stdio_pending(const IpbStdio *stdio)
+{
+    return ipb_write_queue_size(stdio->queue);
 }
 
 void

@@ -15,6 +15,7 @@ typedef struct {
     void (*on_line)(const char *line, size_t size, void *data);
     /* The end of input (@why NULL), or why it cannot go on; told once. */
     void (*on_end)(const GError *why, void *data);
+    void (*on_drained)(void *data); /* all that waited is written; may be NULL */
 } IpbStdioFuncs;
 
 /* Moves fd 0 and 1 to private numbers; /dev/null takes the place of 0, stderr that of 1. */
@@ -25,6 +26,8 @@ IpbStdio *ipb_stdio_new(IpbLoop *loop, int in, int out, const IpbStdioFuncs *fun
                         GError **error);
 /* One line; @text must hold no newline. A reader that lets too much pile up ends the conversation (on_end). */
 void ipb_stdio_send(IpbStdio *stdio, const char *text, size_t size);
+/* Bytes that wait because the reader is slow. */
+size_t ipb_stdio_pending(const IpbStdio *stdio);
 /* Writes out what waits, for at most @timeout_ms: for the last words of a program that ends. */
 void ipb_stdio_flush(IpbStdio *stdio, unsigned timeout_ms);
 void ipb_stdio_free(IpbStdio *stdio);

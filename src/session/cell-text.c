@@ -16,6 +16,10 @@ struct IpbCellText {
     size_t n_chars;
     size_t max_chars;
     bool is_truncated;
+    bool has_output;
+    bool is_joined;
+    GString *added;    /* of a joined text: by the last event */
+    bool is_line_open; /* what was added ends within a line */
     char *error;
     GPtrArray *images;
 };
@@ -25,8 +29,17 @@ ipb_cell_text_new(size_t max_chars)
 {
     IpbCellText *text = g_new0(IpbCellText, 1);
     text->text = g_string_new(NULL);
+    text->added = g_string_new(NULL);
     text->max_chars = max_chars;
     text->images = g_ptr_array_new_with_free_func(g_free);
+    return text;
+}
+
+IpbCellText *
+ipb_cell_text_new_joined(size_t max_chars)
+{
+    IpbCellText *text = ipb_cell_text_new(max_chars);
+    text->is_joined = true;
     return text;
 }
 
@@ -36,6 +49,7 @@ ipb_cell_text_free(IpbCellText *text)
     if (text == NULL)
         return;
     g_string_free(text->text, TRUE);
+    g_string_free(text->added, TRUE);
     g_ptr_array_unref(text->images);
     g_free(text->error);
     g_free(text);
@@ -44,6 +58,12 @@ ipb_cell_text_free(IpbCellText *text)
 static void
 append(IpbCellText *text, const char *piece)
 {
+    if (*piece == '\0')
+        return;
+    text->has_output = true;
+    if (text->is_joined)
+        g_string_append(text->added, piece);
+    text->is_line_open = piece[strlen(piece) - 1] != '\n';
     size_t room = text->max_chars - text->n_chars;
     const char *end = piece;
     size_t n = 0;
@@ -64,7 +84,7 @@ append(IpbCellText *text, const char *piece)
 static void
 append_lines(IpbCellText *text, const char *lines)
 {
-    if (text->text->len > 0 && text->text->str[text->text->len - 1] != '\n')
+    if (text->is_line_open)
         append(text, "\n");
     append(text, lines);
     if (!g_str_has_suffix(lines, "\n"))
@@ -74,16 +94,23 @@ append_lines(IpbCellText *text, const char *lines)
 static void
 append_bundle(IpbCellText *text, const IpbSessionEvent *event)
 {
+    if (text->is_joined && event->type == IPB_SESSION_UPDATE)
+        return;
     if (event->image_path != NULL && text->images->len < MAX_IMAGES)
         g_ptr_array_add(text->images, g_strdup(event->image_path));
     const char *plain = ipb_json_get_string(event->data, "text/plain");
-    if (plain != NULL)
+    if (plain == NULL)
+        return;
+    if (text->is_joined)
+        append(text, plain);
+    else
         append_lines(text, plain);
 }
 
 void
 ipb_cell_text_add(IpbCellText *text, const IpbSessionEvent *event)
 {
+    g_string_truncate(text->added, 0);
     switch (event->type) {
     case IPB_SESSION_STDOUT:
     case IPB_SESSION_STDERR:
@@ -109,12 +136,26 @@ ipb_cell_text_add(IpbCellText *text, const IpbSessionEvent *event)
     }
 }
 
+const char *
+ipb_cell_text_added(const IpbCellText *text)
+{
+    return text->added->len > 0 ? text->added->str : NULL;
+}
+
+bool
+ipb_cell_text_has_output(const IpbCellText *text)
+{
+    return text->has_output;
+}
+
 char *
 ipb_cell_text_get(const IpbCellText *text)
 {
     const char *start = text->text->str, *end = start + text->text->len;
     while (end > start && g_ascii_isspace(end[-1]))
         end--;
+    while (text->is_joined && start < end && g_ascii_isspace(*start))
+        start++;
     /* Blank lines go, the indentation of the first line stays: it belongs to a table. */
     for (const char *p = start; p < end && g_ascii_isspace(*p); p++)
         if (*p == '\n')

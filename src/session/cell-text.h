@@ -11,9 +11,16 @@ typedef struct IpbCellText IpbCellText;
 
 /* @max_chars: of the text; SIZE_MAX: as much as is kept at all (256 MiB). */
 IpbCellText *ipb_cell_text_new(size_t max_chars);
+/* As the original's SDK has it: what was printed and shown follows each other as it came, without lines of its own; updates of
+ * displays are left out; blanks at both ends go. */
+IpbCellText *ipb_cell_text_new_joined(size_t max_chars);
 void ipb_cell_text_free(IpbCellText *text);
 /* Adds what the event contributes. */
 void ipb_cell_text_add(IpbCellText *text, const IpbSessionEvent *event);
+/* Of a joined text: what the last event added, before the text was cut; NULL: nothing. */
+const char *ipb_cell_text_added(const IpbCellText *text);
+/* Did anything add, were it blanks? */
+bool ipb_cell_text_has_output(const IpbCellText *text);
 /* The text so far, without blank lines before it and white space after it. */
 char *ipb_cell_text_get(const IpbCellText *text);
 bool ipb_cell_text_is_truncated(const IpbCellText *text);

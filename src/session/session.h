@@ -49,6 +49,7 @@ typedef struct {
     const char *evalue;
     int64_t execution_count;
     bool wait;
+    bool is_violation; /* of a NOTICE: a sandbox refused something */
     IpbStatus status;
 } IpbSessionEvent;
 

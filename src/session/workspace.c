@@ -19,7 +19,7 @@ is_below(const char *path, const char *directory)
 }
 
 bool
-ipb_workspace_allow_registered(IpbSession *session, GError **error)
+ipb_workspace_allow_below(IpbSession *session, const char *directory, GError **error)
 {
     g_autoptr(GPtrArray) all = ipb_registry_list(ipb_runtime_registry(session->runtime), error);
     if (all == NULL)
@@ -27,11 +27,17 @@ ipb_workspace_allow_registered(IpbSession *session, GError **error)
     for (guint i = 0; i < all->len; i++) {
         const IpbRegistration *registration = g_ptr_array_index(all, i);
         for (char **root = registration->roots; *root != NULL; root++) {
-            if (is_below(*root, session->workspace)) {
+            if (is_below(*root, directory)) {
                 ipb_session_allow(session, registration);
                 break;
             }
         }
     }
     return true;
+}
+
+bool
+ipb_workspace_allow_registered(IpbSession *session, GError **error)
+{
+    return ipb_workspace_allow_below(session, session->workspace, error);
 }

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the files of `ipybox rpc` share: the server, its sessions, and the requests that take time.
+ *
+ * Ownership: the server owns sessions, requests and runtimes. A session owns its cells and questions, and its core; what a core
+ * calls back with is the session's or a request of the session, and both are gone only when the core is.
+ */
+#pragma once
+
+#include "json/rpc-peer.h"
+#include "serve/rpc-params.h"
+#include "serve/rpc-runtimes.h"
+#include "serve/rpc-server.h"
+#include "serve/stdio.h"
+#include "session/cell-text.h"
+
+typedef struct IpbRpcSession IpbRpcSession;
+typedef struct IpbRpcWork IpbRpcWork;
+typedef struct IpbRpcCell IpbRpcCell;
+
+struct IpbRpcServer {
+    IpbRpcServerOptions options;
+    IpbLoop *loop;
+    IpbStdio *stdio;
+    IpbRpcPeer *peer;
+    IpbRpcRuntimes *runtimes;
+    GHashTable *sessions; /* id → IpbRpcSession */
+    GHashTable *works;    /* the request's id as JSON text → IpbRpcWork */
+    uint64_t last_id;     /* of what the core names */
+    bool is_initialized;
+    bool is_congested; /* the client reads slower than we write: all sessions are paused */
+    bool is_closing;
+    unsigned n_closing; /* parts that are not closed yet */
+    void (*closed)(void *data);
+    void *closed_data;
+};
+
+struct IpbRpcSession {
+    IpbRpcServer *server;
+    char *id;
+    IpbSession *core;
+    IpbRuntime *runtime;
+    IpbApprovalPolicy approval; /* where a cell does not say */
+    unsigned start_timeout_ms;
+    GQueue cells;         /* IpbRpcCell, the running one first */
+    GPtrArray *questions; /* see rpc-approval.c */
+    GPtrArray *starting;  /* see rpc-start.c */
+    uint64_t start_cell;  /* 0: none */
+    bool is_paused;       /* by the client */
+    bool is_closing;
+    IpbRpcWork *closing; /* the request that closes it, or NULL */
+};
+
+/* A request that is answered later. */
+struct IpbRpcWork {
+    IpbRpcServer *server;
+    IpbRpcSession *session; /* NULL: of none */
+    IpbRpcRequest *request;
+    void (*cancel)(IpbRpcWork *work); /* NULL: it cannot be cancelled */
+    uint64_t number;                  /* for @cancel: of the cell or the registration */
+    IpbRpcCell *cell;                 /* of session.execute */
+    void *data;                       /* the method's own */
+    void (*free_data)(void *data);
+    bool is_cancelled;
+};
+
+/* --- the server (rpc-server.c) --- */
+
+typedef void (*IpbRpcMethodFunc)(IpbRpcServer *server, IpbRpcRequest *request,
+                                 IpbRpcParams *params);
+/* Both free what they are given. */
+void ipb_rpc_server_reply(IpbRpcRequest *request, IpbJsonWriter *writer);
+void ipb_rpc_server_notify(IpbRpcServer *server, const char *method, IpbJsonWriter *writer);
+void ipb_rpc_server_reply_nothing(IpbRpcRequest *request);
+void ipb_rpc_server_fail(IpbRpcRequest *request, const GError *error);
+/* After a method has read its parameters: answers with what is wrong and returns false. @request may be NULL: a notification. */
+bool ipb_rpc_server_check(IpbRpcRequest *request, IpbRpcParams *params);
+/* The word for it in the error's data. */
+const char *ipb_rpc_server_kind(const GError *error);
+/* "s1", "c2": never the same twice. Caller frees. */
+char *ipb_rpc_server_make_id(IpbRpcServer *server, char letter);
+void ipb_rpc_server_log(IpbRpcServer *server, const char *level, const char *text,
+                        const char *session);
+void ipb_rpc_server_part_closed(IpbRpcServer *server);
+
+/* --- requests under way (rpc-work.c) --- */
+
+IpbRpcWork *ipb_rpc_work_new(IpbRpcServer *server, IpbRpcSession *session, IpbRpcRequest *request);
+/* These three answer and free it. */
+void ipb_rpc_work_reply(IpbRpcWork *work, IpbJsonWriter *writer);
+void ipb_rpc_work_reply_nothing(IpbRpcWork *work);
+void ipb_rpc_work_fail(IpbRpcWork *work, const GError *error);
+void ipb_rpc_work_free(IpbRpcWork *work);
+/* All of @session (NULL: all) fail with @why. */
+void ipb_rpc_work_fail_all(IpbRpcServer *server, const IpbRpcSession *session, const GError *why);
+void ipb_rpc_work_cancel(IpbRpcServer *server, const IpbJson *id);
+
+/* --- sessions (rpc-session.c, rpc-open.c, rpc-start.c, rpc-cell.c, rpc-approval.c) --- */
+
+/* Takes the reference to @runtime. */
+IpbRpcSession *ipb_rpc_session_new(IpbRpcServer *server, IpbRuntime *runtime);
+/* By the parameter "session"; NULL with an error in @params. */
+IpbRpcSession *ipb_rpc_session_find(IpbRpcServer *server, IpbRpcParams *params);
+void ipb_rpc_session_apply_pause(IpbRpcSession *session);
+void ipb_rpc_session_close(IpbRpcSession *session, IpbRpcWork *work);
+void ipb_rpc_session_free(IpbRpcSession *session);
+/* The cell that runs, or is about to, decides what happens to calls; NULL is the session itself. */
+void ipb_rpc_session_apply_approval(IpbRpcSession *session);
+
+void ipb_rpc_approval_ask(const IpbApprovalRequest *request, void *data);
+void ipb_rpc_approval_withdraw(uint64_t request, void *data);
+void ipb_rpc_approval_forget(IpbRpcSession *session);
+
+void ipb_rpc_start_forget(IpbRpcSession *session);
+
+void ipb_rpc_cell_free(IpbRpcCell *cell);
+IpbApprovalPolicy ipb_rpc_cell_approval(const IpbRpcCell *cell);
+const char *ipb_rpc_cell_request(const IpbRpcCell *cell);
+
+/* --- methods --- */
+
+void ipb_rpc_session_open(IpbRpcServer *server, IpbRpcRequest *request, IpbRpcParams *params);
+void ipb_rpc_session_start(IpbRpcServer *server, IpbRpcRequest *request, IpbRpcParams *params);
+void ipb_rpc_session_execute(IpbRpcServer *server, IpbRpcRequest *request, IpbRpcParams *params);
+void ipb_rpc_session_interrupt(IpbRpcServer *server, IpbRpcRequest *request, IpbRpcParams *params);
+void ipb_rpc_session_cancel(IpbRpcServer *server, IpbRpcRequest *request, IpbRpcParams *params);
+void ipb_rpc_session_pause(IpbRpcServer *server, IpbRpcRequest *request, IpbRpcParams *params);
+void ipb_rpc_session_resume(IpbRpcServer *server, IpbRpcRequest *request, IpbRpcParams *params);
+void ipb_rpc_session_reset(IpbRpcServer *server, IpbRpcRequest *request, IpbRpcParams *params);
+void ipb_rpc_session_close_method(IpbRpcServer *server, IpbRpcRequest *request,
+                                  IpbRpcParams *params);
