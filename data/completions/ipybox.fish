@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # fish completion of ipybox(1)
 
-set -l verbs run apigen servers login logout rules sandbox selftest doctor mcp
+set -l verbs run apigen servers login logout rules sandbox selftest doctor mcp rpc
 set -l commands list add remove import
 
 # Is the verb one of these? Without a verb it is mcp.
@@ -46,13 +46,14 @@ complete -c ipybox -n __ipybox_is_first -a sandbox -d 'Run a command in a sandbo
 complete -c ipybox -n __ipybox_is_first -a selftest -d 'Attack a sandbox from inside, and say what held'
 complete -c ipybox -n __ipybox_is_first -a doctor -d 'What is found, what is missing'
 complete -c ipybox -n __ipybox_is_first -a mcp -d 'The MCP server on standard input and output'
+complete -c ipybox -n __ipybox_is_first -a rpc -d 'The core of SDKs'
 
 # What several verbs have.
 complete -c ipybox -n '__ipybox_is mcp run apigen sandbox' -l workspace -xa '(__ipybox_directories)' -d 'Working directory'
 complete -c ipybox -n '__ipybox_is doctor' -l setup -d 'Make an environment for kernels'
 complete -c ipybox -n '__ipybox_is mcp run doctor' -l python -rFa '(__ipybox_pythons)' -d 'Interpreter for kernels'
 complete -c ipybox -n '__ipybox_is mcp run' -l preload -x -d 'Modules to import once, with commas between them'
-complete -c ipybox -n '__ipybox_is mcp run apigen' -l log-level -xa 'DEBUG INFO WARNING ERROR CRITICAL' \
+complete -c ipybox -n '__ipybox_is mcp run apigen rpc' -l log-level -xa 'DEBUG INFO WARNING ERROR CRITICAL' \
     -d 'From which level on to log'
 
 complete -c ipybox -n '__ipybox_is mcp run' -l approve -rFa 'allow ask deny' -d 'What happens to tool calls'

@@ -53,6 +53,20 @@ read_sandbox(IpbRpcParams *params, IpbSessionOptions *core)
     core->allows_builds = ipb_rpc_params_bool(params, "allow_builds", false);
 }
 
+/* Part of the contract, and not there yet: only what does without them is taken. */
+static void
+refuse_missing(IpbRpcParams *params)
+{
+    static const char *const NAMES[] = {"working_dir", "approve_shell_cmds",
+                                        "require_shell_escape", "limits",
+                                        "tool_server", "gateway"};
+    for (size_t i = 0; i < G_N_ELEMENTS(NAMES); i++) {
+        const IpbJson *value = ipb_rpc_params_get(params, NAMES[i]);
+        if (value != NULL && (!ipb_json_is(value, IPB_JSON_BOOL) || ipb_json_bool(value, true)))
+            ipb_rpc_params_refuse(params, NAMES[i], "null: this version cannot do it");
+    }
+}
+
 static void
 read_options(IpbRpcParams *params, Options *options)
 {
@@ -77,6 +91,7 @@ read_options(IpbRpcParams *params, Options *options)
     core->has_seed = core->seed >= 0;
     read_approval(params, core);
     read_sandbox(params, core);
+    refuse_missing(params);
 }
 
 static void

@@ -214,7 +214,8 @@ ipb_rpc_params_finish(IpbRpcParams *params, GError **error)
 {
     IPB_JSON_FOREACH (member, params->object) {
         const char *name = ipb_json_name(member, NULL);
-        if (params->error == NULL && name != NULL && !is_known(params, name))
+        if (params->error == NULL && name != NULL && !ipb_json_is(member, IPB_JSON_NULL) &&
+            !is_known(params, name))
             g_set_error(&params->error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID,
                         "there is no parameter \"%.*s\"", MAX_SHOWN, name);
     }

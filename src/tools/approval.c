@@ -89,6 +89,14 @@ make_error(const Request *request, IpyboxError code, const char *what)
                        request->tool_name, what);
 }
 
+/* In the original's words, which programs look for. */
+static GError *
+make_no(const Request *request, IpyboxError code, const char *what)
+{
+    return g_error_new(IPYBOX_ERROR, code, "Approval request for %s.%s %s", request->server_name,
+                       request->tool_name, what);
+}
+
 static void
 log_decision(Request *request, IpbDecider by)
 {
@@ -142,9 +150,7 @@ static void
 on_timeout(void *data)
 {
     Request *request = data;
-    g_autofree char *what = g_strdup_printf("was not approved within %g s",
-                                            (double) request->approvals->options.timeout_ms / 1000);
-    decide(request, IPB_DECIDED_BY_TIMEOUT, make_error(request, IPYBOX_ERROR_TIMEOUT, what));
+    decide(request, IPB_DECIDED_BY_TIMEOUT, make_no(request, IPYBOX_ERROR_TIMEOUT, "expired"));
 }
 
 static void
@@ -273,7 +279,7 @@ ipb_approvals_respond(IpbApprovals *approvals, uint64_t id, bool accept)
     if (request == NULL)
         return false;
     decide(request, IPB_DECIDED_BY_USER,
-           accept ? NULL : make_error(request, IPYBOX_ERROR_REFUSED, "was rejected"));
+           accept ? NULL : make_no(request, IPYBOX_ERROR_REFUSED, "rejected"));
     return true;
 }
 

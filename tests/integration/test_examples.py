@@ -62,7 +62,7 @@ def test_approvals(place, examples):
         question % "ada" + "yes",
         "sent to ada@example.org",
         question % "everybody" + "no",
-        "ApprovalRejectedError: the call of mail.send_mail was rejected",
+        "ApprovalRejectedError: Approval request for mail.send_mail rejected",
     ]
     # Nobody is there: nothing is sent, and nothing hangs.
     assert [line for line in run(place, examples, "approvals") if line.startswith("sent")] == []

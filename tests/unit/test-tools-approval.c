@@ -132,7 +132,7 @@ test_ask(void)
     expect(&test, "ok; ");
     g_assert_true(ipb_approvals_respond(test.approvals, first, false));
     run_loop();
-    expect(&test, "run; the call of github.search was rejected; ");
+    expect(&test, "run; Approval request for github.search rejected; ");
     g_assert_false(ipb_approvals_respond(test.approvals, first, true));
     g_assert_false(ipb_approvals_respond(test.approvals, 99, true));
     tear_down(&test);
@@ -160,7 +160,7 @@ test_timeout(void)
     g_string_truncate(test.log, 0);
     while (test.log->len < strlen("run; x"))
         g_main_context_iteration(NULL, TRUE);
-    expect(&test, "run; the call of github.search was not approved within 0.005 s; ");
+    expect(&test, "run; Approval request for github.search expired; ");
     g_assert_false(ipb_approvals_respond(test.approvals, id, true));
     tear_down(&test);
 }
@@ -221,7 +221,7 @@ test_policy_changes(void)
     expect(&test, "ok; "); /* the first one still waits for its answer */
     g_assert_true(ipb_approvals_respond(test.approvals, id, false));
     run_loop();
-    expect(&test, "run; the call of github.search was rejected; ");
+    expect(&test, "run; Approval request for github.search rejected; ");
     tear_down(&test);
 }
 

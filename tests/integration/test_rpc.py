@@ -1,0 +1,285 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`ipybox rpc`: sessions, cells, approvals, and the end of it, as docs/internals/rpc.md has them."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from rpc_driver import RpcCore, RpcError
+
+
+@pytest.fixture
+def core(ipybox, place) -> Iterator[RpcCore]:
+    with RpcCore(ipybox, place) as core:
+        yield core
+
+
+@pytest.fixture
+def session(core) -> str:
+    return core.open(approval="ask")
+
+
+@pytest.fixture
+def api(run_ipybox) -> None:
+    """The package of an MCP server that is up at once."""
+    params = {"command": sys.executable, "args": [str(Path(__file__).with_name("fake_server.py"))]}
+    done = run_ipybox("apigen", "--server-name", "fake", "--server-params", json.dumps(params))
+    assert done.returncode == 0, done.stderr
+
+
+CALL = "from mcptools.fake import echo_json\nprint(echo_json.run(echo_json.Params(value=[1]))['back'])"
+
+# --- cells ---
+
+
+def test_the_handshake(core, ipybox):
+    assert core.hello["protocol"] == 1 and core.hello["pid"] == core.process.pid
+    assert core.hello["version"] == subprocess.run([ipybox, "--version"], capture_output=True, text=True).stdout.split()[1]
+
+
+@pytest.mark.parametrize(
+    ("code", "text"),
+    [
+        ("print('a\\n\\n')", "a"),
+        ("print('a'); 2", "a\n2"),
+        ("print('a', end='')\n5", "a5"),
+        ("x = 1", None),
+        ("", None),
+        ("print('  ')", ""),
+        ("print('  lead'); 'q'", "lead\n'q'"),
+        ("display(1, 2)", "12"),
+        ("h = display('first', display_id=True); h.update('second'); print('x')", "'first'x"),
+        ("print('aa'); clear_output(); print('bb')", "aa\nbb"),
+    ],
+)
+def test_text_is_what_the_original_gives(core, session, code, text):
+    result = core.execute(session, "from IPython.display import *\n" + code if code else code, events=True)
+    assert (result["status"], result["text"]) == ("ok", text)
+    chunks = [event["text"] for event in core.events(core.last_id) if event["type"] == "text"]
+    assert "".join(chunks).strip() == (text or "")
+
+
+def test_state_images_and_displays(core, session, workspace):
+    core.execute(session, "import matplotlib.pyplot as plt\nfrom IPython.display import *\nx = 7")
+    result = core.execute(session, "plt.plot([1, x])\ndisplay({'text/html': '<b>x</b>'}, raw=True)", events=True)
+    (image,) = result["images"]
+    assert image.startswith(str(workspace / "images")) and open(image, "rb").read(4) == b"\x89PNG"
+    html, *_, figure = result["display_data"]
+    assert html == {"data": {"text/html": "<b>x</b>"}, "metadata": {}}
+    assert "image/png" in figure["data"] and "Figure size" in result["text"]
+    types = [event["type"] for event in core.events(core.last_id)]
+    assert types == ["display", "display", "text"]
+    assert core.events(core.last_id)[1]["image"] == image
+
+
+def test_an_error_and_what_came_before_it(core, session):
+    result = core.execute(session, "print('before'); 1/0", events=True)
+    assert (result["status"], result["text"], result["message"]) == ("error", "before", None)
+    error = result["error"]
+    assert (error["name"], error["value"]) == ("ZeroDivisionError", "division by zero")
+    assert error["text"] == f"ZeroDivisionError: division by zero\n{error['traceback']}"
+    assert error["traceback"].startswith("-" * 75 + "\n")
+    assert [event["type"] for event in core.events(core.last_id)] == ["text", "error"]
+
+
+def test_a_timeout_keeps_the_state(core, session):
+    core.execute(session, "x = 5")
+    result = core.execute(session, "import time; time.sleep(60)", timeout=0.25)
+    assert result["status"] == "timeout"
+    assert result["message"] == "Code execution exceeded timeout of 0.25s (approval wait excluded)."
+    assert core.text(session, "x") == "5"
+
+
+def test_a_cut_text(core, session):
+    result = core.execute(session, "print('ä' * 100)", max_text_chars=10, events=True)
+    assert result["text"] == "ä" * 10 and result["truncated"]
+    assert core.events(core.last_id)[0]["text"] == "ä" * 100 + "\n"
+
+
+def test_a_kernel_that_dies(core, session):
+    result = core.execute(session, "import os; os._exit(3)")
+    assert result["status"] == "lost" and "3" in result["message"]
+    assert core.text(session, "'x' in dir()") == "False"
+
+
+def test_a_start_and_a_start_that_takes_too_long(core):
+    session = core.open()
+    assert core.call("session.start", session=session) == {}
+    slow = core.open(kernel_init_timeout=0.001, preload=["pandas"])
+    with pytest.raises(RpcError, match="not ready within") as caught:
+        core.call("session.start", session=slow)
+    assert caught.value.kind == "timeout"
+    assert core.text(slow, "1") == "1"
+
+
+def test_a_python_that_is_none(core):
+    session = core.open(python="/bin/false")
+    with pytest.raises(RpcError, match="no kernel could be started") as caught:
+        core.call("session.start", session=session)
+    assert caught.value.kind == "kernel_died"
+
+
+# --- interrupting, resetting, closing ---
+
+
+def test_cancelling_a_cell_that_runs_and_one_that_waits(core, session):
+    running = core.request("session.execute", session=session, code="print('on'); import time; time.sleep(60)", events=True)
+    waiting = core.request("session.execute", session=session, code="print('never')")
+    core.wait_for_event(running, "text")
+    core.notify("session.cancel", request=waiting)
+    assert core.wait(waiting)["status"] == "cancelled"
+    assert core.call("session.cancel", request=running) == {}
+    result = core.wait(running)
+    assert (result["status"], result["text"]) == ("cancelled", "on")
+    assert core.text(session, "1") == "1"
+    assert core.call("session.cancel", request=running) == {}, "too late is no error"
+
+
+def test_interrupting_a_session(core, session):
+    running = core.request("session.execute", session=session, code="print('on'); import time; time.sleep(60)", events=True)
+    core.wait_for_event(running, "text")
+    core.call("session.interrupt", session=session)
+    result = core.wait(running)
+    assert (result["status"], result["error"]["name"]) == ("interrupted", "KeyboardInterrupt")
+    assert core.call("session.interrupt", session=session) == {}
+
+
+def test_a_reset_ends_cells_and_forgets(core, session):
+    core.execute(session, "x = 1")
+    running = core.request("session.execute", session=session, code="print('on'); import time; time.sleep(60)", events=True)
+    waiting = core.request("session.execute", session=session, code="1")
+    core.wait_for_event(running, "text")
+    assert core.call("session.reset", session=session) == {}
+    assert [core.wait(id)["status"] for id in (running, waiting)] == ["lost", "lost"]
+    assert core.text(session, "'x' in dir()") == "False"
+
+
+def test_closing_a_session_in_the_middle_of_a_cell(core, session):
+    running = core.request("session.execute", session=session, code="print('on'); import time; time.sleep(60)", events=True)
+    core.wait_for_event(running, "text")
+    assert core.call("session.close", session=session) == {}
+    assert core.wait(running)["status"] == "lost"
+    with pytest.raises(RpcError, match='no session "s1" is open') as caught:
+        core.execute(session, "1")
+    assert caught.value.kind == "not_found"
+    assert core.open() == "s2"
+
+
+# --- approvals ---
+
+
+def test_a_call_is_asked_for_and_accepted(core, api, session):
+    id = core.request("session.execute", session=session, code=CALL)
+    question = core.wait_for_request()
+    assert question["method"] == "approval.request"
+    assert question["params"] == {
+        "session": session,
+        "request": id,
+        "server_name": "fake",
+        "tool_name": "echo_json",
+        "tool_args": {"value": [1]},
+    }
+    core.reply(question, {"accept": True})
+    assert core.wait(id)["text"] == "[1]"
+
+
+@pytest.mark.parametrize("answer", [{"accept": False}, {"accept": "yes"}, {}, None])
+def test_what_is_no_clear_yes_is_a_no(core, api, session, answer):
+    id = core.request("session.execute", session=session, code=CALL)
+    core.reply(core.wait_for_request(), answer)
+    error = core.wait(id)["error"]
+    assert error["text"].startswith("ApprovalRejectedError: Approval request for fake.echo_json rejected\n-----")
+
+
+def test_a_cell_may_have_an_approval_of_its_own(core, api, session):
+    assert core.text(session, CALL, approval="allow") == "[1]"
+    assert core.execute(session, CALL, approval="deny")["status"] == "error"
+    id = core.request("session.execute", session=session, code=CALL)
+    core.reply(core.wait_for_request(), {"accept": True})
+    assert core.wait(id)["text"] == "[1]"
+
+
+def test_a_question_is_taken_back_when_its_cell_ends(core, api, session):
+    id = core.request("session.execute", session=session, code=CALL)
+    question = core.wait_for_request()
+    core.notify("session.cancel", request=id)
+    assert core.wait(id)["status"] == "cancelled"
+    assert [n["params"] for n in core.notifications if n["method"] == "approval.withdrawn"] == [{"id": question["id"]}]
+    core.reply(question, {"accept": True})  # too late: nothing happens
+    assert core.text(session, "1") == "1"
+
+
+def test_an_approval_that_comes_too_late(core, api):
+    session = core.open(approval_timeout=0.2)
+    id = core.request("session.execute", session=session, code=CALL)
+    core.wait_for_request()
+    assert core.wait(id)["error"]["text"].startswith(
+        "ApprovalTimeoutError: Approval request for fake.echo_json expired\n-----"
+    )
+
+
+# --- the end ---
+
+
+def test_the_end_in_the_middle_of_cells(ipybox, place):
+    with RpcCore(ipybox, place) as core:
+        for _ in range(3):
+            id = core.request("session.execute", session=core.open(), code="print(1); import time; time.sleep(60)", events=True)
+            core.wait_for_event(id, "text")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_ends_it_in_order(core, session, number):
+    core.text(session, "1")
+    core.process.send_signal(number)
+    assert core.process.wait(30) == 0
+
+
+def test_ctrl_c_is_the_clients_matter(core, session):
+    core.process.send_signal(signal.SIGINT)
+    assert core.text(session, "1") == "1"
+
+
+CLIENT = """
+import json, os, subprocess, sys
+core = subprocess.Popen([sys.argv[1], "rpc"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+if os.fork() == 0:  # holds the pipes open
+    os.read(0, 1)
+    os._exit(0)
+def send(id, method, **params):
+    message = {"jsonrpc": "2.0", "id": id, "method": method, "params": params}
+    core.stdin.write(json.dumps(message).encode() + b"\\n")
+    core.stdin.flush()
+    return core.stdout.readline()
+send(1, "initialize", protocol=1)
+send(2, "session.open", workspace=os.getcwd())
+send(3, "session.execute", session="s1", code="print(1); import time; time.sleep(60)", events=True)
+print(core.pid, flush=True)
+os.read(0, 1)
+"""
+
+
+def test_it_ends_when_its_client_is_killed_and_a_fork_of_it_lives_on(ipybox, place):
+    client = subprocess.Popen(
+        [sys.executable, "-c", CLIENT, ipybox],
+        cwd=place.workspace,
+        env=place.environ,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    pid = int(client.stdout.readline())
+    pidfd = os.pidfd_open(pid)
+    client.kill()
+    client.wait()
+    assert select.select([pidfd], [], [], 30)[0], "the core lives on"
+    os.close(pidfd)
+    client.stdin.close()  # ends the fork
+    client.stdout.close()
