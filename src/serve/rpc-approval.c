@@ -26,8 +26,7 @@ ipb_rpc_approval_forget(IpbRpcSession *session)
 static char *
 make_params(const IpbRpcSession *session, const IpbApprovalRequest *request)
 {
-    const IpbRpcCell *cell = g_queue_peek_head((GQueue *) &session->cells);
-    const char *id = cell != NULL ? ipb_rpc_cell_request(cell) : "null";
+    const char *id = ipb_rpc_cell_request(session->cells.head->data);
     IpbJsonWriter *writer = ipb_json_writer_new();
     ipb_json_begin_object(writer);
     ipb_json_member_string(writer, "session", session->id);
@@ -73,6 +72,11 @@ void
 ipb_rpc_approval_ask(const IpbApprovalRequest *request, void *data)
 {
     IpbRpcSession *session = data;
+    if (g_queue_is_empty(&session->cells)) {
+        ipb_session_refuse(session->core, request->id,
+                           "it needs an approval, and no cell runs for which it could be asked");
+        return;
+    }
     g_autofree char *params = make_params(session, request);
     Question *question = g_new0(Question, 1);
     *question = (Question){.session = session, .request = request->id};

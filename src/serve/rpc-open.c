@@ -57,9 +57,8 @@ read_sandbox(IpbRpcParams *params, IpbSessionOptions *core)
 static void
 refuse_missing(IpbRpcParams *params)
 {
-    static const char *const NAMES[] = {"working_dir", "approve_shell_cmds",
-                                        "require_shell_escape", "limits",
-                                        "tool_server", "gateway"};
+    static const char *const NAMES[] = {"working_dir", "approve_shell_cmds", "require_shell_escape",
+                                        "limits",      "tool_server",        "gateway"};
     for (size_t i = 0; i < G_N_ELEMENTS(NAMES); i++) {
         const IpbJson *value = ipb_rpc_params_get(params, NAMES[i]);
         if (value != NULL && (!ipb_json_is(value, IPB_JSON_BOOL) || ipb_json_bool(value, true)))

@@ -112,9 +112,9 @@ ipb_session_tell_violation(IpbSession *session, const char *text)
     bool is_last = ++session->current->n_violations == MAX_VIOLATIONS;
     g_autofree char *notice = g_strdup_printf(
         "[ipybox] %s%s", text, is_last ? " (further denials are in the log only)" : "");
-    ipb_cell_emit(session->current, &(IpbSessionEvent){.type = IPB_SESSION_NOTICE,
-                                                       .text = notice,
-                                                       .is_violation = true});
+    ipb_cell_emit(
+        session->current,
+        &(IpbSessionEvent){.type = IPB_SESSION_NOTICE, .text = notice, .is_violation = true});
 }
 
 /* A bundle: its image is saved first, so that the event can name the file. */

@@ -217,6 +217,29 @@ def test_a_question_is_taken_back_when_its_cell_ends(core, api, session):
     assert core.text(session, "1") == "1"
 
 
+THREAD = """
+import threading
+from mcptools.fake import echo_json
+def call():
+    open('go').read()
+    try:
+        echo_json.run(echo_json.Params(value=1))
+    except Exception as error:
+        open('told', 'w').write(str(error))
+thread = threading.Thread(target=call)
+thread.start()
+"""
+
+
+def test_a_call_while_no_cell_runs_is_refused(core, api, session, workspace):
+    for name in ("go", "told"):
+        os.mkfifo(workspace / name)
+    core.execute(session, THREAD)
+    (workspace / "go").write_text("")
+    assert "no cell runs" in (workspace / "told").read_text()
+    assert not core.requests
+
+
 def test_an_approval_that_comes_too_late(core, api):
     session = core.open(approval_timeout=0.2)
     id = core.request("session.execute", session=session, code=CALL)
