@@ -2,10 +2,15 @@
  *
  * Lookups; see the header. GLib calls back after a cancellation, too, so what it calls back with is a Query of its own, which the
  * lookup lets go of. A thread that hangs in the host's resolver cannot be ended, only left alone: GLib's pool grows past such.
+ *
+ * Not GLib's GResolver: it brings half of GIO with it, and what that loads, into programs that are linked statically.
  */
 #include "egress/resolver.h"
 
+#include <errno.h>
 #include <gio/gio.h>
+#include <netdb.h>
+#include <netinet/in.h>
 
 #include "base/error.h"
 
@@ -17,9 +22,13 @@ typedef struct {
     GCancellable *cancellable;
 } Query;
 
+typedef struct {
+    IpbHost addresses[IPB_RESOLVER_MAX_ADDRESSES];
+    size_t n;
+} Found;
+
 struct IpbResolver {
     IpbLoop *loop;
-    GResolver *host;
     GQueue waiting; /* IpbLookup, borrowed */
     unsigned n_running;
 };
@@ -40,7 +49,6 @@ ipb_resolver_new(IpbLoop *loop)
 {
     IpbResolver *resolver = g_new0(IpbResolver, 1);
     resolver->loop = ipb_loop_ref(loop);
-    resolver->host = g_resolver_get_default();
     g_queue_init(&resolver->waiting);
     return resolver;
 }
@@ -51,7 +59,6 @@ ipb_resolver_free(IpbResolver *resolver)
     if (resolver == NULL)
         return;
     g_assert(resolver->waiting.length == 0 && resolver->n_running == 0);
-    g_object_unref(resolver->host);
     ipb_loop_unref(resolver->loop);
     g_free(resolver);
 }
@@ -78,17 +85,42 @@ fail(IpbLookup *lookup, const GError *error)
     lookup->func(NULL, 0, error, lookup->data);
 }
 
-static size_t
-take_addresses(GList *list, IpbHost addresses[IPB_RESOLVER_MAX_ADDRESSES])
+static Found *
+take_addresses(const struct addrinfo *list)
 {
-    size_t n = 0;
-    for (GList *item = list; item != NULL && n < IPB_RESOLVER_MAX_ADDRESSES; item = item->next) {
-        GInetAddress *address = item->data;
+    Found *found = g_new0(Found, 1);
+    for (; list != NULL && found->n < IPB_RESOLVER_MAX_ADDRESSES; list = list->ai_next) {
+        IpbHost *address = &found->addresses[found->n];
+        const void *socket_address = list->ai_addr;
+        const struct sockaddr_in *in = socket_address;
+        const struct sockaddr_in6 *in6 = socket_address;
         /* An address with a scope is link-local, which is refused anyway. */
-        ipb_hostname_from_address(g_inet_address_to_bytes(address),
-                                  g_inet_address_get_native_size(address), &addresses[n++]);
+        if (list->ai_family == AF_INET)
+            ipb_hostname_from_address(&in->sin_addr, sizeof in->sin_addr, address);
+        else if (list->ai_family == AF_INET6)
+            ipb_hostname_from_address(&in6->sin6_addr, sizeof in6->sin6_addr, address);
+        else
+            continue;
+        found->n++;
     }
-    return n;
+    return found;
+}
+
+/* In a thread of its own. */
+static void
+resolve(GTask *task, gpointer source, gpointer name, GCancellable *cancellable)
+{
+    const struct addrinfo hints = {
+        .ai_socktype = SOCK_STREAM, .ai_protocol = IPPROTO_TCP, .ai_flags = AI_ADDRCONFIG};
+    struct addrinfo *list = NULL;
+    int result = getaddrinfo(name, NULL, &hints, &list);
+    if (result == 0) {
+        g_task_return_pointer(task, take_addresses(list), g_free);
+        freeaddrinfo(list);
+    } else {
+        g_task_return_new_error(task, IPYBOX_ERROR, IPYBOX_ERROR_NOT_FOUND, "%s",
+                                result == EAI_SYSTEM ? g_strerror(errno) : gai_strerror(result));
+    }
 }
 
 static void
@@ -96,10 +128,7 @@ on_resolved(GObject *source, GAsyncResult *result, gpointer data)
 {
     g_autofree Query *query = data;
     g_autoptr(GError) resolver_error = NULL;
-    GList *list = g_resolver_lookup_by_name_finish(G_RESOLVER(source), result, &resolver_error);
-    IpbHost addresses[IPB_RESOLVER_MAX_ADDRESSES];
-    size_t n = take_addresses(list, addresses);
-    g_resolver_free_addresses(list);
+    g_autofree Found *found = g_task_propagate_pointer(G_TASK(result), &resolver_error);
     g_object_unref(query->cancellable);
     IpbLookup *lookup = query->lookup;
     if (lookup == NULL)
@@ -107,9 +136,9 @@ on_resolved(GObject *source, GAsyncResult *result, gpointer data)
     lookup->query = NULL;
     lookup->resolver->n_running--;
     start_waiting(lookup->resolver);
-    if (n > 0) {
+    if (found != NULL && found->n > 0) {
         g_clear_pointer(&lookup->timer, ipb_timer_free);
-        lookup->func(addresses, n, NULL, lookup->data);
+        lookup->func(found->addresses, found->n, NULL, lookup->data);
         return;
     }
     g_autoptr(GError) error =
@@ -138,9 +167,12 @@ start(IpbLookup *lookup)
     lookup->resolver->n_running++;
     /* It calls back in the context that is the thread's default now. */
     g_main_context_push_thread_default(context);
-    g_resolver_lookup_by_name_async(lookup->resolver->host, lookup->name,
-                                    lookup->query->cancellable, on_resolved, lookup->query);
+    g_autoptr(GTask) task =
+        g_task_new(NULL, lookup->query->cancellable, on_resolved, lookup->query);
     g_main_context_pop_thread_default(context);
+    g_task_set_task_data(task, g_strdup(lookup->name), g_free);
+    g_task_set_return_on_cancel(task, TRUE);
+    g_task_run_in_thread(task, resolve);
 }
 
 static void

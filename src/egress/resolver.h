@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * IpbResolver: names to addresses as this host resolves them, without blocking the loop: in threads of GLib's resolver, a few at
+ * IpbResolver: names to addresses as this host resolves them, without blocking the loop: in threads, a few at
  * once, the others wait their turn.
  *
  * Ownership: the owner frees the resolver and each lookup; freeing a lookup that is under way cancels it. Lookups do not outlive
