@@ -241,7 +241,7 @@ ipb_http_client_new(IpbLoop *loop, const IpbHttpClientOptions *options, GError *
     const char *ca_file = options != NULL && options->ca_file != NULL
                               ? options->ca_file
                               : ipb_http_client_env(client, "SSL_CERT_FILE");
-    client->ca_file = g_strdup(ca_file);
+    client->ca_file = g_strdup(ca_file != NULL ? ca_file : ipb_curl_find_authorities());
     if (options == NULL || options->ca_file == NULL)
         client->ca_dir = g_strdup(ipb_http_client_env(client, "SSL_CERT_DIR"));
     client->multi = curl->multi_init();

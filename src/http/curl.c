@@ -1,37 +1,49 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Loading libcurl; see the header.
+ * Loading libcurl; see the header. With IPB_STATIC_CURL (-Dstatic=true) it is in this program.
  */
 #include "http/curl.h"
 
-#include <dlfcn.h>
+#include <unistd.h>
 
 #include "base/error.h"
+
+#ifdef IPB_STATIC_CURL
+
+static bool
+open_library(IpbCurl *curl, GError **error)
+{
+#define TAKE(name) curl->name = curl_##name;
+    IPB_CURL_FUNCTIONS(TAKE)
+#undef TAKE
+    return true;
+}
+
+const char *
+ipb_curl_find_authorities(void)
+{
+    static const char *const FILES[] = {
+        "/etc/ssl/certs/ca-certificates.crt", /* Debian, Ubuntu, Arch, Alpine, Gentoo, NixOS */
+        "/etc/pki/tls/certs/ca-bundle.crt",   /* Fedora, RHEL */
+        "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem", /* these, newer */
+        "/etc/ssl/ca-bundle.pem",                            /* SUSE */
+        "/etc/ssl/cert.pem",                                 /* Alpine */
+    };
+    for (size_t i = 0; i < G_N_ELEMENTS(FILES); i++)
+        if (access(FILES[i], R_OK) == 0)
+            return FILES[i];
+    return NULL;
+}
+
+#else
+
+#include <dlfcn.h>
 
 /* The same library with OpenSSL and with GnuTLS. */
 static const char *const LIBRARIES[] = {"libcurl.so.4", "libcurl-gnutls.so.4"};
 
-static void *
-open_library(GError **error)
-{
-    g_autofree char *why = NULL;
-    for (size_t i = 0; i < G_N_ELEMENTS(LIBRARIES); i++) {
-        void *library = dlopen(LIBRARIES[i], RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
-        if (library != NULL)
-            return library;
-        const char *text = dlerror();
-        if (why == NULL)
-            why = g_strdup(text);
-    }
-    g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_UNAVAILABLE,
-                "MCP servers with a \"url\" need libcurl, which cannot be loaded (%s). Install it: "
-                "apt install libcurl4 (dnf install libcurl, apk add libcurl)",
-                why);
-    return NULL;
-}
-
 static bool
-find_functions(IpbCurl *curl, GError **error)
+find_functions(IpbCurl *curl, void *library, GError **error)
 {
     const struct {
         const char *name;
@@ -42,7 +54,7 @@ find_functions(IpbCurl *curl, GError **error)
 #undef FUNCTION
     };
     for (size_t i = 0; i < G_N_ELEMENTS(functions); i++) {
-        *functions[i].place = dlsym(curl->library, functions[i].name);
+        *functions[i].place = dlsym(library, functions[i].name);
         if (*functions[i].place == NULL) {
             g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_UNAVAILABLE,
                         "the libcurl that is installed has no %s: 7.87 or later is needed",
@@ -53,15 +65,42 @@ find_functions(IpbCurl *curl, GError **error)
     return true;
 }
 
+static bool
+open_library(IpbCurl *curl, GError **error)
+{
+    g_autofree char *why = NULL;
+    for (size_t i = 0; i < G_N_ELEMENTS(LIBRARIES); i++) {
+        void *library = dlopen(LIBRARIES[i], RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+        if (library != NULL) {
+            /* Stays loaded, whoever closes it. */
+            bool is_whole = find_functions(curl, library, error);
+            dlclose(library);
+            return is_whole;
+        }
+        const char *text = dlerror();
+        if (why == NULL)
+            why = g_strdup(text);
+    }
+    g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_UNAVAILABLE,
+                "MCP servers with a \"url\" need libcurl, which cannot be loaded (%s). Install it: "
+                "apt install libcurl4 (dnf install libcurl, apk add libcurl)",
+                why);
+    return false;
+}
+
+const char *
+ipb_curl_find_authorities(void)
+{
+    return NULL;
+}
+
+#endif
+
 IpbCurl *
 ipb_curl_load(GError **error)
 {
-    void *library = open_library(error);
-    if (library == NULL)
-        return NULL;
     g_autofree IpbCurl *curl = g_new0(IpbCurl, 1);
-    curl->library = library;
-    if (!find_functions(curl, error))
+    if (!open_library(curl, error))
         return NULL;
     if (curl->global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK) {
         g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_UNAVAILABLE, "libcurl does not start");
@@ -76,6 +115,5 @@ ipb_curl_unload(IpbCurl *curl)
     if (curl == NULL)
         return;
     curl->global_cleanup();
-    dlclose(curl->library);
     g_free(curl);
 }

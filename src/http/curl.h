@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * libcurl, loaded when it is needed: what never sends a request does not pay for it, and runs without.
+ * libcurl, loaded when it is needed: what never sends a request does not pay for it, and runs without. Or linked statically, for
+ * wheels; what is here is the same then.
  *
  * Ownership: each ipb_curl_load() is answered by one ipb_curl_unload(). The library itself stays
  * loaded (OpenSSL in it has functions that run at exit).
@@ -41,7 +42,6 @@
     X(version)
 
 typedef struct {
-    void *library;
 #define IPB_CURL_MEMBER(name) __typeof__(curl_##name) *name;
     IPB_CURL_FUNCTIONS(IPB_CURL_MEMBER)
 #undef IPB_CURL_MEMBER
@@ -50,5 +50,9 @@ typedef struct {
 /* UNAVAILABLE: not installed, or too old; the message says what to do. */
 IpbCurl *ipb_curl_load(GError **error);
 void ipb_curl_unload(IpbCurl *curl);
+
+/* The file with this machine's certificates of authorities, for a libcurl that was not built for this machine; NULL: there is none,
+ * or libcurl knows it. */
+const char *ipb_curl_find_authorities(void);
 
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(IpbCurl, ipb_curl_unload)
