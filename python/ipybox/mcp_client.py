@@ -5,16 +5,19 @@ from __future__ import annotations
 
 import os
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from .core import Core, acquire_core
+from .core import Core, CoreError, Handler, acquire_core
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 
 class MCPClient:
     """Connects to an MCP server and calls its tools, without a kernel.
 
-        async with MCPClient({"command": "uvx", "args": ["mcp-server-fetch"]}) as client:
-            print(await client.run("fetch", {"url": "https://example.com"}))
+    async with MCPClient({"command": "uvx", "args": ["mcp-server-fetch"]}) as client:
+        print(await client.run("fetch", {"url": "https://example.com"}))
     """
 
     def __init__(self, server_params: dict[str, Any], connect_timeout: float = 30) -> None:
@@ -34,7 +37,7 @@ class MCPClient:
         self._core: Core | None = None
         self._client: str | None = None
 
-    async def __aenter__(self) -> MCPClient:
+    async def __aenter__(self) -> Self:
         await self.start()
         return self
 
@@ -63,7 +66,7 @@ class MCPClient:
                     "workspace": os.getcwd(),
                     "connect_timeout": self.connect_timeout,
                 },
-                on_late=lambda late: core.notify("mcp.close", {"client": late["client"]}),
+                on_late=lambda late: _send_close(core, late["client"]),
             )
         except BaseException:
             self._core = None
@@ -79,7 +82,7 @@ class MCPClient:
         self._core = self._client = None
         try:
             if core.error is None:
-                await core.call("mcp.close", {"client": client})
+                await core.call("mcp.close", {"client": client}, is_cancellable=False)
         finally:
             core.release()
 
@@ -117,3 +120,10 @@ class MCPClient:
         if self._core is None or self._client is None:
             raise RuntimeError("MCP client not started")
         return await self._core.call(method, {"client": self._client, **params})
+
+
+def _send_close(core: Core, client: str) -> None:
+    try:
+        core.request("mcp.close", {"client": client}, Handler())
+    except CoreError:
+        pass  # it is gone

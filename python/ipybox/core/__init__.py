@@ -16,17 +16,18 @@ from __future__ import annotations
 
 from .binary import find_binary
 from .client import Approval, Core, Handler, acquire_core, close_core
-from .errors import CoreDiedError, CoreError, InvalidError, NotFoundError, TimeoutError_
+from .errors import CoreDiedError, CoreError, CoreTimeoutError, ExecutionTimeout, InvalidError, NotFoundError
 
 __all__ = [
     "Approval",
     "Core",
     "CoreDiedError",
     "CoreError",
+    "CoreTimeoutError",
+    "ExecutionTimeout",
     "Handler",
     "InvalidError",
     "NotFoundError",
-    "TimeoutError_",
     "acquire_core",
     "close_core",
     "find_binary",

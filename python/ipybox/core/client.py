@@ -144,7 +144,12 @@ class Core:
     # Requests
 
     async def call(
-        self, method: str, params: dict[str, Any], on_late: Callable[[Any], None] | None = None
+        self,
+        method: str,
+        params: dict[str, Any],
+        on_late: Callable[[Any], None] | None = None,
+        *,
+        is_cancellable: bool = True,
     ) -> Any:
         """Sends a request and waits for its result. Cancelling the task cancels the request.
 
@@ -152,6 +157,7 @@ class Core:
             method: Of `docs/internals/rpc.md`.
             params: Its parameters.
             on_late: Called with a result that nobody waits for any more, from whatever thread.
+            is_cancellable: False: cancelling the task only ends the waiting.
 
         Raises:
             CoreError: What the core answered instead; see its `kind`.
@@ -169,7 +175,8 @@ class Core:
             raise
         finally:
             if not is_taken:
-                self.cancel(number)
+                if is_cancellable:
+                    self.cancel(number)
                 reply.abandon()
 
     def request(self, method: str, params: dict[str, Any], handler: Handler) -> int:
@@ -336,7 +343,8 @@ class Core:
             if self._error is None:
                 why = "was closed" if self._is_closing else f"ended unexpectedly ({reason})"
                 self._error = CoreDiedError(
-                    f"the ipybox core (process {self._process.pid}) {why}; its kernels are gone. Start a new executor", "died"
+                    f"the ipybox core (process {self._process.pid}) {why}; its kernels are gone. Start a new executor",
+                    "died",
                 )
             error = self._error
             requests, self._requests = self._requests, {}
@@ -381,7 +389,9 @@ class _Greeting(Handler):
     def on_done(self, result: Any, error: CoreError | None) -> None:
         core = self._core()
         if core is not None and error is None and result.get("protocol") != PROTOCOL:
-            core.fail(CoreError(f"the program ipybox speaks protocol {result.get('protocol')}, not {PROTOCOL}", "protocol"))
+            core.fail(
+                CoreError(f"the program ipybox speaks protocol {result.get('protocol')}, not {PROTOCOL}", "protocol")
+            )
         elif core is not None and error is not None and error.kind != "died":
             core.fail(CoreError(f"the program ipybox does not fit to this package: {error}", "protocol"))
 

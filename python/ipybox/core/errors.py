@@ -29,19 +29,16 @@ class NotFoundError(CoreError, LookupError):
 
 
 if sys.version_info >= (3, 11):
-
-    class TimeoutError_(TimeoutError):
-        """What was waited for took too long."""
-
+    ExecutionTimeout = TimeoutError
 else:
     # asyncio's TimeoutError is a class of its own there, and programs catch either.
     import asyncio
 
-    class TimeoutError_(TimeoutError, asyncio.TimeoutError):
+    class ExecutionTimeout(TimeoutError, asyncio.TimeoutError):
         """What was waited for took too long."""
 
 
-class CoreTimeoutError(CoreError, TimeoutError_):
+class CoreTimeoutError(CoreError, ExecutionTimeout):
     """The core waited in vain, say for an MCP server to start."""
 
 

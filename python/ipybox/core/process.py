@@ -122,7 +122,7 @@ class Process:
         try:
             while self._turn(cutter):
                 pass
-        except Exception as error:  # noqa: BLE001
+        except Exception as error:
             reason = f"{type(error).__name__}: {error}"
         status = self._finish()
         self._on_end(reason or status)

@@ -48,7 +48,7 @@ class ApprovalRequest:
         self._lock = threading.Lock()
         self._decision: bool | None = None
         self._waiting: list[asyncio.Future[bool]] = []
-        self._callbacks: list[Callable[[bool], Any]] = []
+        self._callbacks: list[tuple[Callable[[bool], Any], asyncio.AbstractEventLoop | None]] = []
 
     async def accept(self) -> None:
         """Lets the call run."""
@@ -80,14 +80,19 @@ class ApprovalRequest:
         """Calls `callback` with the decision, once, or at once if it is made already.
 
         Args:
-            callback: A function, called where the decision is made; of a coroutine function, the coroutine is started as a
+            callback: A function, called in the event loop that this is called in; a coroutine that it returns is started as a
                 task. False also if the request expired.
         """
+        loop = _running_loop()
         with self._lock:
             if self._decision is None:
-                self._callbacks.append(callback)
+                self._callbacks.append((callback, loop))
                 return
         _call(callback, self._decision)
+
+    def expire(self) -> None:
+        """Tells that nobody waits for a decision any more. For whoever made the request, from any thread."""
+        self._settle(False)
 
     async def _decide(self, accept: bool) -> None:
         if self._settle(accept):
@@ -106,8 +111,14 @@ class ApprovalRequest:
                 future.get_loop().call_soon_threadsafe(_resolve, future, accept)
             except RuntimeError:
                 pass  # its loop is closed
-        for callback in callbacks:
-            _call(callback, accept)
+        for callback, loop in callbacks:
+            if loop is None or loop is _running_loop():
+                _call(callback, accept)
+                continue
+            try:
+                loop.call_soon_threadsafe(_call, callback, accept)
+            except RuntimeError:
+                pass
         return True
 
     def __str__(self) -> str:
@@ -116,6 +127,13 @@ class ApprovalRequest:
 
     def __repr__(self) -> str:
         return f"<ApprovalRequest {self}>"
+
+
+def _running_loop() -> asyncio.AbstractEventLoop | None:
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None
 
 
 def _resolve(future: asyncio.Future[bool], accept: bool) -> None:

@@ -1,0 +1,225 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A running cell, between the thread that reads what the core says and the task that iterates over it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from collections import deque
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .core import Approval, CoreError, ExecutionTimeout, Handler
+from .results import CodeExecutionChunk, CodeExecutionError, CodeExecutionResult, DisplayData
+from .tool_exec.approval.client import ApprovalRequest
+
+if TYPE_CHECKING:
+    from .session import Session
+
+# Chunks that wait for a reader: beyond these the session is paused, and goes on when half of them are read.
+MAX_WAITING_CHUNKS = 1024
+MAX_WAITING_CHARS = 1024 * 1024
+
+logger = logging.getLogger("ipybox")
+
+
+class Cell(Handler):
+    """One execution. Made and read by a task of one event loop, cancelled from anywhere.
+
+    It ends by exactly one of: `finish` has given the result or raised; `abandon` was called, and whatever comes is dropped.
+    """
+
+    def __init__(self, session: Session, *, asks: bool, wants_chunks: bool) -> None:
+        """`asks`: approvals are items, else they are given; `wants_chunks`: text is."""
+        self._session = session
+        self._asks = asks
+        self._wants_chunks = wants_chunks
+        self._loop = asyncio.get_running_loop()
+        self._lock = threading.Lock()
+        self._items: deque[ApprovalRequest | CodeExecutionChunk] = deque()
+        self._n_chars = 0
+        self._waiter: asyncio.Future[None] | None = None
+        self._answer: dict[str, Any] | None = None
+        self._error: CoreError | None = None
+        self._is_done = False
+        self._is_paused = False
+        self._drops = False  # nobody reads any more
+        self._is_ending = False
+        self.number = 0
+
+    # For the task
+
+    async def next(self) -> ApprovalRequest | CodeExecutionChunk | None:
+        """What comes next; None when the cell has ended."""
+        while True:
+            with self._lock:
+                if self._items:
+                    item = self._items.popleft()
+                    self._resume_if_read(item)
+                    return item
+                if self._is_done:
+                    return None
+                waiter = self._waiter = self._loop.create_future()
+            await waiter
+
+    def finish(self) -> CodeExecutionResult | None:
+        """The result of a cell that has ended; None if it was cancelled.
+
+        Raises:
+            CodeExecutionError, TimeoutError, CoreError: As it ended.
+        """
+        if self._error is not None:
+            raise self._explain(self._error)
+        answer = self._answer or {}
+        status = answer.get("status")
+        if status == "ok":
+            return _read_result(answer)
+        if status == "cancelled":
+            if answer.get("message"):
+                logger.info("%s", answer["message"])
+            return None
+        if status == "timeout":
+            raise ExecutionTimeout(answer["message"])
+        raise _read_failure(answer, self._session.end_reason)
+
+    def abandon(self) -> None:
+        """Nobody reads any more: the cell is interrupted, unless it has ended."""
+        self._drop()
+        if not self._is_done:
+            self._session.core.cancel(self.number)
+
+    # From anywhere
+
+    def cancel(self) -> None:
+        """Interrupts the cell. What was not read is still there."""
+        self.let_go()
+        self._session.core.cancel(self.number)
+
+    def let_go(self) -> None:
+        """The cell is about to end: its session is not paused for it any more."""
+        with self._lock:
+            self._is_ending = True
+            self._resume()
+
+    def fail(self, error: CoreError) -> None:
+        """Ends a cell that got no answer."""
+        self.on_done(None, error)
+
+    # By the reading thread
+
+    def on_event(self, event: dict[str, Any]) -> None:
+        if event["type"] != "text" or not self._wants_chunks:
+            return
+        text = event["text"]
+        with self._lock:
+            if self._drops or self._is_done or not text:
+                return
+            self._items.append(CodeExecutionChunk(text))
+            self._n_chars += len(text)
+            is_much = self._n_chars > MAX_WAITING_CHARS or len(self._items) > MAX_WAITING_CHUNKS
+            if is_much and not self._is_paused and not self._is_ending:
+                self._is_paused = True
+                self._session.pause()
+            self._wake()
+
+    def on_approval(self, approval: Approval) -> None:
+        if not self._asks:
+            approval.respond(True)
+            return
+        request = make_request(approval)
+        with self._lock:
+            if self._drops or self._is_done:
+                return  # the core takes it back
+            self._items.append(request)
+            self._wake()
+
+    def on_done(self, result: Any, error: CoreError | None) -> None:
+        self._session.remove(self)
+        with self._lock:
+            if self._is_done:
+                return
+            self._is_done = True
+            self._answer, self._error = result, error
+            self._is_paused = False
+            self._wake()
+
+    # With the lock held
+
+    def _wake(self) -> None:
+        waiter, self._waiter = self._waiter, None
+        if waiter is not None:
+            try:
+                self._loop.call_soon_threadsafe(_resolve, waiter)
+            except RuntimeError:
+                pass  # the loop is closed
+
+    def _resume_if_read(self, item: ApprovalRequest | CodeExecutionChunk) -> None:
+        if isinstance(item, CodeExecutionChunk):
+            self._n_chars -= len(item.text)
+        if self._n_chars <= MAX_WAITING_CHARS // 2 and len(self._items) <= MAX_WAITING_CHUNKS // 2:
+            self._resume()
+
+    def _resume(self) -> None:
+        if self._is_paused:
+            self._is_paused = False
+            self._session.resume()
+
+    def _drop(self) -> None:
+        with self._lock:
+            self._drops = True
+            self._items.clear()
+            self._resume()
+
+    def _explain(self, error: CoreError) -> Exception:
+        reason = self._session.end_reason
+        if reason is not None and error.kind in ("busy", "closed", "not_found", "cancelled"):
+            return CodeExecutionError(reason)
+        return error
+
+
+def make_request(approval: Approval) -> ApprovalRequest:
+    """The request as the application sees it."""
+
+    async def respond(accept: bool) -> None:
+        approval.respond(accept)
+
+    params = approval.params
+    request = ApprovalRequest(params["server_name"], params["tool_name"], params["tool_args"], respond)
+    approval.on_withdrawn = request.expire
+    return request
+
+
+def _resolve(waiter: asyncio.Future[None]) -> None:
+    if not waiter.done():
+        waiter.set_result(None)
+
+
+def _read_displays(answer: dict[str, Any]) -> list[DisplayData]:
+    return [DisplayData(each["data"], each.get("metadata") or {}) for each in answer.get("display_data") or []]
+
+
+def _read_result(answer: dict[str, Any]) -> CodeExecutionResult:
+    return CodeExecutionResult(
+        text=answer.get("text"),
+        images=[Path(path) for path in answer.get("images") or []],
+        display_data=_read_displays(answer),
+        violations=list(answer.get("violations") or []),
+    )
+
+
+def _read_failure(answer: dict[str, Any], end_reason: str | None) -> CodeExecutionError:
+    failure = answer.get("error") or {}
+    message = failure.get("text")
+    if end_reason is not None and failure.get("name") in (None, "KeyboardInterrupt"):
+        message = end_reason
+    elif message is None:
+        message = answer.get("message") or "the cell failed"
+    error = CodeExecutionError(message)
+    error.name = failure.get("name")
+    error.value = failure.get("value")
+    error.output = answer.get("text")
+    error.images = [Path(path) for path in answer.get("images") or []]
+    error.display_data = _read_displays(answer)
+    error.violations = list(answer.get("violations") or [])
+    return error

@@ -1,0 +1,415 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The executor of code, which most applications use."""
+
+from __future__ import annotations
+
+import math
+import os
+import sys
+import warnings
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Generator, Mapping, Sequence
+from pathlib import Path, PurePath
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from .files import MAX_TRANSFER_BYTES, Transfer, download, upload
+from .results import CodeExecutionChunk, CodeExecutionError, CodeExecutionResult
+from .session import Session
+from .tool_exec.approval.client import ApprovalRequest
+from .utils import arun
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+__all__ = [
+    "ApprovalRequest",
+    "CodeExecutionChunk",
+    "CodeExecutionError",
+    "CodeExecutionResult",
+    "CodeExecutor",
+]
+
+LEVELS = {"DEBUG": 10, "INFO": 20, "WARNING": 30, "WARN": 30, "ERROR": 40, "CRITICAL": 50, "FATAL": 50}
+
+
+class CodeExecutor:
+    """Runs Python in a stateful IPython kernel, whose code can call MCP tools by generated APIs.
+
+        async with CodeExecutor() as executor:
+            async for item in executor.stream(code):
+                match item:
+                    case ApprovalRequest():
+                        await item.accept()
+                    case CodeExecutionResult():
+                        print(item.text)
+
+    Cells of one executor run one after the other. Executors are independent of each other and of event loops: there may be
+    many, in any number of threads, and one may be used in several loops. They share one core process, which ends with this one.
+    """
+
+    def __init__(
+        self,
+        tool_server_host: str = "localhost",
+        tool_server_port: int | None = None,
+        kernel_gateway_host: str = "localhost",
+        kernel_gateway_port: int | None = None,
+        kernel_env: Mapping[str, str] | None = None,
+        working_dir: Path | None = None,
+        images_dir: Path | None = None,
+        approval_timeout: float | None = None,
+        connect_timeout: float = 30,
+        kernel_init_timeout: float = 10,
+        sandbox: bool = False,
+        sandbox_config: Path | None = None,
+        log_level: str = "WARNING",
+        approve_tool_calls: bool = True,
+        approve_shell_cmds: bool = False,
+        require_shell_escape: bool = False,
+        *,
+        python: str | Path | None = None,
+        preload: Sequence[str] = (),
+        seed: int | None = None,
+        limits: Mapping[str, Any] | None = None,
+        approval_rules: Path | None = None,
+        audit_log: Path | None = None,
+    ) -> None:
+        """
+        Args:
+            tool_server_host: Where the executor's tool server listens, if it has a port.
+            tool_server_port: Port of a tool server for others than the kernel; 0: a free one. None: there is none, the kernel
+                has a way of its own.
+            kernel_gateway_host: Where the executor's kernel gateway listens, if it has a port.
+            kernel_gateway_port: Port of a Jupyter gateway in front of the kernel; 0: a free one. None: there is none.
+            kernel_env: Environment variables of the kernel, which inherits next to none.
+            working_dir: If given, the kernel returns to it after each cell, and says so if it was elsewhere.
+            images_dir: Where images are saved. None: `images` in the current directory.
+            approval_timeout: Seconds until a request that nobody decided on is refused. None: never.
+            connect_timeout: Seconds that an MCP server may take to start.
+            kernel_init_timeout: Seconds that the kernel may take to start.
+            sandbox: Whether the kernel runs in a sandbox.
+            sandbox_config: What the sandbox allows, a JSON file. None: writing to the current directory, no network.
+            log_level: DEBUG, INFO, WARNING, ERROR or CRITICAL: from which on the logger `ipybox` gets what is worth a line.
+            approve_tool_calls: False: tools are called without asking.
+            approve_shell_cmds: Whether `!command`, `x = !command` and `%%bash` ask as tools do.
+            require_shell_escape: Whether all other ways to start programs are refused. Needs approve_shell_cmds.
+            python: The interpreter of kernels, with IPython and pydantic. None: this one.
+            preload: Modules that are imported once, before kernels are forked from that process.
+            seed: Of the generators of random, numpy and torch, 0 to 4,294,967,295. None: a random one.
+            limits: Limits of the kernel, by name; see the how-to of the sandbox.
+            approval_rules: A file of rules that decide on tool calls, ipybox-rules(5).
+            audit_log: A file that gets a line of JSON for each decision.
+
+        Raises:
+            ValueError: If options do not go together, or are no sensible values.
+        """
+        if require_shell_escape and not approve_shell_cmds:
+            raise ValueError("require_shell_escape needs approve_shell_cmds=True")
+        if log_level.upper() not in LEVELS:
+            raise ValueError(f"log_level is one of DEBUG, INFO, WARNING, ERROR, CRITICAL, not {log_level!r}")
+        self.tool_server_host = tool_server_host
+        self.kernel_gateway_host = kernel_gateway_host
+        self._tool_server_port = tool_server_port
+        self._kernel_gateway_port = kernel_gateway_port
+        self._log_level = LEVELS[log_level.upper()]
+        self._approves_shell = approve_shell_cmds
+        self._session: Session | None = None
+        self._is_starting = False
+        self._n_stops = 0
+        self._workspace: str | None = None
+        self._options: dict[str, Any] = {
+            "python": os.path.abspath(python) if python is not None else sys.executable or None,
+            "preload": list(preload),
+            "kernel_env": dict(kernel_env or {}),
+            "images_dir": _absolute(images_dir),
+            "approval": "ask" if approve_tool_calls else "allow",
+            "approval_rules": _absolute(approval_rules),
+            "audit_log": _absolute(audit_log),
+            "approval_timeout": check_seconds(approval_timeout, "approval_timeout"),
+            "connect_timeout": check_seconds(connect_timeout, "connect_timeout"),
+            "kernel_init_timeout": check_seconds(kernel_init_timeout, "kernel_init_timeout"),
+            "seed": seed,
+            "sandbox": sandbox,
+            "sandbox_config": _absolute(sandbox_config) if sandbox else None,
+            "working_dir": _absolute(working_dir),
+            "approve_shell_cmds": approve_shell_cmds,
+            "require_shell_escape": require_shell_escape,
+            "limits": dict(limits) if limits else None,
+        }
+
+    # Its life
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.stop()
+
+    async def start(self) -> None:
+        """Starts the kernel. It works in what is the current directory now.
+
+        Raises:
+            RuntimeError: If it is started already, was stopped meanwhile, or cannot be started; the text says why.
+            TimeoutError: If the kernel took longer than kernel_init_timeout.
+            FileNotFoundError: If the program ipybox is not installed.
+        """
+        if self._session is not None or self._is_starting:
+            raise RuntimeError("Executor already started")
+        self._is_starting = True
+        n_stops = self._n_stops
+        try:
+            session = await Session.open(self._make_options(), self._log_level)
+        finally:
+            self._is_starting = False
+        if self._n_stops != n_stops:
+            session.close_soon()
+            raise RuntimeError("the executor was stopped while it started")
+        self._session = session
+
+    async def stop(self) -> None:
+        """Ends the kernel, the MCP servers and everything else that was started for it.
+
+        A cell that runs ends with CodeExecutionError. Does nothing if it is not started. Cancelling the task only ends the
+        waiting.
+        """
+        self._n_stops += 1
+        session, self._session = self._session, None
+        if session is not None:
+            await session.close()
+
+    async def reset(self) -> None:
+        """Throws the kernel away, with all variables, definitions and imports, and stops the MCP servers.
+
+        The next cell runs in a fresh kernel; servers start again when a tool is called. A cell that runs ends with
+        CodeExecutionError.
+
+        Raises:
+            RuntimeError: If it is not started.
+        """
+        await self._started().reset()
+
+    def __del__(self) -> None:
+        session = getattr(self, "_session", None)
+        if session is not None and session.core.error is None:
+            warnings.warn(f"{self!r} was not stopped", ResourceWarning, source=self, stacklevel=1)
+            session.close_soon()
+
+    # Cells
+
+    def execute(self, code: str, timeout: float | None = None) -> Execution:
+        """Runs code as a cell. All tool calls are approved.
+
+            result = await executor.execute("1 + 1")
+
+        Where it is iterated over instead of awaited, it is `stream(code, timeout)`, and asks for approvals:
+
+            async for item in executor.execute(code): ...
+
+        Args:
+            code: Python as IPython takes it.
+            timeout: Seconds after which the cell is interrupted, waits for approvals not counted. None: never.
+
+        Returns:
+            When awaited: the result. `CodeExecutionResult(text=None, images=[])` if the cell was cancelled.
+
+        Raises:
+            CodeExecutionError: When awaited: the code raised an exception, or the kernel is gone.
+            TimeoutError: When awaited: it took longer than `timeout`. The kernel's state is kept.
+            RuntimeError: When awaited: the executor is not started, or the core is gone.
+        """
+        return Execution(lambda: self._execute(code, timeout), lambda: self.stream(code, timeout))
+
+    async def stream(
+        self, code: str, timeout: float | None = None, chunks: bool = False
+    ) -> AsyncGenerator[ApprovalRequest | CodeExecutionChunk | CodeExecutionResult, None]:
+        """Runs code as a cell, and yields what happens as it happens.
+
+        A cell whose stream is closed or dropped is interrupted. A stream of chunks that is not read on makes the kernel wait.
+
+        Args:
+            code: Python as IPython takes it.
+            timeout: Seconds after which the cell is interrupted, waits for approvals not counted. None: never.
+            chunks: Whether to yield text as it comes.
+
+        Yields:
+            An ApprovalRequest for each tool call, which waits until it is accepted or rejected; with `chunks`, a
+            CodeExecutionChunk for each piece of output; at the end a CodeExecutionResult, unless the cell was cancelled.
+
+        Raises:
+            CodeExecutionError: If the code raised an exception (also of a tool call that failed or was not approved), or
+                the kernel is gone.
+            TimeoutError: If it took longer than `timeout`. The kernel's state is kept.
+            RuntimeError: If the executor is not started, or the core is gone.
+        """
+        cell = self._started().execute(code, check_seconds(timeout, "timeout"), asks=True, wants_chunks=chunks)
+        try:
+            while (item := await cell.next()) is not None:
+                yield item
+            result = cell.finish()
+            if result is not None:
+                yield result
+        finally:
+            cell.abandon()
+
+    async def _execute(self, code: str, timeout: float | None) -> CodeExecutionResult:
+        cell = self._started().execute(code, check_seconds(timeout, "timeout"), asks=False, wants_chunks=False)
+        try:
+            await cell.next()
+            return cell.finish() or CodeExecutionResult(text=None, images=[])
+        finally:
+            cell.abandon()
+
+    def cancel(self) -> None:
+        """Interrupts the running cell: its stream ends without a result, its `execute` gives one without text.
+
+        The kernel and its state are kept. Does nothing if no cell runs. May be called from any thread.
+        """
+        if self._session is not None:
+            self._session.cancel()
+
+    # Files
+
+    async def upload(
+        self, source: str | Path, target: str | PurePath | None = None, *, max_bytes: int = MAX_TRANSFER_BYTES
+    ) -> Transfer:
+        """Copies a file or a directory into the kernel's workspace. The executor need not be started.
+
+        Symbolic links in the workspace are not followed, since the kernel may have put them there.
+
+        Args:
+            source: What to copy. Links are followed.
+            target: Where to, relative to the workspace; directories are made. None: the name of `source`.
+            max_bytes: How much is copied at most.
+
+        Returns:
+            What was copied.
+
+        Raises:
+            ValueError: If `target` is not in the workspace, or it is more than `max_bytes`.
+            OSError: If something cannot be read or written.
+        """
+        source = Path(source)
+        return await arun(upload, source, self._place(), PurePath(target or source.resolve().name), max_bytes)
+
+    async def download(
+        self, source: str | PurePath, target: str | Path | None = None, *, max_bytes: int = MAX_TRANSFER_BYTES
+    ) -> Transfer:
+        """Copies a file or a directory out of the kernel's workspace. The executor need not be started.
+
+        Symbolic links in the workspace are not followed, since the kernel may have put them there: those in a directory are
+        left out, with whatever is neither file nor directory.
+
+        Args:
+            source: What to copy, relative to the workspace.
+            target: Where to. None: the name of `source`, in the current directory.
+            max_bytes: How much is copied at most.
+
+        Returns:
+            What was copied, and what was left out.
+
+        Raises:
+            ValueError: If `source` is not in the workspace, is a link, or is more than `max_bytes`.
+            OSError: If something cannot be read or written.
+        """
+        source = PurePath(source)
+        return await arun(download, self._place(), source, Path(target or source.name), max_bytes)
+
+    # What others may connect to
+
+    @property
+    def tool_server_port(self) -> int | None:
+        """Port of the executor's tool server; None if it has none."""
+        server = self._session.tool_server if self._session is not None else None
+        return server["port"] if server else self._tool_server_port
+
+    @property
+    def tool_server_token(self) -> str | None:
+        """The token that the executor's tool server wants from applications; None if it has no tool server."""
+        server = self._session.tool_server if self._session is not None else None
+        return server["token"] if server else None
+
+    @property
+    def kernel_gateway_port(self) -> int | None:
+        """Port of the executor's kernel gateway; None if it has none."""
+        gateway = self._session.gateway if self._session is not None else None
+        return gateway["port"] if gateway else self._kernel_gateway_port
+
+    @property
+    def kernel_gateway_token(self) -> str | None:
+        """The token that the executor's kernel gateway wants; None if it has no gateway."""
+        gateway = self._session.gateway if self._session is not None else None
+        return gateway["token"] if gateway else None
+
+    # Parts
+
+    def _started(self) -> Session:
+        if self._session is None:
+            raise RuntimeError("Not connected to kernel: start the executor, or use it in 'async with'")
+        return self._session
+
+    def _make_options(self) -> dict[str, Any]:
+        self._workspace = os.getcwd()
+        options = dict(self._options)
+        options["workspace"] = self._workspace
+        options["env"] = dict(os.environ)
+        if self._tool_server_port is not None:
+            options["tool_server"] = {"host": self.tool_server_host, "port": self._tool_server_port}
+        if self._kernel_gateway_port is not None:
+            options["gateway"] = {"host": self.kernel_gateway_host, "port": self._kernel_gateway_port}
+        return {name: value for name, value in options.items() if value is not None}
+
+    def _place(self) -> Path:
+        return Path(self._workspace or os.getcwd())
+
+
+class Execution(Coroutine[Any, Any, CodeExecutionResult]):
+    """What `CodeExecutor.execute` gives: a coroutine that can be iterated over as well."""
+
+    def __init__(
+        self,
+        make: Callable[[], Coroutine[Any, Any, CodeExecutionResult]],
+        stream: Callable[[], AsyncIterator[ApprovalRequest | CodeExecutionChunk | CodeExecutionResult]],
+    ) -> None:
+        self._make = make
+        self._stream = stream
+        self._made: Coroutine[Any, Any, CodeExecutionResult] | None = None
+
+    def __aiter__(self) -> AsyncIterator[ApprovalRequest | CodeExecutionChunk | CodeExecutionResult]:
+        return self._stream()
+
+    def __await__(self) -> Generator[Any, Any, CodeExecutionResult]:
+        return self._coroutine().__await__()
+
+    def send(self, value: Any) -> Any:
+        return self._coroutine().send(value)
+
+    def throw(self, *args: Any) -> Any:
+        return self._coroutine().throw(*args)
+
+    def close(self) -> None:
+        if self._made is not None:
+            self._made.close()
+
+    def _coroutine(self) -> Coroutine[Any, Any, CodeExecutionResult]:
+        if self._made is None:
+            self._made = self._make()
+        return self._made
+
+
+def check_seconds(value: float | None, name: str) -> float | None:
+    """A time limit; None for none.
+
+    Raises:
+        ValueError: If it is negative, or not a number.
+    """
+    if value is None or value == math.inf:
+        return None
+    if not value >= 0:
+        raise ValueError(f"{name} is a number of seconds, or None for no limit, not {value!r}")
+    return value
+
+
+def _absolute(path: str | Path | None) -> str | None:
+    return os.path.abspath(path) if path is not None else None

@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A session of the core, and the cells that run in it."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from typing import Any
+
+from .cells import Cell
+from .core import Core, CoreError, Handler, acquire_core
+
+logger = logging.getLogger("ipybox")
+
+STOPPED = "the executor was stopped while the cell ran"
+RESET = "the executor was reset while the cell ran"
+
+
+class Session(Handler):
+    """An open session. It owns a share of the core until it is closed.
+
+    Attributes:
+        core: The core.
+        end_reason: Why its cells end now, if somebody ended them.
+        tool_server: Where its own tool server listens: `host`, `port`, `token`; None if it has none.
+        gateway: Likewise its kernel gateway.
+    """
+
+    def __init__(self, core: Core, answer: dict[str, Any], log_level: int) -> None:
+        self.core = core
+        self.end_reason: str | None = None
+        self.tool_server: dict[str, Any] | None = answer.get("tool_server")
+        self.gateway: dict[str, Any] | None = answer.get("gateway")
+        self._id: str = answer["session"]
+        self._log_level = log_level
+        self._lock = threading.Lock()
+        self._cells: list[Cell] = []
+        self._is_closed = False
+        core.route_session(self._id, self)
+
+    @classmethod
+    async def open(cls, options: dict[str, Any], log_level: int) -> Session:
+        """Opens a session, and waits for its kernel.
+
+        Raises:
+            CoreError: If that fails; nothing is left then.
+        """
+        core = acquire_core()
+        try:
+            answer = await core.call("session.open", options, lambda late: _send_close(core, late["session"]))
+        except BaseException:
+            core.release()
+            raise
+        session = cls(core, answer, log_level)
+        try:
+            await core.call("session.start", {"session": session._id})
+        except BaseException:
+            session.close_soon()
+            raise
+        return session
+
+    # Its end
+
+    async def close(self) -> None:
+        """Ends the kernel and everything that it started. Cancelling the task only ends the waiting."""
+        if not self._begin_close(STOPPED):
+            return
+        try:
+            if self.core.error is None:
+                await self.core.call("session.close", {"session": self._id}, is_cancellable=False)
+        except CoreError as error:
+            logger.debug("a session was not closed in order: %s", error)
+        finally:
+            self._end_close()
+
+    def close_soon(self) -> None:
+        """Like `close`, and waits for nothing."""
+        if self._begin_close(STOPPED):
+            _send_close(self.core, self._id)
+            self._end_close()
+
+    def _begin_close(self, reason: str) -> bool:
+        with self._lock:
+            if self._is_closed:
+                return False
+            self._is_closed = True
+            self.end_reason = reason
+            return True
+
+    def _end_close(self) -> None:
+        self.core.route_session(self._id, None)
+        with self._lock:
+            cells = list(self._cells)
+        for cell in cells:
+            cell.fail(CoreError(STOPPED, "closed"))
+        self.core.release()
+
+    # Cells
+
+    def execute(self, code: str, timeout: float | None, *, asks: bool, wants_chunks: bool) -> Cell:
+        """Queues a cell.
+
+        Raises:
+            CoreError: If the core is gone.
+        """
+        cell = Cell(self, asks=asks, wants_chunks=wants_chunks)
+        params: dict[str, Any] = {"session": self._id, "code": code, "timeout": timeout, "events": wants_chunks}
+        if not asks:
+            params["approval"] = "allow"
+        with self._lock:
+            cell.number = self.core.request("session.execute", params, cell)
+            self._cells.append(cell)
+        return cell
+
+    def remove(self, cell: Cell) -> None:
+        """It has ended."""
+        with self._lock:
+            if cell in self._cells:
+                self._cells.remove(cell)
+
+    def cancel(self) -> None:
+        """Interrupts the running cell, if any."""
+        with self._lock:
+            cell = self._cells[0] if self._cells else None
+        if cell is not None:
+            cell.cancel()
+
+    async def reset(self) -> None:
+        """A fresh kernel. The cells that run or wait end with an error."""
+        self.end_reason = RESET
+        try:
+            with self._lock:
+                cells = list(self._cells)
+            for cell in cells:
+                cell.let_go()
+            await self.core.call("session.reset", {"session": self._id}, is_cancellable=False)
+        finally:
+            if self.end_reason is RESET:
+                self.end_reason = None
+
+    def pause(self) -> None:
+        """Output is not read any more, and a kernel that goes on printing waits."""
+        self.core.notify("session.pause", {"session": self._id})
+
+    def resume(self) -> None:
+        """Output is read again."""
+        self.core.notify("session.resume", {"session": self._id})
+
+    # By the reading thread
+
+    def on_log(self, level: int, text: str) -> None:
+        if level >= self._log_level:
+            logger.log(level, "%s", text)
+
+
+def _send_close(core: Core, session: str) -> None:
+    try:
+        core.request("session.close", {"session": session}, Handler())
+    except CoreError:
+        pass  # it is gone
