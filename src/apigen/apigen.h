@@ -35,6 +35,7 @@ char *ipb_apigen_module_name(const char *tool_name);
 GPtrArray *ipb_apigen_generate(const IpbJson *tools, const IpbApigenOptions *options,
                                char ***ret_modules, GError **error);
 /* Writes the files as the package @root_dir/@server_name, atomically: the package is either the old one
- * or the new one. @root_dir is made; it is a namespace package. */
+ * or the new one. @root_dir is made; it is a namespace package. What a user added to the old one stays (keep.h); ret_note
+ * tells of what could not be merged, NULL if there is nothing to tell. */
 bool ipb_apigen_write(GPtrArray *files, const char *root_dir, const char *server_name,
-                      GError **error);
+                      char **ret_note, GError **error);

@@ -210,27 +210,36 @@ ipb_file_remove_tree(const char *path, GError **error)
 
 /* For file systems without RENAME_EXCHANGE: @target is missing for a moment. */
 static bool
-replace_by_two_renames(const char *source, const char *target, GError **error)
+swap_by_renames(const char *source, const char *target, GError **error)
 {
     g_autofree char *aside = g_strconcat(source, ".old", NULL);
-    if (rename(target, aside) < 0 && errno != ENOENT)
+    bool is_there = rename(target, aside) == 0;
+    if (!is_there && errno != ENOENT)
         return ipb_error_set_errno(error, errno, "cannot move %s aside", target);
     if (rename(source, target) < 0) {
         int saved = errno;
         (void) !rename(aside, target);
         return ipb_error_set_errno(error, saved, "cannot put the new %s in place", target);
     }
-    return ipb_file_remove_tree(aside, error);
+    if (is_there && rename(aside, source) < 0)
+        return ipb_error_set_errno(error, errno, "cannot move %s to %s", aside, source);
+    return true;
+}
+
+bool
+ipb_file_swap_directory(const char *source, const char *target, GError **error)
+{
+    if (renameat2(AT_FDCWD, source, AT_FDCWD, target, RENAME_EXCHANGE) == 0)
+        return true;
+    if (errno == EINVAL || errno == ENOSYS)
+        return swap_by_renames(source, target, error);
+    if (errno == ENOENT && rename(source, target) == 0)
+        return true;
+    return ipb_error_set_errno(error, errno, "cannot put the new %s in place", target);
 }
 
 bool
 ipb_file_replace_directory(const char *source, const char *target, GError **error)
 {
-    if (renameat2(AT_FDCWD, source, AT_FDCWD, target, RENAME_EXCHANGE) == 0)
-        return ipb_file_remove_tree(source, error);
-    if (errno == EINVAL || errno == ENOSYS)
-        return replace_by_two_renames(source, target, error);
-    if (errno == ENOENT && rename(source, target) == 0)
-        return true;
-    return ipb_error_set_errno(error, errno, "cannot put the new %s in place", target);
+    return ipb_file_swap_directory(source, target, error) && ipb_file_remove_tree(source, error);
 }

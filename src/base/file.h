@@ -29,6 +29,8 @@ int ipb_file_open_directory_in(const char *base, const char *path, GError **erro
 char *ipb_file_make_temp_directory(const char *parent, const char *prefix, GError **error);
 /* Removes a tree, never following a symbolic link; a missing @path is fine. */
 bool ipb_file_remove_tree(const char *path, GError **error);
-/* Puts the directory @source in the place of @target (same file system) and removes what was there;
- * there is no moment at which @target is missing if it existed (renameat2 EXCHANGE, else two renames). */
+/* Puts the directory @source in the place of @target (same file system), and what was there in the place of @source: missing if there
+ * was nothing. There is no moment at which @target is missing if it existed (renameat2 EXCHANGE, else renames). */
+bool ipb_file_swap_directory(const char *source, const char *target, GError **error);
+/* Puts the directory @source in the place of @target in the same way and removes what was there. */
 bool ipb_file_replace_directory(const char *source, const char *target, GError **error);

@@ -43,6 +43,13 @@ finish(IpbRegistering *registering, const char *const *modules, const IpbRegistr
     ipb_mcp_client_close(registering->client, on_client_closed, registering);
 }
 
+static void
+tell(const IpbRegistering *registering, const char *level, const char *text)
+{
+    if (registering->options.on_log != NULL)
+        registering->options.on_log(registering->name, level, text, registering->options.data);
+}
+
 static IpbRegistration *
 write_package(IpbRegistering *registering, const IpbJson *tools, char ***ret_modules,
               GError **error)
@@ -53,8 +60,12 @@ write_package(IpbRegistering *registering, const IpbJson *tools, char ***ret_mod
                                 registering->listing};
     g_auto(GStrv) modules = NULL;
     g_autoptr(GPtrArray) files = ipb_apigen_generate(tools, &options, &modules, error);
-    if (files == NULL || !ipb_apigen_write(files, registering->root_dir, registering->name, error))
+    g_autofree char *note = NULL;
+    if (files == NULL ||
+        !ipb_apigen_write(files, registering->root_dir, registering->name, &note, error))
         return NULL;
+    if (note != NULL)
+        tell(registering, "warning", note);
     IpbRegistration *registration = ipb_registry_add(registering->registry, registering->name,
                                                      params, registering->root_dir, error);
     if (registration != NULL)
@@ -90,9 +101,7 @@ on_connected(const IpbJson *result, IpbJsonDoc **document, const GError *error, 
 static void
 on_server_log(const char *level, const char *text, void *data)
 {
-    IpbRegistering *registering = data;
-    if (registering->options.on_log != NULL)
-        registering->options.on_log(registering->name, level, text, registering->options.data);
+    tell(data, level, text);
 }
 
 static const IpbMcpClientFuncs client_funcs = {.on_log = on_server_log};

@@ -386,7 +386,7 @@ def test_hostile_tool_names(make):
     package = make(*(tool(name=name, description=name, title=name) for name in names))
     assert len(set(package.names)) == len(names)
     assert {path.name for path in package.directory.iterdir() if path.name != "__pycache__"} == {
-        "__init__.py", *(f"{name}.py" for name in package.names)
+        ".generated", "__init__.py", *(f"{name}.py" for name in package.names)
     }  # fmt: skip
     for name, module in zip(names, package.names, strict=True):
         assert len(f"{module}.py".encode()) <= 200 and module.isidentifier() and module == module.lower()
@@ -799,9 +799,9 @@ def test_a_failure_leaves_the_old_package(workspace):
             write(workspace, wrong)
         assert caught.value.returncode == 1 and caught.value.stderr
     assert {path.name for path in workspace.iterdir()} == {"srv"}
-    assert {path.name for path in (workspace / "srv").iterdir()} == {"__init__.py", "old.py"}
+    assert {path.name for path in (workspace / "srv").iterdir()} == {".generated", "__init__.py", "old.py"}
     write(workspace, [tool(name="new")])
-    assert {path.name for path in (workspace / "srv").iterdir()} == {"__init__.py", "new.py"}
+    assert {path.name for path in (workspace / "srv").iterdir()} == {".generated", "__init__.py", "new.py"}
     assert (workspace / "srv").stat().st_mode & 0o777 == 0o755
 
 

@@ -28,8 +28,11 @@ generate(const GByteArray *text, const IpbApigenOptions *options, const char *ro
         return false;
     g_auto(GStrv) modules = NULL;
     g_autoptr(GPtrArray) files = ipb_apigen_generate(ipb_json_root(doc), options, &modules, error);
-    if (files == NULL || !ipb_apigen_write(files, root, options->server_name, error))
+    g_autofree char *note = NULL;
+    if (files == NULL || !ipb_apigen_write(files, root, options->server_name, &note, error))
         return false;
+    if (note != NULL)
+        fprintf(stderr, "%s\n", note);
     for (char **module = modules; *module != NULL; module++)
         puts(*module);
     return true;

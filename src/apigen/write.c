@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Writes a package in one step: beside the one of before, then exchanged with it. What a user added moves over (keep.h).
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "apigen/apigen.h"
+#include "apigen/keep.h"
+#include "base/error.h"
+#include "base/fd.h"
+#include "base/file.h"
+
+#define MAX_INIT_SIZE (1 << 20)
+/* Every package that ipybox generated, of any version, holds this in its __init__.py. */
+#define MARK "ToolRunner("
+
+/* What would be replaced must be ours: nothing there, an empty directory, or a generated package. */
+static bool
+check_target(const char *target, GError **error)
+{
+    g_autofree char *init = g_build_filename(target, "__init__.py", NULL);
+    g_autofree char *text = NULL;
+    size_t size;
+    struct stat status;
+    if (lstat(target, &status) < 0)
+        return errno == ENOENT || ipb_error_set_errno(error, errno, "cannot look at %s", target);
+    if (S_ISDIR(status.st_mode)) {
+        if (ipb_file_read(init, MAX_INIT_SIZE, &text, &size, NULL) && strstr(text, MARK) != NULL)
+            return true;
+        g_autoptr(GDir) dir = g_dir_open(target, 0, NULL);
+        if (dir != NULL && g_dir_read_name(dir) == NULL)
+            return true;
+    }
+    g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID,
+                "%s exists and is no generated package: choose another name for the server or "
+                "another root directory, or remove it",
+                target);
+    return false;
+}
+
+static bool
+write_file(const char *path, const char *source, GError **error)
+{
+    ipb_autofd fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+    if (fd < 0)
+        return ipb_error_set_errno(error, errno, "cannot write %s", path);
+    return ipb_fd_write_all(fd, source, strlen(source), error);
+}
+
+/* Not synced file by file: after a loss of power the package can be generated again. */
+static bool
+write_files(GPtrArray *files, IpbKeep *keep, const char *directory, GError **error)
+{
+    for (guint i = 0; i < files->len; i++) {
+        const IpbApigenFile *file = g_ptr_array_index(files, i);
+        g_autofree char *path = g_build_filename(directory, file->name, NULL);
+        g_autofree char *text = ipb_keep_merge(keep, file);
+        if (!write_file(path, text, error))
+            return false;
+    }
+    g_autofree char *manifest = ipb_keep_make_manifest(files);
+    g_autofree char *path = g_build_filename(directory, ipb_keep_manifest_name(), NULL);
+    if (!write_file(path, manifest, error))
+        return false;
+    if (chmod(directory, 0755) < 0)
+        return ipb_error_set_errno(error, errno, "cannot set the mode of %s", directory);
+    return true;
+}
+
+/* From here on the new package is in place, and the old one at @temporary until what stays of it has moved. */
+static bool
+take_over(IpbKeep *keep, const char *temporary, const char *target, char **ret_note, GError **error)
+{
+    g_autoptr(GString) notes = g_string_new(NULL);
+    if (!ipb_keep_move(keep, temporary, target, notes, error)) {
+        g_prefix_error(error, "the package of before is at %s: ", temporary);
+        return false;
+    }
+    if (notes->len > 0)
+        *ret_note = g_strdup(notes->str);
+    return ipb_file_remove_tree(temporary, error);
+}
+
+bool
+ipb_apigen_write(GPtrArray *files, const char *root_dir, const char *server_name, char **ret_note,
+                 GError **error)
+{
+    *ret_note = NULL;
+    g_autofree char *target = g_build_filename(root_dir, server_name, NULL);
+    g_autofree char *prefix = g_strdup_printf(".%s-", server_name);
+    if (!ipb_apigen_check_server_name(server_name, error) ||
+        !ipb_file_make_directories(root_dir, 0755, error) || !check_target(target, error))
+        return false;
+    g_autofree char *temporary = ipb_file_make_temp_directory(root_dir, prefix, error);
+    if (temporary == NULL)
+        return false;
+    g_autoptr(IpbKeep) keep = ipb_keep_new(target);
+    if (write_files(files, keep, temporary, error) &&
+        ipb_file_swap_directory(temporary, target, error))
+        return take_over(keep, temporary, target, ret_note, error);
+    ipb_file_remove_tree(temporary, NULL);
+    return false;
+}
