@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Generated APIs of the tools of real MCP servers: imported, linted, type-checked, and held against a validator.
+
+IPYBOX_CORPUS_EXAMPLES=50 draws that many instances for each schema.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import harness
+import pytest
+from agreement import EXAMPLES, HERE, LISTS, judge_list, load, package_name
+from apigen_package import write
+from collect import may_be_stored
+
+SERVERS: dict[str, Any] = json.loads((HERE / "servers.json").read_text())
+
+
+def test_there_are_forty_servers_that_may_be_stored():
+    assert len(LISTS) >= 40
+    for path in LISTS:
+        data = json.loads(path.read_text())
+        server = SERVERS[path.stem]
+        assert [data[key] for key in ("package", "version", "licence")] == [server[key] for key in ("package", "version", "licence")]
+        assert may_be_stored(data["licence"]) and data["tools"], path.name
+
+
+@pytest.mark.parametrize("path", LISTS, ids=lambda path: path.stem)
+def test_a_validator_agrees(tmp_path: Path, path: Path):
+    """What the server declares valid is accepted and goes over the wire unchanged, all of it."""
+    report = judge_list(path, tmp_path, EXAMPLES)
+    assert not report.wrong, "\n".join(report.wrong[:20])
+    assert not report.not_drawn, "\n".join(report.not_drawn[:20])
+    assert report.valid > 0
+
+
+@pytest.fixture(scope="module")
+def packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("packages")
+    for path in LISTS:
+        write(root, load(path), server=package_name(path))
+    return root
+
+
+def run_check(directory: Path, *command: str) -> None:
+    stub = harness.ROOT / "python/ipybox/kernel_host/stub"
+    environ = {"MYPYPATH": f"{stub}:.", "PATH": "/usr/bin:/bin"}
+    done = subprocess.run([sys.executable, "-m", *command], cwd=directory, env=environ, capture_output=True, text=True)
+    assert done.returncode == 0, (done.stdout + done.stderr)[-5000:]
+
+
+def test_clean_under_ruff(packages: Path):
+    run_check(packages, "ruff", "check", "--no-cache", "--isolated", "--target-version", "py310", ".")
+
+
+@pytest.mark.timeout(300)
+def test_clean_under_mypy(packages: Path, tmp_path: Path):
+    run_check(packages, "mypy", "--strict", "--python-version", "3.10", "--explicit-package-bases", "--cache-dir", str(tmp_path), ".")
