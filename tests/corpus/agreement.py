@@ -37,7 +37,7 @@ from jsonschema.validators import validator_for
 
 HERE = Path(__file__).resolve().parent
 LISTS = sorted(path for path in HERE.glob("*.json") if path.name != "servers.json")
-EXAMPLES = int(os.environ.get("IPYBOX_CORPUS_EXAMPLES", "3"))
+EXAMPLES = int(os.environ.get("IPYBOX_CORPUS_EXAMPLES", "2"))
 SEED = 8
 # Levels of recursion in what is drawn.
 MAX_UNROLLED = 2

@@ -5,7 +5,8 @@
 Each server of servers.json is installed by name, at its pinned version, into a scratch directory, started with nothing
 of the user's (its own HOME, no credentials: variables that only need to be set are set to nonsense), asked for its
 tools over stdio, and removed. What it answered is kept as <name>.json if the licence of the package lets us;
-of the others servers.json has the name and the version, and this script is how to get the list.
+of the others servers.json has the name and the version, and this script is how to get the list. A `licence-by-hand` is
+what the package's project says where the package does not; `not-stored` is another reason not to.
 
 usage: tests/corpus/collect.py [--latest] [--all] [--scratch DIRECTORY] [NAME]...
 
@@ -273,6 +274,8 @@ def collect(name: str, server: dict[str, Any], scratch: Path, latest: bool, keep
         words = [re.sub(r"\$SCRATCH\b", str(directory), word) for word in words]
         command = ["nice", str(found["bin"] / words[0]), *words[1:]]
         mine = {key: re.sub(r"\$SCRATCH\b", str(directory), value) for key, value in server.get("env", {}).items()}
+        for file, text in server.get("files", {}).items():
+            (directory / file).write_text(text)
         client = Client(command, environ | mine, directory)
         try:
             tools = list_tools(client)
@@ -281,9 +284,11 @@ def collect(name: str, server: dict[str, Any], scratch: Path, latest: bool, keep
         text = without_paths(json.dumps(tools), directory)
         tools = json.loads(without_paths(text, scratch))
         server["tools"] = len(tools)
-        stored = may_be_stored(server["licence"])
+        stored = may_be_stored(server["licence"]) and "not-stored" not in server
         server["stored"] = stored
-        if stored or keep_all:
+        if not stored and not keep_all:
+            (HERE / f"{name}.json").unlink(missing_ok=True)
+        else:
             data = {"package": server["package"], "version": server["version"], "licence": server["licence"], "tools": tools}
             (HERE / f"{name}.json").write_text(json.dumps(data, ensure_ascii=False, indent=1) + "\n")
         return f"{len(tools)} tools, {server['licence'] or 'licence unknown'}, {server['version']}"
