@@ -7,8 +7,11 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "json/json.h"
 
 #define MAX_CODE (32u * 1024 * 1024)
+/* Of a request; of a cell's user expressions. */
+#define MAX_PARAMS (4u * 1024 * 1024)
 
 void
 ipb_kernel_start(IpbKernel *kernel)
@@ -16,24 +19,82 @@ ipb_kernel_start(IpbKernel *kernel)
     kernel->ops->start(kernel);
 }
 
-uint64_t
-ipb_kernel_execute(IpbKernel *kernel, const char *code, GError **error)
+static bool
+is_strings(const IpbJson *object)
 {
-    size_t size = strlen(code);
+    if (!ipb_json_is(object, IPB_JSON_OBJECT))
+        return false;
+    IPB_JSON_FOREACH (item, object)
+        if (!ipb_json_is(item, IPB_JSON_STRING))
+            return false;
+    return true;
+}
+
+static bool
+check_object(const char *text, const char *what, bool of_strings, GError **error)
+{
+    size_t size = strlen(text);
+    if (size > MAX_PARAMS) {
+        g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_LIMIT, "%s have %zu bytes, %u are allowed",
+                    what, size, MAX_PARAMS);
+        return false;
+    }
+    g_autoptr(IpbJsonDoc) document = ipb_json_parse(text, size, &IPB_JSON_LIMITS_SMALL, error);
+    if (document == NULL) {
+        g_prefix_error(error, "%s: ", what);
+        return false;
+    }
+    const IpbJson *object = ipb_json_root(document);
+    if (of_strings ? is_strings(object) : ipb_json_is(object, IPB_JSON_OBJECT))
+        return true;
+    g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID, "%s are no JSON object%s", what,
+                of_strings ? " of strings" : "");
+    return false;
+}
+
+uint64_t
+ipb_kernel_execute_code(IpbKernel *kernel, const IpbKernelCode *code, GError **error)
+{
+    size_t size = strlen(code->code);
     if (size > MAX_CODE) {
         g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_LIMIT,
                     "the code has %zu bytes, %u are allowed: write it to a file and run that", size,
                     MAX_CODE);
         return 0;
     }
-    if (!g_utf8_validate(code, (gssize) size, NULL)) {
+    if (!g_utf8_validate(code->code, (gssize) size, NULL)) {
         g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID, "the code is not valid UTF-8");
         return 0;
     }
+    if (code->user_expressions != NULL &&
+        !check_object(code->user_expressions, "the user expressions", /* of_strings= */ true,
+                      error))
+        return 0;
     uint64_t cell = kernel->last_cell + 1;
     if (!kernel->ops->execute(kernel, code, cell, error))
         return 0;
     return kernel->last_cell = cell;
+}
+
+uint64_t
+ipb_kernel_execute(IpbKernel *kernel, const char *code, GError **error)
+{
+    return ipb_kernel_execute_code(kernel, &(IpbKernelCode){.code = code}, error);
+}
+
+uint64_t
+ipb_kernel_request(IpbKernel *kernel, const char *method, const char *params,
+                   IpbKernelReplyFunc func, void *data, GError **error)
+{
+    if (!check_object(params, "the parameters", /* of_strings= */ false, error))
+        return 0;
+    return kernel->ops->request(kernel, method, params, func, data, error);
+}
+
+void
+ipb_kernel_cancel_request(IpbKernel *kernel, uint64_t request)
+{
+    kernel->ops->cancel_request(kernel, request);
 }
 
 void

@@ -22,17 +22,17 @@
 typedef struct IpbKernel IpbKernel;
 
 typedef enum {
-    IPB_KERNEL_STARTED, /* the cell was sent to a kernel that is ready: its time runs from here. Not
-                           told of a cell that never gets so far */
-    IPB_KERNEL_STDOUT,  /* text */
-    IPB_KERNEL_STDERR,  /* text */
+    IPB_KERNEL_STARTED, /* execution_count that it will have; the cell was sent to a kernel that is ready: its
+                           time runs from here. Not told of a cell that never gets so far */
+    IPB_KERNEL_STDOUT,      /* text */
+    IPB_KERNEL_STDERR,      /* text */
     IPB_KERNEL_LATE_OUTPUT, /* text: written after the previous cell was done; comes first in a cell */
     IPB_KERNEL_DISPLAY,     /* bundle, display_id (may be NULL) */
     IPB_KERNEL_UPDATE_DISPLAY, /* bundle, display_id */
     IPB_KERNEL_CLEAR_OUTPUT,   /* wait */
     IPB_KERNEL_RESULT,         /* bundle, execution_count */
     IPB_KERNEL_ERROR,          /* ename, evalue, text = traceback */
-    IPB_KERNEL_DONE,           /* status, execution_count, text = cause or cwd, see below */
+    IPB_KERNEL_DONE, /* status, execution_count, text = cause or cwd, see below; user_expressions */
 } IpbKernelEventType;
 
 typedef enum {
@@ -55,13 +55,31 @@ typedef struct {
     const char *evalue;
     int64_t execution_count;
     IpbCellStatus status;
+    const IpbJson *user_expressions; /* {name: {"status": "ok", "data", "metadata"} or {"status":
+                                        "error", "ename", "evalue", "traceback": [lines]}}, or NULL */
 } IpbKernelEvent;
 
 typedef void (*IpbKernelEventFunc)(IpbKernel *kernel, const IpbKernelEvent *event, void *data);
 
+/* What to run, and how: as Jupyter's execute_request has it. */
+typedef struct {
+    const char *code;
+    bool is_silent;   /* no displayed value, no history, no post_run_cell */
+    bool is_unstored; /* not in the history, does not count */
+    const char *
+        user_expressions; /* text of a JSON object {name: expression}, evaluated after it; or NULL */
+} IpbKernelCode;
+
+/* The end of a request; exactly one is set. @result: borrowed. Errors: CANCELLED (the kernel ended, was reset or stopped), SERVER (the
+ * kernel says why). */
+typedef void (*IpbKernelReplyFunc)(const IpbJson *result, const GError *error, void *data);
+
 typedef struct {
     void (*start)(IpbKernel *kernel);
-    bool (*execute)(IpbKernel *kernel, const char *code, uint64_t cell, GError **error);
+    bool (*execute)(IpbKernel *kernel, const IpbKernelCode *code, uint64_t cell, GError **error);
+    uint64_t (*request)(IpbKernel *kernel, const char *method, const char *params,
+                        IpbKernelReplyFunc func, void *data, GError **error);
+    void (*cancel_request)(IpbKernel *kernel, uint64_t request);
     void (*interrupt)(IpbKernel *kernel);
     void (*reset)(IpbKernel *kernel);
     void (*stop)(IpbKernel *kernel, void (*done)(void *data), void *data);
@@ -82,6 +100,16 @@ void ipb_kernel_start(IpbKernel *kernel);
 /* Runs a cell: events follow from the loop, DONE is the last one and always comes. Returns the cell's
  * number, or 0: BUSY (a cell is running), LIMIT (code over 32 MiB), INVALID (no UTF-8). */
 uint64_t ipb_kernel_execute(IpbKernel *kernel, const char *code, GError **error);
+/* Also INVALID: user_expressions is no JSON object of strings. */
+uint64_t ipb_kernel_execute_code(IpbKernel *kernel, const IpbKernelCode *code, GError **error);
+/* Asks the kernel something: @method and its @params (text of a JSON object) and result are in docs/internals/kernel-wire.md: complete,
+ * inspect, is_complete, history, kernel_info, comm_info. A kernel that has no process gets one first; one that runs a cell answers when
+ * it has ended or awaits something. @func is called once, from the loop, unless the request is cancelled or the kernel freed. Returns a number to
+ * cancel it by, or 0: INVALID (params), LIMIT (too large, too many at once), BUSY (the kernel is being stopped). */
+uint64_t ipb_kernel_request(IpbKernel *kernel, const char *method, const char *params,
+                            IpbKernelReplyFunc func, void *data, GError **error);
+/* @func is not called any more. Nothing if the request has ended. */
+void ipb_kernel_cancel_request(IpbKernel *kernel, uint64_t request);
 /* Interrupts the running cell, if any; one that waits for its kernel's start ends at once (ERROR, DONE with
  * IPB_CELL_INTERRUPTED). One that goes on for the grace period (options) loses its kernel:
  * DONE with IPB_CELL_LOST, the cause says that the state is gone. */

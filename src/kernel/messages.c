@@ -160,6 +160,25 @@ parse_done(IpbMessage *message, GError **error)
     event->text = get_text(message, "cwd", &event->text_size);
     if (event->text == NULL)
         return set_breach(message, "without a string \"cwd\"", error);
+    const IpbJson *expressions = ipb_json_get(root(message), "user_expressions");
+    if (ipb_json_is(expressions, IPB_JSON_OBJECT))
+        event->user_expressions = expressions;
+    else if (expressions != NULL && !ipb_json_is(expressions, IPB_JSON_NULL))
+        return set_breach(message, "with \"user_expressions\" that are no object", error);
+    return true;
+}
+
+static bool
+parse_reply(IpbMessage *message, GError **error)
+{
+    int64_t id;
+    if (!ipb_json_get_int64(root(message), "id", &id) || id <= 0)
+        return set_breach(message, "without an \"id\"", error);
+    message->request = (uint64_t) id;
+    message->result = ipb_json_get(root(message), "result");
+    message->error = get_text(message, "error", NULL);
+    if ((message->result == NULL) == (message->error == NULL))
+        return set_breach(message, "without one of \"result\" and \"error\"", error);
     return true;
 }
 
@@ -190,6 +209,7 @@ parse_content(IpbMessage *message, GError **error)
     case IPB_FRAME_DONE:
         return parse_done(message, error);
     case IPB_FRAME_REPLY:
+        return parse_reply(message, error);
     case IPB_FRAME_START:
     case IPB_FRAME_EXECUTE:
     case IPB_FRAME_SHUTDOWN:
@@ -312,14 +332,37 @@ ipb_message_build_start(const IpbStartMessage *start, size_t *ret_size, GError *
 }
 
 char *
-ipb_message_build_execute(uint64_t cell, const char *code, size_t *ret_size, GError **error)
+ipb_message_build_execute(uint64_t cell, const IpbKernelCode *code, size_t *ret_size,
+                          GError **error)
 {
     IpbJsonWriter *writer = ipb_json_writer_new();
     ipb_json_begin_object(writer);
     ipb_json_member_int(writer, "cell", (int64_t) cell);
-    ipb_json_member_string(writer, "code", code);
+    ipb_json_member_string(writer, "code", code->code);
+    if (code->is_silent)
+        ipb_json_member_bool(writer, "silent", true);
+    if (code->is_unstored)
+        ipb_json_member_bool(writer, "store_history", false);
+    if (code->user_expressions != NULL) {
+        ipb_json_key(writer, "user_expressions");
+        ipb_json_write_raw(writer, code->user_expressions, strlen(code->user_expressions));
+    }
     ipb_json_end_object(writer);
     return finish_frame(IPB_FRAME_EXECUTE, writer, ret_size, error);
+}
+
+char *
+ipb_message_build_request(uint64_t id, const char *method, const char *params, size_t *ret_size,
+                          GError **error)
+{
+    IpbJsonWriter *writer = ipb_json_writer_new();
+    ipb_json_begin_object(writer);
+    ipb_json_member_int(writer, "id", (int64_t) id);
+    ipb_json_member_string(writer, "method", method);
+    ipb_json_key(writer, "params");
+    ipb_json_write_raw(writer, params, strlen(params));
+    ipb_json_end_object(writer);
+    return finish_frame(IPB_FRAME_REQUEST, writer, ret_size, error);
 }
 
 char *

@@ -18,6 +18,9 @@ typedef struct {
     IpbFrameType type;
     IpbKernelEvent event; /* for all types but HELLO and REPLY; cell 0: belongs to no cell */
     IpbJsonDoc *document;
+    uint64_t request; /* REPLY: which, and its result (any value) or the error's text */
+    const IpbJson *result;
+    const char *error;
     char *owned[4]; /* texts that had to be changed */
     unsigned n_owned;
 } IpbMessage;
@@ -39,7 +42,11 @@ typedef struct {
 /* Whole frames, caller frees; NULL with LIMIT if too large. Strings that are not UTF-8 (environment, paths) are
  * sent as Python's surrogateescape has them. */
 char *ipb_message_build_start(const IpbStartMessage *start, size_t *ret_size, GError **error);
-char *ipb_message_build_execute(uint64_t cell, const char *code, size_t *ret_size, GError **error);
+char *ipb_message_build_execute(uint64_t cell, const IpbKernelCode *code, size_t *ret_size,
+                                GError **error);
+/* @params: text of a JSON object. */
+char *ipb_message_build_request(uint64_t id, const char *method, const char *params,
+                                size_t *ret_size, GError **error);
 char *ipb_message_build_shutdown(size_t *ret_size);
 
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(IpbMessage, ipb_message_clear)

@@ -16,6 +16,7 @@
 #include "kernel/interrupt.h"
 #include "kernel/late-output.h"
 #include "kernel/process.h"
+#include "kernel/requests.h"
 
 #define INTERRUPT_GRACE_MS 5000
 #define INIT_TIMEOUT_MS 10000
@@ -58,9 +59,13 @@ typedef struct {
     IpbInterrupt interrupt;
     IpbLateOutput late;
     size_t late_size_at_start; /* of the process */
+    IpbRequests *requests;
     /* The cell: from execute to DONE. */
     uint64_t cell;          /* 0: none */
     char *code;             /* not sent yet */
+    IpbKernelCode how;      /* of it: all but the code */
+    char *user_expressions; /* of it */
+    int64_t last_count;     /* of executions, as the process told it last */
     bool is_started_due;    /* was sent, and STARTED is not told yet */
     bool has_error;         /* ERROR was told */
     bool is_interrupt_due;  /* interrupted before it was sent */
@@ -123,7 +128,12 @@ begin_telling(NativeKernel *kernel)
 {
     if (kernel->is_started_due) {
         kernel->is_started_due = false;
-        IpbKernelEvent event = {.type = IPB_KERNEL_STARTED, .cell = kernel->cell};
+        bool is_counted = !kernel->how.is_silent && !kernel->how.is_unstored;
+        IpbKernelEvent event = {
+            .type = IPB_KERNEL_STARTED,
+            .cell = kernel->cell,
+            .execution_count = kernel->last_count + (is_counted ? 1 : 0),
+        };
         tell(kernel, &event);
     }
     if (kernel->code == NULL)
@@ -139,6 +149,7 @@ end_cell(NativeKernel *kernel, const IpbKernelEvent *done)
     event.cell = kernel->cell;
     kernel->cell = 0;
     g_clear_pointer(&kernel->code, g_free);
+    g_clear_pointer(&kernel->user_expressions, g_free);
     kernel->is_started_due = kernel->is_interrupt_due = false;
     kernel->lost_cause = NULL;
     ipb_interrupt_end(&kernel->interrupt);
@@ -168,7 +179,10 @@ static bool
 send_cell(NativeKernel *kernel, GError **error)
 {
     g_autoptr(GError) send_error = NULL;
-    if (!ipb_process_execute(kernel->process, kernel->cell, kernel->code, &send_error)) {
+    IpbKernelCode code = kernel->how;
+    code.code = kernel->code;
+    code.user_expressions = kernel->user_expressions;
+    if (!ipb_process_execute(kernel->process, kernel->cell, &code, &send_error)) {
         if (g_error_matches(send_error, IPYBOX_ERROR, IPYBOX_ERROR_LIMIT)) {
             g_propagate_error(error, g_steal_pointer(&send_error));
             return false;
@@ -178,11 +192,19 @@ send_cell(NativeKernel *kernel, GError **error)
         return true;
     }
     g_clear_pointer(&kernel->code, g_free);
+    g_clear_pointer(&kernel->user_expressions, g_free);
     kernel->has_ran_cell = kernel->is_started_due = true;
     kernel->has_error = false;
     set_state(kernel, IPB_KERNEL_STATE_BUSY);
     turn_soon(kernel);
     return true;
+}
+
+static bool
+send_request(uint64_t id, const char *method, const char *params, GError **error, void *data)
+{
+    NativeKernel *kernel = data;
+    return ipb_process_request(kernel->process, id, method, params, error);
 }
 
 static void
@@ -192,7 +214,10 @@ on_hello(void *data)
     if (kernel->state == IPB_KERNEL_STATE_DYING)
         return;
     set_state(kernel, IPB_KERNEL_STATE_IDLE);
-    if (kernel->cell == 0 || kernel->is_interrupt_due)
+    kernel->last_count = 0;
+    ipb_requests_send(kernel->requests, send_request, kernel);
+    if (kernel->state != IPB_KERNEL_STATE_IDLE || kernel->cell == 0 || kernel->code == NULL ||
+        kernel->is_interrupt_due)
         return;
     g_autoptr(GError) error = NULL;
     if (!send_cell(kernel, &error))
@@ -250,6 +275,7 @@ on_done(NativeKernel *kernel, const IpbKernelEvent *event, GError **error)
                     "a cell that failed without an error frame");
         return false;
     }
+    kernel->last_count = event->execution_count;
     if (kernel->lost_cause != NULL)
         lose_cell(kernel, kernel->lost_cause);
     else
@@ -262,6 +288,9 @@ on_message(const IpbMessage *message, GError **error, void *data)
 {
     NativeKernel *kernel = data;
     IpbKernelEvent event = message->event;
+    if (message->type == IPB_FRAME_REPLY)
+        return ipb_requests_answer(kernel->requests, message->request, message->result,
+                                   message->error, error);
     if (!check_cell(kernel, &event, error))
         return false;
     if (!is_cell_running(kernel)) {
@@ -320,7 +349,7 @@ on_process_end(const char *cause, void *data)
     NativeKernel *kernel = data;
     bool was_starting = kernel->state == IPB_KERNEL_STATE_STARTING;
     bool is_expected = kernel->is_stopping || kernel->is_resetting;
-    bool is_restarting = kernel->is_resetting;
+    bool is_restarting = kernel->is_resetting, was_stopping = kernel->is_stopping;
     bool has_lost_state = kernel->has_ran_cell;
     g_clear_pointer(&kernel->process, ipb_process_free);
     kernel->is_stopping = kernel->is_resetting = kernel->has_ran_cell = false;
@@ -338,7 +367,9 @@ on_process_end(const char *cause, void *data)
     }
     if (is_restarting) /* what it said is thrown away with it */
         ipb_late_output_clear(&kernel->late);
-    if (is_restarting || kernel->cell != 0)
+    /* A process that could not start takes those with it that waited for it. */
+    ipb_requests_fail(kernel->requests, was_stopping || (was_starting && !is_restarting), cause);
+    if (is_restarting || kernel->cell != 0 || !ipb_requests_is_empty(kernel->requests))
         start_process(kernel);
     tell_stopped(kernel);
 }
@@ -403,6 +434,9 @@ on_turn(void *data)
         tell_early_interrupt(kernel);
     else if (is_cell_running(kernel))
         begin_telling(kernel);
+    if (kernel->state == IPB_KERNEL_STATE_IDLE || kernel->state == IPB_KERNEL_STATE_BUSY ||
+        kernel->state == IPB_KERNEL_STATE_INTERRUPTING)
+        ipb_requests_send(kernel->requests, send_request, kernel);
     if (!kernel->is_stopping)
         tell_stopped(kernel);
 }
@@ -434,7 +468,7 @@ start(IpbKernel *base)
 }
 
 static bool
-execute(IpbKernel *base, const char *code, uint64_t cell, GError **error)
+execute(IpbKernel *base, const IpbKernelCode *code, uint64_t cell, GError **error)
 {
     NativeKernel *kernel = (NativeKernel *) base;
     if (kernel->cell != 0 || kernel->is_stopping) {
@@ -443,14 +477,40 @@ execute(IpbKernel *base, const char *code, uint64_t cell, GError **error)
         return false;
     }
     kernel->cell = cell;
-    kernel->code = g_strdup(code);
+    kernel->code = g_strdup(code->code);
+    kernel->how = (IpbKernelCode){.is_silent = code->is_silent, .is_unstored = code->is_unstored};
+    kernel->user_expressions = g_strdup(code->user_expressions);
     if (kernel->state == IPB_KERNEL_STATE_IDLE && !send_cell(kernel, error)) {
         kernel->cell = 0;
         g_clear_pointer(&kernel->code, g_free);
+        g_clear_pointer(&kernel->user_expressions, g_free);
         return false;
     }
     start_process(kernel);
     return true;
+}
+
+static uint64_t
+request(IpbKernel *base, const char *method, const char *params, IpbKernelReplyFunc func,
+        void *data, GError **error)
+{
+    NativeKernel *kernel = (NativeKernel *) base;
+    if (kernel->is_stopping) {
+        g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_BUSY, "the kernel is being stopped");
+        return 0;
+    }
+    uint64_t id = ipb_requests_add(kernel->requests, method, params, func, data, error);
+    if (id == 0)
+        return 0;
+    turn_soon(kernel);
+    start_process(kernel);
+    return id;
+}
+
+static void
+cancel_request(IpbKernel *base, uint64_t id)
+{
+    ipb_requests_cancel(((NativeKernel *) base)->requests, id);
 }
 
 static void
@@ -526,6 +586,8 @@ free_kernel(IpbKernel *base)
 {
     NativeKernel *kernel = (NativeKernel *) base;
     ipb_process_free(kernel->process);
+    ipb_requests_free(kernel->requests);
+    g_free(kernel->user_expressions);
     ipb_forkserver_unref(kernel->forkserver);
     ipb_timer_free(kernel->turn_timer);
     ipb_interrupt_end(&kernel->interrupt);
@@ -547,6 +609,8 @@ ipb_native_kernel_new(IpbLoop *loop, IpbForkserver *forkserver,
     static const IpbKernelOps ops = {
         .start = start,
         .execute = execute,
+        .request = request,
+        .cancel_request = cancel_request,
         .interrupt = interrupt,
         .reset = reset,
         .stop = stop,
@@ -570,6 +634,7 @@ ipb_native_kernel_new(IpbLoop *loop, IpbForkserver *forkserver,
     if (kernel->is_sandboxed)
         kernel->sandbox = *options->sandbox;
     g_queue_init(&kernel->stop_waiters);
+    kernel->requests = ipb_requests_new();
     ipb_interrupt_init(&kernel->interrupt, loop, send_interrupt, on_grace_end, kernel);
     return &kernel->base;
 }

@@ -510,19 +510,33 @@ ipb_process_is_ready(const IpbProcess *process)
     return process->state == STATE_READY;
 }
 
+static bool
+check_alive(IpbProcess *process, GError **error)
+{
+    if (process->state == STATE_READY && !is_dead(process))
+        return true;
+    g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_KERNEL_DIED, "the kernel is dead");
+    return false;
+}
+
 bool
-ipb_process_execute(IpbProcess *process, uint64_t cell, const char *code, GError **error)
+ipb_process_execute(IpbProcess *process, uint64_t cell, const IpbKernelCode *code, GError **error)
 {
     size_t size;
     g_autofree char *frame = ipb_message_build_execute(cell, code, &size, error);
-    if (frame == NULL)
+    if (frame == NULL || !check_alive(process, error))
         return false;
-    if (process->state != STATE_READY || is_dead(process)) {
-        g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_KERNEL_DIED, "the kernel is dead");
-        return false;
-    }
     ipb_output_mark_cell(process->output);
     return send_frame(process, frame, size, error);
+}
+
+bool
+ipb_process_request(IpbProcess *process, uint64_t id, const char *method, const char *params,
+                    GError **error)
+{
+    size_t size;
+    g_autofree char *frame = ipb_message_build_request(id, method, params, &size, error);
+    return check_alive(process, error) && send_frame(process, frame, size, error);
 }
 
 void

@@ -40,7 +40,11 @@ IpbProcess *ipb_process_new(IpbLoop *loop, IpbForkserver *forkserver,
                             void *data);
 bool ipb_process_is_ready(const IpbProcess *process);
 /* Sends a cell's code to a process that is ready; what is in its pipes counts as late output. */
-bool ipb_process_execute(IpbProcess *process, uint64_t cell, const char *code, GError **error);
+bool ipb_process_execute(IpbProcess *process, uint64_t cell, const IpbKernelCode *code,
+                         GError **error);
+/* Sends a request to a process that is ready. */
+bool ipb_process_request(IpbProcess *process, uint64_t id, const char *method, const char *params,
+                         GError **error);
 /* @is_repetition: for a cell that may not have noticed the first one; nothing to one that has. */
 void ipb_process_interrupt(IpbProcess *process, bool is_repetition);
 /* Asks it to end in order, kills it after @grace_ms; on_end comes when all it started is gone, too. */

@@ -41,6 +41,7 @@ type_of(const IpbSessionEvent *event)
     case IPB_SESSION_TOOL_PROGRESS:
         return IPYBOX_EVENT_TOOL_PROGRESS;
     case IPB_SESSION_NOTICE:
+    case IPB_SESSION_STARTED: /* not told */
     case IPB_SESSION_DONE:
         break;
     }
@@ -51,7 +52,7 @@ void
 ipb_lib_tell_event(IpyboxSession *session, const IpbSessionEvent *event, IpyboxEventFunc func,
                    gpointer user_data)
 {
-    if (func == NULL || event->type == IPB_SESSION_DONE)
+    if (func == NULL || event->type == IPB_SESSION_STARTED || event->type == IPB_SESSION_DONE)
         return;
     g_autoptr(GPtrArray) made = g_ptr_array_new_with_free_func(g_free);
     g_autoptr(GHashTable) json = g_hash_table_new(NULL, NULL);

@@ -168,6 +168,7 @@ on_cell_event(const IpbSessionEvent *event, void *data)
         ipb_served_call_send_news(call);
         finish_cell(call, event);
         break;
+    case IPB_SESSION_STARTED:
     case IPB_SESSION_DISPLAY:
     case IPB_SESSION_UPDATE:
     case IPB_SESSION_CLEAR_OUTPUT:

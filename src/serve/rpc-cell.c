@@ -149,6 +149,7 @@ send_more_than_text(const IpbRpcCell *cell, const IpbSessionEvent *event)
     case IPB_SESSION_TOOL_PROGRESS:
         send_text(cell, "tool_progress", NULL, event->text);
         break;
+    case IPB_SESSION_STARTED:
     case IPB_SESSION_STDOUT:
     case IPB_SESSION_STDERR:
     case IPB_SESSION_LATE_OUTPUT:

@@ -129,6 +129,7 @@ ipb_cell_text_add(IpbCellText *text, const IpbSessionEvent *event)
         g_free(text->error);
         text->error = g_strdup_printf("%s: %s\n%s", event->ename, event->evalue, event->text);
         break;
+    case IPB_SESSION_STARTED:
     case IPB_SESSION_CLEAR_OUTPUT:
     case IPB_SESSION_TOOL_PROGRESS:
     case IPB_SESSION_DONE:

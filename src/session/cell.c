@@ -5,14 +5,17 @@
 #include "session/cell.h"
 
 IpbCell *
-ipb_cell_new(IpbLoop *loop, const char *code, unsigned timeout_ms, IpbSessionEventFunc on_event,
-             void *data)
+ipb_cell_new(IpbLoop *loop, const char *code, const IpbCellOptions *options,
+             IpbSessionEventFunc on_event, void *data)
 {
     IpbCell *cell = g_new0(IpbCell, 1);
     cell->loop = ipb_loop_ref(loop);
     cell->code = g_strdup(code);
-    cell->timeout_ms = timeout_ms;
-    cell->left_us = (int64_t) timeout_ms * 1000;
+    cell->is_silent = options->is_silent;
+    cell->is_unstored = options->is_unstored;
+    cell->user_expressions = g_strdup(options->user_expressions);
+    cell->timeout_ms = options->timeout_ms;
+    cell->left_us = (int64_t) options->timeout_ms * 1000;
     cell->on_event = on_event;
     cell->data = data;
     return cell;
@@ -26,6 +29,7 @@ ipb_cell_free(IpbCell *cell)
     ipb_timer_free(cell->timer);
     ipb_loop_unref(cell->loop);
     g_free(cell->code);
+    g_free(cell->user_expressions);
     g_free(cell);
 }
 

@@ -11,6 +11,8 @@ typedef struct {
     uint64_t number;        /* the session's */
     uint64_t kernel_number; /* the kernel's; 0: not running yet */
     char *code;
+    bool is_silent, is_unstored;
+    char *user_expressions; /* or NULL */
     IpbSessionEventFunc on_event;
     void *data;
     bool is_timed_out;
@@ -26,7 +28,7 @@ typedef struct {
     void *timeout_data;
 } IpbCell;
 
-IpbCell *ipb_cell_new(IpbLoop *loop, const char *code, unsigned timeout_ms,
+IpbCell *ipb_cell_new(IpbLoop *loop, const char *code, const IpbCellOptions *options,
                       IpbSessionEventFunc on_event, void *data);
 void ipb_cell_free(IpbCell *cell);
 void ipb_cell_emit(const IpbCell *cell, const IpbSessionEvent *event);

@@ -12,9 +12,9 @@
 #include "session/images.h"
 #include "session/session-private.h"
 
-/* Cells that may wait behind the running one. */
 /* Shown with one cell. */
 #define MAX_VIOLATIONS 10
+/* Cells that may wait behind the running one. */
 #define MAX_WAITING_CELLS 1000
 #define MAX_CODE_SIZE (32u * 1024 * 1024)
 
@@ -42,16 +42,17 @@ ipb_session_on_approval_wait(bool is_waiting, void *data)
         ipb_cell_start_clock(session->current, on_cell_timeout, session);
 }
 
-/* The end of a cell, however it ended; the cell is freed. */
+/* The end of a cell, however it ended; the cell is freed. @event: the kernel's; NULL if it never came there. */
 static void
-end_cell(IpbCell *cell, IpbStatus status, const char *text, int64_t execution_count)
+end_cell(IpbCell *cell, IpbStatus status, const char *text, const IpbKernelEvent *event)
 {
     ipb_cell_stop_clock(cell);
     ipb_cell_emit(cell, &(IpbSessionEvent){
                             .type = IPB_SESSION_DONE,
                             .status = status,
                             .text = text,
-                            .execution_count = execution_count,
+                            .execution_count = event != NULL ? event->execution_count : 0,
+                            .user_expressions = event != NULL ? event->user_expressions : NULL,
                         });
     ipb_cell_free(cell);
 }
@@ -99,7 +100,7 @@ on_kernel_done(IpbSession *session, const IpbKernelEvent *event)
         ipb_sandboxing_sweep(session->sandboxing);
         session->current = NULL;
     }
-    end_cell(cell, status, text, event->execution_count);
+    end_cell(cell, status, text, event);
     start_next_cell(session);
 }
 
@@ -123,8 +124,8 @@ emit_bundle(IpbSession *session, IpbSessionEventType type, const IpbKernelEvent 
 {
     g_autofree char *image_path = NULL;
     g_autoptr(GError) error = NULL;
-    if (!ipb_images_save(event->data, session->images_dir, session->workspace, &image_path,
-                         &error)) {
+    if (!session->saves_no_images && !ipb_images_save(event->data, session->images_dir,
+                                                      session->workspace, &image_path, &error)) {
         g_autofree char *notice = g_strdup_printf("[ipybox] image not saved: %s", error->message);
         ipb_cell_emit(session->current,
                       &(IpbSessionEvent){.type = IPB_SESSION_NOTICE, .text = notice});
@@ -152,10 +153,12 @@ emit_text(IpbSession *session, IpbSessionEventType type, const IpbKernelEvent *e
 }
 
 static void
-on_cell_started(IpbSession *session)
+on_cell_started(IpbSession *session, const IpbKernelEvent *event)
 {
     if (!session->is_waiting_for_approval)
         ipb_cell_start_clock(session->current, on_cell_timeout, session);
+    ipb_cell_emit(session->current, &(IpbSessionEvent){.type = IPB_SESSION_STARTED,
+                                                       .execution_count = event->execution_count});
     const char *const *failure = ipb_forkserver_preload_failures(session->forkserver);
     if (failure == NULL || session->has_told_preload_failures)
         return;
@@ -185,7 +188,7 @@ ipb_session_on_kernel_event(IpbKernel *kernel, const IpbKernelEvent *event, void
         return; /* closed meanwhile */
     switch (event->type) {
     case IPB_KERNEL_STARTED:
-        on_cell_started(session);
+        on_cell_started(session, event);
         break;
     case IPB_KERNEL_STDOUT:
         emit_text(session, IPB_SESSION_STDOUT, event);
@@ -227,11 +230,13 @@ start_next_cell(IpbSession *session)
             return;
         session->current = cell;
         g_autoptr(GError) error = NULL;
-        cell->kernel_number = ipb_kernel_execute(session->kernel, cell->code, &error);
+        IpbKernelCode code = {cell->code, cell->is_silent, cell->is_unstored,
+                              cell->user_expressions};
+        cell->kernel_number = ipb_kernel_execute_code(session->kernel, &code, &error);
         if (cell->kernel_number != 0)
             return;
         session->current = NULL;
-        end_cell(cell, IPB_STATUS_LOST, error->message, 0);
+        end_cell(cell, IPB_STATUS_LOST, error->message, NULL);
     }
 }
 
@@ -255,6 +260,14 @@ uint64_t
 ipb_session_execute(IpbSession *session, const char *code, unsigned timeout_ms,
                     IpbSessionEventFunc on_event, void *data, GError **error)
 {
+    return ipb_session_execute_with(session, code, &(IpbCellOptions){.timeout_ms = timeout_ms},
+                                    on_event, data, error);
+}
+
+uint64_t
+ipb_session_execute_with(IpbSession *session, const char *code, const IpbCellOptions *options,
+                         IpbSessionEventFunc on_event, void *data, GError **error)
+{
     size_t size = strlen(code);
     if (session->is_closing) {
         g_set_error_literal(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID, "the session is closed");
@@ -272,7 +285,7 @@ ipb_session_execute(IpbSession *session, const char *code, unsigned timeout_ms,
                             "the code is not valid UTF-8");
         return 0;
     }
-    IpbCell *cell = ipb_cell_new(session->loop, code, timeout_ms, on_event, data);
+    IpbCell *cell = ipb_cell_new(session->loop, code, options, on_event, data);
     cell->number = ++session->last_cell;
     g_queue_push_tail(&session->waiting, cell);
     if (session->start_timer == NULL) /* from the loop: no event comes from within this call */
@@ -294,7 +307,7 @@ ipb_session_cancel(IpbSession *session, uint64_t number)
         if (cell->number != number)
             continue;
         g_queue_delete_link(&session->waiting, link);
-        end_cell(cell, IPB_STATUS_CANCELLED, "the cell was cancelled before it ran", 0);
+        end_cell(cell, IPB_STATUS_CANCELLED, "the cell was cancelled before it ran", NULL);
         return true;
     }
     return false;
@@ -305,6 +318,23 @@ ipb_session_interrupt(IpbSession *session)
 {
     if (session->current != NULL)
         ipb_session_cancel(session, session->current->number);
+}
+
+uint64_t
+ipb_session_request(IpbSession *session, const char *method, const char *params,
+                    IpbKernelReplyFunc func, void *data, GError **error)
+{
+    if (session->is_closing) {
+        g_set_error_literal(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID, "the session is closed");
+        return 0;
+    }
+    return ipb_kernel_request(session->kernel, method, params, func, data, error);
+}
+
+void
+ipb_session_cancel_request(IpbSession *session, uint64_t request)
+{
+    ipb_kernel_cancel_request(session->kernel, request);
 }
 
 void
@@ -318,5 +348,5 @@ ipb_session_drop_waiting_cells(IpbSession *session, const char *why)
 {
     IpbCell *cell;
     while ((cell = g_queue_pop_head(&session->waiting)) != NULL)
-        end_cell(cell, IPB_STATUS_LOST, why, 0);
+        end_cell(cell, IPB_STATUS_LOST, why, NULL);
 }

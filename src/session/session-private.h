@@ -20,6 +20,7 @@ struct IpbSession {
     IpbLoop *loop;
     char *workspace;
     char *images_dir;
+    bool saves_no_images;
     char *overlay; /* of packages, or NULL */
     bool allows_builds;
     bool frees_servers;

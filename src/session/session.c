@@ -245,6 +245,7 @@ ipb_session_new(IpbRuntime *runtime, const IpbSessionOptions *options, GError **
     session->data = options->data;
     session->allows_builds = options->allows_builds;
     session->frees_servers = options->frees_servers;
+    session->saves_no_images = options->saves_no_images;
     session->connect_timeout_ms = options->connect_timeout_ms;
     session->jobs = g_ptr_array_new_with_free_func((GDestroyNotify) ipb_session_job_free);
     g_queue_init(&session->waiting);

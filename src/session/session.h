@@ -11,12 +11,14 @@
 #pragma once
 
 #include "apigen/apigen.h"
+#include "kernel/kernel.h"
 #include "session/runtime.h"
 #include "tools/approval.h"
 
 typedef struct IpbSession IpbSession;
 
 typedef enum {
+    IPB_SESSION_STARTED,     /* execution_count that it will have: a kernel begins with the cell */
     IPB_SESSION_STDOUT,      /* text */
     IPB_SESSION_STDERR,      /* text */
     IPB_SESSION_LATE_OUTPUT, /* text written after the previous cell was done, or a notice about it */
@@ -27,7 +29,7 @@ typedef enum {
     IPB_SESSION_ERROR,         /* text: the traceback; ename, evalue */
     IPB_SESSION_TOOL_PROGRESS, /* text: "server.tool: 3/10 message" */
     IPB_SESSION_NOTICE,        /* text for people: "[ipybox] …" */
-    IPB_SESSION_DONE,          /* status; text: what happened unless OK or ERROR */
+    IPB_SESSION_DONE, /* status; text: what happened unless OK or ERROR; execution_count, user_expressions */
 } IpbSessionEventType;
 
 typedef enum {
@@ -51,6 +53,7 @@ typedef struct {
     bool wait;
     bool is_violation; /* of a NOTICE: a sandbox refused something */
     IpbStatus status;
+    const IpbJson *user_expressions; /* see kernel/kernel.h; or NULL */
 } IpbSessionEvent;
 
 typedef void (*IpbSessionEventFunc)(const IpbSessionEvent *event, void *data);
@@ -58,6 +61,7 @@ typedef void (*IpbSessionEventFunc)(const IpbSessionEvent *event, void *data);
 typedef struct {
     const char *workspace;         /* the kernel's directory; NULL: the current one */
     const char *images_dir;        /* NULL: "images" in the workspace */
+    bool saves_no_images;          /* displays come without image_path */
     const char *const *kernel_env; /* "NAME=value" for the kernel, beyond the minimum; or NULL */
     const char *const *
         server_variables; /* the names that ${NAME} in server parameters may stand for; NULL: all */
@@ -93,6 +97,21 @@ void ipb_session_start(IpbSession *session);
  * INVALID, LIMIT (too large, too many waiting). */
 uint64_t ipb_session_execute(IpbSession *session, const char *code, unsigned timeout_ms,
                              IpbSessionEventFunc on_event, void *data, GError **error);
+/* The same, with what Jupyter's clients may ask for besides. */
+typedef struct {
+    unsigned timeout_ms;
+    bool is_silent;               /* see kernel/kernel.h */
+    bool is_unstored;             /* likewise */
+    const char *user_expressions; /* likewise; NULL: none */
+} IpbCellOptions;
+uint64_t ipb_session_execute_with(IpbSession *session, const char *code,
+                                  const IpbCellOptions *options, IpbSessionEventFunc on_event,
+                                  void *data, GError **error);
+/* Asks the kernel: ipb_kernel_request() in kernel/kernel.h. INVALID also when the session is closed; not called any more once the session
+ * is closed. */
+uint64_t ipb_session_request(IpbSession *session, const char *method, const char *params,
+                             IpbKernelReplyFunc func, void *data, GError **error);
+void ipb_session_cancel_request(IpbSession *session, uint64_t request);
 /* Interrupts the cell if it runs, drops it if it waits: DONE with CANCELLED. False if there is none. */
 bool ipb_session_cancel(IpbSession *session, uint64_t cell);
 /* The running cell, if any. */

@@ -79,7 +79,8 @@ test_build(void)
 {
     size_t size;
     g_autoptr(GError) error = NULL;
-    g_autofree char *frame = ipb_message_build_execute(3, "print('\xc3\xa9')\n", &size, &error);
+    g_autofree char *frame = ipb_message_build_execute(
+        3, &(IpbKernelCode){.code = "print('\xc3\xa9')\n"}, &size, &error);
     g_assert_no_error(error);
     const char payload[] = "{\"cell\":3,\"code\":\"print('\xc3\xa9')\\n\"}";
     g_assert_cmpuint(size, ==, 9 + strlen(payload));
