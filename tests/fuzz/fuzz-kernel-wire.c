@@ -6,6 +6,7 @@
 
 #include "kernel/control.h"
 #include "kernel/messages.h"
+#include "kernel/requests.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -13,6 +14,35 @@ static void
 check_text(const char *text)
 {
     g_assert(text == NULL || g_utf8_validate(text, -1, NULL));
+}
+
+static bool
+send_request(uint64_t id, const char *method, const char *params, GError **error, void *data)
+{
+    return true;
+}
+
+static void
+on_reply(const IpbJson *result, const GError *error, void *data)
+{
+    g_assert((result != NULL) != (error != NULL));
+    ++*(unsigned *) data;
+}
+
+/* One request waits; a reply to it ends it, any other is refused. */
+static void
+check_reply(const IpbMessage *message)
+{
+    unsigned n_replies = 0;
+    g_assert(message->request > 0 && (message->result == NULL) != (message->error == NULL));
+    check_text(message->error);
+    g_autoptr(IpbRequests) requests = ipb_requests_new();
+    uint64_t id = ipb_requests_add(requests, "complete", "{}", on_reply, &n_replies, NULL);
+    ipb_requests_send(requests, send_request, NULL);
+    bool is_taken =
+        ipb_requests_answer(requests, message->request, message->result, message->error, NULL);
+    g_assert(is_taken == (message->request == id) && n_replies == (is_taken ? 1 : 0));
+    g_assert(ipb_requests_is_empty(requests) == is_taken);
 }
 
 static void
@@ -29,6 +59,10 @@ check_message(const IpbFrame *frame)
     check_text(message.event.ename);
     check_text(message.event.evalue);
     check_text(message.event.display_id);
+    if (message.type == IPB_FRAME_REPLY)
+        check_reply(&message);
+    g_assert(message.event.user_expressions == NULL ||
+             ipb_json_is(message.event.user_expressions, IPB_JSON_OBJECT));
     g_assert(message.event.text == NULL || strlen(message.event.text) == message.event.text_size);
 }
 

@@ -320,8 +320,8 @@ test_breaches(Fixture *fixture, const void *data)
                   "a frame of cell 0 while cell 11 runs");
     assert_breach(fixture, "done('error'); time.sleep(1000)",
                   "a cell that failed without an error frame");
-    assert_breach(fixture, "send(71, id=1); time.sleep(1000)",
-                  "a frame reply that nobody asked for");
+    assert_breach(fixture, "send(71, id=1, result=1); time.sleep(1000)",
+                  "a reply to request 1, which nobody has made");
     assert_breach(fixture, "raw(b'\\x06\\0\\0\\0\\x46\\0\\0\\0\\0{'); time.sleep(1000)",
                   "a frame done: ");
 }

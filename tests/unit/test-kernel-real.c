@@ -262,6 +262,55 @@ test_reset_and_stop(Fixture *fixture, const void *data)
     kernel_fixture_wait_gone(pid);
 }
 
+static void
+on_reply(const IpbJson *result, const GError *error, void *data)
+{
+    Fixture *fixture = data;
+    IpbSpan raw = ipb_json_raw(result);
+    g_string_append_printf(fixture->told, " reply(%s%.*s)", error != NULL ? error->message : "",
+                           (int) (result != NULL ? raw.size : 0), raw.start);
+}
+
+static void
+ask(Fixture *fixture, const char *method, const char *params)
+{
+    g_autoptr(GError) error = NULL;
+    g_assert_cmpuint(ipb_kernel_request(fixture->kernel, method, params, on_reply, fixture, &error),
+                     >, 0);
+    g_assert_no_error(error);
+}
+
+static void
+assert_reply(Fixture *fixture, const char *method, const char *params, const char *expected)
+{
+    g_string_truncate(fixture->told, 0);
+    ask(fixture, method, params);
+    kernel_fixture_wait_for(fixture, expected);
+}
+
+static void
+test_requests(Fixture *fixture, const void *data)
+{
+    /* It starts the kernel, is answered between cells, and ends with the process. */
+    assert_reply(fixture, "is_complete", "{\"code\": \"for x in y:\"}", "reply({\"status\"");
+    assert_reply(fixture, "no_such", "{}", "reply(ValueError: no method 'no_such')");
+    kernel_fixture_cell(fixture, "import time, os");
+    kernel_fixture_execute(fixture, "time.sleep(0.01); name_of_mine = 1");
+    ask(fixture, "complete", "{\"code\": \"name_of_m\"}");
+    kernel_fixture_wait_for(fixture, "reply({\"matches\":[\"name_of_mine\"]");
+    uint64_t cancelled = ipb_kernel_request(fixture->kernel, "complete", "{\"code\": \"name\"}",
+                                            on_reply, NULL, NULL);
+    kernel_fixture_execute(fixture, "print('dies'); time.sleep(0.1); os._exit(1)");
+    kernel_fixture_wait_for(fixture, "out(dies");
+    ask(fixture, "complete", "{}");
+    ipb_kernel_cancel_request(fixture->kernel, cancelled);
+    kernel_fixture_wait_for(fixture, "reply(the kernel ended with exit status 1)");
+    assert_reply(fixture, "is_complete", "{\"code\": \"1\"}", "reply({\"status\":\"complete\"");
+    g_autoptr(GError) error = NULL;
+    g_assert_cmpuint(ipb_kernel_request(fixture->kernel, "x", "[]", on_reply, NULL, &error), ==, 0);
+    g_assert_error(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID);
+}
+
 static int
 compare_doubles(const void *a, const void *b)
 {
@@ -330,6 +379,7 @@ main(int argc, char **argv)
     ADD("deaths", NULL, test_deaths);
     ADD("death-with-children", NULL, test_death_with_children);
     ADD("interrupts", NULL, test_interrupts);
+    ADD("requests", NULL, test_requests);
     ADD("interrupt-ignored", &quick, test_interrupt_ignored);
     ADD("late-output", NULL, test_late_output);
     ADD("reset-and-stop", NULL, test_reset_and_stop);

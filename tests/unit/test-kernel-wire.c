@@ -93,6 +93,22 @@ test_build(void)
 }
 
 static void
+test_build_request(void)
+{
+    size_t size;
+    g_autofree char *request =
+        ipb_message_build_request(7, "complete", "{\"code\": \"a\"}", &size, NULL);
+    const char expected[] = "{\"id\":7,\"method\":\"complete\",\"params\":{\"code\":\"a\"}}";
+    g_assert_cmpmem(request + 9, size - 9, expected, strlen(expected));
+    g_assert_cmpint(request[4], ==, IPB_FRAME_REQUEST);
+    IpbKernelCode code = {.code = "1", true, true, "{\"x\": \"y\"}"};
+    g_autofree char *cell = ipb_message_build_execute(1, &code, &size, NULL);
+    const char how[] = "{\"cell\":1,\"code\":\"1\",\"silent\":true,\"store_history\":false,"
+                       "\"user_expressions\":{\"x\":\"y\"}}";
+    g_assert_cmpmem(cell + 9, size - 9, how, strlen(how));
+}
+
+static void
 test_build_start(void)
 {
     const char *env[] = {"A=b=c", "BAD", "=x", "N\xff=\x80z", "E=", NULL};
@@ -153,6 +169,19 @@ test_messages(void)
 }
 
 static void
+test_message_reply(void)
+{
+    g_auto(IpbMessage) result = {0};
+    g_assert_true(parse(IPB_FRAME_REPLY, "{\"id\":9,\"result\":null}", &result, NULL));
+    g_assert_cmpuint(result.request, ==, 9);
+    g_assert_true(ipb_json_is(result.result, IPB_JSON_NULL));
+    g_assert_null(result.error);
+    g_auto(IpbMessage) error = {0};
+    g_assert_true(parse(IPB_FRAME_REPLY, "{\"id\":1,\"error\":\"E\\u0000\"}", &error, NULL));
+    g_assert_cmpstr(error.error, ==, "E\xe2\x90\x80");
+}
+
+static void
 test_message_breach(void)
 {
     static const struct {
@@ -176,7 +205,13 @@ test_message_breach(void)
         {IPB_FRAME_RESULT, "{\"cell\":1,\"data\":{}}"},
         {IPB_FRAME_ERROR, "{\"cell\":1,\"ename\":\"E\",\"evalue\":1,\"traceback\":\"\"}"},
         {IPB_FRAME_HELLO, "{\"version\":2}"},
-        {IPB_FRAME_REPLY, "{\"id\":1,\"result\":1}"},
+        {IPB_FRAME_DONE, "{\"cell\":1,\"status\":\"ok\",\"execution_count\":1,\"cwd\":\"/\","
+                         "\"user_expressions\":[]}"},
+        {IPB_FRAME_REPLY, "{\"result\":1}"},
+        {IPB_FRAME_REPLY, "{\"id\":0,\"result\":1}"},
+        {IPB_FRAME_REPLY, "{\"id\":1}"},
+        {IPB_FRAME_REPLY, "{\"id\":1,\"error\":1}"},
+        {IPB_FRAME_REPLY, "{\"id\":1,\"result\":1,\"error\":\"x\"}"},
     };
     for (size_t i = 0; i < G_N_ELEMENTS(bad); i++) {
         IpbMessage message;
@@ -248,6 +283,8 @@ main(int argc, char **argv)
     g_test_add_func("/kernel/wire/frame-breach", test_frame_breach);
     g_test_add_func("/kernel/wire/build", test_build);
     g_test_add_func("/kernel/wire/build-start", test_build_start);
+    g_test_add_func("/kernel/wire/build-request", test_build_request);
+    g_test_add_func("/kernel/wire/message-reply", test_message_reply);
     g_test_add_func("/kernel/wire/messages", test_messages);
     g_test_add_func("/kernel/wire/message-breach", test_message_breach);
     g_test_add_func("/kernel/wire/marker-find", test_marker_find);

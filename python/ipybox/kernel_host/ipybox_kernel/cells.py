@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from . import forks, wire
+from . import forks, inspection, wire
 from .interrupts import Interrupts
 from .output import Output
 
@@ -36,10 +36,13 @@ class CellRunner:
         # One context for all cells: decimal.getcontext() and the like keep what a cell sets.
         self._context = contextvars.copy_context()
 
-    def start(self, cell: int, code: str, store_history: bool, silent: bool) -> None:
+    def start(
+        self, cell: int, code: str, store_history: bool, silent: bool, expressions: dict[str, str]
+    ) -> None:
         """Runs the cell, or starts it if it awaits something; calls on_done when it is over."""
         self.is_busy = True
         self._silent = silent
+        self._expressions = expressions
         self._output.begin_cell(cell)
         self._shell.begin_cell()
         self._interrupts.install()
@@ -105,32 +108,35 @@ class CellRunner:
             error = result.error_before_exec or result.error_in_exec
         if not self._output.is_connected:
             forks.leave_child(self._output, error)
+        values: dict[str, Any] | None = None
         try:
             self._interrupts.enter_callbacks()
             self._shell.trigger_post_events(result, self._silent)
+            if self._expressions and error is None:
+                values = inspection.evaluate(self._shell, self._expressions)
         except BaseException as caught:
             error = error or caught
         finally:
             self._interrupts.is_running = False
             self._interrupts.leave()
-            self._send_end(error)
+            self._send_end(error, values)
 
-    def _send_end(self, error: BaseException | None) -> None:
+    def _send_end(self, error: BaseException | None, values: dict[str, Any] | None) -> None:
         shell, output = self._shell, self._output
         if error is not None and not shell.error_was_sent:
             shell.send_bare_error(error)
         status = "ok"
         if error is not None:
             status = "interrupted" if self._was_interrupted(error) else "error"
-        output.send(
-            wire.DONE,
-            {
-                "cell": output.cell,
-                "status": status,
-                "execution_count": shell.execution_count - 1,
-                "cwd": working_directory(),
-            },
-        )
+        done: dict[str, Any] = {
+            "cell": output.cell,
+            "status": status,
+            "execution_count": shell.execution_count - 1,
+            "cwd": working_directory(),
+        }
+        if values is not None:
+            done["user_expressions"] = values
+        output.send(wire.DONE, done)
         output.cell = 0
         self.is_busy = False
         self._on_done()

@@ -21,7 +21,7 @@ import time
 from collections import deque
 from typing import Any
 
-from . import blas, forks, inspection, linux, mime, plots, randomness, wire
+from . import blas, forks, inspection, linux, mime, plots, randomness, tracebacks, wire
 from .cells import CellRunner
 from .children import KERNEL_ID
 from .interrupts import Interrupts
@@ -167,6 +167,7 @@ class Kernel:
             message["code"],
             message.get("store_history", True),
             message.get("silent", False),
+            message.get("user_expressions") or {},
         )
 
     def _on_cell_done(self) -> None:
@@ -179,9 +180,10 @@ class Kernel:
             params = message.get("params") or {}
             result = inspection.answer(self._shell, str(message.get("method")), params)
             reply["result"] = mime.conform_json(result)
-        except Exception as error:
-            reply["error"] = f"{type(error).__name__}: {error}"
-        self._output.send(wire.REPLY, reply)
+            self._output.send(wire.REPLY, reply)
+        except (Exception, KeyboardInterrupt) as error:  # it may be too large
+            text = tracebacks.clip(tracebacks.text_of(error), tracebacks.MAX_EVALUE)
+            self._output.send(wire.REPLY, {"id": reply["id"], "error": f"{type(error).__name__}: {text}"})
 
     # End
 
