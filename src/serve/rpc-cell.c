@@ -55,28 +55,6 @@ ipb_rpc_cell_request(const IpbRpcCell *cell)
 
 /* --- events ------------------------------------------------------------------------------------ */
 
-/* A notification up to the members of the event. */
-static IpbJsonWriter *
-begin_event(const IpbRpcCell *cell, const char *type)
-{
-    IpbJsonWriter *writer = ipb_json_writer_new();
-    ipb_json_begin_object(writer);
-    ipb_json_key(writer, "request");
-    ipb_json_write_raw(writer, cell->request, strlen(cell->request));
-    ipb_json_key(writer, "event");
-    ipb_json_begin_object(writer);
-    ipb_json_member_string(writer, "type", type);
-    return writer;
-}
-
-static void
-send_event(const IpbRpcCell *cell, IpbJsonWriter *writer)
-{
-    ipb_json_end_object(writer);
-    ipb_json_end_object(writer);
-    ipb_rpc_server_notify(cell->session->server, "session.event", writer);
-}
-
 static void
 write_object(IpbJsonWriter *writer, const char *name, const IpbJson *object)
 {
@@ -90,40 +68,40 @@ write_object(IpbJsonWriter *writer, const char *name, const IpbJson *object)
 static void
 send_bundle(const IpbRpcCell *cell, const char *type, const IpbSessionEvent *event)
 {
-    IpbJsonWriter *writer = begin_event(cell, type);
+    IpbJsonWriter *writer = ipb_rpc_server_begin_event(cell->request, type);
     write_object(writer, "data", event->data);
     write_object(writer, "metadata", event->metadata);
     ipb_json_member_string(writer, "display_id", event->display_id);
     ipb_json_member_string(writer, "image", event->image_path);
-    send_event(cell, writer);
+    ipb_rpc_server_send_event(cell->session->server, writer);
 }
 
 static void
 send_error(const IpbRpcCell *cell, const IpbSessionEvent *event)
 {
-    IpbJsonWriter *writer = begin_event(cell, "error");
+    IpbJsonWriter *writer = ipb_rpc_server_begin_event(cell->request, "error");
     ipb_json_member_string(writer, "name", event->ename);
     ipb_json_member_string(writer, "value", event->evalue);
     ipb_json_member_string(writer, "traceback", event->text);
-    send_event(cell, writer);
+    ipb_rpc_server_send_event(cell->session->server, writer);
 }
 
 static void
 send_text(const IpbRpcCell *cell, const char *type, const char *stream, const char *text)
 {
-    IpbJsonWriter *writer = begin_event(cell, type);
+    IpbJsonWriter *writer = ipb_rpc_server_begin_event(cell->request, type);
     if (stream != NULL)
         ipb_json_member_string(writer, "stream", stream);
     ipb_json_member_string(writer, "text", text);
-    send_event(cell, writer);
+    ipb_rpc_server_send_event(cell->session->server, writer);
 }
 
 static void
 send_clear(const IpbRpcCell *cell, const IpbSessionEvent *event)
 {
-    IpbJsonWriter *writer = begin_event(cell, "clear_output");
+    IpbJsonWriter *writer = ipb_rpc_server_begin_event(cell->request, "clear_output");
     ipb_json_member_bool(writer, "wait", event->wait);
-    send_event(cell, writer);
+    ipb_rpc_server_send_event(cell->session->server, writer);
 }
 
 /* The event itself, where it is more than its text. */

@@ -121,6 +121,8 @@ open_session(IpbRpcServer *server, Options *options, GError **error)
     options->core.data = session;
     session->core = ipb_session_new(runtime, &options->core, error);
     bool is_open = session->core != NULL && ipb_workspace_allow_registered(session->core, error);
+    if (is_open)
+        ipb_rpc_sources_allow(server->sources, session->core);
     for (char **root = options->package_roots; is_open && root != NULL && *root != NULL; root++)
         is_open = ipb_workspace_allow_below(session->core, *root, error);
     if (!is_open)

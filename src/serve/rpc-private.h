@@ -17,6 +17,8 @@
 typedef struct IpbRpcSession IpbRpcSession;
 typedef struct IpbRpcWork IpbRpcWork;
 typedef struct IpbRpcCell IpbRpcCell;
+typedef struct IpbRpcClient IpbRpcClient;
+typedef struct IpbRpcSources IpbRpcSources;
 
 struct IpbRpcServer {
     IpbRpcServerOptions options;
@@ -24,6 +26,8 @@ struct IpbRpcServer {
     IpbStdio *stdio;
     IpbRpcPeer *peer;
     IpbRpcRuntimes *runtimes;
+    IpbRpcSources *sources;
+    GHashTable *clients;  /* id → IpbRpcClient */
     GHashTable *sessions; /* id → IpbRpcSession */
     GHashTable *works;    /* the request's id as JSON text → IpbRpcWork */
     uint64_t last_id;     /* of what the core names */
@@ -58,7 +62,7 @@ struct IpbRpcWork {
     IpbRpcRequest *request;
     void (*cancel)(IpbRpcWork *work); /* NULL: it cannot be cancelled */
     uint64_t number;                  /* for @cancel: of the cell or the registration */
-    IpbRpcCell *cell;                 /* of session.execute */
+    char *client;                     /* of mcp.call: the connection's id, or NULL */
     void *data;                       /* the method's own */
     void (*free_data)(void *data);
     bool is_cancelled;
@@ -81,6 +85,12 @@ const char *ipb_rpc_server_kind(const GError *error);
 char *ipb_rpc_server_make_id(IpbRpcServer *server, char letter);
 void ipb_rpc_server_log(IpbRpcServer *server, const char *level, const char *text,
                         const char *session);
+/* A log line; @data is the server. */
+void ipb_rpc_server_log_warning(const char *text, void *data);
+/* session.event of a request, up to the members of the event; and its end. */
+IpbJsonWriter *ipb_rpc_server_begin_event(const char *request, const char *type);
+void ipb_rpc_server_send_event(IpbRpcServer *server, IpbJsonWriter *writer);
+/* Of what the end waits for: nothing happens before the end has begun. */
 void ipb_rpc_server_part_closed(IpbRpcServer *server);
 
 /* --- requests under way (rpc-work.c) --- */
@@ -117,6 +127,23 @@ void ipb_rpc_cell_free(IpbRpcCell *cell);
 IpbApprovalPolicy ipb_rpc_cell_approval(const IpbRpcCell *cell);
 const char *ipb_rpc_cell_request(const IpbRpcCell *cell);
 
+/* --- generating packages (rpc-sources.c, rpc-packages.c) --- */
+
+IpbRpcSources *ipb_rpc_sources_new(IpbRpcServer *server);
+/* Cancels what is under way; returns how many parts will be closed. */
+unsigned ipb_rpc_sources_close(IpbRpcSources *sources);
+void ipb_rpc_sources_free(IpbRpcSources *sources);
+/* Lets a new session call what was generated here. */
+void ipb_rpc_sources_allow(const IpbRpcSources *sources, IpbSession *core);
+IpbMcpEras *ipb_rpc_sources_eras(IpbRpcSources *sources);
+/* Answers with the names of modules. */
+void ipb_rpc_packages_reply_tools(IpbRpcWork *work, const char *const *modules);
+
+/* --- connections to MCP servers (rpc-mcp.c) --- */
+
+void ipb_rpc_client_close(IpbRpcClient *client);
+void ipb_rpc_client_free(IpbRpcClient *client);
+
 /* --- methods --- */
 
 void ipb_rpc_session_open(IpbRpcServer *server, IpbRpcRequest *request, IpbRpcParams *params);
@@ -129,3 +156,10 @@ void ipb_rpc_session_resume(IpbRpcServer *server, IpbRpcRequest *request, IpbRpc
 void ipb_rpc_session_reset(IpbRpcServer *server, IpbRpcRequest *request, IpbRpcParams *params);
 void ipb_rpc_session_close_method(IpbRpcServer *server, IpbRpcRequest *request,
                                   IpbRpcParams *params);
+void ipb_rpc_session_register(IpbRpcServer *server, IpbRpcRequest *request, IpbRpcParams *params);
+void ipb_rpc_session_install(IpbRpcServer *server, IpbRpcRequest *request, IpbRpcParams *params);
+void ipb_rpc_sources_generate(IpbRpcServer *server, IpbRpcRequest *request, IpbRpcParams *params);
+void ipb_rpc_mcp_connect(IpbRpcServer *server, IpbRpcRequest *request, IpbRpcParams *params);
+void ipb_rpc_mcp_list_tools(IpbRpcServer *server, IpbRpcRequest *request, IpbRpcParams *params);
+void ipb_rpc_mcp_call(IpbRpcServer *server, IpbRpcRequest *request, IpbRpcParams *params);
+void ipb_rpc_mcp_close(IpbRpcServer *server, IpbRpcRequest *request, IpbRpcParams *params);

@@ -91,6 +91,27 @@ ipb_rpc_server_notify(IpbRpcServer *server, const char *method, IpbJsonWriter *w
     ipb_rpc_notify(server->peer, method, params);
 }
 
+IpbJsonWriter *
+ipb_rpc_server_begin_event(const char *request, const char *type)
+{
+    IpbJsonWriter *writer = ipb_json_writer_new();
+    ipb_json_begin_object(writer);
+    ipb_json_key(writer, "request");
+    ipb_json_write_raw(writer, request, strlen(request));
+    ipb_json_key(writer, "event");
+    ipb_json_begin_object(writer);
+    ipb_json_member_string(writer, "type", type);
+    return writer;
+}
+
+void
+ipb_rpc_server_send_event(IpbRpcServer *server, IpbJsonWriter *writer)
+{
+    ipb_json_end_object(writer);
+    ipb_json_end_object(writer);
+    ipb_rpc_server_notify(server, "session.event", writer);
+}
+
 void
 ipb_rpc_server_log(IpbRpcServer *server, const char *level, const char *text, const char *session)
 {
@@ -103,6 +124,12 @@ ipb_rpc_server_log(IpbRpcServer *server, const char *level, const char *text, co
     ipb_json_member_string(writer, "session", session);
     ipb_json_end_object(writer);
     ipb_rpc_server_notify(server, "log", writer);
+}
+
+void
+ipb_rpc_server_log_warning(const char *text, void *data)
+{
+    ipb_rpc_server_log(data, "warning", text, NULL);
 }
 
 char *
@@ -146,6 +173,13 @@ static const struct {
     {"session.resume", ipb_rpc_session_resume},
     {"session.reset", ipb_rpc_session_reset},
     {"session.close", ipb_rpc_session_close_method},
+    {"session.register", ipb_rpc_session_register},
+    {"session.install", ipb_rpc_session_install},
+    {"sources.generate", ipb_rpc_sources_generate},
+    {"mcp.connect", ipb_rpc_mcp_connect},
+    {"mcp.list_tools", ipb_rpc_mcp_list_tools},
+    {"mcp.call", ipb_rpc_mcp_call},
+    {"mcp.close", ipb_rpc_mcp_close},
 };
 
 static IpbRpcMethodFunc
@@ -273,6 +307,9 @@ ipb_rpc_server_new(IpbLoop *loop, const IpbRpcServerOptions *options, GError **e
     IpbRpcPeerOptions peer = {.limits = IPB_JSON_LIMITS_MESSAGE, .answer_invalid = true};
     server->peer = ipb_rpc_peer_new(loop, &peer, &peer_funcs, server);
     server->runtimes = ipb_rpc_runtimes_new();
+    server->sources = ipb_rpc_sources_new(server);
+    server->clients =
+        g_hash_table_new_full(g_str_hash, g_str_equal, NULL, (GDestroyNotify) ipb_rpc_client_free);
     server->sessions =
         g_hash_table_new_full(g_str_hash, g_str_equal, NULL, (GDestroyNotify) ipb_rpc_session_free);
     server->works =
@@ -301,7 +338,11 @@ ipb_rpc_server_close(IpbRpcServer *server, void (*done)(void *data), void *data)
     server->closed = done;
     server->closed_data = data;
     g_autoptr(GList) sessions = g_hash_table_get_values(server->sessions);
-    server->n_closing = 1 + g_hash_table_size(server->sessions);
+    g_autoptr(GList) clients = g_hash_table_get_values(server->clients);
+    server->n_closing = 1 + g_list_length(sessions) + g_list_length(clients);
+    server->n_closing += ipb_rpc_sources_close(server->sources);
+    for (GList *item = clients; item != NULL; item = item->next)
+        ipb_rpc_client_close(item->data);
     for (GList *item = sessions; item != NULL; item = item->next)
         ipb_rpc_session_close(item->data, NULL);
     ipb_rpc_server_part_closed(server); /* our own one */
@@ -315,6 +356,8 @@ ipb_rpc_server_free(IpbRpcServer *server)
     server->is_closing = true;
     ipb_stdio_flush(server->stdio, FLUSH_TIMEOUT_MS);
     g_hash_table_unref(server->sessions);
+    g_hash_table_unref(server->clients);
+    ipb_rpc_sources_free(server->sources);
     g_hash_table_unref(server->works);
     ipb_rpc_peer_free(server->peer);
     ipb_rpc_runtimes_free(server->runtimes);

@@ -11,6 +11,7 @@ ipb_rpc_work_free(IpbRpcWork *work)
     ipb_rpc_request_unref(work->request);
     if (work->free_data != NULL)
         work->free_data(work->data);
+    g_free(work->client);
     g_free(work);
 }
 

@@ -195,6 +195,21 @@ make_tools(IpbSession *session, const IpbSessionOptions *options, GError **error
     return options->is_sandboxed || ipb_tool_channel_listen(session->tool_channel, error);
 }
 
+/* Where modules are looked for beside the installation: a forked Python does not read PYTHONPATH any more. Caller frees. */
+static char **
+make_import_path(const IpbSession *session, const char *const *kernel_env)
+{
+    g_autoptr(GStrvBuilder) path = g_strv_builder_new();
+    if (session->overlay != NULL)
+        g_strv_builder_add(path, session->overlay);
+    const char *wished = g_environ_getenv((char **) kernel_env, "PYTHONPATH");
+    g_auto(GStrv) directories = wished != NULL ? g_strsplit(wished, ":", -1) : NULL;
+    for (char **directory = directories; directory != NULL && *directory != NULL; directory++)
+        if (**directory != '\0')
+            g_strv_builder_add(path, *directory);
+    return g_strv_builder_end(path);
+}
+
 static void
 make_kernel(IpbSession *session, const IpbSessionOptions *options)
 {
@@ -209,11 +224,11 @@ make_kernel(IpbSession *session, const IpbSessionOptions *options)
                                                  : ipb_tool_channel_port(session->tool_channel),
         .tool_token = ipb_tool_channel_token(session->tool_channel),
     });
-    const char *path[] = {session->overlay, NULL};
+    g_auto(GStrv) path = make_import_path(session, options->kernel_env);
     IpbNativeKernelOptions kernel = {
         .env = (const char *const *) env,
         .cwd = session->workspace,
-        .path = session->overlay != NULL ? path : NULL,
+        .path = (const char *const *) path,
         .seed = options->seed,
         .has_seed = options->has_seed,
     };
