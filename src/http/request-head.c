@@ -166,7 +166,7 @@ has_header(const IpbHttpHead *head, IpbSpan name)
 }
 
 static IpbHttpHeadState
-parse_header(IpbSpan line, IpbHttpHead *head)
+parse_header(IpbSpan line, bool takes_repeats, IpbHttpHead *head)
 {
     IpbHttpHeader header;
     if (!split(line, ':', &header.name, &header.value) || !is_token(header.name))
@@ -174,7 +174,7 @@ parse_header(IpbSpan line, IpbHttpHead *head)
     header.value = trim(header.value);
     if (has_control_char(header.value))
         return refuse(head, 400, "a header value holds a control character");
-    if (has_header(head, header.name))
+    if (!takes_repeats && has_header(head, header.name))
         return refuse(head, 400, "a header comes twice");
     if (head->n_headers == IPB_HTTP_MAX_HEADERS)
         return refuse(head, 431, "there are more than 64 headers");
@@ -238,8 +238,28 @@ check_proxied_framing(IpbHttpHead *head)
     return IPB_HTTP_HEAD_WHOLE;
 }
 
+/* "HTTP/1.1 101 Switching Protocols"; what stands after the number may be missing. */
 static IpbHttpHeadState
-parse_lines(const char *bytes, size_t size, size_t *scanned, IpbHttpHead *head)
+parse_status_line(IpbSpan line, IpbHttpHead *head)
+{
+    static const char VERSION[] = "HTTP/1.1 ";
+    const size_t size = sizeof VERSION - 1;
+    head->method = head->target = (IpbSpan){NULL, 0};
+    head->is_http_1_0 = false;
+    if (line.size < size + 3 || memcmp(line.start, VERSION, size) != 0 ||
+        (line.size > size + 3 && line.start[size + 3] != ' '))
+        return refuse(head, 400, "the status line is not \"HTTP/1.1 NUMBER text\"");
+    head->status = 0;
+    for (size_t i = size; i < size + 3; i++) {
+        if (!g_ascii_isdigit(line.start[i]))
+            return refuse(head, 400, "the status is no number");
+        head->status = head->status * 10 + (unsigned) (line.start[i] - '0');
+    }
+    return IPB_HTTP_HEAD_WHOLE;
+}
+
+static IpbHttpHeadState
+parse_lines(const char *bytes, size_t size, size_t *scanned, bool is_answer, IpbHttpHead *head)
 {
     head->host = (IpbSpan){NULL, 0};
     head->n_headers = 0;
@@ -249,22 +269,29 @@ parse_lines(const char *bytes, size_t size, size_t *scanned, IpbHttpHead *head)
     if (state != IPB_HTTP_HEAD_WHOLE)
         return state;
     IpbSpan rest = {bytes, head->size - 2};
-    state = parse_request_line(take_line(&rest), head);
+    IpbSpan line = take_line(&rest);
+    state = is_answer ? parse_status_line(line, head) : parse_request_line(line, head);
     while (state == IPB_HTTP_HEAD_WHOLE && rest.size > 0)
-        state = parse_header(take_line(&rest), head);
+        state = parse_header(take_line(&rest), is_answer, head);
     return state;
 }
 
 IpbHttpHeadState
 ipb_http_head_parse(const char *bytes, size_t size, size_t *scanned, IpbHttpHead *ret_head)
 {
-    IpbHttpHeadState state = parse_lines(bytes, size, scanned, ret_head);
+    IpbHttpHeadState state = parse_lines(bytes, size, scanned, false, ret_head);
     return state == IPB_HTTP_HEAD_WHOLE ? check_framing(ret_head) : state;
 }
 
 IpbHttpHeadState
 ipb_http_head_parse_proxied(const char *bytes, size_t size, size_t *scanned, IpbHttpHead *ret_head)
 {
-    IpbHttpHeadState state = parse_lines(bytes, size, scanned, ret_head);
+    IpbHttpHeadState state = parse_lines(bytes, size, scanned, false, ret_head);
     return state == IPB_HTTP_HEAD_WHOLE ? check_proxied_framing(ret_head) : state;
+}
+
+IpbHttpHeadState
+ipb_http_head_parse_answer(const char *bytes, size_t size, size_t *scanned, IpbHttpHead *ret_head)
+{
+    return parse_lines(bytes, size, scanned, true, ret_head);
 }

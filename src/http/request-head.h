@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The head of an HTTP/1.x request from a hostile peer: request line and headers, nothing else.
+ * The head of an HTTP/1.x request from a hostile peer: request line and headers, nothing else. And that of an answer.
  * Stricter than RFC 9112 wherever it leaves a choice, because two readers who choose differently
  * can be played off against each other: lines end in CRLF, no line is folded, no header name comes
  * twice, exactly one Host, a body only by Content-Length (digits), no Transfer-Encoding, no control
@@ -43,7 +43,7 @@ typedef struct {
     bool is_chunked; /* only of a proxied request */
     size_t size;     /* of the whole head; the body begins there */
     /* Of a bad head: */
-    unsigned status;    /* 400, 411, 431, 505 */
+    unsigned status;    /* 400, 411, 431, 505; of an answer, its own */
     const char *reason; /* one clause, static */
 } IpbHttpHead;
 
@@ -56,7 +56,11 @@ IpbHttpHeadState ipb_http_head_parse(const char *bytes, size_t size, size_t *sca
  * which Python's http.client leaves out of CONNECT. Never both Content-Length and Transfer-Encoding. */
 IpbHttpHeadState ipb_http_head_parse_proxied(const char *bytes, size_t size, size_t *scanned,
                                              IpbHttpHead *ret_head);
-/* The value of a header (the name is matched without case); false if there is none. */
+/* The head of an answer, of a server that may do as it likes with headers: names may come twice. @ret_head: status is what it
+ * says; there is neither method nor target nor host. */
+IpbHttpHeadState ipb_http_head_parse_answer(const char *bytes, size_t size, size_t *scanned,
+                                            IpbHttpHead *ret_head);
+/* The value of a header (the first one; the name is matched without case); false if there is none. */
 bool ipb_http_head_get(const IpbHttpHead *head, const char *name, IpbSpan *ret_value);
 /* Is @span the text, with and without regard to case? */
 bool ipb_http_span_equal(IpbSpan span, const char *text);

@@ -78,3 +78,5 @@ void ipb_http_request_handle(IpbHttpRequest *request);
 /* Its peer has gone. */
 void ipb_http_request_end(IpbHttpRequest *request);
 void ipb_http_request_free(IpbHttpRequest *request);
+const IpbHttpHead *ipb_http_request_head(const IpbHttpRequest *request);
+const IpbHttpServer *ipb_http_request_server(const IpbHttpRequest *request);

@@ -204,6 +204,18 @@ ipb_http_request_end(IpbHttpRequest *request)
 
 /* What is in it */
 
+const IpbHttpHead *
+ipb_http_request_head(const IpbHttpRequest *request)
+{
+    return &request->head;
+}
+
+const IpbHttpServer *
+ipb_http_request_server(const IpbHttpRequest *request)
+{
+    return ipb_http_connection_server(request->connection);
+}
+
 const char *
 ipb_http_request_method(const IpbHttpRequest *request)
 {

@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The client's side of a WebSocket's handshake, over plain TCP; see websocket.h. GIO looks the name up and connects; then the request is
+ * written, the answer's head is read, and the connection is handed to the socket.
+ *
+ * A Dial belongs to its socket, which frees it when it is closed. GIO may still be at work then: it is told to stop, and holds
+ * a reference that its function drops.
+ */
+#include <errno.h>
+#include <string.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/epoll.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+
+#include <gio/gio.h>
+
+#include "base/buffer.h"
+#include "base/error.h"
+#include "base/fd.h"
+#include "http/handshake.h"
+#include "http/websocket-private.h"
+
+#define KEY_BYTES 16
+
+/* Reference-counted: the socket, and GIO's connecting. */
+typedef struct {
+    IpbWebSocket *socket; /* NULL: it has gone */
+    GCancellable *cancellable;
+    char key[IPB_HANDSHAKE_KEY_SIZE];
+    char *request;
+    size_t request_at; /* bytes written */
+    GStrv protocols;
+    int fd;
+    IpbWatch *watch;
+    IpbBuffer answer;
+    size_t scanned;
+} Dial;
+
+static void
+clear_dial(void *data)
+{
+    Dial *dial = data;
+    ipb_watch_free(dial->watch);
+    ipb_fd_close(&dial->fd);
+    ipb_buffer_clear(&dial->answer);
+    g_object_unref(dial->cancellable);
+    g_strfreev(dial->protocols);
+    g_free(dial->request);
+}
+
+static void
+unref_dial(Dial *dial)
+{
+    g_rc_box_release_full(dial, clear_dial);
+}
+
+/* The socket lets go of it. */
+static void
+drop_dial(void *data)
+{
+    Dial *dial = data;
+    dial->socket = NULL;
+    g_clear_pointer(&dial->watch, ipb_watch_free);
+    ipb_fd_close(&dial->fd);
+    g_cancellable_cancel(dial->cancellable);
+    unref_dial(dial);
+}
+
+static void
+fail_errno(Dial *dial, int saved_errno, const char *what)
+{
+    g_autofree char *reason = g_strdup_printf("%s: %s", what, g_strerror(saved_errno));
+    ipb_websocket_fail(dial->socket, reason);
+}
+
+static void
+finish(Dial *dial, IpbHttpHead *head)
+{
+    const char *protocol;
+    g_autoptr(GError) error = NULL;
+    IpbWebSocket *socket = dial->socket;
+    unsigned status = head->status;
+    if (!ipb_handshake_check_answer(head, dial->key, (const char *const *) dial->protocols,
+                                    &protocol)) {
+        g_autofree char *reason =
+            g_strdup_printf("the server answers %u: %s", status, head->reason);
+        ipb_websocket_fail(socket, reason);
+        return;
+    }
+    g_autofree char *kept = g_strdup(protocol);
+    g_autoptr(GBytes) unread = g_bytes_new(ipb_buffer_data(&dial->answer) + head->size,
+                                           ipb_buffer_size(&dial->answer) - head->size);
+    g_clear_pointer(&dial->watch, ipb_watch_free);
+    int fd = ipb_fd_steal(&dial->fd);
+    ipb_websocket_set_dial(socket, NULL, NULL);
+    dial->socket = NULL;
+    unref_dial(dial);
+    if (!ipb_websocket_start(socket, fd, false, g_bytes_get_data(unread, NULL),
+                             g_bytes_get_size(unread), kept, &error)) {
+        ipb_websocket_fail(socket, error->message);
+        return;
+    }
+    ipb_websocket_tell_open(socket);
+}
+
+static void
+read_answer(Dial *dial)
+{
+    IpbHttpHead head;
+    size_t wanted = IPB_HTTP_MAX_HEAD - ipb_buffer_size(&dial->answer);
+    uint8_t *room = ipb_buffer_reserve(&dial->answer, wanted);
+    ssize_t n = recv(dial->fd, room, wanted, MSG_DONTWAIT);
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    if (n <= 0) {
+        if (n < 0)
+            fail_errno(dial, errno, "the handshake cannot be read");
+        else
+            ipb_websocket_fail(dial->socket, "the server closed the connection in the handshake");
+        return;
+    }
+    ipb_buffer_commit(&dial->answer, (size_t) n);
+    switch (ipb_http_head_parse_answer((const char *) ipb_buffer_data(&dial->answer),
+                                       ipb_buffer_size(&dial->answer), &dial->scanned, &head)) {
+    case IPB_HTTP_HEAD_WHOLE:
+        finish(dial, &head);
+        return;
+    case IPB_HTTP_HEAD_BAD:
+        ipb_websocket_fail(dial->socket, head.reason);
+        return;
+    case IPB_HTTP_HEAD_PARTIAL:
+    default:
+        return;
+    }
+}
+
+static void
+write_request(Dial *dial)
+{
+    size_t left = strlen(dial->request) - dial->request_at;
+    ssize_t n = send(dial->fd, dial->request + dial->request_at, left, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    if (n < 0) {
+        fail_errno(dial, errno, "the handshake cannot be sent");
+        return;
+    }
+    dial->request_at += (size_t) n;
+    if ((size_t) n == left)
+        ipb_watch_set_events(dial->watch, EPOLLIN);
+}
+
+static void
+on_ready(uint32_t events, void *data)
+{
+    Dial *dial = data;
+    if (dial->request[dial->request_at] != '\0')
+        write_request(dial);
+    else
+        read_answer(dial);
+}
+
+static void
+on_connected(GObject *client, GAsyncResult *result, void *data)
+{
+    Dial *dial = data;
+    g_autoptr(GError) error = NULL;
+    g_autoptr(GSocketConnection) connection =
+        g_socket_client_connect_finish(G_SOCKET_CLIENT(client), result, &error);
+    if (dial->socket == NULL) {
+        unref_dial(dial);
+        return;
+    }
+    unref_dial(dial); /* the socket's reference is left */
+    if (connection == NULL) {
+        ipb_websocket_fail(dial->socket, error->message);
+        return;
+    }
+    GSocket *gsocket = g_socket_connection_get_socket(connection);
+    g_socket_set_option(gsocket, IPPROTO_TCP, TCP_NODELAY, 1, NULL);
+    /* GIO closes its own with the connection. */
+    dial->fd = ipb_fd_duplicate(g_socket_get_fd(gsocket), 3);
+    if (dial->fd < 0) {
+        fail_errno(dial, errno, "the connection cannot be kept");
+        return;
+    }
+    dial->watch =
+        ipb_watch_new(ipb_websocket_loop(dial->socket), dial->fd, EPOLLOUT, on_ready, dial, &error);
+    if (dial->watch == NULL)
+        ipb_websocket_fail(dial->socket, error->message);
+}
+
+/* Before anything goes out: a CR or LF would be another header. */
+static bool
+is_clean(const char *text, bool takes_spaces)
+{
+    for (const char *at = text; *at != '\0'; at++)
+        if ((unsigned char) *at < ' ' || *at == 0x7f || (*at == ' ' && !takes_spaces) ||
+            (!takes_spaces && (unsigned char) *at > 0x7f))
+            return false;
+    return true;
+}
+
+static bool
+check_target(const IpbWebSocketTarget *target, GError **error)
+{
+    const char *wrong = NULL;
+    if (target->host[0] == '\0' || !is_clean(target->host, false))
+        wrong = "host must be a name or an address";
+    else if (target->port == 0 || target->port > 65535)
+        wrong = "port must be 1 to 65535";
+    else if (target->path[0] != '/' || !is_clean(target->path, false))
+        wrong = "path must begin with \"/\" and be visible ASCII";
+    for (const char *const *item = target->protocols; item != NULL && *item != NULL; item++)
+        if (**item == '\0' || !is_clean(*item, false) || strchr(*item, ',') != NULL)
+            wrong = "a subprotocol must be visible ASCII without commas";
+    for (const char *const *item = target->headers; item != NULL && *item != NULL; item += 2)
+        if (item[0][0] == '\0' || !is_clean(item[0], false) || strchr(item[0], ':') != NULL ||
+            !is_clean(item[1], true))
+            wrong = "a header must have a name, and no line ends";
+    if (wrong == NULL)
+        return true;
+    g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID, "the WebSocket cannot be opened: %s",
+                wrong);
+    return false;
+}
+
+static char *
+make_request(const IpbWebSocketTarget *target, const char *key)
+{
+    bool is_ipv6 = strchr(target->host, ':') != NULL;
+    GString *text = g_string_new(NULL);
+    g_string_append_printf(
+        text,
+        "GET %s HTTP/1.1\r\nHost: %s%s%s:%u\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+        "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: %s\r\n",
+        target->path, is_ipv6 ? "[" : "", target->host, is_ipv6 ? "]" : "", target->port, key);
+    if (target->protocols != NULL && target->protocols[0] != NULL) {
+        g_autofree char *list = g_strjoinv(", ", (char **) target->protocols);
+        g_string_append_printf(text, "Sec-WebSocket-Protocol: %s\r\n", list);
+    }
+    for (const char *const *item = target->headers; item != NULL && *item != NULL; item += 2)
+        g_string_append_printf(text, "%s: %s\r\n", item[0], item[1]);
+    g_string_append(text, "\r\n");
+    return g_string_free(text, FALSE);
+}
+
+static bool
+make_key(char ret_key[IPB_HANDSHAKE_KEY_SIZE], GError **error)
+{
+    uint8_t bytes[KEY_BYTES];
+    if (getrandom(bytes, sizeof bytes, 0) != sizeof bytes)
+        return ipb_error_set_errno(error, errno, "cannot get random bytes");
+    g_autofree char *text = g_base64_encode(bytes, sizeof bytes);
+    g_strlcpy(ret_key, text, IPB_HANDSHAKE_KEY_SIZE);
+    return true;
+}
+
+static void
+start_dial(Dial *dial, const IpbWebSocketTarget *target)
+{
+    GMainContext *context = ipb_loop_context(ipb_websocket_loop(dial->socket));
+    g_autoptr(GSocketClient) client = g_socket_client_new();
+    g_socket_client_set_enable_proxy(client, FALSE);
+    g_rc_box_acquire(dial);
+    g_main_context_push_thread_default(context);
+    g_autoptr(GSocketConnectable) address =
+        g_network_address_new(target->host, (guint16) target->port);
+    g_socket_client_connect_async(client, address, dial->cancellable, on_connected, dial);
+    g_main_context_pop_thread_default(context);
+}
+
+IpbWebSocket *
+ipb_websocket_connect(IpbLoop *loop, const IpbWebSocketTarget *target,
+                      const IpbWebSocketOptions *options, const IpbWebSocketFuncs *funcs,
+                      void *data, GError **error)
+{
+    char key[IPB_HANDSHAKE_KEY_SIZE];
+    if (!check_target(target, error) || !make_key(key, error))
+        return NULL;
+    Dial *dial = g_rc_box_new0(Dial);
+    dial->socket = ipb_websocket_new(loop, options, funcs, data);
+    dial->cancellable = g_cancellable_new();
+    memcpy(dial->key, key, sizeof key);
+    dial->request = make_request(target, key);
+    dial->protocols = g_strdupv((char **) target->protocols);
+    dial->fd = -1;
+    ipb_buffer_init(&dial->answer, IPB_HTTP_MAX_HEAD);
+    ipb_websocket_set_dial(dial->socket, dial, drop_dial);
+    start_dial(dial, target);
+    return dial->socket;
+}
