@@ -31,6 +31,7 @@ ipb_emit_bounds(GString *out, const IpbType *type)
     append_bound(text, "multiple_of", type->bounds.multiple_of);
     append_length(text, "min_length", type->bounds.min_length);
     append_length(text, "max_length", type->bounds.max_length);
+    append_bound(text, "pattern", type->bounds.pattern);
     g_string_append_len(out, text->str, (gssize) text->len);
 }
 

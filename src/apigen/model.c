@@ -134,7 +134,8 @@ bounds_equal(const IpbBounds *a, const IpbBounds *b)
 {
     return g_strcmp0(a->ge, b->ge) == 0 && g_strcmp0(a->gt, b->gt) == 0 &&
            g_strcmp0(a->le, b->le) == 0 && g_strcmp0(a->lt, b->lt) == 0 &&
-           g_strcmp0(a->multiple_of, b->multiple_of) == 0 && a->min_length == b->min_length &&
+           g_strcmp0(a->multiple_of, b->multiple_of) == 0 &&
+           g_strcmp0(a->pattern, b->pattern) == 0 && a->min_length == b->min_length &&
            a->max_length == b->max_length;
 }
 

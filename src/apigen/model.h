@@ -40,6 +40,7 @@ typedef enum {
 /* What a value must keep to beside its type; NULL or negative: nothing. Numbers as text. */
 typedef struct {
     const char *ge, *gt, *le, *lt, *multiple_of;
+    const char *pattern;            /* a Python literal */
     int64_t min_length, max_length; /* of strings (code points) and lists */
 } IpbBounds;
 

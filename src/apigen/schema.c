@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "apigen/names.h"
+#include "apigen/pattern.h"
 #include "apigen/schema-private.h"
 #include "apigen/text.h"
 
@@ -186,6 +187,13 @@ read_string(IpbSchemaReader *reader, const GPtrArray *facets, GString *notes)
     IpbType *type = ipb_module_add_type(reader->module, IPB_TYPE_STR);
     type->bounds.min_length = read_length(facets, "minLength", notes);
     type->bounds.max_length = read_length(facets, "maxLength", notes);
+    g_autofree char *pattern =
+        ipb_pattern_translate(ipb_text_of(ipb_schema_get(facets, "pattern")));
+    if (pattern != NULL) {
+        g_autoptr(GString) literal = g_string_new(NULL);
+        ipb_text_append_literal(literal, ipb_text_from(pattern));
+        type->bounds.pattern = keep(reader, literal->str);
+    }
     return type;
 }
 
@@ -332,6 +340,17 @@ is_class(const IpbType *type)
     return type != NULL && type->kind == IPB_TYPE_CLASS;
 }
 
+static bool
+has_pattern(const IpbType *type)
+{
+    if (type->kind != IPB_TYPE_UNION)
+        return type->bounds.pattern != NULL;
+    for (guint i = 0; i < type->members->len; i++)
+        if (has_pattern(g_ptr_array_index(type->members, i)))
+            return true;
+    return false;
+}
+
 static void
 finish_reading(IpbSchemaReader *reader, const GPtrArray *facets, IpbHint hint, IpbReading *reading)
 {
@@ -343,6 +362,9 @@ finish_reading(IpbSchemaReader *reader, const GPtrArray *facets, IpbHint hint, I
     const IpbType *type = read_facets(reader, facets, hint, reading);
     reader->depth--;
     reading->type = type;
+    const IpbJson *pattern = ipb_schema_get(facets, "pattern");
+    if (pattern != NULL && !has_pattern(type))
+        ipb_schema_note_value(reading->notes, "pattern", pattern);
     if (!is_class(type)) /* a class has these notes already */
         ipb_schema_note_rest(facets, reading->notes);
 }
