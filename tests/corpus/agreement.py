@@ -82,7 +82,7 @@ def unroll(node: Any, root: Any, seen: tuple[str, ...] = ()) -> Any:
 
 def drawable(schema: Any) -> Any:
     """As hypothesis-jsonschema knows it, which is older than 2020-12 and knows Python's regular expressions only."""
-    schema = unroll(schema, schema)
+    schema = with_python_patterns(unroll(schema, schema))
 
     def clean(node: Any) -> Any:
         if isinstance(node, list):
@@ -137,7 +137,24 @@ def draw_bare(text: str, count: int) -> list[Any]:
     return [instance for instance in found if is_valid(instance)]
 
 
+def as_python(pattern: str) -> str:
+    """An expression that means in Python what it means in ECMA-262: \\d is ASCII, and $ the very end."""
+    return "(?a)" + re.sub(r"\\.|\[(?:\\.|[^\]])*\]|\$", lambda found: r"\Z" if found[0] == "$" else found[0], pattern, flags=re.DOTALL)
+
+
+def with_python_patterns(node: Any) -> Any:
+    if isinstance(node, list):
+        return [with_python_patterns(item) for item in node]
+    if not isinstance(node, dict):
+        return node
+    return {
+        key: as_python(value) if key == "pattern" and isinstance(value, str) else value if key in ("enum", "const", "default", "examples") else with_python_patterns(value)
+        for key, value in node.items()
+    }  # fmt: skip
+
+
 def make_validator(schema: Any, *, formats: bool = False) -> Any:
+    schema = with_python_patterns(schema)
     kind = validator_for(schema, default=Draft202012Validator)
     return kind(schema, format_checker=kind.FORMAT_CHECKER if formats else None)
 
