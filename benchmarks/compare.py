@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Measures ipybox without and with its sandbox, and beside it the original (ipybox 0.9.2 from PyPI), in one interleaved run.
 
-All are driven as MCP servers, by raw JSON-RPC over stdio. Every round measures each row for the one and at once for
+All are driven as MCP servers, by raw JSON-RPC over stdio, and by one program that uses the Python SDK. Every round measures each row for the one and at once for
 the others, so that a machine that gets slower or faster does it to all. Medians count, and their ratios.
 benchmarks/README.md says what each row means.
 """
@@ -21,8 +21,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -31,6 +30,7 @@ from typing import Any
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
 TOOL_SERVER = HERE / "tool_server.py"
+SDK_PROGRAM = HERE / "sdk_program.py"
 ORIGINAL_VENV = ROOT / ".cache" / "bench" / "original"
 ORIGINAL_PINS = HERE / "requirements-original.txt"
 
@@ -180,23 +180,6 @@ class McpProcess:
 
 # --- what is compared ------------------------------------------------------------------------------------------------
 
-# Keeps N sessions of the original's SDK open in one Python process; says how long each took to its first result.
-ORIGINAL_SESSIONS = """
-import asyncio, sys, time
-from contextlib import AsyncExitStack
-from ipybox import CodeExecutor
-
-async def main():
-    async with AsyncExitStack() as stack:
-        while sys.stdin.readline() == "new\\n":
-            start = time.perf_counter()
-            session = await stack.enter_async_context(CodeExecutor(log_level="ERROR"))
-            await session.execute("1")
-            print(time.perf_counter() - start, flush=True)
-
-asyncio.run(main())
-"""
-
 # One cell of the original without an MCP host, as `ipybox run -c` does it.
 ORIGINAL_ONE_CELL = """
 import asyncio
@@ -217,6 +200,7 @@ class Contender:
     name: str
     server: list[str]
     sessions: list[str]
+    sdk: list[str]
     one_cell: list[str]
     environment: dict[str, str]
     log: Path | None = None
@@ -245,12 +229,16 @@ def our_contender(build: Path, python: Path | None, state: Path, log: Path | Non
         environment = environment_with(python)
     # What is registered here is not the user's.
     environment["XDG_STATE_HOME"] = str(state)
+    # The SDK takes the program from here, and the kernels' Python is its own.
+    environment["IPYBOX_BIN"] = str(binary)
+    environment["PYTHONPATH"] = str(ROOT / "python")
     sessions = build / "bench-sessions"
     python_flags = server[1:]
     return Contender(
         SANDBOXED if is_sandboxed else OURS,
         [*server, "--sandbox", "--unsandboxed-servers"] if is_sandboxed else server,
         [str(sessions), *(["--sandbox"] if is_sandboxed else []), *python_flags] if os.access(sessions, os.X_OK) else [],
+        [str(python or sys.executable), str(SDK_PROGRAM), *(["--sandbox"] if is_sandboxed else [])],
         [str(binary), "run", *([] if is_sandboxed else ["--no-sandbox"]), *python_flags, "-c", "1"],
         environment,
         log,
@@ -264,7 +252,8 @@ def original_contender(python: Path, log: Path | None) -> Contender:
     return Contender(
         ORIGINAL,
         [command],
-        [str(python), "-c", ORIGINAL_SESSIONS],
+        [],
+        [str(python), str(SDK_PROGRAM)],
         [str(python), "-c", ORIGINAL_ONE_CELL],
         environment_with(python),
         log,
@@ -369,6 +358,13 @@ ROWS = [
     Row("memory_server", "memory, each further MCP server", "MB", ""),
     Row("stdout_small", "stdout, prints of 100 bytes", "MB/s", "25", more_is_better=True),
     Row("stdout_big", "stdout, writes of 64 KiB to fd 1", "MB/s", "200", more_is_better=True),
+    Row("sdk_import", "SDK: import ipybox", "ms", "30"),
+    Row("sdk_start", "SDK: first executor, to first result", "ms", "450"),
+    Row("sdk_new", "SDK: further executor, to first result", "ms", "12", "15"),
+    Row("sdk_cell", "SDK: a cell (1)", "ms", "1"),
+    Row("sdk_cell_p99", "SDK: a cell (1), 99th percentile", "ms", ""),
+    Row("sdk_reset", "SDK: reset to first result", "ms", "15"),
+    Row("sdk_memory", "SDK: memory, each further executor", "MB", "6"),
     Row("lost", "outputs lost", "", "0", is_count=True),
 ]
 
@@ -425,11 +421,14 @@ def start_cold(contender: Contender, directory: Path, samples: Samples, plan: Pl
     return server
 
 
+def add_cells(samples: Samples, key: str, times: list[float]) -> None:
+    samples.add(key, *times)
+    samples.add(f"{key}_p99", sorted(times)[min(len(times) - 1, int(len(times) * 0.99))])
+
+
 def measure_cells(server: McpProcess, samples: Samples, plan: Plan) -> None:
     server.cell("1")
-    times = sorted(elapsed_ms(lambda: server.cell("1")) for _ in range(plan.cells))
-    samples.add("cell", *times)
-    samples.add("cell_p99", times[min(len(times) - 1, int(len(times) * 0.99))])
+    add_cells(samples, "cell", [elapsed_ms(lambda: server.cell("1")) for _ in range(plan.cells)])
 
 
 def measure_resets(server: McpProcess, samples: Samples, plan: Plan) -> None:
@@ -515,48 +514,78 @@ def loses_output(server: McpProcess, number: int) -> bool:
         return True
 
 
-@contextmanager
-def sessions_program(contender: Contender) -> Iterator[subprocess.Popen[str]]:
-    """A program that opens a session whenever it reads `new`, and prints the seconds to the first result."""
-    with tempfile.TemporaryDirectory(prefix="ipybox-bench-") as directory:
-        errors = open(contender.log, "ab") if contender.log else subprocess.DEVNULL
-        process = subprocess.Popen(
-            contender.sessions,
-            cwd=directory,
+class LineProgram:
+    """A program that answers each line of its input with a line of seconds."""
+
+    def __init__(self, contender: Contender, command: list[str]) -> None:
+        self._name = contender.name
+        self._directory = tempfile.TemporaryDirectory(prefix="ipybox-bench-")
+        self._errors = open(contender.log, "ab") if contender.log else subprocess.DEVNULL
+        self._process = subprocess.Popen(
+            command,
+            cwd=self._directory.name,
             env=contender.environment,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=errors,
+            stderr=self._errors,
             text=True,
             bufsize=1,
         )
-        try:
-            yield process
-        finally:
-            assert process.stdin and process.stdout
-            process.stdin.close()
-            wait_for_end(process)
-            process.stdout.close()
-            if not isinstance(errors, int):
-                errors.close()
+
+    def read_ms(self) -> list[float]:
+        assert self._process.stdout
+        line = self._process.stdout.readline()
+        if not line:
+            raise BenchmarkError(f"{self._name}: the program with several sessions ended")
+        return [float(word) * 1000 for word in line.split()]
+
+    def ask_ms(self, command: str) -> list[float]:
+        assert self._process.stdin
+        self._process.stdin.write(f"{command}\n")
+        return self.read_ms()
+
+    def memory_mb(self) -> float:
+        return memory_mb(self._process.pid)
+
+    def __enter__(self) -> LineProgram:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        assert self._process.stdin and self._process.stdout
+        self._process.stdin.close()
+        wait_for_end(self._process)
+        self._process.stdout.close()
+        if not isinstance(self._errors, int):
+            self._errors.close()
+        self._directory.cleanup()
+
+
+def open_sessions(program: LineProgram, samples: Samples, plan: Plan, key: str, memory_key: str) -> None:
+    """Further sessions in a program that has one already, which has made it warm."""
+    before_mb = program.memory_mb()
+    for _ in range(plan.sessions):
+        samples.add(key, *program.ask_ms("new"))
+    samples.add(memory_key, (program.memory_mb() - before_mb) / plan.sessions)
 
 
 def measure_sessions(contender: Contender, samples: Samples, plan: Plan) -> None:
-    """Sessions in one program: the first one makes it warm, the further ones count."""
-    if not contender.sessions:
-        return
-    with sessions_program(contender) as process:
-        assert process.stdin and process.stdout
-        used_mb: list[float] = []
-        for number in range(plan.sessions + 1):
-            process.stdin.write("new\n")
-            line = process.stdout.readline()
-            if not line:
-                raise BenchmarkError(f"{contender.name}: the program with several sessions ended")
-            if number:
-                samples.add("start_warm", float(line) * 1000)
-            used_mb.append(memory_mb(process.pid))
-        samples.add("memory_further", (used_mb[-1] - used_mb[0]) / plan.sessions)
+    if contender.sessions:
+        with LineProgram(contender, contender.sessions) as program:
+            program.ask_ms("new")
+            open_sessions(program, samples, plan, "start_warm", "memory_further")
+
+
+def measure_sdk(contender: Contender, samples: Samples, plan: Plan) -> None:
+    with LineProgram(contender, contender.sdk) as program:
+        samples.add("sdk_import", *program.read_ms())
+        samples.add("sdk_start", *program.ask_ms("new"))
+        add_cells(samples, "sdk_cell", program.ask_ms(f"cells {plan.cells}"))
+        samples.add("sdk_reset", *program.ask_ms(f"resets {plan.resets}"))
+        open_sessions(program, samples, plan, "sdk_new", "sdk_memory")
+    if contender.name == ORIGINAL:
+        # It has no other interface for several sessions in one program.
+        for key, same in (("start_warm", "sdk_new"), ("memory_further", "sdk_memory")):
+            samples.values[key] = samples.values[same]
 
 
 def measure_servers_memory(contender: Contender, samples: Samples, plan: Plan) -> None:
@@ -609,6 +638,7 @@ SERVER_MEASURES: list[tuple[str, Callable[[McpProcess, Samples, Plan], None]]] =
 
 ALONE_MEASURES: list[tuple[str, Callable[[Contender, Samples, Plan], None]]] = [
     ("sessions", measure_sessions),
+    ("SDK", measure_sdk),
     ("memory", measure_servers_memory),
     ("one cell", measure_one_cell),
 ]
@@ -735,7 +765,7 @@ def print_table(lines: list[list[str]], markdown: bool) -> None:
     for number, line in enumerate(lines):
         cells = [
             text.ljust(width) if column in left else text.rjust(width)
-            for column, (text, width) in enumerate(zip(line, widths))
+            for column, (text, width) in enumerate(zip(line, widths, strict=True))
         ]
         print("| " + " | ".join(cells) + " |" if markdown else "  ".join(cells).rstrip())
         if markdown and number == 0:
