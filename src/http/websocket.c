@@ -8,8 +8,7 @@
  * protocol); what comes still is read and thrown away for a while, because closing a socket with unread bytes would destroy
  * what we sent last. on_closed comes from the timer, so never from within a call of the owner.
  *
- * wslay gives messages in pieces, and they are put together here: it would take any number of pieces of a byte each.
- * It answers each ping; so that a peer that does not read cannot make the queue of answers grow, nothing is read while many wait.
+ * Each ping is answered; so that a peer that does not read cannot make the queue of answers grow, nothing is read while many wait.
  */
 #include "http/websocket.h"
 
@@ -20,17 +19,18 @@
 #include <sys/random.h>
 #include <sys/socket.h>
 
-#include <wslay/wslay.h>
-
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/fd.h"
+#include "http/frames.h"
 #include "http/websocket-private.h"
 
 /* Read by one wake-up; the rest comes with the next. */
 #define MAX_READ_AT_ONCE (1024 * 1024)
-/* Answers to pings that wait to be sent while the peer is still read. */
+/* Answers to pings and a close, beyond max_queue; and how many of them wait while the peer is still read. */
+#define MAX_QUEUED_CONTROL (64 * 1024)
 #define MAX_QUEUED_PONGS 256
+#define READ_SIZE (64 * 1024)
 #define MAX_DRAINED (4 * 1024 * 1024)
 /* Of a reason that is sent. */
 #define MAX_REASON 120
@@ -65,17 +65,13 @@ struct IpbWebSocket {
     void *dial;
     GDestroyNotify free_dial;
     char *protocol;
-    wslay_event_context_ptr frames;
-    GBytes *unread; /* what came with the handshake */
-    size_t unread_at;
-    bool is_receiving; /* wslay is at work */
+    IpbFrames frames;
+    IpbBuffer in;  /* what was read and not taken apart yet */
+    IpbBuffer out; /* what is to be sent */
+    bool is_client;
     bool is_paused;
-    size_t read_budget;
-    bool is_eof;
-    int read_errno;
-    /* The message that comes, and the kinds of it and of the frame. */
-    IpbBuffer message;
-    unsigned opcode;
+    bool has_sent_close; /* it is the last in @out, or out */
+    bool reads_no_more;  /* a close came, or something that cannot be */
     bool was_queued;
     unsigned n_pongs; /* queued since the queue was empty */
     size_t n_drained;
@@ -95,10 +91,9 @@ static void
 clear(void *data)
 {
     IpbWebSocket *socket = data;
-    if (socket->frames != NULL)
-        wslay_event_context_free(socket->frames);
-    ipb_buffer_clear(&socket->message);
-    g_clear_pointer(&socket->unread, g_bytes_unref);
+    ipb_frames_clear(&socket->frames);
+    ipb_buffer_clear(&socket->in);
+    ipb_buffer_clear(&socket->out);
     g_free(socket->protocol);
     g_free(socket->reason);
     ipb_loop_unref(socket->loop);
@@ -162,7 +157,7 @@ end(IpbWebSocket *socket, unsigned code, const char *reason)
 void
 ipb_websocket_fail(IpbWebSocket *socket, const char *reason)
 {
-    end(socket, WSLAY_CODE_ABNORMAL_CLOSURE, reason);
+    end(socket, IPB_CLOSE_NO_CLOSE, reason);
 }
 
 static void
@@ -190,17 +185,42 @@ next_deadline(const IpbWebSocket *socket)
     return at;
 }
 
+static bool
+queue(IpbWebSocket *socket, IpbFrameKind kind, const void *payload, size_t size)
+{
+    uint8_t mask[4];
+    if (socket->has_sent_close)
+        return false;
+    if (socket->is_client && getrandom(mask, sizeof mask, 0) != sizeof mask)
+        return false;
+    return ipb_frames_append(&socket->out, kind, payload, size, socket->is_client ? mask : NULL);
+}
+
+/* The last thing that is sent. NO_CODE: without a code. */
+static void
+queue_close(IpbWebSocket *socket, unsigned code, const char *reason)
+{
+    char payload[IPB_FRAMES_MAX_CONTROL];
+    size_t size = MIN(strlen(reason), MAX_REASON);
+    while (!ipb_frames_is_utf8(reason, size))
+        size--;
+    payload[0] = (char) (code >> 8);
+    payload[1] = (char) code;
+    memcpy(payload + 2, reason, size);
+    queue(socket, IPB_FRAME_CLOSE, payload, code != IPB_CLOSE_NO_CODE ? size + 2 : 0);
+    socket->has_sent_close = true;
+}
+
 static void
 ping(IpbWebSocket *socket, int64_t now)
 {
-    struct wslay_event_msg message = {.opcode = WSLAY_PING};
     if (socket->is_paused) {
         socket->read_at = now; /* its answers cannot be seen */
     } else if (socket->pinged_at > socket->read_at) {
         ipb_websocket_fail(socket, "the peer does not answer pings");
     } else {
         socket->pinged_at = now;
-        wslay_event_queue_msg(socket->frames, &message);
+        queue(socket, IPB_FRAME_PING, NULL, 0);
     }
 }
 
@@ -209,7 +229,7 @@ check_deadlines(IpbWebSocket *socket)
 {
     int64_t now = g_get_monotonic_time();
     if (socket->deadline != 0 && now >= socket->deadline) {
-        end(socket, WSLAY_CODE_ABNORMAL_CLOSURE,
+        end(socket, IPB_CLOSE_NO_CLOSE,
             socket->state == STATE_CONNECTING ? "the server does not answer the handshake in time"
                                               : "the peer does not answer the close in time");
         return;
@@ -243,188 +263,128 @@ on_timer(void *data)
 
 /* Frames in */
 
-static ssize_t
-stop_reading(wslay_event_context_ptr frames, int error)
+/* The answer to the peer's close, or the refusal of what it sent, is on its way. */
+static void
+start_closing(IpbWebSocket *socket, unsigned code, const char *reason, size_t reason_size)
 {
-    wslay_event_set_error(frames, error);
-    return -1;
+    socket->reads_no_more = true;
+    if (socket->code == 0) {
+        socket->code = code;
+        socket->reason = g_strndup(reason, reason_size);
+    }
+    if (socket->state == STATE_OPEN) {
+        socket->state = STATE_CLOSING;
+        socket->deadline = in_ms(socket->options.close_ms);
+    }
 }
 
-static ssize_t
-on_wslay_recv(wslay_event_context_ptr frames, uint8_t *bytes, size_t size, int flags, void *data)
+static void
+take_control(IpbWebSocket *socket)
 {
-    IpbWebSocket *socket = data;
-    if (socket->is_freed || socket->state == STATE_ENDED)
-        return stop_reading(frames, WSLAY_ERR_CALLBACK_FAILURE);
-    if (socket->is_paused || socket->read_budget == 0 || socket->n_pongs > MAX_QUEUED_PONGS)
-        return stop_reading(frames, WSLAY_ERR_WOULDBLOCK);
-    size = MIN(size, socket->read_budget);
-    if (socket->unread != NULL) {
-        gsize unread_size;
-        const char *unread = g_bytes_get_data(socket->unread, &unread_size);
-        size = MIN(size, unread_size - socket->unread_at);
-        memcpy(bytes, unread + socket->unread_at, size);
-        socket->unread_at += size;
-        if (socket->unread_at == unread_size)
-            g_clear_pointer(&socket->unread, g_bytes_unref);
-        return (ssize_t) size;
+    const IpbFrames *frames = &socket->frames;
+    const char *payload = (const char *) frames->control;
+    if (frames->kind == IPB_FRAME_PING) {
+        socket->n_pongs++;
+        queue(socket, IPB_FRAME_PONG, payload, frames->control_size);
+    } else if (frames->kind == IPB_FRAME_CLOSE) {
+        if (!socket->has_sent_close)
+            queue_close(socket, frames->code, "");
+        start_closing(socket, frames->code, payload + 2,
+                      frames->control_size > 2 ? frames->control_size - 2 : 0);
     }
-    ssize_t n = recv(socket->fd, bytes, size, MSG_DONTWAIT);
+}
+
+static void
+take_message(IpbWebSocket *socket)
+{
+    const IpbBuffer *message = &socket->frames.message;
+    if (socket->state == STATE_OPEN && socket->funcs.on_message != NULL)
+        socket->funcs.on_message(socket, (const char *) ipb_buffer_data(message),
+                                 ipb_buffer_size(message),
+                                 socket->frames.message_kind == IPB_FRAME_TEXT, socket->data);
+}
+
+static bool
+may_take(const IpbWebSocket *socket)
+{
+    return !socket->is_freed && socket->state < STATE_DRAIN && !socket->is_paused &&
+           !socket->reads_no_more && socket->n_pongs <= MAX_QUEUED_PONGS;
+}
+
+/* Takes apart what was read. */
+static void
+take_frames(IpbWebSocket *socket)
+{
+    while (may_take(socket)) {
+        const uint8_t *start = ipb_buffer_data(&socket->in);
+        const uint8_t *at = start;
+        size_t left = ipb_buffer_size(&socket->in);
+        IpbFramesEvent event = ipb_frames_take(&socket->frames, &at, &left);
+        ipb_buffer_consume(&socket->in, (size_t) (at - start));
+        switch (event) {
+        case IPB_FRAMES_MESSAGE:
+            take_message(socket);
+            break;
+        case IPB_FRAMES_CONTROL:
+            take_control(socket);
+            break;
+        case IPB_FRAMES_BAD:
+            if (!socket->has_sent_close)
+                queue_close(socket, socket->frames.code, socket->frames.reason);
+            start_closing(socket, socket->frames.code, socket->frames.reason,
+                          strlen(socket->frames.reason));
+            return;
+        case IPB_FRAMES_MORE:
+        default:
+            return;
+        }
+    }
+}
+
+/* False: there is nothing more now. */
+static bool
+read_some(IpbWebSocket *socket)
+{
+    uint8_t *room = ipb_buffer_reserve(&socket->in, READ_SIZE);
+    ssize_t n = recv(socket->fd, room, READ_SIZE, MSG_DONTWAIT);
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
-        return stop_reading(frames, WSLAY_ERR_WOULDBLOCK);
+        return false;
     if (n <= 0) {
-        socket->is_eof = n == 0;
-        socket->read_errno = n < 0 ? errno : 0;
-        return stop_reading(frames, WSLAY_ERR_CALLBACK_FAILURE);
+        ipb_websocket_fail(socket, n == 0 ? "the peer closed the connection" : g_strerror(errno));
+        return false;
     }
     socket->read_at = g_get_monotonic_time();
-    socket->read_budget -= (size_t) n;
-    return n;
-}
-
-static void
-start_closing(IpbWebSocket *socket, const char *reason)
-{
-    if (socket->state != STATE_OPEN)
-        return;
-    socket->state = STATE_CLOSING;
-    socket->deadline = in_ms(socket->options.close_ms);
-    if (socket->reason == NULL)
-        socket->reason = g_strdup(reason);
-}
-
-/* The peer did what it may not: a close with @code is the last thing that it is told. */
-static void
-refuse(IpbWebSocket *socket, unsigned code, const char *reason)
-{
-    wslay_event_queue_close(socket->frames, (uint16_t) code, (const uint8_t *) reason,
-                            strlen(reason));
-    wslay_event_shutdown_read(socket->frames);
-    start_closing(socket, reason);
-}
-
-static void
-on_wslay_frame(wslay_event_context_ptr frames,
-               const struct wslay_event_on_frame_recv_start_arg *frame, void *data)
-{
-    IpbWebSocket *socket = data;
-    socket->opcode = frame->opcode;
-    if (!wslay_is_ctrl_frame(frame->opcode) &&
-        frame->payload_length > socket->options.max_message - ipb_buffer_size(&socket->message))
-        refuse(socket, WSLAY_CODE_MESSAGE_TOO_BIG, "the message is too large");
-}
-
-static void
-on_wslay_chunk(wslay_event_context_ptr frames,
-               const struct wslay_event_on_frame_recv_chunk_arg *chunk, void *data)
-{
-    IpbWebSocket *socket = data;
-    if (!wslay_is_ctrl_frame(socket->opcode))
-        ipb_buffer_append(&socket->message, chunk->data, chunk->data_length);
-}
-
-/* The code is before the reason; wslay has checked both. */
-static void
-take_close(IpbWebSocket *socket, const struct wslay_event_on_msg_recv_arg *message)
-{
-    g_autofree char *reason = message->msg_length > 2 ? g_strndup((const char *) message->msg + 2,
-                                                                  message->msg_length - 2)
-                                                      : NULL;
-    if (socket->code == 0)
-        socket->code = message->status_code != 0 ? message->status_code : WSLAY_CODE_NO_STATUS_RCVD;
-    start_closing(socket, reason);
-}
-
-static void
-on_wslay_message(wslay_event_context_ptr frames, const struct wslay_event_on_msg_recv_arg *message,
-                 void *data)
-{
-    IpbWebSocket *socket = data;
-    if (message->opcode == WSLAY_CONNECTION_CLOSE) {
-        take_close(socket, message);
-        return;
-    }
-    if (message->opcode == WSLAY_PING)
-        socket->n_pongs++;
-    if (wslay_is_ctrl_frame(message->opcode))
-        return;
-    if (!socket->is_freed && socket->state == STATE_OPEN && socket->funcs.on_message != NULL)
-        socket->funcs.on_message(socket, (const char *) ipb_buffer_data(&socket->message),
-                                 ipb_buffer_size(&socket->message),
-                                 message->opcode == WSLAY_TEXT_FRAME, socket->data);
-    ipb_buffer_consume(&socket->message, ipb_buffer_size(&socket->message));
-}
-
-/* wslay closed by itself, because of what the peer sent? */
-static void
-note_violation(IpbWebSocket *socket)
-{
-    if (!wslay_event_get_read_enabled(socket->frames))
-        start_closing(socket, "the peer broke the WebSocket protocol");
+    ipb_buffer_commit(&socket->in, (size_t) n);
+    take_frames(socket);
+    return n == READ_SIZE;
 }
 
 static void
 receive(IpbWebSocket *socket)
 {
-    socket->read_budget = MAX_READ_AT_ONCE;
-    socket->is_receiving = true;
-    int status = wslay_event_recv(socket->frames);
-    socket->is_receiving = false;
-    if (socket->is_freed || socket->state == STATE_ENDED)
-        return;
-    if (socket->is_eof || socket->read_errno != 0) {
-        ipb_websocket_fail(socket, socket->is_eof ? "the peer closed the connection"
-                                                  : g_strerror(socket->read_errno));
-        return;
-    }
-    if (status != 0) { /* of what is no frame at all; a close is queued, without a code */
-        wslay_event_shutdown_read(socket->frames);
-        socket->code = WSLAY_CODE_PROTOCOL_ERROR;
-    }
-    note_violation(socket);
+    take_frames(socket);
+    for (size_t n = 0; n < MAX_READ_AT_ONCE && may_take(socket); n += READ_SIZE)
+        if (!read_some(socket))
+            return;
 }
 
 /* Frames out */
 
-static ssize_t
-on_wslay_send(wslay_event_context_ptr frames, const uint8_t *bytes, size_t size, int flags,
-              void *data)
-{
-    IpbWebSocket *socket = data;
-    int more = (flags & WSLAY_MSG_MORE) != 0 ? MSG_MORE : 0;
-    ssize_t n = socket->fd >= 0 ? send(socket->fd, bytes, size, MSG_NOSIGNAL | MSG_DONTWAIT | more)
-                                : (errno = EBADF, -1);
-    if (n < 0) {
-        bool is_full = errno == EAGAIN || errno == EINTR;
-        wslay_event_set_error(frames, is_full ? WSLAY_ERR_WOULDBLOCK : WSLAY_ERR_CALLBACK_FAILURE);
-        return -1;
-    }
-    socket->written_at = g_get_monotonic_time();
-    return n;
-}
-
-static int
-on_wslay_mask(wslay_event_context_ptr frames, uint8_t *bytes, size_t size, void *data)
-{
-    return getrandom(bytes, size, 0) == (ssize_t) size ? 0 : -1;
-}
-
-static const struct wslay_event_callbacks CALLBACKS = {
-    .recv_callback = on_wslay_recv,
-    .send_callback = on_wslay_send,
-    .genmask_callback = on_wslay_mask,
-    .on_frame_recv_start_callback = on_wslay_frame,
-    .on_frame_recv_chunk_callback = on_wslay_chunk,
-    .on_msg_recv_callback = on_wslay_message,
-};
-
 static void
 flush(IpbWebSocket *socket)
 {
-    if (socket->is_receiving || !wslay_event_want_write(socket->frames))
-        return;
-    if (wslay_event_send(socket->frames) != 0)
-        ipb_websocket_fail(socket, "the connection broke while something was sent");
+    while (ipb_buffer_size(&socket->out) > 0) {
+        ssize_t n = send(socket->fd, ipb_buffer_data(&socket->out), ipb_buffer_size(&socket->out),
+                         MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (n < 0 && (errno == EAGAIN || errno == EINTR))
+            return;
+        if (n < 0) {
+            ipb_websocket_fail(socket, "the connection broke while something was sent");
+            return;
+        }
+        socket->written_at = g_get_monotonic_time();
+        ipb_buffer_consume(&socket->out, (size_t) n);
+    }
 }
 
 /* What follows from what happened */
@@ -433,8 +393,6 @@ static void
 start_draining(IpbWebSocket *socket)
 {
     socket->state = STATE_DRAIN;
-    if (socket->code == 0)
-        socket->code = wslay_event_get_status_code_sent(socket->frames);
     shutdown(socket->fd, SHUT_WR);
     socket->deadline = in_ms(socket->options.close_ms);
     ipb_watch_set_events(socket->watch, EPOLLIN);
@@ -456,7 +414,7 @@ drain(IpbWebSocket *socket)
 static void
 tell_drained(IpbWebSocket *socket)
 {
-    bool is_queued = wslay_event_want_write(socket->frames);
+    bool is_queued = ipb_buffer_size(&socket->out) > 0;
     bool is_drained = socket->was_queued && !is_queued;
     if (is_queued && !socket->was_queued)
         socket->written_at = g_get_monotonic_time();
@@ -467,14 +425,14 @@ tell_drained(IpbWebSocket *socket)
         socket->funcs.on_drained(socket, socket->data);
 }
 
+/* What was read and is to be taken apart comes by the next turn of the loop: the socket can be written then. */
 static void
 watch(IpbWebSocket *socket)
 {
-    bool wants_input = wslay_event_want_read(socket->frames) && !socket->is_paused &&
-                       socket->n_pongs <= MAX_QUEUED_PONGS;
-    bool wants_output = wslay_event_want_write(socket->frames);
+    bool wants_turn =
+        ipb_buffer_size(&socket->out) > 0 || (may_take(socket) && ipb_buffer_size(&socket->in) > 0);
     ipb_watch_set_events(socket->watch,
-                         (wants_input ? EPOLLIN : 0u) | (wants_output ? EPOLLOUT : 0u));
+                         (may_take(socket) ? EPOLLIN : 0u) | (wants_turn ? EPOLLOUT : 0u));
 }
 
 static void
@@ -488,7 +446,7 @@ update(IpbWebSocket *socket)
     flush(socket);
     if (socket->state == STATE_ENDED)
         return;
-    if (!wslay_event_want_read(socket->frames) && !wslay_event_want_write(socket->frames)) {
+    if (socket->has_sent_close && socket->reads_no_more && ipb_buffer_size(&socket->out) == 0) {
         start_draining(socket);
         return;
     }
@@ -506,7 +464,7 @@ on_ready(uint32_t events, void *data)
     if (socket->state == STATE_DRAIN) {
         drain(socket);
     } else {
-        if ((events & ~(uint32_t) EPOLLOUT) != 0 || socket->unread != NULL)
+        if ((events & ~(uint32_t) EPOLLOUT) != 0 || ipb_buffer_size(&socket->in) > 0)
             receive(socket);
         if (!socket->is_freed && socket->state < STATE_DRAIN)
             flush(socket);
@@ -530,7 +488,8 @@ ipb_websocket_new(IpbLoop *loop, const IpbWebSocketOptions *options, const IpbWe
     socket->data = data;
     socket->fd = -1;
     socket->protocol = g_strdup("");
-    ipb_buffer_init(&socket->message, options->max_message);
+    ipb_buffer_init(&socket->in, IPB_HTTP_MAX_HEAD + 2 * MAX_READ_AT_ONCE);
+    ipb_buffer_init(&socket->out, options->max_queue + MAX_QUEUED_CONTROL);
     socket->deadline = in_ms(options->handshake_ms);
     set_timer(socket, socket->deadline);
     return socket;
@@ -544,12 +503,8 @@ ipb_websocket_start(IpbWebSocket *socket, int fd, bool is_server, const char *un
     socket->watch = ipb_watch_new(socket->loop, fd, EPOLLIN, on_ready, socket, error);
     if (socket->watch == NULL)
         return false;
-    int status = is_server ? wslay_event_context_server_init(&socket->frames, &CALLBACKS, socket)
-                           : wslay_event_context_client_init(&socket->frames, &CALLBACKS, socket);
-    g_assert(status == 0);
-    wslay_event_config_set_no_buffering(socket->frames, 1);
-    /* on_wslay_frame looks after that, since wslay only counts frames then. */
-    wslay_event_config_set_max_recv_msg_length(socket->frames, INT64_MAX);
+    socket->is_client = !is_server;
+    ipb_frames_init(&socket->frames, is_server, socket->options.max_message);
     if (protocol != NULL) {
         g_free(socket->protocol);
         socket->protocol = g_strdup(protocol);
@@ -560,7 +515,7 @@ ipb_websocket_start(IpbWebSocket *socket, int fd, bool is_server, const char *un
     if (next_deadline(socket) != G_MAXINT64)
         set_timer(socket, next_deadline(socket));
     if (unread_size > 0) {
-        socket->unread = g_bytes_new(unread, unread_size);
+        ipb_buffer_append(&socket->in, unread, unread_size);
         /* Nothing tells of these bytes but us; the socket can be written. */
         ipb_watch_set_events(socket->watch, EPOLLIN | EPOLLOUT);
     }
@@ -611,45 +566,25 @@ ipb_websocket_protocol(const IpbWebSocket *socket)
     return socket->protocol;
 }
 
-/* NULs are valid, other than GLib has it. */
-static bool
-is_utf8(const char *bytes, size_t size)
-{
-    const char *end_of_all = bytes + size;
-    const char *valid_end;
-    while (!g_utf8_validate(bytes, end_of_all - bytes, &valid_end)) {
-        if (valid_end == end_of_all || *valid_end != '\0')
-            return false;
-        bytes = valid_end + 1;
-    }
-    return true;
-}
-
 bool
 ipb_websocket_send(IpbWebSocket *socket, const char *bytes, size_t size, bool is_text,
                    GError **error)
 {
-    struct wslay_event_msg message = {.opcode = is_text ? WSLAY_TEXT_FRAME : WSLAY_BINARY_FRAME,
-                                      .msg = (const uint8_t *) bytes,
-                                      .msg_length = size};
     if (socket->state != STATE_OPEN) {
         g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_BUSY, "the WebSocket is not open");
         return false;
     }
-    if (is_text && !is_utf8(bytes, size)) {
+    if (is_text && !ipb_frames_is_utf8(bytes, size)) {
         g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID,
                     "the text for the WebSocket is not valid UTF-8");
         return false;
     }
-    if (size >
-        socket->options.max_queue - MIN(ipb_websocket_queued(socket), socket->options.max_queue)) {
+    size_t queued = ipb_buffer_size(&socket->out);
+    if (size > socket->options.max_queue - MIN(queued, socket->options.max_queue) ||
+        !queue(socket, is_text ? IPB_FRAME_TEXT : IPB_FRAME_BINARY, bytes, size)) {
         g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_LIMIT,
                     "more than %zu MiB would wait to be sent over the WebSocket",
                     socket->options.max_queue >> 20);
-        return false;
-    }
-    if (wslay_event_queue_msg(socket->frames, &message) != 0) {
-        g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_BUSY, "the WebSocket is being closed");
         return false;
     }
     /* on_drained comes from the loop, also if all of it goes out at once: the watch says so. */
@@ -667,7 +602,7 @@ ipb_websocket_send(IpbWebSocket *socket, const char *bytes, size_t size, bool is
 size_t
 ipb_websocket_queued(const IpbWebSocket *socket)
 {
-    return socket->frames != NULL ? wslay_event_get_queued_msg_length(socket->frames) : 0;
+    return ipb_buffer_size(&socket->out);
 }
 
 void
@@ -675,27 +610,20 @@ ipb_websocket_pause(IpbWebSocket *socket, bool is_paused)
 {
     socket->is_paused = is_paused;
     socket->read_at = g_get_monotonic_time();
-    if (socket->state == STATE_OPEN || socket->state == STATE_CLOSING) {
+    if (socket->state == STATE_OPEN || socket->state == STATE_CLOSING)
         watch(socket);
-        /* What wslay or we have already makes the socket readable to nobody. */
-        if (!is_paused)
-            ipb_watch_set_events(socket->watch, EPOLLIN | EPOLLOUT);
-    }
 }
 
 void
 ipb_websocket_close(IpbWebSocket *socket, unsigned code, const char *reason)
 {
-    size_t size = MIN(strlen(reason), MAX_REASON);
-    while (size > 0 && !g_utf8_validate(reason, (gssize) size, NULL))
-        size--;
     if (socket->state == STATE_CONNECTING) {
         end(socket, code, reason);
         return;
     }
     if (socket->state != STATE_OPEN)
         return;
-    wslay_event_queue_close(socket->frames, (uint16_t) code, (const uint8_t *) reason, size);
+    queue_close(socket, code, reason);
     socket->state = STATE_CLOSING;
     socket->deadline = in_ms(socket->options.close_ms);
     socket->is_paused = false;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * IpbWebSocket: one end of a WebSocket (RFC 6455), as the server behind a request of our HTTP server or as a client; without extensions.
- * The library wslay does the framing. The peer is hostile: what a message and the queue of what is to be sent may hold is bounded, a
+ * The peer is hostile: what a message and the queue of what is to be sent may hold is bounded, a
  * peer that does not answer pings, does not read or does not close is cut off.
  *
  * Ownership: the owner frees it, also after on_closed; also from within its functions. After that none of them is called.
