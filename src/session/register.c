@@ -4,6 +4,7 @@
  */
 #include "session/register.h"
 
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -137,7 +138,8 @@ prepare(IpbRegistering *registering, const IpbRegisteringOptions *options, GErro
         /* A server that lists its tools is not at work for long. */
         .call_timeout_ms = options->connect_timeout_ms > 0 ? options->connect_timeout_ms : 30000,
     };
-    if (expanded->sandbox != NULL)
+    bool is_srt = expanded->command != NULL && strcmp(expanded->command, "srt") == 0;
+    if (expanded->sandbox != NULL || is_srt)
         make_root(registering);
     registering->client =
         ipb_mcp_client_new(registering->loop, &client, &client_funcs, registering);
