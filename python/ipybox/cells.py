@@ -205,6 +205,7 @@ def _read_result(answer: dict[str, Any]) -> CodeExecutionResult:
         images=[Path(path) for path in answer.get("images") or []],
         display_data=_read_displays(answer),
         violations=list(answer.get("violations") or []),
+        is_truncated=bool(answer.get("truncated")),
     )
 
 

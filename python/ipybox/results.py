@@ -42,12 +42,14 @@ class CodeExecutionResult:
         images: The image files that it made, in order.
         display_data: What it displayed, in all representations.
         violations: What its sandbox denied, for people.
+        is_truncated: Whether the text was longer than 16,777,216 characters, and is cut to them.
     """
 
     text: str | None
     images: list[Path]
     display_data: list[DisplayData] = field(default_factory=list, kw_only=True, compare=False, repr=False)
     violations: list[str] = field(default_factory=list, kw_only=True, compare=False, repr=False)
+    is_truncated: bool = field(default=False, kw_only=True, compare=False, repr=False)
 
 
 class CodeExecutionError(Exception):

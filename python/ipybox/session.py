@@ -13,7 +13,6 @@ from .core import Core, CoreError, Handler, acquire_core
 logger = logging.getLogger("ipybox")
 
 STOPPED = "the executor was stopped while the cell ran"
-RESET = "the executor was reset while the cell ran"
 
 
 class Session(Handler):
@@ -21,7 +20,7 @@ class Session(Handler):
 
     Attributes:
         core: The core.
-        end_reason: Why its cells end now, if somebody ended them.
+        end_reason: Why its cells end now, if it was closed.
         tool_server: Where its own tool server listens: `host`, `port`, `token`; None if it has none.
         gateway: Likewise its kernel gateway.
     """
@@ -63,7 +62,7 @@ class Session(Handler):
 
     async def close(self) -> None:
         """Ends the kernel and everything that it started. Cancelling the task only ends the waiting."""
-        if not self._begin_close(STOPPED):
+        if not self._begin_close():
             return
         try:
             if self.core.error is None:
@@ -75,16 +74,18 @@ class Session(Handler):
 
     def close_soon(self) -> None:
         """Like `close`, and waits for nothing."""
-        if self._begin_close(STOPPED):
+        if self._begin_close():
             _send_close(self.core, self._id)
             self._end_close()
 
-    def _begin_close(self, reason: str) -> bool:
+    def _begin_close(self) -> bool:
+        if self.core.is_of_parent:
+            return False
         with self._lock:
             if self._is_closed:
                 return False
             self._is_closed = True
-            self.end_reason = reason
+            self.end_reason = STOPPED
             return True
 
     def _end_close(self) -> None:
@@ -103,6 +104,7 @@ class Session(Handler):
         Raises:
             CoreError: If the core is gone.
         """
+        self.core.check()
         cell = Cell(self, asks=asks, wants_chunks=wants_chunks)
         params: dict[str, Any] = {"session": self._id, "code": code, "timeout": timeout, "events": wants_chunks}
         if not asks:
@@ -120,6 +122,8 @@ class Session(Handler):
 
     def cancel(self) -> None:
         """Interrupts the running cell, if any."""
+        if self.core.is_of_parent:
+            return
         with self._lock:
             cell = self._cells[0] if self._cells else None
         if cell is not None:
@@ -127,16 +131,11 @@ class Session(Handler):
 
     async def reset(self) -> None:
         """A fresh kernel. The cells that run or wait end with an error."""
-        self.end_reason = RESET
-        try:
-            with self._lock:
-                cells = list(self._cells)
-            for cell in cells:
-                cell.let_go()
-            await self.core.call("session.reset", {"session": self._id}, is_cancellable=False)
-        finally:
-            if self.end_reason is RESET:
-                self.end_reason = None
+        with self._lock:
+            cells = list(self._cells)
+        for cell in cells:
+            cell.let_go()
+        await self.core.call("session.reset", {"session": self._id}, is_cancellable=False)
 
     def pause(self) -> None:
         """Output is not read any more, and a kernel that goes on printing waits."""

@@ -15,6 +15,7 @@ import os
 import threading
 import time
 import weakref
+from collections import deque
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -26,6 +27,9 @@ from .process import Process
 PROTOCOL = 1
 # A core that nobody has ends after this time. Starting one takes half a second, a kernel from one that runs ten milliseconds.
 IDLE_TIMEOUT_S = 30.0
+
+# Lines of logs of sessions that are being opened, all together.
+MAX_EARLY_LOGS = 100
 
 logger = logging.getLogger("ipybox")
 LEVELS = {"debug": 10, "info": 20, "notice": 20, "warning": 30, "error": 40, "critical": 50}
@@ -92,24 +96,28 @@ class Core:
         self._approvals: dict[Any, Approval] = {}
         self._sockets: dict[str, Handler] = {}
         self._sessions: dict[str, Handler] = {}
+        self._early_logs: deque[dict[str, Any]] = deque(maxlen=MAX_EARLY_LOGS)
         self._error: CoreError | None = None
         self._is_closing = False
         self._process = Process(self._on_line, self._on_end, self._idle_seconds, self._close_if_idle)
+        _all.add(self)
         self._initialize()
 
     # Owners
 
     def try_acquire(self) -> bool:
         """Adds an owner; False if this core has ended or is about to."""
+        if self.is_of_parent:
+            return False
         with self._lock:
-            if self._error is not None or self._is_closing or self._pid != os.getpid():
+            if self._error is not None or self._is_closing:
                 return False
             self._n_owners += 1
             return True
 
     def release(self) -> None:
         """Takes an owner away."""
-        if self._pid != os.getpid():
+        if self.is_of_parent:
             return
         with self._lock:
             self._n_owners -= 1
@@ -120,7 +128,7 @@ class Core:
 
     def close(self) -> None:
         """Ends the core and waits for it: 20 s at most. Whatever it still does fails."""
-        if self._pid != os.getpid():
+        if self.is_of_parent:
             return
         with self._lock:
             self._is_closing = True
@@ -133,9 +141,14 @@ class Core:
         return self._process.pid
 
     @property
+    def is_of_parent(self) -> bool:
+        """Whether this process is a fork of the one that has this core. Its locks may be held for ever."""
+        return self._pid != os.getpid()
+
+    @property
     def error(self) -> CoreError | None:
         """Why the core is of no use any more; None while it is."""
-        if self._pid != os.getpid():
+        if self.is_of_parent:
             return CoreError(
                 "this belongs to the process that this one was forked from; make a new one after the fork", "closed"
             )
@@ -186,14 +199,13 @@ class Core:
             CoreError: If the core has ended.
             ValueError: If the parameters are no JSON.
         """
+        self.check()
         with self._lock:
             number = self._next_number
             self._next_number += 1
         line = encode({"jsonrpc": "2.0", "id": number, "method": method, "params": params})
         with self._lock:
-            error = self.error
-            if error is not None:
-                raise make_error(error.kind, str(error))
+            self.check()
             self._requests[number] = handler
         try:
             self._process.send(line)
@@ -205,18 +217,28 @@ class Core:
             raise
         return number
 
+    def check(self) -> None:
+        """Raises why the core is of no use any more, if it is not."""
+        error = self.error
+        if error is not None:
+            raise make_error(error.kind, str(error))
+
     def notify(self, method: str, params: dict[str, Any]) -> None:
         """Sends a notification; does nothing if the core has ended."""
         self._send_if_alive({"jsonrpc": "2.0", "method": method, "params": params})
 
     def cancel(self, number: int) -> None:
         """Cancels a request that is under way; its answer still comes."""
+        if self.is_of_parent:
+            return
         with self._lock:
             is_waiting = number in self._requests
         if is_waiting:
             self.notify("session.cancel", {"request": number})
 
     def answer_approval(self, number: Any, accept: bool) -> None:
+        if self.is_of_parent:
+            return
         with self._lock:
             is_waiting = self._approvals.pop(number, None) is not None
         if is_waiting:
@@ -231,6 +253,11 @@ class Core:
         """Who is told the log of a session, and is asked where no cell is."""
         with self._lock:
             _put(self._sessions, session, handler)
+            early = [log for log in self._early_logs if log["session"] == session]
+            for log in early:
+                self._early_logs.remove(log)
+        for log in early:
+            self._dispatch_log(log)
 
     def forget(self) -> None:
         """In a forked child: lets go of what belongs to the parent."""
@@ -318,11 +345,14 @@ class Core:
 
     def _dispatch_log(self, params: dict[str, Any]) -> None:
         level = LEVELS.get(params.get("level", ""), 20)
+        session = params.get("session")
         with self._lock:
-            handler = self._sessions.get(params.get("session") or "")
+            handler = self._sessions.get(session or "")
+            if session and handler is None:
+                self._early_logs.append(params)
         if handler is not None:
             handler.on_log(level, params["text"])
-        else:
+        elif not session:
             logger.log(level, "%s", params["text"])
 
     def _dispatch_socket(self, method: str, params: dict[str, Any]) -> None:
@@ -462,7 +492,6 @@ def acquire_core() -> Core:
     with _lock:
         if _core is None or not _core.try_acquire():
             _core = Core()
-            _all.add(_core)
         return _core
 
 
