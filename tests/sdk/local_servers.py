@@ -3,11 +3,10 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from pathlib import Path
 from typing import Any
-
-import harness
 
 SHAPES = Path(__file__).with_name("shapes_server.py")
 
@@ -15,25 +14,26 @@ NPX = """#!/bin/sh
 # usage: npx -y PACKAGE [ARGUMENT]...
 [ "$1" != -y ] || shift
 case $1 in
-@brave/brave-search-mcp-server) shift; exec {python} {shapes} brave_search "$@" ;;
-@modelcontextprotocol/*) script={cache}/node/node_modules/$1/dist/index.js; shift; exec {cache}/node/bin/node "$script" "$@" ;;
+@brave/brave-search-mcp-server) name=brave_search ;;
+@modelcontextprotocol/server-filesystem) name=filesystem ;;
+*) echo "npx of the tests: no $1 here" >&2; exit 1 ;;
 esac
-echo "npx of the tests: no $1 here" >&2
-exit 1
+exec /usr/bin/python3 {shapes} $name
 """
 UVX = """#!/bin/sh
 # usage: uvx mcp-server-fetch
 [ "$1" = mcp-server-fetch ] || exit 1
-exec {python} {shapes} fetch
+exec /usr/bin/python3 {shapes} fetch
 """
 
 
 def write_commands(directory: Path) -> None:
-    """Puts the commands into a directory for PATH."""
+    """Puts the commands into a directory for PATH, with the servers: they can be started in a sandbox, too."""
     directory.mkdir()
+    servers = shutil.copy(SHAPES, directory)
     for name, text in (("npx", NPX), ("uvx", UVX)):
         path = directory / name
-        path.write_text(text.format(python=sys.executable, shapes=SHAPES, cache=harness.CACHE))
+        path.write_text(text.format(shapes=servers))
         path.chmod(0o755)
 
 

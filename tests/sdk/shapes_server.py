@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """MCP servers with the tools of those that the documents use, and answers of their shapes. The standard library only.
 
-usage: shapes_server.py {brave_search | fetch | github | work} [ARGUMENT]...
+usage: shapes_server.py {brave_search | fetch | filesystem | github | work} [ARGUMENT]...
 """
 
 from __future__ import annotations
@@ -59,6 +59,18 @@ def hang(args: dict[str, Any]) -> str:
     return ""
 
 
+def list_directory(args: dict[str, Any]) -> dict[str, Any]:
+    return {"content": "\n".join(f"[FILE] {name}" for name in sorted(os.listdir(args["path"])))}
+
+
+def read_file(args: dict[str, Any]) -> dict[str, Any]:
+    try:
+        with open(args["path"]) as file:
+            return {"content": file.read()}
+    except OSError as error:
+        raise Failure(str(error)) from None
+
+
 def schema(*required: str, **properties: Any) -> dict[str, Any]:
     return {"type": "object", "properties": properties, "required": list(required)}
 
@@ -70,6 +82,10 @@ SERVERS: dict[str, dict[str, Tool]] = {
         "brave_image_search": (find_images, schema("query", query=TEXT, count=WHOLE), IMAGES),
     },
     "fetch": {"fetch": (lambda a: f"fetched {a['url']}", schema("url", url=TEXT), None)},
+    "filesystem": {
+        "list_directory": (list_directory, schema("path", path=TEXT), schema("content", content=TEXT)),
+        "read_file": (read_file, schema("path", path=TEXT), schema("content", content=TEXT)),
+    },
     "github": {
         "search_repositories": (
             find_repositories,

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import builtins
 import http.server
 import json
 import os
@@ -13,11 +15,15 @@ from pathlib import Path
 
 import pytest
 from ipybox import (
+    ApprovalRequest,
     CodeExecutionChunk,
     CodeExecutionError,
     CodeExecutionResult,
     CodeExecutor,
+    generate_mcp_sources,
 )
+from ipybox.utils import arun
+from local_servers import shapes
 
 BRAVE = {
     "command": "npx",
@@ -30,7 +36,125 @@ FETCH = {"command": "uvx", "args": ["mcp-server-fetch"]}
 # Quickstart
 
 
+@pytest.mark.parametrize("where", ["environment", ".env"])
+async def test_quickstart(
+    workspace: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], where: str
+) -> None:
+    if where == "environment":
+        monkeypatch.setenv("BRAVE_API_KEY", "the-key")
+    else:
+        Path(".env").write_text("BRAVE_API_KEY=the-key\n")
+    code = """
+from mcptools.brave_search.brave_image_search import Params, Result, run
+
+result: Result = run(Params(query="neural topic models", count=3))
+
+for image in result.items:
+    print(f"- [{image.title}]({image.properties.url})")
+"""
+    prompts = []
+    monkeypatch.setattr(builtins, "input", lambda prompt: prompts.append(prompt) or "y")
+    names = await generate_mcp_sources(server_name="brave_search", server_params=BRAVE, root_dir=Path("mcptools"))
+    assert names == ["brave_web_search", "brave_image_search"]
+    assert {path.name for path in Path("mcptools/brave_search").glob("*.py")} == {
+        "__init__.py",
+        "brave_web_search.py",
+        "brave_image_search.py",
+    }
+    async with CodeExecutor() as executor:
+        async for item in executor.stream(code):
+            match item:
+                case ApprovalRequest() as req:
+                    prompt = f"Tool call: [{req}]\nApprove? (Y/n): "
+                    if await arun(input, prompt) in ["y", ""]:
+                        await req.accept()
+                    else:
+                        await req.reject()
+                case CodeExecutionResult(text=text):
+                    print(text)
+    assert prompts == ["Tool call: [brave_search.brave_image_search(query='neural topic models', count=3)]\nApprove? (Y/n): "]
+    assert capsys.readouterr().out == "".join(f"- [neural topic models {n}](https://example.com/{n})\n" for n in range(3))
+
+
+async def test_the_key_is_nowhere_in_what_is_generated(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BRAVE_API_KEY", "the-key")
+    await generate_mcp_sources("brave_search", BRAVE, Path("mcptools"))
+    for path in Path("mcptools").rglob("*.py"):
+        assert "the-key" not in path.read_text()
+
+
 # API generation
+
+
+async def test_generated_api_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BRAVE_API_KEY", "the-key")
+    await generate_mcp_sources(server_name="brave_search", server_params=BRAVE, root_dir=Path("mcptools"))
+    async with CodeExecutor() as executor:
+        result = await executor.execute(
+            """
+from mcptools.brave_search.brave_image_search import Params, Result, run
+params = Params(query="neural topic models", count=3)
+result: Result = run(params)
+for image in result.items:
+    print(image.title)
+from mcptools.brave_search import brave_web_search
+type(brave_web_search.run(brave_web_search.Params(query="x"))).__name__
+"""
+        )
+        assert result.text is not None
+        assert result.text.splitlines() == [*(f"neural topic models {n}" for n in range(3)), "'str'"]
+
+
+async def test_generated_api_of_coroutines() -> None:
+    await generate_mcp_sources("work", shapes("work"), Path("mcptools"), async_api=True)
+    async with CodeExecutor() as executor:
+        result = await executor.execute(
+            "import asyncio\nfrom mcptools.work import add\n"
+            "rs = await asyncio.gather(*(add.run(add.Params(a=i, b=1)) for i in range(3)))\n[r.sum for r in rs]"
+        )
+        assert result.text == "[1, 2, 3]"
+
+
+async def test_a_package_is_removed_and_made_again() -> None:
+    await generate_mcp_sources("mine", FETCH, Path("mcptools"))
+    assert "odd_name_v2" in await generate_mcp_sources("mine", shapes("work"), Path("mcptools"))
+    assert not Path("mcptools/mine/fetch.py").exists()
+
+
+async def test_fetch_as_in_the_reference() -> None:
+    await generate_mcp_sources("fetch", FETCH, Path("mcptools"))
+    code = """
+from mcptools.fetch import fetch
+result = fetch.run(fetch.Params(url="https://example.com"))
+print(result)
+"""
+    items = []
+    async with CodeExecutor() as executor:
+        async for item in executor.stream(code):
+            items.append(item)
+            match item:
+                case ApprovalRequest():
+                    assert str(item) == "fetch.fetch(url='https://example.com')"
+                    await item.accept()
+    assert [type(item) for item in items] == [ApprovalRequest, CodeExecutionResult]
+    assert items[-1] == CodeExecutionResult(text="fetched https://example.com", images=[])
+
+
+async def test_execute_may_be_iterated_over() -> None:
+    from ipybox.code_exec import CodeExecutor as Same
+
+    await generate_mcp_sources("fetch_mcp", FETCH, Path("mcptools"))
+    code = "from mcptools.fetch_mcp import fetch\nprint(fetch.run(fetch.Params(url='u')))"
+    seen = []
+    async with Same() as executor:
+        async for item in executor.execute(code):
+            match item:
+                case ApprovalRequest():
+                    await item.accept()
+                    seen.append("asked")
+                case CodeExecutionResult():
+                    seen.append(item.text)
+    assert seen == ["asked", "fetched u"]
 
 
 # Code execution
@@ -41,6 +165,39 @@ async def test_basic_execution() -> None:
         result = await executor.execute("print('hello world')")
         assert result.text == "hello world"
         assert result.images == []
+
+
+async def test_approval_has_the_arguments(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BRAVE_API_KEY", "the-key")
+    await generate_mcp_sources("brave_search", BRAVE, Path("mcptools"))
+    code = """
+from mcptools.brave_search.brave_image_search import Params, Result, run
+
+result: Result = run(Params(query="neural topic models", count=3))
+print(f"num results = {len(result.items)}")
+"""
+    async with CodeExecutor() as executor:
+        async for item in executor.stream(code):
+            match item:
+                case ApprovalRequest():
+                    assert item.server_name == "brave_search"
+                    assert item.tool_name == "brave_image_search"
+                    assert item.tool_args["query"] == "neural topic models"
+                    assert item.tool_args["count"] == 3
+                    await item.accept()
+                case CodeExecutionResult():
+                    assert item.text == "num results = 3"
+
+
+async def test_rejection() -> None:
+    await generate_mcp_sources("fetch", FETCH, Path("mcptools"))
+    async with CodeExecutor() as executor:
+        with pytest.raises(CodeExecutionError) as caught:
+            async for item in executor.stream("from mcptools.fetch import fetch\nfetch.run(fetch.Params(url='u'))"):
+                assert isinstance(item, ApprovalRequest)
+                await item.reject()
+        assert str(caught.value).startswith("ApprovalRejectedError: Approval request for fetch.fetch rejected\n----")
+        assert (await executor.execute("1")).text == "1"
 
 
 async def test_chunks() -> None:
@@ -78,6 +235,40 @@ plt.show()
     async with CodeExecutor() as executor:
         result = await executor.execute(code)
         assert result.images[0].parent == Path("images").absolute()
+
+
+async def test_timeouts() -> None:
+    await generate_mcp_sources("fetch", FETCH, Path("mcptools"))
+    async with CodeExecutor(approval_timeout=0.3) as executor:
+        await executor.execute("x = 5")
+        with pytest.raises(TimeoutError) as late:
+            async for _ in executor.stream("while True: pass", timeout=0.3):
+                pass
+        assert str(late.value) == "Code execution exceeded timeout of 0.30s (approval wait excluded)."
+        with pytest.raises(TimeoutError):
+            await executor.execute("import time; time.sleep(60)", timeout=0.2)
+        assert (await executor.execute("x")).text == "5"
+        requests = []
+        with pytest.raises(CodeExecutionError, match="ApprovalTimeoutError: Approval request for fetch.fetch expired"):
+            async for item in executor.stream("from mcptools.fetch import fetch\nfetch.run(fetch.Params(url='u'))"):
+                assert isinstance(item, ApprovalRequest)
+                requests.append(item)
+        assert len(requests) == 1
+        await requests[0].accept()  # too late, and no error
+
+
+async def test_approval_waits_do_not_count() -> None:
+    await generate_mcp_sources("fetch", FETCH, Path("mcptools"))
+    async with CodeExecutor() as executor:
+        code = "from mcptools.fetch import fetch\nfetch.run(fetch.Params(url='u'))"
+        items = executor.stream(code, timeout=1)
+        request = await anext(items)
+        assert isinstance(request, ApprovalRequest)
+        await asyncio.sleep(1.2)  # longer than the cell may take
+        await request.accept()
+        result = await anext(items)
+        assert isinstance(result, CodeExecutionResult)
+        assert result.text == "'fetched u'"
 
 
 async def test_kernel_environment(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -176,7 +367,48 @@ print(result.text)
         server.shutdown()
 
 
+async def test_sandboxed_mcp_server() -> None:
+    Path("examples").mkdir()
+    config = CONFIG | {
+        "filesystem": {"denyRead": [".env"], "allowWrite": [".", "~/.npm"], "denyWrite": []},
+        "network": {"allowedDomains": ["registry.npmjs.org"], "deniedDomains": [], "allowLocalBinding": True},
+    }
+    Path("examples/sandbox-mcp.json").write_text(json.dumps(config))
+    Path("README.md").touch()
+    Path(".env").write_text("SECRET=1\n")
+    server_params = {
+        "command": "srt",
+        "args": ["--settings", "examples/sandbox-mcp.json", "npx", "-y", "@modelcontextprotocol/server-filesystem", "."],
+    }
+    await generate_mcp_sources("filesystem", server_params, Path("mcptools"))
+    list_dir_code = """
+from mcptools.filesystem.list_directory import run, Params
+result = run(Params(path="."))
+print(result.content)
+"""
+    read_env_code = """
+from mcptools.filesystem.read_file import run, Params
+result = run(Params(path=".env"))
+print(result.content)
+"""
+    async with CodeExecutor(sandbox=True) as executor:
+        result = await executor.execute(list_dir_code)
+        assert result.text is not None and "README.md" in result.text
+        with pytest.raises(CodeExecutionError) as caught:
+            await executor.execute(read_env_code)
+        # The guide shows macOS, where it is "operation not permitted".
+        assert "Permission denied" in str(caught.value)
+
+
 # What 0.8 and 0.9 added
+
+
+async def test_tool_calls_without_asking() -> None:
+    await generate_mcp_sources("fetch", FETCH, Path("mcptools"))
+    async with CodeExecutor(approve_tool_calls=False) as executor:
+        code = "from mcptools.fetch import fetch\nprint(fetch.run(fetch.Params(url='u')))"
+        items = [item async for item in executor.stream(code)]
+        assert items == [CodeExecutionResult(text="fetched u", images=[])]
 
 
 async def test_cancel() -> None:
@@ -187,6 +419,40 @@ async def test_cancel() -> None:
             executor.cancel()
         items = [item async for item in executor.stream("x")]
         assert items == [CodeExecutionResult(text="1", images=[])]
+
+
+async def test_code_actions_of_the_skill(monkeypatch: pytest.MonkeyPatch) -> None:
+    names = await generate_mcp_sources("github", shapes("github"), Path("mcptools"))
+    assert names == ["search_repositories", "list_commits"]
+    async with CodeExecutor() as executor:
+        result = await executor.execute(
+            """
+import json
+from mcptools.github import search_repositories, list_commits
+
+repos_result = search_repositories.run(search_repositories.Params(
+    query="user:torvalds",
+    sort=search_repositories.Sort.stars,
+    order=search_repositories.Order.desc,
+    perPage=10,
+    minimal_output=False
+))
+repos_data = json.loads(repos_result)
+top_repos = repos_data['items'][:3]
+print(repos_data['total_count'], repos_data['sort'], repos_data['order'], len(top_repos))
+"""
+        )
+        assert result.text == "10 stars desc 3"
+        result = await executor.execute(
+            """
+for repo in top_repos:
+    commits_result = list_commits.run(list_commits.Params(owner="torvalds", repo=repo['name'], perPage=5))
+    for i, commit in enumerate(json.loads(commits_result)[:5], 1):
+        message = commit['commit']['message'].split('\\n')[0]
+print(i, commit['sha'][:7], message, commit['html_url'])
+"""
+        )
+        assert result.text == "5 0000000 change 4 https://example.com/4"
 
 
 async def test_python_of_kernels_is_this_one() -> None:

@@ -1,0 +1,445 @@
+# SPDX-License-Identifier: Apache-2.0
+"""CodeExecutor beyond the examples: its ends, cancellations, loops, threads, forks, and what the documents of the original do not have."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import json
+import logging
+import os
+import random
+import select
+import signal
+import subprocess
+import sys
+import threading
+import warnings
+from pathlib import Path
+
+import harness
+import pytest
+from ipybox import CodeExecutionChunk, CodeExecutionError, CodeExecutionResult, CodeExecutor, DisplayData
+from ipybox.core import CoreDiedError, CoreError, acquire_core, client
+
+FOREVER = "import time\nprint('begun', flush=True)\ntime.sleep(1000)"
+
+
+async def begin(executor: CodeExecutor, code: str = FOREVER) -> asyncio.Task[list[object]]:
+    """A task that runs a cell; when this returns, the cell has printed something."""
+    begun = asyncio.Event()
+
+    async def run() -> list[object]:
+        items: list[object] = []
+        async for item in executor.stream(code, chunks=True):
+            items.append(item)
+            begun.set()
+        return items
+
+    task = asyncio.create_task(run())
+    waiter = asyncio.create_task(begun.wait())
+    await asyncio.wait({task, waiter}, return_when=asyncio.FIRST_COMPLETED)
+    waiter.cancel()
+    return task
+
+
+# Its life
+
+
+async def test_not_started() -> None:
+    executor = CodeExecutor()
+    with pytest.raises(RuntimeError, match="^Not connected to kernel"):
+        await executor.execute("1")
+    with pytest.raises(RuntimeError, match="^Not connected to kernel"):
+        await anext(executor.stream("1"))
+    with pytest.raises(RuntimeError):
+        await executor.reset()
+    executor.cancel()
+    await executor.stop()
+
+
+async def test_started_twice_stopped_twice_started_again() -> None:
+    executor = CodeExecutor()
+    await executor.start()
+    with pytest.raises(RuntimeError, match="already started"):
+        await executor.start()
+    await executor.execute("x = 1")
+    await executor.stop()
+    await executor.stop()
+    with pytest.raises(RuntimeError):
+        await executor.execute("x")
+    async with executor:
+        with pytest.raises(CodeExecutionError, match="NameError"):
+            await executor.execute("x")
+
+
+@pytest.mark.parametrize("end", ["stop", "reset"])
+async def test_end_in_the_middle_of_a_cell(end: str) -> None:
+    async with CodeExecutor() as executor:
+        task = await begin(executor)
+        waiting = asyncio.create_task(executor.execute("1"))
+        await asyncio.sleep(0)
+        await getattr(executor, end)()
+        for each in (task, waiting):
+            with pytest.raises(CodeExecutionError, match="was (stopped|reset)"):
+                await each
+        if end == "reset":
+            assert (await executor.execute("'time' in dir()")).text == "False"
+
+
+async def test_a_stop_that_is_cancelled_still_stops() -> None:
+    executor = CodeExecutor()
+    await executor.start()
+    task = await begin(executor)
+    stop = asyncio.create_task(executor.stop())
+    await asyncio.sleep(0)
+    stop.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await stop
+    with pytest.raises(CodeExecutionError):
+        await task
+
+
+async def test_stopped_while_it_starts() -> None:
+    executor = CodeExecutor()
+    start = asyncio.create_task(executor.start())
+    await asyncio.sleep(0)
+    await executor.stop()
+    with pytest.raises(RuntimeError, match="stopped while it started"):
+        await start
+
+
+async def test_a_start_that_fails_leaves_nothing() -> None:
+    for options in ({"python": "/nowhere/python"}, {"seed": -1}, {"sandbox": True, "sandbox_config": Path(__file__)}):
+        executor = CodeExecutor(**options)
+        with pytest.raises(CoreError):
+            await executor.start()
+        with pytest.raises(RuntimeError):
+            await executor.execute("1")
+
+
+def test_options_that_make_no_sense() -> None:
+    for options in (
+        {"approval_timeout": -1},
+        {"connect_timeout": float("nan")},
+        {"log_level": "LOUD"},
+        {"require_shell_escape": True},
+    ):
+        with pytest.raises(ValueError):
+            CodeExecutor(**options)  # type: ignore[arg-type]
+
+
+async def test_one_that_was_forgotten() -> None:
+    executor = CodeExecutor()
+    await executor.start()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        del executor
+        gc.collect()
+    assert [each.category for each in caught] == [ResourceWarning]
+
+
+# Cells
+
+
+async def test_awaitable_in_all_ways() -> None:
+    async with CodeExecutor() as executor:
+        results = await asyncio.gather(*(executor.execute(f"{n}") for n in range(20)))
+        assert [result.text for result in results] == [str(n) for n in range(20)]
+        assert (await asyncio.create_task(executor.execute("1"))).text == "1"
+        assert (await asyncio.wait_for(executor.execute("2"), 60)).text == "2"
+        assert (await asyncio.shield(executor.execute("3"))).text == "3"
+        never_awaited = executor.execute("4")
+        del never_awaited
+
+
+async def test_results_are_as_the_originals() -> None:
+    async with CodeExecutor() as executor:
+        for code, text in (
+            ("x = 1", None),
+            ("print('  ')", ""),
+            ("print('a\\nb')\n3", "a\nb\n3"),
+            ("import sys; print('out'); print('err', file=sys.stderr)", "out\nerr"),
+            ("import asyncio; await asyncio.sleep(0); 'top'", "'top'"),
+            ("print('\\x00\\ud800'.encode('utf-8', 'surrogatepass'))", r"b'\x00\xed\xa0\x80'"),
+        ):
+            assert await executor.execute(code) == CodeExecutionResult(text=text, images=[]), code
+        match await executor.execute("7"):
+            case CodeExecutionResult(text, images):
+                assert (text, images) == ("7", [])
+
+
+async def test_errors() -> None:
+    async with CodeExecutor() as executor:
+        with pytest.raises(CodeExecutionError) as caught:
+            await executor.execute("print('before')\nraise ValueError('bad')")
+        error = caught.value
+        assert error.args == (str(error),)
+        assert str(error).startswith("ValueError: bad\n" + "-" * 75 + "\nValueError ")
+        assert (error.name, error.value, error.output) == ("ValueError", "bad", "before")
+        with pytest.raises(CodeExecutionError, match="the kernel ended with exit status 3"):
+            await executor.execute("import os; os._exit(3)")
+        assert (await executor.execute("1")).text == "1"
+        with pytest.raises((CodeExecutionError, CoreError)):
+            await executor.execute("'\ud800'")
+        with pytest.raises(ValueError):
+            await executor.execute("1", timeout=-1)
+        assert (await executor.execute("1", timeout=float("inf"))).text == "1"
+
+
+async def test_display_data() -> None:
+    async with CodeExecutor() as executor:
+        result = await executor.execute(
+            "from IPython.display import display\n"
+            "display({'text/plain': 'plain', 'text/html': '<b>', 'application/json': {'a': [1]}}, raw=True, metadata={'m': 1})\n5"
+        )
+        assert result.text == "plain5"
+        assert result.display_data[0] == DisplayData(
+            {"text/plain": "plain", "text/html": "<b>", "application/json": {"a": [1]}}, {"m": 1}
+        )
+        assert result.display_data[1].data == {"text/plain": "5"}
+        assert result.violations == []
+
+
+async def test_violations() -> None:
+    network = {"allowedDomains": ["allowed.test"], "deniedDomains": []}
+    Path("sandbox.json").write_text(
+        json.dumps({"network": network, "filesystem": {"allowWrite": ["."], "denyWrite": [], "denyRead": []}})
+    )
+    async with CodeExecutor(sandbox=True, sandbox_config=Path("sandbox.json")) as executor:
+        result = await executor.execute(
+            "import socket\ntry:\n    socket.create_connection(('example.org', 80))\nexcept OSError: pass"
+        )
+        assert any("example.org" in violation for violation in result.violations), result
+
+
+async def test_seed_and_preload() -> None:
+    texts = []
+    for _ in range(2):
+        async with CodeExecutor(seed=7, preload=["colorsys"]) as executor:
+            texts.append((await executor.execute("import random, sys; print(random.random(), 'colorsys' in sys.modules)")).text)
+    assert texts[0] == texts[1] and texts[0] is not None and texts[0].endswith("True")
+
+
+async def test_large_texts() -> None:
+    async with CodeExecutor() as executor:
+        result = await executor.execute("print('x' * 16_000_000)")
+        assert result.text == "x" * 16_000_000 and not result.is_truncated
+        assert (await executor.execute("print('x' * 17_000_000)")).is_truncated
+        chunks = [item async for item in executor.stream("for i in range(200_000): print(i)", chunks=True)]
+        result = chunks.pop()
+        assert isinstance(result, CodeExecutionResult)
+        text = "".join(chunk.text for chunk in chunks if isinstance(chunk, CodeExecutionChunk))
+        assert text == "".join(f"{n}\n" for n in range(200_000))
+        assert result.text == text.rstrip()
+
+
+async def test_a_stream_that_is_not_read_makes_its_kernel_wait(workspace: Path) -> None:
+    """And no other: that one runs many cells meanwhile, in which the first would have come to its end."""
+    code = "for i in range(100_000): print(f'{i:0999}')\nopen('done', 'w').close()"
+    async with CodeExecutor() as slow, CodeExecutor() as quick:
+        items = slow.stream(code, chunks=True)
+        first = await anext(items)
+        assert isinstance(first, CodeExecutionChunk)
+        n_chars = len(first.text)
+        for _ in range(400):
+            await quick.execute("x = 1")
+        assert not (workspace / "done").exists()
+        async for item in items:
+            if isinstance(item, CodeExecutionChunk):
+                n_chars += len(item.text)
+        assert n_chars == 100_000 * 1000
+        assert (workspace / "done").exists()
+
+
+async def test_a_paused_cell_can_be_ended() -> None:
+    code = "for i in range(100_000): print(f'{i:0999}')"
+    async with CodeExecutor() as executor:
+        for end in ("cancel", "aclose", "reset"):
+            items = executor.stream(code, chunks=True)
+            await anext(items)
+            for _ in range(3):
+                await asyncio.sleep(0.05)
+            if end == "cancel":
+                executor.cancel()
+                rest = [item async for item in items]
+                assert all(isinstance(item, CodeExecutionChunk) for item in rest)
+            elif end == "aclose":
+                await items.aclose()
+            else:
+                await executor.reset()
+                with pytest.raises(CodeExecutionError):
+                    async for _ in items:
+                        pass
+            assert (await executor.execute("1")).text == "1"
+
+
+async def test_leaving_a_stream_interrupts_its_cell() -> None:
+    async with CodeExecutor() as executor:
+        async for _ in executor.stream("x = 5\n" + FOREVER, chunks=True):
+            break
+        assert (await executor.execute("x", timeout=60)).text == "5"
+
+
+async def test_cancel_interrupts_only_the_running_cell() -> None:
+    async with CodeExecutor() as executor:
+        task = await begin(executor)
+        waiting = asyncio.create_task(executor.execute("'next'"))
+        running = await asyncio.sleep(0, executor)
+        running.cancel()
+        assert await task == [CodeExecutionChunk("begun\n")]
+        assert (await waiting).text == "'next'"
+        task2 = asyncio.create_task(executor.execute(FOREVER))
+        await asyncio.sleep(0.1)
+        executor.cancel()
+        assert await task2 == CodeExecutionResult(text=None, images=[])
+
+
+async def test_cancelled_tasks_at_any_point() -> None:
+    """Whatever a task was at when it was cancelled, nothing is left of it (the fixture looks), and others go on."""
+    draw = random.Random(7)
+
+    async def whole() -> None:
+        async with CodeExecutor() as executor:
+            await executor.execute("x = 1")
+            async for _ in executor.stream("for i in range(100): print(i)", chunks=True):
+                pass
+            await executor.reset()
+            await executor.execute("import time; time.sleep(0.02)")
+
+    async with CodeExecutor() as other:
+        await other.execute("x = 3")
+        for _ in range(4):
+            tasks = [asyncio.create_task(whole()) for _ in range(6)]
+            for task in tasks:
+                await asyncio.sleep(draw.random() * 0.05)
+                task.cancel()
+            ends = await asyncio.gather(*tasks, return_exceptions=True)
+            assert all(end is None or isinstance(end, asyncio.CancelledError) for end in ends), ends
+        assert (await other.execute("x")).text == "3"
+
+
+# Loops, threads, processes
+
+
+def test_one_executor_in_several_loops() -> None:
+    executor = CodeExecutor()
+    asyncio.run(executor.start())
+
+    async def cell(code: str) -> str | None:
+        return (await executor.execute(code)).text
+
+    asyncio.run(cell("x = 1"))
+    assert asyncio.run(cell("x")) == "1"
+    asyncio.run(executor.stop())
+
+
+def test_loops_in_threads() -> None:
+    texts: dict[int, str | None] = {}
+
+    async def work(number: int) -> None:
+        async with CodeExecutor() as executor:
+            await executor.execute(f"x = {number}")
+            await asyncio.gather(*(executor.execute("x += 1") for _ in range(10)))
+            texts[number] = (await executor.execute("x")).text
+
+    threads = [threading.Thread(target=lambda n=n: asyncio.run(work(n))) for n in range(0, 80, 10)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert texts == {n: str(n + 10) for n in range(0, 80, 10)}
+
+
+async def test_fork() -> None:
+    async with CodeExecutor() as executor:
+        pid = os.fork()
+        if pid == 0:
+            status = 1
+            try:
+                # As multiprocessing would: no loop of the parent is used.
+                asyncio.events._set_running_loop(None)
+
+                async def main() -> None:
+                    with pytest.raises(CoreError, match="forked from"):
+                        await executor.execute("1")
+                    executor.cancel()
+                    await executor.stop()
+
+                asyncio.run(main())
+                status = 0
+            finally:
+                os._exit(status)
+        assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+        assert (await executor.execute("1")).text == "1"
+
+
+async def test_the_core_dies() -> None:
+    async with CodeExecutor() as executor:
+        task = await begin(executor)
+        core = acquire_core()
+        os.kill(core.pid, signal.SIGKILL)
+        core.release()
+        with pytest.raises(CoreDiedError, match="ended unexpectedly .killed by signal 9."):
+            await task
+        for use in (lambda: executor.execute("1"), executor.reset):
+            with pytest.raises(CoreDiedError):
+                await use()
+        executor.cancel()
+        await executor.stop()
+        async with executor:
+            assert (await executor.execute("1")).text == "1"
+
+
+PROGRAM = """
+import asyncio, os, sys
+from ipybox import CodeExecutor
+from ipybox.core import acquire_core
+
+async def main():
+    executor = CodeExecutor()
+    await executor.start()
+    print(acquire_core().pid, flush=True)
+    HOW
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.parametrize("how", ["await asyncio.sleep(1000)", "os._exit(1)", "sys.exit(0)", "raise KeyboardInterrupt"])
+def test_the_client_ends(how: str) -> None:
+    """However it does, the core ends with it."""
+    program = subprocess.Popen(
+        [sys.executable, "-W", "ignore", "-c", PROGRAM.replace("HOW", how)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env=os.environ | {"PYTHONPATH": str(harness.ROOT / "python")},
+        text=True,
+    )
+    assert program.stdout is not None
+    core = int(program.stdout.readline())
+    fd = os.pidfd_open(core)
+    if "sleep" in how:
+        program.kill()
+    program.wait(60)
+    program.stdout.close()
+    assert select.select([fd], [], [], 30)[0], "the core goes on"
+    os.close(fd)
+    harness.wait_for_end({core}, 0)
+
+
+# Logs
+
+
+async def test_log(caplog: pytest.LogCaptureFixture) -> None:
+    Path(".env").write_text("this is no variable\n")
+    for level, is_told in (("WARNING", True), ("ERROR", False)):
+        caplog.clear()
+        with caplog.at_level(logging.DEBUG, "ipybox"):
+            async with CodeExecutor(log_level=level):
+                pass
+        assert any(".env" in record.getMessage() for record in caplog.records) == is_told
+
+
+def test_idle_core_is_kept_for_a_while() -> None:
+    assert client.IDLE_TIMEOUT_S >= 10
