@@ -158,6 +158,14 @@ IPYBOX_EXPORT gboolean ipybox_result_is_truncated(const IpyboxResult *result);
 IPYBOX_EXPORT const char *const *ipybox_result_get_images(const IpyboxResult *result);
 
 /**
+ * @brief What the sandbox denied the cell, ten lines at most.
+ *
+ * @param result the result
+ * @return lines "operation not permitted: …" with the rule and how to allow it, NULL-terminated; owned by the result
+ */
+IPYBOX_EXPORT const char *const *ipybox_result_get_violations(const IpyboxResult *result);
+
+/**
  * @brief The class of the exception that ended the cell.
  *
  * @param result the result

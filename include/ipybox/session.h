@@ -91,13 +91,27 @@ typedef struct {
                                     the kernel is there, so that the sandbox protects what is generated */
     gboolean
         allow_builds; /**< in a sandbox: ipybox_session_install() takes URLs and what runs code of the package to build it */
+    const char *
+        working_dir; /**< where the kernel begins, and returns to after each cell, with the notice "[ipybox] cwd reset to DIR";
+                                   NULL: it begins in the workspace and stays where cells go */
+    const char *
+        limits; /**< in a sandbox, instead of the configuration's: a JSON object as its "limits", for example
+                              `{"memory": "2G", "processes": 64}`; NULL: none */
+    gboolean
+        approve_shell_cmds; /**< each shell escape asks for approval: of `!cmd`, `x = !cmd` and `%sx` as tool "shell" of the
+                                      server "ipybox", of `%%bash` and `%%sh` as "shell_magic", both with {"cmd": …} */
+    gboolean
+        require_shell_escape; /**< programs that are run by other ways (subprocess, os.system, …) are refused; needs
+                                        approve_shell_cmds. Both are hooks inside the kernel and no walls */
+    unsigned kernel_init_timeout_ms; /**< from the fork of a kernel until it is ready; 0: 10,000 */
 } IpyboxSessionOptions;
 
 /** The defaults of #IpyboxSessionOptions. */
 #define IPYBOX_SESSION_OPTIONS_INIT                                                                \
     {                                                                                              \
         IPYBOX_SESSION_OPTIONS_VERSION, NULL, NULL, NULL, NULL, IPYBOX_APPROVAL_ASK, NULL, NULL,   \
-            -1, NULL, NULL, NULL, NULL, 0, -1, IPYBOX_SANDBOX_OFF, NULL, FALSE, FALSE              \
+            -1, NULL, NULL, NULL, NULL, 0, -1, IPYBOX_SANDBOX_OFF, NULL, FALSE, FALSE, NULL, NULL, \
+            FALSE, FALSE, 0                                                                        \
     }
 
 /**

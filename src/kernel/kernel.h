@@ -55,11 +55,19 @@ typedef struct {
     const char *evalue;
     int64_t execution_count;
     IpbCellStatus status;
+    bool is_cwd_reset; /* of DONE: the cell had left the directory that it returns to */
     const IpbJson *user_expressions; /* {name: {"status": "ok", "data", "metadata"} or {"status":
                                         "error", "ename", "evalue", "traceback": [lines]}}, or NULL */
 } IpbKernelEvent;
 
 typedef void (*IpbKernelEventFunc)(IpbKernel *kernel, const IpbKernelEvent *event, void *data);
+
+/* What holds for all cells of a kernel; see session/session.h. */
+typedef struct {
+    bool approves_shell_cmds;
+    bool requires_shell_escape;
+    bool returns_to_cwd; /* after each cell */
+} IpbKernelRules;
 
 /* What to run, and how: as Jupyter's execute_request has it. */
 typedef struct {

@@ -160,6 +160,7 @@ parse_done(IpbMessage *message, GError **error)
     event->text = get_text(message, "cwd", &event->text_size);
     if (event->text == NULL)
         return set_breach(message, "without a string \"cwd\"", error);
+    event->is_cwd_reset = ipb_json_get_bool(root(message), "cwd_reset", false);
     const IpbJson *expressions = ipb_json_get(root(message), "user_expressions");
     if (ipb_json_is(expressions, IPB_JSON_OBJECT))
         event->user_expressions = expressions;
@@ -327,6 +328,9 @@ ipb_message_build_start(const IpbStartMessage *start, size_t *ret_size, GError *
         ipb_json_write_int(writer, start->seed);
     else
         ipb_json_write_null(writer);
+    ipb_json_member_bool(writer, "approve_shell_cmds", start->rules.approves_shell_cmds);
+    ipb_json_member_bool(writer, "require_shell_escape", start->rules.requires_shell_escape);
+    ipb_json_member_bool(writer, "returns_to_cwd", start->rules.returns_to_cwd);
     ipb_json_end_object(writer);
     return finish_frame(IPB_FRAME_START, writer, ret_size, error);
 }

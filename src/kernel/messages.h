@@ -37,6 +37,7 @@ typedef struct {
     const char *const *path; /* NULL: none */
     bool has_seed;
     int64_t seed;
+    IpbKernelRules rules;
 } IpbStartMessage;
 
 /* Whole frames, caller frees; NULL with LIMIT if too large. Strings that are not UTF-8 (environment, paths) are

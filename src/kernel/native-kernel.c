@@ -46,6 +46,7 @@ typedef struct {
     char **env, **path, *cwd;
     bool has_seed;
     int64_t seed;
+    IpbKernelRules rules;
     unsigned interrupt_grace_ms, init_timeout_ms;
     bool is_sandboxed;
     IpbKernelSandbox sandbox;
@@ -391,6 +392,7 @@ start_process(NativeKernel *kernel)
         .path = (const char *const *) kernel->path,
         .has_seed = kernel->has_seed,
         .seed = kernel->seed,
+        .rules = kernel->rules,
         .init_timeout_ms = kernel->init_timeout_ms,
         .sandbox = kernel->is_sandboxed ? &kernel->sandbox : NULL,
     };
@@ -626,6 +628,7 @@ ipb_native_kernel_new(IpbLoop *loop, IpbForkserver *forkserver,
     kernel->cwd = g_strdup(options->cwd);
     kernel->seed = options->seed;
     kernel->has_seed = options->has_seed;
+    kernel->rules = options->rules;
     kernel->interrupt_grace_ms =
         options->interrupt_grace_ms > 0 ? options->interrupt_grace_ms : INTERRUPT_GRACE_MS;
     kernel->init_timeout_ms =

@@ -15,6 +15,7 @@ typedef struct {
     const char *const *path; /* prepended to sys.path, NULL-terminated; NULL: none */
     int64_t seed;            /* with has_seed: for random, numpy, torch */
     bool has_seed;
+    IpbKernelRules rules;
     unsigned interrupt_grace_ms;     /* 0: 5000 */
     unsigned init_timeout_ms;        /* from fork to hello; 0: 10000 */
     const IpbKernelSandbox *sandbox; /* NULL: none; its data lives as long as the kernel */

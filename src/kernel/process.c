@@ -47,6 +47,7 @@ struct IpbProcess {
     char **env, **path, *cwd;
     bool has_seed;
     int64_t seed;
+    IpbKernelRules rules;
     unsigned init_timeout_ms;
     IpbKernelSandbox sandboxing;
     IpbSandbox *sandbox; /* NULL: none; what is in it dies with it */
@@ -307,6 +308,7 @@ send_start(IpbProcess *process, int64_t id, uint8_t *key, GError **error)
         .path = (const char *const *) process->path,
         .has_seed = process->has_seed,
         .seed = process->seed,
+        .rules = process->rules,
     };
     size_t size;
     g_autofree char *frame = ipb_message_build_start(&start, &size, error);
@@ -489,6 +491,7 @@ ipb_process_new(IpbLoop *loop, IpbForkserver *forkserver, const IpbProcessOption
     process->cwd = g_strdup(options->cwd);
     process->has_seed = options->has_seed;
     process->seed = options->seed;
+    process->rules = options->rules;
     process->init_timeout_ms = options->init_timeout_ms;
     process->pidfd = process->write_fd = -1;
     ipb_deadline_init(&process->init_deadline, loop, on_init_timeout, process);

@@ -20,6 +20,7 @@ typedef struct {
     const char *const *path;
     bool has_seed;
     int64_t seed;
+    IpbKernelRules rules;
     unsigned init_timeout_ms;
     const IpbKernelSandbox *sandbox; /* NULL: none */
 } IpbProcessOptions;

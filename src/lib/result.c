@@ -10,11 +10,15 @@
 #include "lib/lib-private.h"
 #include "session/cell-text.h"
 
+/* Of a notice among the output, which says whose it is. */
+#define NOTICE_PREFIX "[ipybox] "
+
 struct IpyboxResult {
     IpyboxStatus status;
     char *text;
     bool is_truncated;
     char **images;
+    GPtrArray *violations;                      /* texts, and the NULL at the end */
     char *error_name, *error_value, *traceback; /* NULL: no exception */
     char *message;                              /* or NULL */
 };
@@ -32,6 +36,7 @@ ipb_lib_collector_new(size_t max_text_chars)
     IpbLibCollector *collector = g_new(IpbLibCollector, 1);
     collector->text = ipb_cell_text_new(max_text_chars > 0 ? max_text_chars : SIZE_MAX);
     collector->result = g_new0(IpyboxResult, 1);
+    collector->result->violations = g_ptr_array_new_with_free_func(g_free);
     return collector;
 }
 
@@ -54,6 +59,15 @@ take_error(IpyboxResult *result, const IpbSessionEvent *event)
     result->error_name = g_strdup(event->ename);
     result->error_value = g_strdup(event->evalue);
     result->traceback = g_strdup(event->text);
+}
+
+static void
+take_violation(IpyboxResult *result, const char *notice)
+{
+    const char *text =
+        g_str_has_prefix(notice, NOTICE_PREFIX) ? notice + strlen(NOTICE_PREFIX) : notice;
+    char *valid = ipb_lib_make_valid(text, strlen(text));
+    g_ptr_array_add(result->violations, valid != NULL ? valid : g_strdup(text));
 }
 
 static IpyboxStatus
@@ -88,6 +102,7 @@ finish(IpbLibCollector *collector, const IpbSessionEvent *done)
 {
     IpyboxResult *result = g_steal_pointer(&collector->result);
     result->status = status_of(done->status);
+    g_ptr_array_add(result->violations, NULL);
     result->message = g_strdup(done->text);
     g_autofree char *text = ipb_cell_text_get(collector->text);
     result->text = ipb_lib_make_valid(text, strlen(text));
@@ -106,6 +121,8 @@ ipb_lib_collector_add(IpbLibCollector *collector, const IpbSessionEvent *event)
         return finish(collector, event);
     if (event->type == IPB_SESSION_ERROR)
         take_error(collector->result, event);
+    if (event->type == IPB_SESSION_NOTICE && event->is_violation)
+        take_violation(collector->result, event->text);
     ipb_cell_text_add(collector->text, event);
     return NULL;
 }
@@ -117,6 +134,8 @@ ipb_lib_result_new_cancelled(void)
     result->status = IPYBOX_STATUS_CANCELLED;
     result->text = g_strdup("");
     result->images = g_new0(char *, 1);
+    result->violations = g_ptr_array_new();
+    g_ptr_array_add(result->violations, NULL);
     result->message = g_strdup("the cell was cancelled before it ran");
     return result;
 }
@@ -149,6 +168,13 @@ ipybox_result_get_images(const IpyboxResult *result)
 {
     g_return_val_if_fail(result != NULL, NULL);
     return (const char *const *) result->images;
+}
+
+const char *const *
+ipybox_result_get_violations(const IpyboxResult *result)
+{
+    g_return_val_if_fail(result != NULL, NULL);
+    return (const char *const *) result->violations->pdata;
 }
 
 const char *
@@ -219,6 +245,7 @@ ipybox_result_free(IpyboxResult *result)
         return;
     g_free(result->text);
     g_strfreev(result->images);
+    g_ptr_array_unref(result->violations);
     g_free(result->error_name);
     g_free(result->error_value);
     g_free(result->traceback);

@@ -104,6 +104,11 @@ make_core(IpyboxSession *session, const IpyboxSessionOptions *options, GError **
         .sandbox_config = options->sandbox_config,
         .makes_packages = options->register_servers,
         .allows_builds = options->allow_builds,
+        .working_dir = options->working_dir,
+        .limits = options->limits,
+        .approves_shell_cmds = options->approve_shell_cmds,
+        .requires_shell_escape = options->require_shell_escape,
+        .kernel_init_timeout_ms = options->kernel_init_timeout_ms,
         .on_log = on_log,
         .data = session,
     };

@@ -574,3 +574,18 @@ ipb_policy_read(IpbSandboxPolicy *policy, const IpbJson *value, GError **error)
     policy->without_effect = (char **) g_ptr_array_steal(without_effect, NULL);
     return true;
 }
+
+bool
+ipb_sandbox_policy_set_limits(IpbSandboxPolicy *policy, const char *limits, GError **error)
+{
+    g_autoptr(GError) cause = NULL;
+    g_autoptr(IpbJsonDoc) doc =
+        ipb_json_parse(limits, strlen(limits), &IPB_JSON_LIMITS_SMALL, &cause);
+    if (doc == NULL) {
+        g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID, "limits: not JSON: %s",
+                    cause->message);
+        return false;
+    }
+    Reader reader = {.policy = policy, .error = error};
+    return read_object(&reader, LIMIT_KEYS, G_N_ELEMENTS(LIMIT_KEYS), ipb_json_root(doc), "limits");
+}

@@ -66,6 +66,8 @@ IpbSandboxPolicy *ipb_sandbox_policy_load(const char *path, GError **error);
 /* The same from a value inside other JSON, such as server_params' "sandbox". */
 IpbSandboxPolicy *ipb_sandbox_policy_from_json(const IpbJson *value, const char *origin,
                                                GError **error);
+/* @limits: a JSON object as "limits" in a configuration; what it says replaces what @policy says. INVALID. */
+bool ipb_sandbox_policy_set_limits(IpbSandboxPolicy *policy, const char *limits, GError **error);
 IpbSandboxPolicy *ipb_sandbox_policy_ref(IpbSandboxPolicy *policy);
 void ipb_sandbox_policy_unref(IpbSandboxPolicy *policy);
 

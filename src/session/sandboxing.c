@@ -129,7 +129,9 @@ ipb_sandboxing_new(IpbLoop *loop, const IpbSandboxingOptions *options, GError **
         .data = options->data,
     };
     sandboxing->policy = load_policy(sandboxing, options->config, error);
-    if (sandboxing->policy == NULL)
+    if (sandboxing->policy == NULL ||
+        (options->limits != NULL &&
+         !ipb_sandbox_policy_set_limits(sandboxing->policy, options->limits, error)))
         g_clear_pointer(&sandboxing, ipb_sandboxing_free);
     return sandboxing;
 }

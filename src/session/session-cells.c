@@ -100,6 +100,10 @@ on_kernel_done(IpbSession *session, const IpbKernelEvent *event)
         ipb_sandboxing_sweep(session->sandboxing);
         session->current = NULL;
     }
+    if (event->is_cwd_reset && session->working_dir != NULL) {
+        g_autofree char *notice = g_strdup_printf("[ipybox] cwd reset to %s", session->working_dir);
+        ipb_cell_emit(cell, &(IpbSessionEvent){.type = IPB_SESSION_NOTICE, .text = notice});
+    }
     end_cell(cell, status, text, event);
     start_next_cell(session);
 }

@@ -19,6 +19,8 @@ struct IpbSession {
     IpbRuntime *runtime;
     IpbLoop *loop;
     char *workspace;
+    char *working_dir; /* or NULL */
+    bool approves_shell_cmds;
     char *images_dir;
     bool saves_no_images;
     char *overlay; /* of packages, or NULL */

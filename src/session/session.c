@@ -155,6 +155,7 @@ make_sandboxing(IpbSession *session, const IpbSessionOptions *options, GError **
         ipb_sandboxing_new(session->loop,
                            &(IpbSandboxingOptions){
                                .config = options->sandbox_config,
+                               .limits = options->limits,
                                .workspace = session->workspace,
                                .makes_packages = options->makes_packages,
                                .python = ipb_runtime_python(session->runtime),
@@ -187,7 +188,9 @@ make_tools(IpbSession *session, const IpbSessionOptions *options, GError **error
                            .eras = ipb_runtime_eras(session->runtime),
                            .on_log = on_server_log,
                            .on_progress = on_tool_progress,
-                           .on_own_call = options->is_sandboxed ? ipb_session_on_own_call : NULL,
+                           .on_own_call = options->is_sandboxed || options->approves_shell_cmds
+                                              ? ipb_session_on_own_call
+                                              : NULL,
                            .on_own_cancel = ipb_session_on_own_cancel,
                            .data = session,
                        });
@@ -227,10 +230,14 @@ make_kernel(IpbSession *session, const IpbSessionOptions *options)
     g_auto(GStrv) path = make_import_path(session, options->kernel_env);
     IpbNativeKernelOptions kernel = {
         .env = (const char *const *) env,
-        .cwd = session->workspace,
+        .cwd = session->working_dir != NULL ? session->working_dir : session->workspace,
         .path = (const char *const *) path,
         .seed = options->seed,
         .has_seed = options->has_seed,
+        .rules = {.approves_shell_cmds = options->approves_shell_cmds,
+                  .requires_shell_escape = options->requires_shell_escape,
+                  .returns_to_cwd = session->working_dir != NULL},
+        .init_timeout_ms = options->kernel_init_timeout_ms,
     };
     IpbKernelSandbox sandbox;
     if (session->sandboxing != NULL) {
@@ -241,16 +248,44 @@ make_kernel(IpbSession *session, const IpbSessionOptions *options)
                                             ipb_session_on_kernel_event, session);
 }
 
+static bool
+check_options(const IpbSessionOptions *options, GError **error)
+{
+    const char *problem = NULL;
+    if (options->requires_shell_escape && !options->approves_shell_cmds)
+        problem = "require_shell_escape needs approve_shell_cmds";
+    else if (options->limits != NULL && !options->is_sandboxed)
+        problem = "limits are those of a sandbox: they need one";
+    if (problem != NULL)
+        g_set_error_literal(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID, problem);
+    return problem == NULL;
+}
+
+/* The canonical path; NULL with NOT_FOUND if no directory is there. */
+static char *
+find_directory(const char *path, const char *what, GError **error)
+{
+    g_autofree char *directory = g_canonicalize_filename(path, NULL);
+    if (g_file_test(directory, G_FILE_TEST_IS_DIR))
+        return g_steal_pointer(&directory);
+    g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_NOT_FOUND, "the %s is no directory: %s", what,
+                directory);
+    return NULL;
+}
+
 IpbSession *
 ipb_session_new(IpbRuntime *runtime, const IpbSessionOptions *options, GError **error)
 {
-    g_autofree char *workspace =
-        g_canonicalize_filename(options->workspace != NULL ? options->workspace : ".", NULL);
-    if (!g_file_test(workspace, G_FILE_TEST_IS_DIR)) {
-        g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_NOT_FOUND,
-                    "the workspace is no directory: %s", workspace);
+    if (!check_options(options, error))
         return NULL;
-    }
+    g_autofree char *workspace =
+        find_directory(options->workspace != NULL ? options->workspace : ".", "workspace", error);
+    if (workspace == NULL)
+        return NULL;
+    g_autofree char *working_dir = NULL;
+    if (options->working_dir != NULL &&
+        (working_dir = find_directory(options->working_dir, "working_dir", error)) == NULL)
+        return NULL;
     IpbSession *session = g_new0(IpbSession, 1);
     session->runtime = ipb_runtime_ref(runtime);
     session->loop = ipb_loop_ref(ipb_runtime_loop(runtime));
@@ -260,6 +295,8 @@ ipb_session_new(IpbRuntime *runtime, const IpbSessionOptions *options, GError **
     session->data = options->data;
     session->allows_builds = options->allows_builds;
     session->frees_servers = options->frees_servers;
+    session->approves_shell_cmds = options->approves_shell_cmds;
+    session->working_dir = g_steal_pointer(&working_dir);
     session->saves_no_images = options->saves_no_images;
     session->connect_timeout_ms = options->connect_timeout_ms;
     session->jobs = g_ptr_array_new_with_free_func((GDestroyNotify) ipb_session_job_free);
@@ -341,6 +378,7 @@ ipb_session_free(IpbSession *session)
     g_strfreev(session->server_env);
     g_free(session->images_dir);
     g_free(session->overlay);
+    g_free(session->working_dir);
     g_free(session->workspace);
     ipb_loop_unref(session->loop);
     ipb_runtime_unref(session->runtime);

@@ -59,7 +59,10 @@ typedef struct {
 typedef void (*IpbSessionEventFunc)(const IpbSessionEvent *event, void *data);
 
 typedef struct {
-    const char *workspace;         /* the kernel's directory; NULL: the current one */
+    const char *workspace; /* the kernel's directory; NULL: the current one */
+    const char *
+        working_dir; /* where the kernel begins, and returns to after each cell, with a notice; NULL: it begins in the
+                              * workspace, and stays where a cell goes */
     const char *images_dir;        /* NULL: "images" in the workspace */
     bool saves_no_images;          /* displays come without image_path */
     const char *const *kernel_env; /* "NAME=value" for the kernel, beyond the minimum; or NULL */
@@ -84,6 +87,14 @@ typedef struct {
         makes_packages; /* servers may be registered: a sandbox protects their packages from the start */
     const char *
         sandbox_config; /* path of what they allow, ipybox-sandbox-config(5); NULL, or not there: the default */
+    /* Of a sandbox, instead of its configuration's: a JSON object as "limits" there. NULL: none */
+    const char *limits;
+    /* Each shell escape (`!cmd`, `%%bash`) is a call of the tool "shell" or "shell_magic" of the server "ipybox", so that rules and approvals
+     * decide on it. Programs that are run by other ways are refused, which needs approves_shell_cmds. Both are hooks in the
+     * kernel's Python, no walls: SECURITY.md. */
+    bool approves_shell_cmds;
+    bool requires_shell_escape;
+    unsigned kernel_init_timeout_ms; /* from a kernel's fork until it is ready; 0: 10000 */
     /* What MCP servers log and what else is worth a log line; level is "debug", "info", "warning". May be NULL. */
     void (*on_log)(const char *level, const char *text, void *data);
     void *data; /* for on_approval, on_approval_withdrawn and on_log */

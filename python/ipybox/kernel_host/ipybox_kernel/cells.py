@@ -28,6 +28,7 @@ class CellRunner:
         on_done: Callable[[], None],
     ) -> None:
         self.is_busy = False
+        self.returns_to: str | None = None  # the directory after each cell
         self._shell = shell
         self._output = output
         self._interrupts = interrupts
@@ -128,18 +129,31 @@ class CellRunner:
         status = "ok"
         if error is not None:
             status = "interrupted" if self._was_interrupted(error) else "error"
+        has_returned = self._return_to_directory()
         done: dict[str, Any] = {
             "cell": output.cell,
             "status": status,
             "execution_count": shell.execution_count - 1,
             "cwd": working_directory(),
         }
+        if has_returned:
+            done["cwd_reset"] = True
         if values is not None:
             done["user_expressions"] = values
         output.send(wire.DONE, done)
         output.cell = 0
         self.is_busy = False
         self._on_done()
+
+    def _return_to_directory(self) -> bool:
+        """Whether it had been left."""
+        if self.returns_to is None or working_directory() == self.returns_to:
+            return False
+        try:
+            os.chdir(self.returns_to)
+        except OSError:
+            return False  # it is gone; `cwd` tells where the kernel is
+        return True
 
     def _was_interrupted(self, error: BaseException) -> bool:
         by_us = isinstance(error, (KeyboardInterrupt, asyncio.CancelledError))

@@ -32,6 +32,7 @@ READ_SIZE = 1 << 16
 def system(shell: Any, command: str) -> None:
     code = installs.take_over(command)
     if code is None:
+        shell.rules.approve("shell", command)
         code = _run(shell, _shell_argv(command), subprocess.DEVNULL)
     # As IPython has it: a command killed by signal N leaves -N.
     shell.user_ns["_exit_code"] = -(code - 128) if code > 128 else code
@@ -40,6 +41,7 @@ def system(shell: Any, command: str) -> None:
 
 
 def getoutput(shell: Any, command: str, split: bool) -> Any:
+    shell.rules.approve("shell", command)
     pieces: list[bytes] = []
     streams: dict[str, Any] = {
         "stdin": subprocess.DEVNULL,
@@ -85,6 +87,10 @@ def take_over_script_magics() -> None:
     @functools.wraps(original)
     def shebang(self: Any, line: str, cell: str) -> Any:
         args, argv = original.parser.parse_known_args(arg_split(line, posix=True))
+        # What is plain bash or sh is told by the body alone; else what reads it is told, too.
+        if argv:
+            program = None if argv in (["bash"], ["sh"]) else " ".join(argv)
+            self.shell.rules.approve("shell_magic", cell, program)
         if args.bg or args.out or args.err or args.proc or not argv:
             return original(self, line, cell)
         return run_script(self.shell, argv, cell, getattr(args, "raise_error", True))
@@ -127,7 +133,7 @@ def _attend(
         group = {"process_group": 0}
     process = None
     try:
-        with shell.interrupts.held():
+        with shell.interrupts.held(), shell.rules.escape():
             process = subprocess.Popen(argv, **streams, **group)
         _read_all({getattr(process, name): take for name, take in takers.items()})
         return process.wait()

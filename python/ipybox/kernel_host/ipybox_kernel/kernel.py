@@ -28,6 +28,7 @@ from .interrupts import Interrupts
 from .output import Output
 from .process import Forked
 from .shell import ignore_breakpoint, refuse_input, refuse_password
+from .shell_rules import ShellRules
 
 READ_SIZE = 1 << 18
 KEY_SIZE = 12
@@ -89,8 +90,8 @@ class Kernel:
         faulthandler.enable(2, all_threads=False)
         randomness.reseed(message.get("seed"))
         plots.choose_backend(self._shell)
-        self._make_loop()
-        self._prepare_shell()
+        self._make_loop(message.get("returns_to_cwd", False))
+        self._prepare_shell(message)
         forks.watch(self._output)
         self._interrupts.install()
         self._output.send(wire.HELLO, {"version": wire.VERSION, "pid": os.getpid()})
@@ -111,14 +112,18 @@ class Kernel:
         sys.path[:0] = [*stub, *path, ""]
         importlib.invalidate_caches()  # what was installed since the forkserver started is there
 
-    def _make_loop(self) -> None:
+    def _make_loop(self, returns_to_cwd: bool) -> None:
         self._loop = asyncio.new_event_loop()
         asyncio.set_event_loop(self._loop)
         self._interrupts = Interrupts(self._output, self._loop)
         self._cells = CellRunner(self._shell, self._output, self._interrupts, self._loop, self._on_cell_done)
+        self._cells.returns_to = os.getcwd() if returns_to_cwd else None
 
-    def _prepare_shell(self) -> None:
+    def _prepare_shell(self, message: dict[str, Any]) -> None:
         shell = self._shell
+        shell.rules = ShellRules(
+            message.get("approve_shell_cmds", False), message.get("require_shell_escape", False)
+        )
         shell.output, shell.interrupts = self._output, self._interrupts
         shell.save_sys_module_state()
         shell.home_dir = os.path.expanduser("~")

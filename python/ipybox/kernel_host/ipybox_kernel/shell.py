@@ -74,6 +74,7 @@ class KernelShell(InteractiveShell):
 
     output: Any = None  # the kernel's Output
     interrupts: Any = None
+    rules: Any = None  # the session's ShellRules
     blas_thread_setters: Any = ()  # see blas.py
     error_was_sent = False  # in this cell
 
