@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Installing packages: one at a time for a session, asked for by the application, or in a sandboxed session by a cell (`!pip install`), as
- * a tool call that needs approval like any other.
+ * a tool call that needs approval like any other. The other tools of our own are here, too: those of shell commands.
  */
 #include <string.h>
 

@@ -149,10 +149,20 @@ test_sandbox(void)
     g_autoptr(IpyboxSession) closed = new_session(&fixture, &options);
     assert_prints(closed, "open('file', 'w').write('x')", "1");
     g_autoptr(IpyboxResult) result = run(closed, code, IPYBOX_STATUS_ERROR);
+    const char *const *violations = ipybox_result_get_violations(result);
+    g_assert_true(violations[0] != NULL &&
+                  g_str_has_prefix(violations[0], "operation not permitted: "));
+    g_autoptr(IpyboxResult) fine = run(closed, "1", IPYBOX_STATUS_OK);
+    g_assert_null(ipybox_result_get_violations(fine)[0]);
     write_config(&fixture, config, outside);
     options.sandbox_config = config;
     g_autoptr(IpyboxSession) configured = new_session(&fixture, &options);
     assert_prints(configured, code, "1");
+    options.limits = "{\"openFiles\": 77}";
+    g_autoptr(IpyboxSession) limited = new_session(&fixture, &options);
+    assert_prints(limited, "import resource; resource.getrlimit(resource.RLIMIT_NOFILE)",
+                  "(77, 77)");
+    options.limits = NULL;
     g_assert_true(g_file_set_contents(config, "{\"nonsense\": 1}", -1, NULL));
     assert_no_session(&fixture, &options, IPYBOX_ERROR_INVALID);
     options.sandbox = IPYBOX_SANDBOX_OFF;
