@@ -149,7 +149,8 @@ test_sandbox(void)
     g_autoptr(IpyboxSession) closed = new_session(&fixture, &options);
     assert_prints(closed, "open('file', 'w').write('x')", "1");
     g_autoptr(IpyboxResult) result = run(closed, code, IPYBOX_STATUS_ERROR);
-    const char *const *violations = ipybox_result_get_violations(result);
+    g_autoptr(IpyboxResult) denied = run(closed, "open('/etc/file', 'w')", IPYBOX_STATUS_ERROR);
+    const char *const *violations = ipybox_result_get_violations(denied);
     g_assert_true(violations[0] != NULL &&
                   g_str_has_prefix(violations[0], "operation not permitted: "));
     g_autoptr(IpyboxResult) fine = run(closed, "1", IPYBOX_STATUS_OK);
