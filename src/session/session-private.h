@@ -47,6 +47,7 @@ struct IpbSession {
     bool has_told_preload_failures;
     IpbToolHost *tool_host;
     IpbToolChannel *tool_channel;
+    IpbToolRelay *tool_relay;  /* or NULL */
     IpbSandboxing *sandboxing; /* NULL: no sandbox */
 
     GPtrArray *jobs; /* IpbSessionJob */

@@ -195,6 +195,12 @@ make_tools(IpbSession *session, const IpbSessionOptions *options, GError **error
                            .data = session,
                        });
     session->tool_channel = ipb_tool_channel_new(session->loop, session->tool_host);
+    if (options->tool_server_host != NULL) {
+        session->tool_relay =
+            ipb_tool_relay_new(session->loop, options->tool_server_host, options->tool_server_port,
+                               options->tool_server_token);
+        ipb_tool_channel_set_relay(session->tool_channel, session->tool_relay);
+    }
     return options->is_sandboxed || ipb_tool_channel_listen(session->tool_channel, error);
 }
 
@@ -370,6 +376,7 @@ ipb_session_free(IpbSession *session)
     g_queue_clear_full(&session->waiting, (GDestroyNotify) ipb_cell_free);
     g_clear_pointer(&session->sandboxing, ipb_sandboxing_free);
     g_clear_pointer(&session->tool_channel, ipb_tool_channel_free);
+    g_clear_pointer(&session->tool_relay, ipb_tool_relay_free);
     g_clear_pointer(&session->tool_host, ipb_tool_host_free);
     g_clear_pointer(&session->approvals, ipb_approvals_free);
     g_ptr_array_unref(session->jobs);

@@ -66,6 +66,10 @@ typedef struct {
     const char *images_dir;        /* NULL: "images" in the workspace */
     bool saves_no_images;          /* displays come without image_path */
     const char *const *kernel_env; /* "NAME=value" for the kernel, beyond the minimum; or NULL */
+    /* Where tools are called, in the kernel's role: a tool server of somebody else; NULL: here, those of this session. */
+    const char *tool_server_host;
+    unsigned tool_server_port;
+    const char *tool_server_token; /* or NULL */
     const char *const *
         server_variables; /* the names that ${NAME} in server parameters may stand for; NULL: all */
     const char *const *env; /* the application's environment, for ${NAME} and servers; NULL: ours.

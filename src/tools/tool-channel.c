@@ -13,6 +13,7 @@
 struct IpbToolChannel {
     IpbLoop *loop;
     IpbToolHost *host;
+    IpbToolRelay *relay; /* NULL: the host's tools are called */
     IpbHttpServer *server;
     IpbHttpTimeouts timeouts;
     char *token; /* or NULL */
@@ -53,6 +54,10 @@ on_run(IpbHttpRequest *request, void *data)
         ipb_tool_response_refuse(request, error);
         return;
     }
+    if (channel->relay != NULL) {
+        ipb_tool_relay_run(channel->relay, request);
+        return;
+    }
     Call *call = g_new0(Call, 1);
     call->host = channel->host;
     call->request = request;
@@ -88,6 +93,12 @@ ipb_tool_channel_new(IpbLoop *loop, IpbToolHost *host)
     channel->host = host;
     channel->timeouts = IPB_HTTP_SERVER_OPTIONS.timeouts;
     return channel;
+}
+
+void
+ipb_tool_channel_set_relay(IpbToolChannel *channel, IpbToolRelay *relay)
+{
+    channel->relay = relay;
 }
 
 void

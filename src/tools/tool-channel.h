@@ -10,11 +10,14 @@
 #pragma once
 
 #include "tools/tool-host.h"
+#include "tools/tool-relay.h"
 
 typedef struct IpbToolChannel IpbToolChannel;
 
 /* @host is borrowed, and freed after the channel. */
 IpbToolChannel *ipb_tool_channel_new(IpbLoop *loop, IpbToolHost *host);
+/* What is called runs at another tool server, instead of @host's. @relay is borrowed, and freed after the channel. */
+void ipb_tool_channel_set_relay(IpbToolChannel *channel, IpbToolRelay *relay);
 /* Listens on 127.0.0.1, any port; requests must carry the token. */
 bool ipb_tool_channel_listen(IpbToolChannel *channel, GError **error);
 /* Listens on @fd (taken, also on failure), opened on port @port inside the session's sandbox, instead of what it listened on
