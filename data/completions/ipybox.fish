@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # fish completion of ipybox(1)
 
-set -l verbs run apigen servers login logout rules sandbox selftest doctor mcp rpc
+set -l verbs run apigen servers login logout rules sandbox selftest doctor gateway mcp rpc
 set -l commands list add remove import
 
 # Is the verb one of these? Without a verb it is mcp.
@@ -45,22 +45,23 @@ complete -c ipybox -n __ipybox_is_first -a rules -d 'Check approval rules'
 complete -c ipybox -n __ipybox_is_first -a sandbox -d 'Run a command in a sandbox, or explain it'
 complete -c ipybox -n __ipybox_is_first -a selftest -d 'Attack a sandbox from inside, and say what held'
 complete -c ipybox -n __ipybox_is_first -a doctor -d 'What is found, what is missing'
+complete -c ipybox -n __ipybox_is_first -a gateway -d 'Kernels for Jupyter clients, over HTTP'
 complete -c ipybox -n __ipybox_is_first -a mcp -d 'The MCP server on standard input and output'
 complete -c ipybox -n __ipybox_is_first -a rpc -d 'The core of SDKs'
 
 # What several verbs have.
-complete -c ipybox -n '__ipybox_is mcp run apigen sandbox' -l workspace -xa '(__ipybox_directories)' -d 'Working directory'
+complete -c ipybox -n '__ipybox_is mcp run apigen sandbox gateway' -l workspace -xa '(__ipybox_directories)' -d 'Working directory'
 complete -c ipybox -n '__ipybox_is doctor' -l setup -d 'Make an environment for kernels'
-complete -c ipybox -n '__ipybox_is mcp run doctor' -l python -rFa '(__ipybox_pythons)' -d 'Interpreter for kernels'
-complete -c ipybox -n '__ipybox_is mcp run' -l preload -x -d 'Modules to import once, with commas between them'
-complete -c ipybox -n '__ipybox_is mcp run apigen rpc' -l log-level -xa 'DEBUG INFO WARNING ERROR CRITICAL' \
+complete -c ipybox -n '__ipybox_is mcp run doctor gateway' -l python -rFa '(__ipybox_pythons)' -d 'Interpreter for kernels'
+complete -c ipybox -n '__ipybox_is mcp run gateway' -l preload -x -d 'Modules to import once, with commas between them'
+complete -c ipybox -n '__ipybox_is mcp run apigen gateway rpc' -l log-level -xa 'DEBUG INFO WARNING ERROR CRITICAL' \
     -d 'From which level on to log'
 
 complete -c ipybox -n '__ipybox_is mcp run' -l approve -rFa 'allow ask deny' -d 'What happens to tool calls'
 complete -c ipybox -n '__ipybox_is mcp run' -l audit-log -rF -d 'Append a line for each decision on a tool call'
 
-complete -c ipybox -n '__ipybox_is mcp' -l sandbox -d 'Run code in a sandbox'
-complete -c ipybox -n '__ipybox_is mcp run' -l sandbox-config -rF -d 'What the sandbox allows'
+complete -c ipybox -n '__ipybox_is mcp gateway' -l sandbox -d 'Run code in a sandbox'
+complete -c ipybox -n '__ipybox_is mcp run gateway' -l sandbox-config -rF -d 'What the sandbox allows'
 complete -c ipybox -n '__ipybox_is run' -l no-sandbox -d 'Give the code all your rights'
 complete -c ipybox -n '__ipybox_is mcp' -l unsandboxed-servers -d 'Run servers of the client outside of the sandbox'
 complete -c ipybox -n '__ipybox_is mcp' -l servers -rF -d 'Register the servers of this file'
@@ -86,6 +87,15 @@ complete -c ipybox -n '__ipybox_is apigen' -l async -d 'Generate coroutine funct
 complete -c ipybox -n '__ipybox_is apigen' -l signatures -d 'Print the call of each tool on one line'
 complete -c ipybox -n '__ipybox_is apigen' -l stubs -d 'Print the classes and run() of each tool in short'
 complete -c ipybox -n '__ipybox_is apigen' -l connect-timeout -x -d 'Seconds the server may take to start'
+
+complete -c ipybox -n '__ipybox_is gateway' -l host -x -d 'Where to listen'
+complete -c ipybox -n '__ipybox_is gateway' -l port -x -d 'Port to listen on'
+complete -c ipybox -n '__ipybox_is gateway' -l token-file -rF -d 'The token that clients must send'
+complete -c ipybox -n '__ipybox_is gateway' -l allow-origin -x -d 'Take requests of web pages from there'
+complete -c ipybox -n '__ipybox_is gateway' -l max-kernels -x -d 'How many kernels there may be'
+complete -c ipybox -n '__ipybox_is gateway' -l cull-idle -x -d 'End kernels that idle for so many seconds'
+complete -c ipybox -n '__ipybox_is gateway' -l cull-connected -d 'Even with clients connected'
+complete -c ipybox -n '__ipybox_is gateway' -l child -d 'For programs that start it'
 
 complete -c ipybox -n '__ipybox_is sandbox' -xa '(__fish_complete_subcommand --fcs-skip=2)'
 complete -c ipybox -n '__ipybox_is sandbox' -s s -l settings -rF -d 'What is allowed'

@@ -37,6 +37,7 @@ extern const IpbVerb ipb_verb_logout;
 extern const IpbVerb ipb_verb_rpc;
 extern const IpbVerb ipb_verb_rules;
 extern const IpbVerb ipb_verb_doctor;
+extern const IpbVerb ipb_verb_gateway;
 extern const IpbVerb ipb_verb_sandbox;
 extern const IpbVerb ipb_verb_selftest;
 

@@ -1,0 +1,367 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * `ipybox gateway`: kernels for Jupyter's clients. Ends in order by a signal, or, for programs that start it, with its standard input.
+ */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <glib-unix.h>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "cli/cli.h"
+#include "json/writer.h"
+#include "serve/gateway.h"
+
+#define END_TIMEOUT_MS 15000
+#define DEFAULT_HOST "localhost"
+#define DEFAULT_PORT 8888
+#define DEFAULT_MAX_KERNELS 100
+#define DEFAULT_TOOL_SERVER_HOST "localhost"
+#define DEFAULT_TOOL_SERVER_PORT 8900
+#define TOKEN_VARIABLE "IPYBOX_GATEWAY_TOKEN"
+/* What kernels get of the gateway's environment; so the tool server is named, too. */
+#define KERNEL_PREFIX "KERNEL_ENV_"
+#define MAX_TOKEN_SIZE 1024
+
+typedef struct {
+    char *host;
+    int port;
+    char *token_file;
+    char **origins;
+    char *workspace;
+    char *python;
+    char *preload;
+    int sandbox;
+    char *sandbox_config;
+    int max_kernels;
+    int idle_s;
+    int culls_connected;
+    char *log_level;
+    int is_child;
+} GatewayArguments;
+
+typedef struct {
+    GMainLoop *main_loop;
+    IpbRuntime *runtime;
+    IpbGateway *gateway;
+    IpbTimer *end_timer;
+    bool is_ending;
+    int status;
+} GatewayCommand;
+
+/* --- the end ----------------------------------------------------------------------------------- */
+
+static void
+on_quit(void *data)
+{
+    GatewayCommand *command = data;
+    g_main_loop_quit(command->main_loop);
+}
+
+static void
+on_gateway_closed(void *data)
+{
+    GatewayCommand *command = data;
+    ipb_runtime_stop(command->runtime, on_quit, command);
+}
+
+/* The second time at once. */
+static void
+end(GatewayCommand *command)
+{
+    if (command->is_ending) {
+        g_main_loop_quit(command->main_loop);
+        return;
+    }
+    command->is_ending = true;
+    command->end_timer =
+        ipb_timer_new(ipb_runtime_loop(command->runtime), END_TIMEOUT_MS, on_quit, command);
+    ipb_gateway_close(command->gateway, on_gateway_closed, command);
+}
+
+static gboolean
+on_signal(gpointer data)
+{
+    end(data);
+    return G_SOURCE_CONTINUE;
+}
+
+/* Nothing is said there: it is open as long as who started us lives. */
+static gboolean
+on_stdin(int fd, GIOCondition condition, gpointer data)
+{
+    GatewayCommand *command = data;
+    char bytes[256];
+    ssize_t size = read(fd, bytes, sizeof bytes);
+    if (size > 0)
+        return G_SOURCE_CONTINUE;
+    if (!command->is_ending)
+        end(command);
+    return G_SOURCE_REMOVE;
+}
+
+/* --- setting up -------------------------------------------------------------------------------- */
+
+static bool
+is_loopback(const char *host)
+{
+    return strcmp(host, "localhost") == 0 || strcmp(host, "::1") == 0 ||
+           strcmp(host, "[::1]") == 0 || g_str_has_prefix(host, "127.");
+}
+
+/* NULL: none was given. */
+static bool
+read_token(const GatewayArguments *arguments, char **ret_token, GError **error)
+{
+    const char *variable = getenv(TOKEN_VARIABLE);
+    if (arguments->token_file == NULL) {
+        *ret_token = variable != NULL && *variable != '\0' ? g_strdup(variable) : NULL;
+        return true;
+    }
+    g_autofree char *token = NULL;
+    gsize size;
+    if (!g_file_get_contents(arguments->token_file, &token, &size, NULL)) {
+        g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_NOT_FOUND, "cannot read --token-file %s",
+                    arguments->token_file);
+        return false;
+    }
+    g_strstrip(token);
+    if (size > MAX_TOKEN_SIZE || *token == '\0') {
+        g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID,
+                    "--token-file %s must hold a token of at most %d bytes", arguments->token_file,
+                    MAX_TOKEN_SIZE);
+        return false;
+    }
+    *ret_token = g_steal_pointer(&token);
+    return true;
+}
+
+/* Whoever has the token; without one our own user, on this machine. */
+static IpbHttpGate *
+make_gate(const GatewayArguments *arguments, GError **error)
+{
+    g_autofree char *token = NULL;
+    if (!read_token(arguments, &token, error))
+        return NULL;
+    if (token == NULL && !is_loopback(arguments->host)) {
+        g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID,
+                    "--host %s can be reached by others: give a token, by --token-file or "
+                    "in " TOKEN_VARIABLE,
+                    arguments->host);
+        return NULL;
+    }
+    IpbHttpGate *gate = ipb_http_gate_new();
+    ipb_http_gate_take_query_token(gate);
+    ipb_http_gate_set_hint(gate, "the gateway's token is missing or wrong; without one it takes "
+                                 "its own user's requests from this machine");
+    if (token != NULL)
+        ipb_http_gate_add_token(gate, token, IPB_HTTP_ROLE_APPLICATION);
+    else
+        ipb_http_gate_set_own_user(gate, IPB_HTTP_ROLE_APPLICATION);
+    if (!is_loopback(arguments->host))
+        ipb_http_gate_set_public(gate);
+    for (char **origin = arguments->origins; origin != NULL && *origin != NULL; origin++)
+        ipb_http_gate_allow_origin(gate, *origin);
+    return gate;
+}
+
+/* As its kernels were told to reach it, and as the original's have it. */
+static bool
+find_tool_server(IpbSessionOptions *session, GError **error)
+{
+    const char *host = getenv(KERNEL_PREFIX "TOOL_SERVER_HOST");
+    const char *port = getenv(KERNEL_PREFIX "TOOL_SERVER_PORT");
+    guint64 number = DEFAULT_TOOL_SERVER_PORT;
+    if (port != NULL && !g_ascii_string_to_unsigned(port, 10, 1, 65535, &number, NULL)) {
+        g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID,
+                    KERNEL_PREFIX "TOOL_SERVER_PORT is no port: %s", port);
+        return false;
+    }
+    session->tool_server_host = host != NULL && *host != '\0' ? host : DEFAULT_TOOL_SERVER_HOST;
+    session->tool_server_port = (unsigned) number;
+    session->tool_server_token = getenv(KERNEL_PREFIX "IPYBOX_TOOL_TOKEN");
+    return true;
+}
+
+static bool
+open_gateway(GatewayCommand *command, const GatewayArguments *arguments,
+             const IpbSessionOptions *session, GError **error)
+{
+    g_auto(GStrv) preload =
+        arguments->preload != NULL ? g_strsplit(arguments->preload, ",", -1) : NULL;
+    IpbHttpGate *gate = make_gate(arguments, error);
+    if (gate == NULL)
+        return false;
+    command->runtime = ipb_runtime_new(
+        NULL,
+        &(IpbRuntimeOptions){.python = arguments->python, .preload = (const char *const *) preload},
+        error);
+    if (command->runtime == NULL) {
+        ipb_http_gate_free(gate);
+        return false;
+    }
+    command->gateway = ipb_gateway_new(&(IpbGatewayOptions){
+        .runtime = command->runtime,
+        .session = session,
+        .max_kernels = (unsigned) arguments->max_kernels,
+        .idle_s = (unsigned) arguments->idle_s,
+        .culls_connected = arguments->culls_connected,
+        .gate = gate,
+        .on_log = ipb_cli_log,
+    });
+    return ipb_gateway_listen(command->gateway, arguments->host, (unsigned) arguments->port, error);
+}
+
+/* Where it listens: to a program in JSON, to a person in words. */
+static void
+tell_ready(const GatewayCommand *command, const GatewayArguments *arguments)
+{
+    unsigned port = ipb_gateway_port(command->gateway);
+    if (!arguments->is_child) {
+        ipb_cli_say(&ipb_verb_gateway, "listening on http://%s:%u", arguments->host, port);
+        return;
+    }
+    IpbJsonWriter *writer = ipb_json_writer_new();
+    ipb_json_begin_object(writer);
+    ipb_json_member_string(writer, "host", arguments->host);
+    ipb_json_member_int(writer, "port", port);
+    ipb_json_end_object(writer);
+    g_autofree char *line = ipb_json_writer_finish(writer, NULL);
+    puts(line);
+    fflush(stdout);
+}
+
+static void
+run_loop(GatewayCommand *command, const GatewayArguments *arguments)
+{
+    guint sources[] = {
+        g_unix_signal_add(SIGINT, on_signal, command),
+        g_unix_signal_add(SIGTERM, on_signal, command),
+        g_unix_signal_add(SIGHUP, on_signal, command),
+    };
+    if (arguments->is_child)
+        g_unix_fd_add(STDIN_FILENO, G_IO_IN | G_IO_HUP | G_IO_ERR, on_stdin, command);
+    tell_ready(command, arguments);
+    ipb_runtime_start(command->runtime);
+    g_main_loop_run(command->main_loop);
+    for (size_t i = 0; i < G_N_ELEMENTS(sources); i++)
+        g_source_remove(sources[i]);
+}
+
+static int
+serve(const GatewayArguments *arguments)
+{
+    GatewayCommand command = {.main_loop = g_main_loop_new(NULL, FALSE)};
+    IpbSessionOptions session = {
+        .workspace = arguments->workspace,
+        .approval = IPB_APPROVAL_DENY, /* its tools are the tool server's */
+        .approval_timeout_ms = -1,
+        .is_sandboxed = arguments->sandbox || arguments->sandbox_config != NULL,
+        .sandbox_config = arguments->sandbox_config,
+        .saves_no_images = true,
+        .on_log = ipb_cli_log,
+    };
+    g_autoptr(GError) error = NULL;
+    if (find_tool_server(&session, &error) && open_gateway(&command, arguments, &session, &error))
+        run_loop(&command, arguments);
+    else
+        command.status =
+            ipb_cli_fail(&ipb_verb_gateway, ipb_cli_status(error), "%s", error->message);
+    ipb_timer_free(command.end_timer);
+    ipb_gateway_free(command.gateway);
+    g_clear_pointer(&command.runtime, ipb_runtime_unref);
+    g_main_loop_unref(command.main_loop);
+    return command.status;
+}
+
+/* --- the command line -------------------------------------------------------------------------- */
+
+static bool
+check_arguments(const GatewayArguments *arguments, GError **error)
+{
+    const char *wrong = NULL;
+    if (arguments->port < 0 || arguments->port > 65535)
+        wrong = "--port must be 0 (any free one) to 65535";
+    else if (arguments->max_kernels < 1)
+        wrong = "--max-kernels must be at least 1";
+    else if (arguments->idle_s < 0)
+        wrong = "--cull-idle must be a number of seconds, or 0";
+    if (wrong != NULL)
+        g_set_error_literal(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID, wrong);
+    return wrong == NULL &&
+           (arguments->log_level == NULL || ipb_cli_set_log_level(arguments->log_level, error));
+}
+
+static int
+run_gateway(int argc, char **argv)
+{
+    GatewayArguments arguments = {.port = DEFAULT_PORT, .max_kernels = DEFAULT_MAX_KERNELS};
+    const GOptionEntry options[] = {
+        {"host", 0, 0, G_OPTION_ARG_STRING, &arguments.host,
+         "where to listen (default: localhost); others need a token", "HOST"},
+        {"port", 0, 0, G_OPTION_ARG_INT, &arguments.port, "0: any free one (default: 8888)",
+         "PORT"},
+        {"token-file", 0, 0, G_OPTION_ARG_FILENAME, &arguments.token_file,
+         "the token that clients must send (default: IPYBOX_GATEWAY_TOKEN; none: only your own "
+         "user, from this machine)",
+         "FILE"},
+        {"allow-origin", 0, 0, G_OPTION_ARG_STRING_ARRAY, &arguments.origins,
+         "take requests of web pages from there, e.g. http://localhost:3000; may be repeated",
+         "ORIGIN"},
+        {"workspace", 0, 0, G_OPTION_ARG_FILENAME, &arguments.workspace,
+         "working directory of kernels (default: .)", "DIR"},
+        {"python", 0, 0, G_OPTION_ARG_FILENAME, &arguments.python,
+         "interpreter for kernels (default: the environment this program is in, VIRTUAL_ENV, "
+         "python3)",
+         "PYTHON"},
+        {"preload", 0, 0, G_OPTION_ARG_STRING, &arguments.preload,
+         "modules to import once for all kernels, e.g. numpy,pandas", "MODULES"},
+        {"sandbox", 0, 0, G_OPTION_ARG_NONE, &arguments.sandbox,
+         "run kernels in sandboxes: they can write the workspace only, and have no network", NULL},
+        {"sandbox-config", 0, 0, G_OPTION_ARG_FILENAME, &arguments.sandbox_config,
+         "what the sandbox allows, see ipybox-sandbox-config(5); includes --sandbox", "FILE"},
+        {"max-kernels", 0, 0, G_OPTION_ARG_INT, &arguments.max_kernels,
+         "kernels there may be at a time (default: 100)", "N"},
+        {"cull-idle", 0, 0, G_OPTION_ARG_INT, &arguments.idle_s,
+         "end kernels that idle for so many seconds, with no client connected (default: 0, never)",
+         "SECONDS"},
+        {"cull-connected", 0, 0, G_OPTION_ARG_NONE, &arguments.culls_connected,
+         "even with clients connected", NULL},
+        {"log-level", 0, 0, G_OPTION_ARG_STRING, &arguments.log_level,
+         "DEBUG, INFO, WARNING, ERROR or CRITICAL (default: WARNING); logs go to stderr", "LEVEL"},
+        {"child", 0, 0, G_OPTION_ARG_NONE, &arguments.is_child,
+         "for programs that start it: say on stdout where it listens, {\"host\": …, \"port\": …}, "
+         "and end when stdin does",
+         NULL},
+        G_OPTION_ENTRY_NULL,
+    };
+    int status;
+    if (!ipb_cli_parse(&ipb_verb_gateway, options, NULL, &argc, &argv, &status))
+        return status;
+    if (arguments.host == NULL)
+        arguments.host = g_strdup(DEFAULT_HOST);
+    g_autoptr(GError) error = NULL;
+    if (argc > 1)
+        status =
+            ipb_cli_fail(&ipb_verb_gateway, IPB_EXIT_USAGE, "unexpected argument: %s", argv[1]);
+    else if (!check_arguments(&arguments, &error))
+        status = ipb_cli_fail(&ipb_verb_gateway, IPB_EXIT_USAGE, "%s", error->message);
+    else
+        status = serve(&arguments);
+    g_free(arguments.host);
+    g_free(arguments.token_file);
+    g_strfreev(arguments.origins);
+    g_free(arguments.workspace);
+    g_free(arguments.python);
+    g_free(arguments.preload);
+    g_free(arguments.sandbox_config);
+    g_free(arguments.log_level);
+    return status;
+}
+
+const IpbVerb ipb_verb_gateway = {"gateway", "", "kernels for Jupyter's clients, over HTTP",
+                                  run_gateway};

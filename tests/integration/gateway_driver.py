@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Clients of `ipybox gateway`: REST by the standard library, WebSockets by `websockets`; both framings of messages."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import subprocess
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from websockets.sync.client import ClientConnection, connect
+
+V1 = "v1.kernel.websocket.jupyter.org"
+TIMEOUT = 30
+
+
+class Gateway:
+    """Runs `ipybox gateway`. A context manager: the end closes stdin and waits for the exit."""
+
+    def __init__(self, ipybox: str, place: Any, *args: str):
+        self.process = subprocess.Popen(
+            [ipybox, "gateway", "--child", "--port=0", *args],
+            cwd=place.workspace,
+            env=place.environ,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
+        self.port = json.loads(self.process.stdout.readline())["port"]
+
+    def __enter__(self) -> Gateway:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        try:
+            assert self.close() == 0 or exception[0]
+        finally:
+            self.process.kill()
+            self.process.wait()
+
+    def close(self, timeout: float = 30) -> int:
+        self.process.stdin.close()
+        status = self.process.wait(timeout)
+        self.process.stdout.close()
+        return status
+
+    def request(self, method: str, path: str, body: Any = None, **headers: str) -> tuple[int, Any]:
+        """Status and JSON of the answer."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=TIMEOUT)
+        try:
+            if body is not None:
+                headers["Content-Type"] = "application/json"
+            connection.request(method, path, None if body is None else json.dumps(body), headers)
+            response = connection.getresponse()
+            answer = response.read()
+            return response.status, json.loads(answer) if answer else None
+        finally:
+            connection.close()
+
+    def start_kernel(self, **body: Any) -> str:
+        status, model = self.request("POST", "/api/kernels", body)
+        assert status == 201, model
+        return model["id"]
+
+    @contextmanager
+    def channels(self, kernel: str, *, v1: bool = False, query: str = "", **options: Any) -> Iterator[Channels]:
+        url = f"ws://127.0.0.1:{self.port}/api/kernels/{kernel}/channels{query}"
+        protocols = [V1] if v1 else None
+        with connect(url, subprotocols=protocols, max_size=None, proxy=None, **options) as socket:
+            assert socket.subprotocol == (V1 if v1 else None)
+            yield Channels(socket, v1)
+
+
+class Channels:
+    """A client of a kernel."""
+
+    def __init__(self, socket: ClientConnection, v1: bool):
+        self.socket = socket
+        self.v1 = v1
+
+    def send(self, msg_type: str, content: dict, channel: str = "shell") -> str:
+        msg_id = uuid.uuid4().hex
+        header = {"msg_id": msg_id, "msg_type": msg_type, "session": "s", "username": "u", "version": "5.3"}
+        message = {"header": header, "parent_header": {}, "metadata": {}, "content": content}
+        if self.v1:
+            self.socket.send(frame_v1(channel, message))
+        else:
+            self.socket.send(json.dumps({**message, "channel": channel, "buffers": []}))
+        return msg_id
+
+    def execute(self, code: str, **content: Any) -> str:
+        return self.send("execute_request", {"code": code, **content})
+
+    def receive(self) -> dict:
+        frame = self.socket.recv(timeout=TIMEOUT)
+        assert isinstance(frame, bytes) == self.v1
+        return parse_v1(frame) if self.v1 else json.loads(frame)
+
+    def receive_until(self, msg_id: str, msg_type: str, **content: Any) -> list[dict]:
+        """The messages that belong to a request, up to one of this type with this in its content."""
+        messages = []
+        while True:
+            message = self.receive()
+            if message["parent_header"].get("msg_id") != msg_id:
+                continue
+            messages.append(message)
+            if message["header"]["msg_type"] == msg_type and content.items() <= message["content"].items():
+                return messages
+
+    def run(self, code: str, **content: Any) -> list[dict]:
+        """The messages of an execution."""
+        return self.receive_until(self.execute(code, **content), "status", execution_state="idle")
+
+    def ask(self, msg_type: str, content: dict, channel: str = "shell") -> dict:
+        """The content of the reply."""
+        reply = msg_type.replace("_request", "_reply")
+        messages = self.receive_until(self.send(msg_type, content, channel), reply)
+        assert messages[-1]["channel"] == channel
+        return messages[-1]["content"]
+
+
+def frame_v1(channel: str, message: dict) -> bytes:
+    names = ("header", "parent_header", "metadata", "content")
+    parts = [channel.encode(), *(json.dumps(message[name]).encode() for name in names)]
+    offsets = [8 * (len(parts) + 2)]
+    for part in parts:
+        offsets.append(offsets[-1] + len(part))
+    numbers = [len(offsets), *offsets]
+    return b"".join(number.to_bytes(8, "little") for number in numbers) + b"".join(parts)
+
+
+def parse_v1(frame: bytes) -> dict:
+    n = int.from_bytes(frame[:8], "little")
+    offsets = [int.from_bytes(frame[8 * i : 8 * i + 8], "little") for i in range(1, n + 1)]
+    parts = [frame[start:end] for start, end in zip(offsets, offsets[1:], strict=False)]
+    names = ("header", "parent_header", "metadata", "content")
+    return {"channel": parts[0].decode(), **{name: json.loads(part) for name, part in zip(names, parts[1:], strict=True)}}
+
+
+def types(messages: list[dict]) -> list[str]:
+    """Their types; states of a status stand for it."""
+    return [message["content"].get("execution_state") or message["header"]["msg_type"] for message in messages]
+
+
+def contents(messages: list[dict], msg_type: str) -> list[dict]:
+    return [message["content"] for message in messages if message["header"]["msg_type"] == msg_type]

@@ -1,0 +1,446 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`ipybox gateway`, as foreign clients see it: Jupyter's REST and WebSocket interface."""
+
+from __future__ import annotations
+
+import base64
+import json
+import socket
+import subprocess
+import threading
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+
+import harness
+import pytest
+from gateway_driver import Gateway, contents, types
+from websockets.exceptions import ConnectionClosed, InvalidStatus
+
+
+@pytest.fixture
+def gateway(ipybox: str, place: harness.Place, python: str) -> Iterator[Gateway]:
+    with Gateway(ipybox, place, "--python", python) as gateway:
+        yield gateway
+
+
+@pytest.fixture
+def start(ipybox: str, place: harness.Place, python: str) -> Callable[..., Gateway]:
+    """start("--token-file=…"): a gateway; a context manager."""
+    return lambda *args: Gateway(ipybox, place, "--python", python, *args)
+
+
+def test_rest(gateway: Gateway) -> None:
+    status, api = gateway.request("GET", "/api")
+    assert status == 200 and api["version"]
+    status, specs = gateway.request("GET", "/api/kernelspecs")
+    assert status == 200 and specs["default"] == "python3"
+    assert specs["kernelspecs"]["python3"]["spec"]["language"] == "python"
+    assert gateway.request("GET", "/api/kernelspecs/python3") == (200, specs["kernelspecs"]["python3"])
+    assert gateway.request("GET", "/api/kernelspecs/julia")[0] == 404
+    assert gateway.request("GET", "/api/kernels") == (200, [])
+
+    status, model = gateway.request("POST", "/api/kernels", {"name": "python3"})
+    assert status == 201
+    assert {"id", "name", "last_activity", "execution_state", "connections"} <= model.keys()
+    assert (model["name"], model["execution_state"], model["connections"]) == ("python3", "starting", 0)
+    assert gateway.request("GET", "/api/kernels") == (200, [model])
+    path = f"/api/kernels/{model['id']}"
+    assert gateway.request("GET", path) == (200, model)
+    with gateway.channels(model["id"]) as client:
+        client.run("1")
+        status, model = gateway.request("GET", path)
+        assert (model["execution_state"], model["connections"]) == ("idle", 1)
+    assert gateway.request("DELETE", path) == (204, None)
+    assert gateway.request("GET", path)[0] == 404
+    assert gateway.request("DELETE", path)[0] == 404
+    assert gateway.request("POST", f"{path}/interrupt", {})[0] == 404
+
+
+def test_start_without_body(gateway: Gateway) -> None:
+    assert gateway.request("POST", "/api/kernels")[0] == 201
+
+
+@pytest.mark.parametrize(
+    ("body", "status"), [({"name": "julia"}, 404), ({"name": 1}, 400), ([], 400), ({"name": None}, 201)]
+)
+def test_start_bodies(gateway: Gateway, body: object, status: int) -> None:
+    assert gateway.request("POST", "/api/kernels", body)[0] == status
+
+
+@pytest.mark.parametrize("v1", [False, True], ids=["json", "v1"])
+def test_execute(gateway: Gateway, v1: bool) -> None:
+    with gateway.channels(gateway.start_kernel(), v1=v1) as client:
+        messages = client.run(
+            "import sys\nfrom IPython.display import display, clear_output\nprint('out')\n"
+            "print('err', file=sys.stderr)\nhandle = display({'text/plain': 'a', 'application/x': 'Yg=='}, raw=True, display_id='d')\n"
+            "handle.update({'text/plain': 'b'}, raw=True)\nclear_output(wait=True)\n{'é': 2**70}"
+        )
+        wanted = ["busy", "execute_input", "stream", "stream", "display_data", "update_display_data", "clear_output"]
+        assert types(messages) == [*wanted, "execute_result", "execute_reply", "idle"]
+        by_type = {message["header"]["msg_type"]: message["content"] for message in messages}
+        assert contents(messages, "stream") == [
+            {"name": "stdout", "text": "out\n"},
+            {"name": "stderr", "text": "err\n"},
+        ]
+        assert by_type["display_data"]["data"] == {"text/plain": "a", "application/x": "Yg=="}
+        assert by_type["display_data"]["transient"] == {"display_id": "d"}
+        assert by_type["update_display_data"]["transient"] == {"display_id": "d"}
+        assert by_type["clear_output"] == {"wait": True}
+        assert by_type["execute_result"]["data"] == {"text/plain": "{'é': 1180591620717411303424}"}
+        assert by_type["execute_reply"]["status"] == "ok"
+        assert {content["execution_count"] for content in by_type.values() if "execution_count" in content} == {1}
+
+        messages = client.run("1 / 0")
+        assert types(messages) == ["busy", "execute_input", "error", "execute_reply", "idle"]
+        error, reply = contents(messages, "error")[0], contents(messages, "execute_reply")[0]
+        assert (error["ename"], error["evalue"]) == ("ZeroDivisionError", "division by zero")
+        assert "1 / 0" in "\n".join(error["traceback"])
+        assert (reply["status"], reply["ename"], reply["execution_count"]) == ("error", "ZeroDivisionError", 2)
+
+
+def test_plot(gateway: Gateway, workspace: Path) -> None:
+    with gateway.channels(gateway.start_kernel(), v1=True) as client:
+        messages = client.run("import matplotlib.pyplot as plt\nplt.plot([1, 2])\nplt.show()")
+        (display,) = contents(messages, "display_data")
+        assert base64.b64decode(display["data"]["image/png"]).startswith(b"\x89PNG")
+    assert not (workspace / "images").exists()  # whoever asked has it
+
+
+def test_large_output_with_slow_reader(gateway: Gateway) -> None:
+    with gateway.channels(gateway.start_kernel()) as client:
+        msg_id = client.execute("for i in range(200_000): print(i, 'x' * 90)")
+        # Nothing is read for as long as it takes the kernel to fill every buffer on the way.
+        client.socket.ping().wait(10)
+        messages = client.receive_until(msg_id, "status", execution_state="idle")
+        text = "".join(content["text"] for content in contents(messages, "stream"))
+        assert text.splitlines() == [f"{i} {'x' * 90}" for i in range(200_000)]
+
+
+def test_several_clients(gateway: Gateway) -> None:
+    kernel = gateway.start_kernel()
+    with gateway.channels(kernel) as one, gateway.channels(kernel, v1=True) as two:
+        msg_id = one.execute("x = 1; print('hello')")
+        mine = one.receive_until(msg_id, "status", execution_state="idle")
+        others = two.receive_until(msg_id, "status", execution_state="idle")
+        assert types(mine) == ["busy", "execute_input", "stream", "execute_reply", "idle"]
+        assert types(others) == ["busy", "execute_input", "stream", "idle"]
+        assert contents(two.run("x + 1"), "execute_result")[0]["data"] == {"text/plain": "2"}
+        # A client that leaves does not take its cell with it.
+        msg_id = one.execute("print('begun'); input_ = 1; import time; time.sleep(600)")
+        two.receive_until(msg_id, "stream")
+    with gateway.channels(kernel) as three:
+        assert gateway.request("GET", f"/api/kernels/{kernel}")[1]["execution_state"] == "busy"
+        assert gateway.request("POST", f"/api/kernels/{kernel}/interrupt", {}) == (204, None)
+        three.receive_until(msg_id, "status", execution_state="idle")
+        assert contents(three.run("x"), "execute_result")[0]["data"] == {"text/plain": "1"}
+
+
+def test_questions(gateway: Gateway) -> None:
+    with gateway.channels(gateway.start_kernel()) as client:
+        info = client.ask("kernel_info_request", {})
+        assert info["status"] == "ok" and info["protocol_version"].startswith("5.")
+        assert info["language_info"]["name"] == "python" and info["language_info"]["version"].startswith("3.")
+        assert client.ask("kernel_info_request", {}, "control") == info
+        client.run("answer = 42")
+        completion = client.ask("complete_request", {"code": "answ", "cursor_pos": 4})
+        assert completion["matches"] == ["answer"]
+        assert (completion["cursor_start"], completion["cursor_end"]) == (0, 4)
+        inspection = client.ask("inspect_request", {"code": "answer", "cursor_pos": 3, "detail_level": 0})
+        assert inspection["found"] and "42" in inspection["data"]["text/plain"]
+        assert client.ask("is_complete_request", {"code": "if x:"})["status"] == "incomplete"
+        history = client.ask("history_request", {"hist_access_type": "tail", "n": 1, "raw": True, "output": False})
+        assert history["history"][-1][2] == "answer = 42"
+        assert client.ask("comm_info_request", {})["comms"] == {}
+        msg_id = client.send("comm_open", {"comm_id": "c", "target_name": "jupyter.widget", "data": {}})
+        assert contents(client.receive_until(msg_id, "comm_close"), "comm_close")[0]["comm_id"] == "c"
+        assert client.ask("debug_request", {}, "control")["status"] == "error"
+        reply = client.ask("execute_request", {"code": "1", "silent": True, "user_expressions": {"a": "answer"}})
+        assert reply["user_expressions"]["a"]["data"] == {"text/plain": "42"}
+
+
+def test_input_is_refused(gateway: Gateway) -> None:
+    with gateway.channels(gateway.start_kernel()) as client:
+        client.send("input_reply", {"value": "nobody asked"}, "stdin")
+        messages = client.run("input('name? ')", allow_stdin=True)
+        assert "input" in contents(messages, "error")[0]["evalue"]
+        assert "input_request" not in types(messages)
+
+
+@pytest.mark.parametrize("way", ["rest", "control"])
+def test_interrupt(gateway: Gateway, way: str) -> None:
+    kernel = gateway.start_kernel()
+    with gateway.channels(kernel) as client:
+        client.run("x = 1")
+        msg_id = client.execute("print('begun')\nwhile True: pass")
+        waiting = client.execute("never()")
+        client.receive_until(msg_id, "stream")
+        if way == "rest":
+            assert gateway.request("POST", f"/api/kernels/{kernel}/interrupt", {}) == (204, None)
+        else:
+            client.send("interrupt_request", {}, "control")
+        messages = client.receive_until(msg_id, "status", execution_state="idle")
+        assert contents(messages, "error")[0]["ename"] == "KeyboardInterrupt"
+        messages = client.receive_until(waiting, "status", execution_state="idle")
+        assert contents(messages, "execute_reply")[0]["status"] == "aborted"
+        assert contents(client.run("x"), "execute_result")[0]["data"] == {"text/plain": "1"}
+
+
+def test_restart(gateway: Gateway) -> None:
+    kernel = gateway.start_kernel()
+    with gateway.channels(kernel) as client:
+        client.run("x = 1")
+        status, model = gateway.request("POST", f"/api/kernels/{kernel}/restart", {})
+        assert (status, model["id"]) == (200, kernel)
+        messages = client.run("x")
+        assert contents(messages, "error")[0]["ename"] == "NameError"
+        assert contents(messages, "execute_input")[0]["execution_count"] == 1
+
+
+def test_death(gateway: Gateway) -> None:
+    with gateway.channels(gateway.start_kernel()) as client:
+        messages = client.run("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)")
+        assert types(messages)[-4:] == ["error", "restarting", "execute_reply", "idle"]
+        assert "SIGSEGV" in contents(messages, "error")[0]["evalue"]
+        assert contents(client.run("1 + 1"), "execute_result")[0]["data"] == {"text/plain": "2"}
+
+
+def test_delete_tells_clients(gateway: Gateway) -> None:
+    kernel = gateway.start_kernel()
+    with gateway.channels(kernel) as client:
+        msg_id = client.execute("print('begun')\nimport time\ntime.sleep(600)")
+        client.receive_until(msg_id, "stream")
+        assert gateway.request("DELETE", f"/api/kernels/{kernel}") == (204, None)
+        assert client.receive()["content"] == {"execution_state": "dead"}
+        with pytest.raises(ConnectionClosed) as closed:
+            client.receive()
+        assert closed.value.rcvd.code == 1001
+    with pytest.raises(InvalidStatus) as refused, gateway.channels(kernel):
+        pass
+    assert refused.value.response.status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("frame", "v1"),
+    [("{", False), ('{"header":{}}', False), (b"\0\0\0\xff", False), ("text", True), (b"\xff" * 64, True), (b"", True)],
+)
+def test_bad_messages(gateway: Gateway, frame: str | bytes, v1: bool) -> None:
+    kernel = gateway.start_kernel()
+    with gateway.channels(kernel, v1=v1) as client, gateway.channels(kernel) as other:
+        client.socket.send(frame)
+        with pytest.raises(ConnectionClosed) as closed:
+            client.socket.recv(timeout=10)
+        assert closed.value.rcvd.code == 1008 and closed.value.rcvd.reason
+        assert types(other.run("1"))[-1] == "idle"
+
+
+def test_limit_of_kernels(start: Callable[..., Gateway]) -> None:
+    with start("--max-kernels=1") as gateway:
+        kernel = gateway.start_kernel()
+        status, answer = gateway.request("POST", "/api/kernels", {})
+        assert status == 403 and "no more" in answer["message"]
+        with gateway.channels(kernel) as client:
+            gateway.request("DELETE", f"/api/kernels/{kernel}")
+            with pytest.raises(ConnectionClosed):
+                while True:
+                    client.receive()
+        while gateway.request("POST", "/api/kernels", {})[0] == 403:
+            pass  # it is still ending
+
+
+def test_culling(start: Callable[..., Gateway]) -> None:
+    with start("--cull-idle=1") as gateway:
+        left, used = gateway.start_kernel(), gateway.start_kernel()
+        with gateway.channels(used) as client:
+            client.run("1")
+            while [model["id"] for model in gateway.request("GET", "/api/kernels")[1]] != [used]:
+                pass
+            assert gateway.request("GET", f"/api/kernels/{left}")[0] == 404
+            client.run("1")
+
+
+def test_culling_of_connected(start: Callable[..., Gateway]) -> None:
+    with start("--cull-idle=1", "--cull-connected") as gateway, gateway.channels(gateway.start_kernel()) as client:
+        client.run("1")
+        with pytest.raises(ConnectionClosed):
+            while True:
+                client.receive()
+
+
+def test_token(start: Callable[..., Gateway], workspace: Path) -> None:
+    (workspace / "token").write_text("secret\n")
+    with start("--token-file=token") as gateway:
+        assert gateway.request("GET", "/api/kernels")[0] == 401
+        assert gateway.request("GET", "/api/kernels", Authorization="token wrong")[0] == 401
+        assert gateway.request("GET", "/api/kernels?token=wrong")[0] == 401
+        assert gateway.request("GET", "/api/kernels", Authorization="token secret")[0] == 200
+        assert gateway.request("GET", "/api/kernels", Authorization="Bearer secret")[0] == 200
+        assert gateway.request("GET", "/api/kernels?token=secret")[0] == 200
+        status, model = gateway.request("POST", "/api/kernels?token=secret", {})
+        with pytest.raises(InvalidStatus) as refused, gateway.channels(model["id"]):
+            pass
+        assert refused.value.response.status_code == 401
+        with gateway.channels(model["id"], additional_headers={"Authorization": "token secret"}) as client:
+            client.run("1")
+        with gateway.channels(model["id"], query="?token=secret") as client:
+            client.run("1")
+
+
+@pytest.mark.parametrize("headers", [{"Host": "evil.example"}, {"Origin": "http://evil.example"}])
+def test_browsers_are_refused(gateway: Gateway, headers: dict[str, str]) -> None:
+    assert gateway.request("GET", "/api/kernels", **headers)[0] == 403
+    assert gateway.request("POST", "/api/kernels", {}, **headers)[0] == 403
+
+
+def test_forms_are_refused(gateway: Gateway) -> None:
+    """A web page can send these without being asked first."""
+    with socket.create_connection(("127.0.0.1", gateway.port)) as connection:
+        connection.sendall(
+            f"POST /api/kernels HTTP/1.1\r\nHost: 127.0.0.1:{gateway.port}\r\n"
+            "Content-Type: text/plain\r\nContent-Length: 2\r\n\r\n{}".encode()
+        )
+        assert connection.recv(100).split()[1] == b"415"
+
+
+def test_origins(start: Callable[..., Gateway]) -> None:
+    with start("--allow-origin=http://localhost:3000") as gateway:
+        assert gateway.request("GET", "/api", Origin="http://localhost:3000")[0] == 200
+        assert gateway.request("GET", "/api", Origin="http://localhost:3001")[0] == 403
+        # Jupyter's own WebSocket clients name the server itself.
+        assert gateway.request("GET", "/api", Origin=f"http://127.0.0.1:{gateway.port}")[0] == 200
+
+
+def test_environment(ipybox: str, place: harness.Place, python: str) -> None:
+    place.environ.update({"KERNEL_ENV_NAME": "given", "SECRET": "kept"})
+    with Gateway(ipybox, place, "--python", python) as gateway:
+        kernel = gateway.start_kernel(env={"KERNEL_USERNAME": "me", "LD_PRELOAD": "evil.so"})
+        with gateway.channels(kernel) as client:
+            messages = client.run(
+                "import os\n[os.environ.get(n) for n in ('NAME', 'SECRET', 'KERNEL_USERNAME', 'LD_PRELOAD')]"
+            )
+        assert contents(messages, "execute_result")[0]["data"]["text/plain"] == "['given', None, 'me', None]"
+
+
+class ToolServer(BaseHTTPRequestHandler):
+    """Keeps what it is asked for."""
+
+    requests: list[tuple[str, dict[str, str], dict]]
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        self.requests.append((self.path, dict(self.headers.items()), body))
+        answer = json.dumps({"result": "fetched"}).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(answer)))
+        self.end_headers()
+        self.wfile.write(answer)
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+@pytest.fixture
+def tool_server() -> Iterator[HTTPServer]:
+    ToolServer.requests = []
+    with HTTPServer(("127.0.0.1", 0), ToolServer) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield server
+        server.shutdown()
+
+
+CALL = """
+from ipybox.tool_exec.client import ToolRunner
+runner = ToolRunner(server_name="web", server_params={"command": "evil"})
+print(runner.run_sync("fetch", {"n": 2**70}))
+"""
+
+
+@pytest.mark.parametrize("sandbox", [(), ("--sandbox",)], ids=["free", "sandbox"])
+def test_tools(ipybox: str, place: harness.Place, python: str, tool_server: HTTPServer, sandbox: tuple[str]) -> None:
+    """A kernel's calls go to the tool server that the gateway was told, in the kernel's role."""
+    place.environ["KERNEL_ENV_TOOL_SERVER_HOST"] = "127.0.0.1"
+    place.environ["KERNEL_ENV_TOOL_SERVER_PORT"] = str(tool_server.server_port)
+    place.environ["KERNEL_ENV_IPYBOX_TOOL_TOKEN"] = "tool token"
+    with Gateway(ipybox, place, "--python", python, *sandbox) as gateway, gateway.channels(gateway.start_kernel()) as client:
+        messages = client.run(CALL)
+        assert contents(messages, "stream") == [{"name": "stdout", "text": "fetched\n"}]
+        assert contents(client.run("import os\n'tool token' in str(os.environ)"), "execute_result")
+    ((path, headers, body),) = ToolServer.requests
+    assert path == "/run" and body["tool_args"] == {"n": 2**70}
+    assert headers["Ipybox-Role"] == "kernel"
+    assert headers["Authorization"] == "Bearer tool token"
+
+
+def test_no_tool_server(ipybox: str, place: harness.Place, python: str) -> None:
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        place.environ["KERNEL_ENV_TOOL_SERVER_PORT"] = str(unused.getsockname()[1])
+        with Gateway(ipybox, place, "--python", python) as gateway, gateway.channels(gateway.start_kernel()) as client:
+            assert "tool server cannot be asked" in contents(client.run(CALL), "error")[0]["evalue"]
+
+
+def test_sandbox(start: Callable[..., Gateway], place: harness.Place) -> None:
+    (place.home / "secret").write_text("x")
+    with start("--sandbox") as gateway, gateway.channels(gateway.start_kernel()) as client:
+        client.run("open('inside', 'w').write('1')")
+        messages = client.run("open('/usr/outside', 'w')")
+        assert contents(messages, "error")[0]["ename"] in ("OSError", "PermissionError")
+    assert (place.workspace / "inside").exists()
+
+
+def test_refusals(run_ipybox: Callable[..., subprocess.CompletedProcess[str]], gateway: Gateway) -> None:
+    for arguments, status, part in (
+        (["--host=0.0.0.0"], 2, "give a token"),
+        (["--port=70000"], 2, "--port"),
+        (["--max-kernels=0"], 2, "--max-kernels"),
+        (["--token-file=none"], 1, "none"),
+        ([f"--port={gateway.port}"], 1, str(gateway.port)),
+        (["word"], 2, "word"),
+    ):
+        result = run_ipybox("gateway", *arguments)
+        assert (result.returncode, part in result.stderr) == (status, True), (arguments, result.stderr)
+
+
+def test_jupyter(gateway: Gateway, place: harness.Place) -> None:
+    """A Jupyter server with our gateway behind it executes a notebook with plots through nbclient, completes and interrupts."""
+    python = harness.existing(harness.ROOT / ".cache/test/jupyter/bin/python")
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    arguments = ["--allow-root", "--no-browser", "--ServerApp.ip=127.0.0.1", f"--ServerApp.port={port}"]
+    arguments += ["--ServerApp.port_retries=0", "--IdentityProvider.token=", "--ServerApp.disable_check_xsrf=True"]
+    arguments += [f"--gateway-url=http://127.0.0.1:{gateway.port}", f"--ServerApp.root_dir={place.workspace}"]
+    server = subprocess.Popen(
+        [python, "-m", "jupyter_server", *arguments],
+        cwd=place.workspace,
+        env=place.environ,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        for line in server.stderr:
+            if "is running at" in line:
+                break
+        drain = threading.Thread(target=server.stderr.read)
+        drain.start()
+        program = Path(__file__).with_name("jupyter_program.py")
+        result = harness.run([str(python), str(program), f"http://127.0.0.1:{port}", ""], place, timeout=90)
+        assert result.returncode == 0, result.stderr
+    finally:
+        server.terminate()
+        server.wait()
+    drain.join()
+    server.stderr.close()
+    outcome = json.loads(result.stdout)
+    plot, updated, last = outcome["outputs"]
+    assert plot[0] == {"output_type": "stream", "name": "stdout", "text": "one\n"}
+    assert base64.b64decode(plot[1]["data"]["image/png"]).startswith(b"\x89PNG")
+    assert updated[0]["data"]["text/html"] == "<b>second</b>"
+    assert last[-1]["data"]["text/plain"] == "42" and last[-1]["execution_count"] == 3
+    assert outcome["failure"] == "ZeroDivisionError"
+    assert "collections" in outcome["completion"]["matches"]
+    assert outcome["inspection"]["found"] and outcome["completeness"]["status"] == "incomplete"
+    assert outcome["interrupted"]["ename"] == "KeyboardInterrupt"
+    assert outcome["after"]["status"] == "ok"
+    assert gateway.request("GET", "/api/kernels") == (200, [])
