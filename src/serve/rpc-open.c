@@ -16,6 +16,7 @@ typedef struct {
     IpbSessionOptions core;
     const char *python;
     char **preload, **kernel_env, **env, **server_variables, **package_roots;
+    char *limits; /* JSON */
     int64_t start_timeout_ms;
 } Options;
 
@@ -27,6 +28,7 @@ clear_options(Options *options)
     g_strfreev(options->env);
     g_strfreev(options->server_variables);
     g_strfreev(options->package_roots);
+    g_free(options->limits);
 }
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Options, clear_options)
 
@@ -53,12 +55,29 @@ read_sandbox(IpbRpcParams *params, IpbSessionOptions *core)
     core->allows_builds = ipb_rpc_params_bool(params, "allow_builds", false);
 }
 
+static void
+read_limits(IpbRpcParams *params, Options *options)
+{
+    const IpbJson *limits = ipb_rpc_params_get(params, "limits");
+    if (limits == NULL || ipb_json_is(limits, IPB_JSON_NULL))
+        return;
+    IpbSpan text = ipb_json_raw(limits);
+    options->core.limits = options->limits = g_strndup(text.start, text.size);
+}
+
+static void
+read_shell(IpbRpcParams *params, IpbSessionOptions *core)
+{
+    core->working_dir = ipb_rpc_params_path(params, "working_dir");
+    core->approves_shell_cmds = ipb_rpc_params_bool(params, "approve_shell_cmds", false);
+    core->requires_shell_escape = ipb_rpc_params_bool(params, "require_shell_escape", false);
+}
+
 /* Part of the contract, and not there yet: only what does without them is taken. */
 static void
 refuse_missing(IpbRpcParams *params)
 {
-    static const char *const NAMES[] = {"working_dir", "approve_shell_cmds", "require_shell_escape",
-                                        "limits",      "tool_server",        "gateway"};
+    static const char *const NAMES[] = {"tool_server", "gateway"};
     for (size_t i = 0; i < G_N_ELEMENTS(NAMES); i++) {
         const IpbJson *value = ipb_rpc_params_get(params, NAMES[i]);
         if (value != NULL && (!ipb_json_is(value, IPB_JSON_BOOL) || ipb_json_bool(value, true)))
@@ -90,6 +109,8 @@ read_options(IpbRpcParams *params, Options *options)
     core->has_seed = core->seed >= 0;
     read_approval(params, core);
     read_sandbox(params, core);
+    read_limits(params, options);
+    read_shell(params, core);
     refuse_missing(params);
 }
 

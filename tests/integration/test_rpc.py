@@ -306,3 +306,33 @@ def test_it_ends_when_its_client_is_killed_and_a_fork_of_it_lives_on(ipybox, pla
     os.close(pidfd)
     client.stdin.close()  # ends the fork
     client.stdout.close()
+
+
+# --- options of a session that are the kernel's ---
+
+
+def test_shell_commands_are_approved(core):
+    session = core.open(approval="ask", approve_shell_cmds=True, require_shell_escape=True)
+    cell = core.request("session.execute", session=session, code="!echo {1 + 1}")
+    question = core.wait_for_request()
+    asked = question["params"]
+    assert (asked["server_name"], asked["tool_name"], asked["tool_args"]) == ("ipybox", "shell", {"cmd": "echo 2"})
+    core.reply(question, {"accept": True})
+    assert core.wait(cell)["text"] == "2"
+    assert core.execute(session, "import os; os.system('true')")["error"]["name"] == "PermissionError"
+    with pytest.raises(RpcError, match="approve_shell_cmds"):
+        core.open(require_shell_escape=True)
+
+
+def test_the_kernel_returns_to_its_working_dir(core, place):
+    home = place.workspace
+    session = core.open(working_dir=str(home))
+    assert core.text(session, "import os; os.chdir('/'); print('a')") == f"a\n[ipybox] cwd reset to {home}"
+    assert core.text(session, "os.getcwd()") == repr(str(home))
+
+
+def test_limits_are_those_of_a_sandbox(core):
+    with pytest.raises(RpcError, match="sandbox"):
+        core.open(limits={"openFiles": 77})
+    session = core.open(sandbox=True, limits={"openFiles": 77})
+    assert core.text(session, "import resource; resource.getrlimit(resource.RLIMIT_NOFILE)") == "(77, 77)"
