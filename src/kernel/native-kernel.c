@@ -542,6 +542,7 @@ reset(IpbKernel *base)
         return;
     }
     kernel->is_resetting = true;
+    ipb_requests_bind(kernel->requests);
     if (kernel->cell != 0)
         kernel->lost_cause = "the kernel was reset";
     ipb_interrupt_end(&kernel->interrupt);

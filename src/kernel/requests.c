@@ -110,6 +110,13 @@ first_waiting(const IpbRequests *requests)
     return NULL;
 }
 
+static void
+mark_sent(Request *request)
+{
+    g_clear_pointer(&request->method, g_free);
+    g_clear_pointer(&request->params, g_free);
+}
+
 void
 ipb_requests_send(IpbRequests *requests, IpbRequestSendFunc send, void *data)
 {
@@ -117,13 +124,20 @@ ipb_requests_send(IpbRequests *requests, IpbRequestSendFunc send, void *data)
     while ((request = first_waiting(requests)) != NULL) {
         g_autoptr(GError) error = NULL;
         bool is_sent = send(request->id, request->method, request->params, &error, data);
-        g_clear_pointer(&request->method, g_free);
-        g_clear_pointer(&request->params, g_free);
+        mark_sent(request);
         if (!is_sent && g_error_matches(error, IPYBOX_ERROR, IPYBOX_ERROR_LIMIT)) {
             g_queue_remove(&requests->queue, request);
             end(request, NULL, error);
         }
     }
+}
+
+void
+ipb_requests_bind(IpbRequests *requests)
+{
+    Request *request;
+    while ((request = first_waiting(requests)) != NULL)
+        mark_sent(request);
 }
 
 bool

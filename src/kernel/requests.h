@@ -26,6 +26,8 @@ bool ipb_requests_is_empty(const IpbRequests *requests);
 /* Gives all that wait to a process. What it does not take for its size ends with the error; anything else waits
  * for the process's end. */
 void ipb_requests_send(IpbRequests *requests, IpbRequestSendFunc send, void *data);
+/* All that wait end with the process that there is, whether it got them or not. */
+void ipb_requests_bind(IpbRequests *requests);
 /* A reply came. False: nobody waits for it (PROTOCOL). */
 bool ipb_requests_answer(IpbRequests *requests, uint64_t id, const IpbJson *result,
                          const char *error_text, GError **error);

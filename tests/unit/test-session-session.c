@@ -225,6 +225,110 @@ test_refuses(Fixture *fixture, const void *unused)
     close_client(&client);
 }
 
+/* What Jupyter's clients ask for. */
+typedef struct {
+    GString *told;
+    unsigned n_done;
+} Notebook;
+
+static void
+on_notebook_event(const IpbSessionEvent *event, void *data)
+{
+    Notebook *notebook = data;
+    if (event->type == IPB_SESSION_STARTED || event->type == IPB_SESSION_RESULT)
+        g_string_append_printf(notebook->told, "%s %d, ",
+                               event->type == IPB_SESSION_STARTED ? "in" : "out",
+                               (int) event->execution_count);
+    if (event->type != IPB_SESSION_DONE)
+        return;
+    IpbSpan values = ipb_json_raw(event->user_expressions);
+    g_string_append_printf(notebook->told, "done %d %.*s", (int) event->execution_count,
+                           (int) (event->user_expressions != NULL ? values.size : 0), values.start);
+    notebook->n_done++;
+}
+
+static void
+assert_told(IpbSession *session, const char *code, const IpbCellOptions *options, const char *told)
+{
+    Notebook notebook = {.told = g_string_new(NULL)};
+    g_autoptr(GError) error = NULL;
+    ipb_session_execute_with(session, code, options, on_notebook_event, &notebook, &error);
+    g_assert_no_error(error);
+    while (notebook.n_done == 0)
+        g_main_context_iteration(NULL, TRUE);
+    g_assert_cmpstr(notebook.told->str, ==, told);
+    g_string_free(notebook.told, TRUE);
+}
+
+static void
+test_notebook_cells(Fixture *fixture, const void *unused)
+{
+    Client client;
+    open_client(fixture, &client);
+    const IpbCellOptions plain = {0}, silent = {.is_silent = true},
+                         unstored = {.is_unstored = true};
+    const IpbCellOptions asking = {.user_expressions = "{\"a\": \"x + 1\"}"};
+    assert_told(client.session, "x = 1", &plain, "in 1, done 1 ");
+    assert_told(client.session, "x", &plain, "in 2, out 2, done 2 ");
+    assert_told(client.session, "x", &silent, "in 2, done 2 ");
+    assert_told(client.session, "x += 1", &unstored, "in 2, done 2 ");
+    assert_told(client.session, "x += 1", &asking,
+                "in 3, done 3 {\"a\":{\"status\":\"ok\",\"data\":{\"text/plain\":\"4\"},"
+                "\"metadata\":{}}}");
+    ipb_session_reset(client.session, NULL, NULL);
+    assert_told(client.session, "1", &plain, "in 1, out 1, done 1 ");
+    g_autoptr(GError) error = NULL;
+    const IpbCellOptions wrong = {.user_expressions = "{\"a\": 1}"};
+    assert_told(client.session, "1", &wrong, "done 0 "); /* the kernel does not take it */
+    close_client(&client);
+}
+
+static void
+on_reply(const IpbJson *result, const GError *error, void *data)
+{
+    GString *told = data;
+    g_string_append(told, error != NULL ? error->message : ipb_json_get_string(result, "status"));
+}
+
+static void
+ask(Client *client, const char *code)
+{
+    g_autofree char *params = g_strdup_printf("{\"code\": \"%s\"}", code);
+    g_autoptr(GError) error = NULL;
+    g_assert_cmpuint(ipb_session_request(client->session, "is_complete", params, on_reply,
+                                         client->output, &error),
+                     >, 0);
+    g_assert_no_error(error);
+}
+
+static void
+wait_for_output(const Client *client, const char *output)
+{
+    while (client->output->len < strlen(output))
+        g_main_context_iteration(NULL, TRUE);
+    g_assert_cmpstr(client->output->str, ==, output);
+    g_string_truncate(client->output, 0);
+}
+
+static void
+test_requests(Fixture *fixture, const void *unused)
+{
+    Client client;
+    open_client(fixture, &client);
+    ask(&client, "1");
+    ask(&client, "for x in y:");
+    wait_for_output(&client, "completeincomplete");
+    execute(&client, "print('started', flush=True); __import__('time').sleep(1000)");
+    wait_for_output(&client, "started\n");
+    ask(&client, "1");
+    ipb_session_reset(client.session, NULL, NULL);
+    wait_for_output(&client, "the kernel was reset");
+    ask(&client, "1");
+    wait_for_output(&client, "complete");
+    ask(&client, "1"); /* and is closed before there is an answer, which may be told or not */
+    close_client(&client);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -235,5 +339,7 @@ main(int argc, char **argv)
     ADD("cancel", test_cancel);
     ADD("free-while-busy", test_free_while_busy);
     ADD("refuses", test_refuses);
+    ADD("notebook-cells", test_notebook_cells);
+    ADD("requests", test_requests);
     return g_test_run();
 }
