@@ -329,8 +329,9 @@ def test_it_ends_when_its_client_is_killed_and_a_fork_of_it_lives_on(ipybox, pla
 # --- options of a session that are the kernel's ---
 
 
-def test_shell_commands_are_approved(core):
-    session = core.open(approval="ask", approve_shell_cmds=True, require_shell_escape=True)
+@pytest.mark.parametrize("sandbox", [False, True])
+def test_shell_commands_are_approved(core, sandbox):
+    session = core.open(approval="ask", approve_shell_cmds=True, require_shell_escape=True, sandbox=sandbox)
     cell = core.request("session.execute", session=session, code="!echo {1 + 1}")
     question = core.wait_for_request()
     asked = question["params"]
