@@ -37,6 +37,6 @@ def write_commands(directory: Path) -> None:
         path.chmod(0o755)
 
 
-def shapes(name: str, **more: Any) -> dict[str, Any]:
-    """`server_params` of one of ours."""
-    return {"command": sys.executable, "args": [str(SHAPES), name], **more}
+def shapes(name: str, *args: str, **more: Any) -> dict[str, Any]:
+    """`server_params` of one of ours; it starts quickly."""
+    return {"command": sys.executable, "args": ["-I", "-S", str(SHAPES), name, *args], **more}

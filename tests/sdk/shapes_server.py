@@ -54,6 +54,13 @@ def fail(args: dict[str, Any]) -> str:
     raise Failure(args["text"])
 
 
+def note(args: dict[str, Any]) -> str:
+    """Writes a line to the file that the server was started with."""
+    with open(sys.argv[2], "a") as file:
+        file.write(args["text"] + "\n")
+    return args["text"]
+
+
 def hang(args: dict[str, Any]) -> str:
     threading.Event().wait()
     return ""
@@ -108,6 +115,7 @@ SERVERS: dict[str, dict[str, Tool]] = {
             schema("a", "b", a=WHOLE, b=WHOLE),
             {"type": "object", "properties": {"sum": WHOLE}, "required": ["sum"]},
         ),
+        "note": (note, schema("text", text=TEXT), None),
         "fail": (fail, schema("text", text=TEXT), None),
         "hang": (hang, schema(), None),
         "Odd-Name.v2": (lambda a: "odd", schema(), None),

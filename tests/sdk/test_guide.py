@@ -459,3 +459,50 @@ async def test_python_of_kernels_is_this_one() -> None:
     async with CodeExecutor() as executor:
         text = (await executor.execute("import sys; print(sys.executable)")).text
         assert text is not None and os.path.samefile(text, sys.executable)
+
+
+async def test_working_dir() -> None:
+    place = Path("place").absolute()
+    place.mkdir()
+    Path("other").mkdir()
+    async with CodeExecutor(working_dir=place) as executor:
+        assert (await executor.execute("import os; print(os.getcwd())")).text == str(place)
+        result = await executor.execute("os.chdir('..'); print('there')")
+        assert result.text == f"there\n[ipybox] cwd reset to {place}"
+        assert (await executor.execute("print(os.getcwd())")).text == str(place)
+
+
+async def test_shell_commands_ask() -> None:
+    async with CodeExecutor(approve_shell_cmds=True) as executor:
+        asked = []
+        for code in ("!echo hi", "x = !echo {1+1}\nprint(x)", "%%bash\necho s\n"):
+            async for item in executor.stream(code):
+                match item:
+                    case ApprovalRequest():
+                        asked.append(str(item))
+                        await item.accept()
+                    case CodeExecutionResult():
+                        asked.append(item.text)
+        assert asked == [
+            "ipybox.shell(cmd='echo hi')",
+            "hi",
+            "ipybox.shell(cmd='echo 2')",
+            "['2']",
+            r"ipybox.shell_magic(cmd='echo s\n')",
+            "s",
+        ]
+        with pytest.raises(CodeExecutionError, match="ApprovalRejectedError: Approval request for ipybox.shell rejected"):
+            async for item in executor.stream("!echo hi"):
+                assert isinstance(item, ApprovalRequest)
+                await item.reject()
+        assert (await executor.execute("!echo given")).text == "given"
+
+
+async def test_shell_escape_is_required() -> None:
+    with pytest.raises(ValueError):
+        CodeExecutor(require_shell_escape=True)
+    async with CodeExecutor(approve_shell_cmds=True, require_shell_escape=True) as executor:
+        for code in ("import os; os.system('true')", "import subprocess; subprocess.run(['true'])"):
+            with pytest.raises(CodeExecutionError):
+                await executor.execute(code)
+        assert (await executor.execute("!echo given")).text == "given"
