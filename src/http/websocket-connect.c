@@ -1,30 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The client's side of a WebSocket's handshake, over plain TCP; see websocket.h. GIO looks the name up and connects; then the request is
+ * The client's side of a WebSocket's handshake, over plain TCP; see websocket.h. A thread looks the name up and connects; then the request is
  * written, the answer's head is read, and the connection is handed to the socket.
  *
- * A Dial belongs to its socket, which frees it when it is closed. GIO may still be at work then: it is told to stop, and holds
+ * A Dial belongs to its socket, which frees it when it is closed. The thread may still be at work then: it is told to stop, and holds
  * a reference that its function drops.
  */
 #include <errno.h>
 #include <string.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <sys/epoll.h>
 #include <sys/random.h>
 #include <sys/socket.h>
-
-#include <gio/gio.h>
 
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/fd.h"
 #include "http/handshake.h"
+#include "http/tcp-connect.h"
 #include "http/websocket-private.h"
 
 #define KEY_BYTES 16
 
-/* Reference-counted: the socket, and GIO's connecting. */
+/* Reference-counted: the socket, and connecting. */
 typedef struct {
     IpbWebSocket *socket; /* NULL: it has gone */
     GCancellable *cancellable;
@@ -163,29 +160,21 @@ on_ready(uint32_t events, void *data)
 }
 
 static void
-on_connected(GObject *client, GAsyncResult *result, void *data)
+on_connected(GObject *source, GAsyncResult *result, void *data)
 {
     Dial *dial = data;
     g_autoptr(GError) error = NULL;
-    g_autoptr(GSocketConnection) connection =
-        g_socket_client_connect_finish(G_SOCKET_CLIENT(client), result, &error);
+    ipb_autofd fd = ipb_tcp_connect_finish(result, &error);
     if (dial->socket == NULL) {
         unref_dial(dial);
         return;
     }
     unref_dial(dial); /* the socket's reference is left */
-    if (connection == NULL) {
+    if (fd < 0) {
         ipb_websocket_fail(dial->socket, error->message);
         return;
     }
-    GSocket *gsocket = g_socket_connection_get_socket(connection);
-    g_socket_set_option(gsocket, IPPROTO_TCP, TCP_NODELAY, 1, NULL);
-    /* GIO closes its own with the connection. */
-    dial->fd = ipb_fd_duplicate(g_socket_get_fd(gsocket), 3);
-    if (dial->fd < 0) {
-        fail_errno(dial, errno, "the connection cannot be kept");
-        return;
-    }
+    dial->fd = ipb_fd_steal(&fd);
     dial->watch =
         ipb_watch_new(ipb_websocket_loop(dial->socket), dial->fd, EPOLLOUT, on_ready, dial, &error);
     if (dial->watch == NULL)
@@ -262,14 +251,8 @@ static void
 start_dial(Dial *dial, const IpbWebSocketTarget *target)
 {
     GMainContext *context = ipb_loop_context(ipb_websocket_loop(dial->socket));
-    g_autoptr(GSocketClient) client = g_socket_client_new();
-    g_socket_client_set_enable_proxy(client, FALSE);
     g_rc_box_acquire(dial);
-    g_main_context_push_thread_default(context);
-    g_autoptr(GSocketConnectable) address =
-        g_network_address_new(target->host, (guint16) target->port);
-    g_socket_client_connect_async(client, address, dial->cancellable, on_connected, dial);
-    g_main_context_pop_thread_default(context);
+    ipb_tcp_connect(target->host, target->port, context, dial->cancellable, on_connected, dial);
 }
 
 IpbWebSocket *
