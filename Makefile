@@ -10,6 +10,8 @@
 #   make release  an optimised build, in build-install
 #   make install  installs that to PREFIX (below DESTDIR), with a list of what was put there
 #   make uninstall  removes what is on that list
+#   make wheel    a Python wheel for machines without our libraries, and the distribution of the sources, in dist (Debian)
+#   make sdist    that of the sources alone
 #   make clean    remove what `make` and the tests made (.venv and .cache/ are kept; distclean: those too)
 #
 # PYTHON=…        the Python to use (default python3), MESON_FLAGS=… options for `meson setup`
@@ -22,7 +24,7 @@ DESTDIR ?=
 RELEASE ?= build-install
 export PYTHON
 
-.PHONY: all demo check docs bench format release install uninstall clean distclean packages
+.PHONY: all demo check docs bench format release install uninstall wheel sdist clean distclean packages
 
 all: build/build.ninja .venv
 	@ninja -C build ipybox
@@ -68,8 +70,14 @@ install: release
 uninstall:
 	@scripts/install --uninstall --prefix $(PREFIX) --destdir "$(DESTDIR)"
 
+wheel:
+	@scripts/wheel
+
+sdist:
+	@scripts/wheel --only-sdist
+
 clean:
-	rm -rf build build-*
+	rm -rf build build-* dist
 
 distclean: clean
 	rm -rf .venv .cache
