@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # fish completion of ipybox(1)
 
-set -l verbs run apigen servers login logout rules sandbox selftest doctor gateway mcp rpc
+set -l verbs run apigen servers login logout rules sandbox selftest doctor gateway mcp rpc tool-server
 set -l commands list add remove import
 
 # Is the verb one of these? Without a verb it is mcp.
@@ -48,17 +48,18 @@ complete -c ipybox -n __ipybox_is_first -a doctor -d 'What is found, what is mis
 complete -c ipybox -n __ipybox_is_first -a gateway -d 'Kernels for Jupyter clients, over HTTP'
 complete -c ipybox -n __ipybox_is_first -a mcp -d 'The MCP server on standard input and output'
 complete -c ipybox -n __ipybox_is_first -a rpc -d 'The core of SDKs'
+complete -c ipybox -n __ipybox_is_first -a tool-server -d 'Runs tools of MCP servers, over HTTP'
 
 # What several verbs have.
-complete -c ipybox -n '__ipybox_is mcp run apigen sandbox gateway' -l workspace -xa '(__ipybox_directories)' -d 'Working directory'
+complete -c ipybox -n '__ipybox_is mcp run apigen sandbox gateway tool-server' -l workspace -xa '(__ipybox_directories)' -d 'Working directory'
 complete -c ipybox -n '__ipybox_is doctor' -l setup -d 'Make an environment for kernels'
 complete -c ipybox -n '__ipybox_is mcp run doctor gateway' -l python -rFa '(__ipybox_pythons)' -d 'Interpreter for kernels'
 complete -c ipybox -n '__ipybox_is mcp run gateway' -l preload -x -d 'Modules to import once, with commas between them'
-complete -c ipybox -n '__ipybox_is mcp run apigen gateway rpc' -l log-level -xa 'DEBUG INFO WARNING ERROR CRITICAL' \
+complete -c ipybox -n '__ipybox_is mcp run apigen gateway rpc tool-server' -l log-level -xa 'DEBUG INFO WARNING ERROR CRITICAL' \
     -d 'From which level on to log'
 
-complete -c ipybox -n '__ipybox_is mcp run' -l approve -rFa 'allow ask deny' -d 'What happens to tool calls'
-complete -c ipybox -n '__ipybox_is mcp run' -l audit-log -rF -d 'Append a line for each decision on a tool call'
+complete -c ipybox -n '__ipybox_is mcp run tool-server' -l approve -rFa 'allow ask deny' -d 'What happens to tool calls'
+complete -c ipybox -n '__ipybox_is mcp run tool-server' -l audit-log -rF -d 'Append a line for each decision on a tool call'
 
 complete -c ipybox -n '__ipybox_is mcp gateway' -l sandbox -d 'Run code in a sandbox'
 complete -c ipybox -n '__ipybox_is mcp run gateway' -l sandbox-config -rF -d 'What the sandbox allows'
@@ -77,7 +78,7 @@ complete -c ipybox -n '__ipybox_is run' -xa '(__fish_complete_suffix .py)'
 complete -c ipybox -n '__ipybox_is run' -s c -l code -x -d 'The code itself'
 complete -c ipybox -n '__ipybox_is run' -l images-dir -xa '(__ipybox_directories)' -d 'Where plots are saved'
 complete -c ipybox -n '__ipybox_is run' -l timeout -x -d 'Interrupt the code after so many seconds'
-complete -c ipybox -n '__ipybox_is mcp run' -l approval-timeout -x -d 'Seconds after which no answer is a no'
+complete -c ipybox -n '__ipybox_is mcp run tool-server' -l approval-timeout -x -d 'Seconds after which no answer is a no'
 complete -c ipybox -n '__ipybox_is run' -l seed -x -d 'Seed of random, numpy.random and torch'
 
 complete -c ipybox -n '__ipybox_is apigen' -l server-name -xa '(__ipybox_registered)' -d 'Name of the package'
@@ -86,7 +87,7 @@ complete -c ipybox -n '__ipybox_is apigen' -l root-dir -xa '(__ipybox_directorie
 complete -c ipybox -n '__ipybox_is apigen' -l async -d 'Generate coroutine functions'
 complete -c ipybox -n '__ipybox_is apigen' -l signatures -d 'Print the call of each tool on one line'
 complete -c ipybox -n '__ipybox_is apigen' -l stubs -d 'Print the classes and run() of each tool in short'
-complete -c ipybox -n '__ipybox_is apigen' -l connect-timeout -x -d 'Seconds the server may take to start'
+complete -c ipybox -n '__ipybox_is apigen tool-server' -l connect-timeout -x -d 'Seconds the server may take to start'
 
 complete -c ipybox -n '__ipybox_is gateway' -l host -x -d 'Where to listen'
 complete -c ipybox -n '__ipybox_is gateway' -l port -x -d 'Port to listen on'
@@ -106,6 +107,12 @@ complete -c ipybox -n '__ipybox_is sandbox' -l control-fd -x -d 'Read new config
 complete -c ipybox -n '__ipybox_is sandbox' -l violation-log -rF -d 'Add what was denied to this file'
 complete -c ipybox -n '__ipybox_is sandbox' -s d -l debug -d 'Say what is done'
 complete -c ipybox -n '__ipybox_is sandbox' -s V -l version -d 'Show the version and exit'
+
+complete -c ipybox -n '__ipybox_is tool-server' -l host -x -d 'Name or address to listen on'
+complete -c ipybox -n '__ipybox_is tool-server' -l port -x -d 'Port to listen on'
+complete -c ipybox -n '__ipybox_is tool-server' -l approval-required -d 'Ask the approval client'
+complete -c ipybox -n '__ipybox_is tool-server' -l allow-host -x -d 'Another name of this server'
+complete -c ipybox -n '__ipybox_is tool-server' -l allow-origin -x -d 'Take requests of web pages from there'
 
 complete -c ipybox -n '__ipybox_is login logout' -a '(__ipybox_registered)'
 complete -c ipybox -n '__ipybox_is login' -l port -x -d 'Port that the browser comes back to'

@@ -114,10 +114,10 @@ append_members(Writer *writer, const IpbClass *class)
 }
 
 static void
-append_union(Writer *writer, const IpbType *type)
+append_alternatives(Writer *writer, const IpbType *type, const char *between)
 {
     for (guint i = 0; i < type->members->len; i++) {
-        g_string_append(writer->out, i > 0 ? " | " : "");
+        g_string_append(writer->out, i > 0 ? between : "");
         append_type(writer, g_ptr_array_index(type->members, i));
     }
 }
@@ -133,7 +133,12 @@ append_type(Writer *writer, const IpbType *type)
         g_string_append_c(writer->out, ']');
         break;
     case IPB_TYPE_UNION:
-        append_union(writer, type);
+        append_alternatives(writer, type, " | ");
+        break;
+    case IPB_TYPE_TUPLE:
+        g_string_append(writer->out, "tuple[");
+        append_alternatives(writer, type, ", ");
+        g_string_append_c(writer->out, ']');
         break;
     case IPB_TYPE_ENUM:
         append_values(writer, type->enumeration);
@@ -143,6 +148,9 @@ append_type(Writer *writer, const IpbType *type)
             g_string_append(writer->out, type->class->name);
         else
             append_members(writer, type->class);
+        break;
+    case IPB_TYPE_LATER:
+        append_type(writer, type->item);
         break;
     case IPB_TYPE_NUMBER:
         g_string_append(writer->out, "float");

@@ -2,8 +2,13 @@
  *
  * Types as annotations.
  */
+#include <string.h>
+
 #include "apigen/emit.h"
 #include "apigen/text.h"
+
+/* Fields of a class that are tried as what tells it from others. */
+#define MAX_TAGS 20
 
 static void
 append_bound(GString *out, const char *name, const char *value)
@@ -20,6 +25,67 @@ append_length(GString *out, const char *name, int64_t value)
                                value);
 }
 
+/* The required field of the name that holds only such strings as tell one class from others; NULL: there is none. */
+static const IpbType *
+get_tag(const IpbClass *class, const char *name)
+{
+    for (guint i = 0; i < class->fields->len; i++) {
+        const IpbField *field = g_ptr_array_index(class->fields, i);
+        if (!g_str_equal(field->name, name))
+            continue;
+        bool is_own_name = strlen(name) == field->wire_name.size &&
+                           memcmp(name, field->wire_name.text, field->wire_name.size) == 0;
+        if (!field->is_required || !is_own_name || field->type->kind != IPB_TYPE_LITERAL)
+            return NULL;
+        for (guint k = 0; k < field->type->members->len; k++)
+            if (!ipb_json_is(g_ptr_array_index(field->type->members, k), IPB_JSON_STRING))
+                return NULL;
+        return field->type;
+    }
+    return NULL;
+}
+
+/* Do all classes of the union have that tag, each with values of its own? */
+static bool
+tells_apart(const IpbType *type, guint n_classes, const char *name)
+{
+    g_autoptr(GHashTable) seen = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    for (guint i = 0; i < n_classes; i++) {
+        const IpbType *member = g_ptr_array_index(type->members, i);
+        const IpbType *tag = get_tag(member->class, name);
+        for (guint k = 0; tag != NULL && k < tag->members->len; k++) {
+            GString *value = g_string_new(NULL);
+            ipb_text_append_literal(value, ipb_text_of(g_ptr_array_index(tag->members, k)));
+            if (!g_hash_table_add(seen, g_string_free(value, FALSE)))
+                return false;
+        }
+        if (tag == NULL)
+            return false;
+    }
+    return true;
+}
+
+/* The name of the field by which a union's classes are told apart; NULL: by their members. */
+static const char *
+find_discriminator(const IpbType *type)
+{
+    if (type->kind != IPB_TYPE_UNION)
+        return NULL;
+    guint n_classes = type->members->len - (ipb_type_has_none(type) ? 1 : 0);
+    for (guint i = 0; i < n_classes; i++)
+        if (((const IpbType *) g_ptr_array_index(type->members, i))->kind != IPB_TYPE_CLASS)
+            return NULL;
+    if (n_classes < 2)
+        return NULL;
+    const IpbClass *first = ((const IpbType *) g_ptr_array_index(type->members, 0))->class;
+    for (guint i = 0; i < first->fields->len && i < MAX_TAGS; i++) {
+        const IpbField *field = g_ptr_array_index(first->fields, i);
+        if (tells_apart(type, n_classes, field->name))
+            return field->name;
+    }
+    return NULL;
+}
+
 void
 ipb_emit_bounds(GString *out, const IpbType *type)
 {
@@ -32,6 +98,9 @@ ipb_emit_bounds(GString *out, const IpbType *type)
     append_length(text, "min_length", type->bounds.min_length);
     append_length(text, "max_length", type->bounds.max_length);
     append_bound(text, "pattern", type->bounds.pattern);
+    const char *discriminator = find_discriminator(type);
+    if (discriminator != NULL)
+        g_string_append_printf(text, "discriminator=\"%s\"", discriminator);
     g_string_append_len(out, text->str, (gssize) text->len);
 }
 
@@ -49,6 +118,18 @@ append_literal_type(GString *out, const IpbType *type)
             ipb_text_append_value(out, value);
     }
     g_string_append_c(out, ']');
+}
+
+static void
+append_members(GString *out, const IpbType *type, const char *before, const char *between,
+               const char *after)
+{
+    g_string_append(out, before);
+    for (guint i = 0; i < type->members->len; i++) {
+        g_string_append(out, i > 0 ? between : "");
+        ipb_emit_annotation(out, g_ptr_array_index(type->members, i), false);
+    }
+    g_string_append(out, after);
 }
 
 static void
@@ -81,22 +162,28 @@ append_bare(GString *out, const IpbType *type)
         ipb_emit_annotation(out, type->item, false);
         g_string_append_c(out, ']');
         break;
+    case IPB_TYPE_TUPLE:
+        append_members(out, type, "tuple[", ", ", "]");
+        break;
     case IPB_TYPE_DICT:
-        g_string_append(out, "dict[str, ");
+        g_string_append(out, "dict[");
+        if (type->key != NULL)
+            ipb_emit_annotation(out, type->key, false);
+        g_string_append(out, type->key != NULL ? ", " : "str, ");
         ipb_emit_annotation(out, type->item, false);
         g_string_append_c(out, ']');
         break;
     case IPB_TYPE_UNION:
-        for (guint i = 0; i < type->members->len; i++) {
-            g_string_append(out, i > 0 ? " | " : "");
-            ipb_emit_annotation(out, g_ptr_array_index(type->members, i), false);
-        }
+        append_members(out, type, "", " | ", "");
         break;
     case IPB_TYPE_CLASS:
         g_string_append(out, type->class->name);
         break;
     case IPB_TYPE_ENUM:
         g_string_append(out, type->enumeration->name);
+        break;
+    case IPB_TYPE_LATER:
+        ipb_emit_annotation(out, type->item, false);
         break;
     }
 }

@@ -37,7 +37,9 @@ note_type_use(Uses *uses, const IpbType *type, const GHashTable *written, bool i
         uses->forward |= !g_hash_table_contains((GHashTable *) written, type->class);
     if (type->item != NULL)
         note_type_use(uses, type->item, written, false);
-    if (type->kind == IPB_TYPE_UNION)
+    if (type->key != NULL)
+        note_type_use(uses, type->key, written, false);
+    if (type->kind == IPB_TYPE_UNION || type->kind == IPB_TYPE_TUPLE)
         for (guint i = 0; i < type->members->len; i++)
             note_type_use(uses, g_ptr_array_index(type->members, i), written, false);
 }
@@ -182,9 +184,17 @@ append_class(GString *out, const IpbClass *class, Uses *uses, const GHashTable *
 {
     append_class_line(out, class);
     bool has_doc = ipb_docstring_append(out, INDENT, class->description, class->notes);
-    if (!has_doc && class->fields->len == 0)
+    if (!has_doc && class->fields->len == 0 && class->extra == NULL)
         g_string_append(out, "    pass\n");
     bool is_apart = has_doc; /* a blank line stands between what has a docstring and what follows */
+    if (class->extra != NULL) {
+        note_type_use(uses, class->extra, written, false);
+        g_string_append(out, is_apart ? "\n    " : "    ");
+        g_string_append(out, "__pydantic_extra__: dict[str, ");
+        ipb_emit_annotation(out, class->extra, false);
+        g_string_append(out, "]\n");
+        is_apart = true;
+    }
     for (guint i = 0; i < class->fields->len; i++) {
         const IpbField *field = g_ptr_array_index(class->fields, i);
         g_string_append(out, is_apart ? "\n" : "");

@@ -62,7 +62,7 @@ ipb_module_add_type(IpbModule *module, IpbTypeKind kind)
     type->kind = kind;
     type->bounds.min_length = -1;
     type->bounds.max_length = -1;
-    if (kind == IPB_TYPE_UNION || kind == IPB_TYPE_LITERAL)
+    if (kind == IPB_TYPE_UNION || kind == IPB_TYPE_LITERAL || kind == IPB_TYPE_TUPLE)
         type->members = g_ptr_array_new();
     g_ptr_array_add(module->types, type);
     return type;
@@ -163,6 +163,8 @@ ipb_type_equal(const IpbType *a, const IpbType *b)
     if ((a->item != NULL) != (b->item != NULL) || (a->members != NULL) != (b->members != NULL))
         return false;
     if (a->item != NULL && !ipb_type_equal(a->item, b->item))
+        return false;
+    if ((a->key != NULL) != (b->key != NULL) || (a->key != NULL && !ipb_type_equal(a->key, b->key)))
         return false;
     return a->members == NULL || members_equal(a, b);
 }
@@ -367,7 +369,9 @@ ipb_type_takes_default(const IpbType *type, const IpbJson *value)
             if (ipb_type_takes_default(g_ptr_array_index(type->members, i), value))
                 return true;
         return false;
+    case IPB_TYPE_LATER:
     case IPB_TYPE_LIST: /* a list that is changed in place would not count as set */
+    case IPB_TYPE_TUPLE:
     case IPB_TYPE_DICT:
     case IPB_TYPE_CLASS:
         return false;

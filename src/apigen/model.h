@@ -31,23 +31,26 @@ typedef enum {
     IPB_TYPE_STR,
     IPB_TYPE_LITERAL, /* one of some strings, 64-bit integers, booleans */
     IPB_TYPE_LIST,    /* of @item */
-    IPB_TYPE_DICT,    /* of str to @item */
+    IPB_TYPE_TUPLE,   /* of @members, as many */
+    IPB_TYPE_DICT,    /* of @key, or str, to @item */
     IPB_TYPE_UNION,   /* of @members, no unions among them, None last */
     IPB_TYPE_CLASS,
     IPB_TYPE_ENUM,
+    IPB_TYPE_LATER, /* @item, which is known only at the end: it holds a class that holds this */
 } IpbTypeKind;
 
 /* What a value must keep to beside its type; NULL or negative: nothing. Numbers as text. */
 typedef struct {
     const char *ge, *gt, *le, *lt, *multiple_of;
     const char *pattern;            /* a Python literal */
-    int64_t min_length, max_length; /* of strings (code points) and lists */
+    int64_t min_length, max_length; /* of strings (code points), lists and dicts */
 } IpbBounds;
 
 struct IpbType {
     IpbTypeKind kind;
     const IpbType *item;
-    GPtrArray *members; /* UNION: IpbType; LITERAL: IpbJson */
+    const IpbType *key; /* DICT: a str with bounds; NULL: any str */
+    GPtrArray *members; /* UNION, TUPLE: IpbType; LITERAL: IpbJson */
     IpbClass *class;
     IpbEnum *enumeration;
     IpbBounds bounds;
@@ -68,9 +71,10 @@ struct IpbClass {
     const char *name;
     IpbText description;
     const char *notes;
-    GPtrArray *fields; /* IpbField */
-    bool is_input;     /* belongs to Params, not to Result */
-    bool is_closed;    /* other members are an error */
+    GPtrArray *fields;    /* IpbField */
+    const IpbType *extra; /* of members that are not named; NULL: any */
+    bool is_input;        /* belongs to Params, not to Result */
+    bool is_closed;       /* other members are an error */
 };
 
 typedef struct {

@@ -211,6 +211,26 @@ read_variants(IpbSchemaReader *reader, const Member *member, IpbHint hint, IpbTe
     return ipb_module_make_union(reader->module, types);
 }
 
+/* Letters and digits of the text in small letters. */
+static char *
+make_bare(IpbText text)
+{
+    GString *out = g_string_new(NULL);
+    for (size_t i = 0; i < text.size; i++)
+        if ((unsigned char) text.text[i] >= 0x80 || g_ascii_isalnum(text.text[i]))
+            g_string_append_c(out, g_ascii_tolower(text.text[i]));
+    return g_string_free(out, FALSE);
+}
+
+/* A title says something if it is more than the name in other letters: generators make "Server Name" of server_name. */
+static IpbText
+get_title(const GPtrArray *nodes, IpbText name)
+{
+    IpbText title = ipb_text_of(get_of_nodes(nodes, "title"));
+    g_autofree char *bare_title = make_bare(title), *bare_name = make_bare(name);
+    return g_str_equal(bare_title, bare_name) ? (IpbText){0} : title;
+}
+
 static void
 read_field(IpbSchemaReader *reader, IpbClass *class, const Member *member)
 {
@@ -237,25 +257,35 @@ read_field(IpbSchemaReader *reader, IpbClass *class, const Member *member)
     field->is_required = member->is_required;
     if (description.size == 0 && !is_described_elsewhere(type))
         description = inner;
+    if (description.size == 0)
+        description = get_title(nodes, member->name);
     if (ipb_schema_spend_text(reader, description.size))
         field->description = description;
     set_default(reader, field, get_of_nodes(nodes, "default"), notes);
-    if (ipb_json_bool(get_of_nodes(nodes, "deprecated"), false))
-        ipb_schema_note(notes, "Deprecated.");
+    ipb_schema_note_annotations(nodes, notes);
     if (notes->len > 0)
         field->notes = g_string_chunk_insert(reader->module->strings, notes->str);
 }
 
-/* False if members that are not named are an error. */
+/* What members that are not named may be, or that they are an error. */
 static void
-read_additional(const GPtrArray *facets, IpbClass *class, GString *notes)
+read_additional(IpbSchemaReader *reader, const GPtrArray *facets, IpbClass *class, GString *notes)
 {
     const IpbJson *additional = ipb_schema_get(facets, "additionalProperties");
-    if (ipb_json_is(additional, IPB_JSON_OBJECT) && ipb_json_length(additional) > 0)
+    bool has_patterns = ipb_schema_get(facets, "patternProperties") != NULL;
+    bool is_schema = ipb_json_is(additional, IPB_JSON_OBJECT) && ipb_json_length(additional) > 0;
+    if (is_schema && facets->len == 1 && !has_patterns) {
+        g_autofree char *name = g_strconcat(class->name, "Value", NULL);
+        IpbHint hint = {.name = g_string_chunk_insert(reader->module->strings, name)};
+        const IpbReading *reading = ipb_schema_read_node(reader, additional, hint);
+        class->extra = reading->type->kind != IPB_TYPE_ANY ? reading->type : NULL;
+        if (reading->notes->len > 0)
+            ipb_schema_note(notes, "Other members: %s", reading->notes->str);
+    } else if (is_schema) {
         ipb_schema_note_value(notes, "Other members", additional);
+    }
     /* With several facets, "additional" is what one of them does not name, though another may. */
-    class->is_closed = facets->len == 1 && !ipb_json_bool(additional, true) &&
-                       ipb_schema_get(facets, "patternProperties") == NULL;
+    class->is_closed = facets->len == 1 && !ipb_json_bool(additional, true) && !has_patterns;
 }
 
 void
@@ -269,7 +299,8 @@ ipb_schema_fill_class(IpbSchemaReader *reader, const GPtrArray *facets, IpbClass
         gather_properties(reader, g_ptr_array_index(facets, i), &members, false, notes);
         gather_required(reader, g_ptr_array_index(facets, i), &members, notes);
     }
-    read_additional(facets, class, notes);
+    reader->class_depth++;
+    read_additional(reader, facets, class, notes);
     gather_variants(reader, facets, "anyOf", &members, notes);
     gather_variants(reader, facets, "oneOf", &members, notes);
     for (guint i = 0; i < members.in_order->len; i++) {
@@ -287,6 +318,7 @@ ipb_schema_fill_class(IpbSchemaReader *reader, const GPtrArray *facets, IpbClass
         }
         read_field(reader, class, member);
     }
+    reader->class_depth--;
     clear_members(&members);
     if (notes->len > 0)
         class->notes = g_string_chunk_insert(reader->module->strings, notes->str);
@@ -323,7 +355,7 @@ ipb_schema_read_class(IpbSchemaReader *reader, const GPtrArray *facets, IpbHint 
     if (hint.is_definition && ipb_schema_spend_text(reader, description.size))
         class->description = description;
     g_autoptr(GString) notes = g_string_new(NULL);
-    ipb_schema_note_rest(facets, notes);
+    ipb_schema_note_rest(facets, NULL, notes);
     ipb_schema_fill_class(reader, facets, class, notes);
     for (guint i = 0; i < class->fields->len; i++) {
         const IpbField *field = g_ptr_array_index(class->fields, i);

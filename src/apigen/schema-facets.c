@@ -15,8 +15,6 @@
 #define MAX_WORK 400000
 /* Bytes of names, values and descriptions that one tool puts into its module. */
 #define MAX_TEXT (4 << 20)
-/* Smaller objects are searched. */
-#define MIN_INDEXED 32
 /* Bytes of a value in a note. */
 #define MAX_NOTE_VALUE 300
 #define MAX_NOTES (16 << 10)
@@ -96,135 +94,6 @@ ipb_schema_spend_text(IpbSchemaReader *reader, size_t size)
     return true;
 }
 
-/* One reference token of a JSON Pointer in a URI fragment: %XX, ~1 and ~0 decoded. */
-static char *
-decode_token(const char *token, size_t size)
-{
-    g_autofree char *text = g_strndup(token, size);
-    g_autofree char *plain = g_uri_unescape_string(text, NULL);
-    GString *out = g_string_new(NULL);
-    for (const char *p = plain != NULL ? plain : text; *p != '\0'; p++) {
-        if (p[0] == '~' && (p[1] == '0' || p[1] == '1'))
-            g_string_append_c(out, *++p == '0' ? '~' : '/');
-        else
-            g_string_append_c(out, *p);
-    }
-    return g_string_free(out, FALSE);
-}
-
-/* A member of a big object, by an index that is made once: definitions are looked up all the time. */
-static const IpbJson *
-get_indexed(IpbSchemaReader *reader, const IpbJson *object, const char *name)
-{
-    GHashTable *index = g_hash_table_lookup(reader->indexes, object);
-    if (index == NULL) {
-        index = g_hash_table_new(g_str_hash, g_str_equal);
-        IPB_JSON_FOREACH (member, object) {
-            size_t size;
-            const char *text = ipb_json_name(member, &size);
-            if (strlen(text) == size)
-                g_hash_table_insert(index, (void *) text, (void *) member);
-        }
-        g_hash_table_insert(reader->indexes, (void *) object, index);
-    }
-    return g_hash_table_lookup(index, name);
-}
-
-static const IpbJson *
-get_child(IpbSchemaReader *reader, const IpbJson *node, const char *token)
-{
-    if (ipb_json_is(node, IPB_JSON_OBJECT))
-        return ipb_json_length(node) < MIN_INDEXED ? ipb_json_get(node, token)
-                                                   : get_indexed(reader, node, token);
-    if (!ipb_json_is(node, IPB_JSON_ARRAY) || token[0] == '\0' ||
-        token[strspn(token, "0123456789")] != '\0')
-        return NULL;
-    guint64 index = g_ascii_strtoull(token, NULL, 10);
-    IPB_JSON_FOREACH (item, node)
-        if (index-- == 0)
-            return item;
-    return NULL;
-}
-
-static const IpbJson *
-resolve_pointer(IpbSchemaReader *reader, const IpbJson *node, const char *pointer)
-{
-    while (node != NULL && *pointer == '/') {
-        size_t size = strcspn(++pointer, "/");
-        g_autofree char *token = decode_token(pointer, size);
-        node = get_child(reader, node, token);
-        pointer += size;
-    }
-    return node;
-}
-
-/* The subschema with "$anchor": @name, or with the id "#name" of older drafts. */
-static const IpbJson *
-find_anchor(IpbSchemaReader *reader, const IpbJson *node, const char *name, GString *notes)
-{
-    if (ipb_json_is(node, IPB_JSON_OBJECT)) {
-        const char *anchor = ipb_json_get_string(node, "$anchor");
-        const char *id = ipb_json_get_string(node, "$id");
-        id = id != NULL ? id : ipb_json_get_string(node, "id");
-        if (g_strcmp0(anchor, name) == 0 ||
-            (id != NULL && id[0] == '#' && g_str_equal(id + 1, name)))
-            return node;
-    }
-    if (!ipb_json_is(node, IPB_JSON_OBJECT) && !ipb_json_is(node, IPB_JSON_ARRAY))
-        return NULL;
-    if (!ipb_schema_spend_work(reader, 1, notes))
-        return NULL;
-    IPB_JSON_FOREACH (item, node) {
-        const IpbJson *found = find_anchor(reader, item, name, notes);
-        if (found != NULL)
-            return found;
-    }
-    return NULL;
-}
-
-/* The schema that a $ref inside the document names; NULL, with a note, for any other. */
-static const IpbJson *
-resolve(IpbSchemaReader *reader, const IpbJson *ref, GString *notes)
-{
-    size_t size;
-    const char *text = ipb_json_string(ref, &size);
-    const IpbJson *target = NULL;
-    if (text != NULL && strlen(text) == size) {
-        target = g_hash_table_lookup(reader->refs, text);
-        if (target != NULL)
-            return target;
-        const char *id = ipb_json_get_string(reader->root, "$id");
-        size_t id_size = id != NULL ? strcspn(id, "#") : 0;
-        const char *fragment = text;
-        if (id_size > 0 && strncmp(text, id, id_size) == 0)
-            fragment += id_size;
-        if (fragment[0] == '\0' || g_str_equal(fragment, "#"))
-            target = reader->root;
-        else if (g_str_has_prefix(fragment, "#/"))
-            target = resolve_pointer(reader, reader->root, fragment + 1);
-        else if (fragment[0] == '#')
-            target = find_anchor(reader, reader->root, fragment + 1, notes);
-    }
-    if (target == NULL)
-        ipb_schema_note_value(notes, "Not resolved: $ref", ref);
-    else
-        g_hash_table_insert(reader->refs, (void *) text, (void *) target);
-    return target;
-}
-
-/* "#/$defs/Node" → "Node"; NULL if the last token is no name of a definition. */
-static const char *
-name_of_ref(IpbSchemaReader *reader, const IpbJson *ref)
-{
-    const char *text = ipb_json_string(ref, NULL);
-    const char *slash = text != NULL ? strrchr(text, '/') : NULL;
-    if (slash == NULL)
-        return NULL;
-    g_autofree char *token = decode_token(slash + 1, strlen(slash + 1));
-    g_autofree char *name = ipb_names_make_class((IpbText){token, strlen(token)});
-    return name[0] != '\0' ? g_string_chunk_insert(reader->module->strings, name) : NULL;
-}
-
 /* The value of @keyword if it is all that @node says but for annotations. */
 static const IpbJson *
 get_alone(const IpbJson *node, const char *keyword)
@@ -268,9 +137,9 @@ ipb_schema_follow(IpbSchemaReader *reader, const IpbJson *node, IpbHint *hint, G
             node = part;
             continue;
         }
-        if ((node = resolve(reader, ref, notes)) == NULL)
+        if ((node = ipb_schema_resolve(reader, ref, notes)) == NULL)
             return NULL;
-        const char *name = name_of_ref(reader, ref);
+        const char *name = ipb_schema_name_of_ref(reader, ref);
         hint->name = name != NULL ? name : hint->name;
         hint->is_definition = true;
     }
@@ -298,7 +167,7 @@ collect_node(IpbSchemaReader *reader, const IpbJson *node, GPtrArray *facets, GS
         return;
     g_ptr_array_add(facets, (void *) node);
     const IpbJson *ref = ipb_json_get(node, "$ref");
-    const IpbJson *target = ref != NULL ? resolve(reader, ref, notes) : NULL;
+    const IpbJson *target = ref != NULL ? ipb_schema_resolve(reader, ref, notes) : NULL;
     if (target != NULL)
         collect_node(reader, target, facets, notes);
     IPB_JSON_FOREACH (part, ipb_json_get(node, "allOf"))
@@ -354,24 +223,9 @@ static const char *const UNCHECKED[] = {
 
 /* Rules that are expressed once: in the first facet that has them. */
 static const char *const ONCE[] = {
-    "anyOf",
-    "const",
-    "enum",
-    "exclusiveMaximum",
-    "exclusiveMinimum",
-    "items",
-    "maxItems",
-    "maxLength",
-    "maximum",
-    "minItems",
-    "minLength",
-    "minimum",
-    "multipleOf",
-    "oneOf",
-    "pattern",
-    "additionalProperties",
-    "prefixItems",
-    NULL,
+    "anyOf",       "const", "enum",    "items",
+    "multipleOf",  "oneOf", "pattern", "additionalProperties",
+    "prefixItems", NULL,
 };
 
 static bool
@@ -399,13 +253,38 @@ note_again(const GPtrArray *facets, const char *keyword, GString *notes)
     }
 }
 
-void
-ipb_schema_note_rest(const GPtrArray *facets, GString *notes)
+static bool
+is_checked(const IpbReading *reading, const char *keyword)
 {
+    if (reading == NULL)
+        return false;
+    return (reading->checks_names && g_str_equal(keyword, "propertyNames")) ||
+           (reading->checks_patterns && g_str_equal(keyword, "patternProperties")) ||
+           (reading->checks_counts && g_str_has_suffix(keyword, "Properties") &&
+            g_str_has_prefix(keyword, "m"));
+}
+
+void
+ipb_schema_note_annotations(const GPtrArray *facets, GString *notes)
+{
+    const IpbJson *examples = ipb_schema_get(facets, "examples");
+    if (ipb_json_length(examples) > 0)
+        ipb_schema_note_value(notes, "Examples", examples);
+    const IpbJson *example = ipb_schema_get(facets, "example");
+    if (example != NULL && examples == NULL)
+        ipb_schema_note_value(notes, "Example", example);
+    if (ipb_json_bool(ipb_schema_get(facets, "deprecated"), false))
+        ipb_schema_note(notes, "Deprecated.");
+}
+
+void
+ipb_schema_note_rest(const GPtrArray *facets, const IpbReading *reading, GString *notes)
+{
+    ipb_schema_note_annotations(facets, notes);
     for (const char *const *keyword = UNCHECKED; *keyword != NULL; keyword++)
         for (guint i = 0; i < facets->len; i++) {
             const IpbJson *value = ipb_json_get(g_ptr_array_index(facets, i), *keyword);
-            if (value != NULL && !is_no_rule(*keyword, value))
+            if (value != NULL && !is_no_rule(*keyword, value) && !is_checked(reading, *keyword))
                 ipb_schema_note_value(notes, *keyword, value);
         }
     if (facets->len > 1)

@@ -18,10 +18,11 @@ typedef struct {
     GHashTable *readings; /* facets (GBytes of pointers) → IpbReading */
     GPtrArray *loose;     /* IpbReading that are not remembered */
     GHashTable *refs;     /* the text of a $ref → its schema */
+    GPtrArray *resources; /* subschemas with an $id, outer ones first; NULL: not looked for */
     GHashTable *indexes;  /* an object → its members by name */
     GHashTable *enums;    /* name and values → IpbEnum */
     GHashTable *inlined;  /* name and text → class type: a schema written twice is one class */
-    unsigned depth;
+    unsigned depth, class_depth;
     size_t work, text; /* spent; see MAX_WORK and MAX_TEXT */
 } IpbSchemaReader;
 
@@ -36,6 +37,10 @@ typedef struct {
     const IpbType *type; /* NULL while it is being read and is no class yet */
     GString *notes;
     IpbText description;
+    unsigned class_depth; /* classes around it */
+    GPtrArray *later;     /* types that wait for its own; NULL: none */
+    bool checks_names, checks_patterns,
+        checks_counts; /* propertyNames, patternProperties, min- and maxProperties */
 } IpbReading;
 
 /* The facets of @nodes (IpbJson, taken as one allOf). */
@@ -45,6 +50,10 @@ const IpbJson *ipb_schema_get(const GPtrArray *facets, const char *keyword);
 /* Follows @node through $refs that stand alone, and through allOf, anyOf and oneOf of one. Changes the hint to the definition's name. NULL: it leads nowhere. */
 const IpbJson *ipb_schema_follow(IpbSchemaReader *reader, const IpbJson *node, IpbHint *hint,
                                  GString *notes);
+/* The schema that a $ref inside the document names; NULL, with a note, for any other. */
+const IpbJson *ipb_schema_resolve(IpbSchemaReader *reader, const IpbJson *ref, GString *notes);
+/* "#/$defs/Node" → "Node"; NULL if the last token is no name of a definition. */
+const char *ipb_schema_name_of_ref(IpbSchemaReader *reader, const IpbJson *ref);
 /* False, with a note, when the limits of one tool are reached. */
 bool ipb_schema_spend_work(IpbSchemaReader *reader, size_t work, GString *notes);
 bool ipb_schema_spend_text(IpbSchemaReader *reader, size_t size);
@@ -54,6 +63,17 @@ const IpbReading *ipb_schema_read(IpbSchemaReader *reader, GPtrArray *nodes, Ipb
 const IpbReading *ipb_schema_read_node(IpbSchemaReader *reader, const IpbJson *node, IpbHint hint);
 const IpbType *ipb_schema_simple(IpbSchemaReader *reader, IpbTypeKind kind);
 
+/* Arrays, and objects without named members. */
+const IpbType *ipb_schema_read_list(IpbSchemaReader *reader, const GPtrArray *facets, IpbHint hint,
+                                    GString *notes);
+const IpbType *ipb_schema_read_dict(IpbSchemaReader *reader, const GPtrArray *facets, IpbHint hint,
+                                    IpbReading *reading);
+const IpbType *ipb_schema_read_string(IpbSchemaReader *reader, const GPtrArray *facets,
+                                      GString *notes);
+/* The tightest length of the facets; -1 if there is none that restricts something. */
+int64_t ipb_schema_read_length(const GPtrArray *facets, const char *keyword, GString *notes);
+/* A pattern as a Python literal; NULL for one that pydantic would read in another way. */
+const char *ipb_schema_make_pattern(IpbSchemaReader *reader, IpbText text);
 /* Do the facets name members? */
 bool ipb_schema_has_members(const GPtrArray *facets);
 /* The class for an object; @reading gets its type before the members are read. */
@@ -76,5 +96,7 @@ const IpbType *ipb_schema_read_alternatives(IpbSchemaReader *reader, const GPtrA
 void ipb_schema_note(GString *notes, const char *format, ...) G_GNUC_PRINTF(2, 3);
 /* "keyword: value", the value's JSON, cut. */
 void ipb_schema_note_value(GString *notes, const char *keyword, const IpbJson *value);
-/* What of the facets nothing here expresses. */
-void ipb_schema_note_rest(const GPtrArray *facets, GString *notes);
+/* What of the facets nothing here expresses. @reading: what its type checks beyond the usual; may be NULL. */
+void ipb_schema_note_rest(const GPtrArray *facets, const IpbReading *reading, GString *notes);
+/* "Examples: …", "Deprecated." */
+void ipb_schema_note_annotations(const GPtrArray *facets, GString *notes);

@@ -12,6 +12,7 @@ free_reading(void *data)
 {
     IpbReading *reading = data;
     g_string_free(reading->notes, TRUE);
+    g_clear_pointer(&reading->later, g_ptr_array_unref);
     g_free(reading);
 }
 
@@ -38,6 +39,7 @@ clear_reader(IpbSchemaReader *reader)
     g_hash_table_unref(reader->readings);
     g_ptr_array_unref(reader->loose);
     g_hash_table_unref(reader->refs);
+    g_clear_pointer(&reader->resources, g_ptr_array_unref);
     g_hash_table_unref(reader->indexes);
     g_hash_table_unref(reader->enums);
     g_hash_table_unref(reader->inlined);
@@ -75,7 +77,7 @@ fill_root_class(IpbSchemaReader *reader, const GPtrArray *facets, const char *na
     IpbText description = ipb_text_of(ipb_schema_get(facets, "description"));
     if (ipb_schema_spend_text(reader, description.size))
         type->class->description = description;
-    ipb_schema_note_rest(facets, notes);
+    ipb_schema_note_rest(facets, NULL, notes);
     ipb_schema_fill_class(reader, facets, type->class, notes);
     return type;
 }

@@ -87,7 +87,8 @@ read_allowed(const GPtrArray *facets, GString *notes)
     }
     if (allowed == ALLOWS_ALL && ipb_schema_has_members(facets))
         allowed = ALLOWS_OBJECT;
-    else if (allowed == ALLOWS_ALL && ipb_json_is(ipb_schema_get(facets, "items"), IPB_JSON_OBJECT))
+    else if (allowed == ALLOWS_ALL && (ipb_json_length(ipb_schema_get(facets, "items")) > 0 ||
+                                       ipb_json_length(ipb_schema_get(facets, "prefixItems")) > 0))
         allowed = ALLOWS_ARRAY;
     if (allowed == 0) {
         ipb_schema_note(notes, "The schema's types exclude each other.");
@@ -102,14 +103,10 @@ keep(IpbSchemaReader *reader, const char *text)
     return g_string_chunk_insert(reader->module->strings, text);
 }
 
-/* A bound of a number as Python text; NULL, with a note, if it cannot be one. */
+/* A bound of a number as Python text; NULL if it cannot be one. */
 static const char *
-read_bound(IpbSchemaReader *reader, const GPtrArray *facets, const char *keyword, bool is_integer,
-           GString *notes)
+make_bound(IpbSchemaReader *reader, const IpbJson *value, bool is_integer)
 {
-    const IpbJson *value = ipb_schema_get(facets, keyword);
-    if (value == NULL || ipb_json_is(value, IPB_JSON_BOOL))
-        return NULL;
     g_autoptr(GString) text = g_string_new(NULL);
     const char *number = ipb_json_number(value);
     int64_t integer;
@@ -118,17 +115,42 @@ read_bound(IpbSchemaReader *reader, const GPtrArray *facets, const char *keyword
     else if (number != NULL && strlen(number) <= MAX_BOUND_SIZE &&
              (!is_integer || strpbrk(number, ".eE") == NULL))
         ipb_text_append_number(text, number);
-    if (text->len == 0) {
-        ipb_schema_note_value(notes, keyword, value);
-        return NULL;
-    }
-    return keep(reader, text->str);
+    return text->len > 0 ? keep(reader, text->str) : NULL;
 }
 
-static bool
-is_exclusive_before_draft_6(const GPtrArray *facets, const char *keyword)
+/* The bound that a facet states: by a number, or before draft 6 by true beside the other keyword. */
+static const IpbJson *
+get_bound(const IpbJson *facet, const char *keyword, const char *exclusive, bool is_exclusive)
 {
-    return ipb_json_bool(ipb_schema_get(facets, keyword), false);
+    const IpbJson *flag = ipb_json_get(facet, exclusive);
+    bool is_other = ipb_json_bool(flag, false);
+    if (is_exclusive && !is_other)
+        return ipb_json_is(flag, IPB_JSON_BOOL) ? NULL : flag;
+    return is_exclusive == is_other ? ipb_json_get(facet, keyword) : NULL;
+}
+
+/* The tightest of the facets' bounds, for all of them hold. */
+static const char *
+read_bound(IpbSchemaReader *reader, const GPtrArray *facets, bool is_maximum, bool is_exclusive,
+           bool is_integer, GString *notes)
+{
+    const char *keyword = is_maximum ? "maximum" : "minimum";
+    const char *exclusive = is_maximum ? "exclusiveMaximum" : "exclusiveMinimum";
+    const char *tightest = NULL;
+    for (guint i = 0; i < facets->len; i++) {
+        const IpbJson *value =
+            get_bound(g_ptr_array_index(facets, i), keyword, exclusive, is_exclusive);
+        const char *bound = value != NULL ? make_bound(reader, value, is_integer) : NULL;
+        if (value != NULL && bound == NULL)
+            ipb_schema_note_value(notes, is_exclusive ? exclusive : keyword, value);
+        if (bound == NULL)
+            continue;
+        double here = g_ascii_strtod(bound, NULL);
+        double there = tightest != NULL ? g_ascii_strtod(tightest, NULL) : 0;
+        if (tightest == NULL || (is_maximum ? here < there : here > there))
+            tightest = bound;
+    }
+    return tightest;
 }
 
 static const char *
@@ -139,7 +161,7 @@ read_multiple(IpbSchemaReader *reader, const GPtrArray *facets, bool is_integer,
     if (value == NULL)
         return NULL;
     if (is_integer && ipb_json_int64(value, &integer) && integer > 0)
-        return read_bound(reader, facets, "multipleOf", true, notes);
+        return make_bound(reader, value, true);
     ipb_schema_note_value(notes, "multipleOf", value); /* 0.3 is no multiple of 0.1 for floats */
     return NULL;
 }
@@ -150,110 +172,51 @@ read_number(IpbSchemaReader *reader, const GPtrArray *facets, IpbTypeKind kind, 
     bool is_integer = kind == IPB_TYPE_INT;
     IpbType *type = ipb_module_add_type(reader->module, kind);
     IpbBounds *bounds = &type->bounds;
-    bounds->ge = read_bound(reader, facets, "minimum", is_integer, notes);
-    bounds->le = read_bound(reader, facets, "maximum", is_integer, notes);
-    bounds->gt = read_bound(reader, facets, "exclusiveMinimum", is_integer, notes);
-    bounds->lt = read_bound(reader, facets, "exclusiveMaximum", is_integer, notes);
-    if (is_exclusive_before_draft_6(facets, "exclusiveMinimum")) {
-        bounds->gt = bounds->ge;
-        bounds->ge = NULL;
-    }
-    if (is_exclusive_before_draft_6(facets, "exclusiveMaximum")) {
-        bounds->lt = bounds->le;
-        bounds->le = NULL;
-    }
+    bounds->ge = read_bound(reader, facets, false, false, is_integer, notes);
+    bounds->le = read_bound(reader, facets, true, false, is_integer, notes);
+    bounds->gt = read_bound(reader, facets, false, true, is_integer, notes);
+    bounds->lt = read_bound(reader, facets, true, true, is_integer, notes);
     bounds->multiple_of = read_multiple(reader, facets, is_integer, notes);
     return type;
 }
 
-/* A length that restricts something; -1 if there is none. */
-static int64_t
-read_length(const GPtrArray *facets, const char *keyword, GString *notes)
+int64_t
+ipb_schema_read_length(const GPtrArray *facets, const char *keyword, GString *notes)
 {
-    const IpbJson *value = ipb_schema_get(facets, keyword);
-    int64_t length;
-    if (value == NULL)
-        return -1;
-    if (!ipb_json_int64(value, &length) || length < 0) {
-        ipb_schema_note_value(notes, keyword, value);
-        return -1;
+    bool is_minimum = g_str_has_prefix(keyword, "min");
+    int64_t tightest = -1;
+    for (guint i = 0; i < facets->len; i++) {
+        const IpbJson *value = ipb_json_get(g_ptr_array_index(facets, i), keyword);
+        int64_t length;
+        if (value == NULL)
+            continue;
+        if (!ipb_json_int64(value, &length) || length < 0)
+            ipb_schema_note_value(notes, keyword, value);
+        else if (tightest < 0 || (is_minimum ? length > tightest : length < tightest))
+            tightest = length;
     }
-    return length == 0 && g_str_has_prefix(keyword, "min") ? -1 : length;
+    return tightest == 0 && is_minimum ? -1 : tightest;
 }
 
-static const IpbType *
-read_string(IpbSchemaReader *reader, const GPtrArray *facets, GString *notes)
+const char *
+ipb_schema_make_pattern(IpbSchemaReader *reader, IpbText text)
+{
+    g_autofree char *pattern = ipb_pattern_translate(text);
+    if (pattern == NULL)
+        return NULL;
+    g_autoptr(GString) literal = g_string_new(NULL);
+    ipb_text_append_literal(literal, ipb_text_from(pattern));
+    return keep(reader, literal->str);
+}
+
+const IpbType *
+ipb_schema_read_string(IpbSchemaReader *reader, const GPtrArray *facets, GString *notes)
 {
     IpbType *type = ipb_module_add_type(reader->module, IPB_TYPE_STR);
-    type->bounds.min_length = read_length(facets, "minLength", notes);
-    type->bounds.max_length = read_length(facets, "maxLength", notes);
-    g_autofree char *pattern =
-        ipb_pattern_translate(ipb_text_of(ipb_schema_get(facets, "pattern")));
-    if (pattern != NULL) {
-        g_autoptr(GString) literal = g_string_new(NULL);
-        ipb_text_append_literal(literal, ipb_text_from(pattern));
-        type->bounds.pattern = keep(reader, literal->str);
-    }
-    return type;
-}
-
-/* The type of items or values, its notes and description told with @what before them. */
-static const IpbType *
-read_inner(IpbSchemaReader *reader, const IpbJson *schema, IpbHint hint, const char *what,
-           GString *notes)
-{
-    const IpbReading *reading = ipb_schema_read_node(reader, schema, hint);
-    if (reading->description.size > 0 && reading->type->kind != IPB_TYPE_CLASS &&
-        reading->type->kind != IPB_TYPE_ENUM)
-        ipb_schema_note_value(notes, what, ipb_json_get(schema, "description"));
-    if (reading->notes->len > 0)
-        ipb_schema_note(notes, "%s: %s", what, reading->notes->str);
-    return reading->type;
-}
-
-static const IpbType *
-read_list(IpbSchemaReader *reader, const GPtrArray *facets, IpbHint hint, GString *notes)
-{
-    const IpbJson *items = ipb_schema_get(facets, "items");
-    const IpbJson *prefix = ipb_schema_get(facets, "prefixItems");
-    prefix = ipb_json_is(items, IPB_JSON_ARRAY) ? items : prefix; /* before 2020-12 */
-    IpbType *type = ipb_module_add_type(reader->module, IPB_TYPE_LIST);
-    type->bounds.min_length = read_length(facets, "minItems", notes);
-    type->bounds.max_length = read_length(facets, "maxItems", notes);
-    if (prefix != NULL)
-        ipb_schema_note_value(notes, "Items in order", prefix);
-    if (prefix == NULL && ipb_json_is(items, IPB_JSON_OBJECT)) {
-        g_autofree char *singular = ipb_names_make_singular(hint.name);
-        hint.name = hint.is_definition ? hint.name : keep(reader, singular);
-        hint.is_definition = false;
-        type->item = read_inner(reader, items, hint, "Items", notes);
-        type->height = type->item->height + 1;
-    } else {
-        type->item = ipb_schema_simple(reader, IPB_TYPE_ANY);
-    }
-    return type;
-}
-
-static const IpbType *
-read_dict(IpbSchemaReader *reader, const GPtrArray *facets, IpbHint hint, GString *notes)
-{
-    const IpbJson *values = ipb_schema_get(facets, "additionalProperties");
-    const IpbJson *required = ipb_schema_get(facets, "required");
-    bool has_patterns = ipb_schema_get(facets, "patternProperties") != NULL;
-    IpbType *type = ipb_module_add_type(reader->module, IPB_TYPE_DICT);
-    if (ipb_json_length(required) > 0)
-        ipb_schema_note_value(notes, "required", required);
-    if (ipb_json_is(values, IPB_JSON_OBJECT) && !has_patterns) {
-        g_autofree char *name = g_strconcat(hint.name, "Value", NULL);
-        hint.name = keep(reader, name);
-        hint.is_definition = false;
-        type->item = read_inner(reader, values, hint, "Values", notes);
-        type->height = type->item->height + 1;
-        return type;
-    }
-    if (values != NULL && !ipb_json_bool(values, false))
-        ipb_schema_note_value(notes, "additionalProperties", values);
-    type->item = ipb_schema_simple(reader, IPB_TYPE_ANY);
+    type->bounds.min_length = ipb_schema_read_length(facets, "minLength", notes);
+    type->bounds.max_length = ipb_schema_read_length(facets, "maxLength", notes);
+    const IpbJson *pattern = ipb_schema_get(facets, "pattern");
+    type->bounds.pattern = ipb_schema_make_pattern(reader, ipb_text_of(pattern));
     return type;
 }
 
@@ -262,7 +225,7 @@ read_object(IpbSchemaReader *reader, const GPtrArray *facets, IpbHint hint, IpbR
 {
     if (ipb_schema_has_members(facets))
         return ipb_schema_read_class(reader, facets, hint, reading);
-    return read_dict(reader, facets, hint, reading->notes);
+    return ipb_schema_read_dict(reader, facets, hint, reading);
 }
 
 /* The union of what the facets allow by type. */
@@ -275,7 +238,7 @@ read_by_type(IpbSchemaReader *reader, const GPtrArray *facets, IpbHint hint, Ipb
         return ipb_schema_simple(reader, IPB_TYPE_ANY);
     g_autoptr(GPtrArray) types = g_ptr_array_new();
     if (allowed & ALLOWS_STRING)
-        g_ptr_array_add(types, (void *) read_string(reader, facets, notes));
+        g_ptr_array_add(types, (void *) ipb_schema_read_string(reader, facets, notes));
     if ((allowed & ALLOWS_NUMBER) != 0)
         g_ptr_array_add(types, (void *) read_number(reader, facets, IPB_TYPE_NUMBER, notes));
     else if (allowed & ALLOWS_INTEGER)
@@ -283,7 +246,7 @@ read_by_type(IpbSchemaReader *reader, const GPtrArray *facets, IpbHint hint, Ipb
     if (allowed & ALLOWS_BOOLEAN)
         g_ptr_array_add(types, (void *) ipb_schema_simple(reader, IPB_TYPE_BOOL));
     if (allowed & ALLOWS_ARRAY)
-        g_ptr_array_add(types, (void *) read_list(reader, facets, hint, notes));
+        g_ptr_array_add(types, (void *) ipb_schema_read_list(reader, facets, hint, notes));
     if (allowed & ALLOWS_OBJECT)
         g_ptr_array_add(types, (void *) read_object(reader, facets, hint, reading));
     if (allowed & ALLOWS_NULL)
@@ -366,7 +329,7 @@ finish_reading(IpbSchemaReader *reader, const GPtrArray *facets, IpbHint hint, I
     if (pattern != NULL && !has_pattern(type))
         ipb_schema_note_value(reading->notes, "pattern", pattern);
     if (!is_class(type)) /* a class has these notes already */
-        ipb_schema_note_rest(facets, reading->notes);
+        ipb_schema_note_rest(facets, reading, reading->notes);
 }
 
 /* A reading that is not remembered: nothing is known of the schema but @notes. */
@@ -380,11 +343,29 @@ add_loose(IpbSchemaReader *reader, const GString *notes)
     return reading;
 }
 
+/* Recursion through a class: what is being read now will have a type, and the class can be written before it. */
+static const IpbReading *
+add_later(IpbSchemaReader *reader, IpbReading *reading)
+{
+    IpbType *type = ipb_module_add_type(reader->module, IPB_TYPE_LATER);
+    type->item = ipb_schema_simple(reader, IPB_TYPE_ANY);
+    if (reading->later == NULL)
+        reading->later = g_ptr_array_new();
+    g_ptr_array_add(reading->later, type);
+    IpbReading *here = g_new0(IpbReading, 1);
+    here->notes = g_string_new(NULL);
+    here->type = type;
+    g_ptr_array_add(reader->loose, here);
+    return here;
+}
+
 static const IpbReading *
 read_collected(IpbSchemaReader *reader, const GPtrArray *facets, IpbHint hint, GString *notes)
 {
     g_autoptr(GBytes) key = g_bytes_new(facets->pdata, facets->len * sizeof(void *));
     IpbReading *reading = g_hash_table_lookup(reader->readings, key);
+    if (reading != NULL && reading->type == NULL && reader->class_depth > reading->class_depth)
+        return add_later(reader, reading);
     if (reading != NULL && reading->type == NULL) {
         ipb_schema_note(notes, "Recursive: not typed further.");
         return add_loose(reader, notes);
@@ -392,8 +373,11 @@ read_collected(IpbSchemaReader *reader, const GPtrArray *facets, IpbHint hint, G
     if (reading == NULL && reader->depth < MAX_DEPTH) {
         reading = g_new0(IpbReading, 1);
         reading->notes = g_string_new(notes->str);
+        reading->class_depth = reader->class_depth;
         g_hash_table_insert(reader->readings, g_bytes_ref(key), reading);
         finish_reading(reader, facets, hint, reading);
+        for (guint i = 0; reading->later != NULL && i < reading->later->len; i++)
+            ((IpbType *) g_ptr_array_index(reading->later, i))->item = reading->type;
     }
     if (reading != NULL && reading->type->height < MAX_HEIGHT)
         return reading;

@@ -40,6 +40,7 @@ extern const IpbVerb ipb_verb_doctor;
 extern const IpbVerb ipb_verb_gateway;
 extern const IpbVerb ipb_verb_sandbox;
 extern const IpbVerb ipb_verb_selftest;
+extern const IpbVerb ipb_verb_tool_server;
 
 /* Parses @options; on --help prints and on an error complains. False: return *ret_status. What is left in @argv are
  * the arguments that are no options. */

@@ -10,9 +10,9 @@
 #include "cli/cli.h"
 
 static const IpbVerb *const VERBS[] = {
-    &ipb_verb_run,    &ipb_verb_apigen,  &ipb_verb_servers, &ipb_verb_login,
-    &ipb_verb_logout, &ipb_verb_rules,   &ipb_verb_sandbox, &ipb_verb_selftest,
-    &ipb_verb_doctor, &ipb_verb_gateway, &ipb_verb_mcp,     &ipb_verb_rpc,
+    &ipb_verb_run,   &ipb_verb_apigen,  &ipb_verb_servers,     &ipb_verb_login,  &ipb_verb_logout,
+    &ipb_verb_rules, &ipb_verb_sandbox, &ipb_verb_selftest,    &ipb_verb_doctor, &ipb_verb_gateway,
+    &ipb_verb_mcp,   &ipb_verb_rpc,     &ipb_verb_tool_server,
 };
 
 static void
@@ -25,7 +25,7 @@ print_help(void)
          "functions.\n\n"
          "Verbs:");
     for (size_t i = 0; i < G_N_ELEMENTS(VERBS); i++)
-        printf("  %-10s %s\n", VERBS[i]->name, VERBS[i]->summary);
+        printf("  %-12s %s\n", VERBS[i]->name, VERBS[i]->summary);
     puts("\nOptions of the MCP server: ipybox mcp --help\n"
          "Options of a verb:         ipybox VERB --help\n"
          "  -h, --help               show this help and exit\n"

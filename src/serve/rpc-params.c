@@ -158,31 +158,53 @@ ipb_rpc_params_strings(IpbRpcParams *params, const char *name)
     return (char **) g_ptr_array_free(g_steal_pointer(&strings), FALSE);
 }
 
+/* Are all members strings that C can hold, with names that are no less? */
+static bool
+has_strings_only(const IpbJson *object)
+{
+    bool is_right = ipb_json_is(object, IPB_JSON_OBJECT);
+    IPB_JSON_FOREACH (member, object) {
+        size_t size = 0, name_size = 0;
+        const char *text = ipb_json_string(member, &size);
+        const char *name = ipb_json_name(member, &name_size);
+        is_right = is_right && text != NULL && strlen(text) == size && name != NULL &&
+                   *name != '\0' && strlen(name) == name_size;
+    }
+    return is_right;
+}
+
 char **
-ipb_rpc_params_environment(IpbRpcParams *params, const char *name)
+ipb_rpc_params_pairs(IpbRpcParams *params, const char *name)
 {
     const IpbJson *value = ipb_rpc_params_get(params, name);
     if (value == NULL)
         return NULL;
-    g_autoptr(GPtrArray) entries = g_ptr_array_new_with_free_func(g_free);
-    bool is_right = ipb_json_is(value, IPB_JSON_OBJECT);
-    IPB_JSON_FOREACH (member, value) {
-        size_t size = 0, name_size = 0;
-        const char *text = ipb_json_string(member, &size);
-        const char *variable = ipb_json_name(member, &name_size);
-        is_right = is_right && text != NULL && strlen(text) == size && variable != NULL &&
-                   *variable != '\0' && strlen(variable) == name_size &&
-                   strchr(variable, '=') == NULL;
-        if (is_right)
-            g_ptr_array_add(entries, g_strconcat(variable, "=", text, NULL));
-    }
-    if (!is_right) {
-        ipb_rpc_params_refuse(params, name,
-                              "an object of strings, whose names are names of variables");
+    if (!has_strings_only(value)) {
+        ipb_rpc_params_refuse(params, name, "an object of strings");
         return NULL;
     }
-    g_ptr_array_add(entries, NULL);
-    return (char **) g_ptr_array_free(g_steal_pointer(&entries), FALSE);
+    g_autoptr(GStrvBuilder) pairs = g_strv_builder_new();
+    IPB_JSON_FOREACH (member, value) {
+        g_strv_builder_add(pairs, ipb_json_name(member, NULL));
+        g_strv_builder_add(pairs, ipb_json_string(member, NULL));
+    }
+    return g_strv_builder_end(pairs);
+}
+
+char **
+ipb_rpc_params_environment(IpbRpcParams *params, const char *name)
+{
+    g_auto(GStrv) pairs = ipb_rpc_params_pairs(params, name);
+    if (pairs == NULL)
+        return NULL;
+    g_autoptr(GStrvBuilder) entries = g_strv_builder_new();
+    for (char **pair = pairs; *pair != NULL; pair += 2) {
+        g_autofree char *entry = g_strconcat(pair[0], "=", pair[1], NULL);
+        g_strv_builder_add(entries, entry);
+        if (strchr(pair[0], '=') != NULL)
+            ipb_rpc_params_refuse(params, name, "an object of strings, without = in their names");
+    }
+    return g_strv_builder_end(entries);
 }
 
 int

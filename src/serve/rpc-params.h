@@ -39,6 +39,8 @@ int64_t ipb_rpc_params_ms(IpbRpcParams *params, const char *name, int64_t fallba
 char **ipb_rpc_params_strings(IpbRpcParams *params, const char *name);
 /* An object of strings as "NAME=value"; NULL if absent. Caller frees. */
 char **ipb_rpc_params_environment(IpbRpcParams *params, const char *name);
+/* An object of strings as name, value, name, value, …; NULL if absent. Caller frees. */
+char **ipb_rpc_params_pairs(IpbRpcParams *params, const char *name);
 /* "ask", "allow" or "deny" and the like: the index in @words (NULL-terminated), or @fallback. */
 int ipb_rpc_params_word(IpbRpcParams *params, const char *name, const char *const *words,
                         int fallback);

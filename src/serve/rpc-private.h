@@ -18,6 +18,7 @@ typedef struct IpbRpcSession IpbRpcSession;
 typedef struct IpbRpcWork IpbRpcWork;
 typedef struct IpbRpcCell IpbRpcCell;
 typedef struct IpbRpcClient IpbRpcClient;
+typedef struct IpbRpcSocket IpbRpcSocket;
 typedef struct IpbRpcSources IpbRpcSources;
 
 struct IpbRpcServer {
@@ -28,6 +29,7 @@ struct IpbRpcServer {
     IpbRpcRuntimes *runtimes;
     IpbRpcSources *sources;
     GHashTable *clients;  /* id → IpbRpcClient */
+    GHashTable *sockets;  /* id → IpbRpcSocket */
     GHashTable *sessions; /* id → IpbRpcSession */
     GHashTable *works;    /* the request's id as JSON text → IpbRpcWork */
     uint64_t last_id;     /* of what the core names */
@@ -144,6 +146,12 @@ void ipb_rpc_packages_reply_tools(IpbRpcWork *work, const char *const *modules);
 void ipb_rpc_client_close(IpbRpcClient *client);
 void ipb_rpc_client_free(IpbRpcClient *client);
 
+/* --- WebSockets (rpc-websocket.c) --- */
+
+void ipb_rpc_socket_close(IpbRpcSocket *socket);
+void ipb_rpc_socket_apply_pause(IpbRpcSocket *socket);
+void ipb_rpc_socket_free(IpbRpcSocket *socket);
+
 /* --- methods --- */
 
 void ipb_rpc_session_open(IpbRpcServer *server, IpbRpcRequest *request, IpbRpcParams *params);
@@ -163,3 +171,6 @@ void ipb_rpc_mcp_connect(IpbRpcServer *server, IpbRpcRequest *request, IpbRpcPar
 void ipb_rpc_mcp_list_tools(IpbRpcServer *server, IpbRpcRequest *request, IpbRpcParams *params);
 void ipb_rpc_mcp_call(IpbRpcServer *server, IpbRpcRequest *request, IpbRpcParams *params);
 void ipb_rpc_mcp_close(IpbRpcServer *server, IpbRpcRequest *request, IpbRpcParams *params);
+void ipb_rpc_websocket_open(IpbRpcServer *server, IpbRpcRequest *request, IpbRpcParams *params);
+void ipb_rpc_websocket_send(IpbRpcServer *server, IpbRpcRequest *request, IpbRpcParams *params);
+void ipb_rpc_websocket_close(IpbRpcServer *server, IpbRpcRequest *request, IpbRpcParams *params);

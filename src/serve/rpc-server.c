@@ -180,6 +180,9 @@ static const struct {
     {"mcp.list_tools", ipb_rpc_mcp_list_tools},
     {"mcp.call", ipb_rpc_mcp_call},
     {"mcp.close", ipb_rpc_mcp_close},
+    {"websocket.open", ipb_rpc_websocket_open},
+    {"websocket.send", ipb_rpc_websocket_send},
+    {"websocket.close", ipb_rpc_websocket_close},
 };
 
 static IpbRpcMethodFunc
@@ -250,6 +253,10 @@ set_congested(IpbRpcServer *server, bool is_congested)
     g_hash_table_iter_init(&iter, server->sessions);
     while (g_hash_table_iter_next(&iter, NULL, &session))
         ipb_rpc_session_apply_pause(session);
+    void *socket;
+    g_hash_table_iter_init(&iter, server->sockets);
+    while (g_hash_table_iter_next(&iter, NULL, &socket))
+        ipb_rpc_socket_apply_pause(socket);
 }
 
 static void
@@ -310,6 +317,8 @@ ipb_rpc_server_new(IpbLoop *loop, const IpbRpcServerOptions *options, GError **e
     server->sources = ipb_rpc_sources_new(server);
     server->clients =
         g_hash_table_new_full(g_str_hash, g_str_equal, NULL, (GDestroyNotify) ipb_rpc_client_free);
+    server->sockets =
+        g_hash_table_new_full(g_str_hash, g_str_equal, NULL, (GDestroyNotify) ipb_rpc_socket_free);
     server->sessions =
         g_hash_table_new_full(g_str_hash, g_str_equal, NULL, (GDestroyNotify) ipb_rpc_session_free);
     server->works =
@@ -339,10 +348,14 @@ ipb_rpc_server_close(IpbRpcServer *server, void (*done)(void *data), void *data)
     server->closed_data = data;
     g_autoptr(GList) sessions = g_hash_table_get_values(server->sessions);
     g_autoptr(GList) clients = g_hash_table_get_values(server->clients);
-    server->n_closing = 1 + g_list_length(sessions) + g_list_length(clients);
+    g_autoptr(GList) sockets = g_hash_table_get_values(server->sockets);
+    server->n_closing =
+        1 + g_list_length(sessions) + g_list_length(clients) + g_list_length(sockets);
     server->n_closing += ipb_rpc_sources_close(server->sources);
     for (GList *item = clients; item != NULL; item = item->next)
         ipb_rpc_client_close(item->data);
+    for (GList *item = sockets; item != NULL; item = item->next)
+        ipb_rpc_socket_close(item->data);
     for (GList *item = sessions; item != NULL; item = item->next)
         ipb_rpc_session_close(item->data, NULL);
     ipb_rpc_server_part_closed(server); /* our own one */
@@ -357,6 +370,7 @@ ipb_rpc_server_free(IpbRpcServer *server)
     ipb_stdio_flush(server->stdio, FLUSH_TIMEOUT_MS);
     g_hash_table_unref(server->sessions);
     g_hash_table_unref(server->clients);
+    g_hash_table_unref(server->sockets);
     ipb_rpc_sources_free(server->sources);
     g_hash_table_unref(server->works);
     ipb_rpc_peer_free(server->peer);

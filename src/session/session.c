@@ -216,6 +216,8 @@ make_import_path(const IpbSession *session, const char *const *kernel_env)
     for (char **directory = directories; directory != NULL && *directory != NULL; directory++)
         if (**directory != '\0')
             g_strv_builder_add(path, *directory);
+    if (session->working_dir != NULL) /* else it is the kernel's own */
+        g_strv_builder_add(path, session->workspace);
     return g_strv_builder_end(path);
 }
 

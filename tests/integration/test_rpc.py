@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import select
 import signal
 import subprocess
@@ -36,6 +37,23 @@ def api(run_ipybox) -> None:
 
 
 CALL = "from mcptools.fake import echo_json\nprint(echo_json.run(echo_json.Params(value=[1]))['back'])"
+
+# --- the page ---
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_the_page_names_every_method_parameter_and_kind():
+    page = (ROOT / "docs/internals/rpc.md").read_text()
+    sources = "".join(path.read_text() for path in sorted((ROOT / "src/serve").glob("rpc-*.c")))
+    methods = re.findall(r'\{"([a-z_.]+)", (?:handle|ipb_rpc)_', sources)
+    parameters = re.findall(r'ipb_rpc_params_\w+\(\s*params,\s*"(\w+)"', sources)
+    kinds = re.findall(r'\[IPYBOX_ERROR_\w+\] = "(\w+)"', sources)
+    notifications = re.findall(r'ipb_rpc_server_notify\([^;]*?"([a-z.]+)"', sources)
+    assert len(methods) > 15 and len(parameters) > 50 and len(kinds) > 10 and len(notifications) > 3
+    for name in {*methods, *parameters, *kinds, *notifications} - {"code"}:
+        assert re.search(rf"\b{re.escape(name)}\b", page), f"docs/internals/rpc.md does not name {name}"
+
 
 # --- cells ---
 
@@ -311,8 +329,9 @@ def test_it_ends_when_its_client_is_killed_and_a_fork_of_it_lives_on(ipybox, pla
 # --- options of a session that are the kernel's ---
 
 
-def test_shell_commands_are_approved(core):
-    session = core.open(approval="ask", approve_shell_cmds=True, require_shell_escape=True)
+@pytest.mark.parametrize("sandbox", [False, True])
+def test_shell_commands_are_approved(core, sandbox):
+    session = core.open(approval="ask", approve_shell_cmds=True, require_shell_escape=True, sandbox=sandbox)
     cell = core.request("session.execute", session=session, code="!echo {1 + 1}")
     question = core.wait_for_request()
     asked = question["params"]

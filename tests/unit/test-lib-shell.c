@@ -167,6 +167,9 @@ test_working_dir(void)
     options.working_dir = home;
     ipybox_session_free(fixture.session);
     fixture.session = new_session(&fixture, &options);
+    g_autofree char *module = g_build_filename(fixture.workspace, "mine.py", NULL);
+    g_assert_true(g_file_set_contents(module, "x = 5", -1, NULL));
+    assert_prints(fixture.session, "import mine; mine.x", "5"); /* of the workspace */
     g_autofree char *notice = g_strdup_printf("a\n[ipybox] cwd reset to %s", home);
     assert_prints(fixture.session, "import os; os.path.basename(os.getcwd())", "'home'");
     assert_prints(fixture.session, "os.chdir('/'); print('a', end='')", notice);
