@@ -122,8 +122,8 @@ typedef struct {
 uint64_t ipb_session_execute_with(IpbSession *session, const char *code,
                                   const IpbCellOptions *options, IpbSessionEventFunc on_event,
                                   void *data, GError **error);
-/* Asks the kernel: ipb_kernel_request() in kernel/kernel.h. INVALID also when the session is closed; not called any more once the session
- * is closed. */
+/* Asks the kernel: ipb_kernel_request() in kernel/kernel.h. INVALID also when the session is closed. What has no answer
+ * when the session closes is told CANCELLED. */
 uint64_t ipb_session_request(IpbSession *session, const char *method, const char *params,
                              IpbKernelReplyFunc func, void *data, GError **error);
 void ipb_session_cancel_request(IpbSession *session, uint64_t request);
