@@ -20,6 +20,7 @@ struct IpbRpcCell {
     IpbRpcWork *work;
     char *request; /* its id as JSON text */
     IpbApprovalPolicy approval;
+    bool has_approval; /* of its own */
     bool has_events;
     IpbCellText *text;
     GString *display_data; /* bundles as JSON, with commas between */
@@ -41,10 +42,12 @@ ipb_rpc_cell_free(IpbRpcCell *cell)
     g_free(cell);
 }
 
-IpbApprovalPolicy
-ipb_rpc_cell_approval(const IpbRpcCell *cell)
+bool
+ipb_rpc_cell_approval(const IpbRpcCell *cell, IpbApprovalPolicy *ret_approval)
 {
-    return cell->approval;
+    if (cell->has_approval)
+        *ret_approval = cell->approval;
+    return cell->has_approval;
 }
 
 const char *
@@ -296,17 +299,16 @@ cancel_cell(IpbRpcWork *work)
     ipb_session_cancel(work->session->core, work->number);
 }
 
-/* Only what is stricter or looser than the session's: a cell that says nothing has the session's. */
-static IpbApprovalPolicy
-read_approval(IpbRpcParams *params, const IpbRpcSession *session)
+/* False: the session's. */
+static bool
+read_approval(IpbRpcParams *params, IpbApprovalPolicy *ret_approval)
 {
     static const char *const POLICIES[] = {"allow", "ask", "deny", NULL};
     static const IpbApprovalPolicy VALUES[] = {IPB_APPROVAL_ALLOW, IPB_APPROVAL_ASK,
                                                IPB_APPROVAL_DENY};
     int word = ipb_rpc_params_word(params, "approval", POLICIES, -1);
-    if (word >= 0)
-        return VALUES[word];
-    return session != NULL ? session->approval : IPB_APPROVAL_DENY;
+    *ret_approval = word >= 0 ? VALUES[word] : IPB_APPROVAL_DENY;
+    return word >= 0;
 }
 
 static void
@@ -336,13 +338,15 @@ ipb_rpc_session_execute(IpbRpcServer *server, IpbRpcRequest *request, IpbRpcPara
     int64_t max_chars =
         ipb_rpc_params_int(params, "max_text_chars", MAX_TEXT_CHARS, 0, MAX_TEXT_CHARS);
     bool has_events = ipb_rpc_params_bool(params, "events", false);
-    IpbApprovalPolicy approval = read_approval(params, session);
+    IpbApprovalPolicy approval;
+    bool has_approval = read_approval(params, &approval);
     if (!ipb_rpc_server_check(request, params))
         return;
     IpbRpcCell *cell = g_new0(IpbRpcCell, 1);
     cell->session = session;
     cell->request = g_strdup(ipb_rpc_request_id(request));
     cell->approval = approval;
+    cell->has_approval = has_approval;
     cell->has_events = has_events;
     cell->text = ipb_cell_text_new_joined((size_t) max_chars);
     cell->display_data = g_string_new(NULL);

@@ -11,26 +11,32 @@
 #define MAX_SEED UINT32_MAX
 #define DEFAULT_START_TIMEOUT_MS 60000
 
-/* The options, with what they point to. */
-typedef struct {
+/* The options, with what they point to: kernels of a gateway are made with them later. */
+struct IpbRpcOptions {
+    IpbRpcRequest *request; /* holds the texts */
     IpbSessionOptions core;
     const char *python;
     char **preload, **kernel_env, **env, **server_variables, **package_roots;
     char *limits; /* JSON */
     int64_t start_timeout_ms;
-} Options;
+    IpbRpcPort tool_server, gateway;
+};
 
-static void
-clear_options(Options *options)
+void
+ipb_rpc_options_free(IpbRpcOptions *options)
 {
+    if (options == NULL)
+        return;
+    ipb_rpc_request_unref(options->request);
     g_strfreev(options->preload);
     g_strfreev(options->kernel_env);
     g_strfreev(options->env);
     g_strfreev(options->server_variables);
     g_strfreev(options->package_roots);
     g_free(options->limits);
+    g_free(options);
 }
-G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Options, clear_options)
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(IpbRpcOptions, ipb_rpc_options_free)
 
 static void
 read_approval(IpbRpcParams *params, IpbSessionOptions *core)
@@ -56,7 +62,7 @@ read_sandbox(IpbRpcParams *params, IpbSessionOptions *core)
 }
 
 static void
-read_limits(IpbRpcParams *params, Options *options)
+read_limits(IpbRpcParams *params, IpbRpcOptions *options)
 {
     const IpbJson *limits = ipb_rpc_params_get(params, "limits");
     if (limits == NULL || ipb_json_is(limits, IPB_JSON_NULL))
@@ -73,20 +79,28 @@ read_shell(IpbRpcParams *params, IpbSessionOptions *core)
     core->requires_shell_escape = ipb_rpc_params_bool(params, "require_shell_escape", false);
 }
 
-/* Part of the contract, and not there yet: only what does without them is taken. */
 static void
-refuse_missing(IpbRpcParams *params)
+read_port(IpbRpcParams *params, const char *name, IpbRpcPort *port)
 {
-    static const char *const NAMES[] = {"tool_server", "gateway"};
-    for (size_t i = 0; i < G_N_ELEMENTS(NAMES); i++) {
-        const IpbJson *value = ipb_rpc_params_get(params, NAMES[i]);
-        if (value != NULL && (!ipb_json_is(value, IPB_JSON_BOOL) || ipb_json_bool(value, true)))
-            ipb_rpc_params_refuse(params, NAMES[i], "null: this version cannot do it");
+    const IpbJson *object = ipb_rpc_params_object(params, name);
+    if (object == NULL)
+        return;
+    g_auto(IpbRpcParams) members;
+    ipb_rpc_params_init(&members, object);
+    port->is_wanted = true;
+    port->host = ipb_rpc_params_string(&members, "host");
+    if (port->host == NULL)
+        port->host = "localhost";
+    port->port = (unsigned) ipb_rpc_params_int(&members, "port", 0, 0, 65535);
+    g_autoptr(GError) error = NULL;
+    if (!ipb_rpc_params_finish(&members, &error) && params->error == NULL) {
+        g_prefix_error(&error, "%s: ", name);
+        params->error = g_steal_pointer(&error);
     }
 }
 
 static void
-read_options(IpbRpcParams *params, Options *options)
+read_options(IpbRpcParams *params, IpbRpcOptions *options)
 {
     IpbSessionOptions *core = &options->core;
     options->python = ipb_rpc_params_string(params, "python");
@@ -111,7 +125,8 @@ read_options(IpbRpcParams *params, Options *options)
     read_sandbox(params, core);
     read_limits(params, options);
     read_shell(params, core);
-    refuse_missing(params);
+    read_port(params, "tool_server", &options->tool_server);
+    read_port(params, "gateway", &options->gateway);
 }
 
 static void
@@ -121,9 +136,50 @@ on_log(const char *level, const char *text, void *data)
     ipb_rpc_server_log(session->server, level, text, session->id);
 }
 
-static IpbRpcSession *
-open_session(IpbRpcServer *server, Options *options, GError **error)
+/* What cells of the session may call, from the start. */
+static bool
+allow_packages(IpbRpcSession *session, GError **error)
 {
+    if (!ipb_workspace_allow_registered(session->core, error))
+        return false;
+    ipb_rpc_sources_allow(session->server->sources, session->core);
+    for (char **root = session->options->package_roots; root != NULL && *root != NULL; root++)
+        if (!ipb_workspace_allow_below(session->core, *root, error))
+            return false;
+    return true;
+}
+
+static bool
+open_core(IpbRpcSession *session, GError **error)
+{
+    IpbRpcOptions *options = session->options;
+    IpbSessionOptions *core = &options->core;
+    session->approval = core->approval;
+    session->asks_for_shell = core->approves_shell_cmds && core->approval == IPB_APPROVAL_ALLOW;
+    session->start_timeout_ms = (unsigned) options->start_timeout_ms;
+    core->on_approval = ipb_rpc_approval_ask;
+    core->on_approval_withdrawn = ipb_rpc_approval_withdraw;
+    core->on_log = on_log;
+    core->data = session;
+    session->core = ipb_session_new(session->runtime, core, error);
+    if (session->core == NULL || !allow_packages(session, error))
+        return false;
+    if (options->tool_server.is_wanted || options->gateway.is_wanted) {
+        session->ports =
+            ipb_rpc_ports_open(session, core, &options->tool_server, &options->gateway, error);
+        if (session->ports == NULL)
+            return false;
+    }
+    ipb_rpc_session_apply_pause(session);
+    ipb_rpc_session_apply_approval(session);
+    return true;
+}
+
+/* Takes @options. */
+static IpbRpcSession *
+open_session(IpbRpcServer *server, IpbRpcOptions *options, GError **error)
+{
+    g_autoptr(IpbRpcOptions) owned = options;
     if (g_hash_table_size(server->sessions) >= MAX_SESSIONS) {
         g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_LIMIT, "%d sessions are open: close some",
                     MAX_SESSIONS);
@@ -134,19 +190,8 @@ open_session(IpbRpcServer *server, Options *options, GError **error)
     if (runtime == NULL)
         return NULL;
     IpbRpcSession *session = ipb_rpc_session_new(server, runtime);
-    session->approval = options->core.approval;
-    session->start_timeout_ms = (unsigned) options->start_timeout_ms;
-    options->core.on_approval = ipb_rpc_approval_ask;
-    options->core.on_approval_withdrawn = ipb_rpc_approval_withdraw;
-    options->core.on_log = on_log;
-    options->core.data = session;
-    session->core = ipb_session_new(runtime, &options->core, error);
-    bool is_open = session->core != NULL && ipb_workspace_allow_registered(session->core, error);
-    if (is_open)
-        ipb_rpc_sources_allow(server->sources, session->core);
-    for (char **root = options->package_roots; is_open && root != NULL && *root != NULL; root++)
-        is_open = ipb_workspace_allow_below(session->core, *root, error);
-    if (!is_open)
+    session->options = g_steal_pointer(&owned);
+    if (!open_core(session, error))
         g_clear_pointer(&session, ipb_rpc_session_free);
     return session;
 }
@@ -154,22 +199,24 @@ open_session(IpbRpcServer *server, Options *options, GError **error)
 void
 ipb_rpc_session_open(IpbRpcServer *server, IpbRpcRequest *request, IpbRpcParams *params)
 {
-    g_auto(Options) options = {0};
+    g_autoptr(IpbRpcOptions) options = g_new0(IpbRpcOptions, 1);
     g_autoptr(GError) error = NULL;
-    read_options(params, &options);
+    options->request = ipb_rpc_request_ref(request);
+    read_options(params, options);
     if (!ipb_rpc_server_check(request, params))
         return;
-    IpbRpcSession *session = open_session(server, &options, &error);
+    IpbRpcSession *session = open_session(server, g_steal_pointer(&options), &error);
     if (session == NULL) {
         ipb_rpc_server_fail(request, error);
         return;
     }
     g_hash_table_insert(server->sessions, session->id, session);
-    ipb_rpc_session_apply_pause(session);
     IpbJsonWriter *writer = ipb_json_writer_new();
     ipb_json_begin_object(writer);
     ipb_json_member_string(writer, "session", session->id);
     ipb_json_member_string(writer, "workspace", ipb_session_workspace(session->core));
+    if (session->ports != NULL)
+        ipb_rpc_ports_describe(session->ports, writer);
     ipb_json_end_object(writer);
     ipb_rpc_server_reply(request, writer);
 }

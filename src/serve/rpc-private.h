@@ -18,6 +18,8 @@ typedef struct IpbRpcSession IpbRpcSession;
 typedef struct IpbRpcWork IpbRpcWork;
 typedef struct IpbRpcCell IpbRpcCell;
 typedef struct IpbRpcClient IpbRpcClient;
+typedef struct IpbRpcOptions IpbRpcOptions;
+typedef struct IpbRpcPorts IpbRpcPorts;
 typedef struct IpbRpcSocket IpbRpcSocket;
 typedef struct IpbRpcSources IpbRpcSources;
 
@@ -46,7 +48,10 @@ struct IpbRpcSession {
     char *id;
     IpbSession *core;
     IpbRuntime *runtime;
+    IpbRpcOptions *options;     /* how it was opened (rpc-open.c) */
+    IpbRpcPorts *ports;         /* or NULL */
     IpbApprovalPolicy approval; /* where a cell does not say */
+    bool asks_for_shell;        /* where it allows what a cell calls */
     unsigned start_timeout_ms;
     GQueue cells;         /* IpbRpcCell, the running one first */
     GPtrArray *questions; /* see rpc-approval.c */
@@ -119,6 +124,8 @@ void ipb_rpc_session_free(IpbRpcSession *session);
 /* The cell that runs, or is about to, decides what happens to calls; NULL is the session itself. */
 void ipb_rpc_session_apply_approval(IpbRpcSession *session);
 
+void ipb_rpc_options_free(IpbRpcOptions *options);
+
 void ipb_rpc_approval_ask(const IpbApprovalRequest *request, void *data);
 void ipb_rpc_approval_withdraw(uint64_t request, void *data);
 void ipb_rpc_approval_forget(IpbRpcSession *session);
@@ -126,8 +133,26 @@ void ipb_rpc_approval_forget(IpbRpcSession *session);
 void ipb_rpc_start_forget(IpbRpcSession *session);
 
 void ipb_rpc_cell_free(IpbRpcCell *cell);
-IpbApprovalPolicy ipb_rpc_cell_approval(const IpbRpcCell *cell);
+/* What was asked for with it; false: nothing. */
+bool ipb_rpc_cell_approval(const IpbRpcCell *cell, IpbApprovalPolicy *ret_approval);
 const char *ipb_rpc_cell_request(const IpbRpcCell *cell);
+
+/* --- ports of a session (rpc-ports.c) --- */
+
+typedef struct {
+    bool is_wanted;
+    const char *host;
+    unsigned port; /* 0: any free one */
+} IpbRpcPort;
+
+/* @core: lives as long as the session. NULL with @error: a port cannot be had. */
+IpbRpcPorts *ipb_rpc_ports_open(IpbRpcSession *session, const IpbSessionOptions *core,
+                                const IpbRpcPort *tool_server, const IpbRpcPort *gateway,
+                                GError **error);
+/* The members "tool_server" and "gateway". */
+void ipb_rpc_ports_describe(const IpbRpcPorts *ports, IpbJsonWriter *writer);
+void ipb_rpc_ports_close(IpbRpcPorts *ports, void (*done)(void *data), void *data);
+void ipb_rpc_ports_free(IpbRpcPorts *ports);
 
 /* --- generating packages (rpc-sources.c, rpc-packages.c) --- */
 

@@ -24,10 +24,12 @@ ipb_rpc_session_free(IpbRpcSession *session)
     g_autoptr(GError) closed =
         g_error_new(IPYBOX_ERROR, IPYBOX_ERROR_BUSY, "the session was closed");
     ipb_rpc_approval_forget(session);
+    ipb_rpc_ports_free(session->ports);
     ipb_session_free(session->core); /* nothing calls back from here on */
     ipb_rpc_start_forget(session);
     ipb_rpc_work_fail_all(session->server, session, closed);
     g_queue_clear_full(&session->cells, (GDestroyNotify) ipb_rpc_cell_free);
+    ipb_rpc_options_free(session->options);
     ipb_rpc_runtimes_give_back(session->server->runtimes, session->runtime);
     g_ptr_array_unref(session->questions);
     g_ptr_array_unref(session->starting);
@@ -61,8 +63,10 @@ void
 ipb_rpc_session_apply_approval(IpbRpcSession *session)
 {
     const IpbRpcCell *cell = g_queue_peek_head(&session->cells);
-    ipb_session_set_approval(session->core,
-                             cell != NULL ? ipb_rpc_cell_approval(cell) : session->approval);
+    IpbApprovalPolicy policy = session->asks_for_shell ? IPB_APPROVAL_ASK : session->approval;
+    if (cell != NULL)
+        ipb_rpc_cell_approval(cell, &policy);
+    ipb_session_set_approval(session->core, policy);
 }
 
 /* --- while it is open -------------------------------------------------------------------------- */
@@ -150,6 +154,13 @@ on_closed(void *data)
     ipb_rpc_server_part_closed(server);
 }
 
+static void
+on_ports_closed(void *data)
+{
+    IpbRpcSession *session = data;
+    ipb_session_close(session->core, on_closed, session);
+}
+
 void
 ipb_rpc_session_close(IpbRpcSession *session, IpbRpcWork *work)
 {
@@ -158,7 +169,10 @@ ipb_rpc_session_close(IpbRpcSession *session, IpbRpcWork *work)
     session->is_closing = true;
     session->closing = work;
     ipb_session_set_paused(session->core, false);
-    ipb_session_close(session->core, on_closed, session);
+    if (session->ports != NULL)
+        ipb_rpc_ports_close(session->ports, on_ports_closed, session);
+    else
+        ipb_session_close(session->core, on_closed, session);
 }
 
 void

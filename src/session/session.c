@@ -103,6 +103,18 @@ ipb_session_workspace(IpbSession *session)
     return session->workspace;
 }
 
+unsigned
+ipb_session_tool_port(IpbSession *session)
+{
+    return session->sandboxing == NULL ? ipb_tool_channel_port(session->tool_channel) : 0;
+}
+
+const char *
+ipb_session_tool_token(IpbSession *session)
+{
+    return ipb_tool_channel_token(session->tool_channel);
+}
+
 static bool
 make_approvals(IpbSession *session, const IpbSessionOptions *options, GError **error)
 {

@@ -173,6 +173,9 @@ bool ipb_session_install(IpbSession *session, const char *package, IpbInstallOut
 void ipb_session_cancel_install(IpbSession *session);
 
 const char *ipb_session_workspace(IpbSession *session);
+/* Where its kernel calls tools: a port of 127.0.0.1, and the token. 0: in its sandbox only. */
+unsigned ipb_session_tool_port(IpbSession *session);
+const char *ipb_session_tool_token(IpbSession *session);
 /* Ends everything in order; @done from the loop when nothing is left. */
 void ipb_session_close(IpbSession *session, void (*done)(void *data), void *data);
 void ipb_session_free(IpbSession *session);
