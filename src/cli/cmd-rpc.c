@@ -4,14 +4,12 @@
  * went: standard input ends, or the process that started it has (a child that the client forked may hold the pipe open).
  */
 #include <signal.h>
-#include <sys/epoll.h>
-#include <unistd.h>
 
 #include <glib-unix.h>
 
 #include "base/error.h"
-#include "base/fd.h"
 #include "cli/cli.h"
+#include "cli/lifeline.h"
 #include "serve/rpc-server.h"
 #include "serve/stdio.h"
 
@@ -21,8 +19,7 @@ typedef struct {
     GMainLoop *main_loop;
     IpbLoop *loop;
     IpbRpcServer *server;
-    int parent; /* pidfd of the process that started this one; -1: not to be watched */
-    IpbWatch *parent_watch;
+    IpbLifeline *lifeline; /* of the process that started this one */
     IpbTimer *end_timer;
     bool is_ending;
     int status;
@@ -68,30 +65,11 @@ on_server_end(const GError *why, void *data)
 }
 
 static void
-on_parent_end(uint32_t events, void *data)
+on_parent_end(void *data)
 {
     RpcCommand *command = data;
-    g_clear_pointer(&command->parent_watch, ipb_watch_free);
     if (!command->is_ending)
         end(command);
-}
-
-/* A parent in another pid namespace has no number here (0), and cannot be watched; init never ends. */
-static bool
-watch_parent(RpcCommand *command, GError **error)
-{
-    pid_t parent = getppid();
-    if (parent <= 1)
-        return true;
-    command->parent = ipb_pidfd_open(parent);
-    if (command->parent < 0 || getppid() != parent) {
-        /* It has ended before it could be watched, or this kernel has no pidfds: then the end of input must do. */
-        ipb_fd_close(&command->parent);
-        return true;
-    }
-    command->parent_watch =
-        ipb_watch_new(command->loop, command->parent, EPOLLIN, on_parent_end, command, error);
-    return command->parent_watch != NULL;
 }
 
 static bool
@@ -100,8 +78,10 @@ set_up(RpcCommand *command, GError **error)
     command->main_loop = g_main_loop_new(NULL, FALSE);
     command->loop = ipb_loop_new(NULL, error);
     int in, out;
-    if (command->loop == NULL || !watch_parent(command, error) ||
-        !ipb_stdio_take_over(&in, &out, error))
+    if (command->loop == NULL)
+        return false;
+    command->lifeline = ipb_lifeline_new_of_parent(command->loop, on_parent_end, command, error);
+    if (command->lifeline == NULL || !ipb_stdio_take_over(&in, &out, error))
         return false;
     IpbRpcServerOptions server = {
         .in = in,
@@ -118,17 +98,16 @@ static void
 clear(RpcCommand *command)
 {
     g_clear_pointer(&command->end_timer, ipb_timer_free);
-    g_clear_pointer(&command->parent_watch, ipb_watch_free);
+    g_clear_pointer(&command->lifeline, ipb_lifeline_free);
     g_clear_pointer(&command->server, ipb_rpc_server_free);
     g_clear_pointer(&command->loop, ipb_loop_unref);
     g_clear_pointer(&command->main_loop, g_main_loop_unref);
-    ipb_fd_close(&command->parent);
 }
 
 static int
 serve(void)
 {
-    RpcCommand command = {.parent = -1};
+    RpcCommand command = {0};
     /* Ctrl-C goes to every process of the terminal's group: what it means is the client's decision. */
     signal(SIGINT, SIG_IGN);
     guint on_term = g_unix_signal_add(SIGTERM, on_signal, &command);

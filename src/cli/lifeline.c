@@ -59,13 +59,12 @@ watch_input(IpbLifeline *lifeline, IpbLoop *loop, GError **error)
     return lifeline->input_watch != NULL;
 }
 
-/* A parent in another pid namespace has no number here (0), and cannot be watched; init never ends. Without standard input
- * to end, the parent may be a shell that starts what is to outlive it. */
+/* A parent in another pid namespace has no number here (0), and cannot be watched; init never ends. */
 static bool
 watch_parent(IpbLifeline *lifeline, IpbLoop *loop, GError **error)
 {
     pid_t parent = getppid();
-    if (lifeline->input < 0 || parent <= 1)
+    if (parent <= 1)
         return true;
     lifeline->parent = ipb_pidfd_open(parent);
     if (lifeline->parent < 0 || getppid() != parent) {
@@ -78,16 +77,33 @@ watch_parent(IpbLifeline *lifeline, IpbLoop *loop, GError **error)
     return lifeline->parent_watch != NULL;
 }
 
-IpbLifeline *
-ipb_lifeline_new(IpbLoop *loop, void (*on_end)(void *data), void *data, GError **error)
+static IpbLifeline *
+make_lifeline(void (*on_end)(void *data), void *data)
 {
-    g_autoptr(IpbLifeline) lifeline = g_new0(IpbLifeline, 1);
+    IpbLifeline *lifeline = g_new0(IpbLifeline, 1);
     lifeline->on_end = on_end;
     lifeline->data = data;
     lifeline->input = lifeline->parent = -1;
-    if (!watch_input(lifeline, loop, error) || !watch_parent(lifeline, loop, error))
+    return lifeline;
+}
+
+IpbLifeline *
+ipb_lifeline_new(IpbLoop *loop, void (*on_end)(void *data), void *data, GError **error)
+{
+    g_autoptr(IpbLifeline) lifeline = make_lifeline(on_end, data);
+    if (!watch_input(lifeline, loop, error))
+        return NULL;
+    /* Without standard input to end, the parent may be a shell that starts what is to outlive it. */
+    if (lifeline->input >= 0 && !watch_parent(lifeline, loop, error))
         return NULL;
     return g_steal_pointer(&lifeline);
+}
+
+IpbLifeline *
+ipb_lifeline_new_of_parent(IpbLoop *loop, void (*on_end)(void *data), void *data, GError **error)
+{
+    g_autoptr(IpbLifeline) lifeline = make_lifeline(on_end, data);
+    return watch_parent(lifeline, loop, error) ? g_steal_pointer(&lifeline) : NULL;
 }
 
 void

@@ -13,6 +13,9 @@ typedef struct IpbLifeline IpbLifeline;
 /* @on_end at most once, from the loop. */
 IpbLifeline *ipb_lifeline_new(IpbLoop *loop, void (*on_end)(void *data), void *data,
                               GError **error);
+/* Hangs on the process that started us alone: standard input is somebody else's. */
+IpbLifeline *ipb_lifeline_new_of_parent(IpbLoop *loop, void (*on_end)(void *data), void *data,
+                                        GError **error);
 void ipb_lifeline_free(IpbLifeline *lifeline);
 
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(IpbLifeline, ipb_lifeline_free)
