@@ -30,12 +30,26 @@ skip_string(const char *p)
     }
 }
 
+/* At the module's level there are imports, classes, functions, constants and docstrings. */
+static void
+check_statement(const char *p)
+{
+    static const char *const STATEMENTS[] = {"\"\"\"",     "from ",     "class ",    "def ",
+                                             "async def ", "Result = ", "CLIENT = ", NULL};
+    for (const char *const *statement = STATEMENTS; *statement != NULL; statement++)
+        if (g_str_has_prefix(p, *statement))
+            return;
+    g_assert_not_reached();
+}
+
 static void
 check_source(const char *source)
 {
     g_assert(g_utf8_validate(source, -1, NULL));
     g_assert(g_str_has_suffix(source, "\n") && !g_str_has_suffix(source, "\n\n"));
     for (const char *p = source; *p != '\0';) {
+        if ((p == source || p[-1] == '\n') && *p != ' ' && *p != '\n')
+            check_statement(p);
         if (*p == '"') {
             p = skip_string(p);
             continue;
@@ -49,6 +63,15 @@ check_source(const char *source)
     }
 }
 
+/* One line for people and models, nothing hidden in it. */
+static void
+check_signature(const char *line)
+{
+    g_assert(g_utf8_validate(line, -1, NULL));
+    for (const char *p = line; *p != '\0'; p = g_utf8_next_char(p))
+        g_assert(!g_unichar_iscntrl(g_utf8_get_char(p)));
+}
+
 static void
 generate(const char *text, size_t size, bool async_api)
 {
@@ -56,12 +79,21 @@ generate(const char *text, size_t size, bool async_api)
     if (doc == NULL)
         return;
     IpbApigenOptions options = {
-        .server_name = "srv", .registration_id = "0123", .async_api = async_api};
+        .server_name = "srv",
+        .registration_id = "0123",
+        .async_api = async_api,
+        .listing = async_api ? IPB_APIGEN_STUBS : IPB_APIGEN_SIGNATURES,
+    };
     g_auto(GStrv) modules = NULL;
     g_autoptr(GPtrArray) files = ipb_apigen_generate(ipb_json_root(doc), &options, &modules, NULL);
     if (files == NULL)
         return;
     g_assert(files->len == g_strv_length(modules) + 1);
+    for (guint i = 0; modules[i] != NULL; i++) {
+        if (!async_api)
+            check_signature(modules[i]);
+        g_assert(g_utf8_validate(modules[i], -1, NULL));
+    }
     for (guint i = 1; i < files->len; i++) {
         const IpbApigenFile *file = g_ptr_array_index(files, i);
         g_assert(strlen(file->name) <= 200 && strchr(file->name, '/') == NULL);

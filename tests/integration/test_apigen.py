@@ -9,6 +9,7 @@ import inspect
 import json
 import pickle
 import random
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -859,6 +860,23 @@ def test_huge_schemas_end_loose_or_refused(workspace):
     assert package.send("constants", p=9_999) == '{"p": 9999}'
     assert package.send("alternatives", p=9_999) == '{"p": 9999}'
     assert all(path.stat().st_size < 6_000_000 for path in package.directory.glob("*.py"))
+
+
+def test_ten_megabytes_and_ten_thousand_levels(workspace):
+    """A result, or an error that says what is too much and where."""
+    inner = {f"q{m}": {"type": "string", "enum": [f"v{k}" for k in range(20)], "description": "d" * 500} for m in range(10)}
+    big = {f"p{n}": {"type": "object", "properties": inner} for n in range(1500)}
+    spec = tool(big, name="big")
+    assert len(json.dumps(spec)) > 10_000_000
+    package = Package(workspace, [spec])
+    assert package.send("big", p0={"q1": "v1"}, p1499={"q1": "w"}) == '{"p0": {"q1": "v1"}, "p1499": {"q1": "w"}}'
+    with pytest.raises(ValidationError):
+        package.send("big", p0={"q1": "w"})
+    assert "names more members than are typed here" in package.source("big")
+    deep = '{"type": "array", "items": ' * 10_000 + "{}" + "}" * 10_000
+    with pytest.raises(subprocess.CalledProcessError) as caught:
+        write(workspace, b'[{"name": "deep", "inputSchema": {"properties": {"p": %s}}}]' % deep.encode())
+    assert re.search(rb"at byte \d+ .*nested more than 512 deep", caught.value.stderr)
 
 
 def test_random_schemas(workspace):
