@@ -30,7 +30,8 @@ static const char *const MODULE_NAMES[] = {
 
 /* A field of such a name would hide what an annotation or a default of its class means … */
 static const char *const ANNOTATION_NAMES[] = {
-    "Annotated", "Any", "Field", "Literal", "bool", "dict", "float", "int", "list", "str", NULL,
+    "Annotated", "Any", "Field", "Literal", "bool",  "dict",
+    "float",     "int", "list",  "str",     "tuple", NULL,
 };
 
 /* … or what pydantic, in any version from 2.5 on, and our Model have as attributes. */

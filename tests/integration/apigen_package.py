@@ -68,6 +68,20 @@ def tell(root: Path, tools: Any, listing: str, *options: str) -> str:
     return "\n".join(write(root, tools, listing, *options)) + "\n"
 
 
+def check_clean(directory: Path) -> None:
+    """All packages in the directory are clean under ruff and mypy --strict."""
+    stub = harness.ROOT / "python/ipybox/kernel_host/stub"
+    checks = [
+        ["ruff", "check", "--no-cache", "--isolated", "--target-version", "py310", "."],
+        ["mypy", "--strict", "--python-version", "3.10", "--explicit-package-bases", "--cache-dir", str(directory / ".mypy"), "."],
+    ]  # fmt: skip
+    for command in checks:
+        done = subprocess.run(
+            [sys.executable, "-m", *command], cwd=directory, env={"MYPYPATH": f"{stub}:.", "PATH": "/usr/bin:/bin"}, capture_output=True, text=True
+        )  # fmt: skip
+        assert done.returncode == 0, done.stdout + done.stderr
+
+
 def check_source(path: Path) -> ast.Module:
     """Compiles without a warning; at module level there is nothing but what defines things."""
     source = path.read_bytes().decode("utf-8")

@@ -11,14 +11,12 @@ import pickle
 import random
 import re
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import apigen_package
-import harness
 import pytest
-from apigen_package import LISTS, Package, ResultError, write
+from apigen_package import LISTS, Package, ResultError, check_clean, write
 from pydantic import ValidationError
 from random_schemas import Schemas, make_nonsense
 
@@ -773,16 +771,7 @@ def test_clean_for_linters_and_type_checkers(workspace):
     typed = {f"p{number}": schema for number, (schema, _) in enumerate(VALUES)}
     write(workspace, [tool(hostile, name="names"), tool(kinds, name="kinds"), tool(typed, name="typed")], server="hostile")
     write(workspace, [SEARCH, tool(outputSchema={"type": "array"}), tool(outputSchema={"type": "object", "properties": {"a": {}}}, name="r")], "--async", server="calls")
-    stub = harness.ROOT / "python/ipybox/kernel_host/stub"
-    checks = [
-        ["ruff", "check", "--no-cache", "--isolated", "--target-version", "py310", "."],
-        ["mypy", "--strict", "--python-version", "3.10", "--explicit-package-bases", "--cache-dir", str(workspace / ".mypy"), "."],
-    ]  # fmt: skip
-    for command in checks:
-        done = subprocess.run(
-            [sys.executable, "-m", *command], cwd=workspace, env={"MYPYPATH": f"{stub}:.", "PATH": "/usr/bin:/bin"}, capture_output=True, text=True
-        )  # fmt: skip
-        assert done.returncode == 0, done.stdout + done.stderr
+    check_clean(workspace)
 
 
 def test_same_input_same_bytes(workspace):

@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 import pytest
-from apigen_package import Package
+from apigen_package import Package, check_clean, write
 from pydantic import ValidationError
 
 INTEGER, STRING = {"type": "integer"}, {"type": "string"}
@@ -71,13 +71,22 @@ TYPES: dict[str, tuple[Any, str, list[Any], list[Any]]] = {
 }  # fmt: skip
 
 
-@pytest.fixture(scope="module")
-def package(tmp_path_factory):
-    tools = [
+def make_tools() -> list[dict[str, Any]]:
+    return [
         {"name": name, "inputSchema": {"$id": "https://example.org/root.json", "properties": {"p": schema}, "$defs": DEFS}, "outputSchema": {"type": "object", "properties": {"p": schema}, "$defs": DEFS}}
         for name, (schema, *_) in TYPES.items()
     ]  # fmt: skip
-    return Package(tmp_path_factory.mktemp("types"), tools)
+
+
+@pytest.fixture(scope="module")
+def package(tmp_path_factory):
+    return Package(tmp_path_factory.mktemp("types"), make_tools())
+
+
+def test_clean_for_linters_and_type_checkers(tmp_path):
+    together = {name: schema for name, (schema, *_) in TYPES.items()}
+    write(tmp_path, [*make_tools(), {"name": "all", "inputSchema": {"properties": together, "$defs": DEFS}}])
+    check_clean(tmp_path)
 
 
 @pytest.mark.parametrize("name", TYPES)
