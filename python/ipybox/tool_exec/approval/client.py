@@ -1,12 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Approval requests, as an application gets them."""
+"""Approval requests, as an application gets them, and the client that gets them from a tool server."""
 
 from __future__ import annotations
 
 import asyncio
+import json
+import logging
 import threading
 from collections.abc import Awaitable, Callable
-from typing import Any
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+    from ...core import Core
+
+logger = logging.getLogger("ipybox")
 
 
 class ApprovalRequest:
@@ -151,3 +161,139 @@ def _call(callback: Callable[[bool], Any], accept: bool) -> None:
 
 # Tasks that nobody else holds.
 _tasks: set[asyncio.Future[Any]] = set()
+
+
+ApprovalCallback = Callable[[ApprovalRequest], Awaitable[None]]
+
+
+class ApprovalClient:
+    """Decides on the tool calls of a tool server.
+
+    async def on_approval_request(request: ApprovalRequest):
+        print(f"Approval request: {request}")
+        await request.accept()
+
+    async with ApprovalClient(callback=on_approval_request):
+        ...  # code that runs tools
+    """
+
+    def __init__(
+        self,
+        callback: ApprovalCallback,
+        host: str = "localhost",
+        port: int = 8900,
+        *,
+        token: str | None = None,
+    ) -> None:
+        """
+        Args:
+            callback: Coroutine function that is called for each request, each in a task of its own. It accepts or rejects. If it
+                raises, the request is rejected.
+            host: Hostname of the tool server.
+            port: Its port.
+            token: Its token. None will do for a tool server of the same user on the same machine.
+        """
+        self.callback = callback
+        self.host = host
+        self.port = port
+        self.token = token
+        self._core: Core | None = None
+        self._socket: str | None = None
+        self._open: dict[int, ApprovalRequest] = {}
+
+    async def __aenter__(self) -> Self:
+        await self.connect()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.disconnect()
+
+    async def connect(self) -> None:
+        """Connects to the tool server.
+
+        Raises:
+            RuntimeError: If it is connected already, or cannot be: nothing listens there, or the tool server refuses.
+        """
+        if self._core is not None:
+            raise RuntimeError("Already connected")
+        from ...core import acquire_core
+        from .socket import open_socket
+
+        core = self._core = acquire_core()
+        headers = {"Authorization": f"Bearer {self.token}"} if self.token else {}
+        try:
+            self._socket = await open_socket(
+                core,
+                {"host": self.host, "port": self.port, "path": "/approval", "headers": headers},
+                self._take,
+                self._end,
+            )
+        except BaseException:
+            self._core = None
+            core.release()
+            raise
+
+    async def disconnect(self) -> None:
+        """Disconnects; what was asked and not decided is refused. Does nothing if there is no connection."""
+        core, socket = self._core, self._socket
+        if core is None:
+            return
+        self._core = self._socket = None
+        try:
+            if socket is not None and core.error is None:
+                await core.call("websocket.close", {"socket": socket, "code": 1000, "reason": ""}, is_cancellable=False)
+        finally:
+            core.release()
+
+    def _take(self, text: str) -> None:
+        """A question `{"method": "approve", "params": {…}, "id": number}`; in the event loop."""
+        try:
+            message = json.loads(text)
+            number, params = message["id"], message["params"]
+            request = ApprovalRequest(
+                params["server_name"],
+                params["tool_name"],
+                params["tool_args"],
+                lambda accept: self._respond(number, accept),
+            )
+        except (ValueError, KeyError, TypeError):
+            logger.warning("the tool server sent something else than an approval request: %.200s", text)
+            return
+        self._open[number] = request
+        task = asyncio.ensure_future(self._call_back(request))
+        _tasks.add(task)
+        task.add_done_callback(_tasks.discard)
+
+    async def _call_back(self, request: ApprovalRequest) -> None:
+        try:
+            await self.callback(request)
+        except Exception:
+            logger.exception("the approval callback failed; %s is rejected", request)
+            await request.reject()
+
+    async def _respond(self, number: int, accept: bool) -> None:
+        self._open.pop(number, None)
+        core, socket = self._core, self._socket
+        if core is None or socket is None:
+            raise RuntimeError("Not connected")
+        message = {"jsonrpc": "2.0", "result": accept, "id": number}
+        await core.call("websocket.send", {"socket": socket, "text": json.dumps(message)}, is_cancellable=False)
+
+    def _end(self, code: int, reason: str) -> None:
+        """The connection is over; in the event loop."""
+        self._socket = None
+        requests, self._open = list(self._open.values()), {}
+        for request in requests:
+            request.expire()
+        if self._core is not None:
+            logger.warning("the tool server closed the approval channel: %s %s", code, reason)
+
+
+def __getattr__(name: str) -> Any:
+    if name == "ApprovalRequestor":
+        from ..client import ApprovalRequestor
+
+        return ApprovalRequestor
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

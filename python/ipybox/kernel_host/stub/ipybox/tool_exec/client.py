@@ -148,6 +148,8 @@ class ToolRunner:
         host: Host of the tool channel; default: `TOOL_SERVER_HOST`, else localhost.
         port: Its port; default: `TOOL_SERVER_PORT`, else 8900.
         server_id: The registration that generated code carries.
+        token: What the tool server demands of processes of other users; default: `IPYBOX_TOOL_TOKEN`, for the tool
+            channel of the kernel.
     """
 
     def __init__(
@@ -158,12 +160,14 @@ class ToolRunner:
         port: int | None = None,
         *,
         server_id: str | None = None,
+        token: str | None = None,
     ) -> None:
         self.server_name = server_name
         self.server_params = server_params
         self.host = host
         self.port = port
         self.server_id = server_id
+        self.token = token
 
     async def run(self, tool_name: str, tool_args: dict[str, Any]) -> Any:
         """Runs a tool and returns its result: an object, a text (ToolText if there are images and the like), or None.
@@ -173,68 +177,72 @@ class ToolRunner:
         Raises:
             ToolRunnerError: If the call fails or is not approved.
         """
-        address, request = self._make_request(tool_name, tool_args)
-        async with _async_limit():
-            status, body = await _exchange_async(address, request)
-        return _read_answer(status, body)
+        return await ask(*self._make_request(tool_name, tool_args))
 
     def run_sync(self, tool_name: str, tool_args: dict[str, Any]) -> Any:
         """Like `run`, and blocks until there is a result. Can be called from any thread."""
-        address, request = self._make_request(tool_name, tool_args)
-        with _state.limit:
-            status, body = _exchange(address, request)
-        return _read_answer(status, body)
+        return ask_sync(*self._make_request(tool_name, tool_args))
 
     async def reset(self) -> None:
         """Stops all MCP servers. Only an application may do this: a kernel gets ToolRunnerError."""
-        address, request = self._make_head("PUT", "/reset", 0)
+        address, request = make_head("PUT", "/reset", 0, self.host, self.port, self.token)
         status, body = await _exchange_async(address, request)
-        _read_answer(status, body)
+        if status != 200:
+            _read_answer(status, body)
 
     def _make_request(
         self, tool_name: str, tool_args: dict[str, Any]
     ) -> tuple[tuple[str, int], bytes]:
         body = self._encode(tool_name, tool_args)
-        address, head = self._make_head("POST", "/run", len(body))
+        address, head = make_head("POST", "/run", len(body), self.host, self.port, self.token)
         return address, head + body
 
     def _encode(self, tool_name: str, tool_args: dict[str, Any]) -> bytes:
-        """The request as JSON: integers of any size, and lone surrogates as escapes."""
         message: dict[str, Any] = {"server_name": self.server_name}
         if self.server_id is not None:
             message["server_id"] = self.server_id
         if self.server_params is not None:
             message["server_params"] = self.server_params
-        message["tool_name"] = tool_name
-        message["tool_args"] = tool_args
-        try:
-            text = json.dumps(message, allow_nan=False, separators=(",", ":"))
-        except ValueError as error:
-            raise ToolRunnerError(
-                f"the arguments of {self.server_name}.{tool_name} cannot be sent as JSON, which has no "
-                f"NaN, no infinity and no circular references: {error}"
-            ) from error
-        except TypeError as error:
-            raise ToolRunnerError(
-                f"the arguments of {self.server_name}.{tool_name} cannot be sent as JSON: {error}"
-            ) from error
-        return text.encode("ascii")
+        return encode(message, tool_name, tool_args)
 
-    def _make_head(self, method: str, path: str, length: int) -> tuple[tuple[str, int], bytes]:
-        # Looked up for each call: a module may be imported before the kernel is forked.
-        host = self.host or os.environ.get("TOOL_SERVER_HOST") or DEFAULT_HOST
-        port = self.port or _parse_port(os.environ.get("TOOL_SERVER_PORT"))
+
+def encode(message: dict[str, Any], tool_name: str, tool_args: dict[str, Any]) -> bytes:
+    """A request as JSON: integers of any size, and lone surrogates as escapes."""
+    message["tool_name"] = tool_name
+    message["tool_args"] = tool_args
+    name = f"{message['server_name']}.{tool_name}"
+    try:
+        text = json.dumps(message, allow_nan=False, separators=(",", ":"))
+    except ValueError as error:
+        raise ToolRunnerError(
+            f"the arguments of {name} cannot be sent as JSON, which has no "
+            f"NaN, no infinity and no circular references: {error}"
+        ) from error
+    except TypeError as error:
+        raise ToolRunnerError(f"the arguments of {name} cannot be sent as JSON: {error}") from error
+    return text.encode("ascii")
+
+
+def make_head(
+    method: str, path: str, length: int, host: str | None, port: int | None, token: str | None
+) -> tuple[tuple[str, int], bytes]:
+    """The head of a request, and where it goes."""
+    # Looked up for each call: a module may be imported before the kernel is forked.
+    own_port = os.environ.get("TOOL_SERVER_PORT")
+    host = host or os.environ.get("TOOL_SERVER_HOST") or DEFAULT_HOST
+    port = port or _parse_port(own_port)
+    if token is None and own_port in (None, str(port)):  # nobody else is to know it
         token = os.environ.get("IPYBOX_TOOL_TOKEN")
-        name = f"[{host}]" if ":" in host else host
-        lines = [
-            f"{method} {path} HTTP/1.1",
-            f"Host: {name}:{port}",
-            "Content-Type: application/json",
-            f"Content-Length: {length}",
-        ]
-        if token:
-            lines.append(f"Authorization: Bearer {token}")
-        return (host, port), ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")
+    name = f"[{host}]" if ":" in host else host
+    lines = [
+        f"{method} {path} HTTP/1.1",
+        f"Host: {name}:{port}",
+        "Content-Type: application/json",
+        f"Content-Length: {length}",
+    ]
+    if token:
+        lines.append(f"Authorization: Bearer {token}")
+    return (host, port), ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")
 
 
 def _parse_port(text: str | None) -> int:
@@ -403,6 +411,24 @@ async def _exchange_async(address: tuple[str, int], request: bytes) -> tuple[int
         connection.close()
         raise
     return response.status, response.body
+
+
+async def ask(address: tuple[str, int], request: bytes) -> Any:
+    """Sends a request; returns the result in its answer.
+
+    Raises:
+        ToolRunnerError: The error in its answer, or what went wrong.
+    """
+    async with _async_limit():
+        status, body = await _exchange_async(address, request)
+    return _read_answer(status, body)
+
+
+def ask_sync(address: tuple[str, int], request: bytes) -> Any:
+    """`ask` for threads."""
+    with _state.limit:
+        status, body = _exchange(address, request)
+    return _read_answer(status, body)
 
 
 async def _send_async(connection: _Connection, request: bytes) -> _Connection:

@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The approval channel of a tool server of one's own: for WebSockets of starlette, and so of FastAPI.
+
+    channel = ApprovalChannel(approval_required=True)
+    app.websocket("/approval")(channel.connect)
+
+`ToolServer` has a channel already; this is for applications that have a server of their own. starlette is only imported when a
+client connects.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from starlette.websockets import WebSocket
+
+JOIN_TIMEOUT_S = 5.0
+POLICY_VIOLATION = 1008
+
+
+class ApprovalChannel:
+    """Asks an `ApprovalClient` that is connected by WebSocket about tool calls.
+
+    Attributes:
+        approval_required: Whether it asks at all; if not, every request is granted.
+        approval_timeout: Seconds to wait for a decision; None: for ever.
+    """
+
+    def __init__(self, approval_required: bool = False, approval_timeout: float | None = 60) -> None:
+        """
+        Args:
+            approval_required: Whether approval is required.
+            approval_timeout: Seconds to wait for a decision; None: for ever.
+        """
+        self.approval_required = approval_required
+        self.approval_timeout = approval_timeout
+        self._websocket: WebSocket | None = None
+        self._closed = asyncio.Event()
+        self._closed.set()
+        self._last_id = 0
+        self._asked: dict[int, asyncio.Future[bool]] = {}
+
+    @property
+    def open(self) -> bool:
+        """Whether a client is connected."""
+        return self._websocket is not None
+
+    async def connect(self, websocket: WebSocket) -> None:
+        """Serves a client until it disconnects. While another one is connected it waits up to 5 s for that to leave, then closes
+        the new one with 1008.
+
+        Args:
+            websocket: The connection, not accepted yet.
+        """
+        await websocket.accept()
+        try:
+            await self.join(JOIN_TIMEOUT_S)
+        except (TimeoutError, asyncio.TimeoutError):
+            await websocket.close(code=POLICY_VIOLATION, reason="another approval client is connected")
+            return
+        self._websocket = websocket
+        self._closed.clear()
+        try:
+            await self._receive(websocket)
+        finally:
+            if self._websocket is websocket:
+                self._leave()
+
+    async def disconnect(self) -> None:
+        """Disconnects the client; requests that wait fail with RuntimeError. Does nothing if there is none."""
+        websocket = self._websocket
+        if websocket is None:
+            return
+        self._leave()
+        try:
+            await websocket.close()
+        except RuntimeError:
+            pass  # it has gone already
+
+    async def join(self, timeout: float = JOIN_TIMEOUT_S) -> None:
+        """Waits until no client is connected.
+
+        Args:
+            timeout: Seconds to wait.
+
+        Raises:
+            TimeoutError: If one is still connected then.
+        """
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + timeout
+        while self.open:  # who waited longer may have been first
+            await asyncio.wait_for(self._closed.wait(), max(deadline - loop.time(), 0))
+
+    async def request(self, server_name: str, tool_name: str, tool_args: dict[str, Any]) -> bool:
+        """Asks for approval of a tool call.
+
+        Args:
+            server_name: Name of the MCP server.
+            tool_name: Name of the tool.
+            tool_args: The arguments of the call.
+
+        Returns:
+            Whether it was accepted; True without asking if no approval is required.
+
+        Raises:
+            RuntimeError: If no client is connected, or it disconnects.
+            TimeoutError: If there is no decision in time.
+        """
+        if not self.approval_required:
+            return True
+        websocket = self._websocket
+        if websocket is None:
+            raise RuntimeError("Approval channel not connected")
+        self._last_id += 1
+        number = self._last_id
+        params = {"server_name": server_name, "tool_name": tool_name, "tool_args": tool_args}
+        message = {"jsonrpc": "2.0", "method": "approve", "params": params, "id": number}
+        future = self._asked[number] = asyncio.get_running_loop().create_future()
+        try:
+            await websocket.send_text(json.dumps(message))
+            return await asyncio.wait_for(future, self.approval_timeout)
+        except asyncio.TimeoutError as error:
+            raise TimeoutError(
+                f"{server_name}.{tool_name} was not approved within {self.approval_timeout} s"
+            ) from error
+        finally:
+            del self._asked[number]
+
+    async def _receive(self, websocket: WebSocket) -> None:
+        from starlette.websockets import WebSocketDisconnect
+
+        try:
+            while self._websocket is websocket:
+                self._take(await websocket.receive_text())
+        except (WebSocketDisconnect, RuntimeError):
+            pass  # RuntimeError: it was closed by disconnect
+
+    def _take(self, text: str) -> None:
+        """An answer `{"result": bool, "id": number}`; whatever else it is, is no yes."""
+        try:
+            message = json.loads(text)
+        except ValueError:
+            return
+        if isinstance(message, dict) and isinstance(message.get("id"), int):
+            future = self._asked.get(message["id"])
+            if future is not None and not future.done():
+                future.set_result(message.get("result") is True)
+
+    def _leave(self) -> None:
+        self._websocket = None
+        self._closed.set()
+        for future in self._asked.values():
+            if not future.done():
+                future.set_exception(RuntimeError("Approval channel disconnected"))

@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Running tools of MCP servers through a tool server.
+
+It is the kernels' own client, `kernel_host/stub/ipybox/tool_exec/client.py`, with the original's defaults.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ..kernel_host.stub.ipybox.tool_exec import client as _client
+
+__all__ = [
+    "ApprovalRejectedError",
+    "ApprovalRequestor",
+    "ApprovalTimeoutError",
+    "ResultError",
+    "ToolRunner",
+    "ToolRunnerError",
+]
+
+if TYPE_CHECKING:
+
+    class ToolRunnerError(Exception):
+        """A tool could not be run, failed, or was not approved."""
+
+    class ApprovalRejectedError(ToolRunnerError):
+        """The call was not approved: somebody or a rule said no."""
+
+    class ApprovalTimeoutError(ToolRunnerError):
+        """Nobody said yes or no in time."""
+
+    class ResultError(ToolRunnerError):
+        """The tool has run, but its result is no value of Python."""
+
+        result: Any
+
+else:
+    ToolRunnerError = _client.ToolRunnerError
+    ApprovalRejectedError = _client.ApprovalRejectedError
+    ApprovalTimeoutError = _client.ApprovalTimeoutError
+    ResultError = _client.ResultError
+    # This is where applications know them from.
+    for _class in (ToolRunnerError, ApprovalRejectedError, ApprovalTimeoutError, ResultError):
+        _class.__module__ = __name__
+
+
+class ToolRunner:
+    """Runs tools of one MCP server on a tool server.
+
+    runner = ToolRunner("fetch", {"command": "uvx", "args": ["mcp-server-fetch"]})
+    result = await runner.run("fetch", {"url": "https://example.com"})
+    """
+
+    def __init__(
+        self,
+        server_name: str,
+        server_params: dict[str, Any],
+        host: str = "localhost",
+        port: int = 8900,
+        *,
+        token: str | None = None,
+    ) -> None:
+        """
+        Args:
+            server_name: Name of the MCP server.
+            server_params: How it is reached: `command`, `args`, `env`, or `url`, `headers`. The tool server replaces `${NAME}`
+                from its own environment.
+            host: Hostname of the tool server.
+            port: Its port.
+            token: Its token. None will do for a tool server of the same user on the same machine.
+        """
+        self.server_name = server_name
+        self.server_params = server_params
+        self.host = host
+        self.port = port
+        self.token = token
+
+    async def run(self, tool_name: str, tool_args: dict[str, Any]) -> dict[str, Any] | str | None:
+        """Runs a tool. Cancelling the task cancels the call.
+
+        Args:
+            tool_name: Name of the tool.
+            tool_args: Its arguments.
+
+        Returns:
+            The structured result if there is one; else the text; else None.
+
+        Raises:
+            ToolRunnerError: If the call fails, or is not approved (then ApprovalRejectedError or ApprovalTimeoutError).
+        """
+        result: dict[str, Any] | str | None = await self._runner().run(tool_name, tool_args)
+        return result
+
+    def run_sync(self, tool_name: str, tool_args: dict[str, Any]) -> dict[str, Any] | str | None:
+        """Like `run`, and blocks until there is a result. Can be called from any thread."""
+        result: dict[str, Any] | str | None = self._runner().run_sync(tool_name, tool_args)
+        return result
+
+    async def reset(self) -> None:
+        """Stops all MCP servers of the tool server; they start again with the next call.
+
+        Raises:
+            ToolRunnerError: If the tool server does not do it.
+        """
+        await self._runner().reset()
+
+    def _runner(self) -> Any:
+        return _client.ToolRunner(self.server_name, self.server_params, self.host, self.port, token=self.token or "")
+
+
+class ApprovalRequestor:
+    """Asks the approval client of a tool server about a call, without running anything.
+
+    requestor = ApprovalRequestor("ipybox")
+    await requestor.request("shell", {"cmd": "ls"})  # raises unless somebody accepts
+    """
+
+    def __init__(
+        self, server_name: str, host: str = "localhost", port: int = 8900, *, token: str | None = None
+    ) -> None:
+        """
+        Args:
+            server_name: What the request gives as the server's name.
+            host: Hostname of the tool server.
+            port: Its port.
+            token: Its token. None will do for a tool server of the same user on the same machine.
+        """
+        self.server_name = server_name
+        self.host = host
+        self.port = port
+        self.token = token
+
+    async def request(self, tool_name: str, tool_args: dict[str, Any]) -> bool:
+        """Asks, and waits for the decision.
+
+        Args:
+            tool_name: What the request gives as the tool's name.
+            tool_args: Its arguments.
+
+        Returns:
+            True: it was accepted.
+
+        Raises:
+            ApprovalRejectedError: If it was rejected, or nobody is there to be asked.
+            ApprovalTimeoutError: If nobody decided in time.
+            ToolRunnerError: If nobody could be asked.
+        """
+        return (await _client.ask(*self._encode(tool_name, tool_args))) is True
+
+    def request_sync(self, tool_name: str, tool_args: dict[str, Any]) -> bool:
+        """Like `request`, and blocks until there is a decision. Can be called from any thread."""
+        return _client.ask_sync(*self._encode(tool_name, tool_args)) is True
+
+    def _encode(self, tool_name: str, tool_args: dict[str, Any]) -> tuple[tuple[str, int], bytes]:
+        body = _client.encode({"server_name": self.server_name}, tool_name, tool_args)
+        address, head = _client.make_head("POST", "/approve", len(body), self.host, self.port, self.token or "")
+        return address, head + body

@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The tool server: `ipybox tool-server` as a child process.
+
+`python -m ipybox.tool_exec.server` becomes that program; its options are those of `ipybox tool-server`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from ..core.binary import find_binary
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+STOP_TIMEOUT_S = 20.0
+
+
+class ToolServer:
+    """Runs tools of MCP servers for whoever asks over HTTP, and asks for approval.
+
+    MCP servers start when one of their tools is first run, and serve further calls. Endpoints: `POST /run`, `POST /approve`,
+    `PUT /reset`, `GET /status`, and the WebSocket `/approval` for an `ApprovalClient`. Processes of the same user on the same
+    machine may use it; everybody else needs its token.
+
+        async with ToolServer(approval_required=True) as server:
+            async with ApprovalClient(callback=on_approval_request):
+                ...
+
+    Attributes:
+        port: The port; after `start` the one that it listens on.
+        token: What others send as `Authorization: Bearer`; None before `start`.
+    """
+
+    def __init__(
+        self,
+        host: str = "localhost",
+        port: int = 8900,
+        approval_required: bool = False,
+        approval_timeout: float | None = 60,
+        connect_timeout: float = 30,
+        log_to_stderr: bool = False,
+        log_level: str = "INFO",
+    ) -> None:
+        """
+        Args:
+            host: Name or address to listen on.
+            port: Port to listen on; 0: a free one.
+            approval_required: Whether calls need approval.
+            approval_timeout: Seconds after which no decision is a no; None: never.
+            connect_timeout: Seconds that an MCP server may take to start.
+            log_to_stderr: Whether logs go to stderr; else they go to stdout.
+            log_level: DEBUG, INFO, WARNING, ERROR or CRITICAL.
+        """
+        self.host = host
+        self.port = port
+        self.approval_required = approval_required
+        self.approval_timeout = approval_timeout
+        self.connect_timeout = connect_timeout
+        self.log_to_stderr = log_to_stderr
+        self.log_level = log_level
+        self.token: str | None = None
+        self._process: asyncio.subprocess.Process | None = None
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.stop()
+
+    async def start(self) -> None:
+        """Starts it; returns when it listens.
+
+        Raises:
+            RuntimeError: If it is running already, or does not start, say because the port is in use.
+            FileNotFoundError: If the program is not there.
+        """
+        if self._process is not None:
+            raise RuntimeError("Server already running")
+        process = self._process = await asyncio.create_subprocess_exec(
+            *self._command(),
+            stdin=asyncio.subprocess.PIPE,  # it ends when this does
+            stdout=asyncio.subprocess.PIPE,
+            stderr=None if self.log_to_stderr else _stdout(),
+            start_new_session=True,  # Ctrl-C is this program's: it stops the server in order
+        )
+        try:
+            assert process.stdout is not None
+            line = await process.stdout.readline()
+            if not line:
+                status = await process.wait()
+                raise RuntimeError(
+                    f"the tool server on {self.host}, port {self.port}, ended with status {status}; its log says why"
+                )
+            ready = json.loads(line)
+        except BaseException:
+            await self.stop()
+            raise
+        self.port = ready["port"]
+        self.token = ready["token"]
+
+    async def stop(self) -> None:
+        """Stops it, and the MCP servers that it has started. Does nothing if it does not run."""
+        process = self._process
+        if process is None:
+            return
+        assert process.stdin is not None
+        process.stdin.close()
+        try:
+            await asyncio.wait_for(process.wait(), STOP_TIMEOUT_S)
+        except asyncio.TimeoutError:
+            process.kill()
+            await process.wait()
+        finally:
+            if self._process is process:
+                self._process = None
+
+    async def join(self) -> None:
+        """Waits until it has stopped. Returns at once if it does not run."""
+        process = self._process
+        if process is not None:
+            await process.wait()
+
+    def _command(self) -> list[str]:
+        command = [
+            find_binary(),
+            "tool-server",
+            f"--host={self.host}",
+            f"--port={self.port}",
+            f"--connect-timeout={self.connect_timeout}",
+            f"--log-level={self.log_level.upper()}",
+        ]
+        if self.approval_required:
+            command.append("--approval-required")
+        if self.approval_timeout is not None:
+            command.append(f"--approval-timeout={self.approval_timeout}")
+        return command
+
+
+def _stdout() -> int:
+    """This process's stdout for the child's log, if it has one."""
+    try:
+        os.fstat(1)
+    except OSError:
+        return asyncio.subprocess.DEVNULL
+    return 1
+
+
+def main() -> None:
+    """Becomes `ipybox tool-server`."""
+    program = find_binary()
+    os.execv(program, [program, "tool-server", *sys.argv[1:]])
+
+
+if __name__ == "__main__":
+    main()

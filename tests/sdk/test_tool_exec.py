@@ -1,0 +1,334 @@
+# SPDX-License-Identifier: Apache-2.0
+"""ipybox.tool_exec as its documents describe it: tool server, tool runner, approvals. The MCP server is the unit tests' fake one."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import harness
+import pytest
+import uvicorn
+from fastapi import FastAPI, WebSocket
+from ipybox.tool_exec.approval.client import ApprovalClient, ApprovalRequest
+from ipybox.tool_exec.approval.server import ApprovalChannel
+from ipybox.tool_exec.client import (
+    ApprovalRejectedError,
+    ApprovalRequestor,
+    ApprovalTimeoutError,
+    ToolRunner,
+    ToolRunnerError,
+)
+from ipybox.tool_exec.server import ToolServer
+from websockets.asyncio.client import connect
+from websockets.exceptions import ConnectionClosed
+
+FAKE_SERVER = harness.ROOT / "tests/unit/servers/fake-mcp-server.py"
+PARAMS = {"command": os.path.realpath(sys.executable), "args": ["-I", "-S", str(FAKE_SERVER)]}
+
+
+def runner(server: ToolServer, **options) -> ToolRunner:
+    return ToolRunner("fake", PARAMS, port=server.port, **options)
+
+
+async def accept(request: ApprovalRequest) -> None:
+    await request.accept()
+
+
+async def reject(request: ApprovalRequest) -> None:
+    await request.reject()
+
+
+# Tool server and runner
+
+
+async def test_run():
+    async with ToolServer(port=0) as server:
+        assert await runner(server).run("echo", {"a": [1, 2**70, "é"]}) == {"a": [1, 2**70, "é"]}
+        result = {"content": [{"type": "text", "text": "a"}]}
+        assert await runner(server).run("result", {"text": json.dumps(result)}) == "a"
+        assert await runner(server).run("result", {"text": '{"content": []}'}) is None
+        assert await asyncio.to_thread(runner(server).run_sync, "echo", {"a": 1}) == {"a": 1}
+        with pytest.raises(ToolRunnerError, match="no such file"):
+            failure = {"content": [{"type": "text", "text": "no such file"}], "isError": True}
+            await runner(server).run("result", {"text": json.dumps(failure)})
+        assert server.token in repr(server.__dict__)
+        assert await runner(server, token=server.token).run("echo", {}) == {}
+        with pytest.raises(ToolRunnerError, match="token"):
+            await runner(server, token="wrong").run("echo", {})
+
+
+async def test_servers_are_kept_until_reset():
+    async with ToolServer(port=0) as server:
+        first = await runner(server).run("pid", {})
+        assert await asyncio.gather(*(runner(server).run("pid", {}) for _ in range(8))) == [first] * 8
+        await runner(server).reset()
+        assert not Path(f"/proc/{first}").exists()
+        assert await runner(server).run("pid", {}) != first
+
+
+async def test_life_of_the_tool_server():
+    server = ToolServer(port=0)
+    await server.stop()
+    await server.join()
+    await server.start()
+    with pytest.raises(RuntimeError, match="Server already running"):
+        await server.start()
+    assert server.port > 0
+    with pytest.raises(RuntimeError, match=f"port {server.port}, ended with status 1"):
+        await ToolServer(port=server.port).start()
+    pid = await runner(server).run("pid", {})
+    joined = asyncio.create_task(server.join())
+    await asyncio.sleep(0)
+    await server.stop()
+    await joined
+    assert not Path(f"/proc/{pid}").exists()
+    with pytest.raises(ToolRunnerError, match="cannot connect"):
+        await runner(server).run("echo", {})
+    await server.start()  # once more
+    assert await runner(server).run("echo", {}) == {}
+    await server.stop()
+
+
+async def test_cancelled_task_cancels_the_call():
+    async with ToolServer(port=0, approval_required=True) as server:
+        asked = asyncio.Event()
+
+        async def wait(request: ApprovalRequest) -> None:
+            asked.set()
+
+        async with ApprovalClient(wait, port=server.port):
+            call = asyncio.create_task(runner(server).run("echo", {}))
+            await asked.wait()
+            call.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await call
+
+
+def test_as_a_command(workspace):
+    """`python -m ipybox.tool_exec.server` is the program, and ends with whoever started it."""
+    command = [sys.executable, "-m", "ipybox.tool_exec.server", "--port=0"]
+    environ = dict(os.environ) | {"PYTHONPATH": str(harness.ROOT / "python")}
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environ, cwd=workspace
+    ) as process:
+        port = json.loads(process.stdout.readline())["port"]
+        assert ToolRunner("fake", PARAMS, port=port).run_sync("echo", {"a": 1}) == {"a": 1}
+        process.stdin.close()
+        assert process.wait() == 0
+
+
+# Approval
+
+
+async def test_approval():
+    requests = []
+
+    async def on_approval_request(request: ApprovalRequest) -> None:
+        requests.append(str(request))
+        if request.tool_name == "dangerous_tool":
+            await request.reject()
+        else:
+            await request.accept()
+
+    async with ToolServer(port=0, approval_required=True) as server:
+        async with ApprovalClient(callback=on_approval_request, port=server.port):
+            assert await runner(server).run("echo", {"a": "x", "b": 2}) == {"a": "x", "b": 2}
+            with pytest.raises(ApprovalRejectedError):
+                await runner(server).run("dangerous_tool", {})
+    assert requests == ["fake.echo(a='x', b=2)", "fake.dangerous_tool()"]
+
+
+async def test_requests_are_decided_in_any_order():
+    async with ToolServer(port=0, approval_required=True) as server:
+        requests: asyncio.Queue[ApprovalRequest] = asyncio.Queue()
+        async with ApprovalClient(requests.put, port=server.port):
+            calls = [asyncio.create_task(runner(server).run("echo", {"i": i})) for i in range(8)]
+            waiting = [await requests.get() for _ in calls]
+            for request in reversed(waiting):
+                await (request.accept() if request.tool_args["i"] % 2 else request.reject())
+            results = await asyncio.gather(*calls, return_exceptions=True)
+    for i, result in enumerate(results):
+        assert result == {"i": i} if i % 2 else isinstance(result, ApprovalRejectedError)
+
+
+async def test_approval_errors(caplog):
+    async with ToolServer(port=0, approval_required=True, approval_timeout=0.05) as server:
+        with pytest.raises(ToolRunnerError, match="Approval channel not connected"):
+            await runner(server).run("echo", {})
+
+        async def wait(request: ApprovalRequest) -> None:
+            pass
+
+        async with ApprovalClient(wait, port=server.port):
+            with pytest.raises(ApprovalTimeoutError):
+                await runner(server).run("echo", {})
+
+        async def fail(request: ApprovalRequest) -> None:
+            raise ValueError("in the callback")
+
+    assert issubclass(ApprovalRejectedError, ToolRunnerError) and issubclass(ApprovalTimeoutError, ToolRunnerError)
+    assert ToolRunnerError.__module__ == "ipybox.tool_exec.client"
+    async with ToolServer(port=0, approval_required=True) as server:
+        async with ApprovalClient(fail, port=server.port):
+            with pytest.raises(ApprovalRejectedError):
+                await runner(server).run("echo", {})
+        assert "in the callback" in caplog.text
+
+
+async def test_client_that_disconnects():
+    requests: asyncio.Queue[ApprovalRequest] = asyncio.Queue()
+    async with ToolServer(port=0, approval_required=True, approval_timeout=None) as server:
+        async with ApprovalClient(requests.put, port=server.port):
+            call = asyncio.create_task(runner(server).run("echo", {}))
+            request = await requests.get()
+        with pytest.raises(ApprovalRejectedError, match="disconnected"):
+            await call
+        assert await request.response() is False
+        async with ApprovalClient(accept, port=server.port):  # the next one
+            assert await runner(server).run("echo", {}) == {}
+
+
+async def test_client_without_a_server():
+    client = ApprovalClient(accept, port=1)
+    await client.disconnect()
+    with pytest.raises(RuntimeError):
+        await client.connect()
+    with pytest.raises(RuntimeError, match="Not connected"):
+        await client._respond(1, True)
+    async with ToolServer(port=0) as server:
+        with pytest.raises(RuntimeError):
+            await ApprovalClient(accept, port=server.port, token="wrong").connect()
+
+
+async def test_requestor():
+    async with ToolServer(port=0, approval_required=True) as server:
+        requestor = ApprovalRequestor("ipybox", port=server.port)
+        async with ApprovalClient(accept, port=server.port):
+            assert await requestor.request("shell", {"cmd": "ls"}) is True
+            assert await asyncio.to_thread(requestor.request_sync, "shell", {"cmd": "ls"}) is True
+        async with ApprovalClient(reject, port=server.port):
+            with pytest.raises(ApprovalRejectedError):
+                await requestor.request("shell", {"cmd": "ls"})
+
+
+# A channel of one's own
+
+
+class Application:
+    """A FastAPI application with a channel, run by uvicorn in a thread."""
+
+    def __init__(self, **options) -> None:
+        self.channel: ApprovalChannel | None = None
+        self.app = FastAPI()
+        self.options = options
+        self.app.add_api_websocket_route("/approval", self.on_approval)
+        self.app.add_api_route("/ask", self.on_ask)
+        self.app.add_api_route("/disconnect", self.on_disconnect)
+        self.server = uvicorn.Server(uvicorn.Config(self.app, port=0, log_level="error"))
+        self.thread = threading.Thread(target=self.server.run)
+
+    async def on_approval(self, websocket: WebSocket) -> None:
+        await self.get_channel().connect(websocket)
+
+    async def on_ask(self, i: int = 0) -> dict:
+        try:
+            return {"result": await self.get_channel().request("fs", "read", {"i": i})}
+        except (RuntimeError, TimeoutError) as error:
+            return {"error": f"{type(error).__name__}: {error}"}
+
+    async def on_disconnect(self) -> None:
+        await self.get_channel().disconnect()
+
+    def get_channel(self) -> ApprovalChannel:
+        self.channel = self.channel or ApprovalChannel(**self.options)
+        return self.channel
+
+    async def get(self, path: str) -> dict:
+        process = await asyncio.create_subprocess_exec(
+            "curl", "-sS", f"http://127.0.0.1:{self.port}{path}", stdout=subprocess.PIPE
+        )
+        output, _ = await process.communicate()
+        return json.loads(output)
+
+    @property
+    def port(self) -> int:
+        return self.server.servers[0].sockets[0].getsockname()[1]
+
+    async def __aenter__(self) -> Application:
+        self.thread.start()
+        while not self.server.started:
+            await asyncio.sleep(0.01)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self.server.should_exit = True
+        await asyncio.to_thread(self.thread.join)
+
+
+async def test_channel_in_fastapi():
+    async with Application(approval_required=True) as application:
+        assert await application.get("/ask") == {"error": "RuntimeError: Approval channel not connected"}
+        async with ApprovalClient(accept, port=application.port):
+            assert application.channel.open
+            answers = await asyncio.gather(*(application.get(f"/ask?i={i}") for i in range(4)))
+            assert answers == [{"result": True}] * 4
+        async with ApprovalClient(reject, port=application.port):
+            assert await application.get("/ask") == {"result": False}
+    async with Application() as application:
+        assert await application.get("/ask") == {"result": True}
+
+
+async def test_channel_with_a_foreign_client():
+    async with Application(approval_required=True, approval_timeout=0.5) as application:
+        async with connect(f"ws://127.0.0.1:{application.port}/approval") as client:
+            ask = asyncio.create_task(application.get("/ask?i=7"))
+            question = json.loads(await client.recv())
+            asked = {"server_name": "fs", "tool_name": "read", "tool_args": {"i": 7}}
+            assert question == {"jsonrpc": "2.0", "method": "approve", "params": asked, "id": question["id"]}
+            await client.send("nonsense")
+            await client.send(json.dumps({"jsonrpc": "2.0", "id": question["id"], "result": True}))
+            assert await ask == {"result": True}
+            late = await application.get("/ask")
+            assert late["error"].startswith("TimeoutError: fs.read was not approved")
+            await client.recv()
+            ask = asyncio.create_task(application.get("/ask"))
+            await client.recv()
+            await application.get("/disconnect")
+            assert (await ask)["error"].startswith("RuntimeError")
+            with pytest.raises(ConnectionClosed):
+                await client.recv()
+
+
+async def test_channel_takes_one_client_at_a_time():
+    async with Application(approval_required=True) as application:
+        url = f"ws://127.0.0.1:{application.port}/approval"
+        async with contextlib.AsyncExitStack() as stack:
+            async with connect(url):
+                second = await stack.enter_async_context(connect(url))
+            ask = asyncio.create_task(application.get("/ask"))
+            question = json.loads(await second.recv())
+            third = await stack.enter_async_context(connect(url))
+            await second.send(json.dumps({"id": question["id"], "result": True}))
+            assert await ask == {"result": True}
+            with pytest.raises(ConnectionClosed) as caught:
+                await third.recv()
+            assert caught.value.rcvd.code == 1008
+
+
+def test_starlette_is_not_needed():
+    script = (
+        "import sys; sys.modules['starlette'] = None\n"
+        "from ipybox.tool_exec.approval.server import ApprovalChannel\n"
+        "from ipybox.tool_exec.approval.client import ApprovalClient, ApprovalRequestor\n"
+        "import ipybox.tool_exec.client, ipybox.tool_exec.server\n"
+        "ApprovalChannel()\n"
+    )
+    environ = dict(os.environ) | {"PYTHONPATH": str(harness.ROOT / "python")}
+    subprocess.run([sys.executable, "-c", script], env=environ, check=True)
