@@ -1,0 +1,293 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The package: its names and signatures, what importing it costs, and the small modules."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import json
+import os
+import socket
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import harness
+import pytest
+from local_servers import shapes
+
+import ipybox
+from ipybox import ApprovalRequest, CodeExecutor, MCPClient, generate_mcp_sources
+from ipybox.mcp_apigen import sanitize_name
+from ipybox.utils import arun, find_free_port
+from ipybox.vars import replace_variables
+
+PACKAGE = {"PYTHONPATH": str(harness.ROOT / "python")}
+
+
+def run_python(*args: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, *args], env=os.environ | PACKAGE, input=stdin, capture_output=True, text=True, timeout=60
+    )
+
+
+def test_names() -> None:
+    for name in ipybox.__all__:
+        assert getattr(ipybox, name).__name__ == name
+    assert set(ipybox.__all__) <= set(dir(ipybox))
+    assert {"ApprovalRequest", "CodeExecutionChunk", "CodeExecutionError", "CodeExecutionResult", "CodeExecutor"} <= set(
+        ipybox.__all__
+    )
+    with pytest.raises(AttributeError):
+        ipybox.nothing  # noqa: B018
+    from ipybox.tool_exec.approval.client import ApprovalRequest as Same
+
+    assert Same is ApprovalRequest
+
+
+def test_import_loads_nothing() -> None:
+    """Neither asyncio nor dataclasses nor typing: those are what takes the time."""
+    code = "import sys; before = set(sys.modules); import ipybox; print(sorted(set(sys.modules) - before))"
+    done = run_python("-S", "-c", code)
+    assert done.stdout.strip() == "['__future__', 'ipybox']", done.stderr
+
+
+def test_parameters_are_those_of_the_original() -> None:
+    parameters = inspect.signature(CodeExecutor).parameters
+    assert {name: p.default for name, p in parameters.items() if p.kind is not p.KEYWORD_ONLY} == {
+        "tool_server_host": "localhost",
+        "tool_server_port": None,
+        "kernel_gateway_host": "localhost",
+        "kernel_gateway_port": None,
+        "kernel_env": None,
+        "working_dir": None,
+        "images_dir": None,
+        "approval_timeout": None,
+        "connect_timeout": 30,
+        "kernel_init_timeout": 10,
+        "sandbox": False,
+        "sandbox_config": None,
+        "log_level": "WARNING",
+        "approve_tool_calls": True,
+        "approve_shell_cmds": False,
+        "require_shell_escape": False,
+    }
+    for function, expected in (
+        (CodeExecutor.execute, ["self", "code", "timeout=None"]),
+        (CodeExecutor.stream, ["self", "code", "timeout=None", "chunks=False"]),
+        (generate_mcp_sources, ["server_name", "server_params", "root_dir", "async_api=False"]),
+        (MCPClient.__init__, ["self", "server_params", "connect_timeout=30"]),
+        (ApprovalRequest.__init__, ["self", "server_name", "tool_name", "tool_args", "respond"]),
+    ):
+        shown = [
+            p.name if p.default is p.empty else f"{p.name}={p.default}"
+            for p in inspect.signature(function).parameters.values()
+            if p.kind is not p.KEYWORD_ONLY
+        ]
+        assert shown == expected
+
+
+def test_users_programs_are_typed(workspace: Path) -> None:
+    (workspace / "program.py").write_text(
+        """
+import asyncio
+from pathlib import Path
+
+from ipybox import ApprovalRequest, CodeExecutionChunk, CodeExecutionResult, CodeExecutor, generate_mcp_sources
+from ipybox.utils import arun
+
+
+async def main() -> None:
+    names: list[str] = await generate_mcp_sources("a", {"command": "x"}, Path("mcptools"), async_api=True)
+    async with CodeExecutor(images_dir=Path("i"), approval_timeout=10) as executor:
+        text: str | None = (await executor.execute("1", timeout=1.5)).text
+        async for item in executor.stream("1", chunks=True):
+            match item:
+                case ApprovalRequest() as request:
+                    answer: str = await arun(input, f"{request}")
+                    await request.accept() if answer == "y" else await request.reject()
+                case CodeExecutionChunk(text=piece):
+                    print(piece, text, names)
+                case CodeExecutionResult():
+                    paths: list[Path] = item.images
+                    print(paths)
+        async for item in executor.execute("1"):
+            print(item)
+
+
+asyncio.run(main())
+"""
+    )
+    done = subprocess.run(
+        [str(harness.ROOT / ".venv/bin/mypy"), "--strict", "--cache-dir", "/dev/null", "program.py"],
+        env=os.environ | {"MYPYPATH": str(harness.ROOT / "python")},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout
+
+
+def test_everything_public_is_documented() -> None:
+    for name in ipybox.__all__:
+        thing = getattr(ipybox, name)
+        assert inspect.getdoc(thing)
+        for member, value in vars(thing).items() if inspect.isclass(thing) else ():
+            if not member.startswith("_") and (inspect.isfunction(value) or isinstance(value, property)):
+                assert inspect.getdoc(value), f"{name}.{member}"
+
+
+# Approval requests
+
+
+async def test_approval_request() -> None:
+    given: list[bool] = []
+    decided: list[object] = []
+
+    async def respond(accept: bool) -> None:
+        given.append(accept)
+
+    async def later(accept: bool) -> None:
+        decided.append(("later", accept))
+
+    request = ApprovalRequest("server", "tool", {"a": "x'y", "n": 1, "deep": {"k": [None]}}, respond)
+    assert str(request) == """server.tool(a="x'y", n=1, deep={'k': [None]})"""
+    request.on_decision(decided.append)
+    request.on_decision(later)
+    waiting = asyncio.create_task(request.response())
+    await asyncio.sleep(0)
+    await request.reject()
+    await request.accept()
+    assert given == [False]
+    assert await waiting is False and await request.response() is False
+    request.on_decision(decided.append)
+    await asyncio.sleep(0)
+    assert sorted(map(str, decided)) == ["('later', False)", "False", "False"]
+
+
+async def test_an_expired_request() -> None:
+    async def respond(accept: bool) -> None:
+        raise AssertionError("nobody waits for this")
+
+    request = ApprovalRequest("s", "t", {}, respond)
+    waiting = asyncio.create_task(request.response())
+    await asyncio.sleep(0)
+    thread = threading.Thread(target=request.expire)
+    thread.start()
+    assert await waiting is False
+    thread.join()
+    await request.accept()
+
+
+# The small modules
+
+
+def test_variables() -> None:
+    template = {"a": "${A}-${B}", "l": ["${A}", {"x": "${MISSING}"}], "n": 1, "k": "$A ${not it} ${A", "v": "${V}"}
+    result = replace_variables(template, {"A": "1", "B": "2", "V": "${A}", "OTHER": "x"})
+    assert result.replaced == {"a": "1-2", "l": ["1", {"x": "${MISSING}"}], "n": 1, "k": "$A ${not it} ${A", "v": "${A}"}
+    assert result.replaced_variables == {"A", "B", "V"}
+    assert result.missing_variables == {"MISSING"}
+    assert result.total_variables == 4
+    assert template["a"] == "${A}-${B}"
+
+
+def test_sanitize_name() -> None:
+    assert sanitize_name("search-Repos.v2") == "search_repos_v2"
+    assert sanitize_name("Größe") == "gr__e"
+
+
+async def test_utils() -> None:
+    assert await arun(lambda a, b: a + b, 1, b=2) == 3
+    with pytest.raises(ZeroDivisionError):
+        await arun(divmod, 1, 0)
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", find_free_port()))
+
+
+# MCPClient
+
+
+async def test_mcp_client(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SECRET", "from the environment")
+    Path(".env").write_text("OTHER=from the file\n")
+    client = MCPClient(shapes("work", env={"A": "${SECRET}", "B": "${OTHER}"}))
+    with pytest.raises(RuntimeError, match="^MCP client not started$"):
+        await client.list_tools()
+    async with client:
+        with pytest.raises(RuntimeError, match="already started"):
+            await client.start()
+        tools = await client.list_tools()
+        assert [tool["name"] for tool in tools][:3] == ["echo", "add", "note"]
+        assert await client.run("echo", {"text": "ü😀"}) == "ü😀"
+        assert await client.run("add", {"a": 2**70, "b": 1}) == {"sum": 2**70 + 1}
+        assert await client.run("environ", {"name": "A"}) == "from the environment"
+        assert await client.run("environ", {"name": "B"}) == "from the file"
+        with pytest.raises(RuntimeError, match="went wrong"):
+            await client.run("fail", {"text": "went wrong"})
+        with pytest.raises(asyncio.TimeoutError):
+            await asyncio.wait_for(client.run("hang", {}), 0.1)
+        assert await asyncio.gather(*(client.run("echo", {"text": str(n)}) for n in range(20))) == [str(n) for n in range(20)]
+    with pytest.raises(RuntimeError, match="^MCP client not started$"):
+        await client.run("echo", {"text": ""})
+    await client.stop()
+
+
+async def test_servers_that_cannot_be() -> None:
+    with pytest.raises(ValueError, match='^Neither a "command" nor a "url" key in server_params'):
+        MCPClient({"foo": 1})
+    for params, error in (
+        ({"command": "/nonexistent"}, LookupError),
+        ({"command": sys.executable, "args": ["${NOPE}"]}, LookupError),
+        ({"command": "/bin/false"}, RuntimeError),
+        ({"command": 3}, ValueError),
+    ):
+        for use in (MCPClient(params).start, lambda params=params: generate_mcp_sources("x", params, Path("mcptools"))):
+            with pytest.raises(error):
+                await use()
+    for name in ("", "../evil", "1x", "class", "bad-name"):
+        with pytest.raises(ValueError):
+            await generate_mcp_sources(name, shapes("work"), Path("mcptools"))
+    assert not list(Path().glob("mcptools/*"))
+
+
+async def test_a_server_that_does_not_start_in_time() -> None:
+    params = {"command": "sleep", "args": ["1000"]}
+    with pytest.raises(TimeoutError):
+        await generate_mcp_sources("x", params, Path("mcptools"), connect_timeout=0.2)
+    with pytest.raises(TimeoutError):
+        await MCPClient(params, connect_timeout=0.2).start()
+    task = asyncio.create_task(MCPClient(params).start())
+    await asyncio.sleep(0.05)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
+# As a command
+
+
+def test_mcp_server_as_a_module() -> None:
+    messages = [
+        {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": "2025-06-18", "capabilities": {},
+         "clientInfo": {"name": "t", "version": "1"}}},
+        {"jsonrpc": "2.0", "method": "notifications/initialized"},
+        {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "execute_ipython_cell",
+         "arguments": {"code": "import sys; print(sys.prefix)"}}},
+    ]  # fmt: skip
+    program = subprocess.Popen(
+        [sys.executable, "-m", "ipybox.mcp_server", "--workspace", "."],
+        env=os.environ | PACKAGE, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+    )  # fmt: skip
+    assert program.stdin is not None and program.stdout is not None
+    for message in messages:
+        program.stdin.write(json.dumps(message) + "\n")
+    program.stdin.flush()
+    answers: dict[int, dict[str, object]] = {}
+    while 2 not in answers:
+        answer = json.loads(program.stdout.readline())
+        answers[answer.get("id", 0)] = answer
+    program.communicate()
+    assert program.returncode == 0
+    text = answers[2]["result"]["content"][0]["text"]  # type: ignore[index]
+    assert os.path.samefile(text, sys.prefix)
