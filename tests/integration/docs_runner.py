@@ -41,6 +41,10 @@ script={cache}/node/node_modules/$1/dist/index.js
 shift
 exec {cache}/node/bin/node "$script" "$@"
 """
+# `python` as where the package is installed.
+PYTHON = """#!/bin/sh
+PYTHONPATH={root}/python IPYBOX_BIN={ipybox} exec {root}/.venv/bin/python "$@"
+"""
 
 
 def lines_match(shown: str, printed: str) -> bool:
@@ -86,8 +90,8 @@ class Runner:
         commands = place.root / "bin"
         commands.mkdir()
         (commands / "ipybox").symlink_to(ipybox)
-        for name, text in (("uvx", UVX), ("npx", NPX)):
-            (commands / name).write_text(text.format(cache=harness.CACHE))
+        for name, text in (("uvx", UVX), ("npx", NPX), ("python", PYTHON)):
+            (commands / name).write_text(text.format(cache=harness.CACHE, root=harness.ROOT, ipybox=ipybox))
             (commands / name).chmod(0o755)
         place.environ["LC_ALL"] = "C.UTF-8"  # ls sorts by it
         place.environ["PATH"] = f"{commands}:{place.environ['PATH']}"
