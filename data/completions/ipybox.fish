@@ -92,11 +92,11 @@ complete -c ipybox -n '__ipybox_is apigen tool-server' -l connect-timeout -x -d 
 complete -c ipybox -n '__ipybox_is gateway' -l host -x -d 'Where to listen'
 complete -c ipybox -n '__ipybox_is gateway' -l port -x -d 'Port to listen on'
 complete -c ipybox -n '__ipybox_is gateway' -l token-file -rF -d 'The token that clients must send'
+complete -c ipybox -n '__ipybox_is gateway' -l allow-host -x -d 'Another name of this server'
 complete -c ipybox -n '__ipybox_is gateway' -l allow-origin -x -d 'Take requests of web pages from there'
 complete -c ipybox -n '__ipybox_is gateway' -l max-kernels -x -d 'How many kernels there may be'
 complete -c ipybox -n '__ipybox_is gateway' -l cull-idle -x -d 'End kernels that idle for so many seconds'
 complete -c ipybox -n '__ipybox_is gateway' -l cull-connected -d 'Even with clients connected'
-complete -c ipybox -n '__ipybox_is gateway' -l child -d 'For programs that start it'
 
 complete -c ipybox -n '__ipybox_is sandbox' -xa '(__fish_complete_subcommand --fcs-skip=2)'
 complete -c ipybox -n '__ipybox_is sandbox' -s s -l settings -rF -d 'What is allowed'

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * `ipybox gateway`: kernels for Jupyter's clients. Ends in order by a signal, or, for programs that start it, with its standard input.
+ * `ipybox gateway`: kernels for Jupyter's clients. Ends in order by a signal, or with the program that started it.
  */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <glib-unix.h>
 
 #include "base/error.h"
-#include "base/file.h"
 #include "cli/cli.h"
+#include "cli/lifeline.h"
 #include "json/writer.h"
+#include "sandbox/policy.h"
 #include "serve/gateway.h"
 
 #define END_TIMEOUT_MS 15000
@@ -41,7 +41,7 @@ typedef struct {
     int idle_s;
     int culls_connected;
     char *log_level;
-    int is_child;
+    char **hosts;
 } GatewayArguments;
 
 typedef struct {
@@ -49,6 +49,7 @@ typedef struct {
     IpbRuntime *runtime;
     IpbGateway *gateway;
     IpbTimer *end_timer;
+    IpbLifeline *lifeline;
     bool is_ending;
     int status;
 } GatewayCommand;
@@ -71,8 +72,9 @@ on_gateway_closed(void *data)
 
 /* The second time at once. */
 static void
-end(GatewayCommand *command)
+end(void *data)
 {
+    GatewayCommand *command = data;
     if (command->is_ending) {
         g_main_loop_quit(command->main_loop);
         return;
@@ -88,20 +90,6 @@ on_signal(gpointer data)
 {
     end(data);
     return G_SOURCE_CONTINUE;
-}
-
-/* Nothing is said there: it is open as long as who started us lives. */
-static gboolean
-on_stdin(int fd, GIOCondition condition, gpointer data)
-{
-    GatewayCommand *command = data;
-    char bytes[256];
-    ssize_t size = read(fd, bytes, sizeof bytes);
-    if (size > 0)
-        return G_SOURCE_CONTINUE;
-    if (!command->is_ending)
-        end(command);
-    return G_SOURCE_REMOVE;
 }
 
 /* --- setting up -------------------------------------------------------------------------------- */
@@ -164,6 +152,8 @@ make_gate(const GatewayArguments *arguments, GError **error)
         ipb_http_gate_set_own_user(gate, IPB_HTTP_ROLE_APPLICATION);
     if (!is_loopback(arguments->host))
         ipb_http_gate_set_public(gate);
+    for (char **host = arguments->hosts; host != NULL && *host != NULL; host++)
+        ipb_http_gate_allow_host(gate, *host);
     for (char **origin = arguments->origins; origin != NULL && *origin != NULL; origin++)
         ipb_http_gate_allow_origin(gate, *origin);
     return gate;
@@ -213,22 +203,19 @@ open_gateway(GatewayCommand *command, const GatewayArguments *arguments,
         .gate = gate,
         .on_log = ipb_cli_log,
     });
-    return ipb_gateway_listen(command->gateway, arguments->host, (unsigned) arguments->port, error);
+    if (!ipb_gateway_listen(command->gateway, arguments->host, (unsigned) arguments->port, error))
+        return false;
+    command->lifeline = ipb_lifeline_new(ipb_runtime_loop(command->runtime), end, command, error);
+    return command->lifeline != NULL;
 }
 
-/* Where it listens: to a program in JSON, to a person in words. */
 static void
 tell_ready(const GatewayCommand *command, const GatewayArguments *arguments)
 {
-    unsigned port = ipb_gateway_port(command->gateway);
-    if (!arguments->is_child) {
-        ipb_cli_say(&ipb_verb_gateway, "listening on http://%s:%u", arguments->host, port);
-        return;
-    }
     IpbJsonWriter *writer = ipb_json_writer_new();
     ipb_json_begin_object(writer);
     ipb_json_member_string(writer, "host", arguments->host);
-    ipb_json_member_int(writer, "port", port);
+    ipb_json_member_int(writer, "port", ipb_gateway_port(command->gateway));
     ipb_json_end_object(writer);
     g_autofree char *line = ipb_json_writer_finish(writer, NULL);
     puts(line);
@@ -243,13 +230,21 @@ run_loop(GatewayCommand *command, const GatewayArguments *arguments)
         g_unix_signal_add(SIGTERM, on_signal, command),
         g_unix_signal_add(SIGHUP, on_signal, command),
     };
-    if (arguments->is_child)
-        g_unix_fd_add(STDIN_FILENO, G_IO_IN | G_IO_HUP | G_IO_ERR, on_stdin, command);
     tell_ready(command, arguments);
     ipb_runtime_start(command->runtime);
     g_main_loop_run(command->main_loop);
     for (size_t i = 0; i < G_N_ELEMENTS(sources); i++)
         g_source_remove(sources[i]);
+}
+
+/* What is wrong with it is said now, and not when the first kernel starts. */
+static bool
+check_sandbox_config(const char *path, GError **error)
+{
+    if (path == NULL || !g_file_test(path, G_FILE_TEST_EXISTS))
+        return true;
+    g_autoptr(IpbSandboxPolicy) policy = ipb_sandbox_policy_load(path, error);
+    return policy != NULL;
 }
 
 static int
@@ -266,12 +261,15 @@ serve(const GatewayArguments *arguments)
         .on_log = ipb_cli_log,
     };
     g_autoptr(GError) error = NULL;
-    if (find_tool_server(&session, &error) && open_gateway(&command, arguments, &session, &error))
+    if (find_tool_server(&session, &error) &&
+        check_sandbox_config(arguments->sandbox_config, &error) &&
+        open_gateway(&command, arguments, &session, &error))
         run_loop(&command, arguments);
     else
         command.status =
             ipb_cli_fail(&ipb_verb_gateway, ipb_cli_status(error), "%s", error->message);
     ipb_timer_free(command.end_timer);
+    ipb_lifeline_free(command.lifeline);
     ipb_gateway_free(command.gateway);
     g_clear_pointer(&command.runtime, ipb_runtime_unref);
     g_main_loop_unref(command.main_loop);
@@ -309,9 +307,10 @@ run_gateway(int argc, char **argv)
          "the token that clients must send (default: IPYBOX_GATEWAY_TOKEN; none: only your own "
          "user, from this machine)",
          "FILE"},
+        {"allow-host", 0, 0, G_OPTION_ARG_STRING_ARRAY, &arguments.hosts,
+         "another name that the Host header may have", "NAME"},
         {"allow-origin", 0, 0, G_OPTION_ARG_STRING_ARRAY, &arguments.origins,
-         "take requests of web pages from there, e.g. http://localhost:3000; may be repeated",
-         "ORIGIN"},
+         "take requests of web pages of this origin, e.g. http://localhost:3000", "ORIGIN"},
         {"workspace", 0, 0, G_OPTION_ARG_FILENAME, &arguments.workspace,
          "working directory of kernels (default: .)", "DIR"},
         {"python", 0, 0, G_OPTION_ARG_FILENAME, &arguments.python,
@@ -333,10 +332,6 @@ run_gateway(int argc, char **argv)
          "even with clients connected", NULL},
         {"log-level", 0, 0, G_OPTION_ARG_STRING, &arguments.log_level,
          "DEBUG, INFO, WARNING, ERROR or CRITICAL (default: WARNING); logs go to stderr", "LEVEL"},
-        {"child", 0, 0, G_OPTION_ARG_NONE, &arguments.is_child,
-         "for programs that start it: say on stdout where it listens, {\"host\": …, \"port\": …}, "
-         "and end when stdin does",
-         NULL},
         G_OPTION_ENTRY_NULL,
     };
     int status;
@@ -354,6 +349,7 @@ run_gateway(int argc, char **argv)
         status = serve(&arguments);
     g_free(arguments.host);
     g_free(arguments.token_file);
+    g_strfreev(arguments.hosts);
     g_strfreev(arguments.origins);
     g_free(arguments.workspace);
     g_free(arguments.python);

@@ -22,7 +22,7 @@ class Gateway:
 
     def __init__(self, ipybox: str, place: Any, *args: str):
         self.process = subprocess.Popen(
-            [ipybox, "gateway", "--child", "--port=0", *args],
+            [ipybox, "gateway", "--port=0", *args],
             cwd=place.workspace,
             env=place.environ,
             stdin=subprocess.PIPE,
