@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the messages of one execution come to: text, images, an error."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import secrets
+from pathlib import Path
+from typing import Any
+
+from .messages import is_idle, message_type
+
+MAX_NAME_TRIES = 100
+
+
+class Output:
+    """Takes the messages of one execution, in order.
+
+    Attributes:
+        text: What was printed, displayed and returned so far.
+        images: The files of the images so far.
+        error: The traceback, if there was an error.
+        is_done: Whether the kernel is idle again.
+    """
+
+    def __init__(self, images_dir: Path) -> None:
+        self.images: list[Path] = []
+        self.error: str | None = None
+        self.is_done = False
+        self._pieces: list[str] = []
+        self._ends_line = True
+        self._images_dir = images_dir
+
+    @property
+    def text(self) -> str:
+        return "".join(self._pieces)
+
+    def take(self, message: dict[str, Any]) -> str:
+        """Takes a message; returns the piece of text that it adds."""
+        content = message.get("content")
+        if not isinstance(content, dict):
+            return ""
+        kind = message_type(message)
+        if kind == "stream":
+            return self._add(str(content.get("text", "")))
+        if kind in ("display_data", "update_display_data", "execute_result"):
+            return self._take_bundle(content.get("data"))
+        if kind == "error":
+            self._take_error(content)
+        elif is_idle(message):
+            self.is_done = True
+        elif kind == "execute_reply" and content.get("status") == "aborted":
+            self.error = "the execution was aborted: an earlier one has failed"
+        return ""
+
+    def _add(self, piece: str) -> str:
+        if piece:
+            self._pieces.append(piece)
+            self._ends_line = piece.endswith("\n")
+        return piece
+
+    def _take_bundle(self, data: Any) -> str:
+        if not isinstance(data, dict):
+            return ""
+        if isinstance(data.get("image/png"), str):
+            self._save_image(data["image/png"])
+        plain = data.get("text/plain")
+        if not isinstance(plain, str):
+            return ""
+        # On lines of its own.
+        return self._add(("" if self._ends_line else "\n") + plain + ("" if plain.endswith("\n") else "\n"))
+
+    def _take_error(self, content: dict[str, Any]) -> None:
+        traceback = content.get("traceback")
+        lines = [str(line) for line in traceback] if isinstance(traceback, list) else []
+        self.error = "\n".join(lines) or f"{content.get('ename')}: {content.get('evalue')}"
+
+    def _save_image(self, encoded: str) -> None:
+        try:
+            image = base64.b64decode(encoded)
+        except (ValueError, binascii.Error):
+            return
+        self._images_dir.mkdir(parents=True, exist_ok=True)
+        for _ in range(MAX_NAME_TRIES):
+            path = self._images_dir / f"{secrets.token_hex(4)}.png"
+            try:
+                with path.open("xb") as file:
+                    file.write(image)
+            except FileExistsError:
+                continue
+            self.images.append(path)
+            return

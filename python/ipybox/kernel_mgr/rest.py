@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Jupyter's REST interface to kernels, by the standard library."""
+
+from __future__ import annotations
+
+import http.client
+import json
+from typing import Any
+from urllib.parse import quote
+
+from ..utils import arun
+
+REQUEST_TIMEOUT_S = 60.0
+MAX_ANSWER = 16 * 1024 * 1024
+
+
+class RestError(RuntimeError):
+    """A server refused a request; the text is what it said.
+
+    Attributes:
+        status: The HTTP status.
+    """
+
+    def __init__(self, message: str, status: int) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class KernelsApi:
+    """Requests to one server. Each has a connection of its own: they are rare."""
+
+    def __init__(self, host: str, port: int, token: str | None) -> None:
+        self.host = host
+        self.port = port
+        self.headers = {"Authorization": f"token {token}"} if token else {}
+
+    async def create(self) -> str:
+        """Starts a kernel of the server's default kind; returns its id.
+
+        Raises:
+            OSError: If the server cannot be reached.
+            RestError: If it refuses.
+        """
+        model = await self._request("POST", "/api/kernels", {})
+        if not isinstance(model, dict) or not isinstance(model.get("id"), str):
+            raise RestError("the server started a kernel without an id", 200)
+        kernel_id: str = model["id"]
+        return kernel_id
+
+    async def delete(self, kernel_id: str) -> None:
+        """Ends a kernel; one that is gone is no error."""
+        try:
+            await self._request("DELETE", f"/api/kernels/{quote(kernel_id, safe='')}")
+        except RestError as error:
+            if error.status != 404:
+                raise
+
+    async def interrupt(self, kernel_id: str) -> None:
+        """Interrupts what a kernel is doing."""
+        await self._request("POST", f"/api/kernels/{quote(kernel_id, safe='')}/interrupt", {})
+
+    async def _request(self, method: str, path: str, body: dict[str, Any] | None = None) -> Any:
+        return await arun(self._request_sync, method, path, body)
+
+    def _request_sync(self, method: str, path: str, body: dict[str, Any] | None) -> Any:
+        headers = dict(self.headers)
+        text = None
+        if body is not None:
+            text = json.dumps(body)
+            headers["Content-Type"] = "application/json"
+        connection = http.client.HTTPConnection(self.host, self.port, timeout=REQUEST_TIMEOUT_S)
+        try:
+            connection.request(method, path, text, headers)
+            response = connection.getresponse()
+            answer = response.read(MAX_ANSWER)
+        except http.client.HTTPException as error:
+            raise RestError(f"the server does not answer as it should: {error!r}", 0) from error
+        finally:
+            connection.close()
+        if response.status >= 400:
+            raise RestError(f"{response.status} {response.reason}: {_read_reason(answer)}", response.status)
+        return json.loads(answer) if answer else None
+
+
+def _read_reason(answer: bytes) -> str:
+    try:
+        return str(json.loads(answer)["message"])
+    except (ValueError, KeyError, TypeError):
+        return answer[:500].decode("utf-8", "replace")

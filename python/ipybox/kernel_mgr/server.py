@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The kernel gateway: `ipybox gateway` as a child process.
+
+`python -m ipybox.kernel_mgr.server` becomes that program; its options are those of `ipybox gateway`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+from collections import deque
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from ..core.binary import find_binary
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+# Prefix of what the gateway hands to kernels.
+ENV_PREFIX = "KERNEL_ENV_"
+# Of what it wrote to stderr, for the error when it does not start.
+MAX_LAST_LINES = 50
+LEVELS = {"TRACE": "DEBUG", "WARN": "WARNING", "FATAL": "CRITICAL"}
+
+
+class KernelGateway:
+    """Serves IPython kernels over Jupyter's REST and WebSocket interface, in a process of its own.
+
+    Connect with `KernelClient`, or any of Jupyter's clients. Whoever is not the user who started it is refused.
+
+        async with KernelGateway(host="localhost", port=8888) as gateway:
+            await gateway.join()  # until it ends
+    """
+
+    def __init__(
+        self,
+        host: str = "localhost",
+        port: int = 8888,
+        sandbox: bool = False,
+        sandbox_config: Path | None = None,
+        log_level: str = "INFO",
+        log_to_stderr: bool = False,
+        env: dict[str, str] | None = None,
+    ) -> None:
+        """
+        Args:
+            host: Hostname or IP address to listen on.
+            port: Port to listen on. 0 takes any free one; `port` has it after `start`.
+            sandbox: Whether kernels run in sandboxes, where they can write the current directory only and have no network.
+            sandbox_config: JSON file that says what sandboxes allow. Default: ipybox's own.
+            log_level: `DEBUG`, `INFO`, `WARNING`, `ERROR` or `CRITICAL`.
+            log_to_stderr: Whether the log is shown on this process's stderr.
+            env: Environment variables for kernels, which inherit none. `TOOL_SERVER_HOST` and `TOOL_SERVER_PORT` say which tool
+                server runs their tool calls.
+        """
+        self.host = host
+        self.port = port
+        self.sandbox = sandbox
+        self.sandbox_config = sandbox_config
+        self.log_level = log_level
+        self.log_to_stderr = log_to_stderr
+        self.env = env or {}
+        self._process: asyncio.subprocess.Process | None = None
+        self._last_lines: deque[str] = deque(maxlen=MAX_LAST_LINES)
+        self._log_task: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.stop()
+
+    async def start(self) -> None:
+        """Starts the gateway and waits until it listens.
+
+        Raises:
+            RuntimeError: If it is already running, or does not start; with what it said.
+        """
+        if self._process is not None and self._process.returncode is None:
+            raise RuntimeError("Kernel gateway already running")
+        self._last_lines.clear()
+        process = self._process = await asyncio.create_subprocess_exec(
+            *self._command(),
+            env=self._environment(),
+            stdin=asyncio.subprocess.PIPE,  # its end is the child's
+            stdout=asyncio.subprocess.PIPE,
+            stderr=None if self.log_to_stderr else asyncio.subprocess.PIPE,
+            start_new_session=True,  # Ctrl-C is for us: we stop it in order
+        )
+        if process.stderr is not None:
+            self._log_task = asyncio.ensure_future(self._keep_last_lines(process.stderr))
+        try:
+            assert process.stdout is not None
+            line = await process.stdout.readline()
+            if not line:
+                await self._fail(process)
+            self.port = json.loads(line)["port"]
+        except BaseException:
+            await self.stop()
+            raise
+
+    async def stop(self, timeout: float = 10) -> None:
+        """Stops the gateway and all kernels. Does nothing if it does not run.
+
+        Args:
+            timeout: Seconds that it may take; then it is killed.
+        """
+        process, self._process = self._process, None
+        if process is None:
+            return
+        if process.stdin is not None:
+            process.stdin.close()
+        try:
+            await asyncio.wait_for(process.wait(), timeout)
+        except asyncio.TimeoutError:
+            process.kill()
+            await process.wait()
+        except BaseException:
+            process.kill()
+            raise
+        finally:
+            if self._log_task is not None:
+                self._log_task.cancel()
+                self._log_task = None
+
+    async def join(self) -> None:
+        """Waits until the gateway has ended. Returns at once if it was not started."""
+        if self._process is not None:
+            await self._process.wait()
+
+    def _command(self) -> list[str]:
+        level = self.log_level.upper()
+        command = [
+            find_binary(),
+            "gateway",
+            f"--python={sys.executable}",
+            f"--host={self.host}",
+            f"--port={self.port}",
+            f"--log-level={LEVELS.get(level, level)}",
+        ]
+        if self.sandbox:
+            command.append("--sandbox")
+            if self.sandbox_config is not None:
+                command.append(f"--sandbox-config={self.sandbox_config}")
+        return command
+
+    def _environment(self) -> dict[str, str]:
+        """In the environment, not in the arguments, which everybody on the machine can read."""
+        environment = {name: value for name, value in os.environ.items() if not name.startswith(ENV_PREFIX)}
+        environment.update({ENV_PREFIX + name: value for name, value in self.env.items()})
+        return environment
+
+    async def _keep_last_lines(self, stream: asyncio.StreamReader) -> None:
+        while True:
+            try:
+                line = await stream.readline()
+            except ValueError:  # a line beyond all bounds: what was read of it is dropped
+                continue
+            if not line:
+                return
+            self._last_lines.append(line.decode("utf-8", "replace").rstrip())
+
+    async def _fail(self, process: asyncio.subprocess.Process) -> None:
+        status = await process.wait()
+        if self._log_task is not None:
+            await self._log_task
+        reason = "\n".join(self._last_lines) or f"exit status {status}"
+        raise RuntimeError(f"Kernel gateway failed to start: {reason}")
+
+
+def main() -> None:
+    """Becomes `ipybox gateway`, in the same process. Kernels run in this Python unless `--python` names another."""
+    arguments = sys.argv[1:]
+    if not any(argument == "--python" or argument.startswith("--python=") for argument in arguments):
+        arguments = ["--python", sys.executable, *arguments]
+    program = find_binary()
+    os.execv(program, [program, "gateway", *arguments])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A kernel's channels: one WebSocket, through the core, for any number of executions at a time."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import uuid
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import quote
+
+from ..core import Core, CoreError, Handler, acquire_core
+from .messages import is_idle, make_request, message_type, parent_id, parse_message
+
+# The most that the core takes; a larger message closes the connection.
+MAX_MESSAGE = 32 * 1024 * 1024
+
+
+class ChannelsClosedError(RuntimeError):
+    """The connection to the kernel is gone."""
+
+
+class Execution:
+    """One request, and what comes for it: messages, and in the end an exception if the connection breaks."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.is_begun = False
+        self._queue: asyncio.Queue[dict[str, Any] | ChannelsClosedError] = asyncio.Queue()
+        self._loop = loop
+        self._on_begun: Callable[[], None] | None = None
+
+    async def next(self) -> dict[str, Any]:
+        """The next message.
+
+        Raises:
+            ChannelsClosedError: If there will be none.
+        """
+        item = await self._queue.get()
+        if isinstance(item, ChannelsClosedError):
+            raise item
+        return item
+
+    def abandon(self, on_begun: Callable[[], None]) -> None:
+        """Nobody waits any more. `on_begun` is called when the kernel is at it: an interrupt before that would miss it."""
+        self._on_begun = on_begun
+        if self.is_begun:
+            on_begun()
+
+    def put(self, item: dict[str, Any] | ChannelsClosedError) -> None:
+        """From any thread."""
+        try:
+            self._loop.call_soon_threadsafe(self._take, item)
+        except RuntimeError:  # the loop is closed: nobody waits
+            pass
+
+    def _take(self, item: dict[str, Any] | ChannelsClosedError) -> None:
+        if not isinstance(item, ChannelsClosedError) and message_type(item) == "execute_input":
+            self.is_begun = True
+            if self._on_begun is not None:
+                self._on_begun()
+        elif self._on_begun is None:
+            self._queue.put_nowait(item)
+
+
+class Channels(Handler):
+    """An open connection to a kernel. It has a share of the core until it is closed."""
+
+    def __init__(self, core: Core, on_opened: Callable[[Any, CoreError | None], None]) -> None:
+        self._core = core
+        self._on_opened = on_opened
+        self._session = uuid.uuid4().hex
+        self._socket: str | None = None
+        self._lock = threading.Lock()
+        self._executions: dict[str, Execution] = {}
+        self._closed: ChannelsClosedError | None = None
+
+    @classmethod
+    async def open(cls, host: str, port: int, kernel_id: str, token: str | None, ping_interval: float) -> Channels:
+        """Connects.
+
+        Raises:
+            CoreError: If that fails.
+        """
+        core = acquire_core()
+        opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        loop = asyncio.get_running_loop()
+
+        def settle(error: CoreError | None) -> None:
+            if opened.done():
+                return
+            if error is not None:
+                opened.set_exception(error)
+            else:
+                opened.set_result(None)
+
+        def on_opened(result: Any, error: CoreError | None) -> None:
+            loop.call_soon_threadsafe(settle, error)
+
+        channels = cls(core, on_opened)
+        try:
+            core.request(
+                "websocket.open",
+                {
+                    "host": host,
+                    "port": port,
+                    "path": f"/api/kernels/{quote(kernel_id, safe='')}/channels?session_id={channels._session}",
+                    "subprotocols": [],
+                    "headers": {"Authorization": f"token {token}"} if token else {},
+                    "ping_interval": ping_interval,
+                    "max_message": MAX_MESSAGE,
+                },
+                channels,
+            )
+            await opened
+        except BaseException:
+            channels.close()
+            raise
+        return channels
+
+    def close(self) -> None:
+        """Closes the connection; what waits for messages is told."""
+        with self._lock:
+            socket, self._socket = self._socket, None
+            is_first = self._closed is None
+        self._fail("the client has disconnected")
+        if socket is not None:
+            self._core.notify("websocket.close", {"socket": socket, "code": 1000, "reason": ""})
+            self._core.route_socket(socket, None)
+        if is_first:
+            self._core.release()
+
+    def execute(self, code: str) -> Execution:
+        """Sends an execution to the kernel.
+
+        Raises:
+            ChannelsClosedError: If the connection is gone.
+        """
+        content = {
+            "code": code,
+            "silent": False,
+            "store_history": True,
+            "user_expressions": {},
+            "allow_stdin": False,
+            "stop_on_error": False,
+        }
+        text, msg_id = make_request(self._session, "execute_request", content)
+        execution = Execution(asyncio.get_running_loop())
+        with self._lock:
+            if self._closed is not None:
+                raise self._closed
+            self._executions[msg_id] = execution
+            socket = self._socket
+        # Where it cannot be sent, the end of the socket tells it.
+        self._core.request("websocket.send", {"socket": socket, "text": text}, Handler())
+        return execution
+
+    def _fail(self, reason: str) -> None:
+        with self._lock:
+            self._closed = self._closed or ChannelsClosedError(f"Connection to kernel closed: {reason}")
+            closed = self._closed
+            executions = list(self._executions.values())
+        for execution in executions:
+            execution.put(closed)
+
+    # By the reading thread
+
+    def on_done(self, result: Any, error: CoreError | None) -> None:
+        """The answer to websocket.open."""
+        if error is None:
+            with self._lock:
+                is_wanted = self._closed is None
+                if is_wanted:
+                    self._socket = result["socket"]
+            if is_wanted:
+                self._core.route_socket(result["socket"], self)
+            else:
+                self._core.notify("websocket.close", {"socket": result["socket"], "code": 1000, "reason": ""})
+        try:
+            self._on_opened(result, error)
+        except RuntimeError:  # the loop is closed
+            pass
+
+    def on_message(self, message: dict[str, Any]) -> None:
+        parsed = parse_message(message)
+        if parsed is None:
+            return
+        with self._lock:
+            execution = self._executions.get(parent_id(parsed))
+            if execution is not None and is_idle(parsed):
+                del self._executions[parent_id(parsed)]
+        if execution is not None:
+            execution.put(parsed)
+
+    def on_closed(self, code: int, reason: str) -> None:
+        self._fail(reason or f"code {code}")

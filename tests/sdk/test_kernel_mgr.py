@@ -1,0 +1,336 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`ipybox.kernel_mgr`, from its documentation: KernelGateway, KernelClient."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import json
+import os
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import harness
+import ipybox.kernel_mgr.client
+import ipybox.kernel_mgr.server
+import pytest
+from ipybox.kernel_mgr.client import ExecutionError, ExecutionResult, KernelClient
+from ipybox.kernel_mgr.server import KernelGateway
+from ipybox.utils import find_free_port
+
+
+def parameters(callable_: object) -> list[tuple[str, object]]:
+    signature = inspect.signature(callable_)
+    return [
+        (name, parameter.default)
+        for name, parameter in signature.parameters.items()
+        if name != "self" and parameter.kind is not inspect.Parameter.KEYWORD_ONLY
+    ]
+
+
+REQUIRED = inspect.Parameter.empty
+
+
+def test_signatures() -> None:
+    assert parameters(KernelGateway) == [
+        ("host", "localhost"),
+        ("port", 8888),
+        ("sandbox", False),
+        ("sandbox_config", None),
+        ("log_level", "INFO"),
+        ("log_to_stderr", False),
+        ("env", None),
+    ]
+    assert parameters(KernelGateway.start) == parameters(KernelGateway.join) == []
+    assert parameters(KernelGateway.stop) == [("timeout", 10)]
+    assert parameters(KernelClient) == [
+        ("host", "localhost"),
+        ("port", 8888),
+        ("images_dir", None),
+        ("ping_interval", 10),
+    ]
+    assert parameters(KernelClient.connect) == [("retries", 10), ("retry_interval", 1.0)]
+    assert parameters(KernelClient.disconnect) == parameters(KernelClient.reset) == []
+    assert parameters(KernelClient.execute) == [("code", REQUIRED), ("timeout", 120)]
+    assert parameters(KernelClient.stream) == [("code", REQUIRED), ("timeout", 120)]
+    assert parameters(ExecutionResult) == [("text", REQUIRED), ("images", REQUIRED)]
+    assert issubclass(ExecutionError, Exception)
+
+
+def gateway(**options: object) -> KernelGateway:
+    return KernelGateway(**{"host": "localhost", "port": 0, **options})
+
+
+async def test_example_of_gateway() -> None:
+    port = find_free_port()
+    async with KernelGateway(host="localhost", port=port) as gateway:
+        stopping = asyncio.create_task(gateway.stop())
+        await gateway.join()  # Wait until gateway stops
+        await stopping
+
+
+async def test_example_of_client() -> None:
+    async with gateway() as server:
+        chunks, results = [], []
+        async with KernelClient(host="localhost", port=server.port) as client:
+            # Simple execution
+            result = await client.execute("print('hello')")
+            assert result.text == "hello"
+
+            # Streaming execution
+            async for item in client.stream("print('hello')"):
+                match item:
+                    case str():
+                        chunks.append(item)
+                    case ExecutionResult():
+                        results.append(item)
+    assert "".join(chunks) == "hello\n"
+    assert results == [ExecutionResult(text="hello", images=[])]
+
+
+async def test_gateway_runs_once() -> None:
+    async with gateway() as server:
+        with pytest.raises(RuntimeError, match="already running"):
+            await server.start()
+    await server.stop()
+    await server.join()
+    async with server:  # and again
+        pass
+
+
+async def test_gateway_says_why_it_does_not_start() -> None:
+    with socket.socket() as used:
+        used.bind(("127.0.0.1", 0))
+        used.listen()
+        with pytest.raises(RuntimeError, match=f"failed to start: .*{used.getsockname()[1]}"):
+            await gateway(host="127.0.0.1", port=used.getsockname()[1]).start()
+    with pytest.raises(RuntimeError, match="LOUD"):
+        await gateway(log_level="LOUD").start()
+    Path("box.json").write_text('{"network": 1}')
+    with pytest.raises(RuntimeError, match="box.json"):
+        await gateway(sandbox=True, sandbox_config=Path("box.json")).start()
+
+
+async def test_log_to_stderr(capfd: pytest.CaptureFixture[str]) -> None:
+    async with gateway(log_to_stderr=True, log_level="INFO") as server, KernelClient(port=server.port):
+        pass
+    assert "kernel" in capfd.readouterr().err
+    async with gateway(log_level="INFO") as server, KernelClient(port=server.port):
+        pass
+    assert capfd.readouterr().err == ""
+
+
+async def test_kernels_get_their_environment_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SECRET", "mine")
+    monkeypatch.setenv("KERNEL_ENV_OTHER", "mine")
+    async with gateway(env={"NAME": "value"}) as server, KernelClient(port=server.port) as client:
+        result = await client.execute("import os; [os.environ.get(n) for n in ('NAME', 'SECRET', 'OTHER')]")
+        assert result.text == "['value', None, None]"
+
+
+async def test_state_and_reset() -> None:
+    async with gateway() as server, KernelClient(port=server.port) as client:
+        first = client.kernel_id
+        await client.execute("x = 1")
+        assert (await client.execute("x + 1")).text == "2"
+        assert (await client.execute("y = 2")).text is None
+        await client.reset()
+        assert client.kernel_id != first
+        with pytest.raises(ExecutionError, match="NameError: name 'x' is not defined"):
+            await client.execute("x")
+
+
+async def test_errors_keep_the_state() -> None:
+    async with gateway() as server, KernelClient(port=server.port) as client:
+        with pytest.raises(ExecutionError, match="ZeroDivisionError: division by zero") as caught:
+            await client.execute("x = 1\n1 / 0")
+        assert "----> 2 1 / 0" in str(caught.value)
+        assert (await client.execute("x")).text == "1"
+
+
+async def test_timeouts_keep_the_state() -> None:
+    async with gateway() as server, KernelClient(port=server.port) as client:
+        await client.execute("x = 1")
+        with pytest.raises(TimeoutError, match="exceeded timeout of 0.30s"):
+            await client.execute("import time; time.sleep(600)", timeout=0.3)
+        with pytest.raises(TimeoutError):
+            async for _ in client.stream("while True: print('x', end='')", timeout=0.3):
+                pass
+        assert (await client.execute("x")).text == "1"
+
+
+async def test_output_in_order() -> None:
+    code = "from IPython.display import display\nprint('a', end='')\ndisplay('b')\nimport sys\nprint('c', file=sys.stderr)\n'd'"
+    async with gateway() as server, KernelClient(port=server.port) as client:
+        items = [item async for item in client.stream(code)]
+    assert items[-1] == ExecutionResult(text="a\n'b'\nc\n'd'", images=[])
+    assert "".join(items[:-1]).strip() == items[-1].text
+
+
+@pytest.mark.parametrize("images_dir", [None, Path("deep/plots")])
+async def test_images(images_dir: Path | None) -> None:
+    async with gateway() as server, KernelClient(port=server.port, images_dir=images_dir) as client:
+        code = "import matplotlib.pyplot as plt\nfor n in (1, 2):\n    plt.plot([n, n + 1])\n    plt.show()"
+        result = await client.execute(code)
+    assert len(set(result.images)) == 2
+    for image in result.images:
+        assert image.parent == (images_dir or Path("images")) and image.suffix == ".png"
+        assert image.read_bytes().startswith(b"\x89PNG")
+
+
+async def test_without_connection() -> None:
+    client = KernelClient(port=find_free_port())
+    with pytest.raises(RuntimeError, match="^Not connected to kernel$"):
+        await client.execute("1")
+    with pytest.raises(RuntimeError, match="^Not connected to kernel$"):
+        client.kernel_id  # noqa: B018
+    with pytest.raises(RuntimeError, match="^Not connected to kernel$"):
+        await client.reset()
+    with pytest.raises(RuntimeError, match="Failed to connect"):
+        await client.connect(retries=2, retry_interval=0.01)
+    await client.disconnect()
+
+
+async def test_connect_waits_for_the_gateway() -> None:
+    port = find_free_port()
+    client = KernelClient(port=port)
+    connecting = asyncio.create_task(client.connect(retries=1000, retry_interval=0.01))
+    async with gateway(port=port):
+        await connecting
+        with pytest.raises(RuntimeError, match="Already connected"):
+            await client.connect()
+        assert (await client.execute("1")).text == "1"
+        await client.disconnect()
+
+
+async def test_gateway_that_ends() -> None:
+    async with gateway() as server, KernelClient(port=server.port) as client:
+        begun = asyncio.Event()
+
+        async def run() -> None:
+            async for _ in client.stream("print('begun', flush=True)\nimport time\ntime.sleep(600)"):
+                begun.set()
+
+        running = asyncio.create_task(run())
+        await begun.wait()
+        await server.stop()
+        with pytest.raises(RuntimeError, match="closed"):
+            await running
+        with pytest.raises(RuntimeError):
+            await client.execute("1")
+
+
+async def test_cancelled_and_abandoned() -> None:
+    """Whoever stops waiting interrupts the code; nothing of it disturbs what follows."""
+    async with gateway() as server, KernelClient(port=server.port) as client:
+        await client.execute("x = 1")
+        running = asyncio.create_task(client.execute("import time; time.sleep(600)"))
+        await asyncio.sleep(0)
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+        stream = client.stream("while True: print('x')")
+        async for _ in stream:
+            break
+        await stream.aclose()
+        assert (await client.execute("x")).text == "1"
+
+
+async def test_clients_at_once() -> None:
+    async with gateway() as server:
+
+        async def use(number: int) -> str | None:
+            async with KernelClient(port=server.port) as client:
+                await client.execute(f"x = {number}")
+                one, two = await asyncio.gather(client.execute("x"), client.execute("x + 100"))
+                return f"{one.text} {two.text}"
+
+        assert await asyncio.gather(*map(use, range(5))) == [f"{n} {n + 100}" for n in range(5)]
+
+
+def test_threads_with_loops_of_their_own() -> None:
+    async def use() -> None:
+        async with gateway() as server, KernelClient(port=server.port) as client:
+            texts.append((await client.execute("6 * 7")).text)
+
+    texts: list[str | None] = []
+    threads = [threading.Thread(target=asyncio.run, args=(use(),)) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert texts == ["42"] * 3
+
+
+async def test_sandbox(workspace: Path) -> None:
+    allowed = {"denyRead": [], "allowWrite": ["out"], "denyWrite": []}
+    network = {"allowedDomains": [], "deniedDomains": []}
+    Path("box.json").write_text(json.dumps({"filesystem": allowed, "network": network}))
+    Path("out").mkdir()
+    async with gateway(sandbox=True, sandbox_config=Path("box.json")) as server:
+        async with KernelClient(port=server.port) as client:
+            await client.execute("open('out/file', 'w').write('1')")
+            with pytest.raises(ExecutionError):
+                await client.execute("open('elsewhere', 'w')")
+    assert Path("out/file").exists() and not Path("elsewhere").exists()
+
+
+def test_as_a_command() -> None:
+    """`python -m ipybox.kernel_mgr.server`; and a client of it."""
+    port = find_free_port()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "ipybox.kernel_mgr.server", "--port", str(port)],
+        env=os.environ | {"PYTHONPATH": str(harness.ROOT / "python")},
+        stdout=subprocess.DEVNULL,
+    )
+    try:
+
+        async def use() -> str | None:
+            client = KernelClient(port=port)
+            await client.connect(retries=1000, retry_interval=0.02)
+            try:
+                return (await client.execute("import os, sys; os.path.realpath(sys.prefix)")).text
+            finally:
+                await client.disconnect()
+
+        assert asyncio.run(use()) == repr(os.path.realpath(sys.prefix))
+    finally:
+        process.terminate()
+        assert process.wait(30) == 0
+
+
+@pytest.fixture
+def jupyter_server(home: harness.Place, workspace: Path) -> Iterator[int]:
+    """A Jupyter server with kernels of its own, of ipykernel; the port."""
+    python = harness.existing(harness.ROOT / ".cache/test/jupyter/bin/python")
+    port = find_free_port("127.0.0.1")
+    arguments = ["--allow-root", "--no-browser", "--ServerApp.ip=127.0.0.1", f"--ServerApp.port={port}"]
+    arguments += ["--ServerApp.port_retries=0", "--IdentityProvider.token=secret", f"--ServerApp.root_dir={workspace}"]
+    server = subprocess.Popen([python, "-m", "jupyter_server", *arguments], stderr=subprocess.PIPE, text=True)
+    for line in server.stderr:
+        if "is running at" in line:
+            break
+    drain = threading.Thread(target=server.stderr.read)
+    drain.start()
+    yield port
+    server.terminate()
+    server.wait()
+    drain.join()
+    server.stderr.close()
+
+
+async def test_any_jupyter_server(jupyter_server: int) -> None:
+    async with KernelClient(host="127.0.0.1", port=jupyter_server, token="secret") as client:
+        assert (await client.execute("x = 6\nprint('out')\nx * 7")).text == "out\n42"
+        with pytest.raises(ExecutionError, match="ZeroDivisionError"):
+            await client.execute("1 / 0")
+        with pytest.raises(TimeoutError):
+            await client.execute("import time; time.sleep(600)", timeout=1)
+        assert (await client.execute("x")).text == "6"
+    client = KernelClient(host="127.0.0.1", port=jupyter_server, token="wrong")
+    with pytest.raises(RuntimeError, match="Failed to connect.*403"):
+        await client.connect(retries=1)
