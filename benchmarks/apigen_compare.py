@@ -211,17 +211,16 @@ def main() -> None:
     warnings.simplefilter("ignore")
     python = arguments.contender or find_contender()
     scores = {OURS: Score(), **{title: Score() for title in OPTIONS}}
-    schemas = 0
+    all_cases = []
     for path in agreement.LISTS:
-        if arguments.names and path.stem not in arguments.names:
-            continue
-        cases = draw_cases(path, arguments.examples, arguments.each)
-        schemas += len(cases)
-        try_ours(path, cases, scores[OURS], arguments.each)
-        for title, options in OPTIONS.items():
-            try_contender(python, cases, scores[title], options)
-        print(f"{path.stem}: {len(cases)} schemas", file=sys.stderr, flush=True)
-    print(f"{schemas} schemas\n\n{table(scores, schemas)}")
+        if not arguments.names or path.stem in arguments.names:
+            cases = draw_cases(path, arguments.examples, arguments.each)
+            try_ours(path, cases, scores[OURS], arguments.each)
+            all_cases += cases
+    for title, options in OPTIONS.items():
+        print(f"{title}: {len(all_cases)} schemas", file=sys.stderr, flush=True)
+        try_contender(python, all_cases, scores[title], options)
+    print(f"{len(all_cases)} schemas\n\n{table(scores, len(all_cases))}")
     if arguments.json is not None:
         arguments.json.write_text(json.dumps({title: summary(score) for title, score in scores.items()}, indent=1))
 

@@ -30,6 +30,7 @@ def test_there_are_forty_servers_that_may_be_stored():
         assert may_be_stored(data["licence"]) and data["tools"], path.name
 
 
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize("path", LISTS, ids=lambda path: path.stem)
 def test_a_validator_agrees(tmp_path: Path, path: Path):
     """What the server declares valid is accepted and goes over the wire unchanged, all of it."""
