@@ -43,6 +43,53 @@ test_pieces(void)
     g_assert_false(ipb_cell_text_is_truncated(text));
 }
 
+static void
+check_added(const IpbCellText *text, const char *wanted)
+{
+    g_assert_cmpstr(ipb_cell_text_added(text), ==, wanted);
+}
+
+/* As it came; notices are lines of their own all the same. */
+static void
+test_joined(void)
+{
+    g_autoptr(IpbCellText) text = ipb_cell_text_new_joined(SIZE_MAX);
+    g_assert_false(ipb_cell_text_has_output(text));
+    add(text, IPB_SESSION_STDOUT, "");
+    g_assert_false(ipb_cell_text_has_output(text));
+    check_added(text, NULL);
+    add(text, IPB_SESSION_STDOUT, " \n  a");
+    check_added(text, " \n  a");
+    g_assert_true(ipb_cell_text_has_output(text));
+    add_bundle(text, "{\"text/plain\":\"1\"}", NULL);
+    check_added(text, "1");
+    add_bundle(text, "{\"text/html\":\"1\"}", NULL);
+    check_added(text, NULL);
+    add(text, IPB_SESSION_NOTICE, "told");
+    check_added(text, "\ntold\n");
+    add(text, IPB_SESSION_LATE_OUTPUT, "late\n");
+    check_added(text, "late\n");
+    check(text, "a1\ntold\nlate");
+}
+
+/* Updates of displays are not seen, nor their images; what is cut is still told. */
+static void
+test_joined_without_updates(void)
+{
+    g_autoptr(IpbCellText) text = ipb_cell_text_new_joined(1);
+    g_autoptr(IpbJsonDoc) doc =
+        ipb_json_parse("{\"text/plain\":\"2\"}", 18, &IPB_JSON_LIMITS_SMALL, NULL);
+    ipb_cell_text_add(text, &(IpbSessionEvent){.type = IPB_SESSION_UPDATE,
+                                               .data = ipb_json_root(doc),
+                                               .image_path = "/a.png"});
+    g_assert_false(ipb_cell_text_has_output(text));
+    g_assert_cmpuint(ipb_cell_text_images(text)->len, ==, 0);
+    add(text, IPB_SESSION_STDOUT, "xyz");
+    check_added(text, "xyz");
+    check(text, "x");
+    g_assert_true(ipb_cell_text_is_truncated(text));
+}
+
 /* The limit counts characters, not bytes; what only ends in white space is not cut. */
 static void
 test_limit(void)
@@ -79,6 +126,8 @@ main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/session/cell-text/pieces", test_pieces);
+    g_test_add_func("/session/cell-text/joined", test_joined);
+    g_test_add_func("/session/cell-text/joined-without-updates", test_joined_without_updates);
     g_test_add_func("/session/cell-text/limit", test_limit);
     g_test_add_func("/session/cell-text/error", test_error);
     return g_test_run();
