@@ -63,26 +63,28 @@ def test_the_handshake(core, ipybox):
     assert core.hello["version"] == subprocess.run([ipybox, "--version"], capture_output=True, text=True).stdout.split()[1]
 
 
-@pytest.mark.parametrize(
-    ("code", "text"),
-    [
-        ("print('a\\n\\n')", "a"),
-        ("print('a'); 2", "a\n2"),
-        ("print('a', end='')\n5", "a5"),
-        ("x = 1", None),
-        ("", None),
-        ("print('  ')", ""),
-        ("print('  lead'); 'q'", "lead\n'q'"),
-        ("display(1, 2)", "12"),
-        ("h = display('first', display_id=True); h.update('second'); print('x')", "'first'x"),
-        ("print('aa'); clear_output(); print('bb')", "aa\nbb"),
-    ],
-)
-def test_text_is_what_the_original_gives(core, session, code, text):
-    result = core.execute(session, "from IPython.display import *\n" + code if code else code, events=True)
-    assert (result["status"], result["text"]) == ("ok", text)
-    chunks = [event["text"] for event in core.events(core.last_id) if event["type"] == "text"]
-    assert "".join(chunks).strip() == (text or "")
+# A cell, and its text.
+TEXTS = [
+    ("print('a\\n\\n')", "a"),
+    ("print('a'); 2", "a\n2"),
+    ("print('a', end='')\n5", "a5"),
+    ("x = 1", None),
+    ("", None),
+    ("print('  ')", ""),
+    ("print('  lead'); 'q'", "lead\n'q'"),
+    ("display(1, 2)", "12"),
+    ("h = display('first', display_id=True); h.update('second'); print('x')", "'first'x"),
+    ("print('aa'); clear_output(); print('bb')", "aa\nbb"),
+]
+
+
+def test_text_is_what_the_original_gives(core, session):
+    core.execute(session, "from IPython.display import *")
+    for code, text in TEXTS:
+        result = core.execute(session, code, events=True)
+        assert (result["status"], result["text"]) == ("ok", text), code
+        chunks = [event["text"] for event in core.events(core.last_id) if event["type"] == "text"]
+        assert "".join(chunks).strip() == (text or ""), code
 
 
 def test_state_images_and_displays(core, session, workspace):
@@ -209,12 +211,12 @@ def test_a_call_is_asked_for_and_accepted(core, api, session):
     assert core.wait(id)["text"] == "[1]"
 
 
-@pytest.mark.parametrize("answer", [{"accept": False}, {"accept": "yes"}, {}, None])
-def test_what_is_no_clear_yes_is_a_no(core, api, session, answer):
-    id = core.request("session.execute", session=session, code=CALL)
-    core.reply(core.wait_for_request(), answer)
-    error = core.wait(id)["error"]
-    assert error["text"].startswith("ApprovalRejectedError: Approval request for fake.echo_json rejected\n-----")
+def test_what_is_no_clear_yes_is_a_no(core, api, session):
+    for answer in ({"accept": False}, {"accept": "yes"}, {}, None):
+        id = core.request("session.execute", session=session, code=CALL)
+        core.reply(core.wait_for_request(), answer)
+        error = core.wait(id)["error"]
+        assert error["text"].startswith("ApprovalRejectedError: Approval request for fake.echo_json rejected\n-----"), answer
 
 
 def test_a_cell_may_have_an_approval_of_its_own(core, api, session):
