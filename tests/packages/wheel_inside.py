@@ -188,3 +188,49 @@ def test_tool_call(place: Path) -> None:
 def test_mcp_server_module(place: Path) -> None:
     with McpServer(place, str(ENVIRONMENT / "bin/python"), "-m", "ipybox.mcp_server") as server:
         assert server.call("execute_ipython_cell", code="6 * 7") == "42"
+
+
+# The guide's, with a server that needs no account.
+QUICKSTART = """\
+import asyncio
+from pathlib import Path
+from ipybox import ApprovalRequest, CodeExecutionResult, CodeExecutor, generate_mcp_sources
+from ipybox.utils import arun
+
+SERVER_PARAMS = {parameters}
+
+CODE = '''
+from mcptools.files.list_directory import Params, run
+print(run(Params(path=".")))
+'''
+
+async def main():
+    await generate_mcp_sources(server_name="files", server_params=SERVER_PARAMS, root_dir=Path("mcptools"))
+    async with CodeExecutor() as executor:
+        async for item in executor.stream(CODE):
+            match item:
+                case ApprovalRequest() as req:
+                    prompt = f"Tool call: [{{req}}]\\nApprove? (Y/n): "
+                    if await arun(input, prompt) in ["y", ""]:
+                        await req.accept()
+                    else:
+                        await req.reject()
+                case CodeExecutionResult(text=text):
+                    print(text)
+
+asyncio.run(main())
+"""
+
+
+def test_quickstart(place: Path) -> None:
+    workspace = place / "workspace"
+    parameters = {
+        "command": str(SERVERS / "node/bin/node"),
+        "args": [str(SERVERS / "node/node_modules/.bin/mcp-server-filesystem"), "${SHARED}"],
+    }
+    (workspace / ".env").write_text(f"SHARED={workspace}\n")
+    (workspace / "quickstart.py").write_text(QUICKSTART.format(parameters=parameters))
+    command = [ENVIRONMENT / "bin/python", "quickstart.py"]
+    done = subprocess.run(command, cwd=workspace, env=environ(place), input="y\n", capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "Approve? (Y/n): " in done.stdout and "quickstart.py" in done.stdout
