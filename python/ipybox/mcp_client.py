@@ -99,7 +99,7 @@ class MCPClient:
         tools: list[dict[str, Any]] = result["tools"]
         return tools
 
-    async def run(self, tool_name: str, tool_args: dict[str, Any]) -> dict[str, Any] | str | None:
+    async def run(self, tool_name: str, tool_args: dict[str, Any]) -> dict[str, Any] | list[Any] | str | None:
         """Calls a tool. Cancelling the task cancels the call.
 
         Args:
@@ -107,13 +107,13 @@ class MCPClient:
             tool_args: Its arguments.
 
         Returns:
-            The structured result if there is one; else the text; else None.
+            The structured result if there is one; else the text; else a list of contents, as images; None if there are none.
 
         Raises:
             RuntimeError: If it is not started, or the tool fails; with what it said.
         """
         result = await self._call("mcp.call", {"tool_name": tool_name, "tool_args": tool_args})
-        value: dict[str, Any] | str | None = result["result"]
+        value: dict[str, Any] | list[Any] | str | None = result["result"]
         return value
 
     async def _call(self, method: str, params: dict[str, Any]) -> Any:

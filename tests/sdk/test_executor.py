@@ -13,14 +13,26 @@ import select
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
+import urllib.error
+import urllib.request
 import warnings
 from pathlib import Path
 
 import harness
 import pytest
-from ipybox import CodeExecutionChunk, CodeExecutionError, CodeExecutionResult, CodeExecutor, DisplayData
+from ipybox import (
+    CodeExecutionChunk,
+    CodeExecutionError,
+    CodeExecutionResult,
+    CodeExecutor,
+    DisplayData,
+    generate_mcp_sources,
+)
 from ipybox.core import CoreDiedError, CoreError, acquire_core, client
+from ipybox.utils import arun, find_free_port
+from local_servers import shapes
 
 FOREVER = "import time\nprint('begun', flush=True)\ntime.sleep(1000)"
 
@@ -426,6 +438,66 @@ def test_the_client_ends(how: str) -> None:
     assert select.select([fd], [], [], 30)[0], "the core goes on"
     os.close(fd)
     harness.wait_for_end({core}, 0)
+
+
+# Ports
+
+
+def ask(port: int | None, path: str, token: str | None) -> int:
+    """The status of a GET."""
+    request = urllib.request.Request(f"http://127.0.0.1:{port}{path}")
+    if token is not None:
+        request.add_header("Authorization", f"Bearer {token}")
+    try:
+        with urllib.request.urlopen(request, timeout=30) as answer:
+            return int(answer.status)
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code
+
+
+async def test_ports() -> None:
+    """One that was asked for listens, for who has the token; else there is none."""
+    wanted = find_free_port()
+    async with CodeExecutor() as plain, CodeExecutor(tool_server_port=wanted, kernel_gateway_port=0) as executor:
+        assert plain.tool_server_port is None and plain.kernel_gateway_port is None and plain.tool_server_token is None
+        assert executor.tool_server_port == wanted
+        for port, path, token in (
+            (executor.tool_server_port, "/status", executor.tool_server_token),
+            (executor.kernel_gateway_port, "/api/kernelspecs", executor.kernel_gateway_token),
+        ):
+            assert await arun(ask, port, path, token) == 200
+            assert await arun(ask, port, path, None) in (401, 403)
+            assert await arun(ask, port, path, "wrong") in (401, 403)
+        assert (await executor.execute("1")).text == "1"
+        with pytest.raises(CoreError, match=str(wanted)):
+            await CodeExecutor(tool_server_port=wanted).start()
+    with pytest.raises(OSError):
+        ask(wanted, "/status", None)
+
+
+# Packages
+
+
+async def test_packages_anywhere_and_any_time(home: harness.Place) -> None:
+    """An executor that runs already may call what is generated now, also outside of its workspace."""
+    root = Path(tempfile.mkdtemp(dir=home.workspace))
+    async with CodeExecutor() as executor:
+        await generate_mcp_sources("late", shapes("work"), root / "mcptools")
+        code = f"import sys; sys.path.insert(0, {str(root)!r})\nfrom mcptools.late import add\nadd.run(add.Params(a=1, b=2)).sum"
+        assert (await executor.execute(code)).text == "3"
+        text = (await executor.execute("from mcptools.late import environ\nenviron.run(environ.Params(name='X'))")).text
+        assert text == "'not set'"
+
+
+async def test_servers_start_anew_after_a_reset() -> None:
+    Path(".env").write_text("MARK=one\n")
+    await generate_mcp_sources("work", shapes("work", env={"MARK": "${MARK}"}), Path("mcptools"))
+    code = "from mcptools.work import environ\nenviron.run(environ.Params(name='MARK'))"
+    async with CodeExecutor() as executor:
+        for _ in range(2):
+            assert (await executor.execute(code)).text == "'one'"
+            await executor.reset()
 
 
 # Logs

@@ -14,14 +14,13 @@ import threading
 from pathlib import Path
 
 import harness
-import pytest
-from local_servers import shapes
-
 import ipybox
+import pytest
 from ipybox import ApprovalRequest, CodeExecutor, MCPClient, generate_mcp_sources
 from ipybox.mcp_apigen import sanitize_name
 from ipybox.utils import arun, find_free_port
 from ipybox.vars import replace_variables
+from local_servers import shapes
 
 PACKAGE = {"PYTHONPATH": str(harness.ROOT / "python")}
 

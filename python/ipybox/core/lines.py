@@ -8,6 +8,7 @@ from typing import Any
 
 # What the core takes and gives at most, `docs/internals/rpc.md`.
 MAX_MESSAGE_BYTES = 64 * 1024 * 1024
+MAX_RECEIVED_BYTES = 512 * 1024 * 1024
 
 
 class HugeInteger(str):
@@ -73,5 +74,5 @@ class LineCutter:
 
     def _keep(self, data: bytes) -> None:
         self._buffer += data
-        if len(self._buffer) > MAX_MESSAGE_BYTES:
-            raise ValueError(f"a line of more than {MAX_MESSAGE_BYTES} bytes")
+        if len(self._buffer) > MAX_RECEIVED_BYTES:
+            raise ValueError(f"a line of more than {MAX_RECEIVED_BYTES} bytes")
