@@ -5,8 +5,10 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 import socket
 import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -370,6 +372,54 @@ def test_tools(ipybox: str, place: harness.Place, python: str, tool_server: HTTP
     assert path == "/run" and body["tool_args"] == {"n": 2**70}
     assert headers["Ipybox-Role"] == "kernel"
     assert headers["Authorization"] == "Bearer tool token"
+
+
+@pytest.mark.parametrize("sandbox", [(), ("--sandbox",)], ids=["free", "sandbox"])
+def test_tool_server(
+    ipybox: str,
+    place: harness.Place,
+    python: str,
+    run_ipybox: Callable[..., subprocess.CompletedProcess[str]],
+    sandbox: tuple[str],
+) -> None:
+    """With our own tool server: what the application registered is called through its generated package, and nothing else."""
+    fake = harness.ROOT / "tests/unit/servers/fake-mcp-server.py"
+    params = {"command": os.path.realpath(sys.executable), "args": ["-I", "-S", str(fake)]}
+    made = run_ipybox("apigen", "--server-name=fake", f"--server-params={json.dumps(params)}", "--root-dir=mcptools")
+    assert made.returncode == 0, made.stderr
+    server = subprocess.Popen(
+        [ipybox, "tool-server", "--port=0"],
+        cwd=place.workspace,
+        env=place.environ,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    place.environ["KERNEL_ENV_TOOL_SERVER_PORT"] = str(json.loads(server.stdout.readline())["port"])
+    evil = {"server_name": "evil", "server_params": {"command": "touch", "args": ["made"]}}
+    with Gateway(ipybox, place, "--python", python, *sandbox) as gateway, gateway.channels(gateway.start_kernel()) as client:
+        messages = client.run("from mcptools.fake import echo\nprint(echo.run(echo.Params(text='hello')))")
+        assert contents(messages, "error") == []
+        assert "hello" in contents(messages, "stream")[0]["text"]
+        messages = client.run(
+            "from ipybox.tool_exec.client import ToolRunner\n"
+            f"ToolRunner(**{evil!r}).run_sync('touch', {{}})"
+        )
+        assert contents(messages, "error")[0]["ename"] == "ToolRunnerError"
+        # The application's own paths do not exist for a kernel.
+        messages = client.run(
+            "import os, urllib.request, urllib.error\n"
+            "base = 'http://{TOOL_SERVER_HOST}:{TOOL_SERVER_PORT}'.format(**os.environ)\n"
+            "def ask(method, path):\n"
+            "    headers = {'Authorization': 'Bearer ' + os.environ.get('IPYBOX_TOOL_TOKEN', ''), 'Content-Type': 'application/json'}\n"
+            "    try: return urllib.request.urlopen(urllib.request.Request(base + path, b'{}' if method != 'GET' else None, headers, method=method)).status\n"
+            "    except urllib.error.HTTPError as error: return error.code\n"
+            "[ask(*what) for what in (('GET', '/status'), ('PUT', '/reset'), ('POST', '/approve'), ('GET', '/approval'))]"
+        )
+        assert contents(messages, "execute_result")[0]["data"]["text/plain"] == "[404, 404, 404, 404]"
+    server.stdin.close()
+    assert server.wait(30) == 0
+    server.stdout.close()
+    assert not (place.workspace / "made").exists()
 
 
 def test_no_tool_server(ipybox: str, place: harness.Place, python: str) -> None:
