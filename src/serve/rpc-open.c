@@ -10,6 +10,8 @@
 #define MAX_SESSIONS 1000
 #define MAX_SEED UINT32_MAX
 #define DEFAULT_START_TIMEOUT_MS 60000
+/* A process that has not become a kernel after this time will not: whoever does not wait so long may still get it. */
+#define MIN_INIT_TIMEOUT_MS 10000
 
 /* The options, with what they point to: kernels of a gateway are made with them later. */
 struct IpbRpcOptions {
@@ -111,6 +113,7 @@ read_options(IpbRpcParams *params, IpbRpcOptions *options)
     options->package_roots = ipb_rpc_params_strings(params, "package_roots");
     options->start_timeout_ms =
         ipb_rpc_params_ms(params, "kernel_init_timeout", DEFAULT_START_TIMEOUT_MS);
+    core->kernel_init_timeout_ms = (unsigned) MAX(options->start_timeout_ms, MIN_INIT_TIMEOUT_MS);
     core->workspace = ipb_rpc_params_path(params, "workspace");
     if (core->workspace == NULL)
         ipb_rpc_params_refuse(params, "workspace", "an absolute path");

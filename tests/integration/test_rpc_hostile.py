@@ -173,6 +173,19 @@ def test_more_sessions_than_there_may_be(core):
     assert caught.value.kind == "limit"
 
 
+def test_more_pythons_than_there_may_be(core):
+    sessions = [core.open(preload=[f"module_{i}"]) for i in range(16)]
+    core.open(preload=["module_3"])
+    with pytest.raises(RpcError, match="16 different Pythons") as caught:
+        core.open(preload=["module_16"])
+    assert caught.value.kind == "limit"
+    core.text(sessions[5], "1")
+    core.call("session.close", session=sessions[5])
+    assert core.text(core.open(preload=["module_16"]), "1") == "1"
+    with pytest.raises(RpcError, match="16 different Pythons"):
+        core.open(preload=["module_5"])
+
+
 def test_large_messages(core):
     session = core.open()
     code = "x = '" + "ä" * MIB + "'\nprint(x)\nlen(x)"
