@@ -286,7 +286,7 @@ async def test_channel_in_fastapi():
 
 
 async def test_channel_with_a_foreign_client():
-    async with Application(approval_required=True, approval_timeout=0.5) as application:
+    async with Application(approval_required=True, approval_timeout=None) as application:
         async with connect(f"ws://127.0.0.1:{application.port}/approval") as client:
             ask = asyncio.create_task(application.get("/ask?i=7"))
             question = json.loads(await client.recv())
@@ -295,9 +295,11 @@ async def test_channel_with_a_foreign_client():
             await client.send("nonsense")
             await client.send(json.dumps({"jsonrpc": "2.0", "id": question["id"], "result": True}))
             assert await ask == {"result": True}
+            application.channel.approval_timeout = 0.05
             late = await application.get("/ask")
             assert late["error"].startswith("TimeoutError: fs.read was not approved")
             await client.recv()
+            application.channel.approval_timeout = None
             ask = asyncio.create_task(application.get("/ask"))
             await client.recv()
             await application.get("/disconnect")
