@@ -36,9 +36,11 @@ class ToolServer:
         ready = json.loads(line)
         self.host, self.port, self.token = ready["host"], ready["port"], ready["token"]
 
-    def curl(self, path: str, *options: str, body: object = None, user: str | None = None) -> tuple[int, dict]:
+    def curl(
+        self, path: str, *options: str, body: object = None, user: str | None = None, address: str = "localhost"
+    ) -> tuple[int, dict]:
         """Status and JSON."""
-        command = ["curl", "-sS", "-w", "\n%{http_code}", *options, f"http://localhost:{self.port}{path}"]
+        command = ["curl", "-sS", "-w", "\n%{http_code}", *options, f"http://{address}:{self.port}{path}"]
         if body is not None:
             command += ["-H", "Content-Type: application/json", "-d", json.dumps(body)]
         if user is not None:
@@ -150,6 +152,15 @@ def test_other_users_need_the_token(start):
     server = start()
     assert server.curl("/status", user="1234")[0] == 401
     assert server.curl("/status", "-H", f"Authorization: Bearer {server.token}", user="1234")[0] == 200
+
+
+def test_every_address(start):
+    """Reached by any address in figures, since it is names that are rebound; who needs the token is as everywhere."""
+    server = start("--host=0.0.0.0")
+    for address in ("127.0.0.1", "127.0.0.2"):
+        assert server.curl("/status", address=address)[0] == 200
+    assert server.curl("/status", "-H", "Host: 10.1.2.3")[0] == 200
+    assert server.curl("/status", "-H", "Host: evil.example")[0] == 403
 
 
 def test_given_token_and_allowed_names(start):
