@@ -490,6 +490,15 @@ async def test_packages_anywhere_and_any_time(home: harness.Place) -> None:
         assert text == "'not set'"
 
 
+async def test_packages_for_a_sandbox_that_runs_already() -> None:
+    async with CodeExecutor(sandbox=True) as executor:
+        await executor.execute("1")
+        await generate_mcp_sources("work", shapes("work"), Path("mcptools"))
+        for code in ("from mcptools.work import add\nadd.run(add.Params(a=1, b=2)).sum", "add.run(add.Params(a=1, b=2)).sum"):
+            assert (await executor.execute(code)).text == "3"
+        assert Path("mcptools/work/add.py").exists()
+
+
 async def test_servers_start_anew_after_a_reset() -> None:
     Path(".env").write_text("MARK=one\n")
     await generate_mcp_sources("work", shapes("work", env={"MARK": "${MARK}"}), Path("mcptools"))
