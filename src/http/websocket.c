@@ -22,15 +22,10 @@
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/fd.h"
-#include "http/frames.h"
 #include "http/websocket-private.h"
 
-/* Read by one wake-up; the rest comes with the next. */
-#define MAX_READ_AT_ONCE (1024 * 1024)
-/* Answers to pings and a close, beyond max_queue; and how many of them wait while the peer is still read. */
+/* Answers to pings and a close, beyond max_queue. */
 #define MAX_QUEUED_CONTROL (64 * 1024)
-#define MAX_QUEUED_PONGS 256
-#define READ_SIZE (64 * 1024)
 #define MAX_DRAINED (4 * 1024 * 1024)
 /* Of a reason that is sent. */
 #define MAX_REASON 120
@@ -42,47 +37,6 @@ const IpbWebSocketOptions IPB_WEBSOCKET_OPTIONS = {
     .write_ms = 60 * 1000,
     .handshake_ms = 10 * 1000,
     .close_ms = 5 * 1000,
-};
-
-typedef enum {
-    STATE_CONNECTING,
-    STATE_OPEN,
-    STATE_CLOSING,
-    STATE_DRAIN,
-    STATE_ENDED,
-} State;
-
-struct IpbWebSocket {
-    IpbLoop *loop;
-    IpbWebSocketOptions options;
-    IpbWebSocketFuncs funcs;
-    void *data;
-    bool is_freed;
-    State state;
-    int fd;
-    IpbWatch *watch;
-    IpbHttpPlace *place;
-    void *dial;
-    GDestroyNotify free_dial;
-    char *protocol;
-    IpbFrames frames;
-    IpbBuffer in;  /* what was read and not taken apart yet */
-    IpbBuffer out; /* what is to be sent */
-    bool is_client;
-    bool is_paused;
-    bool has_sent_close; /* it is the last in @out, or out */
-    bool reads_no_more;  /* a close came, or something that cannot be */
-    bool was_queued;
-    unsigned n_pongs; /* queued since the queue was empty */
-    size_t n_drained;
-    /* How it ends. */
-    unsigned code;
-    char *reason;
-    bool is_told;
-    /* Monotonic time; 0: none. */
-    int64_t read_at, written_at, pinged_at, deadline;
-    int64_t timer_at;
-    IpbTimer *timer;
 };
 
 static void update(IpbWebSocket *socket);
@@ -142,9 +96,9 @@ close_fd(IpbWebSocket *socket)
 static void
 end(IpbWebSocket *socket, unsigned code, const char *reason)
 {
-    if (socket->state == STATE_ENDED)
+    if (socket->state == IPB_WEBSOCKET_ENDED)
         return;
-    socket->state = STATE_ENDED;
+    socket->state = IPB_WEBSOCKET_ENDED;
     if (socket->code == 0)
         socket->code = code;
     if (reason != NULL && socket->reason == NULL)
@@ -177,16 +131,16 @@ static int64_t
 next_deadline(const IpbWebSocket *socket)
 {
     int64_t at = socket->deadline != 0 ? socket->deadline : G_MAXINT64;
-    if (socket->state == STATE_OPEN && socket->options.ping_ms > 0)
+    if (socket->state == IPB_WEBSOCKET_OPEN && socket->options.ping_ms > 0)
         at = MIN(at,
                  MAX(socket->read_at, socket->pinged_at) + socket->options.ping_ms * INT64_C(1000));
-    if (socket->state == STATE_OPEN && socket->was_queued)
+    if (socket->state == IPB_WEBSOCKET_OPEN && socket->was_queued)
         at = MIN(at, socket->written_at + socket->options.write_ms * INT64_C(1000));
     return at;
 }
 
-static bool
-queue(IpbWebSocket *socket, IpbFrameKind kind, const void *payload, size_t size)
+bool
+ipb_websocket_queue(IpbWebSocket *socket, IpbFrameKind kind, const void *payload, size_t size)
 {
     uint8_t mask[4];
     if (socket->has_sent_close)
@@ -197,8 +151,8 @@ queue(IpbWebSocket *socket, IpbFrameKind kind, const void *payload, size_t size)
 }
 
 /* The last thing that is sent. NO_CODE: without a code. */
-static void
-queue_close(IpbWebSocket *socket, unsigned code, const char *reason)
+void
+ipb_websocket_queue_close(IpbWebSocket *socket, unsigned code, const char *reason)
 {
     char payload[IPB_FRAMES_MAX_CONTROL];
     size_t size = MIN(strlen(reason), MAX_REASON);
@@ -207,7 +161,7 @@ queue_close(IpbWebSocket *socket, unsigned code, const char *reason)
     payload[0] = (char) (code >> 8);
     payload[1] = (char) code;
     memcpy(payload + 2, reason, size);
-    queue(socket, IPB_FRAME_CLOSE, payload, code != IPB_CLOSE_NO_CODE ? size + 2 : 0);
+    ipb_websocket_queue(socket, IPB_FRAME_CLOSE, payload, code != IPB_CLOSE_NO_CODE ? size + 2 : 0);
     socket->has_sent_close = true;
 }
 
@@ -220,7 +174,7 @@ ping(IpbWebSocket *socket, int64_t now)
         ipb_websocket_fail(socket, "the peer does not answer pings");
     } else {
         socket->pinged_at = now;
-        queue(socket, IPB_FRAME_PING, NULL, 0);
+        ipb_websocket_queue(socket, IPB_FRAME_PING, NULL, 0);
     }
 }
 
@@ -230,11 +184,12 @@ check_deadlines(IpbWebSocket *socket)
     int64_t now = g_get_monotonic_time();
     if (socket->deadline != 0 && now >= socket->deadline) {
         end(socket, IPB_CLOSE_NO_CLOSE,
-            socket->state == STATE_CONNECTING ? "the server does not answer the handshake in time"
-                                              : "the peer does not answer the close in time");
+            socket->state == IPB_WEBSOCKET_CONNECTING
+                ? "the server does not answer the handshake in time"
+                : "the peer does not answer the close in time");
         return;
     }
-    if (socket->state != STATE_OPEN)
+    if (socket->state != IPB_WEBSOCKET_OPEN)
         return;
     if (socket->was_queued &&
         now >= socket->written_at + socket->options.write_ms * INT64_C(1000)) {
@@ -252,120 +207,13 @@ on_timer(void *data)
     IpbWebSocket *socket = data;
     g_clear_pointer(&socket->timer, ipb_timer_free);
     g_rc_box_acquire(socket);
-    if (socket->state == STATE_ENDED) {
+    if (socket->state == IPB_WEBSOCKET_ENDED) {
         tell_closed(socket);
     } else {
         check_deadlines(socket);
         update(socket);
     }
     unref(socket);
-}
-
-/* Frames in */
-
-/* The answer to the peer's close, or the refusal of what it sent, is on its way. */
-static void
-start_closing(IpbWebSocket *socket, unsigned code, const char *reason, size_t reason_size)
-{
-    socket->reads_no_more = true;
-    if (socket->code == 0) {
-        socket->code = code;
-        socket->reason = g_strndup(reason, reason_size);
-    }
-    if (socket->state == STATE_OPEN) {
-        socket->state = STATE_CLOSING;
-        socket->deadline = in_ms(socket->options.close_ms);
-    }
-}
-
-static void
-take_control(IpbWebSocket *socket)
-{
-    const IpbFrames *frames = &socket->frames;
-    const char *payload = (const char *) frames->control;
-    if (frames->kind == IPB_FRAME_PING) {
-        socket->n_pongs++;
-        queue(socket, IPB_FRAME_PONG, payload, frames->control_size);
-    } else if (frames->kind == IPB_FRAME_CLOSE) {
-        if (!socket->has_sent_close)
-            queue_close(socket, frames->code, "");
-        start_closing(socket, frames->code, payload + 2,
-                      frames->control_size > 2 ? frames->control_size - 2 : 0);
-    }
-}
-
-static void
-take_message(IpbWebSocket *socket)
-{
-    const IpbBuffer *message = &socket->frames.message;
-    if (socket->state == STATE_OPEN && socket->funcs.on_message != NULL)
-        socket->funcs.on_message(socket, (const char *) ipb_buffer_data(message),
-                                 ipb_buffer_size(message),
-                                 socket->frames.message_kind == IPB_FRAME_TEXT, socket->data);
-}
-
-static bool
-may_take(const IpbWebSocket *socket)
-{
-    return !socket->is_freed && socket->state < STATE_DRAIN && !socket->is_paused &&
-           !socket->reads_no_more && socket->n_pongs <= MAX_QUEUED_PONGS;
-}
-
-/* Takes apart what was read. */
-static void
-take_frames(IpbWebSocket *socket)
-{
-    while (may_take(socket)) {
-        const uint8_t *start = ipb_buffer_data(&socket->in);
-        const uint8_t *at = start;
-        size_t left = ipb_buffer_size(&socket->in);
-        IpbFramesEvent event = ipb_frames_take(&socket->frames, &at, &left);
-        ipb_buffer_consume(&socket->in, (size_t) (at - start));
-        switch (event) {
-        case IPB_FRAMES_MESSAGE:
-            take_message(socket);
-            break;
-        case IPB_FRAMES_CONTROL:
-            take_control(socket);
-            break;
-        case IPB_FRAMES_BAD:
-            if (!socket->has_sent_close)
-                queue_close(socket, socket->frames.code, socket->frames.reason);
-            start_closing(socket, socket->frames.code, socket->frames.reason,
-                          strlen(socket->frames.reason));
-            return;
-        case IPB_FRAMES_MORE:
-        default:
-            return;
-        }
-    }
-}
-
-/* False: there is nothing more now. */
-static bool
-read_some(IpbWebSocket *socket)
-{
-    uint8_t *room = ipb_buffer_reserve(&socket->in, READ_SIZE);
-    ssize_t n = recv(socket->fd, room, READ_SIZE, MSG_DONTWAIT);
-    if (n < 0 && (errno == EAGAIN || errno == EINTR))
-        return false;
-    if (n <= 0) {
-        ipb_websocket_fail(socket, n == 0 ? "the peer closed the connection" : g_strerror(errno));
-        return false;
-    }
-    socket->read_at = g_get_monotonic_time();
-    ipb_buffer_commit(&socket->in, (size_t) n);
-    take_frames(socket);
-    return n == READ_SIZE;
-}
-
-static void
-receive(IpbWebSocket *socket)
-{
-    take_frames(socket);
-    for (size_t n = 0; n < MAX_READ_AT_ONCE && may_take(socket); n += READ_SIZE)
-        if (!read_some(socket))
-            return;
 }
 
 /* Frames out */
@@ -392,7 +240,7 @@ flush(IpbWebSocket *socket)
 static void
 start_draining(IpbWebSocket *socket)
 {
-    socket->state = STATE_DRAIN;
+    socket->state = IPB_WEBSOCKET_DRAIN;
     shutdown(socket->fd, SHUT_WR);
     socket->deadline = in_ms(socket->options.close_ms);
     ipb_watch_set_events(socket->watch, EPOLLIN);
@@ -421,7 +269,7 @@ tell_drained(IpbWebSocket *socket)
     socket->was_queued = is_queued;
     if (!is_queued)
         socket->n_pongs = 0;
-    if (is_drained && socket->state == STATE_OPEN && socket->funcs.on_drained != NULL)
+    if (is_drained && socket->state == IPB_WEBSOCKET_OPEN && socket->funcs.on_drained != NULL)
         socket->funcs.on_drained(socket, socket->data);
 }
 
@@ -429,22 +277,23 @@ tell_drained(IpbWebSocket *socket)
 static void
 watch(IpbWebSocket *socket)
 {
-    bool wants_turn =
-        ipb_buffer_size(&socket->out) > 0 || (may_take(socket) && ipb_buffer_size(&socket->in) > 0);
-    ipb_watch_set_events(socket->watch,
-                         (may_take(socket) ? EPOLLIN : 0u) | (wants_turn ? EPOLLOUT : 0u));
+    bool wants_turn = ipb_buffer_size(&socket->out) > 0 ||
+                      (ipb_websocket_may_take(socket) && ipb_buffer_size(&socket->in) > 0);
+    ipb_watch_set_events(socket->watch, (ipb_websocket_may_take(socket) ? EPOLLIN : 0u) |
+                                            (wants_turn ? EPOLLOUT : 0u));
 }
 
 static void
 update(IpbWebSocket *socket)
 {
-    if (socket->is_freed || socket->state == STATE_CONNECTING || socket->state >= STATE_DRAIN) {
-        if (!socket->is_freed && socket->state < STATE_ENDED && socket->deadline != 0)
+    if (socket->is_freed || socket->state == IPB_WEBSOCKET_CONNECTING ||
+        socket->state >= IPB_WEBSOCKET_DRAIN) {
+        if (!socket->is_freed && socket->state < IPB_WEBSOCKET_ENDED && socket->deadline != 0)
             set_timer(socket, socket->deadline);
         return;
     }
     flush(socket);
-    if (socket->state == STATE_ENDED)
+    if (socket->state == IPB_WEBSOCKET_ENDED)
         return;
     if (socket->has_sent_close && socket->reads_no_more && ipb_buffer_size(&socket->out) == 0) {
         start_draining(socket);
@@ -461,14 +310,14 @@ on_ready(uint32_t events, void *data)
 {
     IpbWebSocket *socket = data;
     g_rc_box_acquire(socket);
-    if (socket->state == STATE_DRAIN) {
+    if (socket->state == IPB_WEBSOCKET_DRAIN) {
         drain(socket);
     } else {
         if ((events & ~(uint32_t) EPOLLOUT) != 0 || ipb_buffer_size(&socket->in) > 0)
-            receive(socket);
-        if (!socket->is_freed && socket->state < STATE_DRAIN)
+            ipb_websocket_receive(socket);
+        if (!socket->is_freed && socket->state < IPB_WEBSOCKET_DRAIN)
             flush(socket);
-        if (!socket->is_freed && socket->state < STATE_DRAIN)
+        if (!socket->is_freed && socket->state < IPB_WEBSOCKET_DRAIN)
             tell_drained(socket);
         update(socket);
     }
@@ -488,7 +337,7 @@ ipb_websocket_new(IpbLoop *loop, const IpbWebSocketOptions *options, const IpbWe
     socket->data = data;
     socket->fd = -1;
     socket->protocol = g_strdup("");
-    ipb_buffer_init(&socket->in, IPB_HTTP_MAX_HEAD + 2 * MAX_READ_AT_ONCE);
+    ipb_buffer_init(&socket->in, IPB_HTTP_MAX_HEAD + 2 * IPB_WEBSOCKET_MAX_READ);
     ipb_buffer_init(&socket->out, options->max_queue + MAX_QUEUED_CONTROL);
     socket->deadline = in_ms(options->handshake_ms);
     set_timer(socket, socket->deadline);
@@ -509,7 +358,7 @@ ipb_websocket_start(IpbWebSocket *socket, int fd, bool is_server, const char *un
         g_free(socket->protocol);
         socket->protocol = g_strdup(protocol);
     }
-    socket->state = STATE_OPEN;
+    socket->state = IPB_WEBSOCKET_OPEN;
     socket->deadline = 0;
     socket->read_at = socket->written_at = g_get_monotonic_time();
     if (next_deadline(socket) != G_MAXINT64)
@@ -526,7 +375,7 @@ void
 ipb_websocket_tell_open(IpbWebSocket *socket)
 {
     update(socket);
-    if (socket->state == STATE_OPEN && socket->funcs.on_open != NULL)
+    if (socket->state == IPB_WEBSOCKET_OPEN && socket->funcs.on_open != NULL)
         socket->funcs.on_open(socket, socket->data);
 }
 
@@ -570,7 +419,7 @@ bool
 ipb_websocket_send(IpbWebSocket *socket, const char *bytes, size_t size, bool is_text,
                    GError **error)
 {
-    if (socket->state != STATE_OPEN) {
+    if (socket->state != IPB_WEBSOCKET_OPEN) {
         g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_BUSY, "the WebSocket is not open");
         return false;
     }
@@ -581,7 +430,7 @@ ipb_websocket_send(IpbWebSocket *socket, const char *bytes, size_t size, bool is
     }
     size_t queued = ipb_buffer_size(&socket->out);
     if (size > socket->options.max_queue - MIN(queued, socket->options.max_queue) ||
-        !queue(socket, is_text ? IPB_FRAME_TEXT : IPB_FRAME_BINARY, bytes, size)) {
+        !ipb_websocket_queue(socket, is_text ? IPB_FRAME_TEXT : IPB_FRAME_BINARY, bytes, size)) {
         g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_LIMIT,
                     "more than %zu MiB would wait to be sent over the WebSocket",
                     socket->options.max_queue >> 20);
@@ -592,7 +441,7 @@ ipb_websocket_send(IpbWebSocket *socket, const char *bytes, size_t size, bool is
         socket->written_at = g_get_monotonic_time();
     flush(socket);
     socket->was_queued = true;
-    if (socket->state == STATE_OPEN) {
+    if (socket->state == IPB_WEBSOCKET_OPEN) {
         ipb_watch_set_events(socket->watch, EPOLLIN | EPOLLOUT);
         set_timer(socket, next_deadline(socket));
     }
@@ -610,21 +459,21 @@ ipb_websocket_pause(IpbWebSocket *socket, bool is_paused)
 {
     socket->is_paused = is_paused;
     socket->read_at = g_get_monotonic_time();
-    if (socket->state == STATE_OPEN || socket->state == STATE_CLOSING)
+    if (socket->state == IPB_WEBSOCKET_OPEN || socket->state == IPB_WEBSOCKET_CLOSING)
         watch(socket);
 }
 
 void
 ipb_websocket_close(IpbWebSocket *socket, unsigned code, const char *reason)
 {
-    if (socket->state == STATE_CONNECTING) {
+    if (socket->state == IPB_WEBSOCKET_CONNECTING) {
         end(socket, code, reason);
         return;
     }
-    if (socket->state != STATE_OPEN)
+    if (socket->state != IPB_WEBSOCKET_OPEN)
         return;
-    queue_close(socket, code, reason);
-    socket->state = STATE_CLOSING;
+    ipb_websocket_queue_close(socket, code, reason);
+    socket->state = IPB_WEBSOCKET_CLOSING;
     socket->deadline = in_ms(socket->options.close_ms);
     socket->is_paused = false;
     set_timer(socket, socket->deadline);
