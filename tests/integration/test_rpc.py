@@ -211,6 +211,20 @@ def test_a_call_is_asked_for_and_accepted(core, api, session):
     assert core.wait(id)["text"] == "[1]"
 
 
+def test_what_was_printed_before_a_call_is_told_before_it_is_asked_for(core, api, session):
+    code = "from mcptools.fake import nothing as n\nfor i in range(30):\n  print(i)\n  n.run(n.Params())"
+    id = core.request("session.execute", session=session, code=code, events=True)
+    told = []
+    while id not in core.answers:
+        message = core.receive()
+        if message.get("method") == "approval.request":
+            told.append("?\n")
+            core.reply(core.requests.pop(), {"accept": True})
+        elif message.get("method") == "session.event":
+            told.append(message["params"]["event"]["text"])
+    assert "".join(told) == "".join(f"{i}\n?\n" for i in range(30))
+
+
 def test_what_is_no_clear_yes_is_a_no(core, api, session):
     for answer in ({"accept": False}, {"accept": "yes"}, {}, None):
         id = core.request("session.execute", session=session, code=CALL)
