@@ -418,21 +418,32 @@ asyncio.run(main())
 """
 
 
-@pytest.mark.parametrize("how", ["await asyncio.sleep(1000)", "os._exit(1)", "sys.exit(0)", "raise KeyboardInterrupt"])
-def test_the_client_ends(how: str) -> None:
-    """However it does, the core ends with it."""
+@pytest.mark.parametrize(
+    ("how", "number"),
+    [
+        ("await asyncio.sleep(1000)", signal.SIGKILL),
+        ("await asyncio.sleep(1000)", signal.SIGINT),
+        ("await executor.execute('import time; time.sleep(1000)')", signal.SIGINT),
+        ("os._exit(1)", 0),
+        ("sys.exit(0)", 0),
+        ("raise KeyboardInterrupt", 0),
+    ],
+)
+def test_the_client_ends(how: str, number: int) -> None:
+    """However it does, the core ends with it. Ctrl-C on a terminal is for the whole process group."""
     program = subprocess.Popen(
         [sys.executable, "-W", "ignore", "-c", PROGRAM.replace("HOW", how)],
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         env=os.environ | {"PYTHONPATH": str(harness.ROOT / "python")},
         text=True,
+        start_new_session=True,
     )
     assert program.stdout is not None
     core = int(program.stdout.readline())
     fd = os.pidfd_open(core)
-    if "sleep" in how:
-        program.kill()
+    if number:
+        os.killpg(program.pid, number)
     program.wait(60)
     program.stdout.close()
     assert select.select([fd], [], [], 30)[0], "the core goes on"
