@@ -15,8 +15,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import harness
-import ipybox.kernel_mgr.client
-import ipybox.kernel_mgr.server
 import pytest
 from ipybox.kernel_mgr.client import ExecutionError, ExecutionResult, KernelClient
 from ipybox.kernel_mgr.server import KernelGateway
