@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import inspect
 import json
 import os
 import subprocess
@@ -26,6 +27,7 @@ from ipybox.tool_exec.client import (
     ToolRunnerError,
 )
 from ipybox.tool_exec.server import ToolServer
+from typing_extensions import Self
 from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed
 
@@ -43,6 +45,46 @@ async def accept(request: ApprovalRequest) -> None:
 
 async def reject(request: ApprovalRequest) -> None:
     await request.reject()
+
+
+# What the documents say
+
+REQUIRED = inspect.Parameter.empty
+
+
+def parameters(callable_: object) -> list[tuple[str, object]]:
+    return [
+        (name, parameter.default)
+        for name, parameter in inspect.signature(callable_).parameters.items()
+        if name != "self" and parameter.kind is not inspect.Parameter.KEYWORD_ONLY
+    ]
+
+
+def test_signatures():
+    place = [("host", "localhost"), ("port", 8900)]
+    call = [("tool_name", REQUIRED), ("tool_args", REQUIRED)]
+    assert parameters(ToolServer) == [
+        *place,
+        ("approval_required", False),
+        ("approval_timeout", 60),
+        ("connect_timeout", 30),
+        ("log_to_stderr", False),
+        ("log_level", "INFO"),
+    ]
+    assert parameters(ToolServer.start) == parameters(ToolServer.stop) == parameters(ToolServer.join) == []
+    assert parameters(ToolRunner) == [("server_name", REQUIRED), ("server_params", REQUIRED), *place]
+    assert parameters(ToolRunner.run) == parameters(ToolRunner.run_sync) == call
+    assert parameters(ToolRunner.reset) == []
+    assert parameters(ApprovalClient) == [("callback", REQUIRED), *place]
+    assert parameters(ApprovalClient.connect) == parameters(ApprovalClient.disconnect) == []
+    assert parameters(ApprovalRequest) == [("server_name", REQUIRED), *call, ("respond", REQUIRED)]
+    assert parameters(ApprovalRequestor) == [("server_name", REQUIRED), *place]
+    assert parameters(ApprovalRequestor.request) == parameters(ApprovalRequestor.request_sync) == call
+    assert parameters(ApprovalChannel) == [("approval_required", False), ("approval_timeout", 60)]
+    assert parameters(ApprovalChannel.connect) == [("websocket", REQUIRED)]
+    assert parameters(ApprovalChannel.join) == [("timeout", 5)]
+    assert parameters(ApprovalChannel.request) == [("server_name", REQUIRED), *call]
+    assert isinstance(ApprovalChannel.open, property)
 
 
 # Tool server and runner
@@ -261,7 +303,7 @@ class Application:
     def port(self) -> int:
         return self.server.servers[0].sockets[0].getsockname()[1]
 
-    async def __aenter__(self) -> Application:
+    async def __aenter__(self) -> Self:
         self.thread.start()
         while not self.server.started:
             await asyncio.sleep(0.01)
