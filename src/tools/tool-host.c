@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "tools/denial-note.h"
 #include "tools/tool-result.h"
 #include "tools/tool-server.h"
 
@@ -153,6 +154,20 @@ end_with_client_error(Call *call, const GError *error)
     end(call, NULL, told);
 }
 
+/* For errors of servers in a sandbox that look like its doing. */
+static void
+add_denial_note(const Call *call, GError **failure)
+{
+    const IpbRegistration *registration = ipb_tool_server_registration(call->server);
+    const char *note = ipb_denial_note(registration->params_json, (*failure)->message);
+    if (note == NULL)
+        return;
+    GError *noted =
+        g_error_new((*failure)->domain, (*failure)->code, "%s\n%s", (*failure)->message, note);
+    g_error_free(*failure);
+    *failure = noted;
+}
+
 static void
 on_result(const IpbJson *result, IpbJsonDoc **document, const GError *error, void *data)
 {
@@ -167,6 +182,8 @@ on_result(const IpbJson *result, IpbJsonDoc **document, const GError *error, voi
     g_autoptr(GError) failure = NULL;
     g_autoptr(GBytes) value =
         ipb_tool_result_map(result, document, get_server_name(call), call->tool_name, &failure);
+    if (failure != NULL)
+        add_denial_note(call, &failure);
     end(call, value, failure);
 }
 
