@@ -24,7 +24,8 @@ class Schemas:
     def make(self, depth: int = 4) -> tuple[Any, Sampler]:
         simple = [self.anything, self.null, self.boolean, self.integer, self.number, self.string, self.enum, self.constant]
         nested = [self.array, self.object, self.object, self.map, self.any_of, self.reference, self.all_of, self.types]
-        schema, sample = self.random.choice(simple if depth == 0 or self.random.random() < 0.4 else nested)(depth)
+        nested += [self.places, self.keyed_map, self.tagged, self.extended, self.recursive_union]
+        schema, sample = self.random.choice(simple if depth <= 0 or self.random.random() < 0.4 else nested)(depth)
         if isinstance(schema, dict) and self.random.random() < 0.3:
             schema = {**schema, "description": self.random.choice(TEXTS), "title": self.random.choice(["Sort", "A b", "", "Params"])}
         return schema, sample
@@ -98,6 +99,65 @@ class Schemas:
         made = [self.make(depth - 1) for _ in range(self.random.randrange(1, 4))]
         return {"anyOf": [schema for schema, _ in made]}, lambda: self.random.choice(made)[1]()
 
+    def places(self, depth: int) -> tuple[Any, Sampler]:
+        made = [self.make(depth - 1) for _ in range(self.random.randrange(1, 4))]
+        schemas = [schema for schema, _ in made]
+        forms = [
+            {"items": schemas, "minItems": len(made), "maxItems": len(made)},
+            {"prefixItems": schemas, "items": False, "minItems": len(made)},
+            {"prefixItems": schemas},
+            {"items": schemas, "additionalItems": {"type": "string"}},
+        ]
+        return {"type": "array", **self.random.choice(forms)}, lambda: [sample() for _, sample in made]
+
+    def keyed_map(self, depth: int) -> tuple[Any, Sampler]:
+        values, sample = self.make(depth - 1)
+        forms = [
+            {"patternProperties": {"^x-[a-z]+$": values}, "additionalProperties": False},
+            {"propertyNames": {"pattern": "^x-", "minLength": 3}, "additionalProperties": values, "maxProperties": 3},
+        ]
+        keys = ["x-a", "x-abc", "x-z"]
+        return {"type": "object", **self.random.choice(forms)}, lambda: {key: sample() for key in keys if self.random.random() < 0.6}
+
+    def tagged(self, depth: int) -> tuple[Any, Sampler]:
+        tag = self.random.choice(["kind", "type", "class", "a-b"])
+        made = []
+        for number in range(self.random.randrange(2, 4)):
+            schema, sample = self.object(depth - 1)
+            schema["properties"][tag] = {"const": f"t{number}"}
+            if tag not in schema["required"]:
+                schema["required"].append(tag)
+            made.append((schema, lambda sample=sample, number=number: {**sample(), tag: f"t{number}"}))
+        more = self.random.choice([[], [{"type": "null"}]])
+        return {self.random.choice(["oneOf", "anyOf"]): [schema for schema, _ in made] + more}, lambda: self.random.choice(made)[1]()
+
+    def extended(self, depth: int) -> tuple[Any, Sampler]:
+        schema, sample = self.object(depth - 1)
+        values, sample_value = self.make(depth - 1)
+        schema["additionalProperties"] = values
+
+        def extend() -> Any:
+            value = {name: inner for name, inner in sample().items() if name in schema["properties"]}
+            return value | {"another one": sample_value()} if self.random.random() < 0.5 else value
+
+        return schema, extend
+
+    def recursive_union(self, depth: int) -> tuple[Any, Sampler]:
+        name = f"U{len(self.definitions)}"
+        self.definitions[name] = {
+            "anyOf": [
+                {"type": "object", "properties": {"op": {"const": "all"}, "args": {"type": "array", "items": {"$ref": f"#/$defs/{name}"}}}, "required": ["op", "args"]},
+                {"type": "object", "properties": {"op": {"enum": ["is"]}, "value": {"type": ["string", "integer"]}}, "required": ["op"]},
+            ]
+        }  # fmt: skip
+
+        def sample(levels: int = 3) -> Any:
+            if levels == 0 or self.random.random() < 0.4:
+                return {"op": "is", "value": self.random.choice(["x", 5])}
+            return {"op": "all", "args": [sample(levels - 1) for _ in range(self.random.randrange(3))]}
+
+        return {"$ref": f"#/$defs/{name}"}, sample
+
     def all_of(self, depth: int) -> tuple[Any, Sampler]:
         schema, sample = self.object(depth)
         schema.pop("additionalProperties", None)
@@ -127,10 +187,10 @@ KEYWORDS = [
     "type", "properties", "items", "enum", "const", "anyOf", "oneOf", "allOf", "not", "$ref", "$defs", "definitions", "required",
     "additionalProperties", "patternProperties", "prefixItems", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum",
     "multipleOf", "minLength", "maxLength", "minItems", "maxItems", "pattern", "format", "default", "title", "description",
-    "nullable", "deprecated", "if", "then", "$id", "$anchor", "dependentRequired", "uniqueItems", "examples",
+    "nullable", "deprecated", "propertyNames", "minProperties", "maxProperties", "additionalItems", "if", "then", "$id", "$anchor", "dependentRequired", "uniqueItems", "examples",
 ]  # fmt: skip
 TYPES = ["string", "integer", "number", "boolean", "null", "array", "object", "nonsense"]
-REFS = ["#", "#/", "#/$defs/Node", "#/properties/a", "#node", "x.json", "#/$defs/~0~1%41", "#/allOf/0", "#/anyOf/1/items"]
+REFS = ["#", "#/", "#/$defs/Node", "#/properties/a", "#node", "x.json", "#/$defs/~0~1%41", "#/allOf/0", "node#", "x.json#/properties/a", "#/anyOf/1/items"]
 
 
 def make_nonsense(rng: random.Random, depth: int = 4) -> Any:
