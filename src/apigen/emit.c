@@ -179,6 +179,53 @@ append_class_line(GString *out, const IpbClass *class)
     g_string_append(out, "):\n");
 }
 
+static bool
+allows_null(const IpbType *type)
+{
+    if (type->kind == IPB_TYPE_LATER)
+        return allows_null(type->item);
+    if (type->kind == IPB_TYPE_UNION)
+        for (guint i = 0; i < type->members->len; i++)
+            if (allows_null(g_ptr_array_index(type->members, i)))
+                return true;
+    return ipb_type_has_none(type);
+}
+
+/* The fields whose default is None and that may be sent as null: None means "not given" for all others. Any says it itself. */
+static char **
+list_nullable(const IpbClass *class)
+{
+    g_autoptr(GStrvBuilder) names = g_strv_builder_new();
+    for (guint i = 0; class->is_input && i < class->fields->len; i++) {
+        const IpbField *field = g_ptr_array_index(class->fields, i);
+        bool is_none =
+            field->default_value == NULL || ipb_json_is(field->default_value, IPB_JSON_NULL);
+        if (field->is_required || !is_none || field->type->kind == IPB_TYPE_ANY ||
+            !allows_null(field->type))
+            continue;
+        g_autofree char *name = g_strdup_printf("\"%s\"", field->name);
+        g_strv_builder_add(names, name);
+    }
+    return g_strv_builder_end(names);
+}
+
+static bool
+append_nullable(GString *out, const IpbClass *class, bool is_apart)
+{
+    g_auto(GStrv) names = list_nullable(class);
+    guint n_names = g_strv_length(names);
+    if (n_names == 0)
+        return is_apart;
+    g_autofree char *line = g_strjoinv(", ", names);
+    g_autofree char *lines = g_strjoinv(",\n        ", names);
+    g_string_append(out, is_apart ? "\n" : "");
+    if (g_utf8_strlen(line, -1) + (long) strlen("    _nullable = ()") <= WIDTH)
+        g_string_append_printf(out, "    _nullable = (%s%s)\n", line, n_names == 1 ? "," : "");
+    else
+        g_string_append_printf(out, "    _nullable = (\n        %s,\n    )\n", lines);
+    return true;
+}
+
 static void
 append_class(GString *out, const IpbClass *class, Uses *uses, const GHashTable *written)
 {
@@ -186,7 +233,8 @@ append_class(GString *out, const IpbClass *class, Uses *uses, const GHashTable *
     bool has_doc = ipb_docstring_append(out, INDENT, class->description, class->notes);
     if (!has_doc && class->fields->len == 0 && class->extra == NULL)
         g_string_append(out, "    pass\n");
-    bool is_apart = has_doc; /* a blank line stands between what has a docstring and what follows */
+    /* A blank line stands between what has a docstring and what follows. */
+    bool is_apart = append_nullable(out, class, has_doc);
     if (class->extra != NULL) {
         note_type_use(uses, class->extra, written, false);
         g_string_append(out, is_apart ? "\n    " : "    ");
@@ -229,7 +277,9 @@ append_run(GString *out, const IpbModule *module, bool async_api)
         g_string_append(out, "    return Result.from_wire(result)\n");
     else
         g_string_append(out, "    try:\n"
-                             "        value: Result = TypeAdapter(Result).validate_python(result)\n"
+                             "        value: Result = TypeAdapter(Result).validate_python(\n"
+                             "            result, context=\"result\"\n"
+                             "        )\n"
                              "        return value\n"
                              "    except ValidationError as error:\n"
                              "        raise ResultError(result, error) from None\n");

@@ -109,7 +109,7 @@ def check_source(path: Path) -> ast.Module:
 CALLED = {
     "ToolRunner", "ConfigDict", "Field", "TypeAdapter", "TypeAdapter(Result).validate_python", "ResultError",
     "CLIENT.run", "CLIENT.run_sync", "Params.for_call", "cls.to_wire", "Result.from_wire",
-    "self.model_dump", "cls.model_validate", "cls.model_fields.items", "cls", "cls(**fields).to_wire", "isinstance", "repr", "type", "TypeError",
+    "self.model_dump", "cls.model_validate", "cls.model_fields.items", "cls", "cls(**fields).to_wire", "isinstance", "getattr", "model_validator", "type(self).model_fields.items", "self.model_fields_set.discard", "repr", "type", "TypeError",
 }  # fmt: skip
 
 

@@ -150,12 +150,15 @@ def test_plain_values_unset_and_none(make):
     assert f"{params.sort}" == "help-wanted-issues"
     assert package.send(name, query="x", sort="forks") == '{"query": "x", "sort": "forks"}'
     assert package.send(name, query="x") == '{"query": "x"}'
-    assert package.send(name, query="x", sort=None) == '{"query": "x", "sort": null}'
+    assert package.send(name, query="x", sort=None) == '{"query": "x"}'  # the schema knows no null
     assert package.send(name, query="x", minimal_output=True) == '{"query": "x", "minimal_output": true}'
     params = package[name].Params(query="x")
     params.perPage = 7
     package[name].run(params)
     assert package.client.calls[-1][1] == '{"query": "x", "perPage": 7}'
+    params.perPage = None
+    package[name].run(params)
+    assert package.client.calls[-1][1] == '{"query": "x"}'
 
 
 @pytest.mark.parametrize(
@@ -170,6 +173,35 @@ def test_wrong_arguments(make, arguments):
     with pytest.raises(ValidationError):
         params.perPage = 0
     assert package.client.calls == []
+
+
+def test_none_is_null_only_where_the_schema_knows_it(make):
+    """None for an optional parameter means "not given", as in the original; null is sent where it is a value."""
+    null = {"type": "null"}
+    properties = {
+        "plain": {"type": "string"},
+        "list": {"type": ["string", "null"]},
+        "any_of": {"anyOf": [{"type": "integer"}, null], "default": None},
+        "nullable": {"type": "integer", "nullable": True},
+        "only": null,
+        "anything": {},
+        "enum": {"enum": ["a", "b", None]},
+        "choice": {"enum": ["a", "b"]},
+        "object": {"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": ["integer", "null"]}}},
+        "nested": {"$ref": "#/$defs/n"},
+        "needed": {"type": ["string", "null"]},
+        "defaulted": {"type": ["integer", "null"], "default": 5},
+    }
+    definitions = {"n": {"anyOf": [{"type": "object", "properties": {"n": {"$ref": "#/$defs/n"}}}, null]}}
+    package = make(tool(properties, required=["needed"], **{"$defs": definitions}))
+    arguments = {name: None for name in properties}
+    left = {name: None for name in properties if name not in ("plain", "choice", "object")}
+    assert json.loads(package.send("do", **arguments)) == left
+    assert json.loads(package.send("do", needed="x", object={"a": None, "b": None}, nested={"n": None})) == {
+        "needed": "x", "object": {"b": None}, "nested": {"n": None}
+    }  # fmt: skip
+    assert package["do"].Params(**arguments).plain is None
+    assert SEARCH_SOURCE.count("_nullable") == 0 == package.source("do").count("_nullable = ()")
 
 
 def test_fields_by_name(make):
