@@ -48,8 +48,14 @@ get_places(const GPtrArray *facets)
 static const IpbJson *
 get_rest(const GPtrArray *facets)
 {
-    const IpbJson *items = ipb_schema_get(facets, "items");
-    return ipb_json_is(items, IPB_JSON_ARRAY) ? ipb_schema_get(facets, "additionalItems") : items;
+    for (guint i = 0; i < facets->len; i++) {
+        const IpbJson *facet = g_ptr_array_index(facets, i);
+        const IpbJson *items = ipb_json_get(facet, "items");
+        if (items != NULL) /* additionalItems speaks of its own schema's items only */
+            return ipb_json_is(items, IPB_JSON_ARRAY) ? ipb_json_get(facet, "additionalItems")
+                                                      : items;
+    }
+    return NULL;
 }
 
 /* The types of the places, and of what comes after them if @rest is given; empty if not all are known. */

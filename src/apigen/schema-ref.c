@@ -75,7 +75,14 @@ resolve_pointer(IpbSchemaReader *reader, const IpbJson *node, const char *pointe
     return node;
 }
 
-/* The subschema with "$anchor": @name, or with the id "#name" of older drafts. */
+static bool
+is_document(const IpbJson *node)
+{
+    const char *id = ipb_json_is(node, IPB_JSON_OBJECT) ? ipb_json_get_string(node, "$id") : NULL;
+    return id != NULL && id[0] != '#';
+}
+
+/* The subschema of @node's document with "$anchor": @name, or with the id "#name" of older drafts. */
 static const IpbJson *
 find_anchor(IpbSchemaReader *reader, const IpbJson *node, const char *name, GString *notes)
 {
@@ -92,7 +99,8 @@ find_anchor(IpbSchemaReader *reader, const IpbJson *node, const char *name, GStr
     if (!ipb_schema_spend_work(reader, 1, notes))
         return NULL;
     IPB_JSON_FOREACH (item, node) {
-        const IpbJson *found = find_anchor(reader, item, name, notes);
+        /* The same name may be another's in a document inside this one. */
+        const IpbJson *found = is_document(item) ? NULL : find_anchor(reader, item, name, notes);
         if (found != NULL)
             return found;
     }
@@ -107,8 +115,7 @@ find_resources(IpbSchemaReader *reader, const IpbJson *node, size_t *n_seen)
 {
     if ((*n_seen)++ > MAX_SEARCHED || reader->resources->len == MAX_RESOURCES)
         return;
-    const char *id = ipb_json_is(node, IPB_JSON_OBJECT) ? ipb_json_get_string(node, "$id") : NULL;
-    if (id != NULL && id[0] != '#' && node != reader->root)
+    if (is_document(node) && node != reader->root)
         g_ptr_array_add(reader->resources, (void *) node);
     if (ipb_json_is(node, IPB_JSON_OBJECT) || ipb_json_is(node, IPB_JSON_ARRAY))
         IPB_JSON_FOREACH (item, node)

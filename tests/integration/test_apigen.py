@@ -279,6 +279,8 @@ VALUES = [
     ({"oneOf": [{"const": "a", "title": "The a"}, {"const": "b", "description": "The b"}]}, "b"),
     ({"type": "array", "prefixItems": [{"type": "string"}, {"type": "integer"}]}, ["a", 1]),
     ({"type": "array", "items": [{"type": "string"}, {"type": "integer"}]}, ["a", 1]),
+    ({"type": "array", "allOf": [{"items": [{"type": "integer"}]}], "additionalItems": {"type": "boolean"}}, [1, None]),
+    ({"$ref": "b#n", "$defs": {"B": {"$id": "b", "allOf": [{"$id": "c", "$anchor": "n", "type": "integer"}, {"$anchor": "n", "type": "string"}]}}}, "x"),
     ({"type": "object", "additionalProperties": {"type": "integer"}}, {"any key": 1}),
     ({"type": "object", "patternProperties": {"^x": {"type": "integer"}}}, {"x": 1}),
     ({"type": "object", "properties": {"a": {"type": "integer"}}}, {"a": 1, "more": [1]}),
