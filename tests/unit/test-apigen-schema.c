@@ -81,7 +81,8 @@ test_bounds(void)
           "Annotated[int | float, Field(gt=1)]", NULL);
     check("{\"type\": \"number\", \"multipleOf\": 0.1}", "int | float", "multipleOf: 0.1");
     check("{\"type\": \"string\", \"minLength\": 0, \"maxLength\": 5, \"pattern\": \"^\\\\d\"}",
-          "Annotated[str, Field(max_length=5)]", "pattern: ^\\d");
+          "Annotated[str, Field(max_length=5, pattern=\"^[0-9]\")]", NULL);
+    check("{\"type\": \"string\", \"pattern\": \"(?!x)\"}", "str", "pattern: (?!x)");
     check("{\"type\": \"array\", \"minItems\": 1, \"uniqueItems\": true}",
           "Annotated[list[Any], Field(min_length=1)]", "uniqueItems: true");
 }
@@ -135,7 +136,7 @@ test_unions(void)
           "str", NULL);
     check("{\"allOf\": [{\"type\": \"integer\"}]}", "int", NULL);
     check("{\"allOf\": [{\"type\": \"integer\", \"minimum\": 1}, {\"minimum\": 5}]}",
-          "Annotated[int, Field(ge=1)]", "minimum: 5");
+          "Annotated[int, Field(ge=5)]", NULL);
 }
 
 static void
