@@ -18,6 +18,9 @@ import harness
 import pytest
 from ipybox.kernel_mgr.client import ExecutionError, ExecutionResult, KernelClient
 from ipybox.kernel_mgr.server import KernelGateway
+from ipybox.mcp_apigen import generate_mcp_sources
+from ipybox.tool_exec.approval.client import ApprovalClient, ApprovalRequest
+from ipybox.tool_exec.server import ToolServer
 from ipybox.utils import find_free_port
 
 
@@ -275,6 +278,31 @@ async def test_sandbox(workspace: Path) -> None:
             with pytest.raises(ExecutionError):
                 await client.execute("open('elsewhere', 'w')")
     assert Path("out/file").exists() and not Path("elsewhere").exists()
+
+
+@pytest.mark.parametrize("sandbox", [False, True])
+async def test_tools_and_approvals(sandbox: bool) -> None:
+    """What CodeExecutor does, put together by hand: a tool server, a gateway whose kernels call it, and somebody who decides."""
+    params = {"command": "uvx", "args": ["mcp-server-fetch"]}
+    asked: list[str] = []
+
+    async def decide(request: ApprovalRequest) -> None:
+        asked.append(request.tool_name)
+        await (request.accept() if len(asked) == 1 else request.reject())
+
+    await generate_mcp_sources("fetch", params, Path("mcptools"))
+    async with ToolServer(port=0, approval_required=True) as tools:
+        env = {"TOOL_SERVER_HOST": tools.host, "TOOL_SERVER_PORT": str(tools.port)}
+        async with (
+            ApprovalClient(callback=decide, port=tools.port),
+            gateway(sandbox=sandbox, env=env) as server,
+            KernelClient(port=server.port) as client,
+        ):
+            code = "from mcptools.fetch import fetch\nprint(fetch.run(fetch.Params(url='https://example.com')))"
+            assert (await client.execute(code)).text
+            with pytest.raises(ExecutionError, match="ApprovalRejectedError"):
+                await client.execute(code)
+    assert asked == ["fetch", "fetch"]
 
 
 def test_as_a_command() -> None:
