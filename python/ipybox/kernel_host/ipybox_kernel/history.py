@@ -55,6 +55,11 @@ class KernelHistory(HistoryManager):
         lines = list(found.values())
         return iter(lines if n is None else lines[-n:])
 
+    def store_inputs(self, *args: Any, **kwargs: Any) -> None:
+        # IPython takes locks here that nobody would release after an interrupt.
+        with self.shell.interrupts.held():
+            super().store_inputs(*args, **kwargs)
+
     def store_output(self, line_num: int) -> None:
         pass
 
