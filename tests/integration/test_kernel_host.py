@@ -783,7 +783,14 @@ def test_an_interrupt_while_a_magic_is_loaded(kernel):
     assert cell.status == "ok", cell.events
 
 
-@pytest.mark.parametrize("code", ["while True: pass", "while True: x = [1, (2, 'a')]; display(x)"])
+@pytest.mark.parametrize(
+    "code",
+    [
+        "while True: pass",
+        "while True: x = [1, (2, 'a')]; display(x)",
+        "import asyncio\nwhile True: await asyncio.sleep(0.0001)",
+    ],
+)
 def test_an_interrupt_at_any_call_ends_the_cell(kernel, code):
     kernel.run(INTERRUPT_AT)
     kernel.forked()
@@ -794,6 +801,15 @@ def test_an_interrupt_at_any_call_ends_the_cell(kernel, code):
         cell = kernel.finish()
         assert cell.status == "interrupted" and len(cell.errors) == 1, (number, cell.events)
     assert kernel.run("1").result == "1"
+
+
+def test_an_interrupt_at_any_call_loses_no_end(kernel):
+    kernel.run(INTERRUPT_AT + "import asyncio")
+    for number in range(200, 800, 5):
+        kernel.run(f"interrupt_at({number}, Begun())")
+        cell = kernel.run("await asyncio.sleep(0)")
+        assert cell.status in ("ok", "interrupted"), (number, cell.events)
+        kernel.run("sys.setprofile(None)")
 
 
 def test_an_interrupt_in_a_finalizer_is_repeated(kernel):

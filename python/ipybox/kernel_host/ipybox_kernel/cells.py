@@ -107,6 +107,8 @@ class CellRunner:
     def _finish(self, result: Any, error: BaseException | None) -> None:
         if result is not None:
             error = result.error_before_exec or result.error_in_exec
+        if isinstance(error, GeneratorExit) and self._interrupts.was_requested:
+            error = KeyboardInterrupt()
         if not self._output.is_connected:
             forks.leave_child(self._output, error)
         values: dict[str, Any] | None = None

@@ -9,7 +9,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from types import FrameType
+from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ class Interrupts:
     def __init__(self, output: Output, loop: asyncio.AbstractEventLoop) -> None:
         self.was_requested = False  # in this cell
         self.is_running = False  # user code is, that may be interrupted
+        self.cell_code: CodeType | None = None  # of the coroutine that a cell is
         self._output = output
         self._loop = loop
         self._task: asyncio.Task[Any] | None = None
@@ -88,6 +89,13 @@ class Interrupts:
         if self._has_waited:
             raise KeyboardInterrupt
 
+    def _is_in_cell(self, frame: FrameType | None) -> bool:
+        while frame is not None:
+            if frame.f_code is self.cell_code:
+                return True
+            frame = frame.f_back
+        return False
+
     def _on_repetition(self, number: int, frame: FrameType | None) -> None:
         if self._output.is_connected and not self.was_requested:
             self._on_sigint(number, frame)
@@ -101,9 +109,10 @@ class Interrupts:
         self.was_requested = True
         if self._task is not None:
             current = asyncio.current_task(self._loop)
-            # Between its awaits a cell is code like any other. Some other task that lets nobody else
-            # run is stopped when the user asks again.
-            if current is not self._task and (is_first or current is None):
+            # Between its awaits a cell is code like any other; what asyncio does at the task's ends is not, for a callback would
+            # be lost. Some other task that lets nobody else run is stopped when the user asks again.
+            is_between = current is not self._task or not self._is_in_cell(frame)
+            if is_between and (is_first or current is None):
                 self._loop.call_soon_threadsafe(self._task.cancel)
                 return
         if self._is_held:

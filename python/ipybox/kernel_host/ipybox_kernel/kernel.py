@@ -116,6 +116,7 @@ class Kernel:
         self._loop = asyncio.new_event_loop()
         asyncio.set_event_loop(self._loop)
         self._interrupts = Interrupts(self._output, self._loop)
+        self._interrupts.cell_code = type(self._shell).run_cell_async.__code__
         self._cells = CellRunner(self._shell, self._output, self._interrupts, self._loop, self._on_cell_done)
         self._cells.returns_to = os.getcwd() if returns_to_cwd else None
 

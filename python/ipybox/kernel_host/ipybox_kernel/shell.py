@@ -216,6 +216,8 @@ class KernelShell(InteractiveShell):
         except ValueError:
             print("No traceback available to show.", file=sys.stderr)
             return
+        if kind is GeneratorExit and self.interrupts.was_requested:
+            return  # what is left of an interrupt between two coroutines
         if value is None:
             value = kind()
         tracebacks.remove_our_frames(value)

@@ -78,6 +78,8 @@ class _NoOutput:
 
 
 class _NoInterrupts:
+    was_requested = False
+
     def put_off(self) -> Any:
         return contextlib.nullcontext()
 
