@@ -29,7 +29,8 @@ SPEC = {
 DEFS = {
     "tree": TREE, "json": JSON_VALUE, "spec": SPEC,
     "embedded": {"$id": "https://example.org/item.json", "type": "object", "properties": {"n": {"$ref": "#/$defs/inner"}}, "required": ["n"], "$defs": {"inner": INTEGER}},
-    "named": {"$id": "urn:x:named", "$anchor": "here", "type": "integer"},
+    "named": {"$id": "urn:x:named", "$anchor": "here", "type": "string"},
+    "anchored": {"$anchor": "here", "type": "integer"},
 }  # fmt: skip
 
 # Schema, its type in the source, valid values, invalid ones.
@@ -66,7 +67,8 @@ TYPES: dict[str, tuple[Any, str, list[Any], list[Any]]] = {
     "spec": ({"$ref": "#/$defs/spec"}, "", [{"mark": "bar", "data": {"kind": "leaf"}}, {"layer": [{"mark": "x"}, {"layer": []}]}], [{"layer": [1]}, {"layer": [{"layer": [{"layer": 5}]}]}]),
     "embedded_id": ({"$ref": "https://example.org/item.json"}, "", [{"n": 1}], [{"n": "x"}, {}]),
     "relative_id": ({"$ref": "item.json#/$defs/inner"}, "int | None", [1], ["x"]),
-    "urn": ({"$ref": "urn:x:named"}, "int | None", [1], ["x"]),
+    "urn": ({"$ref": "urn:x:named"}, "str | None", ["x"], [1]),
+    "anchor_there": ({"$ref": "urn:x:named#here"}, "str | None", ["x"], [1]),
     "anchor": ({"$ref": "#here"}, "int | None", [1], ["x"]),
 }  # fmt: skip
 
