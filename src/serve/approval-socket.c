@@ -178,13 +178,18 @@ bool
 ipb_approval_socket_ask(IpbApprovalSocket *channel, const IpbApprovalRequest *request)
 {
     size_t size;
-    if (channel->current == NULL)
-        return false;
     g_autofree char *text = write_question(request, &size);
-    if (!ipb_websocket_send(channel->current->socket, text, size, true, NULL))
-        return false;
-    g_hash_table_add(channel->asked, g_memdup2(&request->id, sizeof request->id));
-    return true;
+    while (channel->current != NULL) {
+        if (ipb_websocket_send(channel->current->socket, text, size, true, NULL)) {
+            g_hash_table_add(channel->asked, g_memdup2(&request->id, sizeof request->id));
+            return true;
+        }
+        /* It is about to leave, or does not read: the next one is asked. */
+        channel->current->is_closing = true;
+        ipb_websocket_close(channel->current->socket, 1008, "questions are not read");
+        leave(channel);
+    }
+    return false;
 }
 
 void

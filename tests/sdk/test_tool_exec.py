@@ -292,6 +292,11 @@ class Application:
         self.channel = self.channel or ApprovalChannel(**self.options)
         return self.channel
 
+    def asked_port(self) -> int | None:
+        """Of the client that is asked."""
+        websocket = self.channel._websocket
+        return websocket.client.port if websocket is not None else None
+
     async def get(self, path: str) -> dict:
         process = await asyncio.create_subprocess_exec(
             "curl", "-sS", f"http://127.0.0.1:{self.port}{path}", stdout=subprocess.PIPE
@@ -321,6 +326,8 @@ async def test_channel_in_fastapi():
             assert application.channel.open
             answers = await asyncio.gather(*(application.get(f"/ask?i={i}") for i in range(4)))
             assert answers == [{"result": True}] * 4
+        while application.channel.open:
+            await asyncio.sleep(0.01)
         async with ApprovalClient(reject, port=application.port):
             assert await application.get("/ask") == {"result": False}
     async with Application() as application:
@@ -356,6 +363,8 @@ async def test_channel_takes_one_client_at_a_time():
         async with contextlib.AsyncExitStack() as stack:
             async with connect(url):
                 second = await stack.enter_async_context(connect(url))
+            while application.asked_port() != second.local_address[1]:
+                await asyncio.sleep(0.01)
             ask = asyncio.create_task(application.get("/ask"))
             question = json.loads(await second.recv())
             third = await stack.enter_async_context(connect(url))

@@ -40,6 +40,7 @@ class ApprovalChannel:
         self._websocket: WebSocket | None = None
         self._closed = asyncio.Event()
         self._closed.set()
+        self._accepted = asyncio.Event()
         self._last_id = 0
         self._asked: dict[int, asyncio.Future[bool]] = {}
 
@@ -55,15 +56,22 @@ class ApprovalChannel:
         Args:
             websocket: The connection, not accepted yet.
         """
-        await websocket.accept()
+        if self.open:
+            await websocket.accept()
+            try:
+                await self.join(JOIN_TIMEOUT_S)
+            except (TimeoutError, asyncio.TimeoutError):
+                await websocket.close(code=POLICY_VIOLATION, reason="another approval client is connected")
+                return
+            self._enter(websocket)
+            self._accepted.set()
+        else:
+            # It counts from now on: the client may know that it is connected before `accept` returns.
+            self._enter(websocket)
         try:
-            await self.join(JOIN_TIMEOUT_S)
-        except (TimeoutError, asyncio.TimeoutError):
-            await websocket.close(code=POLICY_VIOLATION, reason="another approval client is connected")
-            return
-        self._websocket = websocket
-        self._closed.clear()
-        try:
+            if not self._accepted.is_set():
+                await websocket.accept()
+                self._accepted.set()
             await self._receive(websocket)
         finally:
             if self._websocket is websocket:
@@ -120,7 +128,9 @@ class ApprovalChannel:
         message = {"jsonrpc": "2.0", "method": "approve", "params": params, "id": number}
         future = self._asked[number] = asyncio.get_running_loop().create_future()
         try:
-            await websocket.send_text(json.dumps(message))
+            await self._accepted.wait()
+            if self._websocket is websocket:
+                await self._send(websocket, json.dumps(message))
             return await asyncio.wait_for(future, self.approval_timeout)
         except asyncio.TimeoutError as error:
             raise TimeoutError(
@@ -128,6 +138,14 @@ class ApprovalChannel:
             ) from error
         finally:
             del self._asked[number]
+
+    async def _send(self, websocket: WebSocket, text: str) -> None:
+        from starlette.websockets import WebSocketDisconnect
+
+        try:
+            await websocket.send_text(text)
+        except (WebSocketDisconnect, OSError) as error:
+            raise RuntimeError("Approval channel disconnected") from error
 
     async def _receive(self, websocket: WebSocket) -> None:
         from starlette.websockets import WebSocketDisconnect
@@ -149,9 +167,15 @@ class ApprovalChannel:
             if future is not None and not future.done():
                 future.set_result(message.get("result") is True)
 
+    def _enter(self, websocket: WebSocket) -> None:
+        self._websocket = websocket
+        self._closed.clear()
+        self._accepted = asyncio.Event()
+
     def _leave(self) -> None:
         self._websocket = None
         self._closed.set()
+        self._accepted.set()
         for future in self._asked.values():
             if not future.done():
                 future.set_exception(RuntimeError("Approval channel disconnected"))
