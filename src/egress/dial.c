@@ -13,6 +13,7 @@
 
 #include "base/error.h"
 #include "base/fd.h"
+#include "http/trusting-port.h"
 
 #define STAGGER_MS 250
 #define DIAL_TIMEOUT_MS (30 * 1000)
@@ -120,6 +121,17 @@ on_attempt_failed(Attempt *attempt, int saved_errno)
         schedule_next(dial, 0);
 }
 
+/* There we would be taken for a program of our user's, and may do more than any rule allows. */
+static void
+refuse_trusting_port(IpbDial *dial)
+{
+    g_autoptr(GError) error = g_error_new(
+        IPYBOX_ERROR, IPYBOX_ERROR_REFUSED,
+        "port %u is an ipybox server of this user's, which no sandbox reaches by the network",
+        dial->destination.port);
+    fail(dial, error);
+}
+
 static void
 on_connected(uint32_t events, void *data)
 {
@@ -130,6 +142,8 @@ on_connected(uint32_t events, void *data)
         saved_errno = errno;
     if (saved_errno != 0)
         on_attempt_failed(attempt, saved_errno);
+    else if (ipb_trusting_port_is_peer(attempt->fd))
+        refuse_trusting_port(attempt->dial);
     else
         succeed(attempt->dial, attempt);
 }

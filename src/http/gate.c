@@ -67,6 +67,12 @@ ipb_http_gate_set_own_user(IpbHttpGate *gate, unsigned role)
     gate->own_user = role;
 }
 
+bool
+ipb_http_gate_trusts_own_user(const IpbHttpGate *gate)
+{
+    return gate->own_user != 0;
+}
+
 void
 ipb_http_gate_add_token(IpbHttpGate *gate, const char *token, unsigned role)
 {

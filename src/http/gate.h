@@ -26,8 +26,10 @@ void ipb_http_gate_free(IpbHttpGate *gate);
 
 /* Everybody who can connect has this role: the listener is where only they are. 0: nobody. */
 void ipb_http_gate_set_everybody(IpbHttpGate *gate, unsigned role);
-/* Peers on loopback that are processes of our own effective user have this role without a token. 0: no. */
+/* Peers on loopback that are processes of our own effective user have this role without a token. 0: no.
+ * Before its server listens, which keeps its port from the egress of sandboxes then (http/trusting-port.h). */
 void ipb_http_gate_set_own_user(IpbHttpGate *gate, unsigned role);
+bool ipb_http_gate_trusts_own_user(const IpbHttpGate *gate);
 /* Who sends `Authorization: Bearer TOKEN` or `Authorization: token TOKEN` has this role, whoever it is. At most 16. */
 void ipb_http_gate_add_token(IpbHttpGate *gate, const char *token, unsigned role);
 /* `?token=TOKEN` counts as well, as in Jupyter. */

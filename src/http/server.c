@@ -17,6 +17,7 @@
 #include "base/fd.h"
 #include "http/listener.h"
 #include "http/server-private.h"
+#include "http/trusting-port.h"
 #include "json/writer.h"
 
 /* Connections accepted by one wake-up; the rest comes with the next. */
@@ -63,6 +64,7 @@ struct IpbHttpServer {
     size_t n_listeners;
     IpbTimer *accept_timer; /* accepting stands still */
     unsigned port;
+    int trusting_port;      /* says that the port is one; -1: it is none */
     GPtrArray *connections; /* IpbHttpConnection, owned, the oldest first */
     Places *places;         /* of connections that were taken over */
     size_t held_bodies;
@@ -76,6 +78,7 @@ ipb_http_server_new(IpbLoop *loop, const IpbHttpServerOptions *options, IpbHttpG
     server->loop = ipb_loop_ref(loop);
     server->options = *options;
     server->gate = gate;
+    server->trusting_port = -1;
     server->connections = g_ptr_array_new();
     server->places = g_rc_box_new0(Places);
     return server;
@@ -98,6 +101,7 @@ close_listeners(IpbHttpServer *server)
     }
     server->n_listeners = 0;
     server->port = 0;
+    ipb_fd_close(&server->trusting_port);
 }
 
 void
@@ -368,6 +372,22 @@ is_loopback_name(const char *host)
            strcmp(host, "::1") == 0;
 }
 
+/* What connected before the port was known as ours may be a sandbox's egress: it is dropped. */
+static bool
+keep_from_sandboxes(IpbHttpServer *server, const int *fds, size_t n_fds, unsigned port,
+                    GError **error)
+{
+    if (!ipb_http_gate_trusts_own_user(server->gate))
+        return true;
+    server->trusting_port = ipb_trusting_port_claim(port, error);
+    if (server->trusting_port < 0)
+        return false;
+    for (size_t i = 0; i < n_fds; i++)
+        for (int early; (early = accept4(fds[i], NULL, NULL, SOCK_CLOEXEC)) >= 0;)
+            close(early);
+    return true;
+}
+
 bool
 ipb_http_server_listen(IpbHttpServer *server, const char *host, unsigned port, GError **error)
 {
@@ -381,7 +401,7 @@ ipb_http_server_listen(IpbHttpServer *server, const char *host, unsigned port, G
     }
     if (!ipb_http_listener_open(host, port, fds, &n_fds, &got, &is_public, error))
         return false;
-    bool ok = true;
+    bool ok = keep_from_sandboxes(server, fds, n_fds, got, error);
     for (size_t i = 0; i < n_fds; i++) {
         if (ok)
             ok = watch_listener(server, fds[i], error);
