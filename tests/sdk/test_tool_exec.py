@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import importlib
 import inspect
 import json
 import os
@@ -17,6 +18,7 @@ import harness
 import pytest
 import uvicorn
 from fastapi import FastAPI, WebSocket
+from ipybox import generate_mcp_sources
 from ipybox.tool_exec.approval.client import ApprovalClient, ApprovalRequest
 from ipybox.tool_exec.approval.server import ApprovalChannel
 from ipybox.tool_exec.client import (
@@ -72,7 +74,7 @@ def test_signatures():
         ("log_level", "INFO"),
     ]
     assert parameters(ToolServer.start) == parameters(ToolServer.stop) == parameters(ToolServer.join) == []
-    assert parameters(ToolRunner) == [("server_name", REQUIRED), ("server_params", REQUIRED), *place]
+    assert parameters(ToolRunner) == [("server_name", REQUIRED), ("server_params", None), *place]
     assert parameters(ToolRunner.run) == parameters(ToolRunner.run_sync) == call
     assert parameters(ToolRunner.reset) == []
     assert parameters(ApprovalClient) == [("callback", REQUIRED), *place]
@@ -104,6 +106,16 @@ async def test_run():
         assert await runner(server, token=server.token).run("echo", {}) == {}
         with pytest.raises(ToolRunnerError, match="token"):
             await runner(server, token="wrong").run("echo", {})
+
+
+async def test_generated_package_in_an_application(workspace, monkeypatch):
+    """It finds the tool server as in a kernel."""
+    await generate_mcp_sources("fake", PARAMS, workspace / "mcptools_here")
+    monkeypatch.syspath_prepend(workspace)
+    async with ToolServer(port=0) as server:
+        monkeypatch.setenv("TOOL_SERVER_PORT", str(server.port))
+        echo = importlib.import_module("mcptools_here.fake.echo")
+        assert await asyncio.to_thread(echo.run, a=1) == {"a": 1}
 
 
 async def test_servers_are_kept_until_reset():

@@ -6,6 +6,7 @@ It is the kernels' own client, `kernel_host/stub/ipybox/tool_exec/client.py`, wi
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
 from ..kernel_host.stub.ipybox.tool_exec import client as _client
@@ -55,26 +56,30 @@ class ToolRunner:
     def __init__(
         self,
         server_name: str,
-        server_params: dict[str, Any],
+        server_params: dict[str, Any] | None = None,
         host: str = "localhost",
         port: int = 8900,
         *,
         token: str | None = None,
+        server_id: str | None = None,
     ) -> None:
         """
         Args:
             server_name: Name of the MCP server.
             server_params: How it is reached: `command`, `args`, `env`, or `url`, `headers`. The tool server replaces `${NAME}`
-                from its own environment.
+                from its own environment. None: see server_id.
             host: Hostname of the tool server.
             port: Its port.
             token: Its token. None will do for a tool server of the same user on the same machine.
+            server_id: The registration that a generated package carries instead of parameters. The tool server's default is then
+                the environment's TOOL_SERVER_HOST and TOOL_SERVER_PORT, as in kernels.
         """
         self.server_name = server_name
         self.server_params = server_params
-        self.host = host
-        self.port = port
+        self.host = host if server_id is None else os.environ.get("TOOL_SERVER_HOST", host)
+        self.port = port if server_id is None else int(os.environ.get("TOOL_SERVER_PORT", port))
         self.token = token
+        self.server_id = server_id
 
     async def run(self, tool_name: str, tool_args: dict[str, Any]) -> dict[str, Any] | str | None:
         """Runs a tool. Cancelling the task cancels the call.
@@ -106,7 +111,9 @@ class ToolRunner:
         await self._runner().reset()
 
     def _runner(self) -> Any:
-        return _client.ToolRunner(self.server_name, self.server_params, self.host, self.port, token=self.token or "")
+        return _client.ToolRunner(
+            self.server_name, self.server_params, self.host, self.port, server_id=self.server_id, token=self.token or ""
+        )
 
 
 class ApprovalRequestor:
