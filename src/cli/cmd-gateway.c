@@ -14,7 +14,7 @@
 #include "cli/lifeline.h"
 #include "json/writer.h"
 #include "sandbox/policy.h"
-#include "serve/gateway.h"
+#include "serve/gateway/gateway.h"
 
 #define END_TIMEOUT_MS 15000
 #define DEFAULT_HOST "localhost"

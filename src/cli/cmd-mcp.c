@@ -13,7 +13,7 @@
 #include "cli/cli.h"
 #include "cli/program.h"
 #include "cli/server-file.h"
-#include "serve/mcp-server.h"
+#include "serve/mcp/server.h"
 #include "serve/stdio.h"
 
 typedef struct {

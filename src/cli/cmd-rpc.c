@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "cli/cli.h"
 #include "cli/lifeline.h"
-#include "serve/rpc-server.h"
+#include "serve/rpc/server.h"
 #include "serve/stdio.h"
 
 #define END_TIMEOUT_MS 15000

@@ -13,7 +13,7 @@
 #include "cli/cli.h"
 #include "cli/lifeline.h"
 #include "json/writer.h"
-#include "serve/tool-server-http.h"
+#include "serve/tool-server/http.h"
 #include "session/environment.h"
 
 #define DEFAULT_HOST "localhost"

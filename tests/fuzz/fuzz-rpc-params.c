@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "serve/rpc-params.h"
+#include "serve/rpc/params.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

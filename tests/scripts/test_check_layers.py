@@ -43,7 +43,7 @@ def test_accepts(tmp_path, name, include):
     [
         ("base/error.c", "json/json.h", "json is not below it"),
         ("kernel/kernel.h", "mcp/client.h", "mcp is not below it"),
-        ("session/session.c", "serve/mcp-server.h", "serve is not below it"),
+        ("session/session.c", "serve/mcp/server.h", "serve is not below it"),
         ("session/session.c", "session.h", "should be named"),
         ("session/session.c", "../base/error.h", "should be named"),
         ("misc/x.c", "base/error.h", "no folder of this name"),

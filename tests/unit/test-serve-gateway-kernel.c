@@ -2,7 +2,7 @@
  *
  * Kernels of the gateway, with real Python, of the project's .venv: which messages follow a request, and to whom.
  */
-#include "serve/gateway-kernel.h"
+#include "serve/gateway/kernel.h"
 
 #include <string.h>
 

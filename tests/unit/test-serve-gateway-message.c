@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "serve/gateway-message.h"
+#include "serve/gateway/message.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "serve/rpc-params.h"
+#include "serve/rpc/params.h"
 
 #include <string.h>
 

@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The protocol side of the MCP server: handshake, dispatch, cancellation, progress. What the tools do is in mcp-tools.c.
+ */
+#include "serve/mcp/server.h"
+
+#include <string.h>
+
+#include <ipybox/version.h>
+
+#include "base/error.h"
+#include "json/rpc-peer.h"
+#include "serve/mcp/elicitation.h"
+#include "serve/mcp/tools.h"
+#include "serve/stdio.h"
+
+#define FLUSH_TIMEOUT_MS 1000
+
+/* Newest first; the first is offered to a client that asks for one we do not speak. */
+static const char *const REVISIONS[] = {"2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"};
+
+static const char INSTRUCTIONS[] = "Runs Python in a stateful IPython kernel. Register MCP servers "
+                                   "to call their tools from code: each becomes a package "
+                                   "mcptools.<server_name> with one module per tool (Params, run, "
+                                   "and Result where the tool describes its result). Variables, "
+                                   "imports and definitions persist between cells until reset.";
+
+struct IpbMcpServer {
+    IpbMcpServerOptions options;
+    IpbStdio *stdio;
+    IpbRpcPeer *peer;
+    IpbMcpTools *tools;
+    IpbElicitation *elicitation;
+    bool is_initialized;
+};
+
+static void
+log_text(IpbMcpServer *server, const char *level, const char *text)
+{
+    if (server->options.on_log != NULL)
+        server->options.on_log(level, text, server->options.data);
+}
+
+/* --- answers ----------------------------------------------------------------------------------- */
+
+static void
+reply_with(IpbRpcRequest *request, IpbJsonWriter *writer)
+{
+    size_t size;
+    g_autofree char *text = ipb_json_writer_finish(writer, &size);
+    ipb_rpc_request_reply(request, text, size);
+}
+
+static const char *
+negotiate(const char *asked)
+{
+    for (size_t i = 0; asked != NULL && i < G_N_ELEMENTS(REVISIONS); i++)
+        if (g_str_equal(asked, REVISIONS[i]))
+            return REVISIONS[i];
+    return REVISIONS[0];
+}
+
+static void
+handle_initialize(IpbMcpServer *server, IpbRpcRequest *request)
+{
+    const IpbJson *params = ipb_rpc_request_params(request);
+    const char *asked = ipb_json_get_string(params, "protocolVersion");
+    if (asked == NULL) {
+        ipb_rpc_request_fail(request, IPB_RPC_INVALID_PARAMS,
+                             "initialize: params.protocolVersion must be a string", NULL);
+        return;
+    }
+    server->is_initialized = true;
+    const char *revision = negotiate(asked);
+    ipb_elicitation_set_client(server->elicitation, revision, ipb_json_get(params, "capabilities"));
+    IpbJsonWriter *writer = ipb_json_writer_new();
+    ipb_json_begin_object(writer);
+    ipb_json_member_string(writer, "protocolVersion", revision);
+    ipb_json_key(writer, "capabilities");
+    ipb_json_write_raw(writer, "{\"tools\":{}}", strlen("{\"tools\":{}}"));
+    ipb_json_key(writer, "serverInfo");
+    ipb_json_begin_object(writer);
+    ipb_json_member_string(writer, "name", "ipybox");
+    ipb_json_member_string(writer, "version", IPYBOX_VERSION);
+    ipb_json_end_object(writer);
+    ipb_json_member_string(writer, "instructions", INSTRUCTIONS);
+    ipb_json_end_object(writer);
+    reply_with(request, writer);
+}
+
+static void
+handle_list(IpbMcpServer *server, IpbRpcRequest *request)
+{
+    IpbJsonWriter *writer = ipb_json_writer_new();
+    ipb_json_begin_object(writer);
+    ipb_json_key(writer, "tools");
+    ipb_mcp_tools_describe(server->tools, writer);
+    ipb_json_end_object(writer);
+    reply_with(request, writer);
+}
+
+static void
+on_request(IpbRpcRequest *request, void *data)
+{
+    IpbMcpServer *server = data;
+    const char *method = ipb_rpc_request_method(request);
+    if (g_str_equal(method, "initialize")) {
+        handle_initialize(server, request);
+    } else if (g_str_equal(method, "ping")) {
+        ipb_rpc_request_reply(request, "{}", 2);
+    } else if (!server->is_initialized) {
+        ipb_rpc_request_fail(request, IPB_RPC_INVALID_REQUEST, "initialize must come first", NULL);
+    } else if (g_str_equal(method, "tools/list")) {
+        handle_list(server, request);
+    } else if (g_str_equal(method, "tools/call")) {
+        ipb_mcp_tools_call(server->tools, request);
+    } else {
+        g_autofree char *message = g_strdup_printf("no such method: %s", method);
+        ipb_rpc_request_fail(request, IPB_RPC_METHOD_NOT_FOUND, message, NULL);
+    }
+}
+
+static void
+on_notification(const char *method, const IpbJson *params, void *data)
+{
+    IpbMcpServer *server = data;
+    const IpbJson *id = ipb_json_get(params, "requestId");
+    if (!g_str_equal(method, "notifications/cancelled") || id == NULL)
+        return;
+    IpbSpan raw = ipb_json_raw(id);
+    g_autofree char *text = g_strndup(raw.start, raw.size);
+    ipb_mcp_tools_cancel(server->tools, text);
+}
+
+static void
+on_invalid(const GError *why, const char *text, size_t size, void *data)
+{
+    g_autofree char *line = g_strdup_printf("the client sent no valid message: %s", why->message);
+    log_text(data, "warning", line);
+}
+
+static void
+on_progress(const char *token_json, int64_t progress, const char *message, void *data)
+{
+    IpbMcpServer *server = data;
+    IpbJsonWriter *writer = ipb_json_writer_new();
+    ipb_json_begin_object(writer);
+    ipb_json_key(writer, "progressToken");
+    ipb_json_write_raw(writer, token_json, strlen(token_json));
+    ipb_json_member_int(writer, "progress", progress);
+    ipb_json_member_string(writer, "message", message);
+    ipb_json_end_object(writer);
+    g_autofree char *params = ipb_json_writer_finish(writer, NULL);
+    ipb_rpc_notify(server->peer, "notifications/progress", params);
+}
+
+/* --- transport --------------------------------------------------------------------------------- */
+
+static void
+on_send(const char *text, size_t size, void *data)
+{
+    IpbMcpServer *server = data;
+    ipb_stdio_send(server->stdio, text, size);
+}
+
+static void
+on_line(const char *line, size_t size, void *data)
+{
+    IpbMcpServer *server = data;
+    if (size > 0)
+        ipb_rpc_peer_receive(server->peer, line, size);
+}
+
+static void
+on_stdio_end(const GError *why, void *data)
+{
+    IpbMcpServer *server = data;
+    server->options.on_end(why, server->options.data);
+}
+
+static const IpbStdioFuncs stdio_funcs = {on_line, on_stdio_end};
+
+static const IpbRpcPeerFuncs peer_funcs = {
+    .send = on_send,
+    .on_request = on_request,
+    .on_notification = on_notification,
+    .on_invalid = on_invalid,
+};
+
+IpbMcpServer *
+ipb_mcp_server_new(IpbLoop *loop, const IpbMcpServerOptions *options, GError **error)
+{
+    IpbMcpServer *server = g_new0(IpbMcpServer, 1);
+    server->options = *options;
+    server->stdio = ipb_stdio_new(loop, options->in, options->out, &stdio_funcs, server, error);
+    if (server->stdio == NULL) {
+        g_free(server);
+        return NULL;
+    }
+    IpbRpcPeerOptions peer = {.limits = IPB_JSON_LIMITS_MESSAGE, .answer_invalid = true};
+    server->peer = ipb_rpc_peer_new(loop, &peer, &peer_funcs, server);
+    server->elicitation = ipb_elicitation_new(server->peer, options->session);
+    server->tools =
+        ipb_mcp_tools_new(loop, options->session, options->without_register, on_progress, server);
+    return server;
+}
+
+void
+ipb_mcp_server_ask(IpbMcpServer *server, const IpbApprovalRequest *request)
+{
+    ipb_elicitation_ask(server->elicitation, request);
+}
+
+void
+ipb_mcp_server_withdraw(IpbMcpServer *server, uint64_t request)
+{
+    ipb_elicitation_withdraw(server->elicitation, request);
+}
+
+void
+ipb_mcp_server_free(IpbMcpServer *server)
+{
+    if (server == NULL)
+        return;
+    ipb_mcp_tools_free(server->tools);
+    ipb_elicitation_free(server->elicitation);
+    ipb_stdio_flush(server->stdio, FLUSH_TIMEOUT_MS);
+    ipb_rpc_peer_free(server->peer);
+    ipb_stdio_free(server->stdio);
+    g_free(server);
+}

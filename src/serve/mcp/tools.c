@@ -1,0 +1,407 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The four tools; see the header.
+ */
+#include "serve/mcp/tools.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "serve/mcp/served-call.h"
+#include "session/cell-text.h"
+
+#define DEFAULT_TIMEOUT_S 120
+#define DEFAULT_MAX_OUTPUT_CHARS 5000
+#define MAX_CALLS 1000
+
+/* The descriptions are read by models: what the tool does, what comes back, what to mind. */
+static const char REGISTER_JSON[] =
+    "{\"name\":\"register_mcp_server\",\"description\":\"Connect to an MCP server and generate a "
+    "typed Python API for its tools "
+    "in mcptools/<server_name>/, one module per tool. Code run by execute_ipython_cell can then "
+    "call them: "
+    "`from mcptools.<server_name> import <tool>; <tool>.run(<tool>.Params(...))`. Returns the "
+    "names of the generated "
+    "modules. A server that is registered again is replaced.\","
+    "\"inputSchema\":{\"type\":\"object\",\"properties\":{"
+    "\"server_name\":{\"type\":\"string\",\"title\":\"Server Name\",\"description\":\"Name of the "
+    "server, a valid Python identifier\"},"
+    "\"server_params\":{\"type\":\"object\",\"title\":\"Server "
+    "Params\",\"additionalProperties\":true,\"description\":"
+    "\"How to reach the server: {command, args, env} for a local process or {url, headers} for "
+    "HTTP. ${NAME} in a value is "
+    "replaced from the environment of ipybox and the .env file of the workspace\"}},"
+    "\"required\":[\"server_name\",\"server_params\"]}}";
+
+static const char INSTALL_JSON[] =
+    "{\"name\":\"install_package\",\"description\":\"Install a Python package for the kernel. It "
+    "can be imported at once. Returns the "
+    "output of the installer.\","
+    "\"inputSchema\":{\"type\":\"object\",\"properties\":{"
+    "\"package_name\":{\"type\":\"string\",\"title\":\"Package Name\",\"description\":\"A "
+    "requirement such as requests, "
+    "numpy>=1.20.0 or git+https://...\"}},\"required\":[\"package_name\"]}}";
+
+static const char EXECUTE_JSON[] =
+    "{\"name\":\"execute_ipython_cell\",\"description\":\"Run Python code in a stateful IPython "
+    "kernel: variables, imports and "
+    "definitions persist between calls, top-level await, magics and !commands work. Returns what "
+    "the code printed, displayed and "
+    "returned as its last expression; plots are saved as PNG files whose paths are listed after "
+    "the output.\","
+    "\"inputSchema\":{\"type\":\"object\",\"properties\":{"
+    "\"code\":{\"type\":\"string\",\"title\":\"Code\",\"description\":\"Python code\"},"
+    "\"timeout\":{\"type\":\"number\",\"title\":\"Timeout\",\"default\":120,\"description\":"
+    "\"Maximum execution time in seconds; "
+    "the state is kept when it is exceeded\"},"
+    "\"max_output_chars\":{\"type\":\"integer\",\"title\":\"Max Output "
+    "Chars\",\"default\":5000,\"description\":\"Maximum number of "
+    "characters of the output\"}},\"required\":[\"code\"]}}";
+
+static const char RESET_JSON[] =
+    "{\"name\":\"reset\",\"description\":\"Start a fresh kernel: variables, imports and "
+    "definitions are lost, MCP servers are stopped "
+    "(they start again when called). Installed packages and generated APIs stay.\","
+    "\"inputSchema\":{\"type\":\"object\",\"properties\":{}}}";
+
+struct IpbMcpTools {
+    IpbLoop *loop;
+    IpbSession *session;
+    bool without_register;
+    GPtrArray *calls; /* IpbServedCall */
+    IpbMcpToolsProgressFunc on_progress;
+    void *data;
+};
+
+static IpbServedCall *
+new_call(IpbMcpTools *tools, IpbRpcRequest *request, const char *tool)
+{
+    IpbServedCall *call = ipb_served_call_new(tools->loop, tools->calls, request, tool);
+    call->session = tools->session;
+    call->on_progress = tools->on_progress;
+    call->progress_data = tools->data;
+    return call;
+}
+
+/* --- arguments --------------------------------------------------------------------------------- */
+
+/* A number, or a string that is one: models write both. */
+static bool
+read_number(const IpbJson *arguments, const char *name, double fallback, double *ret_value)
+{
+    const IpbJson *value = ipb_json_get(arguments, name);
+    const char *text = ipb_json_string(value, NULL);
+    if (value == NULL || ipb_json_is(value, IPB_JSON_NULL)) {
+        *ret_value = fallback;
+        return true;
+    }
+    if (text == NULL)
+        return ipb_json_double(value, ret_value);
+    char *end;
+    *ret_value = g_ascii_strtod(text, &end);
+    return end != text && *end == '\0' && isfinite(*ret_value);
+}
+
+/* --- execute_ipython_cell ---------------------------------------------------------------------- */
+
+static void
+append_images(GString *out, const GPtrArray *images)
+{
+    if (images->len == 0)
+        return;
+    g_string_append(out, "\n\nGenerated images:\n\n");
+    for (guint i = 0; i < images->len; i++) {
+        const char *path = g_ptr_array_index(images, i);
+        g_autofree char *stem = g_path_get_basename(path);
+        *strrchr(stem, '.') = '\0';
+        g_string_append_printf(out, "- [%s](%s)\n", stem, path);
+    }
+}
+
+/* The output as it is shown: cut text, the note that it was cut, and the images, whose links are never cut. */
+static char *
+describe_output(const IpbServedCall *call)
+{
+    g_autofree char *output = ipb_cell_text_get(call->text);
+    g_autoptr(GString) text = g_string_new(output);
+    if (ipb_cell_text_is_truncated(call->text))
+        g_string_append_printf(text, "\n\n[Output truncated: exceeded %zu character limit]",
+                               call->max_output_chars);
+    append_images(text, ipb_cell_text_images(call->text));
+    return g_string_free(g_steal_pointer(&text), FALSE);
+}
+
+/* A cell that failed gives its error first, as the original does, then what it had put out before. */
+static void
+finish_cell(IpbServedCall *call, const IpbSessionEvent *event)
+{
+    g_autofree char *output = describe_output(call);
+    if (event->status == IPB_STATUS_OK) {
+        ipb_served_call_finish_text(call, output, false);
+        return;
+    }
+    const char *error = ipb_cell_text_error(call->text);
+    const char *reason = event->text != NULL ? event->text : error != NULL ? error : "";
+    g_autofree char *message =
+        g_strconcat(IPB_TOOL_ERROR_PREFIX, "execute_ipython_cell: ", reason, NULL);
+    g_autofree char *before =
+        *output != '\0' ? g_strconcat("Output before the error:\n\n", output, NULL) : NULL;
+    const char *texts[] = {message, before, NULL};
+    ipb_served_call_finish(call, texts, true);
+}
+
+static void
+on_cell_event(const IpbSessionEvent *event, void *data)
+{
+    IpbServedCall *call = data;
+    ipb_cell_text_add(call->text, event);
+    switch (event->type) {
+    case IPB_SESSION_STDOUT:
+    case IPB_SESSION_STDERR:
+    case IPB_SESSION_LATE_OUTPUT:
+    case IPB_SESSION_TOOL_PROGRESS:
+        ipb_served_call_add_news(call, event->text);
+        break;
+    case IPB_SESSION_DONE:
+        ipb_served_call_send_news(call);
+        finish_cell(call, event);
+        break;
+    case IPB_SESSION_STARTED:
+    case IPB_SESSION_DISPLAY:
+    case IPB_SESSION_UPDATE:
+    case IPB_SESSION_CLEAR_OUTPUT:
+    case IPB_SESSION_RESULT:
+    case IPB_SESSION_ERROR:
+    case IPB_SESSION_NOTICE:
+        break;
+    }
+}
+
+static void
+cancel_cell(IpbServedCall *call)
+{
+    ipb_session_cancel(call->session, call->number);
+}
+
+static void
+call_execute(IpbServedCall *call, const IpbJson *arguments)
+{
+    double timeout_s, max_chars;
+    const char *code = ipb_json_get_string(arguments, "code");
+    if (code == NULL) {
+        ipb_served_call_refuse(call, "code", "a string (without NUL)");
+        return;
+    }
+    if (!read_number(arguments, "timeout", DEFAULT_TIMEOUT_S, &timeout_s) || timeout_s <= 0) {
+        ipb_served_call_refuse(call, "timeout", "a number of seconds above 0");
+        return;
+    }
+    if (!read_number(arguments, "max_output_chars", DEFAULT_MAX_OUTPUT_CHARS, &max_chars) ||
+        max_chars < 0 || max_chars > INT32_MAX) {
+        ipb_served_call_refuse(call, "max_output_chars", "an integer from 0 to 2147483647");
+        return;
+    }
+    call->max_output_chars = (size_t) max_chars;
+    call->text = ipb_cell_text_new(call->max_output_chars);
+    call->cancel = cancel_cell;
+    g_autoptr(GError) error = NULL;
+    unsigned timeout_ms = (unsigned) MIN(ceil(timeout_s * 1000), INT32_MAX);
+    call->number =
+        ipb_session_execute(call->session, code, timeout_ms, on_cell_event, call, &error);
+    if (call->number == 0)
+        ipb_served_call_fail(call, error->message);
+}
+
+/* --- the others -------------------------------------------------------------------------------- */
+
+static void
+on_registered(const char *const *modules, const GError *error, void *data)
+{
+    IpbServedCall *call = data;
+    if (error != NULL)
+        ipb_served_call_fail(call, error->message);
+    else
+        ipb_served_call_finish(call, modules, false);
+}
+
+static void
+cancel_register(IpbServedCall *call)
+{
+    ipb_session_cancel_register(call->session, call->number);
+}
+
+static void
+call_register(IpbServedCall *call, const IpbJson *arguments)
+{
+    IpbRegisterOptions options = {
+        .name = ipb_json_get_string(arguments, "server_name"),
+        .params = ipb_json_get(arguments, "server_params"),
+        .is_of_client = true,
+    };
+    if (options.name == NULL) {
+        ipb_served_call_refuse(call, "server_name", "a string");
+        return;
+    }
+    /* Some models write the object as a string that holds it. */
+    size_t size;
+    const char *text = ipb_json_string(options.params, &size);
+    g_autoptr(IpbJsonDoc) doc =
+        text != NULL ? ipb_json_parse(text, size, &IPB_JSON_LIMITS_SMALL, NULL) : NULL;
+    if (doc != NULL)
+        options.params = ipb_json_root(doc);
+    if (!ipb_json_is(options.params, IPB_JSON_OBJECT)) {
+        ipb_served_call_refuse(call, "server_params", "an object");
+        return;
+    }
+    call->cancel = cancel_register;
+    g_autoptr(GError) error = NULL;
+    call->number = ipb_session_register(call->session, &options, on_registered, call, &error);
+    if (call->number == 0)
+        ipb_served_call_fail(call, error->message);
+}
+
+static void
+on_install_line(const char *line, void *data)
+{
+    g_autofree char *text = g_strconcat(line, "\n", NULL);
+    ipb_served_call_add_news(data, text);
+}
+
+static void
+on_installed(const char *output, const GError *error, void *data)
+{
+    IpbServedCall *call = data;
+    ipb_served_call_send_news(call);
+    if (error != NULL)
+        ipb_served_call_fail(call, error->message);
+    else
+        ipb_served_call_finish_text(call, output, false);
+}
+
+static void
+cancel_install(IpbServedCall *call)
+{
+    ipb_session_cancel_install(call->session);
+}
+
+static void
+call_install(IpbServedCall *call, const IpbJson *arguments)
+{
+    const char *package = ipb_json_get_string(arguments, "package_name");
+    if (package == NULL) {
+        ipb_served_call_refuse(call, "package_name", "a string");
+        return;
+    }
+    call->cancel = cancel_install;
+    g_autoptr(GError) error = NULL;
+    if (!ipb_session_install(call->session, package, on_install_line, on_installed, call, &error))
+        ipb_served_call_fail(call, error->message);
+}
+
+static void
+on_reset(void *data)
+{
+    const char *nothing[] = {NULL};
+    ipb_served_call_finish(data, nothing, false);
+}
+
+static void
+call_reset(IpbServedCall *call, const IpbJson *arguments)
+{
+    ipb_session_reset(call->session, on_reset, call);
+}
+
+/* --- dispatch ---------------------------------------------------------------------------------- */
+
+static const struct {
+    const char *name;
+    const char *json;
+    void (*call)(IpbServedCall *call, const IpbJson *arguments);
+} TOOLS[] = {
+    {"register_mcp_server", REGISTER_JSON, call_register},
+    {"install_package", INSTALL_JSON, call_install},
+    {"execute_ipython_cell", EXECUTE_JSON, call_execute},
+    {"reset", RESET_JSON, call_reset},
+};
+
+IpbMcpTools *
+ipb_mcp_tools_new(IpbLoop *loop, IpbSession *session, bool without_register,
+                  IpbMcpToolsProgressFunc on_progress, void *data)
+{
+    IpbMcpTools *tools = g_new0(IpbMcpTools, 1);
+    tools->loop = ipb_loop_ref(loop);
+    tools->session = session;
+    tools->without_register = without_register;
+    tools->calls = g_ptr_array_new_with_free_func((GDestroyNotify) ipb_served_call_free);
+    tools->on_progress = on_progress;
+    tools->data = data;
+    return tools;
+}
+
+static bool
+is_offered(const IpbMcpTools *tools, size_t index)
+{
+    return !tools->without_register || TOOLS[index].call != call_register;
+}
+
+void
+ipb_mcp_tools_describe(const IpbMcpTools *tools, IpbJsonWriter *writer)
+{
+    ipb_json_begin_array(writer);
+    for (size_t i = 0; i < G_N_ELEMENTS(TOOLS); i++)
+        if (is_offered(tools, i))
+            ipb_json_write_raw(writer, TOOLS[i].json, strlen(TOOLS[i].json));
+    ipb_json_end_array(writer);
+}
+
+void
+ipb_mcp_tools_call(IpbMcpTools *tools, IpbRpcRequest *request)
+{
+    const IpbJson *params = ipb_rpc_request_params(request);
+    const char *name = ipb_json_get_string(params, "name");
+    const IpbJson *arguments = ipb_json_get(params, "arguments");
+    if (name == NULL || (arguments != NULL && !ipb_json_is(arguments, IPB_JSON_OBJECT))) {
+        ipb_rpc_request_fail(request, IPB_RPC_INVALID_PARAMS,
+                             "tools/call: params.name must be a string, params.arguments an object",
+                             NULL);
+        return;
+    }
+    if (tools->calls->len >= MAX_CALLS) {
+        ipb_rpc_request_fail(request, IPB_RPC_INTERNAL_ERROR, "too many calls at once", NULL);
+        return;
+    }
+    for (size_t i = 0; i < G_N_ELEMENTS(TOOLS); i++) {
+        if (g_str_equal(name, TOOLS[i].name) && is_offered(tools, i)) {
+            TOOLS[i].call(new_call(tools, request, TOOLS[i].name), arguments);
+            return;
+        }
+    }
+    g_autofree char *message = g_strdup_printf("Unknown tool: %s", name);
+    ipb_served_call_finish_text(new_call(tools, request, name), message, true);
+}
+
+void
+ipb_mcp_tools_cancel(IpbMcpTools *tools, const char *id_json)
+{
+    for (guint i = 0; i < tools->calls->len; i++) {
+        IpbServedCall *call = g_ptr_array_index(tools->calls, i);
+        if (call->is_cancelled || !g_str_equal(ipb_rpc_request_id(call->request), id_json))
+            continue;
+        call->is_cancelled = true;
+        if (call->cancel != NULL)
+            call->cancel(call); /* may free the call */
+        return;
+    }
+}
+
+void
+ipb_mcp_tools_free(IpbMcpTools *tools)
+{
+    if (tools == NULL)
+        return;
+    g_ptr_array_unref(tools->calls);
+    ipb_loop_unref(tools->loop);
+    g_free(tools);
+}
