@@ -45,7 +45,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 def test_the_page_names_every_method_parameter_and_kind():
     page = (ROOT / "docs/internals/rpc.md").read_text()
-    sources = "".join(path.read_text() for path in sorted((ROOT / "src/serve").glob("rpc-*.c")))
+    sources = "".join(path.read_text() for path in sorted((ROOT / "src/serve/rpc").glob("*.c")))
     methods = re.findall(r'\{"([a-z_.]+)", (?:handle|ipb_rpc)_', sources)
     parameters = re.findall(r'ipb_rpc_params_\w+\(\s*params,\s*"(\w+)"', sources)
     kinds = re.findall(r'\[IPYBOX_ERROR_\w+\] = "(\w+)"', sources)
