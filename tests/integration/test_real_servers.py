@@ -70,7 +70,8 @@ def unwrapped(value):
 
 seen = {
     "text": unwrapped(text.run(text.Params())),
-    "contents": plain(contents.run(contents.Params())),
+    "caption": str(contents.run(contents.Params())),
+    "contents": contents.run(contents.Params()).contents,
     "weather": plain(weather.run(weather.Params(city="Wien", days=2))),
     "default": len(weather.run(weather.Params(city="Wien")).temperatures),
     "number": unwrapped(number.run(number.Params())),
@@ -101,7 +102,7 @@ def test_every_kind_of_result(library, transport, mcp, environ):
         modules = mcp.register("kinds", params)
         assert set(modules) == {"contents", "count", "fail", "number", "text", "weather"}
         seen = json.loads(mcp.cell(CALL_ALL))
-        assert seen.pop("contents") == CONTENTS
+        assert seen.pop("contents") == CONTENTS and seen.pop("caption") == "caption"
         assert "no luck today" in seen.pop("fail")
         assert seen == {
             "text": "grüße 😀\u2028",
@@ -123,7 +124,7 @@ def test_server_everything(transport, mcp, environ, servers):
             "print(echo.run(echo.Params(message='hi')))\n"
             "print(get_sum.run(get_sum.Params(a=5, b=7)))\n"
             "print(weather.run(weather.Params(location='Chicago')).temperature)\n"
-            "print([content['type'] for content in image.run(image.Params())])\n"
+            "print([content['type'] for content in image.run(image.Params()).contents])\n"
             "print(slow.run(slow.Params(duration=0.2, steps=2)))"
         )
         echo, total, temperature, kinds_seen, slow = seen.splitlines()

@@ -164,7 +164,7 @@ test_timeout(void)
     g_autoptr(IpyboxSession) session = new_session(&fixture, &options);
     g_autofree char *code = call_tool("echo");
     g_autoptr(IpyboxResult) result = run(session, code, IPYBOX_STATUS_ERROR);
-    g_assert_nonnull(strstr(ipybox_result_get_error_value(result), "not approved within"));
+    g_assert_nonnull(strstr(ipybox_result_get_error_value(result), " expired"));
     wait_until_withdrawn(&judge);
 }
 
