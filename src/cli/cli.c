@@ -48,6 +48,7 @@ ipb_cli_parse(const IpbVerb *verb, const GOptionEntry *options, const char *desc
     return true;
 }
 
+G_GNUC_PRINTF(2, 0)
 static void
 say(const IpbVerb *verb, const char *format, va_list args)
 {
