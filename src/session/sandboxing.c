@@ -243,6 +243,8 @@ ipb_sandboxing_make_install_plan(const IpbSandboxing *sandboxing, const char *di
 void
 ipb_sandboxing_sweep(IpbSandboxing *sandboxing)
 {
+    if (sandboxing->egress != NULL)
+        ipb_egress_flush(sandboxing->egress);
     if (sandboxing->quarantine == NULL)
         return;
     g_autoptr(GPtrArray) items = ipb_quarantine_sweep(sandboxing->quarantine);

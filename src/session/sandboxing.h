@@ -37,7 +37,7 @@ typedef struct {
 /* INVALID: what is in the file; SYSTEM. */
 IpbSandboxing *ipb_sandboxing_new(IpbLoop *loop, const IpbSandboxingOptions *options,
                                   GError **error);
-/* Moves away what code inside made and must not be there, and tells it. */
+/* Moves away what code inside made and must not be there, and tells it; tells denials that wait to be told, too. */
 void ipb_sandboxing_sweep(IpbSandboxing *sandboxing);
 /* Why the Python error was one: "operation not permitted: …" with the rule and how to allow it; NULL if the sandbox is not the reason. Caller
  * frees. */
