@@ -3,19 +3,14 @@
 
 from __future__ import annotations
 
-import os
 import sys
 
-from .core.binary import find_binary
+from .core.server_process import become
 
 
 def main() -> None:
     """Becomes the program, in the same process. Kernels run in this Python unless `--python` names another."""
-    arguments = sys.argv[1:]
-    if not any(argument == "--python" or argument.startswith("--python=") for argument in arguments):
-        arguments = ["--python", sys.executable, *arguments]
-    program = find_binary()
-    os.execv(program, [program, *arguments])
+    become(arguments=sys.argv[1:], takes_python=True)
 
 
 if __name__ == "__main__":

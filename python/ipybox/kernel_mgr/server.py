@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import sys
 from collections import deque
@@ -15,7 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from ..core.binary import find_binary
+from ..core.server_process import ServerProcess, become
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -64,7 +63,7 @@ class KernelGateway:
         self.log_level = log_level
         self.log_to_stderr = log_to_stderr
         self.env = env or {}
-        self._process: asyncio.subprocess.Process | None = None
+        self._server: ServerProcess | None = None
         self._last_lines: deque[str] = deque(maxlen=MAX_LAST_LINES)
         self._log_task: asyncio.Task[None] | None = None
 
@@ -83,25 +82,22 @@ class KernelGateway:
         Raises:
             RuntimeError: If it is already running, or does not start; with what it said.
         """
-        if self._process is not None and self._process.returncode is None:
+        if self._server is not None and self._server.process.returncode is None:
             raise RuntimeError("Kernel gateway already running")
         self._last_lines.clear()
-        process = self._process = await asyncio.create_subprocess_exec(
-            *self._command(),
-            env=self._environment(),
-            stdin=asyncio.subprocess.PIPE,  # its end is the child's
-            stdout=asyncio.subprocess.PIPE,
+        server = self._server = await ServerProcess.launch(
+            "gateway",
+            *self._options(),
+            environment=self._environment(),
             stderr=None if self.log_to_stderr else asyncio.subprocess.PIPE,
-            start_new_session=True,  # Ctrl-C is for us: we stop it in order
         )
-        if process.stderr is not None:
-            self._log_task = asyncio.ensure_future(self._keep_last_lines(process.stderr))
+        if server.process.stderr is not None:
+            self._log_task = asyncio.ensure_future(self._keep_last_lines(server.process.stderr))
         try:
-            assert process.stdout is not None
-            line = await process.stdout.readline()
-            if not line:
-                await self._fail(process)
-            self.port = json.loads(line)["port"]
+            ready = await server.ready()
+            if ready is None:
+                raise RuntimeError(f"Kernel gateway failed to start: {await self._last_words(server.process)}")
+            self.port = ready["port"]
         except BaseException:
             await self.stop()
             raise
@@ -112,18 +108,13 @@ class KernelGateway:
         Args:
             timeout: Seconds that it may take; then it is killed.
         """
-        process, self._process = self._process, None
-        if process is None:
+        server, self._server = self._server, None
+        if server is None:
             return
-        if process.stdin is not None:
-            process.stdin.close()
         try:
-            await asyncio.wait_for(process.wait(), timeout)
-        except asyncio.TimeoutError:
-            process.kill()
-            await process.wait()
+            await server.end(timeout)
         except BaseException:
-            process.kill()
+            server.process.kill()
             raise
         finally:
             if self._log_task is not None:
@@ -132,24 +123,22 @@ class KernelGateway:
 
     async def join(self) -> None:
         """Waits until the gateway has ended. Returns at once if it was not started."""
-        if self._process is not None:
-            await self._process.wait()
+        if self._server is not None:
+            await self._server.process.wait()
 
-    def _command(self) -> list[str]:
+    def _options(self) -> list[str]:
         level = self.log_level.upper()
-        command = [
-            find_binary(),
-            "gateway",
+        options = [
             f"--python={sys.executable}",
             f"--host={self.host}",
             f"--port={self.port}",
             f"--log-level={LEVELS.get(level, level)}",
         ]
         if self.sandbox:
-            command.append("--sandbox")
+            options.append("--sandbox")
             if self.sandbox_config is not None:
-                command.append(f"--sandbox-config={self.sandbox_config}")
-        return command
+                options.append(f"--sandbox-config={self.sandbox_config}")
+        return options
 
     def _environment(self) -> dict[str, str]:
         """In the environment, not in the arguments, which everybody on the machine can read."""
@@ -167,21 +156,16 @@ class KernelGateway:
                 return
             self._last_lines.append(line.decode("utf-8", "replace").rstrip())
 
-    async def _fail(self, process: asyncio.subprocess.Process) -> None:
+    async def _last_words(self, process: asyncio.subprocess.Process) -> str:
         status = await process.wait()
         if self._log_task is not None:
             await self._log_task
-        reason = "\n".join(self._last_lines) or f"exit status {status}"
-        raise RuntimeError(f"Kernel gateway failed to start: {reason}")
+        return "\n".join(self._last_lines) or f"exit status {status}"
 
 
 def main() -> None:
     """Becomes `ipybox gateway`, in the same process. Kernels run in this Python unless `--python` names another."""
-    arguments = sys.argv[1:]
-    if not any(argument == "--python" or argument.startswith("--python=") for argument in arguments):
-        arguments = ["--python", sys.executable, *arguments]
-    program = find_binary()
-    os.execv(program, [program, "gateway", *arguments])
+    become("gateway", arguments=sys.argv[1:], takes_python=True)
 
 
 if __name__ == "__main__":

@@ -7,13 +7,12 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import sys
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from ..core.binary import find_binary
+from ..core.server_process import ServerProcess, become
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -65,7 +64,7 @@ class ToolServer:
         self.log_to_stderr = log_to_stderr
         self.log_level = log_level
         self.token: str | None = None
-        self._process: asyncio.subprocess.Process | None = None
+        self._server: ServerProcess | None = None
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -83,24 +82,18 @@ class ToolServer:
             RuntimeError: If it is running already, or does not start, say because the port is in use.
             FileNotFoundError: If the program is not there.
         """
-        if self._process is not None:
+        if self._server is not None:
             raise RuntimeError("Server already running")
-        process = self._process = await asyncio.create_subprocess_exec(
-            *self._command(),
-            stdin=asyncio.subprocess.PIPE,  # it ends when this does
-            stdout=asyncio.subprocess.PIPE,
-            stderr=None if self.log_to_stderr else _stdout(),
-            start_new_session=True,  # Ctrl-C is this program's: it stops the server in order
+        server = self._server = await ServerProcess.launch(
+            "tool-server", *self._options(), stderr=None if self.log_to_stderr else _stdout()
         )
         try:
-            assert process.stdout is not None
-            line = await process.stdout.readline()
-            if not line:
-                status = await process.wait()
+            ready = await server.ready()
+            if ready is None:
+                status = await server.process.wait()
                 raise RuntimeError(
                     f"the tool server on {self.host}, port {self.port}, ended with status {status}; its log says why"
                 )
-            ready = json.loads(line)
         except BaseException:
             await self.stop()
             raise
@@ -109,40 +102,32 @@ class ToolServer:
 
     async def stop(self) -> None:
         """Stops it, and the MCP servers that it has started. Does nothing if it does not run."""
-        process = self._process
-        if process is None:
+        server = self._server
+        if server is None:
             return
-        assert process.stdin is not None
-        process.stdin.close()
         try:
-            await asyncio.wait_for(process.wait(), STOP_TIMEOUT_S)
-        except asyncio.TimeoutError:
-            process.kill()
-            await process.wait()
+            await server.end(STOP_TIMEOUT_S)
         finally:
-            if self._process is process:
-                self._process = None
+            if self._server is server:
+                self._server = None
 
     async def join(self) -> None:
         """Waits until it has stopped. Returns at once if it does not run."""
-        process = self._process
-        if process is not None:
-            await process.wait()
+        if self._server is not None:
+            await self._server.process.wait()
 
-    def _command(self) -> list[str]:
-        command = [
-            find_binary(),
-            "tool-server",
+    def _options(self) -> list[str]:
+        options = [
             f"--host={self.host}",
             f"--port={self.port}",
             f"--connect-timeout={self.connect_timeout}",
             f"--log-level={self.log_level.upper()}",
         ]
         if self.approval_required:
-            command.append("--approval-required")
+            options.append("--approval-required")
         if self.approval_timeout is not None:
-            command.append(f"--approval-timeout={self.approval_timeout}")
-        return command
+            options.append(f"--approval-timeout={self.approval_timeout}")
+        return options
 
 
 def _stdout() -> int:
@@ -156,8 +141,7 @@ def _stdout() -> int:
 
 def main() -> None:
     """Becomes `ipybox tool-server`."""
-    program = find_binary()
-    os.execv(program, [program, "tool-server", *sys.argv[1:]])
+    become("tool-server", arguments=sys.argv[1:], takes_python=False)
 
 
 if __name__ == "__main__":
