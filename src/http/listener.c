@@ -12,30 +12,17 @@
 
 #include "base/error.h"
 #include "base/fd.h"
+#include "http/socket-address.h"
 
 #define LISTEN_BACKLOG 512
 /* A free port must be free on all addresses. */
 #define MAX_TRIES 16
 
-typedef union {
-    struct sockaddr any;
-    struct sockaddr_in in;
-    struct sockaddr_in6 in6;
-} Address;
-
 typedef struct {
-    Address addresses[IPB_LISTENER_MAX];
+    IpbSocketAddress addresses[IPB_LISTENER_MAX];
     size_t n;
     bool is_localhost; /* ::1 may be missing */
 } Addresses;
-
-static bool
-is_loopback(const Address *address)
-{
-    if (address->any.sa_family == AF_INET)
-        return ntohl(address->in.sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
-    return IN6_IS_ADDR_LOOPBACK(&address->in6.sin6_addr);
-}
 
 static void
 add_loopback(Addresses *found)
@@ -66,7 +53,7 @@ look_up(const char *host, Addresses *found, GError **error)
     }
     for (struct addrinfo *item = list; item != NULL && found->n < IPB_LISTENER_MAX;
          item = item->ai_next)
-        if (item->ai_addrlen <= sizeof(Address))
+        if (item->ai_addrlen <= sizeof(IpbSocketAddress))
             memcpy(&found->addresses[found->n++], item->ai_addr, item->ai_addrlen);
     freeaddrinfo(list);
     return true;
@@ -74,7 +61,7 @@ look_up(const char *host, Addresses *found, GError **error)
 
 /* Listens on @address, whose port is set to the one that it got. -1: errno. */
 static int
-open_one(Address *address)
+open_one(IpbSocketAddress *address)
 {
     int on = 1;
     socklen_t size = address->any.sa_family == AF_INET ? sizeof address->in : sizeof address->in6;
@@ -103,7 +90,7 @@ open_all(Addresses *found, unsigned *port, int *ret_fds, size_t *ret_n_fds)
 {
     size_t n = 0;
     for (size_t i = 0; i < found->n; i++) {
-        Address *address = &found->addresses[i];
+        IpbSocketAddress *address = &found->addresses[i];
         /* in_port and in6_port are at the same place. */
         address->in.sin_port = htons((uint16_t) *port);
         int fd = open_one(address);
@@ -145,6 +132,6 @@ ipb_http_listener_open(const char *host, unsigned port, int ret_fds[IPB_LISTENER
     *ret_port = got;
     *ret_is_public = false;
     for (size_t i = 0; i < found.n; i++)
-        *ret_is_public |= !is_loopback(&found.addresses[i]);
+        *ret_is_public |= !ipb_socket_address_is_loopback(&found.addresses[i]);
     return true;
 }

@@ -17,31 +17,18 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "http/socket-address.h"
 
 /* What stands for a user of whom our user namespace knows nothing. */
 #define OVERFLOW_UID 65534
-
-typedef union {
-    struct sockaddr any;
-    struct sockaddr_in in;
-    struct sockaddr_in6 in6;
-} Address;
 
 typedef struct {
     struct nlmsghdr header;
     struct inet_diag_req_v2 body;
 } Question;
 
-static bool
-is_loopback(const Address *address)
-{
-    if (address->any.sa_family == AF_INET)
-        return ntohl(address->in.sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
-    return address->any.sa_family == AF_INET6 && IN6_IS_ADDR_LOOPBACK(&address->in6.sin6_addr);
-}
-
 static void
-put(const Address *address, __be32 *ret_address, __be16 *ret_port)
+put(const IpbSocketAddress *address, __be32 *ret_address, __be16 *ret_port)
 {
     if (address->any.sa_family == AF_INET) {
         memcpy(ret_address, &address->in.sin_addr, sizeof address->in.sin_addr);
@@ -53,7 +40,7 @@ put(const Address *address, __be32 *ret_address, __be16 *ret_port)
 }
 
 static bool
-ask(int diag, const Address *remote, const Address *local, uid_t *ret_uid)
+ask(int diag, const IpbSocketAddress *remote, const IpbSocketAddress *local, uid_t *ret_uid)
 {
     Question question = {
         .header = {.nlmsg_len = sizeof question,
@@ -98,11 +85,11 @@ is_established(int fd)
 static bool
 look_up(int fd, uid_t *ret_uid)
 {
-    Address local, remote;
+    IpbSocketAddress local, remote;
     socklen_t local_size = sizeof local, remote_size = sizeof remote;
     if (getsockname(fd, &local.any, &local_size) < 0 ||
-        getpeername(fd, &remote.any, &remote_size) < 0 || !is_loopback(&local) ||
-        !is_loopback(&remote))
+        getpeername(fd, &remote.any, &remote_size) < 0 || !ipb_socket_address_is_loopback(&local) ||
+        !ipb_socket_address_is_loopback(&remote))
         return false;
     ipb_autofd diag = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG);
     return diag >= 0 && ask(diag, &remote, &local, ret_uid) && is_established(fd);

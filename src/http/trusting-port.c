@@ -13,12 +13,7 @@
 
 #include "base/error.h"
 #include "base/fd.h"
-
-typedef union {
-    struct sockaddr any;
-    struct sockaddr_in in;
-    struct sockaddr_in6 in6;
-} Address;
+#include "http/socket-address.h"
 
 static socklen_t
 make_name(unsigned port, struct sockaddr_un *name)
@@ -55,17 +50,14 @@ is_claimed(unsigned port)
 bool
 ipb_trusting_port_is_peer(int fd)
 {
-    Address peer;
+    IpbSocketAddress peer;
     socklen_t size = sizeof peer;
     if (getpeername(fd, &peer.any, &size) < 0)
         return false;
-    if (peer.any.sa_family == AF_INET)
-        return ntohl(peer.in.sin_addr.s_addr) >> 24 == IN_LOOPBACKNET &&
-               is_claimed(ntohs(peer.in.sin_port));
-    if (peer.any.sa_family != AF_INET6)
-        return false;
+    /* Both families have the port at one place. */
+    unsigned port = ntohs(peer.in.sin_port);
     const struct in6_addr *address = &peer.in6.sin6_addr;
-    bool is_loopback = IN6_IS_ADDR_LOOPBACK(address) ||
-                       (IN6_IS_ADDR_V4MAPPED(address) && address->s6_addr[12] == IN_LOOPBACKNET);
-    return is_loopback && is_claimed(ntohs(peer.in6.sin6_port));
+    bool is_mapped = peer.any.sa_family == AF_INET6 && IN6_IS_ADDR_V4MAPPED(address) &&
+                     address->s6_addr[12] == IN_LOOPBACKNET;
+    return (is_mapped || ipb_socket_address_is_loopback(&peer)) && is_claimed(port);
 }
