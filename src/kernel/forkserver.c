@@ -14,6 +14,7 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -262,6 +263,22 @@ error_of_exit(IpbForkserver *forkserver, const char *status)
                        output);
 }
 
+/* Python has many words for too little memory ("error return without exception set" is one), so
+ * whatever it says at its start, a limit that it had is named. */
+static void
+mention_memory_limit(GError *error)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_AS, &limit) < 0 || limit.rlim_cur == RLIM_INFINITY)
+        return;
+    char *message = error->message;
+    error->message =
+        g_strdup_printf("%s; its memory (address space) is limited to %" G_GUINT64_FORMAT
+                        " MiB here: see 'ulimit -v'",
+                        message, (guint64) limit.rlim_cur >> 20);
+    g_free(message);
+}
+
 static void
 tell_stopped(IpbForkserver *forkserver)
 {
@@ -284,6 +301,8 @@ on_child_exit(IpbChild *child, int wait_status, void *data)
         ;
     g_autofree char *status = ipb_child_describe_status(wait_status);
     g_autoptr(GError) error = error_of_exit(forkserver, status);
+    if (forkserver->state == IPB_FORKSERVER_STARTING)
+        mention_memory_limit(error);
     g_autofree char *cause = forkserver->state == IPB_FORKSERVER_STOPPING
                                  ? g_strdup(IPB_CAUSE_STOPPED)
                                  : g_strdup_printf("lost with the forkserver: %s", error->message);
