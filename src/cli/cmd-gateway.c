@@ -2,21 +2,15 @@
  *
  * `ipybox gateway`: kernels for Jupyter's clients. Ends in order by a signal, or with the program that started it.
  */
-#include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <glib-unix.h>
-
 #include "base/error.h"
 #include "cli/cli.h"
-#include "cli/lifeline.h"
-#include "json/writer.h"
+#include "cli/program.h"
 #include "sandbox/policy.h"
 #include "serve/gateway/gateway.h"
 
-#define END_TIMEOUT_MS 15000
 #define DEFAULT_HOST "localhost"
 #define DEFAULT_PORT 8888
 #define DEFAULT_MAX_KERNELS 100
@@ -45,51 +39,23 @@ typedef struct {
 } GatewayArguments;
 
 typedef struct {
-    GMainLoop *main_loop;
+    IpbProgram program;
     IpbRuntime *runtime;
     IpbGateway *gateway;
-    IpbTimer *end_timer;
-    IpbLifeline *lifeline;
-    bool is_ending;
-    int status;
 } GatewayCommand;
-
-/* --- the end ----------------------------------------------------------------------------------- */
-
-static void
-on_quit(void *data)
-{
-    GatewayCommand *command = data;
-    g_main_loop_quit(command->main_loop);
-}
 
 static void
 on_gateway_closed(void *data)
 {
     GatewayCommand *command = data;
-    ipb_runtime_stop(command->runtime, on_quit, command);
+    ipb_runtime_stop(command->runtime, ipb_program_quit, &command->program);
 }
 
-/* The second time at once. */
 static void
-end(void *data)
+close_gateway(void *data)
 {
     GatewayCommand *command = data;
-    if (command->is_ending) {
-        g_main_loop_quit(command->main_loop);
-        return;
-    }
-    command->is_ending = true;
-    command->end_timer =
-        ipb_timer_new(ipb_runtime_loop(command->runtime), END_TIMEOUT_MS, on_quit, command);
     ipb_gateway_close(command->gateway, on_gateway_closed, command);
-}
-
-static gboolean
-on_signal(gpointer data)
-{
-    end(data);
-    return G_SOURCE_CONTINUE;
 }
 
 /* --- setting up -------------------------------------------------------------------------------- */
@@ -205,36 +171,7 @@ open_gateway(GatewayCommand *command, const GatewayArguments *arguments,
     });
     if (!ipb_gateway_listen(command->gateway, arguments->host, (unsigned) arguments->port, error))
         return false;
-    command->lifeline = ipb_lifeline_new(ipb_runtime_loop(command->runtime), end, command, error);
-    return command->lifeline != NULL;
-}
-
-static void
-tell_ready(const GatewayCommand *command, const GatewayArguments *arguments)
-{
-    IpbJsonWriter *writer = ipb_json_writer_new();
-    ipb_json_begin_object(writer);
-    ipb_json_member_string(writer, "host", arguments->host);
-    ipb_json_member_int(writer, "port", ipb_gateway_port(command->gateway));
-    ipb_json_end_object(writer);
-    g_autofree char *line = ipb_json_writer_finish(writer, NULL);
-    puts(line);
-    fflush(stdout);
-}
-
-static void
-run_loop(GatewayCommand *command, const GatewayArguments *arguments)
-{
-    guint sources[] = {
-        g_unix_signal_add(SIGINT, on_signal, command),
-        g_unix_signal_add(SIGTERM, on_signal, command),
-        g_unix_signal_add(SIGHUP, on_signal, command),
-    };
-    tell_ready(command, arguments);
-    ipb_runtime_start(command->runtime);
-    g_main_loop_run(command->main_loop);
-    for (size_t i = 0; i < G_N_ELEMENTS(sources); i++)
-        g_source_remove(sources[i]);
+    return ipb_program_hang_on_input(&command->program, ipb_runtime_loop(command->runtime), error);
 }
 
 /* What is wrong with it is said now, and not when the first kernel starts. */
@@ -250,7 +187,7 @@ check_sandbox_config(const char *path, GError **error)
 static int
 serve(const GatewayArguments *arguments)
 {
-    GatewayCommand command = {.main_loop = g_main_loop_new(NULL, FALSE)};
+    GatewayCommand command = {0};
     IpbSessionOptions session = {
         .workspace = arguments->workspace,
         .approval = IPB_APPROVAL_DENY, /* its tools are the tool server's */
@@ -261,19 +198,21 @@ serve(const GatewayArguments *arguments)
         .on_log = ipb_cli_log,
     };
     g_autoptr(GError) error = NULL;
+    ipb_program_init(&command.program, true, close_gateway, &command);
     if (find_tool_server(&session, &error) &&
         check_sandbox_config(arguments->sandbox_config, &error) &&
-        open_gateway(&command, arguments, &session, &error))
-        run_loop(&command, arguments);
-    else
-        command.status =
+        open_gateway(&command, arguments, &session, &error)) {
+        ipb_program_tell_ready(arguments->host, ipb_gateway_port(command.gateway), NULL);
+        ipb_runtime_start(command.runtime);
+        ipb_program_run(&command.program);
+    } else {
+        command.program.status =
             ipb_cli_fail(&ipb_verb_gateway, ipb_cli_status(error), "%s", error->message);
-    ipb_timer_free(command.end_timer);
-    ipb_lifeline_free(command.lifeline);
+    }
+    ipb_program_clear(&command.program);
     ipb_gateway_free(command.gateway);
     g_clear_pointer(&command.runtime, ipb_runtime_unref);
-    g_main_loop_unref(command.main_loop);
-    return command.status;
+    return command.program.status;
 }
 
 /* --- the command line -------------------------------------------------------------------------- */

@@ -3,21 +3,18 @@
  * `ipybox` and `ipybox mcp`: the MCP server on standard input and output. When the client has gone or a signal came it
  * ends in order; a second signal ends it at once.
  */
-#include <signal.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <glib-unix.h>
-
 #include "base/error.h"
 #include "cli/cli.h"
 #include "cli/program.h"
 #include "cli/server-file.h"
 #include "serve/mcp/server.h"
 #include "serve/stdio.h"
+#include "session/workspace.h"
 
 typedef struct {
     IpbProgram program;
+    IpbRuntime *runtime;
+    IpbSession *session;
     IpbMcpServer *server;
     unsigned n_registering; /* of --servers; cells wait for them */
 } McpCommand;
@@ -41,23 +38,18 @@ typedef struct {
     char *server_variables;
 } McpArguments;
 
-static gboolean
-on_signal(gpointer data)
+static void
+on_session_closed(void *data)
 {
     McpCommand *command = data;
-    ipb_program_end(&command->program);
-    return G_SOURCE_CONTINUE;
+    ipb_runtime_stop(command->runtime, ipb_program_quit, &command->program);
 }
 
 static void
-on_server_end(const GError *why, void *data)
+close_session(void *data)
 {
     McpCommand *command = data;
-    if (why != NULL) {
-        ipb_cli_log("ERROR", why->message, NULL);
-        command->program.status = IPB_EXIT_FAILED;
-    }
-    ipb_program_end(&command->program);
+    ipb_session_close(command->session, on_session_closed, command);
 }
 
 /* The session runs no cell before the server stands, so there is one to ask. */
@@ -86,7 +78,7 @@ on_registered(const char *const *modules, const GError *error, void *data)
         ipb_cli_log("error", line, NULL);
     }
     if (--command->n_registering == 0)
-        ipb_session_hold_cells(command->program.session, false);
+        ipb_session_hold_cells(command->session, false);
 }
 
 /* In the background: initialize does not wait for it. */
@@ -99,14 +91,13 @@ register_servers(McpCommand *command, const char *path, GError **error)
         return false;
     IPB_JSON_FOREACH (server, servers) {
         IpbRegisterOptions options = {.name = ipb_json_name(server, NULL), .params = server};
-        if (ipb_session_register(command->program.session, &options, on_registered, command,
-                                 error) == 0) {
+        if (ipb_session_register(command->session, &options, on_registered, command, error) == 0) {
             g_prefix_error(error, "%s: mcpServers.%s: ", path, options.name);
             return false;
         }
         command->n_registering++;
     }
-    ipb_session_hold_cells(command->program.session, command->n_registering > 0);
+    ipb_session_hold_cells(command->session, command->n_registering > 0);
     return true;
 }
 
@@ -145,24 +136,26 @@ set_up(McpCommand *command, const McpArguments *arguments, GError **error)
         session.approval = IPB_APPROVAL_ASK; /* calls that no rule names */
         session.approval_rules = arguments->approve;
     }
-    if (!ipb_program_open(&command->program, &runtime, error) ||
-        !ipb_program_open_session(&command->program, &session, error) ||
+    command->runtime = ipb_runtime_new(NULL, &runtime, error);
+    if (command->runtime == NULL)
+        return false;
+    command->session = ipb_session_new(command->runtime, &session, error);
+    if (command->session == NULL || !ipb_workspace_allow_registered(command->session, error) ||
         (arguments->servers != NULL && !register_servers(command, arguments->servers, error)))
         return false;
     int in, out;
     if (!ipb_stdio_take_over(&in, &out, error))
         return false;
     IpbMcpServerOptions server = {
-        .session = command->program.session,
+        .session = command->session,
         .without_register = arguments->without_register,
         .in = in,
         .out = out,
-        .on_end = on_server_end,
+        .on_end = ipb_program_end,
         .on_log = ipb_cli_log,
-        .data = command,
+        .data = &command->program,
     };
-    command->server =
-        ipb_mcp_server_new(ipb_runtime_loop(command->program.runtime), &server, error);
+    command->server = ipb_mcp_server_new(ipb_runtime_loop(command->runtime), &server, error);
     return command->server != NULL;
 }
 
@@ -170,25 +163,21 @@ static int
 serve(const McpArguments *arguments)
 {
     McpCommand command = {0};
-    guint on_int = g_unix_signal_add(SIGINT, on_signal, &command);
-    guint on_term = g_unix_signal_add(SIGTERM, on_signal, &command);
-    guint on_hup = g_unix_signal_add(SIGHUP, on_signal, &command);
     g_autoptr(GError) error = NULL;
+    ipb_program_init(&command.program, true, close_session, &command);
     if (set_up(&command, arguments, &error)) {
-        ipb_session_start(
-            command.program.session); /* in the background: initialize does not wait for it */
+        /* In the background: initialize does not wait for it. */
+        ipb_session_start(command.session);
         ipb_program_run(&command.program);
     } else {
         command.program.status =
             ipb_cli_fail(&ipb_verb_mcp, ipb_cli_status(error), "%s", error->message);
     }
-    g_source_remove(on_int);
-    g_source_remove(on_term);
-    g_source_remove(on_hup);
-    int status = command.program.status;
     ipb_program_clear(&command.program);
+    g_clear_pointer(&command.session, ipb_session_free);
+    g_clear_pointer(&command.runtime, ipb_runtime_unref);
     ipb_mcp_server_free(command.server);
-    return status;
+    return command.program.status;
 }
 
 static int

@@ -5,103 +5,42 @@
  */
 #include <signal.h>
 
-#include <glib-unix.h>
-
-#include "base/error.h"
 #include "cli/cli.h"
-#include "cli/lifeline.h"
+#include "cli/program.h"
 #include "serve/rpc/server.h"
 #include "serve/stdio.h"
 
-#define END_TIMEOUT_MS 15000
-
 typedef struct {
-    GMainLoop *main_loop;
+    IpbProgram program;
     IpbLoop *loop;
     IpbRpcServer *server;
-    IpbLifeline *lifeline; /* of the process that started this one */
-    IpbTimer *end_timer;
-    bool is_ending;
-    int status;
 } RpcCommand;
 
 static void
-on_quit(void *data)
+close_server(void *data)
 {
     RpcCommand *command = data;
-    g_main_loop_quit(command->main_loop);
-}
-
-/* The second time at once. */
-static void
-end(RpcCommand *command)
-{
-    if (command->is_ending) {
-        g_main_loop_quit(command->main_loop);
-        return;
-    }
-    command->is_ending = true;
-    command->end_timer = ipb_timer_new(command->loop, END_TIMEOUT_MS, on_quit, command);
-    ipb_rpc_server_close(command->server, on_quit, command);
-}
-
-static gboolean
-on_signal(gpointer data)
-{
-    end(data);
-    return G_SOURCE_CONTINUE;
-}
-
-static void
-on_server_end(const GError *why, void *data)
-{
-    RpcCommand *command = data;
-    if (why != NULL) {
-        ipb_cli_log("ERROR", why->message, NULL);
-        command->status = IPB_EXIT_FAILED;
-    }
-    if (!command->is_ending)
-        end(command);
-}
-
-static void
-on_parent_end(void *data)
-{
-    RpcCommand *command = data;
-    if (!command->is_ending)
-        end(command);
+    ipb_rpc_server_close(command->server, ipb_program_quit, &command->program);
 }
 
 static bool
 set_up(RpcCommand *command, GError **error)
 {
-    command->main_loop = g_main_loop_new(NULL, FALSE);
     command->loop = ipb_loop_new(NULL, error);
     int in, out;
-    if (command->loop == NULL)
-        return false;
-    command->lifeline = ipb_lifeline_new_of_parent(command->loop, on_parent_end, command, error);
-    if (command->lifeline == NULL || !ipb_stdio_take_over(&in, &out, error))
+    if (command->loop == NULL ||
+        !ipb_program_hang_on_parent(&command->program, command->loop, error) ||
+        !ipb_stdio_take_over(&in, &out, error))
         return false;
     IpbRpcServerOptions server = {
         .in = in,
         .out = out,
-        .on_end = on_server_end,
+        .on_end = ipb_program_end,
         .on_log = ipb_cli_log,
-        .data = command,
+        .data = &command->program,
     };
     command->server = ipb_rpc_server_new(command->loop, &server, error);
     return command->server != NULL;
-}
-
-static void
-clear(RpcCommand *command)
-{
-    g_clear_pointer(&command->end_timer, ipb_timer_free);
-    g_clear_pointer(&command->lifeline, ipb_lifeline_free);
-    g_clear_pointer(&command->server, ipb_rpc_server_free);
-    g_clear_pointer(&command->loop, ipb_loop_unref);
-    g_clear_pointer(&command->main_loop, g_main_loop_unref);
 }
 
 static int
@@ -110,18 +49,17 @@ serve(void)
     RpcCommand command = {0};
     /* Ctrl-C goes to every process of the terminal's group: what it means is the client's decision. */
     signal(SIGINT, SIG_IGN);
-    guint on_term = g_unix_signal_add(SIGTERM, on_signal, &command);
-    guint on_hup = g_unix_signal_add(SIGHUP, on_signal, &command);
+    ipb_program_init(&command.program, false, close_server, &command);
     g_autoptr(GError) error = NULL;
     if (set_up(&command, &error))
-        g_main_loop_run(command.main_loop);
+        ipb_program_run(&command.program);
     else
-        command.status = ipb_cli_fail(&ipb_verb_rpc, ipb_cli_status(error), "%s", error->message);
-    g_source_remove(on_term);
-    g_source_remove(on_hup);
-    int status = command.status;
-    clear(&command);
-    return status;
+        command.program.status =
+            ipb_cli_fail(&ipb_verb_rpc, ipb_cli_status(error), "%s", error->message);
+    ipb_program_clear(&command.program);
+    g_clear_pointer(&command.server, ipb_rpc_server_free);
+    g_clear_pointer(&command.loop, ipb_loop_unref);
+    return command.program.status;
 }
 
 static int

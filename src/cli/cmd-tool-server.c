@@ -3,31 +3,20 @@
  * `ipybox tool-server`: runs tools of MCP servers for applications, over HTTP. When it listens it says where, in one line of JSON on
  * standard output. It ends in order with a signal, or with whoever started it (cli/lifeline.h).
  */
-#include <signal.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <glib-unix.h>
-
 #include "base/error.h"
 #include "cli/cli.h"
-#include "cli/lifeline.h"
-#include "json/writer.h"
+#include "cli/program.h"
 #include "serve/tool-server/http.h"
 #include "session/environment.h"
 
 #define DEFAULT_HOST "localhost"
 #define DEFAULT_PORT 8900
 #define DEFAULT_CONNECT_TIMEOUT_S 30
-#define END_TIMEOUT_MS 15000
 
 typedef struct {
-    GMainLoop *main_loop;
+    IpbProgram program;
     IpbLoop *loop;
     IpbToolServerHttp *server;
-    IpbLifeline *lifeline;
-    IpbTimer *end_timer;
-    bool is_ending;
 } Command;
 
 typedef struct {
@@ -45,31 +34,10 @@ typedef struct {
 } Arguments;
 
 static void
-on_quit(void *data)
+close_server(void *data)
 {
     Command *command = data;
-    g_main_loop_quit(command->main_loop);
-}
-
-/* The second time at once. */
-static void
-end(void *data)
-{
-    Command *command = data;
-    if (command->is_ending) {
-        g_main_loop_quit(command->main_loop);
-        return;
-    }
-    command->is_ending = true;
-    command->end_timer = ipb_timer_new(command->loop, END_TIMEOUT_MS, on_quit, command);
-    ipb_tool_server_http_close(command->server, on_quit, command);
-}
-
-static gboolean
-on_signal(gpointer data)
-{
-    end(data);
-    return G_SOURCE_CONTINUE;
+    ipb_tool_server_http_close(command->server, ipb_program_quit, &command->program);
 }
 
 static void
@@ -100,20 +68,6 @@ make_gate(const Arguments *arguments, char **ret_token, GError **error)
         ipb_http_gate_allow_origin(gate, *origin);
     *ret_token = g_steal_pointer(&token);
     return gate;
-}
-
-static void
-tell_ready(const Command *command, const Arguments *arguments, const char *token)
-{
-    IpbJsonWriter *writer = ipb_json_writer_new();
-    ipb_json_begin_object(writer);
-    ipb_json_member_string(writer, "host", arguments->host);
-    ipb_json_member_int(writer, "port", ipb_tool_server_http_port(command->server));
-    ipb_json_member_string(writer, "token", token);
-    ipb_json_end_object(writer);
-    g_autofree char *line = ipb_json_writer_finish(writer, NULL);
-    puts(line);
-    fflush(stdout);
 }
 
 static bool
@@ -154,7 +108,6 @@ set_up(Command *command, const Arguments *arguments, GError **error)
     };
     if (!read_approval(arguments, &options, error))
         return false;
-    command->main_loop = g_main_loop_new(NULL, FALSE);
     command->loop = ipb_loop_new(NULL, error);
     if (command->loop == NULL)
         return false;
@@ -165,20 +118,10 @@ set_up(Command *command, const Arguments *arguments, GError **error)
     if (command->server == NULL ||
         !ipb_tool_server_http_listen(command->server, arguments->host, (unsigned) arguments->port,
                                      error) ||
-        (command->lifeline = ipb_lifeline_new(command->loop, end, command, error)) == NULL)
+        !ipb_program_hang_on_input(&command->program, command->loop, error))
         return false;
-    tell_ready(command, arguments, token);
+    ipb_program_tell_ready(arguments->host, ipb_tool_server_http_port(command->server), token);
     return true;
-}
-
-static void
-clear(Command *command)
-{
-    g_clear_pointer(&command->end_timer, ipb_timer_free);
-    g_clear_pointer(&command->lifeline, ipb_lifeline_free);
-    g_clear_pointer(&command->server, ipb_tool_server_http_free);
-    g_clear_pointer(&command->loop, ipb_loop_unref);
-    g_clear_pointer(&command->main_loop, g_main_loop_unref);
 }
 
 static int
@@ -186,20 +129,16 @@ serve(const Arguments *arguments)
 {
     Command command = {0};
     g_autoptr(GError) error = NULL;
-    int status = IPB_EXIT_OK;
-    if (set_up(&command, arguments, &error)) {
-        guint on_int = g_unix_signal_add(SIGINT, on_signal, &command);
-        guint on_term = g_unix_signal_add(SIGTERM, on_signal, &command);
-        guint on_hup = g_unix_signal_add(SIGHUP, on_signal, &command);
-        g_main_loop_run(command.main_loop);
-        g_source_remove(on_int);
-        g_source_remove(on_term);
-        g_source_remove(on_hup);
-    } else {
-        status = ipb_cli_fail(&ipb_verb_tool_server, ipb_cli_status(error), "%s", error->message);
-    }
-    clear(&command);
-    return status;
+    ipb_program_init(&command.program, true, close_server, &command);
+    if (set_up(&command, arguments, &error))
+        ipb_program_run(&command.program);
+    else
+        command.program.status =
+            ipb_cli_fail(&ipb_verb_tool_server, ipb_cli_status(error), "%s", error->message);
+    ipb_program_clear(&command.program);
+    ipb_tool_server_http_free(command.server);
+    g_clear_pointer(&command.loop, ipb_loop_unref);
+    return command.program.status;
 }
 
 static bool

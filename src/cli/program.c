@@ -1,26 +1,105 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The life of a verb that has a session; see the header.
+ * The life of a verb that serves; see the header.
  */
 #include "cli/program.h"
 
-#include "session/workspace.h"
+#include <signal.h>
+#include <stdio.h>
+
+#include <glib-unix.h>
+
+#include "cli/cli.h"
+#include "json/writer.h"
 
 #define END_TIMEOUT_MS 15000
 
-bool
-ipb_program_open(IpbProgram *program, const IpbRuntimeOptions *options, GError **error)
+void
+ipb_program_quit(void *data)
 {
-    program->main_loop = g_main_loop_new(NULL, FALSE);
-    program->runtime = ipb_runtime_new(NULL, options, error);
-    return program->runtime != NULL;
+    IpbProgram *program = data;
+    if (program->main_loop != NULL) /* NULL: cleared, and what is freed now still has its say */
+        g_main_loop_quit(program->main_loop);
+}
+
+/* --- what ends it ------------------------------------------------------------------------------ */
+
+static gboolean
+on_end_timeout(gpointer data)
+{
+    IpbProgram *program = data;
+    program->end_timer = 0;
+    g_main_loop_quit(program->main_loop);
+    return G_SOURCE_REMOVE;
+}
+
+static void
+end(IpbProgram *program)
+{
+    if (program->is_ending)
+        return;
+    program->is_ending = true;
+    program->end_timer = g_timeout_add(END_TIMEOUT_MS, on_end_timeout, program);
+    program->close(program->data);
+}
+
+static gboolean
+on_signal(gpointer data)
+{
+    IpbProgram *program = data;
+    if (program->is_ending)
+        g_main_loop_quit(program->main_loop);
+    end(program);
+    return G_SOURCE_CONTINUE;
+}
+
+static void
+on_lifeline_end(void *data)
+{
+    end(data);
+}
+
+void
+ipb_program_end(const GError *why, void *data)
+{
+    IpbProgram *program = data;
+    if (program->main_loop == NULL) /* as above */
+        return;
+    if (why != NULL) {
+        ipb_cli_log("ERROR", why->message, NULL);
+        program->status = IPB_EXIT_FAILED;
+    }
+    end(program);
+}
+
+/* --- life -------------------------------------------------------------------------------------- */
+
+void
+ipb_program_init(IpbProgram *program, bool ends_at_interrupt, void (*close)(void *data), void *data)
+{
+    *program = (IpbProgram){
+        .main_loop = g_main_loop_new(NULL, FALSE),
+        .close = close,
+        .data = data,
+    };
+    program->signals[0] = g_unix_signal_add(SIGTERM, on_signal, program);
+    program->signals[1] = g_unix_signal_add(SIGHUP, on_signal, program);
+    if (ends_at_interrupt)
+        program->signals[2] = g_unix_signal_add(SIGINT, on_signal, program);
 }
 
 bool
-ipb_program_open_session(IpbProgram *program, const IpbSessionOptions *options, GError **error)
+ipb_program_hang_on_input(IpbProgram *program, IpbLoop *loop, GError **error)
 {
-    program->session = ipb_session_new(program->runtime, options, error);
-    return program->session != NULL && ipb_workspace_allow_registered(program->session, error);
+    program->lifeline = ipb_lifeline_new(loop, on_lifeline_end, program, error);
+    return program->lifeline != NULL;
+}
+
+bool
+ipb_program_hang_on_parent(IpbProgram *program, IpbLoop *loop, GError **error)
+{
+    program->lifeline = ipb_lifeline_new_of_parent(loop, on_lifeline_end, program, error);
+    return program->lifeline != NULL;
 }
 
 void
@@ -29,38 +108,27 @@ ipb_program_run(IpbProgram *program)
     g_main_loop_run(program->main_loop);
 }
 
-static void
-on_quit(void *data)
-{
-    IpbProgram *program = data;
-    g_main_loop_quit(program->main_loop);
-}
-
-static void
-on_session_closed(void *data)
-{
-    IpbProgram *program = data;
-    ipb_runtime_stop(program->runtime, on_quit, program);
-}
-
-void
-ipb_program_end(IpbProgram *program)
-{
-    if (program->is_ending) {
-        g_main_loop_quit(program->main_loop);
-        return;
-    }
-    program->is_ending = true;
-    program->end_timer =
-        ipb_timer_new(ipb_runtime_loop(program->runtime), END_TIMEOUT_MS, on_quit, program);
-    ipb_session_close(program->session, on_session_closed, program);
-}
-
 void
 ipb_program_clear(IpbProgram *program)
 {
-    g_clear_pointer(&program->end_timer, ipb_timer_free);
-    g_clear_pointer(&program->session, ipb_session_free);
-    g_clear_pointer(&program->runtime, ipb_runtime_unref);
+    for (size_t i = 0; i < G_N_ELEMENTS(program->signals); i++)
+        g_clear_handle_id(&program->signals[i], g_source_remove);
+    g_clear_handle_id(&program->end_timer, g_source_remove);
+    g_clear_pointer(&program->lifeline, ipb_lifeline_free);
     g_clear_pointer(&program->main_loop, g_main_loop_unref);
+}
+
+void
+ipb_program_tell_ready(const char *host, unsigned port, const char *token)
+{
+    IpbJsonWriter *writer = ipb_json_writer_new();
+    ipb_json_begin_object(writer);
+    ipb_json_member_string(writer, "host", host);
+    ipb_json_member_int(writer, "port", port);
+    if (token != NULL)
+        ipb_json_member_string(writer, "token", token);
+    ipb_json_end_object(writer);
+    g_autofree char *line = ipb_json_writer_finish(writer, NULL);
+    puts(line);
+    fflush(stdout);
 }
