@@ -174,6 +174,10 @@ def test_magics(kernel, tmp_path):
     assert kernel.run("len?").displays[0]["data"]["text/plain"].startswith("Signature: len(")
     assert only_error(kernel.run("%nonsense"))["ename"] == "UsageError"
     assert kernel.run("x = %pwd\nx").result == "'/tmp'"
+    # What is put at the next prompt elsewhere is shown; what needs a terminal says so.
+    assert kernel.run(f"%load {script}").stdout == "# %load " + str(script) + "\ny = 5\nprint(__name__)\n"
+    assert "no terminal" in only_error(kernel.run(f"%edit {script}"))["evalue"]
+    assert kernel.run("%gui asyncio").order == ["done"]
 
 
 def test_shell_commands(kernel):
@@ -381,6 +385,13 @@ def test_exceptions_that_cannot_be_shown(kernel):
     assert only_error(kernel.run("raise BaseException('b')"))["evalue"] == "b"
     assert only_error(kernel.run("raise GeneratorExit"))["ename"] == "GeneratorExit"
     assert only_error(kernel.run("raise KeyboardInterrupt"))["ename"] == "KeyboardInterrupt"
+    kernel.run(
+        "class Meta(type):\n    def __getattribute__(cls, name): raise ValueError(name)\n"
+        "class Nameless(Exception, metaclass=Meta): pass\n"
+        "class Rootless(Exception):\n    __cause__ = property(lambda self: 1 / 0)"
+    )
+    only_error(kernel.run("raise Nameless"))
+    only_error(kernel.run("raise Rootless"))
 
 
 @pytest.mark.skipif(sys.version_info < (3, 11), reason="exception groups")
@@ -549,6 +560,36 @@ def test_closed_streams_come_back(kernel):
         assert cell.order == ["out\n", "err\n", "result", "done"], code
 
 
+def test_stdin_that_was_closed_comes_back(kernel):
+    kernel.run("import os\nos.close(0)")
+    assert kernel.run("os.path.sameopenfile(0, os.open(os.devnull, os.O_RDONLY))").result == "True"
+
+
+def test_streams_can_be_wrapped_anew(kernel):
+    """As scripts do to have another encoding. Their text is not lost, and the kernel's own streams stay."""
+    for stream in ("sys.stdout.detach()", "sys.stdout.buffer"):
+        cell = kernel.run(f"import io, sys\nsys.stdout = io.TextIOWrapper({stream}, encoding='utf-8')\nprint('ä')\n1")
+        assert cell.stdout == "ä\n" and cell.result == "1"
+        assert kernel.run("print('b', end='')").stdout == "b"
+        assert kernel.run("sys.stdout = sys.__stdout__\nprint('c')").stdout == "c\n"
+        cell = kernel.run("_ = sys.stdout.buffer.write(b'd')\nprint('e')")
+        assert cell.stdout == "de\n", cell.events
+
+
+def test_streams_that_cannot_be_used_are_replaced(kernel):
+    for code in (
+        "import io, sys\nsys.stdout = io.TextIOWrapper(io.BytesIO())\ns = sys.stdout.detach()",
+        "class Proxy:\n    def __getattr__(self, name): raise RuntimeError(name)\nsys.stdout = sys.stderr = Proxy()",
+    ):
+        kernel.run(code)
+        assert kernel.run("print('out')\nprint('err', file=sys.stderr)").order == ["out\n", "err\n", "done"], code
+
+
+def test_a_cell_ends_whatever_became_of_the_interpreters_tables(kernel):
+    kernel.run("import sys\nkept = sys.path_importer_cache\nsys.path_importer_cache = None")
+    assert kernel.run("sys.path_importer_cache = kept\n1").result == "1"
+
+
 def test_printing_to_a_closed_descriptor_is_an_error(kernel):
     assert only_error(kernel.run("import os\nos.close(1)\nprint('x', flush=True)"))["ename"] == "OSError"
     assert kernel.run("print('y')").stdout == "y\n"
@@ -600,7 +641,9 @@ def test_a_forked_child_prints_and_ends(kernel):
     cell = kernel.run("pid = os.fork()\nif not pid: 1/0\nprint(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))")
     assert cell.stdout == "1\n" and "ZeroDivisionError" in cell.stderr and cell.status == "ok"
     cell = kernel.run("pid = os.fork()\nif not pid: exit(7)\nprint(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))")
-    assert cell.stdout == "7\n"
+    assert cell.stdout == "7\n" and cell.stderr == ""
+    cell = kernel.run("pid = os.fork()\nif not pid: exit('why')\nprint(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))")
+    assert cell.stdout == "1\n" and cell.stderr == "why\n"
     cell = kernel.run(
         "import asyncio\nawait asyncio.sleep(0)\npid = os.fork()\n"
         "if pid: print('p', os.waitpid(pid, 0)[1])\nelse: print('c')"
@@ -861,6 +904,20 @@ def test_caught_interrupts_leave_the_cell_to_go_on(kernel):
     kernel.interrupt()
     cell = kernel.finish()
     assert cell.status == "ok" and cell.stdout == "started\ncaught\n"
+
+
+def test_what_a_signal_handler_raises_between_cells_ends_nothing(kernel):
+    """An alarm that comes after the cell that it was for."""
+    kernel.run(
+        "import os, signal, time\ndef expire(*_): raise TimeoutError('too late')\n"
+        "signal.signal(signal.SIGALRM, expire)\nx = 1"
+    )
+    for _ in range(3):
+        kernel.signal(signal.SIGALRM)
+        kernel.wait_for_text(b"TimeoutError: too late\n")
+        kernel.take_events()
+    assert kernel.run("x").result == "1"
+    assert only_error(kernel.run("os.kill(os.getpid(), signal.SIGALRM)"))["ename"] == "TimeoutError"
 
 
 # Requests

@@ -46,14 +46,16 @@ class CellRunner:
         self._expressions = expressions
         self._output.begin_cell(cell)
         self._shell.begin_cell()
-        self._interrupts.install()
-        forget_missing_folders()
         self._context.run(self._start, code, store_history and not silent, silent)
 
     def _start(self, code: str, store_history: bool, silent: bool) -> None:
         result = error = cell = None
         is_async = False
         try:
+            # What user code left behind can make any of these fail: that is the cell's error then.
+            self._output.repair_streams()
+            self._interrupts.install()
+            forget_missing_folders()
             self._interrupts.enter()
             transformed, failure = self._transform(code)
             is_async = self._shell.should_run_async(
@@ -114,6 +116,7 @@ class CellRunner:
         values: dict[str, Any] | None = None
         try:
             self._interrupts.enter_callbacks()
+            self._output.flush_replaced_streams()
             self._shell.trigger_post_events(result, self._silent)
             if self._expressions and error is None:
                 values = inspection.evaluate(self._shell, self._expressions)
@@ -142,10 +145,12 @@ class CellRunner:
             done["cwd_reset"] = True
         if values is not None:
             done["user_expressions"] = values
-        output.send(wire.DONE, done)
-        output.cell = 0
-        self.is_busy = False
-        self._on_done()
+        try:
+            output.send(wire.DONE, done)
+        finally:
+            output.cell = 0
+            self.is_busy = False
+            self._on_done()
 
     def _return_to_directory(self) -> bool:
         """Whether it had been left."""
@@ -175,8 +180,11 @@ def drive(cell: Any) -> Any:
 def forget_missing_folders() -> None:
     """Folders on sys.path that did not exist so far may do so now: an install may have made them."""
     cache = sys.path_importer_cache
-    for path in [path for path, finder in cache.items() if finder is None]:
-        cache.pop(path, None)
+    if not isinstance(cache, dict):
+        return  # user code put something else there
+    for path, finder in list(cache.items()):  # a copy: threads may be importing
+        if finder is None:
+            cache.pop(path, None)
 
 
 def working_directory() -> str:

@@ -34,6 +34,8 @@ def watch(output: Output) -> None:
 
 def leave_child(output: Output, error: BaseException | None) -> None:
     """The end of a forked process that ran to the end of its cell. Does not return."""
+    if isinstance(error, SystemExit) and not isinstance(error.code, (int, type(None))):
+        print(error.code, file=sys.stderr)
     output.flush()
     linux.flush_c_stdout()
     code = 0 if error is None else 1

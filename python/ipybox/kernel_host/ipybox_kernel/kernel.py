@@ -49,6 +49,7 @@ class Kernel:
         self._reader = wire.FrameReader()
         self._waiting: deque[dict[str, Any]] = deque()  # cells
         self._has_run_a_cell = False
+        self._has_failed = False  # the loop, and has not run since
 
     def run(self) -> None:
         kind, message = self._read_first_frame()
@@ -58,11 +59,26 @@ class Kernel:
         self._loop.add_reader(self._wire, self._on_readable)
         self._loop.call_soon(self._take_frames)  # that came together with the first one
         while True:
-            # User code can stop the loop, and raise through it from a task.
+            # User code can stop the loop, and raise through it: from a task, from a signal's handler.
             try:
                 self._loop.run_forever()
             except (KeyboardInterrupt, SystemExit):
                 pass
+            except BaseException as error:
+                if self._has_failed:
+                    raise  # it cannot run at all: its descriptors were closed
+                self._has_failed = True
+                self._loop.call_soon(self._note_that_it_runs)
+                self._tell_error_of_nobody(error)
+
+    def _note_that_it_runs(self) -> None:
+        self._has_failed = False
+
+    def _tell_error_of_nobody(self, error: BaseException) -> None:
+        """What a signal's handler raised while no cell ran, as `signal.alarm` does after the cell that it was for."""
+        tracebacks.remove_our_frames(error)
+        text = "\n".join(tracebacks.plain(type(error), error, error.__traceback__))
+        self._output.stderr.write(f"while no cell ran:\n{text}\n")
 
     # Start
 

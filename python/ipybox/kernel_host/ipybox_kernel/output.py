@@ -165,14 +165,17 @@ class Output:
         self.cell = cell
         self.interrupt_waits = False
         self.line_credit = LINE_CREDIT
-        self._repair_streams()
 
     def install_streams(self) -> None:
         sys.stdout = sys.__stdout__ = self.stdout
         sys.stderr = sys.__stderr__ = self.stderr
 
-    def _repair_streams(self) -> None:
+    def repair_streams(self) -> None:
         """Makes good what the last cell closed."""
+        try:
+            os.fstat(0)
+        except OSError:
+            os.open(os.devnull, os.O_RDONLY)  # else a file or socket would get that number, and children read it
         for fd, mark in zip((1, 2), self._marks):
             try:
                 os.fstat(fd)
@@ -186,9 +189,18 @@ class Output:
                 setattr(sys, f"__{name}__", replacement)
                 if self.current is stream:
                     self.current = replacement
-            shown = getattr(sys, name, None)
-            if shown is None or getattr(shown, "closed", False):
+            if is_closed(getattr(sys, name, None)):
                 setattr(sys, name, getattr(self, name))
+
+    def flush_replaced_streams(self) -> None:
+        """What user code has put into sys.stdout may have a buffer of its own."""
+        for name in ("stdout", "stderr"):
+            shown = getattr(sys, name, None)
+            if shown is not getattr(self, name) and not is_closed(shown):
+                try:
+                    shown.flush()  # type: ignore[union-attr]
+                except Exception:
+                    pass  # it need not have one
 
     # Interrupts
 
@@ -280,3 +292,11 @@ class Output:
             self._waits_for_core = False
             item[0] = (port, view[sum(written) :])
             raise
+
+
+def is_closed(stream: Any) -> bool:
+    """Of anything that user code may have put into sys.stdout."""
+    try:
+        return stream is None or bool(getattr(stream, "closed", False))
+    except Exception:
+        return True  # a detached stream, a proxy with nothing behind it

@@ -108,6 +108,10 @@ class KernelShell(InteractiveShell):
         self.events = KernelEvents(self, available_events)
         self.events.register("pre_execute", self._clear_warning_registry)
 
+    def init_hooks(self) -> None:
+        super().init_hooks()
+        self.set_hook("editor", refuse_editor)
+
     def init_magics(self) -> None:
         super().init_magics()
         load = getattr(self.magics_manager, "load_lazy", None)  # since IPython 9.1x
@@ -223,6 +227,8 @@ class KernelShell(InteractiveShell):
         tracebacks.remove_our_frames(value)
         tb = value.__traceback__
         if exception_only and issubclass(kind, SystemExit):
+            if not self.output.is_connected:
+                return  # a forked child ends by it
             self._showtraceback(kind, value, "\n".join(tracebacks.exit_message(value)))
         elif kind is UsageError:
             self._showtraceback(kind, value, [f"UsageError: {value}"])
@@ -260,9 +266,12 @@ class KernelShell(InteractiveShell):
 
     def send_bare_error(self, error: BaseException) -> None:
         """For a cell that ended with an error which IPython did not show."""
-        tracebacks.remove_our_frames(error)
-        lines = tracebacks.plain(type(error), error, error.__traceback__)
-        self.send_error(type(error), error, "\n".join(lines))
+        try:
+            tracebacks.remove_our_frames(error)
+            text = "\n".join(tracebacks.plain(type(error), error, error.__traceback__))
+        except BaseException as failure:  # its own attributes raise
+            text = f"{tracebacks.name_of(type(error))}; showing it raised {tracebacks.name_of(type(failure))}"
+        self.send_error(type(error), error, text)
 
     # What is different without a terminal
 
@@ -277,8 +286,12 @@ class KernelShell(InteractiveShell):
     def ask_exit(self) -> None:
         raise SystemExit()
 
+    def set_next_input(self, s: str, replace: bool = False) -> None:
+        """By `%load` and `%recall`. There is no prompt to put it at, so it is shown."""
+        print(s)
+
     def enable_gui(self, gui: Any = None) -> None:
-        if gui and gui != "inline":
+        if gui and gui not in ("inline", "asyncio"):
             print(f"No event loop for {gui} here: this kernel has no screen.", file=sys.stderr)
 
     # Cleaning up after the warm-up
@@ -331,6 +344,10 @@ def make_shell() -> KernelShell:
 
 def ignore_breakpoint(*_: Any, **__: Any) -> None:
     print("breakpoint() does nothing here: this kernel has no terminal.", file=sys.stderr)
+
+
+def refuse_editor(*_: Any, **__: Any) -> None:
+    raise UsageError("there is no editor here: this kernel has no terminal. Use %%writefile.")
 
 
 def refuse_input(*_: Any, **__: Any) -> str:

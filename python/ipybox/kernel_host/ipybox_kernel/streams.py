@@ -61,7 +61,15 @@ class TextStream(io.TextIOWrapper):
 
     @property
     def buffer(self) -> Any:
+        if self._byte_stream.closed and not self.closed:
+            # By a wrapper of it that is no longer used.
+            self._byte_stream = _ByteStream(self)
         return self._byte_stream
+
+    def detach(self) -> Any:
+        """The bytes, for a wrapper with another encoding. This stream stays: the kernel writes with it."""
+        self.flush()
+        return self.buffer
 
     # For our own side of it
 

@@ -24,10 +24,17 @@ _GROUP = BaseExceptionGroup if sys.version_info >= (3, 11) else ()
 def error_payload(cell: int, kind: type, value: BaseException, text: str) -> dict[str, Any]:
     return {
         "cell": cell,
-        "ename": kind.__name__,
+        "ename": name_of(kind),
         "evalue": clip(text_of(value), MAX_EVALUE),
         "traceback": clip(_ESCAPE.sub("", text), MAX_TRACEBACK),
     }
+
+
+def name_of(kind: type) -> str:
+    try:
+        return str(kind.__name__)
+    except BaseException:  # its metaclass is the user's
+        return "Exception"
 
 
 def text_of(value: BaseException) -> str:
