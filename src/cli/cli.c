@@ -121,16 +121,6 @@ ipb_cli_use_color(int fd)
            !g_str_equal(term, "dumb");
 }
 
-bool
-ipb_cli_check_rules_file(const char *word, GError **error)
-{
-    if (g_file_test(word, G_FILE_TEST_EXISTS))
-        return true;
-    g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID,
-                "--approve: allow, ask, deny or a file of rules; there is no file %s", word);
-    return false;
-}
-
 /* Index = severity; what the library calls "warning" is "WARNING" here. */
 static const char *const LEVELS[] = {"DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"};
 

@@ -57,9 +57,6 @@ char *ipb_cli_printable(const char *text);
 /* Is colour wanted on @fd: a terminal, and no NO_COLOR? */
 bool ipb_cli_use_color(int fd);
 
-/* Is @word, given to --approve, the path of a rules file? INVALID if there is no such file: then it may be a policy misspelt. */
-bool ipb_cli_check_rules_file(const char *word, GError **error);
-
 /* Log lines on stderr, from a level on ("DEBUG" … "CRITICAL"). */
 bool ipb_cli_set_log_level(const char *name, GError **error);
 void ipb_cli_log(const char *level, const char *text, void *data);

@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "cli/cli.h"
 #include "cli/client.h"
+#include "cli/options.h"
 
 typedef struct {
     char *name;
@@ -136,8 +137,7 @@ run_apigen(int argc, char **argv)
          "working directory of the server, its .env gives variables (default: .)", "DIR"},
         {"connect-timeout", 0, 0, G_OPTION_ARG_DOUBLE, &arguments.connect_timeout_s,
          "seconds the server may take to start (default: 30)", "SECONDS"},
-        {"log-level", 0, 0, G_OPTION_ARG_STRING, &arguments.log_level,
-         "DEBUG, INFO, WARNING, ERROR or CRITICAL (default: WARNING)", "LEVEL"},
+        IPB_OPTION_LOG_LEVEL(&arguments.log_level),
         G_OPTION_ENTRY_NULL,
     };
     int status;

@@ -3,16 +3,16 @@
  * `ipybox gateway`: kernels for Jupyter's clients. Ends in order by a signal, or with the program that started it.
  */
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/error.h"
 #include "cli/cli.h"
+#include "cli/listen.h"
+#include "cli/options.h"
 #include "cli/program.h"
 #include "sandbox/policy.h"
 #include "serve/gateway/gateway.h"
 
-#define DEFAULT_HOST "localhost"
-#define DEFAULT_PORT 8888
+#define DEFAULT_PORT 8888 /* --help says so */
 #define DEFAULT_MAX_KERNELS 100
 #define DEFAULT_TOOL_SERVER_HOST "localhost"
 #define DEFAULT_TOOL_SERVER_PORT 8900
@@ -22,20 +22,13 @@
 #define MAX_TOKEN_SIZE 1024
 
 typedef struct {
-    char *host;
-    int port;
+    IpbListenArguments listen;
+    IpbKernelArguments kernel;
     char *token_file;
-    char **origins;
-    char *workspace;
-    char *python;
-    char *preload;
-    int sandbox;
-    char *sandbox_config;
     int max_kernels;
     int idle_s;
     int culls_connected;
     char *log_level;
-    char **hosts;
 } GatewayArguments;
 
 typedef struct {
@@ -59,13 +52,6 @@ close_gateway(void *data)
 }
 
 /* --- setting up -------------------------------------------------------------------------------- */
-
-static bool
-is_loopback(const char *host)
-{
-    return strcmp(host, "localhost") == 0 || strcmp(host, "::1") == 0 ||
-           strcmp(host, "[::1]") == 0 || g_str_has_prefix(host, "127.");
-}
 
 /* NULL: none was given. */
 static bool
@@ -101,11 +87,12 @@ make_gate(const GatewayArguments *arguments, GError **error)
     g_autofree char *token = NULL;
     if (!read_token(arguments, &token, error))
         return NULL;
-    if (token == NULL && !is_loopback(arguments->host)) {
+    bool is_loopback = ipb_listen_arguments_is_loopback(&arguments->listen);
+    if (token == NULL && !is_loopback) {
         g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID,
                     "--host %s can be reached by others: give a token, by --token-file or "
                     "in " TOKEN_VARIABLE,
-                    arguments->host);
+                    ipb_listen_arguments_host(&arguments->listen));
         return NULL;
     }
     IpbHttpGate *gate = ipb_http_gate_new();
@@ -116,12 +103,9 @@ make_gate(const GatewayArguments *arguments, GError **error)
         ipb_http_gate_add_token(gate, token, IPB_HTTP_ROLE_APPLICATION);
     else
         ipb_http_gate_set_own_user(gate, IPB_HTTP_ROLE_APPLICATION);
-    if (!is_loopback(arguments->host))
+    if (!is_loopback)
         ipb_http_gate_set_public(gate);
-    for (char **host = arguments->hosts; host != NULL && *host != NULL; host++)
-        ipb_http_gate_allow_host(gate, *host);
-    for (char **origin = arguments->origins; origin != NULL && *origin != NULL; origin++)
-        ipb_http_gate_allow_origin(gate, *origin);
+    ipb_listen_arguments_open(&arguments->listen, gate);
     return gate;
 }
 
@@ -147,15 +131,15 @@ static bool
 open_gateway(GatewayCommand *command, const GatewayArguments *arguments,
              const IpbSessionOptions *session, GError **error)
 {
-    g_auto(GStrv) preload =
-        arguments->preload != NULL ? g_strsplit(arguments->preload, ",", -1) : NULL;
+    g_auto(GStrv) preload = ipb_options_split(arguments->kernel.preload);
     IpbHttpGate *gate = make_gate(arguments, error);
     if (gate == NULL)
         return false;
-    command->runtime = ipb_runtime_new(
-        NULL,
-        &(IpbRuntimeOptions){.python = arguments->python, .preload = (const char *const *) preload},
-        error);
+    command->runtime =
+        ipb_runtime_new(NULL,
+                        &(IpbRuntimeOptions){.python = arguments->kernel.python,
+                                             .preload = (const char *const *) preload},
+                        error);
     if (command->runtime == NULL) {
         ipb_http_gate_free(gate);
         return false;
@@ -169,9 +153,9 @@ open_gateway(GatewayCommand *command, const GatewayArguments *arguments,
         .gate = gate,
         .on_log = ipb_cli_log,
     });
-    if (!ipb_gateway_listen(command->gateway, arguments->host, (unsigned) arguments->port, error))
-        return false;
-    return ipb_program_hang_on_input(&command->program, ipb_runtime_loop(command->runtime), error);
+    return ipb_gateway_listen(command->gateway, ipb_listen_arguments_host(&arguments->listen),
+                              (unsigned) arguments->listen.port, error) &&
+           ipb_program_hang_on_input(&command->program, ipb_runtime_loop(command->runtime), error);
 }
 
 /* What is wrong with it is said now, and not when the first kernel starts. */
@@ -189,20 +173,20 @@ serve(const GatewayArguments *arguments)
 {
     GatewayCommand command = {0};
     IpbSessionOptions session = {
-        .workspace = arguments->workspace,
+        .workspace = arguments->kernel.workspace,
         .approval = IPB_APPROVAL_DENY, /* its tools are the tool server's */
         .approval_timeout_ms = -1,
-        .is_sandboxed = arguments->sandbox || arguments->sandbox_config != NULL,
-        .sandbox_config = arguments->sandbox_config,
+        .is_sandboxed = arguments->kernel.is_sandboxed || arguments->kernel.sandbox_config != NULL,
+        .sandbox_config = arguments->kernel.sandbox_config,
         .saves_no_images = true,
         .on_log = ipb_cli_log,
     };
     g_autoptr(GError) error = NULL;
     ipb_program_init(&command.program, true, close_gateway, &command);
     if (find_tool_server(&session, &error) &&
-        check_sandbox_config(arguments->sandbox_config, &error) &&
+        check_sandbox_config(arguments->kernel.sandbox_config, &error) &&
         open_gateway(&command, arguments, &session, &error)) {
-        ipb_program_tell_ready(arguments->host, ipb_gateway_port(command.gateway), NULL);
+        ipb_listen_arguments_tell(&arguments->listen, ipb_gateway_port(command.gateway), NULL);
         ipb_runtime_start(command.runtime);
         ipb_program_run(&command.program);
     } else {
@@ -221,47 +205,35 @@ static bool
 check_arguments(const GatewayArguments *arguments, GError **error)
 {
     const char *wrong = NULL;
-    if (arguments->port < 0 || arguments->port > 65535)
-        wrong = "--port must be 0 (any free one) to 65535";
-    else if (arguments->max_kernels < 1)
+    if (arguments->max_kernels < 1)
         wrong = "--max-kernels must be at least 1";
     else if (arguments->idle_s < 0)
         wrong = "--cull-idle must be a number of seconds, or 0";
     if (wrong != NULL)
         g_set_error_literal(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID, wrong);
-    return wrong == NULL &&
+    return wrong == NULL && ipb_listen_arguments_check(&arguments->listen, error) &&
            (arguments->log_level == NULL || ipb_cli_set_log_level(arguments->log_level, error));
 }
 
 static int
 run_gateway(int argc, char **argv)
 {
-    GatewayArguments arguments = {.port = DEFAULT_PORT, .max_kernels = DEFAULT_MAX_KERNELS};
+    GatewayArguments arguments = {.listen.port = DEFAULT_PORT, .max_kernels = DEFAULT_MAX_KERNELS};
     const GOptionEntry options[] = {
-        {"host", 0, 0, G_OPTION_ARG_STRING, &arguments.host,
-         "where to listen (default: localhost); others need a token", "HOST"},
-        {"port", 0, 0, G_OPTION_ARG_INT, &arguments.port, "0: any free one (default: 8888)",
-         "PORT"},
+        IPB_OPTION_HOST(&arguments.listen, "; others need a token"),
+        IPB_OPTION_PORT(&arguments.listen, "8888"),
         {"token-file", 0, 0, G_OPTION_ARG_FILENAME, &arguments.token_file,
          "the token that clients must send (default: IPYBOX_GATEWAY_TOKEN; none: only your own "
          "user, from this machine)",
          "FILE"},
-        {"allow-host", 0, 0, G_OPTION_ARG_STRING_ARRAY, &arguments.hosts,
-         "another name that the Host header may have", "NAME"},
-        {"allow-origin", 0, 0, G_OPTION_ARG_STRING_ARRAY, &arguments.origins,
-         "take requests of web pages of this origin, e.g. http://localhost:3000", "ORIGIN"},
-        {"workspace", 0, 0, G_OPTION_ARG_FILENAME, &arguments.workspace,
+        IPB_OPTION_ALLOW_HOST(&arguments.listen),
+        IPB_OPTION_ALLOW_ORIGIN(&arguments.listen),
+        {"workspace", 0, 0, G_OPTION_ARG_FILENAME, &arguments.kernel.workspace,
          "working directory of kernels (default: .)", "DIR"},
-        {"python", 0, 0, G_OPTION_ARG_FILENAME, &arguments.python,
-         "interpreter for kernels (default: the environment this program is in, VIRTUAL_ENV, "
-         "python3)",
-         "PYTHON"},
-        {"preload", 0, 0, G_OPTION_ARG_STRING, &arguments.preload,
-         "modules to import once for all kernels, e.g. numpy,pandas", "MODULES"},
-        {"sandbox", 0, 0, G_OPTION_ARG_NONE, &arguments.sandbox,
-         "run kernels in sandboxes: they can write the workspace only, and have no network", NULL},
-        {"sandbox-config", 0, 0, G_OPTION_ARG_FILENAME, &arguments.sandbox_config,
-         "what the sandbox allows, see ipybox-sandbox-config(5); includes --sandbox", "FILE"},
+        IPB_OPTION_PYTHON(&arguments.kernel),
+        IPB_OPTION_PRELOAD(&arguments.kernel),
+        IPB_OPTION_SANDBOX(&arguments.kernel),
+        IPB_OPTION_SANDBOX_CONFIG(&arguments.kernel, "; includes --sandbox"),
         {"max-kernels", 0, 0, G_OPTION_ARG_INT, &arguments.max_kernels,
          "kernels there may be at a time (default: 100)", "N"},
         {"cull-idle", 0, 0, G_OPTION_ARG_INT, &arguments.idle_s,
@@ -269,15 +241,12 @@ run_gateway(int argc, char **argv)
          "SECONDS"},
         {"cull-connected", 0, 0, G_OPTION_ARG_NONE, &arguments.culls_connected,
          "even with clients connected", NULL},
-        {"log-level", 0, 0, G_OPTION_ARG_STRING, &arguments.log_level,
-         "DEBUG, INFO, WARNING, ERROR or CRITICAL (default: WARNING); logs go to stderr", "LEVEL"},
+        IPB_OPTION_LOG_LEVEL(&arguments.log_level),
         G_OPTION_ENTRY_NULL,
     };
     int status;
     if (!ipb_cli_parse(&ipb_verb_gateway, options, NULL, &argc, &argv, &status))
         return status;
-    if (arguments.host == NULL)
-        arguments.host = g_strdup(DEFAULT_HOST);
     g_autoptr(GError) error = NULL;
     if (argc > 1)
         status =
@@ -286,14 +255,9 @@ run_gateway(int argc, char **argv)
         status = ipb_cli_fail(&ipb_verb_gateway, IPB_EXIT_USAGE, "%s", error->message);
     else
         status = serve(&arguments);
-    g_free(arguments.host);
+    ipb_listen_arguments_clear(&arguments.listen);
+    ipb_kernel_arguments_clear(&arguments.kernel);
     g_free(arguments.token_file);
-    g_strfreev(arguments.hosts);
-    g_strfreev(arguments.origins);
-    g_free(arguments.workspace);
-    g_free(arguments.python);
-    g_free(arguments.preload);
-    g_free(arguments.sandbox_config);
     g_free(arguments.log_level);
     return status;
 }

@@ -4,6 +4,7 @@
  * ends in order; a second signal ends it at once.
  */
 #include "base/error.h"
+#include "cli/approve-option.h"
 #include "cli/cli.h"
 #include "cli/program.h"
 #include "cli/server-file.h"
@@ -20,17 +21,11 @@ typedef struct {
 } McpCommand;
 
 typedef struct {
-    char *workspace;
-    char *python;
-    char *preload;
+    IpbKernelArguments kernel;
+    IpbApprovalArguments approval;
     char *log_level;
-    char *approve; /* a policy's name, or the path of a rules file */
-    char *audit_log;
-    double approval_timeout_s;
-    char *sandbox_config;
     char *host; /* of the original's inner servers: accepted, without effect */
     int port;
-    int sandbox;
     int allows_builds;
     int frees_servers;
     int without_register;
@@ -104,38 +99,29 @@ register_servers(McpCommand *command, const char *path, GError **error)
 static bool
 set_up(McpCommand *command, const McpArguments *arguments, GError **error)
 {
-    g_auto(GStrv) preload =
-        arguments->preload != NULL ? g_strsplit(arguments->preload, ",", -1) : NULL;
-    IpbRuntimeOptions runtime = {.python = arguments->python,
+    g_auto(GStrv) preload = ipb_options_split(arguments->kernel.preload);
+    IpbRuntimeOptions runtime = {.python = arguments->kernel.python,
                                  .preload = (const char *const *) preload};
-    g_auto(GStrv) variables = arguments->server_variables != NULL
-                                  ? g_strsplit(arguments->server_variables, ",", -1)
-                                  : NULL;
+    g_auto(GStrv) variables = ipb_options_split(arguments->server_variables);
     IpbSessionOptions session = {
-        .workspace = arguments->workspace,
+        .workspace = arguments->kernel.workspace,
         .approval = IPB_APPROVAL_ALLOW, /* as the original: the MCP host asked its user already */
-        .audit_log = arguments->audit_log,
-        .approval_timeout_ms = arguments->approval_timeout_s > 0
-                                   ? (int64_t) (arguments->approval_timeout_s * 1000)
-                                   : -1,
+        .audit_log = arguments->approval.audit_log,
+        .approval_timeout_ms = ipb_approval_arguments_timeout_ms(&arguments->approval),
         .on_approval = on_approval,
         .on_approval_withdrawn = on_approval_withdrawn,
-        .is_sandboxed = arguments->sandbox || arguments->sandbox_config != NULL,
+        .is_sandboxed = arguments->kernel.is_sandboxed || arguments->kernel.sandbox_config != NULL,
         .makes_packages = true,
         .server_variables = (const char *const *) variables,
         .allows_builds = arguments->allows_builds,
         .frees_servers = arguments->frees_servers,
-        .sandbox_config = arguments->sandbox_config,
+        .sandbox_config = arguments->kernel.sandbox_config,
         .on_log = ipb_cli_log,
         .data = command,
     };
-    if (arguments->approve != NULL &&
-        !ipb_approval_policy_parse(arguments->approve, &session.approval)) {
-        if (!ipb_cli_check_rules_file(arguments->approve, error))
-            return false;
-        session.approval = IPB_APPROVAL_ASK; /* calls that no rule names */
-        session.approval_rules = arguments->approve;
-    }
+    if (!ipb_approve_option_read(&arguments->approval, &session.approval, &session.approval_rules,
+                                 error))
+        return false;
     command->runtime = ipb_runtime_new(NULL, &runtime, error);
     if (command->runtime == NULL)
         return false;
@@ -185,29 +171,19 @@ run_mcp(int argc, char **argv)
 {
     McpArguments arguments = {0};
     const GOptionEntry options[] = {
-        {"workspace", 0, 0, G_OPTION_ARG_FILENAME, &arguments.workspace,
+        {"workspace", 0, 0, G_OPTION_ARG_FILENAME, &arguments.kernel.workspace,
          "working directory of the kernel; generated packages go to its mcptools (default: .)",
          "DIR"},
-        {"python", 0, 0, G_OPTION_ARG_FILENAME, &arguments.python,
-         "interpreter for kernels (default: the environment this program is in, VIRTUAL_ENV, "
-         "python3)",
-         "PYTHON"},
-        {"preload", 0, 0, G_OPTION_ARG_STRING, &arguments.preload,
-         "modules to import once for all kernels, e.g. numpy,pandas", "MODULES"},
-        {"approve", 0, 0, G_OPTION_ARG_STRING, &arguments.approve,
-         "tool calls: allow (the default), ask (the host's user, where it can), deny, or a file of "
-         "rules",
-         "POLICY|FILE"},
-        {"approval-timeout", 0, 0, G_OPTION_ARG_DOUBLE, &arguments.approval_timeout_s,
-         "a question not answered in so many seconds is a no (default: wait)", "SECONDS"},
-        {"audit-log", 0, 0, G_OPTION_ARG_FILENAME, &arguments.audit_log,
-         "append a line of JSON for each decision on a tool call", "FILE"},
-        {"log-level", 0, 0, G_OPTION_ARG_STRING, &arguments.log_level,
-         "DEBUG, INFO, WARNING, ERROR or CRITICAL (default: WARNING); logs go to stderr", "LEVEL"},
-        {"sandbox", 0, 0, G_OPTION_ARG_NONE, &arguments.sandbox,
-         "run code in a sandbox: it can write the workspace only, and has no network", NULL},
-        {"sandbox-config", 0, 0, G_OPTION_ARG_FILENAME, &arguments.sandbox_config,
-         "what the sandbox allows, see ipybox-sandbox-config(5); includes --sandbox", "FILE"},
+        IPB_OPTION_PYTHON(&arguments.kernel),
+        IPB_OPTION_PRELOAD(&arguments.kernel),
+        IPB_OPTION_APPROVE(&arguments.approval,
+                           "allow (the default), ask (the host's user, where it can), deny, or a "
+                           "file of rules"),
+        IPB_OPTION_APPROVAL_TIMEOUT(&arguments.approval),
+        IPB_OPTION_AUDIT_LOG(&arguments.approval),
+        IPB_OPTION_LOG_LEVEL(&arguments.log_level),
+        IPB_OPTION_SANDBOX(&arguments.kernel),
+        IPB_OPTION_SANDBOX_CONFIG(&arguments.kernel, "; includes --sandbox"),
         {"servers", 0, 0, G_OPTION_ARG_FILENAME, &arguments.servers,
          "register the MCP servers of this file, {\"mcpServers\": …}, before the first cell runs",
          "FILE"},
@@ -239,15 +215,13 @@ run_mcp(int argc, char **argv)
         status = ipb_cli_fail(&ipb_verb_mcp, IPB_EXIT_USAGE, "unexpected argument: %s", argv[1]);
     else if (arguments.log_level != NULL && !ipb_cli_set_log_level(arguments.log_level, &error))
         status = ipb_cli_fail(&ipb_verb_mcp, IPB_EXIT_USAGE, "%s", error->message);
+    else if (!ipb_approval_arguments_check(&arguments.approval, &error))
+        status = ipb_cli_fail(&ipb_verb_mcp, IPB_EXIT_USAGE, "%s", error->message);
     else
         status = serve(&arguments);
-    g_free(arguments.workspace);
-    g_free(arguments.python);
-    g_free(arguments.preload);
+    ipb_kernel_arguments_clear(&arguments.kernel);
+    ipb_approval_arguments_clear(&arguments.approval);
     g_free(arguments.log_level);
-    g_free(arguments.approve);
-    g_free(arguments.audit_log);
-    g_free(arguments.sandbox_config);
     g_free(arguments.servers);
     g_free(arguments.server_variables);
     g_free(arguments.host);

@@ -6,6 +6,7 @@
 #include <signal.h>
 
 #include "cli/cli.h"
+#include "cli/options.h"
 #include "cli/program.h"
 #include "serve/rpc/server.h"
 #include "serve/stdio.h"
@@ -67,8 +68,7 @@ run_rpc(int argc, char **argv)
 {
     g_autofree char *log_level = NULL;
     const GOptionEntry options[] = {
-        {"log-level", 0, 0, G_OPTION_ARG_STRING, &log_level,
-         "DEBUG, INFO, WARNING, ERROR or CRITICAL (default: WARNING); logs go to stderr", "LEVEL"},
+        IPB_OPTION_LOG_LEVEL(&log_level),
         G_OPTION_ENTRY_NULL,
     };
     int status;

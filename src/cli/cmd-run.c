@@ -16,23 +16,19 @@
 #include "base/file.h"
 #include "cli/cli.h"
 #include "cli/client.h"
+#include "cli/options.h"
 #include "cli/prompt.h"
 
 #define MAX_CODE_SIZE (32u * 1024 * 1024)
 
 typedef struct {
-    char *workspace;
+    IpbKernelArguments kernel;
+    IpbApprovalArguments approval;
     char *images_dir;
-    char *python;
-    char *preload;
     char *code;
-    char *approve; /* a policy's name, or the path of a rules file */
-    char *audit_log;
     char *log_level;
-    char *sandbox_config;
     int is_unsandboxed;
     double timeout_s;
-    double approval_timeout_s;
     int64_t seed;
     char *seed_text;
 } RunArguments;
@@ -227,42 +223,41 @@ on_withdrawn(IpyboxSession *session, IpyboxApproval *approval, gpointer data)
 
 /* --approve: a policy, or the path of a rules file. */
 static bool
-take_approve(const char *approve, IpyboxSessionOptions *options, GError **error)
+take_approve(const IpbApprovalArguments *arguments, IpyboxSessionOptions *options, GError **error)
 {
     static const char *const POLICIES[] = {[IPYBOX_APPROVAL_ALLOW] = "allow",
                                            [IPYBOX_APPROVAL_ASK] = "ask",
                                            [IPYBOX_APPROVAL_DENY] = "deny"};
     options->approval = IPYBOX_APPROVAL_ASK; /* also of calls that no rule names */
-    if (approve == NULL)
+    if (arguments->approve == NULL)
         return true;
     for (size_t i = 0; i < G_N_ELEMENTS(POLICIES); i++) {
-        if (g_str_equal(approve, POLICIES[i])) {
+        if (g_str_equal(arguments->approve, POLICIES[i])) {
             options->approval = (IpyboxApprovalPolicy) i;
             return true;
         }
     }
-    options->approval_rules = approve;
-    return ipb_cli_check_rules_file(approve, error);
+    options->approval_rules = arguments->approve;
+    return ipb_approval_arguments_check_file(arguments, error);
 }
 
 static bool
 open_session(RunCommand *command, const RunArguments *arguments, GError **error)
 {
     IpyboxSessionOptions options = IPYBOX_SESSION_OPTIONS_INIT;
-    options.workspace = arguments->workspace;
+    options.workspace = arguments->kernel.workspace;
     options.images_dir = arguments->images_dir;
-    options.audit_log = arguments->audit_log;
-    if (arguments->approval_timeout_s > 0)
-        options.approval_timeout_ms = (int64_t) (arguments->approval_timeout_s * 1000);
+    options.audit_log = arguments->approval.audit_log;
+    options.approval_timeout_ms = ipb_approval_arguments_timeout_ms(&arguments->approval);
     if (arguments->seed_text != NULL)
         options.seed = arguments->seed;
     options.sandbox = arguments->is_unsandboxed ? IPYBOX_SANDBOX_OFF : IPYBOX_SANDBOX_ON;
-    options.sandbox_config = arguments->sandbox_config;
+    options.sandbox_config = arguments->kernel.sandbox_config;
     options.on_approval = on_approval;
     options.on_withdrawn = on_withdrawn;
     options.on_log = ipb_client_log;
     options.user_data = command;
-    if (!take_approve(arguments->approve, &options, error))
+    if (!take_approve(&arguments->approval, &options, error))
         return false;
     if (options.approval == IPYBOX_APPROVAL_ASK)
         command->prompt = ipb_prompt_new();
@@ -273,10 +268,9 @@ open_session(RunCommand *command, const RunArguments *arguments, GError **error)
 static bool
 start(RunCommand *command, const RunArguments *arguments, const char *code, GError **error)
 {
-    g_auto(GStrv) preload =
-        arguments->preload != NULL ? g_strsplit(arguments->preload, ",", -1) : NULL;
+    g_auto(GStrv) preload = ipb_options_split(arguments->kernel.preload);
     IpyboxRuntimeOptions runtime = IPYBOX_RUNTIME_OPTIONS_INIT;
-    runtime.python = arguments->python;
+    runtime.python = arguments->kernel.python;
     runtime.preload = (const char *const *) preload;
     if (!ipb_client_open(&command->client, &runtime, error) ||
         !open_session(command, arguments, error))
@@ -353,7 +347,7 @@ run_run(int argc, char **argv)
     RunArguments arguments = {0};
     const GOptionEntry options[] = {
         {"code", 'c', 0, G_OPTION_ARG_STRING, &arguments.code, "the code itself", "CODE"},
-        {"workspace", 0, 0, G_OPTION_ARG_FILENAME, &arguments.workspace,
+        {"workspace", 0, 0, G_OPTION_ARG_FILENAME, &arguments.kernel.workspace,
          "working directory of the kernel (default: .)", "DIR"},
         {"images-dir", 0, 0, G_OPTION_ARG_FILENAME, &arguments.images_dir,
          "where plots are saved (default: images in the workspace)", "DIR"},
@@ -361,30 +355,19 @@ run_run(int argc, char **argv)
          "interrupt the code after so many seconds, waits for approvals not counted (default: "
          "never)",
          "SECONDS"},
-        {"approve", 0, 0, G_OPTION_ARG_STRING, &arguments.approve,
-         "tool calls: allow, ask (at the terminal; the default), deny, or a file of rules",
-         "POLICY|FILE"},
-        {"audit-log", 0, 0, G_OPTION_ARG_FILENAME, &arguments.audit_log,
-         "append a line of JSON for each decision on a tool call", "FILE"},
-        {"approval-timeout", 0, 0, G_OPTION_ARG_DOUBLE, &arguments.approval_timeout_s,
-         "a question not answered in so many seconds is a no (default: wait)", "SECONDS"},
-        {"python", 0, 0, G_OPTION_ARG_FILENAME, &arguments.python,
-         "interpreter for the kernel (default: the environment this program is in, VIRTUAL_ENV, "
-         "python3)",
-         "PYTHON"},
-        {"preload", 0, 0, G_OPTION_ARG_STRING, &arguments.preload,
-         "modules to import before the kernel is forked, e.g. numpy,pandas", "MODULES"},
-        {"sandbox-config", 0, 0, G_OPTION_ARG_FILENAME, &arguments.sandbox_config,
-         "what the sandbox allows, see ipybox-sandbox-config(5) (default: writing the workspace, "
-         "no "
-         "network)",
-         "FILE"},
+        IPB_OPTION_APPROVE(&arguments.approval,
+                           "allow, ask (at the terminal; the default), deny, or a file of rules"),
+        IPB_OPTION_AUDIT_LOG(&arguments.approval),
+        IPB_OPTION_APPROVAL_TIMEOUT(&arguments.approval),
+        IPB_OPTION_PYTHON(&arguments.kernel),
+        IPB_OPTION_PRELOAD(&arguments.kernel),
+        IPB_OPTION_SANDBOX_CONFIG(&arguments.kernel,
+                                  " (default: writing the workspace, no network)"),
         {"no-sandbox", 0, 0, G_OPTION_ARG_NONE, &arguments.is_unsandboxed,
          "no sandbox: the code has all your rights", NULL},
         {"seed", 0, 0, G_OPTION_ARG_STRING, &arguments.seed_text,
          "seed of random, numpy.random and torch", "N"},
-        {"log-level", 0, 0, G_OPTION_ARG_STRING, &arguments.log_level,
-         "DEBUG, INFO, WARNING, ERROR or CRITICAL (default: WARNING)", "LEVEL"},
+        IPB_OPTION_LOG_LEVEL(&arguments.log_level),
         G_OPTION_ENTRY_NULL,
     };
     int status;
@@ -396,24 +379,21 @@ run_run(int argc, char **argv)
         return status;
     g_autoptr(GError) error = NULL;
     g_autofree char *code = NULL;
-    if (arguments.is_unsandboxed && arguments.sandbox_config != NULL)
+    if (arguments.is_unsandboxed && arguments.kernel.sandbox_config != NULL)
         g_set_error_literal(&error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID,
                             "--no-sandbox and --sandbox-config contradict each other");
     else if ((arguments.log_level == NULL || ipb_cli_set_log_level(arguments.log_level, &error)) &&
+             ipb_approval_arguments_check(&arguments.approval, &error) &&
              parse_seed(&arguments, &error))
         code = read_code(&arguments, argc, argv, &error);
     status = code != NULL
                  ? execute(&arguments, code)
                  : ipb_cli_fail(&ipb_verb_run, ipb_cli_status(error), "%s", error->message);
-    g_free(arguments.workspace);
+    ipb_kernel_arguments_clear(&arguments.kernel);
+    ipb_approval_arguments_clear(&arguments.approval);
     g_free(arguments.images_dir);
-    g_free(arguments.python);
-    g_free(arguments.preload);
     g_free(arguments.code);
-    g_free(arguments.approve);
-    g_free(arguments.audit_log);
     g_free(arguments.log_level);
-    g_free(arguments.sandbox_config);
     g_free(arguments.seed_text);
     return status;
 }

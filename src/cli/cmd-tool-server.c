@@ -4,14 +4,16 @@
  * standard output. It ends in order with a signal, or with whoever started it (cli/lifeline.h).
  */
 #include "base/error.h"
+#include "cli/approve-option.h"
 #include "cli/cli.h"
+#include "cli/listen.h"
 #include "cli/program.h"
 #include "serve/tool-server/http.h"
 #include "session/environment.h"
 
-#define DEFAULT_HOST "localhost"
-#define DEFAULT_PORT 8900
+#define DEFAULT_PORT 8900 /* --help says so */
 #define DEFAULT_CONNECT_TIMEOUT_S 30
+#define MAX_CONNECT_TIMEOUT_S (24 * 60 * 60)
 
 typedef struct {
     IpbProgram program;
@@ -20,16 +22,11 @@ typedef struct {
 } Command;
 
 typedef struct {
-    char *host;
-    int port;
+    IpbListenArguments listen;
+    IpbApprovalArguments approval;
     char *workspace;
     int is_approval_required;
-    double approval_timeout_s;
     double connect_timeout_s;
-    char *approve; /* a policy's name, or the path of a rules file */
-    char *audit_log;
-    char **hosts;
-    char **origins;
     char *log_level;
 } Arguments;
 
@@ -62,25 +59,9 @@ make_gate(const Arguments *arguments, char **ret_token, GError **error)
     ipb_http_gate_set_hint(gate, "only processes of the server's own user on this machine need no "
                                  "token: send \"Authorization: Bearer TOKEN\" with the token that "
                                  "the server was given or printed");
-    for (char **host = arguments->hosts; host != NULL && *host != NULL; host++)
-        ipb_http_gate_allow_host(gate, *host);
-    for (char **origin = arguments->origins; origin != NULL && *origin != NULL; origin++)
-        ipb_http_gate_allow_origin(gate, *origin);
+    ipb_listen_arguments_open(&arguments->listen, gate);
     *ret_token = g_steal_pointer(&token);
     return gate;
-}
-
-static bool
-read_approval(const Arguments *arguments, IpbToolServerHttpOptions *options, GError **error)
-{
-    if (arguments->is_approval_required)
-        options->approval = IPB_APPROVAL_ASK;
-    if (arguments->approve == NULL ||
-        ipb_approval_policy_parse(arguments->approve, &options->approval))
-        return true;
-    options->approval = IPB_APPROVAL_ASK; /* calls that no rule names */
-    options->approval_rules = arguments->approve;
-    return ipb_cli_check_rules_file(arguments->approve, error);
 }
 
 static bool
@@ -98,15 +79,14 @@ set_up(Command *command, const Arguments *arguments, GError **error)
     IpbToolServerHttpOptions options = {
         .workspace = workspace,
         .env = (const char *const *) env,
-        .approval = IPB_APPROVAL_ALLOW,
-        .audit_log = arguments->audit_log,
-        .approval_timeout_ms = arguments->approval_timeout_s > 0
-                                   ? (int64_t) (arguments->approval_timeout_s * 1000)
-                                   : -1,
+        .approval = arguments->is_approval_required ? IPB_APPROVAL_ASK : IPB_APPROVAL_ALLOW,
+        .audit_log = arguments->approval.audit_log,
+        .approval_timeout_ms = ipb_approval_arguments_timeout_ms(&arguments->approval),
         .connect_timeout_ms = (unsigned) (arguments->connect_timeout_s * 1000),
         .on_log = ipb_cli_log,
     };
-    if (!read_approval(arguments, &options, error))
+    if (!ipb_approve_option_read(&arguments->approval, &options.approval, &options.approval_rules,
+                                 error))
         return false;
     command->loop = ipb_loop_new(NULL, error);
     if (command->loop == NULL)
@@ -116,11 +96,12 @@ set_up(Command *command, const Arguments *arguments, GError **error)
         return false;
     command->server = ipb_tool_server_http_new(command->loop, &options, gate, error);
     if (command->server == NULL ||
-        !ipb_tool_server_http_listen(command->server, arguments->host, (unsigned) arguments->port,
-                                     error) ||
+        !ipb_tool_server_http_listen(command->server, ipb_listen_arguments_host(&arguments->listen),
+                                     (unsigned) arguments->listen.port, error) ||
         !ipb_program_hang_on_input(&command->program, command->loop, error))
         return false;
-    ipb_program_tell_ready(arguments->host, ipb_tool_server_http_port(command->server), token);
+    ipb_listen_arguments_tell(&arguments->listen, ipb_tool_server_http_port(command->server),
+                              token);
     return true;
 }
 
@@ -144,55 +125,44 @@ serve(const Arguments *arguments)
 static bool
 check(const Arguments *arguments, GError **error)
 {
-    if (arguments->port < 0 || arguments->port > 65535)
-        g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID, "--port: %d is no port",
-                    arguments->port);
-    else if (!(arguments->connect_timeout_s > 0 && arguments->connect_timeout_s <= 86400))
+    if (!(arguments->connect_timeout_s > 0 &&
+          arguments->connect_timeout_s <= MAX_CONNECT_TIMEOUT_S)) {
         g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID,
                     "--connect-timeout must be seconds, up to a day");
-    else if (!(arguments->approval_timeout_s >= 0 && arguments->approval_timeout_s <= 1e9))
-        g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID,
-                    "--approval-timeout must be seconds");
-    else if (arguments->log_level == NULL || ipb_cli_set_log_level(arguments->log_level, error))
-        return true;
-    return false;
+        return false;
+    }
+    return ipb_listen_arguments_check(&arguments->listen, error) &&
+           ipb_approval_arguments_check(&arguments->approval, error) &&
+           (arguments->log_level == NULL || ipb_cli_set_log_level(arguments->log_level, error));
 }
 
 static int
 run_tool_server(int argc, char **argv)
 {
-    Arguments arguments = {.port = DEFAULT_PORT, .connect_timeout_s = DEFAULT_CONNECT_TIMEOUT_S};
+    Arguments arguments = {.listen.port = DEFAULT_PORT,
+                           .connect_timeout_s = DEFAULT_CONNECT_TIMEOUT_S};
     const GOptionEntry options[] = {
-        {"host", 0, 0, G_OPTION_ARG_STRING, &arguments.host,
-         "name or address to listen on (default: localhost)", "HOST"},
-        {"port", 0, 0, G_OPTION_ARG_INT, &arguments.port,
-         "port to listen on; 0: a free one (default: 8900)", "PORT"},
+        IPB_OPTION_HOST(&arguments.listen, ""),
+        IPB_OPTION_PORT(&arguments.listen, "8900"),
         {"workspace", 0, 0, G_OPTION_ARG_FILENAME, &arguments.workspace,
          "working directory of MCP servers; its .env is read (default: .)", "DIR"},
         {"approval-required", 0, 0, G_OPTION_ARG_NONE, &arguments.is_approval_required,
          "the same as --approve=ask: the client that is connected to /approval decides", NULL},
-        {"approval-timeout", 0, 0, G_OPTION_ARG_DOUBLE, &arguments.approval_timeout_s,
-         "a question not answered in so many seconds is a no (default: wait)", "SECONDS"},
-        {"approve", 0, 0, G_OPTION_ARG_FILENAME, &arguments.approve,
-         "tool calls: allow (the default), ask, deny, or a file of rules", "POLICY|FILE"},
-        {"audit-log", 0, 0, G_OPTION_ARG_FILENAME, &arguments.audit_log,
-         "append a line of JSON for each decision on a tool call", "FILE"},
+        IPB_OPTION_APPROVAL_TIMEOUT(&arguments.approval),
+        IPB_OPTION_APPROVE(&arguments.approval,
+                           "allow (the default), ask, deny, or a file of rules"),
+        IPB_OPTION_AUDIT_LOG(&arguments.approval),
         {"connect-timeout", 0, 0, G_OPTION_ARG_DOUBLE, &arguments.connect_timeout_s,
          "seconds for starting an MCP server (default: 30)", "SECONDS"},
-        {"allow-host", 0, 0, G_OPTION_ARG_STRING_ARRAY, &arguments.hosts,
-         "another name that the Host header may have", "NAME"},
-        {"allow-origin", 0, 0, G_OPTION_ARG_STRING_ARRAY, &arguments.origins,
-         "take requests of web pages of this origin, e.g. http://localhost:3000", "ORIGIN"},
-        {"log-level", 0, 0, G_OPTION_ARG_STRING, &arguments.log_level,
-         "DEBUG, INFO, WARNING, ERROR or CRITICAL (default: WARNING); logs go to stderr", "LEVEL"},
+        IPB_OPTION_ALLOW_HOST(&arguments.listen),
+        IPB_OPTION_ALLOW_ORIGIN(&arguments.listen),
+        IPB_OPTION_LOG_LEVEL(&arguments.log_level),
         G_OPTION_ENTRY_NULL,
     };
     int status;
     if (!ipb_cli_parse(&ipb_verb_tool_server, options, NULL, &argc, &argv, &status))
         return status;
     g_autoptr(GError) error = NULL;
-    if (arguments.host == NULL)
-        arguments.host = g_strdup(DEFAULT_HOST);
     if (argc > 1)
         status =
             ipb_cli_fail(&ipb_verb_tool_server, IPB_EXIT_USAGE, "unexpected argument: %s", argv[1]);
@@ -200,12 +170,9 @@ run_tool_server(int argc, char **argv)
         status = ipb_cli_fail(&ipb_verb_tool_server, IPB_EXIT_USAGE, "%s", error->message);
     else
         status = serve(&arguments);
-    g_free(arguments.host);
+    ipb_listen_arguments_clear(&arguments.listen);
+    ipb_approval_arguments_clear(&arguments.approval);
     g_free(arguments.workspace);
-    g_free(arguments.approve);
-    g_free(arguments.audit_log);
-    g_strfreev(arguments.hosts);
-    g_strfreev(arguments.origins);
     g_free(arguments.log_level);
     return status;
 }

@@ -5,12 +5,10 @@
 #include "cli/program.h"
 
 #include <signal.h>
-#include <stdio.h>
 
 #include <glib-unix.h>
 
 #include "cli/cli.h"
-#include "json/writer.h"
 
 #define END_TIMEOUT_MS 15000
 
@@ -116,19 +114,4 @@ ipb_program_clear(IpbProgram *program)
     g_clear_handle_id(&program->end_timer, g_source_remove);
     g_clear_pointer(&program->lifeline, ipb_lifeline_free);
     g_clear_pointer(&program->main_loop, g_main_loop_unref);
-}
-
-void
-ipb_program_tell_ready(const char *host, unsigned port, const char *token)
-{
-    IpbJsonWriter *writer = ipb_json_writer_new();
-    ipb_json_begin_object(writer);
-    ipb_json_member_string(writer, "host", host);
-    ipb_json_member_int(writer, "port", port);
-    if (token != NULL)
-        ipb_json_member_string(writer, "token", token);
-    ipb_json_end_object(writer);
-    g_autofree char *line = ipb_json_writer_finish(writer, NULL);
-    puts(line);
-    fflush(stdout);
 }

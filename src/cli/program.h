@@ -37,6 +37,3 @@ void ipb_program_end(const GError *why, void *program);
 void ipb_program_quit(void *program);
 /* Before what the verb has opened is freed. */
 void ipb_program_clear(IpbProgram *program);
-
-/* One line of JSON on standard output: where a server listens, and @token if there is one to tell. */
-void ipb_program_tell_ready(const char *host, unsigned port, const char *token);

@@ -51,6 +51,8 @@ def test_run_usage(run_ipybox):
     assert run_ipybox("run").returncode == 2
     assert run_ipybox("run", "-c", "1", "x.py").returncode == 2
     assert run_ipybox("run", "-c", "1", "--approve", "maybe").returncode == 2
+    assert run_ipybox("run", "-c", "1", "--approval-timeout=-1").returncode == 2
+    assert run_ipybox("mcp", "--approval-timeout=nan").returncode == 2
     missing = run_ipybox("run", "nosuch.py")
     assert missing.returncode == 1 and "nosuch.py" in missing.stderr
     assert run_ipybox("run", "--python", "/no/python", "-c", "1").returncode == 1

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The options of verbs that listen; see the header.
+ */
+#include "cli/listen.h"
+
+#include <stdio.h>
+
+#include "base/error.h"
+#include "json/writer.h"
+
+#define DEFAULT_HOST "localhost"
+#define MAX_PORT 65535
+
+bool
+ipb_listen_arguments_check(const IpbListenArguments *arguments, GError **error)
+{
+    if (arguments->port >= 0 && arguments->port <= MAX_PORT)
+        return true;
+    g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID, "--port must be 0 (any free one) to %d",
+                MAX_PORT);
+    return false;
+}
+
+const char *
+ipb_listen_arguments_host(const IpbListenArguments *arguments)
+{
+    return arguments->host != NULL ? arguments->host : DEFAULT_HOST;
+}
+
+bool
+ipb_listen_arguments_is_loopback(const IpbListenArguments *arguments)
+{
+    const char *host = ipb_listen_arguments_host(arguments);
+    return g_str_equal(host, "localhost") || g_str_equal(host, "::1") ||
+           g_str_equal(host, "[::1]") || g_str_has_prefix(host, "127.");
+}
+
+void
+ipb_listen_arguments_open(const IpbListenArguments *arguments, IpbHttpGate *gate)
+{
+    for (char **host = arguments->hosts; host != NULL && *host != NULL; host++)
+        ipb_http_gate_allow_host(gate, *host);
+    for (char **origin = arguments->origins; origin != NULL && *origin != NULL; origin++)
+        ipb_http_gate_allow_origin(gate, *origin);
+}
+
+void
+ipb_listen_arguments_tell(const IpbListenArguments *arguments, unsigned port, const char *token)
+{
+    IpbJsonWriter *writer = ipb_json_writer_new();
+    ipb_json_begin_object(writer);
+    ipb_json_member_string(writer, "host", ipb_listen_arguments_host(arguments));
+    ipb_json_member_int(writer, "port", port);
+    if (token != NULL)
+        ipb_json_member_string(writer, "token", token);
+    ipb_json_end_object(writer);
+    g_autofree char *line = ipb_json_writer_finish(writer, NULL);
+    puts(line);
+    fflush(stdout);
+}
+
+void
+ipb_listen_arguments_clear(IpbListenArguments *arguments)
+{
+    g_free(arguments->host);
+    g_strfreev(arguments->hosts);
+    g_strfreev(arguments->origins);
+}

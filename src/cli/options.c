@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Options that several verbs have; see the header.
+ */
+#include "cli/options.h"
+
+#include "base/error.h"
+
+#define MAX_APPROVAL_TIMEOUT_S 1e9
+
+void
+ipb_kernel_arguments_clear(IpbKernelArguments *arguments)
+{
+    g_free(arguments->workspace);
+    g_free(arguments->python);
+    g_free(arguments->preload);
+    g_free(arguments->sandbox_config);
+}
+
+bool
+ipb_approval_arguments_check(const IpbApprovalArguments *arguments, GError **error)
+{
+    if (arguments->timeout_s >= 0 && arguments->timeout_s <= MAX_APPROVAL_TIMEOUT_S)
+        return true;
+    g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID, "--approval-timeout must be seconds");
+    return false;
+}
+
+int64_t
+ipb_approval_arguments_timeout_ms(const IpbApprovalArguments *arguments)
+{
+    return arguments->timeout_s > 0 ? (int64_t) (arguments->timeout_s * 1000) : -1;
+}
+
+bool
+ipb_approval_arguments_check_file(const IpbApprovalArguments *arguments, GError **error)
+{
+    if (g_file_test(arguments->approve, G_FILE_TEST_EXISTS))
+        return true;
+    g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID,
+                "--approve: allow, ask, deny or a file of rules; there is no file %s",
+                arguments->approve);
+    return false;
+}
+
+void
+ipb_approval_arguments_clear(IpbApprovalArguments *arguments)
+{
+    g_free(arguments->approve);
+    g_free(arguments->audit_log);
+}
+
+char **
+ipb_options_split(const char *list)
+{
+    return list != NULL ? g_strsplit(list, ",", -1) : NULL;
+}

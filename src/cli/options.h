@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Options that several verbs have, each group with its entries for the verb's table and a plain struct for their values. A struct is zero
+ * before the command line is parsed, and the verb clears it. What differs from verb to verb stands in the verb.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <glib.h>
+
+/* --- the log ----------------------------------------------------------------------------------- */
+
+#define IPB_OPTION_LOG_LEVEL(value)                                                                \
+    {                                                                                              \
+        "log-level", 0, 0, G_OPTION_ARG_STRING, (value),                                           \
+            "DEBUG, INFO, WARNING, ERROR or CRITICAL (default: WARNING); logs go to stderr",       \
+            "LEVEL"                                                                                \
+    }
+
+/* --- kernels ----------------------------------------------------------------------------------- */
+
+typedef struct {
+    char *workspace; /* its entry is the verb's */
+    char *python;
+    char *preload;
+    char *sandbox_config;
+    int is_sandboxed; /* --sandbox was given */
+} IpbKernelArguments;
+
+/* clang-format off */
+#define IPB_OPTION_PYTHON(kernel)                                                                  \
+    {"python", 0, 0, G_OPTION_ARG_FILENAME, &(kernel)->python,                                     \
+     "interpreter for kernels (default: the environment this program is in, VIRTUAL_ENV, python3)", \
+     "PYTHON"}
+#define IPB_OPTION_PRELOAD(kernel)                                                                 \
+    {"preload", 0, 0, G_OPTION_ARG_STRING, &(kernel)->preload,                                     \
+     "modules to import once, before kernels are forked, e.g. numpy,pandas", "MODULES"}
+#define IPB_OPTION_SANDBOX(kernel)                                                                 \
+    {"sandbox", 0, 0, G_OPTION_ARG_NONE, &(kernel)->is_sandboxed,                                  \
+     "run kernels in sandboxes: they can write the workspace only, and have no network", NULL}
+#define IPB_OPTION_SANDBOX_CONFIG(kernel, details)                                                 \
+    {"sandbox-config", 0, 0, G_OPTION_ARG_FILENAME, &(kernel)->sandbox_config,                     \
+     "what the sandbox allows, see ipybox-sandbox-config(5)" details, "FILE"}
+/* clang-format on */
+
+void ipb_kernel_arguments_clear(IpbKernelArguments *arguments);
+
+/* --- approvals --------------------------------------------------------------------------------- */
+
+typedef struct {
+    char *approve; /* a policy's name, or the path of a rules file */
+    char *audit_log;
+    double timeout_s; /* 0: none */
+} IpbApprovalArguments;
+
+/* clang-format off */
+#define IPB_OPTION_APPROVE(approval, policies)                                                     \
+    {"approve", 0, 0, G_OPTION_ARG_FILENAME, &(approval)->approve, "tool calls: " policies,        \
+     "POLICY|FILE"}
+#define IPB_OPTION_APPROVAL_TIMEOUT(approval)                                                      \
+    {"approval-timeout", 0, 0, G_OPTION_ARG_DOUBLE, &(approval)->timeout_s,                        \
+     "a question not answered in so many seconds is a no (default: wait)", "SECONDS"}
+#define IPB_OPTION_AUDIT_LOG(approval)                                                             \
+    {"audit-log", 0, 0, G_OPTION_ARG_FILENAME, &(approval)->audit_log,                             \
+     "append a line of JSON for each decision on a tool call", "FILE"}
+/* clang-format on */
+
+bool ipb_approval_arguments_check(const IpbApprovalArguments *arguments, GError **error);
+/* -1: questions wait. */
+int64_t ipb_approval_arguments_timeout_ms(const IpbApprovalArguments *arguments);
+/* Is there a file that --approve names? INVALID if not: then it may be a policy misspelt. */
+bool ipb_approval_arguments_check_file(const IpbApprovalArguments *arguments, GError **error);
+void ipb_approval_arguments_clear(IpbApprovalArguments *arguments);
+
+/* --- values ------------------------------------------------------------------------------------ */
+
+/* "a,b" as a vector, for the caller to free; NULL for NULL. */
+char **ipb_options_split(const char *list);
