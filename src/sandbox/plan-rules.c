@@ -348,6 +348,8 @@ add_unix_socket(IpbPlanner *planner, const char *text)
         IpbPlanRule *rule = ipb_plan_rule_get(planner, found.real, false);
         rule->expose = true;
         ipb_plan_set_reason(&rule->read_reason, "network.allowUnixSockets");
+        /* Or another socket could be put in its place. */
+        ipb_plan_deny_write(planner, found.real, "network.allowUnixSockets: stays what it is");
     } else {
         ipb_plan_warn(planner, "network.allowUnixSockets: %s: there is no socket", text);
     }

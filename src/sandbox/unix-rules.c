@@ -8,10 +8,14 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/sysmacros.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
+#include <linux/magic.h>
 #include <linux/netlink.h>
+#include <linux/openat2.h>
 #include <linux/sock_diag.h>
 #include <linux/unix_diag.h>
 
@@ -52,16 +56,36 @@ ipb_unix_rules_clear(IpbUnixRules *rules)
     g_clear_pointer(&rules->allowed, g_strfreev);
 }
 
+/* The paths of the plan have no symbolic link in them; one that is there now was made since, by whoever may write there. */
+static int
+open_path(int directory, const char *path)
+{
+    struct open_how how = {.flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_NO_SYMLINKS};
+    return (int) syscall(SYS_openat2, directory, path, &how, sizeof how);
+}
+
 static bool
 is_named(const IpbUnixRules *rules, const struct stat *info)
 {
     for (char **path = rules->allowed; *path != NULL; path++) {
         struct stat named;
-        if (stat(*path, &named) == 0 && named.st_dev == info->st_dev &&
+        ipb_autofd fd = open_path(AT_FDCWD, *path);
+        if (fd >= 0 && fstat(fd, &named) == 0 && named.st_dev == info->st_dev &&
             named.st_ino == info->st_ino)
             return true;
     }
     return false;
+}
+
+/* Still the file system that was mounted there, not a directory of the host's that was put in its place? */
+static bool
+is_own_mount(int fd)
+{
+    struct statx info;
+    struct statfs file_system;
+    return statx(fd, "", AT_EMPTY_PATH, 0, &info) == 0 &&
+           (info.stx_attributes & STATX_ATTR_MOUNT_ROOT) != 0 && fstatfs(fd, &file_system) == 0 &&
+           file_system.f_type == TMPFS_MAGIC;
 }
 
 /* Nobody outside can bind a socket there. */
@@ -70,8 +94,8 @@ is_on_own_file_system(const IpbUnixRules *rules, int root_fd, const struct stat 
 {
     for (char **path = rules->own; *path != NULL; path++) {
         struct stat own;
-        if (fstatat(root_fd, *path + 1, &own, AT_SYMLINK_NOFOLLOW) == 0 &&
-            own.st_dev == info->st_dev)
+        ipb_autofd fd = open_path(root_fd, *path + 1);
+        if (fd >= 0 && fstat(fd, &own) == 0 && own.st_dev == info->st_dev && is_own_mount(fd))
             return true;
     }
     return false;

@@ -155,6 +155,58 @@ print(json.dumps({{f"{{kind}} {{name!r}}": connect(kind, name) for kind in {list
         assert b"x" in said
 
 
+REPLACE = """
+import os, socket, sys
+for name in ("app.sock", "later.sock"):
+    for replace in (lambda: os.symlink(sys.argv[1], "link"), lambda: os.rename("link", name)):
+        try: replace()
+        except OSError: pass
+for name in ("app.sock", "later.sock", sys.argv[1]):
+    sock = socket.socket(socket.AF_UNIX)
+    try: sock.connect(name); sock.send(b"from inside"); print("connected")
+    except OSError as error: print(error.strerror)
+"""
+
+
+@pytest.mark.parametrize("sandbox", [True, False])
+def test_a_socket_that_is_allowed_stays_what_it_is(box: Box, user: str, sandbox: bool) -> None:
+    """It, or its name as long as nothing is there, must not become another one."""
+    (box.place.root / "outside").mkdir()
+    box.prepare(user)
+    other = box.place.root / "outside/host.sock"
+    with host_listener(box.place.workspace / "app.sock") as allowed, host_listener(other) as said:
+        settings = make_settings(allowUnixSockets=["./app.sock", "later.sock"])
+        done = box(["/usr/bin/python3", "-I", "-c", REPLACE, str(other)], settings, user=user, sandbox=sandbox)
+    if sandbox:
+        assert done.stdout.splitlines() == ["connected", "Permission denied", "Permission denied"], done.stderr
+        assert (allowed, said) == ([b"from inside"], [])
+    else:
+        assert said == [b"from inside"] * 3
+
+
+PUT_ASIDE = """
+import os, socket
+try: os.rename("above", "aside"); os.makedirs("above/hidden"); print("put aside")
+except OSError as error: print(error.strerror)
+sock = socket.socket(socket.AF_UNIX)
+try: sock.connect("host.sock"); print("connected")
+except OSError as error: print(error.strerror)
+"""
+
+
+@pytest.mark.parametrize(("allow_write", "expected"), [(["."], "Device or resource busy"), (["/"], "put aside")])
+def test_a_file_system_of_its_own_that_is_put_aside(box: Box, allow_write: list[str], expected: str) -> None:
+    """Sockets on a file system of the sandbox are its own; the host's are not on one because a directory is where that was."""
+    (box.place.workspace / "above/hidden").mkdir(parents=True)
+    box.prepare("user")
+    with host_listener(box.place.workspace / "host.sock") as said:
+        settings = make_settings(allowWrite=allow_write, denyRead=["above/hidden"])
+        done = box(["/usr/bin/python3", "-I", "-c", PUT_ASIDE], settings, user="user")
+        assert done.stdout.splitlines() == [expected, "Permission denied"], done.stderr
+        assert said == []
+        assert box(["/usr/bin/python3", "-I", "-c", PUT_ASIDE], user="user", sandbox=False).stdout.endswith("connected\n")
+
+
 def test_sockets_of_another_sandbox(box: Box, user: str) -> None:
     """Two sandboxes share a workspace, not their sockets."""
     listen = "import socket; s = socket.socket(socket.AF_UNIX); s.bind('a.sock'); s.listen(); print('ready', flush=True); s.accept()[0].send(b'hello')"
