@@ -12,6 +12,9 @@
 
 #define MAX_SEARCH_ENTRIES 200000
 #define SEARCH_TIMEOUT_MS 2000
+/* Of the submodules and worktrees of one repository. */
+#define MAX_GIT_ENTRIES 2000
+#define MAX_GIT_DEPTH 8
 
 /* Names in any directory. */
 static const struct {
@@ -42,6 +45,7 @@ static const struct {
 static const char *const CLAUDE[] = {"commands", "agents", "settings.json", "settings.local.json"};
 
 static const char CLAUDE_REASON[] = "the agent obeys it";
+static const char PLACE_REASON[] = "it tells git where hooks and configuration are";
 static const char HOOKS_REASON[] = "git runs what is in it";
 static const char CONFIG_REASON[] = "git runs programs that it names (allowGitConfig allows it)";
 
@@ -78,17 +82,58 @@ deny_below(IpbPlanner *planner, const char *directory, const char *name, const c
     ipb_plan_deny_write(planner, path, reason);
 }
 
+/* --- git --------------------------------------------------------------------------------------- */
+
+/* A repository: a ".git", or what it holds for a submodule or a worktree. */
+static void
+protect_repository(IpbPlanner *planner, const char *repository)
+{
+    deny_below(planner, repository, "hooks", HOOKS_REASON);
+    deny_below(planner, repository, "commondir", PLACE_REASON);
+    if (planner->plan->policy->allow_git_config)
+        return;
+    deny_below(planner, repository, "config", CONFIG_REASON);
+    deny_below(planner, repository, "config.worktree", CONFIG_REASON);
+}
+
+/* Those below @directory, ".git/modules" or ".git/worktrees". Submodules have names with slashes, and submodules of their own. */
+static void
+protect_repositories(IpbPlanner *planner, const char *directory, unsigned depth,
+                     IpbGlobBudget *budget)
+{
+    DIR *stream = depth <= MAX_GIT_DEPTH ? opendir(directory) : NULL;
+    const struct dirent *entry;
+    while (stream != NULL && budget->entries_left > 0 && (entry = readdir(stream)) != NULL) {
+        g_autofree char *path = g_build_filename(directory, entry->d_name, NULL);
+        g_autofree char *head = g_build_filename(path, "HEAD", NULL);
+        g_autofree char *modules = g_build_filename(path, "modules", NULL);
+        budget->entries_left--;
+        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0 ||
+            !is_directory(path))
+            continue;
+        if (is_there(head))
+            protect_repository(planner, path);
+        protect_repositories(planner, is_there(head) ? modules : path, depth + 1, budget);
+    }
+    if (stream != NULL)
+        closedir(stream);
+}
+
 /* @git: a ".git". In a worktree it is a file that says where the repository is. */
 static void
 protect_git(IpbPlanner *planner, const char *git)
 {
+    static const char *const PARTS[] = {"modules", "worktrees"};
+    IpbGlobBudget budget = {.entries_left = MAX_GIT_ENTRIES};
     if (!g_file_test(git, G_FILE_TEST_IS_DIR)) {
-        ipb_plan_deny_write(planner, git, "it tells git where hooks and configuration are");
+        ipb_plan_deny_write(planner, git, PLACE_REASON);
         return;
     }
-    deny_below(planner, git, "hooks", HOOKS_REASON);
-    if (!planner->plan->policy->allow_git_config)
-        deny_below(planner, git, "config", CONFIG_REASON);
+    protect_repository(planner, git);
+    for (size_t i = 0; i < G_N_ELEMENTS(PARTS); i++) {
+        g_autofree char *part = g_build_filename(git, PARTS[i], NULL);
+        protect_repositories(planner, part, 1, &budget);
+    }
 }
 
 static void

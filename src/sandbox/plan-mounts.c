@@ -133,11 +133,12 @@ add_mount(const Builder *builder, IpbMountKind kind, const char *source, const c
     return mount;
 }
 
-/* The directories between @root and what is protected in it, each once. */
+/* The directories between @root and what is protected or hidden in it, each once. Moved aside, what is hidden would lie where the next
+ * sandbox sees it. */
 static void
 add_pins(const Builder *builder, guint index)
 {
-    static const char REASON[] = "cannot be renamed: something in it is protected";
+    static const char REASON[] = "cannot be renamed: something in it is protected or hidden";
     const char *root = ((IpbPlanRule *) g_ptr_array_index(builder->rules, index))->path;
     g_autoptr(GHashTable) pinned = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     bool is_first = true;
@@ -145,7 +146,7 @@ add_pins(const Builder *builder, guint index)
         const IpbPlanRule *rule = g_ptr_array_index(builder->rules, i);
         if (!ipb_path_is_below(rule->path, root))
             break;
-        if (!rule->deny_write && !rule->keep)
+        if (!rule->deny_write && !rule->deny_read && !rule->keep)
             continue;
         for (const char *slash = strchr(rule->path + strlen(root) + 1, '/'); slash != NULL;
              slash = strchr(slash + 1, '/')) {
@@ -265,8 +266,8 @@ warn_about_root(const Builder *builder)
     const State *root = g_hash_table_lookup(builder->states, "/");
     if (is_writable(root))
         ipb_plan_warn(builder->planner,
-                      "filesystem.allowWrite: /: protected files stay as they are, but directories "
-                      "that they are in can be renamed");
+                      "filesystem.allowWrite: /: protected and hidden files stay as they are, but "
+                      "directories that they are in can be renamed");
 }
 
 /* --- the walk ---------------------------------------------------------------------------------- */

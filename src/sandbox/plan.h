@@ -10,7 +10,7 @@
  *
  * Some read-only mounts are pins: a directory bound on itself before the writable mount of a directory above it covers it. It is
  * never seen, but the kernel refuses to rename or remove a directory that is a mount point, so nobody can move `.git` aside
- * and make another one whose hooks are not protected.
+ * and make another one whose hooks are not protected, or move what is hidden to where the next sandbox does not hide it.
  */
 #pragma once
 

@@ -35,6 +35,16 @@ def test_new_files_are_moved_away(box: Box, user: str, name: str) -> None:
     assert evil.read_text() == "evil\n"
 
 
+@pytest.mark.parametrize("name", ["commondir", "config.worktree"])
+def test_what_tells_git_where_hooks_and_configuration_are(box: Box, user: str, name: str) -> None:
+    (box.place.workspace / ".git").mkdir()
+    (box.place.workspace / ".git/HEAD").write_text("ref: refs/heads/main\n")
+    done = box(["sh", "-c", f"echo ../evil > .git/{name}"], user=user)
+    assert tree(box.place.workspace) == {".git", ".git/HEAD"}, done.stderr
+    (found,) = moved(box)
+    assert found.read_text() == "../evil\n" and str(found) in done.stderr
+
+
 def test_no_placeholders(box: Box, user: str) -> None:
     """While it runs, and after: the host's tree shows nothing that the command did not make."""
     done = box(["sh", "-c", "ls -A"], make_settings(denyWrite=["nothing/here"]), user=user)

@@ -327,6 +327,9 @@ CHECKS = {
     "hidden directory's link": lambda: os.readlink("hidden/link"),
     "hidden directory, watched": lambda: watch("hidden/file"),
     "hidden directory, moved": lambda: os.rename("hidden", "taken"),
+    # The next sandbox would not know what it has to hide.
+    "hidden file's directory, moved": lambda: os.rename("aside/er", "aside/taken"),
+    "hidden file's directories, moved": lambda: os.rename("aside", "taken"),
     "twin: shown within it": lambda: read("hidden/shown/file"),
     "twin: written within it": lambda: write("hidden/shown/file"),
     # what is denied for writing
@@ -339,7 +342,11 @@ CHECKS = {
     "git hook": lambda: write(".git/hooks/pre-commit", os.O_WRONLY | os.O_CREAT),
     "git configuration": lambda: write(".git/config"),
     "git, moved": lambda: move_away_and_make(".git", "hooks/pre-commit"),
-    "git of a submodule": lambda: write("deep/.git/hooks/post-checkout", os.O_WRONLY | os.O_CREAT),
+    "git configuration of a submodule": lambda: write(".git/modules/a/b/config"),
+    "git hook of a submodule's submodule": lambda: write(".git/modules/a/b/modules/c/hooks/x"),
+    "git, elsewhere for a worktree": lambda: write(".git/worktrees/w/commondir"),
+    "twin: git of a submodule": lambda: write(".git/modules/a/b/HEAD"),
+    "git of a nested repository": lambda: write("deep/.git/hooks/post-checkout", os.O_WRONLY | os.O_CREAT),
     ".env": lambda: write(".env"),
     ".env, removed": lambda: os.unlink(".env"),
     ".env, replaced": lambda: os.rename("mine", ".env"),
