@@ -60,6 +60,11 @@ has_control(const char *text, size_t size)
 static void
 end_head(IpbHttpCall *call)
 {
+    if (call->head_status == 101) {
+        set_error(call, IPYBOX_ERROR_PROTOCOL,
+                  "its answer switches to another protocol (status 101), which nobody asked for");
+        return;
+    }
     if (call->head_status < 200) {
         g_ptr_array_set_size(call->names, 0);
         g_ptr_array_set_size(call->values, 0);
@@ -221,10 +226,12 @@ ipb_http_call_start_timer(IpbHttpCall *call)
     call->timer = ipb_timer_new(call->client->loop, (unsigned) delay_ms, on_deadline, call);
 }
 
-/* What libcurl says of its error, made harmless. */
+/* What libcurl says of its error, made harmless, and without a proxy's password. */
 static char *
 describe(const IpbHttpCall *call, CURLcode code)
 {
+    if (g_str_has_prefix(call->details, "Unsupported proxy"))
+        return g_strdup("the proxy's address is wrong: see http_proxy, https_proxy, all_proxy");
     const char *text =
         *call->details != '\0' ? call->details : call->client->curl->easy_strerror(code);
     g_autofree char *shown = ipb_printable(text);
@@ -232,10 +239,24 @@ describe(const IpbHttpCall *call, CURLcode code)
     return g_utf8_substring(shown, 0, MIN(g_utf8_strlen(shown, -1), MAX_DETAILS));
 }
 
+/* Did the proxy refuse the way to the server, so that nothing reached that? */
+static bool
+is_refused_by_proxy(const IpbHttpCall *call)
+{
+    long status = 0;
+    call->client->curl->easy_getinfo(call->easy, CURLINFO_HTTP_CONNECTCODE, &status);
+    return status >= 300;
+}
+
 static void
 set_curl_error(IpbHttpCall *call, CURLcode code)
 {
     g_autofree char *text = describe(call, code);
+    if (is_refused_by_proxy(call)) {
+        set_error(call, IPYBOX_ERROR_UNAVAILABLE,
+                  "the proxy refuses the connection (%s): see https_proxy", text);
+        return;
+    }
     switch ((int) code) {
     case CURLE_COULDNT_RESOLVE_HOST:
         set_error(call, IPYBOX_ERROR_NOT_FOUND, "the name of the host is not known (%s)", text);
@@ -272,6 +293,7 @@ set_curl_error(IpbHttpCall *call, CURLcode code)
     case CURLE_SSL_CONNECT_ERROR:
     case CURLE_WEIRD_SERVER_REPLY:
     case CURLE_BAD_CONTENT_ENCODING:
+    case CURLE_WRITE_ERROR: /* by its own decompression: ours has an error already */
         set_error(call, IPYBOX_ERROR_PROTOCOL, "its answer is wrong (%s)", text);
         break;
     case CURLE_OUT_OF_MEMORY: /* what libcurl calls it, too */

@@ -303,6 +303,7 @@ test_bad_answers(void)
         {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", -1},
         {"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n\r\nthis is none", IPYBOX_ERROR_PROTOCOL},
         {"HTTP/1.1 200 O", -1},
+        {"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\nbody", IPYBOX_ERROR_PROTOCOL},
     };
     for (size_t i = 0; i < G_N_ELEMENTS(BAD); i++) {
         g_auto(Fixture) fixture;
