@@ -62,6 +62,7 @@ struct IpbMcpClient {
     IpbRpcPeer *peer;
     IpbTimer *connect_timer;
     IpbTimer *changed_timer; /* tools/list_changed, told once for many */
+    int64_t next_change;     /* not told before: monotonic, µs */
     IpbMcpHandshake handshake;
     const char *revision;        /* NULL: not known yet */
     bool is_modern;              /* no handshake: each request has an envelope */

@@ -17,12 +17,13 @@
 #include "mcp/stdio-transport.h"
 #include "mcp/streamable-http-transport.h"
 
-/* What a server may print on its stdout between two messages. */
+/* What a server may send between two messages, such as what it prints on its stdout. */
 #define MAX_GARBAGE (1024 * 1024)
 /* Stray output, in the log. */
 #define MAX_GARBAGE_SHOWN 500
-/* Several changes of the tools at once are told as one. */
+/* Several changes of the tools at once are told as one; and they are told so often at most. */
 #define TOOLS_CHANGED_DELAY_MS 100
+#define TOOLS_CHANGED_PAUSE_MS 10000
 
 typedef struct {
     void (*func)(void *data);
@@ -226,7 +227,9 @@ on_message(const char *text, size_t size, void *data)
         client->garbage = 0;
     else if (client->garbage > MAX_GARBAGE && client->state != IPB_MCP_STATE_CLOSED)
         lose_with(client, IPYBOX_ERROR_PROTOCOL,
-                  "it printed more than 1 MiB on its standard output that is no MCP message");
+                  client->kind == IPB_SERVER_STDIO
+                      ? "it printed more than 1 MiB on its standard output that is no MCP message"
+                      : "it sent more than 1 MiB that is no MCP message");
     ipb_mcp_client_unhold(client);
 }
 
@@ -256,8 +259,10 @@ on_invalid(const GError *why, const char *text, size_t size, void *data)
     if (!is_message)
         client->garbage += size + 1;
     g_autofree char *shown = ipb_server_log_clean(text, size, MAX_GARBAGE_SHOWN);
-    g_autofree char *line = g_strdup_printf(
-        "%s: %s", is_message ? why->message : "not a message, on its standard output", shown);
+    const char *what = is_message                         ? why->message
+                       : client->kind == IPB_SERVER_STDIO ? "not a message, on its standard output"
+                                                          : "not a message";
+    g_autofree char *line = g_strdup_printf("%s: %s", what, shown);
     ipb_server_log_tell(client->log, is_message ? "debug" : "warning", line, strlen(line));
 }
 
@@ -285,6 +290,7 @@ on_changed_timer(void *data)
 {
     IpbMcpClient *client = data;
     g_clear_pointer(&client->changed_timer, ipb_timer_free);
+    client->next_change = g_get_monotonic_time() + TOOLS_CHANGED_PAUSE_MS * 1000;
     client->funcs.on_tools_changed(client->data);
 }
 
@@ -292,9 +298,11 @@ void
 ipb_mcp_client_tools_changed(IpbMcpClient *client)
 {
     g_clear_pointer(&client->tool_headers, g_hash_table_unref);
-    if (client->changed_timer == NULL && client->funcs.on_tools_changed != NULL)
-        client->changed_timer =
-            ipb_timer_new(client->loop, TOOLS_CHANGED_DELAY_MS, on_changed_timer, client);
+    if (client->changed_timer != NULL || client->funcs.on_tools_changed == NULL)
+        return;
+    int64_t pause_ms = (client->next_change - g_get_monotonic_time()) / 1000;
+    unsigned delay_ms = (unsigned) MAX(TOOLS_CHANGED_DELAY_MS, pause_ms);
+    client->changed_timer = ipb_timer_new(client->loop, delay_ms, on_changed_timer, client);
 }
 
 static void

@@ -176,23 +176,32 @@ follow(IpbExchange *exchange, unsigned status)
     send_request(exchange);
 }
 
-/* 401 or 403, for which there is nothing but static headers. */
+/* What is shown of a refusal's body; "" if it is a page, which is for browsers. Caller frees. */
+static char *
+describe_body(const IpbExchange *exchange)
+{
+    const GString *text = exchange->text;
+    return ipb_server_log_clean(text->str, *text->str != '<' ? text->len : 0, MAX_SHOWN);
+}
+
+/* 401 or 403, for which there is nothing but static headers; or a proxy's 407. */
 static void
 refuse(IpbExchange *exchange, unsigned status)
 {
+    bool is_proxy = status == 407;
     GString *text = g_string_new(NULL);
-    g_string_append_printf(text, "it refused the request with HTTP status %u", status);
+    g_string_append_printf(text, "%s refused the request with HTTP status %u",
+                           is_proxy ? "the proxy" : "it", status);
+    const char *name = is_proxy ? "Proxy-Authenticate" : "WWW-Authenticate";
     const char *challenge;
-    for (unsigned i = 0;
-         (challenge = ipb_http_call_header(exchange->call, "WWW-Authenticate", i)) != NULL; i++) {
+    for (unsigned i = 0; (challenge = ipb_http_call_header(exchange->call, name, i)) != NULL; i++) {
         g_autofree char *clean = ipb_server_log_clean(challenge, strlen(challenge), MAX_SHOWN);
         g_string_append_printf(text, "%s%s", i == 0 ? " and asks for: " : ", ", clean);
     }
-    g_autofree char *body =
-        ipb_server_log_clean(exchange->text->str, exchange->text->len, MAX_SHOWN);
+    g_autofree char *body = describe_body(exchange);
     if (*body != '\0')
         g_string_append_printf(text, " (it says: %s)", body);
-    g_string_append(text, "; see \"headers\" in its server_params");
+    g_string_append(text, is_proxy ? "; see http_proxy" : "; see \"headers\" in its server_params");
     fail(exchange, IPYBOX_ERROR_REFUSED, text->str);
     g_string_free(text, true);
 }
@@ -219,6 +228,7 @@ challenge_owner(IpbExchange *exchange, unsigned status)
         refuse(exchange, status);
         return;
     }
+    g_autofree char *body = describe_body(exchange);
     g_autoptr(GPtrArray) values = g_ptr_array_new();
     const char *value;
     for (unsigned i = 0;
@@ -228,6 +238,7 @@ challenge_owner(IpbExchange *exchange, unsigned status)
     IpbOAuthChallenge challenge = {
         .status = status,
         .www_authenticate = values->len > 1 ? (const char *const *) values->pdata : NULL,
+        .body = body,
         .authorization = exchange->authorization,
         .n_retries = exchange->challenges++,
     };
@@ -238,7 +249,7 @@ static void
 on_call_head(IpbHttpCall *call, unsigned status, void *data)
 {
     IpbExchange *exchange = data;
-    exchange->is_ours = is_redirect(status) || status == 401 || status == 403;
+    exchange->is_ours = is_redirect(status) || status == 401 || status == 403 || status == 407;
     g_string_truncate(exchange->text, 0);
     if (!exchange->is_ours)
         exchange->funcs.on_head(exchange, status, exchange->data);
@@ -264,6 +275,8 @@ on_call_end(IpbHttpCall *call, const GError *error, void *data)
         exchange->funcs.on_end(exchange, error, exchange->data);
     else if (is_redirect(status))
         follow(exchange, status);
+    else if (status == 407)
+        refuse(exchange, status);
     else
         challenge_owner(exchange, status);
 }

@@ -35,10 +35,10 @@ const IpbMcpLimits *ipb_endpoint_limits(const IpbEndpoint *endpoint);
 char *ipb_endpoint_resolve(IpbEndpoint *endpoint, const char *reference, GError **error);
 
 typedef struct {
-    /* Not told of what is handled here: redirects, 401, 403. */
+    /* Not told of what is handled here: redirects, 401, 403, 407. */
     void (*on_head)(IpbExchange *exchange, unsigned status, void *data);
     void (*on_body)(IpbExchange *exchange, const char *bytes, size_t size, void *data);
-    /* Once. Errors as in http/client.h, and REFUSED for 401, 403 and redirects elsewhere. */
+    /* Once. Errors as in http/client.h, and REFUSED for 401, 403, 407 and redirects elsewhere. */
     void (*on_end)(IpbExchange *exchange, const GError *error, void *data);
 } IpbExchangeFuncs;
 

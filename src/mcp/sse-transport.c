@@ -13,6 +13,9 @@
 
 /* Bytes of messages that wait, or are under way. */
 #define MAX_QUEUE (64 * 1024 * 1024)
+#define MAX_WAITING 10000
+/* Of the body of an HTTP error. */
+#define MAX_SHOWN 300
 
 typedef struct SseTransport SseTransport;
 
@@ -23,6 +26,7 @@ typedef struct {
     char *text;
     size_t size;
     unsigned status;
+    GString *body; /* its beginning */
     IpbExchange *exchange;
 } Post;
 
@@ -77,6 +81,7 @@ static void
 free_post(Post *post)
 {
     ipb_exchange_free(post->exchange);
+    g_string_free(post->body, true);
     g_free(post->text);
     g_free(post);
 }
@@ -140,6 +145,18 @@ on_post_head(IpbExchange *exchange, unsigned status, void *data)
 static void
 on_post_body(IpbExchange *exchange, const char *bytes, size_t size, void *data)
 {
+    GString *body = ((Post *) data)->body;
+    g_string_append_len(body, bytes, (gssize) MIN(size, MAX_SHOWN - body->len));
+}
+
+/* Pages are for browsers. */
+static GError *
+make_status_error(const Post *post)
+{
+    size_t size = *post->body->str != '<' ? post->body->len : 0;
+    g_autofree char *text = ipb_server_log_clean(post->body->str, size, MAX_SHOWN);
+    return g_error_new(IPYBOX_ERROR, IPYBOX_ERROR_SERVER, "HTTP status %u%s%s", post->status,
+                       *text != '\0' ? ": " : "", text);
 }
 
 static void
@@ -151,7 +168,7 @@ on_post_end(IpbExchange *exchange, const GError *error, void *data)
     unsigned status = post->status;
     g_autoptr(GError) failure = error != NULL ? g_error_copy(error) : NULL;
     if (failure == NULL && status >= 300)
-        failure = g_error_new(IPYBOX_ERROR, IPYBOX_ERROR_SERVER, "HTTP status %u", status);
+        failure = make_status_error(post);
     remove_post(post);
     if (failure == NULL)
         return;
@@ -198,7 +215,7 @@ static bool
 has_room(const IpbTransport *transport, size_t size)
 {
     const SseTransport *sse = (const SseTransport *) transport;
-    return size < MAX_QUEUE && sse->queued < MAX_QUEUE - size;
+    return size < MAX_QUEUE && sse->queued < MAX_QUEUE - size && sse->waiting.length < MAX_WAITING;
 }
 
 static void
@@ -212,7 +229,13 @@ send_message(IpbTransport *transport, const IpbTransportMessage *message)
         return;
     }
     Post *post = g_new0(Post, 1);
-    *post = (Post){sse, message->id, g_strndup(message->text, message->size), message->size};
+    *post = (Post){
+        .sse = sse,
+        .id = message->id,
+        .text = g_strndup(message->text, message->size),
+        .size = message->size,
+        .body = g_string_new(NULL),
+    };
     sse->queued += post->size;
     g_free(sse->revision);
     sse->revision = g_strdup(message->revision);

@@ -16,6 +16,8 @@
 
 /* Bytes of messages that wait, or are under way. */
 #define MAX_QUEUE (64 * 1024 * 1024)
+/* Messages that wait: many small ones are answers to a server that asks without an end. */
+#define MAX_WAITING 10000
 /* Of a session's id. */
 #define MAX_SESSION 1024
 
@@ -69,7 +71,7 @@ forget_posts(IpbStreamable *http)
     while ((post = g_queue_pop_head(&http->waiting)) != NULL)
         ipb_post_free(post);
     http->queued = 0;
-    http->n_requests = 0;
+    http->n_requests = http->n_notes = 0;
 }
 
 /* The connection is of no use any more: told from the loop. Takes @why. */
@@ -85,16 +87,26 @@ lose(IpbStreamable *http, GError *why)
     http->timer = ipb_timer_new(http->loop, 0, on_timer, http);
 }
 
+/* The counter that a message under way is in; NULL: in none. */
+static unsigned *
+find_counter(IpbStreamable *http, const IpbPost *post)
+{
+    if (post->kind != IPB_POST_MESSAGE)
+        return NULL;
+    return post->id != 0 ? &http->n_requests : &http->n_notes;
+}
+
 static void
 start(IpbStreamable *http, IpbPost *post)
 {
+    unsigned *counter = find_counter(http, post);
     g_hash_table_add(http->posts, post);
-    if (post->id != 0 && post->kind == IPB_POST_MESSAGE)
-        http->n_requests++;
+    if (counter != NULL)
+        (*counter)++;
     ipb_post_start(post);
 }
 
-/* Sends what may be sent now. What is no request need not wait for others: the server may wait for it. */
+/* Sends what may be sent now. What is no request does not wait for requests: the server may wait for it. */
 static void
 pump(IpbStreamable *http)
 {
@@ -102,8 +114,9 @@ pump(IpbStreamable *http)
     GList *next;
     for (GList *item = http->waiting.head; item != NULL && !http->is_held; item = next) {
         IpbPost *post = item->data;
+        const unsigned *counter = find_counter(http, post);
         next = item->next;
-        if (post->id != 0 && http->n_requests >= most)
+        if (counter != NULL && *counter >= most)
             continue;
         g_queue_delete_link(&http->waiting, item);
         http->is_held = post->kind == IPB_POST_INITIALIZED;
@@ -114,9 +127,9 @@ pump(IpbStreamable *http)
 static void
 remove_post(IpbStreamable *http, IpbPost *post)
 {
-    if (g_hash_table_remove(http->posts, post) && post->id != 0 && post->kind == IPB_POST_MESSAGE &&
-        !post->is_answered)
-        http->n_requests--;
+    unsigned *counter = find_counter(http, post);
+    if (g_hash_table_remove(http->posts, post) && counter != NULL && !post->is_answered)
+        (*counter)--;
     g_queue_remove(&http->waiting, post);
     if (post->kind == IPB_POST_MESSAGE || post->kind == IPB_POST_INITIALIZED)
         http->queued -= post->size;
@@ -142,19 +155,12 @@ ipb_streamable_deliver(IpbStreamable *http, const char *text, size_t size)
         http->base.funcs.on_message(text, size, http->base.data);
 }
 
-/* All that waits for the new session fails, as that did. */
-static void
-fail_waiting(IpbStreamable *http, const GError *why)
+void
+ipb_streamable_tell_failed(IpbStreamable *http, int64_t id, unsigned status, const GError *why)
 {
-    GQueue posts = http->waiting;
-    g_queue_init(&http->waiting);
-    http->is_held = false;
-    for (IpbPost *post; (post = g_queue_pop_head(&posts)) != NULL;) {
-        if (http->is_freed || http->is_closing)
-            ipb_post_free(post);
-        else
-            ipb_streamable_fail(post, g_error_copy(why));
-    }
+    g_autoptr(IpbStreamable) held = ipb_streamable_hold(http);
+    if (!http->is_freed && !http->is_closing)
+        http->base.funcs.on_failed(id, status, why, http->base.data);
 }
 
 void
@@ -165,19 +171,24 @@ ipb_streamable_fail(IpbPost *post, GError *error)
     int64_t id = post->id;
     unsigned status = post->status;
     IpbPostKind kind = post->kind;
-    if (id == 0 && kind != IPB_POST_LISTEN && kind != IPB_POST_DELETE)
-        ipb_server_log_tell(http->log, "warning", owned->message, strlen(owned->message));
+    if (kind == IPB_POST_REINITIALIZE) {
+        /* Without a session the server would refuse everything from now on: the owner may connect anew. */
+        g_prefix_error(&owned, "its session is lost, and no new one could be begun: ");
+        remove_post(http, post);
+        lose(http, g_steal_pointer(&owned));
+        return;
+    }
+    if (id == 0 && kind != IPB_POST_LISTEN && kind != IPB_POST_DELETE) {
+        g_autofree char *text =
+            g_strdup_printf("it did not take a notification or an answer: %s", owned->message);
+        ipb_server_log_tell(http->log, "warning", text, strlen(text));
+    }
     if (kind != IPB_POST_MESSAGE || id == 0) {
-        if (kind == IPB_POST_REINITIALIZE) {
-            remove_post(http, post);
-            fail_waiting(http, owned);
-        } else {
-            ipb_streamable_done(post);
-        }
+        ipb_streamable_done(post);
         return;
     }
     remove_post(http, post);
-    http->base.funcs.on_failed(id, status, owned, http->base.data);
+    ipb_streamable_tell_failed(http, id, status, owned);
     if (!http->is_freed && !http->is_closing)
         pump(http);
 }
@@ -213,8 +224,7 @@ ipb_streamable_renew(IpbPost *post)
         return false;
     post->has_renewed = true;
     g_hash_table_remove(http->posts, post);
-    if (post->id != 0)
-        http->n_requests--;
+    --*find_counter(http, post);
     g_queue_push_head(&http->waiting, post);
     /* Has another message begun a new one already? */
     if (http->is_held || g_strcmp0(post->session, http->session) != 0) {
@@ -277,7 +287,8 @@ static bool
 has_room(const IpbTransport *transport, size_t size)
 {
     const IpbStreamable *http = (const IpbStreamable *) transport;
-    return size < MAX_QUEUE && http->queued < MAX_QUEUE - size;
+    return size < MAX_QUEUE && http->queued < MAX_QUEUE - size &&
+           http->waiting.length < MAX_WAITING;
 }
 
 static void
@@ -288,8 +299,9 @@ send_message(IpbTransport *transport, const IpbTransportMessage *message)
         return;
     if (!has_room(transport, message->size)) {
         lose(http, g_error_new(IPYBOX_ERROR, IPYBOX_ERROR_LIMIT,
-                               "it does not answer: more than %d MiB wait to be sent",
-                               MAX_QUEUE / 1024 / 1024));
+                               "it does not answer: more than %d MiB or %d messages wait to be "
+                               "sent",
+                               MAX_QUEUE / 1024 / 1024, MAX_WAITING));
         return;
     }
     bool is_initialized = g_strcmp0(message->method, "notifications/initialized") == 0;

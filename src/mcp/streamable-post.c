@@ -16,12 +16,16 @@
 /* Of the body of an HTTP error. */
 #define MAX_ERROR_BODY (64 * 1024)
 #define MAX_SHOWN 300
-/* Before a broken stream is asked for again, if the server does not say; and at most. */
+/* Of a date, or a number of seconds. */
+#define MAX_WAIT_SHOWN 40
+/* Before a broken stream is asked for again, if the server does not say; and at least and at most. */
 #define DEFAULT_RETRY_MS 1000
+#define MIN_RETRY_MS 100
 #define MAX_RETRY_MS (60 * 1000)
 /* A stream on which the answer came has this long to end, so that its connection can be used again. */
 #define LINGER_MS 1000
 #define DELETE_TIMEOUT_MS 2000
+#define NO_ANSWER "what it answered with is no answer to this request"
 
 static void
 unref(IpbPost *post)
@@ -116,14 +120,18 @@ take_message(IpbPost *post, const char *text, size_t size)
         ipb_streamable_deliver(post->http, text, size);
     } else if (post->is_answered &&
                !ipb_json_scan_member((IpbSpan){text, size}, "result", &result)) {
-        fail(post, IPYBOX_ERROR_SERVER, "it lost the session, and began no new one");
+        fail(post, IPYBOX_ERROR_SERVER, "it refuses initialize");
     }
     if (post->http == NULL || !post->is_answered)
         return;
-    if (post->kind == IPB_POST_REINITIALIZE)
+    if (post->kind == IPB_POST_REINITIALIZE) {
         ipb_streamable_done(post); /* others wait for it */
-    else
-        post->timer = ipb_timer_new(post->http->loop, LINGER_MS, on_linger_end, post);
+        return;
+    }
+    post->timer = ipb_timer_new(post->http->loop, LINGER_MS, on_linger_end, post);
+    /* If that was no valid answer, no other one comes; else nobody waits for one any more. */
+    g_autoptr(GError) error = g_error_new_literal(IPYBOX_ERROR, IPYBOX_ERROR_PROTOCOL, NO_ANSWER);
+    ipb_streamable_tell_failed(post->http, post->id, post->status, error);
 }
 
 static bool
@@ -181,7 +189,7 @@ push_events(IpbPost *post, const char *bytes, size_t size)
     }
     int64_t retry_ms = ipb_event_stream_retry_ms(post->events);
     if (retry_ms >= 0)
-        post->retry_ms = MIN(retry_ms, MAX_RETRY_MS);
+        post->retry_ms = CLAMP(retry_ms, MIN_RETRY_MS, MAX_RETRY_MS);
 }
 
 static void
@@ -287,6 +295,7 @@ resume(IpbPost *post)
     if (!can_resume || post->resumptions >= limits->resumptions)
         return false;
     post->resumptions++;
+    post->is_resumed = true;
     post->timer = ipb_timer_new(post->http->loop, (unsigned) post->retry_ms, on_retry_timer, post);
     return true;
 }
@@ -326,9 +335,11 @@ take_error(IpbPost *post)
 static void
 end_status(IpbPost *post)
 {
-    if (post->status == 404 && post->session != NULL && ipb_streamable_renew(post))
+    /* What the request for its stream is answered with says nothing of the message itself. */
+    if (!post->is_resumed && post->status == 404 && post->session != NULL &&
+        ipb_streamable_renew(post))
         return;
-    if (take_error(post)) {
+    if (!post->is_resumed && take_error(post)) {
         if (post->http != NULL)
             ipb_streamable_done(post);
         return;
@@ -336,15 +347,33 @@ end_status(IpbPost *post)
     /* Pages are for browsers. */
     size_t size = post->body->len > 0 && *post->body->str != '<' ? post->body->len : 0;
     g_autofree char *text = ipb_server_log_clean(post->body->str, size, MAX_SHOWN);
-    fail(post, IPYBOX_ERROR_SERVER, "HTTP status %u%s%s", post->status, *text != '\0' ? ": " : "",
-         text);
+    const char *wait = ipb_exchange_header(post->exchange, "Retry-After");
+    g_autofree char *later = ipb_server_log_clean(wait != NULL ? wait : "",
+                                                  wait != NULL ? strlen(wait) : 0, MAX_WAIT_SHOWN);
+    fail(post, IPYBOX_ERROR_SERVER, "%sHTTP status %u%s%s%s%s%s",
+         post->is_resumed ? "its stream of events ended, and cannot be resumed: " : "",
+         post->status, *text != '\0' ? ": " : "", text,
+         wait != NULL ? "; it asks to wait (Retry-After): " : "", later,
+         post->is_resumed ? "; the request may have been executed" : "");
+}
+
+/* The body of a JSON answer. Errors may come without our id. */
+static void
+take_body(IpbPost *post)
+{
+    static const char MARK[] = "\xef\xbb\xbf"; /* of the byte order, which nobody needs */
+    if (g_str_has_prefix(post->body->str, MARK))
+        g_string_erase(post->body, 0, strlen(MARK));
+    GString *body = post->body;
+    if (body->len > 0 && (is_answer(post, body->str, body->len) || !take_error(post)))
+        take_message(post, body->str, body->len);
 }
 
 static void
 end_request(IpbPost *post)
 {
-    if (post->is_json && post->body->len > 0)
-        take_message(post, post->body->str, post->body->len);
+    if (post->is_json)
+        take_body(post);
     if (post->http == NULL)
         return;
     const char *type = ipb_exchange_header(post->exchange, "Content-Type");
@@ -352,11 +381,13 @@ end_request(IpbPost *post)
         type != NULL ? ipb_server_log_clean(type, strlen(type), MAX_SHOWN) : g_strdup("none");
     if (post->is_answered)
         ipb_streamable_done(post);
-    else if (post->is_json)
-        fail(post, IPYBOX_ERROR_PROTOCOL, "what it answered with is no answer to this request");
+    else if (post->is_json && post->body->len > 0)
+        fail(post, IPYBOX_ERROR_PROTOCOL, NO_ANSWER);
     else
         fail(post, IPYBOX_ERROR_PROTOCOL,
-             "it answered with HTTP status %u and the content type %s, not with JSON or events",
+             post->is_json ? "it answered with HTTP status %u and an empty body of the type %s"
+                           : "it answered with HTTP status %u and the content type %s, not with "
+                             "JSON or events",
              post->status, shown);
 }
 
@@ -372,8 +403,8 @@ on_end(IpbExchange *exchange, const GError *error, void *data)
         ipb_streamable_done(post);
     else if (is_stream && (post->id != 0 || post->kind == IPB_POST_LISTEN))
         end_events(post, error);
-    else if (error != NULL && post->last_event_id != NULL && resume(post))
-        return;
+    else if (error != NULL && post->is_resumed)
+        end_events(post, error);
     else if (error != NULL)
         ipb_streamable_fail(post, g_error_copy(error));
     else if (post->status >= 300)

@@ -21,6 +21,7 @@ typedef struct {
     GQueue waiting;      /* of IpbPost: not sent yet */
     GHashTable *posts;   /* set of IpbPost: under way */
     unsigned n_requests; /* of them, requests without an answer yet */
+    unsigned n_notes;    /* of them, answers to the server and notifications */
     size_t queued;       /* bytes of all */
     char *session;       /* id; NULL: none */
     char *revision;      /* of the last message; NULL: not known */
@@ -55,6 +56,7 @@ struct IpbPost {
     char **headers; /* of this message: Mcp-Method, … */
     char *session;  /* that it was sent with */
     bool is_started, is_answered, has_renewed;
+    bool is_resumed; /* its stream broke: it may have been executed */
     IpbExchange *exchange;
     unsigned status;
     bool is_json;
@@ -74,6 +76,9 @@ void ipb_post_free(IpbPost *post);
 
 /* streamable-http-transport.c: what becomes of a post that ends. All may free the transport. */
 void ipb_streamable_deliver(IpbStreamable *http, const char *text, size_t size);
+/* The request @id has failed, if it has no answer yet. */
+void ipb_streamable_tell_failed(IpbStreamable *http, int64_t id, unsigned status,
+                                const GError *why);
 /* The request has failed; frees @post, takes @error. */
 void ipb_streamable_fail(IpbPost *post, GError *error);
 /* It is over, well or not; frees @post. */

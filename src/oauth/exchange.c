@@ -79,8 +79,9 @@ read_reply(const IpbOAuthExchange *exchange, const IpbOAuthReply *reply, bool *r
     }
     g_autofree char *code = NULL;
     g_autofree char *refusal = ipb_oauth_refusal_parse(reply->body, reply->size, &code);
-    *ret_is_final =
-        reply->status >= 400 && reply->status < 500 && reply->status != 429 && reply->status != 408;
+    /* A status without a reason may be anybody's on the way: it ends no login. */
+    *ret_is_final = code != NULL && reply->status >= 400 && reply->status < 500 &&
+                    reply->status != 429 && reply->status != 408;
     g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_SERVER,
                 "the authorization server %s gives no token (status %u): %s",
                 exchange->pattern->issuer, reply->status, refusal);

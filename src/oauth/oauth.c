@@ -196,7 +196,10 @@ describe(const IpbOAuthBearer *bearer)
 static GError *
 make_refusal(const IpbOAuthChallenge *challenge, const IpbOAuthBearer *bearer, const char *why)
 {
-    g_autofree char *words = describe(bearer);
+    bool has_words = bearer->error_description != NULL || bearer->error != NULL;
+    bool has_body = !has_words && challenge->body != NULL && *challenge->body != '\0';
+    g_autofree char *words =
+        has_body ? g_strdup_printf(" (the server says: %s)", challenge->body) : describe(bearer);
     return g_error_new(IPYBOX_ERROR, IPYBOX_ERROR_REFUSED,
                        "the MCP server refuses the request with status %u%s%s", challenge->status,
                        words, why);

@@ -46,6 +46,8 @@ typedef struct {
     unsigned status; /* 401 or 403 */
     /* The values of all WWW-Authenticate headers, NULL-terminated; NULL: none. Hostile. */
     const char *const *www_authenticate;
+    /* The beginning of the answer's body, made harmless; NULL or "": none. */
+    const char *body;
     /* What the refused request carried, as ipb_oauth_get() gave it; NULL: no header. */
     const char *authorization;
     /* How often this same request has been sent again already because of a challenge. */

@@ -37,6 +37,7 @@ class Switches:
     gives_refresh: bool = True
     rotates: bool = True
     refresh_status: int = 200
+    refresh_error: str | None = "invalid_grant"
     token: dict[str, Any] = field(default_factory=dict)  # more members of the token
     client_secret: str | None = None  # of registered clients
     needs_scope: str | None = None  # what the tool needs: 403 without
@@ -227,7 +228,7 @@ class OAuthServers:
             return 200, self.make_token(query.get("scope", ""))
         if form["grant_type"] == "refresh_token":
             if self.switches.refresh_status != 200:
-                return self.switches.refresh_status, {"error": "invalid_grant", "error_description": "gone"}
+                return self.switches.refresh_status, {"error": self.switches.refresh_error, "error_description": "gone"}
             known = form["refresh_token"] in self.refresh_tokens
             if not known:
                 return 400, {"error": "invalid_grant", "error_description": "used twice"}

@@ -106,6 +106,47 @@ def test_stream_is_resumed(ipybox: str, tmp_path: Path) -> None:
         works(ipybox, tmp_path, server.url)
 
 
+def test_stream_that_cannot_be_resumed(mcp: McpServer) -> None:
+    """The session is gone, but the message was taken before: it is not sent a second time."""
+
+    def answer(request: Request) -> bool:
+        if request.rpc == "tools/call":
+            request.begin_events()
+            request.send(b"id: e-1\nretry: 0\ndata:\n\n")
+        elif request.method == "GET":
+            request.reply("404 Not Found", b"no session")
+        else:
+            return False
+        return True
+
+    with HttpServer(answer) as server:
+        mcp.register("web", {"url": server.url})
+        text = mcp.failing_cell(CALL)
+    assert "cannot be resumed: HTTP status 404: no session; the request may have been executed" in text
+    assert [request.rpc for request in server.requests].count("tools/call") == 1
+
+
+def test_session_that_cannot_be_renewed(mcp: McpServer) -> None:
+    """The next call begins anew."""
+    answers = ["503 Service Unavailable", "404 Not Found"]
+
+    def answer(request: Request) -> bool:
+        if request.rpc == "tools/call" and "mcp-session-id" not in request.headers:
+            request.reply("400 Bad Request", b"no session")
+        elif request.rpc in ("tools/call", "initialize") and len(answers) == (2 if request.rpc == "tools/call" else 1):
+            request.reply(answers.pop())
+        elif request.rpc == "tools/call":
+            request.result({"content": [{"type": "text", "text": "done"}]})
+        else:
+            return False
+        return True
+
+    with HttpServer(answer) as server:
+        mcp.register("web", {"url": server.url})
+        assert "no new one could be begun: HTTP status 503" in mcp.failing_cell(CALL)
+        assert mcp.cell(CALL) == "'done'"
+
+
 def test_redirects(ipybox: str, tmp_path: Path) -> None:
     def answer(request: Request) -> bool:
         if request.path == "/moved":
@@ -170,6 +211,14 @@ HOSTILE = {
     "dropped-event": (EVENTS + b"data: {", b"", 0, "ended before the answer"),
     "switching": (b"HTTP/1.1 100 Continue\r\n\r\n", b"HTTP/1.1 100 Continue\r\n\r\n", 100000, "headers"),
     "error-500": (b"HTTP/1.1 500 Oops\r\nContent-Length: 3\r\n\r\n\x1b[m", b"", 0, "HTTP status 500"),
+    "protocol": (b"HTTP/1.1 101 Switching\r\nUpgrade: x\r\n\r\n{}", b"", 0, "switches to another protocol"),
+    "gzip-tail": (JSON + b"Content-Encoding: gzip\r\n\r\n", gzip.compress(b"{}") + b"x", 1, "its answer is wrong"),
+    "batch": (JSON + b"\r\n", b'[{"jsonrpc":"2.0","id":3,"result":{"tools":[]}}]', 1, "no answer to this request"),
+    "no-jsonrpc": (JSON + b"\r\n", b'{"id":3,"result":{"tools":[]}}', 1, "no answer to this request"),
+    "no-id": (JSON + b"\r\n", b'{"jsonrpc":"2.0","id":null,"error":{"code":1,"message":"go away"}}', 1, "go away (code 1)"),
+    "empty": (JSON + b"Content-Length: 0\r\n\r\n", b"", 0, "status 200 and an empty body"),
+    "busy": (b"HTTP/1.1 429 Busy\r\nRetry-After: 7\r\nContent-Length: 0\r\n\r\n", b"", 0, "asks to wait (Retry-After): 7"),
+    "forbidden": (b"HTTP/1.1 403 No\r\nContent-Length: 7\r\n\r\nbecause", b"", 0, "status 403 (the server says: because)"),
     "slow-head": (None, b"", 0, "limits.connect_timeout"),
     "slow-body": (JSON + b"Content-Length: 100\r\n\r\n{", None, 0, "limits.connect_timeout"),
 }
@@ -195,6 +244,18 @@ def test_hostile(name: str, ipybox: str, tmp_path: Path) -> None:
         status, text = apigen(ipybox, tmp_path, server.url, limits={"message_size": 8 * 1024 * 1024, **slow})
     assert status != 0 and expected in text, text
     assert "\x1b" not in text
+
+
+def test_byte_order_mark(ipybox: str, tmp_path: Path) -> None:
+    def answer(request: Request) -> bool:
+        if request.rpc != "tools/list":
+            return False
+        body = {"jsonrpc": "2.0", "id": request.message["id"], "result": {"tools": [TOOL]}}
+        request.reply("200 OK", b"\xef\xbb\xbf" + json.dumps(body).encode(), "Content-Type: application/json")
+        return True
+
+    with HttpServer(answer) as server:
+        works(ipybox, tmp_path, server.url)
 
 
 def test_404_storm(ipybox: str, tmp_path: Path) -> None:
@@ -251,6 +312,42 @@ def is_modern(request: Request) -> bool:
 
 
 CALL = "from mcptools.web import echo\necho.run(echo.Params())"
+
+
+@pytest.mark.parametrize("n_pings", [40, 11000])
+def test_requests_of_the_server(mcp: McpServer, n_pings: int) -> None:
+    """Answers to them wait as requests do, and not without an end."""
+    release = threading.Event()
+    held: queue.Queue[Request] = queue.Queue()
+    n_held = 0
+
+    def answer(request: Request) -> bool:
+        nonlocal n_held
+        if request.rpc == "tools/call":
+            request.begin_events()
+            pings = [{"jsonrpc": "2.0", "id": i, "method": "ping"} for i in range(n_pings)]
+            request.send("".join(f"data: {json.dumps(ping)}\n\n" for ping in pings).encode())
+            if n_pings > 10000:
+                return True
+            held.get(timeout=30), held.get(timeout=30)
+            request.events_result({"content": [{"type": "text", "text": "done"}]})
+        elif "result" in request.message:
+            n_held += 1
+            held.put(request)
+            release.wait(30)
+            request.reply("202 Accepted")
+        else:
+            return False
+        return True
+
+    with HttpServer(answer) as server:
+        mcp.register("web", {"url": server.url, "limits": {"requests": 2}})
+        if n_pings < 10000:
+            assert mcp.cell(CALL) == "'done'"
+        else:
+            assert "10000 messages wait to be sent" in mcp.failing_cell(CALL)
+        assert n_held <= 2
+        release.set()
 
 
 def test_a_call_is_cancelled(mcp: McpServer) -> None:
@@ -353,6 +450,28 @@ def test_changed_tools_are_told(ipybox: str, place: Place) -> None:
         ended.set()
 
 
+def test_tools_that_change_all_the_time(ipybox: str, place: Place) -> None:
+    """The log does not fill up with it."""
+    changed = b'data: {"jsonrpc":"2.0","method":"notifications/tools/list_changed"}\n\n'
+    began = time.monotonic()
+
+    def answer(request: Request) -> bool:
+        if request.rpc != "tools/call":
+            return False
+        request.begin_events()
+        while time.monotonic() < began + 1 or b"its tools changed" not in log.read_bytes():
+            request.send(changed)
+        request.events_result({"content": [{"type": "text", "text": "done"}]})
+        return True
+
+    log = place.root / "stderr"
+    with HttpServer(answer) as server, open(log, "wb") as stderr, McpServer(ipybox, place, stderr=stderr.fileno()) as mcp:
+        mcp.register("web", {"url": server.url})
+        began = time.monotonic()
+        mcp.cell(CALL)
+        assert log.read_text().count("its tools changed") <= 2 + (time.monotonic() - began) / 10
+
+
 # TLS
 
 
@@ -433,3 +552,26 @@ def test_proxy_of_https(ipybox: str, tmp_path: Path, certificates: Path) -> None
             works(ipybox, tmp_path, server.url, environ, ca_file=str(certificates / "ca.pem"), headers=headers)
         assert targets and set(targets) == {("CONNECT", f"127.0.0.1:{server.port}", False)}
         assert {request.headers["authorization"] for request in server.requests} == {"Bearer secret"}
+
+
+REFUSED_BY_PROXY = [("http", "the proxy refused the request with HTTP status 407 and asks for: Basic"), ("https", "the proxy refuses the connection")]
+
+
+@pytest.mark.parametrize(("scheme", "message"), REFUSED_BY_PROXY)
+def test_proxy_that_refuses(ipybox: str, tmp_path: Path, scheme: str, message: str) -> None:
+    def answer(request: Request) -> bool:
+        request.reply("407 Proxy Authentication Required", b"", "Proxy-Authenticate: Basic")
+        return True
+
+    with HttpServer(answer) as proxy:
+        environ = {f"{scheme}_proxy": f"http://user:s3cret@127.0.0.1:{proxy.port}"}
+        status, text = apigen(ipybox, tmp_path, f"{scheme}://nowhere.example/mcp", environ)
+        assert status != 0 and message in text and f"see {scheme}_proxy" in text
+        assert "s3cret" not in text and "executed" not in text
+        assert len(proxy.requests) == 1 and "proxy-authorization" in proxy.requests[0].headers
+
+
+@pytest.mark.parametrize("proxy", ["ht!tp://user:s3cret@:::", "foo://user:s3cret@127.0.0.1:1"])
+def test_proxy_that_is_none(ipybox: str, tmp_path: Path, proxy: str) -> None:
+    status, text = apigen(ipybox, tmp_path, "http://nowhere.example/mcp", {"http_proxy": proxy})
+    assert status != 0 and "see http_proxy" in text and "s3cret" not in text

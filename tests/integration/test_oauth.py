@@ -367,6 +367,15 @@ def test_refresh_fails_for_now(serve, log_in, ask, place):
     assert ask(servers)["status"] == 200
 
 
+def test_refresh_refused_by_somebody_else(serve, log_in, ask, place):
+    """A 403 without OAuth's words may be a wall's on the way."""
+    servers = serve(refresh_status=403, refresh_error=None)
+    log_in(servers.url)
+    servers.expire_tokens()
+    assert "status 403" in ask(servers)["error"]
+    assert "token" in record_of(place)
+
+
 def test_two_processes_refresh_once(serve, log_in, place):
     servers = serve(expires_in=1)
     log_in(servers.url)
