@@ -6,15 +6,16 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import sys
+import threading
 from collections import deque
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from ..core.server_process import ServerProcess, become
+from ..core.server_process import AlreadyRunningError, ServerProcess, become
+from ..utils import arun
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
 ENV_PREFIX = "KERNEL_ENV_"
 # Of what it wrote to stderr, for the error when it does not start.
 MAX_LAST_LINES = 50
+MAX_LINE_BYTES = 4096
+# What it left may hold its stderr.
+LAST_WORDS_TIMEOUT_S = 5.0
 LEVELS = {"TRACE": "DEBUG", "WARN": "WARNING", "FATAL": "CRITICAL"}
 
 
@@ -63,9 +67,7 @@ class KernelGateway:
         self.log_level = log_level
         self.log_to_stderr = log_to_stderr
         self.env = env or {}
-        self._server: ServerProcess | None = None
-        self._last_lines: deque[str] = deque(maxlen=MAX_LAST_LINES)
-        self._log_task: asyncio.Task[None] | None = None
+        self._server = ServerProcess()
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -82,49 +84,35 @@ class KernelGateway:
         Raises:
             RuntimeError: If it is already running, or does not start; with what it said.
         """
-        if self._server is not None and self._server.process.returncode is None:
-            raise RuntimeError("Kernel gateway already running")
-        self._last_lines.clear()
-        server = self._server = await ServerProcess.launch(
-            "gateway",
-            *self._options(),
-            environment=self._environment(),
-            stderr=None if self.log_to_stderr else asyncio.subprocess.PIPE,
-        )
-        if server.process.stderr is not None:
-            self._log_task = asyncio.ensure_future(self._keep_last_lines(server.process.stderr))
+        log = None if self.log_to_stderr else _Log()
         try:
-            ready = await server.ready()
-            if ready is None:
-                raise RuntimeError(f"Kernel gateway failed to start: {await self._last_words(server.process)}")
-            self.port = ready["port"]
-        except BaseException:
-            await self.stop()
-            raise
+            told = await self._server.start(
+                "gateway",
+                *self._options(),
+                environment=self._environment(),
+                stderr=None if log is None else log.write_end,
+            )
+        except AlreadyRunningError:
+            raise RuntimeError("Kernel gateway already running") from None
+        finally:
+            if log is not None:
+                log.close()
+        if isinstance(told, int):
+            last_words = await arun(log.last_words) if log is not None else ""
+            raise RuntimeError(f"Kernel gateway failed to start: {last_words or f'exit status {told}'}")
+        self.port = told["port"]
 
     async def stop(self, timeout: float = 10) -> None:
         """Stops the gateway and all kernels. Does nothing if it does not run.
 
         Args:
-            timeout: Seconds that it may take; then it is killed.
+            timeout: Seconds that it may take; then it is killed. So it is if the task is cancelled.
         """
-        server, self._server = self._server, None
-        if server is None:
-            return
-        try:
-            await server.end(timeout)
-        except BaseException:
-            server.process.kill()
-            raise
-        finally:
-            if self._log_task is not None:
-                self._log_task.cancel()
-                self._log_task = None
+        await self._server.stop(timeout)
 
     async def join(self) -> None:
-        """Waits until the gateway has ended. Returns at once if it was not started."""
-        if self._server is not None:
-            await self._server.process.wait()
+        """Waits until the gateway has ended. Returns at once if it does not run."""
+        await self._server.join()
 
     def _options(self) -> list[str]:
         level = self.log_level.upper()
@@ -146,21 +134,29 @@ class KernelGateway:
         environment.update({ENV_PREFIX + name: value for name, value in self.env.items()})
         return environment
 
-    async def _keep_last_lines(self, stream: asyncio.StreamReader) -> None:
-        while True:
-            try:
-                line = await stream.readline()
-            except ValueError:  # a line beyond all bounds: what was read of it is dropped
-                continue
-            if not line:
-                return
-            self._last_lines.append(line.decode("utf-8", "replace").rstrip())
 
-    async def _last_words(self, process: asyncio.subprocess.Process) -> str:
-        status = await process.wait()
-        if self._log_task is not None:
-            await self._log_task
-        return "\n".join(self._last_lines) or f"exit status {status}"
+class _Log:
+    """The last lines of the gateway's log, which a thread reads."""
+
+    def __init__(self) -> None:
+        read_end, self.write_end = os.pipe()
+        self._lines: deque[str] = deque(maxlen=MAX_LAST_LINES)
+        self._thread = threading.Thread(target=self._read, args=(read_end,), name="ipybox gateway log", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """The gateway has the write end, or will not have it."""
+        os.close(self.write_end)
+
+    def last_words(self) -> str:
+        """What a gateway that has ended said."""
+        self._thread.join(LAST_WORDS_TIMEOUT_S)
+        return "\n".join(self._lines)
+
+    def _read(self, read_end: int) -> None:
+        with os.fdopen(read_end, "rb") as stream:
+            while line := stream.readline(MAX_LINE_BYTES):
+                self._lines.append(line.decode("utf-8", "replace").rstrip())
 
 
 def main() -> None:

@@ -6,13 +6,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
+import subprocess
 import sys
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from ..core.server_process import ServerProcess, become
+from ..core.server_process import AlreadyRunningError, ServerProcess, become
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -64,7 +64,7 @@ class ToolServer:
         self.log_to_stderr = log_to_stderr
         self.log_level = log_level
         self.token: str | None = None
-        self._server: ServerProcess | None = None
+        self._server = ServerProcess()
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -82,39 +82,28 @@ class ToolServer:
             RuntimeError: If it is running already, or does not start, say because the port is in use.
             FileNotFoundError: If the program is not there.
         """
-        if self._server is not None:
-            raise RuntimeError("Server already running")
-        server = self._server = await ServerProcess.launch(
-            "tool-server", *self._options(), stderr=None if self.log_to_stderr else _stdout()
-        )
+        stderr = None if self.log_to_stderr else _stdout()
         try:
-            ready = await server.ready()
-            if ready is None:
-                status = await server.process.wait()
-                raise RuntimeError(
-                    f"the tool server on {self.host}, port {self.port}, ended with status {status}; its log says why"
-                )
-        except BaseException:
-            await self.stop()
-            raise
-        self.port = ready["port"]
-        self.token = ready["token"]
+            told = await self._server.start("tool-server", *self._options(), stderr=stderr)
+        except AlreadyRunningError:
+            raise RuntimeError("Server already running") from None
+        if isinstance(told, int):
+            raise RuntimeError(
+                f"the tool server on {self.host}, port {self.port}, ended with status {told}; its log says why"
+            )
+        self.port = told["port"]
+        self.token = told["token"]
 
     async def stop(self) -> None:
-        """Stops it, and the MCP servers that it has started. Does nothing if it does not run."""
-        server = self._server
-        if server is None:
-            return
-        try:
-            await server.end(STOP_TIMEOUT_S)
-        finally:
-            if self._server is server:
-                self._server = None
+        """Stops it, and the MCP servers that it has started. Does nothing if it does not run.
+
+        What does not end within 20 s is killed; so it is if the task is cancelled.
+        """
+        await self._server.stop(STOP_TIMEOUT_S)
 
     async def join(self) -> None:
         """Waits until it has stopped. Returns at once if it does not run."""
-        if self._server is not None:
-            await self._server.process.wait()
+        await self._server.join()
 
     def _options(self) -> list[str]:
         options = [
@@ -135,7 +124,7 @@ def _stdout() -> int:
     try:
         os.fstat(1)
     except OSError:
-        return asyncio.subprocess.DEVNULL
+        return subprocess.DEVNULL
     return 1
 
 
