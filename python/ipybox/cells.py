@@ -85,6 +85,8 @@ class Cell(Handler):
 
     def abandon(self) -> None:
         """Nobody reads any more: the cell is interrupted, unless it has ended."""
+        if self._session.core.is_of_parent:
+            return  # the lock may be held for ever
         self._drop()
         if not self._is_done:
             self._session.core.cancel(self.number)

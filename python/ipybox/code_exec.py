@@ -92,7 +92,7 @@ class CodeExecutor:
             approve_tool_calls: False: tools are called without asking.
             approve_shell_cmds: Whether `!command`, `x = !command` and `%%bash` ask as tools do.
             require_shell_escape: Whether all other ways to start programs are refused. Needs approve_shell_cmds.
-            python: The interpreter of kernels, with IPython and pydantic. None: this one.
+            python: The interpreter of kernels, with IPython and pydantic: a path, or a name in PATH. None: this one.
             preload: Modules that are imported once, before kernels are forked from that process.
             seed: Of the generators of random, numpy and torch, 0 to 4,294,967,295. None: a random one.
             limits: Limits of the kernel, by name; see the how-to of the sandbox.
@@ -100,11 +100,11 @@ class CodeExecutor:
             audit_log: A file that gets a line of JSON for each decision.
 
         Raises:
-            ValueError: If options do not go together, or are no sensible values.
+            ValueError: If options do not go together, or are no sensible values. Some are only seen by `start`.
         """
         if require_shell_escape and not approve_shell_cmds:
             raise ValueError("require_shell_escape needs approve_shell_cmds=True")
-        if log_level.upper() not in LEVELS:
+        if str(log_level).upper() not in LEVELS:
             raise ValueError(f"log_level is one of DEBUG, INFO, WARNING, ERROR, CRITICAL, not {log_level!r}")
         self.tool_server_host = tool_server_host
         self.kernel_gateway_host = kernel_gateway_host
@@ -117,8 +117,8 @@ class CodeExecutor:
         self._n_stops = 0
         self._workspace: str | None = None
         self._options: dict[str, Any] = {
-            "python": os.path.abspath(python) if python is not None else sys.executable or None,
-            "preload": list(preload),
+            "python": _find_python(python) if python is not None else sys.executable or None,
+            "preload": [preload] if isinstance(preload, str) else list(preload),
             "kernel_env": dict(kernel_env or {}),
             "images_dir": _absolute(images_dir),
             "approval": "ask" if approve_tool_calls else "allow",
@@ -193,8 +193,8 @@ class CodeExecutor:
     def __del__(self) -> None:
         session = getattr(self, "_session", None)
         if session is not None and session.core.error is None:
+            session.core.run_soon(session.close_soon)
             warnings.warn(f"{self!r} was not stopped", ResourceWarning, source=self, stacklevel=1)
-            session.close_soon()
 
     # Cells
 
@@ -375,8 +375,10 @@ class Execution(Coroutine[Any, Any, CodeExecutionResult]):
         self._make = make
         self._stream = stream
         self._made: Coroutine[Any, Any, CodeExecutionResult] | None = None
+        self._is_used = False
 
     def __aiter__(self) -> AsyncIterator[ApprovalRequest | CodeExecutionChunk | CodeExecutionResult]:
+        self._is_used = True
         return self._stream()
 
     def __await__(self) -> Generator[Any, Any, CodeExecutionResult]:
@@ -389,10 +391,16 @@ class Execution(Coroutine[Any, Any, CodeExecutionResult]):
         return self._coroutine().throw(*args)
 
     def close(self) -> None:
-        if self._made is not None:
-            self._made.close()
+        self._coroutine().close()
+
+    def __del__(self) -> None:
+        if not self._is_used:
+            warnings.warn(
+                "coroutine 'CodeExecutor.execute' was never awaited", RuntimeWarning, source=self, stacklevel=2
+            )
 
     def _coroutine(self) -> Coroutine[Any, Any, CodeExecutionResult]:
+        self._is_used = True
         if self._made is None:
             self._made = self._make()
         return self._made
@@ -402,13 +410,19 @@ def check_seconds(value: float | None, name: str) -> float | None:
     """A time limit; None for none.
 
     Raises:
-        ValueError: If it is negative, or not a number.
+        ValueError: If it is not above 0, or not a number.
     """
     if value is None or value == math.inf:
         return None
-    if not value >= 0:
-        raise ValueError(f"{name} is a number of seconds, or None for no limit, not {value!r}")
-    return value
+    if isinstance(value, str) or not value > 0:
+        raise ValueError(f"{name} is a number of seconds above 0, or None for no limit, not {value!r}")
+    return float(value)
+
+
+def _find_python(python: str | Path) -> str:
+    """A name is looked for in PATH by the core; a path is one of this process."""
+    text = os.fspath(python)
+    return os.path.abspath(text) if os.sep in text else text
 
 
 def _absolute(path: str | Path | None) -> str | None:

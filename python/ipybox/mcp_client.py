@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -86,6 +87,12 @@ class MCPClient:
         finally:
             core.release()
 
+    def __del__(self) -> None:
+        core, client = getattr(self, "_core", None), getattr(self, "_client", None)
+        if core is not None and client is not None and core.error is None:
+            core.run_soon(lambda: _forget(core, client))
+            warnings.warn(f"{self!r} was not stopped", ResourceWarning, source=self, stacklevel=1)
+
     async def list_tools(self) -> list[dict[str, Any]]:
         """The server's tools.
 
@@ -127,3 +134,8 @@ def _send_close(core: Core, client: str) -> None:
         core.request("mcp.close", {"client": client}, Handler())
     except CoreError:
         pass  # it is gone
+
+
+def _forget(core: Core, client: str) -> None:
+    _send_close(core, client)
+    core.release()

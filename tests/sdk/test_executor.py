@@ -28,6 +28,7 @@ from ipybox import (
     CodeExecutionResult,
     CodeExecutor,
     DisplayData,
+    MCPClient,
     generate_mcp_sources,
 )
 from ipybox.core import CoreDiedError, CoreError, acquire_core, client
@@ -134,11 +135,21 @@ def test_options_that_make_no_sense() -> None:
     for options in (
         {"approval_timeout": -1},
         {"connect_timeout": float("nan")},
+        {"kernel_init_timeout": 0},
+        {"approval_timeout": "5"},
         {"log_level": "LOUD"},
+        {"log_level": 10},
         {"require_shell_escape": True},
     ):
         with pytest.raises(ValueError):
             CodeExecutor(**options)  # type: ignore[arg-type]
+
+
+async def test_python_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is looked for in PATH, as everywhere."""
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}:{os.environ['PATH']}")
+    async with CodeExecutor(python=Path(sys.executable).name, preload="json") as executor:
+        assert (await executor.execute("import sys; print(sys.prefix)")).text == sys.prefix
 
 
 async def test_one_that_was_forgotten() -> None:
@@ -151,6 +162,22 @@ async def test_one_that_was_forgotten() -> None:
     assert [each.category for each in caught] == [ResourceWarning]
 
 
+async def test_forgotten_at_a_bad_moment() -> None:
+    """The garbage collector may come to it in a thread that holds our locks."""
+    executor = CodeExecutor()
+    mcp = MCPClient(shapes("work"))
+    await executor.start()
+    await mcp.start()
+    core = acquire_core()
+    with warnings.catch_warnings(record=True) as caught, core._lock, core._process._lock:
+        warnings.simplefilter("always")
+        del executor, mcp
+        gc.collect()
+    core.release()
+    assert [each.category for each in caught] == [ResourceWarning] * 2
+    # That they have ended is checked after each test.
+
+
 # Cells
 
 
@@ -161,8 +188,13 @@ async def test_awaitable_in_all_ways() -> None:
         assert (await asyncio.create_task(executor.execute("1"))).text == "1"
         assert (await asyncio.wait_for(executor.execute("2"), 60)).text == "2"
         assert (await asyncio.shield(executor.execute("3"))).text == "3"
-        never_awaited = executor.execute("4")
-        del never_awaited
+        executor.execute("4").close()
+        with pytest.warns(RuntimeWarning, match="'CodeExecutor.execute' was never awaited"):
+            executor.execute("5")
+        used = executor.execute("6")
+        assert (await used).text == "6"
+        with pytest.raises(RuntimeError, match="already awaited"):
+            await used
 
 
 async def test_results_are_as_the_originals() -> None:

@@ -164,6 +164,25 @@ async def test_approval_request() -> None:
     assert sorted(map(str, decided)) == ["('later', False)", "False", "False"]
 
 
+async def test_a_callback_that_fails_keeps_no_decision(caplog: pytest.LogCaptureFixture) -> None:
+    given: list[bool] = []
+    decided: list[bool] = []
+
+    async def respond(accept: bool) -> None:
+        given.append(accept)
+
+    def fail(accept: bool) -> None:
+        raise ZeroDivisionError
+
+    request = ApprovalRequest("s", "t", {}, respond)
+    request.on_decision(fail)
+    request.on_decision(decided.append)
+    await request.accept()
+    request.on_decision(fail)
+    assert given == [True] and decided == [True]
+    assert [record.exc_info[0] for record in caplog.records if record.exc_info] == [ZeroDivisionError] * 2
+
+
 async def test_an_expired_request() -> None:
     async def respond(accept: bool) -> None:
         raise AssertionError("nobody waits for this")

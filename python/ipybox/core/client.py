@@ -99,7 +99,8 @@ class Core:
         self._early_logs: deque[dict[str, Any]] = deque(maxlen=MAX_EARLY_LOGS)
         self._error: CoreError | None = None
         self._is_closing = False
-        self._process = Process(self._on_line, self._on_end, self._idle_seconds, self._close_if_idle)
+        self._errands: deque[Callable[[], None]] = deque()
+        self._process = Process(self._on_line, self._on_end, self._idle_seconds, self._close_if_idle, self._run_errands)
         _all.add(self)
         self._initialize()
 
@@ -244,6 +245,12 @@ class Core:
         if is_waiting:
             self._send_if_alive({"jsonrpc": "2.0", "id": number, "result": {"accept": accept}})
 
+    def run_soon(self, errand: Callable[[], None]) -> None:
+        """Has the reading thread call `errand`, unless the core ends before. For `__del__`, which may come at any time in any
+        thread, also in one that holds a lock of ours: it takes none."""
+        self._errands.append(errand)
+        self._process.wake()
+
     def route_socket(self, socket: str, handler: Handler | None) -> None:
         """Who is told about a WebSocket. To lose nothing, called in the `on_done` of `websocket.open`."""
         with self._lock:
@@ -280,6 +287,13 @@ class Core:
             self._error = self._error or error
             self._is_closing = True
         self._process.close()
+
+    def _run_errands(self) -> None:
+        while self._errands:
+            try:
+                self._errands.popleft()()
+            except Exception:
+                logger.exception("something forgotten could not be closed")
 
     def _send_if_alive(self, message: dict[str, Any]) -> None:
         if self.error is None:

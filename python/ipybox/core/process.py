@@ -28,7 +28,8 @@ EXIT_TIMEOUT_S = 20.0
 class Process:
     """The running core. `on_line` and `on_end` are called by the thread, `on_end` once, as the last.
 
-    `idle_seconds` is asked before each wait: seconds until `on_idle` is called if nothing happens, None: never.
+    `idle_seconds` is asked before each wait: seconds until `on_idle` is called if nothing happens, None: never. `on_wake` is called
+    after `wake`.
     """
 
     def __init__(
@@ -37,11 +38,13 @@ class Process:
         on_end: Callable[[str], None],
         idle_seconds: Callable[[], float | None],
         on_idle: Callable[[], None],
+        on_wake: Callable[[], None],
     ) -> None:
         self._on_line = on_line
         self._on_end = on_end
         self._idle_seconds = idle_seconds
         self._on_idle = on_idle
+        self._on_wake = on_wake
         self._lock = threading.Lock()
         self._backlog: deque[memoryview] = deque()
         self._backlog_bytes = 0
@@ -145,6 +148,7 @@ class Process:
             return True
         if self._wake_read in ready:
             os.read(self._wake_read, 4096)
+            self._on_wake()
         if self._stdin in ready:
             self._flush()
         if self._stdout in ready:
@@ -176,7 +180,7 @@ class Process:
             return len(data)
 
     def wake(self) -> None:
-        """Makes the thread look again at what there is to do."""
+        """Makes the thread look again at what there is to do. Takes no lock."""
         try:
             os.write(self._wake_write, b".")
         except OSError:

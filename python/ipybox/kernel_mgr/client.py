@@ -72,7 +72,7 @@ class KernelClient:
         """
         self.host = host
         self.port = port
-        self.images_dir = images_dir or Path("images")
+        self.images_dir = Path(images_dir or "images")
         self.ping_interval = ping_interval
         self._token = token
         self._api = KernelsApi(host, port, token)

@@ -91,7 +91,7 @@ class ApprovalRequest:
 
         Args:
             callback: A function, called in the event loop that this is called in; a coroutine that it returns is started as a
-                task. False also if the request expired.
+                task. False also if the request expired. What it raises is logged.
         """
         loop = _running_loop()
         with self._lock:
@@ -152,7 +152,12 @@ def _resolve(future: asyncio.Future[bool], accept: bool) -> None:
 
 
 def _call(callback: Callable[[bool], Any], accept: bool) -> None:
-    result = callback(accept)
+    """Whatever the callback does, the decision stands and goes out."""
+    try:
+        result = callback(accept)
+    except Exception:
+        logger.exception("a callback of on_decision failed")
+        return
     if asyncio.iscoroutine(result):
         task = asyncio.ensure_future(result)
         _tasks.add(task)
