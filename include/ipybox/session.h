@@ -122,8 +122,8 @@ typedef struct {
  * @param runtime the runtime, which the session keeps
  * @param options the options, or NULL for the defaults
  * @param error #IPYBOX_ERROR_NOT_FOUND: no such workspace, no such rules file, or the installation is not whole;
- *     #IPYBOX_ERROR_INVALID: the rules file, the sandbox's configuration, the registry or an option; #IPYBOX_ERROR_BUSY: the runtime is
- *     closed; #IPYBOX_ERROR_SYSTEM
+ *     #IPYBOX_ERROR_INVALID: the rules file, the sandbox's configuration, the registry or an option; #IPYBOX_ERROR_LIMIT: one of these
+ *     files is too large; #IPYBOX_ERROR_BUSY: the runtime is closed; #IPYBOX_ERROR_SYSTEM
  * @return the session, to be freed with ipybox_session_free(); NULL with @p error
  */
 IPYBOX_EXPORT IpyboxSession *
@@ -373,8 +373,9 @@ IPYBOX_EXPORT void ipybox_session_install_async(IpyboxSession *session, const ch
  *
  * @param session the session
  * @param result as given to the callback
- * @param error #IPYBOX_ERROR_INVALID: no requirement; #IPYBOX_ERROR_SERVER: the installer failed, its output is in the message;
- *     #IPYBOX_ERROR_BUSY: another installation is under way; #IPYBOX_ERROR_TIMEOUT; #IPYBOX_ERROR_CANCELLED
+ * @param error #IPYBOX_ERROR_INVALID: no requirement; #IPYBOX_ERROR_REFUSED: a URL, in a sandbox without `allow_builds`;
+ *     #IPYBOX_ERROR_SERVER: the installer failed, its output is in the message; #IPYBOX_ERROR_BUSY: another installation is under
+ *     way; #IPYBOX_ERROR_TIMEOUT; #IPYBOX_ERROR_CANCELLED
  * @return the installer's output, to be freed with g_free(); NULL with @p error
  */
 IPYBOX_EXPORT char *ipybox_session_install_finish(IpyboxSession *session, GAsyncResult *result,

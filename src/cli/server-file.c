@@ -32,15 +32,19 @@ ipb_server_file_load(const char *path, const IpbJson **ret_servers, GError **err
     size_t size;
     if (!ipb_file_read_to_end(path, MAX_SIZE, &text, &size, error))
         return NULL;
-    g_autoptr(IpbJsonDoc) doc = ipb_json_parse(text, size, &IPB_JSON_LIMITS_SMALL, error);
-    *ret_servers = doc != NULL ? ipb_json_get(ipb_json_root(doc), "mcpServers") : NULL;
-    bool is_right = doc != NULL;
-    if (is_right && !ipb_json_is(*ret_servers, IPB_JSON_OBJECT)) {
-        g_set_error_literal(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID,
-                            "no object \"mcpServers\" in it");
-        is_right = false;
+    g_autoptr(GError) cause = NULL;
+    g_autoptr(IpbJsonDoc) doc = ipb_json_parse(text, size, &IPB_JSON_LIMITS_SMALL, &cause);
+    if (doc == NULL) { /* to the parser it is a peer that broke its protocol */
+        g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID, "%s: %s", path, cause->message);
+        return NULL;
     }
-    if (is_right && check_servers(*ret_servers, error))
+    *ret_servers = ipb_json_get(ipb_json_root(doc), "mcpServers");
+    if (!ipb_json_is(*ret_servers, IPB_JSON_OBJECT)) {
+        g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID, "%s: no object \"mcpServers\" in it",
+                    path);
+        return NULL;
+    }
+    if (check_servers(*ret_servers, error))
         return g_steal_pointer(&doc);
     g_prefix_error(error, "%s: ", path);
     return NULL;

@@ -373,7 +373,7 @@ explain_spawn_error(IpbForkserver *forkserver, const GError *error)
     if (g_error_matches(error, IPYBOX_ERROR, IPYBOX_ERROR_NOT_FOUND))
         return g_error_new(IPYBOX_ERROR, IPYBOX_ERROR_UNAVAILABLE,
                            "Python was not found: %s. Install Python 3.10 or later, or name one "
-                           "with --python",
+                           "with --python or IPYBOX_PYTHON",
                            error->message);
     return g_error_new(error->domain, error->code, "Python cannot be started: %s", error->message);
 }

@@ -121,7 +121,7 @@ static char *
 find(const char *asked, GError **error)
 {
     if (asked != NULL)
-        return find_named(asked, "--python", error);
+        return find_named(asked, "python", error);
     const char *variable = g_getenv("IPYBOX_PYTHON");
     if (variable != NULL && *variable != '\0')
         return find_named(variable, "IPYBOX_PYTHON", error);
@@ -139,7 +139,8 @@ find(const char *asked, GError **error)
             error, IPYBOX_ERROR, IPYBOX_ERROR_NOT_FOUND,
             "no Python found: not beside this program, not in VIRTUAL_ENV, no python3 in PATH, and "
             "'ipybox doctor --setup' has not made an environment. Install Python 3.10 or later "
-            "(python3, python3-venv), then run it; or name an interpreter with --python");
+            "(python3, python3-venv), then run it; or name an interpreter with --python or "
+            "IPYBOX_PYTHON");
     return path;
 }
 

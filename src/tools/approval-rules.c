@@ -195,9 +195,10 @@ read_file(IpbApprovalRules *rules, const IpbJson *root, const char *origin, GErr
 IpbApprovalRules *
 ipb_approval_rules_parse(const char *text, size_t size, const char *origin, GError **error)
 {
-    g_autoptr(IpbJsonDoc) document = ipb_json_parse(text, size, &IPB_JSON_LIMITS_SMALL, error);
-    if (document == NULL) {
-        g_prefix_error(error, "%s: ", origin);
+    g_autoptr(GError) cause = NULL;
+    g_autoptr(IpbJsonDoc) document = ipb_json_parse(text, size, &IPB_JSON_LIMITS_SMALL, &cause);
+    if (document == NULL) { /* to the parser it is a peer that broke its protocol */
+        g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID, "%s: %s", origin, cause->message);
         return NULL;
     }
     if (ipb_json_has_duplicates(document)) {

@@ -277,6 +277,18 @@ def test_servers(run_ipybox, workspace):
     assert "ok" not in run_ipybox("servers").stdout
 
 
+@pytest.mark.parametrize("words", [
+    ("servers", "import", "FILE"), ("mcp", "--servers", "FILE"), ("run", "--approve", "FILE", "-c", "1"), ("mcp", "--approve", "FILE"),
+    ("rules", "FILE"), ("run", "--sandbox-config", "FILE", "-c", "1"),
+])
+@pytest.mark.parametrize("text", ["{", "[]", "[" * 1000])
+def test_a_file_that_is_wrong_is_wrong_usage(run_ipybox, workspace, words, text):
+    (workspace / "file.json").write_text(text)
+    done = run_ipybox(*[word.replace("FILE", "file.json") for word in words])
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "file.json" in done.stderr and done.stderr.endswith(f"Try 'ipybox {words[0]} --help'.\n")
+
+
 def test_registry_is_private(run_ipybox, place):
     run_ipybox("servers", "add", "c", '{"command": "cat"}')
     files = [path for path in place.state.rglob("*") if path.is_file()]

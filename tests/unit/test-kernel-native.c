@@ -475,7 +475,7 @@ test_no_python(Fixture *fixture, const void *data)
     g_assert_cmpint(fixture->status, ==, IPB_CELL_LOST);
     g_assert_true(
         g_str_has_prefix(fixture->cause, "Python was not found: no such command: no-python"));
-    g_assert_true(g_str_has_suffix(fixture->cause, "or name one with --python"));
+    g_assert_true(g_str_has_suffix(fixture->cause, "or name one with --python or IPYBOX_PYTHON"));
 }
 
 static void

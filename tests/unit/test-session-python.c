@@ -86,7 +86,7 @@ test_none(void)
 {
     g_setenv("PATH", "/nonexistent", TRUE);
     assert_not_found(NULL, "ipybox doctor --setup");
-    assert_not_found("/nonexistent/python", "--python: no such interpreter: /nonexistent/python");
+    assert_not_found("/nonexistent/python", "python: no such interpreter: /nonexistent/python");
     g_setenv("IPYBOX_PYTHON", "no-python", TRUE);
     assert_not_found(NULL, "IPYBOX_PYTHON: no such interpreter: no-python");
     g_unsetenv("IPYBOX_PYTHON");

@@ -170,6 +170,7 @@ test_errors(void)
             ipb_approval_rules_parse(CASES[i].text, strlen(CASES[i].text), "rules.json", &error));
         if (strstr(error->message, CASES[i].message) == NULL)
             g_error("\"%s\" should say \"%s\"", error->message, CASES[i].message);
+        g_assert_error(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID);
     }
     g_autoptr(GError) error = NULL;
     g_assert_null(ipb_approval_rules_load("/nonexistent/rules.json", &error));
