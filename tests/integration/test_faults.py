@@ -7,6 +7,7 @@ import os
 import select
 import signal
 import time
+import types
 from pathlib import Path
 
 import pytest
@@ -103,6 +104,17 @@ def test_forkserver_killed(mcp):
     text = mcp.failing_cell(f"import os, signal, time\nos.kill({parent}, signal.SIGKILL)\ntime.sleep(1000)")
     assert "state is lost" in text
     assert mcp.cell("1") == "1"
+
+
+def test_forkserver_killed_where_the_own_directory_is_gone(ipybox, place, tmp_path):
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    started_there = types.SimpleNamespace(workspace=elsewhere, environ=place.environ)
+    with McpServer(ipybox, started_there, "--workspace", str(place.workspace)) as server:
+        parent = server.cell("import os; print(os.getppid())")
+        elsewhere.rmdir()
+        server.failing_cell(f"import os, signal, time\nos.kill({parent}, signal.SIGKILL)\ntime.sleep(1000)")
+        assert server.cell("1") == "1"
 
 
 def test_closed_standard_fds(mcp):

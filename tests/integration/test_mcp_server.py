@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -64,6 +65,24 @@ def test_protocol_errors(ipybox, place):
             assert server.answer(server.request("ping", id=id))["id"] == id
 
 
+def test_batches(ipybox, place):
+    """They are of revision 2025-03-26 alone; the answers come one by one."""
+    ping = {"jsonrpc": "2.0", "method": "ping"}
+    batch = json.dumps([{**ping, "id": "a"}, {"jsonrpc": "2.0", "method": "notifications/x"}, 5, {**ping, "id": "b"}])
+    with McpServer(ipybox, place, initialize=False) as server:
+        server.initialize("2025-03-26")
+        server.send(batch)
+        answers = [server.receive() for _ in range(3)]
+        assert [answer.get("id") for answer in answers] == ["a", None, "b"]
+        assert answers[1]["error"]["code"] == -32600
+        for wrong, code in (("[]", -32600), (batch[:-1], -32700)):
+            server.send(wrong)
+            assert server.receive()["error"]["code"] == code
+        server.initialize("2025-06-18")
+        server.send(batch)
+        assert server.receive()["error"]["code"] == -32600
+
+
 def test_list_tools(mcp):
     tools = mcp.answer(mcp.request("tools/list"))["result"]["tools"]
     assert [tool["name"] for tool in tools] == [
@@ -90,10 +109,13 @@ def test_bad_arguments_are_tool_errors(mcp):
     assert text("execute_ipython_cell", {}).startswith(prefix)
     assert text("execute_ipython_cell", {"code": 1}).startswith(prefix)
     assert "timeout" in text("execute_ipython_cell", {"code": "1", "timeout": -1})
-    assert "max_output_chars" in text("execute_ipython_cell", {"code": "1", "max_output_chars": "many"})
+    for number in ("many", 1.5, -1):
+        assert "max_output_chars" in text("execute_ipython_cell", {"code": "1", "max_output_chars": number})
     assert "server_params" in text("register_mcp_server", {"server_name": "x"})
     assert "package_name" in text("install_package", {"package_name": None})
     assert text("nosuch", {}) == "Unknown tool: nosuch"
+    without = mcp.answer(mcp.request("tools/call", {"name": "reset", "arguments": None}))
+    assert without["result"]["isError"] is False
 
 
 # Cells

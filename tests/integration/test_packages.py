@@ -83,12 +83,25 @@ def test_what_is_no_requirement(mcp, name):
 
 
 def test_one_installation_at_a_time(ipybox, place, foreign_environment, tmp_path):
+    """Others wait for their turn; one that was cancelled meanwhile is passed over."""
+    names = ["ipb_first", "ipb_second", "ipb_third"]
+    wheels = [str(make_wheel(tmp_path, name, "x")) for name in names]
+    with McpServer(ipybox, place, "--python", str(foreign_environment)) as server:
+        first, second, third = [server.start_tool("install_package", {"package_name": wheel}) for wheel in wheels]
+        server.notify("notifications/cancelled", {"requestId": second})
+        last = server.start_tool("install_package", {"package_name": "-"})
+        assert server.answer(last)["result"]["isError"]
+        assert list(server.answers) == [first, third]
+        assert not any(answer["result"]["isError"] for answer in server.answers.values())
+        assert server.cell("import ipb_first, ipb_third") == ""
+        assert "ModuleNotFoundError" in server.failing_cell("import ipb_second")
+
+
+def test_the_end_of_input_ends_installations_that_wait(ipybox, place, foreign_environment, tmp_path):
     wheel = make_wheel(tmp_path, "ipb_first", "x")
     with McpServer(ipybox, place, "--python", str(foreign_environment)) as server:
-        one = server.start_tool("install_package", {"package_name": str(wheel)})
-        two = server.start_tool("install_package", {"package_name": str(wheel)})
-        assert "under way" in server.answer(two)["result"]["content"][0]["text"]
-        assert not server.answer(one)["result"]["isError"]
+        for _ in range(3):
+            server.start_tool("install_package", {"package_name": str(wheel)})
 
 
 def test_cancelled_installation_ends(ipybox, place):
@@ -104,6 +117,5 @@ def test_cancelled_installation_ends(ipybox, place):
         while not server.notifications:
             server.receive()
         server.notify("notifications/cancelled", {"requestId": id})
-        while "under way" in server.tool("install_package", {"package_name": "-"})["content"][0]["text"]:
-            pass
+        assert "begins with '-'" in server.tool("install_package", {"package_name": "-"})["content"][0]["text"]
         assert id not in server.answers

@@ -18,6 +18,7 @@ ipb_served_call_free(IpbServedCall *call)
         ipb_rpc_request_drop(call->request);
     ipb_rpc_request_unref(call->request);
     ipb_cell_text_free(call->text);
+    g_free(call->package);
     g_free(call->token_json);
     g_string_free(call->news, TRUE);
     g_free(call);

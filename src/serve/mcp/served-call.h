@@ -27,6 +27,9 @@ struct IpbServedCall {
     /* Cells. */
     IpbCellText *text;
     size_t max_output_chars;
+    /* Installations. */
+    char *package;
+    GQueue *installs; /* that it waits in: one runs at a time, the first */
     /* Progress. */
     char *token_json; /* or NULL */
     int64_t progress;

@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "json/rpc-peer.h"
+#include "mcp/messages.h"
 #include "serve/mcp/elicitation.h"
 #include "serve/mcp/tools.h"
 #include "serve/stdio.h"
@@ -31,7 +32,7 @@ struct IpbMcpServer {
     IpbRpcPeer *peer;
     IpbMcpTools *tools;
     IpbElicitation *elicitation;
-    bool is_initialized;
+    const char *revision; /* NULL: not initialized */
 };
 
 static void
@@ -70,8 +71,7 @@ handle_initialize(IpbMcpServer *server, IpbRpcRequest *request)
                              "initialize: params.protocolVersion must be a string", NULL);
         return;
     }
-    server->is_initialized = true;
-    const char *revision = negotiate(asked);
+    const char *revision = server->revision = negotiate(asked);
     ipb_elicitation_set_client(server->elicitation, revision, ipb_json_get(params, "capabilities"));
     IpbJsonWriter *writer = ipb_json_writer_new();
     ipb_json_begin_object(writer);
@@ -108,7 +108,7 @@ on_request(IpbRpcRequest *request, void *data)
         handle_initialize(server, request);
     } else if (g_str_equal(method, "ping")) {
         ipb_rpc_request_reply(request, "{}", 2);
-    } else if (!server->is_initialized) {
+    } else if (server->revision == NULL) {
         ipb_rpc_request_fail(request, IPB_RPC_INVALID_REQUEST, "initialize must come first", NULL);
     } else if (g_str_equal(method, "tools/list")) {
         handle_list(server, request);
@@ -163,11 +163,29 @@ on_send(const char *text, size_t size, void *data)
     ipb_stdio_send(server->stdio, text, size);
 }
 
+/* A batch, which revision 2025-03-26 has: its messages one by one, and so are the answers. */
+static void
+receive_batch(IpbMcpServer *server, const char *text, size_t size)
+{
+    g_autoptr(IpbJsonDoc) batch = ipb_json_parse(text, size, &IPB_JSON_LIMITS_MESSAGE, NULL);
+    if (batch == NULL || ipb_json_length(ipb_json_root(batch)) == 0) {
+        ipb_rpc_peer_receive(server->peer, text, size); /* it says what is wrong */
+        return;
+    }
+    IPB_JSON_FOREACH (item, ipb_json_root(batch)) {
+        IpbSpan raw = ipb_json_raw(item);
+        ipb_rpc_peer_receive(server->peer, raw.start, raw.size);
+    }
+}
+
 static void
 on_line(const char *line, size_t size, void *data)
 {
     IpbMcpServer *server = data;
-    if (size > 0)
+    if (size > 0 && *line == '[' && server->revision != NULL &&
+        ipb_message_has_batches(server->revision))
+        receive_batch(server, line, size);
+    else if (size > 0)
         ipb_rpc_peer_receive(server->peer, line, size);
 }
 

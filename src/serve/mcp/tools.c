@@ -71,6 +71,7 @@ struct IpbMcpTools {
     IpbSession *session;
     bool without_register;
     GPtrArray *calls; /* IpbServedCall */
+    GQueue installs;  /* those of them that install, in the order they came */
     IpbMcpToolsProgressFunc on_progress;
     void *data;
 };
@@ -80,6 +81,7 @@ new_call(IpbMcpTools *tools, IpbRpcRequest *request, const char *tool)
 {
     IpbServedCall *call = ipb_served_call_new(tools->loop, tools->calls, request, tool);
     call->session = tools->session;
+    call->installs = &tools->installs;
     call->on_progress = tools->on_progress;
     call->progress_data = tools->data;
     return call;
@@ -199,7 +201,7 @@ call_execute(IpbServedCall *call, const IpbJson *arguments)
         return;
     }
     if (!read_number(arguments, "max_output_chars", DEFAULT_MAX_OUTPUT_CHARS, &max_chars) ||
-        max_chars < 0 || max_chars > INT32_MAX) {
+        max_chars < 0 || max_chars > INT32_MAX || max_chars != floor(max_chars)) {
         ipb_served_call_refuse(call, "max_output_chars", "an integer from 0 to 2147483647");
         return;
     }
@@ -269,21 +271,46 @@ on_install_line(const char *line, void *data)
     ipb_served_call_add_news(data, text);
 }
 
+static void on_installed(const char *output, const GError *error, void *data);
+
+/* The session installs one package at a time. Some clients ask for several at once. */
+static void
+start_next_install(GQueue *installs)
+{
+    IpbServedCall *call;
+    while ((call = g_queue_peek_head(installs)) != NULL) {
+        g_autoptr(GError) error = NULL;
+        if (ipb_session_install(call->session, call->package, on_install_line, on_installed, call,
+                                &error))
+            return;
+        g_queue_pop_head(installs);
+        ipb_served_call_fail(call, error->message);
+    }
+}
+
 static void
 on_installed(const char *output, const GError *error, void *data)
 {
     IpbServedCall *call = data;
+    GQueue *installs = call->installs;
+    g_queue_remove(installs, call);
     ipb_served_call_send_news(call);
     if (error != NULL)
         ipb_served_call_fail(call, error->message);
     else
         ipb_served_call_finish_text(call, output, false);
+    start_next_install(installs);
 }
 
 static void
 cancel_install(IpbServedCall *call)
 {
-    ipb_session_cancel_install(call->session);
+    if (call == g_queue_peek_head(call->installs)) {
+        ipb_session_cancel_install(call->session);
+        return;
+    }
+    g_queue_remove(call->installs, call);
+    ipb_served_call_fail(call, "cancelled before it began");
 }
 
 static void
@@ -295,9 +322,10 @@ call_install(IpbServedCall *call, const IpbJson *arguments)
         return;
     }
     call->cancel = cancel_install;
-    g_autoptr(GError) error = NULL;
-    if (!ipb_session_install(call->session, package, on_install_line, on_installed, call, &error))
-        ipb_served_call_fail(call, error->message);
+    call->package = g_strdup(package);
+    g_queue_push_tail(call->installs, call);
+    if (g_queue_get_length(call->installs) == 1)
+        start_next_install(call->installs);
 }
 
 static void
@@ -334,6 +362,7 @@ ipb_mcp_tools_new(IpbLoop *loop, IpbSession *session, bool without_register,
     tools->loop = ipb_loop_ref(loop);
     tools->session = session;
     tools->without_register = without_register;
+    g_queue_init(&tools->installs);
     tools->calls = g_ptr_array_new_with_free_func((GDestroyNotify) ipb_served_call_free);
     tools->on_progress = on_progress;
     tools->data = data;
@@ -362,6 +391,8 @@ ipb_mcp_tools_call(IpbMcpTools *tools, IpbRpcRequest *request)
     const IpbJson *params = ipb_rpc_request_params(request);
     const char *name = ipb_json_get_string(params, "name");
     const IpbJson *arguments = ipb_json_get(params, "arguments");
+    if (ipb_json_is(arguments, IPB_JSON_NULL)) /* some clients write it where there are none */
+        arguments = NULL;
     if (name == NULL || (arguments != NULL && !ipb_json_is(arguments, IPB_JSON_OBJECT))) {
         ipb_rpc_request_fail(request, IPB_RPC_INVALID_PARAMS,
                              "tools/call: params.name must be a string, params.arguments an object",
@@ -401,6 +432,7 @@ ipb_mcp_tools_free(IpbMcpTools *tools)
 {
     if (tools == NULL)
         return;
+    g_queue_clear(&tools->installs);
     g_ptr_array_unref(tools->calls);
     ipb_loop_unref(tools->loop);
     g_free(tools);

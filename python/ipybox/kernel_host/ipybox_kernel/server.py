@@ -51,6 +51,7 @@ class Server:
     # Start
 
     def run(self) -> process.Forked | None:
+        enter_a_directory()
         linux.become_subreaper()
         self._catch_signals()
         try:
@@ -259,6 +260,14 @@ class Server:
 
 def our_orphans(kernels: dict[int, children.Kernel]) -> list[int]:
     return [pid for pid in children.our_children() if pid not in kernels]
+
+
+def enter_a_directory() -> None:
+    """The one that we were started in may be gone, and much of what is imported asks for it."""
+    try:
+        os.getcwd()
+    except OSError:
+        os.chdir("/")
 
 
 def describe(error: BaseException) -> str:
