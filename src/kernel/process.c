@@ -9,73 +9,27 @@
  */
 #include "kernel/process.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdio.h>
-#include <string.h>
-#include <sys/epoll.h>
-#include <sys/random.h>
-#include <unistd.h>
 
-#include "base/buffer.h"
 #include "base/error.h"
 #include "base/fd.h"
-#include "kernel/marker.h"
-#include "kernel/output.h"
-#include "sandbox/launch.h"
+#include "kernel/process-private.h"
 
-/* From asking for a fork to getting it: the forkserver's start and its imports are in it. */
-/* docs/internals/kernel-wire.md */
+/* Not SIGINT again; see docs/internals/kernel-wire.md. */
 #define REPEATED_INTERRUPT (SIGRTMIN + 6)
-#define FORK_TIMEOUT_MS 180000
 /* From a death to the forkserver's word on how it came about. */
 #define EXIT_WAIT_MS 2000
 /* From the end of the wire to the end of the process: a kernel that closed the one lives without use. */
 #define CLOSED_WIRE_GRACE_MS 1000
-/* Frames that wait to be written. */
-#define MAX_WRITE_QUEUE (2 * (size_t) IPB_FRAME_MAX_SIZE)
 
-typedef enum { STATE_FORKING, STATE_GREETING, STATE_READY, STATE_ENDING, STATE_ENDED } State;
-
-struct IpbProcess {
-    IpbLoop *loop;
-    IpbProcessFuncs funcs;
-    void *data;
-    State state;
-    char **env, **path, *cwd;
-    bool has_seed;
-    int64_t seed;
-    IpbKernelRules rules;
-    unsigned init_timeout_ms;
-    IpbKernelSandbox sandboxing;
-    IpbSandbox *sandbox; /* NULL: none; what is in it dies with it */
-    IpbForkserver *forkserver;
-    IpbFork *fork;
-    int pidfd;
-    IpbWatch *pidfd_watch;
-    IpbOutput *output;
-    int write_fd; /* a duplicate of the wire, for the queue */
-    IpbWriteQueue *write_queue;
-    IpbDeadline init_deadline;
-    IpbTimer *fork_timer;
-    IpbTimer *kill_timer; /* shut down, or the wire was closed: then SIGKILL */
-    IpbTimer *exit_timer; /* then the forkserver's word is not waited for any more */
-    IpbTimer *end_timer;
-    char *cause;      /* known by us, before any other */
-    char *exit_cause; /* the forkserver's word */
-    bool is_paused;
-    bool is_wire_closed; /* by the kernel, alive or not */
-    bool has_broken_protocol;
-    bool is_killed, is_finished, is_exited, waits_for_exit;
-};
+/* --- the end ----------------------------------------------------------------------------------- */
 
 static void
 on_end_timer(void *data)
 {
     IpbProcess *process = data;
-    process->state = STATE_ENDED;
+    process->state = IPB_PROCESS_ENDED;
     g_autofree char *cause = g_steal_pointer(&process->cause);
     if (cause == NULL && process->exit_cause != NULL)
         cause = g_strdup_printf("the kernel %s %s",
@@ -90,7 +44,7 @@ on_end_timer(void *data)
 static void
 check_end(IpbProcess *process)
 {
-    if (process->state == STATE_ENDING && process->is_finished &&
+    if (process->state == IPB_PROCESS_ENDING && process->is_finished &&
         (process->is_exited || !process->waits_for_exit) && process->end_timer == NULL)
         process->end_timer = ipb_timer_new(process->loop, 0, on_end_timer, process);
 }
@@ -116,16 +70,15 @@ send_kill(IpbProcess *process)
         ipb_fork_kill(process->fork);
 }
 
-/* Nothing new can come from the process: tells what is left. */
-static void
-begin_end(IpbProcess *process, bool with_frames, bool waits_for_exit)
+void
+ipb_process_end(IpbProcess *process, bool with_frames, bool waits_for_exit)
 {
-    if (process->state >= STATE_ENDING) {
+    if (process->state >= IPB_PROCESS_ENDING) {
         process->waits_for_exit = process->waits_for_exit && waits_for_exit;
         check_end(process);
         return;
     }
-    process->state = STATE_ENDING;
+    process->state = IPB_PROCESS_ENDING;
     process->waits_for_exit = waits_for_exit;
     ipb_deadline_unset(&process->init_deadline);
     g_clear_pointer(&process->fork_timer, ipb_timer_free);
@@ -141,8 +94,8 @@ begin_end(IpbProcess *process, bool with_frames, bool waits_for_exit)
     check_end(process);
 }
 
-static void
-set_cause(IpbProcess *process, const char *cause)
+void
+ipb_process_set_cause(IpbProcess *process, const char *cause)
 {
     if (process->cause == NULL)
         process->cause = g_strdup(cause);
@@ -151,26 +104,19 @@ set_cause(IpbProcess *process, const char *cause)
 void
 ipb_process_kill(IpbProcess *process, const char *cause)
 {
-    set_cause(process, cause);
+    ipb_process_set_cause(process, cause);
     send_kill(process);
-    begin_end(process, /* with_frames= */ true, /* waits_for_exit= */ false);
+    ipb_process_end(process, /* with_frames= */ true, /* waits_for_exit= */ false);
 }
 
 static void
 end_by_breach(IpbProcess *process, const char *what)
 {
     g_autofree char *cause = g_strdup_printf("the kernel broke its protocol: %s", what);
-    set_cause(process, cause);
+    ipb_process_set_cause(process, cause);
     process->has_broken_protocol = true;
     send_kill(process);
-    begin_end(process, /* with_frames= */ false, /* waits_for_exit= */ false);
-}
-
-static bool
-is_dead(const IpbProcess *process)
-{
-    struct pollfd poll_fd = {.fd = process->pidfd, .events = POLLIN};
-    return process->is_exited || (process->pidfd >= 0 && poll(&poll_fd, 1, 0) > 0);
+    ipb_process_end(process, /* with_frames= */ false, /* waits_for_exit= */ false);
 }
 
 static void
@@ -179,13 +125,28 @@ on_kill_timer(void *data)
     IpbProcess *process = data;
     g_clear_pointer(&process->kill_timer, ipb_timer_free);
     if (process->is_wire_closed)
-        set_cause(process, "the kernel's connection was closed by code that ran in it, so the "
-                           "kernel was killed");
+        ipb_process_set_cause(process,
+                              "the kernel's connection was closed by code that ran in it, so the "
+                              "kernel was killed");
     send_kill(process);
-    begin_end(process, /* with_frames= */ true, /* waits_for_exit= */ true);
+    ipb_process_end(process, /* with_frames= */ true, /* waits_for_exit= */ true);
 }
 
-/* The collector's callbacks. */
+void
+ipb_process_note_exit(int wait_status, const char *cause, void *data)
+{
+    IpbProcess *process = data;
+    process->is_exited = true;
+    g_autofree char *limit =
+        process->sandbox != NULL ? ipb_sandbox_describe_limit(process->sandbox, wait_status) : NULL;
+    process->exit_cause = limit != NULL ? g_strdup_printf("%s: %s", cause, limit) : g_strdup(cause);
+    /* With the forkserver lost, nobody else makes sure of it. */
+    if (process->pidfd >= 0)
+        ipb_pidfd_signal(process->pidfd, SIGKILL, NULL);
+    ipb_process_end(process, /* with_frames= */ true, /* waits_for_exit= */ true);
+}
+
+/* --- what the collector tells ------------------------------------------------------------------ */
 
 static void
 on_text(bool is_stderr, bool is_late, const char *text, size_t size, void *data)
@@ -197,9 +158,9 @@ on_text(bool is_stderr, bool is_late, const char *text, size_t size, void *data)
 static void
 on_hello(IpbProcess *process)
 {
-    if (process->state == STATE_ENDING)
+    if (process->state == IPB_PROCESS_ENDING)
         return;
-    process->state = STATE_READY;
+    process->state = IPB_PROCESS_READY;
     ipb_deadline_unset(&process->init_deadline);
     process->funcs.on_hello(process->data);
 }
@@ -210,7 +171,7 @@ on_frame(const IpbFrame *frame, void *data)
     IpbProcess *process = data;
     g_auto(IpbMessage) message = {0};
     g_autoptr(GError) error = NULL;
-    bool is_greeting = process->state == STATE_GREETING;
+    bool is_greeting = process->state == IPB_PROCESS_GREETING;
     if (process->has_broken_protocol)
         return;
     if (!ipb_message_parse(frame, &message, &error)) {
@@ -218,7 +179,7 @@ on_frame(const IpbFrame *frame, void *data)
     } else if (message.type == IPB_FRAME_HELLO) {
         if (is_greeting)
             on_hello(process);
-        else if (process->state == STATE_READY)
+        else if (process->state == IPB_PROCESS_READY)
             end_by_breach(process, "a second hello");
     } else if (is_greeting) {
         end_by_breach(process, "another frame than hello came first");
@@ -237,7 +198,7 @@ on_wire_end(const GError *error, void *data)
     }
     /* The end of the process follows, and tells why. */
     process->is_wire_closed = true;
-    if (process->state < STATE_ENDING && process->kill_timer == NULL)
+    if (process->state < IPB_PROCESS_ENDING && process->kill_timer == NULL)
         process->kill_timer =
             ipb_timer_new(process->loop, CLOSED_WIRE_GRACE_MS, on_kill_timer, process);
 }
@@ -250,233 +211,14 @@ on_finished(void *data)
     check_end(process);
 }
 
-/* The start. */
+const IpbOutputFuncs IPB_PROCESS_OUTPUT_FUNCS = {
+    .on_text = on_text,
+    .on_frame = on_frame,
+    .on_wire_end = on_wire_end,
+    .on_finished = on_finished,
+};
 
-static void
-on_init_timeout(void *data)
-{
-    IpbProcess *process = data;
-    g_autofree char *cause =
-        g_strdup_printf("the kernel did not answer within %.3g s after its fork",
-                        process->init_timeout_ms / 1000.0);
-    ipb_process_kill(process, cause);
-}
-
-static void
-on_fork_timeout(void *data)
-{
-    g_autofree char *cause = g_strdup_printf("the forkserver did not fork a kernel within %d s "
-                                             "(does the import of a preloaded module hang?)",
-                                             FORK_TIMEOUT_MS / 1000);
-    ipb_process_kill(data, cause);
-}
-
-static void
-on_process_dead(uint32_t events, void *data)
-{
-    begin_end(data, /* with_frames= */ true, /* waits_for_exit= */ true);
-}
-
-static bool
-send_frame(IpbProcess *process, const char *frame, size_t size, GError **error)
-{
-    return frame != NULL && ipb_write_queue_push(process->write_queue, frame, size, error);
-}
-
-/* What was only needed for the start. */
-static void
-forget_start(IpbProcess *process)
-{
-    g_clear_pointer(&process->env, g_strfreev);
-    g_clear_pointer(&process->path, g_strfreev);
-    g_clear_pointer(&process->cwd, g_free);
-}
-
-static bool
-send_start(IpbProcess *process, int64_t id, uint8_t *key, GError **error)
-{
-    if (getrandom(key, IPB_MARKER_KEY_SIZE, 0) != IPB_MARKER_KEY_SIZE)
-        return ipb_error_set_errno(error, errno, "cannot get random bytes");
-    char key_text[2 * IPB_MARKER_KEY_SIZE + 1];
-    for (int i = 0; i < IPB_MARKER_KEY_SIZE; i++)
-        snprintf(key_text + 2 * i, 3, "%02x", key[i]);
-    IpbStartMessage start = {
-        .key = key_text,
-        .id = id,
-        .env = (const char *const *) process->env,
-        .cwd = process->cwd,
-        .path = (const char *const *) process->path,
-        .has_seed = process->has_seed,
-        .seed = process->seed,
-        .rules = process->rules,
-    };
-    size_t size;
-    g_autofree char *frame = ipb_message_build_start(&start, &size, error);
-    forget_start(process);
-    return send_frame(process, frame, size, error);
-}
-
-static bool
-open_channels(IpbProcess *process, const IpbForkedProcess *forked, GError **error)
-{
-    static const IpbOutputFuncs output_funcs = {
-        .on_text = on_text,
-        .on_frame = on_frame,
-        .on_wire_end = on_wire_end,
-        .on_finished = on_finished,
-    };
-    ipb_autofd wire_fd = forked->wire_fd;
-    ipb_autofd stdout_fd = forked->stdout_fd;
-    ipb_autofd stderr_fd = forked->stderr_fd;
-    process->write_fd = fcntl(wire_fd, F_DUPFD_CLOEXEC, 3);
-    if (process->write_fd < 0)
-        return ipb_error_set_errno(error, errno, "cannot duplicate the wire");
-    process->write_queue = ipb_write_queue_new(process->loop, process->write_fd, MAX_WRITE_QUEUE,
-                                               NULL, process, error);
-    uint8_t key[IPB_MARKER_KEY_SIZE];
-    if (process->write_queue == NULL || !send_start(process, forked->id, key, error))
-        return false;
-    process->output = ipb_output_new(process->loop, stdout_fd, stderr_fd, wire_fd, key,
-                                     &output_funcs, process, error);
-    if (process->output == NULL)
-        return false;
-    stdout_fd = stderr_fd = wire_fd = -1;
-    ipb_output_set_paused(process->output, process->is_paused);
-    process->pidfd_watch =
-        ipb_watch_new(process->loop, process->pidfd, EPOLLIN, on_process_dead, process, error);
-    return process->pidfd_watch != NULL;
-}
-
-static void
-close_fds(const IpbForkedProcess *forked)
-{
-    int fds[] = {forked->wire_fd, forked->stdout_fd, forked->stderr_fd};
-    for (size_t i = 0; i < G_N_ELEMENTS(fds); i++)
-        ipb_fd_close(&fds[i]);
-}
-
-static void
-on_forked(const IpbForkedProcess *forked, const GError *error, void *data)
-{
-    IpbProcess *process = data;
-    g_clear_pointer(&process->fork_timer, ipb_timer_free);
-    if (forked == NULL) {
-        process->is_exited = true; /* there is nothing to end */
-        set_cause(process, error->message);
-        begin_end(process, /* with_frames= */ true, /* waits_for_exit= */ false);
-        return;
-    }
-    process->pidfd = forked->pidfd;
-    if (process->state != STATE_FORKING) { /* killed meanwhile */
-        close_fds(forked);
-        return;
-    }
-    process->state = STATE_GREETING;
-    g_autoptr(GError) channel_error = NULL;
-    if ((process->sandbox != NULL &&
-         !ipb_sandbox_add_process(process->sandbox, forked->pid, &channel_error)) ||
-        !open_channels(process, forked, &channel_error)) {
-        ipb_process_kill(process, channel_error->message);
-        return;
-    }
-    ipb_deadline_set(&process->init_deadline, process->init_timeout_ms);
-}
-
-static void
-on_fork_exit(int wait_status, const char *cause, void *data)
-{
-    IpbProcess *process = data;
-    process->is_exited = true;
-    g_autofree char *limit =
-        process->sandbox != NULL ? ipb_sandbox_describe_limit(process->sandbox, wait_status) : NULL;
-    process->exit_cause = limit != NULL ? g_strdup_printf("%s: %s", cause, limit) : g_strdup(cause);
-    /* With the forkserver lost, nobody else makes sure of it. */
-    if (process->pidfd >= 0)
-        ipb_pidfd_signal(process->pidfd, SIGKILL, NULL);
-    begin_end(process, /* with_frames= */ true, /* waits_for_exit= */ true);
-}
-
-/* The sandbox. */
-
-/* There will be no process. */
-static void
-fail_start(IpbProcess *process, const char *cause)
-{
-    process->is_exited = true;
-    set_cause(process, cause);
-    begin_end(process, /* with_frames= */ true, /* waits_for_exit= */ false);
-}
-
-static void
-on_sandbox_ready(IpbSandbox *sandbox, const int *listeners, size_t n_listeners, void *data)
-{
-    IpbProcess *process = data;
-    process->sandboxing.on_listeners(listeners, n_listeners, process->sandboxing.data);
-    IpbForkSandbox place = {
-        .init_pidfd = ipb_sandbox_pidfd(sandbox),
-        .plan_fd = ipb_sandbox_plan_fd(sandbox),
-        .channel_fd = ipb_sandbox_channel_fd(sandbox),
-    };
-    process->fork = ipb_fork_new(process->forkserver, &place, on_forked, on_fork_exit, process);
-}
-
-static void
-on_sandbox_end(IpbSandbox *sandbox, int wait_status, const GError *error, void *data)
-{
-    IpbProcess *process = data;
-    g_autofree char *cause =
-        error != NULL ? g_strdup(error->message) : g_strdup("its sandbox ended");
-    if (process->fork == NULL)
-        fail_start(process, cause);
-    else /* it is killed already: that is how a pid namespace ends */
-        ipb_process_kill(process, cause);
-}
-
-static void
-on_denied_socket(IpbSandbox *sandbox, const char *path, void *data)
-{
-    IpbProcess *process = data;
-    process->sandboxing.on_denied_socket(path, process->sandboxing.data);
-}
-
-/* How the outside is reached from in there, whatever the application's environment says. */
-static void
-change_environment(IpbProcess *process, const IpbSandboxPlan *plan)
-{
-    for (char **name = plan->unset; *name != NULL; name++)
-        process->env = g_environ_unsetenv(process->env, *name);
-    for (char **entry = plan->environment; *entry != NULL; entry++) {
-        const char *equals = strchr(*entry, '=');
-        g_autofree char *name = g_strndup(*entry, (gsize) (equals - *entry));
-        process->env = g_environ_setenv(process->env, name, equals + 1, TRUE);
-    }
-}
-
-static void
-make_sandbox(IpbProcess *process)
-{
-    g_autoptr(GError) error = NULL;
-    g_autoptr(IpbSandboxPlan) plan =
-        process->sandboxing.make_plan(process->sandboxing.data, &error);
-    if (plan == NULL) {
-        fail_start(process, error->message);
-        return;
-    }
-    change_environment(process, plan);
-    IpbSandboxOptions options = {
-        .plan = plan,
-        .stdin_fd = -1,
-        .stdout_fd = -1,
-        .stderr_fd = -1,
-        .on_ready = on_sandbox_ready,
-        .on_end = on_sandbox_end,
-        .on_denied_socket = on_denied_socket,
-        .data = process,
-    };
-    process->sandbox = ipb_sandbox_new(process->loop, &options, &error);
-    if (process->sandbox == NULL)
-        fail_start(process, error->message);
-}
+/* --- what its owner does ----------------------------------------------------------------------- */
 
 IpbProcess *
 ipb_process_new(IpbLoop *loop, IpbForkserver *forkserver, const IpbProcessOptions *options,
@@ -494,32 +236,37 @@ ipb_process_new(IpbLoop *loop, IpbForkserver *forkserver, const IpbProcessOption
     process->rules = options->rules;
     process->init_timeout_ms = options->init_timeout_ms;
     process->pidfd = process->write_fd = -1;
-    ipb_deadline_init(&process->init_deadline, loop, on_init_timeout, process);
-    process->fork_timer = ipb_timer_new(loop, FORK_TIMEOUT_MS, on_fork_timeout, process);
     process->forkserver = ipb_forkserver_ref(forkserver);
-    if (options->sandbox != NULL) {
-        process->sandboxing = *options->sandbox;
-        make_sandbox(process);
-    } else {
-        process->fork =
-            ipb_fork_new(forkserver, /* sandbox= */ NULL, on_forked, on_fork_exit, process);
-    }
+    ipb_process_start(process, options->sandbox);
     return process;
 }
 
 bool
 ipb_process_is_ready(const IpbProcess *process)
 {
-    return process->state == STATE_READY;
+    return process->state == IPB_PROCESS_READY;
+}
+
+static bool
+is_dead(const IpbProcess *process)
+{
+    struct pollfd poll_fd = {.fd = process->pidfd, .events = POLLIN};
+    return process->is_exited || (process->pidfd >= 0 && poll(&poll_fd, 1, 0) > 0);
 }
 
 static bool
 check_alive(IpbProcess *process, GError **error)
 {
-    if (process->state == STATE_READY && !is_dead(process))
+    if (process->state == IPB_PROCESS_READY && !is_dead(process))
         return true;
     g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_KERNEL_DIED, "the kernel is dead");
     return false;
+}
+
+bool
+ipb_process_send(IpbProcess *process, const char *frame, size_t size, GError **error)
+{
+    return frame != NULL && ipb_write_queue_push(process->write_queue, frame, size, error);
 }
 
 bool
@@ -530,7 +277,7 @@ ipb_process_execute(IpbProcess *process, uint64_t cell, const IpbKernelCode *cod
     if (frame == NULL || !check_alive(process, error))
         return false;
     ipb_output_mark_cell(process->output);
-    return send_frame(process, frame, size, error);
+    return ipb_process_send(process, frame, size, error);
 }
 
 bool
@@ -539,30 +286,30 @@ ipb_process_request(IpbProcess *process, uint64_t id, const char *method, const 
 {
     size_t size;
     g_autofree char *frame = ipb_message_build_request(id, method, params, &size, error);
-    return check_alive(process, error) && send_frame(process, frame, size, error);
+    return check_alive(process, error) && ipb_process_send(process, frame, size, error);
 }
 
 void
 ipb_process_interrupt(IpbProcess *process, bool is_repetition)
 {
-    if (process->state == STATE_READY)
+    if (process->state == IPB_PROCESS_READY)
         ipb_pidfd_signal(process->pidfd, is_repetition ? REPEATED_INTERRUPT : SIGINT, NULL);
 }
 
 void
 ipb_process_shut_down(IpbProcess *process, unsigned grace_ms, const char *cause)
 {
-    set_cause(process, cause);
-    if (process->state >= STATE_ENDING)
+    ipb_process_set_cause(process, cause);
+    if (process->state >= IPB_PROCESS_ENDING)
         return;
-    if (process->state != STATE_READY) {
+    if (process->state != IPB_PROCESS_READY) {
         send_kill(process);
-        begin_end(process, /* with_frames= */ true, /* waits_for_exit= */ true);
+        ipb_process_end(process, /* with_frames= */ true, /* waits_for_exit= */ true);
         return;
     }
     size_t size;
     g_autofree char *frame = ipb_message_build_shutdown(&size);
-    send_frame(process, frame, size, NULL);
+    ipb_process_send(process, frame, size, NULL);
     g_clear_pointer(&process->kill_timer, ipb_timer_free);
     process->kill_timer = ipb_timer_new(process->loop, grace_ms, on_kill_timer, process);
 }
@@ -598,7 +345,7 @@ ipb_process_free(IpbProcess *process)
     ipb_fd_close(&process->pidfd);
     g_free(process->cause);
     g_free(process->exit_cause);
-    forget_start(process);
+    ipb_process_forget_start(process);
     ipb_loop_unref(process->loop);
     g_free(process);
 }
