@@ -18,37 +18,22 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <glib-unix.h>
-
 #include "base/child-start.h"
 #include "base/child.h"
 #include "base/error.h"
 #include "base/fd.h"
 #include "base/place.h"
 #include "sandbox/blob.h"
-#include "sandbox/cgroup.h"
 #include "sandbox/identity.h"
 #include "sandbox/init/blob.h"
 #include "sandbox/launch-error.h"
+#include "sandbox/launched.h"
 #include "sandbox/unix-connect.h"
 #include "sandbox/weaker.h"
 
 #define READY_TIMEOUT_MS 10000
-/* How long freeing waits for the killed to be gone; what takes longer is reaped from the loop. */
-#define FREE_TIMEOUT_MS 200
 /* Fds that are kept for later are moved above this. */
 #define FIRST_SAFE_FD 16
-
-#ifndef P_PIDFD
-#define P_PIDFD 3
-#endif
-
-/* A child by its pidfd; reaped when it has ended. */
-typedef struct {
-    IpbSandbox *sandbox;
-    int pidfd; /* -1: none, or reaped */
-    IpbWatch *watch;
-} Process;
 
 struct IpbSandbox {
     IpbLoop *loop;
@@ -63,7 +48,7 @@ struct IpbSandbox {
     int diag_fd;
     GPtrArray *connects; /* IpbUnixConnect, one for each command or kernel */
     IpbTimer *timer;
-    Process launcher, init;
+    IpbLaunched launcher, init;
     int listeners[IPB_BLOB_MAX_LISTENERS];
     bool has_init; /* we were told of pid 1, which may have ended since */
     bool is_ready, has_ended;
@@ -83,10 +68,8 @@ static bool launch(IpbSandbox *sandbox, GError **error);
 static void
 kill_all(IpbSandbox *sandbox)
 {
-    if (sandbox->init.pidfd >= 0)
-        ipb_pidfd_signal(sandbox->init.pidfd, SIGKILL, NULL);
-    if (sandbox->launcher.pidfd >= 0)
-        ipb_pidfd_signal(sandbox->launcher.pidfd, SIGKILL, NULL);
+    ipb_launched_kill(&sandbox->init);
+    ipb_launched_kill(&sandbox->launcher);
 }
 
 static void
@@ -153,37 +136,10 @@ finish_if_over(IpbSandbox *sandbox)
         sandbox->options.on_end(sandbox, sandbox->wait_status, failure, sandbox->options.data);
 }
 
-static bool
-reap(int pidfd)
-{
-    siginfo_t info = {0};
-    int result;
-    do
-        result = waitid(P_PIDFD, (id_t) pidfd, &info, WEXITED | WNOHANG);
-    while (result < 0 && errno == EINTR);
-    /* ECHILD: the application around us reaps what it does not know. */
-    return result < 0 || info.si_pid != 0;
-}
-
 static void
-on_process_ended(uint32_t events, void *data)
+on_process_ended(void *data)
 {
-    Process *process = data;
-    if (!reap(process->pidfd))
-        return;
-    g_clear_pointer(&process->watch, ipb_watch_free);
-    ipb_fd_close(&process->pidfd);
-    finish_if_over(process->sandbox);
-}
-
-/* Takes the pidfd. */
-static bool
-watch_process(IpbSandbox *sandbox, Process *process, int pidfd, GError **error)
-{
-    process->sandbox = sandbox;
-    process->pidfd = pidfd;
-    process->watch = ipb_watch_new(sandbox->loop, pidfd, EPOLLIN, on_process_ended, process, error);
-    return process->watch != NULL;
+    finish_if_over(data);
 }
 
 /* --- what the init says ------------------------------------------------------------------------ */
@@ -263,7 +219,8 @@ take_packet(IpbSandbox *sandbox, const IpbPacket *packet, int *fd)
         if (*fd < 0 || sandbox->has_init)
             return false;
         sandbox->has_init = true;
-        if (!watch_process(sandbox, &sandbox->init, ipb_fd_steal(fd), &error))
+        if (!ipb_launched_watch(&sandbox->init, sandbox->loop, ipb_fd_steal(fd), on_process_ended,
+                                sandbox, &error))
             fail(sandbox, error);
         return true;
     case IPB_PACKET_LISTENER:
@@ -402,7 +359,8 @@ spawn(IpbSandbox *sandbox, int control, GError **error)
     int pidfd;
     if (!ipb_child_start(sandbox->loop, &plan, &pid, &pidfd, error))
         return false;
-    return watch_process(sandbox, &sandbox->launcher, pidfd, error);
+    return ipb_launched_watch(&sandbox->launcher, sandbox->loop, pidfd, on_process_ended, sandbox,
+                              error);
 }
 
 static bool
@@ -549,60 +507,13 @@ ipb_sandbox_describe_limit(const IpbSandbox *sandbox, int wait_status)
 
 /* --- freeing ----------------------------------------------------------------------------------- */
 
-/* A killed process that takes its time. It belongs to the context, not to the loop, which may end before. */
-static gboolean
-on_straggler_ended(int pidfd, GIOCondition condition, void *data)
-{
-    return reap(pidfd) ? G_SOURCE_REMOVE : G_SOURCE_CONTINUE;
-}
-
-typedef struct {
-    int pidfd;
-    IpbCgroup *cgroup; /* or NULL */
-} Straggler;
-
-static void
-free_straggler(void *data)
-{
-    Straggler *straggler = data;
-    ipb_fd_close(&straggler->pidfd);
-    ipb_cgroup_free(straggler->cgroup);
-    g_free(straggler);
-}
-
-static void
-follow_straggler(IpbLoop *loop, int pidfd, IpbCgroup *cgroup)
-{
-    Straggler *straggler = g_new(Straggler, 1);
-    *straggler = (Straggler){pidfd, cgroup};
-    g_autoptr(GSource) source = g_unix_fd_source_new(pidfd, G_IO_IN);
-    /* The source's own type of callback, as GLib has it. */
-    g_source_set_callback(source, G_SOURCE_FUNC(on_straggler_ended), straggler, free_straggler);
-    g_source_attach(source, ipb_loop_context(loop));
-}
-
-/* Pid 1 is gone only when everything inside is, kernels included, which their forkserver must reap: never wait long. */
-static void
-end_process(IpbLoop *loop, Process *process, IpbCgroup **cgroup)
-{
-    g_clear_pointer(&process->watch, ipb_watch_free);
-    if (process->pidfd < 0)
-        return;
-    ipb_pidfd_signal(process->pidfd, SIGKILL, NULL);
-    if (ipb_fd_wait(process->pidfd, POLLIN, FREE_TIMEOUT_MS) && reap(process->pidfd)) {
-        ipb_fd_close(&process->pidfd);
-        return;
-    }
-    follow_straggler(loop, ipb_fd_steal(&process->pidfd), g_steal_pointer(cgroup));
-}
-
 /* A launcher killed between making pid 1 and telling us would leave us a child we do not know: let it finish, it takes 1 ms. */
 static void
 await_init(IpbSandbox *sandbox)
 {
     if (sandbox->launcher.pidfd < 0 || sandbox->has_init || sandbox->control < 0)
         return;
-    ipb_fd_wait(sandbox->launcher.pidfd, POLLIN, FREE_TIMEOUT_MS);
+    ipb_fd_wait(sandbox->launcher.pidfd, POLLIN, IPB_LAUNCHED_END_TIMEOUT_MS);
     IpbPacket packet;
     size_t n_fds = 0;
     int fd = -1;
@@ -620,7 +531,7 @@ end_weaker(IpbSandbox *sandbox)
     ipb_fd_close(&sandbox->control);
     struct pollfd item = {.fd = sandbox->launcher.pidfd, .events = POLLIN};
     if (sandbox->is_weaker && item.fd >= 0)
-        poll(&item, 1, FREE_TIMEOUT_MS);
+        poll(&item, 1, IPB_LAUNCHED_END_TIMEOUT_MS);
 }
 
 void
@@ -633,8 +544,8 @@ ipb_sandbox_free(IpbSandbox *sandbox)
     g_clear_pointer(&sandbox->timer, ipb_timer_free);
     await_init(sandbox);
     end_weaker(sandbox);
-    end_process(sandbox->loop, &sandbox->launcher, &sandbox->cgroup);
-    end_process(sandbox->loop, &sandbox->init, &sandbox->cgroup);
+    ipb_launched_end(&sandbox->launcher, sandbox->loop, &sandbox->cgroup);
+    ipb_launched_end(&sandbox->init, sandbox->loop, &sandbox->cgroup);
     g_clear_pointer(&sandbox->cgroup, ipb_cgroup_free);
     g_ptr_array_unref(sandbox->connects);
     forget_weaker(sandbox);
