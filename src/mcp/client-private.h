@@ -23,8 +23,10 @@ typedef struct IpbMcpCall IpbMcpCall;
 
 /* While the client finds out what the server speaks; see handshake.c. */
 typedef struct {
-    IpbMcpCall *call;      /* of connect, borrowed */
-    bool is_probing;       /* server/discover is under way */
+    IpbMcpCall *call; /* of connect, borrowed */
+    bool is_probing;  /* server/discover is under way */
+    bool
+        is_unanswered; /* the process was probed, and has answered nothing yet: it may not have read it */
     bool is_guess;         /* that it wants a handshake: it has not answered the probe */
     bool is_again;         /* the probe, because the server refused our revision and named it */
     bool has_retried;      /* initialize, with a revision that the server named */

@@ -9,7 +9,7 @@
  *        │  └── initialize was refused, and the probe may have come too early for the server
  *        ▼
  *   any other error, no answer in time ──► initialize ──► legacy
- *   the process ended ──► started again ──► initialize
+ *   the process ended, having answered nothing ──► started again ──► initialize
  *
  * The probe's timeout can be short however slowly a server starts, because a wrong guess is mended: both
  * requests wait in the pipe, a modern server answers the first one too late and refuses the second, and is
@@ -114,6 +114,7 @@ on_initialized(IpbMcpCall *call, const IpbRpcAnswer *answer)
 {
     IpbMcpClient *client = call->client;
     IpbMcpHandshake *handshake = &client->handshake;
+    handshake->is_unanswered = false;
     const char *supported = ipb_message_find_supported(answer->rpc_error);
     if (supported != NULL && !handshake->has_retried) {
         handshake->has_retried = true;
@@ -187,6 +188,7 @@ on_probed(IpbMcpCall *call, const IpbRpcAnswer *answer)
         fall_back(call);
         return;
     }
+    client->handshake.is_unanswered = false;
     if (answer->failure != NULL && is_old_status(client->failed_status)) {
         fall_back(call);
         return;
@@ -222,7 +224,7 @@ send_probe(IpbMcpCall *call)
 {
     const IpbMessageMeta meta = {.revision = IPB_MODERN_REVISION};
     const IpbMcpLimits *limits = &call->client->limits;
-    call->client->handshake.is_probing = true;
+    call->client->handshake.is_probing = call->client->handshake.is_unanswered = true;
     set_what(call, "server/discover");
     /* Half of the time is left to a server that wants a handshake. */
     call->timeout_ms = MAX(1, MIN(limits->probe_timeout_ms, limits->connect_timeout_ms / 2));
@@ -245,8 +247,8 @@ ipb_mcp_handshake_start(IpbMcpCall *call)
     send_probe(call);
 }
 
-/* A server that ended instead of answering the first probe may only be an old one: it is started once more.
- * One that cannot start ends the second time too, and that is told. */
+/* A server that ended instead of answering the first probe may only be an old one: it is started once more, also if it
+ * took so long to start that it was taken for one already. One that cannot start ends the second time too, and that is told. */
 bool
 ipb_mcp_handshake_restart(IpbMcpClient *client, const GError *why)
 {
@@ -258,7 +260,7 @@ ipb_mcp_handshake_restart(IpbMcpClient *client, const GError *why)
         lose(client, why);
         return true;
     }
-    if (client->state != IPB_MCP_STATE_CONNECTING || !handshake->is_probing ||
+    if (client->state != IPB_MCP_STATE_CONNECTING || !handshake->is_unanswered ||
         handshake->has_restarted || handshake->refusal != NULL ||
         client->params->kind != IPB_SERVER_STDIO ||
         !g_error_matches(why, IPYBOX_ERROR, IPYBOX_ERROR_SERVER))
@@ -267,7 +269,7 @@ ipb_mcp_handshake_restart(IpbMcpClient *client, const GError *why)
         "it ended when it was asked for server/discover; it is started again "
         "as a server of an older revision of MCP";
     handshake->has_restarted = true;
-    handshake->is_probing = false;
+    handshake->is_probing = handshake->is_unanswered = false;
     handshake->call->on_answer = ignore_answer; /* the old connection's, which ends now */
     ipb_server_log_forget_lines(client->log);
     ipb_server_log_tell(client->log, "debug", TEXT, strlen(TEXT));

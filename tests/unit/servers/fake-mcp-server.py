@@ -307,7 +307,7 @@ def handle(request: dict, line: bytes) -> None:
 
 def probed(request: dict) -> None:
     """A request that servers of handshake revisions do not know: server/discover."""
-    if "probe-exit" in MODES:
+    if MODES & {"probe-exit", "slow-probe-exit"}:
         os._exit(1)
     if "probe-silent" not in MODES:
         code = next((int(mode[6:]) for mode in MODES if mode.startswith("probe=")), -32601)
@@ -330,6 +330,8 @@ def main() -> None:
     if "exit" in MODES:
         sys.stderr.write("fake: no configuration found\n")
         sys.exit(4)
+    if "slow-probe-exit" in MODES:
+        time.sleep(0.7)
     while True:
         handle(*read_message())
 
