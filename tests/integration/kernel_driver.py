@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import select
@@ -14,6 +15,7 @@ import socket
 import struct
 import subprocess
 import sys
+import termios
 import time
 from pathlib import Path
 from typing import Any
@@ -290,6 +292,16 @@ class Kernel:
 
     def wait_for_text(self, text: bytes) -> None:
         self.wait_until(lambda event: event[0] in ("stdout", "stderr") and text in event[1])
+
+    def wait_for_bytes(self, fd: int, n: int) -> None:
+        """Until that much waits in a pipe or on the wire, and is not read."""
+        self.forked()
+        deadline = time.monotonic() + TIMEOUT
+        waiting = 0
+        while waiting < n:
+            assert time.monotonic() < deadline, waiting
+            time.sleep(0.01)
+            waiting = int.from_bytes(fcntl.ioctl(fd, termios.FIONREAD, bytes(4)), sys.byteorder)
 
     def wait_until(self, condition: Any) -> Any:
         deadline = time.monotonic() + TIMEOUT

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import random
 import re
 import select
 import socket
@@ -10,15 +12,23 @@ import subprocess
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from pathlib import Path
 
 START_SECONDS = 60.0
 
 
+# Where the system takes the ports from that nobody chose.
+EPHEMERAL_PORTS = Path("/proc/sys/net/ipv4/ip_local_port_range")
+
+
 def free_port() -> int:
-    """A port that is free now, for servers that must be told one."""
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        return listening.getsockname()[1]
+    """A port that is free now, for servers that must be told one. Until they listen, nobody else is given it: not the system's
+    own choice, nor a choice of many."""
+    end = min(int(EPHEMERAL_PORTS.read_text().split()[0]), 32768)
+    while True:
+        port = random.SystemRandom().randrange(10_000, end)
+        with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            return port
 
 
 def wait_for_line(process: subprocess.Popen[bytes], pattern: str) -> re.Match[str]:
@@ -42,7 +52,7 @@ def drain(process: subprocess.Popen[bytes]) -> None:
         pass
 
 
-@contextmanager
+@contextlib.contextmanager
 def running(command: list[str], environ: dict[str, str], pattern: str) -> Iterator[re.Match[str]]:
     """Gives the match of the line by which it says that it listens. Both its outputs are read, to its end."""
     process = subprocess.Popen(

@@ -17,6 +17,7 @@ from pathlib import Path
 import harness
 import pytest
 from gateway_driver import Gateway, contents, types
+from server_process import free_port
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 
@@ -251,7 +252,7 @@ def test_limit_of_kernels(start: Callable[..., Gateway]) -> None:
 
 
 def test_culling(start: Callable[..., Gateway]) -> None:
-    with start("--cull-idle=1") as gateway:
+    with start("--cull-idle=3") as gateway:
         left, used = gateway.start_kernel(), gateway.start_kernel()
         with gateway.channels(used) as client:
             client.run("1")
@@ -262,7 +263,7 @@ def test_culling(start: Callable[..., Gateway]) -> None:
 
 
 def test_culling_of_connected(start: Callable[..., Gateway]) -> None:
-    with start("--cull-idle=1", "--cull-connected") as gateway, gateway.channels(gateway.start_kernel()) as client:
+    with start("--cull-idle=3", "--cull-connected") as gateway, gateway.channels(gateway.start_kernel()) as client:
         client.run("1")
         with pytest.raises(ConnectionClosed):
             while True:
@@ -455,9 +456,7 @@ def test_refusals(run_ipybox: Callable[..., subprocess.CompletedProcess[str]], g
 def test_jupyter(gateway: Gateway, place: harness.Place) -> None:
     """A Jupyter server with our gateway behind it executes a notebook with plots through nbclient, completes and interrupts."""
     python = harness.existing(harness.ROOT / ".cache/test/jupyter/bin/python")
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     arguments = ["--allow-root", "--no-browser", "--ServerApp.ip=127.0.0.1", f"--ServerApp.port={port}"]
     arguments += ["--ServerApp.port_retries=0", "--IdentityProvider.token=", "--ServerApp.disable_check_xsrf=True"]
     arguments += [f"--gateway-url=http://127.0.0.1:{gateway.port}", f"--ServerApp.root_dir={place.workspace}"]

@@ -104,7 +104,9 @@ class Chaos:
 
 
 async def run(gateway: Gateway) -> int:
-    chaos = Chaos(gateway, seed=random.randrange(2**32))
+    seed = random.randrange(2**32)
+    print("seed", seed)  # shown if it fails
+    chaos = Chaos(gateway, seed)
     for _ in range(3):
         assert await chaos.rest("POST", "", {}) == 201
     disturbing = asyncio.create_task(chaos.disturb())

@@ -877,15 +877,14 @@ def test_an_error_in_a_callback_is_not_the_cells(kernel):
 def test_interrupt_while_nobody_reads_the_output(kernel):
     """A kernel that waits for a slow core can be interrupted, and no byte is lost or doubled."""
     kernel.execute("import sys\nfor i in range(10**9): print(i)")
-    kernel.forked()
-    time.sleep(0.3)  # the pipe is full by then; if it is not, the test is only weaker
+    kernel.wait_for_bytes(kernel.pipes[0], 1 << 15)
     kernel.interrupt()
     cell = kernel.finish()
     assert cell.status == "interrupted"
     numbers = cell.stdout.split()
     assert numbers == [str(i) for i in range(len(numbers))] and len(numbers) > 1000
     kernel.execute("for i in range(10**9): display('x' * 10000)")
-    time.sleep(0.3)
+    kernel.wait_for_bytes(kernel.wire.fileno(), 1 << 15)
     kernel.interrupt()
     cell = kernel.finish()
     assert cell.status == "interrupted" and all(len(d["data"]["text/plain"]) == 10002 for d in cell.displays)

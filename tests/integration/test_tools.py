@@ -332,15 +332,16 @@ def test_server_that_dies_in_a_call(mcp):
 
 def test_call_that_never_ends_can_be_interrupted(mcp):
     mcp.register("fake", fake())
-    text = mcp.failing_cell("from mcptools.fake import hang as h\nh.run(h.Params())", timeout=1)
-    assert "exceeded timeout of 1.00s" in text
+    assert pids(mcp).isdigit()  # it runs, so the call comes to it
+    text = mcp.failing_cell("from mcptools.fake import hang as h\nh.run(h.Params())", timeout=2)
+    assert "exceeded timeout of 2.00s" in text
     assert "cancelled" in mcp.cell("from mcptools.fake import cancelled as c\nprint(c.run(c.Params()))")
 
 
 def test_call_without_an_answer_ends(mcp):
-    mcp.register("fake", fake() | {"timeout": 0.5})
+    mcp.register("fake", fake() | {"timeout": 2})
     text = mcp.failing_cell("from mcptools.fake import hang as h\nh.run(h.Params())")
-    assert "no answer and no progress within 0.5 s" in text and '"timeout" in its server_params' in text
+    assert "no answer and no progress within 2 s" in text and '"timeout" in its server_params' in text
     assert "cancelled" in mcp.cell("from mcptools.fake import cancelled as c\nprint(c.run(c.Params()))")
 
 

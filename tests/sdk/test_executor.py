@@ -32,8 +32,9 @@ from ipybox import (
     generate_mcp_sources,
 )
 from ipybox.core import CoreDiedError, CoreError, acquire_core, client
-from ipybox.utils import arun, find_free_port
+from ipybox.utils import arun
 from local_servers import shapes
+from server_process import free_port
 
 FOREVER = "import time\nprint('begun', flush=True)\ntime.sleep(1000)"
 
@@ -501,7 +502,7 @@ def ask(port: int | None, path: str, token: str | None) -> int:
 
 async def test_ports() -> None:
     """One that was asked for listens, for who has the token; else there is none."""
-    wanted = find_free_port()
+    wanted = free_port()
     async with CodeExecutor() as plain, CodeExecutor(tool_server_port=wanted, kernel_gateway_port=0) as executor:
         assert plain.tool_server_port is None and plain.kernel_gateway_port is None and plain.tool_server_token is None
         assert executor.tool_server_port == wanted

@@ -261,10 +261,13 @@ async def test_approval_waits_do_not_count() -> None:
     await generate_mcp_sources("fetch", FETCH, Path("mcptools"))
     async with CodeExecutor() as executor:
         code = "from mcptools.fetch import fetch\nfetch.run(fetch.Params(url='u'))"
-        items = executor.stream(code, timeout=1)
+        async for item in executor.stream(code):  # once without haste: the server runs then
+            if isinstance(item, ApprovalRequest):
+                await item.accept()
+        items = executor.stream(code, timeout=2)
         request = await anext(items)
         assert isinstance(request, ApprovalRequest)
-        await asyncio.sleep(1.2)  # longer than the cell may take
+        await asyncio.sleep(2.2)  # longer than the cell may take
         await request.accept()
         result = await anext(items)
         assert isinstance(result, CodeExecutionResult)

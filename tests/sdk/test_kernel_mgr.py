@@ -21,7 +21,7 @@ from ipybox.kernel_mgr.server import KernelGateway
 from ipybox.mcp_apigen import generate_mcp_sources
 from ipybox.tool_exec.approval.client import ApprovalClient, ApprovalRequest
 from ipybox.tool_exec.server import ToolServer
-from ipybox.utils import find_free_port
+from server_process import free_port
 
 
 def parameters(callable_: object) -> list[tuple[str, object]]:
@@ -67,7 +67,7 @@ def gateway(**options: object) -> KernelGateway:
 
 
 async def test_example_of_gateway() -> None:
-    port = find_free_port()
+    port = free_port()
     async with KernelGateway(host="localhost", port=port) as gateway:
         stopping = asyncio.create_task(gateway.stop())
         await gateway.join()  # Wait until gateway stops
@@ -184,7 +184,7 @@ async def test_images(images_dir: Path | None) -> None:
 
 
 async def test_without_connection() -> None:
-    client = KernelClient(port=find_free_port())
+    client = KernelClient(port=free_port())
     with pytest.raises(RuntimeError, match="^Not connected to kernel$"):
         await client.execute("1")
     with pytest.raises(RuntimeError, match="^Not connected to kernel$"):
@@ -197,7 +197,7 @@ async def test_without_connection() -> None:
 
 
 async def test_connect_waits_for_the_gateway() -> None:
-    port = find_free_port()
+    port = free_port()
     client = KernelClient(port=port)
     connecting = asyncio.create_task(client.connect(retries=1000, retry_interval=0.01))
     async with gateway(port=port):
@@ -307,7 +307,7 @@ async def test_tools_and_approvals(sandbox: bool) -> None:
 
 def test_as_a_command() -> None:
     """`python -m ipybox.kernel_mgr.server`; and a client of it."""
-    port = find_free_port()
+    port = free_port()
     process = subprocess.Popen(
         [sys.executable, "-m", "ipybox.kernel_mgr.server", "--port", str(port)],
         env=os.environ | {"PYTHONPATH": str(harness.ROOT / "python")},
@@ -333,7 +333,7 @@ def test_as_a_command() -> None:
 def jupyter_server(home: harness.Place, workspace: Path) -> Iterator[int]:
     """A Jupyter server with kernels of its own, of ipykernel; the port."""
     python = harness.existing(harness.ROOT / ".cache/test/jupyter/bin/python")
-    port = find_free_port("127.0.0.1")
+    port = free_port()
     arguments = ["--allow-root", "--no-browser", "--ServerApp.ip=127.0.0.1", f"--ServerApp.port={port}"]
     arguments += ["--ServerApp.port_retries=0", "--IdentityProvider.token=secret", f"--ServerApp.root_dir={workspace}"]
     server = subprocess.Popen([python, "-m", "jupyter_server", *arguments], stderr=subprocess.PIPE, text=True)

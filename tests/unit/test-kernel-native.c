@@ -21,7 +21,7 @@ typedef KernelFixture Fixture;
 #define STATE_LOST "; its state is lost, the next cell runs in a fresh kernel"
 
 static const KernelFixtureOptions quick_interrupt = {.interrupt_grace_ms = 100};
-static const KernelFixtureOptions quick_init = {.mode = "no-hello", .init_timeout_ms = 100};
+static const KernelFixtureOptions quick_init = {.mode = "no-hello", .init_timeout_ms = 1500};
 
 static const KernelFixtureOptions oom_mode = {.mode = "oom"};
 static const KernelFixtureOptions no_exit_mode = {.mode = "no-exit"};
@@ -441,10 +441,10 @@ test_init_timeout(Fixture *fixture, const void *data)
 {
     assert_lost(
         fixture, "", "done(lost)",
-        "the kernel did not answer within 0.1 s after its fork; it printed: starting \xe2\x80\xa6");
+        "the kernel did not answer within 1.5 s after its fork; it printed: starting \xe2\x80\xa6");
     assert_lost(
         fixture, "", "done(lost)",
-        "the kernel did not answer within 0.1 s after its fork; it printed: starting \xe2\x80\xa6");
+        "the kernel did not answer within 1.5 s after its fork; it printed: starting \xe2\x80\xa6");
 }
 
 static void

@@ -79,8 +79,9 @@ test_timeout(void)
     fixture_set_up(&fixture, NULL);
     IpyboxExecuteOptions options = IPYBOX_EXECUTE_OPTIONS_INIT;
     options.timeout_ms = 100;
+    assert_prints(fixture.session, "y = 1", "");
     g_autoptr(IpyboxResult) result =
-        ipybox_session_execute(fixture.session, "y = 1\nwhile True: pass", &options, NULL, NULL);
+        ipybox_session_execute(fixture.session, "while True: pass", &options, NULL, NULL);
     g_autoptr(GError) error = NULL;
     g_assert_false(ipybox_result_check(result, &error));
     g_assert_error(error, IPYBOX_ERROR, IPYBOX_ERROR_TIMEOUT);

@@ -206,15 +206,15 @@ test_progress_restarts_timeout(void)
 {
     g_auto(Fixture) fixture;
     fixture_set_up(&fixture);
-    fixture.call_timeout_ms = 1200;
+    fixture.call_timeout_ms = 4000;
     start_fake(&fixture, NULL);
     fixture_connect(&fixture);
     g_auto(Answer) slow = {0};
-    call_ok(&fixture, "slow_progress", "{\"steps\":8,\"seconds\":0.2}", &slow);
+    call_ok(&fixture, "slow_progress", "{\"steps\":21,\"seconds\":0.2}", &slow);
     g_auto(Answer) never = {0};
     call(&fixture, "never", "{}", &never);
     assert_answer_error(&never, IPYBOX_ERROR_TIMEOUT,
-                        "tool never: no answer and no progress within 1.2 s (\"timeout\" in its "
+                        "tool never: no answer and no progress within 4 s (\"timeout\" in its "
                         "server_params is this limit, in seconds)");
     g_auto(Answer) told = {0};
     call_ok(&fixture, "cancelled", "{}", &told);

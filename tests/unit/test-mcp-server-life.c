@@ -247,13 +247,13 @@ test_timeouts(void)
 {
     g_auto(Fixture) silent;
     fixture_set_up(&silent);
-    silent.connect_timeout_ms = 1500;
+    silent.connect_timeout_ms = 5000;
     start_fake(&silent, "silent");
     g_auto(Answer) connected = {0};
     ipb_mcp_client_connect(silent.client, on_answer, &connected);
     g_auto(Fixture) list_only;
     fixture_set_up(&list_only);
-    list_only.connect_timeout_ms = 1500;
+    list_only.connect_timeout_ms = 5000;
     start_fake(&list_only, "silent-list");
     fixture_connect(&list_only);
     g_auto(Answer) tools = {0};
@@ -262,7 +262,7 @@ test_timeouts(void)
     wait_for(&connected);
     assert_answer_error(
         &connected, IPYBOX_ERROR_TIMEOUT,
-        "MCP server fake: it did not answer initialize within 1.5 s (\"limits.connect_timeout\" in "
+        "MCP server fake: it did not answer initialize within 5 s (\"limits.connect_timeout\" in "
         "its server_params sets this limit). The end of its "
         "standard error:\n    waiting for the moon");
 }
@@ -445,7 +445,8 @@ test_free_in_callback(void)
     for (size_t i = 0; i < G_N_ELEMENTS(CASES); i++) {
         g_auto(Fixture) fixture;
         fixture_set_up(&fixture);
-        fixture.call_timeout_ms = 500;
+        if (CASES[i].code == IPYBOX_ERROR_TIMEOUT)
+            fixture.call_timeout_ms = 100;
         start_fake(&fixture, NULL);
         fixture_connect(&fixture);
         g_auto(Answer) answer = {.free_client = fixture.client}, other = {0};
