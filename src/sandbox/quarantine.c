@@ -29,6 +29,7 @@ struct IpbQuarantine {
     char *directory;
     char *batch;      /* name of this sweep's directory below it */
     GPtrArray *paths; /* char *: must not be there */
+    char *allowed;    /* may be there as a directory; or NULL */
     GPtrArray *links; /* Link: must be as they were */
     unsigned n_moved;
 };
@@ -79,11 +80,10 @@ ipb_quarantine_new(const IpbSandboxPlan *plan, const char *directory)
 }
 
 void
-ipb_quarantine_forget(IpbQuarantine *quarantine, const char *path)
+ipb_quarantine_allow_directory(IpbQuarantine *quarantine, const char *path)
 {
-    for (guint i = quarantine->paths->len; i-- > 0;)
-        if (ipb_path_is_in(path, g_ptr_array_index(quarantine->paths, i)))
-            g_ptr_array_remove_index_fast(quarantine->paths, i);
+    g_free(quarantine->allowed);
+    quarantine->allowed = g_strdup(path);
 }
 
 /* --- looking ----------------------------------------------------------------------------------- */
@@ -92,7 +92,7 @@ typedef struct {
     int directory; /* O_PATH */
     char *path;    /* of what is to be moved: the one asked for, or a link on the way */
     char *name;    /* of that, in @directory */
-    bool is_link;
+    bool is_link, is_directory;
     char *failure; /* it cannot be looked at */
 } Found;
 
@@ -143,6 +143,7 @@ stop_at(const IpbQuarantine *quarantine, Found *found, const char *path, size_t 
     }
     if (*ret_found) {
         found->is_link = found->failure == NULL && S_ISLNK(info.st_mode);
+        found->is_directory = found->failure == NULL && S_ISDIR(info.st_mode);
         found->name = g_strdup(name);
         found->path = g_steal_pointer(&here);
     }
@@ -182,6 +183,13 @@ holds_samples_only(const Found *found)
                        g_str_has_suffix(entry->d_name, ".sample");
     closedir(stream);
     return only_samples;
+}
+
+static bool
+is_allowed(const IpbQuarantine *quarantine, const Found *found)
+{
+    return quarantine->allowed != NULL && found->is_directory &&
+           g_str_equal(found->path, quarantine->allowed);
 }
 
 /* --- moving ------------------------------------------------------------------------------------ */
@@ -256,7 +264,8 @@ static void
 sweep_path(IpbQuarantine *quarantine, const char *path, GPtrArray *items)
 {
     Found found;
-    if (look(quarantine, path, &found) && !holds_samples_only(&found))
+    if (look(quarantine, path, &found) && !holds_samples_only(&found) &&
+        !is_allowed(quarantine, &found))
         add_item(quarantine, items, &found, NULL);
     clear_found(&found);
 }
@@ -306,6 +315,7 @@ ipb_quarantine_free(IpbQuarantine *quarantine)
     ipb_sandbox_plan_unref(quarantine->plan);
     g_free(quarantine->directory);
     g_free(quarantine->batch);
+    g_free(quarantine->allowed);
     g_ptr_array_unref(quarantine->paths);
     g_ptr_array_unref(quarantine->links);
     g_free(quarantine);

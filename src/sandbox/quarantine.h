@@ -25,8 +25,8 @@ typedef struct {
 /* Before the sandbox starts: notes what is to be compared later. @directory: where things are moved to, made when there is something;
  * what cannot be moved that far gets another name where it is. */
 IpbQuarantine *ipb_quarantine_new(const IpbSandboxPlan *plan, const char *directory);
-/* ipybox made @path (or something in it) itself. */
-void ipb_quarantine_forget(IpbQuarantine *quarantine, const char *path);
+/* @path, one of the plan's, may come into being as a directory, since others make it, too; but not as a link to one. */
+void ipb_quarantine_allow_directory(IpbQuarantine *quarantine, const char *path);
 /* Moves away what there is: the list of that, IpbQuarantined. Caller unrefs. */
 GPtrArray *ipb_quarantine_sweep(IpbQuarantine *quarantine);
 /* One as a line for people, the path first. Caller frees. */

@@ -174,7 +174,8 @@ make_plan(void *data, GError **error)
     ipb_quarantine_free(sandboxing->quarantine);
     sandboxing->quarantine = ipb_quarantine_new(plan, sandboxing->quarantine_directory);
     /* Another session in this workspace may make packages meanwhile. */
-    ipb_quarantine_forget(sandboxing->quarantine, packages);
+    g_autofree char *real = g_build_filename(plan->workspace, "mcptools", NULL);
+    ipb_quarantine_allow_directory(sandboxing->quarantine, real);
     return plan;
 }
 

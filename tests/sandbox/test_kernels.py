@@ -141,6 +141,17 @@ def test_packages_are_ipyboxs_own(kernel: Kernels, servers: harness.Servers) -> 
         assert server.cell(attempt("open('mcptools/time/__init__.py', 'a').close()")).strip() in ("EROFS", "EACCES")
 
 
+def test_the_place_of_packages_is_no_link(kernel: Kernels) -> None:
+    """Where no session registers servers none is made; what ipybox generates later must not go elsewhere. A directory others may make."""
+    workspace = kernel.place.workspace
+    link, directory = "import os; os.symlink('/etc', 'mcptools')", "import os; os.mkdir('mcptools')"
+    assert "mcptools came into being, which is not allowed" in kernel.run(link).stderr
+    assert not (workspace / "mcptools").is_symlink()
+    assert kernel.run(directory).stderr == "" and (workspace / "mcptools").is_dir()
+    (workspace / "mcptools").rmdir()
+    assert kernel.run(link, "--no-sandbox").stderr == "" and (workspace / "mcptools").is_symlink()
+
+
 def test_roots_secrets_stay_roots(kernel: Kernels) -> None:
     code = attempt("open('/etc/shadow').read()")
     assert kernel.run(code).stdout == "EACCES\n"
