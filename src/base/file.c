@@ -114,6 +114,17 @@ ipb_file_write_atomic(const char *path, const char *text, size_t size, mode_t mo
 }
 
 bool
+ipb_file_check_current_directory(GError **error)
+{
+    char *path = getcwd(NULL, 0);
+    if (path == NULL)
+        return ipb_error_set_errno(error, errno,
+                                   "the current directory has no name any more: it was removed");
+    free(path);
+    return true;
+}
+
+bool
 ipb_file_make_directories(const char *path, mode_t mode, GError **error)
 {
     if (g_mkdir_with_parents(path, (int) mode) < 0)

@@ -10,6 +10,8 @@
 
 #include <glib.h>
 
+/* A directory that was removed while we are in it has no name, and GLib would take "/" for it. */
+bool ipb_file_check_current_directory(GError **error);
 /* The whole file, NUL-terminated; LIMIT above @max_size, NOT_FOUND if there is none, INVALID if it is no regular file: a FIFO
  * would hold us for ever. */
 bool ipb_file_read(const char *path, size_t max_size, char **ret_text, size_t *ret_size,

@@ -2,11 +2,14 @@
  *
  * The program: finds the verb and runs it. Without a verb it is the MCP server, as the original is.
  */
+#include <fcntl.h>
 #include <locale.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #include <ipybox/version.h>
 
+#include "base/file.h"
 #include "cli/cli.h"
 
 static const IpbVerb *const VERBS[] = {
@@ -32,9 +35,31 @@ print_help(void)
          "  --version                show the version and exit");
 }
 
+/* What is opened next would get the number of a standard stream that is closed, and commands would be given it for one. */
+static bool
+open_standard_streams(void)
+{
+    int fd;
+    do
+        fd = open("/dev/null", O_RDWR);
+    while (fd >= 0 && fd <= STDERR_FILENO);
+    return fd >= 0 && close(fd) == 0;
+}
+
+static int
+run_verb(const IpbVerb *verb, int argc, char **argv)
+{
+    g_autoptr(GError) error = NULL;
+    if (ipb_file_check_current_directory(&error))
+        return verb->run(argc, argv);
+    return ipb_cli_fail(verb, IPB_EXIT_FAILED, "%s", error->message);
+}
+
 int
 main(int argc, char **argv)
 {
+    if (!open_standard_streams())
+        return IPB_EXIT_FAILED;
     setlocale(LC_ALL, "");
     if (argc > 1 && g_str_equal(argv[1], "--version")) {
         puts("ipybox " IPYBOX_VERSION);
@@ -47,9 +72,9 @@ main(int argc, char **argv)
     if (argc > 1 && argv[1][0] != '-') {
         for (size_t i = 0; i < G_N_ELEMENTS(VERBS); i++)
             if (g_str_equal(argv[1], VERBS[i]->name))
-                return VERBS[i]->run(argc - 1, argv + 1);
+                return run_verb(VERBS[i], argc - 1, argv + 1);
         fprintf(stderr, "ipybox: no such verb: %s\nTry 'ipybox --help'.\n", argv[1]);
         return IPB_EXIT_USAGE;
     }
-    return ipb_verb_mcp.run(argc, argv);
+    return run_verb(&ipb_verb_mcp, argc, argv);
 }

@@ -92,6 +92,7 @@ add_mounts(GByteArray *blob, const IpbSandboxPlan *plan, IpbBlobTable *ret_table
             .target = add_string(blob, mount->target),
             .content = add_string(blob, mount->content),
             .content_size = mount->content != NULL ? (uint32_t) strlen(mount->content) : 0,
+            .is_denial = mount->is_denial,
             .size_bytes = mount->size_bytes,
         };
         g_array_append_val(rows, row);

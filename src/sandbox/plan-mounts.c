@@ -170,7 +170,9 @@ add_bind(const Builder *builder, guint index, const State *state)
     if (!is_writable(state)) {
         bool is_for_writing = state->is_write_allowed && state->write_reason != NULL;
         add_mount(builder, IPB_MOUNT_READ_ONLY, rule->path, rule->path,
-                  is_for_writing ? state->write_reason : state->read_reason);
+                  is_for_writing ? state->write_reason : state->read_reason)
+            ->is_denial = rule->deny_write && !rule->keep && !rule->allow_read && !rule->expose &&
+                          !rule->allow_write;
         return;
     }
     if (rule->is_directory)

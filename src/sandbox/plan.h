@@ -34,6 +34,8 @@ typedef struct {
     char *source; /* on the host; NULL for kinds without one */
     char *target;
     char *content;
+    bool
+        is_denial; /* of IPB_MOUNT_READ_ONLY: it only keeps from writing; what could not be read without it stays so */
     uint64_t size_bytes;
     char *reason; /* for --explain: the key of the policy, or why it is there anyway */
 } IpbPlanMount;

@@ -6,6 +6,7 @@
 #include "session/session.h"
 
 #include "base/error.h"
+#include "base/file.h"
 #include "kernel/native-kernel.h"
 #include "session/environment.h"
 #include "session/packages.h"
@@ -285,6 +286,8 @@ check_options(const IpbSessionOptions *options, GError **error)
 static char *
 find_directory(const char *path, const char *what, GError **error)
 {
+    if (!g_path_is_absolute(path) && !ipb_file_check_current_directory(error))
+        return NULL;
     g_autofree char *directory = g_canonicalize_filename(path, NULL);
     if (g_file_test(directory, G_FILE_TEST_IS_DIR))
         return g_steal_pointer(&directory);

@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import subprocess
+from pathlib import Path
 
 import pytest
 from box import Box, make_settings
@@ -62,11 +64,23 @@ def test_bad_settings_run_nothing(box: Box, workspace) -> None:
     assert not (workspace / "ran").exists()
 
 
-def test_closed_standard_streams(box: Box) -> None:
-    """Nothing of ours comes to stand where the command expects its own."""
-    line = box.command(["python3", "-c", "import os; os.write(3, str([os.readlink(f'/proc/self/fd/{n}') for n in range(3)]).encode())"])
-    done = box(["sh", "-c", '"$@" 0<&- 1>&- 2>&- 3>seen; cat seen', "sh", *line], sandbox=False)
-    assert "ipybox" not in done.stdout
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_closed_standard_streams(box: Box, closed: str) -> None:
+    """Nothing of ipybox's own stands in for them, such as what it waits on, by which a command could reach into it."""
+    script = "import json, os; json.dump([os.readlink(f'/proc/self/fd/{n}') for n in range(3)], open('streams', 'w'))"
+    line = box.command(["/usr/bin/python3", "-I", "-c", script])
+    assert box(["sh", "-c", f'"$@" {closed}', "sh", *line], sandbox=False).returncode == 0
+    streams = json.loads((box.place.workspace / "streams").read_text())
+    assert not any("anon_inode" in stream or "socket" in stream for stream in streams), streams
+    assert all(streams[n] == "/dev/null" for n, sign in enumerate(["<&-", ">&-", "2>&-"]) if sign in closed.split()), streams
+
+
+def test_a_current_directory_that_is_gone(box: Box) -> None:
+    """It has no name: nothing is written in what stands for it otherwise, which is "/"."""
+    for line in box.command(["touch", "/var/tmp/made"]), [str(box.binary), "run", "-c", "print(1)"]:
+        done = box(["sh", "-c", 'mkdir gone; cd gone; rmdir ../gone; exec "$@"', "sh", *line], sandbox=False)
+        assert (done.returncode, done.stdout) == (1, "") and "the current directory has no name" in done.stderr
+    assert not Path("/var/tmp/made").exists()
 
 
 def test_without_settings_nothing_is_writable(box: Box, workspace, user: str) -> None:

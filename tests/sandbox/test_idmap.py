@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from box import Box
+from box import Box, make_settings
 
 # Mounts an overlayfs over the workspace's directory $1, in the command's own mount namespace, and runs the rest of the command line.
 OVERLAY = """
@@ -30,3 +30,17 @@ def test_what_is_writable(box: Box) -> None:
     """It cannot be made so for root, and that is said before anything runs."""
     done = box(over(".", box.command(["touch", "ran"])), sandbox=False)
     assert done.returncode == 3 and "cannot mount with an id map" in done.stderr and "overlayfs" in done.stderr, done.stderr
+
+
+def test_what_is_denied_for_writing_is_not_opened(box: Box) -> None:
+    """Where all is writable that anybody may write, what is closed to others stays closed, protected files included."""
+    closed = box.place.root / "closed"
+    (closed / "in").mkdir(parents=True)
+    for path in (closed / "in/.env", closed / "file"):
+        path.write_text("secret")
+    closed.chmod(0o700)
+    settings = make_settings(allowWrite=["/"], denyWrite=[str(closed / "in/.env"), str(closed / "file")], mandatoryDenySearchDepth=1)
+    script = f"ls {closed}; cat {closed}/in/.env {closed}/file; echo done"
+    done = box(["sh", "-c", script], settings)
+    assert done.stdout == "done\n" and done.stderr.count("Permission denied") == 3, done.stderr
+    assert "secretsecret" in box(["sh", "-c", script], sandbox=False).stdout

@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define IPB_BLOB_MAGIC UINT32_C(0x32584249)
+#define IPB_BLOB_MAGIC UINT32_C(0x33584249)
 #define IPB_BLOB_MAX_SIZE (UINT32_C(8) << 20)
 #define IPB_BLOB_MAX_MOUNTS 4096u
 #define IPB_BLOB_MAX_LISTENERS 16u
@@ -60,8 +60,8 @@ typedef struct {
     uint32_t kind;
     uint32_t source, target;        /* strings; absolute, without symbolic links */
     uint32_t content, content_size; /* of a file */
-    uint32_t reserved;
-    uint64_t size_bytes; /* of a file system; 0: the kernel's default */
+    uint32_t is_denial;             /* of a read-only mount: it opens nothing */
+    uint64_t size_bytes;            /* of a file system; 0: the kernel's default */
 } IpbBlobMount;
 
 typedef struct {

@@ -171,7 +171,7 @@ needs_map(const IpbInit *init, uint32_t index)
     for (uint32_t i = 0; i < index; i++)
         if (init->trees[i] >= 0 && is_below(target, ipb_blob_string(init->bytes, mounts[i].target)))
             return true;
-    return !is_open_to_others(source);
+    return mounts[index].is_denial == 0 && !is_open_to_others(source);
 }
 
 /* Where a mount below is of a file system that takes no map, no mount below gets one: there the inside may do what anybody may. */

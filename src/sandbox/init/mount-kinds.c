@@ -125,6 +125,9 @@ make_bind(IpbMounts *mounts, uint32_t index, const IpbBlobMount *row, IpbStepErr
     int tree = mounts->init->trees[index];
     if (tree < 0)
         tree = ipb_mount_open_source(mounts, source);
+    /* What is closed to the outer user needs no protection from it. */
+    if (tree < 0 && errno == EACCES && row->is_denial != 0)
+        return true;
     if (tree < 0)
         return ipb_step_fail(error, IPB_STEP_SOURCE, index);
     bool is_read_only = row->kind == IPB_BLOB_MOUNT_READ_ONLY;
