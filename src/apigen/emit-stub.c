@@ -5,6 +5,7 @@
  */
 #include <string.h>
 
+#include "apigen/default.h"
 #include "apigen/emit.h"
 #include "apigen/text.h"
 
@@ -172,13 +173,13 @@ append_field(Writer *writer, const IpbField *field)
 {
     g_string_append_printf(writer->out, "%s: ", field->name);
     append_type(writer, field->type);
-    g_autofree char *value = field->default_value != NULL
-                                 ? ipb_emit_default(field->type, field->default_value, true)
-                                 : NULL;
-    if (value != NULL)
-        g_string_append_printf(writer->out, " = %s", value);
-    else if (!field->is_required)
-        g_string_append(writer->out, " = None");
+    if (field->is_required)
+        return;
+    g_string_append(writer->out, " = ");
+    if (field->default_value != NULL)
+        ipb_default_append(writer->out, field->type, field->default_value, true);
+    else
+        g_string_append(writer->out, "None");
 }
 
 static void

@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+#include "apigen/default.h"
 #include "apigen/docstring.h"
 #include "apigen/names.h"
 #include "apigen/text.h"
@@ -60,29 +61,6 @@ append_enum(GString *out, const IpbEnum *enumeration)
     }
 }
 
-char *
-ipb_emit_default(const IpbType *type, const IpbJson *value, bool is_plain)
-{
-    const IpbEnumMember *member =
-        type->kind == IPB_TYPE_ENUM ? ipb_enum_find(type->enumeration, value) : NULL;
-    if (member != NULL && !is_plain)
-        return g_strdup_printf("%s.%s", type->enumeration->name, member->name);
-    if (type->kind == IPB_TYPE_UNION)
-        for (guint i = 0; i < type->members->len; i++) {
-            const IpbType *part = g_ptr_array_index(type->members, i);
-            if (ipb_type_takes_default(part, value))
-                return ipb_emit_default(part, value, is_plain);
-        }
-    g_autoptr(GString) text = g_string_new(NULL);
-    int64_t integer;
-    bool is_integer = type->kind == IPB_TYPE_INT || type->kind == IPB_TYPE_LITERAL;
-    if (is_integer && ipb_json_int64(value, &integer))
-        g_string_printf(text, "%" G_GINT64_FORMAT, integer);
-    else if (!ipb_text_append_value(text, value))
-        return NULL;
-    return g_string_free(g_steal_pointer(&text), FALSE);
-}
-
 /* The one member that has bounds beside None: Field() speaks of it. */
 static const IpbType *
 get_bounded(const IpbType *type)
@@ -133,10 +111,13 @@ has_alias(const IpbField *field)
 static void
 append_field_line(GString *out, const IpbField *field, Uses *uses, const GHashTable *written)
 {
-    g_autofree char *value = field->default_value != NULL
-                                 ? ipb_emit_default(field->type, field->default_value, false)
-                                 : NULL;
-    bool adds_none = !field->is_required && value == NULL && !ipb_type_has_none(field->type);
+    g_autoptr(GString) value = g_string_new(NULL);
+    if (field->default_value != NULL)
+        ipb_default_append(value, field->type, field->default_value, false);
+    else if (!field->is_required)
+        g_string_append(value, "None");
+    bool adds_none =
+        !field->is_required && field->default_value == NULL && !ipb_type_has_none(field->type);
     const IpbType *bounded = get_bounded(field->type);
     note_type_use(uses, bounded, written, true);
 
@@ -148,19 +129,20 @@ append_field_line(GString *out, const IpbField *field, Uses *uses, const GHashTa
         g_string_append(out, " | None");
 
     g_autoptr(GPtrArray) arguments = g_ptr_array_new_with_free_func(g_free);
-    const char *shown = value != NULL ? value : field->is_required ? NULL : "None";
-    if (shown != NULL)
-        g_ptr_array_add(arguments, g_strdup_printf("default=%s", shown));
+    if (value->len > 0)
+        g_ptr_array_add(arguments, g_strdup_printf("default=%s", value->str));
     if (has_alias(field))
         g_ptr_array_add(arguments, make_alias(field->wire_name));
     if (bounds->len > 0)
         g_ptr_array_add(arguments, g_strdup(bounds->str));
-    if (has_alias(field) || bounds->len > 0) {
+    /* Linters, who do not know that Model is pydantic's, refuse lists and objects that stand bare in a class. */
+    bool is_nested = value->str[0] == '[' || value->str[0] == '{';
+    if (is_nested || has_alias(field) || bounds->len > 0) {
         uses->field = true;
         g_string_append(out, " = ");
         append_call(out, arguments);
-    } else if (shown != NULL) {
-        g_string_append_printf(out, " = %s", shown);
+    } else if (value->len > 0) {
+        g_string_append_printf(out, " = %s", value->str);
     }
     g_string_append_c(out, '\n');
 }

@@ -10,9 +10,6 @@
 void ipb_emit_annotation(GString *out, const IpbType *type, bool is_bare);
 /* "ge=1, le=100", "" if there are none. */
 void ipb_emit_bounds(GString *out, const IpbType *type);
-/* The expression of a default that ipybox takes (ipb_type_takes_default); NULL if there is none. @is_plain: members of enums by
- * their values. */
-char *ipb_emit_default(const IpbType *type, const IpbJson *value, bool is_plain);
 /* The whole module; ends in one newline. */
 char *ipb_emit_module(const IpbModule *module, bool async_api);
 /* The tool on one line: "srv.search.run(query: str, page: int = None) -> str  # Finds things." */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The model's life, and the algebra of types: equality, unions, which defaults fit.
+ * The model's life, and the algebra of types: equality, unions.
  */
 #include "apigen/model.h"
 
@@ -333,48 +333,11 @@ ipb_enum_find(const IpbEnum *enumeration, const IpbJson *value)
     return NULL;
 }
 
-static bool
-takes_literal(const IpbType *type, const IpbJson *value)
+bool
+ipb_literal_has(const IpbType *type, const IpbJson *value)
 {
     for (guint i = 0; i < type->members->len; i++)
         if (scalar_equal(g_ptr_array_index(type->members, i), value))
             return true;
-    return false;
-}
-
-bool
-ipb_type_takes_default(const IpbType *type, const IpbJson *value)
-{
-    int64_t integer;
-    IpbJsonType kind = ipb_json_type(value);
-    switch (type->kind) {
-    case IPB_TYPE_ANY:
-        return kind != IPB_JSON_ARRAY && kind != IPB_JSON_OBJECT;
-    case IPB_TYPE_NONE:
-        return kind == IPB_JSON_NULL;
-    case IPB_TYPE_BOOL:
-        return kind == IPB_JSON_BOOL;
-    case IPB_TYPE_INT:
-        return ipb_json_int64(value, &integer);
-    case IPB_TYPE_NUMBER:
-        return kind == IPB_JSON_NUMBER;
-    case IPB_TYPE_STR:
-        return kind == IPB_JSON_STRING;
-    case IPB_TYPE_LITERAL:
-        return takes_literal(type, value);
-    case IPB_TYPE_ENUM:
-        return ipb_enum_find(type->enumeration, value) != NULL;
-    case IPB_TYPE_UNION:
-        for (guint i = 0; i < type->members->len; i++)
-            if (ipb_type_takes_default(g_ptr_array_index(type->members, i), value))
-                return true;
-        return false;
-    case IPB_TYPE_LATER:
-    case IPB_TYPE_LIST: /* a list that is changed in place would not count as set */
-    case IPB_TYPE_TUPLE:
-    case IPB_TYPE_DICT:
-    case IPB_TYPE_CLASS:
-        return false;
-    }
     return false;
 }

@@ -120,10 +120,10 @@ const IpbType *ipb_module_make_optional(IpbModule *module, const IpbType *type);
 const IpbType *ipb_module_make_union(IpbModule *module, GPtrArray *types);
 bool ipb_type_has_none(const IpbType *type);
 bool ipb_type_equal(const IpbType *a, const IpbType *b);
-/* Is @value one that can be written as the default of a field of @type? */
-bool ipb_type_takes_default(const IpbType *type, const IpbJson *value);
 /* The member of an enum with the string @value; NULL if there is none. */
 const IpbEnumMember *ipb_enum_find(const IpbEnum *enumeration, const IpbJson *value);
+/* Is @value among those of the literal @type? */
+bool ipb_literal_has(const IpbType *type, const IpbJson *value);
 IpbText ipb_text_of(const IpbJson *value); /* a JSON string's text; empty for anything else */
 
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(IpbModule, ipb_module_free)

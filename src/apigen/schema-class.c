@@ -5,13 +5,15 @@
  */
 #include <string.h>
 
+#include "apigen/default.h"
 #include "apigen/names.h"
 #include "apigen/schema-private.h"
 #include "apigen/text.h"
 
 #define MAX_FIELDS 5000
-/* Bytes of a default that is written or noted. */
+/* Bytes of a default that is written as one; of an array or object. */
 #define MAX_DEFAULT 200
+#define MAX_NESTED_DEFAULT 60
 /* Bytes of schemas that are compared to share a class. */
 #define MAX_INLINE_KEY (16 << 10)
 
@@ -156,15 +158,25 @@ gather_variants(IpbSchemaReader *reader, const GPtrArray *facets, const char *ke
     }
 }
 
-/* A text of a default in a note, and NULL as the field's default, if it cannot be written as one. */
+/* Can the field's default be written as one? It is not, if it would not be taken for the field's type, or is long. */
+static bool
+can_be_written(IpbSchemaReader *reader, const IpbField *field, const IpbJson *value)
+{
+    bool is_nested = ipb_json_is(value, IPB_JSON_ARRAY) || ipb_json_is(value, IPB_JSON_OBJECT);
+    size_t size = ipb_json_raw(value).size;
+    g_autoptr(GString) unused = g_string_new(NULL);
+    return !field->is_required && size <= (is_nested ? MAX_NESTED_DEFAULT : MAX_DEFAULT) &&
+           ipb_schema_spend_text(reader, size) &&
+           ipb_default_append(unused, field->type, value, false);
+}
+
+/* The field's default, or a note of it. */
 static void
 set_default(IpbSchemaReader *reader, IpbField *field, const IpbJson *value, GString *notes)
 {
     if (value == NULL)
         return;
-    size_t size = ipb_json_raw(value).size;
-    bool is_short = size <= MAX_DEFAULT && ipb_schema_spend_text(reader, size);
-    if (is_short && !field->is_required && ipb_type_takes_default(field->type, value))
+    if (can_be_written(reader, field, value))
         field->default_value = value;
     else if (!ipb_json_is(value, IPB_JSON_NULL))
         ipb_schema_note_value(notes, "Default", value);
