@@ -4,13 +4,12 @@
  */
 #include "kernel/deadline.h"
 
-static void
-on_timer(void *data)
-{
-    IpbDeadline *deadline = data;
-    ipb_deadline_unset(deadline);
-    deadline->func(deadline->data); /* may free what the deadline is in */
-}
+/* By so much, all in all, a deadline is put off for want of CPU. */
+#define MAX_EXTENSION_MS 30000
+/* Less is what every process waits now and then. */
+#define MIN_EXTENSION_MS 100
+
+static void on_timer(void *data);
 
 static void
 run(IpbDeadline *deadline, unsigned delay_ms)
@@ -19,10 +18,36 @@ run(IpbDeadline *deadline, unsigned delay_ms)
     deadline->timer = ipb_timer_new(deadline->loop, delay_ms, on_timer, deadline);
 }
 
-void
-ipb_deadline_init(IpbDeadline *deadline, IpbLoop *loop, IpbTimerFunc func, void *data)
+/* What nobody could use: the process waited for a CPU, or this program came here too late. */
+static unsigned
+take_lost_ms(IpbDeadline *deadline)
 {
-    *deadline = (IpbDeadline){.loop = loop, .func = func, .data = data};
+    uint64_t waited_us = deadline->funcs.cpu_wait_us(deadline->data);
+    uint64_t lost_us = waited_us - MIN(deadline->cpu_wait_us, waited_us);
+    deadline->cpu_wait_us = waited_us;
+    lost_us += (uint64_t) MAX(g_get_monotonic_time() - deadline->end_us, 0);
+    return (unsigned) MIN(lost_us / 1000, MAX_EXTENSION_MS - deadline->extended_ms);
+}
+
+static void
+on_timer(void *data)
+{
+    IpbDeadline *deadline = data;
+    g_clear_pointer(&deadline->timer, ipb_timer_free);
+    unsigned lost_ms = take_lost_ms(deadline);
+    if (lost_ms >= MIN_EXTENSION_MS) {
+        deadline->extended_ms += lost_ms;
+        run(deadline, lost_ms);
+        return;
+    }
+    deadline->is_set = false;
+    deadline->funcs.func(deadline->data); /* may free what the deadline is in */
+}
+
+void
+ipb_deadline_init(IpbDeadline *deadline, IpbLoop *loop, const IpbDeadlineFuncs *funcs, void *data)
+{
+    *deadline = (IpbDeadline){.loop = loop, .funcs = *funcs, .data = data};
 }
 
 void
@@ -30,6 +55,8 @@ ipb_deadline_set(IpbDeadline *deadline, unsigned delay_ms)
 {
     ipb_deadline_unset(deadline);
     deadline->is_set = true;
+    deadline->cpu_wait_us = deadline->funcs.cpu_wait_us(deadline->data);
+    deadline->extended_ms = 0;
     if (deadline->is_paused)
         deadline->remaining_ms = delay_ms;
     else

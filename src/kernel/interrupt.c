@@ -13,11 +13,11 @@
 
 void
 ipb_interrupt_init(IpbInterrupt *interrupt, IpbLoop *loop,
-                   void (*send)(bool is_repetition, void *data), IpbTimerFunc on_grace_end,
+                   void (*send)(bool is_repetition, void *data), const IpbDeadlineFuncs *grace,
                    void *data)
 {
     *interrupt = (IpbInterrupt){.loop = loop, .send = send, .data = data};
-    ipb_deadline_init(&interrupt->grace, loop, on_grace_end, data);
+    ipb_deadline_init(&interrupt->grace, loop, grace, data);
 }
 
 static void

@@ -16,10 +16,10 @@ typedef struct {
     void *data;
 } IpbInterrupt;
 
-/* @send sends the signal, or repeats it for a cell that has not acted on it; @on_grace_end is called once, when the grace period has
- * passed. */
+/* @send sends the signal, or repeats it for a cell that has not acted on it; @grace: its function is called once, when the grace
+ * period has passed. */
 void ipb_interrupt_init(IpbInterrupt *interrupt, IpbLoop *loop,
-                        void (*send)(bool is_repetition, void *data), IpbTimerFunc on_grace_end,
+                        void (*send)(bool is_repetition, void *data), const IpbDeadlineFuncs *grace,
                         void *data);
 /* The first one for a cell starts the grace period; later ones only send. */
 void ipb_interrupt_send(IpbInterrupt *interrupt, unsigned grace_ms);

@@ -94,6 +94,13 @@ on_grace_end(void *data)
     ipb_process_kill(kernel->process, cause);
 }
 
+static uint64_t
+cpu_wait_us(void *data)
+{
+    IpbNativeKernel *kernel = data;
+    return ipb_process_cpu_wait_us(kernel->process);
+}
+
 /* --- the operations ---------------------------------------------------------------------------- */
 
 static void
@@ -242,6 +249,7 @@ ipb_native_kernel_new(IpbLoop *loop, IpbForkserver *forkserver,
                       const IpbNativeKernelOptions *options, IpbKernelEventFunc on_event,
                       void *data)
 {
+    static const IpbDeadlineFuncs grace = {on_grace_end, cpu_wait_us};
     static const IpbKernelOps ops = {
         .start = start,
         .execute = execute,
@@ -272,6 +280,6 @@ ipb_native_kernel_new(IpbLoop *loop, IpbForkserver *forkserver,
         kernel->sandbox = *options->sandbox;
     g_queue_init(&kernel->stop_waiters);
     kernel->requests = ipb_requests_new();
-    ipb_interrupt_init(&kernel->interrupt, loop, send_interrupt, on_grace_end, kernel);
+    ipb_interrupt_init(&kernel->interrupt, loop, send_interrupt, &grace, kernel);
     return &kernel->base;
 }

@@ -31,6 +31,7 @@ struct IpbProcess {
     IpbSandbox *sandbox; /* NULL: none; what is in it dies with it */
     IpbForkserver *forkserver;
     IpbFork *fork;
+    pid_t pid; /* 0: not forked yet */
     int pidfd;
     IpbWatch *pidfd_watch;
     IpbOutput *output;

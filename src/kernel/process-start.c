@@ -41,6 +41,14 @@ on_init_timeout(void *data)
     ipb_process_kill(process, cause);
 }
 
+static uint64_t
+cpu_wait_us(void *data)
+{
+    return ipb_process_cpu_wait_us(data);
+}
+
+static const IpbDeadlineFuncs init_funcs = {on_init_timeout, cpu_wait_us};
+
 static void
 on_fork_timeout(void *data)
 {
@@ -130,6 +138,7 @@ on_forked(const IpbForkedProcess *forked, const GError *error, void *data)
         fail_start(process, error->message);
         return;
     }
+    process->pid = forked->pid;
     process->pidfd = forked->pidfd;
     if (process->state != IPB_PROCESS_FORKING) { /* killed meanwhile */
         close_fds(forked);
@@ -223,7 +232,7 @@ make_sandbox(IpbProcess *process)
 void
 ipb_process_start(IpbProcess *process, const IpbKernelSandbox *sandbox)
 {
-    ipb_deadline_init(&process->init_deadline, process->loop, on_init_timeout, process);
+    ipb_deadline_init(&process->init_deadline, process->loop, &init_funcs, process);
     process->fork_timer = ipb_timer_new(process->loop, FORK_TIMEOUT_MS, on_fork_timeout, process);
     if (sandbox != NULL) {
         process->sandboxing = *sandbox;

@@ -14,6 +14,7 @@
 
 #include "base/error.h"
 #include "base/fd.h"
+#include "kernel/cpu-wait.h"
 #include "kernel/process-private.h"
 
 /* Not SIGINT again; see docs/internals/kernel-wire.md. */
@@ -287,6 +288,12 @@ ipb_process_request(IpbProcess *process, uint64_t id, const char *method, const 
     size_t size;
     g_autofree char *frame = ipb_message_build_request(id, method, params, &size, error);
     return check_alive(process, error) && ipb_process_send(process, frame, size, error);
+}
+
+uint64_t
+ipb_process_cpu_wait_us(const IpbProcess *process)
+{
+    return process->pid > 0 ? ipb_cpu_wait_us(process->pid) : 0;
 }
 
 void

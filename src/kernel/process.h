@@ -46,6 +46,8 @@ bool ipb_process_execute(IpbProcess *process, uint64_t cell, const IpbKernelCode
 /* Sends a request to a process that is ready. */
 bool ipb_process_request(IpbProcess *process, uint64_t id, const char *method, const char *params,
                          GError **error);
+/* See kernel/cpu-wait.h; 0 before its fork. */
+uint64_t ipb_process_cpu_wait_us(const IpbProcess *process);
 /* @is_repetition: for a cell that may not have noticed the first one; nothing to one that has. */
 void ipb_process_interrupt(IpbProcess *process, bool is_repetition);
 /* Asks it to end in order, kills it after @grace_ms; on_end comes when all it started is gone, too. */
