@@ -8,9 +8,11 @@ import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import harness
 import pytest
+from kernel_driver import Forkserver, Kernel
 from mcp_driver import McpServer
 
 
@@ -91,3 +93,31 @@ def mcp(ipybox: str, place: harness.Place) -> Iterator[McpServer]:
     """`ipybox` as an initialized MCP server, ended in order after the test."""
     with McpServer(ipybox, place) as server:
         yield server
+
+
+@pytest.fixture(scope="module")
+def forkserver() -> Iterator[Forkserver]:
+    """One for all tests of a file, which fork their kernels from it."""
+    server = Forkserver()
+    server.wait_for("ready")
+    server.wait_for("preloaded")
+    yield server
+    assert server.stop() == 0
+
+
+@pytest.fixture
+def make_kernel(forkserver: Forkserver) -> Iterator[Callable[..., Kernel]]:
+    kernels: list[Kernel] = []
+
+    def make(**start: Any) -> Kernel:
+        kernels.append(forkserver.kernel(**start))
+        return kernels[-1]
+
+    yield make
+    for kernel in kernels:
+        forkserver.end(kernel)
+
+
+@pytest.fixture
+def kernel(make_kernel: Callable[..., Kernel]) -> Kernel:
+    return make_kernel()

@@ -397,3 +397,12 @@ class Cell:
     def order(self) -> list[Any]:
         """The events in short: texts, and the names of frames."""
         return [data.decode() if name in ("stdout", "stderr") else name for name, data in self.events]
+
+
+def only_error(cell: Cell) -> dict[str, Any]:
+    """The cell's one error; that it shows nothing of ours and no colour."""
+    assert cell.status == "error", cell.events
+    (error,) = cell.errors
+    assert "ipybox_kernel" not in error["traceback"]
+    assert "\x1b" not in error["traceback"]
+    return error
