@@ -125,6 +125,7 @@ class CellRunner:
         finally:
             self._interrupts.is_running = False
             self._interrupts.leave()
+            self._interrupts.guard()
             self._send_end(error, values)
 
     def _send_end(self, error: BaseException | None, values: dict[str, Any] | None) -> None:

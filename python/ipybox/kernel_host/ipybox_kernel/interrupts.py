@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""SIGINT: cancels an async cell, raises KeyboardInterrupt in a sync one, does nothing to an idle kernel."""
+"""SIGINT: cancels an async cell, raises KeyboardInterrupt in a sync one, does nothing to an idle kernel. And the handlers that user code
+has set: they raise in cells only."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ import asyncio
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Any
@@ -18,21 +19,30 @@ if TYPE_CHECKING:
 # By this the core repeats an interrupt until the cell is done: one that came before the cell began, or just before a blocking call, had
 # no effect. A cell that has acted on an interrupt, and may be cleaning up, passes over it.
 REPETITION = signal.SIGRTMIN + 6
+# Those that a handler can be set for.
+HANDLED = signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}
 
 
 class Interrupts:
-    def __init__(self, output: Output, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(
+        self, output: Output, loop: asyncio.AbstractEventLoop, tell_error_of_nobody: Callable[[BaseException], None]
+    ) -> None:
         self.was_requested = False  # in this cell
         self.is_running = False  # user code is, that may be interrupted
         self.cell_code: CodeType | None = None  # of the coroutine that a cell is
         self._output = output
         self._loop = loop
+        self._tell_error_of_nobody = tell_error_of_nobody
         self._task: asyncio.Task[Any] | None = None
         self._is_held = False
         self._has_waited = False
+        self._replaced: dict[int, Any] = {}  # what user code has set, until the next cell
 
     def install(self) -> None:
         """At each cell's start: user code may have put its own handler there."""
+        for number, handler in self._replaced.items():
+            signal.signal(number, handler)
+        self._replaced.clear()
         signal.signal(signal.SIGINT, self._on_sigint)
         signal.signal(REPETITION, self._on_repetition)
 
@@ -55,6 +65,22 @@ class Interrupts:
         self.is_running = False
         self._task = None
         self._output.interrupt_waits = False
+
+    def guard(self) -> None:
+        """At each cell's end: what a handler of user code raises from now on would hit the kernel. It is told, and ends nothing."""
+        for number in HANDLED:
+            handler = signal.getsignal(number)
+            if callable(handler) and handler not in (self._on_sigint, self._on_repetition):
+                self._replaced[number] = handler
+                signal.signal(number, self._on_guarded)
+
+    def _on_guarded(self, number: int, frame: FrameType | None) -> None:
+        try:
+            self._replaced[number](number, frame)
+        except (KeyboardInterrupt, SystemExit):
+            pass
+        except BaseException as error:
+            self._tell_error_of_nobody(error)
 
     def forget(self) -> None:
         """What IPython or a finalizer took for an error of its own did not end the cell: the next repetition counts."""

@@ -32,6 +32,8 @@ from .shell_rules import ShellRules
 
 READ_SIZE = 1 << 18
 KEY_SIZE = 12
+# The loop may fail so often without running once.
+MAX_FAILURES = 100
 # Set unless the core has set them: nobody here looks at a terminal.
 ENVIRONMENT = {"TERM": "dumb", "NO_COLOR": "1", "PAGER": "cat", "GIT_PAGER": "cat"}
 
@@ -39,6 +41,10 @@ ENVIRONMENT = {"TERM": "dumb", "NO_COLOR": "1", "PAGER": "cat", "GIT_PAGER": "ca
 def run(forked: Forked) -> None:
     """Is a kernel until the core asks it to end. Does not return."""
     Kernel(forked).run()
+
+
+class KernelEnd(Exception):
+    """The kernel cannot go on."""
 
 
 class Kernel:
@@ -49,7 +55,7 @@ class Kernel:
         self._reader = wire.FrameReader()
         self._waiting: deque[dict[str, Any]] = deque()  # cells
         self._has_run_a_cell = False
-        self._has_failed = False  # the loop, and has not run since
+        self._failures = 0  # of the loop, which has not run since
 
     def run(self) -> None:
         kind, message = self._read_first_frame()
@@ -59,20 +65,37 @@ class Kernel:
         self._loop.add_reader(self._wire, self._on_readable)
         self._loop.call_soon(self._take_frames)  # that came together with the first one
         while True:
-            # User code can stop the loop, and raise through it: from a task, from a signal's handler.
             try:
+                self._run_loop()
+            except KernelEnd:
+                raise
+            except BaseException:
+                pass  # a second one came while the first was caught
+
+    def _run_loop(self) -> None:
+        """Runs it for ever. User code can stop the loop, and raise through it: from a task, from a signal's handler, which may raise
+        again while that is told."""
+        failure: BaseException | None = None
+        while True:
+            try:
+                if failure is not None:
+                    told, failure = failure, None
+                    self._tell_error_of_nobody(told)
                 self._loop.run_forever()
             except (KeyboardInterrupt, SystemExit):
                 pass
             except BaseException as error:
-                if self._has_failed:
-                    raise  # it cannot run at all: its descriptors were closed
-                self._has_failed = True
-                self._loop.call_soon(self._note_that_it_runs)
-                self._tell_error_of_nobody(error)
+                failure = error
+                self._count_failure(error)
+
+    def _count_failure(self, error: BaseException) -> None:
+        self._failures += 1
+        if self._failures > MAX_FAILURES:
+            raise KernelEnd("the event loop cannot run") from error  # its descriptors were closed
+        self._loop.call_soon(self._note_that_it_runs)
 
     def _note_that_it_runs(self) -> None:
-        self._has_failed = False
+        self._failures = 0
 
     def _tell_error_of_nobody(self, error: BaseException) -> None:
         """What a signal's handler raised while no cell ran, as `signal.alarm` does after the cell that it was for."""
@@ -131,7 +154,7 @@ class Kernel:
     def _make_loop(self, returns_to_cwd: bool) -> None:
         self._loop = asyncio.new_event_loop()
         asyncio.set_event_loop(self._loop)
-        self._interrupts = Interrupts(self._output, self._loop)
+        self._interrupts = Interrupts(self._output, self._loop, self._tell_error_of_nobody)
         self._interrupts.cell_code = type(self._shell).run_cell_async.__code__
         self._cells = CellRunner(self._shell, self._output, self._interrupts, self._loop, self._on_cell_done)
         self._cells.returns_to = os.getcwd() if returns_to_cwd else None
