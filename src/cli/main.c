@@ -39,11 +39,10 @@ print_help(void)
 static bool
 open_standard_streams(void)
 {
-    int fd;
-    do
-        fd = open("/dev/null", O_RDWR);
-    while (fd >= 0 && fd <= STDERR_FILENO);
-    return fd >= 0 && close(fd) == 0;
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDWR) != fd)
+            return false;
+    return true;
 }
 
 static int
@@ -58,8 +57,11 @@ run_verb(const IpbVerb *verb, int argc, char **argv)
 int
 main(int argc, char **argv)
 {
-    if (!open_standard_streams())
+    if (!open_standard_streams()) {
+        fputs("ipybox: a standard stream is closed, and /dev/null cannot be opened for it\n",
+              stderr);
         return IPB_EXIT_FAILED;
+    }
     setlocale(LC_ALL, "");
     if (argc > 1 && g_str_equal(argv[1], "--version")) {
         puts("ipybox " IPYBOX_VERSION);

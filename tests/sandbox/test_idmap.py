@@ -44,3 +44,24 @@ def test_what_is_denied_for_writing_is_not_opened(box: Box) -> None:
     done = box(["sh", "-c", script], settings)
     assert done.stdout == "done\n" and done.stderr.count("Permission denied") == 3, done.stderr
     assert "secretsecret" in box(["sh", "-c", script], sandbox=False).stdout
+
+
+# As systemd has it: mounts are shared between namespaces. Says what of the workspace is mounted before, while a command runs and after.
+SHARED = """
+mount --make-rshared / && grep -q shared: /proc/self/mountinfo && mkdir later && mkfifo ready go || exit
+"$@" &
+read line <ready && mount -t tmpfs none later && touch later/of-the-host && cat .env && grep -c " $PWD/" /proc/self/mountinfo
+echo >go; wait; umount later; cat .env; grep -c " $PWD/" /proc/self/mountinfo
+"""
+
+
+def test_mounts_that_are_shared(box: Box) -> None:
+    """Neither do those of the sandbox appear on the host, nor the host's later ones in the sandbox."""
+    for name in (".env", ".git/hooks/x", ".git/config"):
+        path = box.place.workspace / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("of the host\n")
+    inside = "cat .env 2>&1 | cut -d: -f3; echo >ready; read line <go; ls later; echo x >.git/hooks/x || echo done"
+    line = box.command(["sh", "-c", inside], make_settings(denyRead=[".env"]))
+    done = box(["unshare", "--mount", "--propagation", "private", "sh", "-c", SHARED, "sh", *line], sandbox=False)
+    assert done.stdout.splitlines() == [" Permission denied", "of the host", "1", "done", "of the host", "0"], done

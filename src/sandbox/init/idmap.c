@@ -174,11 +174,16 @@ needs_map(const IpbInit *init, uint32_t index)
     return mounts[index].is_denial == 0 && !is_open_to_others(source);
 }
 
-/* Where a mount below is of a file system that takes no map, no mount below gets one: there the inside may do what anybody may. */
+/* The tree is a clone of the host's mounts, which most systems share between namespaces: then what is mounted on it inside would appear
+ * on the host, and the other way round. Where a mount below is of a file system that takes no map, no mount below gets one: there the
+ * inside may do what anybody may. */
 static bool
 map_tree(int tree, int userns)
 {
-    struct mount_attr safe = {.attr_set = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV};
+    struct mount_attr safe = {
+        .attr_set = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV,
+        .propagation = MS_PRIVATE,
+    };
     struct mount_attr mapped = {.attr_set = MOUNT_ATTR_IDMAP, .userns_fd = (uint64_t) userns};
     if (sys_mount_setattr(tree, "", AT_EMPTY_PATH | AT_RECURSIVE, &safe) < 0)
         return false;
