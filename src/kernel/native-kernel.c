@@ -207,9 +207,9 @@ stop(IpbKernel *base, void (*done)(void *data), void *data)
     kernel->is_stopping = true;
     if (kernel->cell != 0)
         kernel->lost_cause = "the kernel was stopped";
-    if (ipb_native_cell_is_running(kernel))
-        ipb_process_interrupt(kernel->process, /* is_repetition= */ false);
     ipb_interrupt_end(&kernel->interrupt);
+    if (ipb_native_cell_is_running(kernel))
+        ipb_interrupt_send(&kernel->interrupt, kernel->interrupt_grace_ms);
     ipb_native_kernel_set_state(kernel, IPB_KERNEL_STATE_DYING);
     ipb_process_shut_down(kernel->process, kernel->interrupt_grace_ms, "the kernel was stopped");
 }

@@ -333,6 +333,17 @@ measure_cell(Fixture *fixture, const char *code)
                    times[N * 99 / 100], times[0]);
 }
 
+/* The interrupt may come before the kernel has taken up the cell; without another one the stop would take the whole grace. */
+static void
+test_stop_with_a_cell_that_begins(Fixture *fixture, const void *data)
+{
+    for (int i = 0; i < 5; i++) {
+        kernel_fixture_cell(fixture, "import time");
+        kernel_fixture_execute(fixture, "time.sleep(100000)");
+        kernel_fixture_stop(fixture);
+    }
+}
+
 static void
 test_speed(Fixture *fixture, const void *data)
 {
@@ -370,6 +381,7 @@ main(int argc, char **argv)
         return 0;
     }
     static const KernelFixtureOptions quick = {.interrupt_grace_ms = 500};
+    static const KernelFixtureOptions patient = {.interrupt_grace_ms = 60 * 60 * 1000};
 #define ADD(path, options, func)                                                                   \
     g_test_add("/kernel/real/" path, Fixture, options, set_up, func, kernel_fixture_tear_down)
     ADD("order", NULL, test_order);
@@ -383,6 +395,7 @@ main(int argc, char **argv)
     ADD("interrupt-ignored", &quick, test_interrupt_ignored);
     ADD("late-output", NULL, test_late_output);
     ADD("reset-and-stop", NULL, test_reset_and_stop);
+    ADD("stop-with-a-cell-that-begins", &patient, test_stop_with_a_cell_that_begins);
     if (g_test_perf())
         ADD("speed", NULL, test_speed);
     return g_test_run();
