@@ -376,6 +376,8 @@ class Execution(Coroutine[Any, Any, CodeExecutionResult]):
         self._stream = stream
         self._made: Coroutine[Any, Any, CodeExecutionResult] | None = None
         self._is_used = False
+        # What asyncio calls it, in warnings about tasks.
+        self.__name__, self.__qualname__ = "execute", "CodeExecutor.execute"
 
     def __aiter__(self) -> AsyncIterator[ApprovalRequest | CodeExecutionChunk | CodeExecutionResult]:
         self._is_used = True
