@@ -5,25 +5,41 @@ a connect() is looked at. Names, addresses and protocols are in test_network.py.
 from __future__ import annotations
 
 import json
+import os
 import socket
 import subprocess
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from queue import Queue
 
 import pytest
 from box import Box, make_settings
 from kernels import Kernels
 
+# What nobody says but the listener's own last connection.
+END = b"the end"
+
 
 @contextmanager
-def host_listener(path: Path) -> Iterator[list[bytes]]:
-    """A service of the host's; gives what was said to it."""
+def host_listener(path: Path) -> Iterator[Callable[[], list[bytes]]]:
+    """A service of the host's; what it gives tells what was said to it, up to that call."""
     said: list[bytes] = []
+    ends: Queue[None] = Queue()
+
+    def heard() -> list[bytes]:
+        with socket.socket(socket.AF_UNIX) as last:
+            last.connect(f"/proc/self/fd/{itself}")
+            last.send(END)
+            ends.get(timeout=60)
+        return said
+
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(path))
         path.chmod(0o777)
+        # Whatever is done to the path.
+        itself = os.open(path, os.O_PATH)
         listener.listen(64)
 
         def serve() -> None:
@@ -33,16 +49,21 @@ def host_listener(path: Path) -> Iterator[list[bytes]]:
                 except OSError:
                     return
                 with client:
-                    said.append(client.recv(100))
+                    data = client.recv(100)
+                if data == END:
+                    ends.put(None)
+                else:
+                    said.append(data)
 
         thread = threading.Thread(target=serve)
         thread.start()
         try:
-            yield said
+            yield heard
         finally:
             # Wakes the thread; close() alone would not.
             listener.shutdown(socket.SHUT_RDWR)
             thread.join()
+            os.close(itself)
     path.unlink(missing_ok=True)
 
 
@@ -107,20 +128,20 @@ os._exit(0)
 @pytest.mark.parametrize("race", RACES)
 def test_races(box: Box, user: str, race: str) -> None:
     box.prepare(user)
-    with host_listener(box.place.workspace / "host.sock") as said:
+    with host_listener(box.place.workspace / "host.sock") as heard:
         line = ["/usr/bin/python3", "-I", "-c", PRELUDE + RACES[race] + CONNECT, "1500"]
         done = box(line, make_settings(), user=user)
         assert done.returncode == 0, done.stderr
         # Its own it reaches, or nothing would be tried.
-        assert int(done.stdout) > 0 and said == []
+        assert int(done.stdout) > 0 and heard() == []
 
 
 @pytest.mark.parametrize("race", RACES)
 def test_races_without_a_sandbox(box: Box, race: str) -> None:
     """Positive control: both ends of the race can be had."""
-    with host_listener(box.place.workspace / "host.sock") as said:
+    with host_listener(box.place.workspace / "host.sock") as heard:
         box(["/usr/bin/python3", "-I", "-c", PRELUDE + RACES[race] + CONNECT, "1500"], sandbox=False)
-        assert b"from inside" in said
+        assert b"from inside" in heard()
 
 
 KINDS = {
@@ -134,7 +155,7 @@ NAMES = ["host.sock", "./host.sock", "../ws/host.sock", "/proc/self/cwd/host.soc
 def test_names_of_the_same_socket(box: Box, user: str) -> None:
     box.prepare(user)
     (box.place.workspace / "link").symlink_to("host.sock")
-    with host_listener(box.place.workspace / "host.sock") as said:
+    with host_listener(box.place.workspace / "host.sock") as heard:
         script = f"""
 import errno, json, os, socket
 fd = os.open("host.sock", os.O_PATH)
@@ -149,10 +170,10 @@ print(json.dumps({{f"{{kind}} {{name!r}}": connect(kind, name) for kind in {list
         line = ["/usr/bin/python3", "-I", "-c", script.replace("\\\\0more", "\\0more")]
         inside = json.loads(box(line, user=user).stdout)
         assert set(inside.values()) <= {"EPERM", "EACCES", "EPROTOTYPE", "ENOENT", "ECONNREFUSED"}, inside
-        assert said == []
+        assert heard() == []
         outside = json.loads(box(line, sandbox=False).stdout)
         assert list(outside.values()).count("connected") >= 10, outside
-        assert b"x" in said
+        assert b"x" in heard()
 
 
 REPLACE = """
@@ -174,14 +195,14 @@ def test_a_socket_that_is_allowed_stays_what_it_is(box: Box, user: str, sandbox:
     (box.place.root / "outside").mkdir()
     box.prepare(user)
     other = box.place.root / "outside/host.sock"
-    with host_listener(box.place.workspace / "app.sock") as allowed, host_listener(other) as said:
+    with host_listener(box.place.workspace / "app.sock") as heard_there, host_listener(other) as heard:
         settings = make_settings(allowUnixSockets=["./app.sock", "later.sock"])
         done = box(["/usr/bin/python3", "-I", "-c", REPLACE, str(other)], settings, user=user, sandbox=sandbox)
-    if sandbox:
-        assert done.stdout.splitlines() == ["connected", "Permission denied", "Permission denied"], done.stderr
-        assert (allowed, said) == ([b"from inside"], [])
-    else:
-        assert said == [b"from inside"] * 3
+        if sandbox:
+            assert done.stdout.splitlines() == ["connected", "Permission denied", "Permission denied"], done.stderr
+            assert (heard_there(), heard()) == ([b"from inside"], [])
+        else:
+            assert heard() == [b"from inside"] * 3
 
 
 PUT_ASIDE = """
@@ -199,11 +220,11 @@ def test_a_file_system_of_its_own_that_is_put_aside(box: Box, allow_write: list[
     """Sockets on a file system of the sandbox are its own; the host's are not on one because a directory is where that was."""
     (box.place.workspace / "above/hidden").mkdir(parents=True)
     box.prepare("user")
-    with host_listener(box.place.workspace / "host.sock") as said:
+    with host_listener(box.place.workspace / "host.sock") as heard:
         settings = make_settings(allowWrite=allow_write, denyRead=["above/hidden"])
         done = box(["/usr/bin/python3", "-I", "-c", PUT_ASIDE], settings, user="user")
         assert done.stdout.splitlines() == [expected, "Permission denied"], done.stderr
-        assert said == []
+        assert heard() == []
         assert box(["/usr/bin/python3", "-I", "-c", PUT_ASIDE], user="user", sandbox=False).stdout.endswith("connected\n")
 
 
@@ -250,7 +271,8 @@ def test_descriptors_that_are_handed_on(box: Box, user: str) -> None:
 @pytest.mark.parametrize("name", ["host.sock", "@abstract"])
 def test_from_a_kernel(box: Box, user: str, name: str) -> None:
     kernel = Kernels(box, user)
-    address = "\0ipybox-test-kernel" if name == "@abstract" else str(box.place.workspace / name)
+    path = box.place.workspace / name
+    address = f"\0{path}" if name == "@abstract" else str(path)
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(address)
         if name != "@abstract":

@@ -42,7 +42,8 @@ def test_what_holds(box: Box) -> None:
     outside = box.place.root / "outside"
     outside.mkdir()
     listener = socket.socket(socket.AF_UNIX)
-    listener.bind("\0ipybox-test-weaker")
+    name = f"\0{box.place.workspace}"
+    listener.bind(name)
     listener.listen()
     script = f"""
 import ctypes, errno, os, socket
@@ -50,7 +51,7 @@ def outcome(action):
     try: return action() or 'ok'
     except OSError as error: return errno.errorcode[error.errno]
 def connect():
-    socket.socket(socket.AF_UNIX).connect('\\0ipybox-test-weaker')
+    socket.socket(socket.AF_UNIX).connect({name!r})
 libc = ctypes.CDLL(None, use_errno=True)
 def ptrace():
     if libc.ptrace(0, 0, 0, 0) < 0: raise OSError(ctypes.get_errno(), '')
