@@ -97,6 +97,20 @@ def test_without_site_nothing_of_site_packages_is_executed(start, tmp_path):
     assert not marker.exists()
 
 
+@pytest.mark.parametrize("flags", [("-I",), ("-I", "-S")])
+def test_interpreters_that_libraries_start_find_what_any_would(start, tmp_path, flags):
+    """The flags of the forkserver are not theirs. As multiprocessing and joblib do it."""
+    (tmp_path / "module_of_path.py").write_text("x = 3")
+    server = start(flags=flags)
+    server.wait_for("ready")
+    kernel = server.kernel(env={"PYTHONPATH": str(tmp_path)})
+    cell = kernel.run(
+        "import subprocess, sys\nfrom multiprocessing.util import _args_from_interpreter_flags as flags\n"
+        "subprocess.run([sys.executable, *flags(), '-c', 'import IPython, module_of_path as m; print(m.x)']);"
+    )
+    assert cell.order == ["3\n", "done"]
+
+
 def test_without_site_the_interpreters_packages_are_found(start):
     server = start(flags=("-I", "-S"))
     server.wait_for("ready")

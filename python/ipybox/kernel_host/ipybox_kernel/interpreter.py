@@ -12,6 +12,7 @@ from __future__ import annotations
 import builtins
 import importlib.util
 import os
+import subprocess
 import sys
 
 # What a kernel cannot do without, by the name a user installs it under.
@@ -27,6 +28,17 @@ def set_up(site_packages: list[str] | None) -> None:
     for folder in site_packages or []:
         _append(folder)
         _append_paths_of_pth_files(folder)
+
+
+def keep_flags_from_children() -> None:
+    """multiprocessing and joblib start interpreters with the flags of ours. Those that the forkserver needs would take PYTHONPATH
+    from them, and site-packages. To be done before multiprocessing is imported, which keeps the function."""
+    own_flags = subprocess._args_from_interpreter_flags  # type: ignore[attr-defined]
+
+    def flags_for_children() -> list[str]:
+        return [flag for flag in own_flags() if flag not in ("-I", "-S")]
+
+    subprocess._args_from_interpreter_flags = flags_for_children  # type: ignore[attr-defined]
 
 
 def missing() -> list[str]:

@@ -84,6 +84,7 @@ class Server:
         if message.get("op") != "configure" or message.get("version") != VERSION:
             raise ValueError(f"the first message must be configure, version {VERSION}")
         interpreter.set_up(message.get("site_packages"))
+        interpreter.keep_flags_from_children()
         missing = interpreter.missing()
         if missing:
             names = " and ".join(missing)
