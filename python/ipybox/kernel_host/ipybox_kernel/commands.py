@@ -95,7 +95,7 @@ def take_over_script_magics() -> None:
             return original(self, line, cell)
         return run_script(self.shell, argv, cell, getattr(args, "raise_error", True))
 
-    ScriptMagics.shebang = shebang  # type: ignore[method-assign]
+    ScriptMagics.shebang = shebang
 
 
 def _shell_argv(command: str) -> list[str]:

@@ -24,9 +24,7 @@ REPR_TYPES = (int, str, bool, bytes)
 SHOWS_EXPRESSION = opcode.opmap.get("PRINT_EXPR", opcode.opmap.get("CALL_INTRINSIC_1"))
 
 
-def send_bundle(
-    shell: Any, kind: int, data: Any, metadata: Any, with_next: bool = False, **fields: Any
-) -> None:
+def send_bundle(shell: Any, kind: int, data: Any, metadata: Any, with_next: bool = False, **fields: Any) -> None:
     """Sends a display or a result. What is too large for a frame is told on stderr."""
     output = shell.output
     if not output.is_connected:

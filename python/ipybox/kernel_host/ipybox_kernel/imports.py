@@ -41,7 +41,7 @@ class _Finder(MetaPathFinder):
         for finder in sys.meta_path:
             if finder is self:
                 continue
-            spec = finder.find_spec(name, path, target)  # type: ignore[union-attr]
+            spec = finder.find_spec(name, path, target)
             if spec is not None:
                 if spec.loader is not None:
                     _call_after_execution(spec.loader, callback)

@@ -104,6 +104,6 @@ def _read_setting(line: str) -> tuple[str, str]:
 def _add_site_builtins() -> None:
     import _sitebuiltins
 
-    builtins.help = _sitebuiltins._Helper()  # type: ignore[attr-defined]
+    builtins.help = _sitebuiltins._Helper()
     for name in ("exit", "quit"):
         setattr(builtins, name, _sitebuiltins.Quitter(name, "Ctrl-D (i.e. EOF)"))

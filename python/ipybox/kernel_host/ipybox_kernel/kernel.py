@@ -161,9 +161,7 @@ class Kernel:
 
     def _prepare_shell(self, message: dict[str, Any]) -> None:
         shell = self._shell
-        shell.rules = ShellRules(
-            message.get("approve_shell_cmds", False), message.get("require_shell_escape", False)
-        )
+        shell.rules = ShellRules(message.get("approve_shell_cmds", False), message.get("require_shell_escape", False))
         shell.output, shell.interrupts = self._output, self._interrupts
         shell.save_sys_module_state()
         shell.home_dir = os.path.expanduser("~")

@@ -17,7 +17,7 @@ import sys
 import threading
 from collections import deque
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Union
+from typing import TYPE_CHECKING, Any
 
 from . import linux, wire
 from .flusher import Flusher
@@ -52,7 +52,7 @@ class _Frames:
 
 
 # What waits to be written: pieces with where they go, or what has yet to be numbered.
-_Item = Union[list[tuple[Port, Any]], _Frames]
+_Item = list[tuple[Port, Any]] | _Frames
 
 
 class Output:
@@ -167,8 +167,9 @@ class Output:
         self.line_credit = LINE_CREDIT
 
     def install_streams(self) -> None:
-        sys.stdout = sys.__stdout__ = self.stdout
-        sys.stderr = sys.__stderr__ = self.stderr
+        for name in ("stdout", "stderr"):
+            setattr(sys, name, getattr(self, name))
+            setattr(sys, f"__{name}__", getattr(self, name))
 
     def repair_streams(self) -> None:
         """Makes good what the last cell closed."""
@@ -176,7 +177,7 @@ class Output:
             os.fstat(0)
         except OSError:
             os.open(os.devnull, os.O_RDONLY)  # else a file or socket would get that number, and children read it
-        for fd, mark in zip((1, 2), self._marks):
+        for fd, mark in zip((1, 2), self._marks, strict=True):
             try:
                 os.fstat(fd)
             except OSError:

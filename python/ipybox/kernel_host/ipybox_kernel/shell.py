@@ -8,8 +8,8 @@ import os
 import re
 import sys
 import warnings
-from contextlib import nullcontext
-from typing import Any, ContextManager
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
 
 import IPython
 from IPython.core import interactiveshell
@@ -52,7 +52,7 @@ class NoProfile(ProfileDir):
 class Exiter(ExitAutocall):
     """exit() and quit(): end the cell."""
 
-    def __call__(self, code: Any = None) -> None:  # type: ignore[override]
+    def __call__(self, code: Any = None) -> None:
         raise SystemExit() if code is None else SystemExit(code)
 
 
@@ -114,7 +114,7 @@ class KernelShell(InteractiveShell):
 
     def init_magics(self) -> None:
         super().init_magics()
-        load = getattr(self.magics_manager, "load_lazy", None)  # since IPython 9.1x
+        load: Any = getattr(self.magics_manager, "load_lazy", None)  # since IPython 9.1x
 
         def load_whole(*args: Any, **kwargs: Any) -> None:
             # What an interrupt leaves half loaded IPython takes for loaded.
@@ -133,7 +133,7 @@ class KernelShell(InteractiveShell):
             list(manager.token_transformers),
         ]
 
-    def _tee(self, channel: str) -> ContextManager[None]:  # type: ignore[override]
+    def _tee(self, channel: str) -> AbstractContextManager[None]:
         # IPython 9 keeps a copy of all output here.
         return nullcontext()
 
@@ -235,9 +235,7 @@ class KernelShell(InteractiveShell):
         elif tracebacks.has_group(value) and not issubclass(kind, SyntaxError):
             self._showtraceback(kind, value, "\n".join(tracebacks.plain(kind, value, tb)))
         else:
-            super().showtraceback(
-                (kind, value, tb), filename, tb_offset, exception_only, running_compiled_code
-            )
+            super().showtraceback((kind, value, tb), filename, tb_offset, exception_only, running_compiled_code)
 
     def show_usage_error(self, exc: BaseException) -> None:
         self._showtraceback(type(exc), exc, [f"UsageError: {exc}"])
@@ -275,10 +273,10 @@ class KernelShell(InteractiveShell):
 
     # What is different without a terminal
 
-    def system(self, cmd: str) -> None:  # type: ignore[override]
+    def system(self, cmd: str) -> None:
         commands.system(self, self.var_expand(cmd, depth=1))
 
-    system_piped = system_raw = system  # type: ignore[assignment]
+    system_piped = system_raw = system
 
     def getoutput(self, cmd: str, split: bool = True, depth: int = 0) -> Any:
         return commands.getoutput(self, self.var_expand(cmd, depth=depth + 1), split)

@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
+import builtins
 import os
 import re
-import sys
 import traceback
 from types import TracebackType
 from typing import Any
@@ -18,7 +18,7 @@ _OUR_FOLDER = os.path.dirname(os.path.abspath(__file__)) + os.sep
 # The `ipybox` package of kernels: the way of a tool call, which ends there for the user.
 _STUB_FOLDER = os.path.join(os.path.dirname(_OUR_FOLDER.rstrip(os.sep)), "stub") + os.sep
 _ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
-_GROUP = BaseExceptionGroup if sys.version_info >= (3, 11) else ()
+_GROUP: Any = getattr(builtins, "BaseExceptionGroup", ())  # since Python 3.11
 
 
 def error_payload(cell: int, kind: type, value: BaseException, text: str) -> dict[str, Any]:
@@ -64,7 +64,7 @@ def remove_our_frames(value: BaseException | None) -> None:
         error.__traceback__ = _without_our_frames(error.__traceback__)
         waiting += [error.__cause__, error.__context__]
         if isinstance(error, _GROUP):
-            waiting += error.exceptions  # type: ignore[attr-defined]
+            waiting += error.exceptions
 
 
 def _without_our_frames(tb: TracebackType | None) -> TracebackType | None:

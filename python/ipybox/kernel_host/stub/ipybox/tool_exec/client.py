@@ -90,21 +90,17 @@ def _restore_result_error(args: tuple[Any, ...], state: dict[str, Any]) -> Resul
     return error
 
 
-def _read_violations(
-    result: Any, error: Any, count: int
-) -> tuple[tuple[int | str, ...], list[str]]:
+def _read_violations(result: Any, error: Any, count: int) -> tuple[tuple[int | str, ...], list[str]]:
     if count > MAX_VIOLATIONS_READ:
         return (), [f"{count} violations"]
     details = error.errors(include_url=False, include_context=False, include_input=False)
     details = details[:MAX_VIOLATIONS_TOLD]
     paths = [_find_place(result, each["loc"], each["type"] == "missing") for each in details]
-    lines = [_describe_violation(path, each["msg"]) for path, each in zip(paths, details)]
+    lines = [_describe_violation(path, each["msg"]) for path, each in zip(paths, details, strict=True)]
     return paths[0], lines
 
 
-def _find_place(
-    result: Any, location: tuple[int | str, ...], is_missing: bool
-) -> tuple[int | str, ...]:
+def _find_place(result: Any, location: tuple[int | str, ...], is_missing: bool) -> tuple[int | str, ...]:
     """The location without what is no part of the result: pydantic names the alternatives of unions in it."""
     path: list[int | str] = []
     for number, part in enumerate(location):
@@ -190,9 +186,7 @@ class ToolRunner:
         if status != 200:
             _read_answer(status, body)
 
-    def _make_request(
-        self, tool_name: str, tool_args: dict[str, Any]
-    ) -> tuple[tuple[str, int], bytes]:
+    def _make_request(self, tool_name: str, tool_args: dict[str, Any]) -> tuple[tuple[str, int], bytes]:
         body = self._encode(tool_name, tool_args)
         address, head = make_head("POST", "/run", len(body), self.host, self.port, self.token)
         return address, head + body
@@ -343,9 +337,7 @@ def _connect(address: tuple[str, int]) -> _Connection:
 
 
 def _cannot_connect(address: tuple[str, int], error: BaseException) -> ToolRunnerError:
-    return ToolRunnerError(
-        f"cannot connect to the tool server at {address[0]}:{address[1]}: {error or 'timed out'}"
-    )
+    return ToolRunnerError(f"cannot connect to the tool server at {address[0]}:{address[1]}: {error or 'timed out'}")
 
 
 def _lost(error: BaseException | None) -> ToolRunnerError:

@@ -74,7 +74,7 @@ class Content(dict[str, Any]):
         value = self._body.get("blob", self._body.get("data"))
         if not isinstance(value, str):
             where = f": read {self.uri}" if self.uri else ""
-            raise ValueError(f"this {self.type} has no data{where}")  # noqa: TRY004
+            raise ValueError(f"this {self.type} has no data{where}")
         try:
             return base64.b64decode(value)
         except (binascii.Error, ValueError) as error:
