@@ -23,6 +23,7 @@ typedef struct SseTransport SseTransport;
 typedef struct {
     SseTransport *sse;
     int64_t id;
+    bool is_initialized; /* the notification, after which others may go */
     char *text;
     size_t size;
     unsigned status;
@@ -44,6 +45,7 @@ struct SseTransport {
     char *url;      /* where messages go; NULL: not known yet */
     GQueue waiting; /* of Post: without an exchange yet */
     GHashTable *posts;
+    const Post *held_by; /* nothing else is sent before this one is taken; NULL: none */
     size_t queued;
     IpbTimer *timer; /* what is to be told from the loop */
     GError *failure;
@@ -90,6 +92,8 @@ static void
 remove_post(Post *post)
 {
     SseTransport *sse = post->sse;
+    if (sse->held_by == post)
+        sse->held_by = NULL;
     g_hash_table_remove(sse->posts, post);
     g_queue_remove(&sse->waiting, post);
     sse->queued -= post->size;
@@ -110,6 +114,7 @@ stop(SseTransport *sse)
     while ((post = g_queue_pop_head(&sse->waiting)) != NULL)
         free_post(post);
     sse->queued = 0;
+    sse->held_by = NULL;
 }
 
 static void
@@ -159,6 +164,8 @@ make_status_error(const Post *post)
                        *text != '\0' ? ": " : "", text);
 }
 
+static void pump(SseTransport *sse);
+
 static void
 on_post_end(IpbExchange *exchange, const GError *error, void *data)
 {
@@ -170,12 +177,15 @@ on_post_end(IpbExchange *exchange, const GError *error, void *data)
     if (failure == NULL && status >= 300)
         failure = make_status_error(post);
     remove_post(post);
-    if (failure == NULL)
-        return;
-    if (id != 0)
+    if (failure != NULL && id != 0) {
         sse->base.funcs.on_failed(id, status, failure, sse->base.data);
-    else
-        ipb_server_log_tell(sse->log, "warning", failure->message, strlen(failure->message));
+    } else if (failure != NULL) {
+        g_autofree char *text =
+            g_strdup_printf("it did not take a notification or an answer: %s", failure->message);
+        ipb_server_log_tell(sse->log, "warning", text, strlen(text));
+    }
+    if (!sse->is_over && !sse->is_freed)
+        pump(sse);
 }
 
 static void
@@ -207,8 +217,13 @@ static void
 pump(SseTransport *sse)
 {
     unsigned most = ipb_endpoint_limits(sse->endpoint)->requests;
-    while (sse->url != NULL && sse->waiting.length > 0 && g_hash_table_size(sse->posts) < most)
-        send_post(g_queue_pop_head(&sse->waiting));
+    while (sse->url != NULL && sse->held_by == NULL && sse->waiting.length > 0 &&
+           g_hash_table_size(sse->posts) < most) {
+        Post *post = g_queue_pop_head(&sse->waiting);
+        if (post->is_initialized)
+            sse->held_by = post;
+        send_post(post);
+    }
 }
 
 static bool
@@ -232,6 +247,7 @@ send_message(IpbTransport *transport, const IpbTransportMessage *message)
     *post = (Post){
         .sse = sse,
         .id = message->id,
+        .is_initialized = g_strcmp0(message->method, "notifications/initialized") == 0,
         .text = g_strndup(message->text, message->size),
         .size = message->size,
         .body = g_string_new(NULL),
@@ -259,7 +275,8 @@ take_endpoint(SseTransport *sse, const IpbEvent *event)
     }
     g_autofree char *text =
         g_strdup_printf("the endpoint that it tells is not used: %s", error->message);
-    lose(sse, error->code, text);
+    bool is_refused = g_error_matches(error, IPYBOX_ERROR, IPYBOX_ERROR_REFUSED);
+    lose(sse, is_refused ? IPYBOX_ERROR_REFUSED : IPYBOX_ERROR_PROTOCOL, text);
 }
 
 static bool

@@ -283,6 +283,57 @@ def test_session_id_is_checked(ipybox: str, tmp_path: Path) -> None:
     assert status != 0 and "session id is wrong" in text
 
 
+class SseServer:
+    """`answer` for HTTP+SSE. What a request is answered with comes on the stream, before its own 202."""
+
+    def __init__(self, endpoint: str = "/messages") -> None:
+        self.endpoint = endpoint
+        self.stream: Request | None = None
+
+    def __call__(self, request: Request) -> bool:
+        if request.method == "GET":
+            self.stream = request
+            request.begin_events()
+            request.send(f"event: endpoint\ndata: {self.endpoint}\n\n".encode())
+            request.connection.recv(1)
+            return True
+        assert self.stream is not None
+        results = {
+            "initialize": {"protocolVersion": "2024-11-05", "capabilities": {"tools": {}}, "serverInfo": {"name": "h", "version": "1"}},
+            "tools/list": {"tools": [TOOL]},
+        }
+        if request.rpc in results:
+            answer = {"jsonrpc": "2.0", "id": request.message["id"], "result": results[request.rpc]}
+            self.stream.send(f"data: {json.dumps(answer)}\n\n".encode())
+        request.reply("202 Accepted")
+        return True
+
+
+@pytest.mark.parametrize("requests", [1, 32])
+def test_sse(ipybox: str, tmp_path: Path, requests: int) -> None:
+    """In this order, and whatever waits is sent as soon as it can be."""
+    with HttpServer(SseServer()) as server:
+        works(ipybox, tmp_path, server.url, type="sse", limits={"requests": requests})
+    assert [request.rpc for request in server.requests] == ["", "initialize", "notifications/initialized", "tools/list"]
+
+
+def test_sse_refusal_is_told(ipybox: str, tmp_path: Path) -> None:
+    events = SseServer()
+
+    def answer(request: Request) -> bool:
+        if request.rpc != "tools/list":
+            return events(request)
+        request.reply("400 Bad Request", b"because\x1b[31m")
+        return True
+
+    with HttpServer(answer) as server:
+        status, text = apigen(ipybox, tmp_path, server.url, type="sse")
+    assert status == 1 and "tools/list: HTTP status 400: because" in text and "\x1b" not in text
+    with HttpServer(SseServer("http://[::1")) as server:
+        status, text = apigen(ipybox, tmp_path, server.url, type="sse")
+    assert status == 1 and "the endpoint that it tells is not used" in text
+
+
 def test_sse_endpoint_of_another_origin(ipybox: str, tmp_path: Path) -> None:
     def answer(request: Request) -> bool:
         request.begin_events()
