@@ -217,8 +217,13 @@ receive_batch(IpbMcpClient *client, const char *text, size_t size)
 static void
 on_message(const char *text, size_t size, void *data)
 {
+    static const char MARK[] = "\xef\xbb\xbf"; /* of the byte order, which some write first */
     IpbMcpClient *client = ipb_mcp_client_hold(data);
     size_t garbage = client->garbage;
+    if (size > strlen(MARK) && memcmp(text, MARK, strlen(MARK)) == 0) {
+        text += strlen(MARK);
+        size -= strlen(MARK);
+    }
     if (*text == '[' && ipb_message_has_batches(client->revision))
         receive_batch(client, text, size);
     else
@@ -244,6 +249,22 @@ lose_at_limit(IpbMcpClient *client, const GError *why)
     lose_with(client, IPYBOX_ERROR_LIMIT, text);
 }
 
+/* The call that an answer which cannot be read is for, if it can still be seen, need not wait for its timeout. */
+static void
+fail_call_of(IpbMcpClient *client, IpbSpan message, const GError *why)
+{
+    IpbSpan method, id;
+    if (ipb_json_scan_member(message, "method", &method) ||
+        !ipb_json_scan_member(message, "id", &id))
+        return;
+    g_autofree char *text = g_strndup(id.start, id.size);
+    gint64 number;
+    g_autoptr(GError) error = g_error_new(IPYBOX_ERROR, IPYBOX_ERROR_PROTOCOL,
+                                          "its answer cannot be read: %s", why->message);
+    if (g_ascii_string_to_signed(text, 10, 1, INT64_MAX, &number, NULL))
+        ipb_rpc_fail(client->peer, number, error);
+}
+
 static void
 on_invalid(const GError *why, const char *text, size_t size, void *data)
 {
@@ -264,6 +285,8 @@ on_invalid(const GError *why, const char *text, size_t size, void *data)
                                                           : "not a message";
     g_autofree char *line = g_strdup_printf("%s: %s", what, shown);
     ipb_server_log_tell(client->log, is_message ? "debug" : "warning", line, strlen(line));
+    if (is_message)
+        fail_call_of(client, (IpbSpan){text, size}, why);
 }
 
 static void

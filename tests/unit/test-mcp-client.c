@@ -85,6 +85,11 @@ test_results(void)
     call(&fixture, "result", "{\"text\":\"{\\\"content\\\":[{\\\"type\\\":\\\"x\\\"},{}]}\"}",
          &item);
     assert_answer_error(&item, IPYBOX_ERROR_PROTOCOL, "content[1] of its result");
+    g_auto(Answer) broken = {0};
+    call(&fixture, "result", "{\"text\":\"{\\\"content\\\":[NaN]}\"}", &broken);
+    assert_answer_error(&broken, IPYBOX_ERROR_PROTOCOL, "its answer cannot be read: invalid JSON");
+    g_auto(Answer) marked = {0}; /* with the mark of the byte order */
+    call_ok(&fixture, "raw", "{\"text\":\"\\ufeff\"}", &marked);
 
     g_auto(Answer) error = {0};
     call(&fixture, "error", "{}", &error);
