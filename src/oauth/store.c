@@ -100,9 +100,11 @@ ipb_oauth_record_set_client(IpbOAuthRecord *record, IpbOAuthClient *client)
 static bool
 set_bad(GError **error, const IpbOAuthStore *store, const char *what)
 {
-    g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID,
-                "the stored login %s cannot be read: %s. Remove it and log in again", store->path,
-                what);
+    g_set_error(
+        error, IPYBOX_ERROR, IPYBOX_ERROR_REFUSED,
+        "the stored login %s cannot be read: %s. Remove it (\"ipybox logout\" does) and log in "
+        "again",
+        store->path, what);
     return false;
 }
 
@@ -119,7 +121,8 @@ check_mode(const IpbOAuthStore *store, GError **error)
     if (S_ISREG(info.st_mode) && info.st_uid == geteuid() && (info.st_mode & 077) == 0)
         return true;
     g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_REFUSED,
-                "the stored login %s is not a file that is yours alone: remove it and log in again",
+                "the stored login %s is not a file that is yours alone: remove it (\"ipybox "
+                "logout\" does) and log in again",
                 store->path);
     return false;
 }

@@ -32,7 +32,7 @@ typedef struct {
 /* @state_dir: NULL: $XDG_STATE_HOME/ipybox. @server_url: canonical. Opens nothing. */
 void ipb_oauth_store_init(IpbOAuthStore *store, const char *state_dir, const char *server_url);
 void ipb_oauth_store_clear(IpbOAuthStore *store);
-/* The record; an empty one if there is none. INVALID, REFUSED (others can read it). */
+/* The record; an empty one if there is none. REFUSED: it is malformed, or others can read it. */
 IpbOAuthRecord *ipb_oauth_store_load(const IpbOAuthStore *store, GError **error);
 /* Makes the directories; the caller holds the lock. */
 bool ipb_oauth_store_save(const IpbOAuthStore *store, const IpbOAuthRecord *record, GError **error);

@@ -466,6 +466,18 @@ def test_readable_record_is_refused(serve, log_in, ask, place):
     assert "not a file that is yours alone" in ask(servers)["error"]
 
 
+@pytest.mark.parametrize("text", ["", "{", '{"version": 2}'])
+def test_record_that_cannot_be_read(serve, log_in, run_ipybox, place, text):
+    servers = serve()
+    log_in(servers.url)
+    (path,) = (place.state / "ipybox/oauth").glob("*.json")
+    path.write_text(text)
+    done = run_ipybox("login", servers.url)
+    assert done.returncode == 1 and "cannot be read" in done.stderr and "ipybox logout" in done.stderr
+    assert run_ipybox("logout", servers.url).returncode == 0
+    log_in(servers.url)
+
+
 # Logout
 
 

@@ -111,12 +111,12 @@ test_refused(void)
     set_up(&place);
     check_refused(&place, "{\"version\":1,\"server\":\"" URL "\"}", 0640, IPYBOX_ERROR_REFUSED);
     check_refused(&place, "{\"version\":1,\"server\":\"https://evil.example\"}", 0600,
-                  IPYBOX_ERROR_INVALID);
-    check_refused(&place, "{\"version\":2,\"server\":\"" URL "\"}", 0600, IPYBOX_ERROR_INVALID);
-    check_refused(&place, "{", 0600, IPYBOX_ERROR_INVALID);
+                  IPYBOX_ERROR_REFUSED);
+    check_refused(&place, "{\"version\":2,\"server\":\"" URL "\"}", 0600, IPYBOX_ERROR_REFUSED);
+    check_refused(&place, "{", 0600, IPYBOX_ERROR_REFUSED);
     check_refused(&place,
                   "{\"version\":1,\"server\":\"" URL "\",\"token\":{\"access_token\":\"a\\nb\"}}",
-                  0600, IPYBOX_ERROR_INVALID);
+                  0600, IPYBOX_ERROR_REFUSED);
     tear_down(&place);
 }
 
