@@ -222,14 +222,15 @@ open_output(IpbInstall *install, GError **error)
 }
 
 static bool
-spawn(IpbInstall *install, const char *const *argv, IpbChildExitFunc on_exit, GError **error)
+spawn(IpbInstall *install, const char *const *argv, const char *cwd, IpbChildExitFunc on_exit,
+      GError **error)
 {
     ipb_autofd child_end = open_output(install, error);
     if (child_end < 0)
         return false;
     IpbChildOptions child = {IPB_CHILD_OPTIONS_INIT, .argv = argv};
     child.envp = install->options.env;
-    child.cwd = install->options.workspace;
+    child.cwd = cwd;
     child.stdout_fd = child.stderr_fd = child_end;
     install->child = ipb_child_spawn(install->loop, &child, on_exit, install, error);
     return install->child != NULL;
@@ -240,7 +241,8 @@ spawn_installer(IpbInstall *install, GError **error)
 {
     g_autofree char *uv = ipb_packages_find_uv(install->options.python, /* is_sandboxed= */ false);
     g_auto(GStrv) argv = make_command(install, uv);
-    return spawn(install, (const char *const *) argv, on_installer_exit, error);
+    return spawn(install, (const char *const *) argv, install->options.workspace, on_installer_exit,
+                 error);
 }
 
 /* --- in a sandbox ------------------------------------------------------------------------------ */
@@ -354,8 +356,9 @@ begin_boxed(IpbInstall *install, GError **error)
     if (uv != NULL)
         return spawn_boxed(install, error);
     install->is_asking = true;
-    const char *const argv[] = {options->python, "-m", "pip", "config", "list", NULL};
-    return spawn(install, argv, on_asked, error);
+    /* This runs outside: isolated, and elsewhere, or it would be a pip.py that a cell wrote. */
+    const char *const argv[] = {options->python, "-I", "-m", "pip", "config", "list", NULL};
+    return spawn(install, argv, "/", on_asked, error);
 }
 
 IpbInstall *

@@ -87,9 +87,10 @@ ipb_packages_command(const IpbPackageCommand *options)
         add_words(builder, (const char *const[]){options->uv, "pip", "install", "--python",
                                                  options->python, NULL});
     else
-        add_words(builder,
-                  (const char *const[]){options->python, "-m", "pip", "install",
-                                        "--disable-pip-version-check", "--no-input", NULL});
+        /* In a sandbox the workspace is the cells': no module of theirs is taken for pip's. */
+        add_words(builder, (const char *const[]){
+                               options->python, options->is_sandboxed ? "-Im" : "-m", "pip",
+                               "install", "--disable-pip-version-check", "--no-input", NULL});
     if (options->is_sandboxed && !options->allows_builds)
         add_words(builder,
                   (const char *const[]){options->uv != NULL ? "--no-build" : "--only-binary",

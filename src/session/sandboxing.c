@@ -13,6 +13,7 @@
 #include "base/printable.h"
 #include "egress/egress.h"
 #include "json/writer.h"
+#include "sandbox/paths.h"
 #include "sandbox/quarantine.h"
 
 struct IpbSandboxing {
@@ -214,6 +215,21 @@ make_install_policy(const IpbSandboxing *sandboxing, const char *directory,
     return ipb_sandbox_policy_parse(text, size, NULL, error);
 }
 
+/* A cell that runs meanwhile may have made a link of something on the way to @directory. */
+static bool
+writes_in_workspace_only(const IpbSandboxPlan *plan, const char *directory, GError **error)
+{
+    for (guint i = 0; i < plan->mounts->len; i++) {
+        const IpbPlanMount *mount = g_ptr_array_index(plan->mounts, i);
+        if (mount->kind != IPB_MOUNT_WRITABLE || ipb_path_is_below(mount->target, plan->workspace))
+            continue;
+        g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_REFUSED,
+                    "a symbolic link leads from %s to %s: remove it", directory, mount->target);
+        return false;
+    }
+    return true;
+}
+
 IpbSandboxPlan *
 ipb_sandboxing_make_install_plan(const IpbSandboxing *sandboxing, const char *directory,
                                  const char *program, const char *const *hosts, GError **error)
@@ -226,7 +242,7 @@ ipb_sandboxing_make_install_plan(const IpbSandboxing *sandboxing, const char *di
     if (program != NULL)
         g_strv_builder_add(keep, program);
     g_auto(GStrv) kept = g_strv_builder_end(keep);
-    return ipb_sandbox_plan_new(
+    g_autoptr(IpbSandboxPlan) plan = ipb_sandbox_plan_new(
         &(IpbPlanOptions){
             .policy = policy,
             .workspace = sandboxing->workspace,
@@ -237,6 +253,8 @@ ipb_sandboxing_make_install_plan(const IpbSandboxing *sandboxing, const char *di
             .limits = IPB_SANDBOX_LIMITS_DEFAULT,
         },
         error);
+    return plan != NULL && writes_in_workspace_only(plan, directory, error) ? g_steal_pointer(&plan)
+                                                                            : NULL;
 }
 
 /* --- what code inside did ---------------------------------------------------------------------- */

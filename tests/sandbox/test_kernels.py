@@ -8,6 +8,7 @@ import json
 import os
 import signal
 import socket
+import subprocess
 import time
 
 import harness
@@ -445,3 +446,49 @@ def test_installations_are_not_led_astray(kernel: Kernels, link: str) -> None:
         output = server.tool("install_package", {"package_name": str(wheel)})
         assert output["isError"] and "symbolic link" in output["content"][0]["text"]
     assert not list(target.iterdir())
+
+
+PIP = """
+import pathlib, sys
+try:
+    pathlib.Path({mark!r}).write_text("was here")
+except OSError:
+    pass
+print("a cell's pip")
+"""
+
+
+def test_installer_is_not_a_cells_module(kernel: Kernels) -> None:
+    """What is run to install, outside of a sandbox or in one, is not what a cell wrote, whatever its name."""
+    workspace, mark = kernel.place.workspace, kernel.place.home / "mark"
+    wheel = make_wheel(workspace, "ipb_boxed", "x")
+    names = ["pip.py", "sitecustomize.py", "json.py", "encodings.py"]
+    with kernel.serve() as server:
+        server.cell(f"for name in {names!r}: open(name, 'w').write({PIP.format(mark=str(mark))!r})")
+        output = server.tool("install_package", {"package_name": str(wheel)})
+        assert not output["isError"] and "a cell's pip" not in output["content"][0]["text"]
+    assert not mark.exists()
+    # Positive control.
+    subprocess.run([kernel.python, "-m", "pip"], cwd=workspace, check=False, capture_output=True)
+    assert mark.exists()
+
+
+SWAP = """
+import os, threading
+def swap():
+    while not os.path.isdir(".ipybox/packages"): pass
+    os.rename(".ipybox", "aside"); os.symlink({target!r}, ".ipybox"); os.mkdir("swapped")
+threading.Thread(target=swap).start()
+"""
+
+
+def test_installations_are_not_led_astray_meanwhile(kernel: Kernels) -> None:
+    """Nor one that is put there after the installation began."""
+    wheel = make_wheel(kernel.place.workspace, "ipb_boxed", "x")
+    target = kernel.place.home / "target"
+    (target / "packages").mkdir(parents=True)
+    with kernel.serve() as server:
+        server.cell(SWAP.format(target=str(target)))
+        output = server.tool("install_package", {"package_name": str(wheel)})
+        assert output["isError"] or not (kernel.place.workspace / "swapped").exists(), output
+    assert not list((target / "packages").iterdir())
