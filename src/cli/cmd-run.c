@@ -4,6 +4,7 @@
  * tool calls, saves plots and names them.
  */
 #include <limits.h>
+#include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -20,6 +21,7 @@
 #include "cli/prompt.h"
 
 #define MAX_CODE_SIZE (32u * 1024 * 1024)
+#define BYTE_ORDER_MARK "\xef\xbb\xbf"
 
 typedef struct {
     IpbKernelArguments kernel;
@@ -40,6 +42,7 @@ typedef struct {
     bool at_line_start; /* of standard output: notices begin on a line of their own */
     bool has_exited;    /* the code ended itself by SystemExit, with exit_status */
     int exit_status;
+    GError *write_error; /* nobody reads any more, or the disk is full: what follows is not shown */
 } RunCommand;
 
 /* --- output ------------------------------------------------------------------------------------ */
@@ -48,12 +51,12 @@ typedef struct {
 static void
 print_to(RunCommand *command, int fd, const char *text)
 {
-    if (*text == '\0')
+    if (*text == '\0' || command->write_error != NULL)
         return;
     g_autofree char *printable = isatty(fd) ? ipb_cli_printable(text) : NULL;
     const char *shown = printable != NULL ? printable : text;
-    if (!ipb_fd_write_all(fd, shown, strlen(shown), NULL))
-        ipybox_session_interrupt(command->client.session); /* nobody reads any more */
+    if (!ipb_fd_write_all(fd, shown, strlen(shown), &command->write_error))
+        ipybox_session_interrupt(command->client.session);
     if (fd == STDOUT_FILENO)
         command->at_line_start = g_str_has_suffix(text, "\n");
 }
@@ -166,6 +169,10 @@ on_executed(GObject *source, GAsyncResult *async_result, gpointer data)
     client->status = result != NULL ? status_of(command, ipybox_result_get_status(result))
                                     : ipb_cli_status(error);
     const char *message = result != NULL ? ipybox_result_get_message(result) : error->message;
+    if (command->write_error != NULL) {
+        client->status = IPB_EXIT_FAILED;
+        message = command->write_error->message;
+    }
     if (message != NULL)
         ipb_cli_fail(&ipb_verb_run, result != NULL ? IPB_EXIT_FAILED : client->status, "%s",
                      message);
@@ -276,7 +283,7 @@ start(RunCommand *command, const RunArguments *arguments, const char *code, GErr
         !open_session(command, arguments, error))
         return false;
     IpyboxExecuteOptions options = IPYBOX_EXECUTE_OPTIONS_INIT;
-    options.timeout_ms = (unsigned) CLAMP(arguments->timeout_s * 1000, 0, UINT_MAX / 2);
+    options.timeout_ms = (unsigned) MIN(ceil(arguments->timeout_s * 1000), UINT_MAX / 2);
     options.max_text_chars = 1; /* it is printed as it comes */
     options.on_event = on_event;
     options.user_data = command;
@@ -303,6 +310,7 @@ execute(const RunArguments *arguments, const char *code)
     int status = command.client.status;
     ipb_client_clear(&command.client);
     ipb_prompt_free(command.prompt);
+    g_clear_error(&command.write_error);
     return status;
 }
 
@@ -327,7 +335,18 @@ read_code(const RunArguments *arguments, int argc, char **argv, GError **error)
         g_free(code);
         return NULL;
     }
+    if (g_str_has_prefix(code, BYTE_ORDER_MARK)) /* Python takes such files, too */
+        memmove(code, code + strlen(BYTE_ORDER_MARK), size - strlen(BYTE_ORDER_MARK) + 1);
     return code;
+}
+
+static bool
+check_timeout(const RunArguments *arguments, GError **error)
+{
+    if (arguments->timeout_s >= 0) /* not a number is not */
+        return true;
+    g_set_error_literal(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID, "--timeout must be seconds");
+    return false;
 }
 
 static bool
@@ -384,7 +403,7 @@ run_run(int argc, char **argv)
                             "--no-sandbox and --sandbox-config contradict each other");
     else if ((arguments.log_level == NULL || ipb_cli_set_log_level(arguments.log_level, &error)) &&
              ipb_approval_arguments_check(&arguments.approval, &error) &&
-             parse_seed(&arguments, &error))
+             check_timeout(&arguments, &error) && parse_seed(&arguments, &error))
         code = read_code(&arguments, argc, argv, &error);
     status = code != NULL
                  ? execute(&arguments, code)

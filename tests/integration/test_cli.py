@@ -55,6 +55,8 @@ def test_run_usage(run_ipybox):
     assert run_ipybox("run", "-c", "1", "--approve", "maybe").returncode == 2
     assert run_ipybox("run", "-c", "1", "--approval-timeout=-1").returncode == 2
     assert run_ipybox("mcp", "--approval-timeout=nan").returncode == 2
+    assert run_ipybox("run", "-c", "1", "--timeout=nan").returncode == 2
+    assert run_ipybox("run", "-c", "1", "--timeout=-1").returncode == 2
     missing = run_ipybox("run", "nosuch.py")
     assert missing.returncode == 1 and "nosuch.py" in missing.stderr
     assert run_ipybox("run", "--python", "/no/python", "-c", "1").returncode == 1
@@ -90,11 +92,29 @@ def test_run_output_to_a_reader_that_leaves(ipybox, place):
     process = subprocess.Popen(
         [ipybox, "run", "-c", "while True: print('y' * 1000)"],
         cwd=place.workspace, env=place.environ, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
     )
     assert process.stdout.readline().startswith(b"y")
     process.stdout.close()
-    process.wait(30)
+    with process.stderr:
+        error = process.stderr.read().decode()
+    assert process.wait(30) == 1
+    assert error.startswith("ipybox run: ") and len(error.splitlines()) == 1 and "cannot write" in error
+
+
+def test_run_output_to_a_full_disk(ipybox, place):
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [ipybox, "run", "-c", "print('x')"],
+            cwd=place.workspace, env=place.environ, stdin=subprocess.DEVNULL, stdout=full,
+            stderr=subprocess.PIPE, timeout=60,
+        )
+    assert done.returncode == 1 and b"No space left on device" in done.stderr
+
+
+def test_run_file_with_a_byte_order_mark(run_ipybox, workspace):
+    (workspace / "script.py").write_text("\ufeffprint('x')\r\n")
+    assert run_ipybox("run", "script.py").stdout == "x\n"
 
 
 def test_run_interrupted(ipybox, place):
