@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "apigen/apigen.h"
 #include "base/error.h"
 #include "cli/cli.h"
 #include "cli/server-file.h"
@@ -88,8 +89,12 @@ add_server(IpbRegistry *registry, const char *name, const char *params_json)
     g_autoptr(GError) error = NULL;
     g_autoptr(IpbJsonDoc) doc =
         ipb_json_parse(params_json, strlen(params_json), &IPB_JSON_LIMITS_SMALL, &error);
+    if (doc == NULL)
+        return ipb_cli_fail(&ipb_verb_servers, IPB_EXIT_USAGE, "PARAMS: %s", error->message);
+    if (!ipb_apigen_check_server_name(name, &error))
+        return fail(error);
     g_autoptr(IpbRegistration) registration =
-        doc != NULL ? ipb_registry_add(registry, name, ipb_json_root(doc), NULL, &error) : NULL;
+        ipb_registry_add(registry, name, ipb_json_root(doc), NULL, &error);
     if (registration == NULL)
         return fail(error);
     printf("%s\n", registration->id);

@@ -2,9 +2,11 @@
  *
  * The program: finds the verb and runs it. Without a verb it is the MCP server, as the original is.
  */
+#include <errno.h>
 #include <fcntl.h>
 #include <locale.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include <ipybox/version.h>
@@ -54,15 +56,9 @@ run_verb(const IpbVerb *verb, int argc, char **argv)
     return ipb_cli_fail(verb, IPB_EXIT_FAILED, "%s", error->message);
 }
 
-int
-main(int argc, char **argv)
+static int
+run_words(int argc, char **argv)
 {
-    if (!open_standard_streams()) {
-        fputs("ipybox: a standard stream is closed, and /dev/null cannot be opened for it\n",
-              stderr);
-        return IPB_EXIT_FAILED;
-    }
-    setlocale(LC_ALL, "");
     if (argc > 1 && g_str_equal(argv[1], "--version")) {
         puts("ipybox " IPYBOX_VERSION);
         return IPB_EXIT_OK;
@@ -79,4 +75,28 @@ main(int argc, char **argv)
         return IPB_EXIT_USAGE;
     }
     return run_verb(&ipb_verb_mcp, argc, argv);
+}
+
+/* A full disk is no success: what was printed waits in a buffer until now. */
+static int
+flush_output(int status)
+{
+    bool had_failed = ferror(stdout) != 0;
+    if (fflush(stdout) == 0 && !had_failed)
+        return status;
+    fprintf(stderr, "ipybox: cannot write to standard output: %s\n",
+            had_failed ? "not all of it was taken" : strerror(errno));
+    return status == IPB_EXIT_OK ? IPB_EXIT_FAILED : status;
+}
+
+int
+main(int argc, char **argv)
+{
+    if (!open_standard_streams()) {
+        fputs("ipybox: a standard stream is closed, and /dev/null cannot be opened for it\n",
+              stderr);
+        return IPB_EXIT_FAILED;
+    }
+    setlocale(LC_ALL, "");
+    return flush_output(run_words(argc, argv));
 }

@@ -117,6 +117,29 @@ def test_run_file_with_a_byte_order_mark(run_ipybox, workspace):
     assert run_ipybox("run", "script.py").stdout == "x\n"
 
 
+@pytest.mark.parametrize("words", [("--version",), ("--help",), ("run", "--help"), ("servers", "--json")])
+def test_output_that_a_full_disk_does_not_take(ipybox, place, words):
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [ipybox, *words], cwd=place.workspace, env=place.environ, stdin=subprocess.DEVNULL, stdout=full,
+            stderr=subprocess.PIPE, text=True, timeout=60,
+        )
+    assert done.returncode == 1 and "cannot write" in done.stderr and done.stderr.endswith(": No space left on device\n")
+
+
+@pytest.mark.parametrize("closed", [">&-", "<&- >&- 2>&-"])
+def test_run_without_standard_files(ipybox, place, closed):
+    """What is printed goes nowhere, and into no file of ours that got the free number."""
+    code = "import sys; print('out'); print('err', file=sys.stderr); open('done', 'w').close()"
+    done = subprocess.run(
+        ["bash", "-c", f'"$0" run -c "$1" {closed}', ipybox, code], cwd=place.workspace, env=place.environ,
+        capture_output=True, text=True, timeout=60,
+    )
+    assert done.returncode == 0 and (place.workspace / "done").exists()
+    assert done.stdout == ("" if ">&-" in closed.replace("2>&-", "") else "out\n")
+    assert done.stderr == ("" if "2>&-" in closed else "err\n")
+
+
 def test_run_interrupted(ipybox, place):
     process = subprocess.Popen(
         [ipybox, "run", "-c", "print('begun', flush=True)\nimport time\ntime.sleep(1000)"],
@@ -295,6 +318,9 @@ def test_servers(run_ipybox, workspace):
     assert run_ipybox("servers", "remove", added).returncode == 0
     assert [entry["name"] for entry in json.loads(run_ipybox("servers", "--json").stdout)] == ["b"]
     assert run_ipybox("servers", "frobnicate").returncode == 2
+    for name, params in ("not-a-name", '{"command": "cat"}'), ("d", "{"), ("d", '{"command": 1}'):
+        refused = run_ipybox("servers", "add", name, params)
+        assert refused.returncode == 2 and refused.stderr.endswith("Try 'ipybox servers --help'.\n")
     bad = {"mcpServers": {"ok": {"command": "cat"}, "not-a-name": {"command": "cat"}}}
     (workspace / "bad.json").write_text(json.dumps(bad))
     refused = run_ipybox("servers", "import", "bad.json")
