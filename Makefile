@@ -62,13 +62,13 @@ format:
 
 release:
 	@scripts/packages build man
-	@scripts/install --only-build --build $(RELEASE) --prefix $(PREFIX) $(MESON_FLAGS)
+	@scripts/install --only-build --build "$(RELEASE)" --prefix "$(PREFIX)" $(MESON_FLAGS)
 
 install: release
-	@scripts/install --build $(RELEASE) --prefix $(PREFIX) --destdir "$(DESTDIR)"
+	@scripts/install --build "$(RELEASE)" --prefix "$(PREFIX)" --destdir "$(DESTDIR)"
 
 uninstall:
-	@scripts/install --uninstall --prefix $(PREFIX) --destdir "$(DESTDIR)"
+	@scripts/install --uninstall --prefix "$(PREFIX)" --destdir "$(DESTDIR)"
 
 wheel:
 	@scripts/wheel

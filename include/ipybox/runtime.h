@@ -4,12 +4,13 @@
  * @brief What the sessions of a program share: a warm Python that kernels are forked from, and the registry of MCP servers.
  *
  * Thread: a runtime, its sessions and everything that comes from them belong to the one thread that iterates the runtime's
- * GMainContext. Runtimes share nothing, so each thread may have its own.
+ * GMainContext. Runtimes share nothing, so each thread may have its own. A child that the program forks must not use them, nor free
+ * them: what they hold is its parent's.
  *
  * Every operation that takes time comes twice: `_async` with `_finish`, and a call of the plain name that blocks. One that
  * blocks iterates the runtime's context until it is done, so other sources of that context are dispatched meanwhile. It must
  * not be called from a callback of this library: it ends with #IPYBOX_ERROR_BUSY there. Callbacks come from the context, never
- * from within a call that the program makes; they must not iterate the context themselves.
+ * from within a call that the program makes, but for what ipybox_session_new() logs; they must not iterate the context themselves.
  */
 #pragma once
 

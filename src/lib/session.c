@@ -130,6 +130,12 @@ ipb_lib_session_unref(IpyboxSession *session)
     g_free(session);
 }
 
+static void
+set_closed(GError **error)
+{
+    g_set_error_literal(error, IPYBOX_ERROR, IPYBOX_ERROR_BUSY, "the runtime is closed");
+}
+
 IpyboxSession *
 ipybox_session_new(IpyboxRuntime *runtime, const IpyboxSessionOptions *options, GError **error)
 {
@@ -140,7 +146,7 @@ ipybox_session_new(IpyboxRuntime *runtime, const IpyboxSessionOptions *options, 
     if (!check_options(options, error))
         return NULL;
     if (runtime->is_closed) {
-        g_set_error_literal(error, IPYBOX_ERROR, IPYBOX_ERROR_BUSY, "the runtime is closed");
+        set_closed(error);
         return NULL;
     }
     IpyboxSession *session = g_new0(IpyboxSession, 1);
@@ -155,6 +161,10 @@ ipybox_session_new(IpyboxRuntime *runtime, const IpyboxSessionOptions *options, 
     session->calls = g_ptr_array_new_with_free_func((GDestroyNotify) ipb_call_unref);
     session->approvals = g_ptr_array_new();
     session->core = make_core(session, options, error);
+    if (session->core != NULL && runtime->is_closed) { /* by on_log, or it was freed */
+        g_clear_pointer(&session->core, ipb_session_free);
+        set_closed(error);
+    }
     if (session->core == NULL) {
         ipb_lib_session_unref(session);
         return NULL;

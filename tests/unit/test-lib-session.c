@@ -195,6 +195,32 @@ test_sandbox_log(void)
     g_assert_nonnull(strstr(log->str, "/no/such/sandbox.json"));
 }
 
+static void
+on_log_free(IpyboxSession *session, const char *level, const char *text, gpointer data)
+{
+    g_assert_null(session);
+    g_clear_pointer((IpyboxRuntime **) data, ipybox_runtime_free);
+}
+
+/* The only callback from within a call: the runtime is gone when the session was made. */
+static void
+test_free_runtime_in_the_log(void)
+{
+    g_auto(Fixture) fixture = {0};
+    fixture_set_up(&fixture, NULL);
+    IpyboxRuntime *runtime = new_runtime(fixture.state, NULL);
+    IpyboxSessionOptions options = session_options(&fixture);
+    options.sandbox = IPYBOX_SANDBOX_ON;
+    options.sandbox_config = "/no/such/sandbox.json";
+    options.on_log = on_log_free;
+    options.user_data = &runtime;
+    g_autoptr(GError) error = NULL;
+    g_assert_null(ipybox_session_new(runtime, &options, &error));
+    g_assert_error(error, IPYBOX_ERROR, IPYBOX_ERROR_BUSY);
+    g_assert_null(runtime);
+    assert_prints(fixture.session, "1", "1");
+}
+
 /* --- closed ------------------------------------------------------------------------------------ */
 
 static void
@@ -584,6 +610,7 @@ main(int argc, char **argv)
     add_test("/session/python-that-is-none", test_python_that_is_none);
     add_test("/session/sandbox", test_sandbox);
     add_test("/session/sandbox-log", test_sandbox_log);
+    add_test("/session/free-runtime-in-the-log", test_free_runtime_in_the_log);
     add_test("/session/use-after-close", test_use_after_close);
     add_test("/session/runtime-close", test_runtime_close);
     add_test("/session/free-while-the-runtime-closes", test_free_while_the_runtime_closes);
