@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import inspect
 import math
 import os
 import sys
@@ -362,6 +364,13 @@ class CodeExecutor:
 
     def _place(self) -> Path:
         return Path(self._workspace or os.getcwd())
+
+
+# What a coroutine function is to agents' frameworks that take functions as tools, and to mocks.
+if sys.version_info >= (3, 12):
+    inspect.markcoroutinefunction(CodeExecutor.execute)
+else:
+    CodeExecutor.execute._is_coroutine = asyncio.coroutines._is_coroutine  # type: ignore[attr-defined]
 
 
 class Execution(Coroutine[Any, Any, CodeExecutionResult]):

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import inspect
 import json
 import logging
 import os
@@ -19,6 +20,7 @@ import urllib.error
 import urllib.request
 import warnings
 from pathlib import Path
+from unittest.mock import create_autospec
 
 import harness
 import pytest
@@ -196,6 +198,16 @@ async def test_awaitable_in_all_ways() -> None:
         assert (await used).text == "6"
         with pytest.raises(RuntimeError, match="already awaited"):
             await used
+
+
+async def test_execute_is_a_coroutine_function() -> None:
+    """Frameworks that take functions as tools ask, and so do mocks."""
+    is_coroutine_function = inspect.iscoroutinefunction if sys.version_info >= (3, 12) else asyncio.iscoroutinefunction
+    assert is_coroutine_function(CodeExecutor.execute)
+    assert is_coroutine_function(CodeExecutor().execute)
+    mock = create_autospec(CodeExecutor)
+    mock.execute.return_value = CodeExecutionResult("1", [])
+    assert (await mock.execute("1")).text == "1"
 
 
 async def test_results_are_as_the_originals() -> None:

@@ -164,6 +164,13 @@ async def test_approval_request() -> None:
     assert sorted(map(str, decided)) == ["('later', False)", "False", "False"]
 
 
+def test_what_a_kernel_names_cannot_change_what_is_seen() -> None:
+    async def respond(accept: bool) -> None: ...
+
+    request = ApprovalRequest("files", "rm\x1b[2K", {"path\r\n": "/\x1b[0m", "größe\u202e": 1}, respond)
+    assert str(request) == r"files.rm\x1b[2K(path\r\n='/\x1b[0m', größe\u202e=1)"
+
+
 async def test_a_callback_that_fails_keeps_no_decision(caplog: pytest.LogCaptureFixture) -> None:
     given: list[bool] = []
     decided: list[bool] = []

@@ -249,6 +249,25 @@ async def test_client_that_disconnects():
             assert await runner(server).run("echo", {}) == {}
 
 
+async def test_client_of_a_server_that_starts_again(monkeypatch):
+    closed = asyncio.Event()
+    client = ApprovalClient(accept)
+    end = client._end
+    monkeypatch.setattr(client, "_end", lambda code, reason: (end(code, reason), closed.set()))
+    server = ToolServer(port=0, approval_required=True)
+    for _ in range(2):
+        server.port = 0
+        async with server:
+            client.port = server.port
+            await client.connect()
+            with pytest.raises(RuntimeError, match="Already connected"):
+                await client.connect()
+            assert await runner(server).run("echo", {}) == {}
+        await closed.wait()
+        closed.clear()
+    await client.disconnect()
+
+
 async def test_client_without_a_server():
     client = ApprovalClient(accept, port=1)
     await client.disconnect()

@@ -132,11 +132,16 @@ class ApprovalRequest:
         return True
 
     def __str__(self) -> str:
-        arguments = ", ".join(f"{name}={value!r}" for name, value in self.tool_args.items())
-        return f"{self.server_name}.{self.tool_name}({arguments})"
+        arguments = ", ".join(f"{_show(name)}={value!r}" for name, value in self.tool_args.items())
+        return f"{_show(self.server_name)}.{_show(self.tool_name)}({arguments})"
 
     def __repr__(self) -> str:
         return f"<ApprovalRequest {self}>"
+
+
+def _show(name: str) -> str:
+    """The code in the kernel chose it: what a terminal would obey, or shows in another order, is escaped for who decides."""
+    return name if name.isprintable() else repr(name)[1:-1]
 
 
 def _running_loop() -> asyncio.AbstractEventLoop | None:
@@ -236,8 +241,9 @@ class ApprovalClient:
                 self._end,
             )
         except BaseException:
-            self._core = None
-            core.release()
+            if self._core is core:
+                self._core = None
+                core.release()
             raise
 
     async def disconnect(self) -> None:
@@ -287,12 +293,14 @@ class ApprovalClient:
         await core.call("websocket.send", {"socket": socket, "text": json.dumps(message)}, is_cancellable=False)
 
     def _end(self, code: int, reason: str) -> None:
-        """The connection is over; in the event loop."""
+        """The connection is over; in the event loop. `connect` may be called again."""
+        core, self._core = self._core, None
         self._socket = None
         requests, self._open = list(self._open.values()), {}
         for request in requests:
             request.expire()
-        if self._core is not None:
+        if core is not None:
+            core.release()
             logger.warning("the tool server closed the approval channel: %s %s", code, reason)
 
 
