@@ -86,6 +86,22 @@ def test_protocols_and_headers(core, port):
     assert core.call("websocket.open", host="127.0.0.1", port=port)["subprotocol"] is None
 
 
+def test_pause(core, port):
+    """What comes meanwhile waits with the peer; nothing is lost."""
+    socket = open_socket(core, port)
+    assert core.call("websocket.pause", socket=socket) == {}
+    for number in range(50):
+        core.call("websocket.send", socket=socket, text=str(number))
+    assert not core.notifications
+    core.send({"jsonrpc": "2.0", "method": "websocket.resume", "params": {"socket": socket}})
+    for number in range(50):
+        assert next_notification(core, "websocket.message")["text"] == str(number)
+    with pytest.raises(RpcError):
+        core.call("websocket.pause", socket="w99")
+    core.call("websocket.pause", socket=socket)
+    assert core.call("websocket.close", socket=socket) == {}
+
+
 def test_the_peer_closes(core, port):
     socket = open_socket(core, port, "/close")
     assert next_notification(core, "websocket.closed") == {"socket": socket, "code": 4001, "reason": "go away"}

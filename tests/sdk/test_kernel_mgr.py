@@ -16,6 +16,8 @@ from pathlib import Path
 
 import harness
 import pytest
+from ipybox.kernel_mgr import output as kernel_output
+from ipybox.kernel_mgr import socket as kernel_socket
 from ipybox.kernel_mgr.client import ExecutionError, ExecutionResult, KernelClient
 from ipybox.kernel_mgr.server import KernelGateway
 from ipybox.mcp_apigen import generate_mcp_sources
@@ -58,7 +60,7 @@ def test_signatures() -> None:
     assert parameters(KernelClient.disconnect) == parameters(KernelClient.reset) == []
     assert parameters(KernelClient.execute) == [("code", REQUIRED), ("timeout", 120)]
     assert parameters(KernelClient.stream) == [("code", REQUIRED), ("timeout", 120)]
-    assert parameters(ExecutionResult) == [("text", REQUIRED), ("images", REQUIRED)]
+    assert parameters(ExecutionResult) == [("text", REQUIRED), ("images", REQUIRED)]  # is_truncated: by keyword only
     assert issubclass(ExecutionError, Exception)
 
 
@@ -170,6 +172,38 @@ async def test_output_in_order() -> None:
         items = [item async for item in client.stream(code)]
     assert items[-1] == ExecutionResult(text="a\n'b'\nc\n'd'", images=[])
     assert "".join(items[:-1]).strip() == items[-1].text
+
+
+async def test_a_result_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kernel_output, "MAX_TEXT_CHARS", 10)
+    async with gateway() as server, KernelClient(port=server.port) as client:
+        items = [item async for item in client.stream("print('0123456', flush=True)\nprint('789')\n'end'")]
+        assert "".join(item for item in items if isinstance(item, str)) == "0123456\n789\n'end'\n"
+        assert items[-1] == ExecutionResult("0123456\n78", [])
+        assert items[-1].is_truncated
+        assert not (await client.execute("print('12345678')")).is_truncated
+
+
+async def test_a_stream_that_is_not_read_makes_its_kernel_wait(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kernel_socket, "MAX_WAITING", 1024 * 1024)
+    code = "for i in range(50_000): print(f'{i:0999}')\nopen(%r, 'w').close()"
+    async with gateway() as server, KernelClient(port=server.port) as slow, KernelClient(port=server.port) as quick:
+        items = slow.stream(code % str(workspace / "done"), timeout=600)
+        n_chars = len(await anext(items))
+        for _ in range(200):
+            await quick.execute("x = 1")
+        assert not (workspace / "done").exists()
+        async for item in items:
+            if isinstance(item, str):
+                n_chars += len(item)
+        assert n_chars == 50_000 * 1000
+        assert (workspace / "done").exists()
+        items = slow.stream(code % str(workspace / "done"))
+        await anext(items)
+        for _ in range(50):
+            await quick.execute("x = 1")
+        await items.aclose()
+        assert (await slow.execute("1")).text == "1"
 
 
 @pytest.mark.parametrize("images_dir", [None, Path("deep/plots")])

@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
@@ -28,10 +28,12 @@ class ExecutionResult:
     Attributes:
         text: What it printed and displayed, and the value of its last expression; None if there was no output.
         images: The files of the images that it made, in order.
+        is_truncated: Whether the text was longer than 16,777,216 characters, and is cut to them.
     """
 
     text: str | None
     images: list[Path]
+    is_truncated: bool = field(default=False, kw_only=True, compare=False, repr=False)
 
 
 class ExecutionError(Exception):
@@ -193,7 +195,7 @@ class KernelClient:
                 execution.abandon(lambda: self._interrupt_soon(kernel_id))
         if output.error is not None:
             raise ExecutionError(output.error)
-        yield ExecutionResult(text=output.text.strip() or None, images=output.images)
+        yield ExecutionResult(text=output.text.strip() or None, images=output.images, is_truncated=output.is_truncated)
 
     async def _connect(self) -> None:
         kernel_id = await self._api.create()

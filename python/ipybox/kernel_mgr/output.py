@@ -12,13 +12,16 @@ from typing import Any
 from .messages import is_idle, message_type
 
 MAX_NAME_TRIES = 100
+# Of a result's text; what comes beyond is only told as it comes.
+MAX_TEXT_CHARS = 16 * 1024 * 1024
 
 
 class Output:
     """Takes the messages of one execution, in order.
 
     Attributes:
-        text: What was printed, displayed and returned so far.
+        text: What was printed, displayed and returned so far, as much of it as is kept.
+        is_truncated: Whether there was more.
         images: The files of the images so far.
         error: The traceback, if there was an error.
         is_done: Whether the kernel is idle again.
@@ -28,7 +31,9 @@ class Output:
         self.images: list[Path] = []
         self.error: str | None = None
         self.is_done = False
+        self.is_truncated = False
         self._pieces: list[str] = []
+        self._n_free = MAX_TEXT_CHARS
         self._ends_line = True
         self._images_dir = images_dir
 
@@ -56,7 +61,9 @@ class Output:
 
     def _add(self, piece: str) -> str:
         if piece:
-            self._pieces.append(piece)
+            self._pieces += [piece[: self._n_free]] if self._n_free > 0 else []
+            self.is_truncated = self.is_truncated or len(piece) > self._n_free
+            self._n_free -= min(len(piece), self._n_free)
             self._ends_line = piece.endswith("\n")
         return piece
 

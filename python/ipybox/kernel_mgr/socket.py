@@ -15,6 +15,9 @@ from .messages import is_idle, make_request, message_type, parent_id, parse_mess
 
 # The most that the core takes; a larger message closes the connection.
 MAX_MESSAGE = 32 * 1024 * 1024
+# Characters of messages that wait for readers: beyond these nothing is received, until half of them are read. The kernel waits then, and
+# a gateway may disconnect who lets it wait for a minute.
+MAX_WAITING = 64 * 1024 * 1024
 
 
 class ChannelsClosedError(RuntimeError):
@@ -24,10 +27,12 @@ class ChannelsClosedError(RuntimeError):
 class Execution:
     """One request, and what comes for it: messages, and in the end an exception if the connection breaks."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, on_taken: Callable[[int], None]) -> None:
+        """`on_taken` is told the size of each message that does not wait any more."""
         self.is_begun = False
-        self._queue: asyncio.Queue[dict[str, Any] | ChannelsClosedError] = asyncio.Queue()
+        self._queue: asyncio.Queue[tuple[dict[str, Any] | ChannelsClosedError, int]] = asyncio.Queue()
         self._loop = loop
+        self._on_taken = on_taken
         self._on_begun: Callable[[], None] | None = None
 
     async def next(self) -> dict[str, Any]:
@@ -36,7 +41,8 @@ class Execution:
         Raises:
             ChannelsClosedError: If there will be none.
         """
-        item = await self._queue.get()
+        item, size = await self._queue.get()
+        self._on_taken(size)
         if isinstance(item, ChannelsClosedError):
             raise item
         return item
@@ -44,23 +50,28 @@ class Execution:
     def abandon(self, on_begun: Callable[[], None]) -> None:
         """Nobody waits any more. `on_begun` is called when the kernel is at it: an interrupt before that would miss it."""
         self._on_begun = on_begun
+        while not self._queue.empty():
+            self._on_taken(self._queue.get_nowait()[1])
         if self.is_begun:
             on_begun()
 
-    def put(self, item: dict[str, Any] | ChannelsClosedError) -> None:
+    def put(self, item: dict[str, Any] | ChannelsClosedError, size: int = 0) -> None:
         """From any thread."""
         try:
-            self._loop.call_soon_threadsafe(self._take, item)
+            self._loop.call_soon_threadsafe(self._take, item, size)
         except RuntimeError:  # the loop is closed: nobody waits
-            pass
+            self._on_taken(size)
 
-    def _take(self, item: dict[str, Any] | ChannelsClosedError) -> None:
-        if not isinstance(item, ChannelsClosedError) and message_type(item) == "execute_input":
+    def _take(self, item: dict[str, Any] | ChannelsClosedError, size: int) -> None:
+        is_beginning = not isinstance(item, ChannelsClosedError) and message_type(item) == "execute_input"
+        if is_beginning:
             self.is_begun = True
             if self._on_begun is not None:
                 self._on_begun()
-        elif self._on_begun is None:
-            self._queue.put_nowait(item)
+        if is_beginning or self._on_begun is not None:
+            self._on_taken(size)
+        else:
+            self._queue.put_nowait((item, size))
 
 
 class Channels(Handler):
@@ -73,6 +84,8 @@ class Channels(Handler):
         self._socket: str | None = None
         self._lock = threading.Lock()
         self._executions: dict[str, Execution] = {}
+        self._n_waiting = 0  # characters
+        self._is_paused = False
         self._closed: ChannelsClosedError | None = None
 
     @classmethod
@@ -145,7 +158,7 @@ class Channels(Handler):
             "stop_on_error": False,
         }
         text, msg_id = make_request(self._session, "execute_request", content)
-        execution = Execution(asyncio.get_running_loop())
+        execution = Execution(asyncio.get_running_loop(), self._on_taken)
         with self._lock:
             if self._closed is not None:
                 raise self._closed
@@ -154,6 +167,19 @@ class Channels(Handler):
         # Where it cannot be sent, the end of the socket tells it.
         self._core.request("websocket.send", {"socket": socket, "text": text}, Handler())
         return execution
+
+    def _on_taken(self, size: int) -> None:
+        self._note_waiting(-size)
+
+    def _note_waiting(self, size: int) -> None:
+        with self._lock:
+            self._n_waiting += size
+            limit = MAX_WAITING // 2 if self._is_paused else MAX_WAITING
+            is_much = self._n_waiting > limit
+            if is_much != self._is_paused and self._socket is not None:
+                self._is_paused = is_much
+                method = "websocket.pause" if is_much else "websocket.resume"
+                self._core.notify(method, {"socket": self._socket})
 
     def _fail(self, reason: str) -> None:
         with self._lock:
@@ -190,7 +216,9 @@ class Channels(Handler):
             if execution is not None and is_idle(parsed):
                 del self._executions[parent_id(parsed)]
         if execution is not None:
-            execution.put(parsed)
+            size = len(message.get("text") or message.get("base64") or "")
+            self._note_waiting(size)
+            execution.put(parsed, size)
 
     def on_closed(self, code: int, reason: str) -> None:
         self._fail(reason or f"code {code}")

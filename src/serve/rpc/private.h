@@ -199,3 +199,6 @@ void ipb_rpc_mcp_close(IpbRpcServer *server, IpbRpcRequest *request, IpbRpcParam
 void ipb_rpc_websocket_open(IpbRpcServer *server, IpbRpcRequest *request, IpbRpcParams *params);
 void ipb_rpc_websocket_send(IpbRpcServer *server, IpbRpcRequest *request, IpbRpcParams *params);
 void ipb_rpc_websocket_close(IpbRpcServer *server, IpbRpcRequest *request, IpbRpcParams *params);
+/* @request: NULL for a notification. */
+void ipb_rpc_websocket_pause(IpbRpcServer *server, IpbRpcRequest *request, IpbRpcParams *params);
+void ipb_rpc_websocket_resume(IpbRpcServer *server, IpbRpcRequest *request, IpbRpcParams *params);

@@ -182,6 +182,8 @@ static const struct {
     {"mcp.close", ipb_rpc_mcp_close},
     {"websocket.open", ipb_rpc_websocket_open},
     {"websocket.send", ipb_rpc_websocket_send},
+    {"websocket.pause", ipb_rpc_websocket_pause},
+    {"websocket.resume", ipb_rpc_websocket_resume},
     {"websocket.close", ipb_rpc_websocket_close},
 };
 
@@ -217,15 +219,21 @@ on_request(IpbRpcRequest *request, void *data)
     }
 }
 
-/* A notification of these three saves the client an answer that it would throw away. */
+/* A notification of these saves the client an answer that it would throw away. */
+static bool
+may_be_notification(IpbRpcMethodFunc func)
+{
+    return func == ipb_rpc_session_cancel || func == ipb_rpc_session_pause ||
+           func == ipb_rpc_session_resume || func == ipb_rpc_websocket_pause ||
+           func == ipb_rpc_websocket_resume;
+}
+
 static void
 on_notification(const char *method, const IpbJson *object, void *data)
 {
     IpbRpcServer *server = data;
     IpbRpcMethodFunc func = find_method(method);
-    if (!server->is_initialized || server->is_closing ||
-        (func != ipb_rpc_session_cancel && func != ipb_rpc_session_pause &&
-         func != ipb_rpc_session_resume))
+    if (!server->is_initialized || server->is_closing || !may_be_notification(func))
         return;
     g_auto(IpbRpcParams) params;
     ipb_rpc_params_init(&params, object);

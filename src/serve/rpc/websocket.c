@@ -24,6 +24,7 @@ struct IpbRpcSocket {
     IpbWebSocket *socket;
     IpbRpcWork *opening, *closing; /* requests that wait, or NULL */
     GQueue sending;                /* IpbRpcWork: answered when all is out */
+    bool is_paused;                /* by the client */
 };
 
 void
@@ -39,7 +40,7 @@ void
 ipb_rpc_socket_apply_pause(IpbRpcSocket *socket)
 {
     if (socket->opening == NULL)
-        ipb_websocket_pause(socket->socket, socket->server->is_congested);
+        ipb_websocket_pause(socket->socket, socket->is_paused || socket->server->is_congested);
 }
 
 /* --- what it tells ----------------------------------------------------------------------------- */
@@ -259,6 +260,30 @@ ipb_rpc_websocket_send(IpbRpcServer *server, IpbRpcRequest *request, IpbRpcParam
         ipb_rpc_server_reply_nothing(request);
     else
         g_queue_push_tail(&socket->sending, ipb_rpc_work_new(server, NULL, request));
+}
+
+static void
+set_paused(IpbRpcServer *server, IpbRpcRequest *request, IpbRpcParams *params, bool is_paused)
+{
+    IpbRpcSocket *socket = find_socket(server, params);
+    if (!ipb_rpc_server_check(request, params))
+        return;
+    socket->is_paused = is_paused;
+    ipb_rpc_socket_apply_pause(socket);
+    if (request != NULL)
+        ipb_rpc_server_reply_nothing(request);
+}
+
+void
+ipb_rpc_websocket_pause(IpbRpcServer *server, IpbRpcRequest *request, IpbRpcParams *params)
+{
+    set_paused(server, request, params, true);
+}
+
+void
+ipb_rpc_websocket_resume(IpbRpcServer *server, IpbRpcRequest *request, IpbRpcParams *params)
+{
+    set_paused(server, request, params, false);
 }
 
 void
