@@ -193,6 +193,25 @@ def test_a_forked_child_does_not_keep_it(core: Core) -> None:
     os.waitpid(pid, 0)
 
 
+def test_a_fork_after_the_end_closes_nothing_of_others(core: Core) -> None:
+    """The numbers of its descriptors are somebody else's by then."""
+    asyncio.run(core.call("echo", {}))
+    core.close()
+    fds = [os.open("/dev/null", os.O_RDONLY) for _ in range(8)]
+    pid = os.fork()
+    if pid == 0:
+        status = 1
+        try:
+            for fd in fds:
+                os.fstat(fd)
+            status = 0
+        finally:
+            os._exit(status)
+    for fd in fds:
+        os.close(fd)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+
+
 def test_it_ends_when_nobody_has_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("IPYBOX_BIN", str(Path(__file__).with_name("fake_core.py")))
     monkeypatch.setattr(client, "IDLE_TIMEOUT_S", 0.05)

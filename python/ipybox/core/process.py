@@ -110,11 +110,7 @@ class Process:
                 stream.close()  # type: ignore[union-attr]
             except OSError:
                 pass
-        for fd in (self._wake_read, self._wake_write):
-            try:
-                os.close(fd)
-            except OSError:
-                pass
+        self._close_wake_fds()
         self._popen.returncode = 0
 
     # The thread
@@ -186,6 +182,14 @@ class Process:
         except OSError:
             pass  # full: it wakes anyway
 
+    def _close_wake_fds(self) -> None:
+        """Forgets them first: a child that is forked later must not close what has their numbers by then."""
+        fds = (self._wake_read, self._wake_write)
+        self._wake_read = self._wake_write = -1
+        for fd in fds:
+            if fd >= 0:
+                os.close(fd)
+
     def _finish(self) -> str:
         """Waits for the process, kills it if need be; tells how it ended."""
         self.close()
@@ -197,9 +201,7 @@ class Process:
             self._popen.wait()
         with self._lock:
             self._popen.stdout.close()  # type: ignore[union-attr]
-            os.close(self._wake_read)
-            os.close(self._wake_write)
-            self._wake_write = -1
+            self._close_wake_fds()
         if status is None:
             return "it did not end, and was killed"
         return f"killed by signal {-status}" if status < 0 else f"exit status {status}"
