@@ -4,6 +4,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <langinfo.h>
 #include <locale.h>
 #include <stdio.h>
 #include <string.h>
@@ -56,6 +57,15 @@ run_verb(const IpbVerb *verb, int argc, char **argv)
     return ipb_cli_fail(verb, IPB_EXIT_FAILED, "%s", error->message);
 }
 
+/* Where no locale is set, as in many containers, arguments and messages are UTF-8, not ASCII: Python does it, too (PEP 538). */
+static void
+set_locale(void)
+{
+    setlocale(LC_ALL, "");
+    if (g_str_equal(nl_langinfo(CODESET), "ANSI_X3.4-1968"))
+        setlocale(LC_CTYPE, "C.UTF-8");
+}
+
 static int
 run_words(int argc, char **argv)
 {
@@ -97,6 +107,6 @@ main(int argc, char **argv)
               stderr);
         return IPB_EXIT_FAILED;
     }
-    setlocale(LC_ALL, "");
+    set_locale();
     return flush_output(run_words(argc, argv));
 }

@@ -49,6 +49,15 @@ def test_run_code_that_exits(run_ipybox, code, status):
     assert done.stderr == ("reason\n" if status == 1 else "")
 
 
+@pytest.mark.parametrize("locale", ["C", "C.UTF-8", "no.such"])
+def test_run_in_any_locale(run_ipybox, environ, locale):
+    """In a container there often is none."""
+    environ["LC_ALL"] = locale
+    done = run_ipybox("run", "-c", "print('é'); raise ValueError('日本')")
+    assert (done.returncode, done.stdout) == (1, "é\n") and "日本" in done.stderr
+    assert "é" in run_ipybox("run", "--approve", "é", "-c", "1").stderr
+
+
 def test_run_usage(run_ipybox):
     assert run_ipybox("run").returncode == 2
     assert run_ipybox("run", "-c", "1", "x.py").returncode == 2
