@@ -12,7 +12,7 @@ import pytest
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    harness.become_subreaper()
+    harness.prepare_process()
 
 
 @pytest.fixture(scope="session")

@@ -17,7 +17,7 @@ from mcp_driver import McpServer
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    harness.become_subreaper()
+    harness.prepare_process()
 
 
 @pytest.fixture(scope="session")

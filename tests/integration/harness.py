@@ -139,7 +139,14 @@ class Place:
 # so "left behind" is "still below me", with no marker that a process could drop.
 
 
-def become_subreaper() -> None:
+def prepare_process() -> None:
+    """Makes this one what tests expect: a subreaper of ordinary habits."""
+    # Whoever runs the tests may be in the background, where a shell has it ignored, may keep files from others, and may be a hook of
+    # git's: what tests start would be, too.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    os.umask(0o022)
+    for name in [name for name in os.environ if name.startswith("GIT_") and not name.startswith("GIT_SSL")]:
+        del os.environ[name]
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), "PR_SET_CHILD_SUBREAPER")

@@ -78,7 +78,7 @@ def test_variables_come_from_the_environment_given_and_the_workspace(core, works
     [
         ({"server_name": "no-identifier"}, "invalid"),
         ({"server_params": {}}, "invalid"),
-        ({"server_params": {"command": "/nonexistent"}}, "not_found"),
+        ({"server_params": {"command": "/nonexistent/server"}}, "not_found"),
         ({"server_params": fake("die-at-once")}, "server"),
         ({"server_params": fake("bad-tools")}, "protocol"),
         ({"server_params": SILENT, "connect_timeout": 0.2}, "timeout"),

@@ -696,7 +696,7 @@ def test_flood_of_calls(start):
 )
 def test_peers_that_take_their_time(start, environ, sent):
     """Whoever stops in the middle is cut off."""
-    environ["TOOL_CHANNEL_TIMEOUT_MS"] = "30"
+    environ["TOOL_CHANNEL_TIMEOUT_MS"] = "300"
     core = start()
     data = {
         "head": core.head(10),
@@ -713,7 +713,7 @@ def test_peers_that_take_their_time(start, environ, sent):
 
 def test_peer_that_trickles(start, environ):
     """Each byte is no new chance."""
-    environ["TOOL_CHANNEL_TIMEOUT_MS"] = "30"
+    environ["TOOL_CHANNEL_TIMEOUT_MS"] = "300"
     core = start()
     with core.connect() as peer, contextlib.suppress(ConnectionError):
         peer.send(b"POST /run HTTP/1.1\r\nX: ")
@@ -723,7 +723,7 @@ def test_peer_that_trickles(start, environ):
 
 
 def test_reader_that_takes_too_long(start, environ):
-    environ["TOOL_CHANNEL_TIMEOUT_MS"] = "100"
+    environ["TOOL_CHANNEL_TIMEOUT_MS"] = "500"
     core = start()
     with core.connect() as peer:
         peer.send(core.request(core.body("big", '{"megabytes": 30}')))

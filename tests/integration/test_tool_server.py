@@ -108,7 +108,7 @@ def test_bad_server_params(start):
     server = start()
     answer = server.run(server_params={})
     assert '"command"' in answer["error"] and '"url"' in answer["error"]
-    assert server.run(server_params={"command": "/nonexistent"})["error_type"] == "not_found"
+    assert server.run(server_params={"command": "/nonexistent/server"})["error_type"] == "not_found"
     answer = server.run(server_params=PARAMS | {"env": {"A": "${NOWHERE}"}})
     assert "NOWHERE" in answer["error"]
 

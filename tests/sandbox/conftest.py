@@ -16,7 +16,7 @@ from little_internet import LittleInternet
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    harness.become_subreaper()
+    harness.prepare_process()
 
 
 @pytest.fixture(params=USERS)

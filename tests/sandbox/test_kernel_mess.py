@@ -123,6 +123,7 @@ def test_killing_during_a_cell(kernel: Kernels, victim: str) -> None:
 
 def test_killing_the_core_at_any_step(kernels: Kernels) -> None:
     """From its first moments, over the warm-up and the sandbox, to a cell and a server's call: what it had begun goes with it."""
+    before = harness.descendants()
     for step in (0, 0.02, 0.1, 0.3, 0.6, 1.2):
         server = kernels.serve()
         server.start_tool("execute_ipython_cell", {"code": DAEMON + "import time; time.sleep(1000)"})
@@ -133,11 +134,12 @@ def test_killing_the_core_at_any_step(kernels: Kernels) -> None:
         server.process.wait()
         server.process.stdin.close()
         server.process.stdout.close()
-    assert harness.processes_left(set()) == []
+    assert harness.processes_left(before) == []
 
 
 def test_the_client_goes_at_any_step(kernels: Kernels) -> None:
     """The end of input is the end, with status 0, and soon: whatever was going on."""
+    before = harness.descendants()
     for step in (0, 0.02, 0.1, 0.3, 0.6):
         server = kernels.serve()
         server.start_tool("execute_ipython_cell", {"code": DAEMON + "import time; time.sleep(1000)", "timeout": 1000})
@@ -145,7 +147,7 @@ def test_the_client_goes_at_any_step(kernels: Kernels) -> None:
         while time.monotonic() < until:
             time.sleep(0.005)
         assert server.close() == 0
-    assert harness.processes_left(set()) == []
+    assert harness.processes_left(before) == []
 
 
 @pytest.mark.parametrize("is_boxed", [True, False])
@@ -249,6 +251,7 @@ def test_positive_control(kernel: Kernels) -> None:
 
 def test_a_command_line_that_is_killed(kernels: Kernels) -> None:
     """`ipybox run`, by signals that can be caught and by the one that cannot."""
+    before = harness.descendants()
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGKILL):
         code = DAEMON + "open('begun', 'w').close()\nimport time; time.sleep(1000)"
         begun = kernels.place.workspace / "begun"
@@ -260,4 +263,4 @@ def test_a_command_line_that_is_killed(kernels: Kernels) -> None:
             time.sleep(0.01)
         process.send_signal(number)
         assert process.wait(30) != 0
-        assert json.dumps(harness.processes_left(set())) == "[]"
+        assert json.dumps(harness.processes_left(before)) == "[]"

@@ -19,7 +19,7 @@ from local_servers import write_commands
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    harness.become_subreaper()
+    harness.prepare_process()
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -262,7 +262,7 @@ async def test_servers_that_cannot_be() -> None:
     with pytest.raises(ValueError, match='^Neither a "command" nor a "url" key in server_params'):
         MCPClient({"foo": 1})
     for params, error in (
-        ({"command": "/nonexistent"}, LookupError),
+        ({"command": "/nonexistent/server"}, LookupError),
         ({"command": sys.executable, "args": ["${NOPE}"]}, LookupError),
         ({"command": "/bin/false"}, RuntimeError),
         ({"command": 3}, ValueError),
