@@ -122,8 +122,8 @@ void ipb_kernel_cancel_request(IpbKernel *kernel, uint64_t request);
  * IPB_CELL_INTERRUPTED). One that goes on for the grace period (options) loses its kernel:
  * DONE with IPB_CELL_LOST, the cause says that the state is gone. */
 void ipb_kernel_interrupt(IpbKernel *kernel);
-/* Throws the process away; a running cell ends with IPB_CELL_LOST ("reset"). A fresh one starts at once
- * in the background. */
+/* Throws the process away; a running cell ends with IPB_CELL_LOST ("reset"). Without one, atexit handlers run and files are
+ * written, for two seconds at most. Then a fresh one starts in the background. */
 void ipb_kernel_reset(IpbKernel *kernel);
 /* Ends the process in order (atexit handlers get the grace period), then SIGKILL; @done when all is gone.
  * A running cell ends with IPB_CELL_LOST. */

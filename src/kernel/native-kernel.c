@@ -16,6 +16,8 @@
 
 #define INTERRUPT_GRACE_MS 5000
 #define INIT_TIMEOUT_MS 10000
+/* An idle kernel that is reset ends in order, unless that takes longer. */
+#define RESET_GRACE_MS 2000
 
 typedef struct {
     void (*done)(void *data);
@@ -186,8 +188,14 @@ reset(IpbKernel *base)
     if (kernel->cell != 0)
         kernel->lost_cause = "the kernel was reset";
     ipb_interrupt_end(&kernel->interrupt);
+    /* What user code has not written to its files yet is written at an end in order. */
+    bool ends_in_order =
+        kernel->state == IPB_KERNEL_STATE_IDLE && kernel->cell == 0 && kernel->has_ran_cell;
     ipb_native_kernel_set_state(kernel, IPB_KERNEL_STATE_DYING);
-    ipb_process_kill(kernel->process, "the kernel was reset");
+    if (ends_in_order)
+        ipb_process_shut_down(kernel->process, RESET_GRACE_MS, "the kernel was reset");
+    else
+        ipb_process_kill(kernel->process, "the kernel was reset");
 }
 
 static void

@@ -167,6 +167,15 @@ def test_state_persists_until_reset(mcp):
     assert mcp.cell("import os; os.path.basename(os.getcwd())") == "'ws'"
 
 
+def test_reset_writes_what_open_files_hold(mcp, workspace):
+    mcp.cell("file = open('out.txt', 'w')\n_ = file.write('data')")
+    mcp.tool("reset")
+    assert mcp.cell("open('out.txt').read()") == "'data'"
+    mcp.cell("import atexit, time\natexit.register(time.sleep, 1000);")  # that long nobody waits
+    mcp.tool("reset")
+    assert mcp.cell("'time' in dir()") == "False"
+
+
 def test_error_format(mcp):
     result = mcp.tool("execute_ipython_cell", {"code": "print('before')\n1/0"})
     assert result["isError"]
