@@ -248,9 +248,3 @@ ipb_file_swap_directory(const char *source, const char *target, GError **error)
         return true;
     return ipb_error_set_errno(error, errno, "cannot put the new %s in place", target);
 }
-
-bool
-ipb_file_replace_directory(const char *source, const char *target, GError **error)
-{
-    return ipb_file_swap_directory(source, target, error) && ipb_file_remove_tree(source, error);
-}

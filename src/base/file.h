@@ -34,5 +34,3 @@ bool ipb_file_remove_tree(const char *path, GError **error);
 /* Puts the directory @source in the place of @target (same file system), and what was there in the place of @source: missing if there
  * was nothing. There is no moment at which @target is missing if it existed (renameat2 EXCHANGE, else renames). */
 bool ipb_file_swap_directory(const char *source, const char *target, GError **error);
-/* Puts the directory @source in the place of @target in the same way and removes what was there. */
-bool ipb_file_replace_directory(const char *source, const char *target, GError **error);

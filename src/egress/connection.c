@@ -30,7 +30,6 @@ typedef enum {
 struct IpbConnection {
     const IpbEgressContext *context;
     const IpbProtocol *protocol;
-    unsigned port;
     void (*on_end)(IpbConnection *connection, void *data);
     void *data;
     State state;
@@ -111,7 +110,6 @@ ipb_connection_new(int fd, const IpbConnectionOptions *options, GError **error)
     IpbConnection *connection = g_new0(IpbConnection, 1);
     connection->context = options->context;
     connection->protocol = options->protocol;
-    connection->port = options->port;
     connection->on_end = options->on_end;
     connection->data = options->data;
     connection->client_fd = fd;
@@ -155,12 +153,6 @@ IpbBuffer *
 ipb_connection_input(IpbConnection *connection)
 {
     return &connection->input;
-}
-
-unsigned
-ipb_connection_port(const IpbConnection *connection)
-{
-    return connection->port;
 }
 
 size_t *

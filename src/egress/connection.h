@@ -32,7 +32,6 @@ typedef struct {
 typedef struct {
     const IpbEgressContext *context;
     const IpbProtocol *protocol;
-    unsigned port; /* for a protocol that needs one, else 0 */
     /* Once, from the loop: the connection is over; frees it. */
     void (*on_end)(IpbConnection *connection, void *data);
     void *data;
@@ -45,7 +44,6 @@ void ipb_connection_free(IpbConnection *connection);
 const IpbEgressContext *ipb_connection_context(const IpbConnection *connection);
 /* What has come in and is not used up. */
 IpbBuffer *ipb_connection_input(IpbConnection *connection);
-unsigned ipb_connection_port(const IpbConnection *connection);
 /* Where the client believes to be connected to: where it was before it landed on our listener. */
 bool ipb_connection_local(const IpbConnection *connection, IpbDestination *ret_destination);
 /* A number that protocols may keep, 0 at first: how far a head was scanned, which message comes next. */

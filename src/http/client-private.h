@@ -56,8 +56,6 @@ struct IpbHttpCall {
 void ipb_http_call_prepare(IpbHttpCall *call, const IpbHttpCallOptions *options);
 /* The call has come to its end, as libcurl says or by its own error; on_end comes from the loop. */
 void ipb_http_call_finish(IpbHttpCall *call, CURLcode code);
-/* Ends the call with @error (taken) now, cutting it off. */
-void ipb_http_call_fail(IpbHttpCall *call, GError *error);
 void ipb_http_call_start_timer(IpbHttpCall *call);
 /* Frees what is left; it is not in libcurl any more. */
 void ipb_http_call_destroy(IpbHttpCall *call);

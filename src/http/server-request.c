@@ -241,12 +241,6 @@ ipb_http_request_query(const IpbHttpRequest *request, const char *name)
     return ipb_http_form_query(request->head.target, name);
 }
 
-bool
-ipb_http_request_header(const IpbHttpRequest *request, const char *name, IpbSpan *ret_value)
-{
-    return ipb_http_head_get(&request->head, name, ret_value);
-}
-
 IpbSpan
 ipb_http_request_body(const IpbHttpRequest *request)
 {

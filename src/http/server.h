@@ -97,8 +97,6 @@ const char *ipb_http_request_path(const IpbHttpRequest *request);
 const char *ipb_http_request_parameter(const IpbHttpRequest *request, size_t index);
 /* The first parameter @name of the query, decoded; NULL if there is none, or if it is no UTF-8. The caller's. */
 char *ipb_http_request_query(const IpbHttpRequest *request, const char *name);
-/* A header; false if there is none. */
-bool ipb_http_request_header(const IpbHttpRequest *request, const char *name, IpbSpan *ret_value);
 /* Until the handler returns or answers, whatever is first. */
 IpbSpan ipb_http_request_body(const IpbHttpRequest *request);
 /* The role that the gate gave it. */

@@ -242,12 +242,6 @@ ipb_process_new(IpbLoop *loop, IpbForkserver *forkserver, const IpbProcessOption
     return process;
 }
 
-bool
-ipb_process_is_ready(const IpbProcess *process)
-{
-    return process->state == IPB_PROCESS_READY;
-}
-
 static bool
 is_dead(const IpbProcess *process)
 {

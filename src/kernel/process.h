@@ -39,7 +39,6 @@ typedef struct {
 IpbProcess *ipb_process_new(IpbLoop *loop, IpbForkserver *forkserver,
                             const IpbProcessOptions *options, const IpbProcessFuncs *funcs,
                             void *data);
-bool ipb_process_is_ready(const IpbProcess *process);
 /* Sends a cell's code to a process that is ready; what is in its pipes counts as late output. */
 bool ipb_process_execute(IpbProcess *process, uint64_t cell, const IpbKernelCode *code,
                          GError **error);

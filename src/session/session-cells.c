@@ -336,12 +336,6 @@ ipb_session_request(IpbSession *session, const char *method, const char *params,
 }
 
 void
-ipb_session_cancel_request(IpbSession *session, uint64_t request)
-{
-    ipb_kernel_cancel_request(session->kernel, request);
-}
-
-void
 ipb_session_set_paused(IpbSession *session, bool paused)
 {
     ipb_kernel_set_paused(session->kernel, paused);

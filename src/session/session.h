@@ -126,7 +126,6 @@ uint64_t ipb_session_execute_with(IpbSession *session, const char *code,
  * when the session closes is told CANCELLED. */
 uint64_t ipb_session_request(IpbSession *session, const char *method, const char *params,
                              IpbKernelReplyFunc func, void *data, GError **error);
-void ipb_session_cancel_request(IpbSession *session, uint64_t request);
 /* Interrupts the cell if it runs, drops it if it waits: DONE with CANCELLED. False if there is none. */
 bool ipb_session_cancel(IpbSession *session, uint64_t cell);
 /* The running cell, if any. */
