@@ -10,7 +10,6 @@
 #include <signal.h>
 #include <sys/epoll.h>
 #include <sys/file.h>
-#include <unistd.h>
 
 #include "base/error.h"
 

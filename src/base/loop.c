@@ -10,7 +10,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/epoll.h>
-#include <unistd.h>
 
 #include "base/error.h"
 #include "base/fd.h"

@@ -3,7 +3,6 @@
  * `ipybox doctor` on sandboxes: makes one and runs a command in it, and says what the system's kernel offers. The tiers: full
  * (namespaces, and Landlock and seccomp in them), weaker (Landlock and seccomp only, if asked for), none.
  */
-#include <sys/wait.h>
 
 #include "base/error.h"
 #include "base/file.h"

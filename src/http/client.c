@@ -9,11 +9,8 @@
 #include "http/client-private.h"
 
 #include <errno.h>
-#include <string.h>
 #include <sys/epoll.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/error.h"
 

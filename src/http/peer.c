@@ -5,7 +5,6 @@
  */
 #include "http/peer.h"
 
-#include <errno.h>
 #include <linux/inet_diag.h>
 #include <linux/netlink.h>
 #include <linux/sock_diag.h>

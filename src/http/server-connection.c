@@ -16,7 +16,6 @@
  * and nothing recurses.
  */
 #include <errno.h>
-#include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 

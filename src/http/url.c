@@ -5,8 +5,6 @@
  */
 #include "http/client-private.h"
 
-#include <string.h>
-
 #include "base/error.h"
 
 static void

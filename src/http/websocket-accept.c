@@ -2,7 +2,6 @@
  *
  * The server's side of a WebSocket's handshake; see websocket.h.
  */
-#include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
 

@@ -5,7 +5,6 @@
  */
 #include "json/rpc-private.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"

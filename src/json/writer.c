@@ -6,7 +6,6 @@
 #include "json/writer.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "json/scan.h"

@@ -5,7 +5,6 @@
 #include "kernel/late-output.h"
 
 #include <inttypes.h>
-#include <string.h>
 
 static GString *
 get_text(IpbLateOutput *late)

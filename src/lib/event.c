@@ -5,8 +5,6 @@
  */
 #include <ipybox/event.h>
 
-#include <string.h>
-
 #include "json/writer.h"
 #include "lib/block.h"
 #include "lib/lib-private.h"

@@ -2,7 +2,6 @@
  *
  * What a session does beside running cells: registering MCP servers and installing packages; see <ipybox/session.h>.
  */
-#include <string.h>
 
 #include "base/error.h"
 #include "lib/block.h"

@@ -6,7 +6,6 @@
 
 #include <string.h>
 
-#include "base/buffer.h"
 #include "base/error.h"
 #include "http/client.h"
 #include "oauth/metadata.h"

@@ -4,8 +4,6 @@
  */
 #include "oauth/registration.h"
 
-#include <string.h>
-
 #include "base/error.h"
 #include "oauth/challenge.h"
 #include "oauth/url.h"

@@ -4,8 +4,6 @@
  */
 #include "oauth/renewal.h"
 
-#include <string.h>
-
 #include "base/error.h"
 #include "base/fd.h"
 #include "base/file-lock.h"

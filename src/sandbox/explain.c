@@ -2,7 +2,6 @@
  *
  * A plan in words: a table for people, JSON for programs. Nothing of the plan is left out.
  */
-#include <string.h>
 
 #include "json/writer.h"
 #include "sandbox/cgroup.h"

@@ -19,7 +19,6 @@
 #include <unistd.h>
 
 #include "base/child-start.h"
-#include "base/child.h"
 #include "base/error.h"
 #include "base/fd.h"
 #include "base/place.h"

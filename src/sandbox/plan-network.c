@@ -2,7 +2,6 @@
  *
  * The sockets that listen inside, and the environment that leads programs to them. Without an allowed domain there is neither.
  */
-#include <string.h>
 
 #include "sandbox/plan-private.h"
 

@@ -2,7 +2,6 @@
  *
  * What every sandbox has of its own: /dev, /proc, /tmp, /run, /dev/shm, and the files in /etc that say how names are looked up.
  */
-#include <string.h>
 
 #include "sandbox/plan-private.h"
 

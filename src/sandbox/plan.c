@@ -4,8 +4,6 @@
  */
 #include "sandbox/plan.h"
 
-#include <string.h>
-
 #include "base/error.h"
 #include "sandbox/plan-private.h"
 

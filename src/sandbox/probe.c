@@ -6,7 +6,6 @@
 
 #include <linux/seccomp.h>
 #include <stdint.h>
-#include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 

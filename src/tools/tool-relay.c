@@ -8,7 +8,6 @@
 
 #include "base/error.h"
 #include "http/client.h"
-#include "tools/tool-request.h"
 #include "tools/tool-response.h"
 
 /* Results are bounded by what a tool server answers; this is against one that is none. */

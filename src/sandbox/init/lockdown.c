@@ -5,7 +5,6 @@
  */
 #include "sandbox/init/init.h"
 
-#include <errno.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 

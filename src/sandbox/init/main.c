@@ -5,7 +5,6 @@
  */
 #include "sandbox/init/init.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <string.h>

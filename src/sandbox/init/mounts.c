@@ -5,7 +5,6 @@
  */
 #include "sandbox/init/mounts.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <unistd.h>
 

@@ -9,7 +9,6 @@
 #include <errno.h>
 #include <net/if.h>
 #include <netinet/in.h>
-#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>

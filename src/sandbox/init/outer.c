@@ -11,8 +11,6 @@
 
 #include <errno.h>
 #include <grp.h>
-#include <signal.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "sandbox/init/syscalls.h"

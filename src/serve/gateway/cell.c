@@ -3,7 +3,6 @@
  * A cell of a kernel of the gateway: execute_request, the events of its session as messages on iopub, execute_reply. At most one
  * runs, that of the current request.
  */
-#include <string.h>
 
 #include "base/error.h"
 #include "serve/gateway/kernel-private.h"

@@ -5,7 +5,6 @@
 #include "serve/mcp/tools.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"

@@ -3,8 +3,6 @@
  * session.execute: a cell from its request to its answer. The answer has all that the cell put out; with events the client gets
  * it as it comes, too: each event, and the pieces whose concatenation is the text before its blanks go.
  */
-#include <math.h>
-#include <string.h>
 
 #include "base/error.h"
 #include "serve/rpc/private.h"

@@ -5,7 +5,6 @@
  *
  * Ownership: the session owns this, and what the gateway's kernels are made with lives in the session's options.
  */
-#include <string.h>
 
 #include "base/error.h"
 #include "serve/gateway/gateway.h"
