@@ -98,7 +98,7 @@ complete -c ipybox -n '__ipybox_is gateway' -l max-kernels -x -d 'How many kerne
 complete -c ipybox -n '__ipybox_is gateway' -l cull-idle -x -d 'End kernels that idle for so many seconds'
 complete -c ipybox -n '__ipybox_is gateway' -l cull-connected -d 'Even with clients connected'
 
-complete -c ipybox -n '__ipybox_is sandbox' -xa '(__fish_complete_subcommand --fcs-skip=2)'
+complete -c ipybox -n '__ipybox_is sandbox' -xa '(__fish_complete_subcommand --fcs-skip=2 -s --settings -c --command --workspace --control-fd --violation-log)'
 complete -c ipybox -n '__ipybox_is sandbox' -s s -l settings -rF -d 'What is allowed'
 complete -c ipybox -n '__ipybox_is sandbox' -s c -l command -x -d 'Run this with a shell'
 complete -c ipybox -n '__ipybox_is sandbox' -l explain -d 'Print the plan and run nothing'

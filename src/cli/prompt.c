@@ -129,6 +129,8 @@ take_lines(IpbPrompt *prompt)
 static gboolean
 leave_tty(IpbPrompt *prompt)
 {
+    if (prompt->watch != 0 && !g_queue_is_empty(&prompt->questions))
+        print(prompt, "\n"); /* the line of the question has no other end */
     prompt->watch = 0;
     while (!g_queue_is_empty(&prompt->questions))
         respond_to_head(prompt, false);

@@ -245,6 +245,14 @@ def test_question_that_is_not_answered(ipybox, place, time_api):
     assert terminal.wait() == 1
 
 
+def test_end_of_the_input_while_asked(ipybox, place, time_api):
+    terminal = Terminal([ipybox, "run", "-c", CALL], place)
+    terminal.expect("for this tool: ")
+    terminal.type("\x04")
+    assert terminal.expect("ApprovalRejectedError").startswith("\r\n")
+    assert terminal.wait() == 1
+
+
 def test_interrupt_while_asked(ipybox, place, time_api):
     terminal = Terminal([ipybox, "run", "-c", CALL], place)
     terminal.expect("Allow?")

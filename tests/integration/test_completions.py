@@ -76,6 +76,13 @@ def test_arguments(ask):
     assert cell == {"cell.py"}
 
 
+def test_command_in_a_sandbox(ask):
+    befores = ("", "-- ", "-s some.json ", "-s some.json -- ", "--workspace=. -d -- ")
+    offers = ask(*[f"ipybox sandbox {before}tru" for before in befores])
+    assert all("true" in offer and "--help" not in offer for offer in offers), offers
+    assert ask(*[f"ipybox sandbox {before}cat ce" for before in befores]) == [{"cell.py"}] * len(befores)
+
+
 def test_registered_servers(ask, run_ipybox):
     for name in ("first", "second"):
         assert run_ipybox("servers", "add", name, '{"command": "cat"}').returncode == 0
