@@ -242,6 +242,19 @@ async def test_connect_waits_for_the_gateway() -> None:
         await client.disconnect()
 
 
+@pytest.mark.parametrize("answer", [b"<html>", b"[]", b"[" * 100_000, b"{", b'{"id": ' + b"9" * 5000 + b"}", b"\xff"])
+async def test_a_server_that_is_no_gateway(answer: bytes) -> None:
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n{}")
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(answer) + answer)
+        writer.close()
+
+    async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
+        client = KernelClient("127.0.0.1", server.sockets[0].getsockname()[1])
+        with pytest.raises(RuntimeError, match="Failed to connect to kernel"):
+            await client.connect(retries=1)
+
+
 async def test_gateway_that_ends() -> None:
     async with gateway() as server, KernelClient(port=server.port) as client:
         begun = asyncio.Event()

@@ -31,6 +31,7 @@ from ipybox.tool_exec.client import (
 from ipybox.tool_exec.server import ToolServer
 from typing_extensions import Self
 from websockets.asyncio.client import connect
+from websockets.asyncio.server import ServerConnection, serve
 from websockets.exceptions import ConnectionClosed
 
 FAKE_SERVER = harness.ROOT / "tests/unit/servers/fake-mcp-server.py"
@@ -234,6 +235,52 @@ async def test_approval_errors(caplog):
             with pytest.raises(ApprovalRejectedError):
                 await runner(server).run("echo", {})
         assert "in the callback" in caplog.text
+
+
+async def test_arguments_of_any_size():
+    """Nobody is asked about too large ones; the client stays."""
+    async with ToolServer(port=0, approval_required=True) as server:
+        async with ApprovalClient(accept, port=server.port):
+            numbers = {"n": [10**4000, -(10**4299)]}
+            assert await runner(server).run("echo", numbers) == numbers
+            text = "x" * 15_000_000
+            assert await runner(server).run("echo", {"text": text}) == {"text": text}
+            with pytest.raises(ApprovalRejectedError, match="larger than 16 MiB"):
+                await runner(server).run("echo", {"text": "x" * 17_000_000})
+            assert await runner(server).run("echo", {}) == {}
+
+
+async def test_client_of_a_server_that_asks_nonsense():
+    approve = {"server_name": "s", "tool_name": "t", "tool_args": {}}
+    questions = (
+        "garbage",
+        "[]",
+        '{"id": 1}',
+        '{"id": 1, "params": []}',
+        json.dumps({"id": 1, "params": approve | {"tool_args": 3}}),
+        json.dumps({"id": [], "params": approve}),
+        "[" * 100_000,
+        b"binary",
+        '{"id": 2, "params": {"server_name": "s", "tool_name": "t", "tool_args": {"n": ' + "9" * 5000 + "}}}",
+    )
+    answers: asyncio.Queue[str] = asyncio.Queue()
+
+    async def ask(peer: ServerConnection) -> None:
+        for question in questions:
+            await peer.send(question)
+        async for answer in peer:
+            await answers.put(answer)
+
+    async with serve(ask, "127.0.0.1", 0) as server:
+        requests: list[str] = []
+
+        async def note(request: ApprovalRequest) -> None:
+            requests.append(str(request))
+            await request.accept()
+
+        async with ApprovalClient(note, "127.0.0.1", server.sockets[0].getsockname()[1]):
+            assert json.loads(await answers.get()) == {"jsonrpc": "2.0", "result": True, "id": 2}
+    assert requests == [f"s.t(n={'9' * 5000!r})"]
 
 
 async def test_client_that_disconnects():

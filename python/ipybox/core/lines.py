@@ -35,7 +35,16 @@ def decode(line: bytes) -> Any:
         ValueError: If it is no JSON.
         RecursionError: If it is nested too deep for this thread.
     """
-    text = line.decode("utf-8", "surrogatepass")
+    return parse(line.decode("utf-8", "surrogatepass"))
+
+
+def parse(text: str) -> Any:
+    """What a JSON text holds. Integers may have any length: HugeInteger.
+
+    Raises:
+        ValueError: If it is no JSON.
+        RecursionError: If it is nested too deep for this thread.
+    """
     try:
         return json.loads(text)
     except json.JSONDecodeError:

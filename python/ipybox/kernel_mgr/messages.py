@@ -9,6 +9,8 @@ import uuid
 from datetime import datetime, timezone
 from typing import Any
 
+from ..core.lines import parse
+
 PROTOCOL = "5.3"
 
 
@@ -40,8 +42,8 @@ def parse_message(params: dict[str, Any]) -> dict[str, Any] | None:
     try:
         if text is None:
             text = _first_part(base64.b64decode(params["base64"]))
-        message = json.loads(text)
-    except (ValueError, KeyError):
+        message = parse(text if isinstance(text, str) else text.decode("utf-8", "surrogatepass"))
+    except (ValueError, KeyError, RecursionError):
         return None
     return message if isinstance(message, dict) else None
 

@@ -79,7 +79,10 @@ class KernelsApi:
             connection.close()
         if response.status >= 400:
             raise RestError(f"{response.status} {response.reason}: {_read_reason(answer)}", response.status)
-        return json.loads(answer) if answer else None
+        try:
+            return json.loads(answer) if answer else None
+        except (ValueError, RecursionError) as error:
+            raise RestError(f"the server does not answer as it should: {error}", response.status) from error
 
 
 def _read_reason(answer: bytes) -> str:

@@ -10,7 +10,8 @@
 /* Clients that wait for the first to leave, or are being closed. */
 #define MAX_CLIENTS 16
 #define WAIT_TIMEOUT_MS 5000
-/* Of an answer. */
+/* Of a question, whose arguments the caller of the tool chose: a client that is told more may close the connection, and nobody is asked. */
+#define MAX_QUESTION (16u * 1024 * 1024)
 #define MAX_ANSWER (64 * 1024)
 static const IpbJsonLimits ANSWER_LIMITS = {MAX_ANSWER, 16, 256};
 
@@ -174,22 +175,24 @@ write_question(const IpbApprovalRequest *request, size_t *ret_size)
     return ipb_json_writer_finish(writer, ret_size);
 }
 
-bool
+const char *
 ipb_approval_socket_ask(IpbApprovalSocket *channel, const IpbApprovalRequest *request)
 {
     size_t size;
     g_autofree char *text = write_question(request, &size);
+    if (size > MAX_QUESTION)
+        return "its arguments are larger than 16 MiB, which nobody is asked about";
     while (channel->current != NULL) {
         if (ipb_websocket_send(channel->current->socket, text, size, true, NULL)) {
             g_hash_table_add(channel->asked, g_memdup2(&request->id, sizeof request->id));
-            return true;
+            return NULL;
         }
         /* It is about to leave, or does not read: the next one is asked. */
         channel->current->is_closing = true;
         ipb_websocket_close(channel->current->socket, 1008, "questions are not read");
         leave(channel);
     }
-    return false;
+    return "Approval channel not connected";
 }
 
 void

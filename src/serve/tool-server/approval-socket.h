@@ -24,8 +24,8 @@ typedef struct {
 IpbApprovalSocket *ipb_approval_socket_new(IpbLoop *loop, const IpbApprovalSocketFuncs *funcs);
 /* Answers a handshake: another client. */
 void ipb_approval_socket_take(IpbApprovalSocket *channel, IpbHttpRequest *request);
-/* False: nobody is there, or there is no room for the question. */
-bool ipb_approval_socket_ask(IpbApprovalSocket *channel, const IpbApprovalRequest *request);
+/* NULL: it is asked; else why it is not: nobody is there, or it is too large. */
+const char *ipb_approval_socket_ask(IpbApprovalSocket *channel, const IpbApprovalRequest *request);
 /* Nobody waits for the answer any more. */
 void ipb_approval_socket_withdraw(IpbApprovalSocket *channel, uint64_t request);
 void ipb_approval_socket_free(IpbApprovalSocket *channel);

@@ -238,8 +238,9 @@ static void
 on_approval_asked(const IpbApprovalRequest *request, void *data)
 {
     IpbToolServerHttp *server = data;
-    if (!ipb_approval_socket_ask(server->approval_socket, request))
-        ipb_approvals_refuse(server->approvals, request->id, "Approval channel not connected");
+    const char *why_not = ipb_approval_socket_ask(server->approval_socket, request);
+    if (why_not != NULL)
+        ipb_approvals_refuse(server->approvals, request->id, why_not);
 }
 
 static void

@@ -209,7 +209,7 @@ class ApprovalClient:
         self.token = token
         self._core: Core | None = None
         self._socket: str | None = None
-        self._open: dict[int, ApprovalRequest] = {}
+        self._open: dict[int | str, ApprovalRequest] = {}
 
     async def __aenter__(self) -> Self:
         await self.connect()
@@ -259,19 +259,20 @@ class ApprovalClient:
             core.release()
 
     def _take(self, text: str) -> None:
-        """A question `{"method": "approve", "params": {…}, "id": number}`; in the event loop."""
+        """A question `{"method": "approve", "params": {…}, "id": number}`; in the event loop. Whatever else comes is none."""
+        from ...core.lines import parse
+
         try:
-            message = json.loads(text)
+            message = parse(text)
             number, params = message["id"], message["params"]
-            request = ApprovalRequest(
-                params["server_name"],
-                params["tool_name"],
-                params["tool_args"],
-                lambda accept: self._respond(number, accept),
-            )
-        except (ValueError, KeyError, TypeError):
-            logger.warning("the tool server sent something else than an approval request: %.200s", text)
+            server_name, tool_name, tool_args = params["server_name"], params["tool_name"], params["tool_args"]
+            is_right = isinstance(server_name, str) and isinstance(tool_name, str) and isinstance(tool_args, dict)
+            if not isinstance(number, (int, str)) or not is_right:
+                raise ValueError
+        except (ValueError, LookupError, TypeError, RecursionError):
+            logger.warning("the tool server sent something else than an approval request: %.200r", text)
             return
+        request = ApprovalRequest(server_name, tool_name, tool_args, lambda accept: self._respond(number, accept))
         self._open[number] = request
         task = asyncio.ensure_future(self._call_back(request))
         _tasks.add(task)
@@ -284,7 +285,7 @@ class ApprovalClient:
             logger.exception("the approval callback failed; %s is rejected", request)
             await request.reject()
 
-    async def _respond(self, number: int, accept: bool) -> None:
+    async def _respond(self, number: int | str, accept: bool) -> None:
         self._open.pop(number, None)
         core, socket = self._core, self._socket
         if core is None or socket is None:
