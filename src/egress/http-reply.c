@@ -7,31 +7,9 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "http/status.h"
 
 #define MAX_PHRASE 200
-
-static const char *
-phrase_of(unsigned status)
-{
-    switch (status) {
-    case 403:
-        return "Forbidden";
-    case 411:
-        return "Length Required";
-    case 431:
-        return "Request Header Fields Too Large";
-    case 502:
-        return "Bad Gateway";
-    case 503:
-        return "Service Unavailable";
-    case 504:
-        return "Gateway Timeout";
-    case 505:
-        return "HTTP Version Not Supported";
-    default:
-        return "Bad Request";
-    }
-}
 
 /* Part of the status line: one line of ASCII. */
 static char *
@@ -55,7 +33,8 @@ make_reply(unsigned status, const char *header, const char *detail, const char *
                            "Connection: close\r\n"
                            "\r\n"
                            "%s",
-                           status, phrase_of(status), phrase, strlen(body), header, body);
+                           status, ipb_http_status_phrase(status), phrase, strlen(body), header,
+                           body);
 }
 
 static void

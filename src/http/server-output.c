@@ -8,61 +8,7 @@
 #include <sys/uio.h>
 
 #include "http/server-private.h"
-
-static const char *
-describe_status(unsigned status)
-{
-    switch (status) {
-    case 200:
-        return "OK";
-    case 201:
-        return "Created";
-    case 204:
-        return "No Content";
-    case 400:
-        return "Bad Request";
-    case 401:
-        return "Unauthorized";
-    case 403:
-        return "Forbidden";
-    case 404:
-        return "Not Found";
-    case 405:
-        return "Method Not Allowed";
-    case 408:
-        return "Request Timeout";
-    case 409:
-        return "Conflict";
-    case 411:
-        return "Length Required";
-    case 413:
-        return "Content Too Large";
-    case 415:
-        return "Unsupported Media Type";
-    case 417:
-        return "Expectation Failed";
-    case 422:
-        return "Unprocessable Content";
-    case 426:
-        return "Upgrade Required";
-    case 431:
-        return "Request Header Fields Too Large";
-    case 500:
-        return "Internal Server Error";
-    case 501:
-        return "Not Implemented";
-    case 502:
-        return "Bad Gateway";
-    case 503:
-        return "Service Unavailable";
-    case 504:
-        return "Gateway Timeout";
-    case 505:
-        return "HTTP Version Not Supported";
-    default:
-        return "Status";
-    }
-}
+#include "http/status.h"
 
 static size_t
 length(const char *text)
@@ -75,7 +21,7 @@ make_head(const IpbHttpAnswer *answer, size_t size, const char *allow)
 {
     GString *head = g_string_new(NULL);
     g_string_append_printf(head, "HTTP/1.1 %u %s\r\n", answer->status,
-                           describe_status(answer->status));
+                           ipb_http_status_phrase(answer->status));
     if (answer->status != 204)
         g_string_append_printf(
             head, "Content-Type: %s\r\nContent-Length: %zu\r\n",
