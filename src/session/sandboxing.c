@@ -76,6 +76,7 @@ find_kept_out(const IpbSandboxingOptions *options)
         is_virtual_environment(prefix) ? prefix : NULL,
         options->host_directory,
         options->state_dir,
+        options->config, /* also while it is not there, and the default holds */
         options->approval_rules,
         options->audit_log,
     };
