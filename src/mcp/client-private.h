@@ -48,6 +48,7 @@ struct IpbMcpClient {
     char *cwd;
     char **base_env;
     char *state_dir;
+    char **keep_out;
     IpbMcpLimits limits;
     IpbMcpEras *eras; /* or NULL */
     char *era_key;

@@ -51,6 +51,7 @@ ipb_mcp_client_new(IpbLoop *loop, const IpbMcpClientOptions *options,
     client->cwd = g_strdup(options->cwd);
     client->base_env = g_strdupv((char **) options->base_env);
     client->state_dir = g_strdup(options->state_dir);
+    client->keep_out = g_strdupv((char **) options->keep_out);
     client->limits = options->params->limits;
     if (client->limits.connect_timeout_ms == 0)
         client->limits.connect_timeout_ms = options->connect_timeout_ms;
@@ -93,6 +94,7 @@ ipb_mcp_client_unhold(IpbMcpClient *client)
     ipb_server_params_free(client->params);
     g_strfreev(client->base_env);
     g_free(client->state_dir);
+    g_strfreev(client->keep_out);
     g_free(client->cwd);
     g_free(client->name);
     ipb_loop_unref(client->loop);
@@ -432,6 +434,7 @@ start_transport(IpbMcpClient *client, GError **error)
         .cwd = client->cwd,
         .base_env = (const char *const *) client->base_env,
         .state_dir = client->state_dir,
+        .keep_out = (const char *const *) client->keep_out,
         .log = client->log,
         .max_message = client->limits.message_size,
     };

@@ -21,6 +21,7 @@ typedef struct {
     const IpbServerParams *params; /* expanded (copied) */
     const char *cwd;               /* for a stdio server without one of its own; NULL: ours */
     const char *state_dir;       /* of ours, out of reach of sandboxed servers; NULL: the user's */
+    const char *const *keep_out; /* what sandboxed servers never write, besides; or NULL */
     const char *const *base_env; /* what "HOME LOGNAME PATH SHELL TERM USER …" are taken from */
     /* If the parameters do not say; 0: the defaults of limits.c. */
     unsigned connect_timeout_ms; /* spawn and handshake */

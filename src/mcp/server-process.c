@@ -173,7 +173,12 @@ static IpbSandboxPlan *
 make_plan(const IpbServerProcessOptions *options, const char *workspace, const char *state_dir,
           GError **error)
 {
-    const char *const ours[] = {state_dir, NULL};
+    const char *const hide[] = {state_dir, NULL};
+    g_autoptr(GStrvBuilder) builder = g_strv_builder_new();
+    g_strv_builder_add(builder, state_dir);
+    if (options->keep_out != NULL)
+        g_strv_builder_addv(builder, (const char **) options->keep_out);
+    g_auto(GStrv) keep_out = g_strv_builder_end(builder);
     g_auto(GStrv) kept = find_kept(options->params->command);
     return ipb_sandbox_plan_new(
         &(IpbPlanOptions){
@@ -181,8 +186,8 @@ make_plan(const IpbServerProcessOptions *options, const char *workspace, const c
             .workspace = workspace,
             .home = g_get_home_dir(),
             .keep = (const char *const *) kept,
-            .keep_out = ours,
-            .hide = ours,
+            .keep_out = (const char *const *) keep_out,
+            .hide = hide,
             .limits = IPB_SANDBOX_LIMITS_DEFAULT,
         },
         error);

@@ -19,6 +19,7 @@ typedef struct {
         cwd; /* if the parameters have none, and where relative paths of a sandbox start; NULL: ours */
     const char *const *env;
     const char *state_dir;              /* of ours, out of reach of a sandbox; NULL: the user's */
+    const char *const *keep_out;        /* see client.h */
     int stdin_fd, stdout_fd, stderr_fd; /* borrowed */
     IpbServerLog *log;                  /* gets what a sandbox denied */
 } IpbServerProcessOptions;

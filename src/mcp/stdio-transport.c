@@ -455,6 +455,7 @@ spawn(StdioTransport *stdio, const IpbStdioTransportOptions *options, const Chil
         .cwd = options->cwd,
         .env = (const char *const *) env,
         .state_dir = options->state_dir,
+        .keep_out = options->keep_out,
         .stdin_fd = ends->stdin_fd,
         .stdout_fd = ends->stdout_fd,
         .stderr_fd = ends->stderr_fd,

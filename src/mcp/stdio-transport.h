@@ -16,6 +16,7 @@ typedef struct {
     const char *cwd;               /* if the parameters have none; NULL: ours */
     const char *const *base_env;   /* what the server's environment is taken from */
     const char *state_dir;         /* out of reach of sandboxed servers; NULL: the user's */
+    const char *const *keep_out;   /* see client.h */
     IpbServerLog *log;             /* referenced */
     size_t max_message;            /* bytes of one message of the server */
 } IpbStdioTransportOptions;

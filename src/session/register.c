@@ -132,6 +132,7 @@ prepare(IpbRegistering *registering, const IpbRegisteringOptions *options, GErro
         .params = expanded,
         .cwd = options->cwd,
         .state_dir = options->state_dir,
+        .keep_out = options->keep_out,
         .base_env = options->env,
         .connect_timeout_ms = options->connect_timeout_ms,
         .eras = options->eras,

@@ -17,9 +17,10 @@ typedef struct {
     const IpbJson *params;
     const char *root_dir; /* absolute */
     bool async_api;
-    IpbApigenListing listing; /* what on_done gets of each module */
-    const char *cwd;          /* of a stdio server */
-    const char *state_dir;    /* see mcp/client.h */
+    IpbApigenListing listing;    /* what on_done gets of each module */
+    const char *cwd;             /* of a stdio server */
+    const char *state_dir;       /* see mcp/client.h */
+    const char *const *keep_out; /* likewise */
     const char *const *env;
     unsigned connect_timeout_ms;
     IpbMcpEras *eras; /* see mcp/client.h */

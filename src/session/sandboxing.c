@@ -15,6 +15,7 @@
 #include "json/writer.h"
 #include "sandbox/paths.h"
 #include "sandbox/quarantine.h"
+#include "session/sandbox-paths.h"
 
 struct IpbSandboxing {
     IpbLoop *loop;
@@ -34,59 +35,6 @@ struct IpbSandboxing {
     IpbQuarantine *quarantine;
     bool has_warned;
 };
-
-static char *
-prefix_of(const char *python)
-{
-    g_autofree char *bin = g_path_get_dirname(python);
-    return g_path_get_dirname(bin);
-}
-
-static bool
-is_virtual_environment(const char *prefix)
-{
-    g_autofree char *config = g_build_filename(prefix, "pyvenv.cfg", NULL);
-    return g_file_test(config, G_FILE_TEST_EXISTS);
-}
-
-/* The interpreter's own files, and ours. Of an installation that may share its prefix with other things (~/bin/python3), what belongs
- * to Python only. */
-static char **
-find_kept(const char *python, const char *host_directory)
-{
-    g_autoptr(GStrvBuilder) builder = g_strv_builder_new();
-    g_autofree char *prefix = prefix_of(python);
-    if (is_virtual_environment(prefix))
-        g_strv_builder_add(builder, prefix);
-    char *real = realpath(python, NULL);
-    g_autofree char *base = prefix_of(real != NULL ? real : python);
-    g_autofree char *bin = g_build_filename(base, "bin", NULL);
-    g_autofree char *lib = g_build_filename(base, "lib", NULL);
-    g_strv_builder_add_many(builder, bin, lib, host_directory, NULL);
-    free(real);
-    return g_strv_builder_end(builder);
-}
-
-static char **
-find_kept_out(const IpbSandboxingOptions *options)
-{
-    g_autoptr(GStrvBuilder) builder = g_strv_builder_new();
-    g_autofree char *prefix = prefix_of(options->python);
-    const char *const paths[] = {
-        is_virtual_environment(prefix) ? prefix : NULL,
-        options->host_directory,
-        options->state_dir,
-        options->config, /* also while it is not there, and the default holds */
-        options->approval_rules,
-        options->audit_log,
-    };
-    for (size_t i = 0; i < G_N_ELEMENTS(paths); i++)
-        if (paths[i] != NULL) {
-            g_autofree char *absolute = g_canonicalize_filename(paths[i], NULL);
-            g_strv_builder_add(builder, absolute);
-        }
-    return g_strv_builder_end(builder);
-}
 
 static void
 warn(const IpbSandboxing *sandboxing, const char *text)
@@ -121,8 +69,8 @@ ipb_sandboxing_new(IpbLoop *loop, const IpbSandboxingOptions *options, GError **
         .loop = ipb_loop_ref(loop),
         .workspace = g_strdup(options->workspace),
         .makes_packages = options->makes_packages,
-        .keep = find_kept(options->python, options->host_directory),
-        .keep_out = find_kept_out(options),
+        .keep = ipb_sandbox_paths_kept(options->python, options->host_directory),
+        .keep_out = g_strdupv((char **) options->keep_out),
         .hidden = g_strdup(options->state_dir),
         .quarantine_directory = g_build_filename(options->state_dir, "quarantine", NULL),
         .tool_channel = options->tool_channel,

@@ -24,8 +24,7 @@ typedef struct {
     const char *python;
     const char *host_directory;
     const char *state_dir;        /* of the registry */
-    const char *approval_rules;   /* what decides on tool calls, and its log; each may be NULL */
-    const char *audit_log;        /* likewise */
+    const char *const *keep_out;  /* see sandbox-paths.h */
     IpbToolChannel *tool_channel; /* borrowed */
     /* What is not as the policy would have it; may be NULL. */
     void (*on_log)(const char *level, const char *text, void *data);

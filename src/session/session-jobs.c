@@ -88,6 +88,7 @@ ipb_session_register(IpbSession *session, const IpbRegisterOptions *options, Ipb
         .listing = options->listing,
         .cwd = session->workspace,
         .state_dir = ipb_runtime_state_dir(session->runtime),
+        .keep_out = (const char *const *) session->keep_out,
         .env = (const char *const *) session->server_env,
         .connect_timeout_ms = session->connect_timeout_ms,
         .eras = ipb_runtime_eras(session->runtime),

@@ -49,6 +49,7 @@ struct IpbSession {
     IpbToolChannel *tool_channel;
     IpbToolRelay *tool_relay;  /* or NULL */
     IpbSandboxing *sandboxing; /* NULL: no sandbox */
+    char **keep_out;           /* see sandbox-paths.h */
 
     GPtrArray *jobs; /* IpbSessionJob */
     uint64_t last_job;

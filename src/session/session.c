@@ -10,6 +10,7 @@
 #include "kernel/native-kernel.h"
 #include "session/environment.h"
 #include "session/packages.h"
+#include "session/sandbox-paths.h"
 #include "session/session-private.h"
 
 void
@@ -174,8 +175,7 @@ make_sandboxing(IpbSession *session, const IpbSessionOptions *options, GError **
                                .python = ipb_runtime_python(session->runtime),
                                .host_directory = ipb_runtime_host_directory(session->runtime),
                                .state_dir = ipb_runtime_state_dir(session->runtime),
-                               .approval_rules = options->approval_rules,
-                               .audit_log = options->audit_log,
+                               .keep_out = (const char *const *) session->keep_out,
                                .tool_channel = session->tool_channel,
                                .on_log = on_sandbox_log,
                                .on_violation = on_violation,
@@ -196,6 +196,7 @@ make_tools(IpbSession *session, const IpbSessionOptions *options, GError **error
                            .approvals = session->approvals,
                            .cwd = session->workspace,
                            .state_dir = ipb_runtime_state_dir(session->runtime),
+                           .keep_out = (const char *const *) session->keep_out,
                            .env = (const char *const *) session->server_env,
                            .connect_timeout_ms = session->connect_timeout_ms,
                            .eras = ipb_runtime_eras(session->runtime),
@@ -333,6 +334,7 @@ ipb_session_new(IpbRuntime *runtime, const IpbSessionOptions *options, GError **
         ipb_environment_application(options->env, session->workspace, on_env_warning, session);
     session->server_env =
         ipb_environment_servers((const char *const *) session->env, options->server_variables);
+    session->keep_out = ipb_sandbox_paths_kept_out(runtime, options);
     session->forkserver = ipb_runtime_forkserver(runtime, options->is_sandboxed, error);
     if (session->forkserver == NULL || !make_approvals(session, options, error) ||
         !make_tools(session, options, error) || !make_sandboxing(session, options, error)) {
@@ -400,6 +402,7 @@ ipb_session_free(IpbSession *session)
     g_clear_pointer(&session->install, ipb_install_free);
     g_strfreev(session->env);
     g_strfreev(session->server_env);
+    g_strfreev(session->keep_out);
     g_free(session->images_dir);
     g_free(session->overlay);
     g_free(session->working_dir);

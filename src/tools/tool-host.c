@@ -52,6 +52,7 @@ struct IpbToolHost {
     IpbToolServerOptions server_options;
     char *cwd;
     char *state_dir;
+    char **keep_out;
     char **env;
     GHashTable *servers; /* id → IpbToolServer, both owned */
     GHashTable *calls;   /* &call->id → Call */
@@ -407,10 +408,12 @@ ipb_tool_host_new(IpbLoop *loop, const IpbToolHostOptions *options)
     host->options = *options;
     host->cwd = g_strdup(options->cwd);
     host->state_dir = g_strdup(options->state_dir);
+    host->keep_out = g_strdupv((char **) options->keep_out);
     host->env = g_strdupv((char **) options->env);
     host->server_options = (IpbToolServerOptions){
         .cwd = host->cwd,
         .state_dir = host->state_dir,
+        .keep_out = (const char *const *) host->keep_out,
         .env = (const char *const *) host->env,
         .connect_timeout_ms = options->connect_timeout_ms,
         .call_timeout_ms = options->call_timeout_ms,
@@ -477,6 +480,7 @@ ipb_tool_host_free(IpbToolHost *host)
     g_hash_table_unref(host->calls);
     g_array_unref(host->dones);
     g_strfreev(host->env);
+    g_strfreev(host->keep_out);
     g_free(host->cwd);
     g_free(host->state_dir);
     ipb_loop_unref(host->loop);

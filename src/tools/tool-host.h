@@ -15,9 +15,10 @@
 typedef struct IpbToolHost IpbToolHost;
 
 typedef struct {
-    IpbApprovals *approvals; /* borrowed */
-    const char *cwd;         /* of stdio servers */
-    const char *state_dir;   /* see mcp/client.h */
+    IpbApprovals *approvals;     /* borrowed */
+    const char *cwd;             /* of stdio servers */
+    const char *state_dir;       /* see mcp/client.h */
+    const char *const *keep_out; /* likewise */
     const char *const
         *env; /* for ${NAME} and the servers' base environment; the application's + .env */
     unsigned connect_timeout_ms;

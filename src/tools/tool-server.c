@@ -222,6 +222,7 @@ start_connection(IpbToolServer *server, GError **error)
         .params = params,
         .cwd = server->options->cwd,
         .state_dir = server->options->state_dir,
+        .keep_out = server->options->keep_out,
         .base_env = server->options->env,
         .connect_timeout_ms = server->options->connect_timeout_ms,
         .call_timeout_ms = server->options->call_timeout_ms,

@@ -12,8 +12,9 @@ typedef struct IpbToolServer IpbToolServer;
 
 typedef struct {
     const char *cwd;
-    const char *state_dir;  /* see mcp/client.h */
-    const char *const *env; /* for ${NAME}, and the base environment of stdio servers */
+    const char *state_dir;       /* see mcp/client.h */
+    const char *const *keep_out; /* likewise */
+    const char *const *env;      /* for ${NAME}, and the base environment of stdio servers */
     unsigned connect_timeout_ms;
     unsigned call_timeout_ms;
     IpbMcpEras *eras; /* see mcp/client.h */

@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import json
+import os
+from pathlib import Path
 
 import harness
 import pytest
@@ -122,3 +124,36 @@ def test_variables_of_servers(kernel: Kernels) -> None:
                 assert "SECRET_FOR_TESTS" in result["content"][0]["text"]
     with kernel.serve(*kernel.servers_flags()) as server:
         server.register("time", params | {"env": {"X": "${SECRET_FOR_TESTS}"}})
+
+
+def environment_in_the_workspace(kernel: Kernels) -> Path:
+    """A Python for kernels where servers may write."""
+    real, environment = harness.ROOT / ".venv", kernel.place.workspace / ".venv"
+    (packages,) = (real / "lib").glob("python3*/site-packages")
+    for path, target in (("bin/python3", os.path.realpath(real / "bin/python3")), (packages.relative_to(real), packages)):
+        (environment / path).parent.mkdir(parents=True)
+        (environment / path).symlink_to(target)
+    (environment / "pyvenv.cfg").write_text(f"home = {Path(os.path.realpath(real / 'bin/python3')).parent}\n")
+    return environment
+
+
+@pytest.mark.parametrize("sandboxed", [True, False])
+def test_the_walls_of_others(kernel: Kernels, files: dict, sandboxed: bool) -> None:
+    """A boxed server does not change what decides about the session, though that lies where it may write; without a sandbox it does."""
+    workspace = kernel.place.workspace
+    environment = environment_in_the_workspace(kernel)
+    kernel.python = environment / "bin/python3"
+    settings = servers_settings()
+    settings["filesystem"]["allowRead"].append(str(harness.ROOT / ".venv"))
+    (workspace / "box.json").write_text(json.dumps(settings))
+    (workspace / "rules.json").write_text('{"rules": [], "default": "allow"}')
+    walls = [workspace / "box.json", workspace / "rules.json", workspace / "audit.jsonl", environment / "pyvenv.cfg"]
+    before = [wall.read_text() for wall in walls if wall.exists()]
+    flags = ["--sandbox-config", "box.json", "--approve", "rules.json", "--audit-log", "audit.jsonl"]
+    with kernel.serve(*flags, *([] if sandboxed else ["--unsandboxed-servers"])) as server:
+        server.register("files", files)
+        for path in [*walls, workspace / "plain"]:
+            assert ("failed" in server.cell(WRITE.format(path=str(path)))) == (sandboxed and path.name != "plain"), path
+        after = [wall.read_text() for wall in walls if wall.name != "audit.jsonl"]
+        assert (workspace / "plain").read_text() == "written"
+    assert (after == before) == sandboxed
