@@ -269,6 +269,10 @@ set_curl_error(IpbHttpCall *call, CURLcode code)
     case CURLE_PROXY:
         set_error(call, IPYBOX_ERROR_UNAVAILABLE, "no connection (%s)", text);
         break;
+    case CURLE_SSL_CONNECT_ERROR:
+        set_error(call, IPYBOX_ERROR_UNAVAILABLE,
+                  "no connection with TLS (%s): is it a server of https?", text);
+        break;
     case CURLE_PEER_FAILED_VERIFICATION:
         set_error(call, IPYBOX_ERROR_REFUSED,
                   "its certificate is not to be trusted (%s). If it is signed by an authority of "
@@ -277,8 +281,8 @@ set_curl_error(IpbHttpCall *call, CURLcode code)
         break;
     case CURLE_SSL_CACERT_BADFILE:
         set_error(call, IPYBOX_ERROR_INVALID,
-                  "the certificates of authorities cannot be read (%s): see SSL_CERT_FILE, or "
-                  "install ca-certificates",
+                  "the certificates of authorities cannot be read (%s): see ca_file and "
+                  "SSL_CERT_FILE, or install ca-certificates",
                   text);
         break;
     case CURLE_OPERATION_TIMEDOUT:
@@ -290,7 +294,6 @@ set_curl_error(IpbHttpCall *call, CURLcode code)
         set_error(call, IPYBOX_ERROR_INVALID, "the URL is wrong (%s)", text);
         break;
     case CURLE_UNSUPPORTED_PROTOCOL: /* the URL's is known; HTTP/0.9 */
-    case CURLE_SSL_CONNECT_ERROR:
     case CURLE_WEIRD_SERVER_REPLY:
     case CURLE_BAD_CONTENT_ENCODING:
     case CURLE_WRITE_ERROR: /* by its own decompression: ours has an error already */

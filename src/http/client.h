@@ -59,7 +59,7 @@ typedef void (*IpbHttpBodyFunc)(IpbHttpCall *call, const char *bytes, size_t siz
 /* The end, once: @error NULL if the whole answer came. Errors:
  *   INVALID      the URL or a header is wrong
  *   NOT_FOUND    the host's name is not known
- *   UNAVAILABLE  no connection: refused, unreachable, a proxy that does not answer
+ *   UNAVAILABLE  no connection: refused, unreachable, no TLS, a proxy that does not answer or refuses
  *   REFUSED      the server's certificate is not to be trusted; the message says what to do
  *   TIMEOUT, LIMIT
  *   PROTOCOL     it does not speak HTTP as it should

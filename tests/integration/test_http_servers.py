@@ -565,6 +565,26 @@ def test_certificates(ipybox: str, tmp_path: Path, certificates: Path) -> None:
         assert status != 0 and "127.0.0.1" in text and server.requests == []
 
 
+def test_no_tls(ipybox: str, tmp_path: Path) -> None:
+    """One attempt: it says nothing of the revisions that the server speaks."""
+    n_connections = 0
+
+    def serve(listener: socket.socket) -> None:
+        nonlocal n_connections
+        with contextlib.suppress(OSError):
+            while True:
+                with listener.accept()[0] as connection:
+                    n_connections += 1
+                    connection.recv(1000)
+                    connection.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        threading.Thread(target=serve, args=(listener,), daemon=True).start()
+        status, text = apigen(ipybox, tmp_path, f"https://127.0.0.1:{listener.getsockname()[1]}/mcp")
+        listener.shutdown(socket.SHUT_RDWR)
+    assert status == 3 and "no connection with TLS" in text and n_connections == 1
+
+
 @pytest.mark.parametrize("path", ["/dev/zero", "/nonexistent/ca.pem", "ca.pem", "/proc"])
 def test_no_file_of_certificates(ipybox: str, tmp_path: Path, path: str) -> None:
     status, text = apigen(ipybox, tmp_path, "https://127.0.0.1:9/mcp", ca_file=path)
