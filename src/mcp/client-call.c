@@ -17,6 +17,11 @@
 #define MAX_PENDING 4096
 /* A resultType that is not ours, in a message. */
 #define MAX_TYPE_SHOWN 100
+/* Of a progress message; and how often progress of one call is told. */
+#define MAX_PROGRESS_TEXT 4096
+#define MAX_PROGRESS_PER_WINDOW 100
+#define PROGRESS_WINDOW_MS 1000
+
 IpbMcpCall *
 ipb_mcp_call_new(IpbMcpClient *client, const char *what, IpbMcpResultFunc func, void *data)
 {
@@ -234,6 +239,21 @@ read_token(const IpbJson *params, int64_t *ret_token)
     return ipb_json_get_int64(params, "progressToken", ret_token);
 }
 
+/* May progress be told once more now? */
+static bool
+pass_gate(IpbMcpCall *call)
+{
+    int64_t now = g_get_monotonic_time();
+    if (call->n_progress == 0 || now - call->progress_window >= PROGRESS_WINDOW_MS * 1000) {
+        call->progress_window = now;
+        call->n_progress = 0;
+    }
+    if (call->n_progress == MAX_PROGRESS_PER_WINDOW)
+        return false;
+    call->n_progress++;
+    return true;
+}
+
 void
 ipb_mcp_call_progress(IpbMcpClient *client, const IpbJson *params)
 {
@@ -246,8 +266,12 @@ ipb_mcp_call_progress(IpbMcpClient *client, const IpbJson *params)
     if (call == NULL || call->rpc_id == 0 || call->error != NULL)
         return;
     ipb_rpc_call_touch(client->peer, call->rpc_id);
+    if (call->on_progress == NULL || !pass_gate(call))
+        return;
     ipb_json_double(ipb_json_get(params, "total"), &progress.total);
-    progress.message = ipb_json_get_string(params, "message");
-    if (call->on_progress != NULL)
-        call->on_progress(&progress, call->data);
+    const char *text = ipb_json_get_string(params, "message");
+    g_autofree char *message =
+        text != NULL ? ipb_server_log_clean(text, strlen(text), MAX_PROGRESS_TEXT) : NULL;
+    progress.message = message;
+    call->on_progress(&progress, call->data);
 }

@@ -94,6 +94,8 @@ struct IpbMcpCall {
     unsigned timeout_ms;
     bool is_uncancellable;    /* the server is not told that nobody waits for the answer */
     IpbTimer *duration_timer; /* whatever progress there is, it ends now */
+    int64_t progress_window;  /* its start: monotonic, µs */
+    unsigned n_progress;      /* told in it */
     /* Takes the answer to the request; never called after the end. */
     void (*on_answer)(IpbMcpCall *call, const IpbRpcAnswer *answer);
     IpbMcpProgressFunc on_progress;

@@ -205,6 +205,21 @@ test_progress(void)
     g_assert_cmpstr(answer.progress->str, ==, "0/0 step 0\n0.5/0 step 1\n1/1 -\n");
 }
 
+/* It is made harmless, and too much of it is left out. */
+static void
+test_much_progress(void)
+{
+    g_auto(Fixture) fixture;
+    set_up_fake(&fixture, NULL);
+    int64_t began = g_get_monotonic_time();
+    g_auto(Answer) answer = {0};
+    call_ok(&fixture, "much_progress", "{}", &answer);
+    int64_t n_windows = 1 + (g_get_monotonic_time() - began) / G_USEC_PER_SEC;
+    g_assert_true(g_str_has_prefix(answer.progress->str, "0/0 xxxx"));
+    g_assert_null(strchr(answer.progress->str, '\033'));
+    g_assert_cmpuint(answer.progress->len, <, (size_t) n_windows * 100 * 4200);
+}
+
 /* The steps together take longer than the timeout; each restarts it. */
 static void
 test_progress_restarts_timeout(void)
@@ -355,6 +370,7 @@ main(int argc, char **argv)
     add_test("/mcp/client/batches", test_batches);
     add_test("/mcp/client/lists", test_lists);
     add_test("/mcp/client/progress", test_progress);
+    add_test("/mcp/client/much-progress", test_much_progress);
     add_test("/mcp/client/progress-restarts-timeout", test_progress_restarts_timeout);
     add_test("/mcp/client/cancel", test_cancel);
     add_test("/mcp/client/late-answer", test_late_answer);
