@@ -34,6 +34,7 @@ ipb_module_new(void)
     IpbModule *module = g_new0(IpbModule, 1);
     module->classes = g_ptr_array_new_with_free_func(free_class_data);
     module->enums = g_ptr_array_new_with_free_func(free_enum);
+    module->claims = g_ptr_array_new_with_free_func(g_free);
     module->types = g_ptr_array_new_with_free_func(free_type);
     module->taken = g_hash_table_new(g_str_hash, g_str_equal);
     module->counters = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
@@ -48,6 +49,7 @@ ipb_module_free(IpbModule *module)
         return;
     g_ptr_array_unref(module->classes);
     g_ptr_array_unref(module->enums);
+    g_ptr_array_unref(module->claims);
     g_ptr_array_unref(module->types);
     g_hash_table_unref(module->taken);
     g_hash_table_unref(module->counters);
@@ -95,13 +97,21 @@ ipb_class_add_field(IpbClass *class)
 }
 
 IpbEnum *
-ipb_module_add_enum(IpbModule *module, const char *name)
+ipb_module_add_enum(IpbModule *module)
 {
     IpbEnum *enumeration = g_new0(IpbEnum, 1);
-    enumeration->name = name;
     enumeration->members = g_array_new(FALSE, TRUE, sizeof(IpbEnumMember));
     g_ptr_array_add(module->enums, enumeration);
     return enumeration;
+}
+
+IpbClaim *
+ipb_module_add_claim(IpbModule *module, const char **name)
+{
+    IpbClaim *claim = g_new0(IpbClaim, 1);
+    claim->name = name;
+    g_ptr_array_add(module->claims, claim);
+    return claim;
 }
 
 IpbText

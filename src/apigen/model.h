@@ -67,8 +67,18 @@ typedef struct {
     const char *notes; /* ours, one a line; NULL: none */
 } IpbField;
 
+/* What a class or an enum wants to be called, and where it stands, which counts if others want the same; see names-class.c. */
+typedef struct {
+    const char **name; /* of the class or enum: is given at the end */
+    const char *base;
+    const IpbClass *parent; /* the class around it; NULL: none of its own */
+    unsigned rank;          /* classes around it, the least counts; 0: a definition */
+    bool is_input;
+} IpbClaim;
+
 struct IpbClass {
     const char *name;
+    IpbClaim *claim; /* NULL: its name was given */
     IpbText description;
     const char *notes;
     GPtrArray *fields;    /* IpbField */
@@ -85,6 +95,7 @@ typedef struct {
 /* Of strings only; other enums are literals. */
 struct IpbEnum {
     const char *name;
+    IpbClaim *claim;
     IpbText description;
     const char *notes;
     GArray *members; /* IpbEnumMember */
@@ -99,6 +110,7 @@ typedef struct {
     const char *result_notes;
     /* Classes and enums in the order in which they are written: what is used comes first, but for cycles. */
     GPtrArray *classes, *enums;
+    GPtrArray *claims; /* IpbClaim of these, in the order in which they were met */
     GPtrArray *types;
     GHashTable *taken;    /* names of the module's level, of classes and enums */
     GHashTable *counters; /* name → its last number; see names.c */
@@ -109,11 +121,12 @@ IpbModule *ipb_module_new(void);
 void ipb_module_free(IpbModule *module);
 /* All of these belong to the module. */
 IpbType *ipb_module_add_type(IpbModule *module, IpbTypeKind kind);
-/* Not yet in module->classes: its place is where it is complete. */
+/* Not yet in module->classes: its place is where it is complete. @name: NULL if it gets a claim. */
 IpbClass *ipb_class_new(const char *name);
 void ipb_class_free(IpbClass *class);
 IpbField *ipb_class_add_field(IpbClass *class);
-IpbEnum *ipb_module_add_enum(IpbModule *module, const char *name);
+IpbEnum *ipb_module_add_enum(IpbModule *module);
+IpbClaim *ipb_module_add_claim(IpbModule *module, const char **name);
 /* @type or None; @type itself if None is in it. */
 const IpbType *ipb_module_make_optional(IpbModule *module, const IpbType *type);
 /* The union of @types (IpbType): flat, each once, integers in numbers, None last, Any if Any is in it. */

@@ -233,18 +233,9 @@ ipb_names_reserve(IpbModule *module)
 }
 
 const char *
-ipb_names_take(IpbModule *module, const char *parent, const char *base)
+ipb_names_take(IpbModule *module, const char *base)
 {
-    g_autofree char *name = g_strdup(base);
-    if (g_hash_table_contains(module->taken, name) && parent != NULL) {
-        g_free(name);
-        name = g_strdup_printf("%s%s", parent, base);
-        if (strlen(name) > 2 * MAX_NAME) {
-            g_free(name);
-            name = g_strdup(base);
-        }
-    }
-    g_autofree char *unique = make_unique(name, module->taken, NULL, module->counters);
+    g_autofree char *unique = make_unique(base, module->taken, NULL, module->counters);
     const char *kept = g_string_chunk_insert(module->strings, unique);
     g_hash_table_add(module->taken, (void *) kept);
     return kept;
@@ -354,6 +345,7 @@ name_fields(IpbModule *module, IpbClass *class)
 void
 ipb_names_finish(IpbModule *module)
 {
+    ipb_names_give_classes(module);
     for (guint i = 0; i < module->classes->len; i++)
         name_fields(module, g_ptr_array_index(module->classes, i));
 }

@@ -17,13 +17,15 @@ char *ipb_names_make_identifier(IpbText wire, const char *fallback);
 char *ipb_names_make_class(IpbText wire);
 /* A name for one item of @plural: "Edits" → "Edit", "Entries" → "Entry", "Data" → "DataItem". */
 char *ipb_names_make_singular(const char *plural);
-/* Takes a free name at the module's level: @base, else @parent + @base, else with a number. */
-const char *ipb_names_take(IpbModule *module, const char *parent, const char *base);
+/* Takes a free name at the module's level: @base, else with a number. */
+const char *ipb_names_take(IpbModule *module, const char *base);
+/* Names classes and enums by their claims. */
+void ipb_names_give_classes(IpbModule *module);
 /* Reserves the names that generated modules use themselves. */
 void ipb_names_reserve(IpbModule *module);
 /* Names the members of an enum. */
 void ipb_names_give_members(IpbModule *module, IpbEnum *enumeration);
-/* Names all fields; only now, because none may hide a class that an annotation uses. */
+/* Names all classes and enums, then all fields, none of which may hide a class that an annotation uses. */
 void ipb_names_finish(IpbModule *module);
 /* Does a member of this name hide a method of str? Type checkers want to know. */
 bool ipb_names_is_str_method(const char *name);

@@ -249,7 +249,7 @@ read_field(IpbSchemaReader *reader, IpbClass *class, const Member *member)
     g_autoptr(GString) notes = g_string_new(NULL);
     const GPtrArray *nodes = member->nodes->len > 0 ? member->nodes : member->variants;
     g_autofree char *camel = ipb_names_make_class(member->name);
-    IpbHint hint = {.name = camel[0] != '\0' ? camel : "Field", .parent = class->name};
+    IpbHint hint = {.name = camel[0] != '\0' ? camel : "Field", .parent = class};
     IpbText description = ipb_text_of(get_of_nodes(nodes, "description"));
     IpbText inner = {0};
     const IpbType *type;
@@ -287,8 +287,9 @@ read_additional(IpbSchemaReader *reader, const GPtrArray *facets, IpbClass *clas
     bool has_patterns = ipb_schema_get(facets, "patternProperties") != NULL;
     bool is_schema = ipb_json_is(additional, IPB_JSON_OBJECT) && ipb_json_length(additional) > 0;
     if (is_schema && facets->len == 1 && !has_patterns) {
-        g_autofree char *name = g_strconcat(class->name, "Value", NULL);
-        IpbHint hint = {.name = g_string_chunk_insert(reader->module->strings, name)};
+        const char *base = class->claim != NULL ? class->claim->base : class->name;
+        g_autofree char *name = g_strconcat(base, "Value", NULL);
+        IpbHint hint = {.name = name, .parent = class};
         const IpbReading *reading = ipb_schema_read_node(reader, additional, hint);
         class->extra = reading->type->kind != IPB_TYPE_ANY ? reading->type : NULL;
         if (reading->notes->len > 0)
@@ -337,6 +338,36 @@ ipb_schema_fill_class(IpbSchemaReader *reader, const GPtrArray *facets, IpbClass
     g_ptr_array_add(reader->module->classes, class);
 }
 
+static unsigned
+get_rank(IpbHint hint)
+{
+    bool is_in_root = hint.parent == NULL || hint.parent->claim == NULL;
+    if (hint.is_definition)
+        return 0;
+    return is_in_root ? 1 : MAX(hint.parent->claim->rank, 1) + 1;
+}
+
+IpbClaim *
+ipb_schema_claim(IpbSchemaReader *reader, const char **name, IpbHint hint)
+{
+    IpbClaim *claim = ipb_module_add_claim(reader->module, name);
+    claim->base = g_string_chunk_insert(reader->module->strings, hint.name);
+    claim->parent = hint.is_definition ? NULL : hint.parent;
+    claim->rank = get_rank(hint);
+    claim->is_input = reader->is_input;
+    return claim;
+}
+
+void
+ipb_schema_claim_again(IpbClaim *claim, IpbHint hint)
+{
+    unsigned rank = get_rank(hint);
+    if (claim == NULL || rank >= claim->rank)
+        return;
+    claim->rank = rank;
+    claim->parent = hint.is_definition ? NULL : hint.parent;
+}
+
 /* What tells one schema written out in a place from others; NULL: it is not looked for elsewhere. */
 static char *
 make_inline_key(const GPtrArray *facets, const char *name)
@@ -355,9 +386,12 @@ ipb_schema_read_class(IpbSchemaReader *reader, const GPtrArray *facets, IpbHint 
 {
     g_autofree char *key = make_inline_key(facets, hint.name);
     const IpbType *known = key != NULL ? g_hash_table_lookup(reader->inlined, key) : NULL;
-    if (known != NULL)
+    if (known != NULL) {
+        ipb_schema_claim_again(known->class->claim, hint);
         return known;
-    IpbClass *class = ipb_class_new(ipb_names_take(reader->module, hint.parent, hint.name));
+    }
+    IpbClass *class = ipb_class_new(NULL);
+    class->claim = ipb_schema_claim(reader, &class->name, hint);
     IpbType *type = ipb_module_add_type(reader->module, IPB_TYPE_CLASS);
     type->class = class;
     reading->type = type;

@@ -98,8 +98,8 @@ make_class(IpbSchemaReader *reader, const GPtrArray *values, IpbHint hint, IpbTe
         ipb_text_append_literal(key, ipb_text_of(g_ptr_array_index(values, i)));
     IpbEnum *enumeration = g_hash_table_lookup(reader->enums, key->str);
     if (enumeration == NULL) {
-        const char *name = ipb_names_take(reader->module, hint.parent, hint.name);
-        enumeration = ipb_module_add_enum(reader->module, name);
+        enumeration = ipb_module_add_enum(reader->module);
+        enumeration->claim = ipb_schema_claim(reader, &enumeration->name, hint);
         if (hint.is_definition)
             enumeration->description = description;
         for (guint i = 0; i < values->len; i++) {
@@ -108,6 +108,8 @@ make_class(IpbSchemaReader *reader, const GPtrArray *values, IpbHint hint, IpbTe
         }
         ipb_names_give_members(reader->module, enumeration);
         g_hash_table_insert(reader->enums, g_strdup(key->str), enumeration);
+    } else {
+        ipb_schema_claim_again(enumeration->claim, hint);
     }
     IpbType *type = ipb_module_add_type(reader->module, IPB_TYPE_ENUM);
     type->enumeration = enumeration;

@@ -28,8 +28,8 @@ typedef struct {
 
 /* What classes and enums that are made for a schema are called. */
 typedef struct {
-    const char *name;   /* CamelCase */
-    const char *parent; /* class that it is for; NULL: none */
+    const char *name;       /* CamelCase */
+    const IpbClass *parent; /* class that it is for; NULL: none */
     bool is_definition; /* reached by $ref: its description belongs to itself, not to the place */
 } IpbHint;
 
@@ -74,6 +74,9 @@ const IpbType *ipb_schema_read_string(IpbSchemaReader *reader, const GPtrArray *
 int64_t ipb_schema_read_length(const GPtrArray *facets, const char *keyword, GString *notes);
 /* A pattern as a Python literal; NULL for one that pydantic would read in another way. */
 const char *ipb_schema_make_pattern(IpbSchemaReader *reader, IpbText text);
+/* Claims the name of a class or enum for what the hint says; for another place where it is, too. */
+IpbClaim *ipb_schema_claim(IpbSchemaReader *reader, const char **name, IpbHint hint);
+void ipb_schema_claim_again(IpbClaim *claim, IpbHint hint);
 /* Do the facets name members? */
 bool ipb_schema_has_members(const GPtrArray *facets);
 /* The class for an object; @reading gets its type before the members are read. */

@@ -120,7 +120,7 @@ read_result(IpbModule *module, const IpbJson *schema)
         g_autoptr(GPtrArray) facets = collect_root(&reader, notes);
         module->result = fill_root_class(&reader, facets, "Result", notes);
     } else {
-        IpbHint hint = {.name = "Result", .parent = "Result"};
+        IpbHint hint = {.name = "Result"};
         const IpbReading *reading = ipb_schema_read_node(&reader, schema, hint);
         module->result = reading->type;
         if (reading->notes->len > 0)

@@ -839,6 +839,45 @@ def test_enums_share_a_class_if_they_are_equal(make):
     assert source.count("(str, Enum)") == 2 and "class OtherSort(str, Enum)" in source
 
 
+def thing(**properties: Any) -> dict[str, Any]:
+    """An object whose class no other shares."""
+    return {"type": "object", "properties": {"a": {"type": "string"}, **properties}}
+
+
+CLASSES = {
+    "filter": thing(options=thing(x={})),
+    "update": thing(options=thing(y={}), filter=thing(z={}), user=thing(u={})),
+    "sort": {"enum": ["up", "down"]},
+    "list": {"type": "array", "items": {"oneOf": [thing(one={}), thing(two={})]}},
+    "owner": {"$ref": "#/$defs/User"},
+}
+DEFINITIONS = {"User": thing(name={}), "Twice": {"properties": {"sort": {"enum": ["x", "y"]}}}}
+
+
+def class_names(make, properties: dict[str, Any], output: dict[str, Any]) -> dict[str, str]:
+    """Each class by what is in it; of equal ones the first, which is the input's."""
+    package = make(tool(properties, **{"$defs": DEFINITIONS}, outputSchema={"properties": output}))
+    found = re.findall(r"class (\w+)\(.*\):\n((?:    .*\n)*)", package.source("do"))
+    return {body: name for name, body in reversed(found) if name not in ("Params", "Result")}
+
+
+def test_names_of_classes_are_not_changed_by_what_is_added(make):
+    names = class_names(make, CLASSES, {})
+    assert set(names.values()) == {
+        "Filter", "FilterOptions", "Update", "UpdateOptions", "UpdateFilter", "UpdateUser", "Sort", "ListItem", "ListItem_2", "User",
+    }  # fmt: skip
+    more = {
+        "deep": thing(deeper=thing(sort={"enum": ["a", "b"]}, filter=thing(q={}), list=thing(r={}), user=thing(s={}))),
+        "first": thing(options=thing(t={})),
+        "twice": {"$ref": "#/$defs/Twice"},
+    }
+    orders = [{**more, **CLASSES}, {**CLASSES, **more}, dict(reversed([*CLASSES.items(), *more.items()]))]
+    for properties in orders:
+        changed = class_names(make, properties, {name: thing(**CLASSES) for name in ("filter", "sort", "owner", "deep")})
+        assert names.items() <= changed.items()
+        assert len(set(changed.values())) == len(changed)
+
+
 def test_unexpressed_rules_are_noted(make):
     schema = {
         "type": "object",
