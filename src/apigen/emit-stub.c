@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A tool in few words, for models that must save tokens: one line, or a stub without bounds, notes and imports. Bounded, whatever
+ * A tool in few words, for models that must save tokens: one line, or a stub without bounds and imports. Bounded, whatever
  * the schema: what is cut ends in "…" or is a looser type.
  */
 #include <string.h>
@@ -15,6 +15,7 @@
 /* Characters of a description. */
 #define MAX_SUMMARY 100
 #define MAX_STUB_SUMMARY 200
+#define MAX_STUB_NOTES 100
 /* Values of an enum that are written out. */
 #define MAX_VALUES 12
 #define MAX_STUB_VALUES 40
@@ -28,6 +29,16 @@ typedef struct {
 } Writer;
 
 static void append_type(Writer *writer, const IpbType *type);
+
+/* The end of the first sentence of @line, not that of "1." or "e.g."; NULL: it does not end there. */
+static const char *
+find_sentence_end(const char *line)
+{
+    for (const char *p = line; (p = strstr(p, ". ")) != NULL; p++)
+        if (p >= line + 2 && !g_ascii_isdigit(p[-1]) && p[-2] != '.' && p[-2] != ' ')
+            return p + 1;
+    return NULL;
+}
 
 /* The first paragraph of @text on one line, cut; only its first sentence where there is not room for more. False if there is none. */
 static bool
@@ -46,9 +57,9 @@ append_summary(GString *out, IpbText text, long max_characters)
         if (is_space && was_space)
             continue;
         if (n++ == max_characters) {
-            const char *end = strstr(line->str, ". ");
+            const char *end = find_sentence_end(line->str);
             if (end != NULL)
-                g_string_truncate(line, (gsize) (end + 1 - line->str));
+                g_string_truncate(line, (gsize) (end - line->str));
             else
                 g_string_append(line, "…");
             break;
@@ -70,6 +81,22 @@ append_comment(GString *out, IpbText text, long max_characters)
     g_string_append(out, "  # ");
     if (!append_summary(out, text, max_characters))
         g_string_truncate(out, size);
+}
+
+/* A description, and in parentheses what is noted of rules that the type does not say. */
+static void
+append_remark(GString *out, IpbText text, const char *notes)
+{
+    g_auto(GStrv) lines = g_strsplit(notes != NULL ? notes : "", "\n", -1);
+    g_autofree char *line = g_strjoinv("; ", lines);
+    size_t before = out->len;
+    append_comment(out, text, MAX_STUB_SUMMARY);
+    if (line[0] == '\0')
+        return;
+    bool is_alone = out->len == before;
+    g_string_append(out, is_alone ? "  # " : " (");
+    append_summary(out, ipb_text_from(line), MAX_STUB_NOTES);
+    g_string_append(out, is_alone ? "" : ")");
 }
 
 static void
@@ -221,7 +248,7 @@ static void
 append_class(Writer *writer, const IpbClass *class)
 {
     g_string_append_printf(writer->out, "class %s:", class->name);
-    append_comment(writer->out, class->description, MAX_STUB_SUMMARY);
+    append_remark(writer->out, class->description, class->notes);
     g_string_append_c(writer->out, '\n');
     for (guint i = 0; i < class->fields->len; i++) {
         const IpbField *field = g_ptr_array_index(class->fields, i);
@@ -231,7 +258,7 @@ append_class(Writer *writer, const IpbClass *class)
         }
         g_string_append(writer->out, "    ");
         append_field(writer, field);
-        append_comment(writer->out, field->description, MAX_STUB_SUMMARY);
+        append_remark(writer->out, field->description, field->notes);
         g_string_append_c(writer->out, '\n');
     }
     if (class->fields->len == 0)

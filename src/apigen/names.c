@@ -138,10 +138,10 @@ has_bad_start(const char *name)
 }
 
 char *
-ipb_names_make_identifier(IpbText wire, const char *fallback)
+ipb_names_make_identifier(IpbText wire)
 {
     g_autoptr(GString) name = g_string_new(NULL);
-    bool was_replaced = false;
+    bool was_replaced = false, is_private = wire.size > 0 && wire.text[0] == '_';
     size_t at = 0;
     for (size_t n = 0; at < wire.size && n < MAX_NAME; n++) {
         gunichar c = ipb_text_next(wire, &at);
@@ -155,11 +155,8 @@ ipb_names_make_identifier(IpbText wire, const char *fallback)
     }
     if (was_replaced)
         g_string_truncate(name, name->len - 1);
-    if (has_bad_start(name->str)) {
-        if (name->len > 0)
-            g_string_prepend_c(name, '_');
-        g_string_prepend(name, fallback);
-    }
+    if (is_private || has_bad_start(name->str))
+        g_string_prepend(name, name->len > 0 ? "field_" : "field"); /* the original's name */
     if (ipb_names_is_keyword(name->str))
         g_string_append_c(name, '_');
     return g_string_free(g_steal_pointer(&name), FALSE);
@@ -295,7 +292,7 @@ ipb_names_give_members(IpbModule *module, IpbEnum *enumeration)
         for (guint i = 0; i < enumeration->members->len; i++) {
             IpbEnumMember *member = &g_array_index(enumeration->members, IpbEnumMember, i);
             IpbText wire = ipb_text_of(member->value);
-            g_autofree char *name = ipb_names_make_identifier(wire, "value");
+            g_autofree char *name = ipb_names_make_identifier(wire);
             bool is_usable = is_same(wire, name) && !g_str_equal(name, "mro");
             if (g_str_equal(name, "mro")) {
                 g_free(name);
@@ -307,11 +304,13 @@ ipb_names_give_members(IpbModule *module, IpbEnum *enumeration)
     clear_naming(&naming);
 }
 
+/* "run" and "annotations" stand in no annotation. */
 static bool
 is_reserved_field(const IpbModule *module, const char *name)
 {
+    bool is_harmless = g_strv_contains(MODULE_NAMES, name) && g_ascii_islower(name[0]);
     return g_strv_contains(ANNOTATION_NAMES, name) || g_strv_contains(MODEL_NAMES, name) ||
-           g_hash_table_contains(module->taken, name);
+           (g_hash_table_contains(module->taken, name) && !is_harmless);
 }
 
 static void
@@ -322,7 +321,7 @@ name_fields(IpbModule *module, IpbClass *class)
     for (int changed = 0; changed <= 1; changed++) {
         for (guint i = 0; i < class->fields->len; i++) {
             IpbField *field = g_ptr_array_index(class->fields, i);
-            g_autofree char *name = ipb_names_make_identifier(field->wire_name, "field");
+            g_autofree char *name = ipb_names_make_identifier(field->wire_name);
             bool is_reserved = is_reserved_field(module, name);
             bool is_usable = is_same(field->wire_name, name) && !is_reserved;
             if (is_reserved) {

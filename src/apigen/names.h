@@ -10,9 +10,9 @@
 bool ipb_names_is_keyword(const char *name);
 /* [A-Za-z_][A-Za-z0-9_]*, no keyword. */
 bool ipb_names_is_plain_identifier(const char *name);
-/* An identifier made of @wire, not a keyword, without leading underscores; made of @fallback if
- * nothing of @wire can stay or it begins with a digit. */
-char *ipb_names_make_identifier(IpbText wire, const char *fallback);
+/* An identifier made of @wire, not a keyword, without leading underscores: "field_…" if there was one, if it begins with
+ * a digit, or if nothing of @wire can stay. */
+char *ipb_names_make_identifier(IpbText wire);
 /* "help-wanted issues" → "HelpWantedIssues"; "" if nothing of @wire can stay. */
 char *ipb_names_make_class(IpbText wire);
 /* A name for one item of @plural: "Edits" → "Edit", "Entries" → "Entry", "Data" → "DataItem". */

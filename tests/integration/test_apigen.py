@@ -612,7 +612,7 @@ def test_defaults_that_are_changed_in_place_are_sent(make):
     params = module.Params(inner={})
     assert json.loads(json.dumps(params.to_wire())) == {"inner": {}}
     params.names.append("x")
-    params.inner.names.append("y")
+    params.inner.field_names.append("y")
     params.o["b"] = 2
     module.run(params)
     assert json.loads(package.client.calls[-1][1]) == {"names": ["x"], "inner": {"_names": ["y"]}, "o": {"a": 1, "b": 2}}

@@ -21,16 +21,19 @@ SEARCH = {
             "sort": {"enum": ["stars", "forks"], "default": "stars"},
             "from": {"type": ["integer", "null"], "minimum": 1},
             "page": {"type": "number"},
+            "since": {"type": "string", "format": "date", "description": "The first day."},
+            "ids": {"type": "array", "uniqueItems": True, "items": {"type": "string", "format": "uuid"}},
             "filters": {"type": "array", "items": {"type": "object", "properties": {"key": {"type": "string"}, "value": {}}, "required": ["key"]}},
             "many": {"enum": [f"v{n}" for n in range(100)]},
         },
         "required": ["query"],
+        "dependentRequired": {"page": ["sort"]},
     },
     "outputSchema": {"type": "object", "properties": {"items": {"type": "array", "items": {"type": "object", "properties": {"id": {"type": "integer"}}}}}, "required": ["items"]},
 }
 
 SIGNATURE = (
-    'srv.search_repos.run(query: str, sort: Literal["stars", "forks"] = "stars", from_: int | None = None, page: float = None, '
+    'srv.search_repos.run(query: str, sort: Literal["stars", "forks"] = "stars", from_: int | None = None, page: float = None, since: str = None, ids: list[str] = None, '
     "filters: list[{key: str, value?: Any}] = None, many: str = None) -> Result(items: list[Item(id?: int)])  # Find repositories.\n"
 )
 
@@ -39,11 +42,13 @@ STUB = """\
 class Filter:
     key: str
     value: Any = None
-class Params:
+class Params:  # dependentRequired: {"page": ["sort"]}
     query: str  # What to find.
     sort: Literal["stars", "forks"] = "stars"
     from_: int | None = None
     page: float = None
+    since: str = None  # The first day. (format: date)
+    ids: list[str] = None  # Items: format: uuid; uniqueItems: true
     filters: list[Filter] = None
     many: str = None
 class Item:
@@ -83,6 +88,14 @@ def test_real_servers(workspace, path):
     ast.parse(stubs)
     source = sum(file.stat().st_size for file in (workspace / "srv").glob("[!_]*.py"))
     assert len(signatures.encode()) < len(stubs.encode()) < source
+
+
+def test_a_summary_is_a_sentence(workspace):
+    texts = ["Guardrails: 1. Ask the user. " + "2. Do it. " * 20, "Runs code, e.g. Python. " + "More of it. " * 20, "Of version 2. " + "x" * 200]
+    tools = [{"name": f"t{number}", "description": text} for number, text in enumerate(texts)]
+    lines = [line.split("  # ")[1] for line in tell(workspace, tools, "--signatures").splitlines()]
+    assert lines[:2] == ["Guardrails: 1. Ask the user.", "Runs code, e.g. Python."]
+    assert lines[2].startswith("Of version 2. xxx") and lines[2].endswith("…")
 
 
 def test_hostile_texts_and_schemas(workspace):

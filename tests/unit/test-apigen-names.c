@@ -8,7 +8,7 @@
 static void
 check_identifier(const char *wire, const char *expected)
 {
-    g_autofree char *name = ipb_names_make_identifier(ipb_text_from(wire), "field");
+    g_autofree char *name = ipb_names_make_identifier(ipb_text_from(wire));
     g_assert_cmpstr(name, ==, expected);
 }
 
@@ -23,8 +23,8 @@ test_identifier(void)
     check_identifier("a__b", "a__b");
     check_identifier("what?", "what");
     check_identifier("(x)", "x");
-    check_identifier("__init__", "init__");
-    check_identifier("_id", "id");
+    check_identifier("__init__", "field_init__");
+    check_identifier("_id", "field_id");
     check_identifier("1st", "field_1st");
     check_identifier("", "field");
     check_identifier("___", "field");
@@ -36,10 +36,10 @@ test_identifier(void)
     check_identifier("a\xed\xa0\x80", "a");    /* a lone surrogate */
     check_identifier("a\xff\xc3", "a");        /* no UTF-8 */
     check_identifier("match", "match");        /* a soft keyword is a name */
-    g_autofree char *with_nul = ipb_names_make_identifier((IpbText){"a\0b", 3}, "field");
+    g_autofree char *with_nul = ipb_names_make_identifier((IpbText){"a\0b", 3});
     g_assert_cmpstr(with_nul, ==, "a_b");
     g_autofree char *wire = g_strnfill(10000, 'n');
-    g_autofree char *name = ipb_names_make_identifier(ipb_text_from(wire), "field");
+    g_autofree char *name = ipb_names_make_identifier(ipb_text_from(wire));
     g_assert_cmpuint(strlen(name), ==, 60);
 }
 
@@ -106,8 +106,10 @@ check_fields(const char *const *wire, const char *const *names)
 static void
 test_fields(void)
 {
-    check_fields((const char *[]){"query", "Sort", "str", "json", "id", NULL},
-                 (const char *[]){"query", "Sort_", "str_", "json_", "id"});
+    check_fields((const char *[]){"query", "Sort", "str", "json", "id", "Any", NULL},
+                 (const char *[]){"query", "Sort_", "str_", "json_", "id", "Any_"});
+    check_fields((const char *[]){"run", "annotations", "run_parsed", "_id", "Params", NULL},
+                 (const char *[]){"run", "annotations", "run_parsed", "field_id", "Params_"});
     /* What can keep its name does, wherever it stands. */
     check_fields((const char *[]){"a-b", "a.b", "a_b", "class", "class_", NULL},
                  (const char *[]){"a_b_2", "a_b_3", "a_b", "class__2", "class_"});
