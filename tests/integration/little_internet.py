@@ -302,6 +302,22 @@ def serve_all(directory: Path) -> None:
     serve_abstract()
 
 
+def run(request: dict[str, Any]) -> list[Any]:
+    """Status and output. What cannot be run, or not in time, is one test's failure, and not that of all others."""
+    try:
+        done = subprocess.run(
+            request["command"],
+            cwd=request["cwd"],
+            env=request["environ"],
+            input=request["stdin"].encode(),
+            capture_output=True,
+            timeout=request["timeout"],
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return [None, "", repr(error)]
+    return [done.returncode, done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace")]
+
+
 def main(directory: Path) -> None:
     make_certificates(directory)
     unshare()
@@ -316,17 +332,7 @@ def main(directory: Path) -> None:
     serve_all(directory)
     print("ready", flush=True)
     for line in sys.stdin:
-        request = json.loads(line)
-        done = subprocess.run(
-            request["command"],
-            cwd=request["cwd"],
-            env=request["environ"],
-            input=request["stdin"].encode(),
-            capture_output=True,
-            timeout=request["timeout"],
-        )
-        answer = [done.returncode, done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace")]
-        print(json.dumps(answer), flush=True)
+        print(json.dumps(run(json.loads(line))), flush=True)
 
 
 # The other end

@@ -628,9 +628,10 @@ def test_large_arguments_that_wait_for_approval(start):
     """They count until their calls end."""
     core = start("ask")
     data = core.request(core.body(args='{"text": "' + "x" * (60 * MIB) + '"}'))
-    peers = [core.connect() for _ in range(4)]
-    for peer in peers:
-        peer.send(data)
+    peers = []
+    for _ in range(4):
+        peers.append(core.connect())  # not earlier: who says nothing for ten seconds is cut off
+        peers[-1].send(data)
         core.asked()
     with core.connect() as peer:
         assert peer.ask(core.head(60 * MIB))[0] == 503

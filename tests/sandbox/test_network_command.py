@@ -26,7 +26,9 @@ def test_denials_are_told_once_at_the_end(net: NetBox, user: str) -> None:
 
 
 def test_denials_are_told_at_once_with_debug(net: NetBox) -> None:
-    done = net(["sh", "-c", "curl -sS http://evil.test/ >/dev/null; echo last >&2"], SETTINGS, flags=("--debug",))
+    # When the second one is answered, the first one's denial has been told.
+    script = "for name in evil good; do curl -sS http://$name.test/ >/dev/null; done; echo last >&2"
+    done = net(["sh", "-c", script], SETTINGS, flags=("--debug",))
     assert done.stderr.splitlines() == ["ipybox sandbox: the sandbox stands", f"ipybox sandbox: {DENIED}", "last"]
 
 

@@ -158,6 +158,7 @@ async def test_python_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
 async def test_one_that_was_forgotten() -> None:
     executor = CodeExecutor()
     await executor.start()
+    gc.collect()  # what other tests left
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         del executor
@@ -172,6 +173,7 @@ async def test_forgotten_at_a_bad_moment() -> None:
     await executor.start()
     await mcp.start()
     core = acquire_core()
+    gc.collect()  # what other tests left
     with warnings.catch_warnings(record=True) as caught, core._lock, core._process._lock:
         warnings.simplefilter("always")
         del executor, mcp
