@@ -36,6 +36,7 @@ class Calls:
     made: set[str] = field(default_factory=set)
     maybe: set[str] = field(default_factory=set)
     refused: set[str] = field(default_factory=set)
+    n_interrupted: int = 0
     n_killed: int = 0
 
 
@@ -97,6 +98,7 @@ class Actor:
     async def check_interrupted(self) -> None:
         """A kernel that does not react to an interrupt within five seconds is killed: it may have to write a traceback beside
         all the others, on a machine that is busy."""
+        self.calls.n_interrupted += 1
         try:
             await self.check(self.n, self.n + 1)
         except CodeExecutionError as error:
@@ -242,4 +244,5 @@ async def test_fifty_executors_at_once() -> None:
     assert calls.made <= set(lines), "a call was lost"
     assert not calls.refused & set(lines), "a call was made that nobody allowed"
     assert set(lines) <= calls.made | calls.maybe
-    assert calls.n_killed <= 5
+    # How many depends on the machine; that interrupts help at all is seen on each.
+    assert calls.n_killed < calls.n_interrupted / 2
