@@ -363,6 +363,16 @@ def test_no_warning_of_forks_with_threads(kernel):
     assert cell.stderr == "" and cell.stdout == "x" * 20
 
 
+def test_multiprocessing_of_scripts(kernel, tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import multiprocessing as mp\ndef square(x): return x * x\n"
+        "if __name__ == '__main__':\n    with mp.get_context('spawn').Pool(1) as pool: print(pool.map(square, [3]))"
+    )
+    for _ in range(2):
+        assert kernel.run(f"%run {script}").stdout == "[9]\n"
+
+
 def test_multiprocessing(kernel):
     kernel.run(
         "import multiprocessing as mp, os\ndef square(x):\n    print('in', x)\n    return x * x\nclass Point:\n    pass"

@@ -205,6 +205,12 @@ class KernelShell(InteractiveShell):
         finally:
             self._is_in_callback = was_in_callback
 
+    def new_main_mod(self, filename: str, modname: str) -> Any:
+        # What `%run` runs in. IPython empties it when a script runs again; multiprocessing needs the attribute.
+        main_mod = super().new_main_mod(filename, modname)
+        vars(main_mod).setdefault("__spec__", None)
+        return main_mod
+
     # Errors
 
     def showtraceback(
