@@ -64,6 +64,25 @@ def test_interrupt_when_a_task_holds_the_loop(kernel):
     assert kernel.run("1").result == "1"
 
 
+@pytest.mark.parametrize(
+    "cell",
+    [
+        "await asyncio.gather(asyncio.to_thread(id, 1), coroutine())",
+        "asyncio.create_task(coroutine())\nawait asyncio.sleep(1000)",
+        "asyncio.get_running_loop().call_soon(function)\nawait asyncio.sleep(1000)",
+    ],
+)
+def test_interrupt_once_when_something_holds_the_loop(kernel, cell):
+    """Nobody asks twice after a timeout."""
+    kernel.run(
+        "import asyncio\ndef function():\n    print('started')\n    while True: pass\n"
+        "async def coroutine(): function()"
+    )
+    error = interrupted(kernel, cell)
+    assert error["ename"] in ("KeyboardInterrupt", "CancelledError")
+    assert kernel.run("await asyncio.sleep(0)\n1").result == "1"
+
+
 def test_interrupt_ends_what_a_command_started(kernel):
     interrupted(kernel, "%%bash\necho started\nsleep 4242 &\nsleep 4243")
     assert kernel.run("!ps -eo args | grep -c '^sleep 424'\n").stdout == "0\n"

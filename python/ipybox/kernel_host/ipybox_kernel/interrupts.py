@@ -8,6 +8,7 @@ import asyncio
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import CodeType, FrameType
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 # By this the core repeats an interrupt until the cell is done: one that came before the cell began, or just before a blocking call, had
 # no effect. A cell that has acted on an interrupt, and may be cleaning up, passes over it.
 REPETITION = signal.SIGRTMIN + 6
+# So long a task may keep the loop from cancelling the cell. Then it is interrupted itself.
+STUCK_AFTER_S = 1.0
 # Those that a handler can be set for.
 HANDLED = signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}
 
@@ -36,6 +39,7 @@ class Interrupts:
         self._task: asyncio.Task[Any] | None = None
         self._is_held = False
         self._has_waited = False
+        self._cancel_due_since: float | None = None  # the task shall be cancelled, by the loop
         self._replaced: dict[int, Any] = {}  # what user code has set, until the next cell
 
     def install(self) -> None:
@@ -50,6 +54,7 @@ class Interrupts:
         self.was_requested = False
         self._output.interrupt_waits = False
         self._task = None
+        self._cancel_due_since = None
         self.is_running = True
 
     def enter_task(self, task: asyncio.Task[Any]) -> None:
@@ -123,8 +128,23 @@ class Interrupts:
         return False
 
     def _on_repetition(self, number: int, frame: FrameType | None) -> None:
-        if self._output.is_connected and not self.was_requested:
+        if self._output.is_connected and (not self.was_requested or self._is_stuck()):
             self._on_sigint(number, frame)
+
+    def _is_stuck(self) -> bool:
+        """Whether some task or callback lets nobody else run."""
+        since = self._cancel_due_since
+        return since is not None and time.monotonic() - since >= STUCK_AFTER_S
+
+    def _cancel_soon(self, task: asyncio.Task[Any]) -> None:
+        if self._cancel_due_since is None:
+            self._cancel_due_since = time.monotonic()
+        self._loop.call_soon_threadsafe(self._cancel, task)
+
+    def _cancel(self, task: asyncio.Task[Any]) -> None:
+        if task is self._task:
+            self._cancel_due_since = None
+        task.cancel()
 
     def _on_sigint(self, number: int, frame: FrameType | None) -> None:
         if not self._output.is_connected:
@@ -136,10 +156,12 @@ class Interrupts:
         if self._task is not None:
             current = asyncio.current_task(self._loop)
             # Between its awaits a cell is code like any other; what asyncio does at the task's ends is not, for a callback would
-            # be lost. Some other task that lets nobody else run is stopped when the user asks again.
+            # be lost. Some other task that lets nobody else run is stopped when the user asks again, or after a while.
             is_between = current is not self._task or not self._is_in_cell(frame)
-            if is_between and (is_first or current is None):
-                self._loop.call_soon_threadsafe(self._task.cancel)
+            if is_between and self._is_stuck():
+                self._cancel_due_since = time.monotonic()  # patience anew: it may be cleaning up
+            elif is_between and (is_first or current is None):
+                self._cancel_soon(self._task)
                 return
         if self._is_held:
             self._has_waited = True
