@@ -8,14 +8,11 @@ import logging
 import threading
 from collections import deque
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
-from .core import Approval, CoreError, ExecutionTimeout, Handler
+from .core import Approval, Core, CoreError, ExecutionTimeout, Handler
 from .results import CodeExecutionChunk, CodeExecutionError, CodeExecutionResult, DisplayData
 from .tool_exec.approval.client import ApprovalRequest
-
-if TYPE_CHECKING:
-    from .session import Session
 
 # Chunks that wait for a reader: beyond these the session is paused, and goes on when half of them are read.
 MAX_WAITING_CHUNKS = 1024
@@ -24,13 +21,26 @@ MAX_WAITING_CHARS = 1024 * 1024
 logger = logging.getLogger("ipybox")
 
 
+class CellOwner(Protocol):
+    """What a cell needs of its session."""
+
+    core: Core
+    end_reason: str | None
+
+    def pause(self) -> None: ...
+
+    def resume(self) -> None: ...
+
+    def remove(self, cell: Cell) -> None: ...
+
+
 class Cell(Handler):
     """One execution. Made and read by a task of one event loop, cancelled from anywhere.
 
     It ends by exactly one of: `finish` has given the result or raised; `abandon` was called, and whatever comes is dropped.
     """
 
-    def __init__(self, session: Session, *, asks: bool, wants_chunks: bool) -> None:
+    def __init__(self, session: CellOwner, *, asks: bool, wants_chunks: bool) -> None:
         """`asks`: approvals are items, else they are given; `wants_chunks`: text is."""
         self._session = session
         self._asks = asks
