@@ -230,6 +230,9 @@ IPYBOX_EXPORT void ipybox_session_interrupt(IpyboxSession *session);
 /**
  * @brief Back-pressure: while a session is paused, nothing of the kernel's output is read, and a kernel that goes on printing waits.
  *
+ * So its cell does not end, not even one that is interrupted, cancelled or out of time, until the session goes on. A reset and the
+ * session's end do not wait for that.
+ *
  * @param session the session
  * @param paused whether to pause
  */

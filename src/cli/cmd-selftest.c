@@ -144,13 +144,19 @@ make_command(Selftest *test, GError **error)
     return true;
 }
 
+/* Before anything is printed: a reader that leaves ends us by SIGPIPE. */
 static void
-clear(Selftest *test)
+remove_place(Selftest *test)
 {
     for (int i = 0; i < N_LISTENERS; i++)
         ipb_fd_close(&test->listeners[i]);
     if (test->directory != NULL)
         ipb_file_remove_tree(test->directory, NULL);
+}
+
+static void
+clear(Selftest *test)
+{
     for (size_t i = 0; i < G_N_ELEMENTS(test->words); i++)
         g_free(test->words[i]);
     g_free(test->directory);
@@ -336,15 +342,17 @@ attack(bool as_json)
     g_autoptr(GError) error = NULL;
     Selftest test = {.listeners = {-1, -1, -1, -1}};
     int status;
-    if (make_place(&test, &error) && make_command(&test, &error) && attack_without(&test, &error) &&
-        attack_inside(&test, &error)) {
+    bool is_done = make_place(&test, &error) && make_command(&test, &error) &&
+                   attack_without(&test, &error) && attack_inside(&test, &error);
+    remove_place(&test);
+    if (!is_done) {
+        status = ipb_cli_fail(&ipb_verb_selftest, ipb_cli_status(error), "%s", error->message);
+    } else {
         if (as_json)
             print_json(&test);
         else
             print_text(&test);
-        status = count_broken(&test) == 0 && fflush(stdout) == 0 ? IPB_EXIT_OK : IPB_EXIT_FAILED;
-    } else {
-        status = ipb_cli_fail(&ipb_verb_selftest, ipb_cli_status(error), "%s", error->message);
+        status = count_broken(&test) == 0 ? IPB_EXIT_OK : IPB_EXIT_FAILED;
     }
     clear(&test);
     return status;

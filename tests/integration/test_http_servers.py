@@ -31,7 +31,8 @@ def apigen(
     """The exit status and what was printed. Beyond its memory the client would end with something else."""
     command = [ipybox, "apigen", "--server-name=web", f"--root-dir={tmp_path / 'api'}", "--connect-timeout=50"]
     command.append("--server-params=" + json.dumps({"url": url, **params}))
-    env = {name: value for name, value in os.environ.items() if "proxy" not in name.lower()} | (environ or {})
+    env = {name: value for name, value in os.environ.items() if "proxy" not in name.lower()}
+    env |= {"XDG_STATE_HOME": str(tmp_path / "state"), **(environ or {})}
     with open(tmp_path / "out", "w+") as out:
         process = subprocess.Popen(command, stdout=out, stderr=out, env=env, cwd=tmp_path)
         if "asan" not in ipybox:  # whose shadow is larger

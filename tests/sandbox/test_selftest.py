@@ -34,6 +34,14 @@ def test_table(box: Box) -> None:
     assert "BROKEN" not in done.stdout
 
 
+def test_reader_that_leaves(box: Box) -> None:
+    """Nothing stays when the table cannot be written: the fixture and this look."""
+    command = [*box.become("root"), box.program("root"), "selftest"]
+    done = box(["bash", "-c", '"$@" | true; echo "${PIPESTATUS[0]}"', "bash", *command], sandbox=False)
+    assert done.stdout == "141\n"
+    assert list((box.place.state / "ipybox").iterdir()) == []
+
+
 def test_where_no_sandbox_can_be_made(box: Box) -> None:
     forbid = ["sh", "-c", 'echo 0 > /proc/sys/user/max_user_namespaces && exec "$@"', "sh"]
     done = box([*box.become("userns"), *forbid, box.program("userns"), "selftest"], sandbox=False)
