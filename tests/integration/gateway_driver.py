@@ -14,7 +14,7 @@ from typing import Any
 from websockets.sync.client import ClientConnection, connect
 
 V1 = "v1.kernel.websocket.jupyter.org"
-TIMEOUT = 30
+TIMEOUT = 60
 
 
 class Gateway:

@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[2]
 CACHE = ROOT / ".cache" / "test"
 
 # How long processes that are on their way out (killed, not yet reaped) may take.
-GRACE_SECONDS = 5.0
+GRACE_SECONDS = 15.0
 
 PR_SET_CHILD_SUBREAPER = 36
 
@@ -236,7 +236,7 @@ def processes_left(before: set[int]) -> list[str]:
 
 
 def run(
-    command: list[str], place: Place, *, stdin: str | None = None, timeout: float = 60, **options
+    command: list[str], place: Place, *, stdin: str | None = None, timeout: float = 120, **options
 ) -> subprocess.CompletedProcess[str]:
     """Runs a program to its end in the test's place; stdin is empty unless given."""
     options.setdefault("cwd", place.workspace)

@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-ANSWER_SECONDS = 60.0
+ANSWER_SECONDS = 120.0
 
 # The answer that lets a call run.
 YES = {"action": "accept", "content": {"decision": "allow"}}

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-ANSWER_SECONDS = 60.0
+ANSWER_SECONDS = 120.0
 
 
 class RpcError(Exception):

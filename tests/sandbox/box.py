@@ -118,7 +118,7 @@ class Box:
         sandbox: bool = True,
         flags: tuple[str, ...] = (),
         with_python: bool = False,
-        timeout: float = 60,
+        timeout: float = 120,
         **options,
     ) -> subprocess.CompletedProcess[str]:
         """Runs @command to its end; @sandbox False: without one, by the same user, at the same place."""

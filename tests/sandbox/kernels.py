@@ -52,7 +52,7 @@ class Kernels:
         become = self.box.become(self.user, with_python=self.user != "root")
         return [*become, self.box.program(self.user), verb, "--python", str(self.python), *args]
 
-    def run(self, code: str, *flags: str, timeout: float = 60) -> subprocess.CompletedProcess[str]:
+    def run(self, code: str, *flags: str, timeout: float = 120) -> subprocess.CompletedProcess[str]:
         return harness.run(self.command("run", *flags, "-c", code), self.place, env=self.environ, timeout=timeout)
 
     def value(self, code: str, *flags: str) -> object:
