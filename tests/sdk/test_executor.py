@@ -260,6 +260,30 @@ async def test_display_data() -> None:
         assert result.violations == []
 
 
+async def test_displays_that_are_nested_deep() -> None:
+    code = "x = 1\nfor _ in range({depth}): x = [x]\ndisplay({{'application/json': x}}, raw=True)\nkept = {depth}"
+    async with CodeExecutor() as executor:
+        for depth in (150, 250, 400, 3000, 100_000):
+            result = await executor.execute(code.format(depth=depth))
+            value, n_lists = result.display_data[0].data["application/json"], 0
+            while isinstance(value, list):
+                value, n_lists = value[0], n_lists + 1
+            assert (value, n_lists) == (1, depth) if depth == 150 else isinstance(value, str)
+            assert (await executor.execute("kept")).text == str(depth)
+
+
+async def test_displays_of_many_values() -> None:
+    code = "display({{'application/json': {value}}}, raw=True)\nkept = 1"
+    async with CodeExecutor() as executor:
+        for value, shown in (
+            ("[0] * 2_100_000", "2100001 values, more than can be sent"),
+            ("['[{,' * 700_000]", ["[{," * 700_000]),
+        ):
+            result = await executor.execute(code.format(value=value))
+            assert result.display_data[0].data["application/json"] == shown
+            assert (await executor.execute("kept")).text == "1"
+
+
 async def test_violations() -> None:
     network = {"allowedDomains": ["allowed.test"], "deniedDomains": []}
     Path("sandbox.json").write_text(

@@ -11,7 +11,11 @@ import numbers
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+# Of what JSON has no word for. Below it is text.
 MAX_DEPTH = 100
+# Of what is JSON; the core takes a frame of 256 and 2,097,152.
+MAX_JSON_DEPTH = 200
+MAX_JSON_VALUES = 2_000_000
 
 _TEXT_TYPES = frozenset(("application/javascript", "application/xml", "application/x-latex"))
 
@@ -21,12 +25,31 @@ def conform(data: Mapping[Any, Any]) -> dict[str, Any]:
 
 
 def conform_json(value: Any) -> Any:
-    """The value as JSON can have it; what JSON has no word for becomes null or text."""
+    """The value as JSON can have it; what JSON has no word for becomes null or text, and so does what the core does not take."""
     try:
-        json.dumps(value, allow_nan=False)
-        return value
+        text = json.dumps(value, allow_nan=False)
     except (ValueError, TypeError, RecursionError):
-        return _clean(value, 0)
+        value = _clean(value, 0)
+        text = json.dumps(value)
+    n_containers = text.count("[") + text.count("{")  # at most; there may be more of these in strings
+    if n_containers <= MAX_JSON_DEPTH and n_containers + text.count(",") < MAX_JSON_VALUES:
+        return value
+    n_values, is_deep = _measure(value)
+    if n_values > MAX_JSON_VALUES:
+        return f"{n_values} values, more than can be sent"
+    return _clean(value, 0) if is_deep else value
+
+
+def _measure(value: Any) -> tuple[int, bool]:
+    """How many values there are, and whether they are nested too deep."""
+    n_values, level = 0, [value]
+    for _ in range(MAX_JSON_DEPTH):
+        n_values += len(level)
+        containers = [each for each in level if isinstance(each, (dict, list, tuple))]
+        if not containers:
+            return n_values, False
+        level = [item for each in containers for item in (each.values() if isinstance(each, dict) else each)]
+    return n_values, True
 
 
 def _conform_value(kind: str, value: Any) -> Any:
@@ -74,7 +97,10 @@ def _clean(value: Any, depth: int) -> Any:
             return {_key(key): _clean(item, depth + 1) for key, item in value.items()}
         if isinstance(value, Iterable):
             return [_clean(item, depth + 1) for item in value]
-    return str(value)
+    try:
+        return str(value)
+    except RecursionError:
+        return f"<{type(value).__name__}>"
 
 
 def _key(key: Any) -> str:
