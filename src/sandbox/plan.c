@@ -94,14 +94,20 @@ ipb_plan_deny_write(IpbPlanner *planner, const char *path, const char *reason)
 }
 
 static bool
+check_absolute(const char *what, const char *path, GError **error)
+{
+    if (path != NULL && *path == '/')
+        return true;
+    g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID, "%s is no absolute path: \"%s\"", what,
+                path != NULL ? path : "");
+    return false;
+}
+
+static bool
 check_options(const IpbPlanOptions *options, GError **error)
 {
-    if (options->workspace != NULL && *options->workspace == '/' && options->home != NULL &&
-        *options->home == '/')
-        return true;
-    g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID,
-                "the workspace and the home directory must be absolute paths");
-    return false;
+    return check_absolute("the workspace", options->workspace, error) &&
+           check_absolute("the home directory (HOME)", options->home, error);
 }
 
 static IpbSandboxPlan *

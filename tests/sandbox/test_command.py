@@ -75,6 +75,14 @@ def test_closed_standard_streams(box: Box, closed: str) -> None:
     assert all(streams[n] == "/dev/null" for n, sign in enumerate(["<&-", ">&-", "2>&-"]) if sign in closed.split()), streams
 
 
+@pytest.mark.parametrize("home", ["", "here"])
+def test_a_home_directory_that_is_none(box: Box, home: str) -> None:
+    box.place.environ["HOME"] = home
+    done = box(["touch", "ran"])
+    assert done.returncode == 2 and f'HOME) is no absolute path: "{home}"' in done.stderr
+    assert not (box.place.workspace / "ran").exists()
+
+
 def test_a_current_directory_that_is_gone(box: Box) -> None:
     """It has no name: nothing is written in what stands for it otherwise, which is "/"."""
     for line in box.command(["touch", "/var/tmp/made"]), [str(box.binary), "run", "-c", "print(1)"]:
