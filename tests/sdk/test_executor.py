@@ -155,6 +155,11 @@ async def test_python_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
         assert (await executor.execute("import sys; print(sys.prefix)")).text == sys.prefix
 
 
+def n_forgotten(caught: list[warnings.WarningMessage]) -> int:
+    """Garbage of other tests may warn, too."""
+    return sum(each.category is ResourceWarning and "was not stopped" in str(each.message) for each in caught)
+
+
 async def test_one_that_was_forgotten() -> None:
     executor = CodeExecutor()
     await executor.start()
@@ -163,7 +168,7 @@ async def test_one_that_was_forgotten() -> None:
         warnings.simplefilter("always")
         del executor
         gc.collect()
-    assert [each.category for each in caught] == [ResourceWarning]
+    assert n_forgotten(caught) == 1
 
 
 async def test_forgotten_at_a_bad_moment() -> None:
@@ -179,7 +184,7 @@ async def test_forgotten_at_a_bad_moment() -> None:
         del executor, mcp
         gc.collect()
     core.release()
-    assert [each.category for each in caught] == [ResourceWarning] * 2
+    assert n_forgotten(caught) == 2
     # That they have ended is checked after each test.
 
 
