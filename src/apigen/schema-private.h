@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Between the files of the schema reader.
+ * Between the files of the schema reader. From the bottom up: schema-notes.c and schema-claim.c; schema-ref.c and
+ * schema-scalar.c; schema-facets.c and schema-enum.c. schema.c, schema-class.c, schema-items.c and schema-union.c
+ * stand on these and call each other, as schemas hold schemas.
  *
  * A schema is read as its *facets*: the schema itself, what its $ref names, and the members of its allOf, all of which
  * hold for the same value. A keyword counts in the first facet that has it; of later ones a note remains.
@@ -70,6 +72,9 @@ const IpbType *ipb_schema_read_dict(IpbSchemaReader *reader, const GPtrArray *fa
                                     IpbReading *reading);
 const IpbType *ipb_schema_read_string(IpbSchemaReader *reader, const GPtrArray *facets,
                                       GString *notes);
+/* @kind: IPB_TYPE_INT or IPB_TYPE_NUMBER. */
+const IpbType *ipb_schema_read_number(IpbSchemaReader *reader, const GPtrArray *facets,
+                                      IpbTypeKind kind, GString *notes);
 /* The tightest length of the facets; -1 if there is none that restricts something. */
 int64_t ipb_schema_read_length(const GPtrArray *facets, const char *keyword, GString *notes);
 /* A pattern as a Python literal; NULL for one that pydantic would read in another way. */

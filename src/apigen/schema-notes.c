@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What facets say: their keywords, notes of what nothing here expresses, and the limits of one tool, which are noted, too.
+ */
+#include <string.h>
+
+#include "apigen/schema-private.h"
+
+/* Members of schemas that are looked at for one tool: a definition that is merged in many places counts each time. */
+#define MAX_WORK 400000
+/* Bytes of names, values and descriptions that one tool puts into its module. */
+#define MAX_TEXT (4 << 20)
+/* Bytes of a value in a note. */
+#define MAX_NOTE_VALUE 300
+#define MAX_NOTES (16 << 10)
+
+void
+ipb_schema_note(GString *notes, const char *format, ...)
+{
+    g_autofree char *line = NULL;
+    va_list args;
+    va_start(args, format);
+    line = g_strdup_vprintf(format, args);
+    va_end(args);
+    if (notes->len + strlen(line) > MAX_NOTES)
+        return;
+    /* The same cause at several places is told once. */
+    const char *found = strstr(notes->str, line);
+    size_t size = strlen(line);
+    if (found != NULL && (found == notes->str || found[-1] == '\n') &&
+        (found[size] == '\0' || found[size] == '\n'))
+        return;
+    if (notes->len > 0)
+        g_string_append_c(notes, '\n');
+    g_string_append(notes, line);
+}
+
+/* The value's text on one line, cut at a character's start. A string stands as it is. */
+static char *
+make_note_value(const IpbJson *value)
+{
+    IpbText decoded = ipb_text_of(value);
+    IpbSpan raw =
+        decoded.text != NULL ? (IpbSpan){decoded.text, decoded.size} : ipb_json_raw(value);
+    GString *text = g_string_new(NULL);
+    for (size_t i = 0; i < raw.size; i++) {
+        unsigned char c = (unsigned char) raw.start[i];
+        if (c < 0x20)
+            continue;
+        if (text->len >= MAX_NOTE_VALUE && (c & 0xc0) != 0x80) {
+            g_string_append(text, " …");
+            break;
+        }
+        g_string_append_c(text, (char) c);
+    }
+    return g_string_free(text, FALSE);
+}
+
+void
+ipb_schema_note_value(GString *notes, const char *keyword, const IpbJson *value)
+{
+    g_autofree char *text = make_note_value(value);
+    ipb_schema_note(notes, "%s: %s", keyword, text);
+}
+
+bool
+ipb_schema_spend_work(IpbSchemaReader *reader, size_t work, GString *notes)
+{
+    reader->work += MIN(work, (size_t) MAX_WORK + 1);
+    if (reader->work <= MAX_WORK)
+        return true;
+    ipb_schema_note(notes, "The schema is too large: not typed further.");
+    return false;
+}
+
+bool
+ipb_schema_spend_text(IpbSchemaReader *reader, size_t size)
+{
+    if (size > MAX_TEXT - reader->text)
+        return false;
+    reader->text += size;
+    return true;
+}
+
+const IpbJson *
+ipb_schema_get(const GPtrArray *facets, const char *keyword)
+{
+    for (guint i = 0; i < facets->len; i++) {
+        const IpbJson *value = ipb_json_get(g_ptr_array_index(facets, i), keyword);
+        if (value != NULL)
+            return value;
+    }
+    return NULL;
+}
+
+/* Rules that no type here expresses. */
+static const char *const UNCHECKED[] = {
+    "$dynamicRef",
+    "$recursiveRef",
+    "contains",
+    "contentEncoding",
+    "contentMediaType",
+    "dependencies",
+    "dependentRequired",
+    "dependentSchemas",
+    "else",
+    "format",
+    "if",
+    "maxContains",
+    "maxProperties",
+    "minContains",
+    "minProperties",
+    "not",
+    "patternProperties",
+    "propertyNames",
+    "then",
+    "unevaluatedItems",
+    "unevaluatedProperties",
+    "uniqueItems",
+    NULL,
+};
+
+/* Rules that are expressed once: in the first facet that has them. */
+static const char *const ONCE[] = {
+    "anyOf",       "const", "enum",    "items",
+    "multipleOf",  "oneOf", "pattern", "additionalProperties",
+    "prefixItems", NULL,
+};
+
+static bool
+is_no_rule(const char *keyword, const IpbJson *value)
+{
+    bool is_unless_true = g_str_equal(keyword, "uniqueItems");
+    bool is_unless_false = g_str_has_prefix(keyword, "unevaluated");
+    return (is_unless_true && !ipb_json_bool(value, false)) ||
+           (is_unless_false && ipb_json_bool(value, false));
+}
+
+static void
+note_again(const GPtrArray *facets, const char *keyword, GString *notes)
+{
+    const IpbJson *first = NULL;
+    for (guint i = 0; i < facets->len; i++) {
+        const IpbJson *value = ipb_json_get(g_ptr_array_index(facets, i), keyword);
+        if (value == NULL)
+            continue;
+        IpbSpan a = ipb_json_raw(first), b = ipb_json_raw(value);
+        if (first == NULL)
+            first = value;
+        else if (a.size != b.size || memcmp(a.start, b.start, a.size) != 0)
+            ipb_schema_note_value(notes, keyword, value);
+    }
+}
+
+static bool
+is_checked(const IpbReading *reading, const char *keyword)
+{
+    if (reading == NULL)
+        return false;
+    return (reading->checks_names && g_str_equal(keyword, "propertyNames")) ||
+           (reading->checks_patterns && g_str_equal(keyword, "patternProperties")) ||
+           (reading->checks_counts && g_str_has_suffix(keyword, "Properties") &&
+            g_str_has_prefix(keyword, "m"));
+}
+
+void
+ipb_schema_note_annotations(const GPtrArray *facets, GString *notes)
+{
+    const IpbJson *examples = ipb_schema_get(facets, "examples");
+    if (ipb_json_length(examples) > 0)
+        ipb_schema_note_value(notes, "Examples", examples);
+    const IpbJson *example = ipb_schema_get(facets, "example");
+    if (example != NULL && examples == NULL)
+        ipb_schema_note_value(notes, "Example", example);
+    if (ipb_json_bool(ipb_schema_get(facets, "deprecated"), false))
+        ipb_schema_note(notes, "Deprecated.");
+}
+
+void
+ipb_schema_note_rest(const GPtrArray *facets, const IpbReading *reading, GString *notes)
+{
+    ipb_schema_note_annotations(facets, notes);
+    for (const char *const *keyword = UNCHECKED; *keyword != NULL; keyword++)
+        for (guint i = 0; i < facets->len; i++) {
+            const IpbJson *value = ipb_json_get(g_ptr_array_index(facets, i), *keyword);
+            if (value != NULL && !is_no_rule(*keyword, value) && !is_checked(reading, *keyword))
+                ipb_schema_note_value(notes, *keyword, value);
+        }
+    if (facets->len > 1)
+        for (const char *const *keyword = ONCE; *keyword != NULL; keyword++)
+            note_again(facets, *keyword, notes);
+}
