@@ -40,7 +40,7 @@ class Gateway:
             self.process.kill()
             self.process.wait()
 
-    def close(self, timeout: float = 30) -> int:
+    def close(self, timeout: float = 60) -> int:
         self.process.stdin.close()
         status = self.process.wait(timeout)
         self.process.stdout.close()

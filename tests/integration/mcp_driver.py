@@ -46,7 +46,7 @@ class McpServer:
             self.process.kill()
             self.process.wait()
 
-    def close(self, timeout: float = 30) -> int:
+    def close(self, timeout: float = 60) -> int:
         """End of input; returns the exit status."""
         if self.process.stdin and not self.process.stdin.closed:
             self.process.stdin.close()

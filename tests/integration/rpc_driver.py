@@ -55,7 +55,7 @@ class RpcCore:
             self.process.kill()
             self.process.wait()
 
-    def close(self, timeout: float = 30) -> int:
+    def close(self, timeout: float = 60) -> int:
         """End of input; returns the exit status."""
         if not self.process.stdin.closed:
             self.process.stdin.close()

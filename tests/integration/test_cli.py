@@ -107,7 +107,7 @@ def test_run_output_to_a_reader_that_leaves(ipybox, place):
     process.stdout.close()
     with process.stderr:
         error = process.stderr.read().decode()
-    assert process.wait(30) == 1
+    assert process.wait(60) == 1
     assert error.startswith("ipybox run: ") and len(error.splitlines()) == 1 and "cannot write" in error
 
 
@@ -116,7 +116,7 @@ def test_run_output_to_a_full_disk(ipybox, place):
         done = subprocess.run(
             [ipybox, "run", "-c", "print('x')"],
             cwd=place.workspace, env=place.environ, stdin=subprocess.DEVNULL, stdout=full,
-            stderr=subprocess.PIPE, timeout=60,
+            stderr=subprocess.PIPE, timeout=120,
         )
     assert done.returncode == 1 and b"No space left on device" in done.stderr
 
@@ -131,7 +131,7 @@ def test_output_that_a_full_disk_does_not_take(ipybox, place, words):
     with open("/dev/full", "w") as full:
         done = subprocess.run(
             [ipybox, *words], cwd=place.workspace, env=place.environ, stdin=subprocess.DEVNULL, stdout=full,
-            stderr=subprocess.PIPE, text=True, timeout=60,
+            stderr=subprocess.PIPE, text=True, timeout=120,
         )
     assert done.returncode == 1 and "cannot write" in done.stderr and done.stderr.endswith(": No space left on device\n")
 
@@ -142,7 +142,7 @@ def test_run_without_standard_files(ipybox, place, closed):
     code = "import sys; print('out'); print('err', file=sys.stderr); open('done', 'w').close()"
     done = subprocess.run(
         ["bash", "-c", f'"$0" run -c "$1" {closed}', ipybox, code], cwd=place.workspace, env=place.environ,
-        capture_output=True, text=True, timeout=60,
+        capture_output=True, text=True, timeout=120,
     )
     assert done.returncode == 0 and (place.workspace / "done").exists()
     assert done.stdout == ("" if ">&-" in closed.replace("2>&-", "") else "out\n")
@@ -157,7 +157,7 @@ def test_run_interrupted(ipybox, place):
     )
     assert process.stdout.readline() == "begun\n"
     process.send_signal(signal.SIGINT)
-    _, stderr = process.communicate(timeout=30)
+    _, stderr = process.communicate(timeout=60)
     assert process.returncode == 130
     assert "KeyboardInterrupt" in stderr
 

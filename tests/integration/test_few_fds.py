@@ -30,7 +30,7 @@ def test_run(ipybox, place, options):
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=120,
         )
         if result.returncode == 0:
             assert result.stdout == "42\n"

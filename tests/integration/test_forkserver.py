@@ -66,7 +66,7 @@ def test_missing_modules_are_named(start, tmp_path):
     server = start(flags=("-I", "-S"), site_packages=[str(tmp_path)])
     message, _ = server.wait_for("ready", "failed")
     assert message["op"] == "failed" and message["missing"] == ["IPython", "pydantic"]
-    assert server.process.wait(10) == 0
+    assert server.process.wait(60) == 0
 
 
 def test_a_broken_ipython_is_told(start, tmp_path):
@@ -364,7 +364,7 @@ def test_the_end_of_the_forkserver_leaves_nothing(server, how):
         server.control.close()
     else:
         server.process.terminate()
-    assert server.process.wait(20) == 0
+    assert server.process.wait(60) == 0
     assert not any(alive(pid) for pid in pids)
 
 

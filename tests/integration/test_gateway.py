@@ -114,7 +114,7 @@ def test_large_output_with_slow_reader(gateway: Gateway) -> None:
     with gateway.channels(gateway.start_kernel()) as client:
         msg_id = client.execute("for i in range(200_000): print(i, 'x' * 90)")
         # Nothing is read for as long as it takes the kernel to fill every buffer on the way.
-        client.socket.ping().wait(10)
+        client.socket.ping().wait(60)
         messages = client.receive_until(msg_id, "status", execution_state="idle")
         text = "".join(content["text"] for content in contents(messages, "stream"))
         assert text.splitlines() == [f"{i} {'x' * 90}" for i in range(200_000)]
@@ -232,7 +232,7 @@ def test_bad_messages(gateway: Gateway, frame: str | bytes, v1: bool) -> None:
     with gateway.channels(kernel, v1=v1) as client, gateway.channels(kernel) as other:
         client.socket.send(frame)
         with pytest.raises(ConnectionClosed) as closed:
-            client.socket.recv(timeout=10)
+            client.socket.recv(timeout=60)
         assert closed.value.rcvd.code == 1008 and closed.value.rcvd.reason
         assert types(other.run("1"))[-1] == "idle"
 

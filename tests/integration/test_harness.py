@@ -62,7 +62,7 @@ def test_third_party_servers_are_there(servers, tmp_path, inspector, environ):
         for tool, params in expected.items()
     }
     for tool, process in running.items():
-        answer = json.loads(process.communicate(timeout=60)[0])
+        answer = json.loads(process.communicate(timeout=240)[0])
         assert tool in [t["name"] for t in answer["tools"]]
 
 

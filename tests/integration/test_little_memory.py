@@ -26,7 +26,7 @@ def test_run(ipybox, place):
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=120,
         )
         works = result.returncode == 0
         if works:

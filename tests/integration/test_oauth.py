@@ -45,7 +45,7 @@ class Login:
         raise AssertionError(self.end())
 
     def end(self) -> tuple[int, str, str]:
-        out, err = self.process.communicate(timeout=30)
+        out, err = self.process.communicate(timeout=60)
         return self.process.returncode, out, err
 
 
@@ -384,7 +384,7 @@ def test_two_processes_refresh_once(serve, log_in, place):
         subprocess.Popen([TOOL, servers.url, "shop"], env=place.environ, stdout=subprocess.PIPE, text=True)
         for _ in range(6)
     ]
-    assert all(json.loads(tool.communicate(timeout=30)[0])["status"] == 200 for tool in tools)
+    assert all(json.loads(tool.communicate(timeout=60)[0])["status"] == 200 for tool in tools)
     assert [r["grant_type"] for r in servers.token_requests].count("refresh_token") == 1
 
 

@@ -297,7 +297,7 @@ def test_the_end_in_the_middle_of_cells(ipybox, place):
 def test_a_signal_ends_it_in_order(core, session, number):
     core.text(session, "1")
     core.process.send_signal(number)
-    assert core.process.wait(30) == 0
+    assert core.process.wait(60) == 0
 
 
 def test_ctrl_c_is_the_clients_matter(core, session):

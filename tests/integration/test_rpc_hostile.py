@@ -207,7 +207,7 @@ def test_a_message_that_is_too_long_ends_it(ipybox, place):
     with pytest.raises(BrokenPipeError):
         for _ in range(100):
             core.process.stdin.write(b" " * MIB)
-    assert core.process.wait(30) == 1
+    assert core.process.wait(60) == 1
     assert b"a line is longer than the maximum of 67108864 bytes" in core.process.stderr.read()
     core.process.stdin = None
     core.process.stdout.close()
@@ -256,7 +256,7 @@ def test_it_can_be_ended_while_the_client_does_not_read(ipybox, place):
     core.request("session.execute", session=session, code="while True: print('x' * 1_000_000)", events=True)
     wait_until_full(core.process.stdout.fileno())
     core.process.stdin.close()
-    assert core.process.wait(30) == 0
+    assert core.process.wait(60) == 0
     core.process.stdout.close()
 
 
@@ -266,7 +266,7 @@ def test_a_client_that_closes_its_end(ipybox, place):
     core.text(session, "1")
     core.process.stdout.close()
     core.request("session.execute", session=session, code="while True: print('x' * 1_000_000)", events=True)
-    assert core.process.wait(30) == 1
+    assert core.process.wait(60) == 1
     core.process.stdin.close()
 
 

@@ -16,7 +16,7 @@ def test_python_sdk(client_python, ipybox, place, servers):
     rules = place.workspace / "rules.json"
     rules.write_text('{"default": "allow", "rules": [{"tool": "get_current_time", "decision": "ask"}]}')
     arguments = [ipybox, str(place.workspace), str(rules), json.dumps(servers.time())]
-    done = harness.run([client_python, str(script), *arguments], place, timeout=110)
+    done = harness.run([client_python, str(script), *arguments], place, timeout=240)
     assert done.returncode == 0, done.stderr
     seen = json.loads(done.stdout)
     assert seen["tools"] == TOOLS
@@ -37,7 +37,7 @@ class Inspector:
         self.place = place
 
     def __call__(self, method: str, *args: str) -> dict:
-        done = harness.run([*self.command, "--method", method, *args], self.place, timeout=110)
+        done = harness.run([*self.command, "--method", method, *args], self.place, timeout=240)
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout)
 

@@ -42,7 +42,7 @@ def test_a_signal_is_passed_on(box: Box, user: str, number: signal.Signals) -> N
         assert process.stdout is not None and process.stdout.readline() == "ready\n"
         process.send_signal(number)
         assert process.stdout.readline() == "caught\n"
-        assert process.wait(30) == 5
+        assert process.wait(60) == 5
 
 
 @pytest.mark.parametrize(

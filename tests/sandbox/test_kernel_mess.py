@@ -262,5 +262,5 @@ def test_a_command_line_that_is_killed(kernels: Kernels) -> None:
         while not begun.exists():
             time.sleep(0.01)
         process.send_signal(number)
-        assert process.wait(30) != 0
+        assert process.wait(60) != 0
         assert json.dumps(harness.processes_left(before)) == "[]"

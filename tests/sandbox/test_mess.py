@@ -72,7 +72,7 @@ def test_killing_what_is_inside(box: Box, user: str, which: str) -> None:
 
 def test_what_daemonises_ends_with_the_command(box: Box, user: str) -> None:
     with start(box, DAEMON + "; exit 4", user) as process:
-        assert process.wait(30) == 4
+        assert process.wait(60) == 4
     assert boxed() == []
 
 
@@ -80,7 +80,7 @@ def test_a_flood_that_nobody_reads(box: Box) -> None:
     with start(box, "yes; echo $?", "root") as process:
         assert process.stdout is not None and process.stdout.readline() == "y\n"
         process.stdout.close()
-        assert process.wait(30) != 0
+        assert process.wait(60) != 0
 
 
 def test_interrupts_that_are_ignored(box: Box, user: str) -> None:

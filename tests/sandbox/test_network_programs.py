@@ -182,7 +182,7 @@ for url in ("https://good.test/", "https://evil.test/"):
     kernel = Kernels(net, user)
     net.place.environ |= kernel.environ | {f"KERNEL_ENV_{name}": str(net.place.workspace / "ca.pem") for name in ("SSL_CERT_FILE", "CURL_CA_BUNDLE")}
     flags = ["--sandbox-config", net.write_settings(SETTINGS)] if is_sandboxed else ["--no-sandbox"]
-    done = net.run(kernel.command("run", *flags, "-c", code), timeout=60)
+    done = net.run(kernel.command("run", *flags, "-c", code), timeout=120)
     assert done.stdout.split() == ["200", "denied" if is_sandboxed else "200", "200"], done.stderr
     assert ("operation not permitted: network-outbound evil.test:443" in done.stderr) == is_sandboxed
 
@@ -200,6 +200,6 @@ import demo
 print(demo.answer, fetch("https://index.test/simple/demo/"))
 """
     flags = ["--sandbox-config", net.write_settings(make_settings())]
-    done = net.run(kernel.command("run", "--approve", "allow", *flags, "-c", code), timeout=90)
+    done = net.run(kernel.command("run", "--approve", "allow", *flags, "-c", code), timeout=120)
     assert "42 denied" in done.stdout, (done.stdout, done.stderr)
     assert (net.place.workspace / ".ipybox/packages/demo.py").exists()

@@ -240,7 +240,7 @@ def test_sockets_of_another_sandbox(box: Box, user: str) -> None:
         assert denied.returncode != 0 and "hello" not in denied.stdout
         # The control: without a sandbox it is there.
         assert box(["/usr/bin/python3", "-I", "-c", connect], sandbox=False).stdout == "hello\n"
-        process.wait(30)
+        process.wait(60)
     (box.place.workspace / "a.sock").unlink()
 
 

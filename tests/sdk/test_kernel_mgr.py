@@ -373,7 +373,7 @@ def test_as_a_command() -> None:
         assert asyncio.run(use()) == repr(os.path.realpath(sys.prefix))
     finally:
         process.terminate()
-        assert process.wait(30) == 0
+        assert process.wait(60) == 0
 
 
 @pytest.fixture

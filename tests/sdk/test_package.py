@@ -27,7 +27,7 @@ PACKAGE = {"PYTHONPATH": str(harness.ROOT / "python")}
 
 def run_python(*args: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, *args], env=os.environ | PACKAGE, input=stdin, capture_output=True, text=True, timeout=60
+        [sys.executable, *args], env=os.environ | PACKAGE, input=stdin, capture_output=True, text=True, timeout=120
     )
 
 
