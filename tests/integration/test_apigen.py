@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import builtins
 import copy
+import functools
 import inspect
 import json
 import pickle
@@ -616,6 +617,14 @@ def test_defaults_that_are_changed_in_place_are_sent(make):
     params.o["b"] = 2
     module.run(params)
     assert json.loads(package.client.calls[-1][1]) == {"names": ["x"], "inner": {"_names": ["y"]}, "o": {"a": 1, "b": 2}}
+
+    class Own(module.Params):
+        @functools.cached_property
+        def size(self) -> int:
+            return len(self.names)
+
+    own = Own(names=["x"])
+    assert own.size == 1 and own.to_wire() == {"names": ["x"]}
     assert package.send("do") == "{}"
 
 
