@@ -33,14 +33,14 @@ typedef struct {
         python; /**< interpreter for kernels: a path, or a name in PATH. NULL: IPYBOX_PYTHON, that of the
                                      environment ipybox is installed in, VIRTUAL_ENV, that of
                                      `ipybox doctor --setup`, python3 */
-    const char *const *
-        preload; /**< modules to import once, before the first kernel is forked; NULL-terminated, or NULL */
-    const char *
-        state_dir; /**< where the registry of MCP servers is kept. NULL: `$XDG_STATE_HOME/ipybox` */
-    const char *
-        kernel_host; /**< folder of the kernel host, for a program that carries its own. NULL: the installed one */
-    GMainContext *
-        context; /**< what everything runs in. NULL: the thread's default context at the time of the call */
+    /** Modules to import once, before the first kernel is forked; NULL-terminated, or NULL */
+    const char *const *preload;
+    /** Where the registry of MCP servers is kept. NULL: `$XDG_STATE_HOME/ipybox` */
+    const char *state_dir;
+    /** Folder of the kernel host, for a program that carries its own. NULL: the installed one */
+    const char *kernel_host;
+    /** What everything runs in. NULL: the thread's default context at the time of the call */
+    GMainContext *context;
 } IpyboxRuntimeOptions;
 
 /** The defaults of #IpyboxRuntimeOptions. */

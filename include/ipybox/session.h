@@ -65,8 +65,8 @@ typedef struct {
     const char *workspace; /**< the kernel's working directory; NULL: the current one */
     const char
         *images_dir; /**< where images are saved, relative to the workspace; NULL: "images" */
-    const char *const *
-        kernel_env; /**< "NAME=value" for the kernel, NULL-terminated. It gets little else. May be NULL */
+    /** "NAME=value" for the kernel, NULL-terminated. It gets little else. May be NULL */
+    const char *const *kernel_env;
     const char *const *
         env; /**< the environment for MCP servers and `${NAME}`, NULL-terminated; NULL: this process's.
                                         The workspace's `.env` adds names that it lacks */
@@ -80,8 +80,8 @@ typedef struct {
     IpyboxLogFunc on_log;             /**< may be NULL */
     gpointer user_data;               /**< for on_approval, on_withdrawn and on_log */
     unsigned connect_timeout_ms;      /**< for the start of an MCP server; 0: 30,000 */
-    int64_t
-        seed; /**< for the generators of random, numpy and torch, 0 to 4,294,967,295; -1: a random one */
+    /** For the generators of random, numpy and torch, 0 to 4,294,967,295; -1: a random one */
+    int64_t seed;
     IpyboxSandbox sandbox; /**< for the kernel and what it starts; IPYBOX_SANDBOX_OFF */
     const char *
         sandbox_config; /**< path of what the sandbox allows, see ipybox-sandbox-config(5). NULL, or no such file: writing the
@@ -89,8 +89,8 @@ typedef struct {
     gboolean
         register_servers; /**< in a sandbox: ipybox_session_register() will be called. "mcptools" is made in the workspace before
                                     the kernel is there, so that the sandbox protects what is generated */
-    gboolean
-        allow_builds; /**< in a sandbox: ipybox_session_install() takes URLs and what runs code of the package to build it */
+    /** In a sandbox: ipybox_session_install() takes URLs and what runs code of the package to build it */
+    gboolean allow_builds;
     const char *
         working_dir; /**< where the kernel begins, and returns to after each cell, with the notice "[ipybox] cwd reset to DIR";
                                    NULL: it begins in the workspace and stays where cells go */
@@ -162,8 +162,8 @@ typedef void (*IpyboxEventFunc)(IpyboxSession *session, const IpyboxEvent *event
 /** Options of ipybox_session_execute_async(). Initialise with #IPYBOX_EXECUTE_OPTIONS_INIT. */
 typedef struct {
     unsigned version; /**< #IPYBOX_EXECUTE_OPTIONS_VERSION */
-    unsigned
-        timeout_ms; /**< the cell is interrupted after this time, waits for approvals not counted; 0: never */
+    /** The cell is interrupted after this time, waits for approvals not counted; 0: never */
+    unsigned timeout_ms;
     size_t max_text_chars;    /**< of the result's text; 0: as much as is kept at all (256 MiB) */
     IpyboxEventFunc on_event; /**< told each event as it comes; may be NULL */
     gpointer user_data;       /**< for on_event */
@@ -283,8 +283,8 @@ typedef enum {
 /** Options of ipybox_session_register_async(). Initialise with #IPYBOX_REGISTER_OPTIONS_INIT. */
 typedef struct {
     unsigned version; /**< #IPYBOX_REGISTER_OPTIONS_VERSION */
-    const char *
-        root_dir; /**< where the package goes, relative to the workspace; NULL: "mcptools", the one that a sandbox protects */
+    /** Where the package goes, relative to the workspace; NULL: "mcptools", the one that a sandbox protects */
+    const char *root_dir;
     gboolean async_api;    /**< the generated functions are coroutines */
     IpyboxListing listing; /**< what is told of each tool */
 } IpyboxRegisterOptions;

@@ -243,8 +243,8 @@ ipb_names_take(IpbModule *module, const char *base)
 typedef struct {
     IpbModule *module;
     GHashTable *taken;
-    GHashTable *
-        wire_names; /* kept free even where they are no names here, so that both spellings are clear */
+    /* Kept free even where they are no names here, so that both spellings are clear */
+    GHashTable *wire_names;
     GHashTable *counters;
 } Naming;
 

@@ -24,8 +24,8 @@ typedef struct {
     const char *summary;
     /* Gets its own words only: argv[0] is the verb. Returns the exit status. */
     int (*run)(int argc, char **argv);
-    bool
-        takes_command; /* options end at the first word that is none: what follows is a command with options of its own */
+    /* Options end at the first word that is none: what follows is a command with options of its own */
+    bool takes_command;
 } IpbVerb;
 
 extern const IpbVerb ipb_verb_mcp;

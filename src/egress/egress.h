@@ -24,8 +24,8 @@ typedef struct {
 
 typedef struct {
     IpbSandboxPlan *plan; /* the new object takes a reference */
-    const int *
-        listeners; /* in the order of plan->listeners; the new object's, whatever becomes of the call */
+    /* In the order of plan->listeners; the new object's, whatever becomes of the call */
+    const int *listeners;
     void (*on_violation)(const IpbViolation *violation, void *data); /* may be NULL */
     void *data;
 } IpbEgressOptions;

@@ -43,8 +43,8 @@ typedef struct {
 
 /* How long a peer may take. */
 typedef struct {
-    unsigned
-        head_ms; /* from the first byte of a head, or the start of the connection, to its end */
+    /* From the first byte of a head, or the start of the connection, to its end */
+    unsigned head_ms;
     unsigned body_ms;  /* for the whole body */
     unsigned write_ms; /* to take another MiB of an answer, or its rest */
     unsigned idle_ms;  /* between an answer and the next request */
@@ -62,8 +62,8 @@ typedef struct {
     const char *not_found;
     unsigned max_connections; /* those that were taken over included */
     size_t max_body;
-    size_t
-        max_held_bodies; /* of all requests together, until they are answered; at least max_body */
+    /* Of all requests together, until they are answered; at least max_body */
+    size_t max_held_bodies;
     size_t max_held_answers; /* of all answers together, until they are written */
     IpbHttpTimeouts timeouts;
 } IpbHttpServerOptions;

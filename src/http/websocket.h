@@ -30,8 +30,8 @@ typedef struct {
     size_t max_message; /* received; beyond it the socket is closed with 1009 */
     size_t max_queue;   /* of what is to be sent */
     unsigned ping_ms;   /* a ping after so much silence, and the end after so much more; 0: never */
-    unsigned
-        write_ms; /* the end when nothing could be written for so long though there was something */
+    /* The end when nothing could be written for so long though there was something */
+    unsigned write_ms;
     unsigned handshake_ms;
     unsigned close_ms; /* for the peer's answer to our close, and to go then */
 } IpbWebSocketOptions;

@@ -74,8 +74,8 @@ typedef struct {
     const char *code;
     bool is_silent;   /* no displayed value, no history, no post_run_cell */
     bool is_unstored; /* not in the history, does not count */
-    const char *
-        user_expressions; /* text of a JSON object {name: expression}, evaluated after it; or NULL */
+    /* Text of a JSON object {name: expression}, evaluated after it; or NULL */
+    const char *user_expressions;
 } IpbKernelCode;
 
 /* The end of a request; exactly one is set. @result: borrowed. Errors: CANCELLED (the kernel ended, was reset or stopped), SERVER (the

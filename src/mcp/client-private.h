@@ -23,18 +23,16 @@ typedef struct IpbMcpCall IpbMcpCall;
 
 /* While the client finds out what the server speaks; see handshake.c. */
 typedef struct {
-    IpbMcpCall *call; /* of connect, borrowed */
-    bool is_probing;  /* server/discover is under way */
-    bool
-        is_unanswered; /* the process was probed, and has answered nothing yet: it may not have read it */
-    bool is_guess;         /* that it wants a handshake: it has not answered the probe */
-    bool is_again;         /* the probe, because the server refused our revision and named it */
-    bool has_retried;      /* initialize, with a revision that the server named */
-    bool has_restarted;    /* the server */
-    bool has_switched;     /* to the other transport over HTTP */
+    IpbMcpCall *call;   /* of connect, borrowed */
+    bool is_probing;    /* server/discover is under way */
+    bool is_unanswered; /* the process was probed; it has said nothing, and may not have read it */
+    bool is_guess;      /* that it wants a handshake: it has not answered the probe */
+    bool is_again;      /* the probe, because the server refused our revision and named it */
+    bool has_retried;   /* initialize, with a revision that the server named */
+    bool has_restarted; /* the server */
+    bool has_switched;  /* to the other transport over HTTP */
     GError *first_failure; /* why it was */
-    GError *
-        refusal; /* of initialize: the server is probed a second time, and this told if that does not help */
+    GError *refusal;       /* of initialize: told if a second probe does not help */
 } IpbMcpHandshake;
 
 struct IpbMcpClient {

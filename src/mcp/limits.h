@@ -10,8 +10,8 @@
 
 /* 0 in any of them: not given. */
 typedef struct {
-    unsigned
-        connect_timeout_ms; /* start and handshake; one page of a list; a request over HTTP that is no call */
+    /* Start and handshake; one page of a list; a request over HTTP that is no call */
+    unsigned connect_timeout_ms;
     unsigned
         probe_timeout_ms;     /* to the answer of server/discover, which old servers may not know */
     unsigned call_timeout_ms; /* of a call, without answer or progress */

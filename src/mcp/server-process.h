@@ -15,8 +15,8 @@ typedef struct IpbServerProcess IpbServerProcess;
 
 typedef struct {
     const IpbServerParams *params; /* expanded */
-    const char *
-        cwd; /* if the parameters have none, and where relative paths of a sandbox start; NULL: ours */
+    /* If the parameters have none, and where relative paths of a sandbox start; NULL: ours */
+    const char *cwd;
     const char *const *env;
     const char *state_dir;              /* of ours, out of reach of a sandbox; NULL: the user's */
     const char *const *keep_out;        /* see client.h */

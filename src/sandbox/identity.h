@@ -8,8 +8,8 @@
 #include <stdint.h>
 
 typedef struct {
-    bool
-        is_root_mapped; /* we are root: the outer user is another one, and writable mounts get an id map */
+    /* We are root: the outer user is another one, and writable mounts get an id map */
+    bool is_root_mapped;
     uint32_t inner_uid, inner_gid;
     uint32_t outer_uid, outer_gid;
 } IpbIdentity;

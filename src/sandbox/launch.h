@@ -27,8 +27,8 @@ typedef struct {
     bool
         is_group_kept; /* the command stays in our session and process group: Ctrl-C at our terminal reaches it, and
                          * _signal the command alone; else it leads its own */
-    bool
-        is_weaker_allowed; /* Landlock and seccomp only, where namespaces are forbidden (weaker.h) */
+    /* Landlock and seccomp only, where namespaces are forbidden (weaker.h) */
+    bool is_weaker_allowed;
     /* The sandbox stands (and the command runs). @listeners: fds in the order of plan->listeners, the receiver's. */
     void (*on_ready)(IpbSandbox *sandbox, const int *listeners, size_t n_listeners, void *data);
     /* Once: it is gone. @error: it could not be made (UNAVAILABLE says what this machine forbids and how to allow it), or NULL: the

@@ -19,8 +19,8 @@ typedef enum {
 
 typedef struct {
     IpbPathState state;
-    char *
-        real; /* without symbolic links; of a missing path the part that is not there stands as written */
+    /* Without symbolic links; of a missing path the part that is not there stands as written */
+    char *real;
     GPtrArray *links;      /* char *: where the symbolic links are that were followed */
     unsigned long n_names; /* hard links of a file */
 } IpbPath;

@@ -26,8 +26,8 @@ typedef struct {
     View view;
     bool is_total;
     bool is_write_allowed, is_write_denied;
-    bool
-        is_kept; /* what runs here needs it: read-only, unless something below is writable by name */
+    /* What runs here needs it: read-only, unless something below is writable by name */
+    bool is_kept;
     const char *read_reason, *write_reason;
 } State;
 

@@ -34,8 +34,8 @@ typedef struct {
     char *source; /* on the host; NULL for kinds without one */
     char *target;
     char *content;
-    bool
-        is_denial; /* of IPB_MOUNT_READ_ONLY: it only keeps from writing; what could not be read without it stays so */
+    /* Of IPB_MOUNT_READ_ONLY: it only keeps from writing; what could not be read without it stays so */
+    bool is_denial;
     uint64_t size_bytes;
     char *reason; /* for --explain: the key of the policy, or why it is there anyway */
 } IpbPlanMount;
@@ -60,16 +60,16 @@ typedef struct {
     const IpbSandboxPolicy *policy;
     const char *workspace; /* absolute; relative paths of the policy start here */
     const char *home;      /* for "~" */
-    const char *const *
-        keep; /* host paths that must stay readable: the interpreter, our own files; NULL-terminated or NULL */
+    /* Host paths that must stay readable: the interpreter, our own files; NULL-terminated or NULL */
+    const char *const *keep;
     const char *const
         *keep_out; /* host paths that are never writable: the policy's file, our state; likewise */
-    const char *const *
-        hide; /* host paths that are never readable: our registry with what servers need; likewise */
+    /* Host paths that are never readable: our registry with what servers need; likewise */
+    const char *const *hide;
     bool has_tools; /* a listener for the tool channel */
     unsigned tool_port;
-    bool
-        is_network_kept; /* listeners and proxies even if no domain is allowed: some may be later */
+    /* Listeners and proxies even if no domain is allowed: some may be later */
+    bool is_network_kept;
     IpbSandboxLimits limits; /* where the policy says nothing */
 } IpbPlanOptions;
 
@@ -80,10 +80,10 @@ typedef struct {
     GPtrArray *mounts;  /* IpbPlanMount */
     GArray *listeners;  /* IpbPlanListener; empty: no network at all */
     char **environment; /* "NAME=value" to be set inside: proxies, TMPDIR, …; NULL-terminated */
-    char **
-        unset; /* names of variables that must not come in from outside: other proxies, sockets; likewise */
-    GPtrArray *
-        absent; /* paths that must not come into being: denied for writing, but not there now (quarantined at the end) */
+    /* Names of variables that must not come in from outside: other proxies, sockets; likewise */
+    char **unset;
+    /* Paths that must not come into being: denied for writing, but not there now (quarantined at the end) */
+    GPtrArray *absent;
     GPtrArray *
         links; /* char *: symbolic links to something that is denied for writing: what they lead to is protected, they themselves
                        * can be replaced (to be compared at the end) */

@@ -16,8 +16,8 @@
 
 typedef struct {
     char *text; /* as written */
-    char *
-        host; /* canonical: lower case, no trailing dot; of a wildcard what follows "*."; NULL: every host */
+    /* Canonical: lower case, no trailing dot; of a wildcard what follows "*."; NULL: every host */
+    char *host;
     bool is_wildcard; /* "*.example.com": names below, not the name itself */
     bool is_address;  /* an IP literal */
     unsigned port;    /* 0: any */

@@ -17,10 +17,10 @@ typedef struct {
     const char *python;
     const char *workspace;
     const char *overlay; /* or NULL */
-    IpbSandboxing *
-        sandboxing; /* the installer runs in a sandbox: it writes the overlay and reaches the configured index; or NULL */
-    bool
-        allows_builds; /* in a sandbox: not wheels only, but also what runs code of the package; and URLs */
+    /* The installer runs in a sandbox: it writes the overlay and reaches the configured index; or NULL */
+    IpbSandboxing *sandboxing;
+    /* In a sandbox: not wheels only, but also what runs code of the package; and URLs */
+    bool allows_builds;
     const char *package; /* a requirement as pip takes it: name, name>=1.0, git+https://… */
     const char *const *env;
     unsigned timeout_ms;        /* 0: 15 minutes */

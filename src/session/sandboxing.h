@@ -19,8 +19,8 @@ typedef struct {
     const char *config; /* path; NULL, or nothing is there: the default, said in the log */
     const char *limits; /* instead of the configuration's: a JSON object as its "limits"; or NULL */
     const char *workspace;
-    bool
-        makes_packages; /* below mcptools of the workspace, which is made before the kernel is there */
+    /* Below mcptools of the workspace, which is made before the kernel is there */
+    bool makes_packages;
     const char *python;
     const char *host_directory;
     const char *state_dir;        /* of the registry */

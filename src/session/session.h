@@ -70,8 +70,8 @@ typedef struct {
     const char *tool_server_host;
     unsigned tool_server_port;
     const char *tool_server_token; /* or NULL */
-    const char *const *
-        server_variables; /* the names that ${NAME} in server parameters may stand for; NULL: all */
+    /* The names that ${NAME} in server parameters may stand for; NULL: all */
+    const char *const *server_variables;
     const char *const *env; /* the application's environment, for ${NAME} and servers; NULL: ours.
                                  * The workspace's .env is added below it. */
     IpbApprovalPolicy approval;     /* of calls that no rule names */
@@ -87,10 +87,10 @@ typedef struct {
     bool is_sandboxed;  /* kernels live in sandboxes */
     bool allows_builds; /* in a sandbox: installations may run code of the package, and take URLs */
     bool frees_servers; /* in a sandbox: servers that a client registers need not run in one */
-    bool
-        makes_packages; /* servers may be registered: a sandbox protects their packages from the start */
-    const char *
-        sandbox_config; /* path of what they allow, ipybox-sandbox-config(5); NULL, or not there: the default */
+    /* Servers may be registered: a sandbox protects their packages from the start */
+    bool makes_packages;
+    /* Path of what they allow, ipybox-sandbox-config(5); NULL, or not there: the default */
+    const char *sandbox_config;
     /* Of a sandbox, instead of its configuration's: a JSON object as "limits" there. NULL: none */
     const char *limits;
     /* Each shell escape (`!cmd`, `%%bash`) is a call of the tool "shell" or "shell_magic" of the server "ipybox", so that rules and approvals
@@ -150,8 +150,8 @@ typedef struct {
     const char *root_dir; /* NULL: "mcptools" in the workspace; relative to the workspace */
     bool async_api;
     IpbApigenListing listing;
-    bool
-        is_of_client; /* and not the application's: in a sandboxed session the server runs in a sandbox with the same configuration */
+    /* And not the application's: in a sandboxed session the server runs in a sandbox with the same configuration */
+    bool is_of_client;
 } IpbRegisterOptions;
 /* Cells wait until they are released: what they need is not there yet. */
 void ipb_session_hold_cells(IpbSession *session, bool is_held);

@@ -22,9 +22,9 @@ typedef struct {
     const char *const
         *env; /* for ${NAME} and the servers' base environment; the application's + .env */
     unsigned connect_timeout_ms;
-    unsigned
-        call_timeout_ms; /* without answer or progress, if server_params do not say; 0: 600000 */
-    IpbMcpEras *eras;    /* see mcp/client.h */
+    /* Without answer or progress, if server_params do not say; 0: 600000 */
+    unsigned call_timeout_ms;
+    IpbMcpEras *eras; /* see mcp/client.h */
     /* What servers log and write to stderr; may be NULL. */
     void (*on_log)(const char *server_name, const char *level, const char *text, void *data);
     /* A tool of ipybox itself, of the server "ipybox", was called and approved; to be answered by ipb_tool_host_answer. NULL: there is
