@@ -6,6 +6,8 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import harness
@@ -156,3 +158,17 @@ class NetBox(Box):
     def attempts(self, actions: list[list], settings: dict | None = None, **options) -> list:
         """What came of each action of probes/network.py."""
         return self.probe("network", settings, *map(json.dumps, actions), **options)
+
+
+@contextmanager
+def listening(box: Box, *command: str) -> Iterator[int]:
+    """A verb that serves on loopback: its port."""
+    process = subprocess.Popen(
+        [str(box.binary), *command, "--port", "0"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=box.place.workspace,
+        env=box.place.environ, text=True,
+    )  # fmt: skip
+    with process:
+        try:
+            yield json.loads(process.stdout.readline())["port"]
+        finally:
+            process.stdin.close()

@@ -7,29 +7,14 @@ from __future__ import annotations
 import json
 import os
 import socket
-import subprocess
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
-from box import Box, make_settings
+from box import Box, listening, make_settings
 
 TOOLS = {"server_name": "x", "server_params": {"command": "touch", "args": ["escaped"]}, "tool_name": "t", "tool_args": {}}
-
-
-@contextmanager
-def server(box: Box, *command: str) -> Iterator[int]:
-    """The port of one that listens on loopback."""
-    process = subprocess.Popen(
-        [str(box.binary), *command, "--port", "0"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=box.place.workspace,
-        env=box.place.environ, text=True,
-    )  # fmt: skip
-    with process:
-        try:
-            yield json.loads(process.stdout.readline())["port"]
-        finally:
-            process.stdin.close()
 
 
 @contextmanager
@@ -71,7 +56,7 @@ def ask(box: Box, port: int, host: str, path: str, *, sandbox: bool = True, how:
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
 def test_a_sandbox_does_not_reach_them(box: Box, command: str, host: str) -> None:
     path = "/run" if command == "tool-server" else "/api/kernels"
-    with server(box, command) as port, plain_server() as plain:
+    with listening(box, command) as port, plain_server() as plain:
         assert ask(box, plain, host, path) == "204"
         assert ask(box, port, host, path, sandbox=False) in ("200", "201")
         (box.place.workspace / "escaped").unlink(missing_ok=True)

@@ -347,9 +347,24 @@ make_approvals(IpbToolServerHttp *server, GError **error)
     return true;
 }
 
+/* What decides about the calls, and what tells of them: closed to servers in sandboxes, wherever it lies. Caller frees. */
+static char **
+find_kept_out(const IpbToolServerHttpOptions *options)
+{
+    const char *const paths[] = {options->approval_rules, options->audit_log};
+    g_autoptr(GStrvBuilder) builder = g_strv_builder_new();
+    for (size_t i = 0; i < G_N_ELEMENTS(paths); i++) {
+        g_autofree char *path = paths[i] != NULL ? g_canonicalize_filename(paths[i], NULL) : NULL;
+        if (path != NULL)
+            g_strv_builder_add(builder, path);
+    }
+    return g_strv_builder_end(builder);
+}
+
 static void
 make_tools(IpbToolServerHttp *server)
 {
+    g_auto(GStrv) keep_out = find_kept_out(&server->options);
     server->approval_socket = ipb_approval_socket_new(
         server->loop, &(IpbApprovalSocketFuncs){on_decision, on_approver_left, server});
     server->host = ipb_tool_host_new(server->loop,
@@ -357,6 +372,7 @@ make_tools(IpbToolServerHttp *server)
                                          .approvals = server->approvals,
                                          .cwd = server->workspace,
                                          .state_dir = server->state_dir,
+                                         .keep_out = (const char *const *) keep_out,
                                          .env = (const char *const *) server->env,
                                          .connect_timeout_ms = server->options.connect_timeout_ms,
                                          .eras = server->eras,
