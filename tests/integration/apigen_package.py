@@ -171,3 +171,10 @@ def complete(module: ModuleType) -> None:
     for value in vars(module).values():
         if isinstance(value, type) and hasattr(value, "model_rebuild"):
             value.model_rebuild()
+
+
+def tool(properties: dict[str, Any] | None = None, *, name: str = "do", required: list[str] | None = None, **more: Any):
+    """A tool; `more`: other members of its input schema, or of the tool if they are its own."""
+    own = {key: more.pop(key) for key in ("title", "description", "outputSchema") if key in more}
+    schema = {"type": "object", "properties": properties or {}, "required": required or [], **more}
+    return {"name": name, "inputSchema": schema, **own}

@@ -12,8 +12,10 @@ from typing import Any
 
 import harness
 import pytest
+from apigen_package import Package, tool
 from kernel_driver import Forkserver, Kernel
 from mcp_driver import McpServer
+from pydantic import ValidationError
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -121,3 +123,36 @@ def make_kernel(forkserver: Forkserver) -> Iterator[Callable[..., Kernel]]:
 @pytest.fixture
 def kernel(make_kernel: Callable[..., Kernel]) -> Kernel:
     return make_kernel()
+
+
+@pytest.fixture
+def make(workspace: Path):
+    """make(tool, …): the package of these tools."""
+
+    def make(*tools: dict, options: tuple[str, ...] = ()) -> Package:
+        return Package(workspace, list(tools), *options)
+
+    return make
+
+
+@pytest.fixture
+def sends(make):
+    """sends(schema, value): the JSON that `p=value` becomes, for a tool whose parameter p has the schema."""
+
+    def sends(schema: Any, value: Any, **more: Any) -> str:
+        text = make(tool({"p": schema}, **more)).send("do", p=value)
+        assert text.startswith('{"p": ') and text.endswith("}")
+        return text[len('{"p": ') : -1]
+
+    return sends
+
+
+@pytest.fixture
+def refuses(make):
+    """refuses(schema, value): such a parameter is refused."""
+
+    def refuses(schema: Any, value: Any, **more: Any) -> None:
+        with pytest.raises(ValidationError):
+            make(tool({"p": schema}, **more)).send("do", p=value)
+
+    return refuses
