@@ -178,4 +178,4 @@ run_tool_server(int argc, char **argv)
 }
 
 const IpbVerb ipb_verb_tool_server = {
-    "tool-server", "", "runs tools of MCP servers for applications, over HTTP", run_tool_server};
+    "tool-server", "", "run tools of MCP servers for applications, over HTTP", run_tool_server};
