@@ -176,14 +176,6 @@ follow(IpbExchange *exchange, unsigned status)
     send_request(exchange);
 }
 
-/* What is shown of a refusal's body; "" if it is a page, which is for browsers. Caller frees. */
-static char *
-describe_body(const IpbExchange *exchange)
-{
-    const GString *text = exchange->text;
-    return ipb_server_log_clean(text->str, *text->str != '<' ? text->len : 0, MAX_SHOWN);
-}
-
 /* 401 or 403, for which there is nothing but static headers; or a proxy's 407. */
 static void
 refuse(IpbExchange *exchange, unsigned status)
@@ -198,7 +190,7 @@ refuse(IpbExchange *exchange, unsigned status)
         g_autofree char *clean = ipb_server_log_clean(challenge, strlen(challenge), MAX_SHOWN);
         g_string_append_printf(text, "%s%s", i == 0 ? " and asks for: " : ", ", clean);
     }
-    g_autofree char *body = describe_body(exchange);
+    g_autofree char *body = ipb_server_log_clean_body(exchange->text, MAX_SHOWN);
     if (*body != '\0')
         g_string_append_printf(text, " (it says: %s)", body);
     g_string_append(text, is_proxy ? "; see http_proxy" : "; see \"headers\" in its server_params");
@@ -228,7 +220,7 @@ challenge_owner(IpbExchange *exchange, unsigned status)
         refuse(exchange, status);
         return;
     }
-    g_autofree char *body = describe_body(exchange);
+    g_autofree char *body = ipb_server_log_clean_body(exchange->text, MAX_SHOWN);
     g_autoptr(GPtrArray) values = g_ptr_array_new();
     const char *value;
     for (unsigned i = 0;

@@ -118,6 +118,12 @@ ipb_server_log_clean(const char *text, size_t size, size_t max_size)
     return g_string_free(out, false);
 }
 
+char *
+ipb_server_log_clean_body(const GString *body, size_t max_size)
+{
+    return ipb_server_log_clean(body->str, body->str[0] != '<' ? body->len : 0, max_size);
+}
+
 static void
 on_left_out_timer(void *data)
 {

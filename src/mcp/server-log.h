@@ -37,5 +37,7 @@ char *ipb_server_log_last_lines(const IpbServerLog *log);
 /* Untrusted text for people: valid UTF-8 of at most about @max_size bytes, without terminal
  * sequences, control characters (but newline and tab) and bidirectional overrides. Caller frees. */
 char *ipb_server_log_clean(const char *text, size_t size, size_t max_size);
+/* The same of the body of an HTTP error; "" if it is a page, which is for browsers. Caller frees. */
+char *ipb_server_log_clean_body(const GString *body, size_t max_size);
 
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(IpbServerLog, ipb_server_log_unref)

@@ -154,12 +154,10 @@ on_post_body(IpbExchange *exchange, const char *bytes, size_t size, void *data)
     g_string_append_len(body, bytes, (gssize) MIN(size, MAX_SHOWN - body->len));
 }
 
-/* Pages are for browsers. */
 static GError *
 make_status_error(const Post *post)
 {
-    size_t size = *post->body->str != '<' ? post->body->len : 0;
-    g_autofree char *text = ipb_server_log_clean(post->body->str, size, MAX_SHOWN);
+    g_autofree char *text = ipb_server_log_clean_body(post->body, MAX_SHOWN);
     return g_error_new(IPYBOX_ERROR, IPYBOX_ERROR_SERVER, "HTTP status %u%s%s", post->status,
                        *text != '\0' ? ": " : "", text);
 }

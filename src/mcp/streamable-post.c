@@ -344,9 +344,7 @@ end_status(IpbPost *post)
             ipb_streamable_done(post);
         return;
     }
-    /* Pages are for browsers. */
-    size_t size = post->body->len > 0 && *post->body->str != '<' ? post->body->len : 0;
-    g_autofree char *text = ipb_server_log_clean(post->body->str, size, MAX_SHOWN);
+    g_autofree char *text = ipb_server_log_clean_body(post->body, MAX_SHOWN);
     const char *wait = ipb_exchange_header(post->exchange, "Retry-After");
     g_autofree char *later = ipb_server_log_clean(wait != NULL ? wait : "",
                                                   wait != NULL ? strlen(wait) : 0, MAX_WAIT_SHOWN);

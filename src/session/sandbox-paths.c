@@ -39,9 +39,20 @@ ipb_sandbox_paths_kept(const char *python, const char *host_directory)
 }
 
 char **
-ipb_sandbox_paths_kept_out(IpbRuntime *runtime, const IpbSessionOptions *options)
+ipb_sandbox_paths_absolute(const char *const *paths, size_t n_paths)
 {
     g_autoptr(GStrvBuilder) builder = g_strv_builder_new();
+    for (size_t i = 0; i < n_paths; i++) {
+        g_autofree char *path = paths[i] != NULL ? g_canonicalize_filename(paths[i], NULL) : NULL;
+        if (path != NULL)
+            g_strv_builder_add(builder, path);
+    }
+    return g_strv_builder_end(builder);
+}
+
+char **
+ipb_sandbox_paths_kept_out(IpbRuntime *runtime, const IpbSessionOptions *options)
+{
     g_autofree char *prefix = prefix_of(ipb_runtime_python(runtime));
     const char *const paths[] = {
         is_virtual_environment(prefix) ? prefix : NULL,
@@ -52,10 +63,5 @@ ipb_sandbox_paths_kept_out(IpbRuntime *runtime, const IpbSessionOptions *options
         options != NULL ? options->approval_rules : NULL,
         options != NULL ? options->audit_log : NULL,
     };
-    for (size_t i = 0; i < G_N_ELEMENTS(paths); i++)
-        if (paths[i] != NULL) {
-            g_autofree char *absolute = g_canonicalize_filename(paths[i], NULL);
-            g_strv_builder_add(builder, absolute);
-        }
-    return g_strv_builder_end(builder);
+    return ipb_sandbox_paths_absolute(paths, G_N_ELEMENTS(paths));
 }

@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "json/writer.h"
 #include "serve/tool-server/approval-socket.h"
+#include "session/sandbox-paths.h"
 #include "tools/approval.h"
 #include "tools/tool-host.h"
 #include "tools/tool-request.h"
@@ -347,24 +348,12 @@ make_approvals(IpbToolServerHttp *server, GError **error)
     return true;
 }
 
-/* What decides about the calls, and what tells of them: closed to servers in sandboxes, wherever it lies. Caller frees. */
-static char **
-find_kept_out(const IpbToolServerHttpOptions *options)
-{
-    const char *const paths[] = {options->approval_rules, options->audit_log};
-    g_autoptr(GStrvBuilder) builder = g_strv_builder_new();
-    for (size_t i = 0; i < G_N_ELEMENTS(paths); i++) {
-        g_autofree char *path = paths[i] != NULL ? g_canonicalize_filename(paths[i], NULL) : NULL;
-        if (path != NULL)
-            g_strv_builder_add(builder, path);
-    }
-    return g_strv_builder_end(builder);
-}
-
 static void
 make_tools(IpbToolServerHttp *server)
 {
-    g_auto(GStrv) keep_out = find_kept_out(&server->options);
+    /* What decides about the calls, and what tells of them: closed to servers in sandboxes, wherever it lies. */
+    const char *const paths[] = {server->options.approval_rules, server->options.audit_log};
+    g_auto(GStrv) keep_out = ipb_sandbox_paths_absolute(paths, G_N_ELEMENTS(paths));
     server->approval_socket = ipb_approval_socket_new(
         server->loop, &(IpbApprovalSocketFuncs){on_decision, on_approver_left, server});
     server->host = ipb_tool_host_new(server->loop,
