@@ -3,12 +3,11 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import re
-import struct
+import select
 import subprocess
-import termios
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -222,10 +221,16 @@ def peak_memory(pid: int) -> int:
 
 
 def wait_until_full(fd: int) -> None:
-    """Until the core cannot write any more: its pipe is full, and goes on being so."""
-    capacity = fcntl.fcntl(fd, 1032)  # F_GETPIPE_SZ
-    while struct.unpack("i", fcntl.ioctl(fd, termios.FIONREAD, b"\0" * 4))[0] < capacity - 4096:
-        os.sched_yield()
+    """Until the core cannot write any more. How many bytes that are cannot be told: a page that a write has not filled counts
+    as full. So the writing end is asked, opened once more."""
+    writer = os.open(f"/proc/self/fd/{fd}", os.O_WRONLY | os.O_NONBLOCK)
+    try:
+        deadline = time.monotonic() + 60
+        while select.select([], [writer], [], 0)[1]:
+            assert time.monotonic() < deadline, "the core writes no more, and its pipe is not full"
+            time.sleep(0.001)
+    finally:
+        os.close(writer)
 
 
 def test_a_client_that_does_not_read_makes_the_kernel_wait(core, workspace):
