@@ -62,3 +62,42 @@ def test_counts_pytest(check, tmp_path, cases, status, passed, failed):
 def test_no_report_is_a_failure(check, tmp_path):
     assert check.count_pytest(tmp_path / "none", 0).failed == 1
     assert check.count_meson(tmp_path / "none", 0).failed == 1
+
+
+# Fails at its first attempt, passes or fails at its second.
+UNSTEADY = """
+import pathlib
+def test_steady():
+    pass
+def test_unsteady():
+    mark = pathlib.Path(__file__).with_name("mark")
+    first = not mark.exists()
+    mark.touch()
+    assert not first
+"""
+
+
+@pytest.mark.parametrize(
+    ("more", "again", "expected"),
+    [
+        ("", True, (2, 0, ["test_some::test_unsteady"])),
+        ("", False, (1, 1, [])),
+        ("def test_wrong(): assert False", True, (1, 2, [])),
+        ("import pytest\n@pytest.fixture\ndef f(): raise OSError\ndef test_wrong(f): pass", True, (1, 2, [])),
+        ("import pytest\ndef test_skipped(): pytest.skip()", True, (1, 2, [])),
+        ("".join(f"def test_wrong_{i}(): assert False\n" for i in range(3)), True, (1, 4, [])),
+    ],
+    ids=["unsteady", "one attempt", "one fails twice", "an error of a fixture", "one skipped", "too many"],
+)
+def test_second_attempt(check, tmp_path, more, again, expected):
+    tests = tmp_path / "tests"
+    tests.mkdir()
+    (tests / "test_some.py").write_text(UNSTEADY + more)
+    count = check.check_pytest(tmp_path, str(tests), tmp_path, again)
+    assert (count.passed, count.failed, count.unsteady) == expected
+
+
+def test_a_second_attempt_that_ran_nothing_changes_nothing(check):
+    first = check.Count(5, 1)
+    assert check.after_second_attempt(first, ["a"], check.Count(0, 0)) is first
+    assert check.after_second_attempt(first, ["a", "b"], check.Count(1, 0)) is first
