@@ -4,6 +4,7 @@
  */
 #include "cli/cli.h"
 
+#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -13,6 +14,18 @@
 
 /* The program's own setting, not the library's. */
 static int log_threshold = 2;
+
+/* What was given beside --help is of no use to the verb. */
+static void
+free_values(const GOptionEntry *options)
+{
+    for (const GOptionEntry *option = options; option->long_name != NULL; option++) {
+        if (option->arg == G_OPTION_ARG_STRING || option->arg == G_OPTION_ARG_FILENAME)
+            g_clear_pointer((char **) option->arg_data, g_free);
+        else if (option->arg == G_OPTION_ARG_STRING_ARRAY)
+            g_clear_pointer((char ***) option->arg_data, g_strfreev);
+    }
+}
 
 bool
 ipb_cli_parse(const IpbVerb *verb, const GOptionEntry *options, const char *description, int *argc,
@@ -41,6 +54,7 @@ ipb_cli_parse(const IpbVerb *verb, const GOptionEntry *options, const char *desc
     if (help) {
         g_autofree char *text = g_option_context_get_help(context, TRUE, NULL);
         fputs(text, stdout);
+        free_values(options);
         *ret_status = IPB_EXIT_OK;
         return false;
     }
@@ -109,6 +123,13 @@ char *
 ipb_cli_printable(const char *text)
 {
     return ipb_printable(text);
+}
+
+bool
+ipb_cli_has_reader(int fd)
+{
+    struct pollfd item = {.fd = fd, .events = POLLOUT};
+    return poll(&item, 1, 0) < 0 || (item.revents & (POLLERR | POLLHUP)) == 0;
 }
 
 bool

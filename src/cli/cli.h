@@ -16,6 +16,7 @@ enum {
     IPB_EXIT_UNAVAILABLE = 3, /* something is missing on this machine */
     IPB_EXIT_TIMEOUT = 124,
     IPB_EXIT_INTERRUPTED = 130,
+    IPB_EXIT_NO_READER = 141, /* who read the output has left, as `head` does: nothing is said */
 };
 
 typedef struct {
@@ -42,8 +43,8 @@ extern const IpbVerb ipb_verb_sandbox;
 extern const IpbVerb ipb_verb_selftest;
 extern const IpbVerb ipb_verb_tool_server;
 
-/* Parses @options; on --help prints and on an error complains. False: return *ret_status. What is left in @argv are
- * the arguments that are no options. */
+/* Parses @options; on --help prints and on an error complains. False: return *ret_status; strings of the options are NULL then.
+ * What is left in @argv are the arguments that are no options. */
 bool ipb_cli_parse(const IpbVerb *verb, const GOptionEntry *options, const char *description,
                    int *argc, char ***argv, int *ret_status);
 /* "ipybox VERB: message" on stderr, and for a usage error where help is. */
@@ -54,6 +55,8 @@ void ipb_cli_say(const IpbVerb *verb, const char *format, ...) G_GNUC_PRINTF(2, 
 int ipb_cli_status(const GError *error);
 /* @text made safe for a terminal: control characters but newline and tab become visible. Caller frees. */
 char *ipb_cli_printable(const char *text);
+/* Is there, as far as can be told, who reads what is written to @fd? */
+bool ipb_cli_has_reader(int fd);
 /* Is colour wanted on @fd: a terminal, and no NO_COLOR? */
 bool ipb_cli_use_color(int fd);
 

@@ -43,6 +43,7 @@ typedef struct {
     bool has_exited;    /* the code ended itself by SystemExit, with exit_status */
     int exit_status;
     GError *write_error; /* nobody reads any more, or the disk is full: what follows is not shown */
+    bool has_no_reader;
 } RunCommand;
 
 /* --- output ------------------------------------------------------------------------------------ */
@@ -55,8 +56,10 @@ print_to(RunCommand *command, int fd, const char *text)
         return;
     g_autofree char *printable = isatty(fd) ? ipb_cli_printable(text) : NULL;
     const char *shown = printable != NULL ? printable : text;
-    if (!ipb_fd_write_all(fd, shown, strlen(shown), &command->write_error))
+    if (!ipb_fd_write_all(fd, shown, strlen(shown), &command->write_error)) {
+        command->has_no_reader = !ipb_cli_has_reader(fd);
         ipybox_session_interrupt(command->client.session);
+    }
     if (fd == STDOUT_FILENO)
         command->at_line_start = g_str_has_suffix(text, "\n");
 }
@@ -170,8 +173,8 @@ on_executed(GObject *source, GAsyncResult *async_result, gpointer data)
                                     : ipb_cli_status(error);
     const char *message = result != NULL ? ipybox_result_get_message(result) : error->message;
     if (command->write_error != NULL) {
-        client->status = IPB_EXIT_FAILED;
-        message = command->write_error->message;
+        client->status = command->has_no_reader ? IPB_EXIT_NO_READER : IPB_EXIT_FAILED;
+        message = command->has_no_reader ? NULL : command->write_error->message;
     }
     if (message != NULL)
         ipb_cli_fail(&ipb_verb_run, result != NULL ? IPB_EXIT_FAILED : client->status, "%s",
@@ -298,7 +301,6 @@ execute(const RunArguments *arguments, const char *code)
     RunCommand command = {.at_line_start = true};
     guint on_int = g_unix_signal_add(SIGINT, on_signal, &command);
     guint on_term = g_unix_signal_add(SIGTERM, on_terminate, &command);
-    signal(SIGPIPE, SIG_IGN); /* `ipybox run … | head` is told by the failing write */
     g_autoptr(GError) error = NULL;
     if (start(&command, arguments, code, &error))
         ipb_client_run(&command.client);

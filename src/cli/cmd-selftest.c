@@ -144,7 +144,7 @@ make_command(Selftest *test, GError **error)
     return true;
 }
 
-/* Before anything is printed: a reader that leaves ends us by SIGPIPE. */
+/* Before anything is printed, which may wait for who reads it. */
 static void
 remove_place(Selftest *test)
 {

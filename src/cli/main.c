@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <langinfo.h>
 #include <locale.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -87,13 +88,15 @@ run_words(int argc, char **argv)
     return run_verb(&ipb_verb_mcp, argc, argv);
 }
 
-/* A full disk is no success: what was printed waits in a buffer until now. */
+/* A full disk is no success: what was printed waits in a buffer until now. Who reads no more wants to hear no more. */
 static int
 flush_output(int status)
 {
     bool had_failed = ferror(stdout) != 0;
     if (fflush(stdout) == 0 && !had_failed)
         return status;
+    if (!ipb_cli_has_reader(STDOUT_FILENO))
+        return IPB_EXIT_NO_READER;
     fprintf(stderr, "ipybox: cannot write to standard output: %s\n",
             had_failed ? "not all of it was taken" : strerror(errno));
     return status == IPB_EXIT_OK ? IPB_EXIT_FAILED : status;
@@ -108,5 +111,7 @@ main(int argc, char **argv)
         return IPB_EXIT_FAILED;
     }
     set_locale();
+    /* A reader that leaves ends no verb in the middle: the failing write tells of it. Programs that are started get the default. */
+    signal(SIGPIPE, SIG_IGN);
     return flush_output(run_words(argc, argv));
 }
