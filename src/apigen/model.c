@@ -23,16 +23,18 @@ free_enum(void *data)
 }
 
 static void
-free_class_data(void *data)
+free_class(void *data)
 {
-    ipb_class_free(data);
+    IpbClass *class = data;
+    g_ptr_array_unref(class->fields);
+    g_free(class);
 }
 
 IpbModule *
 ipb_module_new(void)
 {
     IpbModule *module = g_new0(IpbModule, 1);
-    module->classes = g_ptr_array_new_with_free_func(free_class_data);
+    module->classes = g_ptr_array_new_with_free_func(free_class);
     module->enums = g_ptr_array_new_with_free_func(free_enum);
     module->claims = g_ptr_array_new_with_free_func(g_free);
     module->types = g_ptr_array_new_with_free_func(free_type);
@@ -77,15 +79,6 @@ ipb_class_new(const char *name)
     class->name = name;
     class->fields = g_ptr_array_new_with_free_func(g_free);
     return class;
-}
-
-void
-ipb_class_free(IpbClass *class)
-{
-    if (class == NULL)
-        return;
-    g_ptr_array_unref(class->fields);
-    g_free(class);
 }
 
 IpbField *
@@ -149,6 +142,8 @@ bounds_equal(const IpbBounds *a, const IpbBounds *b)
            a->max_length == b->max_length;
 }
 
+static bool types_equal(const IpbType *a, const IpbType *b);
+
 static bool
 members_equal(const IpbType *a, const IpbType *b)
 {
@@ -156,14 +151,14 @@ members_equal(const IpbType *a, const IpbType *b)
         return false;
     for (guint i = 0; i < a->members->len; i++) {
         const void *x = g_ptr_array_index(a->members, i), *y = g_ptr_array_index(b->members, i);
-        if (a->kind == IPB_TYPE_LITERAL ? !scalar_equal(x, y) : !ipb_type_equal(x, y))
+        if (a->kind == IPB_TYPE_LITERAL ? !scalar_equal(x, y) : !types_equal(x, y))
             return false;
     }
     return true;
 }
 
-bool
-ipb_type_equal(const IpbType *a, const IpbType *b)
+static bool
+types_equal(const IpbType *a, const IpbType *b)
 {
     if (a == b)
         return true;
@@ -172,9 +167,9 @@ ipb_type_equal(const IpbType *a, const IpbType *b)
         return false;
     if ((a->item != NULL) != (b->item != NULL) || (a->members != NULL) != (b->members != NULL))
         return false;
-    if (a->item != NULL && !ipb_type_equal(a->item, b->item))
+    if (a->item != NULL && !types_equal(a->item, b->item))
         return false;
-    if ((a->key != NULL) != (b->key != NULL) || (a->key != NULL && !ipb_type_equal(a->key, b->key)))
+    if ((a->key != NULL) != (b->key != NULL) || (a->key != NULL && !types_equal(a->key, b->key)))
         return false;
     return a->members == NULL || members_equal(a, b);
 }
@@ -260,7 +255,7 @@ add_member(IpbModule *module, IpbType *into, const IpbType *type)
 {
     for (guint i = 0; i < into->members->len; i++) {
         const IpbType *member = g_ptr_array_index(into->members, i);
-        if (ipb_type_equal(member, type) ||
+        if (types_equal(member, type) ||
             (member->kind == IPB_TYPE_NUMBER && type->kind == IPB_TYPE_INT && !has_bounds(member)))
             return;
         if (member->kind == IPB_TYPE_LITERAL && type->kind == IPB_TYPE_LITERAL) {

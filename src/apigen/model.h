@@ -123,7 +123,6 @@ void ipb_module_free(IpbModule *module);
 IpbType *ipb_module_add_type(IpbModule *module, IpbTypeKind kind);
 /* Not yet in module->classes: its place is where it is complete. @name: NULL if it gets a claim. */
 IpbClass *ipb_class_new(const char *name);
-void ipb_class_free(IpbClass *class);
 IpbField *ipb_class_add_field(IpbClass *class);
 IpbEnum *ipb_module_add_enum(IpbModule *module);
 IpbClaim *ipb_module_add_claim(IpbModule *module, const char **name);
@@ -132,7 +131,6 @@ const IpbType *ipb_module_make_optional(IpbModule *module, const IpbType *type);
 /* The union of @types (IpbType): flat, each once, integers in numbers, None last, Any if Any is in it. */
 const IpbType *ipb_module_make_union(IpbModule *module, GPtrArray *types);
 bool ipb_type_has_none(const IpbType *type);
-bool ipb_type_equal(const IpbType *a, const IpbType *b);
 /* The member of an enum with the string @value; NULL if there is none. */
 const IpbEnumMember *ipb_enum_find(const IpbEnum *enumeration, const IpbJson *value);
 /* Is @value among those of the literal @type? */

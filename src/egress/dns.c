@@ -79,9 +79,10 @@ answer(const IpbEgressContext *context, const IpbDnsQuery *query, uint8_t ret_ad
     return IPB_DNS_NO_ERROR;
 }
 
-size_t
-ipb_dns_answer(const IpbEgressContext *context, const uint8_t *query, size_t size,
-               uint8_t ret_reply[IPB_DNS_MAX_REPLY])
+/* Returns the size of the reply; 0: none is due. */
+static size_t
+make_reply(const IpbEgressContext *context, const uint8_t *query, size_t size,
+           uint8_t ret_reply[IPB_DNS_MAX_REPLY])
 {
     IpbDnsQuery parsed;
     IpbDnsCode code;
@@ -136,7 +137,7 @@ serve_datagram(IpbDns *dns)
         return errno == EINTR;
     if ((message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0 || !set_source(&message))
         return true;
-    out.iov_len = ipb_dns_answer(dns->context, query, (size_t) n, reply);
+    out.iov_len = make_reply(dns->context, query, (size_t) n, reply);
     message.msg_iov = &out;
     message.msg_flags = 0;
     /* Who does not read has no answer. */
@@ -218,9 +219,8 @@ on_tcp_input(IpbConnection *connection)
         size_t size = whole_message(input);
         if (size == 0)
             return;
-        size_t n =
-            ipb_dns_answer(ipb_connection_context(connection), ipb_buffer_data(input) + LENGTH_SIZE,
-                           size, message + LENGTH_SIZE);
+        size_t n = make_reply(ipb_connection_context(connection),
+                              ipb_buffer_data(input) + LENGTH_SIZE, size, message + LENGTH_SIZE);
         ipb_buffer_consume(input, LENGTH_SIZE + size);
         message[0] = (uint8_t) (n >> 8);
         message[1] = (uint8_t) n;

@@ -17,10 +17,6 @@
 
 typedef struct IpbDns IpbDns;
 
-/* The reply to a query; 0: none is due. */
-size_t ipb_dns_answer(const IpbEgressContext *context, const uint8_t *query, size_t size,
-                      uint8_t ret_reply[IPB_DNS_MAX_REPLY]);
-
 /* Over UDP: a socket bound to port 53 of any number of IPv4 addresses; the new object's, whatever becomes of the call. */
 IpbDns *ipb_dns_new(const IpbEgressContext *context, int fd, GError **error);
 void ipb_dns_free(IpbDns *dns);

@@ -16,8 +16,9 @@ fail(IpbHttpHead *head, unsigned status, const char *reason)
     return false;
 }
 
-void
-ipb_handshake_accept(IpbSpan key, char ret_accept[IPB_HANDSHAKE_ACCEPT_SIZE])
+/* What a server answers to @key. */
+static void
+compute_accept(IpbSpan key, char ret_accept[IPB_HANDSHAKE_ACCEPT_SIZE])
 {
     static const char MAGIC[] = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
     uint8_t digest[20];
@@ -101,7 +102,7 @@ ipb_handshake_check_request(IpbHttpHead *head, const char *const *protocols,
         return fail(head, 400, "a WebSocket handshake has no body");
     if (!ipb_http_head_get(head, "Sec-WebSocket-Key", &value) || !is_key(value))
         return fail(head, 400, "Sec-WebSocket-Key is not 16 bytes in base64");
-    ipb_handshake_accept(value, ret_accept);
+    compute_accept(value, ret_accept);
     if (ipb_http_head_get(head, "Sec-WebSocket-Protocol", &value))
         while (protocol == NULL && take_item(&value, &item))
             protocol = find_protocol(item, protocols);
@@ -120,7 +121,7 @@ ipb_handshake_check_answer(IpbHttpHead *head, const char *key, const char *const
         return fail(head, head->status, "it does not switch to WebSocket");
     if (!has_item(head, "Upgrade", "websocket") || !has_item(head, "Connection", "upgrade"))
         return fail(head, 101, "it switches to something else than WebSocket");
-    ipb_handshake_accept((IpbSpan){key, strlen(key)}, accept);
+    compute_accept((IpbSpan){key, strlen(key)}, accept);
     if (!ipb_http_head_get(head, "Sec-WebSocket-Accept", &value) ||
         !ipb_http_span_equal(value, accept))
         return fail(head, 101, "its Sec-WebSocket-Accept is no answer to our key");

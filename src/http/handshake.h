@@ -10,9 +10,6 @@
 #define IPB_HANDSHAKE_KEY_SIZE 25
 #define IPB_HANDSHAKE_ACCEPT_SIZE 29
 
-/* Sets what a server answers to @key. */
-void ipb_handshake_accept(IpbSpan key, char ret_accept[IPB_HANDSHAKE_ACCEPT_SIZE]);
-
 /* Server. Is @head a handshake? @protocols: those that are spoken here (NULL-terminated; may be NULL); @ret_protocol is the first of the
  * client's list that is among them, or NULL. False: status and reason are set in @head. */
 bool ipb_handshake_check_request(IpbHttpHead *head, const char *const *protocols,

@@ -77,6 +77,5 @@ IpbHttpRequest *ipb_http_request_new(IpbHttpConnection *connection, const IpbHtt
 void ipb_http_request_handle(IpbHttpRequest *request);
 /* Its peer has gone. */
 void ipb_http_request_end(IpbHttpRequest *request);
-void ipb_http_request_free(IpbHttpRequest *request);
 const IpbHttpHead *ipb_http_request_head(const IpbHttpRequest *request);
 const IpbHttpServer *ipb_http_request_server(const IpbHttpRequest *request);

@@ -174,8 +174,8 @@ ipb_http_request_new(IpbHttpConnection *connection, const IpbHttpRoute *route, c
     return request;
 }
 
-void
-ipb_http_request_free(IpbHttpRequest *request)
+static void
+free_request(IpbHttpRequest *request)
 {
     for (size_t i = 0; i < MAX_PARAMETERS; i++)
         g_free(request->parameters[i]);
@@ -197,7 +197,7 @@ ipb_http_request_end(IpbHttpRequest *request)
 {
     void (*gone)(void *data) = request->gone;
     void *data = request->gone_data;
-    ipb_http_request_free(request);
+    free_request(request);
     if (gone != NULL)
         gone(data);
 }
@@ -266,7 +266,7 @@ static void
 answer_as(IpbHttpRequest *request, const IpbHttpAnswer *answer, size_t claimed)
 {
     IpbHttpConnection *connection = request->connection;
-    ipb_http_request_free(request);
+    free_request(request);
     ipb_http_connection_answer(connection, answer, NULL, claimed);
 }
 
@@ -313,6 +313,6 @@ ipb_http_request_steal(IpbHttpRequest *request, GBytes **ret_unread, IpbHttpPlac
 {
     IpbHttpConnection *connection = request->connection;
     *ret_place = ipb_http_server_new_place(ipb_http_connection_server(connection));
-    ipb_http_request_free(request);
+    free_request(request);
     return ipb_http_connection_steal(connection, ret_unread);
 }

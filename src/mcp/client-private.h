@@ -116,8 +116,6 @@ void ipb_mcp_client_unhold(IpbMcpClient *client);
 bool ipb_mcp_client_start(IpbMcpClient *client, GError **error);
 /* The revision is agreed. */
 void ipb_mcp_client_become_ready(IpbMcpClient *client);
-/* The list of tools changed. */
-void ipb_mcp_client_tools_changed(IpbMcpClient *client);
 /* Has on_later run from the loop. */
 void ipb_mcp_client_schedule(IpbMcpClient *client);
 void ipb_mcp_client_notify(IpbMcpClient *client, const char *method, const char *params_json);

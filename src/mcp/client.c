@@ -319,8 +319,8 @@ on_changed_timer(void *data)
     client->funcs.on_tools_changed(client->data);
 }
 
-void
-ipb_mcp_client_tools_changed(IpbMcpClient *client)
+static void
+on_tools_changed(IpbMcpClient *client)
 {
     g_clear_pointer(&client->tool_headers, g_hash_table_unref);
     if (client->changed_timer != NULL || client->funcs.on_tools_changed == NULL)
@@ -344,7 +344,7 @@ on_notification(const char *method, const IpbJson *params, void *data)
         ipb_server_log_tell(client->log, level, text, strlen(text));
     } else if (strcmp(method, "notifications/tools/list_changed") == 0) {
         if (ipb_mcp_client_is_subscribed(client, params))
-            ipb_mcp_client_tools_changed(client);
+            on_tools_changed(client);
     } else if (strcmp(method, "notifications/cancelled") == 0) {
         ipb_mcp_client_unsubscribed(client, params);
     }

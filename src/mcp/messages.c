@@ -37,8 +37,9 @@ ipb_message_newest_revision(void)
     return REVISIONS[0];
 }
 
-const char *
-ipb_message_find_revision(const char *text)
+/* The revision @text if it has a handshake and we know it (a static string), else NULL. */
+static const char *
+find_revision(const char *text)
 {
     for (size_t i = 0; text != NULL && i < G_N_ELEMENTS(REVISIONS); i++)
         if (strcmp(text, REVISIONS[i]) == 0)
@@ -164,7 +165,7 @@ ipb_message_check_initialize(const IpbJson *result, const char **ret_revision, G
                     "its answer to initialize has no protocolVersion");
         return false;
     }
-    const char *revision = ipb_message_find_revision(text);
+    const char *revision = find_revision(text);
     if (revision == NULL) {
         g_autofree char *theirs = ipb_server_log_clean(text, strlen(text), MAX_REVISION);
         g_autofree char *ours = ipb_message_list_revisions();
@@ -184,7 +185,7 @@ look_into_list(const IpbJson *list, bool *ret_has_modern, bool *ret_has_legacy)
     IPB_JSON_FOREACH (item, list) {
         const char *text = ipb_json_string(item, NULL);
         *ret_has_modern |= g_strcmp0(text, IPB_MODERN_REVISION) == 0;
-        *ret_has_legacy |= ipb_message_find_revision(text) != NULL;
+        *ret_has_legacy |= find_revision(text) != NULL;
     }
 }
 

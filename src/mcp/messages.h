@@ -17,8 +17,6 @@
 
 /* The revision to offer to initialize: the newest with a handshake. */
 const char *ipb_message_newest_revision(void);
-/* The revision @text if it has a handshake and we know it (a static string), else NULL. */
-const char *ipb_message_find_revision(const char *text);
 /* JSON-RPC batches may come in this one. */
 bool ipb_message_has_batches(const char *revision);
 /* "2024-11-05, …", for messages. Caller frees. */

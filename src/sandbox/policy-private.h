@@ -13,7 +13,5 @@ IpbSandboxDomain *ipb_policy_domain_parse(const char *text, size_t size, bool ma
                                           const char **ret_reason);
 void ipb_policy_domain_free(IpbSandboxDomain *domain);
 
-/* A policy with empty lists and the defaults of what was not said. */
-IpbSandboxPolicy *ipb_policy_new_empty(void);
-/* Reads the whole object @value into @policy, which ipb_policy_new_empty() made. */
+/* Reads the whole object @value into @policy, which ipb_sandbox_policy_closed() made. */
 bool ipb_policy_read(IpbSandboxPolicy *policy, const IpbJson *value, GError **error);

@@ -27,7 +27,7 @@ empty_list(void)
 }
 
 IpbSandboxPolicy *
-ipb_policy_new_empty(void)
+ipb_sandbox_policy_closed(void)
 {
     IpbSandboxPolicy *policy = g_new0(IpbSandboxPolicy, 1);
     policy->references = 1;
@@ -51,12 +51,6 @@ ipb_policy_new_empty(void)
 }
 
 IpbSandboxPolicy *
-ipb_sandbox_policy_closed(void)
-{
-    return ipb_policy_new_empty();
-}
-
-IpbSandboxPolicy *
 ipb_sandbox_policy_default(void)
 {
     IpbSandboxPolicy *policy =
@@ -68,7 +62,7 @@ ipb_sandbox_policy_default(void)
 IpbSandboxPolicy *
 ipb_sandbox_policy_from_json(const IpbJson *value, const char *origin, GError **error)
 {
-    g_autoptr(IpbSandboxPolicy) policy = ipb_policy_new_empty();
+    g_autoptr(IpbSandboxPolicy) policy = ipb_sandbox_policy_closed();
     policy->origin = g_strdup(origin);
     if (!ipb_policy_read(policy, value, error)) {
         if (origin != NULL)

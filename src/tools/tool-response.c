@@ -31,8 +31,9 @@ ipb_tool_response_send_result(IpbHttpRequest *request, GBytes *result)
                      "limit"));
 }
 
-const char *
-ipb_tool_response_type(const GError *error)
+/* NULL: it has none. */
+static const char *
+error_type(const GError *error)
 {
     if (error->domain != IPYBOX_ERROR)
         return NULL;
@@ -64,8 +65,7 @@ ipb_tool_response_type(const GError *error)
 void
 ipb_tool_response_send_failure(IpbHttpRequest *request, const GError *error)
 {
-    ipb_http_request_answer_text(request, 200,
-                                 describe(error->message, ipb_tool_response_type(error)));
+    ipb_http_request_answer_text(request, 200, describe(error->message, error_type(error)));
 }
 
 void

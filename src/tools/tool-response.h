@@ -12,5 +12,3 @@ void ipb_tool_response_send_result(IpbHttpRequest *request, GBytes *result);
 void ipb_tool_response_send_failure(IpbHttpRequest *request, const GError *error);
 /* {"error": message} with status 400, and closes the connection. */
 void ipb_tool_response_refuse(IpbHttpRequest *request, const GError *error);
-/* The error_type of @error, or NULL. */
-const char *ipb_tool_response_type(const GError *error);

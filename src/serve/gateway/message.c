@@ -192,8 +192,9 @@ struct IpbGatewayOutgoing {
     GBytes *frames[IPB_GATEWAY_N_FRAMINGS];
 };
 
-char *
-ipb_gateway_message_now(void)
+/* As Jupyter writes it: "2026-01-31T12:00:00.000000Z". Caller frees. */
+static char *
+format_now(void)
 {
     g_autoptr(GDateTime) now = g_date_time_new_now_utc();
     g_autofree char *seconds = g_date_time_format(now, "%Y-%m-%dT%H:%M:%S");
@@ -203,7 +204,7 @@ ipb_gateway_message_now(void)
 static char *
 write_header(const IpbGatewayParts *parts, const char *msg_id)
 {
-    g_autofree char *date = ipb_gateway_message_now();
+    g_autofree char *date = format_now();
     IpbJsonWriter *writer = ipb_json_writer_new();
     ipb_json_begin_object(writer);
     ipb_json_member_string(writer, "msg_id", msg_id);

@@ -54,8 +54,5 @@ IpbGatewayOutgoing *ipb_gateway_outgoing_new(const IpbGatewayParts *parts);
 GBytes *ipb_gateway_outgoing_frame(IpbGatewayOutgoing *outgoing, IpbGatewayFraming framing);
 void ipb_gateway_outgoing_free(IpbGatewayOutgoing *outgoing);
 
-/* Now, as Jupyter writes it: "2026-01-31T12:00:00.000000Z". */
-char *ipb_gateway_message_now(void);
-
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(IpbGatewayMessage, ipb_gateway_message_clear)
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(IpbGatewayOutgoing, ipb_gateway_outgoing_free)

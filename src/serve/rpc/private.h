@@ -86,8 +86,6 @@ void ipb_rpc_server_reply_nothing(IpbRpcRequest *request);
 void ipb_rpc_server_fail(IpbRpcRequest *request, const GError *error);
 /* After a method has read its parameters: answers with what is wrong and returns false. @request may be NULL: a notification. */
 bool ipb_rpc_server_check(IpbRpcRequest *request, IpbRpcParams *params);
-/* The word for it in the error's data. */
-const char *ipb_rpc_server_kind(const GError *error);
 /* "s1", "c2": never the same twice. Caller frees. */
 char *ipb_rpc_server_make_id(IpbRpcServer *server, char letter);
 void ipb_rpc_server_log(IpbRpcServer *server, const char *level, const char *text,

@@ -21,8 +21,9 @@
 
 /* --- answers ----------------------------------------------------------------------------------- */
 
-const char *
-ipb_rpc_server_kind(const GError *error)
+/* The word for it in the error's data. */
+static const char *
+error_kind(const GError *error)
 {
     static const char *const KINDS[] = {
         [IPYBOX_ERROR_INVALID] = "invalid",
@@ -61,7 +62,7 @@ ipb_rpc_server_reply_nothing(IpbRpcRequest *request)
 static void
 fail_with_code(IpbRpcRequest *request, int code, const GError *error)
 {
-    g_autofree char *data = g_strdup_printf("{\"kind\":\"%s\"}", ipb_rpc_server_kind(error));
+    g_autofree char *data = g_strdup_printf("{\"kind\":\"%s\"}", error_kind(error));
     ipb_rpc_request_fail(request, code, error->message, data);
 }
 
