@@ -53,7 +53,7 @@ check_object(const char *text, const char *what, bool of_strings, GError **error
 }
 
 uint64_t
-ipb_kernel_execute_code(IpbKernel *kernel, const IpbKernelCode *code, GError **error)
+ipb_kernel_execute(IpbKernel *kernel, const IpbKernelCode *code, GError **error)
 {
     size_t size = strlen(code->code);
     if (size > MAX_CODE) {
@@ -76,25 +76,13 @@ ipb_kernel_execute_code(IpbKernel *kernel, const IpbKernelCode *code, GError **e
     return kernel->last_cell = cell;
 }
 
-uint64_t
-ipb_kernel_execute(IpbKernel *kernel, const char *code, GError **error)
-{
-    return ipb_kernel_execute_code(kernel, &(IpbKernelCode){.code = code}, error);
-}
-
-uint64_t
+bool
 ipb_kernel_request(IpbKernel *kernel, const char *method, const char *params,
                    IpbKernelReplyFunc func, void *data, GError **error)
 {
     if (!check_object(params, "the parameters", /* of_strings= */ false, error))
-        return 0;
+        return false;
     return kernel->ops->request(kernel, method, params, func, data, error);
-}
-
-void
-ipb_kernel_cancel_request(IpbKernel *kernel, uint64_t request)
-{
-    kernel->ops->cancel_request(kernel, request);
 }
 
 void

@@ -85,9 +85,8 @@ typedef void (*IpbKernelReplyFunc)(const IpbJson *result, const GError *error, v
 typedef struct {
     void (*start)(IpbKernel *kernel);
     bool (*execute)(IpbKernel *kernel, const IpbKernelCode *code, uint64_t cell, GError **error);
-    uint64_t (*request)(IpbKernel *kernel, const char *method, const char *params,
-                        IpbKernelReplyFunc func, void *data, GError **error);
-    void (*cancel_request)(IpbKernel *kernel, uint64_t request);
+    bool (*request)(IpbKernel *kernel, const char *method, const char *params,
+                    IpbKernelReplyFunc func, void *data, GError **error);
     void (*interrupt)(IpbKernel *kernel);
     void (*reset)(IpbKernel *kernel);
     void (*stop)(IpbKernel *kernel, void (*done)(void *data), void *data);
@@ -106,18 +105,15 @@ struct IpbKernel {
 /* Gets a process ready in the background; execute does it too. */
 void ipb_kernel_start(IpbKernel *kernel);
 /* Runs a cell: events follow from the loop, DONE is the last one and always comes. Returns the cell's
- * number, or 0: BUSY (a cell is running), LIMIT (code over 32 MiB), INVALID (no UTF-8). */
-uint64_t ipb_kernel_execute(IpbKernel *kernel, const char *code, GError **error);
-/* Also INVALID: user_expressions is no JSON object of strings. */
-uint64_t ipb_kernel_execute_code(IpbKernel *kernel, const IpbKernelCode *code, GError **error);
+ * number, or 0: BUSY (a cell is running), LIMIT (code over 32 MiB), INVALID (no UTF-8; user_expressions is no JSON object of
+ * strings). */
+uint64_t ipb_kernel_execute(IpbKernel *kernel, const IpbKernelCode *code, GError **error);
 /* Asks the kernel something: @method and its @params (text of a JSON object) and result are in docs/internals/kernel-wire.md: complete,
  * inspect, is_complete, history, kernel_info, comm_info. A kernel that has no process gets one first; one that runs a cell answers when
- * it has ended or awaits something. @func is called once, from the loop, unless the request is cancelled or the kernel freed. Returns a number to
- * cancel it by, or 0: INVALID (params), LIMIT (too large, too many at once), BUSY (the kernel is being stopped). */
-uint64_t ipb_kernel_request(IpbKernel *kernel, const char *method, const char *params,
-                            IpbKernelReplyFunc func, void *data, GError **error);
-/* @func is not called any more. Nothing if the request has ended. */
-void ipb_kernel_cancel_request(IpbKernel *kernel, uint64_t request);
+ * it has ended or awaits something. @func is called once, from the loop, unless the kernel is freed.
+ * False: INVALID (params), LIMIT (too large, too many at once), BUSY (the kernel is being stopped). */
+bool ipb_kernel_request(IpbKernel *kernel, const char *method, const char *params,
+                        IpbKernelReplyFunc func, void *data, GError **error);
 /* Interrupts the running cell, if any; one that waits for its kernel's start ends at once (ERROR, DONE with
  * IPB_CELL_INTERRUPTED). One that goes on for the grace period (options) loses its kernel:
  * DONE with IPB_CELL_LOST, the cause says that the state is gone. */

@@ -134,27 +134,20 @@ execute(IpbKernel *base, const IpbKernelCode *code, uint64_t cell, GError **erro
     return true;
 }
 
-static uint64_t
+static bool
 request(IpbKernel *base, const char *method, const char *params, IpbKernelReplyFunc func,
         void *data, GError **error)
 {
     IpbNativeKernel *kernel = (IpbNativeKernel *) base;
     if (kernel->is_stopping) {
         g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_BUSY, "the kernel is being stopped");
-        return 0;
+        return false;
     }
-    uint64_t id = ipb_requests_add(kernel->requests, method, params, func, data, error);
-    if (id == 0)
-        return 0;
+    if (!ipb_requests_add(kernel->requests, method, params, func, data, error))
+        return false;
     ipb_native_kernel_turn_soon(kernel);
     ipb_native_process_start(kernel);
-    return id;
-}
-
-static void
-cancel_request(IpbKernel *base, uint64_t id)
-{
-    ipb_requests_cancel(((IpbNativeKernel *) base)->requests, id);
+    return true;
 }
 
 static void
@@ -262,7 +255,6 @@ ipb_native_kernel_new(IpbLoop *loop, IpbForkserver *forkserver,
         .start = start,
         .execute = execute,
         .request = request,
-        .cancel_request = cancel_request,
         .interrupt = interrupt,
         .reset = reset,
         .stop = stop,

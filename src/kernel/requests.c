@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Requests in the order in which they were made; see the header. One that was cancelled after it was sent stays, without a
- * function, until its reply has come. Numbers are never reused.
+ * Requests in the order in which they were made; see the header. Numbers are never reused.
  */
 #include "kernel/requests.h"
 
@@ -14,8 +13,8 @@
 
 typedef struct {
     uint64_t id;
-    char *method, *params;   /* NULL: it was sent */
-    IpbKernelReplyFunc func; /* NULL: it was cancelled */
+    char *method, *params; /* NULL: it was sent */
+    IpbKernelReplyFunc func;
     void *data;
 } Request;
 
@@ -62,37 +61,22 @@ static void
 end(Request *owned, const IpbJson *result, const GError *error)
 {
     g_autoptr(Request) request = owned;
-    if (request->func != NULL)
-        request->func(result, error, request->data);
+    request->func(result, error, request->data);
 }
 
-uint64_t
+bool
 ipb_requests_add(IpbRequests *requests, const char *method, const char *params,
                  IpbKernelReplyFunc func, void *data, GError **error)
 {
     if (requests->queue.length >= MAX_REQUESTS) {
         g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_LIMIT,
                     "%d requests wait for the kernel's answers already", MAX_REQUESTS);
-        return 0;
+        return false;
     }
     Request *request = g_new(Request, 1);
     *request = (Request){++requests->last_id, g_strdup(method), g_strdup(params), func, data};
     g_queue_push_tail(&requests->queue, request);
-    return request->id;
-}
-
-void
-ipb_requests_cancel(IpbRequests *requests, uint64_t id)
-{
-    GList *link = find(requests, id);
-    if (link == NULL)
-        return;
-    Request *request = link->data;
-    request->func = NULL;
-    if (request->method != NULL) {
-        g_queue_delete_link(&requests->queue, link);
-        free_request(request);
-    }
+    return true;
 }
 
 bool

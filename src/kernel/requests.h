@@ -3,7 +3,7 @@
  * IpbRequests: what a kernel was asked and has not answered yet. A request waits until there is a process that takes
  * it, goes there as a frame, and ends with the reply, or with the process.
  *
- * Ownership: the owner frees it; then no function is called any more. A function may add and cancel requests.
+ * Ownership: the owner frees it; then no function is called any more. A function may add requests.
  */
 #pragma once
 
@@ -17,11 +17,9 @@ typedef bool (*IpbRequestSendFunc)(uint64_t id, const char *method, const char *
 
 IpbRequests *ipb_requests_new(void);
 void ipb_requests_free(IpbRequests *requests);
-/* 0 with LIMIT: too many. @method and @params are copied. */
-uint64_t ipb_requests_add(IpbRequests *requests, const char *method, const char *params,
-                          IpbKernelReplyFunc func, void *data, GError **error);
-/* Its function is not called any more. */
-void ipb_requests_cancel(IpbRequests *requests, uint64_t id);
+/* LIMIT: too many. @method and @params are copied. */
+bool ipb_requests_add(IpbRequests *requests, const char *method, const char *params,
+                      IpbKernelReplyFunc func, void *data, GError **error);
 bool ipb_requests_is_empty(const IpbRequests *requests);
 /* Gives all that wait to a process. What it does not take for its size ends with the error; anything else waits
  * for the process's end. */

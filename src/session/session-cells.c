@@ -236,7 +236,7 @@ start_next_cell(IpbSession *session)
         g_autoptr(GError) error = NULL;
         IpbKernelCode code = {cell->code, cell->is_silent, cell->is_unstored,
                               cell->user_expressions};
-        cell->kernel_number = ipb_kernel_execute_code(session->kernel, &code, &error);
+        cell->kernel_number = ipb_kernel_execute(session->kernel, &code, &error);
         if (cell->kernel_number != 0)
             return;
         session->current = NULL;
@@ -324,13 +324,13 @@ ipb_session_interrupt(IpbSession *session)
         ipb_session_cancel(session, session->current->number);
 }
 
-uint64_t
+bool
 ipb_session_request(IpbSession *session, const char *method, const char *params,
                     IpbKernelReplyFunc func, void *data, GError **error)
 {
     if (session->is_closing) {
         g_set_error_literal(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID, "the session is closed");
-        return 0;
+        return false;
     }
     return ipb_kernel_request(session->kernel, method, params, func, data, error);
 }

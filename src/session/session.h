@@ -124,8 +124,8 @@ uint64_t ipb_session_execute_with(IpbSession *session, const char *code,
                                   void *data, GError **error);
 /* Asks the kernel: ipb_kernel_request() in kernel/kernel.h. INVALID also when the session is closed. What has no answer
  * when the session closes is told CANCELLED. */
-uint64_t ipb_session_request(IpbSession *session, const char *method, const char *params,
-                             IpbKernelReplyFunc func, void *data, GError **error);
+bool ipb_session_request(IpbSession *session, const char *method, const char *params,
+                         IpbKernelReplyFunc func, void *data, GError **error);
 /* Interrupts the cell if it runs, drops it if it waits: DONE with CANCELLED. False if there is none. */
 bool ipb_session_cancel(IpbSession *session, uint64_t cell);
 /* The running cell, if any. */

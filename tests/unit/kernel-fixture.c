@@ -193,7 +193,7 @@ uint64_t
 kernel_fixture_execute(KernelFixture *fixture, const char *code)
 {
     g_autoptr(GError) error = NULL;
-    uint64_t cell = ipb_kernel_execute(fixture->kernel, code, &error);
+    uint64_t cell = ipb_kernel_execute(fixture->kernel, &(IpbKernelCode){.code = code}, &error);
     g_assert_no_error(error);
     g_assert_cmpuint(cell, >, 0);
     return cell;

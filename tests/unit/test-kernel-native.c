@@ -55,6 +55,12 @@ assert_lost(Fixture *fixture, const char *code, const char *told, const char *ca
     g_assert_cmpstr(fixture->cause, ==, cause);
 }
 
+static uint64_t
+execute(IpbKernel *kernel, const char *code, GError **error)
+{
+    return ipb_kernel_execute(kernel, &(IpbKernelCode){.code = code}, error);
+}
+
 static void
 test_cells(Fixture *fixture, const void *data)
 {
@@ -80,18 +86,18 @@ static void
 test_bad_code(Fixture *fixture, const void *data)
 {
     g_autoptr(GError) error = NULL;
-    g_assert_cmpuint(ipb_kernel_execute(fixture->kernel, "\xff", &error), ==, 0);
+    g_assert_cmpuint(execute(fixture->kernel, "\xff", &error), ==, 0);
     g_assert_error(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID);
     g_clear_error(&error);
     g_autofree char *large = g_strnfill(33 << 20, 'x');
-    g_assert_cmpuint(ipb_kernel_execute(fixture->kernel, large, &error), ==, 0);
+    g_assert_cmpuint(execute(fixture->kernel, large, &error), ==, 0);
     g_assert_error(error, IPYBOX_ERROR, IPYBOX_ERROR_LIMIT);
     g_clear_error(&error);
     /* 20 MB that grow to 120 in JSON. */
     memset(large, 1, 20 << 20);
     large[20 << 20] = '\0';
     kernel_fixture_cell(fixture, "");
-    g_assert_cmpuint(ipb_kernel_execute(fixture->kernel, large, &error), ==, 0);
+    g_assert_cmpuint(execute(fixture->kernel, large, &error), ==, 0);
     g_assert_error(error, IPYBOX_ERROR, IPYBOX_ERROR_LIMIT);
     assert_cell(fixture, "", "started done(ok)");
 }
@@ -112,7 +118,7 @@ test_busy(Fixture *fixture, const void *data)
         kernel_fixture_execute(fixture, "time.sleep(1000)");
         if (i == 1)
             kernel_fixture_wait_for(fixture, "started");
-        g_assert_cmpuint(ipb_kernel_execute(fixture->kernel, "", &error), ==, 0);
+        g_assert_cmpuint(execute(fixture->kernel, "", &error), ==, 0);
         g_assert_error(error, IPYBOX_ERROR, IPYBOX_ERROR_BUSY);
         ipb_kernel_interrupt(fixture->kernel);
         kernel_fixture_wait_done(fixture, fixture->n_done + 1);
@@ -673,7 +679,7 @@ test_many_kernels(Fixture *fixture, const void *data)
     for (size_t i = 0; i < G_N_ELEMENTS(kernels); i++) {
         kernels[i] = ipb_native_kernel_new(fixture->loop, fixture->forkserver, &options, count_done,
                                            &n_done);
-        g_assert_cmpuint(ipb_kernel_execute(kernels[i], "out('a')", NULL), ==, 1);
+        g_assert_cmpuint(execute(kernels[i], "out('a')", NULL), ==, 1);
     }
     ipb_kernel_free(kernels[3]);
     while (n_done < G_N_ELEMENTS(kernels) - 1)

@@ -41,8 +41,7 @@ struct IpbGatewayKernel {
     int64_t last_activity_us; /* of the wall clock */
     uint64_t n_sent;
     int64_t execution_count; /* of the last cell */
-    char *info;        /* JSON: what the kernel said about itself; NULL: it was not asked yet */
-    uint64_t question; /* to the kernel, for the current request; 0: none */
+    char *info; /* JSON: what the kernel said about itself; NULL: it was not asked yet */
 
     GQueue waiting; /* IpbGatewayRequest */
     size_t waiting_size;

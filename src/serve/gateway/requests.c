@@ -109,7 +109,6 @@ on_reply(const IpbJson *result, const GError *error, void *data)
 {
     IpbGatewayKernel *kernel = data;
     const IpbGatewayRequest *request = kernel->current;
-    kernel->question = 0;
     if (error != NULL) {
         answer_failure(kernel, request, "error", "RuntimeError", error->message);
     } else {
@@ -142,9 +141,7 @@ ask_kernel(IpbGatewayKernel *kernel, const char *method)
     IpbSpan raw = ipb_json_raw(kernel->current->message.content);
     g_autofree char *params = g_strndup(raw.start, raw.size);
     g_autoptr(GError) error = NULL;
-    kernel->question =
-        ipb_session_request(kernel->session, method, params, on_reply, kernel, &error);
-    if (kernel->question != 0)
+    if (ipb_session_request(kernel->session, method, params, on_reply, kernel, &error))
         return;
     answer_failure(kernel, kernel->current, "error", "RuntimeError", error->message);
     ipb_gateway_requests_finish(kernel, false);
