@@ -47,7 +47,9 @@ write_record(IpbJsonWriter *w, GRand *rand, int i)
     ipb_json_member_bool(w, "private", i % 3 == 0);
     ipb_json_member_value(w, "parent", NULL);
     ipb_json_key(w, "score");
-    ipb_json_write_double(w, g_rand_double(rand));
+    char score[G_ASCII_DTOSTR_BUF_SIZE];
+    g_ascii_dtostr(score, sizeof score, g_rand_double(rand));
+    ipb_json_write_raw(w, score, strlen(score));
     ipb_json_key(w, "labels");
     ipb_json_begin_array(w);
     for (int n = i % 4; n > 0; n--)

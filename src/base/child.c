@@ -160,12 +160,6 @@ ipb_child_pid(const IpbChild *child)
     return child->pid;
 }
 
-bool
-ipb_child_is_running(const IpbChild *child)
-{
-    return child->is_running;
-}
-
 void
 ipb_child_signal(IpbChild *child, int signal_number)
 {

@@ -37,7 +37,6 @@ typedef void (*IpbChildExitFunc)(IpbChild *child, int wait_status, void *data);
 IpbChild *ipb_child_spawn(IpbLoop *loop, const IpbChildOptions *options, IpbChildExitFunc on_exit,
                           void *data, GError **error);
 pid_t ipb_child_pid(const IpbChild *child);
-bool ipb_child_is_running(const IpbChild *child);
 /* To the process group; nothing if the child has ended. */
 void ipb_child_signal(IpbChild *child, int signal_number);
 /* Starts the ladder: waits @grace_ms for the child to end by itself, SIGTERM to the group, @grace_ms

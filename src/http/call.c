@@ -389,15 +389,6 @@ ipb_http_call_header(const IpbHttpCall *call, const char *name, unsigned index)
     return NULL;
 }
 
-bool
-ipb_http_call_was_sent(const IpbHttpCall *call)
-{
-    long size = 0;
-    if (call->easy != NULL)
-        call->client->curl->easy_getinfo(call->easy, CURLINFO_REQUEST_SIZE, &size);
-    return size > 0;
-}
-
 static bool
 add_header(IpbHttpCall *call, const char *header)
 {

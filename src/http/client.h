@@ -91,8 +91,6 @@ unsigned ipb_http_call_status(const IpbHttpCall *call);
 /* The value of the @index-th header of this name (matched without case); NULL if there is none. Without
  * white space around it and without control characters, else hostile. Borrowed from the call. */
 const char *ipb_http_call_header(const IpbHttpCall *call, const char *name, unsigned index);
-/* Was the request sent, at least partly? If not, it was certainly not executed. */
-bool ipb_http_call_was_sent(const IpbHttpCall *call);
 
 /* "https://example.com:8443" (without the default port), the host in small letters. INVALID unless it is an http
  * or https URL without a user. Caller frees. */

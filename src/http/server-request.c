@@ -15,8 +15,6 @@ struct IpbHttpRequest {
     const IpbHttpRoute *route;
     char *bytes; /* the head; what is below points into it */
     IpbHttpHead head;
-    char *method;
-    char *path;
     char *parameters[MAX_PARAMETERS];
     unsigned role;
     void (*gone)(void *data);
@@ -167,10 +165,7 @@ ipb_http_request_new(IpbHttpConnection *connection, const IpbHttpRoute *route, c
     request->bytes = g_memdup2(head, size);
     /* Once more, so that everything points into our own copy. */
     ipb_http_head_parse(request->bytes, size, &scanned, &request->head);
-    IpbSpan path = ipb_http_form_path(request->head.target);
-    request->method = g_strndup(request->head.method.start, request->head.method.size);
-    request->path = g_strndup(path.start, path.size);
-    match(route->path, path, request->parameters);
+    match(route->path, ipb_http_form_path(request->head.target), request->parameters);
     return request;
 }
 
@@ -179,8 +174,6 @@ free_request(IpbHttpRequest *request)
 {
     for (size_t i = 0; i < MAX_PARAMETERS; i++)
         g_free(request->parameters[i]);
-    g_free(request->method);
-    g_free(request->path);
     g_free(request->bytes);
     g_free(request);
 }
@@ -217,28 +210,10 @@ ipb_http_request_server(const IpbHttpRequest *request)
 }
 
 const char *
-ipb_http_request_method(const IpbHttpRequest *request)
-{
-    return request->method;
-}
-
-const char *
-ipb_http_request_path(const IpbHttpRequest *request)
-{
-    return request->path;
-}
-
-const char *
 ipb_http_request_parameter(const IpbHttpRequest *request, size_t index)
 {
     g_return_val_if_fail(index < MAX_PARAMETERS, NULL);
     return request->parameters[index];
-}
-
-char *
-ipb_http_request_query(const IpbHttpRequest *request, const char *name)
-{
-    return ipb_http_form_query(request->head.target, name);
 }
 
 IpbSpan

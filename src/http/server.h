@@ -90,13 +90,8 @@ void ipb_http_server_free(IpbHttpServer *server);
 
 /* The request. What is returned lives as long as the request, if nothing else is said. */
 
-const char *ipb_http_request_method(const IpbHttpRequest *request);
-/* Without the query; as it was sent: visible ASCII, not decoded. */
-const char *ipb_http_request_path(const IpbHttpRequest *request);
 /* The segment of the path at the @index-th "@" of its route, decoded; valid UTF-8 without control characters. */
 const char *ipb_http_request_parameter(const IpbHttpRequest *request, size_t index);
-/* The first parameter @name of the query, decoded; NULL if there is none, or if it is no UTF-8. The caller's. */
-char *ipb_http_request_query(const IpbHttpRequest *request, const char *name);
 /* Until the handler returns or answers, whatever is first. */
 IpbSpan ipb_http_request_body(const IpbHttpRequest *request);
 /* The role that the gate gave it. */

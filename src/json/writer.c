@@ -5,15 +5,12 @@
  */
 #include "json/writer.h"
 
-#include <math.h>
 #include <string.h>
 
 #include "json/scan.h"
 #include "json/text.h"
 
 #define MIN_CAPACITY 256
-/* Digits that bring back every double. */
-#define MAX_DOUBLE_DIGITS 17
 
 struct IpbJsonWriter {
     char *bytes;
@@ -305,24 +302,6 @@ ipb_json_write_int(IpbJsonWriter *writer, int64_t value)
 {
     char text[32];
     g_snprintf(text, sizeof text, "%" G_GINT64_FORMAT, value);
-    write_token(writer, text);
-}
-
-void
-ipb_json_write_double(IpbJsonWriter *writer, double value)
-{
-    if (!isfinite(value)) {
-        ipb_json_write_null(writer);
-        return;
-    }
-    /* 15 digits are never too many for a normal number; for a subnormal one they can be. */
-    char text[G_ASCII_DTOSTR_BUF_SIZE], format[8];
-    for (int digits = isnormal(value) ? 15 : 1; digits <= MAX_DOUBLE_DIGITS; digits++) {
-        g_snprintf(format, sizeof format, "%%.%dg", digits);
-        g_ascii_formatd(text, sizeof text, format, value);
-        if (g_ascii_strtod(text, NULL) == value)
-            break;
-    }
     write_token(writer, text);
 }
 

@@ -37,8 +37,6 @@ void ipb_json_key_n(IpbJsonWriter *writer, const char *name, size_t size);
 void ipb_json_write_string(IpbJsonWriter *writer, const char *text); /* NULL writes null */
 void ipb_json_write_string_n(IpbJsonWriter *writer, const char *text, size_t size);
 void ipb_json_write_int(IpbJsonWriter *writer, int64_t value);
-void ipb_json_write_double(IpbJsonWriter *writer,
-                           double value); /* shortest that reads back; not finite: null */
 void ipb_json_write_bool(IpbJsonWriter *writer, bool value);
 void ipb_json_write_null(IpbJsonWriter *writer);
 /* A value of a tree, byte for byte but for whitespace outside strings (and U+2028/9 in them escaped). */

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "json/writer.h"
 
-#include <float.h>
-#include <math.h>
 #include <string.h>
 
 static void
@@ -92,35 +90,6 @@ test_strings(void)
     CHECK_STRING("\xf0\x9f\x98", R);
     CHECK_STRING("\xed\xa0", R R);
     CHECK_STRING("\xf4\x90\x80\x80", R R R R);
-}
-
-static void
-test_doubles(void)
-{
-    static const struct {
-        double value;
-        const char *text;
-    } cases[] = {
-        {0.0, "0"},
-        {-0.0, "-0"},
-        {1.0, "1"},
-        {0.1, "0.1"},
-        {-2.5, "-2.5"},
-        {0.1 + 0.2, "0.30000000000000004"},
-        {1.0 / 3.0, "0.3333333333333333"},
-        {1e22, "1e+22"},
-        {DBL_MAX, "1.7976931348623157e+308"},
-        {DBL_MIN, "2.2250738585072014e-308"},
-        {DBL_TRUE_MIN, "5e-324"},
-        {HUGE_VAL, "null"},
-        {-HUGE_VAL, "null"},
-        {NAN, "null"},
-    };
-    for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
-        IpbJsonWriter *w = ipb_json_writer_new();
-        ipb_json_write_double(w, cases[i].value);
-        check_text(w, cases[i].text);
-    }
 }
 
 static void
@@ -224,7 +193,6 @@ main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/json/writer/structure", test_structure);
     g_test_add_func("/json/writer/strings", test_strings);
-    g_test_add_func("/json/writer/doubles", test_doubles);
     g_test_add_func("/json/writer/raw", test_raw);
     g_test_add_func("/json/writer/raw-cut", test_raw_cut);
     g_test_add_func("/json/writer/misuse", test_misuse);
