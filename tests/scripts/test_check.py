@@ -6,6 +6,7 @@ from __future__ import annotations
 import importlib.machinery
 import importlib.util
 import json
+import subprocess
 import sys
 from pathlib import Path
 
@@ -37,7 +38,7 @@ def check():
 def test_counts_tap(check, tmp_path, stdout, result, passed, failed):
     report = tmp_path / "log.json"
     report.write_text(json.dumps({"name": "x", "stdout": stdout, "result": result}) + "\n")
-    count = check.count_meson(report, 0 if result == "OK" else 1)
+    (count,) = check.count_meson(report).values()
     assert (count.passed, count.failed) == (passed, failed)
 
 
@@ -61,7 +62,8 @@ def test_counts_pytest(check, tmp_path, cases, status, passed, failed):
 
 def test_no_report_is_a_failure(check, tmp_path):
     assert check.count_pytest(tmp_path / "none", 0).failed == 1
-    assert check.count_meson(tmp_path / "none", 0).failed == 1
+    assert check.count_meson(tmp_path / "none") == {}
+    assert check.at_least_one_failure(check.Count(), 0).failed == 1
 
 
 # Fails at its first attempt, passes or fails at its second.
@@ -101,3 +103,33 @@ def test_a_second_attempt_that_ran_nothing_changes_nothing(check):
     first = check.Count(5, 1)
     assert check.after_second_attempt(first, ["a"], check.Count(0, 0)) is first
     assert check.after_second_attempt(first, ["a", "b"], check.Count(1, 0)) is first
+
+
+# A program of two tests, of which the second fails at its first attempt; one that passes; and what a case adds.
+PROJECT = """
+project('some', meson_version: '>= 0.60')
+sh = find_program('sh')
+test('unsteady', sh, protocol: 'tap', suite: 'unit', args: ['-c', '''
+    echo 1..2; echo ok 1
+    if [ -e mark ]; then echo ok 2; else touch mark; echo not ok 2; fi'''])
+test('steady', sh, suite: 'unit', args: ['-c', 'true'])
+"""
+WRONG = "test('wrong{}', sh, args: ['-c', 'false'])\n"
+
+
+@pytest.mark.parametrize(
+    ("more", "again", "expected"),
+    [
+        ("", True, (3, 0, ["unsteady"])),
+        ("", False, (2, 1, [])),
+        (WRONG, True, (2, 2, [])),
+        ("".join(WRONG.format(i) for i in range(3)), True, (2, 4, [])),
+    ],
+    ids=["unsteady", "one attempt", "one fails twice", "too many"],
+)
+def test_second_attempt_of_unit_tests(check, tmp_path, more, again, expected):
+    (tmp_path / "meson.build").write_text(PROJECT + more)
+    build = tmp_path / "build"
+    subprocess.run(["meson", "setup", str(build)], cwd=tmp_path, check=True, stdout=subprocess.DEVNULL)
+    count = check.check_unit(build, again)
+    assert (count.passed, count.failed, count.unsteady) == expected
