@@ -1,0 +1,21 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Each run has the same packages: what tests/requirements*.txt name is one version, so a release of somebody else's breaks nothing."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+TESTS = Path(__file__).resolve().parents[1]
+# For the one old Python, whose last releases have been made, a range does.
+PINNED = re.compile(r'[\w.-]+==[\w.]+(; python_version (<|>=) "3\.11")?')
+OLD = re.compile(r'[\w.-]+(<|~=)[\d.]+; python_version < "3\.11"')
+
+
+@pytest.mark.parametrize("path", sorted(TESTS.glob("requirements*.txt")), ids=lambda path: path.stem)
+def test_each_is_one_version(path):
+    lines = [line for line in path.read_text().splitlines() if line and not line.startswith("#")]
+    assert lines
+    assert [line for line in lines if not PINNED.fullmatch(line) and not OLD.fullmatch(line)] == []
