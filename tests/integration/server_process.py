@@ -23,10 +23,11 @@ EPHEMERAL_PORTS = Path("/proc/sys/net/ipv4/ip_local_port_range")
 
 def free_port() -> int:
     """A port that is free now, for servers that must be told one. Until they listen, nobody else is given it: not the system's
-    own choice, nor a choice of many."""
-    end = min(int(EPHEMERAL_PORTS.read_text().split()[0]), 32768)
+    own choice (unless that has them all), nor a choice of many."""
+    first, last = map(int, EPHEMERAL_PORTS.read_text().split())
+    ports = [port for port in range(10_000, 65_536) if not first <= port <= last] or range(10_000, 65_536)
     while True:
-        port = random.SystemRandom().randrange(10_000, end)
+        port = random.SystemRandom().choice(ports)
         with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", port)):
             return port
 

@@ -16,7 +16,7 @@ def test_every_row_is_measured(ipybox: str, python: str, place: harness.Place) -
     report = place.workspace / "report.json"
     build = str(Path(ipybox).parent)
     command = [sys.executable, str(COMPARE), "--quick", "--rounds", "1", "--build", build, "--python", python]
-    done = harness.run([*command, "--json", str(report)], place, timeout=120)
+    done = harness.run([*command, "--json", str(report)], place, timeout=240)
     assert done.returncode == 0, done.stderr
     assert "Without the original" in done.stdout
     rows = json.loads(report.read_text())["rows"]

@@ -263,14 +263,14 @@ def test_approval_at_the_terminal(ipybox, place, time_api, keys, status, questio
 
 
 def test_waiting_for_an_answer_costs_no_time(ipybox, place, run_ipybox):
-    """The cell's five seconds do not run while the person thinks, six seconds in all. The server starts quickly."""
+    """The cell's ten seconds do not run while the person thinks, eleven seconds in all. The server starts quickly."""
     params = {"command": sys.executable, "args": [str(Path(__file__).with_name("fake_server.py"))]}
     assert run_ipybox("apigen", "--server-name", "fake", "--server-params", json.dumps(params)).returncode == 0
     call = "from mcptools.fake import pid\nfor i in range(2): pid.run(pid.Params())"
-    terminal = Terminal([ipybox, "run", "--timeout", "5", "-c", call], place)
+    terminal = Terminal([ipybox, "run", "--timeout", "10", "-c", call], place)
     for _ in range(2):
         terminal.expect("Allow?")
-        time.sleep(3)
+        time.sleep(5.5)
         terminal.type("y\n")
     assert terminal.wait() == 0
 

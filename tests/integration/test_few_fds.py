@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """With a limit on file descriptors that is too low for what is to be done, step by step: it works, or it ends with an error that
-names the limit. Nothing hangs, crashes or is left behind (which the fixture `place` checks)."""
+names the limit. Nothing hangs, crashes or is left behind (which the fixture `place` checks). How many it takes is not always the
+same: what happens at once in one run comes one after the other in the next."""
 
 from __future__ import annotations
 
@@ -21,7 +22,6 @@ def limited(ipybox: str, n: int) -> list[str]:
 
 @pytest.mark.parametrize("options", [["--no-sandbox"], []], ids=["kernel", "sandbox"])
 def test_run(ipybox, place, options):
-    works = False
     for n in range(LEAST, ENOUGH + 1):
         result = subprocess.run(
             [*limited(ipybox, n), "run", *options, "-c", "print(6 * 7)"],
@@ -32,17 +32,15 @@ def test_run(ipybox, place, options):
             text=True,
             timeout=120,
         )
-        if result.returncode == 0:
+        works = result.returncode == 0
+        if works:
             assert result.stdout == "42\n"
-            works = True
         else:
-            assert not works, f"worked with fewer than {n}, and now: {result.stderr}"
             assert result.returncode == 1 and f"this process may have {n}" in result.stderr, result
     assert works
 
 
 def test_mcp_server(ipybox, place):
-    works = False
     for n in range(LEAST, ENOUGH + 1, 2):
         program, *arguments = limited(ipybox, n)
         server = McpServer(program, place, *arguments, initialize=False, stderr=subprocess.PIPE)
@@ -55,10 +53,9 @@ def test_mcp_server(ipybox, place):
             text = ""
         said = server.process.stderr.read().decode()
         status = server.close()
-        if text == "42":
+        works = text == "42"
+        if works:
             assert status == 0
-            works = True
         else:
-            assert not works, f"worked with fewer than {n}, and now: {text} {said}"
             assert status in (0, 1) and f"this process may have {n}" in text + said, (status, text, said)
     assert works

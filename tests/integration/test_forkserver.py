@@ -298,7 +298,11 @@ LEFTOVERS = {
     "no environment": (
         "import subprocess\nprint(subprocess.Popen(['setsid', 'env', '-i', 'sleep', '1000'], env={}).pid)"
     ),
-    "deaf": "!setsid sh -c 'trap \"\" TERM INT HUP; sleep 1000 & echo $!; sleep 1000' & sleep 0.2",
+    "deaf": (
+        "import subprocess\ncommand = 'trap \"\" TERM INT HUP; sleep 1000 & echo $!; sleep 1000'\n"
+        "p = subprocess.Popen(['sh', '-c', command], stdout=subprocess.PIPE, start_new_session=True)\n"
+        "print(int(p.stdout.readline()))"
+    ),
     "pool": (
         "import multiprocessing as mp\npool = mp.get_context('forkserver').Pool(1)\npool.map(abs, [1])\n"
         "print(pool._pool[0].pid)"

@@ -252,7 +252,7 @@ def test_limit_of_kernels(start: Callable[..., Gateway]) -> None:
 
 
 def test_culling(start: Callable[..., Gateway]) -> None:
-    with start("--cull-idle=3") as gateway:
+    with start("--cull-idle=10") as gateway:
         left, used = gateway.start_kernel(), gateway.start_kernel()
         with gateway.channels(used) as client:
             client.run("1")
@@ -263,7 +263,7 @@ def test_culling(start: Callable[..., Gateway]) -> None:
 
 
 def test_culling_of_connected(start: Callable[..., Gateway]) -> None:
-    with start("--cull-idle=3", "--cull-connected") as gateway, gateway.channels(gateway.start_kernel()) as client:
+    with start("--cull-idle=10", "--cull-connected") as gateway, gateway.channels(gateway.start_kernel()) as client:
         client.run("1")
         with pytest.raises(ConnectionClosed):
             while True:
@@ -474,7 +474,7 @@ def test_jupyter(gateway: Gateway, place: harness.Place) -> None:
         drain = threading.Thread(target=server.stderr.read)
         drain.start()
         program = Path(__file__).with_name("jupyter_program.py")
-        result = harness.run([str(python), str(program), f"http://127.0.0.1:{port}", ""], place, timeout=90)
+        result = harness.run([str(python), str(program), f"http://127.0.0.1:{port}", ""], place, timeout=240)
         assert result.returncode == 0, result.stderr
     finally:
         server.terminate()
