@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The HTTP server: routes, answers at once and later, upgrades, peers that go. What hostile peers do is tested on the tool
- * channel (tests/integration/test_tool_channel.py).
+ * channel (tests/integration/test_tool_channel_hostile.py).
  */
 #include <arpa/inet.h>
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * For tests/integration/test_tool_channel.py: tool channels without kernels, driven over stdin and
+ * For tests/integration/tool_channel_driver.py: tool channels without kernels, driven over stdin and
  * stdout.
  *
  *     tool-channel-tool SESSIONS POLICY APPROVAL_TIMEOUT_MS SERVER_PARAMS
