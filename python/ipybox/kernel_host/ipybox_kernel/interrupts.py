@@ -4,6 +4,8 @@ has set: they raise in cells only."""
 
 from __future__ import annotations
 
+# `signal` makes enums of all it is asked, and each cell asks for every handler.
+import _signal  # type: ignore[import-not-found]
 import asyncio
 import signal
 import sys
@@ -45,10 +47,10 @@ class Interrupts:
     def install(self) -> None:
         """At each cell's start: user code may have put its own handler there."""
         for number, handler in self._replaced.items():
-            signal.signal(number, handler)
+            _signal.signal(number, handler)
         self._replaced.clear()
-        signal.signal(signal.SIGINT, self._on_sigint)
-        signal.signal(REPETITION, self._on_repetition)
+        _signal.signal(signal.SIGINT, self._on_sigint)
+        _signal.signal(REPETITION, self._on_repetition)
 
     def enter(self) -> None:
         self.was_requested = False
@@ -74,10 +76,10 @@ class Interrupts:
     def guard(self) -> None:
         """At each cell's end: what a handler of user code raises from now on would hit the kernel. It is told, and ends nothing."""
         for number in HANDLED:
-            handler = signal.getsignal(number)
+            handler = _signal.getsignal(number)
             if callable(handler) and handler not in (self._on_sigint, self._on_repetition):
                 self._replaced[number] = handler
-                signal.signal(number, self._on_guarded)
+                _signal.signal(number, self._on_guarded)
 
     def _on_guarded(self, number: int, frame: FrameType | None) -> None:
         try:
