@@ -155,6 +155,17 @@ def test_preload(start):
     assert kernel.run("import sys\n'wave' in sys.modules").result == "True"
 
 
+def test_a_kernel_finds_what_was_installed_since(start, tmp_path):
+    """Python lists a folder anew when its time has changed, which it need not have: it may be too coarse."""
+    server = start(flags=("-I", "-S"), site_packages=[*SITE_PACKAGES, str(tmp_path)], preload=("not_yet_there",))
+    server.wait_for("ready")
+    server.wait_for("preloaded")  # the folder has been listed
+    before = tmp_path.stat()
+    (tmp_path / "not_yet_there.py").write_text("x = 3")
+    os.utime(tmp_path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert server.kernel().run("import not_yet_there\nnot_yet_there.x").result == "3"
+
+
 def test_preload_of_numpy_leaves_no_thread_in_the_forkserver(start):
     pytest.importorskip("numpy")
     server = start(preload=("numpy", "numpy.random", "matplotlib.pyplot"))

@@ -12,7 +12,6 @@ import atexit
 import builtins
 import faulthandler
 import getpass
-import importlib
 import os
 import signal
 import sys
@@ -149,7 +148,6 @@ class Kernel:
         sys.argv = [""]
         stub = [self._forked.stub_dir] if self._forked.stub_dir else []
         sys.path[:0] = [*stub, *path, ""]
-        importlib.invalidate_caches()  # what was installed since the forkserver started is there
 
     def _make_loop(self, returns_to_cwd: bool) -> None:
         self._loop = asyncio.new_event_loop()

@@ -39,6 +39,7 @@ def make_shell() -> Any:
 
     shell = make()
     run_cells(shell)
+    forget_folders()
     settle()
     return shell
 
@@ -116,9 +117,12 @@ def preload(name: str, shell: Any) -> str | None:
     """Imports a module; returns what is wrong with it, if anything."""
     threads = _thread_count()
     try:
-        importlib.import_module(name)
-        if name.partition(".")[0] == "matplotlib":
-            importlib.import_module(plots.BACKEND_MODULE)
+        try:
+            importlib.import_module(name)
+            if name.partition(".")[0] == "matplotlib":
+                importlib.import_module(plots.BACKEND_MODULE)
+        finally:
+            forget_folders()
     except BaseException as error:
         return f"{type(error).__name__}: {error}"
     shell.blas_thread_setters = blas.find_thread_setters()
@@ -136,3 +140,8 @@ def settle() -> None:
     """Moves all that exists out of the garbage collector's sight, so that it touches no shared page."""
     gc.collect()
     gc.freeze()
+
+
+def forget_folders() -> None:
+    """So that a kernel finds what was installed since. Were it to do so itself, it would write to a page for each folder."""
+    importlib.invalidate_caches()
