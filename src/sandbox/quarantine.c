@@ -7,9 +7,11 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/openat2.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -150,12 +152,27 @@ stop_at(const IpbQuarantine *quarantine, Found *found, const char *path, size_t 
     return true;
 }
 
+/* Neither @path nor a link on the way to it, in one call: each cell ends with this, for all paths. */
+static bool
+is_absent(const char *path)
+{
+    struct open_how how = {
+        .flags = O_PATH | O_NOFOLLOW | O_CLOEXEC,
+        .resolve = RESOLVE_NO_SYMLINKS,
+    };
+    ipb_autofd fd = (int) syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof how);
+    return fd < 0 && (errno == ENOENT || errno == ENOTDIR);
+}
+
 /* Is @path there, or a link on the way to it? */
 static bool
 look(const IpbQuarantine *quarantine, const char *path, Found *found)
 {
     bool is_found = false;
-    *found = (Found){.directory = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC)};
+    *found = (Found){.directory = -1};
+    if (is_absent(path))
+        return false;
+    found->directory = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
     for (size_t at = 1; found->directory >= 0; at++) {
         at += strcspn(path + at, "/");
         if (stop_at(quarantine, found, path, at, path[at] == '\0', &is_found) || path[at] == '\0')

@@ -29,7 +29,7 @@ from .process import Forked
 from .shell import ignore_breakpoint, refuse_input, refuse_password
 from .shell_rules import ShellRules
 
-READ_SIZE = 1 << 18
+READ_SIZE = 1 << 16  # less than what malloc maps anew for each read
 KEY_SIZE = 12
 # The loop may fail so often without running once.
 MAX_FAILURES = 100
