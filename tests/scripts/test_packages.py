@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 SCRIPT = Path(__file__).resolve().parents[2] / "scripts/packages"
-TOOLS = ["sh", "cat", "grep", "head", "mktemp", "cp", "rm", "cc", "pkg-config", "python3", "as", "ld"]
+TOOLS = ["sh", "cat", "grep", "head", "mktemp", "cp", "rm", "cc", "pkg-config", "python3", "as", "ld", "sleep"]
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ def system(tmp_path):
     def run(uid: int, apt: str) -> subprocess.CompletedProcess[str]:
         add("id", f"echo {uid}\n")
         add("apt-get", f'echo "$DEBIAN_FRONTEND $*" >>{log}\n{apt}')
-        return subprocess.run([SCRIPT, "build"], env={"PATH": str(path)}, capture_output=True, text=True)
+        return subprocess.run([SCRIPT, "build"], env={"PATH": str(path), "IPYBOX_RETRY_PAUSE": "0"}, capture_output=True, text=True)
 
     brings = f'case "$1" in install) cp {path}/id {path}/meson; cp {path}/id {path}/ninja ;; esac\n'
     return run, brings, log
@@ -62,8 +62,9 @@ def test_updates_the_lists_when_the_first_try_fails(system):
 
 
 def test_fails_when_apt_does(system):
-    run, _, _ = system
+    run, _, log = system
     done = run(0, "echo E: no route; exit 100\n")
     assert done.returncode == 1
+    assert [line.split()[1] for line in log.read_text().splitlines()] == ["install", "update", "update", "update"]
     assert "E: no route" in done.stderr
     assert "could not install: meson ninja-build" in done.stderr
