@@ -185,11 +185,16 @@ wait_for(Shared *shared, uint64_t id, int copy, int target, bool is_named)
         id, copy, target, is_named, g_get_monotonic_time() + CONNECT_TIMEOUT_MS * INT64_C(1000)};
 }
 
-/* A socket of the inside's network, or an abstract one, which belongs to it, too: nothing there is the host's. */
+/* A socket of the inside's network, or an abstract one, which belongs to it, too: nothing there is the host's. Without a network of
+ * its own all names are the host's, and those of a socket that was handed in are where that came from. */
 static void
 connect_as_is(Shared *shared, uint64_t id, int *copy, const void *address, socklen_t size)
 {
     bool was_blocking = false;
+    if (!ipb_unix_rules_is_inside(&shared->rules, *copy)) {
+        answer(shared, id, EACCES);
+        return;
+    }
     int result = try_connect(*copy, address, size, &was_blocking);
     if (result == EINPROGRESS && was_blocking)
         wait_for(shared, id, ipb_fd_steal(copy), -1, false);
@@ -243,10 +248,8 @@ connect_unix(Shared *shared, IpbUnixCaller *caller, uint64_t id, int *copy, cons
     } else if (path_size > 0 && address.sun_path[0] != '\0') {
         g_autofree char *path = g_strndup(address.sun_path, path_size);
         connect_by_path(shared, caller, id, copy, path);
-    } else if (shared->rules.diag_fd >= 0) {
-        connect_as_is(shared, id, copy, &address, (socklen_t) size);
     } else {
-        answer(shared, id, EACCES); /* without a network of its own abstract names are the host's */
+        connect_as_is(shared, id, copy, &address, (socklen_t) size);
     }
 }
 
@@ -274,10 +277,8 @@ connect_for(Shared *shared, IpbUnixCaller *caller, const struct seccomp_notif *r
         answer(shared, request->id, error);
     else if (domain == AF_UNIX)
         connect_unix(shared, caller, request->id, &copy, bytes, size);
-    else if (shared->rules.diag_fd >= 0)
-        connect_as_is(shared, request->id, &copy, bytes, (socklen_t) size);
     else
-        answer(shared, request->id, EACCES);
+        connect_as_is(shared, request->id, &copy, bytes, (socklen_t) size);
 }
 
 /* False: nobody is inside any more. */

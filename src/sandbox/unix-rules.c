@@ -25,6 +25,19 @@
 #define MAX_ANSWER 32768
 #define STATE_LISTEN 10 /* TCP_LISTEN, which AF_UNIX uses, too */
 
+#ifndef SO_NETNS_COOKIE
+#define SO_NETNS_COOKIE 71
+#endif
+
+/* The name of a socket's network; 0: not known, before Linux 5.14. */
+static uint64_t
+read_cookie(int socket_fd)
+{
+    uint64_t cookie = 0;
+    socklen_t size = sizeof cookie;
+    return getsockopt(socket_fd, SOL_SOCKET, SO_NETNS_COOKIE, &cookie, &size) == 0 ? cookie : 0;
+}
+
 bool
 ipb_unix_rules_init(IpbUnixRules *rules, const IpbSandboxPlan *plan, int diag_fd, GError **error)
 {
@@ -33,6 +46,7 @@ ipb_unix_rules_init(IpbUnixRules *rules, const IpbSandboxPlan *plan, int diag_fd
         rules->diag_fd = fcntl(diag_fd, F_DUPFD_CLOEXEC, 3);
         if (rules->diag_fd < 0)
             return ipb_error_set_errno(error, errno, "cannot duplicate a socket");
+        rules->cookie = read_cookie(diag_fd);
     }
     g_autoptr(GStrvBuilder) own = g_strv_builder_new(), allowed = g_strv_builder_new();
     for (guint i = 0; i < plan->mounts->len; i++) {
@@ -187,6 +201,12 @@ is_listened_on_inside(const IpbUnixRules *rules, const struct stat *info)
         state = read_part(rules->diag_fd, info, &found);
     while (state == DUMP_GOES_ON);
     return state == DUMP_ENDED && found;
+}
+
+bool
+ipb_unix_rules_is_inside(const IpbUnixRules *rules, int socket_fd)
+{
+    return rules->diag_fd >= 0 && read_cookie(socket_fd) == rules->cookie;
 }
 
 IpbUnixVerdict

@@ -268,6 +268,29 @@ def test_descriptors_that_are_handed_on(box: Box, user: str) -> None:
     assert box(["/usr/bin/python3", "-I", "-c", RIGHTS], sandbox=False).stdout == "2 ['../outside']\n"
 
 
+# Disconnects the socket that it has as its standard input, and connects it to another service of the host's network.
+AGAIN = """
+import ctypes, socket, sys
+stream = socket.socket(fileno=0)
+failed = ctypes.CDLL(None).connect(0, (ctypes.c_char * 16)(), 16)
+try:
+    stream.connect(("127.0.0.1", int(sys.argv[1]))); print("connected")
+except OSError as error:
+    print(error.strerror)
+"""
+
+
+@pytest.mark.parametrize("sandbox", [True, False])
+def test_a_connection_that_is_handed_in(box: Box, user: str, sandbox: bool) -> None:
+    """As inetd and systemd do: it is of the host's network, and stays the connection that it is."""
+    with socket.create_server(("127.0.0.1", 0)) as asked, socket.create_server(("127.0.0.1", 0)) as other:
+        with socket.create_connection(asked.getsockname()), asked.accept()[0] as stream:
+            command = ["/usr/bin/python3", "-I", "-c", AGAIN, str(other.getsockname()[1])]
+            line = box.command(command, user=user) if sandbox else [*box.become(user), *command]
+            done = subprocess.run(line, cwd=box.place.workspace, env=box.place.environ, stdin=stream, capture_output=True, text=True)
+    assert done.stdout == ("Permission denied\n" if sandbox else "connected\n"), done.stderr
+
+
 @pytest.mark.parametrize("name", ["host.sock", "@abstract"])
 def test_from_a_kernel(box: Box, user: str, name: str) -> None:
     kernel = Kernels(box, user)
