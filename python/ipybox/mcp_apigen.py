@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +58,7 @@ async def generate_mcp_sources(
                 "async_api": async_api,
                 "env": dict(os.environ),
                 "workspace": os.getcwd(),
+                "python": sys.executable or None,
                 "connect_timeout": connect_timeout,
             },
         )

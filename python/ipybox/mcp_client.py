@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import warnings
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -65,6 +66,7 @@ class MCPClient:
                     "server_params": self.server_params,
                     "env": dict(os.environ),
                     "workspace": os.getcwd(),
+                    "python": sys.executable or None,
                     "connect_timeout": self.connect_timeout,
                 },
                 on_late=lambda late: _send_close(core, late["client"]),

@@ -6,6 +6,8 @@
 
 #include <stdlib.h>
 
+#include "session/python.h"
+
 static char *
 prefix_of(const char *python)
 {
@@ -38,8 +40,9 @@ ipb_sandbox_paths_kept(const char *python, const char *host_directory)
     return g_strv_builder_end(builder);
 }
 
-char **
-ipb_sandbox_paths_absolute(const char *const *paths, size_t n_paths)
+/* Those that are not NULL, absolute. */
+static char **
+make_absolute(const char *const *paths, size_t n_paths)
 {
     g_autoptr(GStrvBuilder) builder = g_strv_builder_new();
     for (size_t i = 0; i < n_paths; i++) {
@@ -58,10 +61,25 @@ ipb_sandbox_paths_kept_out(IpbRuntime *runtime, const IpbSessionOptions *options
         is_virtual_environment(prefix) ? prefix : NULL,
         ipb_runtime_host_directory(runtime),
         ipb_runtime_state_dir(runtime),
-        /* Also while it is not there, and the default holds. */
-        options != NULL ? options->sandbox_config : NULL,
-        options != NULL ? options->approval_rules : NULL,
-        options != NULL ? options->audit_log : NULL,
+        options->sandbox_config, /* also while it is not there, and the default holds */
+        options->approval_rules,
+        options->audit_log,
     };
-    return ipb_sandbox_paths_absolute(paths, G_N_ELEMENTS(paths));
+    return make_absolute(paths, G_N_ELEMENTS(paths));
+}
+
+char **
+ipb_sandbox_paths_kept_out_alone(const char *python, const char *approval_rules,
+                                 const char *audit_log)
+{
+    g_autofree char *found = ipb_python_find(python, NULL);
+    g_autofree char *host_directory = ipb_python_find_host(NULL);
+    g_autofree char *prefix = found != NULL ? prefix_of(found) : NULL;
+    const char *const paths[] = {
+        prefix != NULL && is_virtual_environment(prefix) ? prefix : NULL,
+        host_directory,
+        approval_rules,
+        audit_log,
+    };
+    return make_absolute(paths, G_N_ELEMENTS(paths));
 }

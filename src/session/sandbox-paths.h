@@ -9,7 +9,9 @@
 
 /* The interpreter's own files, and ours. NULL-terminated; caller frees. */
 char **ipb_sandbox_paths_kept(const char *python, const char *host_directory);
-/* The @n_paths that are not NULL, absolute. NULL-terminated; caller frees. */
-char **ipb_sandbox_paths_absolute(const char *const *paths, size_t n_paths);
-/* Absolute. @options: NULL: what holds without a session. NULL-terminated; caller frees. */
+/* Absolute. NULL-terminated; caller frees. */
 char **ipb_sandbox_paths_kept_out(IpbRuntime *runtime, const IpbSessionOptions *options);
+/* Without a session: the Python of kernels, as far as it is known (@python: the one that was asked for, or NULL), and two files, or
+ * NULL. Likewise. */
+char **ipb_sandbox_paths_kept_out_alone(const char *python, const char *approval_rules,
+                                        const char *audit_log);

@@ -13,6 +13,7 @@ import harness
 import pytest
 from box import PROBES, Box, NetBox, make_settings
 from mcp_driver import McpServer
+from rpc_driver import RpcCore
 
 
 def report(box: Box, actions: list[list], user: str = "root", **params) -> tuple[str, str]:
@@ -100,6 +101,29 @@ def test_files_that_nobody_may_make_are_moved_away(box: Box) -> None:
     path = box.place.workspace / ".bashrc"
     _, said = report(box, [["write", str(path)]], sandbox=True)
     assert not path.exists() and ".bashrc" in said
+
+
+@pytest.mark.parametrize("sandbox", [True, False])
+def test_without_a_session(box: Box, sandbox: bool) -> None:
+    """The Python of the client's kernels is closed to servers that run where no session is."""
+    environment = box.place.workspace / "venv"
+    for path in ("bin/python3", "pyvenv.cfg"):
+        (environment / path).parent.mkdir(parents=True, exist_ok=True)
+        (environment / path).write_text("")
+        (environment / path).chmod(0o755)
+    script = box.place.workspace / "server.py"
+    script.write_text((PROBES / "server.py").read_text())
+    actions = [["write", str(environment / "new")], ["write", str(box.place.workspace / "new")]]
+    params = {"command": "/usr/bin/python3", "args": [str(script), *map(json.dumps, actions)], "sandbox": sandbox}
+    given = {"server_params": params, "python": str(environment / "bin/python3")}
+    with RpcCore(str(box.binary), box.place) as core:
+        core.call("sources.generate", server_name="probe", root_dir=str(box.place.workspace / "out"), **given)
+        client = core.call("mcp.connect", **given)["client"]
+        (tool,) = core.call("mcp.list_tools", client=client)["tools"]
+        core.call("mcp.close", client=client)
+    found = "<OSError, written>" if sandbox else "<written, written>"
+    assert tool["description"] == found
+    assert found in (box.place.workspace / "out/probe/report.py").read_text()
 
 
 # Servers that the MCP client registers in a session with a sandbox

@@ -11,6 +11,7 @@
 #include "mcp/client.h"
 #include "serve/rpc/private.h"
 #include "session/environment.h"
+#include "session/sandbox-paths.h"
 #include "tools/tool-result.h"
 
 /* Each may be a child process. */
@@ -128,6 +129,7 @@ ipb_rpc_mcp_connect(IpbRpcServer *server, IpbRpcRequest *request, IpbRpcParams *
     g_autofree char *here = g_get_current_dir();
     g_auto(GStrv) given = ipb_rpc_params_environment(params, "env");
     const char *workspace = ipb_rpc_params_path(params, "workspace");
+    const char *python = ipb_rpc_params_string(params, "python");
     const IpbJson *object = ipb_rpc_params_need_object(params, "server_params");
     IpbMcpClientOptions options = {
         .name = NAME,
@@ -139,7 +141,9 @@ ipb_rpc_mcp_connect(IpbRpcServer *server, IpbRpcRequest *request, IpbRpcParams *
         return;
     g_auto(GStrv) env = ipb_environment_application((const char *const *) given, options.cwd,
                                                     ipb_rpc_server_log_warning, server);
+    g_auto(GStrv) keep_out = ipb_sandbox_paths_kept_out_alone(python, NULL, NULL);
     options.base_env = (const char *const *) env;
+    options.keep_out = (const char *const *) keep_out;
     g_autoptr(GError) error = NULL;
     g_autoptr(IpbServerParams) expanded = NULL;
     if (g_hash_table_size(server->clients) >= MAX_CLIENTS)

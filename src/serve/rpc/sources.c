@@ -9,6 +9,7 @@
 #include "serve/rpc/private.h"
 #include "session/environment.h"
 #include "session/register.h"
+#include "session/sandbox-paths.h"
 
 /* Each is a child process. */
 #define MAX_JOBS 64
@@ -168,6 +169,7 @@ ipb_rpc_sources_generate(IpbRpcServer *server, IpbRpcRequest *request, IpbRpcPar
     g_autofree char *here = g_get_current_dir();
     g_auto(GStrv) given = ipb_rpc_params_environment(params, "env");
     const char *workspace = ipb_rpc_params_path(params, "workspace");
+    const char *python = ipb_rpc_params_string(params, "python");
     IpbRegisteringOptions options = {
         .name = ipb_rpc_params_need_string(params, "server_name"),
         .params = ipb_rpc_params_need_object(params, "server_params"),
@@ -182,7 +184,9 @@ ipb_rpc_sources_generate(IpbRpcServer *server, IpbRpcRequest *request, IpbRpcPar
         return;
     g_auto(GStrv) env = ipb_environment_application((const char *const *) given, options.cwd,
                                                     ipb_rpc_server_log_warning, server);
+    g_auto(GStrv) keep_out = ipb_sandbox_paths_kept_out_alone(python, NULL, NULL);
     options.env = (const char *const *) env;
+    options.keep_out = (const char *const *) keep_out;
     start_job(server, request, &options);
 }
 

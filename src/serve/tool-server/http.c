@@ -352,8 +352,8 @@ static void
 make_tools(IpbToolServerHttp *server)
 {
     /* What decides about the calls, and what tells of them: closed to servers in sandboxes, wherever it lies. */
-    const char *const paths[] = {server->options.approval_rules, server->options.audit_log};
-    g_auto(GStrv) keep_out = ipb_sandbox_paths_absolute(paths, G_N_ELEMENTS(paths));
+    g_auto(GStrv) keep_out = ipb_sandbox_paths_kept_out_alone(NULL, server->options.approval_rules,
+                                                              server->options.audit_log);
     server->approval_socket = ipb_approval_socket_new(
         server->loop, &(IpbApprovalSocketFuncs){on_decision, on_approver_left, server});
     server->host = ipb_tool_host_new(server->loop,
