@@ -13,6 +13,7 @@
 #include <ipybox/version.h>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "cli/cli.h"
 #include "cli/sandbox-run.h"
 #include "sandbox/plan.h"
@@ -57,10 +58,12 @@ make_plan(const Arguments *arguments, const char *workspace, GError **error)
     g_autoptr(IpbSandboxPolicy) policy = load_policy(arguments, error);
     if (policy == NULL)
         return NULL;
-    g_autofree char *settings = g_build_filename(g_get_home_dir(), DEFAULT_SETTINGS, NULL);
     bool is_weaker = arguments->is_weaker_allowed || policy->allow_weaker_nested;
     g_autofree char *state = g_build_filename(g_get_user_state_dir(), "ipybox", NULL);
-    const char *const keep_out[] = {settings, NULL};
+    g_autofree char *log = arguments->violation_log != NULL
+                               ? g_canonicalize_filename(arguments->violation_log, NULL)
+                               : NULL;
+    const char *const keep_out[] = {state, log, NULL};
     /* What the registry and the tokens of MCP servers tell. The weaker sandbox cannot hide anything. */
     const char *const hide[] = {is_weaker ? NULL : state, NULL};
     return ipb_sandbox_plan_new(
@@ -113,7 +116,8 @@ make_command(const Arguments *arguments, char **words)
 }
 
 static int
-run_command(const Arguments *arguments, const IpbSandboxPlan *plan, const char *cwd, char **words)
+run_command(const Arguments *arguments, const IpbSandboxPlan *plan, IpbViolationLog *log,
+            const char *cwd, char **words)
 {
     g_autofree const char **argv = make_command(arguments, words);
     if (argv == NULL)
@@ -126,8 +130,37 @@ run_command(const Arguments *arguments, const IpbSandboxPlan *plan, const char *
         .is_debug = arguments->is_debug,
         .is_weaker_allowed = arguments->is_weaker_allowed || plan->policy->allow_weaker_nested,
         .control_fd = arguments->control_fd != NO_CONTROL_FD ? arguments->control_fd : -1,
-        .violation_log = arguments->violation_log,
+        .violation_log = log,
     });
+}
+
+/* What is there when the plan is made is protected by it; what came later would be taken for the command's doing. */
+static bool
+make_own_files(const Arguments *arguments, IpbViolationLog **ret_log, GError **error)
+{
+    g_autofree char *state = g_build_filename(g_get_user_state_dir(), "ipybox", NULL);
+    ipb_file_make_directories(state, 0700, NULL); /* where we cannot, the command cannot either */
+    if (arguments->violation_log == NULL)
+        return true;
+    *ret_log = ipb_violation_log_open(arguments->violation_log, error);
+    return *ret_log != NULL;
+}
+
+/* From a directory on, names lead past all mounts. */
+static bool
+check_standard_streams(GError **error)
+{
+    struct stat status;
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
+        if (fstat(fd, &status) < 0 || !S_ISDIR(status.st_mode))
+            continue;
+        g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID,
+                    "file descriptor %d is a directory, through which the command would leave its "
+                    "sandbox: give it a file, a pipe or /dev/null",
+                    fd);
+        return false;
+    }
+    return true;
 }
 
 static bool
@@ -168,12 +201,16 @@ run_with(const Arguments *arguments, char **words)
     g_autofree char *workspace = arguments->workspace != NULL
                                      ? g_canonicalize_filename(arguments->workspace, cwd)
                                      : g_strdup(cwd);
+    g_autoptr(IpbViolationLog) log = NULL;
+    if (!arguments->is_explain &&
+        (!check_standard_streams(&error) || !make_own_files(arguments, &log, &error)))
+        return fail(error);
     g_autoptr(IpbSandboxPlan) plan = make_plan(arguments, workspace, &error);
     if (plan == NULL)
         return fail(error);
     if (arguments->is_explain)
         return explain(plan, arguments->as_json);
-    return run_command(arguments, plan, cwd, words);
+    return run_command(arguments, plan, log, cwd, words);
 }
 
 static int

@@ -23,7 +23,6 @@
 #include "sandbox/weaker.h"
 #include "cli/sandbox-control.h"
 #include "egress/boxed-command.h"
-#include "egress/violation-log.h"
 
 /* Denials that are told at the end; the rest is counted. */
 #define MAX_TOLD_DENIALS 16
@@ -37,7 +36,7 @@ typedef struct {
     IpbLoop *loop;
     IpbBoxedCommand *command;
     IpbSandboxControl *control;
-    IpbViolationLog *log;
+    IpbViolationLog *log; /* NULL, too, when it could not be written */
     IpbQuarantine *quarantine;
     GPtrArray *denials; /* char *, to be told at the end; each once */
     unsigned n_untold;
@@ -119,7 +118,7 @@ on_violation(const IpbViolation *violation, void *data)
         keep_denial(run, text);
     if (run->log != NULL && !ipb_violation_log_write(run->log, violation, &error)) {
         ipb_cli_say(&ipb_verb_sandbox, "%s", error->message);
-        g_clear_pointer(&run->log, ipb_violation_log_free);
+        run->log = NULL; /* once is enough */
     }
 }
 
@@ -235,19 +234,10 @@ standard_fd(int fd)
 }
 
 static bool
-open_log(Run *run, GError **error)
-{
-    if (run->run->violation_log == NULL)
-        return true;
-    run->log = ipb_violation_log_open(run->run->violation_log, error);
-    return run->log != NULL;
-}
-
-static bool
 start(Run *run, GError **error)
 {
     run->loop = ipb_loop_new(NULL, error);
-    if (run->loop == NULL || !open_log(run, error) || !watch_signals(run, error))
+    if (run->loop == NULL || !watch_signals(run, error))
         return false;
     g_auto(GStrv) env = g_get_environ();
     const IpbBoxedCommandOptions options = {
@@ -293,7 +283,6 @@ clear(Run *run)
 {
     ipb_sandbox_control_free(run->control);
     ipb_quarantine_free(run->quarantine);
-    ipb_violation_log_free(run->log);
     ipb_watch_free(run->signal_watch);
     ipb_fd_close(&run->signal_fd);
     ipb_loop_unref(run->loop);
@@ -305,7 +294,7 @@ int
 ipb_sandbox_run(const IpbSandboxRun *options)
 {
     g_autoptr(GError) error = NULL;
-    Run run = {.run = options, .signal_fd = -1};
+    Run run = {.run = options, .log = options->violation_log, .signal_fd = -1};
     show_warnings(options->plan);
     g_autofree char *quarantine =
         g_build_filename(g_get_user_state_dir(), "ipybox", "quarantine", NULL);

@@ -6,7 +6,7 @@
 
 #include <stdbool.h>
 
-#include "sandbox/plan.h"
+#include "egress/violation-log.h"
 
 typedef struct {
     const IpbSandboxPlan *plan;
@@ -14,8 +14,8 @@ typedef struct {
     const char *cwd;
     bool is_debug; /* say on stderr what is done */
     bool is_weaker_allowed;
-    int control_fd;            /* of --control-fd; -1: none */
-    const char *violation_log; /* a file, or NULL */
+    int control_fd;                 /* of --control-fd; -1: none */
+    IpbViolationLog *violation_log; /* or NULL */
 } IpbSandboxRun;
 
 /* The command's exit status, 128 + the signal that ended it, or one of cli.h. */

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/child.h"
+#include "base/file.h"
 #include "base/place.h"
 #include "egress/boxed-command.h"
 #include "sandbox/quarantine.h"
@@ -205,6 +206,7 @@ start_boxed(IpbServerProcess *process, IpbLoop *loop, const IpbServerProcessOpti
                                      ? g_canonicalize_filename(options->state_dir, here)
                                      : g_build_filename(g_get_user_state_dir(), "ipybox", NULL);
     g_autofree char *quarantine = g_build_filename(state_dir, "quarantine", NULL);
+    ipb_file_make_directories(state_dir, 0700, NULL); /* what is there is protected */
     g_autoptr(IpbSandboxPlan) plan = make_plan(options, workspace, state_dir, error);
     if (plan == NULL)
         return false;

@@ -36,6 +36,7 @@ static const struct {
     {".gitmodules", "git fetches what it names", true},
     {".ripgreprc", "ripgrep runs programs that it names", true},
     {".mcp.json", "MCP hosts start the servers that it names", true},
+    {".srt-settings.json", "it says what commands in sandboxes may do", true},
     {".env", "ipybox and others take variables from it", true},
     {".vscode", "the editor runs what its settings name", true},
     {".idea", "the editor runs what its settings name", true},
@@ -268,6 +269,14 @@ protect_ipython(IpbPlanner *planner)
         closedir(stream);
 }
 
+/* Where ipybox looks by itself: the environment of `ipybox doctor --setup`, and generated packages. */
+static void
+protect_ipybox(IpbPlanner *planner)
+{
+    deny_below(planner, g_get_user_data_dir(), "ipybox", "kernels run what is in it");
+    deny_below(planner, planner->plan->workspace, "mcptools", "cells import the tools from it");
+}
+
 void
 ipb_plan_add_mandatory(IpbPlanner *planner)
 {
@@ -292,7 +301,7 @@ ipb_plan_add_mandatory(IpbPlanner *planner)
     protect_names(planner, plan->workspace);
     protect_names(planner, options->home);
     protect_ipython(planner);
-    deny_below(planner, plan->workspace, "mcptools", "cells import the tools from it");
+    protect_ipybox(planner);
     if (plan->policy->origin != NULL && plan->policy->origin[0] == '/')
         ipb_plan_deny_write(planner, plan->policy->origin, "it says what the sandbox allows");
     for (const char *const *path = options->keep_out; path != NULL && *path != NULL; path++)

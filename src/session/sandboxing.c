@@ -102,6 +102,9 @@ make_plan(void *data, GError **error)
     g_autofree char *packages = g_build_filename(sandboxing->workspace, "mcptools", NULL);
     if (sandboxing->makes_packages && !ipb_file_make_directories(packages, 0755, error))
         return NULL;
+    /* What is there is protected; a directory that came later would be taken for the cell's doing. Where we cannot make it, a cell cannot
+     * either. */
+    ipb_file_make_directories(sandboxing->hidden, 0700, NULL);
     ipb_sandboxing_sweep(sandboxing); /* what is there now would count as yours */
     const char *const hide[] = {sandboxing->hidden, NULL};
     IpbPlanOptions options = {

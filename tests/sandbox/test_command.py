@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import signal
 import subprocess
 from pathlib import Path
@@ -112,3 +113,65 @@ def test_what_ipybox_knows_of_servers_is_hidden(box: Box, user: str) -> None:
     settings = make_settings(allowRead=[str(box.place.state)])
     done = box(command, settings, user=user)
     assert done.returncode != 0 and "secret" not in done.stdout
+
+
+@pytest.mark.parametrize("fd", [0, 1])
+def test_a_directory_as_a_standard_stream(box: Box, fd: int) -> None:
+    """From a descriptor of the host's tree names lead past all mounts: to what is hidden, and to what is protected."""
+    redirect = f'exec "$@" {fd}<{box.place.state}'
+    secret = box.place.state / "ipybox/servers.json"
+    secret.parent.mkdir(exist_ok=True)
+    secret.write_text("secret")
+    command = ["sh", "-c", f"exec cat /proc/self/fd/5/ipybox/servers.json 5<&{fd} >&2"]
+    control = box(["sh", "-c", redirect, "sh", *command], sandbox=False)
+    assert control.stderr == "secret"
+    done = box(["sh", "-c", redirect, "sh", *box.command(command)], sandbox=False)
+    assert done.returncode == 2 and f"descriptor {fd} is a directory" in done.stderr and "secret" not in done.stderr
+
+
+CHANGE_LOG = """
+echo forged >> logs/log; echo forged > logs/log; rm logs/log; mv logs/log other; ln -sf other logs/log
+mv logs aside; mkdir logs
+cat logs/log
+"""
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_a_violation_log_in_the_workspace(box: Box, user: str, is_there: bool) -> None:
+    """What was denied is told by us alone; without the option the file is one like others."""
+    logs = box.place.workspace / "logs"
+    logs.mkdir()
+    if is_there:
+        (logs / "log").write_text("before\n")
+        (logs / "log").chmod(0o644)
+    done = box(["sh", "-c", CHANGE_LOG], user=user, flags=("--violation-log", "logs/log"))
+    before = "before\n" if is_there else ""
+    assert (logs / "log").read_text() == before and sorted(path.name for path in logs.parent.iterdir()) == ["logs"]
+    assert "came into being" not in done.stderr
+    box(["sh", "-c", CHANGE_LOG], user=user)
+    assert not (logs / "log").exists()
+
+
+REGISTER = """
+mkdir -p $XDG_STATE_HOME/ipybox $HOME/.local/share/ipybox/venv/bin
+echo '{}' > $XDG_STATE_HOME/ipybox/servers.json
+cp /bin/true $HOME/.local/share/ipybox/venv/bin/python3
+echo '{}' > $HOME/.srt-settings.json
+touch $XDG_STATE_HOME/plain $HOME/plain
+"""
+
+
+def test_what_ipybox_would_find_by_itself(box: Box, user: str) -> None:
+    """Not there yet, where the command may write: the registry, the Python of kernels, the settings of the next command."""
+    planted = [box.place.state / "ipybox/servers.json", box.place.home / ".local/share/ipybox", box.place.home / ".srt-settings.json"]
+    box(["sh", "-c", REGISTER], user=user, sandbox=False)
+    assert all(path.exists() for path in planted)
+    for path in (box.place.state / "ipybox", box.place.home / ".local"):
+        shutil.rmtree(path)
+    planted[-1].unlink()
+    plain = [box.place.state / "plain", box.place.home / "plain"]
+    for path in plain:
+        path.unlink()
+    box(["sh", "-c", REGISTER], make_settings(allowWrite=[".", "~", str(box.place.state)]), user=user)
+    assert all(path.exists() for path in plain)
+    assert not any(path.exists() for path in planted)

@@ -76,6 +76,15 @@ def test_servers_of_the_user(kernel: Kernels, files: dict) -> None:
         assert outside.read_text() == "written"
 
 
+def test_where_the_state_may_be_written(kernel: Kernels, files: dict) -> None:
+    """A registry that a session makes stays; a cell changes nothing of it."""
+    registry = kernel.place.state / "ipybox/servers.json"
+    with kernel.serve(*kernel.servers_flags(kernel.place.state, kernel.place.home)) as server:
+        server.register("files", files)
+        assert server.tool("execute_ipython_cell", {"code": f"open({str(registry)!r}, 'a')"})["isError"]
+    assert "files" in json.loads(registry.read_text())["servers"][0].values()
+
+
 def test_boxed_servers_of_the_user(kernel: Kernels, files: dict) -> None:
     outside = kernel.place.home / "outside.txt"
     with kernel.serve("--servers", server_file(kernel, files=files | {"sandbox": servers_settings()})) as server:
