@@ -24,12 +24,12 @@ typedef enum {
     IPYBOX_ERROR_CANCELLED, /**< the caller cancelled */
     IPYBOX_ERROR_REFUSED,   /**< a policy or an approval said no */
     IPYBOX_ERROR_KERNEL_DIED, /**< the kernel is gone and its state with it; the next cell gets a new one */
-    IPYBOX_ERROR_SERVER,      /**< an MCP server failed or said no */
-    IPYBOX_ERROR_PROTOCOL,    /**< a peer broke its protocol */
-    IPYBOX_ERROR_LIMIT,       /**< a named maximum was exceeded */
-    IPYBOX_ERROR_BUSY,        /**< not now: something else must end first */
-    IPYBOX_ERROR_UNAVAILABLE, /**< something is missing on this machine: install or enable it */
-    IPYBOX_ERROR_SYSTEM,      /**< the operating system refused */
+    IPYBOX_ERROR_SERVER,   /**< an MCP server failed or said no */
+    IPYBOX_ERROR_PROTOCOL, /**< a peer broke its protocol */
+    IPYBOX_ERROR_LIMIT,    /**< a named maximum was exceeded */
+    IPYBOX_ERROR_BUSY,     /**< not now: something else must end first */
+    IPYBOX_ERROR_UNAVAILABLE, /**< something is missing on this machine, or not to be reached: install, enable or start it */
+    IPYBOX_ERROR_SYSTEM, /**< the operating system refused */
     IPYBOX_ERROR_CODE, /**< the cell raised a Python exception (only from ipybox_result_check()) */
 } IpyboxError;
 

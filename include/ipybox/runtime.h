@@ -11,6 +11,8 @@
  * blocks iterates the runtime's context until it is done, so other sources of that context are dispatched meanwhile. It must
  * not be called from a callback of this library: it ends with #IPYBOX_ERROR_BUSY there. Callbacks come from the context, never
  * from within a call that the program makes, but for what ipybox_session_new() logs; they must not iterate the context themselves.
+ *
+ * Relative paths in options start from the directory that is current at the time of the call, unless they say otherwise.
  */
 #pragma once
 

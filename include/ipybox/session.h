@@ -322,7 +322,9 @@ IPYBOX_EXPORT void ipybox_session_register_async(IpyboxSession *session, const c
  * @param error #IPYBOX_ERROR_INVALID: the name or the parameters, or the session is in a sandbox and did not say
  *     `register_servers`; #IPYBOX_ERROR_NOT_FOUND: a variable or the command;
  *     #IPYBOX_ERROR_SERVER, #IPYBOX_ERROR_PROTOCOL, #IPYBOX_ERROR_TIMEOUT: the server failed, with its last words;
- *     #IPYBOX_ERROR_LIMIT; #IPYBOX_ERROR_BUSY; #IPYBOX_ERROR_CANCELLED; #IPYBOX_ERROR_SYSTEM
+ *     #IPYBOX_ERROR_REFUSED: it wants a login, or its certificate is not to be trusted; #IPYBOX_ERROR_UNAVAILABLE: it cannot be
+ *     reached, or what it needs here is missing; #IPYBOX_ERROR_LIMIT; #IPYBOX_ERROR_BUSY; #IPYBOX_ERROR_CANCELLED;
+ *     #IPYBOX_ERROR_SYSTEM
  * @return the names of the generated modules, or what else the options' listing says, NULL-terminated, to be freed with g_strfreev(); NULL with @p error
  */
 IPYBOX_EXPORT char **ipybox_session_register_finish(IpyboxSession *session, GAsyncResult *result,
@@ -378,7 +380,8 @@ IPYBOX_EXPORT void ipybox_session_install_async(IpyboxSession *session, const ch
  * @param result as given to the callback
  * @param error #IPYBOX_ERROR_INVALID: no requirement; #IPYBOX_ERROR_REFUSED: a URL, in a sandbox without `allow_builds`;
  *     #IPYBOX_ERROR_SERVER: the installer failed, its output is in the message; #IPYBOX_ERROR_BUSY: another installation is under
- *     way; #IPYBOX_ERROR_TIMEOUT; #IPYBOX_ERROR_CANCELLED
+ *     way, or the session is closed; #IPYBOX_ERROR_TIMEOUT; #IPYBOX_ERROR_CANCELLED; #IPYBOX_ERROR_UNAVAILABLE: no sandbox can be
+ *     made for it; #IPYBOX_ERROR_NOT_FOUND, #IPYBOX_ERROR_SYSTEM: the installer cannot be started
  * @return the installer's output, to be freed with g_free(); NULL with @p error
  */
 IPYBOX_EXPORT char *ipybox_session_install_finish(IpyboxSession *session, GAsyncResult *result,

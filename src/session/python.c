@@ -12,6 +12,8 @@
 #include "base/error.h"
 #include "base/place.h"
 
+#define HOST_SCRIPT "forkserver.py"
+
 /* @path if it can be executed, else NULL; takes ownership. */
 static char *
 if_executable(char *path)
@@ -151,9 +153,23 @@ ipb_python_find(const char *asked, GError **error)
     return path != NULL ? follow_to_environment(path) : NULL;
 }
 
-char *
-ipb_python_find_host(GError **error)
+static char *
+check_host(const char *asked, GError **error)
 {
+    g_autofree char *directory = g_canonicalize_filename(asked, NULL);
+    g_autofree char *script = g_build_filename(directory, HOST_SCRIPT, NULL);
+    if (g_file_test(script, G_FILE_TEST_IS_REGULAR))
+        return g_steal_pointer(&directory);
+    g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_NOT_FOUND,
+                "kernel_host: %s holds no " HOST_SCRIPT, directory);
+    return NULL;
+}
+
+char *
+ipb_python_find_host(const char *asked, GError **error)
+{
+    if (asked != NULL)
+        return check_host(asked, error);
     static const char *const PLACES[] = {
         "../python/ipybox/kernel_host",   /* build tree */
         "../share/ipybox/kernel_host",    /* PREFIX/bin, PREFIX/lib */
@@ -163,7 +179,7 @@ ipb_python_find_host(GError **error)
         IPB_DATADIR "/kernel_host", /* as configured: a program that has us in itself */
         NULL,
     };
-    g_autofree char *script = ipb_place_find(PLACES, "forkserver.py", "kernel host", error);
+    g_autofree char *script = ipb_place_find(PLACES, HOST_SCRIPT, "kernel host", error);
     return script != NULL ? g_path_get_dirname(script) : NULL;
 }
 

@@ -12,8 +12,8 @@
 char *ipb_python_find(const char *asked, GError **error);
 /* The directory of the virtual environment that `ipybox doctor --setup` makes, be it there or not. */
 char *ipb_python_user_environment(void);
-/* The folder of the kernel host (forkserver.py), found from the program's own place: a build tree, an
+/* The folder of the kernel host (forkserver.py): the one asked for, else found from the program's own place: a build tree, an
  * installation under a prefix, or a wheel. NOT_FOUND lists the places. */
-char *ipb_python_find_host(GError **error);
+char *ipb_python_find_host(const char *asked, GError **error);
 /* The file that lists what a kernel's Python needs, for pip. */
 char *ipb_python_find_requirements(GError **error);

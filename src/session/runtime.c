@@ -38,8 +38,7 @@ ipb_runtime_new(GMainContext *context, const IpbRuntimeOptions *options, GError 
     g_autofree char *python = ipb_python_find(options->python, error);
     if (python == NULL)
         return NULL;
-    g_autofree char *host = options->host_directory != NULL ? g_strdup(options->host_directory)
-                                                            : ipb_python_find_host(error);
+    g_autofree char *host = ipb_python_find_host(options->host_directory, error);
     if (host == NULL)
         return NULL;
     g_autoptr(IpbLoop) loop = ipb_loop_new(context, error);
@@ -51,7 +50,7 @@ ipb_runtime_new(GMainContext *context, const IpbRuntimeOptions *options, GError 
     runtime->python = g_steal_pointer(&python);
     runtime->host_directory = g_steal_pointer(&host);
     runtime->state_dir = options->state_dir != NULL
-                             ? g_strdup(options->state_dir)
+                             ? g_canonicalize_filename(options->state_dir, NULL)
                              : g_build_filename(g_get_user_state_dir(), "ipybox", NULL);
     runtime->registry = ipb_registry_new(runtime->state_dir);
     runtime->eras = ipb_mcp_eras_new();

@@ -5,6 +5,7 @@
 #include "lib-fixture.h"
 
 #include <string.h>
+#include <unistd.h>
 
 /* --- the registry ------------------------------------------------------------------------------ */
 
@@ -39,6 +40,25 @@ test_registry(void)
     g_assert_false(ipybox_runtime_remove_server(fixture.runtime, "fetch", &error));
     g_assert_error(error, IPYBOX_ERROR, IPYBOX_ERROR_NOT_FOUND);
     g_assert_cmpuint(count_servers(fixture.runtime), ==, 0);
+}
+
+/* A program may go to another directory afterwards. */
+static void
+test_registry_in_a_relative_directory(void)
+{
+    g_auto(Fixture) fixture = {0};
+    fixture_set_up(&fixture, NULL);
+    g_autofree char *before = g_get_current_dir();
+    g_assert_cmpint(chdir(fixture.workspace), ==, 0);
+    g_autoptr(IpyboxRuntime) runtime = new_runtime("state", NULL);
+    g_assert_cmpint(chdir(fixture.place), ==, 0);
+    g_autoptr(GError) error = NULL;
+    g_autoptr(IpyboxServer) server =
+        ipybox_runtime_add_server(runtime, "fetch", "{\"command\": \"uvx\"}", &error);
+    g_assert_no_error(error);
+    g_assert_cmpint(chdir(before), ==, 0);
+    g_autofree char *file = g_build_filename(fixture.workspace, "state", "servers.json", NULL);
+    g_assert_true(g_file_test(file, G_FILE_TEST_EXISTS));
 }
 
 static void
@@ -353,6 +373,7 @@ main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     add_test("/servers/registry", test_registry);
+    add_test("/servers/registry-in-a-relative-directory", test_registry_in_a_relative_directory);
     add_test("/servers/registry-refuses", test_registry_refuses);
     add_test("/servers/register", test_register);
     add_test("/servers/register-options", test_register_options);

@@ -70,6 +70,11 @@ test_options_of_calls(void)
     g_assert_null(ipybox_runtime_new(&runtime, &error));
     g_assert_error(error, IPYBOX_ERROR, IPYBOX_ERROR_NOT_FOUND);
     g_clear_error(&error);
+    runtime.python = NULL;
+    runtime.kernel_host = fixture.place;
+    g_assert_null(ipybox_runtime_new(&runtime, &error));
+    g_assert_error(error, IPYBOX_ERROR, IPYBOX_ERROR_NOT_FOUND);
+    g_clear_error(&error);
     IpyboxExecuteOptions execute = IPYBOX_EXECUTE_OPTIONS_INIT;
     execute.version = 2;
     g_assert_null(ipybox_session_execute(fixture.session, "1", &execute, NULL, &error));
