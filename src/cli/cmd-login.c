@@ -18,6 +18,7 @@
 typedef struct {
     GMainLoop *main_loop;
     IpbLoop *loop;
+    IpbHttpClient *http;
     IpbOAuthLogin *login;
     IpbWatch *input; /* what is pasted; NULL: nothing can be */
     IpbTimer *timer;
@@ -120,6 +121,7 @@ clear(Login *login)
     ipb_watch_free(login->input);
     ipb_timer_free(login->timer);
     ipb_oauth_login_free(login->login);
+    ipb_http_client_free(login->http);
     ipb_loop_unref(login->loop);
     g_main_loop_unref(login->main_loop);
     g_string_free(login->pasted, true);
@@ -136,15 +138,17 @@ run_with(Login *login, const char *server, int port, const char *scope)
     if (params->oauth != NULL && params->oauth->grant == IPB_OAUTH_GRANT_CREDENTIALS)
         return ipb_cli_fail(&ipb_verb_login, IPB_EXIT_USAGE,
                             "%s uses client_credentials: its tokens come by themselves", server);
+    login->loop = ipb_loop_new(NULL, &error);
+    if (login->loop != NULL)
+        login->http = ipb_login_server_http(login->loop, params, &error);
     IpbOAuthLoginOptions options = {
         .server_url = params->url,
         .settings = params->oauth,
-        .ca_file = params->ca_file,
+        .http = login->http,
         .scope = scope,
         .port = (unsigned) port,
     };
-    login->loop = ipb_loop_new(NULL, &error);
-    if (login->loop != NULL)
+    if (login->http != NULL)
         login->login = ipb_oauth_login_new(login->loop, &options, &FUNCS, login, &error);
     if (login->login == NULL)
         return ipb_cli_fail(&ipb_verb_login, ipb_cli_status(error), "%s", error->message);

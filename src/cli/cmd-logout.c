@@ -17,6 +17,14 @@ typedef struct {
 } Logout;
 
 static void
+tell_unrevoked(const char *url, const GError *why)
+{
+    g_autofree char *server = ipb_cli_printable(url);
+    ipb_cli_fail(&ipb_verb_logout, IPB_EXIT_FAILED,
+                 "%s: forgotten here, but the server could not be told: %s", server, why->message);
+}
+
+static void
 on_done(bool had_token, bool is_forgotten, const GError *error, void *data)
 {
     Logout *logout = data;
@@ -25,9 +33,7 @@ on_done(bool had_token, bool is_forgotten, const GError *error, void *data)
         logout->status =
             ipb_cli_fail(&ipb_verb_logout, ipb_cli_status(error), "%s", error->message);
     else if (error != NULL)
-        ipb_cli_fail(&ipb_verb_logout, IPB_EXIT_FAILED,
-                     "%s: forgotten here, but the server could not be told: %s", server,
-                     error->message);
+        tell_unrevoked(logout->server, error);
     else if (had_token)
         printf("Logged out of %s.\n", server);
     else
@@ -35,19 +41,28 @@ on_done(bool had_token, bool is_forgotten, const GError *error, void *data)
     g_main_loop_quit(logout->main_loop);
 }
 
+/* @params: NULL: they are not known. */
 static int
-log_out(const char *url, const IpbOAuthSettings *settings)
+log_out(const char *url, const IpbServerParams *params)
 {
-    g_autoptr(GError) error = NULL;
+    g_autoptr(GError) error = NULL, no_http = NULL;
     g_autoptr(IpbLoop) loop = ipb_loop_new(NULL, &error);
     g_autoptr(GMainLoop) main_loop = g_main_loop_new(NULL, false);
     Logout state = {.main_loop = main_loop, .server = url, .status = IPB_EXIT_OK};
-    IpbOAuthLogoutOptions options = {.server_url = url, .settings = settings};
+    g_autoptr(IpbHttpClient) http =
+        loop != NULL ? ipb_login_server_http(loop, params, &no_http) : NULL;
+    IpbOAuthLogoutOptions options = {
+        .server_url = url,
+        .settings = params != NULL ? params->oauth : NULL,
+        .http = http,
+    };
     g_autoptr(IpbOAuthLogout) logout =
         loop != NULL ? ipb_oauth_logout_new(loop, &options, on_done, &state, &error) : NULL;
     if (logout == NULL)
         return ipb_cli_fail(&ipb_verb_logout, ipb_cli_status(error), "%s", error->message);
     g_main_loop_run(main_loop);
+    if (no_http != NULL)
+        tell_unrevoked(url, no_http);
     return state.status;
 }
 
@@ -82,7 +97,7 @@ run_logout(int argc, char **argv)
     g_autoptr(IpbServerParams) params = ipb_login_server_find(argv[1], &error);
     if (params == NULL)
         return ipb_cli_fail(&ipb_verb_logout, ipb_cli_status(error), "%s", error->message);
-    return log_out(params->url, params->oauth);
+    return log_out(params->url, params);
 }
 
 const IpbVerb ipb_verb_logout = {"logout", "SERVER | --all", "forget a login", run_logout};

@@ -26,12 +26,18 @@ is_meant(const IpbRegistration *registration, const IpbJson *params, const char 
     return g_str_equal(registration->name, server) || g_str_equal(registration->id, server);
 }
 
+static char **
+make_env(void)
+{
+    g_autofree char *directory = g_get_current_dir();
+    return ipb_environment_application(NULL, directory, NULL, NULL);
+}
+
 static IpbServerParams *
 expand(const IpbJson *object, GError **error)
 {
-    g_autofree char *directory = g_get_current_dir();
     g_autoptr(IpbServerParams) params = ipb_server_params_parse(object, error);
-    g_auto(GStrv) env = ipb_environment_application(NULL, directory, NULL, NULL);
+    g_auto(GStrv) env = make_env();
     return params != NULL ? ipb_server_params_expand(params, (const char *const *) env, error)
                           : NULL;
 }
@@ -91,4 +97,15 @@ ipb_login_server_find(const char *server, GError **error)
                 "\"env\" of its parameters",
                 server);
     return NULL;
+}
+
+IpbHttpClient *
+ipb_login_server_http(IpbLoop *loop, const IpbServerParams *params, GError **error)
+{
+    g_auto(GStrv) env = make_env();
+    const IpbHttpClientOptions options = {
+        .ca_file = params != NULL ? params->ca_file : NULL,
+        .env = (const char *const *) env,
+    };
+    return ipb_http_client_new(loop, &options, error);
 }

@@ -18,6 +18,7 @@ struct IpbEndpoint {
     IpbLoop *loop;
     IpbHttpClient *http;
     IpbOAuth *oauth; /* NULL: static headers only */
+    IpbServerLog *log;
     char *url, *origin;
     char **headers;
     IpbMcpLimits limits;
@@ -58,6 +59,13 @@ has_authorization(char *const *headers)
     return false;
 }
 
+static void
+on_oauth_warning(const char *text, void *data)
+{
+    IpbEndpoint *endpoint = data;
+    ipb_server_log_tell(endpoint->log, "warning", text, strlen(text));
+}
+
 IpbEndpoint *
 ipb_endpoint_new(IpbLoop *loop, const IpbEndpointOptions *options, GError **error)
 {
@@ -67,6 +75,7 @@ ipb_endpoint_new(IpbLoop *loop, const IpbEndpointOptions *options, GError **erro
     endpoint->url = g_strdup(params->url);
     endpoint->headers = g_strdupv(params->headers);
     endpoint->limits = *options->limits;
+    endpoint->log = ipb_server_log_ref(options->log);
     IpbHttpClientOptions http = {.ca_file = params->ca_file, .env = options->base_env};
     endpoint->http = ipb_http_client_new(loop, &http, error);
     if (endpoint->http == NULL)
@@ -80,8 +89,10 @@ ipb_endpoint_new(IpbLoop *loop, const IpbEndpointOptions *options, GError **erro
         .server_url = params->url,
         .server_name = options->name,
         .settings = params->oauth,
-        .ca_file = params->ca_file,
+        .http = endpoint->http,
         .state_dir = options->state_dir,
+        .on_warning = on_oauth_warning,
+        .data = endpoint,
     };
     endpoint->oauth = ipb_oauth_new(loop, &oauth, error);
     return endpoint->oauth != NULL ? g_steal_pointer(&endpoint) : NULL;
@@ -94,6 +105,7 @@ ipb_endpoint_free(IpbEndpoint *endpoint)
         return;
     ipb_oauth_free(endpoint->oauth);
     ipb_http_client_free(endpoint->http);
+    ipb_server_log_unref(endpoint->log);
     ipb_loop_unref(endpoint->loop);
     g_strfreev(endpoint->headers);
     g_free(endpoint->url);

@@ -49,7 +49,9 @@ ipb_oauth_account_init(IpbOAuthAccount *account, const IpbOAuthOptions *options,
 {
     account->name =
         quote(options->server_name != NULL ? options->server_name : options->server_url);
-    account->ca_file = g_strdup(options->ca_file);
+    account->http = options->http;
+    account->on_warning = options->on_warning;
+    account->data = options->data;
     if (options->settings != NULL)
         account->settings = ipb_oauth_settings_copy(options->settings);
     return set_url(account, options, error);
@@ -62,19 +64,72 @@ ipb_oauth_account_clear(IpbOAuthAccount *account)
     ipb_oauth_store_clear(&account->store);
     ipb_oauth_settings_free(account->settings);
     g_free(account->server_url);
+    g_free(account->replaced);
     g_free(account->name);
-    g_free(account->ca_file);
+}
+
+static void
+set_saved(IpbOAuthAccount *account)
+{
+    account->is_unsaved = false;
+    g_clear_pointer(&account->replaced, g_free);
+}
+
+static bool
+save(IpbOAuthAccount *account, GError **error)
+{
+    if (!ipb_oauth_store_save(&account->store, account->record, error))
+        return false;
+    set_saved(account);
+    return true;
+}
+
+static const char *
+access_token(const IpbOAuthRecord *record)
+{
+    return record->token != NULL ? record->token->access_token : NULL;
 }
 
 bool
 ipb_oauth_account_reload(IpbOAuthAccount *account, GError **error)
 {
-    IpbOAuthRecord *record = ipb_oauth_store_load(&account->store, error);
-    if (record == NULL)
+    g_autoptr(GError) failure = NULL;
+    IpbOAuthRecord *record = ipb_oauth_store_load(&account->store, &failure);
+    if (record == NULL && account->is_unsaved)
+        return true; /* a store that takes nothing may give nothing either */
+    if (record == NULL) {
+        g_propagate_error(error, g_steal_pointer(&failure));
         return false;
+    }
+    if (account->is_unsaved && g_strcmp0(access_token(record), account->replaced) == 0) {
+        ipb_oauth_token_free(record->token);
+        record->token = g_steal_pointer(&account->record->token);
+    } else {
+        set_saved(account);
+    }
     ipb_oauth_record_free(account->record);
     account->record = record;
     return true;
+}
+
+char *
+ipb_oauth_account_set_token(IpbOAuthAccount *account, IpbOAuthToken *token)
+{
+    IpbOAuthRecord *record = account->record;
+    g_autoptr(GError) error = NULL;
+    if (!account->is_unsaved)
+        account->replaced = g_strdup(access_token(record));
+    account->is_unsaved = true;
+    ipb_oauth_token_free(record->token);
+    record->token = token;
+    if (token != NULL)
+        ipb_oauth_record_clear_challenge(record);
+    /* What comes by itself is not lost. */
+    if (save(account, &error) || token == NULL || ipb_oauth_account_has_credentials(account))
+        return NULL;
+    return g_strdup_printf("the new token of the login could not be saved, and goes with this "
+                           "process: %s. Mend that, and run \"ipybox login %s\"",
+                           error->message, account->name);
 }
 
 const IpbOAuthToken *
@@ -111,7 +166,7 @@ ipb_oauth_account_keep_challenge(IpbOAuthAccount *account, const IpbOAuthBearer 
     record->wanted_scope = g_strdup(bearer->scope);
     record->resource_metadata = g_strdup(bearer->resource_metadata);
     record->is_step_up = is_step_up;
-    ipb_oauth_store_save(&account->store, record, NULL);
+    save(account, NULL);
 }
 
 GError *

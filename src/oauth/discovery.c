@@ -12,8 +12,8 @@
 #include "oauth/url.h"
 
 struct IpbOAuthDiscovery {
-    IpbLoop *loop;
-    char *server_url, *wanted_issuer, *ca_file;
+    IpbHttpClient *http;
+    char *server_url, *wanted_issuer;
     bool may_be_loopback; /* plain http on this machine: only where the MCP server is such a one */
     IpbOAuthDiscoveryFunc func;
     void *data;
@@ -41,7 +41,6 @@ ipb_oauth_discovery_cancel(IpbOAuthDiscovery *discovery)
     g_free(discovery->server_url);
     g_free(discovery->wanted_issuer);
     g_free(discovery->issuer);
-    g_free(discovery->ca_file);
     g_free(discovery);
 }
 
@@ -85,9 +84,8 @@ ask_next(IpbOAuthDiscovery *discovery)
     }
     IpbOAuthFetchRequest request = {
         .url = g_ptr_array_index(discovery->places, discovery->next++),
-        .ca_file = discovery->ca_file,
     };
-    discovery->fetch = ipb_oauth_fetch(discovery->loop, &request, on_reply, discovery);
+    discovery->fetch = ipb_oauth_fetch(discovery->http, &request, on_reply, discovery);
 }
 
 static void
@@ -224,14 +222,13 @@ choose_places(IpbOAuthDiscovery *discovery, const char *resource_metadata)
 }
 
 IpbOAuthDiscovery *
-ipb_oauth_discover(IpbLoop *loop, const IpbOAuthDiscoveryOptions *options,
+ipb_oauth_discover(IpbLoop *loop, IpbHttpClient *http, const IpbOAuthDiscoveryOptions *options,
                    IpbOAuthDiscoveryFunc func, void *data)
 {
     IpbOAuthDiscovery *discovery = g_new0(IpbOAuthDiscovery, 1);
-    discovery->loop = loop;
+    discovery->http = http;
     discovery->server_url = g_strdup(options->server_url);
     discovery->wanted_issuer = g_strdup(options->issuer);
-    discovery->ca_file = g_strdup(options->ca_file);
     discovery->func = func;
     discovery->data = data;
     discovery->places = g_ptr_array_new_with_free_func(g_free);

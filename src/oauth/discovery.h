@@ -6,7 +6,7 @@
  */
 #pragma once
 
-#include "base/loop.h"
+#include "http/client.h"
 #include "oauth/metadata.h"
 
 typedef struct IpbOAuthDiscovery IpbOAuthDiscovery;
@@ -15,7 +15,6 @@ typedef struct {
     const char *server_url;        /* canonical */
     const char *resource_metadata; /* from a challenge; NULL: the well-known places */
     const char *issuer;            /* one of several that is wanted; NULL: the first */
-    const char *ca_file;
 } IpbOAuthDiscoveryOptions;
 
 /* @resource: NULL: there is none (MCP 2025-03-26). Both become the receiver's. */
@@ -23,6 +22,7 @@ typedef void (*IpbOAuthDiscoveryFunc)(IpbOAuthResource *resource, IpbOAuthServer
                                       const GError *error, void *data);
 
 /* Answers once, from the loop. */
-IpbOAuthDiscovery *ipb_oauth_discover(IpbLoop *loop, const IpbOAuthDiscoveryOptions *options,
+IpbOAuthDiscovery *ipb_oauth_discover(IpbLoop *loop, IpbHttpClient *http,
+                                      const IpbOAuthDiscoveryOptions *options,
                                       IpbOAuthDiscoveryFunc func, void *data);
 void ipb_oauth_discovery_cancel(IpbOAuthDiscovery *discovery);

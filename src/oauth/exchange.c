@@ -107,8 +107,8 @@ on_reply(const IpbOAuthReply *reply, const GError *error, void *data)
 }
 
 IpbOAuthExchange *
-ipb_oauth_exchange(IpbLoop *loop, const IpbOAuthExchangeRequest *request, IpbOAuthExchangeFunc func,
-                   void *data)
+ipb_oauth_exchange(IpbHttpClient *http, const IpbOAuthExchangeRequest *request,
+                   IpbOAuthExchangeFunc func, void *data)
 {
     IpbOAuthExchange *exchange = g_new0(IpbOAuthExchange, 1);
     const IpbOAuthToken *pattern = request->pattern;
@@ -121,9 +121,8 @@ ipb_oauth_exchange(IpbLoop *loop, const IpbOAuthExchangeRequest *request, IpbOAu
         .url = pattern->token_endpoint,
         .form = request->form->str,
         .authorization = authorization,
-        .ca_file = request->ca_file,
     };
-    exchange->fetch = ipb_oauth_fetch(loop, &fetch, on_reply, exchange);
+    exchange->fetch = ipb_oauth_fetch(http, &fetch, on_reply, exchange);
     free_form(request->form);
     return exchange;
 }

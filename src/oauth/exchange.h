@@ -15,14 +15,13 @@ typedef struct {
      * answer says none; refresh_token if there is no new one. */
     const IpbOAuthToken *pattern;
     const char *client_secret;
-    const char *ca_file;
 } IpbOAuthExchangeRequest;
 
 /* @token: the receiver's. @error: SERVER and *@is_final: the server has said that this grant is worth nothing (any more). */
 typedef void (*IpbOAuthExchangeFunc)(IpbOAuthToken *token, bool is_final, const GError *error,
                                      void *data);
 
-IpbOAuthExchange *ipb_oauth_exchange(IpbLoop *loop, const IpbOAuthExchangeRequest *request,
+IpbOAuthExchange *ipb_oauth_exchange(IpbHttpClient *http, const IpbOAuthExchangeRequest *request,
                                      IpbOAuthExchangeFunc func, void *data);
 void ipb_oauth_exchange_cancel(IpbOAuthExchange *exchange);
 /* Adds the client's authentication to @form; the Authorization header, or NULL. Caller frees. */

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One request, with a client of its own: its answer is needed whole, and small; see the header.
+ * One request, whose answer is needed whole, and small; see the header.
  */
 #include "oauth/fetch.h"
 
 #include <string.h>
 
-#include "base/error.h"
-#include "http/client.h"
 #include "oauth/metadata.h"
 
 #define CONNECT_TIMEOUT_MS 15000
@@ -16,13 +14,10 @@
 #define MAX_CHALLENGES 16
 
 struct IpbOAuthFetch {
-    IpbHttpClient *client;
     IpbHttpCall *call;
     GString *body;
     IpbOAuthFetchFunc func;
     void *data;
-    IpbTimer *timer; /* of a failure at the start */
-    GError *error;
 };
 
 void
@@ -31,11 +26,8 @@ ipb_oauth_fetch_cancel(IpbOAuthFetch *fetch)
     if (fetch == NULL)
         return;
     ipb_http_call_free(fetch->call);
-    ipb_http_client_free(fetch->client);
-    ipb_timer_free(fetch->timer);
     explicit_bzero(fetch->body->str, fetch->body->len);
     g_string_free(fetch->body, true);
-    g_clear_error(&fetch->error);
     g_free(fetch);
 }
 
@@ -80,20 +72,14 @@ on_end(IpbHttpCall *call, const GError *error, void *data)
     g_string_free(body, true);
 }
 
-static void
-on_failed_start(void *data)
+IpbOAuthFetch *
+ipb_oauth_fetch(IpbHttpClient *http, const IpbOAuthFetchRequest *request, IpbOAuthFetchFunc func,
+                void *data)
 {
-    IpbOAuthFetch *fetch = data;
-    IpbOAuthFetchFunc func = fetch->func;
-    void *receiver = fetch->data;
-    g_autoptr(GError) error = g_steal_pointer(&fetch->error);
-    ipb_oauth_fetch_cancel(fetch);
-    func(NULL, error, receiver);
-}
-
-static void
-send_request(IpbOAuthFetch *fetch, const IpbOAuthFetchRequest *request)
-{
+    IpbOAuthFetch *fetch = g_new0(IpbOAuthFetch, 1);
+    fetch->func = func;
+    fetch->data = data;
+    fetch->body = g_string_new(NULL);
     const char *body = request->form != NULL ? request->form : request->json;
     g_autofree char *authorization =
         request->authorization != NULL
@@ -121,22 +107,6 @@ send_request(IpbOAuthFetch *fetch, const IpbOAuthFetchRequest *request)
         .on_end = on_end,
         .data = fetch,
     };
-    fetch->call = ipb_http_client_send(fetch->client, &options);
-}
-
-IpbOAuthFetch *
-ipb_oauth_fetch(IpbLoop *loop, const IpbOAuthFetchRequest *request, IpbOAuthFetchFunc func,
-                void *data)
-{
-    IpbOAuthFetch *fetch = g_new0(IpbOAuthFetch, 1);
-    IpbHttpClientOptions options = {.ca_file = request->ca_file};
-    fetch->func = func;
-    fetch->data = data;
-    fetch->body = g_string_new(NULL);
-    fetch->client = ipb_http_client_new(loop, &options, &fetch->error);
-    if (fetch->client != NULL)
-        send_request(fetch, request);
-    else
-        fetch->timer = ipb_timer_new(loop, 0, on_failed_start, fetch);
+    fetch->call = ipb_http_client_send(http, &options);
     return fetch;
 }

@@ -2,10 +2,13 @@
  *
  * IpbOAuthFetch: one request to an authorization server, or for metadata: no redirects, at most IPB_OAUTH_MAX_DOCUMENT bytes,
  * at most 30 s. What goes where is the caller's to decide (oauth/url.h).
+ *
+ * It goes by the HTTP client of whoever wants the token, so that proxies and certificates are those of the MCP server's own
+ * requests. All of oauth/ borrows that client.
  */
 #pragma once
 
-#include "base/loop.h"
+#include "http/client.h"
 
 typedef struct IpbOAuthFetch IpbOAuthFetch;
 
@@ -15,7 +18,6 @@ typedef struct {
     const char *json;          /* a body, application/json; NULL: none; with neither it is a GET */
     const char *authorization; /* header value; NULL: none */
     const char *accept;        /* NULL: application/json */
-    const char *ca_file;
 } IpbOAuthFetchRequest;
 
 typedef struct {
@@ -29,7 +31,7 @@ typedef struct {
  * (TIMEOUT, LIMIT, SERVER, …). */
 typedef void (*IpbOAuthFetchFunc)(const IpbOAuthReply *reply, const GError *error, void *data);
 
-IpbOAuthFetch *ipb_oauth_fetch(IpbLoop *loop, const IpbOAuthFetchRequest *request,
+IpbOAuthFetch *ipb_oauth_fetch(IpbHttpClient *http, const IpbOAuthFetchRequest *request,
                                IpbOAuthFetchFunc func, void *data);
 /* No answer comes any more. Not from within its own. NULL is fine. */
 void ipb_oauth_fetch_cancel(IpbOAuthFetch *fetch);

@@ -25,7 +25,8 @@ struct IpbOAuthLogin {
     IpbLoop *loop;
     IpbOAuthLoginFuncs funcs;
     void *data;
-    char *server_url, *ca_file, *own_scope;
+    IpbHttpClient *http;
+    char *server_url, *own_scope;
     unsigned port;
     IpbOAuthSettings *settings;
     IpbOAuthStore store;
@@ -129,9 +130,8 @@ redeem(IpbOAuthLogin *login)
         .form = form,
         .pattern = &pattern,
         .client_secret = login->client->client_secret,
-        .ca_file = login->ca_file,
     };
-    login->exchange = ipb_oauth_exchange(login->loop, &request, on_exchanged, login);
+    login->exchange = ipb_oauth_exchange(login->http, &request, on_exchanged, login);
 }
 
 /* --- The way back ------------------------------------------------------------------------------ */
@@ -334,9 +334,8 @@ on_discovered(IpbOAuthResource *resource, IpbOAuthServer *server, const GError *
         .known = ipb_oauth_record_client(login->record, login->server->issuer),
         .redirect_uri = ipb_oauth_callback_uri(login->callback),
         .scope = login->scope,
-        .ca_file = login->ca_file,
     };
-    login->registration = ipb_oauth_register(login->loop, &options, on_client, login);
+    login->registration = ipb_oauth_register(login->loop, login->http, &options, on_client, login);
 }
 
 static void
@@ -348,9 +347,8 @@ start_discovery(IpbOAuthLogin *login)
         .server_url = login->server_url,
         .resource_metadata = metadata,
         .issuer = login->settings != NULL ? login->settings->issuer : NULL,
-        .ca_file = login->ca_file,
     };
-    login->discovery = ipb_oauth_discover(login->loop, &options, on_discovered, login);
+    login->discovery = ipb_oauth_discover(login->loop, login->http, &options, on_discovered, login);
 }
 
 /* A server that takes too long with an answer may still have metadata. */
@@ -392,7 +390,7 @@ ipb_oauth_login_new(IpbLoop *loop, const IpbOAuthLoginOptions *options,
     login->loop = ipb_loop_ref(loop);
     login->funcs = *funcs;
     login->data = data;
-    login->ca_file = g_strdup(options->ca_file);
+    login->http = options->http;
     login->own_scope = g_strdup(options->scope);
     login->port = options->port;
     if (options->settings != NULL)
@@ -407,9 +405,8 @@ ipb_oauth_login_new(IpbLoop *loop, const IpbOAuthLoginOptions *options,
         .url = login->server_url,
         .json = PROBE,
         .accept = "application/json, text/event-stream",
-        .ca_file = login->ca_file,
     };
-    login->probe = ipb_oauth_fetch(loop, &request, on_probed, login);
+    login->probe = ipb_oauth_fetch(login->http, &request, on_probed, login);
     return g_steal_pointer(&login);
 }
 
@@ -433,7 +430,6 @@ ipb_oauth_login_free(IpbOAuthLogin *login)
     ipb_oauth_token_free(login->token);
     ipb_oauth_settings_free(login->settings);
     g_free(login->server_url);
-    g_free(login->ca_file);
     g_free(login->own_scope);
     g_free(login->challenged_scope);
     g_free(login->resource_metadata);

@@ -5,7 +5,7 @@
  */
 #pragma once
 
-#include "base/loop.h"
+#include "http/client.h"
 #include "oauth/settings.h"
 #include "oauth/store.h"
 
@@ -15,9 +15,9 @@ typedef struct {
     const char *server_url;
     const IpbOAuthSettings *settings; /* or NULL */
     const char *state_dir;
-    const char *ca_file;
-    const char *scope; /* instead of what the server wants; NULL: that */
-    unsigned port;     /* of the way back; 0: as the settings say, or any */
+    IpbHttpClient *http; /* borrowed */
+    const char *scope;   /* instead of what the server wants; NULL: that */
+    unsigned port;       /* of the way back; 0: as the settings say, or any */
 } IpbOAuthLoginOptions;
 
 typedef struct {

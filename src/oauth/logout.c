@@ -16,7 +16,7 @@ struct IpbOAuthLogout {
     IpbLoop *loop;
     IpbOAuthLogoutFunc func;
     void *data;
-    char *ca_file;
+    IpbHttpClient *http;
     IpbOAuthSettings *settings;
     IpbOAuthStore store;
     IpbOAuthRecord *record;
@@ -90,9 +90,8 @@ revoke_next(IpbOAuthLogout *logout)
         .url = token->revocation_endpoint,
         .form = form->str,
         .authorization = authorization,
-        .ca_file = logout->ca_file,
     };
-    logout->fetch = ipb_oauth_fetch(logout->loop, &request, on_revoked, logout);
+    logout->fetch = ipb_oauth_fetch(logout->http, &request, on_revoked, logout);
     g_string_free(form, true);
 }
 
@@ -110,7 +109,8 @@ on_locked(int fd, const GError *error, void *data)
         logout->is_forgotten =
             ipb_oauth_store_remove(&logout->store, logout->error == NULL ? &logout->error : NULL);
     const IpbOAuthToken *token = logout->record != NULL ? logout->record->token : NULL;
-    if (logout->error == NULL && token != NULL && token->revocation_endpoint != NULL)
+    if (logout->error == NULL && token != NULL && token->revocation_endpoint != NULL &&
+        logout->http != NULL)
         revoke_next(logout);
     else
         end(logout);
@@ -129,7 +129,7 @@ ipb_oauth_logout_new(IpbLoop *loop, const IpbOAuthLogoutOptions *options, IpbOAu
     logout->loop = ipb_loop_ref(loop);
     logout->func = func;
     logout->data = data;
-    logout->ca_file = g_strdup(options->ca_file);
+    logout->http = options->http;
     if (options->settings != NULL)
         logout->settings = ipb_oauth_settings_copy(options->settings);
     ipb_oauth_store_init(&logout->store, options->state_dir, canonical);
@@ -152,7 +152,6 @@ ipb_oauth_logout_free(IpbOAuthLogout *logout)
     ipb_oauth_store_clear(&logout->store);
     ipb_oauth_settings_free(logout->settings);
     g_clear_error(&logout->error);
-    g_free(logout->ca_file);
     ipb_loop_unref(logout->loop);
     g_free(logout);
 }

@@ -5,7 +5,7 @@
  */
 #pragma once
 
-#include "base/loop.h"
+#include "http/client.h"
 #include "oauth/settings.h"
 
 typedef struct IpbOAuthLogout IpbOAuthLogout;
@@ -14,7 +14,7 @@ typedef struct {
     const char *server_url;
     const IpbOAuthSettings *settings; /* or NULL */
     const char *state_dir;
-    const char *ca_file;
+    IpbHttpClient *http; /* borrowed; NULL: the server cannot be told */
 } IpbOAuthLogoutOptions;
 
 /* @had_token: there was a login. @error: it is not forgotten; with @is_forgotten it is, but the server could not be told. */

@@ -9,11 +9,14 @@
  */
 #pragma once
 
-#include "base/loop.h"
+#include "http/client.h"
 #include "oauth/settings.h"
 
 typedef struct IpbOAuth IpbOAuth;
 typedef struct IpbOAuthCall IpbOAuthCall;
+
+/* Something that does not stop the request, but that somebody should know. From the loop; may free the IpbOAuth. */
+typedef void (*IpbOAuthWarningFunc)(const char *text, void *data);
 
 typedef struct {
     const char *server_url; /* ${NAME} replaced */
@@ -21,8 +24,9 @@ typedef struct {
     const char *server_name;
     const IpbOAuthSettings *settings; /* "oauth" in server_params, ${NAME} replaced; NULL: none */
     const char *state_dir;            /* as ipb_registry_new() */
-    /* PEM file of certificate authorities, as for the server itself; NULL: the system's. */
-    const char *ca_file;
+    IpbHttpClient *http;              /* for the token requests: the MCP server's own; borrowed */
+    IpbOAuthWarningFunc on_warning;   /* may be NULL */
+    void *data;
 } IpbOAuthOptions;
 
 /* @options is copied. Opens nothing yet. INVALID: @settings ask for OAuth, but the URL cannot have tokens (neither https nor this

@@ -161,7 +161,7 @@ choose_client(const IpbOAuthRegistrationOptions *options, GError **error)
 }
 
 IpbOAuthRegistration *
-ipb_oauth_register(IpbLoop *loop, const IpbOAuthRegistrationOptions *options,
+ipb_oauth_register(IpbLoop *loop, IpbHttpClient *http, const IpbOAuthRegistrationOptions *options,
                    IpbOAuthRegistrationFunc func, void *data)
 {
     IpbOAuthRegistration *registration = g_new0(IpbOAuthRegistration, 1);
@@ -180,8 +180,7 @@ ipb_oauth_register(IpbLoop *loop, const IpbOAuthRegistrationOptions *options,
     IpbOAuthFetchRequest request = {
         .url = options->server->registration_endpoint,
         .json = body,
-        .ca_file = options->ca_file,
     };
-    registration->fetch = ipb_oauth_fetch(loop, &request, on_reply, registration);
+    registration->fetch = ipb_oauth_fetch(http, &request, on_reply, registration);
     return registration;
 }

@@ -16,13 +16,13 @@ typedef struct {
     const IpbOAuthClient *known;      /* registered earlier; or NULL */
     const char *redirect_uri;
     const char *scope;
-    const char *ca_file;
 } IpbOAuthRegistrationOptions;
 
 /* @client: the receiver's. It has a redirect_uri if it is to be kept. */
 typedef void (*IpbOAuthRegistrationFunc)(IpbOAuthClient *client, const GError *error, void *data);
 
 /* Answers once, from the loop. What @options point to is needed for the call only. */
-IpbOAuthRegistration *ipb_oauth_register(IpbLoop *loop, const IpbOAuthRegistrationOptions *options,
+IpbOAuthRegistration *ipb_oauth_register(IpbLoop *loop, IpbHttpClient *http,
+                                         const IpbOAuthRegistrationOptions *options,
                                          IpbOAuthRegistrationFunc func, void *data);
 void ipb_oauth_registration_cancel(IpbOAuthRegistration *registration);

@@ -55,23 +55,19 @@ static void
 on_exchanged(IpbOAuthToken *token, bool is_final, const GError *error, void *data)
 {
     IpbOAuthRenewal *renewal = data;
-    IpbOAuthRecord *record = renewal->account->record;
+    IpbOAuthAccount *account = renewal->account;
+    g_autofree char *warning = NULL;
     g_autoptr(GError) failure = error != NULL ? g_error_copy(error) : NULL;
     renewal->exchange = NULL;
-    if (token != NULL || (is_final && !ipb_oauth_account_has_credentials(renewal->account))) {
-        ipb_oauth_token_free(record->token);
-        record->token = token;
-        if (token != NULL)
-            ipb_oauth_record_clear_challenge(record);
-        /* What cannot be saved is still good for this process. */
-        ipb_oauth_store_save(&renewal->account->store, record, NULL);
-    }
-    if (failure != NULL && is_final && !ipb_oauth_account_has_credentials(renewal->account)) {
+    if (token != NULL || (is_final && !ipb_oauth_account_has_credentials(account)))
+        warning = ipb_oauth_account_set_token(account, token);
+    if (failure != NULL && is_final && !ipb_oauth_account_has_credentials(account)) {
         g_autoptr(GError) cause = g_steal_pointer(&failure);
-        failure =
-            ipb_oauth_account_login_error(renewal->account, "the login is over: ", cause->message);
+        failure = ipb_oauth_account_login_error(account, "the login is over: ", cause->message);
     }
     finish(renewal, failure);
+    if (warning != NULL && account->on_warning != NULL)
+        account->on_warning(warning, account->data); /* may free all of it */
 }
 
 /* The secret of the client that @token was given to. */
@@ -95,9 +91,8 @@ start_exchange(IpbOAuthRenewal *renewal, GString *form, const IpbOAuthToken *pat
         .form = form,
         .pattern = pattern,
         .client_secret = secret,
-        .ca_file = renewal->account->ca_file,
     };
-    renewal->exchange = ipb_oauth_exchange(renewal->loop, &request, on_exchanged, renewal);
+    renewal->exchange = ipb_oauth_exchange(renewal->account->http, &request, on_exchanged, renewal);
 }
 
 static void
@@ -169,9 +164,9 @@ on_locked(int fd, const GError *error, void *data)
             .server_url = renewal->account->server_url,
             .resource_metadata = renewal->resource_metadata,
             .issuer = renewal->account->settings->issuer,
-            .ca_file = renewal->account->ca_file,
         };
-        renewal->discovery = ipb_oauth_discover(renewal->loop, &options, on_discovered, renewal);
+        renewal->discovery = ipb_oauth_discover(renewal->loop, renewal->account->http, &options,
+                                                on_discovered, renewal);
     }
 }
 

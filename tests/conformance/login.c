@@ -42,7 +42,11 @@ bool
 log_in(IpbLoop *loop, const IpbServerParams *params, GError **error)
 {
     static const IpbOAuthLoginFuncs FUNCS = {.on_url = on_url, .on_done = on_done};
-    IpbOAuthLoginOptions options = {.server_url = params->url, .settings = params->oauth};
+    g_autoptr(IpbHttpClient) http = ipb_http_client_new(loop, NULL, error);
+    if (http == NULL)
+        return false;
+    IpbOAuthLoginOptions options = {
+        .server_url = params->url, .settings = params->oauth, .http = http};
     Login login = {0};
     IpbOAuthLogin *oauth = ipb_oauth_login_new(loop, &options, &FUNCS, &login, error);
     if (oauth == NULL)

@@ -4,9 +4,12 @@
 from __future__ import annotations
 
 import contextlib
+import http.client
+import http.server
 import json
 import os
 import subprocess
+import threading
 import urllib.parse
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -386,6 +389,129 @@ def test_two_processes_refresh_once(serve, log_in, place):
     ]
     assert all(json.loads(tool.communicate(timeout=60)[0])["status"] == 200 for tool in tools)
     assert [r["grant_type"] for r in servers.token_requests].count("refresh_token") == 1
+
+
+class Once(dict):
+    """Tokens that are good for one request."""
+
+    def __init__(self, tokens: dict[str, str], on_use: Callable[[], object]) -> None:
+        super().__init__(tokens)
+        self.on_use = on_use
+
+    def get(self, token: str, default: Any = None) -> Any:
+        self.on_use()
+        return self.pop(token, default)
+
+
+def test_token_that_cannot_be_saved(serve, log_in, place, monkeypatch):
+    """It is used while the process lives, also when the store, with the old token in it, is read again."""
+    servers = serve(scope="a")
+    log_in(servers.url)
+    store, aside = place.state / "ipybox/oauth", place.state / "aside"
+
+    def give(form: dict[str, str], headers: Any) -> Any:
+        if len(servers.token_requests) == 1:
+            store.rename(aside)
+            store.touch()
+        return OAuthServers.give(servers, form, headers)
+
+    def mend() -> None:
+        if store.is_file():
+            store.unlink()
+            aside.rename(store)
+
+    monkeypatch.setattr(servers, "give", give)
+    servers.tokens = Once(servers.tokens, mend)
+    done = harness.run([str(TOOL), servers.url, "shop", "", "3"], place)
+    answers = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [answer.get("status") for answer in answers] == [200, 200, 200], answers
+    (warning,) = done.stderr.splitlines()
+    assert "could not be saved" in warning and str(store) in warning and 'run "ipybox login shop"' in warning
+    token = record_of(place)["token"]
+    assert token["refresh_token"] in servers.refresh_tokens and token["access_token"] not in done.stderr
+
+
+def test_unsaved_token_gives_way_to_a_new_login(serve, log_in, place, monkeypatch):
+    servers = serve(scope="a")
+    log_in(servers.url)
+    store, aside = place.state / "ipybox/oauth", place.state / "aside"
+
+    def give(form: dict[str, str], headers: Any) -> Any:
+        store.rename(aside)
+        store.touch()
+        return OAuthServers.give(servers, form, headers)
+
+    def log_in_elsewhere() -> None:
+        if store.is_file():
+            store.unlink()
+            aside.rename(store)
+            (path,) = store.glob("*.json")
+            record = json.loads(path.read_text())
+            record["token"]["access_token"] = "elsewhere"
+            path.write_text(json.dumps(record))
+
+    monkeypatch.setattr(servers, "give", give)
+    servers.tokens = Once(servers.tokens | {"elsewhere": "b"}, log_in_elsewhere)
+    done = harness.run([str(TOOL), servers.url, "shop", "", "3"], place)
+    assert [json.loads(line)["body"] for line in done.stdout.splitlines()] == [
+        '{"scope": "a"}', '{"scope": "a"}', '{"scope": "b"}'
+    ]  # fmt: skip
+    assert len(servers.token_requests) == 2
+
+
+class Proxy(http.server.BaseHTTPRequestHandler):
+    """Of HTTP; it notes what it is asked for."""
+
+    targets: list[str]
+
+    def log_message(self, *_: Any) -> None:
+        pass
+
+    def forward(self) -> None:
+        self.targets.append(self.path)
+        target = urllib.parse.urlsplit(self.path)
+        connection = http.client.HTTPConnection(target.netloc, timeout=10)
+        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        connection.request(self.command, target.path, body, dict(self.headers))
+        response = connection.getresponse()
+        data = response.read()
+        connection.close()
+        self.send_response(response.status)
+        for name in ("Content-Type", "WWW-Authenticate"):
+            if response.headers[name]:
+                self.send_header(name, response.headers[name])
+        self.end_headers()
+        self.wfile.write(data)
+
+    do_GET = do_POST = forward
+
+
+@pytest.fixture
+def proxy() -> Iterator[http.server.ThreadingHTTPServer]:
+    handler = type("Handler", (Proxy,), {"targets": []})
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.05,))
+        thread.start()
+        yield server
+        server.shutdown()
+        thread.join()
+
+
+def test_proxy_of_the_env_file(serve, log_in, run_ipybox, place, proxy):
+    """Login, renewal and logout go by the proxy that the MCP server's requests go by."""
+    servers = serve()
+    (place.workspace / ".env").write_text(f"http_proxy=http://127.0.0.1:{proxy.server_port}\n")
+    targets = proxy.RequestHandlerClass.targets
+    log_in(servers.url)
+    assert len(targets) == len(servers.requests) - 1 and f"{servers.origin}/token" in targets  # but the browser's one
+    servers.expire_tokens()
+    run_ipybox("servers", "add", "shop", json.dumps({"url": servers.url}))
+    assert targets.count(f"{servers.origin}/token") == 1
+    run_ipybox("apigen", "--server-name=shop", f"--server-params={json.dumps({'url': servers.url})}", "--root-dir=api")
+    assert targets.count(f"{servers.origin}/token") == 2
+    assert run_ipybox("logout", servers.url).returncode == 0
+    assert targets.count(f"{servers.origin}/revoke") == 2
+    assert len(targets) == len(servers.requests) - 1
 
 
 def test_token_without_refresh(serve, log_in, ask):

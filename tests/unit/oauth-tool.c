@@ -17,6 +17,7 @@
 typedef struct {
     GMainLoop *main_loop;
     IpbLoop *loop;
+    IpbHttpClient *http;
     IpbOAuth *oauth;
     const char *url;
     char *authorization;
@@ -40,6 +41,7 @@ finish(Tool *tool, unsigned status, const char *body, const GError *error)
     g_autofree char *text = ipb_json_writer_finish(writer, NULL);
     puts(text);
     fflush(stdout);
+    tool->n_retries = 0;
     if (--tool->left == 0)
         g_main_loop_quit(tool->main_loop);
 }
@@ -80,7 +82,13 @@ on_authorization(const char *authorization, const GError *error, void *data)
         .json = "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/list\"}",
         .authorization = authorization,
     };
-    ipb_oauth_fetch(tool->loop, &request, on_reply, tool);
+    ipb_oauth_fetch(tool->http, &request, on_reply, tool);
+}
+
+static void
+on_warning(const char *text, void *data)
+{
+    fprintf(stderr, "%s\n", text);
 }
 
 int
@@ -103,10 +111,14 @@ main(int argc, char **argv)
         .url = argv[1],
         .left = argc > 4 ? atoi(argv[4]) : 1,
     };
+    tool.http = ipb_http_client_new(tool.loop, NULL, &error);
+    g_assert_no_error(error);
     IpbOAuthOptions options = {
         .server_url = argv[1],
         .server_name = argv[2],
         .settings = settings,
+        .http = tool.http,
+        .on_warning = on_warning,
     };
     tool.oauth = ipb_oauth_new(tool.loop, &options, &error);
     if (tool.oauth == NULL) {
@@ -117,6 +129,7 @@ main(int argc, char **argv)
         g_main_loop_run(tool.main_loop);
     }
     ipb_oauth_free(tool.oauth);
+    ipb_http_client_free(tool.http);
     g_free(tool.authorization);
     ipb_loop_unref(tool.loop);
     g_main_loop_unref(tool.main_loop);
