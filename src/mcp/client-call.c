@@ -197,6 +197,26 @@ ipb_mcp_call_refuse(IpbMcpClient *client, size_t size)
     return NULL;
 }
 
+static void
+on_duration(void *data)
+{
+    IpbMcpCall *call = data;
+    g_clear_pointer(&call->duration_timer, ipb_timer_free);
+    ipb_mcp_call_withdraw(call, "timeout");
+    ipb_mcp_call_end_later(call, g_error_new(IPYBOX_ERROR, IPYBOX_ERROR_TIMEOUT,
+                                             "MCP server %s: %s: no answer within %g s%s",
+                                             call->client->name, call->what,
+                                             call->duration_ms / 1000.0, call->duration_note));
+}
+
+void
+ipb_mcp_call_limit(IpbMcpCall *call, unsigned duration_ms, const char *note)
+{
+    call->duration_ms = duration_ms;
+    call->duration_note = note;
+    call->duration_timer = ipb_timer_new(call->client->loop, duration_ms, on_duration, call);
+}
+
 IpbMessageMeta
 ipb_mcp_call_meta(const IpbMcpCall *call)
 {

@@ -68,5 +68,7 @@ ipb_mcp_client_list_tools(IpbMcpClient *client, IpbMcpResultFunc func, void *dat
                                    ipb_mcp_client_has_headers(client) ? client->log : NULL);
     call->on_answer = on_page;
     call->timeout_ms = client->limits.connect_timeout_ms;
+    ipb_mcp_call_limit(call, client->limits.list_duration_ms,
+                       " over all its pages" IPB_MCP_LIMIT_HINT("list_duration"));
     ask_for_page(call, NULL);
 }

@@ -91,9 +91,11 @@ struct IpbMcpCall {
     char *what;           /* "tool NAME", "tools/list", … for messages */
     unsigned timeout_ms;
     bool is_uncancellable;    /* the server is not told that nobody waits for the answer */
-    IpbTimer *duration_timer; /* whatever progress there is, it ends now */
-    int64_t progress_window;  /* its start: monotonic, µs */
-    unsigned n_progress;      /* told in it */
+    IpbTimer *duration_timer; /* whatever the server does, it ends now */
+    unsigned duration_ms;
+    const char *duration_note; /* which limit that is */
+    int64_t progress_window;   /* its start: monotonic, µs */
+    unsigned n_progress;       /* told in it */
     /* Takes the answer to the request; never called after the end. */
     void (*on_answer)(IpbMcpCall *call, const IpbRpcAnswer *answer);
     IpbMcpProgressFunc on_progress;
@@ -125,6 +127,8 @@ void ipb_mcp_client_lose(IpbMcpClient *client, const GError *why);
 IpbMcpCall *ipb_mcp_call_new(IpbMcpClient *client, const char *what, IpbMcpResultFunc func,
                              void *data);
 void ipb_mcp_call_unref(IpbMcpCall *call);
+/* The call ends by then, whatever the server does; @note, a constant, is the end of the error. Once. */
+void ipb_mcp_call_limit(IpbMcpCall *call, unsigned duration_ms, const char *note);
 /* Sends a request; takes @params_json. */
 void ipb_mcp_call_send(IpbMcpCall *call, const char *method, char *params_json);
 /* Ends the call: the func is called. @document may be NULL. */

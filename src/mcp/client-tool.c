@@ -131,20 +131,6 @@ on_called(IpbMcpCall *call, const IpbRpcAnswer *answer)
         ipb_mcp_call_end(call, answer->result, answer->document, NULL);
 }
 
-static void
-on_duration(void *data)
-{
-    IpbMcpCall *call = data;
-    const IpbMcpClient *client = call->client;
-    g_clear_pointer(&call->duration_timer, ipb_timer_free);
-    ipb_mcp_call_withdraw(call, "timeout");
-    ipb_mcp_call_end_later(
-        call, g_error_new(IPYBOX_ERROR, IPYBOX_ERROR_TIMEOUT,
-                          "MCP server %s: %s: no answer within %g s, in spite of its "
-                          "progress" IPB_MCP_LIMIT_HINT("call_duration"),
-                          client->name, call->what, client->limits.call_duration_ms / 1000.0));
-}
-
 /* The arguments, known to be an object: foreign text never goes into a message unread. */
 static IpbJsonDoc *
 parse_arguments(const char *text, size_t size, GError **error)
@@ -182,8 +168,8 @@ ipb_mcp_client_call_tool(IpbMcpClient *client, const char *tool, const char *arg
         ipb_mcp_call_end_later(call, g_steal_pointer(&error));
         return id;
     }
-    call->duration_timer =
-        ipb_timer_new(client->loop, client->limits.call_duration_ms, on_duration, call);
+    ipb_mcp_call_limit(call, client->limits.call_duration_ms,
+                       ", in spite of its progress" IPB_MCP_LIMIT_HINT("call_duration"));
     if (ipb_mcp_client_has_headers(client) && client->tool_headers == NULL)
         list_first(call);
     else

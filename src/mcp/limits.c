@@ -26,6 +26,7 @@ static const struct {
     {"call_timeout", SECONDS, offsetof(IpbMcpLimits, call_timeout_ms), 1, 10 * 60 * 1000, DAY_MS},
     {"call_duration", SECONDS, offsetof(IpbMcpLimits, call_duration_ms), 1, DAY_MS,
      7 * (size_t) DAY_MS},
+    {"list_duration", SECONDS, offsetof(IpbMcpLimits, list_duration_ms), 1, 10 * 60 * 1000, DAY_MS},
     {"rounds", COUNT, offsetof(IpbMcpLimits, rounds), 1, 10, 1000},
     {"depth", COUNT, offsetof(IpbMcpLimits, depth), 8, 512, 512},
     {"pages", COUNT, offsetof(IpbMcpLimits, pages), 1, 1000, 100000},

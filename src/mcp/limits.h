@@ -16,6 +16,7 @@ typedef struct {
         probe_timeout_ms;     /* to the answer of server/discover, which old servers may not know */
     unsigned call_timeout_ms; /* of a call, without answer or progress */
     unsigned call_duration_ms; /* of a call, whatever progress there is */
+    unsigned list_duration_ms; /* of the list of tools, over all its pages */
     unsigned rounds;           /* how often a call is repeated because the server asks for it */
     unsigned depth;            /* of a message's JSON */
     unsigned pages, tools;     /* of the list of tools */

@@ -382,6 +382,24 @@ test_subscription_end(void)
     }
 }
 
+/* Each page is in time, but there is no last one. */
+static void
+test_list_duration(void)
+{
+    g_auto(Fixture) fixture;
+    fixture_set_up(&fixture);
+    fixture.limits = (IpbMcpLimits){.pages = 100000, .list_duration_ms = 100};
+    start_fake(&fixture, "endless");
+    fixture_connect(&fixture);
+    g_auto(Answer) tools = {0};
+    list_tools(&fixture, &tools);
+    assert_answer_error(&tools, IPYBOX_ERROR_TIMEOUT,
+                        "no answer within 0.1 s over all its pages (\"limits.list_duration\" in "
+                        "its server_params");
+    g_auto(Answer) after = {0};
+    call_ok(&fixture, "echo", "{}", &after);
+}
+
 static void
 test_limits(void)
 {
@@ -465,6 +483,7 @@ main(int argc, char **argv)
     add_test("/mcp/revisions/subscription", test_subscription);
     add_test("/mcp/revisions/subscription-end", test_subscription_end);
     add_test("/mcp/revisions/limits", test_limits);
+    add_test("/mcp/revisions/list-duration", test_list_duration);
     add_test("/mcp/revisions/real", test_real);
     return g_test_run();
 }
