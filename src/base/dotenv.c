@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/utf8.h"
 
 #define MAX_FILE (1024 * 1024)
 /* More would not help anybody, and a binary file by that name would fill a log. */
@@ -239,9 +240,8 @@ ipb_dotenv_parse(const char *text, size_t size, GPtrArray *warnings)
 {
     g_autoptr(GPtrArray) names = g_ptr_array_new_with_free_func(g_free);
     g_autoptr(GHashTable) pairs = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+    ipb_utf8_skip_mark(&text, &size);
     Reader reader = {text, text + size, 1, names, pairs, warnings};
-    if (size >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0)
-        reader.at += 3;
     while (reader.at < reader.end)
         read_line(&reader);
     char **env = g_new0(char *, names->len + 1);

@@ -105,3 +105,15 @@ ipb_utf8_decode(IpbUtf8Decoder *decoder, const void *bytes, size_t size, bool is
         decoder->n_pending = 0;
     }
 }
+
+bool
+ipb_utf8_skip_mark(const char **text, size_t *size)
+{
+    static const char MARK[] = "\xef\xbb\xbf";
+    size_t mark_size = strlen(MARK);
+    if (*size < mark_size || memcmp(*text, MARK, mark_size) != 0)
+        return false;
+    *text += mark_size;
+    *size -= mark_size;
+    return true;
+}

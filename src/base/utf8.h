@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * IpbUtf8Decoder: makes valid UTF-8 of a byte stream that comes in pieces. An invalid sequence
- * becomes U+FFFD; one that is cut by the end of a piece waits for the next.
+ * becomes U+FFFD; one that is cut by the end of a piece waits for the next. And the byte order mark.
  */
 #pragma once
 
@@ -15,6 +15,9 @@ typedef struct {
     uint8_t pending[4];
     size_t n_pending;
 } IpbUtf8Decoder;
+
+/* Passes over the byte order mark (EF BB BF) that a text may begin with, and that nobody needs. True: there was one. */
+bool ipb_utf8_skip_mark(const char **text, size_t *size);
 
 /* Appends the decoded text to @out. With @is_end a waiting sequence becomes U+FFFD. */
 void ipb_utf8_decode(IpbUtf8Decoder *decoder, const void *bytes, size_t size, bool is_end,

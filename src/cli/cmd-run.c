@@ -15,13 +15,13 @@
 #include "base/error.h"
 #include "base/fd.h"
 #include "base/file.h"
+#include "base/utf8.h"
 #include "cli/cli.h"
 #include "cli/client.h"
 #include "cli/options.h"
 #include "cli/prompt.h"
 
 #define MAX_CODE_SIZE (32u * 1024 * 1024)
-#define BYTE_ORDER_MARK "\xef\xbb\xbf"
 
 typedef struct {
     IpbKernelArguments kernel;
@@ -337,8 +337,9 @@ read_code(const RunArguments *arguments, int argc, char **argv, GError **error)
         g_free(code);
         return NULL;
     }
-    if (g_str_has_prefix(code, BYTE_ORDER_MARK)) /* Python takes such files, too */
-        memmove(code, code + strlen(BYTE_ORDER_MARK), size - strlen(BYTE_ORDER_MARK) + 1);
+    const char *text = code;
+    if (ipb_utf8_skip_mark(&text, &size)) /* Python takes such files, too */
+        memmove(code, text, size + 1);
     return code;
 }
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/utf8.h"
 
 /* Of an event's id and of its type: longer ones are as if they had not been sent. */
 #define MAX_NAME 1024
@@ -19,8 +20,8 @@ struct IpbEventStream {
     char *type;    /* of the current event, or NULL */
     char *id;      /* the last, or NULL */
     bool has_fields;
-    bool after_cr; /* an LF now belongs to the line end before it */
-    unsigned bom;  /* bytes of the mark at the beginning that have come; 3: it is over */
+    bool after_cr;  /* an LF now belongs to the line end before it */
+    bool has_begun; /* the first line, which may begin with a byte order mark, is over */
     int64_t retry_ms;
 };
 
@@ -166,33 +167,17 @@ add_to_line(IpbEventStream *stream, const char *bytes, size_t size, GError **err
     return true;
 }
 
-/* Passes over a byte order mark. Returns how many bytes it took. */
-static size_t
-skip_mark(IpbEventStream *stream, const char *bytes, size_t size)
-{
-    static const char MARK[] = "\xef\xbb\xbf";
-    size_t taken = 0;
-    while (stream->bom < 3 && taken < size && bytes[taken] == MARK[stream->bom]) {
-        stream->bom++;
-        taken++;
-    }
-    if (stream->bom < 3 && taken < size) {
-        g_string_append_len(stream->line, MARK, stream->bom); /* it was none */
-        stream->bom = 3;
-    }
-    return taken;
-}
-
 /* The line is complete. *ret_goes_on: whether more is wanted. */
 static bool
 end_line(IpbEventStream *stream, IpbEventFunc func, void *data, bool *ret_goes_on, GError **error)
 {
-    *ret_goes_on = true;
-    if (stream->line->len == 0) {
-        *ret_goes_on = dispatch(stream, func, data);
-        return true;
-    }
-    bool ok = take_field(stream, stream->line->str, stream->line->len, error);
+    const char *line = stream->line->str;
+    size_t size = stream->line->len;
+    if (!stream->has_begun)
+        ipb_utf8_skip_mark(&line, &size);
+    stream->has_begun = true;
+    *ret_goes_on = size > 0 || dispatch(stream, func, data);
+    bool ok = size == 0 || take_field(stream, line, size, error);
     reset(&stream->line);
     return ok;
 }
@@ -201,7 +186,7 @@ bool
 ipb_event_stream_push(IpbEventStream *stream, const char *bytes, size_t size, IpbEventFunc func,
                       void *data, GError **error)
 {
-    size_t at = stream->bom < 3 ? skip_mark(stream, bytes, size) : 0;
+    size_t at = 0;
     while (at < size) {
         if (stream->after_cr && bytes[at] == '\n')
             at++;

@@ -5,6 +5,7 @@
  */
 #include <string.h>
 
+#include "base/utf8.h"
 #include "json/json-private.h"
 #include "json/scan.h"
 
@@ -241,7 +242,7 @@ check_start(const char *text, size_t size, size_t max_size, GError **error)
                     "the JSON text is too long: %zu bytes, the maximum is %zu", size, max_size);
         return false;
     }
-    if (size >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0) {
+    if (ipb_utf8_skip_mark(&text, &size)) {
         g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_PROTOCOL,
                     "invalid JSON at byte 0: the text begins with a byte order mark (EF BB BF); "
                     "save it as UTF-8 without one");

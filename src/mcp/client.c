@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/utf8.h"
 #include "mcp/messages.h"
 #include "mcp/sse-transport.h"
 #include "mcp/stdio-transport.h"
@@ -219,13 +220,9 @@ receive_batch(IpbMcpClient *client, const char *text, size_t size)
 static void
 on_message(const char *text, size_t size, void *data)
 {
-    static const char MARK[] = "\xef\xbb\xbf"; /* of the byte order, which some write first */
     IpbMcpClient *client = ipb_mcp_client_hold(data);
     size_t garbage = client->garbage;
-    if (size > strlen(MARK) && memcmp(text, MARK, strlen(MARK)) == 0) {
-        text += strlen(MARK);
-        size -= strlen(MARK);
-    }
+    ipb_utf8_skip_mark(&text, &size); /* some write one first */
     if (*text == '[' && ipb_message_has_batches(client->revision))
         receive_batch(client, text, size);
     else

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/utf8.h"
 #include "json/writer.h"
 
 /* Of the body of an HTTP error. */
@@ -128,7 +129,8 @@ take_message(IpbPost *post, const char *text, size_t size)
         ipb_streamable_done(post); /* others wait for it */
         return;
     }
-    post->timer = ipb_timer_new(post->http->loop, LINGER_MS, on_linger_end, post);
+    post->timer =
+        ipb_timer_new(post->http->loop, LINGER_MS, on_linger_end, post);
     /* If that was no valid answer, no other one comes; else nobody waits for one any more. */
     g_autoptr(GError) error = g_error_new_literal(IPYBOX_ERROR, IPYBOX_ERROR_PROTOCOL, NO_ANSWER);
     ipb_streamable_tell_failed(post->http, post->id, post->status, error);
@@ -296,7 +298,8 @@ resume(IpbPost *post)
         return false;
     post->resumptions++;
     post->is_resumed = true;
-    post->timer = ipb_timer_new(post->http->loop, (unsigned) post->retry_ms, on_retry_timer, post);
+    post->timer = ipb_timer_new(post->http->loop, (unsigned) post->retry_ms,
+                                on_retry_timer, post);
     return true;
 }
 
@@ -312,10 +315,9 @@ end_events(IpbPost *post, const GError *error)
 
 /* A JSON-RPC error in the body is the answer, whatever id it has: the connection says whose it is. */
 static bool
-take_error(IpbPost *post)
+take_error(IpbPost *post, const char *text, size_t size)
 {
-    g_autoptr(IpbJsonDoc) doc =
-        ipb_json_parse(post->body->str, post->body->len, &IPB_JSON_LIMITS_SMALL, NULL);
+    g_autoptr(IpbJsonDoc) doc = ipb_json_parse(text, size, &IPB_JSON_LIMITS_SMALL, NULL);
     const IpbJson *error = doc != NULL ? ipb_json_get(ipb_json_root(doc), "error") : NULL;
     if (post->id == 0 || !ipb_json_is(error, IPB_JSON_OBJECT) ||
         post->kind == IPB_POST_REINITIALIZE)
@@ -326,9 +328,9 @@ take_error(IpbPost *post)
     ipb_json_member_int(writer, "id", post->id);
     ipb_json_member_value(writer, "error", error);
     ipb_json_end_object(writer);
-    size_t size;
-    g_autofree char *text = ipb_json_writer_finish(writer, &size);
-    take_message(post, text, size);
+    size_t answer_size;
+    g_autofree char *answer = ipb_json_writer_finish(writer, &answer_size);
+    take_message(post, answer, answer_size);
     return true;
 }
 
@@ -339,7 +341,7 @@ end_status(IpbPost *post)
     if (!post->is_resumed && post->status == 404 && post->session != NULL &&
         ipb_streamable_renew(post))
         return;
-    if (!post->is_resumed && take_error(post)) {
+    if (!post->is_resumed && take_error(post, post->body->str, post->body->len)) {
         if (post->http != NULL)
             ipb_streamable_done(post);
         return;
@@ -359,12 +361,11 @@ end_status(IpbPost *post)
 static void
 take_body(IpbPost *post)
 {
-    static const char MARK[] = "\xef\xbb\xbf"; /* of the byte order, which nobody needs */
-    if (g_str_has_prefix(post->body->str, MARK))
-        g_string_erase(post->body, 0, strlen(MARK));
-    GString *body = post->body;
-    if (body->len > 0 && (is_answer(post, body->str, body->len) || !take_error(post)))
-        take_message(post, body->str, body->len);
+    const char *text = post->body->str;
+    size_t size = post->body->len;
+    ipb_utf8_skip_mark(&text, &size);
+    if (size > 0 && (is_answer(post, text, size) || !take_error(post, text, size)))
+        take_message(post, text, size);
 }
 
 static void

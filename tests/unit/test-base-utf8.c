@@ -39,10 +39,32 @@ test_decode(void)
           R "x");
 }
 
+static void
+test_mark(void)
+{
+    static const struct {
+        const char *text, *rest; /* NULL: there is no mark */
+    } CASES[] = {
+        {"", NULL},
+        {"\xef\xbb", NULL},
+        {"x\xef\xbb\xbf", NULL},
+        {"\xef\xbb\xbf", ""},
+        {"\xef\xbb\xbf\xef\xbb\xbfx", "\xef\xbb\xbfx"},
+    };
+    for (size_t i = 0; i < G_N_ELEMENTS(CASES); i++) {
+        const char *text = CASES[i].text;
+        size_t size = strlen(text);
+        g_assert_cmpint(ipb_utf8_skip_mark(&text, &size), ==, CASES[i].rest != NULL);
+        g_assert_cmpstr(text, ==, CASES[i].rest != NULL ? CASES[i].rest : CASES[i].text);
+        g_assert_cmpuint(size, ==, strlen(text));
+    }
+}
+
 int
 main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/base/utf8/decode", test_decode);
+    g_test_add_func("/base/utf8/mark", test_mark);
     return g_test_run();
 }
