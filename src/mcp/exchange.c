@@ -16,9 +16,10 @@
 
 struct IpbEndpoint {
     IpbLoop *loop;
+    IpbServerLog *log;
     IpbHttpClient *http;
     IpbOAuth *oauth; /* NULL: static headers only */
-    IpbServerLog *log;
+    char *name;
     char *url, *origin;
     char **headers;
     IpbMcpLimits limits;
@@ -66,36 +67,46 @@ on_oauth_warning(const char *text, void *data)
     ipb_server_log_tell(endpoint->log, "warning", text, strlen(text));
 }
 
-IpbEndpoint *
-ipb_endpoint_new(IpbLoop *loop, const IpbEndpointOptions *options, GError **error)
+static bool
+open_endpoint(IpbEndpoint *endpoint, const IpbEndpointOptions *options, GError **error)
 {
     const IpbServerParams *params = options->params;
-    g_autoptr(IpbEndpoint) endpoint = g_new0(IpbEndpoint, 1);
-    endpoint->loop = ipb_loop_ref(loop);
-    endpoint->url = g_strdup(params->url);
-    endpoint->headers = g_strdupv(params->headers);
-    endpoint->limits = *options->limits;
-    endpoint->log = ipb_server_log_ref(options->log);
     IpbHttpClientOptions http = {.ca_file = params->ca_file, .env = options->base_env};
-    endpoint->http = ipb_http_client_new(loop, &http, error);
+    endpoint->http = ipb_http_client_new(endpoint->loop, &http, error);
     if (endpoint->http == NULL)
-        return NULL;
+        return false;
     endpoint->origin = ipb_http_client_origin(endpoint->http, params->url, error);
     if (endpoint->origin == NULL)
-        return NULL;
+        return false;
     if ((params->oauth != NULL && params->oauth->is_off) || has_authorization(params->headers))
-        return g_steal_pointer(&endpoint);
+        return true;
     IpbOAuthOptions oauth = {
         .server_url = params->url,
         .server_name = options->name,
         .settings = params->oauth,
         .http = endpoint->http,
-        .state_dir = options->state_dir,
         .on_warning = on_oauth_warning,
         .data = endpoint,
+        .state_dir = options->state_dir,
     };
-    endpoint->oauth = ipb_oauth_new(loop, &oauth, error);
-    return endpoint->oauth != NULL ? g_steal_pointer(&endpoint) : NULL;
+    endpoint->oauth = ipb_oauth_new(endpoint->loop, &oauth, error);
+    return endpoint->oauth != NULL;
+}
+
+IpbEndpoint *
+ipb_endpoint_new(IpbLoop *loop, const IpbEndpointOptions *options, GError **error)
+{
+    g_autoptr(IpbEndpoint) endpoint = g_new0(IpbEndpoint, 1);
+    endpoint->loop = ipb_loop_ref(loop);
+    endpoint->name = g_strdup(options->name);
+    endpoint->log = ipb_server_log_ref(options->log);
+    endpoint->url = g_strdup(options->params->url);
+    endpoint->headers = g_strdupv(options->params->headers);
+    endpoint->limits = *options->limits;
+    if (open_endpoint(endpoint, options, error))
+        return g_steal_pointer(&endpoint);
+    g_prefix_error(error, "MCP server %s: ", options->name);
+    return NULL;
 }
 
 void
@@ -108,9 +119,28 @@ ipb_endpoint_free(IpbEndpoint *endpoint)
     ipb_server_log_unref(endpoint->log);
     ipb_loop_unref(endpoint->loop);
     g_strfreev(endpoint->headers);
+    g_free(endpoint->name);
     g_free(endpoint->url);
     g_free(endpoint->origin);
     g_free(endpoint);
+}
+
+IpbLoop *
+ipb_endpoint_loop(const IpbEndpoint *endpoint)
+{
+    return endpoint->loop;
+}
+
+const char *
+ipb_endpoint_name(const IpbEndpoint *endpoint)
+{
+    return endpoint->name;
+}
+
+IpbServerLog *
+ipb_endpoint_log(const IpbEndpoint *endpoint)
+{
+    return endpoint->log;
 }
 
 const IpbMcpLimits *

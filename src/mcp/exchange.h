@@ -27,9 +27,13 @@ typedef struct {
     IpbServerLog *log;             /* referenced */
 } IpbEndpointOptions;
 
-/* UNAVAILABLE: no libcurl. INVALID: the URL. */
+/* UNAVAILABLE: no libcurl. INVALID: the URL. The message begins with the server's name. */
 IpbEndpoint *ipb_endpoint_new(IpbLoop *loop, const IpbEndpointOptions *options, GError **error);
 void ipb_endpoint_free(IpbEndpoint *endpoint);
+/* What a transport needs of it: borrowed. */
+IpbLoop *ipb_endpoint_loop(const IpbEndpoint *endpoint);
+const char *ipb_endpoint_name(const IpbEndpoint *endpoint);
+IpbServerLog *ipb_endpoint_log(const IpbEndpoint *endpoint);
 const IpbMcpLimits *ipb_endpoint_limits(const IpbEndpoint *endpoint);
 /* The absolute URL of @reference, seen from the server's; REFUSED if it is of another origin. Caller frees. */
 char *ipb_endpoint_resolve(IpbEndpoint *endpoint, const char *reference, GError **error);

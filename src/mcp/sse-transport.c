@@ -35,10 +35,7 @@ struct SseTransport {
     IpbTransport base;
     unsigned refs;
     bool is_freed, is_over; /* closed, or lost */
-    IpbLoop *loop;
-    char *name;
     char *revision;
-    IpbServerLog *log;
     IpbEndpoint *endpoint;
     IpbExchange *stream;
     IpbEventStream *events;
@@ -61,10 +58,7 @@ unhold(SseTransport *sse)
     ipb_event_stream_free(sse->events);
     g_hash_table_unref(sse->posts);
     ipb_endpoint_free(sse->endpoint);
-    ipb_server_log_unref(sse->log);
-    ipb_loop_unref(sse->loop);
     g_clear_error(&sse->failure);
-    g_free(sse->name);
     g_free(sse->revision);
     g_free(sse->url);
     g_free(sse);
@@ -135,8 +129,9 @@ lose(SseTransport *sse, int code, const char *text)
     if (sse->is_over)
         return;
     sse->is_over = true;
-    sse->failure = g_error_new(IPYBOX_ERROR, code, "MCP server %s: %s", sse->name, text);
-    sse->timer = ipb_timer_new(sse->loop, 0, on_timer, sse);
+    sse->failure = g_error_new(IPYBOX_ERROR, code, "MCP server %s: %s",
+                               ipb_endpoint_name(sse->endpoint), text);
+    sse->timer = ipb_timer_new(ipb_endpoint_loop(sse->endpoint), 0, on_timer, sse);
 }
 
 /* --- messages to the server -------------------------------------------------------------------- */
@@ -180,7 +175,7 @@ on_post_end(IpbExchange *exchange, const GError *error, void *data)
     } else if (failure != NULL) {
         g_autofree char *text =
             g_strdup_printf("it did not take a notification or an answer: %s", failure->message);
-        ipb_server_log_tell(sse->log, "warning", text, strlen(text));
+        ipb_server_log_tell(ipb_endpoint_log(sse->endpoint), "warning", text, strlen(text));
     }
     if (!sse->is_over && !sse->is_freed)
         pump(sse);
@@ -355,7 +350,7 @@ close_transport(IpbTransport *transport, void (*done)(void *data), void *data)
     sse->close_data = data;
     stop(sse);
     g_clear_pointer(&sse->timer, ipb_timer_free);
-    sse->timer = ipb_timer_new(sse->loop, 0, on_timer, sse);
+    sse->timer = ipb_timer_new(ipb_endpoint_loop(sse->endpoint), 0, on_timer, sse);
 }
 
 static void
@@ -380,16 +375,11 @@ ipb_sse_transport_new(IpbLoop *loop, const IpbEndpointOptions *options,
         .free = free_transport,
     };
     IpbEndpoint *endpoint = ipb_endpoint_new(loop, options, error);
-    if (endpoint == NULL) {
-        g_prefix_error(error, "MCP server %s: ", options->name);
+    if (endpoint == NULL)
         return NULL;
-    }
     SseTransport *sse = g_new0(SseTransport, 1);
     sse->base = (IpbTransport){.ops = &OPS, .funcs = *funcs, .data = data};
     sse->refs = 1;
-    sse->loop = ipb_loop_ref(loop);
-    sse->name = g_strdup(options->name);
-    sse->log = ipb_server_log_ref(options->log);
     sse->endpoint = endpoint;
     sse->posts = g_hash_table_new(NULL, NULL);
     open_stream(sse);

@@ -35,10 +35,7 @@ ipb_streamable_unhold(IpbStreamable *http)
         return;
     g_hash_table_unref(http->posts);
     ipb_endpoint_free(http->endpoint);
-    ipb_server_log_unref(http->log);
-    ipb_loop_unref(http->loop);
     g_clear_error(&http->failure);
-    g_free(http->name);
     g_free(http->session);
     g_free(http->revision);
     g_free(http->initialize);
@@ -82,9 +79,9 @@ lose(IpbStreamable *http, GError *why)
         g_error_free(why);
         return;
     }
-    g_prefix_error(&why, "MCP server %s: ", http->name);
+    g_prefix_error(&why, "MCP server %s: ", ipb_endpoint_name(http->endpoint));
     http->failure = why;
-    http->timer = ipb_timer_new(http->loop, 0, on_timer, http);
+    http->timer = ipb_timer_new(ipb_endpoint_loop(http->endpoint), 0, on_timer, http);
 }
 
 /* The counter that a message under way is in; NULL: in none. */
@@ -94,6 +91,14 @@ find_counter(IpbStreamable *http, const IpbPost *post)
     if (post->kind != IPB_POST_MESSAGE)
         return NULL;
     return post->id != 0 ? &http->n_requests : &http->n_notes;
+}
+
+static void
+uncount(IpbStreamable *http, const IpbPost *post)
+{
+    unsigned *counter = find_counter(http, post);
+    if (counter != NULL)
+        --*counter;
 }
 
 static void
@@ -127,9 +132,8 @@ pump(IpbStreamable *http)
 static void
 remove_post(IpbStreamable *http, IpbPost *post)
 {
-    unsigned *counter = find_counter(http, post);
-    if (g_hash_table_remove(http->posts, post) && counter != NULL && !post->is_answered)
-        (*counter)--;
+    if (g_hash_table_remove(http->posts, post) && !post->is_answered)
+        uncount(http, post);
     g_queue_remove(&http->waiting, post);
     if (post->kind == IPB_POST_MESSAGE || post->kind == IPB_POST_INITIALIZED)
         http->queued -= post->size;
@@ -140,8 +144,7 @@ void
 ipb_streamable_answered(IpbPost *post)
 {
     post->is_answered = true;
-    if (post->id != 0 && post->kind == IPB_POST_MESSAGE)
-        post->http->n_requests--;
+    uncount(post->http, post);
     pump(post->http);
 }
 
@@ -181,7 +184,7 @@ ipb_streamable_fail(IpbPost *post, GError *error)
     if (id == 0 && kind != IPB_POST_LISTEN && kind != IPB_POST_DELETE) {
         g_autofree char *text =
             g_strdup_printf("it did not take a notification or an answer: %s", owned->message);
-        ipb_server_log_tell(http->log, "warning", text, strlen(text));
+        ipb_server_log_tell(ipb_endpoint_log(http->endpoint), "warning", text, strlen(text));
     }
     if (kind != IPB_POST_MESSAGE || id == 0) {
         ipb_streamable_done(post);
@@ -224,7 +227,7 @@ ipb_streamable_renew(IpbPost *post)
         return false;
     post->has_renewed = true;
     g_hash_table_remove(http->posts, post);
-    --*find_counter(http, post);
+    uncount(http, post);
     g_queue_push_head(&http->waiting, post);
     /* Has another message begun a new one already? */
     if (http->is_held || g_strcmp0(post->session, http->session) != 0) {
@@ -232,7 +235,7 @@ ipb_streamable_renew(IpbPost *post)
         return true;
     }
     static const char TEXT[] = "it does not know the session any more; a new one is begun";
-    ipb_server_log_tell(http->log, "info", TEXT, strlen(TEXT));
+    ipb_server_log_tell(ipb_endpoint_log(http->endpoint), "info", TEXT, strlen(TEXT));
     if (http->is_freed || http->is_closing)
         return true;
     http->is_held = true;
@@ -380,7 +383,7 @@ close_transport(IpbTransport *transport, void (*done)(void *data), void *data)
     if (http->session != NULL)
         start(http, ipb_post_new(http, IPB_POST_DELETE, NULL, 0));
     else
-        http->timer = ipb_timer_new(http->loop, 0, on_timer, http);
+        http->timer = ipb_timer_new(ipb_endpoint_loop(http->endpoint), 0, on_timer, http);
 }
 
 static void
@@ -407,16 +410,11 @@ ipb_streamable_http_transport_new(IpbLoop *loop, const IpbEndpointOptions *optio
         .free = free_transport,
     };
     IpbEndpoint *endpoint = ipb_endpoint_new(loop, options, error);
-    if (endpoint == NULL) {
-        g_prefix_error(error, "MCP server %s: ", options->name);
+    if (endpoint == NULL)
         return NULL;
-    }
     IpbStreamable *http = g_new0(IpbStreamable, 1);
     http->base = (IpbTransport){.ops = &OPS, .funcs = *funcs, .data = data};
     http->refs = 1;
-    http->loop = ipb_loop_ref(loop);
-    http->name = g_strdup(options->name);
-    http->log = ipb_server_log_ref(options->log);
     http->endpoint = endpoint;
     http->posts = g_hash_table_new(NULL, NULL);
     return &http->base;

@@ -130,7 +130,7 @@ take_message(IpbPost *post, const char *text, size_t size)
         return;
     }
     post->timer =
-        ipb_timer_new(post->http->loop, LINGER_MS, on_linger_end, post);
+        ipb_timer_new(ipb_endpoint_loop(post->http->endpoint), LINGER_MS, on_linger_end, post);
     /* If that was no valid answer, no other one comes; else nobody waits for one any more. */
     g_autoptr(GError) error = g_error_new_literal(IPYBOX_ERROR, IPYBOX_ERROR_PROTOCOL, NO_ANSWER);
     ipb_streamable_tell_failed(post->http, post->id, post->status, error);
@@ -298,7 +298,7 @@ resume(IpbPost *post)
         return false;
     post->resumptions++;
     post->is_resumed = true;
-    post->timer = ipb_timer_new(post->http->loop, (unsigned) post->retry_ms,
+    post->timer = ipb_timer_new(ipb_endpoint_loop(post->http->endpoint), (unsigned) post->retry_ms,
                                 on_retry_timer, post);
     return true;
 }

@@ -14,9 +14,6 @@ typedef struct {
     IpbTransport base;
     unsigned refs; /* the owner's, and one for each function that calls back */
     bool is_freed, is_closing;
-    IpbLoop *loop;
-    char *name;
-    IpbServerLog *log;
     IpbEndpoint *endpoint;
     GQueue waiting;      /* of IpbPost: not sent yet */
     GHashTable *posts;   /* set of IpbPost: under way */
