@@ -84,11 +84,11 @@ lose(IpbStreamable *http, GError *why)
     http->timer = ipb_timer_new(ipb_endpoint_loop(http->endpoint), 0, on_timer, http);
 }
 
-/* The counter that a message under way is in; NULL: in none. */
+/* The counter that a message under way is in; NULL: in none, as a subscription, which is open as long as we are. */
 static unsigned *
 find_counter(IpbStreamable *http, const IpbPost *post)
 {
-    if (post->kind != IPB_POST_MESSAGE)
+    if (post->kind != IPB_POST_MESSAGE || post->is_subscription)
         return NULL;
     return post->id != 0 ? &http->n_requests : &http->n_notes;
 }
@@ -312,6 +312,7 @@ send_message(IpbTransport *transport, const IpbTransportMessage *message)
                                  message->text, message->size);
     post->id = message->id;
     post->is_initialize = g_strcmp0(message->method, "initialize") == 0;
+    post->is_subscription = g_strcmp0(message->method, "subscriptions/listen") == 0;
     post->headers = make_headers(message);
     http->queued += message->size;
     g_free(http->revision);

@@ -47,7 +47,7 @@ struct IpbPost {
     IpbStreamable *http; /* NULL: freed */
     IpbPostKind kind;
     int64_t id; /* of the request; 0: it is none */
-    bool is_initialize;
+    bool is_initialize, is_subscription;
     char *text;
     size_t size;
     char **headers; /* of this message: Mcp-Method, … */

@@ -511,6 +511,30 @@ def test_changed_tools_are_told(ipybox: str, place: Place) -> None:
         ended.set()
 
 
+def test_a_subscription_takes_no_place_from_calls(mcp: McpServer) -> None:
+    """Its request stays open as long as the connection lives."""
+    ended = threading.Event()
+
+    def answer(request: Request) -> bool:
+        if request.rpc == "server/discover":
+            capabilities = {"tools": {"listChanged": True}}
+            request.result({"resultType": "complete", "supportedVersions": ["2026-07-28"], "capabilities": capabilities})
+        elif request.rpc == "subscriptions/listen":
+            request.begin_events()
+            ended.wait(60)
+        elif request.rpc == "tools/call":
+            request.result({"resultType": "complete", "content": [{"type": "text", "text": "done"}]})
+        else:
+            return is_modern(request)
+        return True
+
+    with HttpServer(answer) as server:
+        mcp.register("web", {"url": server.url, "timeout": 20, "limits": {"requests": 1}})
+        mcp.cell(CALL)
+        assert "subscriptions/listen" in [request.rpc for request in server.requests]
+        ended.set()
+
+
 def test_tools_that_change_all_the_time(ipybox: str, place: Place) -> None:
     """The log does not fill up with it."""
     changed = b'data: {"jsonrpc":"2.0","method":"notifications/tools/list_changed"}\n\n'
