@@ -73,7 +73,7 @@ ipb_sandbox_paths_kept_out_alone(const char *python, const char *approval_rules,
                                  const char *audit_log)
 {
     g_autofree char *found = ipb_python_find(python, NULL);
-    g_autofree char *host_directory = ipb_python_find_host(NULL);
+    g_autofree char *host_directory = ipb_python_find_host(NULL, NULL);
     g_autofree char *prefix = found != NULL ? prefix_of(found) : NULL;
     const char *const paths[] = {
         prefix != NULL && is_virtual_environment(prefix) ? prefix : NULL,
