@@ -166,6 +166,19 @@ def test_a_kernel_finds_what_was_installed_since(start, tmp_path):
     assert server.kernel().run("import not_yet_there\nnot_yet_there.x").result == "3"
 
 
+def test_multiprocessing_forks_by_default(start, tmp_path):
+    """Whatever Python's default is: since 3.14 it is another one, which knows nothing of what cells define."""
+    (tmp_path / "other_default.py").write_text(
+        "from multiprocessing import context\ndefault = context._default_context\n"
+        "default._default_context = default.get_context('forkserver')"
+    )
+    server = start(preload=("other_default",), site_packages=[str(tmp_path)])
+    assert server.wait_for("preloaded")[0]["failed"] == []
+    assert server.kernel().run("import multiprocessing as mp\nmp.get_start_method()").result == "'fork'"
+    cell = server.kernel().run("import multiprocessing as mp\nmp.set_start_method('spawn')\nmp.get_start_method()")
+    assert cell.result == "'spawn'"
+
+
 def test_preload_of_numpy_leaves_no_thread_in_the_forkserver(start):
     pytest.importorskip("numpy")
     server = start(preload=("numpy", "numpy.random", "matplotlib.pyplot"))

@@ -377,7 +377,7 @@ def test_multiprocessing(kernel):
     kernel.run(
         "import multiprocessing as mp, os\ndef square(x):\n    print('in', x)\n    return x * x\nclass Point:\n    pass"
     )
-    cell = kernel.run("with mp.get_context('fork').Pool(2) as pool: print(pool.map(square, [1, 2, 3]))")
+    cell = kernel.run("with mp.Pool(2) as pool: print(pool.map(square, [1, 2, 3]))")
     assert cell.stdout.endswith("[1, 4, 9]\n") and cell.stdout.count("in ") == 3 and cell.stderr == ""
     for method in ("spawn", "forkserver"):
         cell = kernel.run(f"with mp.get_context({method!r}).Pool(1) as pool: print(pool.map(abs, [-1]))")
@@ -385,6 +385,6 @@ def test_multiprocessing(kernel):
     assert kernel.run("import pickle\ntype(pickle.loads(pickle.dumps(Point()))) is Point").result == "True"
     cell = kernel.run(
         "from concurrent.futures import ProcessPoolExecutor\n"
-        "with ProcessPoolExecutor(1, mp_context=mp.get_context('fork')) as p: print(p.submit(square, 4).result())"
+        "with ProcessPoolExecutor(1) as p: print(p.submit(square, 4).result())"
     )
     assert "16" in cell.stdout

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What happens when user code forks, or starts a program: its output comes after ours, and only once."""
+"""What happens when user code forks, or starts a program: its output comes after ours, and only once. And that multiprocessing forks."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from . import linux
+from .imports import when_imported
 
 if TYPE_CHECKING:
     from .output import Output
@@ -30,6 +31,17 @@ def watch(output: Output) -> None:
 
     os.register_at_fork(before=before_fork, after_in_child=output.become_child)
     sys.addaudithook(on_audit_event)
+
+
+def multiprocess_by_fork() -> None:
+    """The default of multiprocessing, as it was before Python 3.14. A process that is started in another way imports what it has to call,
+    and what cells define is in no file. User code may set another method."""
+
+    def choose(context: Any) -> None:
+        default = context._default_context
+        default._default_context = default.get_context("fork")
+
+    when_imported("multiprocessing.context", choose)
 
 
 def leave_child(output: Output, error: BaseException | None) -> None:

@@ -131,6 +131,7 @@ class Kernel:
         self._make_loop(message.get("returns_to_cwd", False))
         self._prepare_shell(message)
         forks.watch(self._output)
+        forks.multiprocess_by_fork()
         self._interrupts.install()
         self._output.send(wire.HELLO, {"version": wire.VERSION, "pid": os.getpid()})
 
