@@ -212,6 +212,28 @@ def test_a_fork_after_the_end_closes_nothing_of_others(core: Core) -> None:
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
 
 
+def test_the_end_while_somebody_wakes_it(core: Core, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The number of the pipe must not become somebody else's before that has written to it."""
+    asyncio.run(core.call("echo", {}))
+    write = os.write
+    was_same: list[bool] = []
+
+    def write_late(fd: int, data: bytes) -> int:
+        if threading.current_thread() is threading.main_thread() and data == b".":
+            monkeypatch.setattr(os, "write", write)
+            pipe = os.fstat(fd)
+            core.close()
+            other = os.open("/dev/null", os.O_RDONLY)
+            was_same.append(os.path.samestat(os.fstat(fd), pipe))
+            os.close(other)
+        return write(fd, data)
+
+    monkeypatch.setattr(os, "write", write_late)
+    core._process.wake()
+    assert was_same == [True]
+    core._process.wake()
+
+
 def test_it_ends_when_nobody_has_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("IPYBOX_BIN", str(Path(__file__).with_name("fake_core.py")))
     monkeypatch.setattr(client, "IDLE_TIMEOUT_S", 0.05)

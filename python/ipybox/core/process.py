@@ -25,6 +25,37 @@ MAX_BACKLOG_BYTES = 256 * 1024 * 1024
 EXIT_TIMEOUT_S = 20.0
 
 
+class _Waker:
+    """A pipe that ends a poll. It is closed when nobody has it any more, so never while a `wake` is under way in some thread, which
+    would write into whatever has the number by then."""
+
+    def __init__(self) -> None:
+        self._fds = os.pipe()
+        for fd in self._fds:
+            os.set_blocking(fd, False)
+
+    def __del__(self) -> None:
+        self.close()
+
+    def close(self) -> None:
+        fds, self._fds = self._fds, (-1, -1)
+        for fd in fds:
+            if fd >= 0:
+                os.close(fd)
+
+    def fileno(self) -> int:
+        return self._fds[0]
+
+    def clear(self) -> None:
+        os.read(self._fds[0], 4096)
+
+    def wake(self) -> None:
+        try:
+            os.write(self._fds[1], b".")
+        except OSError:
+            pass  # full: it wakes anyway
+
+
 class Process:
     """The running core. `on_line` and `on_end` are called by the thread, `on_end` once, as the last.
 
@@ -60,9 +91,8 @@ class Process:
         assert self._popen.stdin is not None and self._popen.stdout is not None
         self._stdin = self._popen.stdin.fileno()
         self._stdout = self._popen.stdout.fileno()
-        self._wake_read, self._wake_write = os.pipe()
-        for fd in (self._stdin, self._wake_read, self._wake_write):
-            os.set_blocking(fd, False)
+        os.set_blocking(self._stdin, False)
+        self._waker: _Waker | None = _Waker()
         self._thread = threading.Thread(target=self._run, name="ipybox core", daemon=True)
         self._thread.start()
 
@@ -110,7 +140,9 @@ class Process:
                 stream.close()  # type: ignore[union-attr]
             except OSError:
                 pass
-        self._close_wake_fds()
+        waker, self._waker = self._waker, None
+        if waker is not None:
+            waker.close()  # the thread that has it is not in this process
         self._popen.returncode = 0
 
     # The thread
@@ -128,9 +160,11 @@ class Process:
 
     def _turn(self, cutter: LineCutter) -> bool:
         """Waits for something to do, and does it; False when the core has ended."""
+        waker = self._waker
+        assert waker is not None  # until the last turn
         poll = select.poll()
         poll.register(self._stdout, select.POLLIN)
-        poll.register(self._wake_read, select.POLLIN)
+        poll.register(waker, select.POLLIN)
         with self._lock:
             if self._backlog:
                 poll.register(self._stdin, select.POLLOUT)
@@ -142,8 +176,8 @@ class Process:
                 return False
             self._on_idle()
             return True
-        if self._wake_read in ready:
-            os.read(self._wake_read, 4096)
+        if waker.fileno() in ready:
+            waker.clear()
             self._on_wake()
         if self._stdin in ready:
             self._flush()
@@ -177,18 +211,9 @@ class Process:
 
     def wake(self) -> None:
         """Makes the thread look again at what there is to do. Takes no lock."""
-        try:
-            os.write(self._wake_write, b".")
-        except OSError:
-            pass  # full: it wakes anyway
-
-    def _close_wake_fds(self) -> None:
-        """Forgets them first: a child that is forked later must not close what has their numbers by then."""
-        fds = (self._wake_read, self._wake_write)
-        self._wake_read = self._wake_write = -1
-        for fd in fds:
-            if fd >= 0:
-                os.close(fd)
+        waker = self._waker
+        if waker is not None:
+            waker.wake()
 
     def _finish(self) -> str:
         """Waits for the process, kills it if need be; tells how it ended."""
@@ -201,7 +226,7 @@ class Process:
             self._popen.wait()
         with self._lock:
             self._popen.stdout.close()  # type: ignore[union-attr]
-            self._close_wake_fds()
+            self._waker = None
         if status is None:
             return "it did not end, and was killed"
         return f"killed by signal {-status}" if status < 0 else f"exit status {status}"
