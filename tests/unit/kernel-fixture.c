@@ -190,10 +190,16 @@ kernel_fixture_wait_for(KernelFixture *fixture, const char *told)
 }
 
 uint64_t
+kernel_execute(IpbKernel *kernel, const char *code, GError **error)
+{
+    return ipb_kernel_execute(kernel, &(IpbKernelCode){.code = code}, error);
+}
+
+uint64_t
 kernel_fixture_execute(KernelFixture *fixture, const char *code)
 {
     g_autoptr(GError) error = NULL;
-    uint64_t cell = ipb_kernel_execute(fixture->kernel, &(IpbKernelCode){.code = code}, &error);
+    uint64_t cell = kernel_execute(fixture->kernel, code, &error);
     g_assert_no_error(error);
     g_assert_cmpuint(cell, >, 0);
     return cell;
@@ -206,6 +212,24 @@ kernel_fixture_cell(KernelFixture *fixture, const char *code)
     kernel_fixture_execute(fixture, code);
     kernel_fixture_wait_done(fixture, fixture->n_done + 1);
     return fixture->told->len > 0 ? fixture->told->str + 1 : "";
+}
+
+void
+kernel_fixture_assert_cell(KernelFixture *fixture, const char *code, const char *told)
+{
+    const char *actual = kernel_fixture_cell(fixture, code);
+    if (strcmp(actual, told) != 0)
+        g_test_message("%s: %s", code, fixture->cause);
+    g_assert_cmpstr(actual, ==, told);
+}
+
+void
+kernel_fixture_assert_lost(KernelFixture *fixture, const char *code, const char *told,
+                           const char *cause)
+{
+    kernel_fixture_assert_cell(fixture, code, told);
+    g_assert_cmpint(fixture->status, ==, IPB_CELL_LOST);
+    g_assert_cmpstr(fixture->cause, ==, cause);
 }
 
 static void

@@ -6,6 +6,9 @@
 
 #include "kernel/native-kernel.h"
 
+/* What the cause of a death ends in, where there was state. */
+#define STATE_LOST "; its state is lost, the next cell runs in a fresh kernel"
+
 typedef struct {
     IpbLoop *loop;
     IpbForkserver *forkserver;
@@ -41,7 +44,14 @@ void kernel_fixture_wait_done(KernelFixture *fixture, unsigned n_done);
 void kernel_fixture_wait_for(KernelFixture *fixture, const char *told);
 /* Forgets what was told, runs a cell to its end, and returns what it told. */
 const char *kernel_fixture_cell(KernelFixture *fixture, const char *code);
+/* Asserts what it told. */
+void kernel_fixture_assert_cell(KernelFixture *fixture, const char *code, const char *told);
+/* The same of a cell that ends in a death. */
+void kernel_fixture_assert_lost(KernelFixture *fixture, const char *code, const char *told,
+                                const char *cause);
 uint64_t kernel_fixture_execute(KernelFixture *fixture, const char *code);
+/* Runs a cell of any kernel. */
+uint64_t kernel_execute(IpbKernel *kernel, const char *code, GError **error);
 void kernel_fixture_stop(KernelFixture *fixture);
 pid_t kernel_fixture_pid(KernelFixture *fixture);
 

@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The native kernel against a fake forkserver whose kernels do what they are told (fake-kernel/): every
- * state, every death, every limit. After each test no process and no fd is left (kernel-fixture.c).
+ * Cells of native kernels: their output and limits, deaths, interrupts, pauses; how kernels start and end is in
+ * test-kernel-life.c. The forkserver is a fake one, whose kernels do what they are told (fake-kernel/). After each test no
+ * process and no fd is left (kernel-fixture.c).
  */
-#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <glib/gstdio.h>
@@ -18,88 +16,56 @@
 #include "kernel-fixture.h"
 
 typedef KernelFixture Fixture;
-#define STATE_LOST "; its state is lost, the next cell runs in a fresh kernel"
 
 static const KernelFixtureOptions quick_interrupt = {.interrupt_grace_ms = 100};
-static const KernelFixtureOptions quick_init = {.mode = "no-hello", .init_timeout_ms = 1500};
 
 static const KernelFixtureOptions oom_mode = {.mode = "oom"};
 static const KernelFixtureOptions no_exit_mode = {.mode = "no-exit"};
 static const KernelFixtureOptions bad_hello_mode = {.mode = "bad-hello"};
-static const KernelFixtureOptions chatty_mode = {.mode = "chatty"};
-static const KernelFixtureOptions die_at_start_mode = {.mode = "die-at-start"};
-static const KernelFixtureOptions no_fork_mode = {.mode = "no-fork"};
-static const KernelFixtureOptions die_on_fork_mode = {.mode = "die-on-fork"};
-static const KernelFixtureOptions missing_mode = {.mode = "missing"};
-static const KernelFixtureOptions failed_mode = {.mode = "failed"};
-static const KernelFixtureOptions exit_mode = {.mode = "exit"};
-static const KernelFixtureOptions garbage_mode = {.mode = "garbage"};
-static const KernelFixtureOptions preload_fails_mode = {.mode = "preload-fails"};
-static const KernelFixtureOptions silent_mode = {.mode = "silent", .start_timeout_ms = 100};
-static const KernelFixtureOptions no_python = {.python = "no-python"};
-
-static void
-assert_cell(Fixture *fixture, const char *code, const char *expected)
-{
-    const char *told = kernel_fixture_cell(fixture, code);
-    if (strcmp(told, expected) != 0)
-        g_test_message("%s: %s", code, fixture->cause);
-    g_assert_cmpstr(told, ==, expected);
-}
-
-static void
-assert_lost(Fixture *fixture, const char *code, const char *told, const char *cause)
-{
-    assert_cell(fixture, code, told);
-    g_assert_cmpint(fixture->status, ==, IPB_CELL_LOST);
-    g_assert_cmpstr(fixture->cause, ==, cause);
-}
-
-static uint64_t
-execute(IpbKernel *kernel, const char *code, GError **error)
-{
-    return ipb_kernel_execute(kernel, &(IpbKernelCode){.code = code}, error);
-}
 
 static void
 test_cells(Fixture *fixture, const void *data)
 {
-    assert_cell(fixture, "", "started done(ok)");
+    kernel_fixture_assert_cell(fixture, "", "started done(ok)");
     g_assert_cmpstr(fixture->cause, ==, "/");
-    assert_cell(fixture, "x = 1; out('a'); err('b'); out('c'); display('d'); out('e'); result('f')",
-                "started out(a) err(b) out(c) display(d) out(e) result(f) done(ok)");
-    assert_cell(fixture, "out(str(x)); send(66, data={}, display_id='i'); send(67, wait=True)",
-                "started out(1) update() clear(wait) done(ok)");
-    assert_cell(fixture, "out('a'); 1/0", "started out(a) error(ZeroDivisionError) done(error)");
-    assert_cell(fixture, "out('\xc3\xa9\\0')", "started out(\xc3\xa9\xe2\x90\x80) done(ok)");
+    kernel_fixture_assert_cell(
+        fixture, "x = 1; out('a'); err('b'); out('c'); display('d'); out('e'); result('f')",
+        "started out(a) err(b) out(c) display(d) out(e) result(f) done(ok)");
+    kernel_fixture_assert_cell(
+        fixture, "out(str(x)); send(66, data={}, display_id='i'); send(67, wait=True)",
+        "started out(1) update() clear(wait) done(ok)");
+    kernel_fixture_assert_cell(fixture, "out('a'); 1/0",
+                               "started out(a) error(ZeroDivisionError) done(error)");
+    kernel_fixture_assert_cell(fixture, "out('\xc3\xa9\\0')",
+                               "started out(\xc3\xa9\xe2\x90\x80) done(ok)");
 }
 
 static void
 test_many_cells(Fixture *fixture, const void *data)
 {
     for (int i = 0; i < 500; i++)
-        assert_cell(fixture, "out('a'); display('b'); err('c')",
-                    "started out(a) display(b) err(c) done(ok)");
+        kernel_fixture_assert_cell(fixture, "out('a'); display('b'); err('c')",
+                                   "started out(a) display(b) err(c) done(ok)");
 }
 
 static void
 test_bad_code(Fixture *fixture, const void *data)
 {
     g_autoptr(GError) error = NULL;
-    g_assert_cmpuint(execute(fixture->kernel, "\xff", &error), ==, 0);
+    g_assert_cmpuint(kernel_execute(fixture->kernel, "\xff", &error), ==, 0);
     g_assert_error(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID);
     g_clear_error(&error);
     g_autofree char *large = g_strnfill(33 << 20, 'x');
-    g_assert_cmpuint(execute(fixture->kernel, large, &error), ==, 0);
+    g_assert_cmpuint(kernel_execute(fixture->kernel, large, &error), ==, 0);
     g_assert_error(error, IPYBOX_ERROR, IPYBOX_ERROR_LIMIT);
     g_clear_error(&error);
     /* 20 MB that grow to 120 in JSON. */
     memset(large, 1, 20 << 20);
     large[20 << 20] = '\0';
     kernel_fixture_cell(fixture, "");
-    g_assert_cmpuint(execute(fixture->kernel, large, &error), ==, 0);
+    g_assert_cmpuint(kernel_execute(fixture->kernel, large, &error), ==, 0);
     g_assert_error(error, IPYBOX_ERROR, IPYBOX_ERROR_LIMIT);
-    assert_cell(fixture, "", "started done(ok)");
+    kernel_fixture_assert_cell(fixture, "", "started done(ok)");
 }
 
 static void
@@ -107,7 +73,7 @@ test_large_code(Fixture *fixture, const void *data)
 {
     g_autofree char *text = g_strnfill(8 << 20, 'x');
     g_autofree char *code = g_strdup_printf("out(str(len('%s')))", text);
-    assert_cell(fixture, code, "started out(8388608) done(ok)");
+    kernel_fixture_assert_cell(fixture, code, "started out(8388608) done(ok)");
 }
 
 static void
@@ -118,7 +84,7 @@ test_busy(Fixture *fixture, const void *data)
         kernel_fixture_execute(fixture, "time.sleep(1000)");
         if (i == 1)
             kernel_fixture_wait_for(fixture, "started");
-        g_assert_cmpuint(execute(fixture->kernel, "", &error), ==, 0);
+        g_assert_cmpuint(kernel_execute(fixture->kernel, "", &error), ==, 0);
         g_assert_error(error, IPYBOX_ERROR, IPYBOX_ERROR_BUSY);
         ipb_kernel_interrupt(fixture->kernel);
         kernel_fixture_wait_done(fixture, fixture->n_done + 1);
@@ -145,11 +111,11 @@ static void
 test_late_output(Fixture *fixture, const void *data)
 {
     run_late(fixture, "out('a'); err('b'); display('c', cell=0); out('d')");
-    assert_cell(fixture, "out('e')", "started late(abc\nd) out(e) done(ok)");
-    assert_cell(fixture, "out('f')", "started out(f) done(ok)");
+    kernel_fixture_assert_cell(fixture, "out('e')", "started late(abc\nd) out(e) done(ok)");
+    kernel_fixture_assert_cell(fixture, "out('f')", "started out(f) done(ok)");
     /* It is told without a cell that prints, too. */
     run_late(fixture, "out('g')");
-    assert_cell(fixture, "", "started late(g) done(ok)");
+    kernel_fixture_assert_cell(fixture, "", "started late(g) done(ok)");
 }
 
 /* More than a pipe holds, so it is read (and dropped) while no cell runs. */
@@ -174,8 +140,8 @@ test_much_late_output(Fixture *fixture, const void *data)
 static void
 test_display_of_no_cell(Fixture *fixture, const void *data)
 {
-    assert_cell(fixture, "out('a'); display('b', cell=0); out('c')",
-                "started out(a) display(b) out(c) done(ok)");
+    kernel_fixture_assert_cell(fixture, "out('a'); display('b', cell=0); out('c')",
+                               "started out(a) display(b) out(c) done(ok)");
 }
 
 /* Deaths. */
@@ -183,27 +149,31 @@ test_display_of_no_cell(Fixture *fixture, const void *data)
 static void
 test_exit_status(Fixture *fixture, const void *data)
 {
-    assert_lost(fixture, "out('a'); err('b'); os._exit(3)", "started out(a) err(b) done(lost)",
-                "the kernel ended with exit status 3" STATE_LOST);
-    assert_cell(fixture, "out('x' in globals() and 'old' or 'new')", "started out(new) done(ok)");
+    kernel_fixture_assert_lost(fixture, "out('a'); err('b'); os._exit(3)",
+                               "started out(a) err(b) done(lost)",
+                               "the kernel ended with exit status 3" STATE_LOST);
+    kernel_fixture_assert_cell(fixture, "out('x' in globals() and 'old' or 'new')",
+                               "started out(new) done(ok)");
 }
 
 static void
 test_signal(Fixture *fixture, const void *data)
 {
     kernel_fixture_cell(fixture, "x = 1");
-    assert_lost(fixture, "display('a'); out('b'); os.kill(os.getpid(), signal.SIGSEGV)",
-                "started display(a) out(b) done(lost)",
-                "the kernel was killed by SIGSEGV (segmentation fault)" STATE_LOST);
-    assert_cell(fixture, "out('ok')", "started out(ok) done(ok)");
+    kernel_fixture_assert_lost(fixture,
+                               "display('a'); out('b'); os.kill(os.getpid(), signal.SIGSEGV)",
+                               "started display(a) out(b) done(lost)",
+                               "the kernel was killed by SIGSEGV (segmentation fault)" STATE_LOST);
+    kernel_fixture_assert_cell(fixture, "out('ok')", "started out(ok) done(ok)");
 }
 
 static void
 test_out_of_memory(Fixture *fixture, const void *data)
 {
-    assert_lost(fixture, "os.kill(os.getpid(), 9)", "started done(lost)",
-                "the kernel was killed by SIGKILL (killed), probably by the system for want of "
-                "memory" STATE_LOST);
+    kernel_fixture_assert_lost(
+        fixture, "os.kill(os.getpid(), 9)", "started done(lost)",
+        "the kernel was killed by SIGKILL (killed), probably by the system for want of "
+        "memory" STATE_LOST);
 }
 
 /* Everything that was written before the death is told, in order, however much. */
@@ -242,17 +212,17 @@ static void
 test_death_without_word(Fixture *fixture, const void *data)
 {
     /* The forkserver never says how. */
-    assert_lost(fixture, "os._exit(1)", "started done(lost)",
-                "the kernel ended, and the forkserver does not say how" STATE_LOST);
+    kernel_fixture_assert_lost(fixture, "os._exit(1)", "started done(lost)",
+                               "the kernel ended, and the forkserver does not say how" STATE_LOST);
 }
 
 static void
 test_closed_wire(Fixture *fixture, const void *data)
 {
-    assert_lost(fixture, "out('a'); os.close(kernel.wire); time.sleep(1000)",
-                "started out(a) done(lost)",
-                "the kernel's connection was closed by code that ran in it, so the kernel was "
-                "killed" STATE_LOST);
+    kernel_fixture_assert_lost(
+        fixture, "out('a'); os.close(kernel.wire); time.sleep(1000)", "started out(a) done(lost)",
+        "the kernel's connection was closed by code that ran in it, so the kernel was "
+        "killed" STATE_LOST);
 }
 
 static void
@@ -261,7 +231,7 @@ test_death_while_idle(Fixture *fixture, const void *data)
     pid_t pid = kernel_fixture_pid(fixture);
     kernel_fixture_cell(fixture, "x = 1; done(); out('late'); os.kill(os.getpid(), 9)");
     kernel_fixture_wait_gone(pid); /* and not yet noticed */
-    assert_cell(
+    kernel_fixture_assert_cell(
         fixture, "out('x' in globals() and 'old' or 'new')",
         "started late(late\n[ipybox] while idle, the kernel was killed by SIGKILL (killed); "
         "its state is lost\n) out(new) done(ok)");
@@ -270,9 +240,9 @@ test_death_while_idle(Fixture *fixture, const void *data)
     while (kill(pid, 0) == 0)
         g_main_context_iteration(NULL, TRUE);
     kernel_fixture_run(fixture);
-    assert_cell(fixture, "",
-                "started late([ipybox] while idle, the kernel was killed by SIGKILL "
-                "(killed); its state is lost\n) done(ok)");
+    kernel_fixture_assert_cell(fixture, "",
+                               "started late([ipybox] while idle, the kernel was killed by SIGKILL "
+                               "(killed); its state is lost\n) done(ok)");
 }
 
 static void
@@ -282,17 +252,19 @@ test_death_without_state(Fixture *fixture, const void *data)
     /* There is no event for a kernel that is ready; a second one tells that time has passed. */
     kernel_fixture_run(fixture);
     ipb_kernel_reset(fixture->kernel);
-    assert_cell(fixture, "", "started done(ok)");
+    kernel_fixture_assert_cell(fixture, "", "started done(ok)");
 }
 
 static void
 test_forkserver_death(Fixture *fixture, const void *data)
 {
     kernel_fixture_cell(fixture, "x = 1");
-    assert_lost(fixture, "os.kill(os.getppid(), 9); time.sleep(1000)", "started done(lost)",
-                "the kernel was lost with the forkserver: the forkserver ended (killed by SIGKILL "
-                "(killed))" STATE_LOST);
-    assert_cell(fixture, "out('x' in globals() and 'old' or 'new')", "started out(new) done(ok)");
+    kernel_fixture_assert_lost(
+        fixture, "os.kill(os.getppid(), 9); time.sleep(1000)", "started done(lost)",
+        "the kernel was lost with the forkserver: the forkserver ended (killed by SIGKILL "
+        "(killed))" STATE_LOST);
+    kernel_fixture_assert_cell(fixture, "out('x' in globals() and 'old' or 'new')",
+                               "started out(new) done(ok)");
 }
 
 /* Breaches. */
@@ -305,7 +277,7 @@ assert_breach(Fixture *fixture, const char *code, const char *what)
     g_assert_true(g_str_has_suffix(told, " done(lost)"));
     if (!g_str_has_prefix(fixture->cause, cause))
         g_assert_cmpstr(fixture->cause, ==, cause);
-    assert_cell(fixture, "out('ok')", "started out(ok) done(ok)");
+    kernel_fixture_assert_cell(fixture, "out('ok')", "started out(ok) done(ok)");
 }
 
 static void
@@ -340,7 +312,7 @@ test_frame_after_done(Fixture *fixture, const void *data)
                         "done(); send(70, cell=1, status='ok', execution_count=1, cwd='/')");
     while (kill(pid, 0) == 0)
         g_main_context_iteration(NULL, TRUE);
-    assert_cell(
+    kernel_fixture_assert_cell(
         fixture, "",
         "started late([ipybox] while idle, the kernel broke its protocol: a frame of cell 1 "
         "while no cell runs; its state is lost\n) done(ok)");
@@ -349,8 +321,9 @@ test_frame_after_done(Fixture *fixture, const void *data)
 static void
 test_first_frame(Fixture *fixture, const void *data)
 {
-    assert_lost(fixture, "", "done(lost)",
-                "the kernel broke its protocol: another frame than hello came first");
+    kernel_fixture_assert_lost(
+        fixture, "", "done(lost)",
+        "the kernel broke its protocol: another frame than hello came first");
 }
 
 /* Interrupts. */
@@ -364,9 +337,9 @@ test_interrupt(Fixture *fixture, const void *data)
     kernel_fixture_wait_done(fixture, 1);
     g_assert_cmpstr(fixture->told->str, ==,
                     " started out(a) error(KeyboardInterrupt) done(interrupted)");
-    assert_cell(fixture, "out(str(x))", "started out(1) done(ok)");
+    kernel_fixture_assert_cell(fixture, "out(str(x))", "started out(1) done(ok)");
     ipb_kernel_interrupt(fixture->kernel); /* idle: nothing */
-    assert_cell(fixture, "out(str(x))", "started out(1) done(ok)");
+    kernel_fixture_assert_cell(fixture, "out(str(x))", "started out(1) done(ok)");
 }
 
 static void
@@ -385,7 +358,7 @@ test_interrupt_ignored(Fixture *fixture, const void *data)
     g_assert_cmpstr(fixture->cause, ==,
                     "the cell did not react to the interrupt within 0.1 s, so the kernel was "
                     "killed" STATE_LOST);
-    assert_cell(fixture, "out('ok')", "started out(ok) done(ok)");
+    kernel_fixture_assert_cell(fixture, "out('ok')", "started out(ok) done(ok)");
 }
 
 /* The first one was swallowed, the second works. */
@@ -423,270 +396,7 @@ test_interrupt_before_start(Fixture *fixture, const void *data)
     g_assert_cmpstr(fixture->told->str, ==, "");
     kernel_fixture_wait_done(fixture, 1);
     g_assert_cmpstr(fixture->told->str, ==, " error(KeyboardInterrupt) done(interrupted)");
-    assert_cell(fixture, "out('ok')", "started out(ok) done(ok)");
-}
-
-/* Start. */
-
-static void
-test_start(Fixture *fixture, const void *data)
-{
-    ipb_kernel_start(fixture->kernel);
-    ipb_kernel_start(fixture->kernel);
-    assert_cell(fixture, "", "started done(ok)");
-}
-
-static void
-test_start_output(Fixture *fixture, const void *data)
-{
-    assert_cell(fixture, "out('a')", "started late(hello\n) out(a) done(ok)");
-}
-
-static void
-test_init_timeout(Fixture *fixture, const void *data)
-{
-    assert_lost(
-        fixture, "", "done(lost)",
-        "the kernel did not answer within 1.5 s after its fork; it printed: starting \xe2\x80\xa6");
-    assert_lost(
-        fixture, "", "done(lost)",
-        "the kernel did not answer within 1.5 s after its fork; it printed: starting \xe2\x80\xa6");
-}
-
-static void
-test_death_at_start(Fixture *fixture, const void *data)
-{
-    for (int i = 0; i < 2; i++)
-        assert_lost(fixture, "", "done(lost)",
-                    "the kernel ended with exit status 4; it printed: cannot start");
-}
-
-static void
-test_fork_failed(Fixture *fixture, const void *data)
-{
-    assert_lost(fixture, "", "done(lost)", "the kernel cannot be forked: no more");
-}
-
-static void
-test_die_on_fork(Fixture *fixture, const void *data)
-{
-    for (int i = 0; i < 2; i++)
-        assert_lost(fixture, "", "done(lost)", "the forkserver ended (killed by SIGKILL (killed))");
-}
-
-static void
-test_no_python(Fixture *fixture, const void *data)
-{
-    kernel_fixture_cell(fixture, "");
-    g_assert_cmpint(fixture->status, ==, IPB_CELL_LOST);
-    g_assert_true(
-        g_str_has_prefix(fixture->cause, "Python was not found: no such command: no-python"));
-    g_assert_true(g_str_has_suffix(fixture->cause, "or name one with --python or IPYBOX_PYTHON"));
-}
-
-static void
-test_missing_modules(Fixture *fixture, const void *data)
-{
-    assert_lost(
-        fixture, "", "done(lost)",
-        "python3 lacks what kernels need (IPython, pydantic). 'ipybox doctor --setup' makes an "
-        "environment that has it; or, for this interpreter, run: python3 -m pip install "
-        "ipython pydantic matplotlib-inline");
-}
-
-static void
-test_forkserver_failed(Fixture *fixture, const void *data)
-{
-    assert_lost(fixture, "", "done(lost)", "python3 cannot run kernels: it is broken");
-}
-
-static void
-test_forkserver_exit(Fixture *fixture, const void *data)
-{
-    for (int i = 0; i < 2; i++)
-        assert_lost(fixture, "", "done(lost)",
-                    "python3 cannot run kernels: it ended at its start (exit status 3): no way");
-}
-
-static void
-test_forkserver_garbage(Fixture *fixture, const void *data)
-{
-    kernel_fixture_cell(fixture, "");
-    g_assert_true(g_str_has_prefix(fixture->cause, "the forkserver sent a packet that is none: "));
-}
-
-static void
-test_forkserver_silent(Fixture *fixture, const void *data)
-{
-    assert_lost(fixture, "", "done(lost)", "python3 was not ready to run kernels after 0.1 s");
-}
-
-static void
-test_preload_failures(Fixture *fixture, const void *data)
-{
-    g_assert_null(ipb_forkserver_preload_failures(fixture->forkserver));
-    kernel_fixture_cell(fixture, "");
-    const char *const *failures = ipb_forkserver_preload_failures(fixture->forkserver);
-    g_assert_cmpstr(failures[0], ==, "m: E: no\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd");
-    g_assert_null(failures[1]);
-}
-
-/* Reset and stop. */
-
-static void
-test_reset(Fixture *fixture, const void *data)
-{
-    kernel_fixture_cell(fixture, "x = 1; done(); out('late')");
-    ipb_kernel_reset(fixture->kernel);
-    assert_cell(fixture, "out('x' in globals() and 'old' or 'new')", "started out(new) done(ok)");
-    /* With a cell. */
-    kernel_fixture_execute(fixture, "out('a'); time.sleep(1000)");
-    kernel_fixture_wait_for(fixture, "out(a");
-    ipb_kernel_reset(fixture->kernel);
-    ipb_kernel_reset(fixture->kernel);
-    kernel_fixture_wait_done(fixture, 3);
-    g_assert_cmpstr(fixture->cause, ==, "the kernel was reset");
-    /* While it starts, with a cell that waits. */
-    kernel_fixture_execute(fixture, "");
-    ipb_kernel_reset(fixture->kernel);
-    kernel_fixture_wait_done(fixture, 4);
-    g_assert_cmpint(fixture->status, ==, IPB_CELL_LOST);
-    assert_cell(fixture, "out('ok')", "started out(ok) done(ok)");
-}
-
-static void
-test_stop(Fixture *fixture, const void *data)
-{
-    kernel_fixture_stop(fixture); /* nothing runs */
-    pid_t pid = kernel_fixture_pid(fixture);
-    kernel_fixture_stop(fixture);
-    g_assert_cmpint(kill(pid, 0), ==, -1);
-    g_assert_cmpint(errno, ==, ESRCH);
-    /* A cell starts a new one; it says nothing of state that was thrown away on purpose. */
-    assert_cell(fixture, "out('ok')", "started out(ok) done(ok)");
-}
-
-static void
-test_stop_busy(Fixture *fixture, const void *data)
-{
-    kernel_fixture_execute(fixture, "out('a'); time.sleep(1000)");
-    kernel_fixture_wait_for(fixture, "out(a");
-    kernel_fixture_stop(fixture);
-    g_assert_cmpuint(fixture->n_done, ==, 1);
-    g_assert_cmpint(fixture->status, ==, IPB_CELL_LOST);
-    g_assert_cmpstr(fixture->cause, ==, "the kernel was stopped");
-}
-
-static void
-test_stop_stubborn(Fixture *fixture, const void *data)
-{
-    kernel_fixture_cell(fixture,
-                        "names = kernel.names; names['at_exit'] = lambda: time.sleep(1000)");
-    kernel_fixture_stop(fixture);
-}
-
-static void
-test_stop_starting(Fixture *fixture, const void *data)
-{
-    kernel_fixture_execute(fixture, "");
-    kernel_fixture_stop(fixture);
-    g_assert_cmpstr(fixture->told->str, ==, " done(lost)");
-}
-
-static void
-on_stopped_free(void *data)
-{
-    kernel_fixture_free_kernel(data);
-}
-
-static void
-test_free_when_stopped(Fixture *fixture, const void *data)
-{
-    for (int i = 0; i < 2; i++) {
-        if (i == 1)
-            kernel_fixture_cell(fixture, "");
-        ipb_kernel_stop(fixture->kernel, on_stopped_free, fixture);
-        while (fixture->kernel != NULL)
-            g_main_context_iteration(NULL, TRUE);
-        if (i == 0) {
-            kernel_fixture_tear_down(fixture, data);
-            kernel_fixture_set_up(fixture, data);
-        }
-    }
-}
-
-static void
-set_true(void *data)
-{
-    *(bool *) data = true;
-}
-
-static void
-test_forkserver_stop(Fixture *fixture, const void *data)
-{
-    pid_t pid = kernel_fixture_pid(fixture);
-    kernel_fixture_execute(fixture, "out('a'); time.sleep(1000)");
-    kernel_fixture_wait_for(fixture, "out(a");
-    bool is_stopped = false;
-    ipb_forkserver_stop(fixture->forkserver, set_true, &is_stopped);
-    kernel_fixture_wait_done(fixture, 2);
-    g_assert_cmpstr(fixture->cause, ==, "the kernel was stopped with the forkserver" STATE_LOST);
-    kernel_fixture_wait_gone(pid);
-    while (!is_stopped)
-        g_main_context_iteration(NULL, TRUE);
-}
-
-/* Freed in every state; the fixture checks that nothing is left. */
-static void
-test_free_anywhere(void)
-{
-    for (int n_turns = 0; n_turns < 60; n_turns++) {
-        Fixture fixture;
-        kernel_fixture_set_up(&fixture, NULL);
-        kernel_fixture_execute(&fixture, "display('a'); out('b'); os._exit(1)");
-        for (int i = 0; i < n_turns && fixture.n_done == 0; i++)
-            g_main_context_iteration(NULL, TRUE);
-        bool is_over = fixture.n_done > 0;
-        kernel_fixture_tear_down(&fixture, NULL);
-        if (is_over)
-            return;
-    }
-    g_assert_not_reached();
-}
-
-static void
-test_free_busy(Fixture *fixture, const void *data)
-{
-    kernel_fixture_cell(fixture, "");
-    kernel_fixture_execute(fixture, "time.sleep(1000)");
-    kernel_fixture_wait_for(fixture, "started");
-}
-
-/* Many kernels of one forkserver, asked for before it is ready. */
-static void
-count_done(IpbKernel *kernel, const IpbKernelEvent *event, void *data)
-{
-    if (event->type == IPB_KERNEL_DONE && event->status == IPB_CELL_OK)
-        ++*(unsigned *) data;
-}
-
-static void
-test_many_kernels(Fixture *fixture, const void *data)
-{
-    IpbKernel *kernels[20];
-    unsigned n_done = 0;
-    IpbNativeKernelOptions options = {.cwd = "/"};
-    for (size_t i = 0; i < G_N_ELEMENTS(kernels); i++) {
-        kernels[i] = ipb_native_kernel_new(fixture->loop, fixture->forkserver, &options, count_done,
-                                           &n_done);
-        g_assert_cmpuint(execute(kernels[i], "out('a')", NULL), ==, 1);
-    }
-    ipb_kernel_free(kernels[3]);
-    while (n_done < G_N_ELEMENTS(kernels) - 1)
-        g_main_context_iteration(NULL, TRUE);
-    for (size_t i = 0; i < G_N_ELEMENTS(kernels); i++)
-        if (i != 3)
-            ipb_kernel_free(kernels[i]);
+    kernel_fixture_assert_cell(fixture, "out('ok')", "started out(ok) done(ok)");
 }
 
 /* Pauses. */
@@ -762,7 +472,7 @@ test_reset_in_callback(Fixture *fixture, const void *data)
     kernel_fixture_cell(fixture, "display('b'); out('c')");
     g_assert_cmpstr(fixture->cause, ==, "the kernel was reset");
     fixture->on_event = NULL;
-    assert_cell(fixture, "out('ok')", "started out(ok) done(ok)");
+    kernel_fixture_assert_cell(fixture, "out('ok')", "started out(ok) done(ok)");
 }
 
 static void
@@ -778,25 +488,8 @@ static void
 test_interrupt_in_callback(Fixture *fixture, const void *data)
 {
     fixture->on_event = interrupt_once;
-    assert_cell(fixture, "out('a'); time.sleep(1000)",
-                "started out(a) error(KeyboardInterrupt) done(interrupted)");
-}
-
-static void
-stop_at_done(void *data, const IpbKernelEvent *event)
-{
-    Fixture *fixture = data;
-    if (event->type == IPB_KERNEL_DONE)
-        ipb_kernel_stop(fixture->kernel, on_stopped_free, fixture);
-}
-
-static void
-test_stop_in_callback(Fixture *fixture, const void *data)
-{
-    fixture->on_event = stop_at_done;
-    kernel_fixture_execute(fixture, "out('a')");
-    while (fixture->kernel != NULL)
-        g_main_context_iteration(NULL, TRUE);
+    kernel_fixture_assert_cell(fixture, "out('a'); time.sleep(1000)",
+                               "started out(a) error(KeyboardInterrupt) done(interrupted)");
 }
 
 int
@@ -832,34 +525,10 @@ main(int argc, char **argv)
     ADD("interrupt-twice", NULL, test_interrupt_twice);
     ADD("interrupt-at-once", NULL, test_interrupt_at_once);
     ADD("interrupt-before-start", NULL, test_interrupt_before_start);
-    ADD("start", NULL, test_start);
-    ADD("start-output", &chatty_mode, test_start_output);
-    ADD("init-timeout", &quick_init, test_init_timeout);
-    ADD("death-at-start", &die_at_start_mode, test_death_at_start);
-    ADD("fork-failed", &no_fork_mode, test_fork_failed);
-    ADD("die-on-fork", &die_on_fork_mode, test_die_on_fork);
-    ADD("no-python", &no_python, test_no_python);
-    ADD("missing-modules", &missing_mode, test_missing_modules);
-    ADD("forkserver-failed", &failed_mode, test_forkserver_failed);
-    ADD("forkserver-exit", &exit_mode, test_forkserver_exit);
-    ADD("forkserver-garbage", &garbage_mode, test_forkserver_garbage);
-    ADD("forkserver-silent", &silent_mode, test_forkserver_silent);
-    ADD("preload-failures", &preload_fails_mode, test_preload_failures);
-    ADD("reset", NULL, test_reset);
-    ADD("stop", NULL, test_stop);
-    ADD("stop-busy", NULL, test_stop_busy);
-    ADD("stop-stubborn", &quick_interrupt, test_stop_stubborn);
-    ADD("stop-starting", NULL, test_stop_starting);
-    ADD("free-when-stopped", NULL, test_free_when_stopped);
-    ADD("forkserver-stop", NULL, test_forkserver_stop);
-    g_test_add_func("/kernel/native/free-anywhere", test_free_anywhere);
-    ADD("free-busy", NULL, test_free_busy);
-    ADD("many-kernels", NULL, test_many_kernels);
     ADD("paused", &quick_interrupt, test_paused);
     ADD("paused-and-stopped", &quick_interrupt, test_paused_and_stopped);
     ADD("execute-in-callback", NULL, test_execute_in_callback);
     ADD("reset-in-callback", NULL, test_reset_in_callback);
     ADD("interrupt-in-callback", NULL, test_interrupt_in_callback);
-    ADD("stop-in-callback", NULL, test_stop_in_callback);
     return g_test_run();
 }

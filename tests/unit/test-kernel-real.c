@@ -14,7 +14,6 @@
 #include "kernel-fixture.h"
 
 typedef KernelFixture Fixture;
-#define STATE_LOST "; its state is lost, the next cell runs in a fresh kernel"
 
 static char *
 find_python(void)
@@ -38,21 +37,12 @@ set_up(Fixture *fixture, const void *data)
 }
 
 static void
-assert_cell(Fixture *fixture, const char *code, const char *expected)
-{
-    const char *told = kernel_fixture_cell(fixture, code);
-    if (strcmp(told, expected) != 0)
-        g_test_message("%s: %s", code, fixture->cause);
-    g_assert_cmpstr(told, ==, expected);
-}
-
-static void
 assert_lost(Fixture *fixture, const char *code, const char *cause)
 {
     const char *told = kernel_fixture_cell(fixture, code);
     g_assert_true(g_str_has_suffix(told, " done(lost)"));
     g_assert_cmpstr(fixture->cause, ==, cause);
-    assert_cell(fixture, "'x' in globals()", "started result(False) done(ok)");
+    kernel_fixture_assert_cell(fixture, "'x' in globals()", "started result(False) done(ok)");
     kernel_fixture_cell(fixture, "x = 1");
 }
 
@@ -95,11 +85,12 @@ test_order(Fixture *fixture, const void *data)
 static void
 test_child_processes(Fixture *fixture, const void *data)
 {
-    assert_cell(fixture,
-                "print('a')\n!echo b\nprint('c')\n"
-                "import subprocess; subprocess.run('echo d; echo e', shell=True)\nprint('f')",
-                "started out(a\nb\nc\nd\ne\nf\n) done(ok)");
-    assert_cell(fixture, "!echo g >&2", "started err(g\n) done(ok)");
+    kernel_fixture_assert_cell(
+        fixture,
+        "print('a')\n!echo b\nprint('c')\n"
+        "import subprocess; subprocess.run('echo d; echo e', shell=True)\nprint('f')",
+        "started out(a\nb\nc\nd\ne\nf\n) done(ok)");
+    kernel_fixture_assert_cell(fixture, "!echo g >&2", "started err(g\n) done(ok)");
 }
 
 /* 100 MB each way, with no more memory than before. */
@@ -136,7 +127,7 @@ test_large_display(Fixture *fixture, const void *data)
         fixture, "print('a'); display({'text/plain': 'x' * 30_000_000}, raw=True); print('b')");
     g_assert_cmpuint(strlen(told), ==,
                      strlen("started out(a\n) display() out(b\n) done(ok)") + 30000000);
-    assert_cell(fixture, "1", "started result(1) done(ok)");
+    kernel_fixture_assert_cell(fixture, "1", "started result(1) done(ok)");
 }
 
 static void
@@ -159,7 +150,7 @@ test_deaths(Fixture *fixture, const void *data)
                 "(killed))" STATE_LOST);
     g_assert_true(g_str_has_prefix(kernel_fixture_cell(fixture, "raise SystemExit(3)"),
                                    "started error(SystemExit)"));
-    assert_cell(fixture, "x", "started result(1) done(ok)");
+    kernel_fixture_assert_cell(fixture, "x", "started result(1) done(ok)");
 }
 
 /* Children in the background keep the pipes; a death is told all the same, and they are gone then. */
@@ -213,7 +204,7 @@ test_interrupts(Fixture *fixture, const void *data)
         interrupt_when(fixture, "time.sleep(1000)", NULL);
         assert_interrupted(fixture);
     }
-    assert_cell(fixture, "x", "started result(1) done(ok)");
+    kernel_fixture_assert_cell(fixture, "x", "started result(1) done(ok)");
 }
 
 static void
@@ -226,7 +217,7 @@ test_interrupt_ignored(Fixture *fixture, const void *data)
         "print('a'); time.sleep(1000)",
         "out(a");
     g_assert_cmpint(fixture->status, ==, IPB_CELL_LOST);
-    assert_cell(fixture, "1", "started result(1) done(ok)");
+    kernel_fixture_assert_cell(fixture, "1", "started result(1) done(ok)");
 }
 
 static void
@@ -240,12 +231,13 @@ test_late_output(Fixture *fixture, const void *data)
                                  "    print('late')\n"
                                  "thread = threading.Thread(target=late); thread.start()");
     /* It prints while the next cell waits for it: that is not late. */
-    assert_cell(fixture, "os.write(w, b'x'); thread.join()", "started out(late\n) done(ok)");
-    assert_cell(fixture,
-                "import asyncio\n"
-                "async def late(): await asyncio.sleep(0); print('task')\n"
-                "task = asyncio.ensure_future(late())",
-                "started done(ok)");
+    kernel_fixture_assert_cell(fixture, "os.write(w, b'x'); thread.join()",
+                               "started out(late\n) done(ok)");
+    kernel_fixture_assert_cell(fixture,
+                               "import asyncio\n"
+                               "async def late(): await asyncio.sleep(0); print('task')\n"
+                               "task = asyncio.ensure_future(late())",
+                               "started done(ok)");
     const char *told = kernel_fixture_cell(fixture, "await task");
     /* Before or after the cell came; it is there once. */
     g_assert_true(strstr(told, "late(task\n)") != NULL || strstr(told, "out(task\n)") != NULL);
@@ -256,7 +248,7 @@ test_reset_and_stop(Fixture *fixture, const void *data)
 {
     kernel_fixture_cell(fixture, "x = 1");
     ipb_kernel_reset(fixture->kernel);
-    assert_cell(fixture, "'x' in globals()", "started result(False) done(ok)");
+    kernel_fixture_assert_cell(fixture, "'x' in globals()", "started result(False) done(ok)");
     pid_t pid = kernel_fixture_pid(fixture);
     kernel_fixture_stop(fixture);
     kernel_fixture_wait_gone(pid);
