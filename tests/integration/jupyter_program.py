@@ -22,7 +22,7 @@ CELLS = [
 
 async def reply_to(client: Any, msg_id: str) -> dict[str, Any]:
     while True:
-        message = await client.get_shell_msg(timeout=30)
+        message = await client.get_shell_msg(timeout=120)
         if message["parent_header"].get("msg_id") == msg_id:
             return message["content"]
 
@@ -30,7 +30,7 @@ async def reply_to(client: Any, msg_id: str) -> dict[str, Any]:
 async def interrupt(manager: Any, client: Any) -> dict[str, Any]:
     msg_id = client.execute("print('running', flush=True)\nimport time\ntime.sleep(600)")
     while True:
-        message = await client.get_iopub_msg(timeout=30)
+        message = await client.get_iopub_msg(timeout=120)
         if message["msg_type"] == "stream" and "running" in message["content"]["text"]:
             break
     await manager.interrupt_kernel()

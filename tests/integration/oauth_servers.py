@@ -276,7 +276,7 @@ def browse(url: str) -> tuple[int, str]:
     """A browser: follows the redirects, and says where it ended: (status, address)."""
     for _ in range(5):
         parts = urllib.parse.urlsplit(url)
-        connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=10)
+        connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=120)
         connection.request("GET", f"{parts.path}?{parts.query}")
         response = connection.getresponse()
         response.read()

@@ -401,7 +401,7 @@ def test_a_killed_forkserver_takes_its_kernels_along(server):
     kernel.forked()
     server.process.kill()
     server.process.wait()
-    dead, _, _ = select.select([kernel.pidfd], [], [], 30)
+    dead, _, _ = select.select([kernel.pidfd], [], [], 60)
     assert dead
 
 

@@ -381,7 +381,7 @@ def test_requests_of_the_server(mcp: McpServer, n_pings: int) -> None:
             request.send("".join(f"data: {json.dumps(ping)}\n\n" for ping in pings).encode())
             if n_pings > 10000:
                 return True
-            held.get(timeout=30), held.get(timeout=30)
+            held.get(timeout=120), held.get(timeout=120)
             request.events_result({"content": [{"type": "text", "text": "done"}]})
         elif "result" in request.message:
             n_held += 1
@@ -494,7 +494,7 @@ def test_changed_tools_are_told(ipybox: str, place: Place) -> None:
             streams.put(request)
             ended.wait(60)
         elif request.rpc == "tools/call":
-            streams.get(timeout=30).send(f"data: {json.dumps(changed)}\n\n".encode())
+            streams.get(timeout=120).send(f"data: {json.dumps(changed)}\n\n".encode())
             request.result({"content": [{"type": "text", "text": "done"}]})
         else:
             return False

@@ -18,6 +18,7 @@ from typing import Any
 import harness
 import pytest
 from oauth_servers import OAuthServers, browse
+from server_process import free_port
 
 TOOL = Path(os.environ.get("IPYBOX_BIN", harness.ROOT / "build/ipybox")).parent / "tests/unit/oauth-tool"
 REFUSED = 4  # IPYBOX_ERROR_REFUSED
@@ -166,11 +167,12 @@ def test_client_id_metadata_document(serve, log_in, run_ipybox):
     servers = serve(metadata={"client_id_metadata_document_supported": True})
     url = "https://app.example.com/client.json"
     servers.add_client(url)
-    oauth = {"clientMetadataUrl": url, "callbackPort": 0x7abc}
+    port = free_port()
+    oauth = {"clientMetadataUrl": url, "callbackPort": port}
     run_ipybox("servers", "add", "shop", json.dumps({"url": servers.url, "oauth": oauth}))
     log_in("shop")
     assert servers.authorizations[0]["client_id"] == url
-    assert servers.authorizations[0]["redirect_uri"] == f"http://127.0.0.1:{0x7ABC}/callback"
+    assert servers.authorizations[0]["redirect_uri"] == f"http://127.0.0.1:{port}/callback"
 
 
 def test_pasted_address(serve, start_login):

@@ -336,7 +336,7 @@ def test_it_ends_when_its_client_is_killed_and_a_fork_of_it_lives_on(ipybox, pla
     pidfd = os.pidfd_open(pid)
     client.kill()
     client.wait()
-    assert select.select([pidfd], [], [], 30)[0], "the core lives on"
+    assert select.select([pidfd], [], [], 60)[0], "the core lives on"
     os.close(pidfd)
     client.stdin.close()  # ends the fork
     client.stdout.close()

@@ -32,7 +32,7 @@ def ask(port: dict, method: str, path: str, body: dict | None = None, token: str
         data=None if body is None else json.dumps(body).encode(),
         headers={"Authorization": f"Bearer {token or port['token']}", "Content-Type": "application/json"},
     )
-    with urllib.request.urlopen(request, timeout=30) as answer:
+    with urllib.request.urlopen(request, timeout=120) as answer:
         return json.load(answer)
 
 
@@ -50,7 +50,7 @@ def run_in_gateway(gateway: dict, code: str) -> str:
         content = {"code": code, "silent": False, "store_history": True}
         channel.send(json.dumps({"channel": "shell", "header": header, "parent_header": {}, "metadata": {}, "content": content}))
         while True:
-            message = json.loads(channel.recv(30))
+            message = json.loads(channel.recv(120))
             if message["header"]["msg_type"] == "stream":
                 text += message["content"]["text"]
             elif message["header"]["msg_type"] == "error":

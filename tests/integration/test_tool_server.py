@@ -207,7 +207,7 @@ def test_approval(start):
     server = start("--approval-required")
     with ThreadPoolExecutor() as pool, server.approval() as client:
         call = pool.submit(server.run, "echo", {"a": [1, "é"]})
-        question = json.loads(client.recv(timeout=30))
+        question = json.loads(client.recv(timeout=120))
         asked = {"server_name": "fake", "tool_name": "echo", "tool_args": {"a": [1, "é"]}}
         assert question == {"jsonrpc": "2.0", "method": "approve", "params": asked, "id": question["id"]}
         assert not call.done()
@@ -215,7 +215,7 @@ def test_approval(start):
         assert call.result() == {"result": {"a": [1, "é"]}}
         for reply in ({"result": False}, {"error": {"code": 1, "message": "no"}}, {"result": "true"}, {"result": 1}):
             call = pool.submit(server.run)
-            question = json.loads(client.recv(timeout=30))
+            question = json.loads(client.recv(timeout=120))
             client.send(json.dumps({"jsonrpc": "2.0", "id": question["id"]} | reply))
             assert call.result()["error_type"] == "rejected"
 
@@ -224,7 +224,7 @@ def test_answers_in_any_order(start):
     server = start("--approval-required")
     with ThreadPoolExecutor(8) as pool, server.approval() as client:
         calls = [pool.submit(server.run, "echo", {"i": i}) for i in range(8)]
-        questions = [json.loads(client.recv(timeout=30)) for _ in calls]
+        questions = [json.loads(client.recv(timeout=120)) for _ in calls]
         for question in reversed(questions):
             is_even = question["params"]["tool_args"]["i"] % 2 == 0
             client.send(json.dumps({"jsonrpc": "2.0", "result": is_even, "id": question["id"]}))
@@ -238,7 +238,7 @@ def test_approve_without_running(start):
     with ThreadPoolExecutor() as pool, server.approval() as client:
         for accept in (True, False):
             call = pool.submit(server.curl, "/approve", body=body)
-            question = json.loads(client.recv(timeout=30))
+            question = json.loads(client.recv(timeout=120))
             assert question["params"] == body
             client.send(json.dumps({"jsonrpc": "2.0", "result": accept, "id": question["id"]}))
             status, answer = call.result()
@@ -261,12 +261,12 @@ def test_client_that_leaves(start):
         with server.approval() as client:
             calls = [pool.submit(server.run) for _ in range(3)]
             for _ in calls:
-                client.recv(timeout=30)
+                client.recv(timeout=120)
         for call in calls:
             assert "has disconnected" in call.result()["error"]
         with server.approval() as client:
             call = pool.submit(server.run)
-            question = json.loads(client.recv(timeout=30))
+            question = json.loads(client.recv(timeout=120))
             client.send(json.dumps({"result": True, "id": question["id"]}))
             assert "result" in call.result()
 
@@ -276,7 +276,7 @@ def test_approval_timeout(start):
     with server.approval() as client:
         answer = server.run()
         assert answer["error_type"] == "timeout"
-        question = json.loads(client.recv(timeout=30))
+        question = json.loads(client.recv(timeout=120))
         client.send(json.dumps({"result": True, "id": question["id"]}))  # too late
         assert server.run()["error_type"] == "timeout"
 
@@ -288,7 +288,7 @@ def test_second_client_waits(start):
         with server.approval():
             second = stack.enter_context(server.approval())
         call = pool.submit(server.run)
-        question = json.loads(second.recv(timeout=30))
+        question = json.loads(second.recv(timeout=120))
         second.send(json.dumps({"result": True, "id": question["id"]}))
         assert call.result() == {"result": {}}
 
@@ -297,10 +297,10 @@ def test_second_client_is_closed(start):
     server = start("--approval-required")
     with ThreadPoolExecutor() as pool, server.approval() as first, server.approval() as second:
         with pytest.raises(ConnectionClosed) as caught:
-            second.recv(timeout=30)
+            second.recv(timeout=120)
         assert caught.value.rcvd.code == 1008
         call = pool.submit(server.run)
-        question = json.loads(first.recv(timeout=30))
+        question = json.loads(first.recv(timeout=120))
         first.send(json.dumps({"result": True, "id": question["id"]}))
         assert call.result() == {"result": {}}
 
@@ -319,7 +319,7 @@ def test_foreign_clients_of_the_channel(start):
         client.ping().wait(30)
         client.send("nonsense")
         with pytest.raises(ConnectionClosed) as caught:
-            client.recv(timeout=30)
+            client.recv(timeout=120)
         assert caught.value.rcvd.code == 1007
 
 
@@ -400,6 +400,6 @@ def test_calls_end_with_their_callers(start):
     with server.approval() as client:
         with socket.create_connection(("localhost", server.port)) as caller:
             caller.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
-            question = json.loads(client.recv(timeout=30))
+            question = json.loads(client.recv(timeout=120))
         client.send(json.dumps({"result": True, "id": question["id"]}))
         assert server.curl("/status")[0] == 200

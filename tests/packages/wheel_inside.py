@@ -148,7 +148,7 @@ def test_only_the_c_library_is_loaded(place: Path) -> None:
 
 def apigen(place: Path, url: str, expect: int = 0, env: dict[str, str] | None = None, **parameters: str) -> str:
     text = json.dumps({"url": url, **parameters})
-    command = ["apigen", "--server-name=web", "--root-dir=api", "--connect-timeout=5", f"--server-params={text}"]
+    command = ["apigen", "--server-name=web", "--root-dir=api", "--connect-timeout=50", f"--server-params={text}"]
     return run(place, IPYBOX, *command, expect=expect, **(env or {}))
 
 

@@ -85,7 +85,7 @@ def kill(pids: list[int]) -> None:
     for end in ends:
         with contextlib.suppress(ProcessLookupError):  # it went with another one
             signal.pidfd_send_signal(end, signal.SIGKILL)
-    assert select.select(ends[-1:], [], [], 20)[0]
+    assert select.select(ends[-1:], [], [], 60)[0]
     for end in ends:
         os.close(end)
 

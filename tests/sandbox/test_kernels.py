@@ -214,7 +214,7 @@ def test_denied_domain_is_told(kernel: Kernels) -> None:
     code = """
 import urllib.request
 try:
-    urllib.request.urlopen("http://forbidden.invalid/", timeout=10)
+    urllib.request.urlopen("http://forbidden.invalid/", timeout=100)
 except OSError as error:
     print(error)
 """
@@ -283,7 +283,7 @@ def post(body, path="/run"):
     host = f"http://{os.environ['TOOL_SERVER_HOST']}:{os.environ['TOOL_SERVER_PORT']}"
     request = urllib.request.Request(host + path, json.dumps(body).encode(), {"Content-Type": "application/json"})
     try:
-        return json.loads(urllib.request.urlopen(request, timeout=20).read())
+        return json.loads(urllib.request.urlopen(request, timeout=100).read())
     except urllib.error.HTTPError as error:
         return {"status": error.code}
 """

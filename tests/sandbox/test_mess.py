@@ -65,7 +65,7 @@ def test_killing_what_is_inside(box: Box, user: str, which: str) -> None:
         assert process.stdout is not None and process.stdout.readline() == "ready\n"
         first, command, *_ = boxed()
         os.kill(first if which == "pid 1" else command, signal.SIGKILL)
-        _, said = process.communicate(timeout=30)
+        _, said = process.communicate(timeout=120)
         assert process.returncode == (1 if which == "pid 1" else 137)
         assert ("first process was killed" in said) == (which == "pid 1")
 
@@ -116,7 +116,7 @@ def test_many_at_once(box: Box) -> None:
     for process in processes:
         assert process.stdout is not None and process.stdout.readline() == "2\n"
     for process in processes:
-        process.communicate("x\n", timeout=30)
+        process.communicate("x\n", timeout=120)
         assert process.returncode == 0
 
 

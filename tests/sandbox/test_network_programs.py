@@ -162,7 +162,7 @@ def test_python(net: NetBox, user: str, prefix: list[str]) -> None:
     script = """import urllib.request
 for url in ("https://good.test/", "http://good.test/", "https://evil.test/", "http://evil.test/"):
     try:
-        print(urllib.request.urlopen(url, timeout=20).status)
+        print(urllib.request.urlopen(url, timeout=100).status)
     except OSError:
         print("denied")"""
     done = net([*prefix, "/usr/bin/python3", "-c", script], SETTINGS, user=user)
@@ -175,7 +175,7 @@ def test_kernel(net: NetBox, user: str, is_sandboxed: bool) -> None:
     code = """import subprocess, urllib.request
 for url in ("https://good.test/", "https://evil.test/"):
     try:
-        print(urllib.request.urlopen(url, timeout=20).status)
+        print(urllib.request.urlopen(url, timeout=100).status)
     except OSError:
         print("denied")
 !curl -sS --noproxy '*' -o /dev/null -w '%{http_code}\\n' https://good.test/"""
@@ -193,7 +193,7 @@ def test_installation_in_a_kernel(net: NetBox, user: str) -> None:
     net.place.environ |= kernel.environ | {"PIP_INDEX_URL": "https://index.test/simple"}
     code = """import urllib.request
 def fetch(url):
-    try: return urllib.request.urlopen(url, timeout=20).status
+    try: return urllib.request.urlopen(url, timeout=100).status
     except OSError: return "denied"
 !pip install -q demo
 import demo

@@ -19,7 +19,7 @@ def write(path):
 
 
 def fetch(url):
-    return str(urllib.request.urlopen(url, timeout=20).status)
+    return str(urllib.request.urlopen(url, timeout=100).status)
 
 
 def variable(name):

@@ -55,7 +55,7 @@ def use_multiprocessing(method):
     queue = context.Queue()
     process = context.Process(target=put, args=(queue, "put"))
     process.start()
-    assert queue.get(timeout=30) == "put"
+    assert queue.get(timeout=100) == "put"
     process.join(30)
     assert process.exitcode == 0
     with context.Manager() as manager:
