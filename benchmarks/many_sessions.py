@@ -17,7 +17,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from compare import ROOT, BenchmarkError, memory_mb, process_tree, wait_for_end
+from contenders import ROOT
+from processes import BenchmarkError, memory_mb, process_tree, wait_for_end
 
 PROGRESS_EVERY = 50
 
