@@ -59,7 +59,7 @@ struct IpbType {
 
 typedef struct {
     IpbText wire_name;
-    const char *name; /* given at the end, by ipb_names_finish */
+    const char *name; /* given at the end, by ipb_names_give_fields */
     const IpbType *type;
     bool is_required;
     const IpbJson *default_value; /* NULL: none, or one that cannot be written */

@@ -6,7 +6,7 @@
 
 #include "apigen/apigen.h"
 #include "apigen/emit.h"
-#include "apigen/names.h"
+#include "apigen/identifier.h"
 #include "apigen/schema.h"
 #include "base/error.h"
 
@@ -22,7 +22,7 @@ bool
 ipb_apigen_check_server_name(const char *name, GError **error)
 {
     /* __init__ and __pycache__ have a meaning of their own in a folder of packages. */
-    if (ipb_names_is_plain_identifier(name) && strlen(name) <= MAX_SERVER_NAME &&
+    if (ipb_identifier_is_plain(name) && strlen(name) <= MAX_SERVER_NAME &&
         !g_str_has_prefix(name, "__"))
         return true;
     g_autofree char *shown = g_utf8_make_valid(name, (gssize) strnlen(name, MAX_SERVER_NAME));
@@ -49,7 +49,7 @@ ipb_apigen_module_name(const char *tool_name)
     bool is_dunder = g_str_has_prefix(name->str, "__") && g_str_has_suffix(name->str, "__");
     if (!has_alnum || is_dunder || g_ascii_isdigit(name->str[0]))
         g_string_prepend(name, "tool_");
-    if (ipb_names_is_keyword(name->str))
+    if (ipb_identifier_is_keyword(name->str))
         g_string_append_c(name, '_');
     if (name->len > MAX_MODULE_NAME) {
         g_autofree char *digest = g_compute_checksum_for_string(G_CHECKSUM_SHA256, tool_name, -1);

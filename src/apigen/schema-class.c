@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "apigen/default.h"
-#include "apigen/names.h"
+#include "apigen/identifier.h"
 #include "apigen/schema-private.h"
 #include "apigen/text.h"
 
@@ -248,7 +248,7 @@ read_field(IpbSchemaReader *reader, IpbClass *class, const Member *member)
 {
     g_autoptr(GString) notes = g_string_new(NULL);
     const GPtrArray *nodes = member->nodes->len > 0 ? member->nodes : member->variants;
-    g_autofree char *camel = ipb_names_make_class(member->name);
+    g_autofree char *camel = ipb_identifier_make_class(member->name);
     IpbHint hint = {.name = camel[0] != '\0' ? camel : "Field", .parent = class};
     IpbText description = ipb_text_of(get_of_nodes(nodes, "description"));
     IpbText inner = {0};

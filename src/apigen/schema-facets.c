@@ -4,7 +4,6 @@
  */
 #include <string.h>
 
-#include "apigen/names.h"
 #include "apigen/schema-private.h"
 
 /* Schemas that hold for one value; more are noted. */

@@ -2,7 +2,7 @@
  *
  * Arrays, which become lists and tuples, and objects without named members, which become dicts.
  */
-#include "apigen/names.h"
+#include "apigen/identifier.h"
 #include "apigen/schema-private.h"
 
 /* Items of arrays that have schemas of their own. */
@@ -109,7 +109,7 @@ ipb_schema_read_list(IpbSchemaReader *reader, const GPtrArray *facets, IpbHint h
 {
     const IpbJson *items = ipb_schema_get(facets, "items");
     const IpbJson *places = get_places(facets);
-    g_autofree char *singular = ipb_names_make_singular(hint.name);
+    g_autofree char *singular = ipb_identifier_make_singular(hint.name);
     hint.name = hint.is_definition ? hint.name : keep(reader, singular);
     if (places != NULL)
         return read_places(reader, facets, places, hint, notes);

@@ -4,7 +4,7 @@
  */
 #include <string.h>
 
-#include "apigen/names.h"
+#include "apigen/identifier.h"
 #include "apigen/schema-private.h"
 
 /* Smaller objects are searched. */
@@ -229,6 +229,6 @@ ipb_schema_name_of_ref(IpbSchemaReader *reader, const IpbJson *ref)
     if (slash == NULL)
         return NULL;
     g_autofree char *token = decode_token(slash + 1, strlen(slash + 1));
-    g_autofree char *name = ipb_names_make_class((IpbText){token, strlen(token)});
+    g_autofree char *name = ipb_identifier_make_class((IpbText){token, strlen(token)});
     return name[0] != '\0' ? g_string_chunk_insert(reader->module->strings, name) : NULL;
 }

@@ -141,6 +141,7 @@ ipb_schema_read_tool(const IpbJson *tool)
     const IpbJson *output = ipb_json_get(tool, "outputSchema");
     if (output != NULL && !ipb_json_is(output, IPB_JSON_NULL))
         read_result(module, output);
-    ipb_names_finish(module);
+    ipb_names_give_classes(module);
+    ipb_names_give_fields(module);
     return module;
 }

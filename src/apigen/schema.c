@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-#include "apigen/names.h"
+#include "apigen/identifier.h"
 #include "apigen/schema-private.h"
 
 /* Schemas in schemas, and types in types: pydantic recurses through them, with some ten Python frames for each. */
@@ -163,7 +163,7 @@ static bool
 is_class_name(const char *title)
 {
     return title != NULL && g_ascii_isupper(title[0]) && strlen(title) <= 40 &&
-           ipb_names_is_plain_identifier(title);
+           ipb_identifier_is_plain(title);
 }
 
 static bool
