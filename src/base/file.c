@@ -26,7 +26,7 @@ open_to_read(const char *path, int flags, GError **error)
     do
         fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | flags);
     while (fd < 0 && errno == EINTR);
-    if (fd < 0 && errno == ENOENT)
+    if (fd < 0 && (errno == ENOENT || errno == ENOTDIR)) /* such as below /dev/null */
         g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_NOT_FOUND, "no such file: %s", path);
     else if (fd < 0)
         ipb_error_set_errno(error, errno, "cannot open %s", path);

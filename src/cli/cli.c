@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/error.h"
@@ -24,6 +25,20 @@ free_values(const GOptionEntry *options)
             g_clear_pointer((char **) option->arg_data, g_free);
         else if (option->arg == G_OPTION_ARG_STRING_ARRAY)
             g_clear_pointer((char ***) option->arg_data, g_strfreev);
+    }
+}
+
+/* GLib leaves the end of options in place where a word that looks like an option comes next. */
+static void
+remove_end_of_options(const IpbVerb *verb, int *argc, char **argv)
+{
+    int end = verb->takes_command ? MIN(*argc, 2) : *argc; /* what follows a command is its own */
+    for (int i = 1; i < end; i++) {
+        if (!g_str_equal(argv[i], "--"))
+            continue;
+        memmove(argv + i, argv + i + 1, sizeof *argv * (size_t) (*argc - i)); /* with the NULL */
+        (*argc)--;
+        return;
     }
 }
 
@@ -58,6 +73,7 @@ ipb_cli_parse(const IpbVerb *verb, const GOptionEntry *options, const char *desc
         *ret_status = IPB_EXIT_OK;
         return false;
     }
+    remove_end_of_options(verb, argc, *argv);
     return true;
 }
 

@@ -246,10 +246,7 @@ run_sandbox(int argc, char **argv)
                       "The exit status is the command's, or 128 and the number of the signal that "
                       "ended it.",
                       &argc, &argv, &status)) {
-        char **words = argv + 1;
-        if (*words != NULL && g_str_equal(*words, "--"))
-            words++;
-        status = run_with(&arguments, words);
+        status = run_with(&arguments, argv + 1);
     }
     g_free(arguments.settings);
     g_free(arguments.command_string);

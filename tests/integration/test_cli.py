@@ -58,6 +58,25 @@ def test_run_in_any_locale(run_ipybox, environ, locale):
     assert "é" in run_ipybox("run", "--approve", "é", "-c", "1").stderr
 
 
+def test_end_of_options(run_ipybox, workspace):
+    (workspace / "-a.py").write_text("print('x')")
+    assert run_ipybox("run", "--", "-a.py").stdout == "x\n"
+    assert run_ipybox("sandbox", "--", "ls", "--", "-a.py").stdout == "-a.py\n"
+    assert "--json" in run_ipybox("servers", "remove", "--", "--json").stderr
+    assert run_ipybox("run", "--", "-a.py", "--").returncode == 2
+
+
+@pytest.mark.parametrize("words", [
+    ("run", "-c", "print('x')"), ("run", "--no-sandbox", "-c", "print('x')"), ("sandbox", "echo", "x"), ("servers",),
+])  # fmt: skip
+def test_home_that_is_none(run_ipybox, environ, words):
+    """That of some users of services."""
+    environ.pop("XDG_STATE_HOME", None)
+    environ["HOME"] = "/dev/null"
+    done = run_ipybox(*words)
+    assert (done.returncode, done.stdout) == (0, "" if words == ("servers",) else "x\n"), done.stderr
+
+
 def test_run_usage(run_ipybox):
     assert run_ipybox("run").returncode == 2
     assert run_ipybox("run", "-c", "1", "x.py").returncode == 2
