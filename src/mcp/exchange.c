@@ -32,6 +32,7 @@ struct IpbExchange {
     char *body;
     size_t body_size;
     unsigned total_ms;
+    IpbTimer *timer; /* of that; NULL: none */
     IpbExchangeFuncs funcs;
     void *data;
     IpbHttpCall *call;
@@ -176,11 +177,37 @@ ipb_endpoint_resolve(IpbEndpoint *endpoint, const char *reference, GError **erro
 
 static void send_request(IpbExchange *exchange);
 
+/* May free it. */
+static void
+end(IpbExchange *exchange, const GError *error)
+{
+    g_clear_pointer(&exchange->timer, ipb_timer_free);
+    exchange->funcs.on_end(exchange, error, exchange->data);
+}
+
 static void
 fail(IpbExchange *exchange, int code, const char *text)
 {
     g_autoptr(GError) error = g_error_new_literal(IPYBOX_ERROR, code, text);
-    exchange->funcs.on_end(exchange, error, exchange->data); /* may free it */
+    end(exchange, error);
+}
+
+static void
+cut_off(IpbExchange *exchange)
+{
+    g_clear_pointer(&exchange->oauth_call, ipb_oauth_call_cancel);
+    g_clear_pointer(&exchange->call, ipb_http_call_free);
+}
+
+static void
+on_timeout(void *data)
+{
+    IpbExchange *exchange = data;
+    g_autofree char *text =
+        g_strdup_printf("%s: the answer was not complete within %g s", exchange->endpoint->origin,
+                        exchange->total_ms / 1000.0);
+    cut_off(exchange);
+    fail(exchange, IPYBOX_ERROR_TIMEOUT, text);
 }
 
 /* 307 and 308 keep method and body; the others would make a GET of it. */
@@ -246,7 +273,7 @@ on_authorization(const char *authorization, const GError *error, void *data)
     IpbExchange *exchange = data;
     exchange->oauth_call = NULL;
     if (error != NULL) {
-        exchange->funcs.on_end(exchange, error, exchange->data);
+        end(exchange, error);
         return;
     }
     g_free(exchange->authorization);
@@ -306,7 +333,7 @@ on_call_end(IpbHttpCall *call, const GError *error, void *data)
     IpbExchange *exchange = data;
     unsigned status = ipb_http_call_status(call);
     if (error != NULL || !exchange->is_ours)
-        exchange->funcs.on_end(exchange, error, exchange->data);
+        end(exchange, error);
     else if (is_redirect(status))
         follow(exchange, status);
     else if (status == 407)
@@ -352,7 +379,7 @@ send_request(IpbExchange *exchange)
         .body_size = exchange->body_size,
         /* Streams of events have no end; the owner counts what it keeps. The number of headers is bounded by their size. */
         .limits = {.head_size = limits->head_size, .n_headers = G_MAXUINT, .body_size = SIZE_MAX},
-        .deadlines = {.connect_ms = limits->connect_timeout_ms, .total_ms = exchange->total_ms},
+        .deadlines = {.connect_ms = limits->connect_timeout_ms},
         .on_head = on_call_head,
         .on_body = on_call_body,
         .on_end = on_call_end,
@@ -377,6 +404,8 @@ ipb_exchange_new(IpbEndpoint *endpoint, const IpbExchangeOptions *options,
     exchange->funcs = *funcs;
     exchange->data = data;
     exchange->text = g_string_new(NULL);
+    if (exchange->total_ms > 0)
+        exchange->timer = ipb_timer_new(endpoint->loop, exchange->total_ms, on_timeout, exchange);
     if (endpoint->oauth != NULL)
         exchange->oauth_call = ipb_oauth_get(endpoint->oauth, on_authorization, exchange);
     else
@@ -389,9 +418,8 @@ ipb_exchange_free(IpbExchange *exchange)
 {
     if (exchange == NULL)
         return;
-    if (exchange->oauth_call != NULL)
-        ipb_oauth_call_cancel(exchange->oauth_call);
-    ipb_http_call_free(exchange->call);
+    cut_off(exchange);
+    ipb_timer_free(exchange->timer);
     g_string_free(exchange->text, true);
     g_strfreev(exchange->headers);
     g_free(exchange->authorization);

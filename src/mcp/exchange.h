@@ -52,7 +52,7 @@ typedef struct {
     const char *const *headers; /* "Name: value"; they win over those of server_params */
     const char *body;           /* copied; NULL: none */
     size_t body_size;
-    unsigned total_ms; /* 0: no limit */
+    unsigned total_ms; /* redirects, and what a token takes, included; 0: no limit */
 } IpbExchangeOptions;
 
 IpbExchange *ipb_exchange_new(IpbEndpoint *endpoint, const IpbExchangeOptions *options,
