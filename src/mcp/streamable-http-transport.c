@@ -67,6 +67,7 @@ forget_posts(IpbStreamable *http)
     }
     while ((post = g_queue_pop_head(&http->waiting)) != NULL)
         ipb_post_free(post);
+    http->listener = NULL;
     http->queued = 0;
     http->n_requests = http->n_notes = 0;
 }
@@ -135,6 +136,8 @@ remove_post(IpbStreamable *http, IpbPost *post)
     if (g_hash_table_remove(http->posts, post) && !post->is_answered)
         uncount(http, post);
     g_queue_remove(&http->waiting, post);
+    if (http->listener == post)
+        http->listener = NULL;
     if (post->kind == IPB_POST_MESSAGE || post->kind == IPB_POST_INITIALIZED)
         http->queued -= post->size;
     ipb_post_free(post);
@@ -206,8 +209,6 @@ ipb_streamable_done(IpbPost *post)
         http->close_done(http->close_data); /* may free the transport */
         return;
     }
-    if (kind == IPB_POST_LISTEN)
-        http->is_listening = false;
     if (kind == IPB_POST_REINITIALIZE)
         start(http, ipb_post_new(http, IPB_POST_REINITIALIZED,
                                  http->initialized != NULL ? http->initialized : "",
@@ -240,6 +241,8 @@ ipb_streamable_renew(IpbPost *post)
         return true;
     http->is_held = true;
     g_clear_pointer(&http->session, g_free);
+    if (http->listener != NULL) /* to the old session, be its stream still open or not */
+        remove_post(http, http->listener);
     IpbPost *first =
         ipb_post_new(http, IPB_POST_REINITIALIZE, http->initialize, strlen(http->initialize));
     IpbSpan id;
@@ -359,10 +362,11 @@ static void
 listen_to_server(IpbTransport *transport)
 {
     IpbStreamable *http = (IpbStreamable *) transport;
-    if (http->is_listening || http->is_modern)
+    if (http->listener != NULL || http->is_modern)
         return;
-    http->is_listening = http->wants_events = true;
-    g_queue_push_tail(&http->waiting, ipb_post_new(http, IPB_POST_LISTEN, NULL, 0));
+    http->wants_events = true;
+    http->listener = ipb_post_new(http, IPB_POST_LISTEN, NULL, 0);
+    g_queue_push_tail(&http->waiting, http->listener);
     pump(http);
 }
 

@@ -26,7 +26,8 @@ typedef struct {
     /* As they were sent first, to begin a new session with. */
     char *initialize, *initialized;
     bool is_held; /* nothing is sent before the session is there, and knows that we are ready */
-    bool is_listening, wants_events;
+    IpbPost *listener; /* the GET among them; NULL: none */
+    bool wants_events;
     IpbTimer *timer; /* what is to be told from the loop */
     GError *failure;
     void (*close_done)(void *data);

@@ -402,6 +402,38 @@ def test_requests_of_the_server(mcp: McpServer, n_pings: int) -> None:
         release.set()
 
 
+def test_the_time_of_a_request_is_that_of_its_token_too(ipybox: str, place: Place) -> None:
+    """An answer to the server gets 401, and the authorization server says nothing."""
+    ended = threading.Event()
+
+    def answer(request: Request) -> bool:
+        if request.rpc == "tools/call":
+            request.begin_events()
+            request.send(b'data: {"jsonrpc":"2.0","id":"p","method":"ping"}\n\n')
+            ended.wait(120)
+            request.events_result({"content": []})
+        elif request.message.get("id") == "p":
+            request.reply("401 Unauthorized", b"", "WWW-Authenticate: Bearer")
+        elif request.path.startswith("/.well-known/"):
+            ended.wait(120)
+        else:
+            return False
+        return True
+
+    log = place.root / "stderr"
+    oauth = {"grantType": "client_credentials", "clientId": "a", "clientSecret": "b"}
+    with HttpServer(answer) as server, open(log, "wb") as stderr, McpServer(ipybox, place, stderr=stderr.fileno()) as mcp:
+        mcp.register("web", {"url": server.url, "oauth": oauth, "limits": {"connect_timeout": 8}})
+        cell = mcp.start_tool("execute_ipython_cell", {"code": CALL})
+        deadline = time.monotonic() + 120
+        while "it did not take a notification or an answer" not in log.read_text():
+            assert time.monotonic() < deadline, log.read_text()
+            ended.wait(0.1)
+        ended.set()
+        mcp.answer(cell)
+        assert f"http://127.0.0.1:{server.port}: the answer was not complete within 8 s" in log.read_text()
+
+
 def cancel_call(mcp: McpServer, called: threading.Event) -> None:
     """Runs CALL, and cancels its cell when the call has come to the server."""
     cell = mcp.start_tool("execute_ipython_cell", {"code": CALL})
@@ -532,6 +564,37 @@ def test_a_subscription_takes_no_place_from_calls(mcp: McpServer) -> None:
         mcp.register("web", {"url": server.url, "timeout": 20, "limits": {"requests": 1}})
         mcp.cell(CALL)
         assert "subscriptions/listen" in [request.rpc for request in server.requests]
+        ended.set()
+
+
+def test_a_new_session_is_listened_to(mcp: McpServer) -> None:
+    """Also where the server leaves the stream of the old one open."""
+    ended, listening, heard = threading.Event(), threading.Event(), threading.Event()
+    sessions = iter(["s0", "s1", "s2"])  # the first is the registration's, which does not listen
+
+    def answer(request: Request) -> bool:
+        session = request.headers.get("mcp-session-id")
+        if request.rpc == "initialize":
+            information = {"serverInfo": {"name": "h", "version": "1"}, "capabilities": {"tools": {"listChanged": True}}}
+            header = f"Mcp-Session-Id: {next(sessions)}"
+            request.result({"protocolVersion": "2025-11-25", **information}, header)
+        elif request.method == "GET":
+            request.begin_events()
+            heard.set() if session == "s2" else listening.set()
+            ended.wait(120)
+        elif request.rpc == "tools/call" and session == "s1":
+            assert listening.wait(60)
+            request.reply("404 Not Found")
+        elif request.rpc == "tools/call":
+            request.result({"content": [{"type": "text", "text": "done"}]})
+        else:
+            return False
+        return True
+
+    with HttpServer(answer) as server:
+        mcp.register("web", {"url": server.url})
+        mcp.cell(CALL)
+        assert heard.wait(60)
         ended.set()
 
 
