@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+# `signal` makes enums of all it is asked.
+import _signal  # type: ignore[import-not-found]
 import fcntl
 import gc
 import os
@@ -58,7 +60,7 @@ def become_kernel(kernel_id: int, parent: int | None, wire: int, stdout: int, st
             os._exit(1)
         linux.be_first_to_go()
     for number in (signal.SIGTERM, signal.SIGCHLD):
-        signal.signal(number, signal.SIG_DFL)
+        _signal.signal(number, _signal.SIG_DFL)
     links = _move_fds(wire, stdout, stderr)
     gc.enable()
     return Forked(kernel_id, links)

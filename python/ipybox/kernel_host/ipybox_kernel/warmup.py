@@ -143,5 +143,7 @@ def settle() -> None:
 
 
 def forget_folders() -> None:
-    """So that a kernel finds what was installed since. Were it to do so itself, it would write to a page for each folder."""
+    """So that a kernel finds what was installed since. Were it to do so itself, or were they there when it looks for missing ones, it
+    would write to a page for each."""
     importlib.invalidate_caches()
+    sys.path_importer_cache.clear()
