@@ -54,14 +54,20 @@ def test_files(kernels: Kernels) -> None:
 # The environment
 
 
-def test_an_environment_in_the_workspace(box: Box) -> None:
-    """What the next kernel runs cannot be written by this one, whatever is writable; nor can another take its place."""
-    environment = box.place.workspace / ".venv"
+def make_environment(environment: Path) -> tuple[Path, Path]:
+    """A virtual environment with what .venv has: its site-packages, and those of .venv."""
     subprocess.run([os.path.realpath(sys.executable), "-m", "venv", "--without-pip", str(environment)], check=True)
     (packages,) = (environment / "lib").glob("python3*/site-packages")
     (real,) = (harness.ROOT / ".venv/lib").glob("python3*/site-packages")
     for path in real.iterdir():
         (packages / path.name).symlink_to(path)
+    return packages, real
+
+
+def test_an_environment_in_the_workspace(box: Box) -> None:
+    """What the next kernel runs cannot be written by this one, whatever is writable; nor can another take its place."""
+    environment = box.place.workspace / ".venv"
+    packages, real = make_environment(environment)
     (environment / "bin/tool").write_text("#!/bin/sh\n")
     kernel = Kernels(box, "root")
     kernel.python = environment / "bin/python"
@@ -80,6 +86,36 @@ print([tried(lambda n: os.close(os.open('.venv/' + n, os.O_WRONLY | os.O_CREAT))
     assert "done" in kernel.run(code, "--no-sandbox").stdout
     shutil.rmtree(environment, ignore_errors=True)
     shutil.rmtree(box.place.workspace / "aside", ignore_errors=True)
+
+
+# What Python, IPython and pandas import if it is there.
+WISHED = ["_winapi", "argcomplete", "astroid", "bottleneck", "nt", "numexpr", "org", "pyarrow", "pytz", "storemagic"]
+
+
+def test_an_editable_install_of_the_workspace(box: Box) -> None:
+    """Its modules are those of kernels. The forkserver, which is in no sandbox, imports none."""
+    source = box.place.workspace / "src"
+    packages, real = make_environment(box.place.root / "environment")
+    kernel = Kernels(box, "root")
+    kernel.python = box.place.root / "environment/bin/python"
+    (packages / "project.pth").write_text(f"{source}\n")
+    source.mkdir()
+    for name in [*WISHED, "mine"]:
+        (source / f"{name}.py").write_text("")
+    code = f"import sys\nprint(sorted(set({WISHED!r}) & set(sys.modules)))\nimport mine\nprint(mine.__file__)"
+    flags = ["--sandbox-config", box.write_settings(make_settings(allowRead=[str(real)]))]
+    assert kernel.run(code, *flags).stdout == f"[]\n{source}/mine.py\n"
+    found, mine = kernel.run(code, "--no-sandbox").stdout.splitlines()
+    assert found != "[]" and mine == f"{source}/mine.py"
+    shutil.rmtree(box.place.root / "environment")
+
+
+def test_files_that_preloaded_modules_look_for(kernels: Kernels) -> None:
+    """In the working directory: a kernel reads its own, the forkserver has none of a workspace."""
+    (kernels.place.workspace / "matplotlibrc").write_text("lines.linewidth: 77\n")
+    code = "import matplotlib; print(matplotlib.rcParams['lines.linewidth'])"
+    assert kernels.run(code).stdout == "77.0\n"
+    assert kernels.run(code, "--preload", "matplotlib").stdout == "1.5\n"
 
 
 def test_profiles_and_startup_files(kernels: Kernels) -> None:

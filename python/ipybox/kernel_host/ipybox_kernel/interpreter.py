@@ -4,7 +4,9 @@
 Started with -I alone, Python has set up site-packages itself: virtual environments, .pth files and
 editable installs work. Started with -I -S nothing of that was done, because .pth files are code that
 somebody else may have written: then site-packages (or the folders that the core names) are appended here,
-of their .pth files only the lines that are paths are honoured, and what `site` sets besides is made up for.
+of their .pth files only the lines that are paths are honoured, and what `site` sets besides is made up for. Paths that lead out
+of site-packages are for kernels only: an editable install's lead to where a cell writes, and what is imported here, outside of
+all sandboxes, looks for modules that are not installed (IPython for storemagic, copy for org).
 """
 
 from __future__ import annotations
@@ -19,6 +21,10 @@ import sys
 REQUIRED = {"IPython": "ipython", "pydantic": "pydantic"}
 
 
+# What .pth files name outside of site-packages.
+_outer_paths: list[str] = []
+
+
 def set_up(site_packages: list[str] | None) -> None:
     if sys.flags.no_site:
         with_system = _enter_virtual_environment()
@@ -28,6 +34,12 @@ def set_up(site_packages: list[str] | None) -> None:
     for folder in site_packages or []:
         _append(folder)
         _append_paths_of_pth_files(folder)
+
+
+def become_kernel() -> None:
+    """In a kernel, which is in its sandbox."""
+    for path in _outer_paths:
+        _append(path)
 
 
 def keep_flags_from_children() -> None:
@@ -66,8 +78,12 @@ def _append_paths_of_pth_files(folder: str) -> None:
             if not line or line.startswith(("#", "import ", "import\t")):
                 continue
             path = os.path.abspath(os.path.join(folder, line))
-            if os.path.exists(path):
+            if not os.path.exists(path):
+                continue
+            if os.path.realpath(path).startswith(os.path.realpath(folder) + os.sep):
                 _append(path)
+            else:
+                _outer_paths.append(path)
 
 
 def _find_site_packages(with_system: bool) -> list[str]:

@@ -20,7 +20,7 @@ import time
 from collections import deque
 from typing import Any
 
-from . import blas, forks, inspection, linux, mime, plots, randomness, tracebacks, wire
+from . import blas, forks, inspection, interpreter, linux, mime, plots, randomness, tracebacks, wire
 from .cells import CellRunner
 from .children import KERNEL_ID
 from .interrupts import Interrupts
@@ -149,6 +149,7 @@ class Kernel:
         sys.argv = [""]
         stub = [self._forked.stub_dir] if self._forked.stub_dir else []
         sys.path[:0] = [*stub, *path, ""]
+        interpreter.become_kernel()
 
     def _make_loop(self, returns_to_cwd: bool) -> None:
         self._loop = asyncio.new_event_loop()

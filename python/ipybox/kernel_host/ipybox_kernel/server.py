@@ -51,7 +51,8 @@ class Server:
     # Start
 
     def run(self) -> process.Forked | None:
-        enter_a_directory()
+        # Not where we were started: that may be gone, or be a workspace, where what is imported would find a cell's files (matplotlibrc).
+        os.chdir("/")
         linux.become_subreaper()
         self._catch_signals()
         try:
@@ -261,14 +262,6 @@ class Server:
 
 def our_orphans(kernels: dict[int, children.Kernel]) -> list[int]:
     return [pid for pid in children.our_children() if pid not in kernels]
-
-
-def enter_a_directory() -> None:
-    """The one that we were started in may be gone, and much of what is imported asks for it."""
-    try:
-        os.getcwd()
-    except OSError:
-        os.chdir("/")
 
 
 def describe(error: BaseException) -> str:
