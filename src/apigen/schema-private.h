@@ -13,6 +13,12 @@
 
 #include "apigen/model.h"
 
+/* A schema with an $id: what "#" and relative references mean in it. */
+typedef struct {
+    const IpbJson *node;
+    char *uri; /* absolute, unless the $id is none */
+} IpbSchemaResource;
+
 typedef struct {
     IpbModule *module;
     const IpbJson *root;  /* what "#" refers to */
@@ -20,10 +26,11 @@ typedef struct {
     GHashTable *readings; /* facets (GBytes of pointers) → IpbReading */
     GPtrArray *loose;     /* IpbReading that are not remembered */
     GHashTable *refs;     /* the text of a $ref → its schema */
-    GPtrArray *resources; /* subschemas with an $id, outer ones first; NULL: not looked for */
-    GHashTable *indexes;  /* an object → its members by name */
-    GHashTable *enums;    /* name and values → IpbEnum */
-    GHashTable *inlined;  /* name and text → class type: a schema written twice is one class */
+    GPtrArray
+        *resources; /* IpbSchemaResource: the root, then outer ones first; NULL: not looked for */
+    GHashTable *indexes; /* an object → its members by name */
+    GHashTable *enums;   /* name and values → IpbEnum */
+    GHashTable *inlined; /* name and text → class type: a schema written twice is one class */
     unsigned depth, class_depth;
     size_t work, text; /* spent; see MAX_WORK and MAX_TEXT */
 } IpbSchemaReader;

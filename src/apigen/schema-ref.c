@@ -9,7 +9,7 @@
 
 /* Smaller objects are searched. */
 #define MIN_INDEXED 32
-/* Values that are looked at for an $id, and subschemas with one. */
+/* Objects and arrays that are looked at for an $id, and subschemas with one. */
 #define MAX_SEARCHED 400000
 #define MAX_RESOURCES 1000
 
@@ -75,32 +75,73 @@ resolve_pointer(IpbSchemaReader *reader, const IpbJson *node, const char *pointe
     return node;
 }
 
-static bool
-is_document(const IpbJson *node)
+/* --- walking through a schema ------------------------------------------------------------------ */
+
+/* Keywords whose members are schemas by names of their own. */
+static const char *const MAPS[] = {
+    "$defs",      "definitions",       "dependencies", "dependentSchemas",
+    "properties", "patternProperties", NULL,
+};
+
+/* Keywords with values, which only look like schemas. */
+static const char *const VALUES[] = {"const", "default", "enum", "example", "examples", NULL};
+
+/* An object or array in a schema; in a map, names are no keywords. */
+typedef struct {
+    const IpbJson *node;
+    bool is_map;
+} Place;
+
+/* What stands at @item of @place; its node is NULL where no schemas are. */
+static Place
+enter(Place place, const IpbJson *item)
 {
-    const char *id = ipb_json_is(node, IPB_JSON_OBJECT) ? ipb_json_get_string(node, "$id") : NULL;
+    const char *name = ipb_json_name(item, NULL);
+    bool is_keyword = name != NULL && !place.is_map;
+    bool is_inner = ipb_json_is(item, IPB_JSON_OBJECT) || ipb_json_is(item, IPB_JSON_ARRAY);
+    if (!is_inner || (is_keyword && g_strv_contains(VALUES, name)))
+        return (Place){0};
+    return (Place){item, is_keyword && g_strv_contains(MAPS, name)};
+}
+
+static const char *
+get_keyword(Place place, const char *keyword)
+{
+    bool is_schema = ipb_json_is(place.node, IPB_JSON_OBJECT) && !place.is_map;
+    return is_schema ? ipb_json_get_string(place.node, keyword) : NULL;
+}
+
+static bool
+is_document(Place place)
+{
+    const char *id = get_keyword(place, "$id");
     return id != NULL && id[0] != '#';
 }
 
-/* The subschema of @node's document with "$anchor": @name, or with the id "#name" of older drafts. */
-static const IpbJson *
-find_anchor(IpbSchemaReader *reader, const IpbJson *node, const char *name, GString *notes)
+static bool
+has_anchor(Place place, const char *name)
 {
-    if (ipb_json_is(node, IPB_JSON_OBJECT)) {
-        const char *anchor = ipb_json_get_string(node, "$anchor");
-        const char *id = ipb_json_get_string(node, "$id");
-        id = id != NULL ? id : ipb_json_get_string(node, "id");
-        if (g_strcmp0(anchor, name) == 0 ||
-            (id != NULL && id[0] == '#' && g_str_equal(id + 1, name)))
-            return node;
-    }
-    if (!ipb_json_is(node, IPB_JSON_OBJECT) && !ipb_json_is(node, IPB_JSON_ARRAY))
-        return NULL;
+    const char *id = get_keyword(place, "$id");
+    id = id != NULL ? id : get_keyword(place, "id");
+    return g_strcmp0(get_keyword(place, "$anchor"), name) == 0 ||
+           g_strcmp0(get_keyword(place, "$dynamicAnchor"), name) == 0 ||
+           (id != NULL && id[0] == '#' && g_str_equal(id + 1, name));
+}
+
+/* The subschema of the document around @place with "$anchor": @name, or with the id "#name" of older drafts. */
+static const IpbJson *
+find_anchor(IpbSchemaReader *reader, Place place, const char *name, GString *notes)
+{
+    if (has_anchor(place, name))
+        return place.node;
     if (!ipb_schema_spend_work(reader, 1, notes))
         return NULL;
-    IPB_JSON_FOREACH (item, node) {
+    IPB_JSON_FOREACH (item, place.node) {
+        Place inner = enter(place, item);
         /* The same name may be another's in a document inside this one. */
-        const IpbJson *found = is_document(item) ? NULL : find_anchor(reader, item, name, notes);
+        const IpbJson *found = inner.node == NULL || is_document(inner)
+                                   ? NULL
+                                   : find_anchor(reader, inner, name, notes);
         if (found != NULL)
             return found;
     }
@@ -109,81 +150,97 @@ find_anchor(IpbSchemaReader *reader, const IpbJson *node, const char *name, GStr
 
 /* --- documents in the document ---------------------------------------------------------------- */
 
-/* Adds each subschema below @node with an $id of its own. */
-static void
-find_resources(IpbSchemaReader *reader, const IpbJson *node, size_t *n_seen)
+/* Where a schema without $id comes from: relative references need a base. */
+#define NOWHERE "tool:///"
+
+/* @reference without its fragment, which begins behind @size bytes, as an absolute URI. */
+static char *
+resolve_uri(const char *base, const char *reference, size_t size)
 {
-    if ((*n_seen)++ > MAX_SEARCHED || reader->resources->len == MAX_RESOURCES)
-        return;
-    if (is_document(node) && node != reader->root)
-        g_ptr_array_add(reader->resources, (void *) node);
-    if (ipb_json_is(node, IPB_JSON_OBJECT) || ipb_json_is(node, IPB_JSON_ARRAY))
-        IPB_JSON_FOREACH (item, node)
-            find_resources(reader, item, n_seen);
+    g_autofree char *relative = g_strndup(reference, size);
+    char *uri = g_uri_resolve_relative(base, relative, G_URI_FLAGS_ENCODED, NULL);
+    return uri != NULL ? uri : g_steal_pointer(&relative);
 }
 
+static void
+free_resource(void *data)
+{
+    IpbSchemaResource *resource = data;
+    g_free(resource->uri);
+    g_free(resource);
+}
+
+static const char *
+add_resource(IpbSchemaReader *reader, const IpbJson *node, const char *base)
+{
+    const char *id = ipb_json_get_string(node, "$id");
+    IpbSchemaResource *resource = g_new0(IpbSchemaResource, 1);
+    resource->node = node;
+    resource->uri = id != NULL ? resolve_uri(base, id, strcspn(id, "#")) : g_strdup(base);
+    g_ptr_array_add(reader->resources, resource);
+    return resource->uri;
+}
+
+/* Adds each subschema below @place with an $id of its own. */
+static void
+find_resources(IpbSchemaReader *reader, Place place, const char *base, size_t *n_seen)
+{
+    IPB_JSON_FOREACH (item, place.node) {
+        Place inner = enter(place, item);
+        if (inner.node == NULL)
+            continue;
+        if ((*n_seen)++ > MAX_SEARCHED || reader->resources->len == MAX_RESOURCES)
+            return;
+        bool is_inner = is_document(inner);
+        find_resources(reader, inner, is_inner ? add_resource(reader, item, base) : base, n_seen);
+    }
+}
+
+/* The root comes first. */
 static const GPtrArray *
 get_resources(IpbSchemaReader *reader)
 {
-    if (reader->resources == NULL) {
-        size_t n_seen = 0;
-        reader->resources = g_ptr_array_new();
-        IpbSpan raw = ipb_json_raw(reader->root);
-        const char *end = raw.start + raw.size;
-        const char *first = memmem(raw.start, raw.size, "\"$id\"", 5);
-        if (first != NULL && memmem(first + 5, (size_t) (end - first) - 5, "\"$id\"", 5) != NULL)
-            find_resources(reader, reader->root, &n_seen);
-        else if (first != NULL && ipb_json_get(reader->root, "$id") == NULL)
-            find_resources(reader, reader->root, &n_seen);
-    }
+    if (reader->resources != NULL)
+        return reader->resources;
+    reader->resources = g_ptr_array_new_with_free_func(free_resource);
+    const char *base = add_resource(reader, reader->root, NOWHERE);
+    size_t n_seen = 0;
+    IpbSpan raw = ipb_json_raw(reader->root);
+    if (memmem(raw.start, raw.size, "\"$id\"", 5) != NULL)
+        find_resources(reader, (Place){.node = reader->root}, base, &n_seen);
     return reader->resources;
 }
 
-/* What "#" means for @ref: the innermost document around it. */
-static const IpbJson *
+/* The innermost document around @ref: what "#" means there, and what is relative. */
+static const IpbSchemaResource *
 get_document(IpbSchemaReader *reader, const IpbJson *ref)
 {
     const GPtrArray *resources = get_resources(reader);
-    const IpbJson *found = reader->root;
+    const IpbSchemaResource *found = g_ptr_array_index(resources, 0);
     IpbSpan inner = ipb_json_raw(ref);
-    for (guint i = 0; i < resources->len; i++) { /* outer ones come first */
-        IpbSpan outer = ipb_json_raw(g_ptr_array_index(resources, i));
+    for (guint i = 1; i < resources->len; i++) { /* outer ones come first */
+        const IpbSchemaResource *resource = g_ptr_array_index(resources, i);
+        IpbSpan outer = ipb_json_raw(resource->node);
         if (inner.start >= outer.start && inner.start < outer.start + outer.size)
-            found = g_ptr_array_index(resources, i);
+            found = resource;
     }
     return found;
 }
 
-/* Does the $id name what the first @size bytes of a $ref name? Equal, or one of both is relative. */
-static bool
-is_named(const IpbJson *node, const char *ref, size_t size)
-{
-    const char *id = ipb_json_get_string(node, "$id");
-    size_t id_size = id != NULL ? strcspn(id, "#") : 0;
-    if (id_size == 0)
-        return false;
-    size_t common = MIN(size, id_size);
-    if (memcmp(ref + size - common, id + id_size - common, common) != 0)
-        return false;
-    if (size == id_size)
-        return true;
-    /* https://example.org/item.json and item.json */
-    const char *longer = size > id_size ? ref + size : id + id_size;
-    return common > 0 && longer[-(ptrdiff_t) common - 1] == '/' &&
-           memchr(size > id_size ? id : ref, ':', common) == NULL;
-}
-
+/* The document that the first @size bytes of @text name where @ref stands. */
 static const IpbJson *
 find_document(IpbSchemaReader *reader, const IpbJson *ref, const char *text, size_t size)
 {
+    const IpbSchemaResource *here = get_document(reader, ref);
     if (size == 0)
-        return get_document(reader, ref);
-    if (is_named(reader->root, text, size))
-        return reader->root;
+        return here->node;
+    g_autofree char *uri = resolve_uri(here->uri, text, size);
     const GPtrArray *resources = get_resources(reader);
-    for (guint i = 0; i < resources->len; i++)
-        if (is_named(g_ptr_array_index(resources, i), text, size))
-            return g_ptr_array_index(resources, i);
+    for (guint i = 0; i < resources->len; i++) {
+        const IpbSchemaResource *resource = g_ptr_array_index(resources, i);
+        if (g_str_equal(resource->uri, uri))
+            return resource->node;
+    }
     return NULL;
 }
 
@@ -198,7 +255,7 @@ find_target(IpbSchemaReader *reader, const IpbJson *ref, const char *text, GStri
     if (document == NULL || fragment[0] == '\0' || fragment[1] == '\0')
         return document;
     return fragment[1] == '/' ? resolve_pointer(reader, document, fragment + 1)
-                              : find_anchor(reader, document, fragment + 1, notes);
+                              : find_anchor(reader, (Place){.node = document}, fragment + 1, notes);
 }
 
 const IpbJson *
@@ -208,7 +265,7 @@ ipb_schema_resolve(IpbSchemaReader *reader, const IpbJson *ref, GString *notes)
     const char *text = ipb_json_string(ref, &size);
     bool is_text = text != NULL && strlen(text) == size;
     /* With documents in the document, what a text means depends on where it stands. */
-    bool is_remembered = is_text && get_resources(reader)->len == 0;
+    bool is_remembered = is_text && get_resources(reader)->len == 1;
     const IpbJson *target = is_remembered ? g_hash_table_lookup(reader->refs, text) : NULL;
     if (target != NULL)
         return target;

@@ -31,6 +31,10 @@ DEFS = {
     "embedded": {"$id": "https://example.org/item.json", "type": "object", "properties": {"n": {"$ref": "#/$defs/inner"}}, "required": ["n"], "$defs": {"inner": INTEGER}},
     "named": {"$id": "urn:x:named", "$anchor": "here", "type": "string"},
     "anchored": {"$anchor": "here", "type": "integer"},
+    "in_folder": {"$id": "folder/item.json", "type": "boolean"},
+    "values": {"enum": [{"$anchor": "there", "type": "string"}], "default": {"$id": "https://example.org/there.json", "type": "string"}},
+    "default": {"$anchor": "there", "type": "integer"},
+    "const": {"$id": "https://example.org/there.json", "$dynamicAnchor": "moving", "type": "integer"},
 }  # fmt: skip
 
 # Schema, its type in the source, valid values, invalid ones.
@@ -69,6 +73,10 @@ TYPES: dict[str, tuple[Any, str, list[Any], list[Any]]] = {
     "relative_id": ({"$ref": "item.json#/$defs/inner"}, "int | None", [1], ["x"]),
     "urn": ({"$ref": "urn:x:named"}, "str | None", ["x"], [1]),
     "anchor_there": ({"$ref": "urn:x:named#here"}, "str | None", ["x"], [1]),
+    "base": ({"$id": "folder/", "properties": {"b": {"$ref": "item.json"}}}, "", [{"b": True}], [{"b": {"n": 1}}]),
+    "anchor_in_a_value": ({"$ref": "#there"}, "int | None", [1], ["x"]),
+    "id_in_a_value": ({"$ref": "https://example.org/there.json"}, "int | None", [1], ["x"]),
+    "dynamic_anchor": ({"$ref": "https://example.org/there.json#moving"}, "int | None", [1], ["x"]),
     "anchor": ({"$ref": "#here"}, "int | None", [1], ["x"]),
 }  # fmt: skip
 
