@@ -30,9 +30,12 @@ static const char *const INHERITED[] = {
 /* What a kernel is told whatever the application's environment says. */
 static const char *const FIXED[][2] = {
     {"TERM", "dumb"}, /* no colour: output is for agents */
-    {"NO_COLOR", "1"},    {"MPLBACKEND", "module://matplotlib_inline.backend_inline"},
+    {"NO_COLOR", "1"},
+    {"MPLBACKEND", "module://matplotlib_inline.backend_inline"},
     {"PAGER", "cat"}, /* git log and man must not wait for a key */
-    {"GIT_PAGER", "cat"}, {"GIT_TERMINAL_PROMPT", "0"},
+    {"GIT_PAGER", "cat"},
+    {"GIT_TERMINAL_PROMPT", "0"},
+    {"PYDANTIC_ERRORS_INCLUDE_URL", "0"}, /* wrong arguments are told in few words */
 };
 
 char **

@@ -8,6 +8,7 @@ import asyncio
 import builtins
 import functools
 import json
+from collections import UserDict
 
 import pytest
 from apigen_package import Package, tool
@@ -111,6 +112,11 @@ def test_plain_values_unset_and_none(make):
     params.perPage = None
     package[name].run(params)
     assert package.client.calls[-1][1] == '{"query": "x"}'
+    params.more = None  # the schema does not name it
+    package[name].run(params)
+    assert package.client.calls[-1][1] == '{"query": "x", "more": null}'
+    package[name].run(package[name].Params.model_validate(UserDict({"query": "x", "sort": None})))
+    assert package.client.calls[-1][1] == '{"query": "x"}'
 
 
 @pytest.mark.parametrize(
@@ -125,6 +131,15 @@ def test_wrong_arguments(make, arguments):
     with pytest.raises(ValidationError):
         params.perPage = 0
     assert package.client.calls == []
+
+
+def test_errors_name_the_alternatives_as_they_are_called(make):
+    """`value.Point.x`, and nothing of how the classes are made."""
+    point = {"type": "object", "title": "Point", "properties": {"x": {"type": "integer"}}, "required": ["x"]}
+    package = make(tool({"value": {"anyOf": [point, {"type": "boolean"}]}}))
+    with pytest.raises(ValidationError) as failed:
+        package["do"].run(value={"x": "a"})
+    assert [error["loc"] for error in failed.value.errors()] == [("value", "Point", "x"), ("value", "bool")]
 
 
 def test_none_is_null_only_where_the_schema_knows_it(make):
@@ -177,8 +192,10 @@ def test_fields_by_name(make):
     with pytest.raises(ValidationError):
         search(sort="forks")
     for arguments in ([{"query": "x"}], ["x"], [package["empty"].Params()]):
-        with pytest.raises(TypeError, match="takes Params"):
+        with pytest.raises(TypeError, match="takes Params.* fields by name: query, sort, order, "):
             search(*arguments)
+    with pytest.raises(TypeError, match="takes Params.* fields by name: it has none$"):
+        empty({})
     with pytest.raises(TypeError, match="takes Params"):
         search(package["search_repositories"].Params(query="x"), page=1)
     assert len(package.client.calls) == before

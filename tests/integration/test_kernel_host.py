@@ -223,6 +223,12 @@ def test_traceback_shows_the_users_frames(kernel):
     assert "interactiveshell" not in text and "asyncio" not in text
 
 
+def test_traceback_hides_what_wants_to_be(kernel):
+    kernel.run("def hidden():\n    __tracebackhide__ = True\n    return 1 / 0\ndef f():\n    return hidden()")
+    text = only_error(kernel.run("f()"))["traceback"]
+    assert "in f()" in text and "in hidden()" not in text and "ZeroDivisionError" in text
+
+
 def test_traceback_of_an_async_cell(kernel):
     text = only_error(kernel.run("import asyncio\nasync def f():\n    1/0\nawait f()"))["traceback"]
     assert "----> 4 await f()" in text and "in f()" in text

@@ -145,6 +145,11 @@ def test_tool_errors(mcp_fake):
     failed = mcp_fake.failing_cell("from mcptools.fake import fail as f\nf.run(f.Params())")
     assert "mcptools/fake/fail.py" in failed and "tool_exec" not in failed, "the traceback ends in the generated code"
     assert "ToolRunnerError: " in failed and "went wrong\nsecond" in failed
+    wrong = mcp_fake.failing_cell("f.run(5)")
+    assert "mcptools/fake/fail.py" in wrong and "mcptools/fake/__init__.py" not in wrong and "TypeError: run() takes" in wrong
+    refused = mcp_fake.failing_cell("from mcptools.fake import Model\nclass Point(Model):\n    x: int\nPoint(x='a')")
+    assert "Point(x='a')" in refused and "valid integer" in refused
+    assert "pydantic/main.py" not in refused and "http" not in refused, "nor what pydantic does, nor where it is documented"
     caught = mcp_fake.cell(
         "from ipybox.tool_exec.client import ToolRunnerError\n"
         "try: f.run(f.Params())\nexcept ToolRunnerError as e: print(type(e).__name__, '|', str(e))"

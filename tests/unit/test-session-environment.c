@@ -61,6 +61,7 @@ test_kernel(void)
     check(env, "LC_TIME", "C");
     check(env, "TERM", "fancy");
     check(env, "NO_COLOR", "1");
+    check(env, "PYDANTIC_ERRORS_INCLUDE_URL", "0");
     check(env, "NEW", "n");
     check(env, "PATH", "/own");
     check(env, "PIP_TARGET", "/ws/.ipybox/packages");

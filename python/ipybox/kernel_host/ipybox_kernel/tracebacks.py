@@ -7,7 +7,7 @@ import builtins
 import os
 import re
 import traceback
-from types import TracebackType
+from types import CodeType, TracebackType
 from typing import Any
 
 MAX_EVALUE = 100_000
@@ -52,6 +52,11 @@ def clip(text: str, limit: int) -> str:
     return f"{text[:half]}\n… {len(text) - 2 * half} characters left out …\n{text[-half:]}"
 
 
+def _is_hidden(code: CodeType) -> bool:
+    """Ours, or of a function that says so, as pydantic's and those of generated APIs do: its caller is what was wrong."""
+    return code.co_filename.startswith(_OUR_FOLDER) or "__tracebackhide__" in code.co_varnames
+
+
 def remove_our_frames(value: BaseException | None) -> None:
     """Takes this package's frames out of the exception's traceback, and of those it came from."""
     seen: set[int] = set()
@@ -72,7 +77,7 @@ def _without_our_frames(tb: TracebackType | None) -> TracebackType | None:
     while tb is not None:
         if tb.tb_frame.f_code.co_filename.startswith(_STUB_FOLDER):
             break  # nor what it calls
-        if not tb.tb_frame.f_code.co_filename.startswith(_OUR_FOLDER):
+        if not _is_hidden(tb.tb_frame.f_code):
             kept.append(tb)
         tb = tb.tb_next
     following = None
