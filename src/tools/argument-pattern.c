@@ -140,40 +140,53 @@ climbs(const char *text, size_t size)
     return false;
 }
 
+/* Can it mean another text than it looks like? Where it ends for some servers, or where its path leads. */
+static bool
+misleads(const char *text, size_t size)
+{
+    return memchr(text, '\0', size) != NULL || climbs(text, size);
+}
+
 static bool
 matches_text(const IpbTextPattern *pattern, const IpbJson *value, bool is_strict)
 {
     size_t size;
     const char *text = ipb_json_string(value, &size);
-    if (text == NULL || (is_strict && ipb_text_pattern_has_wildcard(pattern) && climbs(text, size)))
+    if (text == NULL)
+        return false;
+    if (is_strict && ipb_text_pattern_has_wildcard(pattern) && misleads(text, size))
         return false;
     return ipb_text_pattern_matches(pattern, text, size);
 }
 
-/* 1, 1.0 and 1e0 are the same; integers beyond 64 bits are compared as written. */
+/* 1, 1.0 and 1e0 are the same. Where calls are allowed, integers beyond 64 bits are compared as written; else all numbers
+ * are that are one to servers which compute with floats. */
 static bool
-is_same_number(const char *number, const IpbJson *value)
+is_same_number(const char *number, const IpbJson *value, bool is_strict)
 {
     g_autoptr(IpbJsonDoc) document =
         ipb_json_parse(number, strlen(number), &IPB_JSON_LIMITS_SMALL, NULL);
     const IpbJson *wanted = ipb_json_root(document);
     int64_t wanted_integer, integer;
     double wanted_double, real;
-    if (ipb_json_int64(wanted, &wanted_integer) && ipb_json_int64(value, &integer))
-        return wanted_integer == integer;
+    bool is_same_float = ipb_json_double(wanted, &wanted_double) && ipb_json_double(value, &real) &&
+                         wanted_double == real;
     if (g_str_equal(number, ipb_json_number(value)))
         return true;
-    return strpbrk(number, ".eE") != NULL && ipb_json_double(wanted, &wanted_double) &&
-           ipb_json_double(value, &real) && wanted_double == real;
+    if (!is_strict)
+        return is_same_float;
+    if (ipb_json_int64(wanted, &wanted_integer) && ipb_json_int64(value, &integer))
+        return wanted_integer == integer;
+    return strpbrk(number, ".eE") != NULL && is_same_float;
 }
 
 static bool
-matches_value(const IpbArgumentPattern *pattern, const IpbJson *value)
+matches_value(const IpbArgumentPattern *pattern, const IpbJson *value, bool is_strict)
 {
     if (!ipb_json_is(value, pattern->type))
         return false;
     if (pattern->type == IPB_JSON_NUMBER)
-        return is_same_number(pattern->number, value);
+        return is_same_number(pattern->number, value, is_strict);
     return pattern->type == IPB_JSON_NULL || ipb_json_bool(value, false) == pattern->is_true;
 }
 
@@ -187,16 +200,55 @@ matches_items(const IpbArgumentPattern *pattern, const IpbJson *array, bool is_s
 }
 
 static bool
+is_named(const IpbJson *member, const char *name)
+{
+    size_t size;
+    const char *own = ipb_json_name(member, &size);
+    return strlen(name) == size && memcmp(own, name, size) == 0;
+}
+
+static gunichar
+fold(gunichar c)
+{
+    return g_unichar_tolower(g_unichar_toupper(c));
+}
+
+/* Is the member's name @name for a server that pays no attention to case, as those in Go and .NET do? */
+static bool
+is_named_alike(const IpbJson *member, const char *name)
+{
+    size_t size;
+    const char *own = ipb_json_name(member, &size), *end = own + size;
+    for (; own < end && *name != '\0'; own = g_utf8_next_char(own), name = g_utf8_next_char(name))
+        if (fold(g_utf8_get_char(own)) != fold(g_utf8_get_char(name)))
+            return false;
+    return own == end && *name == '\0';
+}
+
+/* Does one member match that servers take for the one of this name? Where that allows, no other may look like it. */
+static bool
+matches_member(const IpbArgumentPattern *child, const IpbJson *object, bool is_strict)
+{
+    bool is_found = false;
+    IPB_JSON_FOREACH (member, object) {
+        if (!is_named_alike(member, child->name))
+            continue;
+        bool is_match = ipb_argument_pattern_matches(child, member, is_strict);
+        if (is_strict && (!is_match || !is_named(member, child->name)))
+            return false;
+        is_found |= is_match;
+    }
+    return is_found;
+}
+
+static bool
 matches_members(const IpbArgumentPattern *pattern, const IpbJson *value, bool is_strict)
 {
     if (!ipb_json_is(value, IPB_JSON_OBJECT))
         return false;
-    for (guint i = 0; i < pattern->children->len; i++) {
-        const IpbArgumentPattern *child = g_ptr_array_index(pattern->children, i);
-        const IpbJson *member = ipb_json_get(value, child->name);
-        if (member == NULL || !ipb_argument_pattern_matches(child, member, is_strict))
+    for (guint i = 0; i < pattern->children->len; i++)
+        if (!matches_member(g_ptr_array_index(pattern->children, i), value, is_strict))
             return false;
-    }
     return true;
 }
 
@@ -223,7 +275,7 @@ ipb_argument_pattern_matches(const IpbArgumentPattern *pattern, const IpbJson *v
     case PATTERN_ALTERNATIVES:
         return matches_one_of(pattern, value, is_strict);
     case PATTERN_VALUE:
-        return matches_value(pattern, value);
+        return matches_value(pattern, value, is_strict);
     }
     return false;
 }
@@ -232,14 +284,12 @@ bool
 ipb_argument_pattern_names_all(const IpbArgumentPattern *pattern, const IpbJson *arguments)
 {
     IPB_JSON_FOREACH (member, arguments) {
-        size_t size;
-        const char *name = ipb_json_name(member, &size);
-        bool is_named = false;
-        for (guint i = 0; i < pattern->children->len && !is_named; i++) {
+        bool is_known = false;
+        for (guint i = 0; i < pattern->children->len && !is_known; i++) {
             const IpbArgumentPattern *child = g_ptr_array_index(pattern->children, i);
-            is_named = strlen(child->name) == size && memcmp(child->name, name, size) == 0;
+            is_known = is_named(member, child->name);
         }
-        if (!is_named)
+        if (!is_known)
             return false;
     }
     return true;

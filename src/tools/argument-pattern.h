@@ -8,8 +8,9 @@
  * - a number, true, false, null: that very value
  *
  * An argument that is an array is matched item by item: every one must match where calls are allowed (strict), one is enough where they
- * are denied or asked for. Likewise a path segment ".." is only matched by a wildcard where that does not allow anything. So what
- * untrusted code can do to an argument never turns a refusal into a permission.
+ * are denied or asked for. Likewise a path segment ".." or a NUL is only matched by a wildcard where that does not allow anything; names
+ * that differ only in case, and numbers that only floats take for one, are the same where that does not. So what untrusted code can do to
+ * an argument never turns a refusal into a permission.
  */
 #pragma once
 

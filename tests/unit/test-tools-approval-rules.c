@@ -101,7 +101,15 @@ test_not_allowed_by_tricks(void)
     check(TEXT, "x", "{\"path\": [\"/tmp/a\", [\"/tmp/b\"]]}", "allow 1");
     check(TEXT, "x", "{\"path\": []}", "-");
     check(TEXT, "x", "{\"path\": {\"path\": \"/tmp/a\"}}", "-");
+    check(TEXT, "x", "{\"path\": \"/tmp/a\\u0000.csv\"}", "-");
     check(TEXT, "x", "{\"Path\": \"/tmp/a\"}", "-");
+    /* Some servers take the last one, whatever its case. */
+    check(TEXT, "x", "{\"path\": \"/tmp/a\", \"Path\": \"/etc/passwd\"}", "-");
+    check(TEXT, "x", "{\"PATH\": \"/tmp/b\", \"path\": \"/tmp/a\"}", "-");
+    check(TEXT, "x", "{\"path\": \"/tmp/a\", \"paths\": 1, \"pat\": 1}", "allow 1");
+    check(ALLOW("{\"task\": 1}"), "x", "{\"task\": 1, \"ta\\u017f\\u212a\": 2}", "-");
+    check(ALLOW("{\"n\": 1}"), "x", "{\"n\": 1.00000000000000000001}", "-");
+    check(ALLOW("{\"n\": 9007199254740993}"), "x", "{\"n\": 9007199254740992}", "-");
     /* A pattern that says ".." itself is taken at its word. */
     check(ALLOW("{\"path\": \"../a\"}"), "x", "{\"path\": \"../a\"}", "allow 1");
 }
@@ -117,6 +125,13 @@ test_denied_for_all_tricks(void)
     check(TEXT, "x", "{\"path\": \"/tmp/a\"}", "-");
     check(TEXT, "x", "{\"path\": \"/etc/a\\u0000\"}", "deny 1");
     check(TEXT, "x", "{\"path\": \"/etc/\\ud800\"}", "deny 1");
+    check(TEXT, "x", "{\"PATH\": \"/etc/a\"}", "deny 1");
+    check(TEXT, "x", "{\"path\": \"/tmp/a\", \"Path\": \"/etc/a\"}", "deny 1");
+    check(TEXT, "x", "{\"path\": \"/etc/a\", \"Path\": \"/tmp/a\"}", "deny 1");
+    check(TEXT, "x", "{\"path\\u0000\": \"/etc/a\", \"p\\ud800\": 1}", "-");
+    check(DENY("{\"n\": 1}"), "x", "{\"n\": 1.00000000000000000001}", "deny 1");
+    check(DENY("{\"n\": 100000000000000000000}"), "x", "{\"n\": 1e20}", "deny 1");
+    check(DENY("{\"n\": 1}"), "x", "{\"n\": 2}", "-");
 }
 
 static void
