@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The package's __init__.py: the client, and the base of all models. Its names hold a capital letter or are
- * private, and its functions call no builtin: the modules, which are named after tools in small letters ("type"),
- * become its attributes, and are what such a name means then.
+ * The package's __init__.py: the client, and the base of all models. The names that its functions use hold a capital
+ * letter, builtins too: the modules, which are named after tools in small letters ("type"), become its attributes, and
+ * are what such a name means then.
  */
 #include "apigen/emit.h"
 #include "apigen/text.h"
 
 static const char IMPORTS[] = //
-    "from builtins import isinstance as _isinstance\n"
+    "from builtins import isinstance as _IsInstance\n"
     "from collections.abc import Mapping as _Mapping\n"
     "from typing import Any\n"
-    "from typing import get_args as _get_args\n"
+    "from typing import get_args as _GetArgs\n"
     "\n"
     "from ipybox.tool_exec.client import ResultError, ToolRunner\n"
     "from pydantic import (\n"
@@ -50,12 +50,12 @@ static const char CLASSES[] = //
     "            return True\n"
     "        if field.default is None:\n"
     "            return name in cls.__private_attributes__[\"_nullable\"].get_default()\n"
-    "        return None.__class__ in _get_args(field.annotation)\n"
+    "        return None.__class__ in _GetArgs(field.annotation)\n"
     "\n"
     "    @model_validator(mode=\"before\")\n"
     "    @classmethod\n"
     "    def _drop_none(cls, given: Any, info: ValidationInfo) -> Any:\n"
-    "        if info.context == \"result\" or not _isinstance(given, _Mapping):\n"
+    "        if info.context == \"result\" or not _IsInstance(given, _Mapping):\n"
     "            return given\n"
     "        fields = cls.model_fields.items()\n"
     "        drop = {name for n, f in fields if not cls._may_be_null(n) for name in (n, f.alias)}\n"
@@ -88,7 +88,7 @@ static const char CLASSES[] = //
     "            return cls.to_wire(params)\n"
     "        if params is not None:\n"
     "            names = {name for n, f in cls.model_fields.items() for name in (n, f.alias)}\n"
-    "            if _isinstance(params, Model) or \"params\" not in names:\n"
+    "            if _IsInstance(params, Model) or \"params\" not in names:\n"
     "                known = \", \".join(cls.model_fields) or \"it has none\"\n"
     "                raise TypeError(f\"run() takes Params(...), or its fields by name: "
     "{known}\")\n"

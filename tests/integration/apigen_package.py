@@ -110,7 +110,7 @@ CALLED = {
     "ToolRunner", "ConfigDict", "Field", "TypeAdapter", "TypeAdapter(Result).validate_python", "ResultError",
     "CLIENT.run", "CLIENT.run_sync", "Params.for_call", "cls.to_wire", "Result.from_wire",
     "self.model_dump", "cls.model_validate", "cls.model_fields.items", "cls", "cls(**fields).to_wire", "model_validator", "TypeError",
-    "cls._may_be_null", "self._may_be_null", "_get_args", "_isinstance", "field.is_required", "given.items", "self.model_fields_set.discard",
+    "cls._may_be_null", "self._may_be_null", "_GetArgs", "_IsInstance", "field.is_required", "given.items", "self.model_fields_set.discard",
     "BaseModel.__setattr__", "', '.join",
     "model_serializer", "handler", "self.model_fields_set.add", "self.__dict__.keys", "fields.keys",
     "cls.__private_attributes__['_nullable'].get_default",

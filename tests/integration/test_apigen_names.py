@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+import dis
 import inspect
 import json
 import re
+from types import CodeType
 from typing import Any
 
 import pytest
@@ -84,6 +86,22 @@ def test_hostile_tool_names(make):
     assert by_name["a_b"] == "a_b" and by_name["run"] == "run" and by_name["class"] == "class_"
     assert {by_name[name] for name in ("a b", "a-b", "A_B")} == {"a_b_2", "a_b_3", "a_b_4"}
     assert "from srv import client" and package["client"].Params
+
+
+def global_names(code: CodeType) -> set[str]:
+    names = {step.argval for step in dis.get_instructions(code) if step.opname == "LOAD_GLOBAL"}
+    return names.union(*(global_names(inner) for inner in code.co_consts if isinstance(inner, CodeType)))
+
+
+def test_no_tool_takes_the_place_of_a_name_that_the_package_uses(make):
+    """Its modules are attributes of the package, and their names have small letters."""
+    package = make(tool({"a": {"type": "integer", "default": 1}}), tool(name="_isinstance"), tool(name="_GET_ARGS"), tool(name="_Mapping"))
+    functions = [getattr(value, "__func__", value) for value in vars(package.package.Model).values()]
+    own = [value.__code__ for value in functions if getattr(value, "__module__", "") == "srv" and hasattr(value, "__code__")]
+    used = set().union(*map(global_names, own))
+    assert len(own) > 5 and "BaseModel" in used
+    assert [name for name in used if name == name.lower()] == []
+    assert package.send("do", a=None) == "{}"
 
 
 BREAKOUTS = [
