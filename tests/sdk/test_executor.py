@@ -148,6 +148,18 @@ def test_options_that_make_no_sense() -> None:
             CodeExecutor(**options)  # type: ignore[arg-type]
 
 
+async def test_what_is_not_utf8(workspace: Path) -> None:
+    """The bytes of a variable reach the kernel; a directory is refused."""
+    async with CodeExecutor(kernel_env={"NAME": "\udce9\u00e9"}) as executor:
+        result = await executor.execute("import os; os.environb[b'NAME']")
+        assert result.text == repr(b"\xe9\xc3\xa9")
+    place = os.fsencode(workspace) + b"/caf\xe9"
+    os.mkdir(place)
+    os.chdir(place)
+    with pytest.raises(ValueError, match="workspace must be a path in UTF-8"):
+        await CodeExecutor().start()
+
+
 async def test_python_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is looked for in PATH, as everywhere."""
     monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}:{os.environ['PATH']}")

@@ -65,6 +65,15 @@ test_right(void)
 }
 
 static void
+test_environment_that_is_not_utf8(void)
+{
+    g_auto(Test) test = {0};
+    init(&test, "{\"e\":{\"N\\udc80\":\"\\udcff\\udcff\\u00e9\\ud800\\ud83d\\ude00\\udcbf\"}}");
+    g_auto(GStrv) environment = ipb_rpc_params_environment(&test.params, "e");
+    g_assert_cmpstr(environment[0], ==, "N\x80=\xff\xff\xc3\xa9\xed\xa0\x80\xf0\x9f\x98\x80\xbf");
+}
+
+static void
 test_first_wrong(void)
 {
     g_auto(Test) test = {0};
@@ -111,6 +120,8 @@ read_as(IpbRpcParams *params, char kind)
         ipb_rpc_params_bool(params, "x", false);
     else if (kind == 'o')
         ipb_rpc_params_need_object(params, "x");
+    else if (kind == 'p')
+        ipb_rpc_params_path(params, "x");
     else if (kind == 'l')
         strings = ipb_rpc_params_strings(params, "x");
     else
@@ -128,6 +139,8 @@ test_wrong(void)
         {"{\"x\":null}", 's'},
         {"{\"x\":\"a\\u0000b\"}", 's'},
         {"{\"x\":[]}", 's'},
+        {"{\"x\":\"a\"}", 'p'},
+        {"{\"x\":\"/\\udce9\"}", 'p'},
         {"{\"x\":10}", 'i'},
         {"{\"x\":-1}", 'i'},
         {"{\"x\":1.5}", 'i'},
@@ -173,6 +186,8 @@ main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/serve/rpc-params/right", test_right);
+    g_test_add_func("/serve/rpc-params/environment-that-is-not-utf8",
+                    test_environment_that_is_not_utf8);
     g_test_add_func("/serve/rpc-params/first-wrong", test_first_wrong);
     g_test_add_func("/serve/rpc-params/unknown", test_unknown);
     g_test_add_func("/serve/rpc-params/no-object", test_no_object);

@@ -76,6 +76,8 @@ ipb_rpc_params_path(IpbRpcParams *params, const char *name)
     const char *path = ipb_rpc_params_string(params, name);
     if (path != NULL && !g_path_is_absolute(path))
         ipb_rpc_params_refuse(params, name, "an absolute path");
+    else if (path != NULL && !g_utf8_validate(path, -1, NULL))
+        ipb_rpc_params_refuse(params, name, "a path in UTF-8");
     return path;
 }
 
@@ -191,6 +193,23 @@ ipb_rpc_params_pairs(IpbRpcParams *params, const char *name)
     return g_strv_builder_end(pairs);
 }
 
+/* In place: the lone surrogates U+DC80 … U+DCFF, in WTF-8 ED B2 80 … ED B3 BF, become the bytes that they stand for. */
+static void
+restore_bytes(char *text)
+{
+    char *to = text;
+    for (const char *from = text; *from != '\0';) {
+        const uint8_t *bytes = (const uint8_t *) from;
+        if (bytes[0] == 0xed && (bytes[1] == 0xb2 || bytes[1] == 0xb3)) {
+            *to++ = (char) (uint8_t) (bytes[1] << 6 | (bytes[2] & 0x3f));
+            from += 3;
+        } else {
+            *to++ = *from++;
+        }
+    }
+    *to = '\0';
+}
+
 char **
 ipb_rpc_params_environment(IpbRpcParams *params, const char *name)
 {
@@ -200,6 +219,7 @@ ipb_rpc_params_environment(IpbRpcParams *params, const char *name)
     g_autoptr(GStrvBuilder) entries = g_strv_builder_new();
     for (char **pair = pairs; *pair != NULL; pair += 2) {
         g_autofree char *entry = g_strconcat(pair[0], "=", pair[1], NULL);
+        restore_bytes(entry);
         g_strv_builder_add(entries, entry);
         if (strchr(pair[0], '=') != NULL)
             ipb_rpc_params_refuse(params, name, "an object of strings, without = in their names");

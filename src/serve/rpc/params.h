@@ -28,7 +28,7 @@ const char *ipb_rpc_params_need_string(IpbRpcParams *params, const char *name);
 const IpbJson *ipb_rpc_params_need_object(IpbRpcParams *params, const char *name);
 /* NULL if absent. */
 const char *ipb_rpc_params_string(IpbRpcParams *params, const char *name);
-const char *ipb_rpc_params_path(IpbRpcParams *params, const char *name); /* absolute */
+const char *ipb_rpc_params_path(IpbRpcParams *params, const char *name); /* absolute, UTF-8 */
 const IpbJson *ipb_rpc_params_object(IpbRpcParams *params, const char *name);
 bool ipb_rpc_params_bool(IpbRpcParams *params, const char *name, bool fallback);
 int64_t ipb_rpc_params_int(IpbRpcParams *params, const char *name, int64_t fallback, int64_t min,
@@ -37,7 +37,8 @@ int64_t ipb_rpc_params_int(IpbRpcParams *params, const char *name, int64_t fallb
 int64_t ipb_rpc_params_ms(IpbRpcParams *params, const char *name, int64_t fallback);
 /* An array of strings; NULL if absent. Caller frees. */
 char **ipb_rpc_params_strings(IpbRpcParams *params, const char *name);
-/* An object of strings as "NAME=value"; NULL if absent. Caller frees. */
+/* An object of strings as "NAME=value"; NULL if absent. What is not UTF-8 comes as in Python's os.environ, as the lone surrogates
+ * U+DC80 … U+DCFF, and is bytes then. Caller frees. */
 char **ipb_rpc_params_environment(IpbRpcParams *params, const char *name);
 /* An object of strings as name, value, name, value, …; NULL if absent. Caller frees. */
 char **ipb_rpc_params_pairs(IpbRpcParams *params, const char *name);
