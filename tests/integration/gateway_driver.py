@@ -5,46 +5,24 @@ from __future__ import annotations
 
 import http.client
 import json
-import subprocess
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from line_program import LineProgram
 from websockets.sync.client import ClientConnection, connect
 
 V1 = "v1.kernel.websocket.jupyter.org"
 TIMEOUT = 60
 
 
-class Gateway:
-    """Runs `ipybox gateway`. A context manager: the end closes stdin and waits for the exit."""
+class Gateway(LineProgram):
+    """Runs `ipybox gateway`."""
 
     def __init__(self, ipybox: str, place: Any, *args: str):
-        self.process = subprocess.Popen(
-            [ipybox, "gateway", "--port=0", *args],
-            cwd=place.workspace,
-            env=place.environ,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-        )
-        self.port = json.loads(self.process.stdout.readline())["port"]
-
-    def __enter__(self) -> Gateway:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        try:
-            assert self.close() == 0 or exception[0]
-        finally:
-            self.process.kill()
-            self.process.wait()
-
-    def close(self, timeout: float = 60) -> int:
-        self.process.stdin.close()
-        status = self.process.wait(timeout)
-        self.process.stdout.close()
-        return status
+        super().__init__([ipybox, "gateway", "--port=0", *args], place)
+        self.port = json.loads(self.read_line(TIMEOUT))["port"]
 
     def request(self, method: str, path: str, body: Any = None, **headers: str) -> tuple[int, Any]:
         """Status and JSON of the answer."""

@@ -4,12 +4,11 @@
 from __future__ import annotations
 
 import json
-import os
-import select
-import subprocess
 import time
 from pathlib import Path
 from typing import Any
+
+from line_program import LineProgram
 
 ANSWER_SECONDS = 120.0
 
@@ -17,52 +16,18 @@ ANSWER_SECONDS = 120.0
 YES = {"action": "accept", "content": {"decision": "allow"}}
 
 
-class McpServer:
-    """Runs `ipybox` and speaks MCP with it. A context manager: the end closes stdin and waits for the exit."""
+class McpServer(LineProgram):
+    """Runs `ipybox` and speaks MCP with it."""
 
     def __init__(self, ipybox: str, place: Any, *args: str, initialize: bool = True, stderr: int | None = None):
-        self.process = subprocess.Popen(
-            [ipybox, *args],
-            cwd=place.workspace,
-            env=place.environ,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=stderr,
-        )
-        self.buffer = b""
+        super().__init__([ipybox, *args], place, stderr)
         self.last_id = 0
         self.notifications: list[dict] = []
         self.answers: dict[Any, dict] = {}
         if initialize:
             self.initialize()
 
-    def __enter__(self) -> McpServer:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        try:
-            assert self.close() == 0 or exception[0]
-        finally:
-            self.process.kill()
-            self.process.wait()
-
-    def close(self, timeout: float = 60) -> int:
-        """End of input; returns the exit status."""
-        if self.process.stdin and not self.process.stdin.closed:
-            self.process.stdin.close()
-        status = self.process.wait(timeout)
-        if self.process.stdout:
-            self.process.stdout.close()
-        if self.process.stderr:
-            self.process.stderr.close()
-        return status
-
     # Messages
-
-    def send(self, message: dict | str) -> None:
-        line = message if isinstance(message, str) else json.dumps(message)
-        self.process.stdin.write(line.encode() + b"\n")
-        self.process.stdin.flush()
 
     def request(self, method: str, params: dict | None = None, id: Any = None) -> Any:
         """Sends a request and returns its id."""
@@ -74,20 +39,6 @@ class McpServer:
 
     def notify(self, method: str, params: dict | None = None) -> None:
         self.send({"jsonrpc": "2.0", "method": method, **({} if params is None else {"params": params})})
-
-    def read_line(self, timeout: float) -> bytes:
-        deadline = time.monotonic() + timeout
-        out = self.process.stdout
-        while b"\n" not in self.buffer:
-            left = deadline - time.monotonic()
-            if left <= 0 or not select.select([out], [], [], left)[0]:
-                raise TimeoutError(f"no message in {timeout} s")
-            chunk = os.read(out.fileno(), 1 << 20)
-            if not chunk:
-                raise EOFError("the server closed its output")
-            self.buffer += chunk
-        line, _, self.buffer = self.buffer.partition(b"\n")
-        return line
 
     def receive(self, timeout: float = ANSWER_SECONDS) -> dict:
         """The next message, kept in `answers` or `notifications`."""

@@ -4,12 +4,11 @@
 from __future__ import annotations
 
 import json
-import os
-import select
-import subprocess
 import time
 from collections.abc import Callable
 from typing import Any
+
+from line_program import LineProgram
 
 ANSWER_SECONDS = 120.0
 
@@ -23,20 +22,12 @@ class RpcError(Exception):
         self.kind = error.get("data", {}).get("kind")
 
 
-class RpcCore:
-    """Runs `ipybox rpc`. A context manager: the end closes stdin and waits for the exit."""
+class RpcCore(LineProgram):
+    """Runs `ipybox rpc`."""
 
     def __init__(self, ipybox: str, place: Any, *args: str, initialize: bool = True, stderr: int | None = None):
         self.workspace = str(place.workspace)
-        self.process = subprocess.Popen(
-            [ipybox, "rpc", *args],
-            cwd=place.workspace,
-            env=place.environ,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=stderr,
-        )
-        self.buffer = bytearray()
+        super().__init__([ipybox, "rpc", *args], place, stderr)
         self.last_id = 0
         self.answers: dict[Any, dict] = {}
         self.notifications: list[dict] = []
@@ -45,33 +36,7 @@ class RpcCore:
         if initialize:
             self.hello = self.call("initialize", protocol=1, client={"name": "test", "version": "1"})
 
-    def __enter__(self) -> RpcCore:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        try:
-            assert self.close() == 0 or exception[0]
-        finally:
-            self.process.kill()
-            self.process.wait()
-
-    def close(self, timeout: float = 60) -> int:
-        """End of input; returns the exit status."""
-        if not self.process.stdin.closed:
-            self.process.stdin.close()
-        status = self.process.wait(timeout)
-        self.process.stdout.close()
-        if self.process.stderr:
-            self.process.stderr.close()
-        return status
-
     # Messages
-
-    def send(self, message: dict | str | bytes) -> None:
-        line = message if isinstance(message, (str, bytes)) else json.dumps(message)
-        line = line.encode() if isinstance(line, str) else line
-        self.process.stdin.write(line + b"\n")
-        self.process.stdin.flush()
 
     def request(self, method: str, **params: Any) -> int:
         """Sends a request and returns its id."""
@@ -81,23 +46,6 @@ class RpcCore:
 
     def notify(self, method: str, **params: Any) -> None:
         self.send({"jsonrpc": "2.0", "method": method, "params": params})
-
-    def read_line(self, timeout: float) -> bytes:
-        deadline = time.monotonic() + timeout
-        out = self.process.stdout
-        start = 0
-        while (end := self.buffer.find(b"\n", start)) < 0:
-            start = len(self.buffer)
-            left = deadline - time.monotonic()
-            if left <= 0 or not select.select([out], [], [], left)[0]:
-                raise TimeoutError(f"no message in {timeout} s")
-            chunk = os.read(out.fileno(), 1 << 20)
-            if not chunk:
-                raise EOFError("the core closed its output")
-            self.buffer += chunk
-        line = bytes(self.buffer[:end])
-        del self.buffer[: end + 1]
-        return line
 
     def receive(self, timeout: float = ANSWER_SECONDS) -> dict:
         """The next message, kept in `answers`, `requests` or `notifications`."""
