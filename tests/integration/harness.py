@@ -29,26 +29,21 @@ def existing(path: Path) -> Path:
     return path
 
 
+# How long a server may take for its start: what it imports takes a while where many programs want the CPU.
+SERVER_LIMITS = {"connect_timeout": 120}
+
+
 class Servers:
     """The `server_params` of third-party MCP servers, each a real one from PyPI or npm."""
 
     def time(self) -> dict:
-        return {
-            "command": str(existing(CACHE / "mcp2/bin/mcp-server-time")),
-            "args": ["--local-timezone", "UTC"],
-        }
+        return self._params(CACHE / "mcp2/bin/mcp-server-time", "--local-timezone", "UTC")
 
     def git(self, repository: Path | str) -> dict:
-        return {
-            "command": str(existing(CACHE / "mcp2/bin/mcp-server-git")),
-            "args": ["--repository", str(repository)],
-        }
+        return self._params(CACHE / "mcp2/bin/mcp-server-git", "--repository", str(repository))
 
     def sqlite(self, database: Path | str) -> dict:
-        return {
-            "command": str(existing(CACHE / "mcp1/bin/mcp-server-sqlite")),
-            "args": ["--db-path", str(database)],
-        }
+        return self._params(CACHE / "mcp1/bin/mcp-server-sqlite", "--db-path", str(database))
 
     def everything(self) -> dict:
         return self._npm("server-everything")
@@ -58,10 +53,10 @@ class Servers:
 
     def _npm(self, name: str, *args: str) -> dict:
         modules = CACHE / "node/node_modules/@modelcontextprotocol"
-        return {
-            "command": str(existing(CACHE / "node/bin/node")),
-            "args": [str(existing(modules / name / "dist/index.js")), *args],
-        }
+        return self._params(CACHE / "node/bin/node", str(existing(modules / name / "dist/index.js")), *args)
+
+    def _params(self, command: Path, *args: str) -> dict:
+        return {"command": str(existing(command)), "args": list(args), "limits": SERVER_LIMITS}
 
 
 def inspector_command() -> list[str]:
