@@ -388,8 +388,11 @@ on_connect_timer(void *data)
     IpbMcpClient *client = data;
     g_clear_pointer(&client->connect_timer, ipb_timer_free);
     g_autofree char *text = g_strdup_printf(
-        "it did not answer initialize within %g s" IPB_MCP_LIMIT_HINT("connect_timeout"),
-        client->limits.connect_timeout_ms / 1000.0);
+        "it did not answer initialize within %g s" IPB_MCP_LIMIT_HINT("connect_timeout") "%s",
+        client->limits.connect_timeout_ms / 1000.0,
+        client->params->sandbox != NULL
+            ? ". It runs in a sandbox: what it fetches at its start must be allowed there"
+            : "");
     lose_with(client, IPYBOX_ERROR_TIMEOUT, text);
 }
 

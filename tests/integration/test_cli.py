@@ -373,6 +373,8 @@ def test_apigen_errors(run_ipybox, workspace, servers):
     assert "no-such-command" in fails("--server-name", "x", "--server-params", '{"command": "no-such-command"}')
     assert "NOPE" in fails("--server-name", "x", "--server-params", '{"command": "true", "args": ["${NOPE}"]}')
     assert "registered" in fails("--server-name", "x")
+    silent = json.dumps({"command": "sleep", "args": ["1000"], "sandbox": True})
+    assert "runs in a sandbox" in fails("--server-name", "x", "--connect-timeout", "1", "--server-params", silent)
     assert not (workspace / "mcptools").exists()
 
 
