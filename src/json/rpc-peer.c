@@ -51,7 +51,6 @@ ipb_rpc_peer_unref(IpbRpcPeer *peer)
     if (--peer->references > 0)
         return;
     g_hash_table_unref(peer->calls);
-    g_clear_error(&peer->disconnected);
     ipb_loop_unref(peer->loop);
     g_free(peer);
 }
@@ -176,18 +175,6 @@ ipb_rpc_peer_free(IpbRpcPeer *peer)
     ipb_rpc_peer_unref(peer);
 }
 
-void
-ipb_rpc_peer_disconnect(IpbRpcPeer *peer, const GError *why)
-{
-    if (peer->disconnected != NULL || peer->is_freed)
-        return;
-    peer->disconnected =
-        why != NULL ? g_error_copy(why)
-                    : g_error_new(IPYBOX_ERROR, IPYBOX_ERROR_SERVER, "the connection was lost");
-    fail_all(peer, peer->disconnected);
-    tell_now_or_later(peer);
-}
-
 IpbJsonWriter *
 ipb_rpc_peer_begin_message(void)
 {
@@ -203,7 +190,7 @@ ipb_rpc_peer_send(IpbRpcPeer *peer, IpbJsonWriter *writer)
     ipb_json_end_object(writer);
     size_t size;
     g_autofree char *text = ipb_json_writer_finish(writer, &size);
-    if (!peer->is_freed && peer->disconnected == NULL)
+    if (!peer->is_freed)
         peer->funcs.send(text, size, peer->data);
 }
 
@@ -241,8 +228,6 @@ refuse_call(IpbRpcPeer *peer)
 {
     if (peer->is_freed)
         return g_error_new(IPYBOX_ERROR, IPYBOX_ERROR_CANCELLED, "the connection was closed here");
-    if (peer->disconnected != NULL)
-        return g_error_copy(peer->disconnected);
     if (g_hash_table_size(peer->calls) >= MAX_PENDING_CALLS)
         return g_error_new(IPYBOX_ERROR, IPYBOX_ERROR_BUSY,
                            "%d calls wait for their answers already", MAX_PENDING_CALLS);
@@ -277,7 +262,7 @@ ipb_rpc_call(IpbRpcPeer *peer, const char *method, const char *params_json, unsi
     write_method(writer, method, params_json);
     ipb_rpc_peer_ref(peer);
     peer->calling++;
-    ipb_rpc_peer_send(peer, writer); /* may disconnect, receive the answer, even free */
+    ipb_rpc_peer_send(peer, writer); /* may receive the answer, even free */
     peer->calling--;
     ipb_rpc_peer_unref(peer);
     return id;

@@ -61,8 +61,6 @@ IpbRpcPeer *ipb_rpc_peer_new(IpbLoop *loop, const IpbRpcPeerOptions *options,
 void ipb_rpc_peer_free(IpbRpcPeer *peer);
 /* One whole message from the other side. */
 void ipb_rpc_peer_receive(IpbRpcPeer *peer, const char *text, size_t size);
-/* The connection is gone: every pending call ends with @why; later calls fail at once with it. */
-void ipb_rpc_peer_disconnect(IpbRpcPeer *peer, const GError *why);
 
 /* @params_json: text of a JSON value (NULL: no params member). @timeout_ms 0: none. Returns the id, by
  * which the call can be cancelled; @func is called exactly once, never from within this function. */

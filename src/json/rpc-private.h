@@ -13,7 +13,6 @@
 struct IpbRpcPeer {
     int references;
     bool is_freed;
-    GError *disconnected; /* why; NULL while connected */
     IpbLoop *loop;
     IpbRpcPeerOptions options;
     IpbRpcPeerFuncs funcs;
@@ -33,7 +32,7 @@ typedef struct IpbRpcCall IpbRpcCall;
 IpbRpcPeer *ipb_rpc_peer_ref(IpbRpcPeer *peer);
 void ipb_rpc_peer_unref(IpbRpcPeer *peer);
 
-/* Sends the message that @writer holds, and frees it; drops it when the connection is gone. */
+/* Sends the message that @writer holds, and frees it; drops it when the peer was freed. */
 void ipb_rpc_peer_send(IpbRpcPeer *peer, IpbJsonWriter *writer);
 /* A writer in which the message has begun: {"jsonrpc":"2.0" */
 IpbJsonWriter *ipb_rpc_peer_begin_message(void);

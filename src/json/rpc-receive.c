@@ -223,7 +223,7 @@ handle_message(IpbRpcPeer *peer, Message *message)
 void
 ipb_rpc_peer_receive(IpbRpcPeer *peer, const char *text, size_t size)
 {
-    if (peer->is_freed || peer->disconnected != NULL)
+    if (peer->is_freed)
         return;
     ipb_rpc_peer_ref(peer);
     {

@@ -78,8 +78,6 @@ on_notification(const char *method, const IpbJson *params, void *data)
     State *state = data;
     if (g_str_equal(method, "free"))
         g_clear_pointer(&state->peer, ipb_rpc_peer_free);
-    else if (g_str_equal(method, "disconnect"))
-        ipb_rpc_peer_disconnect(state->peer, NULL);
     else if (g_str_equal(method, "cancel"))
         ipb_rpc_cancel(state->peer, 1);
 }
