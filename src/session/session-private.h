@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The layout of a session, shared by session.c, session-cells.c and session-jobs.c.
+ * The layout of a session, shared by session.c, session-cells.c, session-install.c and session-jobs.c.
  */
 #pragma once
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A session puts kernel, tools and approvals together; see the header. This file has its life; its cells are in
- * session-cells.c, registrations and installations in session-jobs.c.
+ * session-cells.c, installations in session-install.c, registrations in session-jobs.c.
  */
 #include "session/session.h"
 

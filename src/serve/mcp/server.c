@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The protocol side of the MCP server: handshake, dispatch, cancellation, progress. What the tools do is in mcp-tools.c.
+ * The protocol side of the MCP server: handshake, dispatch, cancellation, progress. What the tools do is in tools.c.
  */
 #include "serve/mcp/server.h"
 
