@@ -85,18 +85,23 @@ ipb_mcp_call_end_all_later(IpbMcpClient *client, const GError *why)
         ipb_mcp_call_end_later(item->data, g_error_copy(why));
 }
 
+/* The transport need not wait for the answer any more. True: the server knows by that. */
+static bool
+release(IpbMcpClient *client, int64_t rpc_id)
+{
+    IpbTransport *transport = client->is_transport_closing ? NULL : client->transport;
+    return transport != NULL && transport->ops->cancel != NULL &&
+           transport->ops->cancel(transport, rpc_id);
+}
+
 /* Nobody waits for the answer any more. */
 static void
 withdraw(const IpbMcpCall *call, int64_t rpc_id, const char *reason)
 {
-    IpbMcpClient *client = call->client;
-    IpbTransport *transport = client->is_transport_closing ? NULL : client->transport;
-    bool is_told = transport != NULL && transport->ops->cancel != NULL &&
-                   transport->ops->cancel(transport, rpc_id);
-    if (is_told || call->is_uncancellable)
+    if (release(call->client, rpc_id) || call->is_uncancellable)
         return;
     g_autofree char *params = ipb_message_cancelled(rpc_id, reason);
-    ipb_mcp_client_notify(client, "notifications/cancelled", params);
+    ipb_mcp_client_notify(call->client, "notifications/cancelled", params);
 }
 
 static void
@@ -112,6 +117,8 @@ on_rpc_answer(const IpbRpcAnswer *answer, void *data)
     ipb_mcp_client_hold(client);
     if (g_error_matches(answer->failure, IPYBOX_ERROR, IPYBOX_ERROR_TIMEOUT))
         withdraw(call, rpc_id, "timeout");
+    else if (answer->failure == NULL)
+        release(client, rpc_id); /* it may have come by another way, as in a batch */
     call->on_answer(call, answer);
     ipb_mcp_client_unhold(client);
 }

@@ -330,6 +330,13 @@ send_message(IpbTransport *transport, const IpbTransportMessage *message)
     pump(http);
 }
 
+/* One with the answer only lingers. */
+static bool
+is_waiting_for(const IpbPost *post, int64_t id)
+{
+    return post->id == id && post->kind == IPB_POST_MESSAGE && !post->is_answered;
+}
+
 static IpbPost *
 find_post(IpbStreamable *http, int64_t id)
 {
@@ -337,7 +344,7 @@ find_post(IpbStreamable *http, int64_t id)
     gpointer item;
     g_hash_table_iter_init(&iter, http->posts);
     while (g_hash_table_iter_next(&iter, &item, NULL))
-        if (((IpbPost *) item)->id == id && ((IpbPost *) item)->kind == IPB_POST_MESSAGE)
+        if (is_waiting_for(item, id))
             return item;
     for (GList *link = http->waiting.head; link != NULL; link = link->next)
         if (((IpbPost *) link->data)->id == id)

@@ -567,6 +567,31 @@ def test_a_subscription_takes_no_place_from_calls(mcp: McpServer) -> None:
         ended.set()
 
 
+def test_an_answer_in_a_batch_is_the_end_of_its_request(mcp: McpServer) -> None:
+    """Whose stream stays open, and takes no place from the next call."""
+    ended = threading.Event()
+
+    def answer(request: Request) -> bool:
+        if request.rpc == "initialize":
+            information = {"serverInfo": {"name": "h", "version": "1"}, "capabilities": {"tools": {}}}
+            request.result({"protocolVersion": "2025-03-26", **information})
+        elif request.rpc == "tools/call":
+            result = {"content": [{"type": "text", "text": "done"}]}
+            batch = [{"jsonrpc": "2.0", "id": request.message["id"], "result": result}]
+            request.begin_events()
+            request.send(f"id: e-1\ndata: {json.dumps(batch)}\n\n".encode())
+            ended.wait(120)
+        else:
+            return False
+        return True
+
+    with HttpServer(answer) as server:
+        mcp.register("web", {"url": server.url, "timeout": 20, "limits": {"requests": 1}})
+        mcp.cell(CALL)
+        assert "done" in mcp.cell("print(echo.run(echo.Params()))")
+        ended.set()
+
+
 def test_a_new_session_is_listened_to(mcp: McpServer) -> None:
     """Also where the server leaves the stream of the old one open."""
     ended, listening, heard = threading.Event(), threading.Event(), threading.Event()
