@@ -196,6 +196,7 @@ make_command(const IpbInstall *install, const char *uv)
     return ipb_packages_command(&(IpbPackageCommand){
         .uv = uv,
         .python = install->options.python,
+        .host_directory = install->options.host_directory,
         .overlay = install->options.overlay,
         .package = install->package,
         .is_sandboxed = install->options.sandboxing != NULL,
@@ -356,9 +357,9 @@ begin_boxed(IpbInstall *install, GError **error)
     if (uv != NULL)
         return spawn_boxed(install, error);
     install->is_asking = true;
-    /* This runs outside: isolated, and elsewhere, or it would be a pip.py that a cell wrote. */
-    const char *const argv[] = {options->python, "-I", "-m", "pip", "config", "list", NULL};
-    return spawn(install, argv, "/", on_asked, error);
+    /* This runs outside. */
+    g_auto(GStrv) argv = ipb_packages_question(options->python, options->host_directory);
+    return spawn(install, (const char *const *) argv, "/", on_asked, error);
 }
 
 IpbInstall *

@@ -15,6 +15,7 @@ typedef void (*IpbInstallDoneFunc)(const char *output, const GError *error, void
 
 typedef struct {
     const char *python;
+    const char *host_directory; /* see packages.h */
     const char *workspace;
     const char *overlay; /* or NULL */
     /* The installer runs in a sandbox: it writes the overlay and reaches the configured index; or NULL */

@@ -79,6 +79,23 @@ add_words(GStrvBuilder *builder, const char *const *words)
         g_strv_builder_add(builder, *words);
 }
 
+/* The workspace is the cells': no module of theirs is taken for pip's, nor run by Python's own start. */
+static void
+add_isolated_pip(GStrvBuilder *builder, const char *python, const char *host_directory)
+{
+    g_autofree char *installer = g_build_filename(host_directory, "installer.py", NULL);
+    add_words(builder, (const char *const[]){python, "-I", "-S", installer, NULL});
+}
+
+char **
+ipb_packages_question(const char *python, const char *host_directory)
+{
+    g_autoptr(GStrvBuilder) builder = g_strv_builder_new();
+    add_isolated_pip(builder, python, host_directory);
+    add_words(builder, (const char *const[]){"config", "list", NULL});
+    return g_strv_builder_end(builder);
+}
+
 char **
 ipb_packages_command(const IpbPackageCommand *options)
 {
@@ -86,11 +103,13 @@ ipb_packages_command(const IpbPackageCommand *options)
     if (options->uv != NULL)
         add_words(builder, (const char *const[]){options->uv, "pip", "install", "--python",
                                                  options->python, NULL});
+    else if (options->is_sandboxed)
+        add_isolated_pip(builder, options->python, options->host_directory);
     else
-        /* In a sandbox the workspace is the cells': no module of theirs is taken for pip's. */
-        add_words(builder, (const char *const[]){
-                               options->python, options->is_sandboxed ? "-Im" : "-m", "pip",
-                               "install", "--disable-pip-version-check", "--no-input", NULL});
+        add_words(builder, (const char *const[]){options->python, "-m", "pip", NULL});
+    if (options->uv == NULL)
+        add_words(builder, (const char *const[]){"install", "--disable-pip-version-check",
+                                                 "--no-input", NULL});
     if (options->is_sandboxed && !options->allows_builds)
         add_words(builder,
                   (const char *const[]){options->uv != NULL ? "--no-build" : "--only-binary",

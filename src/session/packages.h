@@ -21,6 +21,8 @@ char *ipb_packages_find_uv(const char *python, bool is_sandboxed);
 typedef struct {
     const char *uv; /* NULL: pip */
     const char *python;
+    const char
+        *host_directory; /* where installer.py is, by which pip runs for a sandboxed session */
     const char *overlay; /* or NULL */
     const char *package;
     bool is_sandboxed;
@@ -28,3 +30,5 @@ typedef struct {
 } IpbPackageCommand;
 
 char **ipb_packages_command(const IpbPackageCommand *options);
+/* Of a sandboxed session, which runs outside of a sandbox: what pip is configured to. */
+char **ipb_packages_question(const char *python, const char *host_directory);

@@ -46,6 +46,7 @@ ipb_session_install(IpbSession *session, const char *package, IpbInstallOutputFu
     session->install_data = data;
     IpbInstallOptions options = {
         .python = ipb_runtime_python(session->runtime),
+        .host_directory = ipb_runtime_host_directory(session->runtime),
         .workspace = session->workspace,
         .sandboxing = session->sandboxing,
         .allows_builds = session->allows_builds,

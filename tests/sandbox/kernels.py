@@ -21,6 +21,16 @@ def servers_settings(*writable: object) -> dict:
     return make_settings(allowRead=readable, allowWrite=[".", *map(str, writable)])
 
 
+def make_environment(environment: Path) -> tuple[Path, Path]:
+    """A virtual environment with what .venv has: its site-packages, and those of .venv."""
+    subprocess.run([os.path.realpath(sys.executable), "-m", "venv", "--without-pip", str(environment)], check=True)
+    (packages,) = (environment / "lib").glob("python3*/site-packages")
+    (real,) = (harness.ROOT / ".venv/lib").glob("python3*/site-packages")
+    for path in real.iterdir():
+        (packages / path.name).symlink_to(path)
+    return packages, real
+
+
 class Kernels:
     """For others than root Python is a virtual environment of the test's own, made of what `box` mounts for them."""
 

@@ -15,7 +15,7 @@ import harness
 import test_files as files
 import test_syscalls
 from box import PROBES, Box, make_settings
-from kernels import Kernels
+from kernels import Kernels, make_environment
 
 
 def run_probe(kernels: Kernels, name: str, *args: str, settings: dict) -> dict:
@@ -52,16 +52,6 @@ def test_files(kernels: Kernels) -> None:
 
 
 # The environment
-
-
-def make_environment(environment: Path) -> tuple[Path, Path]:
-    """A virtual environment with what .venv has: its site-packages, and those of .venv."""
-    subprocess.run([os.path.realpath(sys.executable), "-m", "venv", "--without-pip", str(environment)], check=True)
-    (packages,) = (environment / "lib").glob("python3*/site-packages")
-    (real,) = (harness.ROOT / ".venv/lib").glob("python3*/site-packages")
-    for path in real.iterdir():
-        (packages / path.name).symlink_to(path)
-    return packages, real
 
 
 def test_an_environment_in_the_workspace(box: Box) -> None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -14,7 +15,7 @@ import time
 import harness
 import pytest
 from box import make_settings
-from kernels import Kernels
+from kernels import Kernels, make_environment
 from packages import make_wheel
 
 NAMESPACES = ["user", "pid", "mnt", "net", "ipc", "uts", "cgroup"]
@@ -485,6 +486,26 @@ def test_installer_is_not_a_cells_module(kernel: Kernels) -> None:
     # Positive control.
     subprocess.run([kernel.python, "-m", "pip"], cwd=workspace, check=False, capture_output=True)
     assert mark.exists()
+
+
+def test_installer_is_not_of_an_editable_install(kernel: Kernels) -> None:
+    """Nor what Python runs at its start, in an environment that has a project in the workspace on its path."""
+    source, mark = kernel.place.workspace / "src", kernel.place.home / "mark"
+    wheel = make_wheel(kernel.place.workspace, "ipb_boxed", "x")
+    packages, real = make_environment(kernel.place.root / "environment")
+    (packages / "project.pth").write_text(f"{source}\n")
+    source.mkdir()
+    kernel.python = kernel.place.root / "environment/bin/python"
+    settings = kernel.box.write_settings(make_settings(allowRead=[str(real)]))
+    with kernel.serve("--sandbox-config", settings) as server:
+        server.cell(f"open('src/sitecustomize.py', 'w').write({PIP.format(mark=str(mark))!r})")
+        output = server.tool("install_package", {"package_name": str(wheel)})
+        assert not output["isError"] and "a cell's pip" not in output["content"][0]["text"]
+    assert not mark.exists()
+    # Positive control.
+    subprocess.run([kernel.python, "-I", "-m", "pip"], check=False, capture_output=True)
+    assert mark.exists()
+    shutil.rmtree(kernel.place.root / "environment")
 
 
 SWAP = """
