@@ -227,6 +227,9 @@ def test_traceback_hides_what_wants_to_be(kernel):
     kernel.run("def hidden():\n    __tracebackhide__ = True\n    return 1 / 0\ndef f():\n    return hidden()")
     text = only_error(kernel.run("f()"))["traceback"]
     assert "in f()" in text and "in hidden()" not in text and "ZeroDivisionError" in text
+    # IPython 8 marks the frame that cells run in by a text, and counts on it.
+    kernel.run("def marked():\n    __tracebackhide__ = '__ipython_bottom__'\n    return 1 / 0")
+    assert "in marked()" in only_error(kernel.run("marked()"))["traceback"]
 
 
 def test_traceback_of_an_async_cell(kernel):

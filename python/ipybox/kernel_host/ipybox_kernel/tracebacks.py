@@ -7,7 +7,7 @@ import builtins
 import os
 import re
 import traceback
-from types import CodeType, TracebackType
+from types import FrameType, TracebackType
 from typing import Any
 
 MAX_EVALUE = 100_000
@@ -52,9 +52,13 @@ def clip(text: str, limit: int) -> str:
     return f"{text[:half]}\n… {len(text) - 2 * half} characters left out …\n{text[-half:]}"
 
 
-def _is_hidden(code: CodeType) -> bool:
-    """Ours, or of a function that says so, as pydantic's and those of generated APIs do: its caller is what was wrong."""
-    return code.co_filename.startswith(_OUR_FOLDER) or "__tracebackhide__" in code.co_varnames
+def _is_hidden(frame: FrameType) -> bool:
+    """Ours, or of a function that says so, as pydantic's and those of generated APIs do: its caller is what was wrong. IPython marks
+    the frame that it runs cells in by a text there, and takes it out itself."""
+    code = frame.f_code
+    if code.co_filename.startswith(_OUR_FOLDER):
+        return True
+    return "__tracebackhide__" in code.co_varnames and frame.f_locals.get("__tracebackhide__") is True
 
 
 def remove_our_frames(value: BaseException | None) -> None:
@@ -77,7 +81,7 @@ def _without_our_frames(tb: TracebackType | None) -> TracebackType | None:
     while tb is not None:
         if tb.tb_frame.f_code.co_filename.startswith(_STUB_FOLDER):
             break  # nor what it calls
-        if not _is_hidden(tb.tb_frame.f_code):
+        if not _is_hidden(tb.tb_frame):
             kept.append(tb)
         tb = tb.tb_next
     following = None
