@@ -20,7 +20,8 @@ typedef struct {
     IpbRuntime *runtime;
     GPtrArray *sessions;
     bool is_sandboxed;
-    IpbStatus status; /* of the last cell */
+    IpbStatus status; /* of the last cell, and what happened unless it is OK or ERROR */
+    char *reason;
 } Program;
 
 static void
@@ -30,6 +31,8 @@ on_event(const IpbSessionEvent *event, void *data)
     if (event->type != IPB_SESSION_DONE)
         return;
     program->status = event->status;
+    g_free(program->reason);
+    program->reason = g_strdup(event->text);
     g_main_loop_quit(program->loop);
 }
 
@@ -47,8 +50,8 @@ run_cell(Program *program, IpbSession *session, GError **error)
     g_main_loop_run(program->loop);
     if (program->status == IPB_STATUS_OK)
         return true;
-    g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_KERNEL_DIED, "the cell ended with status %d",
-                program->status);
+    g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_KERNEL_DIED, "the cell of session %u: %s",
+                program->sessions->len, program->reason ? program->reason : "an error");
     return false;
 }
 
@@ -132,5 +135,6 @@ main(int argc, char **argv)
     if (!is_ok)
         fprintf(stderr, "bench-sessions: %s\n", error->message);
     close_all(&program);
+    g_free(program.reason);
     return is_ok ? EXIT_SUCCESS : EXIT_FAILURE;
 }
