@@ -21,8 +21,8 @@ char *ipb_packages_find_uv(const char *python, bool is_sandboxed);
 typedef struct {
     const char *uv; /* NULL: pip */
     const char *python;
-    const char
-        *host_directory; /* where installer.py is, by which pip runs for a sandboxed session */
+    /* Where installer.py is, by which pip runs for a sandboxed session. */
+    const char *host_directory;
     const char *overlay; /* or NULL */
     const char *package;
     bool is_sandboxed;
