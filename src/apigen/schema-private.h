@@ -26,8 +26,8 @@ typedef struct {
     GHashTable *readings; /* facets (GBytes of pointers) → IpbReading */
     GPtrArray *loose;     /* IpbReading that are not remembered */
     GHashTable *refs;     /* the text of a $ref → its schema */
-    GPtrArray
-        *resources; /* IpbSchemaResource: the root, then outer ones first; NULL: not looked for */
+    /* IpbSchemaResource: the root, then outer ones first; NULL: not looked for. */
+    GPtrArray *resources;
     GHashTable *indexes; /* an object → its members by name */
     GHashTable *enums;   /* name and values → IpbEnum */
     GHashTable *inlined; /* name and text → class type: a schema written twice is one class */
