@@ -14,11 +14,12 @@
 #   make sdist    that of the sources alone
 #   make clean    remove what `make` and the tests made (.venv and .cache/ are kept; distclean: those too)
 #
-# PYTHON=…        the Python to use (default python3), MESON_FLAGS=… options for `meson setup`
+# PYTHON=…        the Python to use (default python3), MESON_FLAGS=… options for `meson setup`, CHECK_FLAGS=… for scripts/check
 # PREFIX=…        where to install (default /usr/local), DESTDIR=… what to put before it, RELEASE=… the build folder
 
 PYTHON ?= python3
 MESON_FLAGS ?=
+CHECK_FLAGS ?=
 PREFIX ?= /usr/local
 DESTDIR ?=
 RELEASE ?= build-install
@@ -47,7 +48,7 @@ demo: all
 
 check: all
 	@scripts/test-setup
-	@.venv/bin/python scripts/check
+	@.venv/bin/python scripts/check $(CHECK_FLAGS)
 
 docs: build/build.ninja
 	@scripts/packages man docs
