@@ -211,10 +211,15 @@ def _read_displays(answer: dict[str, Any]) -> list[DisplayData]:
     return [DisplayData(each["data"], each.get("metadata") or {}) for each in answer.get("display_data") or []]
 
 
+def _strip(text: str | None) -> str | None:
+    return None if text is None else text.strip()
+
+
 def _read_result(answer: dict[str, Any]) -> CodeExecutionResult:
     return CodeExecutionResult(
-        text=answer.get("text"),
+        text=_strip(answer.get("text")),
         images=[Path(path) for path in answer.get("images") or []],
+        raw_text=answer.get("text"),
         display_data=_read_displays(answer),
         violations=list(answer.get("violations") or []),
         is_truncated=bool(answer.get("truncated")),
@@ -231,7 +236,7 @@ def _read_failure(answer: dict[str, Any], end_reason: str | None) -> CodeExecuti
     error = CodeExecutionError(message)
     error.name = failure.get("name")
     error.value = failure.get("value")
-    error.output = answer.get("text")
+    error.output = _strip(answer.get("text"))
     error.images = [Path(path) for path in answer.get("images") or []]
     error.display_data = _read_displays(answer)
     error.violations = list(answer.get("violations") or [])

@@ -214,7 +214,7 @@ class CodeExecutor:
             timeout: Seconds after which the cell is interrupted, waits for approvals not counted. None: never.
 
         Returns:
-            When awaited: the result. `CodeExecutionResult(text=None, images=[])` if the cell was cancelled.
+            When awaited: the result. `CodeExecutionResult(text=None, images=[])`, with `is_cancelled`, if the cell was cancelled.
 
         Raises:
             CodeExecutionError: When awaited: the code raised an exception, or the kernel is gone.
@@ -259,7 +259,7 @@ class CodeExecutor:
         cell = self._started().execute(code, check_seconds(timeout, "timeout"), asks=False, wants_chunks=False)
         try:
             await cell.next()
-            return cell.finish() or CodeExecutionResult(text=None, images=[])
+            return cell.finish() or CodeExecutionResult(text=None, images=[], is_cancelled=True)
         finally:
             cell.abandon()
 

@@ -40,6 +40,8 @@ class CodeExecutionResult:
         text: What it printed and displayed, and the value of its last expression; without white space at both ends. None if
             there was no output.
         images: The image files that it made, in order.
+        raw_text: `text` with the white space at both ends, which the header of a table begins with.
+        is_cancelled: Whether `cancel` ended the cell. `text` is None then.
         display_data: What it displayed, in all representations.
         violations: What its sandbox denied, for people.
         is_truncated: Whether the text was longer than 16,777,216 characters, and is cut to them.
@@ -47,6 +49,8 @@ class CodeExecutionResult:
 
     text: str | None
     images: list[Path]
+    raw_text: str | None = field(default=None, kw_only=True, compare=False, repr=False)
+    is_cancelled: bool = field(default=False, kw_only=True, compare=False, repr=False)
     display_data: list[DisplayData] = field(default_factory=list, kw_only=True, compare=False, repr=False)
     violations: list[str] = field(default_factory=list, kw_only=True, compare=False, repr=False)
     is_truncated: bool = field(default=False, kw_only=True, compare=False, repr=False)

@@ -106,7 +106,13 @@ class Session(Handler):
         """
         self.core.check()
         cell = Cell(self, asks=asks, wants_chunks=wants_chunks)
-        params: dict[str, Any] = {"session": self._id, "code": code, "timeout": timeout, "events": wants_chunks}
+        params: dict[str, Any] = {
+            "session": self._id,
+            "code": code,
+            "timeout": timeout,
+            "events": wants_chunks,
+            "strip": False,
+        }
         if not asks:
             params["approval"] = "allow"
         with self._lock:

@@ -164,6 +164,12 @@ ipb_cell_text_get(const IpbCellText *text)
     return g_strndup(start, (size_t) (end - start));
 }
 
+char *
+ipb_cell_text_get_raw(const IpbCellText *text)
+{
+    return g_strndup(text->text->str, text->text->len);
+}
+
 bool
 ipb_cell_text_is_truncated(const IpbCellText *text)
 {

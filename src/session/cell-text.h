@@ -23,6 +23,8 @@ const char *ipb_cell_text_added(const IpbCellText *text);
 bool ipb_cell_text_has_output(const IpbCellText *text);
 /* The text so far, without blank lines before it and white space after it. */
 char *ipb_cell_text_get(const IpbCellText *text);
+/* The text so far, with all its blanks. */
+char *ipb_cell_text_get_raw(const IpbCellText *text);
 bool ipb_cell_text_is_truncated(const IpbCellText *text);
 /* The cell's error as "name: message", newline, traceback; or NULL. */
 const char *ipb_cell_text_error(const IpbCellText *text);

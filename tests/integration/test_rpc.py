@@ -87,6 +87,13 @@ def test_text_is_what_the_original_gives(core, session):
         assert "".join(chunks).strip() == (text or ""), code
 
 
+def test_text_with_its_white_space(core, session):
+    assert core.execute(session, "print('  a\\n')")["text"] == "a"
+    assert core.execute(session, "print('  a\\n')", strip=False)["text"] == "  a\n\n"
+    assert core.execute(session, "print()", strip=False)["text"] == "\n"
+    assert core.execute(session, "x = 1", strip=False)["text"] is None
+
+
 def test_state_images_and_displays(core, session, workspace):
     core.execute(session, "import matplotlib.pyplot as plt\nfrom IPython.display import *\nx = 7")
     result = core.execute(session, "plt.plot([1, x])\ndisplay({'text/html': '<b>x</b>'}, raw=True)", events=True)

@@ -245,6 +245,16 @@ async def test_results_are_as_the_originals() -> None:
                 assert (text, images) == ("7", [])
 
 
+async def test_text_and_its_white_space() -> None:
+    async with CodeExecutor() as executor:
+        result = await executor.execute("print('   a  b')\nprint('0  1  2')")
+        assert (result.text, result.raw_text) == ("a  b\n0  1  2", "   a  b\n0  1  2\n")
+        result = await executor.execute("print('\\xa0x\\v')")  # white space of Unicode, as in the original
+        assert (result.text, result.raw_text) == ("x", "\xa0x\v\n")
+        result = await executor.execute("x = 1")
+        assert (result.text, result.raw_text, result.is_cancelled) == (None, None, False)
+
+
 async def test_errors() -> None:
     async with CodeExecutor() as executor:
         with pytest.raises(CodeExecutionError) as caught:
@@ -392,7 +402,9 @@ async def test_cancel_interrupts_only_the_running_cell() -> None:
         task2 = asyncio.create_task(executor.execute(FOREVER))
         await asyncio.sleep(0.1)
         executor.cancel()
-        assert await task2 == CodeExecutionResult(text=None, images=[])
+        result = await task2
+        assert result == CodeExecutionResult(text=None, images=[])
+        assert result.is_cancelled
 
 
 async def test_cancelled_tasks_at_any_point() -> None:

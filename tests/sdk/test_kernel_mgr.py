@@ -82,7 +82,7 @@ async def test_example_of_client() -> None:
         async with KernelClient(host="localhost", port=server.port) as client:
             # Simple execution
             result = await client.execute("print('hello')")
-            assert result.text == "hello"
+            assert (result.text, result.raw_text) == ("hello", "hello\n")
 
             # Streaming execution
             async for item in client.stream("print('hello')"):

@@ -70,6 +70,8 @@ test_joined(void)
     add(text, IPB_SESSION_LATE_OUTPUT, "late\n");
     check_added(text, "late\n");
     check(text, "a1\ntold\nlate");
+    g_autofree char *raw = ipb_cell_text_get_raw(text);
+    g_assert_cmpstr(raw, ==, " \n  a1\ntold\nlate\n");
 }
 
 /* Updates of displays are not seen, nor their images; what is cut is still told. */

@@ -28,11 +28,13 @@ class ExecutionResult:
     Attributes:
         text: What it printed and displayed, and the value of its last expression; None if there was no output.
         images: The files of the images that it made, in order.
+        raw_text: `text` with the white space at both ends.
         is_truncated: Whether the text was longer than 16,777,216 characters, and is cut to them.
     """
 
     text: str | None
     images: list[Path]
+    raw_text: str | None = field(default=None, kw_only=True, compare=False, repr=False)
     is_truncated: bool = field(default=False, kw_only=True, compare=False, repr=False)
 
 
@@ -195,7 +197,13 @@ class KernelClient:
                 execution.abandon(lambda: self._interrupt_soon(kernel_id))
         if output.error is not None:
             raise ExecutionError(output.error)
-        yield ExecutionResult(text=output.text.strip() or None, images=output.images, is_truncated=output.is_truncated)
+        raw_text = output.text
+        yield ExecutionResult(
+            text=raw_text.strip() or None,
+            images=output.images,
+            raw_text=raw_text or None,
+            is_truncated=output.is_truncated,
+        )
 
     async def _connect(self) -> None:
         kernel_id = await self._api.create()

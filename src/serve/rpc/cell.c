@@ -20,6 +20,7 @@ struct IpbRpcCell {
     IpbApprovalPolicy approval;
     bool has_approval; /* of its own */
     bool has_events;
+    bool strips; /* the answer's text */
     IpbCellText *text;
     GString *display_data; /* bundles as JSON, with commas between */
     bool is_display_data_cut;
@@ -240,11 +241,19 @@ write_error(IpbJsonWriter *writer, const IpbRpcCell *cell)
     ipb_json_end_object(writer);
 }
 
+/* NULL: there was no output. */
+static char *
+copy_text(const IpbRpcCell *cell)
+{
+    if (!ipb_cell_text_has_output(cell->text))
+        return NULL;
+    return cell->strips ? ipb_cell_text_get(cell->text) : ipb_cell_text_get_raw(cell->text);
+}
+
 static IpbJsonWriter *
 write_result(const IpbRpcCell *cell, const IpbSessionEvent *done)
 {
-    g_autofree char *text =
-        ipb_cell_text_has_output(cell->text) ? ipb_cell_text_get(cell->text) : NULL;
+    g_autofree char *text = copy_text(cell);
     IpbJsonWriter *writer = ipb_json_writer_new();
     ipb_json_begin_object(writer);
     ipb_json_member_string(writer, "status", status_word(cell, done->status));
@@ -336,6 +345,7 @@ ipb_rpc_session_execute(IpbRpcServer *server, IpbRpcRequest *request, IpbRpcPara
     int64_t max_chars =
         ipb_rpc_params_int(params, "max_text_chars", MAX_TEXT_CHARS, 0, MAX_TEXT_CHARS);
     bool has_events = ipb_rpc_params_bool(params, "events", false);
+    bool strips = ipb_rpc_params_bool(params, "strip", true);
     IpbApprovalPolicy approval;
     bool has_approval = read_approval(params, &approval);
     if (!ipb_rpc_server_check(request, params))
@@ -346,6 +356,7 @@ ipb_rpc_session_execute(IpbRpcServer *server, IpbRpcRequest *request, IpbRpcPara
     cell->approval = approval;
     cell->has_approval = has_approval;
     cell->has_events = has_events;
+    cell->strips = strips;
     cell->text = ipb_cell_text_new_joined((size_t) max_chars);
     cell->display_data = g_string_new(NULL);
     cell->violations = g_ptr_array_new_with_free_func(g_free);
