@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-# A thin front of Meson for people. `make demo` and `make check` do all set-up themselves.
+# A thin front of Meson for people. `make demo` and `make check` set up everything that they need.
 #
-#   make          build/ipybox and .venv
-#   make demo     a run to look at: an MCP server's generated API, called from a cell, with a plot
+#   make          build/ipybox, what it needs to run, and .venv
+#   make demo     a run to look at: an MCP server's generated API, called from a sandboxed cell, with a plot. If this machine
+#                 can make no sandbox, scripts/demo prints why and ends with status 3
 #   make check    all tests; the last line says how many passed
 #   make docs     the manual and the reference of the C API, in build/docs
 #   make bench    the benchmarks
@@ -23,15 +24,17 @@ CHECK_FLAGS ?=
 PREFIX ?= /usr/local
 DESTDIR ?=
 RELEASE ?= build-install
+# In one list, so that one line names every package that is missing.
+PACKAGES := build $(if $(filter check,$(MAKECMDGOALS)),man docs test)
 export PYTHON
 
 .PHONY: all demo check docs bench format release install uninstall wheel sdist clean distclean packages
 
 all: build/build.ninja .venv
-	@ninja -C build ipybox
+	@ninja -C build program
 
 packages:
-	@scripts/packages build
+	@scripts/packages $(PACKAGES)
 
 build/build.ninja: | packages
 	@echo "configuring build"

@@ -7,7 +7,6 @@ import os
 import pty
 import select
 import shlex
-import shutil
 import signal
 import subprocess
 import time
@@ -133,8 +132,3 @@ def wait_for_end(terminal: int) -> None:
 
 
 SHELLS = {"bash": ask_bash, "zsh": ask_zsh, "fish": ask_fish}
-
-
-def here() -> list[str]:
-    """The shells to ask: those that are installed, but all of them in CI."""
-    return [shell for shell in SHELLS if os.environ.get("CI") or shutil.which(shell)]

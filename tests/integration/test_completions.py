@@ -11,7 +11,7 @@ import pytest
 LEVELS = {"DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"}
 
 
-@pytest.fixture(params=completion_shells.here())
+@pytest.fixture(params=completion_shells.SHELLS)
 def ask(request, ipybox, place, workspace):
     """ask(line, …): what is offered at the end of each, by one shell that runs in a workspace with some files."""
     (workspace / "directory").mkdir()

@@ -68,3 +68,27 @@ def test_fails_when_apt_does(system):
     assert [line.split()[1] for line in log.read_text().splitlines()] == ["install", "update", "update", "update"]
     assert "E: no route" in done.stderr
     assert "could not install: meson ninja-build" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("goals", "groups"),
+    [((), "build"), (("demo",), "build"), (("check",), "build man docs test"), (("demo", "check"), "build man docs test")],
+)
+def test_make_asks_once_for_all_that_its_goals_need(goals, groups):
+    commands = subprocess.run(["make", "-n", *goals], cwd=SCRIPT.parents[1], check=True, capture_output=True, text=True).stdout
+    asked = [line.split()[1:] for line in commands.splitlines() if line.startswith("scripts/packages")]
+    assert asked == [groups.split()]
+
+
+def test_programs_of_the_tests_are_set_up(system, tmp_path):
+    """`make check` as an ordinary user of a machine that has what is needed to build, and nothing else."""
+    path = tmp_path / "bin"
+    for tool, text in (("apt-get", "exit 1\n"), ("id", "echo 1000\n")):
+        (path / tool).write_text("#!/bin/sh\n" + text)
+        (path / tool).chmod(0o755)
+    done = subprocess.run([SCRIPT, "build", "man", "docs", "test"], env={"PATH": str(path)}, capture_output=True, text=True)
+    assert done.returncode == 1
+    command, _, packages = done.stderr.splitlines()[-1].partition("install ")
+    assert command == "sudo apt-get "
+    needed = "clang-format curl doxygen fish g++ git man-db mandoc meson ninja-build openssl procps scdoc zsh"
+    assert sorted(packages.split()) == needed.split()
