@@ -232,8 +232,8 @@ apply_policy(Request *request, const char *arguments_json, size_t arguments_size
             ask(request, arguments_json, arguments_size);
         else
             decide(request, IPB_DECIDED_BY_NOBODY,
-                   make_error(request, IPYBOX_ERROR_REFUSED,
-                              "was refused: it needs an approval and there is nobody to ask"));
+                   make_no(request, IPYBOX_ERROR_REFUSED,
+                           "failed: it needs an approval and there is nobody to ask"));
         return;
     case IPB_APPROVAL_DENY:
     default:
@@ -289,8 +289,8 @@ ipb_approvals_refuse(IpbApprovals *approvals, uint64_t id, const char *why)
     Request *request = find_asked(approvals, id);
     if (request == NULL)
         return false;
-    g_autofree char *what = g_strconcat("was refused: ", why, NULL);
-    decide(request, IPB_DECIDED_BY_NOBODY, make_error(request, IPYBOX_ERROR_REFUSED, what));
+    g_autofree char *what = g_strconcat("failed: ", why, NULL);
+    decide(request, IPB_DECIDED_BY_NOBODY, make_no(request, IPYBOX_ERROR_REFUSED, what));
     return true;
 }
 

@@ -58,7 +58,7 @@ uint64_t ipb_approvals_request(IpbApprovals *approvals, const char *server_name,
                                size_t arguments_size, IpbApprovalFunc func, void *data);
 /* False if no such request waits (answered, timed out, cancelled). */
 bool ipb_approvals_respond(IpbApprovals *approvals, uint64_t id, bool accept);
-/* Like a no, where nobody could be asked: @why follows "was refused: ". */
+/* Like a no, where nobody could be asked: @why follows "Approval request for server.tool failed: ". */
 bool ipb_approvals_refuse(IpbApprovals *approvals, uint64_t id, const char *why);
 /* The caller went away: @func gets CANCELLED. */
 void ipb_approvals_cancel(IpbApprovals *approvals, uint64_t id);

@@ -6,7 +6,8 @@
 
 #include "base/error.h"
 
-#define MAX_DEPTH 128
+/* The request is an object around the arguments. */
+#define MAX_DEPTH (IPB_TOOL_REQUEST_MAX_ARGUMENT_DEPTH + 1)
 #define MAX_VALUES (1024 * 1024)
 
 static const IpbJsonLimits LIMITS = {IPB_TOOL_REQUEST_MAX_SIZE, MAX_DEPTH, MAX_VALUES};
@@ -55,12 +56,29 @@ read_members(const IpbJson *root, IpbToolRequest *request, GError **error)
     return true;
 }
 
+static void
+add_limits(GError **error)
+{
+    if (error == NULL)
+        return;
+    g_autoptr(GError) cause = g_steal_pointer(error);
+    if (g_error_matches(cause, IPYBOX_ERROR, IPYBOX_ERROR_LIMIT))
+        g_set_error(error, cause->domain, cause->code,
+                    "the request is refused: %s; arguments may be nested %d deep and a request may "
+                    "hold %d values in %d MiB",
+                    cause->message, IPB_TOOL_REQUEST_MAX_ARGUMENT_DEPTH, MAX_VALUES,
+                    IPB_TOOL_REQUEST_MAX_SIZE >> 20);
+    else
+        g_set_error(error, cause->domain, cause->code, "the request is refused: %s",
+                    cause->message);
+}
+
 bool
 ipb_tool_request_parse(const char *body, size_t size, IpbToolRequest *ret_request, GError **error)
 {
     g_autoptr(IpbJsonDoc) document = ipb_json_parse(body, size, &LIMITS, error);
     if (document == NULL) {
-        g_prefix_error(error, "the request is refused: ");
+        add_limits(error);
         return false;
     }
     if (ipb_json_has_duplicates(document))

@@ -7,8 +7,10 @@
 
 #include "json/json.h"
 
-/* The largest body; and how deep and with how many values its JSON may be. */
+/* The largest body; and how many arrays and objects its arguments may have in one another. The kernel's client
+ * knows the latter, too (tool_exec/client.py). */
 #define IPB_TOOL_REQUEST_MAX_SIZE (64 * 1024 * 1024)
+#define IPB_TOOL_REQUEST_MAX_ARGUMENT_DEPTH 127
 
 typedef struct {
     IpbJsonDoc *document;  /* owns what follows */
@@ -19,7 +21,7 @@ typedef struct {
     IpbSpan arguments; /* the exact text of an object */
 } IpbToolRequest;
 
-/* Errors: PROTOCOL, LIMIT, INVALID. An object that holds a name twice is refused, wherever it is:
+/* Errors: PROTOCOL, LIMIT (says which there are), INVALID. An object that holds a name twice is refused, wherever it is:
  * what was shown for approval could be read in two ways. */
 bool ipb_tool_request_parse(const char *body, size_t size, IpbToolRequest *ret_request,
                             GError **error);

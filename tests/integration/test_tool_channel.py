@@ -66,6 +66,19 @@ def test_results_reach_python(core, monkeypatch, text, expected):
     assert core.runner(monkeypatch).run_sync("result", {"text": json.dumps(text)}) == expected
 
 
+def test_nested_arguments(core, monkeypatch):
+    """The limit is the same on both sides, and both name it."""
+    value = {"x": 0}
+    for _ in range(client.MAX_ARGUMENT_DEPTH - 1):
+        value = {"x": value}
+    assert core.runner(monkeypatch).run_sync("echo", value) == value
+    with pytest.raises(client.ToolRunnerError, match=r"nested too deeply: 127 "):
+        core.runner(monkeypatch).run_sync("echo", {"x": value})
+    with core.connect() as peer:
+        status, answer = peer.ask(core.request(core.body("echo", json.dumps({"x": value}))))
+    assert status == 400 and "arguments may be nested 127 deep" in answer["error"]
+
+
 def test_tool_errors_reach_python(core, monkeypatch):
     failure = {"content": [{"type": "text", "text": "no such file"}], "isError": True}
     with pytest.raises(client.ToolRunnerError, match="^fake.result: no such file$"):

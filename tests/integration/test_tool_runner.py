@@ -5,6 +5,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import dataclasses
+import datetime
+import decimal
+import enum
 import importlib.util
 import json
 import math
@@ -15,8 +19,10 @@ import socket
 import subprocess
 import sys
 import threading
+import uuid
 from pathlib import Path
 
+import pydantic
 import pytest
 
 STUB = Path(__file__).resolve().parents[2] / "python/ipybox/kernel_host/stub"
@@ -214,12 +220,85 @@ def test_results_that_python_cannot_hold_are_not_lost(how, make_server, result, 
 
 
 @both
-@pytest.mark.parametrize("value", [float("nan"), float("inf"), {1, 2}, b"x"])
+@pytest.mark.parametrize(
+    "value", [float("nan"), float("inf"), {1: object()}, b"\xff", [datetime.date(1, 1, 1), math.nan]]
+)
 def test_arguments_that_are_no_json(how, value, make_server):
     server = make_server()
     with pytest.raises(ToolRunnerError, match="github.t cannot be sent as JSON"):
         call(how, runner(server), "t", {"x": value})
     assert server.requests == []
+
+
+class Colour(enum.Enum):
+    RED = "red"
+
+
+@dataclasses.dataclass
+class Point:
+    x: int
+    at: datetime.datetime
+
+
+class Order(pydantic.BaseModel):
+    number: uuid.UUID
+    path: Path
+    points: list[Point]
+
+
+WHEN = datetime.datetime(2026, 2, 3, 4, 5, 6, tzinfo=datetime.timezone.utc)
+ORDER = Order(number=uuid.UUID(int=7), path=Path("/a/b"), points=[Point(2**70, WHEN)])
+ORDER_AS_JSON = {
+    "number": "00000000-0000-0000-0000-000000000007",
+    "path": "/a/b",
+    "points": [{"x": 2**70, "at": "2026-02-03T04:05:06Z"}],
+}
+
+
+@both
+@pytest.mark.parametrize(
+    ("value", "sent"),
+    [
+        ({"x": WHEN}, {"x": "2026-02-03T04:05:06Z"}),
+        ({"x": [uuid.UUID(int=7), Path("/a/b"), Colour.RED]}, {"x": ["00000000-0000-0000-0000-000000000007", "/a/b", "red"]}),
+        ({Colour.RED: Point(1, WHEN)}, {"red": {"x": 1, "at": "2026-02-03T04:05:06Z"}}),
+        ({"x": decimal.Decimal("1.10"), "y": datetime.timedelta(hours=1), "z": frozenset([1])}, {"x": "1.10", "y": "PT1H", "z": [1]}),
+        ({"order": ORDER, "s": "\ud800", "n": 2**70}, {"order": ORDER_AS_JSON, "s": "\ud800", "n": 2**70}),
+        (ORDER, ORDER_AS_JSON),
+        (Point(1, WHEN), {"x": 1, "at": "2026-02-03T04:05:06Z"}),
+    ],
+)  # fmt: skip
+def test_arguments_are_what_pydantic_turns_into_json(how, value, sent, make_server):
+    assert call(how, runner(make_server()), "t", value) == sent
+
+
+@both
+@pytest.mark.parametrize("value", [[1], "x", None, Path("/a")])
+def test_arguments_must_be_an_object(how, value, make_server):
+    server = make_server()
+    with pytest.raises(ToolRunnerError, match=r"github\.t must be an object.* no " + type(value).__name__):
+        call(how, runner(server), "t", value)
+    assert server.requests == []
+
+
+def nested(depth: int, leaf: object = 0) -> dict:
+    """An object of so many objects and arrays in one another."""
+    value = leaf
+    for i in range(depth - 1):
+        value = [value] if i % 2 else {"x": value}
+    return {"x": value}
+
+
+@both
+@pytest.mark.parametrize("depth", [128, 500, 5000])
+@pytest.mark.parametrize("leaf", [0, WHEN], ids=["plain", "converted"])
+def test_arguments_that_are_nested_too_deeply(how, depth, leaf, make_server):
+    server = make_server()
+    with pytest.raises(ToolRunnerError, match=r"the arguments of github\.t .*\b127\b"):
+        call(how, runner(server), "t", nested(depth, leaf))
+    assert server.requests == []
+    assert call(how, runner(server), "t", nested(127)) == nested(127)
+    assert call(how, runner(server), "t", {"x": "[" * 1000}) == {"x": "[" * 1000}
 
 
 @both

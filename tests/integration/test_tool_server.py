@@ -86,7 +86,9 @@ def start(ipybox: str, environ: dict[str, str], workspace: Path) -> Iterator[Cal
 
 def test_run(start):
     server = start()
-    assert server.curl("/status")[1]["status"] == "ok"
+    assert server.curl("/status") == (200, {"status": "ok"})
+    status, info = server.curl("/info")
+    assert status == 200 and info["version"] and info["approval_required"] is False and len(info) == 2
     assert server.run(args={"x": [1, 2**70]}) == {"result": {"x": [1, 2**70]}}
     assert "error" in server.run("nosuchtool")
     failure = {"content": [{"type": "text", "text": "no such file"}], "isError": True}
@@ -135,6 +137,7 @@ def test_variables_come_from_env_file(start, workspace):
         (401, "/status", ["-H", "Authorization: Bearer wrong"]),
         (401, "/run", ["-H", "Authorization: Basic eDp5", "-H", "Content-Type: application/json", "-d", "{}"]),
         (403, "/status", ["-H", "Ipybox-Role: kernel"]),
+        (403, "/info", ["-H", "Ipybox-Role: kernel"]),
         (403, "/reset", ["-H", "Ipybox-Role: kernel", "-X", "PUT"]),
         (403, "/approve", ["-H", "Ipybox-Role: kernel", "-H", "Content-Type: application/json", "-d", "{}"]),
         (403, "/approval", ["-H", "Ipybox-Role: kernel"]),
@@ -250,7 +253,7 @@ def test_approve_without_running(start):
 def test_nobody_is_asked(start):
     server = start("--approval-required")
     answer = server.run()
-    assert "Approval channel not connected" in answer["error"]
+    assert answer["error"] == "Approval request for fake.echo failed: Approval channel not connected"
     assert answer["error_type"] == "rejected"
 
 

@@ -12,6 +12,7 @@ import os
 import subprocess
 import sys
 import threading
+from datetime import datetime, timezone
 from pathlib import Path
 
 import harness
@@ -29,6 +30,7 @@ from ipybox.tool_exec.client import (
     ToolRunnerError,
 )
 from ipybox.tool_exec.server import ToolServer
+from pydantic import BaseModel
 from typing_extensions import Self
 from websockets.asyncio.client import connect
 from websockets.asyncio.server import ServerConnection, serve
@@ -215,7 +217,8 @@ async def test_requests_are_decided_in_any_order():
 
 async def test_approval_errors(caplog):
     async with ToolServer(port=0, approval_required=True, approval_timeout=0.05) as server:
-        with pytest.raises(ToolRunnerError, match="Approval channel not connected"):
+        text = "^Approval request for fake.echo failed: Approval channel not connected$"
+        with pytest.raises(ToolRunnerError, match=text):
             await runner(server).run("echo", {})
 
         async def wait(request: ApprovalRequest) -> None:
@@ -235,6 +238,19 @@ async def test_approval_errors(caplog):
             with pytest.raises(ApprovalRejectedError):
                 await runner(server).run("echo", {})
         assert "in the callback" in caplog.text
+
+
+async def test_arguments_that_pydantic_turns_into_json():
+    class Query(BaseModel):
+        since: datetime
+        root: Path
+
+    query = Query(since=datetime(2026, 2, 3, tzinfo=timezone.utc), root=Path("/a"))
+    as_json = {"since": "2026-02-03T00:00:00Z", "root": "/a"}
+    async with ToolServer(port=0, approval_required=True) as server:
+        async with ApprovalClient(accept, port=server.port):
+            assert await runner(server).run("echo", query) == as_json
+            assert await asyncio.to_thread(runner(server).run_sync, "echo", {"q": query}) == {"q": as_json}
 
 
 async def test_arguments_of_any_size():

@@ -110,8 +110,9 @@ test_deny_and_nobody(void)
     set_up(&test, IPB_APPROVAL_ASK, -1, false);
     request(&test, "{}");
     run_loop();
-    expect(&test, "the call of github.search was refused: it needs an approval and there is nobody "
-                  "to ask; ");
+    expect(&test,
+           "Approval request for github.search failed: it needs an approval and there is nobody "
+           "to ask; ");
     tear_down(&test);
 }
 

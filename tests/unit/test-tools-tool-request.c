@@ -94,6 +94,7 @@ test_nested_too_deep(void)
     g_autoptr(GError) error = NULL;
     g_assert_false(ipb_tool_request_parse(body->str, body->len, &request, &error));
     g_assert_error(error, IPYBOX_ERROR, IPYBOX_ERROR_LIMIT);
+    g_assert_nonnull(strstr(error->message, "arguments may be nested 127 deep"));
 }
 
 int

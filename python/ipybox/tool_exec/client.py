@@ -81,12 +81,13 @@ class ToolRunner:
         self.token = token
         self.server_id = server_id
 
-    async def run(self, tool_name: str, tool_args: dict[str, Any]) -> dict[str, Any] | str | None:
+    async def run(self, tool_name: str, tool_args: Any) -> dict[str, Any] | str | None:
         """Runs a tool. Cancelling the task cancels the call.
 
         Args:
             tool_name: Name of the tool.
-            tool_args: Its arguments.
+            tool_args: Its arguments: a dict, or anything that pydantic turns into a JSON object, such as a model or a dataclass.
+                Values may be datetimes, UUIDs, paths, enums, dataclasses, models and the like.
 
         Returns:
             The structured result if there is one; else the text; else None.
@@ -97,7 +98,7 @@ class ToolRunner:
         result: dict[str, Any] | str | None = await self._runner().run(tool_name, tool_args)
         return result
 
-    def run_sync(self, tool_name: str, tool_args: dict[str, Any]) -> dict[str, Any] | str | None:
+    def run_sync(self, tool_name: str, tool_args: Any) -> dict[str, Any] | str | None:
         """Like `run`, and blocks until there is a result. Can be called from any thread."""
         result: dict[str, Any] | str | None = self._runner().run_sync(tool_name, tool_args)
         return result
@@ -138,12 +139,12 @@ class ApprovalRequestor:
         self.port = port
         self.token = token
 
-    async def request(self, tool_name: str, tool_args: dict[str, Any]) -> bool:
+    async def request(self, tool_name: str, tool_args: Any) -> bool:
         """Asks, and waits for the decision.
 
         Args:
             tool_name: What the request gives as the tool's name.
-            tool_args: Its arguments.
+            tool_args: Its arguments, as for `ToolRunner.run`.
 
         Returns:
             True: it was accepted.
@@ -155,11 +156,11 @@ class ApprovalRequestor:
         """
         return (await _client.ask(*self._encode(tool_name, tool_args))) is True
 
-    def request_sync(self, tool_name: str, tool_args: dict[str, Any]) -> bool:
+    def request_sync(self, tool_name: str, tool_args: Any) -> bool:
         """Like `request`, and blocks until there is a decision. Can be called from any thread."""
         return _client.ask_sync(*self._encode(tool_name, tool_args)) is True
 
-    def _encode(self, tool_name: str, tool_args: dict[str, Any]) -> tuple[tuple[str, int], bytes]:
+    def _encode(self, tool_name: str, tool_args: Any) -> tuple[tuple[str, int], bytes]:
         body = _client.encode({"server_name": self.server_name}, tool_name, tool_args)
         address, head = _client.make_head("POST", "/approve", len(body), self.host, self.port, self.token or "")
         return address, head + body

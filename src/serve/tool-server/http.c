@@ -272,7 +272,7 @@ on_approval(IpbHttpRequest *request, void *data)
     ipb_approval_socket_take(server->approval_socket, request);
 }
 
-/* PUT /reset, GET /status */
+/* PUT /reset, GET /status, GET /info */
 
 static void
 on_reset_done(void *data)
@@ -291,13 +291,19 @@ on_reset(IpbHttpRequest *request, void *data)
     ipb_tool_host_reset(server->host, on_reset_done, begin_work(server, request));
 }
 
+/* As ipybox 0.9 answers, to the letter: programs compare it. */
 static void
 on_status(IpbHttpRequest *request, void *data)
+{
+    ipb_http_request_answer_text(request, 200, g_strdup("{\"status\":\"ok\"}"));
+}
+
+static void
+on_info(IpbHttpRequest *request, void *data)
 {
     const IpbToolServerHttp *server = data;
     IpbJsonWriter *writer = ipb_json_writer_new();
     ipb_json_begin_object(writer);
-    ipb_json_member_string(writer, "status", "ok");
     ipb_json_member_string(writer, "version", IPYBOX_VERSION);
     ipb_json_member_bool(writer, "approval_required", server->options.approval == IPB_APPROVAL_ASK);
     ipb_json_end_object(writer);
@@ -306,6 +312,7 @@ on_status(IpbHttpRequest *request, void *data)
 
 static const IpbHttpRoute ROUTES[] = {
     {"GET", "/status", IPB_HTTP_BODY_NONE, IPB_HTTP_ROLE_APPLICATION, on_status},
+    {"GET", "/info", IPB_HTTP_BODY_NONE, IPB_HTTP_ROLE_APPLICATION, on_info},
     {"PUT", "/reset", IPB_HTTP_BODY_OPTIONAL, IPB_HTTP_ROLE_APPLICATION, on_reset},
     {"POST", "/run", IPB_HTTP_BODY_JSON, IPB_HTTP_ROLE_ANY, on_run},
     {"POST", "/approve", IPB_HTTP_BODY_JSON, IPB_HTTP_ROLE_APPLICATION, on_approve},

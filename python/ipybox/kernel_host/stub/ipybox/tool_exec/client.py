@@ -32,6 +32,8 @@ MAX_IDLE_CONNECTIONS = 8
 MAX_IDLE_S = 240.0
 # Calls at the same time, threads and tasks apart; the channel serves 64 connections. More calls wait here.
 MAX_CONCURRENT_CALLS = 24
+# How deep arguments may be nested: a request may be 128 deep, itself included (src/tools/tool-request.c).
+MAX_ARGUMENT_DEPTH = 127
 MAX_RESPONSE_HEAD = 64 * 1024
 MAX_RESPONSE_BODY = 512 * 1024 * 1024
 RECEIVE_SIZE = 256 * 1024
@@ -165,17 +167,21 @@ class ToolRunner:
         self.server_id = server_id
         self.token = token
 
-    async def run(self, tool_name: str, tool_args: dict[str, Any]) -> Any:
+    async def run(self, tool_name: str, tool_args: Any) -> Any:
         """Runs a tool and returns its result: an object, a text (ToolText if there are images and the like), or None.
 
         Cancelling the task cancels the call.
+
+        Args:
+            tool_name: Name of the tool.
+            tool_args: Its arguments: a dict or a pydantic model. Values may be whatever pydantic can turn into JSON, as datetimes.
 
         Raises:
             ToolRunnerError: If the call fails or is not approved.
         """
         return await ask(*self._make_request(tool_name, tool_args))
 
-    def run_sync(self, tool_name: str, tool_args: dict[str, Any]) -> Any:
+    def run_sync(self, tool_name: str, tool_args: Any) -> Any:
         """Like `run`, and blocks until there is a result. Can be called from any thread."""
         return ask_sync(*self._make_request(tool_name, tool_args))
 
@@ -186,12 +192,12 @@ class ToolRunner:
         if status != 200:
             _read_answer(status, body)
 
-    def _make_request(self, tool_name: str, tool_args: dict[str, Any]) -> tuple[tuple[str, int], bytes]:
+    def _make_request(self, tool_name: str, tool_args: Any) -> tuple[tuple[str, int], bytes]:
         body = self._encode(tool_name, tool_args)
         address, head = make_head("POST", "/run", len(body), self.host, self.port, self.token)
         return address, head + body
 
-    def _encode(self, tool_name: str, tool_args: dict[str, Any]) -> bytes:
+    def _encode(self, tool_name: str, tool_args: Any) -> bytes:
         message: dict[str, Any] = {"server_name": self.server_name}
         if self.server_id is not None:
             message["server_id"] = self.server_id
@@ -200,21 +206,71 @@ class ToolRunner:
         return encode(message, tool_name, tool_args)
 
 
-def encode(message: dict[str, Any], tool_name: str, tool_args: dict[str, Any]) -> bytes:
-    """A request as JSON: integers of any size, and lone surrogates as escapes."""
+def encode(message: dict[str, Any], tool_name: str, tool_args: Any) -> bytes:
+    """A request as JSON: integers of any size, and lone surrogates as escapes.
+
+    What JSON has no form for is converted by pydantic, if that is there.
+
+    Raises:
+        ToolRunnerError: If the arguments cannot be sent; it says why.
+    """
     message["tool_name"] = tool_name
     message["tool_args"] = tool_args
     name = f"{message['server_name']}.{tool_name}"
     try:
-        text = json.dumps(message, allow_nan=False, separators=(",", ":"))
+        try:
+            text = _dump(message)
+        except TypeError as error:
+            message["tool_args"] = _make_jsonable(tool_args, error)
+            text = _dump(message)
     except ValueError as error:
         raise ToolRunnerError(
-            f"the arguments of {name} cannot be sent as JSON, which has no "
-            f"NaN, no infinity and no circular references: {error}"
+            f"the arguments of {name} cannot be sent as JSON, which has no NaN, no infinity and no circular references, "
+            f"and is nested {MAX_ARGUMENT_DEPTH} deep at most: {error}"
         ) from error
     except TypeError as error:
         raise ToolRunnerError(f"the arguments of {name} cannot be sent as JSON: {error}") from error
+    except RecursionError:
+        raise _too_deep(name) from None
+    if not isinstance(message["tool_args"], dict):
+        kind = type(tool_args).__name__
+        raise ToolRunnerError(f"the arguments of {name} must be an object, as a dict or a model is, and no {kind}")
+    if _is_too_deep(message["tool_args"], text):
+        raise _too_deep(name)
     return text.encode("ascii")
+
+
+def _dump(message: dict[str, Any]) -> str:
+    return json.dumps(message, allow_nan=False, separators=(",", ":"))
+
+
+def _make_jsonable(value: Any, error: TypeError) -> Any:
+    """Datetimes, paths, UUIDs, enums, dataclasses, models … as pydantic writes them."""
+    try:
+        from pydantic_core import to_jsonable_python  # late: most calls have no use for it
+    except ImportError:
+        raise TypeError(
+            f"{error}; with pydantic installed, datetimes, paths, dataclasses and the like can be"
+        ) from None
+    return to_jsonable_python(value)
+
+
+def _is_too_deep(arguments: Any, text: str) -> bool:
+    if text.count("[") + text.count("{") <= MAX_ARGUMENT_DEPTH:
+        return False  # brackets within strings only make it more
+    level = [arguments]
+    for _ in range(MAX_ARGUMENT_DEPTH):
+        containers = [value for value in level if isinstance(value, (dict, list, tuple))]
+        level = [child for each in containers for child in (each.values() if isinstance(each, dict) else each)]
+        if not level:
+            return False
+    return any(isinstance(value, (dict, list, tuple)) for value in level)
+
+
+def _too_deep(name: str) -> ToolRunnerError:
+    return ToolRunnerError(
+        f"the arguments of {name} are nested too deeply: {MAX_ARGUMENT_DEPTH} arrays and objects in one another at most"
+    )
 
 
 def make_head(
