@@ -84,8 +84,8 @@ typedef struct {
     int64_t seed;
     IpyboxSandbox sandbox; /**< for the kernel and what it starts; IPYBOX_SANDBOX_OFF */
     const char *
-        sandbox_config; /**< path of what the sandbox allows, see ipybox-sandbox-config(5). NULL, or no such file: writing the
-                                           workspace, no network */
+        sandbox_config; /**< path of what the sandbox allows, see ipybox-sandbox-config(5). NULL: writing the workspace, no
+                                           network. A file that is not there is an error */
     gboolean
         register_servers; /**< in a sandbox: ipybox_session_register() will be called. "mcptools" is made in the workspace before
                                     the kernel is there, so that the sandbox protects what is generated */

@@ -90,6 +90,7 @@ class CodeExecutor:
             kernel_init_timeout: Seconds that the kernel may take to start.
             sandbox: Whether the kernel runs in a sandbox.
             sandbox_config: What the sandbox allows, a JSON file. None: writing to the current directory, no network.
+                A file that is not there is an error.
             log_level: DEBUG, INFO, WARNING, ERROR or CRITICAL: from which on the logger `ipybox` gets what is worth a line.
             approve_tool_calls: False: tools are called without asking.
             approve_shell_cmds: Whether `!command`, `x = !command` and `%%bash` ask as tools do.

@@ -162,7 +162,7 @@ open_gateway(GatewayCommand *command, const GatewayArguments *arguments,
 static bool
 check_sandbox_config(const char *path, GError **error)
 {
-    if (path == NULL || !g_file_test(path, G_FILE_TEST_EXISTS))
+    if (path == NULL)
         return true;
     g_autoptr(IpbSandboxPolicy) policy = ipb_sandbox_policy_load(path, error);
     return policy != NULL;

@@ -61,7 +61,7 @@ ipb_sandbox_paths_kept_out(IpbRuntime *runtime, const IpbSessionOptions *options
         is_virtual_environment(prefix) ? prefix : NULL,
         ipb_runtime_host_directory(runtime),
         ipb_runtime_state_dir(runtime),
-        options->sandbox_config, /* also while it is not there, and the default holds */
+        options->sandbox_config,
         options->approval_rules,
         options->audit_log,
     };

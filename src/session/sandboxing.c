@@ -44,21 +44,21 @@ warn(const IpbSandboxing *sandboxing, const char *text)
         sandboxing->on_log("warning", line, sandboxing->data);
 }
 
-/* As the original has it: a named file that is not there means the default. */
+/* A file that was named and is not there is an error: the default may allow what the file was to deny. */
 static IpbSandboxPolicy *
-load_policy(const IpbSandboxing *sandboxing, const char *path, GError **error)
+load_policy(const char *path, GError **error)
 {
+    if (path == NULL)
+        return ipb_sandbox_policy_default();
     g_autoptr(GError) cause = NULL;
-    IpbSandboxPolicy *policy = path != NULL ? ipb_sandbox_policy_load(path, &cause) : NULL;
-    if (cause != NULL && !g_error_matches(cause, IPYBOX_ERROR, IPYBOX_ERROR_NOT_FOUND)) {
+    IpbSandboxPolicy *policy = ipb_sandbox_policy_load(path, &cause);
+    if (g_error_matches(cause, IPYBOX_ERROR, IPYBOX_ERROR_NOT_FOUND))
+        g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_NOT_FOUND,
+                    "there is no sandbox configuration %s: write it, or name none for the default",
+                    path);
+    else if (cause != NULL)
         g_propagate_error(error, g_steal_pointer(&cause));
-        return NULL;
-    }
-    if (cause != NULL) {
-        g_autofree char *line = g_strdup_printf("%s: the default holds", cause->message);
-        warn(sandboxing, line);
-    }
-    return policy != NULL ? policy : ipb_sandbox_policy_default();
+    return policy;
 }
 
 IpbSandboxing *
@@ -78,7 +78,7 @@ ipb_sandboxing_new(IpbLoop *loop, const IpbSandboxingOptions *options, GError **
         .on_violation = options->on_violation,
         .data = options->data,
     };
-    sandboxing->policy = load_policy(sandboxing, options->config, error);
+    sandboxing->policy = load_policy(options->config, error);
     if (sandboxing->policy == NULL ||
         (options->limits != NULL &&
          !ipb_sandbox_policy_set_limits(sandboxing->policy, options->limits, error)))

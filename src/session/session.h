@@ -89,7 +89,7 @@ typedef struct {
     bool frees_servers; /* in a sandbox: servers that a client registers need not run in one */
     /* Servers may be registered: a sandbox protects their packages from the start */
     bool makes_packages;
-    /* Path of what they allow, ipybox-sandbox-config(5); NULL, or not there: the default */
+    /* Path of what they allow, ipybox-sandbox-config(5); NULL: the default; a file that is not there is an error */
     const char *sandbox_config;
     /* Of a sandbox, instead of its configuration's: a JSON object as "limits" there. NULL: none */
     const char *limits;

@@ -489,3 +489,13 @@ def test_help(run_ipybox, words):
 
 def test_version(run_ipybox):
     assert re.fullmatch(r"ipybox \d+\.\d+\.\d+\S*\n", run_ipybox("--version").stdout)
+
+
+@pytest.mark.parametrize("command", [
+    ["run", "-c", "print(1)"], ["mcp"], ["gateway", "--port", "0"], ["sandbox", "--settings"],
+], ids=lambda command: command[0])  # fmt: skip
+def test_a_sandbox_configuration_that_is_not_there(run_ipybox, workspace, command):
+    """Never the default in its place, which may allow what it was to deny."""
+    option = ["nosuch.json", "echo", "1"] if command[0] == "sandbox" else ["--sandbox-config", "nosuch.json"]
+    done = run_ipybox(*command, *option)
+    assert done.returncode == 1 and done.stdout == "" and "nosuch.json" in done.stderr, done

@@ -323,6 +323,14 @@ async def test_violations() -> None:
         assert any("example.org" in violation for violation in result.violations), result
 
 
+async def test_a_sandbox_configuration_that_is_not_there() -> None:
+    """Never the default in its place, which may allow what it was to deny. Without a sandbox it is not looked at, as in 0.9."""
+    async with CodeExecutor(sandbox=False, sandbox_config=Path("nosuch.json")) as executor:
+        assert (await executor.execute("1")).text == "1"
+    with pytest.raises(CoreError, match="there is no sandbox configuration .*nosuch.json: write it, or name none"):
+        await CodeExecutor(sandbox=True, sandbox_config=Path("nosuch.json")).start()
+
+
 async def test_seed_and_preload() -> None:
     texts = []
     for _ in range(2):

@@ -171,6 +171,8 @@ test_sandbox(void)
     options.limits = NULL;
     g_assert_true(g_file_set_contents(config, "{\"nonsense\": 1}", -1, NULL));
     assert_no_session(&fixture, &options, IPYBOX_ERROR_INVALID);
+    options.sandbox_config = "/no/such/sandbox.json";
+    assert_no_session(&fixture, &options, IPYBOX_ERROR_NOT_FOUND);
     options.sandbox = IPYBOX_SANDBOX_OFF;
     assert_no_session(&fixture, &options, IPYBOX_ERROR_INVALID);
     options.sandbox = (IpyboxSandbox) 7;
@@ -178,26 +180,32 @@ test_sandbox(void)
 }
 
 static void
-on_sandbox_log(IpyboxSession *session, const char *level, const char *text, gpointer data)
+on_early_log(IpyboxSession *session, const char *level, const char *text, gpointer data)
 {
     g_string_append_printf(data, "%s %s|", session == NULL ? "before" : "after", text);
 }
 
-/* A configuration that is not there is told in the log, while there is no session yet. */
+/* A line of the workspace's .env that is none is logged while there is no session yet. */
 static void
-test_sandbox_log(void)
+write_bad_env(const Fixture *fixture)
+{
+    g_autofree char *path = g_build_filename(fixture->workspace, ".env", NULL);
+    g_assert_true(g_file_set_contents(path, "= nothing\n", -1, NULL));
+}
+
+static void
+test_log_before_the_session(void)
 {
     g_auto(Fixture) fixture = {0};
     fixture_set_up(&fixture, NULL);
+    write_bad_env(&fixture);
     g_autoptr(GString) log = g_string_new(NULL);
     IpyboxSessionOptions options = session_options(&fixture);
-    options.sandbox = IPYBOX_SANDBOX_ON;
-    options.sandbox_config = "/no/such/sandbox.json";
-    options.on_log = on_sandbox_log;
+    options.on_log = on_early_log;
     options.user_data = log;
     g_autoptr(IpyboxSession) session = new_session(&fixture, &options);
     g_assert_true(g_str_has_prefix(log->str, "before "));
-    g_assert_nonnull(strstr(log->str, "/no/such/sandbox.json"));
+    g_assert_nonnull(strstr(log->str, ".env"));
 }
 
 static void
@@ -214,9 +222,8 @@ test_free_runtime_in_the_log(void)
     g_auto(Fixture) fixture = {0};
     fixture_set_up(&fixture, NULL);
     IpyboxRuntime *runtime = new_runtime(fixture.state, NULL);
+    write_bad_env(&fixture);
     IpyboxSessionOptions options = session_options(&fixture);
-    options.sandbox = IPYBOX_SANDBOX_ON;
-    options.sandbox_config = "/no/such/sandbox.json";
     options.on_log = on_log_free;
     options.user_data = &runtime;
     g_autoptr(GError) error = NULL;
@@ -614,7 +621,7 @@ main(int argc, char **argv)
     add_test("/session/seed-and-environment", test_seed_and_environment);
     add_test("/session/python-that-is-none", test_python_that_is_none);
     add_test("/session/sandbox", test_sandbox);
-    add_test("/session/sandbox-log", test_sandbox_log);
+    add_test("/session/log-before-the-session", test_log_before_the_session);
     add_test("/session/free-runtime-in-the-log", test_free_runtime_in_the_log);
     add_test("/session/use-after-close", test_use_after_close);
     add_test("/session/runtime-close", test_runtime_close);
