@@ -47,7 +47,10 @@ write_file(const char *path, const char *source, GError **error)
     ipb_autofd fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
     if (fd < 0)
         return ipb_error_set_errno(error, errno, "cannot write %s", path);
-    return ipb_fd_write_all(fd, source, strlen(source), error);
+    if (ipb_fd_write_all(fd, source, strlen(source), error))
+        return true;
+    g_prefix_error(error, "%s: ", path);
+    return false;
 }
 
 /* Not synced file by file: after a loss of power the package can be generated again. */

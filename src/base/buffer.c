@@ -5,11 +5,9 @@
 #include "base/buffer.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/error.h"
@@ -120,33 +118,14 @@ fail(IpbWriteQueue *queue, int saved_errno)
     queue->error_timer = ipb_timer_new(queue->loop, 0, on_error_timer, queue);
 }
 
-/* write() to what is no socket, without SIGPIPE: that of a pipe without a reader is taken back before
- * anybody sees it. The signal is the thread's own, so nobody else's is taken. */
-static ssize_t
-write_quietly(int fd, const void *bytes, size_t size)
-{
-    sigset_t signals, old, pending;
-    sigemptyset(&signals);
-    sigaddset(&signals, SIGPIPE);
-    sigpending(&pending);
-    pthread_sigmask(SIG_BLOCK, &signals, &old);
-    ssize_t n = write(fd, bytes, size);
-    int saved = errno;
-    if (n < 0 && saved == EPIPE && !sigismember(&pending, SIGPIPE))
-        sigtimedwait(&signals, NULL, &(struct timespec){0});
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
-    errno = saved;
-    return n;
-}
-
-/* One write, never SIGPIPE; 0 when the fd can take nothing now, -1 with errno. */
+/* One write without signals; 0 when the fd can take nothing now, -1 with errno. */
 static ssize_t
 write_some(int fd, const void *bytes, size_t size)
 {
     for (;;) {
         ssize_t n = send(fd, bytes, size, MSG_NOSIGNAL | MSG_DONTWAIT);
         if (n < 0 && errno == ENOTSOCK)
-            n = write_quietly(fd, bytes, size);
+            n = ipb_fd_write(fd, bytes, size);
         if (n >= 0 || (errno != EINTR && errno != EAGAIN))
             return n;
         if (errno == EAGAIN)

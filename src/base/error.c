@@ -21,11 +21,16 @@ static char *
 make_hint(int saved_errno)
 {
     struct rlimit limit;
-    if (saved_errno != EMFILE || getrlimit(RLIMIT_NOFILE, &limit) < 0)
-        return g_strdup("");
-    return g_strdup_printf(" (this process may have %" PRIuMAX ": close sessions, or raise the "
-                           "limit with ulimit -n)",
-                           (uintmax_t) limit.rlim_cur);
+    if (saved_errno == EMFILE && getrlimit(RLIMIT_NOFILE, &limit) == 0)
+        return g_strdup_printf(" (this process may have %" PRIuMAX ": close sessions, or raise the "
+                               "limit with ulimit -n)",
+                               (uintmax_t) limit.rlim_cur);
+    if (saved_errno == EFBIG && getrlimit(RLIMIT_FSIZE, &limit) == 0 &&
+        limit.rlim_cur != RLIM_INFINITY)
+        return g_strdup_printf(" (files of this process may have %" PRIuMAX
+                               " bytes: raise the limit with ulimit -f)",
+                               (uintmax_t) limit.rlim_cur);
+    return g_strdup("");
 }
 
 bool

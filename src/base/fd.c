@@ -11,8 +11,11 @@
 #include <signal.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/error.h"
@@ -48,11 +51,60 @@ ipb_fd_set_nonblocking(int fd, bool nonblocking, GError **error)
     return true;
 }
 
+static const int WRITE_SIGNALS[] = {SIGPIPE, SIGXFSZ};
+
+void
+ipb_fd_begin_quiet(IpbQuiet *quiet)
+{
+    sigset_t signals;
+    sigemptyset(&signals);
+    for (size_t i = 0; i < G_N_ELEMENTS(WRITE_SIGNALS); i++)
+        sigaddset(&signals, WRITE_SIGNALS[i]);
+    sigpending(&quiet->pending);
+    pthread_sigmask(SIG_BLOCK, &signals, &quiet->blocked);
+}
+
+/* Both signals are those of the thread that writes, so nobody else's is taken. */
+void
+ipb_fd_end_quiet(const IpbQuiet *quiet, bool has_failed)
+{
+    int saved_errno = errno;
+    for (size_t i = 0; has_failed && i < G_N_ELEMENTS(WRITE_SIGNALS); i++) {
+        sigset_t signal;
+        sigemptyset(&signal);
+        sigaddset(&signal, WRITE_SIGNALS[i]);
+        if (!sigismember(&quiet->pending, WRITE_SIGNALS[i]))
+            sigtimedwait(&signal, NULL, &(struct timespec){0});
+    }
+    pthread_sigmask(SIG_SETMASK, &quiet->blocked, NULL);
+    errno = saved_errno;
+}
+
+ssize_t
+ipb_fd_write(int fd, const void *data, size_t size)
+{
+    IpbQuiet quiet;
+    ipb_fd_begin_quiet(&quiet);
+    ssize_t n = write(fd, data, size);
+    ipb_fd_end_quiet(&quiet, n < 0);
+    return n;
+}
+
+int
+ipb_fd_explain_short_write(int fd)
+{
+    struct rlimit limit;
+    struct stat status;
+    bool is_at_limit = getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
+                       fstat(fd, &status) == 0 && (rlim_t) status.st_size >= limit.rlim_cur;
+    return is_at_limit ? EFBIG : ENOSPC;
+}
+
 bool
 ipb_fd_write_all(int fd, const void *data, size_t size, GError **error)
 {
     for (const char *p = data; size > 0;) {
-        ssize_t n = write(fd, p, size);
+        ssize_t n = ipb_fd_write(fd, p, size);
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0 && errno == EAGAIN) { /* a terminal that somebody made non-blocking */

@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
@@ -23,6 +24,22 @@ int ipb_fd_steal(int *fd);
 #define ipb_autofd __attribute__((cleanup(ipb_fd_close))) int
 
 bool ipb_fd_set_nonblocking(int fd, bool nonblocking, GError **error);
+
+/* A write to a pipe without a reader raises SIGPIPE, and one beyond the limit of file sizes (ulimit -f) SIGXFSZ; either would end an
+ * application that did not ask for it. Between begin and end the calling thread gets neither; @has_failed: a write did, so that
+ * there may be a signal to take back. What was pending before stays. */
+typedef struct {
+    sigset_t blocked; /* what is to be blocked again afterwards */
+    sigset_t pending;
+} IpbQuiet;
+void ipb_fd_begin_quiet(IpbQuiet *quiet);
+void ipb_fd_end_quiet(const IpbQuiet *quiet, bool has_failed);
+
+/* write(), without those signals. */
+ssize_t ipb_fd_write(int fd, const void *data, size_t size);
+
+/* Why a file took only a part of what was written: EFBIG where the limit of file sizes is reached, else ENOSPC. */
+int ipb_fd_explain_short_write(int fd);
 
 /* Writes all of @data, however long @fd makes it wait; goes on after EINTR. */
 bool ipb_fd_write_all(int fd, const void *data, size_t size, GError **error);

@@ -102,6 +102,21 @@ flush_output(int status)
     return status == IPB_EXIT_OK ? IPB_EXIT_FAILED : status;
 }
 
+static void
+on_failing_write(int number)
+{
+}
+
+/* Neither a reader that leaves nor the limit of file sizes (ulimit -f) ends a verb in the middle: the write fails, and its error is
+ * reported. A handler instead of SIG_IGN, so that every program that is started has the default again. */
+static void
+survive_failing_writes(void)
+{
+    struct sigaction action = {.sa_handler = on_failing_write, .sa_flags = SA_RESTART};
+    sigaction(SIGPIPE, &action, NULL);
+    sigaction(SIGXFSZ, &action, NULL);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -111,7 +126,6 @@ main(int argc, char **argv)
         return IPB_EXIT_FAILED;
     }
     set_locale();
-    /* A reader that leaves ends no verb in the middle: the failing write tells of it. Programs that are started get the default. */
-    signal(SIGPIPE, SIG_IGN);
+    survive_failing_writes();
     return flush_output(run_words(argc, argv));
 }

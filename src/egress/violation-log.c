@@ -17,6 +17,7 @@
 struct IpbViolationLog {
     char *path;
     int fd;
+    bool is_line_broken; /* a piece of a line is at the end: the next one begins on a new line */
 };
 
 IpbViolationLog *
@@ -51,7 +52,7 @@ ipb_violation_log_free(IpbViolationLog *log)
 }
 
 static char *
-make_line(const IpbViolation *violation)
+make_line(const IpbViolationLog *log, const IpbViolation *violation)
 {
     IpbJsonWriter *writer = ipb_json_writer_new();
     g_autoptr(GDateTime) now = g_date_time_new_now_utc();
@@ -63,20 +64,24 @@ make_line(const IpbViolation *violation)
     ipb_json_member_string(writer, "reason", violation->reason);
     ipb_json_end_object(writer);
     g_autofree char *json = ipb_json_writer_finish(writer, NULL);
-    return g_strconcat(json, "\n", NULL);
+    return g_strconcat(log->is_line_broken ? "\n" : "", json, "\n", NULL);
 }
 
 bool
 ipb_violation_log_write(IpbViolationLog *log, const IpbViolation *violation, GError **error)
 {
-    g_autofree char *line = make_line(violation);
+    g_autofree char *line = make_line(log, violation);
     size_t size = strlen(line);
     ssize_t n;
     do
-        n = write(log->fd, line, size);
+        n = ipb_fd_write(log->fd, line, size);
     while (n < 0 && errno == EINTR);
-    if (n == (ssize_t) size)
+    if (n == (ssize_t) size) {
+        log->is_line_broken = false;
         return true;
-    return ipb_error_set_errno(error, n < 0 ? errno : ENOSPC,
-                               "cannot write to the violation log %s", log->path);
+    }
+    int saved_errno = n < 0 ? errno : ipb_fd_explain_short_write(log->fd);
+    log->is_line_broken = log->is_line_broken || n > 0;
+    return ipb_error_set_errno(error, saved_errno, "cannot write to the violation log %s",
+                               log->path);
 }

@@ -156,7 +156,10 @@ append_export(GByteArray *bytes, scmp_filter_ctx context, GError **error)
     ipb_autofd fd = memfd_create("ipybox-filter", MFD_CLOEXEC);
     if (fd < 0)
         return ipb_error_set_errno(error, errno, "cannot make a memory file");
+    IpbQuiet quiet;
+    ipb_fd_begin_quiet(&quiet);
     int result = seccomp_export_bpf(context, fd);
+    ipb_fd_end_quiet(&quiet, result < 0);
     if (result < 0)
         return ipb_error_set_errno(error, -result, "cannot make the seccomp filter");
     off_t size = lseek(fd, 0, SEEK_END);

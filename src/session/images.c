@@ -104,6 +104,7 @@ write_image(const ImageKind *kind, GBytes *image, const char *directory, const c
     gsize size;
     const void *bytes = g_bytes_get_data(image, &size);
     if (!ipb_fd_write_all(fd, bytes, size, error)) {
+        g_prefix_error(error, "%s/%s: ", directory, name);
         unlinkat(directory_fd, name, 0);
         return false;
     }

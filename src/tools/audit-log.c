@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The audit log; see the header. A full disk may leave a piece of a line: the next line begins on a new one, so that one line is lost and
+ * The audit log; see the header. A full disk and a limit of file sizes may leave a piece of a line: the next line begins on a new one, so that one line is lost and
  * no more.
  */
 #include "tools/audit-log.h"
@@ -121,13 +121,14 @@ ipb_audit_log_write(IpbAuditLog *log, const IpbDecision *decision, GError **erro
     size_t size;
     g_autofree char *line = make_line(log, decision, &size);
     ssize_t n;
-    for (int i = 0; (n = write(log->fd, line, size)) < 0 && errno == EINTR && i < MAX_RETRIES;)
+    for (int i = 0;
+         (n = ipb_fd_write(log->fd, line, size)) < 0 && errno == EINTR && i < MAX_RETRIES;)
         i++;
     if (n == (ssize_t) size) {
         log->is_line_broken = false;
         return true;
     }
-    int saved_errno = n < 0 ? errno : ENOSPC;
+    int saved_errno = n < 0 ? errno : ipb_fd_explain_short_write(log->fd);
     log->is_line_broken = log->is_line_broken || n > 0;
     return ipb_error_set_errno(error, saved_errno, "cannot write to the audit log %s", log->path);
 }

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "egress/violations.h"
 
+#include <signal.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include <glib/gstdio.h>
@@ -118,6 +120,37 @@ test_log(void)
     ipb_file_remove_tree(directory, NULL);
 }
 
+/* What a full disk left of a line costs that line alone. */
+static void
+test_full_log(void)
+{
+    const IpbViolation violation = {"dns", "a.example", "why"};
+    g_autofree char *directory = ipb_file_make_temp_directory(NULL, "ipb-", NULL);
+    g_autofree char *path = g_build_filename(directory, "log", NULL);
+    g_autofree char *text = NULL;
+    size_t size;
+    struct rlimit before;
+    g_autoptr(GError) error = NULL;
+    g_autoptr(IpbViolationLog) log = ipb_violation_log_open(path, &error);
+    signal(SIGXFSZ, SIG_DFL);
+    g_assert_cmpint(getrlimit(RLIMIT_FSIZE, &before), ==, 0);
+    g_assert_cmpint(setrlimit(RLIMIT_FSIZE, &(struct rlimit){20, before.rlim_max}), ==, 0);
+    for (int i = 0; i < 2; i++) {
+        g_clear_error(&error);
+        g_assert_false(ipb_violation_log_write(log, &violation, &error));
+        g_assert_nonnull(strstr(error->message, path));
+        g_assert_nonnull(strstr(error->message, "ulimit -f"));
+    }
+    g_assert_cmpint(setrlimit(RLIMIT_FSIZE, &before), ==, 0);
+    g_assert_true(ipb_violation_log_write(log, &violation, NULL));
+    g_assert_true(ipb_file_read(path, 4096, &text, &size, NULL));
+    g_auto(GStrv) lines = g_strsplit(text, "\n", -1);
+    g_assert_cmpuint(g_strv_length(lines), ==, 3);
+    g_assert_cmpuint(strlen(lines[0]), ==, 20);
+    g_assert_true(g_str_has_prefix(lines[1], "{\"time\"") && g_str_has_suffix(lines[1], "}"));
+    ipb_file_remove_tree(directory, NULL);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -127,5 +160,6 @@ main(int argc, char **argv)
     g_test_add("/egress/violations/flush", Fixture, NULL, set_up, test_flush, tear_down);
     g_test_add("/egress/violations/printable", Fixture, NULL, set_up, test_printable, tear_down);
     g_test_add_func("/egress/violations/log", test_log);
+    g_test_add_func("/egress/violations/full-log", test_full_log);
     return g_test_run();
 }

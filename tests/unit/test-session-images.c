@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "session/images.h"
 
+#include <signal.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
+
+#include <glib/gstdio.h>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -78,6 +82,23 @@ test_refuses(Fixture *fixture, const void *unused)
     g_assert_error(error, IPYBOX_ERROR, IPYBOX_ERROR_REFUSED);
 }
 
+/* The limit of file sizes: an error that names the file, which is not left half written. */
+static void
+test_too_large(Fixture *fixture, const void *unused)
+{
+    g_autoptr(GError) error = NULL;
+    struct rlimit before;
+    signal(SIGXFSZ, SIG_DFL);
+    g_assert_cmpint(getrlimit(RLIMIT_FSIZE, &before), ==, 0);
+    g_assert_cmpint(setrlimit(RLIMIT_FSIZE, &(struct rlimit){8, before.rlim_max}), ==, 0);
+    g_assert_null(save("{\"image/png\":\"" PNG_BASE64 "\"}", fixture, &error));
+    g_assert_cmpint(setrlimit(RLIMIT_FSIZE, &before), ==, 0);
+    g_assert_error(error, IPYBOX_ERROR, IPYBOX_ERROR_SYSTEM);
+    g_assert_true(g_str_has_prefix(error->message, fixture->directory));
+    g_assert_nonnull(strstr(error->message, "ulimit -f"));
+    g_assert_cmpint(g_rmdir(fixture->directory), ==, 0); /* it is empty */
+}
+
 int
 main(int argc, char **argv)
 {
@@ -85,5 +106,6 @@ main(int argc, char **argv)
     g_test_add("/session/images/saves", Fixture, NULL, set_up, test_saves, tear_down);
     g_test_add("/session/images/no-image", Fixture, NULL, set_up, test_no_image, tear_down);
     g_test_add("/session/images/refuses", Fixture, NULL, set_up, test_refuses, tear_down);
+    g_test_add("/session/images/too-large", Fixture, NULL, set_up, test_too_large, tear_down);
     return g_test_run();
 }

@@ -129,7 +129,7 @@ test_full(Place *place, const void *data)
     g_autoptr(GError) error = NULL;
     g_autoptr(IpbAuditLog) log = ipb_audit_log_open(place->path, NULL);
     IpbDecision decision = make_decision("{\"path\": \"some path\"}");
-    signal(SIGXFSZ, SIG_IGN);
+    signal(SIGXFSZ, SIG_DFL);
     g_assert_cmpint(getrlimit(RLIMIT_FSIZE, &before), ==, 0);
     limit = before;
     limit.rlim_cur = 100;
@@ -137,6 +137,7 @@ test_full(Place *place, const void *data)
     g_assert_false(ipb_audit_log_write(log, &decision, &error)); /* a piece of it is written */
     g_assert_error(error, IPYBOX_ERROR, IPYBOX_ERROR_SYSTEM);
     g_assert_nonnull(strstr(error->message, place->path));
+    g_assert_nonnull(strstr(error->message, "ulimit -f"));
     g_assert_false(ipb_audit_log_write(log, &decision, NULL));
     g_assert_cmpint(setrlimit(RLIMIT_FSIZE, &before), ==, 0);
     g_assert_true(ipb_audit_log_write(log, &decision, NULL));

@@ -8,6 +8,7 @@ forkserver left on its stack.
 
 import gc
 import os
+import resource
 import sys
 
 CONTROL_FD = 3
@@ -16,6 +17,10 @@ CONTROL_FD = 3
 def main() -> None:
     # Nothing that is imported here becomes garbage, and a collection would cost more than it frees.
     gc.disable()
+    # With a limit of file sizes Python would leave the first bytes of a .pyc file, which cannot be imported later, not even without the
+    # limit.
+    if resource.getrlimit(resource.RLIMIT_FSIZE)[0] != resource.RLIM_INFINITY:
+        sys.dont_write_bytecode = True
     # Under -I the script's own folder is not on the path. It needs to be there for one import only:
     # the package finds its own modules through its __path__.
     here = os.path.dirname(os.path.abspath(__file__))
