@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
 import inspect
 import json
 import os
@@ -11,6 +12,7 @@ import socket
 import subprocess
 import sys
 import threading
+import typing
 from pathlib import Path
 
 import harness
@@ -18,10 +20,26 @@ import ipybox
 import pytest
 from ipybox import ApprovalRequest, CodeExecutor, MCPClient, generate_mcp_sources
 from ipybox.mcp_apigen import sanitize_name
+from ipybox.tool_exec.approval.server import ApprovalChannel
 from ipybox.utils import arun, find_free_port
 from ipybox.vars import replace_variables
 from local_servers import shapes
 
+PUBLIC_MODULES = (
+    "code_exec",
+    "files",
+    "kernel_mgr.client",
+    "kernel_mgr.server",
+    "mcp_apigen",
+    "mcp_client",
+    "results",
+    "tool_exec.approval.client",
+    "tool_exec.approval.server",
+    "tool_exec.client",
+    "tool_exec.server",
+    "utils",
+    "vars",
+)
 PACKAGE = {"PYTHONPATH": str(harness.ROOT / "python")}
 
 
@@ -316,3 +334,17 @@ def test_mcp_server_as_a_module() -> None:
     assert program.returncode == 0
     text = answers[2]["result"]["content"][0]["text"]  # type: ignore[index]
     assert os.path.samefile(text, sys.prefix)
+
+
+def test_annotations_are_resolved() -> None:
+    """Frameworks read them: FastAPI those of a route, agents' frameworks those of a tool."""
+    modules = [importlib.import_module(f"ipybox.{name}") for name in PUBLIC_MODULES]
+    functions = [value for module in modules for value in vars(module).values() if inspect.isfunction(value)]
+    for module in modules:
+        for value in vars(module).values():
+            if inspect.isclass(value) and value.__module__ == module.__name__:
+                functions += [each for each in vars(value).values() if inspect.isfunction(each)]
+    functions = [each for each in functions if each.__module__.startswith("ipybox") and not each.__name__.startswith("_")]
+    assert ApprovalChannel.connect in functions and generate_mcp_sources in functions
+    for function in functions:
+        typing.get_type_hints(function)

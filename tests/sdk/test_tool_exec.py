@@ -18,7 +18,7 @@ from pathlib import Path
 import harness
 import pytest
 import uvicorn
-from fastapi import FastAPI, WebSocket
+from fastapi import FastAPI
 from ipybox import generate_mcp_sources
 from ipybox.tool_exec.approval.client import ApprovalClient, ApprovalRequest
 from ipybox.tool_exec.approval.server import ApprovalChannel
@@ -361,30 +361,22 @@ class Application:
     """A FastAPI application with a channel, run by uvicorn in a thread."""
 
     def __init__(self, **options) -> None:
-        self.channel: ApprovalChannel | None = None
+        self.channel = ApprovalChannel(**options)
         self.app = FastAPI()
-        self.options = options
-        self.app.add_api_websocket_route("/approval", self.on_approval)
+        self.app.websocket("/approval")(self.channel.connect)
         self.app.add_api_route("/ask", self.on_ask)
         self.app.add_api_route("/disconnect", self.on_disconnect)
         self.server = uvicorn.Server(uvicorn.Config(self.app, port=0, log_level="error"))
         self.thread = threading.Thread(target=self.server.run)
 
-    async def on_approval(self, websocket: WebSocket) -> None:
-        await self.get_channel().connect(websocket)
-
     async def on_ask(self, i: int = 0) -> dict:
         try:
-            return {"result": await self.get_channel().request("fs", "read", {"i": i})}
+            return {"result": await self.channel.request("fs", "read", {"i": i})}
         except (RuntimeError, TimeoutError) as error:
             return {"error": f"{type(error).__name__}: {error}"}
 
     async def on_disconnect(self) -> None:
-        await self.get_channel().disconnect()
-
-    def get_channel(self) -> ApprovalChannel:
-        self.channel = self.channel or ApprovalChannel(**self.options)
-        return self.channel
+        await self.channel.disconnect()
 
     def asked_port(self) -> int | None:
         """Of the client that is asked."""

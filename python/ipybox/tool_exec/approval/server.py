@@ -4,8 +4,8 @@
     channel = ApprovalChannel(approval_required=True)
     app.websocket("/approval")(channel.connect)
 
-`ToolServer` has a channel already; this is for applications that have a server of their own. starlette is only imported when a
-client connects.
+`ToolServer` has a channel already; this is for applications that have a server of their own. The package needs no starlette:
+only such an application has it.
 """
 
 from __future__ import annotations
@@ -14,8 +14,14 @@ import asyncio
 import json
 from typing import TYPE_CHECKING, Any
 
+# FastAPI looks up the annotation of `connect` among the names of this module.
 if TYPE_CHECKING:
     from starlette.websockets import WebSocket
+else:
+    try:
+        from starlette.websockets import WebSocket
+    except ImportError:
+        pass
 
 JOIN_TIMEOUT_S = 5.0
 POLICY_VIOLATION = 1008
