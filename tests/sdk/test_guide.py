@@ -504,11 +504,39 @@ async def test_shell_commands_ask() -> None:
         assert (await executor.execute("!echo given")).text == "given"
 
 
+# What starts a program, and what ipybox 0.9 calls that in its error.
+PROGRAM_CALLS = {
+    "subprocess.run(['true'])": "subprocess",
+    "subprocess.Popen('true', shell=True)": "subprocess",
+    "subprocess.getoutput('true')": "subprocess",
+    "await asyncio.create_subprocess_exec('true')": "subprocess",
+    "os.popen('true')": "subprocess",
+    "os.system('true')": "os.system()",
+    "from os import execvp; execvp('true', ['true'])": "os.execvp()",
+    **{f"os.exec{end}('/bin/true', 'true')": f"os.exec{end}()" for end in ("l", "lp")},
+    **{f"os.exec{end}('/bin/true', 'true', {{}})": f"os.exec{end}()" for end in ("le", "lpe")},
+    **{f"os.exec{end}('/bin/true', ['true'])": f"os.exec{end}()" for end in ("v", "vp")},
+    **{f"os.exec{end}('/bin/true', ['true'], {{}})": f"os.exec{end}()" for end in ("ve", "vpe")},
+    **{f"os.spawn{end}(os.P_WAIT, '/bin/true', 'true')": f"os.spawn{end}()" for end in ("l", "lp")},
+    **{f"os.spawn{end}(os.P_WAIT, '/bin/true', 'true', {{}})": f"os.spawn{end}()" for end in ("le", "lpe")},
+    **{f"os.spawn{end}(os.P_WAIT, '/bin/true', ['true'])": f"os.spawn{end}()" for end in ("v", "vp")},
+    **{f"os.spawn{end}(os.P_WAIT, '/bin/true', ['true'], {{}})": f"os.spawn{end}()" for end in ("ve", "vpe")},
+    **{f"os.{name}('/bin/true', ['true'], {{}})": f"os.{name}()" for name in ("posix_spawn", "posix_spawnp")},
+    "pty.spawn(['true'])": "pty.spawn()",
+    # Ways that ipybox 0.9 leaves open.
+    "posix.system('true')": "os.system()",
+    "posix.execv('/bin/true', ['true'])": "os.exec*()",
+}
+
+
 async def test_shell_escape_is_required() -> None:
     with pytest.raises(ValueError):
         CodeExecutor(require_shell_escape=True)
     async with CodeExecutor(approve_shell_cmds=True, require_shell_escape=True) as executor:
-        for code in ("import os; os.system('true')", "import subprocess; subprocess.run(['true'])"):
-            with pytest.raises(CodeExecutionError):
-                await executor.execute(code)
+        for call, what in PROGRAM_CALLS.items():
+            with pytest.raises(CodeExecutionError) as caught:
+                await executor.execute(f"import asyncio, os, posix, pty, subprocess\n{call}")
+            assert caught.value.name == "PermissionError", call
+            assert f"Direct {what} calls are not allowed" in str(caught.value), call
+            assert "!command" in str(caught.value), call
         assert (await executor.execute("!echo given")).text == "given"

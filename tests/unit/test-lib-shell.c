@@ -124,7 +124,7 @@ test_required_escape(void)
                   "with mp.get_context('fork').Pool(1) as pool: print(pool.map(abs, [-1]))",
                   "[1]");
     assert_fails(&fixture, "import subprocess; subprocess.run(['true'])", "PermissionError",
-                 "refused");
+                 "not allowed");
 }
 
 static void

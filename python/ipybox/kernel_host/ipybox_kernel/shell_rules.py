@@ -6,20 +6,30 @@ These are hooks in the process that runs the user's code, so they hold for code 
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-# Audit events by which a program gets to run. What starts processes of Python itself (os.fork, multiprocessing) is not among them.
-PROGRAM_EVENTS = frozenset(
-    ("subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.spawn", "os.startfile", "pty.spawn")
-)
+# Audit events by which a program gets to run, and what is called then. What starts processes of Python itself (os.fork,
+# multiprocessing) is not among them.
+PROGRAM_EVENTS = {
+    "subprocess.Popen": "subprocess",
+    "os.system": "os.system()",
+    "os.exec": "os.exec*()",
+    "os.posix_spawn": "os.posix_spawn*()",
+    "os.spawn": "os.spawn*()",
+    "pty.spawn": "pty.spawn()",
+}
+# Functions of os that know their own name better than their event does.
+GUARDED_PREFIXES = ("exec", "spawn", "posix_spawn")
+# Agents know the first sentence from ipybox 0.9.
 REFUSED = (
-    "{}: refused, for this session has the rule require_shell_escape: programs are run by shell escapes only,"
-    " that is !command, name = !command, %sx, %%bash or %%sh"
+    "Direct {} calls are not allowed. This session has the rule require_shell_escape: run programs by a shell escape,"
+    " that is !command, name = !command, %sx, %%bash or %%sh."
 )
 
 
@@ -29,7 +39,7 @@ class ShellRules:
         self._local = threading.local()
         if requires_escape:
             sys.addaudithook(self._on_audit)
-            self._guard_spawn()
+            self._guard_functions()
 
     def approve(self, tool: str, command: str, program: str | None = None) -> None:
         """Returns if the command may run. Raises what the stub's ToolRunner raises: ApprovalRejectedError, …"""
@@ -52,21 +62,24 @@ class ShellRules:
 
     def _on_audit(self, event: str, args: tuple[Any, ...]) -> None:
         if event in PROGRAM_EVENTS:
-            self._check(event)
+            self._check(PROGRAM_EVENTS[event])
 
     def _check(self, what: str) -> None:
         if not getattr(self._local, "is_escape", False):
             raise PermissionError(REFUSED.format(what))
 
-    def _guard_spawn(self) -> None:
-        """os.spawn* fork before there is an audit event, and would tell no more than status 127."""
-        original = getattr(os, "_spawnvef", None)
-        if original is None:
-            return
+    def _guard_functions(self) -> None:
+        """By their names, which the audit events do not have: all of os.exec* are one event. Python's os.spawn* fork before there
+        is an event, and its error would be no more than status 127."""
+        for name, function in vars(os).copy().items():
+            if name.startswith(GUARDED_PREFIXES) and callable(function):
+                setattr(os, name, self._guard(f"os.{name}()", function))
+        os._spawnvef = self._guard(PROGRAM_EVENTS["os.spawn"], os._spawnvef)  # type: ignore[attr-defined]
 
-        def spawn(*args: Any) -> int:
-            self._check("os.spawn")
-            result: int = original(*args)
-            return result
+    def _guard(self, what: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(function)
+        def guarded(*args: Any, **kwargs: Any) -> Any:
+            self._check(what)
+            return function(*args, **kwargs)
 
-        os._spawnvef = spawn  # type: ignore[attr-defined]
+        return guarded
