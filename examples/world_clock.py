@@ -17,10 +17,8 @@ cities = {
 
 rows = []
 for city, zone in cities.items():
-    result = convert_time.run(
-        convert_time.Params(source_timezone="UTC", time="12:00", target_timezone=zone)
-    )
-    rows.append((city, result.target.datetime[11:16], float(result.time_difference.rstrip("h"))))
+    noon = convert_time.run(source_timezone="UTC", time="12:00", target_timezone=zone)
+    rows.append((city, noon.target.datetime[11:16], float(noon.time_difference.rstrip("h"))))
 
 table = pd.DataFrame(rows, columns=["city", "at noon UTC", "hours ahead"]).set_index("city")
 print(table)

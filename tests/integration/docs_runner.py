@@ -19,7 +19,7 @@ from docs_program import CExamples
 from mcp_driver import McpServer
 
 # What stands for the real place in commands and in what they print.
-PLACES = {"/path/to/workspace": "workspace", "/path/to/ipybox": "repository"}
+PLACES = ("/path/to/workspace", "/path/to/ipybox", "/path/to/venv")
 # Matches anything within a line; alone on a line, any lines.
 ANYTHING = "…"
 MAX_SECONDS = 120
@@ -81,7 +81,8 @@ class Runner:
         self.ipybox = ipybox
         self.place = place
         self.directory = place.workspace
-        self.names = {name: str(place.workspace if what == "workspace" else harness.ROOT) for name, what in PLACES.items()}
+        installed = place.root / "venv"
+        self.names = dict(zip(PLACES, map(str, (place.workspace, harness.ROOT, installed)), strict=True))
         self.printed = ""  # by the block before
         self.programs = CExamples(Path(ipybox).parent, place)
         self.kept = place.root / "kept"
@@ -89,7 +90,9 @@ class Runner:
         (place.workspace / "examples").symlink_to(harness.ROOT / "examples")
         commands = place.root / "bin"
         commands.mkdir()
-        (commands / "ipybox").symlink_to(ipybox)
+        (installed / "bin").mkdir(parents=True)
+        for directory in (commands, installed / "bin"):
+            (directory / "ipybox").symlink_to(ipybox)
         for name, text in (("uvx", UVX), ("npx", NPX), ("python", PYTHON)):
             (commands / name).write_text(text.format(cache=harness.CACHE, root=harness.ROOT, ipybox=ipybox))
             (commands / name).chmod(0o755)
