@@ -47,6 +47,8 @@ class CodeExecutor:
 
     Cells of one executor run one after the other. Executors are independent of each other and of event loops: there may be
     many, in any number of threads, and one may be used in several loops. They share one core process, which ends with this one.
+
+    The parameters of ipybox 0.9 are attributes, too. `start` reads them.
     """
 
     def __init__(
@@ -87,7 +89,7 @@ class CodeExecutor:
             images_dir: Where images are saved. None: `images` in the current directory.
             approval_timeout: Seconds until a request that nobody decided on is refused. None: never.
             connect_timeout: Seconds that an MCP server may take to start.
-            kernel_init_timeout: Seconds that the kernel may take to start.
+            kernel_init_timeout: Seconds from the call of `start` until the kernel is ready.
             sandbox: Whether the kernel runs in a sandbox.
             sandbox_config: What the sandbox allows, a JSON file. None: writing to the current directory, no network.
                 A file that is not there is an error.
@@ -107,35 +109,33 @@ class CodeExecutor:
         """
         if require_shell_escape and not approve_shell_cmds:
             raise ValueError("require_shell_escape needs approve_shell_cmds=True")
-        if str(log_level).upper() not in LEVELS:
-            raise ValueError(f"log_level is one of DEBUG, INFO, WARNING, ERROR, CRITICAL, not {log_level!r}")
+        _read_level(log_level)
         self.tool_server_host = tool_server_host
         self.kernel_gateway_host = kernel_gateway_host
+        self.kernel_env = dict(kernel_env or {})
+        self.working_dir = working_dir
+        self.images_dir = images_dir
+        self.approval_timeout = check_seconds(approval_timeout, "approval_timeout")
+        self.connect_timeout = check_seconds(connect_timeout, "connect_timeout")
+        self.kernel_init_timeout = check_seconds(kernel_init_timeout, "kernel_init_timeout")
+        self.sandbox = sandbox
+        self.sandbox_config = sandbox_config
+        self.log_level = log_level
+        self.approve_tool_calls = approve_tool_calls
+        self.approve_shell_cmds = approve_shell_cmds
+        self.require_shell_escape = require_shell_escape
         self._tool_server_port = tool_server_port
         self._kernel_gateway_port = kernel_gateway_port
-        self._log_level = LEVELS[log_level.upper()]
-        self._approves_shell = approve_shell_cmds
         self._session: Session | None = None
         self._is_starting = False
         self._n_stops = 0
         self._workspace: str | None = None
-        self._options: dict[str, Any] = {
+        self._more_options: dict[str, Any] = {
             "python": _find_python(python) if python is not None else sys.executable or None,
             "preload": [preload] if isinstance(preload, str) else list(preload),
-            "kernel_env": dict(kernel_env or {}),
-            "images_dir": _absolute(images_dir),
-            "approval": "ask" if approve_tool_calls else "allow",
             "approval_rules": _absolute(approval_rules),
             "audit_log": _absolute(audit_log),
-            "approval_timeout": check_seconds(approval_timeout, "approval_timeout"),
-            "connect_timeout": check_seconds(connect_timeout, "connect_timeout"),
-            "kernel_init_timeout": check_seconds(kernel_init_timeout, "kernel_init_timeout"),
             "seed": seed,
-            "sandbox": sandbox,
-            "sandbox_config": _absolute(sandbox_config) if sandbox else None,
-            "working_dir": _absolute(working_dir),
-            "approve_shell_cmds": approve_shell_cmds,
-            "require_shell_escape": require_shell_escape,
             "limits": dict(limits) if limits else None,
         }
 
@@ -163,7 +163,7 @@ class CodeExecutor:
         self._is_starting = True
         n_stops = self._n_stops
         try:
-            session = await Session.open(self._make_options(), self._log_level)
+            session = await Session.open(self._make_options(), _read_level(self.log_level))
         finally:
             self._is_starting = False
         if self._n_stops != n_stops:
@@ -354,9 +354,22 @@ class CodeExecutor:
 
     def _make_options(self) -> dict[str, Any]:
         self._workspace = os.getcwd()
-        options = dict(self._options)
-        options["workspace"] = self._workspace
-        options["env"] = dict(os.environ)
+        options = {
+            "workspace": self._workspace,
+            "env": dict(os.environ),
+            "kernel_env": dict(self.kernel_env),
+            "working_dir": _absolute(self.working_dir),
+            "images_dir": _absolute(self.images_dir),
+            "approval": "ask" if self.approve_tool_calls else "allow",
+            "approval_timeout": check_seconds(self.approval_timeout, "approval_timeout"),
+            "connect_timeout": check_seconds(self.connect_timeout, "connect_timeout"),
+            "kernel_init_timeout": check_seconds(self.kernel_init_timeout, "kernel_init_timeout"),
+            "sandbox": self.sandbox,
+            "sandbox_config": _absolute(self.sandbox_config) if self.sandbox else None,
+            "approve_shell_cmds": self.approve_shell_cmds,
+            "require_shell_escape": self.require_shell_escape,
+            **self._more_options,
+        }
         if self._tool_server_port is not None:
             options["tool_server"] = {"host": self.tool_server_host, "port": self._tool_server_port}
         if self._kernel_gateway_port is not None:
@@ -429,6 +442,12 @@ def check_seconds(value: float | None, name: str) -> float | None:
     if isinstance(value, str) or not value > 0:
         raise ValueError(f"{name} is a number of seconds above 0, or None for no limit, not {value!r}")
     return float(value)
+
+
+def _read_level(log_level: str) -> int:
+    if str(log_level).upper() not in LEVELS:
+        raise ValueError(f"log_level is one of DEBUG, INFO, WARNING, ERROR, CRITICAL, not {log_level!r}")
+    return LEVELS[log_level.upper()]
 
 
 def _find_python(python: str | Path) -> str:

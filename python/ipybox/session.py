@@ -5,13 +5,17 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from typing import Any
 
 from .cells import Cell
 from .core import Core, CoreError, Handler, acquire_core
+from .core.errors import CoreTimeoutError
 
 logger = logging.getLogger("ipybox")
 
+# What the core takes for a limit that is over.
+SHORTEST_TIMEOUT_S = 0.001
 STOPPED = "the executor was stopped while the cell ran"
 
 
@@ -39,11 +43,13 @@ class Session(Handler):
 
     @classmethod
     async def open(cls, options: dict[str, Any], log_level: int) -> Session:
-        """Opens a session, and waits for its kernel.
+        """Opens a session, and waits for its kernel. `kernel_init_timeout` in the options limits all of this.
 
         Raises:
             CoreError: If that fails; nothing is left then.
         """
+        limit: float | None = options.get("kernel_init_timeout")
+        deadline = None if limit is None else time.monotonic() + limit
         core = acquire_core()
         try:
             answer = await core.call("session.open", options, lambda late: _send_close(core, late["session"]))
@@ -52,11 +58,23 @@ class Session(Handler):
             raise
         session = cls(core, answer, log_level)
         try:
-            await core.call("session.start", {"session": session._id})
+            await session._start(limit, deadline)
         except BaseException:
             session.close_soon()
             raise
         return session
+
+    async def _start(self, limit: float | None, deadline: float | None) -> None:
+        params: dict[str, Any] = {"session": self._id}
+        if deadline is not None:
+            params["timeout"] = max(deadline - time.monotonic(), SHORTEST_TIMEOUT_S)
+        try:
+            await self.core.call("session.start", params)
+        except CoreTimeoutError as error:
+            if limit is None:
+                raise
+            text = f"the kernel was not ready within {limit:g} s, the limit kernel_init_timeout"
+            raise CoreTimeoutError(text, error.kind) from None
 
     # Its end
 

@@ -27,6 +27,8 @@
 #define START_TIMEOUT_MS 60000
 /* After the end of the control socket: to reap all kernels; then SIGTERM, and again; then SIGKILL. */
 #define STOP_GRACE_MS 3000
+/* While it starts it has no kernels, and may hang in an import: SIGTERM at once, and again; then SIGKILL. */
+#define STOP_STARTING_GRACE_MS 500
 /* The last reference waits so long for the same, if there are kernels left. */
 #define FREE_GRACE_MS 1000
 /* What is kept of the forkserver's stdout and stderr, and how much of it a message shows. */
@@ -419,9 +421,13 @@ ipb_forkserver_stop(IpbForkserver *forkserver, void (*done)(void *data), void *d
                 ipb_timer_new(forkserver->loop, 0, on_stopped_timer, forkserver);
         return;
     case IPB_FORKSERVER_STARTING:
-    case IPB_FORKSERVER_READY:
         forkserver->state = IPB_FORKSERVER_STOPPING;
         g_clear_pointer(&forkserver->start_timer, ipb_timer_free);
+        ipb_child_signal(forkserver->child, SIGTERM);
+        ipb_child_stop(forkserver->child, STOP_STARTING_GRACE_MS);
+        return;
+    case IPB_FORKSERVER_READY:
+        forkserver->state = IPB_FORKSERVER_STOPPING;
         shutdown(forkserver->control_fd, SHUT_WR); /* it kills and reaps all kernels, and exits */
         ipb_child_stop(forkserver->child, STOP_GRACE_MS);
         return;

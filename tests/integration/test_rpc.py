@@ -147,6 +147,16 @@ def test_a_start_and_a_start_that_takes_too_long(core):
     assert core.text(slow, "1") == "1"
 
 
+def test_a_start_has_a_limit_of_its_own(core, workspace):
+    python = workspace / "python"
+    python.write_text("#!/bin/sh\nexec sleep 1000\n")
+    python.chmod(0o755)
+    session = core.open(python=str(python), kernel_init_timeout=600)
+    with pytest.raises(RpcError, match="not ready within 0.25 s") as caught:
+        core.call("session.start", session=session, timeout=0.25)
+    assert caught.value.kind == "timeout"
+
+
 def test_a_python_that_is_none(core):
     session = core.open(python="/bin/false")
     with pytest.raises(RpcError, match="no kernel could be started") as caught:

@@ -20,6 +20,8 @@ import urllib.error
 import urllib.request
 import warnings
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 from unittest.mock import create_autospec
 
 import harness
@@ -33,7 +35,7 @@ from ipybox import (
     MCPClient,
     generate_mcp_sources,
 )
-from ipybox.core import CoreDiedError, CoreError, acquire_core, client
+from ipybox.core import Core, CoreDiedError, CoreError, acquire_core, client, close_core
 from ipybox.utils import arun
 from local_servers import shapes
 from server_process import free_port
@@ -132,6 +134,68 @@ async def test_a_start_that_fails_leaves_nothing() -> None:
             await executor.start()
         with pytest.raises(RuntimeError):
             await executor.execute("1")
+
+
+async def test_a_python_that_hangs(workspace: Path) -> None:
+    """It waits until somebody writes to the pipe, and nobody does."""
+    os.mkfifo(workspace / "never")
+    python = workspace / "python"
+    python.write_text(f"#!/bin/sh\nread line <{workspace}/never\n")
+    python.chmod(0o755)
+    for sandbox in (False, True):
+        executor = CodeExecutor(python=python, kernel_init_timeout=0.5, sandbox=sandbox)
+        for _ in range(2):
+            with pytest.raises(TimeoutError, match="not ready within 0.5 s, the limit kernel_init_timeout"):
+                await executor.start()
+    close_core()  # ends what hangs
+
+
+async def test_one_limit_for_the_whole_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the start of the core and `session.open` took is no more there for the kernel."""
+    asked: list[Any] = []
+    call = Core.call
+
+    async def record(core: Core, method: str, params: dict[str, Any], *args: Any, **more: Any) -> Any:
+        asked.append((method, params))
+        return await call(core, method, params, *args, **more)
+
+    monkeypatch.setattr(Core, "call", record)
+    clock = iter((100.0, 103.5))
+    monkeypatch.setattr("ipybox.session.time", SimpleNamespace(monotonic=lambda: next(clock)))
+    async with CodeExecutor(kernel_init_timeout=60):
+        assert asked[-1][0] == "session.start"
+        assert asked[-1][1]["timeout"] == 56.5
+    async with CodeExecutor(kernel_init_timeout=float("inf")):
+        assert asked[-1][0] == "session.start"
+        assert "timeout" not in asked[-1][1]
+
+
+async def test_parameters_are_attributes(workspace: Path) -> None:
+    given: dict[str, Any] = {
+        "tool_server_host": "127.0.0.1",
+        "kernel_gateway_host": "127.0.0.1",
+        "kernel_env": {"A": "1"},
+        "working_dir": workspace,
+        "images_dir": Path("i"),
+        "approval_timeout": 7,
+        "connect_timeout": 31,
+        "kernel_init_timeout": 60,
+        "sandbox": False,
+        "sandbox_config": None,
+        "log_level": "INFO",
+        "approve_tool_calls": False,
+        "approve_shell_cmds": True,
+        "require_shell_escape": True,
+    }
+    executor = CodeExecutor(**given)
+    assert {name: getattr(executor, name) for name in given} == given
+    assert (CodeExecutor().connect_timeout, CodeExecutor().kernel_init_timeout) == (30, 10)
+    executor.kernel_env["A"] = "2"
+    async with executor:
+        assert (await executor.execute("import os; os.environ['A']")).text == "'2'"
+    executor.connect_timeout = -1
+    with pytest.raises(ValueError, match="connect_timeout"):
+        await executor.start()
 
 
 def test_options_that_make_no_sense() -> None:

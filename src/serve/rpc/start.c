@@ -9,6 +9,7 @@
 typedef struct {
     IpbRpcSession *session;
     IpbRpcWork *work;
+    unsigned timeout_ms;
     IpbTimer *timer;
 } Starting;
 
@@ -44,7 +45,7 @@ on_timeout(void *data)
     Starting *starting = data;
     g_autoptr(GError) error =
         g_error_new(IPYBOX_ERROR, IPYBOX_ERROR_TIMEOUT, "the kernel was not ready within %g s",
-                    starting->session->start_timeout_ms / 1000.0);
+                    starting->timeout_ms / 1000.0);
     end_starting(starting, error);
 }
 
@@ -79,6 +80,8 @@ void
 ipb_rpc_session_start(IpbRpcServer *server, IpbRpcRequest *request, IpbRpcParams *params)
 {
     IpbRpcSession *session = ipb_rpc_session_find(server, params);
+    unsigned timeout_ms = (unsigned) ipb_rpc_params_ms(
+        params, "timeout", session != NULL ? session->start_timeout_ms : 0);
     if (!ipb_rpc_server_check(request, params))
         return;
     g_autoptr(GError) error = NULL;
@@ -93,8 +96,7 @@ ipb_rpc_session_start(IpbRpcServer *server, IpbRpcRequest *request, IpbRpcParams
     starting->work = ipb_rpc_work_new(server, session, request);
     starting->work->data = starting;
     starting->work->cancel = cancel_starting;
-    if (session->start_timeout_ms > 0)
-        starting->timer =
-            ipb_timer_new(server->loop, session->start_timeout_ms, on_timeout, starting);
+    starting->timeout_ms = timeout_ms;
+    starting->timer = ipb_timer_new(server->loop, timeout_ms, on_timeout, starting);
     g_ptr_array_add(session->starting, starting);
 }
