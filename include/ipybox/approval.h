@@ -49,6 +49,19 @@ IPYBOX_EXPORT const char *ipybox_approval_get_tool(const IpyboxApproval *approva
 IPYBOX_EXPORT const char *ipybox_approval_get_arguments(const IpyboxApproval *approval);
 
 /**
+ * @brief The whole request in words for a person: tool, arguments, and where the call brings its own, the server's parameters.
+ *
+ * Lines of text with a newline between them. Each argument is on a line of its own, which begins with two spaces and the argument's name as
+ * a JSON string. Strings are shown as they are; characters that cannot be seen, or that change how others are seen, are
+ * written as JSON's escapes. So no argument can look like another line, and equal texts mean equal calls. Ask nobody who has not seen all of it.
+ *
+ * @param approval the request
+ * @return UTF-8 without control characters but newline; owned by the request. NULL if it is longer than 1 MiB, which nobody reads: refuse
+ * it
+ */
+IPYBOX_EXPORT const char *ipybox_approval_get_question(IpyboxApproval *approval);
+
+/**
  * @brief Answers the request.
  *
  * @param approval the request

@@ -15,13 +15,17 @@
 #include "base/error.h"
 #include "base/fd.h"
 #include "base/file.h"
+#include "base/quoted.h"
 #include "base/utf8.h"
 #include "cli/cli.h"
 #include "cli/client.h"
+#include "cli/hold.h"
 #include "cli/options.h"
 #include "cli/prompt.h"
 
 #define MAX_CODE_SIZE (32u * 1024 * 1024)
+/* Of output that is held back while a question is on the terminal, in bytes: then the kernel is paused, and what servers send is left out. */
+#define MAX_HELD (1024 * 1024)
 
 typedef struct {
     IpbKernelArguments kernel;
@@ -38,6 +42,9 @@ typedef struct {
 typedef struct {
     IpbClient client;
     IpbPrompt *prompt;
+    IpbHold *hold;       /* what comes while a question is on the terminal */
+    bool is_asking;      /* one is */
+    unsigned n_left_out; /* lines that were not held */
     bool is_interrupted;
     bool at_line_start; /* of standard output: notices begin on a line of their own */
     bool has_exited;    /* the code ended itself by SystemExit, with exit_status */
@@ -50,9 +57,9 @@ typedef struct {
 
 /* Text of the kernel is untrusted: at a terminal its control characters are shown, not obeyed. */
 static void
-print_to(RunCommand *command, int fd, const char *text)
+write_to(RunCommand *command, int fd, const char *text)
 {
-    if (*text == '\0' || command->write_error != NULL)
+    if (command->write_error != NULL)
         return;
     g_autofree char *printable = isatty(fd) ? ipb_cli_printable(text) : NULL;
     const char *shown = printable != NULL ? printable : text;
@@ -60,8 +67,32 @@ print_to(RunCommand *command, int fd, const char *text)
         command->has_no_reader = !ipb_cli_has_reader(fd);
         ipybox_session_interrupt(command->client.session);
     }
+}
+
+static void
+print_to(RunCommand *command, int fd, const char *text)
+{
+    if (*text == '\0')
+        return;
     if (fd == STDOUT_FILENO)
         command->at_line_start = g_str_has_suffix(text, "\n");
+    if (!command->is_asking) {
+        write_to(command, fd, text);
+        return;
+    }
+    ipb_hold_add_output(command->hold, fd, text);
+    if (ipb_hold_size(command->hold) > MAX_HELD)
+        ipybox_session_set_paused(command->client.session, TRUE);
+}
+
+/* A line that is not the kernel's, whose sender is not paused with it. */
+static bool
+has_room(RunCommand *command)
+{
+    if (!command->is_asking || ipb_hold_size(command->hold) <= MAX_HELD)
+        return true;
+    command->n_left_out++;
+    return false;
 }
 
 static void
@@ -121,6 +152,78 @@ status_of(const RunCommand *command, IpyboxStatus status)
     return IPB_EXIT_FAILED;
 }
 
+/* --- questions --------------------------------------------------------------------------------- */
+
+static void
+on_log(IpyboxSession *session, const char *level, const char *text, gpointer data)
+{
+    RunCommand *command = data;
+    if (!command->is_asking)
+        ipb_client_log(session, level, text, data);
+    else if (has_room(command))
+        ipb_hold_add_log(command->hold, level, text);
+}
+
+static void
+on_released(int fd, const char *level, const char *text, gpointer data)
+{
+    if (level != NULL)
+        ipb_cli_log(level, text, NULL);
+    else
+        write_to(data, fd, text);
+}
+
+/* A question begins or ends: nothing else is on the terminal meanwhile. */
+static void
+on_busy(gboolean is_busy, gpointer data)
+{
+    RunCommand *command = data;
+    command->is_asking = is_busy;
+    if (is_busy)
+        return;
+    ipb_hold_release(command->hold, on_released, command);
+    if (command->n_left_out > 0)
+        ipb_cli_say(&ipb_verb_run, "%u notices and log lines were left out while you were asked",
+                    command->n_left_out);
+    command->n_left_out = 0;
+    ipybox_session_set_paused(command->client.session, FALSE);
+}
+
+static void
+on_approval(IpyboxSession *session, IpyboxApproval *approval, gpointer data)
+{
+    RunCommand *command = data;
+    if (command->prompt != NULL) {
+        ipb_prompt_ask(command->prompt, approval);
+        return;
+    }
+    g_autoptr(GString) tool = g_string_new(NULL);
+    ipb_quoted_append_name(tool, ipybox_approval_get_server(approval));
+    g_string_append_c(tool, '.');
+    ipb_quoted_append_name(tool, ipybox_approval_get_tool(approval));
+    ipb_cli_fail(&ipb_verb_run, IPB_EXIT_FAILED,
+                 "%s is refused: there is no terminal to ask; decide beforehand with --approve "
+                 "allow or deny",
+                 tool->str);
+    ipybox_approval_respond(approval, FALSE);
+}
+
+static void
+on_withdrawn(IpyboxSession *session, IpyboxApproval *approval, gpointer data)
+{
+    RunCommand *command = data;
+    if (command->prompt != NULL)
+        ipb_prompt_withdraw(command->prompt, approval);
+}
+
+/* Nobody waits for an answer any more. */
+static void
+end_questions(RunCommand *command)
+{
+    if (command->prompt != NULL)
+        ipb_prompt_withdraw_all(command->prompt);
+}
+
 /* --- life -------------------------------------------------------------------------------------- */
 
 static void
@@ -148,12 +251,13 @@ on_event(IpyboxSession *session, const IpyboxEvent *event, gpointer data)
             print_line(command, STDERR_FILENO, text);
         break;
     case IPYBOX_EVENT_NOTICE:
-        print_line(command, STDERR_FILENO, text);
+        if (has_room(command))
+            print_line(command, STDERR_FILENO, text);
         break;
     case IPYBOX_EVENT_CLEAR_OUTPUT:
         break; /* what is written is written */
     case IPYBOX_EVENT_TOOL_PROGRESS:
-        if (isatty(STDERR_FILENO))
+        if (isatty(STDERR_FILENO) && has_room(command))
             print_line(command, STDERR_FILENO, text);
         break;
     }
@@ -169,6 +273,7 @@ on_executed(GObject *source, GAsyncResult *async_result, gpointer data)
         ipybox_session_execute_finish(client->session, async_result, &error);
     if (client->is_ending)
         return; /* by a signal, which gave the status */
+    end_questions(command);
     client->status = result != NULL ? status_of(command, ipybox_result_get_status(result))
                                     : ipb_cli_status(error);
     const char *message = result != NULL ? ipybox_result_get_message(result) : error->message;
@@ -201,32 +306,9 @@ on_terminate(gpointer data)
 {
     RunCommand *command = data;
     command->client.status = 128 + SIGTERM;
+    end_questions(command);
     ipb_client_end(&command->client);
     return G_SOURCE_CONTINUE;
-}
-
-static void
-on_approval(IpyboxSession *session, IpyboxApproval *approval, gpointer data)
-{
-    RunCommand *command = data;
-    if (command->prompt != NULL) {
-        ipb_prompt_ask(command->prompt, approval);
-        return;
-    }
-    ipb_cli_fail(
-        &ipb_verb_run, IPB_EXIT_FAILED,
-        "%s.%s is refused: there is no terminal to ask; decide beforehand with --approve allow "
-        "or deny",
-        ipybox_approval_get_server(approval), ipybox_approval_get_tool(approval));
-    ipybox_approval_respond(approval, FALSE);
-}
-
-static void
-on_withdrawn(IpyboxSession *session, IpyboxApproval *approval, gpointer data)
-{
-    RunCommand *command = data;
-    if (command->prompt != NULL)
-        ipb_prompt_withdraw(command->prompt, approval);
 }
 
 /* --- set-up ------------------------------------------------------------------------------------ */
@@ -265,12 +347,12 @@ open_session(RunCommand *command, const RunArguments *arguments, GError **error)
     options.sandbox_config = arguments->kernel.sandbox_config;
     options.on_approval = on_approval;
     options.on_withdrawn = on_withdrawn;
-    options.on_log = ipb_client_log;
+    options.on_log = on_log;
     options.user_data = command;
     if (!take_approve(&arguments->approval, &options, error))
         return false;
     if (options.approval == IPYBOX_APPROVAL_ASK)
-        command->prompt = ipb_prompt_new();
+        command->prompt = ipb_prompt_new(on_busy, command);
     command->client.session = ipybox_session_new(command->client.runtime, &options, error);
     return command->client.session != NULL;
 }
@@ -298,7 +380,7 @@ start(RunCommand *command, const RunArguments *arguments, const char *code, GErr
 static int
 execute(const RunArguments *arguments, const char *code)
 {
-    RunCommand command = {.at_line_start = true};
+    RunCommand command = {.at_line_start = true, .hold = ipb_hold_new()};
     guint on_int = g_unix_signal_add(SIGINT, on_signal, &command);
     guint on_term = g_unix_signal_add(SIGTERM, on_terminate, &command);
     g_autoptr(GError) error = NULL;
@@ -307,11 +389,13 @@ execute(const RunArguments *arguments, const char *code)
     else
         command.client.status =
             ipb_cli_fail(&ipb_verb_run, ipb_cli_status(error), "%s", error->message);
+    end_questions(&command); /* by a second signal: what is held is shown */
     g_source_remove(on_int);
     g_source_remove(on_term);
     int status = command.client.status;
     ipb_client_clear(&command.client);
     ipb_prompt_free(command.prompt);
+    ipb_hold_free(command.hold);
     g_clear_error(&command.write_error);
     return status;
 }

@@ -1,68 +1,224 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Asking at the terminal; see the header. Everything in a request is untrusted text, so it is made printable; long
- * arguments are shown in part and wholly on demand, never silently cut.
+ * Asking at the terminal; see the header. A question has three states: it waits in the queue, the person is to press Enter before it
+ * is shown, or it is shown, in pages that fit the screen. The terminal stays in its line mode, and no escape sequence moves the cursor, so this works on
+ * every terminal, and what was shown can be scrolled back to.
  */
 #include "cli/prompt.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <termios.h>
 #include <unistd.h>
 
 #include <glib-unix.h>
 
 #include "base/fd.h"
-#include "cli/cli.h"
+#include "base/quoted.h"
+#include "base/rows.h"
 
-/* Of the arguments this much is shown before "view" is offered. */
-#define MAX_SHOWN 2000
+/* Of a line that is typed; a longer one is no answer. */
 #define MAX_ANSWER 4096
+/* A window that is being resized changes its size many times. */
+#define RESIZE_DELAY_MS 100
+/* Of a terminal that does not know its size. */
+#define DEFAULT_WIDTH 80
+#define DEFAULT_HEIGHT 24
+/* What a program whose output went by another way to the terminal may have left: colours, a font of line graphics. */
+#define RESET "\033[0m\033(B\017"
+
+#define ALLOW "Allow? [y]es, [n]o, [a]lways for this tool"
+#define VIEW ", [v]iew again"
+#define ENTER "Another tool call asks. Press Enter to see it: "
 
 typedef struct {
     IpyboxApproval *approval;
-    char *tool; /* "server.tool" */
-    char *arguments;
+    char *text; /* the whole question; NULL: it is too long */
+    char *
+        tool; /* what "always" is said of: the tool, and the server's parameters that the call brings */
 } Question;
 
+typedef enum {
+    FREE,        /* nothing is asked; nothing is read */
+    ENTER_FIRST, /* the head of the queue is shown after a line was typed, whatever is in it */
+    SHOWN,       /* the head of the queue, up to next_row */
+} State;
+
 struct IpbPrompt {
+    IpbPromptBusyFunc on_busy;
+    gpointer data;
     int tty;
-    guint watch;        /* 0: nobody is there any more */
-    GString *typed;     /* of a line that has not ended */
-    GQueue questions;   /* Question; the head is the one that is asked */
-    GHashTable *always; /* set of "server.tool" */
+    bool is_gone;  /* nobody is there any more: everything is refused */
+    bool is_ascii; /* the terminal shows nothing else */
+    bool is_plain; /* the terminal has no escape sequences */
+    guint watch, resize_watch, resize_timer;
+    GString *typed; /* of a line that has not ended */
+    bool is_overlong;
+    GQueue questions; /* Question; the head is the one that is asked */
+    State state;
+    bool is_withdrawn; /* the last question was, so what is typed may be its answer */
+    GPtrArray *rows;   /* of the head, while it is shown */
+    unsigned next_row;
+    unsigned width, height; /* of the screen, when it was shown */
+    GHashTable *always;     /* set of Question.tool */
 };
 
+static void show_next(IpbPrompt *prompt);
+
 static void
-free_question(Question *question)
+free_question(void *data)
 {
+    Question *question = data;
     ipybox_approval_unref(question->approval);
+    g_free(question->text);
     g_free(question->tool);
-    g_free(question->arguments);
     g_free(question);
 }
+
+/* --- the terminal ------------------------------------------------------------------------------ */
 
 static void
 print(IpbPrompt *prompt, const char *text)
 {
-    ipb_fd_write_all(prompt->tty, text, strlen(text),
-                     NULL); /* a terminal that is gone answers no */
+    /* A terminal that is gone answers no. */
+    ipb_fd_write_all(prompt->tty, text, strlen(text), NULL);
+}
+
+/* The locale, by its name: it need not be installed. */
+static bool
+is_utf8(void)
+{
+    static const char *const NAMES[] = {"LC_ALL", "LC_CTYPE", "LANG"};
+    for (size_t i = 0; i < G_N_ELEMENTS(NAMES); i++) {
+        const char *value = g_getenv(NAMES[i]);
+        if (value == NULL || *value == '\0')
+            continue;
+        const char *dot = strchr(value, '.');
+        return dot != NULL && (g_ascii_strncasecmp(dot, ".UTF-8", 6) == 0 ||
+                               g_ascii_strncasecmp(dot, ".utf8", 5) == 0);
+    }
+    return false;
 }
 
 static void
-show(IpbPrompt *prompt, bool whole)
+read_size(const IpbPrompt *prompt, unsigned *ret_width, unsigned *ret_height)
 {
-    const Question *question = g_queue_peek_head(&prompt->questions);
-    bool is_cut = !whole && strlen(question->arguments) > MAX_SHOWN;
-    g_autofree char *head =
-        is_cut ? g_utf8_substring(question->arguments, 0,
-                                  MIN(MAX_SHOWN / 4, g_utf8_strlen(question->arguments, -1)))
-               : g_strdup(question->arguments);
-    g_autofree char *text = g_strdup_printf(
-        "\nTool call: %s\nArguments: %s%s\nAllow? [y]es, [n]o, [a]lways for this tool%s: ",
-        question->tool, head, is_cut ? " … (cut)" : "", is_cut ? ", [v]iew all arguments" : "");
+    struct winsize size = {0};
+    bool is_known = ioctl(prompt->tty, TIOCGWINSZ, &size) == 0;
+    *ret_width = is_known && size.ws_col > 0 ? size.ws_col : DEFAULT_WIDTH;
+    *ret_height = is_known && size.ws_row > 0 ? size.ws_row : DEFAULT_HEIGHT;
+}
+
+/* Drops what was typed until now: lines that nobody read, and the beginning of one. */
+static void
+drop_typed(IpbPrompt *prompt)
+{
+    tcflush(prompt->tty, TCIFLUSH);
+    g_string_truncate(prompt->typed, 0);
+    prompt->is_overlong = false;
+}
+
+/* The last that a person sees before they type: what they typed before cannot be meant for it. */
+static void
+print_prompt(IpbPrompt *prompt, const char *text)
+{
+    drop_typed(prompt);
     print(prompt, text);
 }
+
+/* --- showing ----------------------------------------------------------------------------------- */
+
+/* Rows of the screen that @text and an answer beside it take. */
+static unsigned
+rows_of(const IpbPrompt *prompt, const char *text)
+{
+    return (unsigned) strlen(text) / prompt->width + 1;
+}
+
+static unsigned
+page_size(const IpbPrompt *prompt)
+{
+    unsigned used = rows_of(prompt, ALLOW VIEW ": ") + 1; /* and the empty row above */
+    return prompt->height > used ? prompt->height - used : 1;
+}
+
+static bool
+is_whole(const IpbPrompt *prompt)
+{
+    return prompt->next_row == prompt->rows->len;
+}
+
+static void
+ask_answer(IpbPrompt *prompt)
+{
+    if (!is_whole(prompt)) {
+        g_autofree char *text = g_strdup_printf(
+            "%u of %u lines. [Enter] more, [n]o: ", prompt->next_row, prompt->rows->len);
+        print_prompt(prompt, text);
+        return;
+    }
+    bool has_pages = prompt->rows->len > page_size(prompt);
+    print_prompt(prompt, has_pages ? ALLOW VIEW ": " : ALLOW ": ");
+}
+
+static void
+show_page(IpbPrompt *prompt)
+{
+    g_autoptr(GString) page = g_string_new(prompt->next_row == 0 ? "\n" : "");
+    unsigned end = prompt->next_row + MIN(page_size(prompt), prompt->rows->len - prompt->next_row);
+    for (; prompt->next_row < end; prompt->next_row++) {
+        g_string_append(page, g_ptr_array_index(prompt->rows, prompt->next_row));
+        g_string_append_c(page, '\n');
+    }
+    print(prompt, page->str);
+    ask_answer(prompt);
+}
+
+/* The head of the queue, from its first row on. */
+static void
+show(IpbPrompt *prompt)
+{
+    const Question *question = g_queue_peek_head(&prompt->questions);
+    g_autofree char *ascii = prompt->is_ascii ? ipb_quoted_to_ascii(question->text) : NULL;
+    read_size(prompt, &prompt->width, &prompt->height);
+    g_clear_pointer(&prompt->rows, g_ptr_array_unref);
+    prompt->rows = ipb_rows_new(ascii != NULL ? ascii : question->text, prompt->width);
+    prompt->next_row = 0;
+    prompt->state = SHOWN;
+    prompt->is_withdrawn = false;
+    if (!prompt->is_plain)
+        print(prompt, RESET);
+    show_page(prompt);
+}
+
+/* Rows would be broken elsewhere, or not fit any more: the question is shown again. */
+static gboolean
+on_resized(gpointer data)
+{
+    IpbPrompt *prompt = data;
+    unsigned width, height;
+    prompt->resize_timer = 0;
+    read_size(prompt, &width, &height);
+    if (prompt->state == SHOWN && (width != prompt->width || height != prompt->height)) {
+        print(prompt, "\n");
+        show(prompt);
+    }
+    return G_SOURCE_REMOVE;
+}
+
+static gboolean
+on_resize_signal(gpointer data)
+{
+    IpbPrompt *prompt = data;
+    g_clear_handle_id(&prompt->resize_timer, g_source_remove);
+    prompt->resize_timer = g_timeout_add(RESIZE_DELAY_MS, on_resized, prompt);
+    return G_SOURCE_CONTINUE;
+}
+
+/* --- questions --------------------------------------------------------------------------------- */
 
 static void
 respond_to_head(IpbPrompt *prompt, bool accept)
@@ -72,71 +228,86 @@ respond_to_head(IpbPrompt *prompt, bool accept)
     free_question(question);
 }
 
-static void
-ask_head(IpbPrompt *prompt)
+/* The head needs no answer: it was given before, or cannot be. */
+static bool
+is_decided(IpbPrompt *prompt, const Question *question, bool *ret_accept)
 {
-    const Question *question;
-    while ((question = g_queue_peek_head(&prompt->questions)) != NULL) {
-        if (!g_hash_table_contains(prompt->always, question->tool)) {
-            show(prompt, false);
-            return;
-        }
-        respond_to_head(prompt, true);
+    *ret_accept = false;
+    if (prompt->is_gone)
+        return true;
+    if (question->text == NULL) {
+        print(prompt,
+              "\nA tool call is refused: it is too long to be read. Decide beforehand, with "
+              "--approve and a file of rules.\n");
+        return true;
     }
+    *ret_accept = g_hash_table_contains(prompt->always, question->tool);
+    return *ret_accept;
+}
+
+/* The question that was on the screen has its end. */
+static void
+leave(IpbPrompt *prompt)
+{
+    g_clear_handle_id(&prompt->watch, g_source_remove);
+    g_clear_pointer(&prompt->rows, g_ptr_array_unref);
+    if (prompt->state == FREE)
+        return;
+    prompt->state = FREE;
+    prompt->on_busy(FALSE, prompt->data);
+}
+
+/* Everything that is asked is refused, now and later. */
+static void
+lose_person(IpbPrompt *prompt)
+{
+    print(prompt, "\n(end of input: each call that asks is refused from now on)\n");
+    prompt->is_gone = true;
+    leave(prompt);
+    show_next(prompt);
 }
 
 static void
 answer_head(IpbPrompt *prompt, bool accept)
 {
     respond_to_head(prompt, accept);
-    ask_head(prompt);
+    leave(prompt);
+    show_next(prompt);
+}
+
+static bool
+is_word(const char *word, const char *name)
+{
+    return g_str_equal(word, name) || (word[0] == name[0] && word[1] == '\0');
 }
 
 static void
 take_answer(IpbPrompt *prompt, const char *line)
 {
-    const Question *question = g_queue_peek_head(&prompt->questions);
-    if (question == NULL)
-        return; /* typed ahead */
     g_autofree char *word = g_strstrip(g_ascii_strdown(line, -1));
-    if (g_str_equal(word, "y") || g_str_equal(word, "yes")) {
-        answer_head(prompt, true);
-    } else if (g_str_equal(word, "n") || g_str_equal(word, "no")) {
+    const Question *question = g_queue_peek_head(&prompt->questions);
+    if (prompt->state == ENTER_FIRST) {
+        show(prompt);
+    } else if (is_word(word, "no")) {
         answer_head(prompt, false);
-    } else if (g_str_equal(word, "a") || g_str_equal(word, "always")) {
+    } else if (!is_whole(prompt)) {
+        if (*word == '\0')
+            show_page(prompt);
+        else
+            print_prompt(prompt, "Not all of it was shown yet. [Enter] more, [n]o: ");
+    } else if (is_word(word, "yes")) {
+        answer_head(prompt, true);
+    } else if (is_word(word, "always")) {
         g_hash_table_add(prompt->always, g_strdup(question->tool));
         answer_head(prompt, true);
-    } else if (g_str_equal(word, "v") || g_str_equal(word, "view")) {
-        show(prompt, true);
+    } else if (is_word(word, "view")) {
+        show(prompt);
     } else {
-        print(prompt, "Please answer y, n or a: ");
+        print_prompt(prompt, "Please answer y, n or a: ");
     }
 }
 
-static void
-take_lines(IpbPrompt *prompt)
-{
-    const char *newline;
-    while ((newline = strchr(prompt->typed->str, '\n')) != NULL) {
-        size_t size = (size_t) (newline - prompt->typed->str);
-        g_autofree char *line = g_strndup(prompt->typed->str, size);
-        g_string_erase(prompt->typed, 0, (gssize) size + 1);
-        take_answer(prompt, line);
-    }
-}
-
-/* Everything that is asked is refused. */
-static gboolean
-leave_tty(IpbPrompt *prompt)
-{
-    if (prompt->watch != 0 && !g_queue_is_empty(&prompt->questions))
-        print(prompt, "\n"); /* the line of the question has no other end */
-    prompt->watch = 0;
-    while (!g_queue_is_empty(&prompt->questions))
-        respond_to_head(prompt, false);
-    return G_SOURCE_REMOVE;
-}
-
+/* One line is one answer; what follows it was typed before the next prompt. */
 static gboolean
 on_tty(int fd, GIOCondition condition, gpointer data)
 {
@@ -145,22 +316,64 @@ on_tty(int fd, GIOCondition condition, gpointer data)
     ssize_t n = read(fd, chunk, sizeof chunk);
     if (n < 0 && (errno == EINTR || errno == EAGAIN))
         return G_SOURCE_CONTINUE;
-    if (n <= 0 || prompt->typed->len + (size_t) n > MAX_ANSWER)
-        return leave_tty(prompt);
-    g_string_append_len(prompt->typed, chunk, n);
-    take_lines(prompt);
+    if (n <= 0) {
+        lose_person(prompt);
+        return G_SOURCE_CONTINUE; /* the watch is gone already */
+    }
+    size_t size = (size_t) n, length = 0;
+    while (length < size && chunk[length] != '\n' && chunk[length] != '\r')
+        length++;
+    if (prompt->typed->len + length > MAX_ANSWER)
+        prompt->is_overlong = true;
+    else
+        g_string_append_len(prompt->typed, chunk, (gssize) length);
+    if (length == size)
+        return G_SOURCE_CONTINUE;
+    g_autofree char *line = g_strdup(prompt->is_overlong ? "?" : prompt->typed->str);
+    g_string_truncate(prompt->typed, 0);
+    prompt->is_overlong = false;
+    take_answer(prompt, line);
     return G_SOURCE_CONTINUE;
 }
 
+/* Asks the head of the queue, unless one is asked. */
+static void
+show_next(IpbPrompt *prompt)
+{
+    const Question *question;
+    bool accept;
+    if (prompt->state != FREE)
+        return;
+    while ((question = g_queue_peek_head(&prompt->questions)) != NULL &&
+           is_decided(prompt, question, &accept))
+        respond_to_head(prompt, accept);
+    if (question == NULL)
+        return;
+    prompt->watch = g_unix_fd_add(prompt->tty, G_IO_IN | G_IO_HUP | G_IO_ERR, on_tty, prompt);
+    prompt->state = prompt->is_withdrawn ? ENTER_FIRST : SHOWN;
+    prompt->on_busy(TRUE, prompt->data);
+    if (prompt->state == SHOWN)
+        show(prompt);
+    else
+        print_prompt(prompt, ENTER);
+}
+
+/* --- the interface ----------------------------------------------------------------------------- */
+
 IpbPrompt *
-ipb_prompt_new(void)
+ipb_prompt_new(IpbPromptBusyFunc on_busy, gpointer data)
 {
     int tty = open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY);
     if (tty < 0)
         return NULL;
+    const char *term = g_getenv("TERM");
     IpbPrompt *prompt = g_new0(IpbPrompt, 1);
+    prompt->on_busy = on_busy;
+    prompt->data = data;
     prompt->tty = tty;
-    prompt->watch = g_unix_fd_add(tty, G_IO_IN | G_IO_HUP | G_IO_ERR, on_tty, prompt);
+    prompt->is_ascii = !is_utf8();
+    prompt->is_plain = term == NULL || *term == '\0' || g_str_equal(term, "dumb");
+    prompt->resize_watch = g_unix_signal_add(SIGWINCH, on_resize_signal, prompt);
     prompt->typed = g_string_new(NULL);
     g_queue_init(&prompt->questions);
     prompt->always = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
@@ -170,17 +383,27 @@ ipb_prompt_new(void)
 void
 ipb_prompt_ask(IpbPrompt *prompt, IpyboxApproval *approval)
 {
-    g_autofree char *tool = g_strdup_printf("%s.%s", ipybox_approval_get_server(approval),
-                                            ipybox_approval_get_tool(approval));
+    const char *text = ipybox_approval_get_question(approval);
+    const char *arguments = text != NULL ? strstr(text, "\nArguments:") : NULL;
     Question *question = g_new0(Question, 1);
     question->approval = ipybox_approval_ref(approval);
-    question->tool = ipb_cli_printable(tool);
-    question->arguments = ipb_cli_printable(ipybox_approval_get_arguments(approval));
+    question->text = g_strdup(text);
+    if (arguments != NULL)
+        question->tool = g_strndup(text, (gsize) (arguments - text));
     g_queue_push_tail(&prompt->questions, question);
-    if (prompt->watch == 0)
-        leave_tty(prompt);
-    else if (g_queue_get_length(&prompt->questions) == 1)
-        ask_head(prompt);
+    show_next(prompt);
+}
+
+/* The head is taken back while the person may be typing its answer. */
+static void
+take_back_head(IpbPrompt *prompt)
+{
+    if (prompt->state == FREE)
+        return;
+    print(prompt, "(no longer asked)\n");
+    drop_typed(prompt);
+    prompt->is_withdrawn = true;
+    leave(prompt);
 }
 
 void
@@ -190,15 +413,21 @@ ipb_prompt_withdraw(IpbPrompt *prompt, const IpyboxApproval *approval)
         Question *question = link->data;
         if (question->approval != approval)
             continue;
-        bool is_shown = link == prompt->questions.head;
+        bool is_head = link == prompt->questions.head;
         g_queue_delete_link(&prompt->questions, link);
         free_question(question);
-        if (is_shown) {
-            print(prompt, "(no longer asked)\n");
-            ask_head(prompt);
-        }
+        if (is_head)
+            take_back_head(prompt);
+        show_next(prompt);
         return;
     }
+}
+
+void
+ipb_prompt_withdraw_all(IpbPrompt *prompt)
+{
+    g_queue_clear_full(&prompt->questions, free_question);
+    take_back_head(prompt);
 }
 
 void
@@ -206,10 +435,12 @@ ipb_prompt_free(IpbPrompt *prompt)
 {
     if (prompt == NULL)
         return;
-    if (prompt->watch != 0)
-        g_source_remove(prompt->watch);
+    g_clear_handle_id(&prompt->watch, g_source_remove);
+    g_clear_handle_id(&prompt->resize_timer, g_source_remove);
+    g_source_remove(prompt->resize_watch);
     g_string_free(prompt->typed, TRUE);
-    g_queue_clear_full(&prompt->questions, (GDestroyNotify) free_question);
+    g_queue_clear_full(&prompt->questions, free_question);
+    g_clear_pointer(&prompt->rows, g_ptr_array_unref);
     g_hash_table_unref(prompt->always);
     ipb_fd_close(&prompt->tty);
     g_free(prompt);

@@ -4,8 +4,11 @@
  */
 #include <ipybox/approval.h>
 
+#include <string.h>
+
 #include "lib/block.h"
 #include "lib/lib-private.h"
+#include "tools/approval-question.h"
 
 struct IpyboxApproval {
     unsigned references;
@@ -14,6 +17,8 @@ struct IpyboxApproval {
     char *server;
     char *tool;
     char *arguments;
+    char *server_params; /* or NULL */
+    char *question;      /* made when it is asked for */
 };
 
 const char *
@@ -35,6 +40,25 @@ ipybox_approval_get_arguments(const IpyboxApproval *approval)
 {
     g_return_val_if_fail(approval != NULL, NULL);
     return approval->arguments;
+}
+
+const char *
+ipybox_approval_get_question(IpyboxApproval *approval)
+{
+    g_return_val_if_fail(approval != NULL, NULL);
+    if (approval->question != NULL)
+        return approval->question;
+    const char *params = approval->server_params;
+    IpbApprovalRequest request = {
+        .server_name = approval->server,
+        .tool_name = approval->tool,
+        .arguments_json = approval->arguments,
+        .arguments_size = strlen(approval->arguments),
+        .server_params_json = params,
+        .server_params_size = params != NULL ? strlen(params) : 0,
+    };
+    approval->question = ipb_approval_question(&request, NULL);
+    return approval->question;
 }
 
 static void
@@ -72,6 +96,8 @@ ipybox_approval_unref(IpyboxApproval *approval)
     g_free(approval->server);
     g_free(approval->tool);
     g_free(approval->arguments);
+    g_free(approval->server_params);
+    g_free(approval->question);
     g_free(approval);
 }
 
@@ -89,6 +115,7 @@ ipb_lib_on_approval(const IpbApprovalRequest *request, void *data)
         .server = g_strdup(request->server_name),
         .tool = g_strdup(request->tool_name),
         .arguments = g_strndup(request->arguments_json, request->arguments_size),
+        .server_params = g_strndup(request->server_params_json, request->server_params_size),
     };
     g_ptr_array_add(session->approvals, approval);
     ipb_block_enter_callback();

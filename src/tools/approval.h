@@ -22,6 +22,9 @@ typedef struct {
     const char *tool_name;
     const char *arguments_json;
     size_t arguments_size;
+    const char
+        *server_params_json; /* of a call that brings its own; NULL: those of a registration */
+    size_t server_params_size;
 } IpbApprovalRequest;
 
 /* @error NULL: approved. REFUSED (denied by the policy, rejected, nobody to ask), TIMEOUT,

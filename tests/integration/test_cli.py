@@ -5,9 +5,7 @@ from __future__ import annotations
 
 import json
 import os
-import pty
 import re
-import select
 import signal
 import subprocess
 import sys
@@ -16,6 +14,7 @@ from pathlib import Path
 
 import harness
 import pytest
+from terminal import Terminal
 
 # run
 
@@ -218,45 +217,6 @@ def test_run_interrupted(ipybox, place):
 
 
 # Approvals at a terminal
-
-
-class Terminal:
-    """A program whose controlling terminal is ours."""
-
-    def __init__(self, command: list[str], place):
-        self.pid, self.fd = pty.fork()
-        if self.pid == 0:
-            os.chdir(place.workspace)
-            os.execve(command[0], command, place.environ | {"TERM": "xterm"})
-        self.seen = ""
-
-    def expect(self, text: str, timeout: float = 60) -> str:
-        deadline = time.monotonic() + timeout
-        while text not in self.seen:
-            left = deadline - time.monotonic()
-            assert left > 0 and select.select([self.fd], [], [], left)[0], self.seen
-            try:
-                chunk = os.read(self.fd, 65536)
-            except OSError:
-                chunk = b""
-            assert chunk, self.seen
-            self.seen += chunk.decode(errors="replace")
-        before, _, self.seen = self.seen.partition(text)
-        return before
-
-    def type(self, text: str) -> None:
-        os.write(self.fd, text.encode())
-
-    def wait(self) -> int:
-        while True:
-            try:
-                if not os.read(self.fd, 65536):
-                    break
-            except OSError:
-                break
-        _, status = os.waitpid(self.pid, 0)
-        os.close(self.fd)
-        return os.waitstatus_to_exitcode(status)
 
 
 @pytest.fixture

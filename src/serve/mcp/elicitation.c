@@ -1,16 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Asking by elicitation; see the header. What is not a clear yes is a no.
+ *
+ * A message is the question (tools/approval-question.h), broken into rows and indented by four spaces: clients that take it
+ * for Markdown show it as it is, as code, and none of it is markup.
  */
 #include "serve/mcp/elicitation.h"
 
 #include <inttypes.h>
 #include <string.h>
 
-#include "base/printable.h"
+#include "base/rows.h"
+#include "tools/approval-question.h"
 
-/* Characters of the arguments that a question shows. */
-#define MAX_SHOWN 4000
+/* Of a question: what a person can be expected to see whole in the dialogs of clients, which may not scroll sideways. */
+#define MAX_CHARS 4000
+#define MAX_ROWS 64
+#define ROW_WIDTH 76
 #define MIN_REVISION "2025-06-18"
 
 #define HINT                                                                                       \
@@ -20,15 +26,33 @@
 typedef struct {
     IpbElicitation *elicitation; /* NULL: nobody waits any more */
     uint64_t request;
-    int64_t call;
+    char *params; /* of elicitation/create */
+    int64_t call; /* 0: it waits for its turn */
 } Question;
 
 struct IpbElicitation {
     IpbRpcPeer *peer;
     IpbSession *session;
     bool is_offered;
-    GPtrArray *questions; /* Question, owned by their calls */
+    GQueue questions; /* Question; the head is the one that is asked, and owned by its call */
 };
+
+static void
+free_question(void *data)
+{
+    Question *question = data;
+    g_free(question->params);
+    g_free(question);
+}
+
+/* The call that carries it ends later, and frees it. */
+static void
+abandon(Question *question)
+{
+    question->elicitation = NULL;
+    if (question->call == 0)
+        free_question(question);
+}
 
 IpbElicitation *
 ipb_elicitation_new(IpbRpcPeer *peer, IpbSession *session)
@@ -36,7 +60,7 @@ ipb_elicitation_new(IpbRpcPeer *peer, IpbSession *session)
     IpbElicitation *elicitation = g_new0(IpbElicitation, 1);
     elicitation->peer = peer;
     elicitation->session = session;
-    elicitation->questions = g_ptr_array_new();
+    g_queue_init(&elicitation->questions);
     return elicitation;
 }
 
@@ -45,9 +69,9 @@ ipb_elicitation_free(IpbElicitation *elicitation)
 {
     if (elicitation == NULL)
         return;
-    for (guint i = 0; i < elicitation->questions->len; i++)
-        ((Question *) g_ptr_array_index(elicitation->questions, i))->elicitation = NULL;
-    g_ptr_array_unref(elicitation->questions);
+    Question *question;
+    while ((question = g_queue_pop_head(&elicitation->questions)) != NULL)
+        abandon(question);
     g_free(elicitation);
 }
 
@@ -64,21 +88,29 @@ ipb_elicitation_set_client(IpbElicitation *elicitation, const char *revision,
 
 /* --- the question ------------------------------------------------------------------------------ */
 
+/* NULL with @ret_why if the client's user could not see all of it. */
 static char *
-make_message(const IpbApprovalRequest *request)
+make_message(const IpbApprovalRequest *request, char **ret_why)
 {
-    g_autofree char *server = ipb_printable(request->server_name);
-    g_autofree char *tool = ipb_printable(request->tool_name);
-    g_autofree char *raw = g_strndup(request->arguments_json, request->arguments_size);
-    g_autofree char *arguments = ipb_printable(raw);
-    glong length = g_utf8_strlen(arguments, -1);
-    g_autofree char *shown = g_utf8_substring(arguments, 0, MIN(length, MAX_SHOWN));
-    g_autofree char *cut =
-        length > MAX_SHOWN
-            ? g_strdup_printf(" … (the first %d of %ld characters)", MAX_SHOWN, length)
-            : g_strdup("");
-    return g_strdup_printf("Code in a cell calls the tool %s.%s.\n\nArguments: %s%s", server, tool,
-                           shown, cut);
+    g_autoptr(GError) error = NULL;
+    g_autofree char *question = ipb_approval_question(request, &error);
+    if (question == NULL) {
+        *ret_why = g_strdup_printf("%s; " HINT, error->message);
+        return NULL;
+    }
+    g_autoptr(GPtrArray) rows = ipb_rows_new(question, ROW_WIDTH);
+    glong n_chars = g_utf8_strlen(question, -1);
+    if (n_chars > MAX_CHARS || rows->len > MAX_ROWS) {
+        *ret_why = g_strdup_printf(
+            "its user could not see all of it in the MCP client: %ld characters in %u lines, of %d "
+            "in %d that are shown; call it with less at once, or " HINT,
+            n_chars, rows->len, MAX_CHARS, MAX_ROWS);
+        return NULL;
+    }
+    GString *message = g_string_new("Code in a cell calls a tool:\n");
+    for (guint i = 0; i < rows->len; i++)
+        g_string_append_printf(message, "\n    %s", (char *) g_ptr_array_index(rows, i));
+    return g_string_free(message, FALSE);
 }
 
 static const char SCHEMA[] =
@@ -87,9 +119,11 @@ static const char SCHEMA[] =
     "\"required\":[\"decision\"]}";
 
 static char *
-make_params(const IpbApprovalRequest *request)
+make_params(const IpbApprovalRequest *request, char **ret_why)
 {
-    g_autofree char *message = make_message(request);
+    g_autofree char *message = make_message(request, ret_why);
+    if (message == NULL)
+        return NULL;
     IpbJsonWriter *writer = ipb_json_writer_new();
     ipb_json_begin_object(writer);
     ipb_json_member_string(writer, "message", message);
@@ -120,15 +154,29 @@ take_answer(const Question *question, const IpbRpcAnswer *answer)
     ipb_session_respond(session, question->request, is_yes);
 }
 
+static void ask_head(IpbElicitation *elicitation);
+
 static void
 on_answer(const IpbRpcAnswer *answer, void *data)
 {
     Question *question = data;
-    if (question->elicitation != NULL) {
-        g_ptr_array_remove(question->elicitation->questions, question);
+    IpbElicitation *elicitation = question->elicitation;
+    if (elicitation != NULL) {
+        g_queue_pop_head(&elicitation->questions);
         take_answer(question, answer);
+        ask_head(elicitation);
     }
-    g_free(question);
+    free_question(question);
+}
+
+/* One after the other: a person answers what they see. */
+static void
+ask_head(IpbElicitation *elicitation)
+{
+    Question *question = g_queue_peek_head(&elicitation->questions);
+    if (question != NULL && question->call == 0)
+        question->call = ipb_rpc_call(elicitation->peer, "elicitation/create", question->params,
+                                      /* timeout_ms= */ 0, on_answer, question);
 }
 
 void
@@ -140,12 +188,16 @@ ipb_elicitation_ask(IpbElicitation *elicitation, const IpbApprovalRequest *reque
                            "(elicitation); " HINT);
         return;
     }
-    g_autofree char *params = make_params(request);
+    g_autofree char *why = NULL;
+    char *params = make_params(request, &why);
+    if (params == NULL) {
+        ipb_session_refuse(elicitation->session, request->id, why);
+        return;
+    }
     Question *question = g_new0(Question, 1);
-    *question = (Question){.elicitation = elicitation, .request = request->id};
-    g_ptr_array_add(elicitation->questions, question);
-    question->call = ipb_rpc_call(elicitation->peer, "elicitation/create", params,
-                                  /* timeout_ms= */ 0, on_answer, question);
+    *question = (Question){.elicitation = elicitation, .request = request->id, .params = params};
+    g_queue_push_tail(&elicitation->questions, question);
+    ask_head(elicitation);
 }
 
 static void
@@ -159,15 +211,18 @@ tell_cancelled(IpbElicitation *elicitation, int64_t call)
 void
 ipb_elicitation_withdraw(IpbElicitation *elicitation, uint64_t request)
 {
-    for (guint i = 0; i < elicitation->questions->len; i++) {
-        Question *question = g_ptr_array_index(elicitation->questions, i);
+    for (GList *link = elicitation->questions.head; link != NULL; link = link->next) {
+        Question *question = link->data;
         if (question->request != request)
             continue;
         int64_t call = question->call;
-        question->elicitation = NULL;
-        g_ptr_array_remove_index(elicitation->questions, i);
-        tell_cancelled(elicitation, call);
-        ipb_rpc_cancel(elicitation->peer, call); /* frees the question, from the loop */
+        g_queue_delete_link(&elicitation->questions, link);
+        abandon(question);
+        if (call != 0) {
+            tell_cancelled(elicitation, call);
+            ipb_rpc_cancel(elicitation->peer, call); /* frees the question, from the loop */
+        }
+        ask_head(elicitation);
         return;
     }
 }

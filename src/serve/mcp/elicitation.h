@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * IpbElicitation: asks the person behind the MCP client whether a tool call may run, by elicitation/create. Only a client that offers forms
- * (revisions 2025-06-18 and 2025-11-25) can be asked; for others every call that is to be asked for is refused, with words that say what to do.
+ * IpbElicitation: asks the person behind the MCP client whether a tool call may run, by elicitation/create, one question after the other. Only
+ * a client that offers forms (revisions 2025-06-18 and 2025-11-25) can be asked, and only about a call that it can show whole: 4000
+ * characters in 64 lines. Other calls are refused, with an error that says what to do.
  *
  * Ownership: the server's; peer and session are borrowed and may be freed before it.
  */

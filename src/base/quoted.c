@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Quoting for people; see the header.
+ */
+#include "base/quoted.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+/* Combining marks of one letter. */
+#define MAX_MARKS 3
+/* Unicode's combining class of marks that lie over the letter: they make "=" look like "≠". */
+#define CLASS_OVERLAY 1
+
+typedef struct {
+    gunichar first, last;
+} Range;
+
+/* Letters, marks and symbols that have no picture, or choose another one for the character before. */
+static const Range BLANK[] = {
+    {0x034f, 0x034f},   {0x115f, 0x1160},   {0x17b4, 0x17b5},   {0x180b, 0x180f},
+    {0x2800, 0x2800},   {0x3164, 0x3164},   {0xfe00, 0xfe0f},   {0xffa0, 0xffa0},
+    {0xfff0, 0xfffc},   {0x16fe4, 0x16fe4}, {0x1d159, 0x1d159}, {0x1d173, 0x1d17a},
+    {0xe0000, 0xe0fff},
+};
+
+/* The blocks that Unicode keeps for right-to-left scripts. */
+static const Range RIGHT_TO_LEFT[] = {
+    {0x0590, 0x08ff}, {0xfb1d, 0xfdff}, {0xfe70, 0xfeff}, {0x10800, 0x10fff}, {0x1e800, 0x1efff},
+};
+
+static bool
+is_in(gunichar c, const Range *ranges, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (c >= ranges[i].first && c <= ranges[i].last)
+            return true;
+    return false;
+}
+
+typedef enum {
+    UNSEEN,
+    BASE, /* seen by itself */
+    MARK, /* seen on a base */
+} Kind;
+
+static Kind
+kind_of(gunichar c)
+{
+    if (c < 0x80)
+        return c >= ' ' && c < 0x7f ? BASE : UNSEEN;
+    if (is_in(c, BLANK, G_N_ELEMENTS(BLANK)) ||
+        is_in(c, RIGHT_TO_LEFT, G_N_ELEMENTS(RIGHT_TO_LEFT)))
+        return UNSEEN;
+    switch (g_unichar_type(c)) {
+    case G_UNICODE_NON_SPACING_MARK:
+    case G_UNICODE_SPACING_MARK:
+        return g_unichar_combining_class(c) != CLASS_OVERLAY ? MARK : UNSEEN;
+    case G_UNICODE_CONTROL:
+    case G_UNICODE_FORMAT:
+    case G_UNICODE_UNASSIGNED:
+    case G_UNICODE_PRIVATE_USE:
+    case G_UNICODE_SURROGATE:
+    case G_UNICODE_ENCLOSING_MARK:
+    case G_UNICODE_LINE_SEPARATOR:
+    case G_UNICODE_PARAGRAPH_SEPARATOR:
+    case G_UNICODE_SPACE_SEPARATOR:
+        return UNSEEN;
+    case G_UNICODE_LOWERCASE_LETTER:
+    case G_UNICODE_MODIFIER_LETTER:
+    case G_UNICODE_OTHER_LETTER:
+    case G_UNICODE_TITLECASE_LETTER:
+    case G_UNICODE_UPPERCASE_LETTER:
+    case G_UNICODE_DECIMAL_NUMBER:
+    case G_UNICODE_LETTER_NUMBER:
+    case G_UNICODE_OTHER_NUMBER:
+    case G_UNICODE_CONNECT_PUNCTUATION:
+    case G_UNICODE_DASH_PUNCTUATION:
+    case G_UNICODE_CLOSE_PUNCTUATION:
+    case G_UNICODE_FINAL_PUNCTUATION:
+    case G_UNICODE_INITIAL_PUNCTUATION:
+    case G_UNICODE_OTHER_PUNCTUATION:
+    case G_UNICODE_OPEN_PUNCTUATION:
+    case G_UNICODE_CURRENCY_SYMBOL:
+    case G_UNICODE_MODIFIER_SYMBOL:
+    case G_UNICODE_MATH_SYMBOL:
+    case G_UNICODE_OTHER_SYMBOL:
+    default:
+        return BASE;
+    }
+}
+
+static void
+append_escape(GString *out, gunichar c)
+{
+    if (c >= 0x10000)
+        g_string_append_printf(out, "\\u%04x\\u%04x", 0xd800 + ((c - 0x10000) >> 10),
+                               0xdc00 + ((c - 0x10000) & 0x3ff));
+    else
+        g_string_append_printf(out, "\\u%04x", c);
+}
+
+/* The character at @p, of @size bytes at least 1, and how many bytes it takes. */
+static gunichar
+decode(const char *p, size_t size, size_t *ret_size)
+{
+    const uint8_t *bytes = (const uint8_t *) p;
+    *ret_size = 1;
+    if (bytes[0] < 0x80)
+        return bytes[0];
+    gunichar c = g_utf8_get_char_validated(p, (gssize) size);
+    if (c < 0x110000) {
+        *ret_size = (size_t) g_utf8_skip[bytes[0]];
+        return c;
+    }
+    if (size >= 3 && bytes[0] == 0xed && bytes[1] >= 0xa0 && bytes[1] < 0xc0 && bytes[2] >= 0x80 &&
+        bytes[2] < 0xc0) {
+        *ret_size = 3;
+        return 0xd000 | (gunichar) (bytes[1] & 0x3f) << 6 | (bytes[2] & 0x3f);
+    }
+    return 0xfffd;
+}
+
+/* What the characters so far mean for the next one. */
+typedef struct {
+    gunichar base; /* that a mark may be on; 0: none */
+    unsigned n_marks;
+} State;
+
+static bool
+is_seen(gunichar c, State *state)
+{
+    gunichar composed;
+    Kind kind = kind_of(c);
+    bool is_composed = state->base != 0 && g_unichar_compose(state->base, c, &composed);
+    if (kind == BASE && !is_composed) {
+        *state = (State){.base = c != ' ' ? c : 0};
+        return true;
+    }
+    if (kind == MARK && !is_composed && state->base != 0 && state->n_marks < MAX_MARKS) {
+        state->n_marks++;
+        return true;
+    }
+    *state = (State){0};
+    return false;
+}
+
+static void
+append_ascii(GString *out, char c)
+{
+    static const char NAMED[] = "\bb\ff\nn\rr\tt";
+    const char *name = c != '\0' ? strchr(NAMED, c) : NULL;
+    if (c == '"' || c == '\\')
+        g_string_append_c(out, '\\');
+    if (name != NULL && (name - NAMED) % 2 == 0) {
+        g_string_append_c(out, '\\');
+        g_string_append_c(out, name[1]);
+    } else if (c < ' ' || c == 0x7f) {
+        append_escape(out, (gunichar) c);
+    } else {
+        g_string_append_c(out, c);
+    }
+}
+
+void
+ipb_quoted_append(GString *out, const char *text, size_t size)
+{
+    State state = {0};
+    g_string_append_c(out, '"');
+    for (size_t at = 0, taken; at < size; at += taken) {
+        gunichar c = decode(text + at, size - at, &taken);
+        bool is_valid = c != 0xfffd || taken == 3;
+        bool is_shown = is_seen(c, &state) && is_valid;
+        if (c < 0x80)
+            append_ascii(out, (char) c);
+        else if (is_shown)
+            g_string_append_len(out, text + at, (gssize) taken);
+        else
+            append_escape(out, c);
+    }
+    g_string_append_c(out, '"');
+}
+
+void
+ipb_quoted_append_name(GString *out, const char *name)
+{
+    size_t size = strlen(name);
+    size_t n_plain =
+        strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-");
+    if (size > 0 && n_plain == size)
+        g_string_append(out, name);
+    else
+        ipb_quoted_append(out, name, size);
+}
+
+char *
+ipb_quoted_to_ascii(const char *text)
+{
+    GString *out = g_string_new(NULL);
+    for (const char *p = text; *p != '\0'; p = g_utf8_next_char(p)) {
+        gunichar c = g_utf8_get_char(p);
+        if (c < 0x80)
+            g_string_append_c(out, (char) c);
+        else
+            append_escape(out, c);
+    }
+    return g_string_free(out, FALSE);
+}

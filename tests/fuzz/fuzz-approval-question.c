@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The arguments of a call, and the names of server and tool, as a person is shown them: no line is another's, nothing is unseen, and what is
+ * shown is the call.
+ */
+#include <stdint.h>
+#include <string.h>
+
+#include "base/rows.h"
+#include "tools/approval-question.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void
+check_characters(const char *text)
+{
+    g_assert_true(g_utf8_validate(text, -1, NULL));
+    for (const char *p = text; *p != '\0'; p = g_utf8_next_char(p)) {
+        gunichar c = g_utf8_get_char(p);
+        g_assert_true(c == '\n' || c == ' ' || g_unichar_isgraph(c) || g_unichar_ismark(c));
+        g_assert_true(c < 0xe0000 || c > 0xe0fff);
+        g_assert_false(c >= 0x2028 && c <= 0x202f);
+        g_assert_false(c >= 0x0590 && c <= 0x08ff);
+    }
+}
+
+/* The object that @lines, two spaces before each member, are of. Caller frees. */
+static char *
+join_members(const char *lines)
+{
+    g_autoptr(GString) out = g_string_new("{");
+    g_auto(GStrv) parts = g_strsplit(lines, "\n", -1);
+    for (size_t i = 0; parts[i] != NULL; i++) {
+        g_assert_true(g_str_has_prefix(parts[i], "  \""));
+        g_string_append_printf(out, "%s%s", i > 0 ? "," : "", parts[i]);
+    }
+    g_string_append_c(out, '}');
+    return g_string_free(g_steal_pointer(&out), FALSE);
+}
+
+static char *
+make_question(const char *name, const char *arguments, size_t size)
+{
+    IpbApprovalRequest request = {
+        .server_name = name,
+        .tool_name = name,
+        .arguments_json = arguments,
+        .arguments_size = size,
+    };
+    return ipb_approval_question(&request, NULL);
+}
+
+/* The question shows all of the call: read back, it asks the same. */
+static void
+check_arguments(const char *question, const char *name)
+{
+    const char *at = strstr(question, "\nArguments:");
+    g_assert_nonnull(at);
+    at += strlen("\nArguments:");
+    if (g_str_equal(at, " none"))
+        return;
+    g_assert_true(*at == '\n');
+    g_autofree char *json = join_members(at + 1);
+    g_autofree char *again = make_question(name, json, strlen(json));
+    g_assert_cmpstr(again, ==, question);
+}
+
+static void
+check_rows(const char *question)
+{
+    g_autoptr(GPtrArray) rows = ipb_rows_new(question, 20);
+    for (guint i = 0; i < rows->len; i++) {
+        const char *row = g_ptr_array_index(rows, i);
+        g_assert_true(g_str_has_prefix(row, "Tool call: ") || g_str_has_prefix(row, "Arguments:") ||
+                      g_str_has_prefix(row, "  \"") || g_str_has_prefix(row, IPB_ROWS_CONTINUED));
+        g_assert_true(g_utf8_strlen(row, -1) <= 20);
+    }
+}
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    const char *text = (const char *) data;
+    g_autofree char *name = g_strndup(text, MIN(size, 100));
+    g_autofree char *question = make_question(name, text, size);
+    if (question == NULL)
+        return 0;
+    check_characters(question);
+    check_arguments(question, name);
+    check_rows(question);
+    return 0;
+}

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/quoted.h"
+
+#include <string.h>
+
+static void
+check(const char *text, size_t size, const char *wanted)
+{
+    g_autoptr(GString) out = g_string_new(NULL);
+    ipb_quoted_append(out, text, size);
+    g_assert_cmpstr(out->str, ==, wanted);
+}
+#define CHECK(text, wanted) check(text, sizeof text - 1, "\"" wanted "\"")
+
+static void
+test_seen(void)
+{
+    CHECK("", "");
+    CHECK("plain text, 1 + 1 = 2", "plain text, 1 + 1 = 2");
+    CHECK("é ü Å ß € 日本語 Ωμέγα Привет 한국 ไทย हिन्दी 😀",
+          "é ü Å ß € 日本語 Ωμέγα Привет 한국 ไทย हिन्दी 😀");
+    CHECK("say \"a\\b\"", "say \\\"a\\\\b\\\"");
+    CHECK("\xef\xbf\xbd", "\xef\xbf\xbd"); /* U+FFFD itself */
+}
+
+static void
+test_controls(void)
+{
+    CHECK("a\nb\tc\r\b\f", "a\\nb\\tc\\r\\b\\f");
+    CHECK("\0\x01\x1b[2J\x7f", "\\u0000\\u0001\\u001b[2J\\u007f");
+    CHECK("\xc2\x85\xc2\x9b", "\\u0085\\u009b"); /* NEL, CSI */
+    CHECK("\xe2\x80\xa8\xe2\x80\xa9", "\\u2028\\u2029");
+}
+
+static void
+test_unseen(void)
+{
+    CHECK("a\u00adb", "a\\u00adb"); /* soft hyphen */
+    CHECK("\u200b\u200c\u200d\u2060\ufeff", "\\u200b\\u200c\\u200d\\u2060\\ufeff");
+    CHECK("\u202e\u2066\u200e\u061c", "\\u202e\\u2066\\u200e\\u061c"); /* directions */
+    CHECK("❤\ufe0f\U000e0100", "❤\\ufe0f\\udb40\\udd00");              /* variation selectors */
+    CHECK("\U000e0041\U000e007f", "\\udb40\\udc41\\udb40\\udc7f");     /* tags */
+    CHECK("\ue000\U000f0000\U0010fffd", "\\ue000\\udb80\\udc00\\udbff\\udffd"); /* private */
+    CHECK("\u0378\ufdd0\U0001ffff", "\\u0378\\ufdd0\\ud83f\\udfff"); /* of no character */
+    CHECK("\u3164\uffa0\u115f\u2800\U0001d159", "\\u3164\\uffa0\\u115f\\u2800\\ud834\\udd59");
+    CHECK("a\u00a0b\u2003\u3000", "a\\u00a0b\\u2003\\u3000"); /* spaces that are none */
+    CHECK("\u05d0 \u0627", "\\u05d0 \\u0627");                /* right to left */
+    CHECK("\xed\xa0\x80", "\\ud800");                         /* a lone surrogate */
+    CHECK("\xff\xc3", "\\ufffd\\ufffd");
+}
+
+static void
+test_marks(void)
+{
+    CHECK("q\u0307", "q\u0307");                   /* on a letter */
+    CHECK("\u0307q", "\\u0307q");                  /* on the quotation mark */
+    CHECK("a \u0307", "a \\u0307");                /* on a space */
+    CHECK("e\u0301", "e\\u0301");                  /* not é */
+    CHECK("\u1100\u1161", "\u1100\\u1161");        /* not 가 */
+    CHECK("=\u0338 a\u0336", "=\\u0338 a\\u0336"); /* over the whole letter */
+    CHECK("a\u20dd", "a\\u20dd");
+    CHECK("q\u0307\u0307\u0307\u0307\u0307z", "q\u0307\u0307\u0307\\u0307\\u0307z");
+    CHECK("q\u200b\u0307", "q\\u200b\\u0307");
+}
+
+static void
+check_name(const char *name, const char *wanted)
+{
+    g_autoptr(GString) out = g_string_new(NULL);
+    ipb_quoted_append_name(out, name);
+    g_assert_cmpstr(out->str, ==, wanted);
+}
+
+static void
+test_names(void)
+{
+    check_name("read_file-2", "read_file-2");
+    check_name("", "\"\"");
+    check_name("a.b", "\"a.b\"");
+    check_name("x\nAllow? [y]es: ", "\"x\\nAllow? [y]es: \"");
+    check_name("é", "\"é\"");
+    check_name("\"a\"", "\"\\\"a\\\"\"");
+}
+
+static void
+test_ascii(void)
+{
+    g_autofree char *text = ipb_quoted_to_ascii("a: \"é€😀\"\n");
+    g_assert_cmpstr(text, ==, "a: \"\\u00e9\\u20ac\\ud83d\\ude00\"\n");
+}
+
+int
+main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/quoted/seen", test_seen);
+    g_test_add_func("/quoted/controls", test_controls);
+    g_test_add_func("/quoted/unseen", test_unseen);
+    g_test_add_func("/quoted/marks", test_marks);
+    g_test_add_func("/quoted/names", test_names);
+    g_test_add_func("/quoted/ascii", test_ascii);
+    return g_test_run();
+}
