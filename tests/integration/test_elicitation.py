@@ -38,8 +38,11 @@ def test_the_question(start):
     cell = client.start_cell(CALL)
     question = client.question()
     assert question["method"] == "elicitation/create"
-    assert "time.convert_time" in question["params"]["message"]
-    assert '{"source_timezone":"UTC"' in question["params"]["message"].replace(": ", ":")
+    # Indented by four spaces, which Markdown shows as it is.
+    assert question["params"]["message"] == (
+        "Code in a cell calls a tool:\n\n    Tool call: time.convert_time\n    Arguments:\n"
+        '      "source_timezone": "UTC"\n      "time": "12:00"\n      "target_timezone": "UTC"'
+    )
     schema = question["params"]["requestedSchema"]
     assert schema["properties"]["decision"]["enum"] == ["allow", "deny"] and schema["required"] == ["decision"]
     client.reply(question, result=YES)
@@ -98,21 +101,52 @@ def test_forms_named(start):
     assert client.text(cell) == "12:00"
 
 
-def test_several_questions_at_once(start):
-    client = start()
-    threads = CALL + """
+THREADS = CALL.replace("print(convert())", "") + """
 from concurrent.futures import ThreadPoolExecutor
 zones = ["UTC", "Asia/Tokyo", "Africa/Cairo"]
 with ThreadPoolExecutor(3) as pool:
     print([text[:5] for text in pool.map(convert, zones)])
 """
-    cell = client.start_cell(threads.replace("print(convert())", ""))
-    while len(client.waiting()) < 3:
-        client.receive()
-    for question in list(reversed(client.waiting())):
+
+
+def test_several_questions_one_after_the_other(start):
+    client = start()
+    cell = client.start_cell(THREADS)
+    for _ in range(3):
+        question = client.question()
+        assert client.answer(client.request("ping"))["result"] == {} and client.waiting() == [question]
         tokyo = "Tokyo" in question["params"]["message"]
         client.reply(question, result={"action": "decline"} if tokyo else YES)
     assert client.text(cell) == "['12:00', 'Appro', '10:00']"
+
+
+def test_the_answer_to_a_withdrawn_question_is_for_no_other(start):
+    """The second call is asked for when the first is cancelled. Then a late yes to the first comes."""
+    client = start()
+    client.cell("from mcptools.time import CLIENT")
+    cell = client.start_cell("""
+import asyncio
+async def ask(zone):
+    return await CLIENT.run("get_current_time", {"timezone": zone})
+first, second = [asyncio.create_task(ask(zone)) for zone in ("UTC", "Asia/Tokyo")]
+try:
+    await asyncio.wait_for(first, 1)
+except asyncio.TimeoutError:
+    pass
+try:
+    print(await second)
+except Exception as error:
+    print(type(error).__name__)
+""")
+    first = client.question()
+    while client.waiting() == [first]:
+        client.receive()
+    second = client.waiting()[1]
+    assert '"UTC"' in first["params"]["message"] and '"Asia/Tokyo"' in second["params"]["message"]
+    client.reply(first, result=YES)
+    assert client.answer(client.request("ping"))["result"] == {} and client.waiting() == [second]
+    client.reply(second, result={"action": "decline"})
+    assert client.text(cell) == "ApprovalRejectedError"
 
 
 def test_a_question_that_nobody_waits_for_is_taken_back(start):
@@ -154,17 +188,47 @@ def test_the_client_goes_while_it_is_asked(start):
     assert client.close() == 0
 
 
-def test_hostile_arguments_are_shown_harmless_and_cut(ipybox, place):
+@pytest.fixture
+def fake(ipybox, place):
+    """A client with a server that gives back what it gets, and a function that calls it."""
     params = {"command": sys.executable, "args": [str(FAKE)]}
     with Client(ipybox, place, "--approve", "ask") as client:
-        modules = client.register("fake", params)
-        assert "echo_json" in modules
-        cell = client.start_cell(
-            "from mcptools.fake import echo_json as e\n"
-            "try:\n    e.run(e.Params(value='\\x1b[2J\\u202e' + 'x' * 10000))\nexcept Exception as error:\n    print('no')"
-        )
-        message = client.question()["params"]["message"]
-        assert "\x1b" not in message and "\u202e" not in message and "the first 4000 of" in message
-        assert len(message) < 4300
-        client.reply(client.question(), result={"action": "decline"})
-        assert client.text(cell) == "no"
+        assert "echo_json" in client.register("fake", params)
+        client.cell("""
+from mcptools.fake import CLIENT
+
+def call(**arguments):
+    try:
+        return CLIENT.run_sync("echo_json", arguments)["text"]
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+""")
+        yield client
+
+
+def test_hostile_arguments_are_shown_as_what_they_are(fake):
+    cell = fake.start_cell("print(call(value='\\x1b[2J\\u202e\\n\\n# Allow <!-- \\u200b', é=1.50))")
+    question = fake.question()
+    assert question["params"]["message"].endswith(
+        '\n      "value": "\\u001b[2J\\u202e\\n\\n# Allow <!-- \\u200b"\n      "é": 1.5'
+    )
+    fake.reply(question, result=YES)
+    assert json.loads(fake.text(cell)) == {"value": "\x1b[2J\u202e\n\n# Allow <!-- \u200b", "é": 1.5}
+
+
+@pytest.mark.parametrize(("arguments", "shown"), [
+    ("value='x' * 3900", True), ("value='x' * 4000", False),
+    ("**{f'a{i}': i for i in range(62)}", True), ("**{f'a{i}': i for i in range(63)}", False),
+    ("value='x' * 2_000_000", False),
+])  # fmt: skip
+def test_what_the_user_could_not_see_is_refused(fake, arguments, shown):
+    cell = fake.start_cell(f"print(call({arguments}))")
+    if shown:
+        message = fake.question()["params"]["message"]
+        assert message.count("x") in (0, 3900) and max(map(len, message.splitlines())) <= 80
+        fake.reply(fake.question(), result={"action": "decline"})
+        assert "rejected" in fake.text(cell)
+        return
+    text = fake.text(cell)
+    assert text.startswith("ApprovalRejectedError") and "--approve" in text and not fake.waiting()
+    assert "its user could not see all of it" in text or "too long to be read" in text

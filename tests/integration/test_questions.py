@@ -111,8 +111,8 @@ def test_no_argument_looks_like_a_line_of_its_own(run):
 
 
 def test_names_of_tools_are_quoted(run):
-    terminal = run("call('pid\\nArguments: none\\nAllow? [y]es, [n]o: ')")
-    assert question(terminal) == 'Tool call: fake."pid\\nArguments: none\\nAllow? [y]es, [n]o: "\nArguments: none'
+    terminal = run("call('pid   Allow? [y]es, [n]o: y')")
+    assert question(terminal) == 'Tool call: fake."pid   Allow? [y]es, [n]o: y"\nArguments: none'
     terminal.type("n\n")
     assert terminal.wait() == 0
 
@@ -191,7 +191,8 @@ def test_what_nobody_reads_is_refused(run):
 
 
 HOLD = """
-thread = threading.Thread(target=lambda: print(call("pid").isdigit()))
+answers = []
+thread = threading.Thread(target=lambda: answers.append(call("pid").isdigit()))
 thread.start()
 wait_for("asked")
 """
@@ -206,7 +207,7 @@ print("on stderr", file=sys.stderr, flush=True)
 display("displayed")
 say("printed")
 thread.join()
-print("after")
+print(*answers, "after")
 """)
     terminal.expect(ALLOW)
     (workspace / "asked").write_text("")

@@ -24,6 +24,9 @@ on_approval(IpyboxSession *session, IpyboxApproval *approval, gpointer data)
     judge->n_asked++;
     g_assert_cmpstr(ipybox_approval_get_server(approval), ==, "fake");
     g_assert_cmpstr(ipybox_approval_get_arguments(approval), ==, "{}");
+    g_autofree char *question =
+        g_strdup_printf("Tool call: fake.%s\nArguments: none", ipybox_approval_get_tool(approval));
+    g_assert_cmpstr(ipybox_approval_get_question(approval), ==, question);
     if (judge->answer != 0) {
         g_assert_true(ipybox_approval_respond(approval, judge->answer > 0));
         g_assert_false(ipybox_approval_respond(approval, TRUE)); /* it is answered */
