@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import math
 import os
 import sys
 import warnings
@@ -18,7 +17,7 @@ from .files import MAX_TRANSFER_BYTES, Transfer, download, upload
 from .results import CodeExecutionChunk, CodeExecutionError, CodeExecutionResult
 from .session import Session
 from .tool_exec.approval.client import ApprovalRequest
-from .utils import arun
+from .utils import arun, check_seconds
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -429,19 +428,6 @@ class Execution(Coroutine[Any, Any, CodeExecutionResult]):
         if self._made is None:
             self._made = self._make()
         return self._made
-
-
-def check_seconds(value: float | None, name: str) -> float | None:
-    """A time limit; None for none.
-
-    Raises:
-        ValueError: If it is not above 0, or not a number.
-    """
-    if value is None or value == math.inf:
-        return None
-    if isinstance(value, str) or not value > 0:
-        raise ValueError(f"{name} is a number of seconds above 0, or None for no limit, not {value!r}")
-    return float(value)
 
 
 def _read_level(log_level: str) -> int:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import functools
+import math
 import socket
 from collections.abc import Callable
 from typing import ParamSpec, TypeVar
@@ -50,3 +51,16 @@ def find_free_port(host: str = "localhost") -> int:
         sock.bind(address)
         port: int = sock.getsockname()[1]
     return port
+
+
+def check_seconds(value: float | None, name: str) -> float | None:
+    """A time limit; None for none.
+
+    Raises:
+        ValueError: If it is not above 0, or not a number.
+    """
+    if value is None or value == math.inf:
+        return None
+    if isinstance(value, str) or not value > 0:
+        raise ValueError(f"{name} is a number of seconds above 0, or None for no limit, not {value!r}")
+    return float(value)

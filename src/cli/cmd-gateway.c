@@ -158,7 +158,17 @@ open_gateway(GatewayCommand *command, const GatewayArguments *arguments,
            ipb_program_hang_on_input(&command->program, ipb_runtime_loop(command->runtime), error);
 }
 
-/* What is wrong with it is said now, and not when the first kernel starts. */
+/* What is wrong with it is said now, and not when the first kernel starts. Likewise below. */
+static bool
+check_workspace(const char *path, GError **error)
+{
+    if (path == NULL || g_file_test(path, G_FILE_TEST_IS_DIR))
+        return true;
+    g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_NOT_FOUND, "--workspace %s is no directory",
+                path);
+    return false;
+}
+
 static bool
 check_sandbox_config(const char *path, GError **error)
 {
@@ -183,7 +193,8 @@ serve(const GatewayArguments *arguments)
     };
     g_autoptr(GError) error = NULL;
     ipb_program_init(&command.program, true, close_gateway, &command);
-    if (find_tool_server(&session, &error) &&
+    if (check_workspace(arguments->kernel.workspace, &error) &&
+        find_tool_server(&session, &error) &&
         check_sandbox_config(arguments->kernel.sandbox_config, &error) &&
         open_gateway(&command, arguments, &session, &error)) {
         ipb_listen_arguments_tell(&arguments->listen, ipb_gateway_port(command.gateway), NULL);

@@ -65,7 +65,18 @@ def test_start_without_body(gateway: Gateway) -> None:
 
 
 @pytest.mark.parametrize(
-    ("body", "status"), [({"name": "julia"}, 404), ({"name": 1}, 400), ([], 400), ({"name": None}, 201)]
+    ("body", "status"),
+    [
+        ({"name": "julia"}, 404),
+        ({"name": 1}, 400),
+        ([], 400),
+        ({"name": None}, 201),
+        ({"working_dir": None}, 201),
+        ({"working_dir": 1}, 400),
+        ({"working_dir": "."}, 400),
+        ({"working_dir": "/nowhere"}, 400),
+        ({"working_dir": "/dev/null"}, 400),
+    ],
 )
 def test_start_bodies(gateway: Gateway, body: object, status: int) -> None:
     assert gateway.request("POST", "/api/kernels", body)[0] == status
@@ -118,6 +129,16 @@ def test_large_output_with_slow_reader(gateway: Gateway) -> None:
         messages = client.receive_until(msg_id, "status", execution_state="idle")
         text = "".join(content["text"] for content in contents(messages, "stream"))
         assert text.splitlines() == [f"{i} {'x' * 90}" for i in range(200_000)]
+
+
+def test_working_dir(gateway: Gateway) -> None:
+    status, model = gateway.request("POST", "/api/kernels", {"working_dir": "/usr"})
+    assert (status, model["working_dir"]) == (201, "/usr")
+    assert gateway.request("GET", f"/api/kernels/{model['id']}")[1]["working_dir"] == "/usr"
+    with gateway.channels(model["id"]) as client:
+        messages = client.run("import os; print(os.getcwd()); os.chdir('/')")
+        text = "".join(content["text"] for content in contents(messages, "stream"))
+        assert text == "/usr\n[ipybox] cwd reset to /usr\n"
 
 
 def test_several_clients(gateway: Gateway) -> None:
@@ -446,6 +467,7 @@ def test_refusals(run_ipybox: Callable[..., subprocess.CompletedProcess[str]], g
         (["--port=70000"], 2, "--port"),
         (["--max-kernels=0"], 2, "--max-kernels"),
         (["--token-file=none"], 1, "none"),
+        (["--workspace=nowhere"], 1, "nowhere is no directory"),
         ([f"--port={gateway.port}"], 1, str(gateway.port)),
         (["word"], 2, "word"),
     ):

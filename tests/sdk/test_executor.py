@@ -399,7 +399,9 @@ async def test_seed_and_preload() -> None:
     texts = []
     for _ in range(2):
         async with CodeExecutor(seed=7, preload=["colorsys"]) as executor:
-            texts.append((await executor.execute("import random, sys; print(random.random(), 'colorsys' in sys.modules)")).text)
+            texts.append(
+                (await executor.execute("import random, sys; print(random.random(), 'colorsys' in sys.modules)")).text
+            )
     assert texts[0] == texts[1] and texts[0] is not None and texts[0].endswith("True")
 
 
@@ -677,7 +679,10 @@ async def test_packages_for_a_sandbox_that_runs_already() -> None:
     async with CodeExecutor(sandbox=True) as executor:
         await executor.execute("1")
         await generate_mcp_sources("work", shapes("work"), Path("mcptools"))
-        for code in ("from mcptools.work import add\nadd.run(add.Params(a=1, b=2)).sum", "add.run(add.Params(a=1, b=2)).sum"):
+        for code in (
+            "from mcptools.work import add\nadd.run(add.Params(a=1, b=2)).sum",
+            "add.run(add.Params(a=1, b=2)).sum",
+        ):
             assert (await executor.execute(code)).text == "3"
         assert Path("mcptools/work/add.py").exists()
 

@@ -72,8 +72,12 @@ for image in result.items:
                         await req.reject()
                 case CodeExecutionResult(text=text):
                     print(text)
-    assert prompts == ["Tool call: [brave_search.brave_image_search(query='neural topic models', count=3)]\nApprove? (Y/n): "]
-    assert capsys.readouterr().out == "".join(f"- [neural topic models {n}](https://example.com/{n})\n" for n in range(3))
+    assert prompts == [
+        "Tool call: [brave_search.brave_image_search(query='neural topic models', count=3)]\nApprove? (Y/n): "
+    ]
+    assert capsys.readouterr().out == "".join(
+        f"- [neural topic models {n}](https://example.com/{n})\n" for n in range(3)
+    )
 
 
 async def test_the_key_is_nowhere_in_what_is_generated(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -385,7 +389,14 @@ async def test_sandboxed_mcp_server() -> None:
     Path(".env").write_text("SECRET=1\n")
     server_params = {
         "command": "srt",
-        "args": ["--settings", "examples/sandbox-mcp.json", "npx", "-y", "@modelcontextprotocol/server-filesystem", "."],
+        "args": [
+            "--settings",
+            "examples/sandbox-mcp.json",
+            "npx",
+            "-y",
+            "@modelcontextprotocol/server-filesystem",
+            ".",
+        ],
     }
     await generate_mcp_sources("filesystem", server_params, Path("mcptools"))
     list_dir_code = """
@@ -497,7 +508,9 @@ async def test_shell_commands_ask() -> None:
             r"ipybox.shell_magic(cmd='echo s\n')",
             "s",
         ]
-        with pytest.raises(CodeExecutionError, match="ApprovalRejectedError: Approval request for ipybox.shell rejected"):
+        with pytest.raises(
+            CodeExecutionError, match="ApprovalRejectedError: Approval request for ipybox.shell rejected"
+        ):
             async for item in executor.stream("!echo hi"):
                 assert isinstance(item, ApprovalRequest)
                 await item.reject()

@@ -11,6 +11,7 @@ import socket
 import subprocess
 import sys
 import threading
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -47,6 +48,7 @@ def test_signatures() -> None:
         ("log_level", "INFO"),
         ("log_to_stderr", False),
         ("env", None),
+        ("working_dir", None),
     ]
     assert parameters(KernelGateway.start) == parameters(KernelGateway.join) == []
     assert parameters(KernelGateway.stop) == [("timeout", 10)]
@@ -55,11 +57,17 @@ def test_signatures() -> None:
         ("port", 8888),
         ("images_dir", None),
         ("ping_interval", 10),
+        ("working_dir", None),
+        ("kernel_init_timeout", 10),
     ]
-    assert parameters(KernelClient.connect) == [("retries", 10), ("retry_interval", 1.0)]
+    assert parameters(KernelClient.connect) == [
+        ("retries", 10),
+        ("retry_interval", 1.0),
+        ("kernel_init_timeout", None),
+    ]
     assert parameters(KernelClient.disconnect) == parameters(KernelClient.reset) == []
-    assert parameters(KernelClient.execute) == [("code", REQUIRED), ("timeout", 120)]
-    assert parameters(KernelClient.stream) == [("code", REQUIRED), ("timeout", 120)]
+    assert parameters(KernelClient.execute) == [("code", REQUIRED), ("timeout", None)]
+    assert parameters(KernelClient.stream) == [("code", REQUIRED), ("timeout", None)]
     assert parameters(ExecutionResult) == [("text", REQUIRED), ("images", REQUIRED)]  # is_truncated: by keyword only
     assert issubclass(ExecutionError, Exception)
 
@@ -147,6 +155,85 @@ async def test_state_and_reset() -> None:
             await client.execute("x")
 
 
+async def test_working_directories(workspace: Path) -> None:
+    for name in ("gateways", "clients", "elsewhere"):
+        (workspace / name).mkdir()
+    cwd = "import os; print(os.getcwd())"
+    async with gateway(working_dir=Path("gateways")) as server:
+        async with KernelClient(port=server.port) as client:
+            assert (await client.execute(cwd)).text == str(workspace / "gateways")
+            await client.execute("%cd -q ../elsewhere")
+            assert (await client.execute(cwd)).text == str(workspace / "elsewhere")
+        async with KernelClient(port=server.port, working_dir=Path("clients")) as client:
+            for _ in range(2):
+                assert (await client.execute(cwd)).text == str(workspace / "clients")
+                assert (await client.execute("os.chdir('/')")).text == f"[ipybox] cwd reset to {workspace / 'clients'}"
+                assert (await client.execute("print('a'); os.chdir('/')")).text == (
+                    f"a\n[ipybox] cwd reset to {workspace / 'clients'}"
+                )
+                assert (await client.execute(cwd)).text == str(workspace / "clients")
+                assert (await client.execute("[name for name in dir() if name[0] != '_' and name != 'os']")).text == (
+                    "['In', 'Out', 'exit', 'get_ipython', 'open', 'quit']"
+                )
+                with pytest.raises(ExecutionError, match="exit status 3"):
+                    await client.execute("os._exit(3)")
+        client = KernelClient(port=server.port, working_dir=Path("nowhere"))
+        with pytest.raises(RuntimeError, match="working_dir is no directory: .*nowhere"):
+            await client.connect()
+        assert kernels(server.port) == []
+    with pytest.raises(RuntimeError, match="nowhere"):
+        await gateway(working_dir=Path("nowhere")).start()
+
+
+async def test_a_python_that_hangs(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It waits until somebody writes to the pipe, and nobody does."""
+    os.mkfifo(workspace / "never")
+    python = workspace / "python"
+    python.write_text(f"#!/bin/sh\nread line <{workspace}/never\n")
+    python.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(python))
+    async with gateway() as server:
+        client = KernelClient(port=server.port, kernel_init_timeout=0.5)
+        assert client.kernel_init_timeout == 0.5
+        for options, limit in (({}, "0.5 s"), ({"kernel_init_timeout": 0.001}, "0.001 s")):
+            with pytest.raises(
+                asyncio.TimeoutError, match=f"not ready within {limit}, the limit kernel_init_timeout"
+            ) as caught:
+                await client.connect(**options)
+            assert isinstance(caught.value, TimeoutError)
+        with pytest.raises(RuntimeError, match="^Not connected to kernel$"):
+            await client.execute("1")
+        while kernels(server.port):  # the client waits for nothing
+            await asyncio.sleep(0.01)
+        with pytest.raises(ValueError, match="kernel_init_timeout"):
+            await client.connect(kernel_init_timeout=0)
+
+
+async def test_a_gateway_that_does_not_answer() -> None:
+    async with await asyncio.start_server(lambda *_: None, "127.0.0.1", 0) as server:
+        client = KernelClient("127.0.0.1", server.sockets[0].getsockname()[1], kernel_init_timeout=0.1)
+        with pytest.raises(TimeoutError, match="not ready within 0.1 s"):
+            await client.connect()
+
+
+async def test_a_python_that_is_none(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is said at once, and not tried again."""
+    python = workspace / "python"
+    python.write_text("#!/bin/sh\necho started >>started\nexit 7\n")
+    python.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(python))
+    async with gateway() as server:
+        client = KernelClient(port=server.port, kernel_init_timeout=60)
+        with pytest.raises(RuntimeError, match="Failed to connect.*exit status 7"):
+            await client.connect(retry_interval=3600)
+
+
+def kernels(port: int) -> list[dict[str, object]]:
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/api/kernels") as answer:
+        found: list[dict[str, object]] = json.load(answer)
+    return found
+
+
 async def test_errors_keep_the_state() -> None:
     async with gateway() as server, KernelClient(port=server.port) as client:
         with pytest.raises(ExecutionError, match="ZeroDivisionError: division by zero") as caught:
@@ -164,6 +251,17 @@ async def test_timeouts_keep_the_state() -> None:
             async for _ in client.stream("while True: print('x', end='')", timeout=0.3):
                 pass
         assert (await client.execute("x")).text == "1"
+
+
+async def test_an_interrupt_keeps_the_state() -> None:
+    async with gateway() as server, KernelClient(port=server.port) as client:
+        with pytest.raises(ExecutionError, match="KeyboardInterrupt"):
+            async for _ in client.stream("x = 1\nprint('begun', flush=True)\nimport time; time.sleep(600)"):
+                await client.interrupt()
+        assert (await client.execute("x")).text == "1"
+        await client.interrupt()
+    with pytest.raises(RuntimeError, match="^Not connected to kernel$"):
+        await client.interrupt()
 
 
 async def test_output_in_order() -> None:
@@ -184,7 +282,9 @@ async def test_a_result_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
         assert not (await client.execute("print('12345678')")).is_truncated
 
 
-async def test_a_stream_that_is_not_read_makes_its_kernel_wait(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_stream_that_is_not_read_makes_its_kernel_wait(
+    workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(kernel_socket, "MAX_WAITING", 1024 * 1024)
     code = "for i in range(50_000): print(f'{i:0999}')\nopen(%r, 'w').close()"
     async with gateway() as server, KernelClient(port=server.port) as slow, KernelClient(port=server.port) as quick:
@@ -397,13 +497,16 @@ def jupyter_server(home: harness.Place, workspace: Path) -> Iterator[int]:
 
 
 async def test_any_jupyter_server(jupyter_server: int) -> None:
-    async with KernelClient(host="127.0.0.1", port=jupyter_server, token="secret") as client:
+    async with KernelClient(host="127.0.0.1", port=jupyter_server, token="secret", kernel_init_timeout=60) as client:
         assert (await client.execute("x = 6\nprint('out')\nx * 7")).text == "out\n42"
         with pytest.raises(ExecutionError, match="ZeroDivisionError"):
             await client.execute("1 / 0")
         with pytest.raises(TimeoutError):
             await client.execute("import time; time.sleep(600)", timeout=1)
         assert (await client.execute("x")).text == "6"
+    client = KernelClient(host="127.0.0.1", port=jupyter_server, token="secret", working_dir=Path())
+    with pytest.raises(RuntimeError, match="needs a gateway of ipybox"):
+        await client.connect()
     client = KernelClient(host="127.0.0.1", port=jupyter_server, token="wrong")
     with pytest.raises(RuntimeError, match="Failed to connect.*403"):
         await client.connect(retries=1)

@@ -53,9 +53,13 @@ def test_names() -> None:
     for name in ipybox.__all__:
         assert getattr(ipybox, name).__name__ == name
     assert set(ipybox.__all__) <= set(dir(ipybox))
-    assert {"ApprovalRequest", "CodeExecutionChunk", "CodeExecutionError", "CodeExecutionResult", "CodeExecutor"} <= set(
-        ipybox.__all__
-    )
+    assert {
+        "ApprovalRequest",
+        "CodeExecutionChunk",
+        "CodeExecutionError",
+        "CodeExecutionResult",
+        "CodeExecutor",
+    } <= set(ipybox.__all__)
     with pytest.raises(AttributeError):
         ipybox.nothing  # noqa: B018
     from ipybox.tool_exec.approval.client import ApprovalRequest as Same
@@ -228,7 +232,13 @@ async def test_an_expired_request() -> None:
 def test_variables() -> None:
     template = {"a": "${A}-${B}", "l": ["${A}", {"x": "${MISSING}"}], "n": 1, "k": "$A ${not it} ${A", "v": "${V}"}
     result = replace_variables(template, {"A": "1", "B": "2", "V": "${A}", "OTHER": "x"})
-    assert result.replaced == {"a": "1-2", "l": ["1", {"x": "${MISSING}"}], "n": 1, "k": "$A ${not it} ${A", "v": "${A}"}
+    assert result.replaced == {
+        "a": "1-2",
+        "l": ["1", {"x": "${MISSING}"}],
+        "n": 1,
+        "k": "$A ${not it} ${A",
+        "v": "${A}",
+    }
     assert result.replaced_variables == {"A", "B", "V"}
     assert result.missing_variables == {"MISSING"}
     assert result.total_variables == 4
@@ -270,7 +280,9 @@ async def test_mcp_client(monkeypatch: pytest.MonkeyPatch) -> None:
             await client.run("fail", {"text": "went wrong"})
         with pytest.raises(asyncio.TimeoutError):
             await asyncio.wait_for(client.run("hang", {}), 0.1)
-        assert await asyncio.gather(*(client.run("echo", {"text": str(n)}) for n in range(20))) == [str(n) for n in range(20)]
+        assert await asyncio.gather(*(client.run("echo", {"text": str(n)}) for n in range(20))) == [
+            str(n) for n in range(20)
+        ]
     with pytest.raises(RuntimeError, match="^MCP client not started$"):
         await client.run("echo", {"text": ""})
     await client.stop()
@@ -344,7 +356,9 @@ def test_annotations_are_resolved() -> None:
         for value in vars(module).values():
             if inspect.isclass(value) and value.__module__ == module.__name__:
                 functions += [each for each in vars(value).values() if inspect.isfunction(each)]
-    functions = [each for each in functions if each.__module__.startswith("ipybox") and not each.__name__.startswith("_")]
+    functions = [
+        each for each in functions if each.__module__.startswith("ipybox") and not each.__name__.startswith("_")
+    ]
     assert ApprovalChannel.connect in functions and generate_mcp_sources in functions
     for function in functions:
         typing.get_type_hints(function)

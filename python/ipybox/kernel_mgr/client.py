@@ -5,20 +5,22 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from ..core.errors import ExecutionTimeout
-from ..utils import arun
+from ..utils import arun, check_seconds
 from .output import Output
-from .rest import KernelsApi, RestError
+from .rest import REQUEST_TIMEOUT_S, KernelsApi, RestError
 from .socket import Channels, Execution
 
 if TYPE_CHECKING:
     from typing_extensions import Self
+
+T = TypeVar("T")
 
 
 @dataclass
@@ -36,6 +38,10 @@ class ExecutionResult:
     images: list[Path]
     raw_text: str | None = field(default=None, kw_only=True, compare=False, repr=False)
     is_truncated: bool = field(default=False, kw_only=True, compare=False, repr=False)
+
+
+class KernelFailedError(RuntimeError):
+    """A kernel could not be started; the text says why."""
 
 
 class ExecutionError(Exception):
@@ -63,6 +69,8 @@ class KernelClient:
         port: int = 8888,
         images_dir: Path | None = None,
         ping_interval: float = 10,
+        working_dir: Path | None = None,
+        kernel_init_timeout: float = 10,
         *,
         token: str | None = None,
     ) -> None:
@@ -72,12 +80,17 @@ class KernelClient:
             port: Its port.
             images_dir: Where images are saved. Default: `images` in the current directory.
             ping_interval: Seconds between the pings that keep the connection alive.
+            working_dir: Where the kernel begins, and returns to after each cell, which it reports in the output. The gateway must be
+                ipybox's. None: it begins where the gateway says, and stays where code goes.
+            kernel_init_timeout: Seconds from the request for a kernel until it is ready.
             token: Of a server that demands one.
         """
         self.host = host
         self.port = port
         self.images_dir = Path(images_dir or "images")
         self.ping_interval = ping_interval
+        self.working_dir = working_dir
+        self.kernel_init_timeout = kernel_init_timeout
         self._token = token
         self._api = KernelsApi(host, port, token)
         self._kernel_id: str | None = None
@@ -104,24 +117,35 @@ class KernelClient:
             raise RuntimeError("Not connected to kernel")
         return self._kernel_id
 
-    async def connect(self, retries: int = 10, retry_interval: float = 1.0) -> None:
-        """Starts a kernel and connects to it.
+    async def connect(
+        self, retries: int = 10, retry_interval: float = 1.0, kernel_init_timeout: float | None = None
+    ) -> None:
+        """Starts a kernel, connects to it, and waits until it is ready.
 
         Args:
             retries: How often it is tried, while the gateway cannot be reached.
             retry_interval: Seconds between two tries.
+            kernel_init_timeout: Seconds from the request for a kernel until it is ready. None: those of the constructor.
 
         Raises:
-            RuntimeError: If it is connected already, or cannot connect after all tries.
+            TimeoutError: If the kernel was not ready in time; nothing is left of it.
+            RuntimeError: If it is connected already, or cannot connect after all tries, or no kernel could be started.
+            ValueError: If kernel_init_timeout is no number of seconds above 0.
         """
         if self._kernel_id is not None:
             raise RuntimeError("Already connected to kernel")
+        given = self.kernel_init_timeout if kernel_init_timeout is None else kernel_init_timeout
+        limit = check_seconds(given, "kernel_init_timeout")
         for left in reversed(range(max(retries, 1))):
             try:
-                await self._connect()
+                await self._connect(limit)
                 return
+            except (TimeoutError, asyncio.TimeoutError):
+                text = f"the kernel was not ready within {limit:g} s, the limit kernel_init_timeout"
+                raise ExecutionTimeout(text) from None
             except (OSError, RuntimeError) as error:
-                if left == 0 or (isinstance(error, RestError) and 400 <= error.status < 500):
+                is_refused = isinstance(error, RestError) and 400 <= error.status < 500
+                if left == 0 or is_refused or isinstance(error, KernelFailedError):
                     raise RuntimeError(f"Failed to connect to kernel at {self.host}:{self.port}: {error}") from error
             await asyncio.sleep(retry_interval)
 
@@ -143,12 +167,20 @@ class KernelClient:
         await self.disconnect()
         await self.connect()
 
-    async def execute(self, code: str, timeout: float = 120) -> ExecutionResult:
+    async def interrupt(self) -> None:
+        """Interrupts what runs in the kernel, as Ctrl-C does; it keeps its state. Does nothing if nothing runs.
+
+        Raises:
+            RuntimeError: If there is no connection.
+        """
+        await self._api.interrupt(self.kernel_id)
+
+    async def execute(self, code: str, timeout: float | None = None) -> ExecutionResult:
         """Executes code and waits for its end.
 
         Args:
             code: Python code.
-            timeout: Seconds that it may take; then it is interrupted, and the kernel keeps its state.
+            timeout: Seconds that it may take; then it is interrupted, and the kernel keeps its state. None: no limit.
 
         Returns:
             The text of its output and its images.
@@ -165,12 +197,12 @@ class KernelClient:
         assert result is not None
         return result
 
-    async def stream(self, code: str, timeout: float = 120) -> AsyncIterator[str | ExecutionResult]:
+    async def stream(self, code: str, timeout: float | None = None) -> AsyncIterator[str | ExecutionResult]:
         """Executes code and tells its output as it comes. Who stops listening before the end interrupts the code.
 
         Args:
             code: Python code.
-            timeout: Seconds that it may take; then it is interrupted, and the kernel keeps its state.
+            timeout: Seconds that it may take; then it is interrupted, and the kernel keeps its state. None: no limit.
 
         Yields:
             Pieces of its output, and at the end the `ExecutionResult`.
@@ -205,20 +237,26 @@ class KernelClient:
             is_truncated=output.is_truncated,
         )
 
-    async def _connect(self) -> None:
-        kernel_id = await self._api.create()
+    async def _connect(self, limit: float | None) -> None:
+        deadline = None if limit is None else time.monotonic() + limit
+        place = None if self.working_dir is None else Path(self.working_dir).absolute()
+        kernel_id = await self._api.create(place, REQUEST_TIMEOUT_S if limit is None else limit)
+        channels = None
         try:
-            self._channels = await Channels.open(self.host, self.port, kernel_id, self._token, self.ping_interval)
+            opening = Channels.open(self.host, self.port, kernel_id, self._token, self.ping_interval)
+            channels = await _wait(opening, deadline)
+            await _wait(_become_ready(channels), deadline)
         except BaseException:
-            await self._api.delete(kernel_id)
+            if channels is not None:
+                channels.close()
+            self._api.forget(kernel_id)
             raise
+        self._channels = channels
         self._kernel_id = kernel_id
 
     async def _next(self, execution: Execution, deadline: float | None, timeout: float | None) -> dict[str, object]:
-        if deadline is None:
-            return await execution.next()
         try:
-            return await asyncio.wait_for(execution.next(), max(deadline - time.monotonic(), 0))
+            return await _wait(execution.next(), deadline)
         except asyncio.TimeoutError:
             raise ExecutionTimeout(f"Code execution exceeded timeout of {timeout:.2f}s") from None
 
@@ -234,6 +272,29 @@ class KernelClient:
             await self._api.interrupt(kernel_id)
         except (OSError, RuntimeError):
             pass
+
+
+async def _become_ready(channels: Channels) -> None:
+    """Waits until the kernel has executed something.
+
+    Raises:
+        KernelFailedError: If it cannot.
+    """
+    output = Output(Path())
+    execution = channels.execute("", is_silent=True)
+    while not output.is_done:
+        output.take(await execution.next())
+    if output.error is not None:
+        raise KernelFailedError(output.error)
+
+
+async def _wait(what: Awaitable[T], deadline: float | None) -> T:
+    """Waits for `what` until `deadline`.
+
+    Raises:
+        asyncio.TimeoutError: If it takes longer; it is cancelled then.
+    """
+    return await asyncio.wait_for(what, None if deadline is None else max(deadline - time.monotonic(), 0))
 
 
 def _has_image(message: dict[str, object]) -> bool:

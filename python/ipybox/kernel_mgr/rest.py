@@ -3,14 +3,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import http.client
 import json
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 from ..utils import arun
 
 REQUEST_TIMEOUT_S = 60.0
+# Of an end that nobody waits for: it holds up the end of the program.
+FORGET_TIMEOUT_S = 5.0
 MAX_ANSWER = 16 * 1024 * 1024
 
 
@@ -34,17 +38,26 @@ class KernelsApi:
         self.port = port
         self.headers = {"Authorization": f"token {token}"} if token else {}
 
-    async def create(self) -> str:
+    async def create(self, working_dir: Path | None = None, timeout: float = REQUEST_TIMEOUT_S) -> str:
         """Starts a kernel of the server's default kind; returns its id.
 
+        Args:
+            working_dir: Where it begins, and returns to after each cell: an absolute path. Only ipybox's gateway takes one.
+            timeout: Seconds that the answer may take.
+
         Raises:
+            TimeoutError: If it takes longer.
             OSError: If the server cannot be reached.
             RestError: If it refuses.
         """
-        model = await self._request("POST", "/api/kernels", {})
+        body = {} if working_dir is None else {"working_dir": str(working_dir)}
+        model = await self._request("POST", "/api/kernels", body, timeout)
         if not isinstance(model, dict) or not isinstance(model.get("id"), str):
             raise RestError("the server started a kernel without an id", 200)
         kernel_id: str = model["id"]
+        if working_dir is not None and "working_dir" not in model:
+            self.forget(kernel_id)
+            raise RestError("a working_dir needs a gateway of ipybox, which this server is not", 400)
         return kernel_id
 
     async def delete(self, kernel_id: str) -> None:
@@ -55,20 +68,29 @@ class KernelsApi:
             if error.status != 404:
                 raise
 
+    def forget(self, kernel_id: str) -> None:
+        """Ends a kernel, and waits for nothing but, at the end of the event loop, for the request. It may fail."""
+        path = f"/api/kernels/{quote(kernel_id, safe='')}"
+        loop = asyncio.get_running_loop()
+        ending = loop.run_in_executor(None, self._request_sync, "DELETE", path, None, FORGET_TIMEOUT_S)
+        ending.add_done_callback(lambda future: future.cancelled() or future.exception())
+
     async def interrupt(self, kernel_id: str) -> None:
         """Interrupts what a kernel is doing."""
         await self._request("POST", f"/api/kernels/{quote(kernel_id, safe='')}/interrupt", {})
 
-    async def _request(self, method: str, path: str, body: dict[str, Any] | None = None) -> Any:
-        return await arun(self._request_sync, method, path, body)
+    async def _request(
+        self, method: str, path: str, body: dict[str, Any] | None = None, timeout: float = REQUEST_TIMEOUT_S
+    ) -> Any:
+        return await arun(self._request_sync, method, path, body, timeout)
 
-    def _request_sync(self, method: str, path: str, body: dict[str, Any] | None) -> Any:
+    def _request_sync(self, method: str, path: str, body: dict[str, Any] | None, timeout: float) -> Any:
         headers = dict(self.headers)
         text = None
         if body is not None:
             text = json.dumps(body)
             headers["Content-Type"] = "application/json"
-        connection = http.client.HTTPConnection(self.host, self.port, timeout=REQUEST_TIMEOUT_S)
+        connection = http.client.HTTPConnection(self.host, self.port, timeout=timeout)
         try:
             connection.request(method, path, text, headers)
             response = connection.getresponse()

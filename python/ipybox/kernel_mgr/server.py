@@ -48,6 +48,7 @@ class KernelGateway:
         log_level: str = "INFO",
         log_to_stderr: bool = False,
         env: dict[str, str] | None = None,
+        working_dir: Path | None = None,
     ) -> None:
         """
         Args:
@@ -59,6 +60,7 @@ class KernelGateway:
             log_to_stderr: Whether the log is shown on this process's stderr.
             env: Environment variables for kernels, which inherit none. `TOOL_SERVER_HOST` and `TOOL_SERVER_PORT` say which tool
                 server runs their tool calls.
+            working_dir: Where kernels begin; also what a sandbox lets them write. Default: the current directory.
         """
         self.host = host
         self.port = port
@@ -67,6 +69,7 @@ class KernelGateway:
         self.log_level = log_level
         self.log_to_stderr = log_to_stderr
         self.env = env or {}
+        self.working_dir = working_dir
         self._server = ServerProcess()
 
     async def __aenter__(self) -> Self:
@@ -122,6 +125,8 @@ class KernelGateway:
             f"--port={self.port}",
             f"--log-level={LEVELS.get(level, level)}",
         ]
+        if self.working_dir is not None:
+            options.append(f"--workspace={self.working_dir}")
         if self.sandbox:
             options.append("--sandbox")
             if self.sandbox_config is not None:

@@ -143,16 +143,20 @@ class Channels(Handler):
         if is_first:
             self._core.release()
 
-    def execute(self, code: str) -> Execution:
+    def execute(self, code: str, *, is_silent: bool = False) -> Execution:
         """Sends an execution to the kernel.
+
+        Args:
+            code: Python code.
+            is_silent: Whether it is no cell: it is not counted, and nothing of it is kept.
 
         Raises:
             ChannelsClosedError: If the connection is gone.
         """
         content = {
             "code": code,
-            "silent": False,
-            "store_history": True,
+            "silent": is_silent,
+            "store_history": not is_silent,
             "user_expressions": {},
             "allow_stdin": False,
             "stop_on_error": False,

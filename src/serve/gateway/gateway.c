@@ -85,7 +85,8 @@ join_env(const char *const *all, const char *const *more)
 }
 
 IpbGatewayKernel *
-ipb_gateway_start_kernel(IpbGateway *gateway, const char *const *env, GError **error)
+ipb_gateway_start_kernel(IpbGateway *gateway, const char *const *env, const char *working_dir,
+                         GError **error)
 {
     if (gateway->kernels->len >= gateway->max_kernels) {
         g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_LIMIT,
@@ -97,6 +98,7 @@ ipb_gateway_start_kernel(IpbGateway *gateway, const char *const *env, GError **e
     g_autofree const char **kernel_env = join_env(gateway->session->kernel_env, env);
     IpbSessionOptions session = *gateway->session;
     session.kernel_env = (const char *const *) kernel_env;
+    session.working_dir = working_dir;
     IpbGatewayKernel *kernel =
         ipb_gateway_kernel_new(gateway->runtime,
                                &(IpbGatewayKernelOptions){

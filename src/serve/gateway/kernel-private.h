@@ -33,6 +33,7 @@ typedef enum {
 struct IpbGatewayKernel {
     char *id;
     char *name;
+    char *working_dir; /* or NULL */
     IpbLoop *loop;
     IpbRuntime *runtime;
     IpbSession *session;

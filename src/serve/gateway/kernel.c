@@ -198,6 +198,7 @@ ipb_gateway_kernel_new(IpbRuntime *runtime, const IpbGatewayKernelOptions *optio
     IpbGatewayKernel *kernel = g_new0(IpbGatewayKernel, 1);
     kernel->id = g_strdup(options->id);
     kernel->name = g_strdup(options->name);
+    kernel->working_dir = g_strdup(options->session->working_dir);
     kernel->runtime = ipb_runtime_ref(runtime);
     kernel->loop = ipb_runtime_loop(runtime);
     kernel->session = session;
@@ -242,6 +243,8 @@ ipb_gateway_kernel_describe(const IpbGatewayKernel *kernel, IpbJsonWriter *write
     ipb_json_member_string(writer, "last_activity", time);
     ipb_json_member_string(writer, "execution_state", STATES[kernel->state]);
     ipb_json_member_int(writer, "connections", kernel->clients->len);
+    if (kernel->working_dir != NULL)
+        ipb_json_member_string(writer, "working_dir", kernel->working_dir);
     ipb_json_end_object(writer);
 }
 
@@ -315,5 +318,6 @@ ipb_gateway_kernel_free(IpbGatewayKernel *kernel)
     g_free(kernel->info);
     g_free(kernel->id);
     g_free(kernel->name);
+    g_free(kernel->working_dir);
     g_free(kernel);
 }

@@ -34,7 +34,7 @@ typedef struct {
 IpbGatewayKernel *ipb_gateway_kernel_new(IpbRuntime *runtime,
                                          const IpbGatewayKernelOptions *options, GError **error);
 const char *ipb_gateway_kernel_id(const IpbGatewayKernel *kernel);
-/* {"id", "name", "last_activity", "execution_state", "connections"} */
+/* {"id", "name", "last_activity", "execution_state", "connections"}, and "working_dir" if it has one. */
 void ipb_gateway_kernel_describe(const IpbGatewayKernel *kernel, IpbJsonWriter *writer);
 /* Nothing if no cell runs. */
 void ipb_gateway_kernel_interrupt(IpbGatewayKernel *kernel);

@@ -31,9 +31,10 @@ struct IpbGateway {
 };
 
 /* Kernels. */
-/* @env: further variables, "NAME=value". LIMIT: there are as many as may be. */
+/* @env: further variables, "NAME=value". @working_dir: as of a session (session/session.h), or NULL. LIMIT: there are as many
+ * as may be. */
 IpbGatewayKernel *ipb_gateway_start_kernel(IpbGateway *gateway, const char *const *env,
-                                           GError **error);
+                                           const char *working_dir, GError **error);
 /* NULL: there is none, or it is about to end. */
 IpbGatewayKernel *ipb_gateway_find_kernel(IpbGateway *gateway, const char *id);
 /* Nobody finds it from then on. */

@@ -25,7 +25,9 @@ status_of(const GError *error)
 {
     if (g_error_matches(error, IPYBOX_ERROR, IPYBOX_ERROR_LIMIT))
         return 403; /* as Jupyter's gateway has it */
-    return g_error_matches(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID) ? 400 : 500;
+    bool is_of_client = g_error_matches(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID) ||
+                        g_error_matches(error, IPYBOX_ERROR, IPYBOX_ERROR_NOT_FOUND);
+    return is_of_client ? 400 : 500;
 }
 
 /* The kernel that the path names; NULL: answered. */
@@ -138,13 +140,17 @@ parse_start(IpbSpan body, IpbJsonDoc **ret_doc, char ***ret_env, GError **error)
         }
     }
     const IpbJson *root = doc != NULL ? ipb_json_root(doc) : NULL;
-    const IpbJson *name = ipb_json_get(root, "name");
+    static const char *const STRINGS[] = {"name", "working_dir"};
     if (root != NULL && !ipb_json_is(root, IPB_JSON_OBJECT) && !ipb_json_is(root, IPB_JSON_NULL)) {
         g_set_error_literal(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID, "the body is no object");
         return false;
     }
-    if (name != NULL && !ipb_json_is(name, IPB_JSON_NULL) && !ipb_json_is(name, IPB_JSON_STRING)) {
-        g_set_error_literal(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID, "name is no string");
+    for (size_t i = 0; i < G_N_ELEMENTS(STRINGS); i++) {
+        const IpbJson *value = ipb_json_get(root, STRINGS[i]);
+        if (value == NULL || ipb_json_is(value, IPB_JSON_NULL) ||
+            ipb_json_get_string(root, STRINGS[i]) != NULL)
+            continue;
+        g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID, "%s is no string", STRINGS[i]);
         return false;
     }
     *ret_env = read_env(ipb_json_get(root, "env"));
@@ -187,14 +193,21 @@ on_start_kernel(IpbHttpRequest *request, void *data)
         ipb_http_request_answer_error(request, 400, error->message);
         return;
     }
-    const char *name = doc != NULL ? ipb_json_get_string(ipb_json_root(doc), "name") : NULL;
+    const IpbJson *root = doc != NULL ? ipb_json_root(doc) : NULL;
+    const char *name = ipb_json_get_string(root, "name");
+    const char *working_dir = ipb_json_get_string(root, "working_dir");
     if (!is_known_spec(name)) {
         g_autofree char *message =
             g_strdup_printf("No such kernel named %s; there is " IPB_GATEWAY_SPEC, name);
         ipb_http_request_answer_error(request, 404, message);
         return;
     }
-    IpbGatewayKernel *kernel = ipb_gateway_start_kernel(data, (const char *const *) env, &error);
+    if (working_dir != NULL && !g_path_is_absolute(working_dir)) {
+        ipb_http_request_answer_error(request, 400, "working_dir is no absolute path");
+        return;
+    }
+    IpbGatewayKernel *kernel =
+        ipb_gateway_start_kernel(data, (const char *const *) env, working_dir, &error);
     if (kernel == NULL)
         ipb_http_request_answer_error(request, status_of(error), error->message);
     else
