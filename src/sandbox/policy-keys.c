@@ -8,12 +8,12 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/spelling.h"
 #include "sandbox/address.h"
 #include "sandbox/policy-private.h"
 
 #define MIN_SEARCH_DEPTH 1
 #define MAX_SEARCH_DEPTH 10
-#define MAX_NAME 64 /* of a key that is compared with the known ones */
 
 typedef struct {
     IpbSandboxPolicy *policy;
@@ -470,26 +470,6 @@ static const struct {
 
 /* --- objects ----------------------------------------------------------------------------------- */
 
-/* How many letters have to be changed, put in or left out, upper and lower case being the same. */
-static unsigned
-distance(const char *a, const char *b)
-{
-    unsigned row[MAX_NAME + 1];
-    size_t size_b = MIN(strlen(b), MAX_NAME);
-    for (size_t j = 0; j <= size_b; j++)
-        row[j] = (unsigned) j;
-    for (size_t i = 0; a[i] != '\0' && i < MAX_NAME; i++) {
-        unsigned diagonal = row[0];
-        row[0] = (unsigned) i + 1;
-        for (size_t j = 0; j < size_b; j++) {
-            unsigned change = diagonal + (g_ascii_tolower(a[i]) != g_ascii_tolower(b[j]));
-            diagonal = row[j + 1];
-            row[j + 1] = MIN(change, MIN(row[j], diagonal) + 1);
-        }
-    }
-    return row[size_b];
-}
-
 /* The right name in the wrong object counts almost as well. */
 static bool
 fail_unknown(Reader *reader, const Key *keys, const char *name, const char *path)
@@ -499,7 +479,7 @@ fail_unknown(Reader *reader, const Key *keys, const char *name, const char *path
     for (size_t i = 0; i < G_N_ELEMENTS(TABLES); i++) {
         for (size_t j = 0; j < TABLES[i].n_keys; j++) {
             const char *known = TABLES[i].keys[j].name;
-            unsigned cost = 2 * distance(name, known) + (TABLES[i].keys != keys);
+            unsigned cost = 2 * ipb_spelling_distance(name, known) + (TABLES[i].keys != keys);
             if (cost >= best)
                 continue;
             best = cost;

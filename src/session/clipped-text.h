@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * IpbClippedText: a text that grows without end and is kept up to a number of characters: its beginning and its end, and how much
+ * was left out between them. White space at the very end does not count until something follows it.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include <glib.h>
+
+typedef struct IpbClippedText IpbClippedText;
+
+/* @max_chars: how many characters are kept; SIZE_MAX: as many as fit into 256 MiB, which is the maximum in any case. */
+IpbClippedText *ipb_clipped_text_new(size_t max_chars);
+void ipb_clipped_text_free(IpbClippedText *text);
+/* @piece: UTF-8 */
+void ipb_clipped_text_append(IpbClippedText *text, const char *piece);
+/* Was anything left out? */
+bool ipb_clipped_text_is_cut(const IpbClippedText *text);
+/* What was kept. A line between the two parts says how much was left out of how much; it is not among the @max_chars. The white space at
+ * the end comes with it as far as there is room. Caller frees. */
+char *ipb_clipped_text_get(const IpbClippedText *text);
+
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(IpbClippedText, ipb_clipped_text_free)
