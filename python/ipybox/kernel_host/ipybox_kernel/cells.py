@@ -114,7 +114,7 @@ class CellRunner:
             self._interrupts.enter_callbacks()
             self._output.flush_replaced_streams()
             self._shell.trigger_post_events(result, self._silent)
-            if self._expressions and error is None:
+            if self._expressions and error is None and self._shell.error_of_value is None:
                 values = inspection.evaluate(self._shell, self._expressions)
         except BaseException as caught:
             error = error or caught
@@ -128,6 +128,7 @@ class CellRunner:
         shell, output = self._shell, self._output
         if error is not None and not shell.error_was_sent:
             shell.send_bare_error(error)
+        error = error or shell.error_of_value
         status = "ok"
         if error is not None:
             status = "interrupted" if self._was_interrupted(error) else "error"

@@ -6,6 +6,7 @@ from __future__ import annotations
 import opcode
 import sys
 import warnings
+from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
@@ -64,11 +65,16 @@ class KernelDisplayPublisher(DisplayPublisher):
 
 
 class KernelDisplayHook(DisplayHook):
+    is_showing = False  # the value of an expression: what its representations raise fails the cell
     _ends_the_cell = False
 
     def __call__(self, result: Any = None) -> None:
         self._ends_the_cell = self._is_called_for_last_expression(sys._getframe(1))
-        super().__call__(result)
+        was_showing, self.is_showing = self.is_showing, True
+        try:
+            super().__call__(result)
+        finally:
+            self.is_showing = was_showing
 
     def _is_called_for_last_expression(self, frame: FrameType) -> bool:
         """Called by Python itself, for the one expression of a cell that is shown, its last."""
@@ -86,12 +92,14 @@ class KernelDisplayHook(DisplayHook):
         return bool(history) and ";" in history[-1] and super().quiet()
 
     def compute_format_data(self, result: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-        text = self._plain_text(result)
-        if text is not None:
-            return {"text/plain": text}, {}
-        return super().compute_format_data(result)
+        formatter = self._plain_formatter(result)
+        if formatter is None:
+            return super().compute_format_data(result)
+        text = formatter(result)
+        return ({} if text is None else {"text/plain": text}), {}  # None: it failed, which was told
 
-    def _plain_text(self, result: Any) -> str | None:
+    def _plain_formatter(self, result: Any) -> Callable[[Any], str | None] | None:
+        """What makes the text of a value that has no other representation; None: it may have others."""
         kind = type(result)
         if kind not in PLAIN_TYPES:
             return None
@@ -108,8 +116,8 @@ class KernelDisplayHook(DisplayHook):
                 return None
         if kind in REPR_TYPES and not plain.singleton_printers.keys() - _singletons:
             if plain.type_printers.get(kind) is _type_printers.get(kind) and plain.pprint:
-                return repr(result)
-        return plain(result)
+                return repr
+        return plain
 
     def cull_cache(self) -> None:
         """Forgets the oldest results as IPython does, without its warning in the cell's output."""

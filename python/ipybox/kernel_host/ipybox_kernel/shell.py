@@ -76,7 +76,8 @@ class KernelShell(InteractiveShell):
     interrupts: Any = None
     rules: Any = None  # the session's ShellRules
     blas_thread_setters: Any = ()  # see blas.py
-    error_was_sent = False  # in this cell
+    error_was_sent = False  # in this cell: what ended it
+    error_of_value: BaseException | None = None  # in this cell: sent; its value could not be shown, or not whole
 
     _depth = 0  # of cells within cells
     _is_in_callback = False
@@ -187,6 +188,7 @@ class KernelShell(InteractiveShell):
 
     def begin_cell(self) -> None:
         self.error_was_sent = False
+        self.error_of_value = None
         self._depth = 0
 
     def trigger_post_events(self, result: Any, silent: bool) -> None:
@@ -250,9 +252,13 @@ class KernelShell(InteractiveShell):
         text = stb if isinstance(stb, str) else self.InteractiveTB.stb2text(stb)
         if self.output.is_connected and self._is_own_error(evalue):
             self.send_error(etype, evalue, text)
+            return
+        if tracebacks.comes_of_interrupt(evalue):
+            self.interrupts.forget()
+        if self.output.is_connected and self._is_error_of_value():
+            self.error_of_value = evalue
+            self._send_error(etype, evalue, text)
         else:
-            if tracebacks.comes_of_interrupt(evalue):
-                self.interrupts.forget()
             print(text, file=sys.stderr)
 
     def _is_own_error(self, error: Any) -> bool:
@@ -262,11 +268,22 @@ class KernelShell(InteractiveShell):
         result = self.displayhook.exec_result  # None until the cell's code is compiled
         return result is None or error is result.error_in_exec or error is result.error_before_exec
 
+    def _is_error_of_value(self) -> bool:
+        """Whether this comes of showing a value of the cell's own code, as the first. As in IPython's kernel it does not end the cell, but
+        fails it."""
+        if self.error_was_sent or self.error_of_value is not None or self._is_in_callback or self._depth > 1:
+            return False
+        return bool(self.displayhook.is_showing)
+
     def send_error(self, kind: type, value: BaseException, text: str) -> None:
+        with self.interrupts.put_off():
+            self._send_error(kind, value, text)
+            self.error_was_sent = True
+
+    def _send_error(self, kind: type, value: BaseException, text: str) -> None:
         payload = tracebacks.error_payload(self.output.cell, kind, value, text)
         with self.interrupts.put_off():
             self.output.send(wire.ERROR, payload)
-            self.error_was_sent = True
 
     def send_bare_error(self, error: BaseException) -> None:
         """For a cell that ended with an error which IPython did not show."""
