@@ -29,7 +29,7 @@ typedef enum {
     IPYBOX_EVENT_RESULT,       /**< the value of the last expression: a MIME bundle */
     IPYBOX_EVENT_ERROR,        /**< a Python exception: name, value; the text is the traceback */
     IPYBOX_EVENT_TOOL_PROGRESS, /**< an MCP server tells how far a call is: "server.tool: 3/10 message" */
-    IPYBOX_EVENT_NOTICE,        /**< text of ipybox for people */
+    IPYBOX_EVENT_NOTICE, /**< text of ipybox for people, "[ipybox] …": the cell did not write it */
 } IpyboxEventType;
 
 /**
@@ -56,6 +56,17 @@ IPYBOX_EXPORT const char *ipybox_event_get_text(const IpyboxEvent *event);
  * @return the representation; of one that is JSON and no string, its JSON text. NULL if there is none; borrowed
  */
 IPYBOX_EXPORT const char *ipybox_event_get_data(const IpyboxEvent *event, const char *mime_type);
+
+/**
+ * @brief The event's MIME bundle as text.
+ *
+ * That is its "text/plain", unless this only names the class of the object, as `<IPython.core.display.Markdown object>` does. Then it is
+ * the source of the Markdown or LaTeX, else the text of the HTML without its tags.
+ *
+ * @param event the event
+ * @return the text, or NULL if there is none; borrowed
+ */
+IPYBOX_EXPORT const char *ipybox_event_get_bundle_text(const IpyboxEvent *event);
 
 /**
  * @brief The event's whole MIME bundle.
@@ -115,10 +126,10 @@ IPYBOX_EXPORT gboolean ipybox_event_get_wait(const IpyboxEvent *event);
 
 /** How a cell ended. */
 typedef enum {
-    IPYBOX_STATUS_OK,        /**< it ran to its end */
-    IPYBOX_STATUS_ERROR,     /**< it raised an exception */
-    IPYBOX_STATUS_TIMEOUT,   /**< its time ran out; the message says whether the state is kept */
-    IPYBOX_STATUS_CANCELLED, /**< it was cancelled or interrupted, or had not begun */
+    IPYBOX_STATUS_OK,      /**< it ran to its end */
+    IPYBOX_STATUS_ERROR,   /**< it raised an exception */
+    IPYBOX_STATUS_TIMEOUT, /**< its time ran out; the message says whether the state is kept */
+    IPYBOX_STATUS_CANCELLED, /**< it was cancelled, or had not begun; or it was interrupted, and did not handle that */
     IPYBOX_STATUS_LOST, /**< the kernel is gone, its state with it; the next cell gets a fresh one */
 } IpyboxStatus;
 
@@ -144,6 +155,9 @@ IPYBOX_EXPORT const char *ipybox_result_get_text(const IpyboxResult *result);
 /**
  * @brief Whether the text was cut to the maximum of the options.
  *
+ * Then its beginning (three fifths) and its end (two fifths) are there, and a line between them that says how much was left out of how
+ * much. This line does not count.
+ *
  * @param result the result
  * @return whether it was cut
  */
@@ -156,6 +170,16 @@ IPYBOX_EXPORT gboolean ipybox_result_is_truncated(const IpyboxResult *result);
  * @return absolute paths of PNG and other image files in order, NULL-terminated; owned by the result
  */
 IPYBOX_EXPORT const char *const *ipybox_result_get_images(const IpyboxResult *result);
+
+/**
+ * @brief What ipybox has to say about the cell: that the kernel died before it, what a sandbox denied, an image that could not be saved.
+ *
+ * The text has none of it, but for "[ipybox] cwd reset to DIR".
+ *
+ * @param result the result
+ * @return lines "[ipybox] …" as the events #IPYBOX_EVENT_NOTICE had them, NULL-terminated; owned by the result
+ */
+IPYBOX_EXPORT const char *const *ipybox_result_get_notices(const IpyboxResult *result);
 
 /**
  * @brief What the sandbox denied the cell, ten lines at most.

@@ -164,7 +164,8 @@ typedef struct {
     unsigned version; /**< #IPYBOX_EXECUTE_OPTIONS_VERSION */
     /** The cell is interrupted after this time, waits for approvals not counted; 0: never */
     unsigned timeout_ms;
-    size_t max_text_chars;    /**< of the result's text; 0: as much as is kept at all (256 MiB) */
+    size_t
+        max_text_chars; /**< of the result's text, see ipybox_result_is_truncated(); 0: as much as is kept at all (256 MiB) */
     IpyboxEventFunc on_event; /**< told each event as it comes; may be NULL */
     gpointer user_data;       /**< for on_event */
 } IpyboxExecuteOptions;
@@ -221,7 +222,8 @@ IPYBOX_EXPORT IpyboxResult *ipybox_session_execute(IpyboxSession *session, const
 /**
  * @brief Interrupts the running cell, if any, as Ctrl-C does: Python sees a KeyboardInterrupt and the state is kept.
  *
- * A cell that goes on for all that loses its kernel.
+ * A cell that catches it and runs to its end is #IPYBOX_STATUS_OK, else #IPYBOX_STATUS_CANCELLED. One that goes on for all that loses
+ * its kernel.
  *
  * @param session the session
  */

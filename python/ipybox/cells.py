@@ -10,15 +10,43 @@ from collections import deque
 from pathlib import Path
 from typing import Any, Protocol
 
-from .core import Approval, Core, CoreError, ExecutionTimeout, Handler
-from .results import CodeExecutionChunk, CodeExecutionError, CodeExecutionResult, DisplayData
+from .core import Approval, Core, CoreError, Handler
+from .results import (
+    CodeExecutionChunk,
+    CodeExecutionError,
+    CodeExecutionResult,
+    CodeExecutionTimeout,
+    DisplayData,
+)
 from .tool_exec.approval.client import ApprovalRequest
 
 # Chunks that wait for a reader: beyond these the session is paused, and goes on when half of them are read.
 MAX_WAITING_CHUNKS = 1024
 MAX_WAITING_CHARS = 1024 * 1024
+MAX_KEPT_NOTICES = 100
 
 logger = logging.getLogger("ipybox")
+
+
+class KeptNotices:
+    """Notices and violations of answers that reached no caller, until one does."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._kept: dict[str, list[str]] = {"notices": [], "violations": []}
+
+    def keep(self, answer: dict[str, Any]) -> None:
+        """What an answer has of them, for the next that is taken."""
+        with self._lock:
+            for name, texts in self._kept.items():
+                texts += (answer.get(name) or [])[: MAX_KEPT_NOTICES - len(texts)]
+
+    def add_to(self, answer: dict[str, Any]) -> None:
+        """Puts what is kept into an answer that is taken, first."""
+        with self._lock:
+            for name, texts in self._kept.items():
+                answer[name] = [*texts, *(answer.get(name) or [])]
+                texts.clear()
 
 
 class CellOwner(Protocol):
@@ -26,6 +54,7 @@ class CellOwner(Protocol):
 
     core: Core
     end_reason: str | None
+    kept_notices: KeptNotices
 
     def pause(self) -> None: ...
 
@@ -56,6 +85,7 @@ class Cell(Handler):
         self._is_paused = False
         self._drops = False  # nobody reads any more
         self._is_ending = False
+        self._is_taken = False  # the answer: its notices have reached the caller, or are kept
         self.number = 0
 
     # For the task
@@ -73,8 +103,8 @@ class Cell(Handler):
                 waiter = self._waiter = self._loop.create_future()
             await waiter
 
-    def finish(self) -> CodeExecutionResult | None:
-        """The result of a cell that has ended; None if it was cancelled.
+    def finish(self, *, tells_cancellation: bool) -> CodeExecutionResult | None:
+        """The result of a cell that has ended; None if it was cancelled, unless `tells_cancellation`.
 
         Raises:
             CodeExecutionError, TimeoutError, CoreError: As it ended.
@@ -83,15 +113,25 @@ class Cell(Handler):
             raise self._explain(self._error)
         answer = self._answer or {}
         status = answer.get("status")
-        if status == "ok":
-            return _read_result(answer)
         if status == "cancelled":
             if answer.get("message"):
                 logger.info("%s", answer["message"])
-            return None
+            if not tells_cancellation:
+                return None
+        self._take(answer)
+        if status == "ok":
+            return _read_result(answer)
+        if status == "cancelled":
+            return _read_cancellation(answer)
         if status == "timeout":
-            raise ExecutionTimeout(answer["message"])
+            raise _read_timeout(answer)
         raise _read_failure(answer, self._session.end_reason)
+
+    def _take(self, answer: dict[str, Any]) -> None:
+        with self._lock:
+            if not self._is_taken:
+                self._is_taken = True
+                self._session.kept_notices.add_to(answer)
 
     def abandon(self) -> None:
         """Nobody reads any more: the cell is interrupted, unless it has ended."""
@@ -154,9 +194,15 @@ class Cell(Handler):
             self._is_done = True
             self._answer, self._error = result, error
             self._is_paused = False
+            self._keep_what_nobody_takes()
             self._wake()
 
     # With the lock held
+
+    def _keep_what_nobody_takes(self) -> None:
+        if self._drops and self._is_done and not self._is_taken:
+            self._is_taken = True
+            self._session.kept_notices.keep(self._answer or {})
 
     def _wake(self) -> None:
         waiter, self._waiter = self._waiter, None
@@ -182,6 +228,7 @@ class Cell(Handler):
             self._drops = True
             self._items.clear()
             self._resume()
+            self._keep_what_nobody_takes()
 
     def _explain(self, error: CoreError) -> Exception:
         reason = self._session.end_reason
@@ -222,8 +269,27 @@ def _read_result(answer: dict[str, Any]) -> CodeExecutionResult:
         raw_text=answer.get("text"),
         display_data=_read_displays(answer),
         violations=list(answer.get("violations") or []),
+        notices=list(answer.get("notices") or []),
         is_truncated=bool(answer.get("truncated")),
     )
+
+
+def _read_cancellation(answer: dict[str, Any]) -> CodeExecutionResult:
+    return CodeExecutionResult(
+        text=None,
+        images=[],
+        is_cancelled=True,
+        violations=list(answer.get("violations") or []),
+        notices=list(answer.get("notices") or []),
+    )
+
+
+def _read_timeout(answer: dict[str, Any]) -> CodeExecutionTimeout:
+    error = CodeExecutionTimeout(answer["message"])
+    error.output = _strip(answer.get("text"))
+    error.violations = list(answer.get("violations") or [])
+    error.notices = list(answer.get("notices") or [])
+    return error
 
 
 def _read_failure(answer: dict[str, Any], end_reason: str | None) -> CodeExecutionError:
@@ -240,4 +306,5 @@ def _read_failure(answer: dict[str, Any], end_reason: str | None) -> CodeExecuti
     error.images = [Path(path) for path in answer.get("images") or []]
     error.display_data = _read_displays(answer)
     error.violations = list(answer.get("violations") or [])
+    error.notices = list(answer.get("notices") or [])
     return error

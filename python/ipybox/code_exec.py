@@ -218,7 +218,8 @@ class CodeExecutor:
 
         Raises:
             CodeExecutionError: When awaited: the code raised an exception, or the kernel is gone.
-            TimeoutError: When awaited: it took longer than `timeout`. The kernel's state is kept.
+            CodeExecutionTimeout: When awaited: it took longer than `timeout`; a TimeoutError, which says whether the variables
+                are kept.
             RuntimeError: When awaited: the executor is not started, or the core is gone.
         """
         return Execution(lambda: self._execute(code, timeout), lambda: self.stream(code, timeout))
@@ -242,14 +243,14 @@ class CodeExecutor:
         Raises:
             CodeExecutionError: If the code raised an exception (also of a tool call that failed or was not approved), or
                 the kernel is gone.
-            TimeoutError: If it took longer than `timeout`. The kernel's state is kept.
+            CodeExecutionTimeout: If it took longer than `timeout`; a TimeoutError, which says whether the variables are kept.
             RuntimeError: If the executor is not started, or the core is gone.
         """
         cell = self._started().execute(code, check_seconds(timeout, "timeout"), asks=True, wants_chunks=chunks)
         try:
             while (item := await cell.next()) is not None:
                 yield item
-            result = cell.finish()
+            result = cell.finish(tells_cancellation=False)
             if result is not None:
                 yield result
         finally:
@@ -259,7 +260,9 @@ class CodeExecutor:
         cell = self._started().execute(code, check_seconds(timeout, "timeout"), asks=False, wants_chunks=False)
         try:
             await cell.next()
-            return cell.finish() or CodeExecutionResult(text=None, images=[], is_cancelled=True)
+            result = cell.finish(tells_cancellation=True)
+            assert result is not None
+            return result
         finally:
             cell.abandon()
 

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from .core.errors import ExecutionTimeout
+
 
 @dataclass
 class DisplayData:
@@ -44,7 +46,11 @@ class CodeExecutionResult:
         is_cancelled: Whether `cancel` ended the cell. `text` is None then.
         display_data: What it displayed, in all representations.
         violations: What its sandbox denied, for people.
-        is_truncated: Whether the text was longer than 16,777,216 characters, and is cut to them.
+        notices: What ipybox has to say, for people: that the kernel died before the cell, violations, an image that could not be
+            saved. None of it is in the text, but for `[ipybox] cwd reset to DIR`. What a cell had for a caller that did not take
+            its result, say since it was cancelled, comes with the next.
+        is_truncated: Whether the text was longer than 16,777,216 characters. Then its beginning and its end are there, and a
+            line between them that says how much was left out.
     """
 
     text: str | None
@@ -53,6 +59,7 @@ class CodeExecutionResult:
     is_cancelled: bool = field(default=False, kw_only=True, compare=False, repr=False)
     display_data: list[DisplayData] = field(default_factory=list, kw_only=True, compare=False, repr=False)
     violations: list[str] = field(default_factory=list, kw_only=True, compare=False, repr=False)
+    notices: list[str] = field(default_factory=list, kw_only=True, compare=False, repr=False)
     is_truncated: bool = field(default=False, kw_only=True, compare=False, repr=False)
 
 
@@ -66,6 +73,7 @@ class CodeExecutionError(Exception):
         images: The image files that it made before.
         display_data: What it displayed before.
         violations: What its sandbox denied, for people.
+        notices: What ipybox has to say; see CodeExecutionResult.
     """
 
     def __init__(self, *args: object) -> None:
@@ -76,3 +84,20 @@ class CodeExecutionError(Exception):
         self.images: list[Path] = []
         self.display_data: list[DisplayData] = []
         self.violations: list[str] = []
+        self.notices: list[str] = []
+
+
+class CodeExecutionTimeout(ExecutionTimeout):
+    """A cell took longer than its time limit: a TimeoutError, whose text says whether the variables are kept.
+
+    Attributes:
+        output: What the cell printed before; None if nothing.
+        violations: What its sandbox denied, for people.
+        notices: What ipybox has to say; see CodeExecutionResult.
+    """
+
+    def __init__(self, *args: object) -> None:
+        super().__init__(*args)
+        self.output: str | None = None
+        self.violations: list[str] = []
+        self.notices: list[str] = []

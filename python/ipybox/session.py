@@ -8,7 +8,7 @@ import threading
 import time
 from typing import Any
 
-from .cells import Cell
+from .cells import Cell, KeptNotices
 from .core import Core, CoreError, Handler, acquire_core
 from .core.errors import CoreTimeoutError
 
@@ -24,6 +24,7 @@ class Session(Handler):
 
     Attributes:
         core: The core.
+        kept_notices: Of cells whose results reached nobody.
         end_reason: Why its cells end now, if it was closed.
         tool_server: Where its own tool server listens: `host`, `port`, `token`; None if it has none.
         gateway: Likewise its kernel gateway.
@@ -32,6 +33,7 @@ class Session(Handler):
     def __init__(self, core: Core, answer: dict[str, Any], log_level: int) -> None:
         self.core = core
         self.end_reason: str | None = None
+        self.kept_notices = KeptNotices()
         self.tool_server: dict[str, Any] | None = answer.get("tool_server")
         self.gateway: dict[str, Any] | None = answer.get("gateway")
         self._id: str = answer["session"]

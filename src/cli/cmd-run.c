@@ -113,7 +113,7 @@ print_bundle(RunCommand *command, const IpyboxEvent *event)
         print_line(command, STDOUT_FILENO, line);
         return;
     }
-    const char *text = ipybox_event_get_data(event, "text/plain");
+    const char *text = ipybox_event_get_bundle_text(event);
     if (text != NULL)
         print_line(command, STDOUT_FILENO, text);
 }

@@ -27,7 +27,8 @@ typedef enum {
     IPB_KERNEL_STDOUT,      /* text */
     IPB_KERNEL_STDERR,      /* text */
     IPB_KERNEL_LATE_OUTPUT, /* text: written after the previous cell was done; comes first in a cell */
-    IPB_KERNEL_DISPLAY,     /* bundle, display_id (may be NULL) */
+    IPB_KERNEL_NOTICE, /* text: a sentence of ours, about what happened while no cell ran; follows LATE_OUTPUT */
+    IPB_KERNEL_DISPLAY,        /* bundle, display_id (may be NULL) */
     IPB_KERNEL_UPDATE_DISPLAY, /* bundle, display_id */
     IPB_KERNEL_CLEAR_OUTPUT,   /* wait */
     IPB_KERNEL_RESULT,         /* bundle, execution_count */

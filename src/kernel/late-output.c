@@ -6,6 +6,8 @@
 
 #include <inttypes.h>
 
+#define MAX_NOTICES 100
+
 static GString *
 get_text(IpbLateOutput *late)
 {
@@ -35,37 +37,29 @@ ipb_late_output_add(IpbLateOutput *late, const char *text, size_t size)
     late->n_dropped += size - taken;
 }
 
-static void
-start_line(GString *text)
-{
-    if (text->len > 0 && text->str[text->len - 1] != '\n')
-        g_string_append_c(text, '\n');
-}
-
-static void
-add_drop_note(IpbLateOutput *late)
-{
-    if (late->n_dropped == 0)
-        return;
-    GString *text = get_text(late);
-    start_line(text);
-    g_string_append_printf(text, "[ipybox] %" PRIu64 " more bytes were dropped\n", late->n_dropped);
-    late->n_dropped = 0;
-}
-
 void
 ipb_late_output_add_notice(IpbLateOutput *late, const char *notice)
 {
-    add_drop_note(late);
-    GString *text = get_text(late);
-    start_line(text);
-    g_string_append_printf(text, "[ipybox] %s\n", notice);
+    if (g_queue_get_length(&late->notices) < MAX_NOTICES)
+        g_queue_push_tail(&late->notices, g_strdup(notice));
+}
+
+char *
+ipb_late_output_take_notice(IpbLateOutput *late)
+{
+    if (late->n_dropped > 0) {
+        uint64_t n_dropped = late->n_dropped;
+        late->n_dropped = 0;
+        return g_strdup_printf("of what was written while no cell ran, %" PRIu64
+                               " more bytes were dropped",
+                               n_dropped);
+    }
+    return g_queue_pop_head(&late->notices);
 }
 
 char *
 ipb_late_output_take(IpbLateOutput *late, size_t *ret_size)
 {
-    add_drop_note(late);
     if (late->text == NULL)
         return NULL;
     *ret_size = late->text->len;
@@ -83,5 +77,6 @@ ipb_late_output_clear(IpbLateOutput *late)
 {
     if (late->text != NULL)
         g_string_free(late->text, TRUE);
+    g_queue_clear_full(&late->notices, g_free);
     *late = (IpbLateOutput){0};
 }

@@ -17,13 +17,16 @@
 typedef struct {
     GString *text; /* NULL: none */
     uint64_t n_dropped;
+    GQueue notices; /* char * */
 } IpbLateOutput;
 
 /* @text is valid UTF-8. */
 void ipb_late_output_add(IpbLateOutput *late, const char *text, size_t size);
-/* A line of ours, kept in any case. */
+/* A sentence of ours, which is kept beside the text. */
 void ipb_late_output_add_notice(IpbLateOutput *late, const char *notice);
-/* What was kept, with a note of what was not; NULL if there is nothing. Caller frees; the buffer is empty then. */
+/* What was kept of the text; NULL if there is nothing. Caller frees; it is gone then. */
 char *ipb_late_output_take(IpbLateOutput *late, size_t *ret_size);
+/* Call it after the text was taken, until it gives NULL: what was not kept of it, then the notices. Caller frees. */
+char *ipb_late_output_take_notice(IpbLateOutput *late);
 size_t ipb_late_output_size(const IpbLateOutput *late);
 void ipb_late_output_clear(IpbLateOutput *late);

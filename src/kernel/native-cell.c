@@ -24,12 +24,23 @@ ipb_native_cell_tell_text(IpbNativeKernel *kernel, IpbKernelEventType type, cons
 }
 
 static void
+tell_notices(IpbNativeKernel *kernel)
+{
+    char *next;
+    while ((next = ipb_late_output_take_notice(&kernel->late)) != NULL) {
+        g_autofree char *notice = next;
+        ipb_native_cell_tell_text(kernel, IPB_KERNEL_NOTICE, notice, strlen(notice));
+    }
+}
+
+static void
 tell_late_output(IpbNativeKernel *kernel)
 {
     size_t size;
     g_autofree char *text = ipb_late_output_take(&kernel->late, &size);
     if (text != NULL)
         ipb_native_cell_tell_text(kernel, IPB_KERNEL_LATE_OUTPUT, text, size);
+    tell_notices(kernel);
 }
 
 void
@@ -96,6 +107,7 @@ ipb_native_cell_lose_at_start(IpbNativeKernel *kernel, const char *cause)
         while (((unsigned char) *shown & 0xc0) == 0x80)
             shown++;
     }
+    tell_notices(kernel);
     g_autofree char *text = g_strconcat(cause, *shown != '\0' ? "; it printed: " : "", shown, NULL);
     ipb_native_cell_lose(kernel, text);
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "kernel/bundle-text.h"
 #include "kernel/native-kernel-private.h"
 
 #define STATE_LOST "its state is lost, the next cell runs in a fresh kernel"
@@ -86,9 +87,12 @@ keep_late_display(IpbNativeKernel *kernel, const IpbKernelEvent *event)
 {
     if (event->type != IPB_KERNEL_DISPLAY && event->type != IPB_KERNEL_UPDATE_DISPLAY)
         return;
-    const char *text = ipb_json_get_string(event->data, "text/plain");
-    g_autofree char *line =
-        text != NULL ? g_utf8_make_valid(text, -1) : g_strdup("[ipybox] a display without text");
+    g_autofree char *text = ipb_bundle_text(event->data);
+    if (text == NULL) {
+        ipb_late_output_add_notice(&kernel->late, "a display without text came while no cell ran");
+        return;
+    }
+    g_autofree char *line = g_utf8_make_valid(text, -1);
     ipb_late_output_add(&kernel->late, line, strlen(line));
     ipb_late_output_add(&kernel->late, "\n", 1);
 }

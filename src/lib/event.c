@@ -5,7 +5,10 @@
  */
 #include <ipybox/event.h>
 
+#include <string.h>
+
 #include "json/writer.h"
+#include "kernel/bundle-text.h"
 #include "lib/block.h"
 #include "lib/lib-private.h"
 
@@ -119,6 +122,19 @@ ipybox_event_get_data(const IpyboxEvent *event, const char *mime_type)
 {
     g_return_val_if_fail(event != NULL && mime_type != NULL, NULL);
     return get_json(event, ipb_json_get(event->core->data, mime_type));
+}
+
+const char *
+ipybox_event_get_bundle_text(const IpyboxEvent *event)
+{
+    g_return_val_if_fail(event != NULL, NULL);
+    g_autofree char *text = ipb_bundle_text(event->core->data);
+    if (text == NULL)
+        return NULL;
+    char *valid = ipb_lib_make_valid(text, strlen(text));
+    char *made = valid != NULL ? valid : g_steal_pointer(&text);
+    g_ptr_array_add(event->made, made);
+    return made;
 }
 
 const char *

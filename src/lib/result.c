@@ -18,6 +18,7 @@ struct IpyboxResult {
     char *text;
     bool is_truncated;
     char **images;
+    char **notices;
     GPtrArray *violations;                      /* texts, and the NULL at the end */
     char *error_name, *error_value, *traceback; /* NULL: no exception */
     char *message;                              /* or NULL */
@@ -88,12 +89,28 @@ status_of(IpbStatus status)
     return IPYBOX_STATUS_LOST;
 }
 
+static char *
+copy_valid(const char *text)
+{
+    char *valid = ipb_lib_make_valid(text, strlen(text));
+    return valid != NULL ? valid : g_strdup(text);
+}
+
 static char **
 copy_paths(const GPtrArray *paths)
 {
     char **copy = g_new0(char *, paths->len + 1);
     for (guint i = 0; i < paths->len; i++)
         copy[i] = g_strdup(g_ptr_array_index(paths, i));
+    return copy;
+}
+
+static char **
+copy_texts(const GPtrArray *texts)
+{
+    char **copy = g_new0(char *, texts->len + 1);
+    for (guint i = 0; i < texts->len; i++)
+        copy[i] = copy_valid(g_ptr_array_index(texts, i));
     return copy;
 }
 
@@ -110,6 +127,7 @@ finish(IpbLibCollector *collector, const IpbSessionEvent *done)
         result->text = g_steal_pointer(&text);
     result->is_truncated = ipb_cell_text_is_truncated(collector->text);
     result->images = copy_paths(ipb_cell_text_images(collector->text));
+    result->notices = copy_texts(ipb_cell_text_notices(collector->text));
     g_clear_pointer(&collector->text, ipb_cell_text_free);
     return result;
 }
@@ -134,6 +152,7 @@ ipb_lib_result_new_cancelled(void)
     result->status = IPYBOX_STATUS_CANCELLED;
     result->text = g_strdup("");
     result->images = g_new0(char *, 1);
+    result->notices = g_new0(char *, 1);
     result->violations = g_ptr_array_new();
     g_ptr_array_add(result->violations, NULL);
     result->message = g_strdup("the cell was cancelled before it ran");
@@ -168,6 +187,13 @@ ipybox_result_get_images(const IpyboxResult *result)
 {
     g_return_val_if_fail(result != NULL, NULL);
     return (const char *const *) result->images;
+}
+
+const char *const *
+ipybox_result_get_notices(const IpyboxResult *result)
+{
+    g_return_val_if_fail(result != NULL, NULL);
+    return (const char *const *) result->notices;
 }
 
 const char *const *
@@ -245,6 +271,7 @@ ipybox_result_free(IpyboxResult *result)
         return;
     g_free(result->text);
     g_strfreev(result->images);
+    g_strfreev(result->notices);
     g_ptr_array_unref(result->violations);
     g_free(result->error_name);
     g_free(result->error_value);

@@ -7,31 +7,32 @@
 
 #include <string.h>
 
-#define MAX_TEXT (256u * 1024 * 1024)
+#include "kernel/bundle-text.h"
+#include "session/clipped-text.h"
+
 /* Paths that are kept; a cell that shows more images has them on disk all the same. */
 #define MAX_IMAGES 10000
+#define MAX_NOTICES 100
 
 struct IpbCellText {
-    GString *text;
-    size_t n_chars;
-    size_t max_chars;
-    bool is_truncated;
+    IpbClippedText *text;
     bool has_output;
     bool is_joined;
     GString *added;    /* of a joined text: by the last event */
     bool is_line_open; /* what was added ends within a line */
     char *error;
     GPtrArray *images;
+    GPtrArray *notices;
 };
 
 IpbCellText *
 ipb_cell_text_new(size_t max_chars)
 {
     IpbCellText *text = g_new0(IpbCellText, 1);
-    text->text = g_string_new(NULL);
+    text->text = ipb_clipped_text_new(max_chars);
     text->added = g_string_new(NULL);
-    text->max_chars = max_chars;
     text->images = g_ptr_array_new_with_free_func(g_free);
+    text->notices = g_ptr_array_new_with_free_func(g_free);
     return text;
 }
 
@@ -48,9 +49,10 @@ ipb_cell_text_free(IpbCellText *text)
 {
     if (text == NULL)
         return;
-    g_string_free(text->text, TRUE);
+    ipb_clipped_text_free(text->text);
     g_string_free(text->added, TRUE);
     g_ptr_array_unref(text->images);
+    g_ptr_array_unref(text->notices);
     g_free(text->error);
     g_free(text);
 }
@@ -64,20 +66,7 @@ append(IpbCellText *text, const char *piece)
     if (text->is_joined)
         g_string_append(text->added, piece);
     text->is_line_open = piece[strlen(piece) - 1] != '\n';
-    size_t room = text->max_chars - text->n_chars;
-    const char *end = piece;
-    size_t n = 0;
-    for (; *end != '\0' && n < room; n++)
-        end = g_utf8_next_char(end);
-    if (text->text->len + (size_t) (end - piece) > MAX_TEXT) {
-        text->is_truncated = true;
-        return;
-    }
-    g_string_append_len(text->text, piece, end - piece);
-    text->n_chars += n;
-    /* White space at the end does not count: it would be cut off anyhow. */
-    for (; *end != '\0' && !text->is_truncated; end++)
-        text->is_truncated = !g_ascii_isspace(*end);
+    ipb_clipped_text_append(text->text, piece);
 }
 
 /* On lines of its own, whatever stood before. */
@@ -98,13 +87,24 @@ append_bundle(IpbCellText *text, const IpbSessionEvent *event)
         return;
     if (event->image_path != NULL && text->images->len < MAX_IMAGES)
         g_ptr_array_add(text->images, g_strdup(event->image_path));
-    const char *plain = ipb_json_get_string(event->data, "text/plain");
-    if (plain == NULL)
+    g_autofree char *shown = ipb_bundle_text(event->data);
+    if (shown == NULL)
         return;
     if (text->is_joined)
-        append(text, plain);
+        append(text, shown);
     else
-        append_lines(text, plain);
+        append_lines(text, shown);
+}
+
+static void
+add_notice(IpbCellText *text, const IpbSessionEvent *event)
+{
+    if (text->notices->len < MAX_NOTICES)
+        g_ptr_array_add(text->notices, g_strdup(event->text));
+    else if (text->notices->len == MAX_NOTICES)
+        g_ptr_array_add(text->notices, g_strdup("[ipybox] further notices are left out"));
+    if (event->is_in_text)
+        append_lines(text, event->text);
 }
 
 void
@@ -117,8 +117,10 @@ ipb_cell_text_add(IpbCellText *text, const IpbSessionEvent *event)
         append(text, event->text);
         break;
     case IPB_SESSION_LATE_OUTPUT:
-    case IPB_SESSION_NOTICE:
         append_lines(text, event->text);
+        break;
+    case IPB_SESSION_NOTICE:
+        add_notice(text, event);
         break;
     case IPB_SESSION_DISPLAY:
     case IPB_SESSION_UPDATE:
@@ -152,7 +154,8 @@ ipb_cell_text_has_output(const IpbCellText *text)
 char *
 ipb_cell_text_get(const IpbCellText *text)
 {
-    const char *start = text->text->str, *end = start + text->text->len;
+    g_autofree char *raw = ipb_clipped_text_get(text->text);
+    const char *start = raw, *end = start + strlen(raw);
     while (end > start && g_ascii_isspace(end[-1]))
         end--;
     while (text->is_joined && start < end && g_ascii_isspace(*start))
@@ -167,13 +170,13 @@ ipb_cell_text_get(const IpbCellText *text)
 char *
 ipb_cell_text_get_raw(const IpbCellText *text)
 {
-    return g_strndup(text->text->str, text->text->len);
+    return ipb_clipped_text_get(text->text);
 }
 
 bool
 ipb_cell_text_is_truncated(const IpbCellText *text)
 {
-    return text->is_truncated;
+    return ipb_clipped_text_is_cut(text->text);
 }
 
 const char *
@@ -186,4 +189,10 @@ const GPtrArray *
 ipb_cell_text_images(const IpbCellText *text)
 {
     return text->images;
+}
+
+const GPtrArray *
+ipb_cell_text_notices(const IpbCellText *text)
+{
+    return text->notices;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * IpbCellText: a cell's events as one text, the way the original's results read: what was printed, what was shown and
- * what was returned, in order; images as paths beside it. Bounded by a number of characters.
+ * what was returned, in order; images as paths and notices beside it. Bounded by a number of characters: see clipped-text.h.
  */
 #pragma once
 
@@ -30,5 +30,7 @@ bool ipb_cell_text_is_truncated(const IpbCellText *text);
 const char *ipb_cell_text_error(const IpbCellText *text);
 /* Paths of the images, in order. */
 const GPtrArray *ipb_cell_text_images(const IpbCellText *text);
+/* The notices, "[ipybox] …", in order. Those that are in the text, too, are among them. */
+const GPtrArray *ipb_cell_text_notices(const IpbCellText *text);
 
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(IpbCellText, ipb_cell_text_free)

@@ -17,6 +17,7 @@ typedef struct {
     void *data;
     bool is_timed_out;
     bool is_cancelled;
+    bool is_interrupted;
     unsigned n_violations; /* of the sandbox, told */
 
     IpbLoop *loop;

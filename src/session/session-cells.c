@@ -14,6 +14,7 @@
 
 /* Shown with one cell. */
 #define MAX_VIOLATIONS 10
+#define MAX_KEPT_NOTICES 100
 /* Cells that may wait behind the running one. */
 #define MAX_WAITING_CELLS 1000
 #define MAX_CODE_SIZE (32u * 1024 * 1024)
@@ -62,14 +63,18 @@ static IpbStatus
 explain_end(const IpbCell *cell, const IpbKernelEvent *event, char **ret_text)
 {
     bool is_lost = event->status == IPB_CELL_LOST;
+    bool has_handled_interrupt = event->status == IPB_CELL_OK && !cell->is_cancelled;
     *ret_text = NULL;
     if (cell->is_timed_out) {
         *ret_text = g_strdup_printf(
-            "Code execution exceeded timeout of %.2fs (approval wait excluded).%s%s",
-            cell->timeout_ms / 1000.0, is_lost ? " " : "", is_lost ? event->text : "");
+            "Code execution exceeded timeout of %.2fs (approval wait excluded). %s%s",
+            cell->timeout_ms / 1000.0,
+            is_lost ? "The kernel is gone; variables are lost: "
+                    : "The cell was interrupted; variables are kept.",
+            is_lost ? event->text : "");
         return IPB_STATUS_TIMEOUT;
     }
-    if (cell->is_cancelled) {
+    if (cell->is_cancelled || (cell->is_interrupted && !has_handled_interrupt)) {
         *ret_text = is_lost ? g_strdup(event->text) : g_strdup("the cell was interrupted");
         return IPB_STATUS_CANCELLED;
     }
@@ -88,8 +93,29 @@ explain_end(const IpbCell *cell, const IpbKernelEvent *event, char **ret_text)
 }
 
 static void
+tell_notice(IpbSession *session, const char *text)
+{
+    g_autofree char *notice = g_strconcat("[ipybox] ", text, NULL);
+    ipb_cell_emit(session->current, &(IpbSessionEvent){.type = IPB_SESSION_NOTICE, .text = notice});
+}
+
+static void
+tell_kept_notices(IpbSession *session)
+{
+    GQueue kept = session->kept_notices;
+    g_queue_init(&session->kept_notices); /* who is told may keep them again */
+    char *next;
+    while ((next = g_queue_pop_head(&kept)) != NULL) {
+        g_autofree char *notice = next;
+        ipb_cell_emit(session->current,
+                      &(IpbSessionEvent){.type = IPB_SESSION_NOTICE, .text = notice});
+    }
+}
+
+static void
 on_kernel_done(IpbSession *session, const IpbKernelEvent *event)
 {
+    tell_kept_notices(session); /* of a cell that never began */
     IpbCell *cell = g_steal_pointer(&session->current);
     g_autofree char *text = NULL;
     IpbStatus status = explain_end(cell, event, &text);
@@ -102,7 +128,8 @@ on_kernel_done(IpbSession *session, const IpbKernelEvent *event)
     }
     if (event->is_cwd_reset && session->working_dir != NULL) {
         g_autofree char *notice = g_strdup_printf("[ipybox] cwd reset to %s", session->working_dir);
-        ipb_cell_emit(cell, &(IpbSessionEvent){.type = IPB_SESSION_NOTICE, .text = notice});
+        ipb_cell_emit(cell, &(IpbSessionEvent){
+                                .type = IPB_SESSION_NOTICE, .text = notice, .is_in_text = true});
     }
     end_cell(cell, status, text, event);
     start_next_cell(session);
@@ -130,9 +157,8 @@ emit_bundle(IpbSession *session, IpbSessionEventType type, const IpbKernelEvent 
     g_autoptr(GError) error = NULL;
     if (!session->saves_no_images && !ipb_images_save(event->data, session->images_dir,
                                                       session->workspace, &image_path, &error)) {
-        g_autofree char *notice = g_strdup_printf("[ipybox] image not saved: %s", error->message);
-        ipb_cell_emit(session->current,
-                      &(IpbSessionEvent){.type = IPB_SESSION_NOTICE, .text = notice});
+        g_autofree char *notice = g_strdup_printf("image not saved: %s", error->message);
+        tell_notice(session, notice);
     }
     ipb_cell_emit(session->current, &(IpbSessionEvent){
                                         .type = type,
@@ -163,6 +189,7 @@ on_cell_started(IpbSession *session, const IpbKernelEvent *event)
         ipb_cell_start_clock(session->current, on_cell_timeout, session);
     ipb_cell_emit(session->current, &(IpbSessionEvent){.type = IPB_SESSION_STARTED,
                                                        .execution_count = event->execution_count});
+    tell_kept_notices(session);
     const char *const *failure = ipb_forkserver_preload_failures(session->forkserver);
     if (failure == NULL || session->has_told_preload_failures)
         return;
@@ -202,6 +229,9 @@ ipb_session_on_kernel_event(IpbKernel *kernel, const IpbKernelEvent *event, void
         break;
     case IPB_KERNEL_LATE_OUTPUT:
         emit_text(session, IPB_SESSION_LATE_OUTPUT, event);
+        break;
+    case IPB_KERNEL_NOTICE:
+        tell_notice(session, event->text);
         break;
     case IPB_KERNEL_CLEAR_OUTPUT:
         emit_text(session, IPB_SESSION_CLEAR_OUTPUT, event);
@@ -297,13 +327,19 @@ ipb_session_execute_with(IpbSession *session, const char *code, const IpbCellOpt
     return cell->number;
 }
 
+static void
+interrupt_current(IpbSession *session)
+{
+    ipb_approvals_cancel_all(session->approvals);
+    ipb_kernel_interrupt(session->kernel);
+}
+
 bool
 ipb_session_cancel(IpbSession *session, uint64_t number)
 {
     if (session->current != NULL && session->current->number == number) {
         session->current->is_cancelled = true;
-        ipb_approvals_cancel_all(session->approvals);
-        ipb_kernel_interrupt(session->kernel);
+        interrupt_current(session);
         return true;
     }
     for (GList *link = session->waiting.head; link != NULL; link = link->next) {
@@ -320,8 +356,18 @@ ipb_session_cancel(IpbSession *session, uint64_t number)
 void
 ipb_session_interrupt(IpbSession *session)
 {
-    if (session->current != NULL)
-        ipb_session_cancel(session, session->current->number);
+    if (session->current == NULL)
+        return;
+    session->current->is_interrupted = true;
+    interrupt_current(session);
+}
+
+void
+ipb_session_keep_notices(IpbSession *session, const GPtrArray *notices)
+{
+    for (guint i = 0; i < notices->len; i++)
+        if (g_queue_get_length(&session->kept_notices) < MAX_KEPT_NOTICES)
+            g_queue_push_tail(&session->kept_notices, g_strdup(g_ptr_array_index(notices, i)));
 }
 
 bool

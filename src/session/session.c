@@ -325,6 +325,7 @@ ipb_session_new(IpbRuntime *runtime, const IpbSessionOptions *options, GError **
     session->connect_timeout_ms = options->connect_timeout_ms;
     session->jobs = g_ptr_array_new_with_free_func((GDestroyNotify) ipb_session_job_free);
     g_queue_init(&session->waiting);
+    g_queue_init(&session->kept_notices);
     session->images_dir = g_canonicalize_filename(
         options->images_dir != NULL ? options->images_dir : "images", workspace);
     session->overlay = ipb_packages_overlay(ipb_runtime_python(runtime), workspace,
@@ -393,6 +394,7 @@ ipb_session_free(IpbSession *session)
     ipb_kernel_free(session->kernel);
     g_clear_pointer(&session->current, ipb_cell_free);
     g_queue_clear_full(&session->waiting, (GDestroyNotify) ipb_cell_free);
+    g_queue_clear_full(&session->kept_notices, g_free);
     g_clear_pointer(&session->sandboxing, ipb_sandboxing_free);
     g_clear_pointer(&session->tool_channel, ipb_tool_channel_free);
     g_clear_pointer(&session->tool_relay, ipb_tool_relay_free);

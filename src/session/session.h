@@ -18,15 +18,15 @@
 typedef struct IpbSession IpbSession;
 
 typedef enum {
-    IPB_SESSION_STARTED,     /* execution_count that it will have: a kernel begins with the cell */
-    IPB_SESSION_STDOUT,      /* text */
-    IPB_SESSION_STDERR,      /* text */
-    IPB_SESSION_LATE_OUTPUT, /* text written after the previous cell was done, or a notice about it */
-    IPB_SESSION_DISPLAY,     /* data, metadata, display_id, image_path */
-    IPB_SESSION_UPDATE,      /* of a display: likewise */
-    IPB_SESSION_CLEAR_OUTPUT,  /* wait */
-    IPB_SESSION_RESULT,        /* data, metadata, image_path: the value of the last expression */
-    IPB_SESSION_ERROR,         /* text: the traceback; ename, evalue */
+    IPB_SESSION_STARTED,      /* execution_count that it will have: a kernel begins with the cell */
+    IPB_SESSION_STDOUT,       /* text */
+    IPB_SESSION_STDERR,       /* text */
+    IPB_SESSION_LATE_OUTPUT,  /* text written after the previous cell was done */
+    IPB_SESSION_DISPLAY,      /* data, metadata, display_id, image_path */
+    IPB_SESSION_UPDATE,       /* of a display: likewise */
+    IPB_SESSION_CLEAR_OUTPUT, /* wait */
+    IPB_SESSION_RESULT,       /* data, metadata, image_path: the value of the last expression */
+    IPB_SESSION_ERROR,        /* text: the traceback; ename, evalue */
     IPB_SESSION_TOOL_PROGRESS, /* text: "server.tool: 3/10 message" */
     IPB_SESSION_NOTICE,        /* text for people: "[ipybox] …" */
     IPB_SESSION_DONE, /* status; text: what happened unless OK or ERROR; execution_count, user_expressions */
@@ -34,9 +34,10 @@ typedef enum {
 
 typedef enum {
     IPB_STATUS_OK,
-    IPB_STATUS_ERROR,     /* an ERROR event came before */
-    IPB_STATUS_TIMEOUT,   /* interrupted, the state is kept (or lost: the text says so) */
-    IPB_STATUS_CANCELLED, /* by ipb_session_cancel or _interrupt */
+    IPB_STATUS_ERROR,   /* an ERROR event came before */
+    IPB_STATUS_TIMEOUT, /* interrupted, the state is kept (or lost: the text says so) */
+    /* By ipb_session_cancel, whatever it did then; by ipb_session_interrupt, unless it handled that and ran to its end */
+    IPB_STATUS_CANCELLED,
     IPB_STATUS_LOST, /* the kernel is gone, its state with it; the next cell gets a fresh one */
 } IpbStatus;
 
@@ -52,6 +53,7 @@ typedef struct {
     int64_t execution_count;
     bool wait;
     bool is_violation; /* of a NOTICE: a sandbox refused something */
+    bool is_in_text;   /* of a NOTICE: it belongs to the cell's text, as in ipybox 0.9 */
     IpbStatus status;
     const IpbJson *user_expressions; /* see kernel/kernel.h; or NULL */
 } IpbSessionEvent;
@@ -128,8 +130,11 @@ bool ipb_session_request(IpbSession *session, const char *method, const char *pa
                          IpbKernelReplyFunc func, void *data, GError **error);
 /* Interrupts the cell if it runs, drops it if it waits: DONE with CANCELLED. False if there is none. */
 bool ipb_session_cancel(IpbSession *session, uint64_t cell);
-/* The running cell, if any. */
+/* The running cell, if any, as Ctrl-C does. */
 void ipb_session_interrupt(IpbSession *session);
+/* For notices (texts, copied) that a cell told and that reached nobody, since its answer was dropped: the next cell tells them again,
+ * first. */
+void ipb_session_keep_notices(IpbSession *session, const GPtrArray *notices);
 /* Back-pressure: while paused nothing of the kernel's output is read. */
 void ipb_session_set_paused(IpbSession *session, bool paused);
 /* Answers an approval request; false if it does not wait any more. */

@@ -10,6 +10,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
@@ -208,6 +209,60 @@ def test_interrupt(gateway: Gateway, way: str) -> None:
         messages = client.receive_until(waiting, "status", execution_state="idle")
         assert contents(messages, "execute_reply")[0]["status"] == "aborted"
         assert contents(client.run("x"), "execute_result")[0]["data"] == {"text/plain": "1"}
+
+
+def test_an_interrupt_that_the_cell_handles(gateway: Gateway) -> None:
+    """It has succeeded: what waits behind it runs."""
+    kernel = gateway.start_kernel()
+    with gateway.channels(kernel) as client:
+        msg_id = client.execute(
+            "try:\n    print('begun', flush=True)\n    while True: pass\nexcept KeyboardInterrupt: pass\nx = 5"
+        )
+        waiting = client.execute("x")
+        client.receive_until(msg_id, "stream")
+        assert gateway.request("POST", f"/api/kernels/{kernel}/interrupt", {}) == (204, None)
+        messages = client.receive_until(msg_id, "status", execution_state="idle")
+        assert contents(messages, "error") == [] and contents(messages, "execute_reply")[0]["status"] == "ok"
+        messages = client.receive_until(waiting, "status", execution_state="idle")
+        assert contents(messages, "execute_result")[0]["data"] == {"text/plain": "5"}
+
+
+def test_a_value_that_cannot_be_shown(gateway: Gateway) -> None:
+    """As IPython's own kernel has it: an error, and what could be shown."""
+    with gateway.channels(gateway.start_kernel()) as client:
+        messages = client.run("class A:\n    def __repr__(self): raise ValueError('no repr')\nA()")
+        assert contents(messages, "error")[0]["evalue"] == "no repr" and contents(messages, "execute_result") == []
+        assert contents(messages, "execute_reply")[0]["status"] == "error"
+        messages = client.run(
+            "class B:\n    def _repr_html_(self): raise ValueError('no html')\n    __repr__ = lambda self: 'B!'\nB()"
+        )
+        assert contents(messages, "error")[0]["evalue"] == "no html"
+        assert contents(messages, "execute_result")[0]["data"] == {"text/plain": "B!"}
+        assert contents(messages, "execute_reply")[0]["status"] == "error"
+
+
+def test_bundles_are_as_they_were(gateway: Gateway) -> None:
+    """Only results that are text show other representations in the place of a class's name."""
+    with gateway.channels(gateway.start_kernel()) as client:
+        messages = client.run("from IPython.display import Markdown; Markdown('# T')")
+        assert contents(messages, "execute_result")[0]["data"] == {
+            "text/plain": "<IPython.core.display.Markdown object>", "text/markdown": "# T",
+        }
+
+
+def test_notices_are_on_stderr_of_a_cell_that_is_seen(gateway: Gateway, place: harness.Place) -> None:
+    with gateway.channels(gateway.start_kernel()) as client:
+        pid = contents(client.run("import os, threading; os.getpid()"), "execute_result")[0]["data"]["text/plain"]
+        client.run(
+            "import time\ndef die():\n    while not os.path.exists('go'): time.sleep(0.01)\n    os.kill(os.getpid(), 9)\n"
+            "threading.Thread(target=die).start()"
+        )
+        (place.workspace / "go").touch()
+        while Path("/proc", pid).exists():
+            time.sleep(0.01)
+        assert contents(client.run("1", silent=True), "stream") == []
+        (stream,) = contents(client.run("print('{}', end='')", silent=False), "stream")[:1]
+        assert stream["name"] == "stderr" and stream["text"].startswith("[ipybox] while idle, the kernel was killed by SIGKILL")
 
 
 def test_restart(gateway: Gateway) -> None:

@@ -10,6 +10,7 @@ import select
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -103,8 +104,8 @@ def test_state_images_and_displays(core, session, workspace):
     assert html == {"data": {"text/html": "<b>x</b>"}, "metadata": {}}
     assert "image/png" in figure["data"] and "Figure size" in result["text"]
     types = [event["type"] for event in core.events(core.last_id)]
-    assert types == ["display", "display", "text"]
-    assert core.events(core.last_id)[1]["image"] == image
+    assert types == ["display", "text", "display", "text"] and result["text"].startswith("x")
+    assert core.events(core.last_id)[2]["image"] == image
 
 
 def test_an_error_and_what_came_before_it(core, session):
@@ -121,13 +122,16 @@ def test_a_timeout_keeps_the_state(core, session):
     core.execute(session, "x = 5")
     result = core.execute(session, "import time; time.sleep(60)", timeout=0.25)
     assert result["status"] == "timeout"
-    assert result["message"] == "Code execution exceeded timeout of 0.25s (approval wait excluded)."
+    assert result["message"] == (
+        "Code execution exceeded timeout of 0.25s (approval wait excluded). The cell was interrupted; variables are kept."
+    )
     assert core.text(session, "x") == "5"
 
 
 def test_a_cut_text(core, session):
     result = core.execute(session, "print('ä' * 100)", max_text_chars=10, events=True)
-    assert result["text"] == "ä" * 10 and result["truncated"]
+    cut = "\n\n[Output cut here: 90 of 100 characters left out]\n\n"
+    assert result["text"] == "ä" * 6 + cut + "ä" * 4 and result["truncated"]
     assert core.events(core.last_id)[0]["text"] == "ä" * 100 + "\n"
 
 
@@ -388,3 +392,49 @@ def test_limits_are_those_of_a_sandbox(core):
         core.open(limits={"openFiles": 77})
     session = core.open(sandbox=True, limits={"openFiles": 77})
     assert core.text(session, "import resource; resource.getrlimit(resource.RLIMIT_NOFILE)") == "(77, 77)"
+
+
+# What ends a kernel while no cell runs.
+DIE = (
+    "import os, threading, time\ndef die():\n    while not os.path.exists('go'): time.sleep(0.01)\n    os.kill(os.getpid(), 9)\n"
+    "threading.Thread(target=die).start(); print(os.getpid())"
+)
+
+
+def test_notices_are_beside_the_text(core, session, workspace):
+    pid = core.text(session, DIE)
+    (workspace / "go").touch()
+    while Path("/proc", pid).exists():
+        time.sleep(0.01)
+    result = core.execute(session, "print('{}')", events=True)
+    assert result["text"] == "{}"
+    (notice,) = result["notices"]
+    assert notice.startswith("[ipybox] while idle, the kernel was killed by SIGKILL") and "\n" not in notice
+    assert [(event["type"], event["text"]) for event in core.events(core.last_id)] == [("notice", notice), ("text", "{}\n")]
+    assert core.execute(session, "1")["notices"] == []
+
+
+def test_an_interrupt_that_the_cell_handles(core, session):
+    """By session.interrupt it is ok then; a timeout and a cancellation stay what they are."""
+    code = (
+        "try:\n    import time\n    print('begun', flush=True)\n    time.sleep(1000)\n"
+        "except KeyboardInterrupt: print('handled')\n'end'"
+    )
+
+    def start(**params) -> int:
+        id = core.request("session.execute", session=session, code=code, events=True, **params)
+        while not core.events(id):
+            core.receive()
+        return id
+
+    id = start()
+    core.call("session.interrupt", session=session)
+    result = core.wait(id)
+    assert (result["status"], result["text"], result["error"]) == ("ok", "begun\nhandled\n'end'", None)
+    id = start()
+    core.notify("session.cancel", request=id)
+    result = core.wait(id)
+    assert (result["status"], result["text"], result["error"]) == ("cancelled", "begun\nhandled\n'end'", None)
+    result = core.execute(session, code, timeout=1)
+    assert (result["status"], result["text"], result["error"]) == ("timeout", "begun\nhandled\n'end'", None)
+    assert result["message"].endswith("variables are kept.")

@@ -36,6 +36,7 @@ type_name(IpbKernelEventType type)
         [IPB_KERNEL_DISPLAY] = "display",    [IPB_KERNEL_UPDATE_DISPLAY] = "update",
         [IPB_KERNEL_CLEAR_OUTPUT] = "clear", [IPB_KERNEL_RESULT] = "result",
         [IPB_KERNEL_ERROR] = "error",        [IPB_KERNEL_DONE] = "done",
+        [IPB_KERNEL_NOTICE] = "notice",
     };
     return names[type];
 }
@@ -79,6 +80,8 @@ event_detail(const IpbKernelEvent *event)
         return status_name(event->status);
     if (event->type == IPB_KERNEL_ERROR)
         return event->ename;
+    if (event->type == IPB_KERNEL_NOTICE)
+        return event->text;
     if (event->type == IPB_KERNEL_CLEAR_OUTPUT)
         return event->wait ? "wait" : "";
     const char *text = ipb_json_get_string(event->data, "text/plain");

@@ -129,12 +129,12 @@ test_much_late_output(Fixture *fixture, const void *data)
     const char *told = kernel_fixture_cell(fixture, "");
     told = strstr(told, "late(");
     g_assert_nonnull(told);
-    const char *end = strstr(told, "\n[ipybox] ");
+    const char *end = strstr(told, ") notice(");
     g_assert_nonnull(end);
     /* 256 KiB are whole characters of two bytes. */
     g_assert_cmpuint((size_t) (end - told), ==, strlen("late(") + 256 * 1024);
     g_assert_nonnull(strstr(
-        end, " more bytes were dropped\n[ipybox] while idle, the kernel ended with exit status"));
+        end, " more bytes were dropped) notice(while idle, the kernel ended with exit status"));
 }
 
 static void
@@ -233,16 +233,16 @@ test_death_while_idle(Fixture *fixture, const void *data)
     kernel_fixture_wait_gone(pid); /* and not yet noticed */
     kernel_fixture_assert_cell(
         fixture, "out('x' in globals() and 'old' or 'new')",
-        "started late(late\n[ipybox] while idle, the kernel was killed by SIGKILL (killed); "
-        "its state is lost\n) out(new) done(ok)");
+        "started late(late) notice(while idle, the kernel was killed by SIGKILL (killed); "
+        "its state is lost) out(new) done(ok)");
     pid = kernel_fixture_pid(fixture);
     kill(pid, SIGKILL);
     while (kill(pid, 0) == 0)
         g_main_context_iteration(NULL, TRUE);
     kernel_fixture_run(fixture);
     kernel_fixture_assert_cell(fixture, "",
-                               "started late([ipybox] while idle, the kernel was killed by SIGKILL "
-                               "(killed); its state is lost\n) done(ok)");
+                               "started notice(while idle, the kernel was killed by SIGKILL "
+                               "(killed); its state is lost) done(ok)");
 }
 
 static void
@@ -314,8 +314,8 @@ test_frame_after_done(Fixture *fixture, const void *data)
         g_main_context_iteration(NULL, TRUE);
     kernel_fixture_assert_cell(
         fixture, "",
-        "started late([ipybox] while idle, the kernel broke its protocol: a frame of cell 1 "
-        "while no cell runs; its state is lost\n) done(ok)");
+        "started notice(while idle, the kernel broke its protocol: a frame of cell 1 "
+        "while no cell runs; its state is lost) done(ok)");
 }
 
 static void

@@ -68,7 +68,8 @@ test_text_is_cut(void)
     options.max_text_chars = 3;
     g_autoptr(IpyboxResult) result =
         ipybox_session_execute(fixture.session, "print('äöüß')", &options, NULL, NULL);
-    g_assert_cmpstr(ipybox_result_get_text(result), ==, "äöü");
+    g_assert_cmpstr(ipybox_result_get_text(result), ==,
+                    "äö\n\n[Output cut here: 1 of 4 characters left out]\n\nß");
     g_assert_true(ipybox_result_is_truncated(result));
 }
 

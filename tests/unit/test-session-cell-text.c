@@ -34,11 +34,11 @@ test_pieces(void)
     add(text, IPB_SESSION_STDOUT, "\n\n  indented");
     check(text, "  indented");
     add_bundle(text, "{\"text/plain\":\"2\",\"text/html\":\"<b>2</b>\"}", NULL);
-    add_bundle(text, "{\"text/html\":\"only\"}", NULL);
+    add_bundle(text, "{\"text/html\":\"<b>only</b>\"}", NULL);
     add(text, IPB_SESSION_STDERR, "err \n\n");
-    check(text, "  indented\n2\nerr");
+    check(text, "  indented\n2\nonly\nerr");
     add_bundle(text, "{\"text/plain\":\"<Figure>\"}", "/i/a.png");
-    check(text, "  indented\n2\nerr \n\n<Figure>");
+    check(text, "  indented\n2\nonly\nerr \n\n<Figure>");
     g_assert_cmpuint(ipb_cell_text_images(text)->len, ==, 1);
     g_assert_false(ipb_cell_text_is_truncated(text));
 }
@@ -49,7 +49,7 @@ check_added(const IpbCellText *text, const char *wanted)
     g_assert_cmpstr(ipb_cell_text_added(text), ==, wanted);
 }
 
-/* As it came; notices are lines of their own all the same. */
+/* As it came; late output begins on a line of its own all the same. */
 static void
 test_joined(void)
 {
@@ -63,15 +63,39 @@ test_joined(void)
     g_assert_true(ipb_cell_text_has_output(text));
     add_bundle(text, "{\"text/plain\":\"1\"}", NULL);
     check_added(text, "1");
-    add_bundle(text, "{\"text/html\":\"1\"}", NULL);
+    add_bundle(text, "{\"image/png\":\"1\"}", NULL);
     check_added(text, NULL);
-    add(text, IPB_SESSION_NOTICE, "told");
-    check_added(text, "\ntold\n");
+    add_bundle(text, "{\"text/html\":\"<p>2</p>\"}", NULL);
+    check_added(text, "2");
     add(text, IPB_SESSION_LATE_OUTPUT, "late\n");
-    check_added(text, "late\n");
-    check(text, "a1\ntold\nlate");
+    check_added(text, "\nlate\n");
+    check(text, "a12\nlate");
     g_autofree char *raw = ipb_cell_text_get_raw(text);
-    g_assert_cmpstr(raw, ==, " \n  a1\ntold\nlate\n");
+    g_assert_cmpstr(raw, ==, " \n  a12\nlate\n");
+}
+
+/* They are beside the text, but for those that ipybox 0.9 has in it. */
+static void
+test_notices(void)
+{
+    g_autoptr(IpbCellText) text = ipb_cell_text_new_joined(SIZE_MAX);
+    add(text, IPB_SESSION_NOTICE, "[ipybox] a");
+    check_added(text, NULL);
+    g_assert_false(ipb_cell_text_has_output(text));
+    add(text, IPB_SESSION_STDOUT, "{}");
+    ipb_cell_text_add(text, &(IpbSessionEvent){.type = IPB_SESSION_NOTICE,
+                                               .text = "[ipybox] cwd reset to /",
+                                               .is_in_text = true});
+    check_added(text, "\n[ipybox] cwd reset to /\n");
+    check(text, "{}\n[ipybox] cwd reset to /");
+    const GPtrArray *notices = ipb_cell_text_notices(text);
+    g_assert_cmpuint(notices->len, ==, 2);
+    g_assert_cmpstr(g_ptr_array_index(notices, 0), ==, "[ipybox] a");
+    g_assert_cmpstr(g_ptr_array_index(notices, 1), ==, "[ipybox] cwd reset to /");
+    for (int i = 0; i < 1000; i++)
+        add(text, IPB_SESSION_NOTICE, "[ipybox] more");
+    g_assert_cmpuint(notices->len, ==, 101);
+    g_assert_cmpstr(g_ptr_array_index(notices, 100), ==, "[ipybox] further notices are left out");
 }
 
 /* Updates of displays are not seen, nor their images; what is cut is still told. */
@@ -88,7 +112,7 @@ test_joined_without_updates(void)
     g_assert_cmpuint(ipb_cell_text_images(text)->len, ==, 0);
     add(text, IPB_SESSION_STDOUT, "xyz");
     check_added(text, "xyz");
-    check(text, "x");
+    check(text, "x\n\n[Output cut here: 2 of 3 characters left out]");
     g_assert_true(ipb_cell_text_is_truncated(text));
 }
 
@@ -103,12 +127,12 @@ test_limit(void)
     g_assert_false(ipb_cell_text_is_truncated(text));
     add(text, IPB_SESSION_STDOUT, "x");
     g_assert_true(ipb_cell_text_is_truncated(text));
-    check(text, "é€😀");
+    check(text, "é€\n\n[Output cut here: 5 of 8 characters left out]\n\nx");
 
     g_autoptr(IpbCellText) none = ipb_cell_text_new(0);
     add(none, IPB_SESSION_STDOUT, "x");
     g_assert_true(ipb_cell_text_is_truncated(none));
-    check(none, "");
+    check(none, "[Output cut here: 1 of 1 characters left out]");
 }
 
 static void
@@ -130,6 +154,7 @@ main(int argc, char **argv)
     g_test_add_func("/session/cell-text/pieces", test_pieces);
     g_test_add_func("/session/cell-text/joined", test_joined);
     g_test_add_func("/session/cell-text/joined-without-updates", test_joined_without_updates);
+    g_test_add_func("/session/cell-text/notices", test_notices);
     g_test_add_func("/session/cell-text/limit", test_limit);
     g_test_add_func("/session/cell-text/error", test_error);
     return g_test_run();

@@ -32,11 +32,17 @@ send_stream(IpbGatewayKernel *kernel, const char *name, const char *text)
     ipb_gateway_kernel_broadcast(kernel, "stream", parent_of(kernel), writer);
 }
 
+/* One that nobody would see, since nobody is connected or the cell is one that a front end runs for itself, comes with a later cell. */
 static void
-send_notice(IpbGatewayKernel *kernel, const char *text)
+send_notice(IpbGatewayKernel *kernel, const IpbSessionEvent *event)
 {
-    g_autofree char *line =
-        g_str_has_suffix(text, "\n") ? g_strdup(text) : g_strconcat(text, "\n", NULL);
+    if (!event->is_in_text && (kernel->cell.is_silent || kernel->clients->len == 0)) {
+        g_autoptr(GPtrArray) notices = g_ptr_array_new();
+        g_ptr_array_add(notices, (char *) event->text);
+        ipb_session_keep_notices(kernel->session, notices);
+        return;
+    }
+    g_autofree char *line = g_strconcat(event->text, "\n", NULL);
     send_stream(kernel, "stderr", line);
 }
 
@@ -191,7 +197,7 @@ on_event(const IpbSessionEvent *event, void *data)
         send_stream(kernel, "stderr", event->text);
         break;
     case IPB_SESSION_NOTICE:
-        send_notice(kernel, event->text);
+        send_notice(kernel, event);
         break;
     case IPB_SESSION_DISPLAY:
         send_bundle(kernel, "display_data", event);

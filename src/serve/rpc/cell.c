@@ -129,11 +129,13 @@ send_more_than_text(const IpbRpcCell *cell, const IpbSessionEvent *event)
     case IPB_SESSION_TOOL_PROGRESS:
         send_text(cell, "tool_progress", NULL, event->text);
         break;
+    case IPB_SESSION_NOTICE:
+        send_text(cell, "notice", NULL, event->text);
+        break;
     case IPB_SESSION_STARTED:
     case IPB_SESSION_STDOUT:
     case IPB_SESSION_STDERR:
     case IPB_SESSION_LATE_OUTPUT:
-    case IPB_SESSION_NOTICE:
     case IPB_SESSION_DONE:
         break;
     }
@@ -144,7 +146,7 @@ tell_event(const IpbRpcCell *cell, const IpbSessionEvent *event)
 {
     static const char *const STREAMS[] = {
         [IPB_SESSION_STDOUT] = "stdout",    [IPB_SESSION_STDERR] = "stderr",
-        [IPB_SESSION_LATE_OUTPUT] = "late", [IPB_SESSION_NOTICE] = "notice",
+        [IPB_SESSION_LATE_OUTPUT] = "late", [IPB_SESSION_NOTICE] = "notice", /* in the text */
         [IPB_SESSION_DISPLAY] = "display",  [IPB_SESSION_RESULT] = "display",
     };
     const char *added = ipb_cell_text_added(cell->text);
@@ -268,6 +270,7 @@ write_result(const IpbRpcCell *cell, const IpbSessionEvent *done)
     ipb_json_end_array(writer);
     write_error(writer, cell);
     write_strings(writer, "violations", cell->violations);
+    write_strings(writer, "notices", ipb_cell_text_notices(cell->text));
     ipb_json_member_string(writer, "message", done->text);
     ipb_json_member_int(writer, "execution_count", done->execution_count);
     ipb_json_end_object(writer);
