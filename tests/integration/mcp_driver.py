@@ -77,22 +77,22 @@ class McpServer(LineProgram):
 
     def cell(self, code: str, **arguments: Any) -> str:
         """The text of a cell that must succeed."""
-        result = self.tool("execute_ipython_cell", {"code": code, **arguments})
-        assert not result["isError"], result["content"][0]["text"]
-        (block,) = result["content"]
-        return block["text"]
+        return self._text(self.tool("execute_ipython_cell", {"code": code, **arguments}), is_error=False)
 
     def failing_cell(self, code: str, **arguments: Any) -> str:
-        """All texts of a cell that must fail, a blank line between them."""
-        result = self.tool("execute_ipython_cell", {"code": code, **arguments})
-        assert result["isError"], result
-        return "\n\n".join(block["text"] for block in result["content"])
+        """The text of a cell that must fail."""
+        return self._text(self.tool("execute_ipython_cell", {"code": code, **arguments}), is_error=True)
 
     def register(self, name: str, params: dict) -> list[str]:
+        """The names of the modules."""
         result = self.tool("register_mcp_server", {"server_name": name, "server_params": params})
-        texts = [block["text"] for block in result["content"]]
-        assert not result["isError"], texts
-        return texts
+        return self._text(result, is_error=False).split("\n")
+
+    def _text(self, result: dict, is_error: bool) -> str:
+        assert result["isError"] is is_error, result
+        (block,) = result["content"]  # always one: some hosts read the first only
+        assert block["type"] == "text"
+        return block["text"]
 
 
 class Client(McpServer):

@@ -19,12 +19,13 @@ def is_error(result) -> bool:
     return result.is_error if hasattr(result, "is_error") else result.isError
 
 
-async def call(session: ClientSession, tool: str, arguments: dict) -> list[str]:
+async def call(session: ClientSession, tool: str, arguments: dict, fails: bool = False) -> str:
+    """The text of the answer, which is one block always."""
     result = await session.call_tool(tool, arguments)
-    texts = [block.text for block in result.content]
-    if is_error(result):
-        raise RuntimeError(texts)
-    return texts
+    (block,) = result.content
+    if is_error(result) != fails:
+        raise RuntimeError(block.text)
+    return block.text
 
 
 async def on_elicitation(context, params):
@@ -50,16 +51,24 @@ async def main(ipybox: str, workspace: str, rules: str, server_params: str) -> N
             "r = c.run(c.Params(source_timezone='UTC', time='12:00', target_timezone='Asia/Tokyo'))\n"
             "print('21:00' in str(r))"
         )
-        (called,) = await call(session, "execute_ipython_cell", {"code": code})
+        called = await call(session, "execute_ipython_cell", {"code": code})
         code = "from mcptools.time import get_current_time as g\ng.run(g.Params(timezone='UTC')).timezone"
-        (asked,) = await call(session, "execute_ipython_cell", {"code": code})
-        failed = await session.call_tool("execute_ipython_cell", {"code": "1/0"})
+        asked = await call(session, "execute_ipython_cell", {"code": code})
+        failed = await call(session, "execute_ipython_cell", {"code": "print('before')\n1/0"}, fails=True)
+        wrong = await call(session, "execute_ipython_cell", {"code": "1", "timeout_s": 5}, fails=True)
+        late = {"code": "import os, time\nprint('begun', flush=True)\ntime.sleep(1000)", "timeout": 0.5}
+        late = await call(session, "execute_ipython_cell", late, fails=True)
+        cut = await call(session, "execute_ipython_cell", {"code": "print('a' * 7 + 'z' * 7)", "max_output_chars": 10})
+        shown = await call(
+            session, "execute_ipython_cell", {"code": "from IPython.display import HTML\nHTML('<p>some <b>text</b></p>')"}
+        )
         await call(session, "execute_ipython_cell", {"code": "x = 1"})
         reset = await call(session, "reset", {})
-        (gone,) = await call(session, "execute_ipython_cell", {"code": "'x' in globals()"})
-        (installed,) = await call(session, "install_package", {"package_name": "pip"})
+        gone = await call(session, "execute_ipython_cell", {"code": "'x' in globals()"})
+        installed = await call(session, "install_package", {"package_name": "pip"})
     print(json.dumps({
-        "tools": tools, "modules": modules, "called": called, "asked": asked, "failed": is_error(failed), "reset": reset,
+        "tools": tools, "modules": modules, "called": called, "asked": asked, "failed": failed, "wrong": wrong,
+        "late": late, "cut": cut, "shown": shown, "reset": reset,
         "gone": gone, "installed": installed,
     }))
 

@@ -7,6 +7,8 @@ import json
 import os
 import signal
 import subprocess
+import time
+from pathlib import Path
 
 import pytest
 from mcp_driver import McpServer, images_in
@@ -162,7 +164,9 @@ def mcp_shared(ipybox, tmp_path_factory):
 def test_state_persists_until_reset(mcp):
     mcp.cell("x = 42\nimport os\nos.mkdir('sub')\nos.chdir('sub')")
     assert mcp.cell("x, os.path.basename(os.getcwd())") == "(42, 'sub')"
-    assert mcp.tool("reset") == {"content": [], "isError": False}
+    reset = mcp.tool("reset")
+    assert not reset["isError"] and len(reset["content"]) == 1
+    assert reset["content"][0]["text"].startswith("The kernel was reset: variables, imports and definitions are gone")
     assert "NameError" in mcp.failing_cell("x")
     assert mcp.cell("import os; os.path.basename(os.getcwd())") == "'ws'"
 
@@ -177,21 +181,99 @@ def test_reset_writes_what_open_files_hold(mcp, workspace):
 
 
 def test_error_format(mcp):
-    result = mcp.tool("execute_ipython_cell", {"code": "print('before')\n1/0"})
-    assert result["isError"]
-    error, before = (block["text"] for block in result["content"])
-    assert error.startswith("Error executing tool execute_ipython_cell: ZeroDivisionError: division by zero\n-----")
-    assert "----> 2 1/0" in error
-    assert "ipybox_kernel" not in error and "\x1b" not in error
-    assert "before" in before
+    """One text: the error, then what the cell had put out before."""
+    text = mcp.failing_cell("print('before')\n1/0")
+    assert text.startswith("Error executing tool execute_ipython_cell: ZeroDivisionError: division by zero\n-----")
+    assert "----> 2 1/0" in text
+    assert "ipybox_kernel" not in text and "\x1b" not in text
+    assert text.endswith("ZeroDivisionError: division by zero\n\nOutput before the error:\n\nbefore")
+    assert "Output before" not in mcp.failing_cell("1/0")
+
+
+def test_an_unknown_argument_is_named_with_the_right_one(mcp, workspace):
+    """It was meant to do something; what would run without it is not what was asked for."""
+    write = "open('ran', 'w').close()"
+    for tool, arguments, wanted in [
+        ("execute_ipython_cell", {"code": write, "timeout_s": 5}, "there is no argument timeout_s, did you mean timeout?"),
+        ("execute_ipython_cell", {"code": write, "max_chars": 5}, "max_chars, did you mean max_output_chars?"),
+        ("execute_ipython_cell", {"code": write, "Code": write}, "Code, did you mean code?"),
+        ("execute_ipython_cell", {"code": write, "q": None}, "argument q. The arguments are: code, timeout, max_output_chars"),
+        ("register_mcp_server", {"name": "x", "server_params": {}}, "name, did you mean server_name?"),
+        ("install_package", {"package": "pip"}, "package, did you mean package_name? The arguments are: package_name"),
+        ("reset", {"hard": True}, "there is no argument hard; the tool takes none"),
+        ("reset", {"é\ud800" * 1000: 1}, "takes none"),
+    ]:
+        result = mcp.tool(tool, arguments)
+        (block,) = result["content"]
+        assert result["isError"] and block["text"].startswith(f"Error executing tool {tool}: there is no argument ")
+        assert wanted in block["text"] and len(block["text"]) < 300, block
+    assert not (workspace / "ran").exists()
+
+
+def test_a_value_that_cannot_be_shown_is_an_error(mcp):
+    """As for IPython's own kernel, whatever the representation was."""
+    text = mcp.failing_cell("class A:\n    def __repr__(self): raise ValueError('no repr')\nprint('before')\nx = A()\nx")
+    assert text.startswith("Error executing tool execute_ipython_cell: ValueError: no repr\n----")
+    assert text.endswith("\n\nOutput before the error:\n\nbefore")
+    text = mcp.failing_cell("class B:\n    def _repr_html_(self): raise ValueError('no html')\n    __repr__ = lambda s: 'B!'\nB()")
+    assert "ValueError: no html" in text and text.endswith("B!")
+    assert "no repr" in mcp.cell("display(x)\nprint('after')")  # not the value of the cell: told, and it goes on
+    assert "no repr" in mcp.failing_cell("[x]") and mcp.failing_cell("[x]").count("ValueError: no repr") == 2
+
+
+def test_values_of_markdown_html_and_latex_are_their_text(mcp):
+    mcp.cell("from IPython.display import HTML, Latex, Markdown, Math")
+    assert mcp.cell("Markdown('# Title')") == "# Title"
+    assert mcp.cell("display(Latex('$x$')); Math('y')") == "$x$\n$\\displaystyle y$"
+    table = "<style>td { color: red }</style><table><tr><th>a<th>b</tr><tr><td>1<td>&lt;2</tr></table>"
+    assert mcp.cell(f"HTML('{table}')") == "a\tb\n1\t<2"
+    assert mcp.cell("class C:\n    def _repr_html_(self): return '<b>c</b>'\n    def __repr__(self): return 'its repr'\nC()") == (
+        "its repr"
+    )
+
+
+def test_notices_are_marked_and_come_last(mcp, workspace):
+    (workspace / "images").touch()
+    text = mcp.cell("import matplotlib.pyplot as plt\nplt.plot([1])\nplt.show()\nprint('{}')")
+    assert text.startswith("<Figure") and "\n{}\n\n[ipybox] image not saved: " in text
+    text = mcp.failing_cell("plt.plot([1])\nplt.show()\n1/0")
+    before, _, notices = text.partition("Output before the error:\n\n<Figure")
+    assert "ZeroDivisionError" in before and "\n\n[ipybox] image not saved: " in notices
+
+
+def test_notices_of_a_cancelled_cell_come_with_the_next(mcp, workspace):
+    pid = mcp.cell("import os, threading, time; print(os.getpid())")
+    mcp.cell(
+        "def die():\n    while not os.path.exists('go'): time.sleep(0.01)\n    os.kill(os.getpid(), 9)\n"
+        "threading.Thread(target=die).start()"
+    )
+    (workspace / "go").touch()
+    while Path("/proc", pid).exists():
+        time.sleep(0.01)
+    id = mcp.start_tool("execute_ipython_cell", {"code": "print('go', flush=True)\nimport time\ntime.sleep(1000)"}, token="t")
+    while not any(n["method"] == "notifications/progress" for n in mcp.notifications):
+        mcp.receive()
+    mcp.notify("notifications/cancelled", {"requestId": id})
+    late = mcp.failing_cell("import time\ntime.sleep(1000)", timeout=0.5)
+    assert "\n\n[ipybox] while idle, the kernel was killed by SIGKILL" in late
+    assert mcp.cell("1") == "1"
 
 
 def test_truncation(mcp):
     assert mcp.cell("print('x' * 10)", max_output_chars=10) == "x" * 10
     assert mcp.cell("print('é' * 11)", max_output_chars=10) == (
-        "é" * 10 + "\n\n[Output truncated: exceeded 10 character limit]"
+        "é" * 6 + "\n\n[Output cut here: 1 of 11 characters left out]\n\n" + "é" * 4
+        + "\n\n[Output truncated: exceeded 10 character limit]"
     )
-    assert mcp.cell("print('x' * 6000)").endswith("x\n\n[Output truncated: exceeded 5000 character limit]")
+    text = mcp.cell("print('head'); print('x' * 6000); print('tail')")
+    assert text.startswith("head\nx") and text.endswith("x\ntail\n\n[Output truncated: exceeded 5000 character limit]")
+    assert mcp.cell("print('xyz')", max_output_chars=0) == (
+        "[Output cut here: 3 of 3 characters left out]\n\n[Output truncated: exceeded 0 character limit]"
+    )
+    assert mcp.cell("print()", max_output_chars=0) == ""
+    assert mcp.cell("print('xyz')", max_output_chars=1) == (
+        "x\n\n[Output cut here: 2 of 3 characters left out]\n\n[Output truncated: exceeded 1 character limit]"
+    )
 
 
 def test_plots_are_files(mcp, workspace):
@@ -222,7 +304,7 @@ def test_timeout_keeps_the_state(mcp):
     text = mcp.failing_cell("print('begun')\nimport time\nwhile True: time.sleep(0.01)", timeout=2)
     assert text.startswith(
         "Error executing tool execute_ipython_cell: "
-        "Code execution exceeded timeout of 2.00s (approval wait excluded)."
+        "Code execution exceeded timeout of 2.00s (approval wait excluded). The cell was interrupted; variables are kept."
     )
     assert "begun" in text
     assert mcp.cell("x") == "1"

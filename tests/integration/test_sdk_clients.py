@@ -20,11 +20,22 @@ def test_python_sdk(client_python, ipybox, place, servers):
     assert done.returncode == 0, done.stderr
     seen = json.loads(done.stdout)
     assert seen["tools"] == TOOLS
-    assert seen["modules"] == ["get_current_time", "convert_time"]
+    assert seen["modules"] == "get_current_time\nconvert_time"
     assert seen["called"] == "True"
     assert seen["asked"] == "'UTC'"
-    assert seen["failed"] is True
-    assert seen["reset"] == []
+    assert seen["failed"].startswith("Error executing tool execute_ipython_cell: ZeroDivisionError: division by zero\n")
+    assert seen["failed"].endswith("\n\nOutput before the error:\n\nbefore")
+    assert "there is no argument timeout_s, did you mean timeout?" in seen["wrong"]
+    assert seen["late"] == (
+        "Error executing tool execute_ipython_cell: Code execution exceeded timeout of 0.50s (approval wait excluded). "
+        "The cell was interrupted; variables are kept.\n\nOutput before the error:\n\nbegun"
+    )
+    assert seen["cut"] == (
+        "aaaaaa\n\n[Output cut here: 4 of 14 characters left out]\n\nzzzz\n\n"
+        "[Output truncated: exceeded 10 character limit]"
+    )
+    assert seen["shown"] == "some text"
+    assert seen["reset"].startswith("The kernel was reset: ")
     assert seen["gone"] == "False"
     assert "pip" in seen["installed"]
 
@@ -50,12 +61,12 @@ def test_inspector(inspector, ipybox, place, servers):
     inspect = Inspector(inspector, ipybox, place)
     assert [tool["name"] for tool in inspect("tools/list")["tools"]] == TOOLS
     registered = inspect.tool("register_mcp_server", server_name="time", server_params=json.dumps(servers.time()))
-    assert [block["text"] for block in registered["content"]] == ["get_current_time", "convert_time"]
+    assert registered["content"] == [{"type": "text", "text": "get_current_time\nconvert_time"}]
     # Another process, the same workspace: the registration is still good.
     called = inspect.tool(
         "execute_ipython_cell",
         code="from mcptools.time import get_current_time as g; 'UTC' in str(g.run(g.Params(timezone='UTC')))",
     )
     assert called["content"] == [{"type": "text", "text": "True"}]
-    assert inspect.tool("reset")["content"] == []
+    assert inspect.tool("reset")["content"][0]["text"].startswith("The kernel was reset: ")
     assert "pip" in inspect.tool("install_package", package_name="pip")["content"][0]["text"]

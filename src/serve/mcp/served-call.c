@@ -43,20 +43,17 @@ ipb_served_call_new(IpbLoop *loop, GPtrArray *calls, IpbRpcRequest *request, con
     return call;
 }
 
-/* Answers with text blocks and ends the call. */
 void
-ipb_served_call_finish(IpbServedCall *call, const char *const *texts, bool is_error)
+ipb_served_call_finish(IpbServedCall *call, const char *text, bool is_error)
 {
     IpbJsonWriter *writer = ipb_json_writer_new();
     ipb_json_begin_object(writer);
     ipb_json_key(writer, "content");
     ipb_json_begin_array(writer);
-    for (; *texts != NULL; texts++) {
-        ipb_json_begin_object(writer);
-        ipb_json_member_string(writer, "type", "text");
-        ipb_json_member_string(writer, "text", *texts);
-        ipb_json_end_object(writer);
-    }
+    ipb_json_begin_object(writer);
+    ipb_json_member_string(writer, "type", "text");
+    ipb_json_member_string(writer, "text", text);
+    ipb_json_end_object(writer);
     ipb_json_end_array(writer);
     ipb_json_member_bool(writer, "isError", is_error);
     ipb_json_end_object(writer);
@@ -65,13 +62,6 @@ ipb_served_call_finish(IpbServedCall *call, const char *const *texts, bool is_er
     if (!call->is_cancelled)
         ipb_rpc_request_reply(call->request, result, size);
     g_ptr_array_remove(call->calls, call);
-}
-
-void
-ipb_served_call_finish_text(IpbServedCall *call, const char *text, bool is_error)
-{
-    const char *texts[] = {text, NULL};
-    ipb_served_call_finish(call, texts, is_error);
 }
 
 void
@@ -108,15 +98,13 @@ ipb_served_call_add_news(IpbServedCall *call, const char *text)
             ipb_timer_new(call->loop, PROGRESS_INTERVAL_MS, on_progress_timer, call);
 }
 
-/* Ends the call with an error. */
 void
 ipb_served_call_fail(IpbServedCall *call, const char *message)
 {
     g_autofree char *text = g_strdup_printf(IPB_TOOL_ERROR_PREFIX "%s: %s", call->tool, message);
-    ipb_served_call_finish_text(call, text, true);
+    ipb_served_call_finish(call, text, true);
 }
 
-/* Ends the call with what is wrong about an argument. */
 void
 ipb_served_call_refuse(IpbServedCall *call, const char *name, const char *wanted)
 {

@@ -44,9 +44,9 @@ IpbServedCall *ipb_served_call_new(IpbLoop *loop, GPtrArray *calls, IpbRpcReques
                                    const char *tool);
 void ipb_served_call_free(IpbServedCall *call);
 
-/* These four answer, unless the call was cancelled, and end the call. */
-void ipb_served_call_finish(IpbServedCall *call, const char *const *texts, bool is_error);
-void ipb_served_call_finish_text(IpbServedCall *call, const char *text, bool is_error);
+/* These three answer, unless the call was cancelled, and end the call. The answer is one text block: there are hosts that read the first
+ * only. */
+void ipb_served_call_finish(IpbServedCall *call, const char *text, bool is_error);
 void ipb_served_call_fail(IpbServedCall *call, const char *message);
 /* An argument is not as it must be. */
 void ipb_served_call_refuse(IpbServedCall *call, const char *name, const char *wanted);

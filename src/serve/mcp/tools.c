@@ -8,12 +8,16 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/spelling.h"
 #include "serve/mcp/served-call.h"
 #include "session/cell-text.h"
 
 #define DEFAULT_TIMEOUT_S 120
 #define DEFAULT_MAX_OUTPUT_CHARS 5000
 #define MAX_CALLS 1000
+#define MAX_ARGUMENTS 3
+/* Of an argument's name, in an error. */
+#define MAX_SHOWN_NAME 100
 
 /* The descriptions are read by models: what the tool does, what comes back, what to mind. */
 static const char REGISTER_JSON[] =
@@ -122,35 +126,49 @@ append_images(GString *out, const GPtrArray *images)
 }
 
 /* The output as it is shown: cut text, the note that it was cut, and the images, whose links are never cut. */
-static char *
-describe_output(const IpbServedCall *call)
+static void
+append_output(GString *out, const IpbServedCall *call)
 {
     g_autofree char *output = ipb_cell_text_get(call->text);
-    g_autoptr(GString) text = g_string_new(output);
+    g_string_append(out, output);
     if (ipb_cell_text_is_truncated(call->text))
-        g_string_append_printf(text, "\n\n[Output truncated: exceeded %zu character limit]",
+        g_string_append_printf(out, "\n\n[Output truncated: exceeded %zu character limit]",
                                call->max_output_chars);
-    append_images(text, ipb_cell_text_images(call->text));
-    return g_string_free(g_steal_pointer(&text), FALSE);
+    append_images(out, ipb_cell_text_images(call->text));
 }
 
-/* A cell that failed gives its error first, as the original does, then what it had put out before. */
+/* After everything else: what the cell put out can be read without them. */
+static void
+append_notices(GString *out, const IpbServedCall *call)
+{
+    const GPtrArray *notices = ipb_cell_text_notices(call->text);
+    if (notices->len > 0 && out->len > 0)
+        g_string_append(out, g_str_has_suffix(out->str, "\n") ? "\n" : "\n\n");
+    for (guint i = 0; i < notices->len; i++)
+        g_string_append_printf(out, "%s%s", i > 0 ? "\n" : "",
+                               (const char *) g_ptr_array_index(notices, i));
+}
+
+/* A cell that failed gives its error first, as ipybox 0.9 does, then what it had put out before. */
 static void
 finish_cell(IpbServedCall *call, const IpbSessionEvent *event)
 {
-    g_autofree char *output = describe_output(call);
-    if (event->status == IPB_STATUS_OK) {
-        ipb_served_call_finish_text(call, output, false);
-        return;
+    bool is_error = event->status != IPB_STATUS_OK;
+    g_autoptr(GString) output = g_string_new(NULL);
+    g_autoptr(GString) text = g_string_new(NULL);
+    append_output(output, call);
+    if (is_error) {
+        const char *error = ipb_cell_text_error(call->text);
+        const char *reason = event->text != NULL ? event->text : error != NULL ? error : "";
+        g_string_append_printf(text, IPB_TOOL_ERROR_PREFIX "execute_ipython_cell: %s", reason);
+        if (output->len > 0)
+            g_string_append(text, "\n\nOutput before the error:\n\n");
     }
-    const char *error = ipb_cell_text_error(call->text);
-    const char *reason = event->text != NULL ? event->text : error != NULL ? error : "";
-    g_autofree char *message =
-        g_strconcat(IPB_TOOL_ERROR_PREFIX, "execute_ipython_cell: ", reason, NULL);
-    g_autofree char *before =
-        *output != '\0' ? g_strconcat("Output before the error:\n\n", output, NULL) : NULL;
-    const char *texts[] = {message, before, NULL};
-    ipb_served_call_finish(call, texts, true);
+    g_string_append_len(text, output->str, (gssize) output->len);
+    append_notices(text, call);
+    if (call->is_cancelled) /* nobody gets the answer */
+        ipb_session_keep_notices(call->session, ipb_cell_text_notices(call->text));
+    ipb_served_call_finish(call, text->str, is_error);
 }
 
 static void
@@ -221,10 +239,12 @@ static void
 on_registered(const char *const *modules, const GError *error, void *data)
 {
     IpbServedCall *call = data;
-    if (error != NULL)
+    if (error != NULL) {
         ipb_served_call_fail(call, error->message);
-    else
-        ipb_served_call_finish(call, modules, false);
+        return;
+    }
+    g_autofree char *names = g_strjoinv("\n", (char **) modules);
+    ipb_served_call_finish(call, *modules != NULL ? names : "The server has no tools.", false);
 }
 
 static void
@@ -297,7 +317,7 @@ on_installed(const char *output, const GError *error, void *data)
     if (error != NULL)
         ipb_served_call_fail(call, error->message);
     else
-        ipb_served_call_finish_text(call, output, false);
+        ipb_served_call_finish(call, output, false);
     start_next_install(installs);
 }
 
@@ -330,8 +350,11 @@ call_install(IpbServedCall *call, const IpbJson *arguments)
 static void
 on_reset(void *data)
 {
-    const char *nothing[] = {NULL};
-    ipb_served_call_finish(data, nothing, false);
+    ipb_served_call_finish(
+        data,
+        "The kernel was reset: variables, imports and definitions are gone, and MCP servers were "
+        "stopped (they start again when called). Installed packages and generated APIs are kept.",
+        false);
 }
 
 static void
@@ -342,16 +365,77 @@ call_reset(IpbServedCall *call, const IpbJson *arguments)
 
 /* --- dispatch ---------------------------------------------------------------------------------- */
 
-static const struct {
+typedef struct {
     const char *name;
     const char *json;
     void (*call)(IpbServedCall *call, const IpbJson *arguments);
-} TOOLS[] = {
-    {"register_mcp_server", REGISTER_JSON, call_register},
-    {"install_package", INSTALL_JSON, call_install},
-    {"execute_ipython_cell", EXECUTE_JSON, call_execute},
-    {"reset", RESET_JSON, call_reset},
+    const char *arguments[MAX_ARGUMENTS + 1]; /* their names */
+} Tool;
+
+static const Tool TOOLS[] = {
+    {"register_mcp_server", REGISTER_JSON, call_register, {"server_name", "server_params"}},
+    {"install_package", INSTALL_JSON, call_install, {"package_name"}},
+    {"execute_ipython_cell", EXECUTE_JSON, call_execute, {"code", "timeout", "max_output_chars"}},
+    {"reset", RESET_JSON, call_reset, {NULL}},
 };
+
+/* The argument of the tool that is most like @name; NULL: none is. */
+static const char *
+nearest_argument(const Tool *tool, const char *name)
+{
+    const char *nearest = NULL;
+    size_t best = SIZE_MAX;
+    for (const char *const *known = tool->arguments; *known != NULL; known++) {
+        size_t distance = ipb_spelling_distance(name, *known);
+        if (distance >= best || distance > MAX(strlen(name), strlen(*known)) * 2 / 3)
+            continue;
+        best = distance;
+        nearest = *known;
+    }
+    return nearest;
+}
+
+static char *
+explain_unknown_argument(const Tool *tool, const char *name)
+{
+    const char *nearest = nearest_argument(tool, name);
+    g_autofree char *valid = g_utf8_make_valid(name, -1);
+    g_autofree char *shown =
+        g_utf8_substring(valid, 0, MIN(g_utf8_strlen(valid, -1), MAX_SHOWN_NAME));
+    g_autofree char *all = g_strjoinv(", ", (char **) tool->arguments);
+    g_autoptr(GString) text = g_string_new("there is no argument ");
+    g_string_append(text, shown);
+    if (nearest != NULL)
+        g_string_append_printf(text, ", did you mean %s?", nearest);
+    if (*all != '\0')
+        g_string_append_printf(text, "%s The arguments are: %s", nearest != NULL ? "" : ".", all);
+    else
+        g_string_append(text, "; the tool takes none");
+    return g_string_free(g_steal_pointer(&text), FALSE);
+}
+
+/* An argument that is not known was meant to do something: without it the call would do something else. NULL: all are known. Caller
+ * frees. */
+static char *
+find_unknown_argument(const Tool *tool, const IpbJson *arguments)
+{
+    IPB_JSON_FOREACH (argument, arguments) {
+        const char *name = ipb_json_name(argument, NULL);
+        if (!g_strv_contains(tool->arguments, name))
+            return explain_unknown_argument(tool, name);
+    }
+    return NULL;
+}
+
+static void
+call_tool(const Tool *tool, IpbServedCall *call, const IpbJson *arguments)
+{
+    g_autofree char *problem = find_unknown_argument(tool, arguments);
+    if (problem != NULL)
+        ipb_served_call_fail(call, problem);
+    else
+        tool->call(call, arguments);
+}
 
 IpbMcpTools *
 ipb_mcp_tools_new(IpbLoop *loop, IpbSession *session, bool without_register,
@@ -404,12 +488,12 @@ ipb_mcp_tools_call(IpbMcpTools *tools, IpbRpcRequest *request)
     }
     for (size_t i = 0; i < G_N_ELEMENTS(TOOLS); i++) {
         if (g_str_equal(name, TOOLS[i].name) && is_offered(tools, i)) {
-            TOOLS[i].call(new_call(tools, request, TOOLS[i].name), arguments);
+            call_tool(&TOOLS[i], new_call(tools, request, TOOLS[i].name), arguments);
             return;
         }
     }
     g_autofree char *message = g_strdup_printf("Unknown tool: %s", name);
-    ipb_served_call_finish_text(new_call(tools, request, name), message, true);
+    ipb_served_call_finish(new_call(tools, request, name), message, true);
 }
 
 void
