@@ -48,14 +48,12 @@ ipybox_approval_get_question(IpyboxApproval *approval)
     g_return_val_if_fail(approval != NULL, NULL);
     if (approval->question != NULL)
         return approval->question;
-    const char *params = approval->server_params;
     IpbApprovalRequest request = {
         .server_name = approval->server,
         .tool_name = approval->tool,
         .arguments_json = approval->arguments,
         .arguments_size = strlen(approval->arguments),
-        .server_params_json = params,
-        .server_params_size = params != NULL ? strlen(params) : 0,
+        .server_params = approval->server_params,
     };
     approval->question = ipb_approval_question(&request, NULL);
     return approval->question;
@@ -115,7 +113,7 @@ ipb_lib_on_approval(const IpbApprovalRequest *request, void *data)
         .server = g_strdup(request->server_name),
         .tool = g_strdup(request->tool_name),
         .arguments = g_strndup(request->arguments_json, request->arguments_size),
-        .server_params = g_strndup(request->server_params_json, request->server_params_size),
+        .server_params = g_strdup(request->server_params),
     };
     g_ptr_array_add(session->approvals, approval);
     ipb_block_enter_callback();

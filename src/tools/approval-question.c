@@ -4,6 +4,8 @@
  */
 #include "tools/approval-question.h"
 
+#include <string.h>
+
 #include "base/error.h"
 #include "base/quoted.h"
 
@@ -71,15 +73,14 @@ append_value(GString *out, const IpbJson *value)
 static bool
 append_members(GString *out, const char *title, const char *json, size_t size, GError **error)
 {
-    g_autoptr(IpbJsonDoc) document = ipb_json_parse(json, size, &IPB_JSON_LIMITS_MESSAGE, error);
+    g_autoptr(IpbJsonDoc) document = ipb_json_parse(json, size, &IPB_JSON_LIMITS_MESSAGE, NULL);
     const IpbJson *root = document != NULL ? ipb_json_root(document) : NULL;
     if (document == NULL || !ipb_json_is(root, IPB_JSON_OBJECT)) {
-        g_clear_error(error);
-        g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_PROTOCOL, "its %s are no JSON object", title);
+        g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_PROTOCOL,
+                    "after \"%s:\" there is no JSON object", title);
         return false;
     }
-    g_string_append_printf(out, "\n%c%s:%s", g_ascii_toupper(*title), title + 1,
-                           ipb_json_length(root) == 0 ? " none" : "");
+    g_string_append_printf(out, "\n%s:%s", title, ipb_json_length(root) == 0 ? " none" : "");
     IPB_JSON_FOREACH (item, root) {
         if (is_full(out))
             break;
@@ -97,11 +98,11 @@ ipb_approval_question(const IpbApprovalRequest *request, GError **error)
     ipb_quoted_append_name(out, request->server_name);
     g_string_append_c(out, '.');
     ipb_quoted_append_name(out, request->tool_name);
-    if (request->server_params_json != NULL &&
-        !append_members(out, "server parameters", request->server_params_json,
-                        request->server_params_size, error))
+    const char *params = request->server_params;
+    if (params != NULL &&
+        !append_members(out, "Server that nobody registered", params, strlen(params), error))
         return NULL;
-    if (!append_members(out, "arguments", request->arguments_json, request->arguments_size, error))
+    if (!append_members(out, "Arguments", request->arguments_json, request->arguments_size, error))
         return NULL;
     if (is_full(out)) {
         g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_LIMIT,

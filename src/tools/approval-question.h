@@ -3,7 +3,7 @@
  * The question about a tool call, as a person reads it before they approve: one form for the terminal, elicitation and programs.
  *
  *     Tool call: files.write_file
- *     Server parameters:
+ *     Server that nobody registered:
  *       "command": "npx"
  *     Arguments:
  *       "path": "/data/é"

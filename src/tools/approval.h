@@ -22,9 +22,8 @@ typedef struct {
     const char *tool_name;
     const char *arguments_json;
     size_t arguments_size;
-    const char
-        *server_params_json; /* of a call that brings its own; NULL: those of a registration */
-    size_t server_params_size;
+    /* JSON: how a server is started that the cell names; NULL: it is registered */
+    const char *server_params;
 } IpbApprovalRequest;
 
 /* @error NULL: approved. REFUSED (denied by the policy, rejected, nobody to ask), TIMEOUT,

@@ -13,8 +13,7 @@ ask(const char *server, const char *tool, const char *arguments, const char *par
         .tool_name = tool,
         .arguments_json = arguments,
         .arguments_size = strlen(arguments),
-        .server_params_json = params,
-        .server_params_size = params != NULL ? strlen(params) : 0,
+        .server_params = params,
     };
     return ipb_approval_question(&request, error);
 }
@@ -70,7 +69,7 @@ test_server_parameters(void)
             "{\"command\":\"npx\",\"args\":[\"-y\",\"x\\u200b\"],\"env\":{\"A\":\"${B}\"}}", NULL);
     g_assert_cmpstr(
         question, ==,
-        "Tool call: s.t\nServer parameters:\n  \"command\": \"npx\"\n"
+        "Tool call: s.t\nServer that nobody registered:\n  \"command\": \"npx\"\n"
         "  \"args\": [\"-y\", \"x\\u200b\"]\n  \"env\": {\"A\": \"${B}\"}\nArguments: none");
     g_autoptr(GError) error = NULL;
     g_assert_null(ask("s", "t", "{}", "[]", &error));
