@@ -19,30 +19,72 @@ if TYPE_CHECKING:
     from typing import Any
 
     from .code_exec import CodeExecutor
+    from .files import Transfer
+    from .kernel_host.stub.ipybox.tool_exec.content import Content, ToolText
+    from .kernel_mgr.client import KernelClient
+    from .kernel_mgr.server import KernelGateway
     from .mcp_apigen import generate_mcp_sources
     from .mcp_client import MCPClient
     from .results import CodeExecutionChunk, CodeExecutionError, CodeExecutionResult, DisplayData
-    from .tool_exec.approval.client import ApprovalRequest
+    from .tool_exec.approval.client import ApprovalClient, ApprovalRequest
+    from .tool_exec.approval.server import ApprovalChannel
+    from .tool_exec.client import (
+        ApprovalRejectedError,
+        ApprovalRequestor,
+        ApprovalTimeoutError,
+        ResultError,
+        ToolRunner,
+        ToolRunnerError,
+    )
+    from .tool_exec.server import ToolServer
 
 __all__ = [
+    "ApprovalChannel",
+    "ApprovalClient",
+    "ApprovalRejectedError",
     "ApprovalRequest",
+    "ApprovalRequestor",
+    "ApprovalTimeoutError",
     "CodeExecutionChunk",
     "CodeExecutionError",
     "CodeExecutionResult",
     "CodeExecutor",
+    "Content",
     "DisplayData",
+    "KernelClient",
+    "KernelGateway",
     "MCPClient",
+    "ResultError",
+    "ToolRunner",
+    "ToolRunnerError",
+    "ToolServer",
+    "ToolText",
+    "Transfer",
     "generate_mcp_sources",
 ]
 
 _MODULES = {
+    "ApprovalChannel": "tool_exec.approval.server",
+    "ApprovalClient": "tool_exec.approval.client",
+    "ApprovalRejectedError": "tool_exec.client",
     "ApprovalRequest": "tool_exec.approval.client",
+    "ApprovalRequestor": "tool_exec.client",
+    "ApprovalTimeoutError": "tool_exec.client",
     "CodeExecutionChunk": "results",
     "CodeExecutionError": "results",
     "CodeExecutionResult": "results",
     "CodeExecutor": "code_exec",
+    "Content": "kernel_host.stub.ipybox.tool_exec.content",
     "DisplayData": "results",
+    "KernelClient": "kernel_mgr.client",
+    "KernelGateway": "kernel_mgr.server",
     "MCPClient": "mcp_client",
+    "ResultError": "tool_exec.client",
+    "ToolRunner": "tool_exec.client",
+    "ToolRunnerError": "tool_exec.client",
+    "ToolServer": "tool_exec.server",
+    "ToolText": "kernel_host.stub.ipybox.tool_exec.content",
+    "Transfer": "files",
     "generate_mcp_sources": "mcp_apigen",
 }
 

@@ -8,6 +8,7 @@ import importlib
 import inspect
 import json
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -18,7 +19,7 @@ from pathlib import Path
 import harness
 import ipybox
 import pytest
-from ipybox import ApprovalRequest, CodeExecutor, MCPClient, generate_mcp_sources
+from ipybox import ApprovalRequest, CodeExecutionError, CodeExecutor, MCPClient, generate_mcp_sources
 from ipybox.mcp_apigen import sanitize_name
 from ipybox.tool_exec.approval.server import ApprovalChannel
 from ipybox.utils import arun, find_free_port
@@ -52,6 +53,9 @@ def run_python(*args: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
 def test_names() -> None:
     for name in ipybox.__all__:
         assert getattr(ipybox, name).__name__ == name
+        scope: dict[str, object] = {}
+        exec(f"from ipybox import {name}", scope)
+        assert scope[name] is getattr(ipybox, name)
     assert set(ipybox.__all__) <= set(dir(ipybox))
     assert {
         "ApprovalRequest",
@@ -65,6 +69,36 @@ def test_names() -> None:
     from ipybox.tool_exec.approval.client import ApprovalRequest as Same
 
     assert Same is ApprovalRequest
+
+
+async def test_names_of_the_table() -> None:
+    """The document, the package and the one in kernels agree."""
+    text = (harness.ROOT / "docs/how-to/python-sdk.md").read_text()
+    table = text.partition("\n## Names\n")[2].partition("\n## ")[0]
+    of_programs: set[str] = set()
+    of_cells: set[str] = set()
+    for names, programs, cells in re.findall(r"^\| (`.+`) \| (yes)? ?\| ?(yes)? ?\|", table, re.MULTILINE):
+        found = set(re.findall(r"`(\w+)`", names))
+        of_programs |= found if programs else set()
+        of_cells |= found if cells else set()
+    assert len(of_cells) > 5
+    assert of_programs == set(ipybox.__all__)
+    async with CodeExecutor() as executor:
+        listed = await executor.execute("import ipybox; print(*ipybox.__all__, sep='\\n')")
+        assert listed.text is not None and set(listed.text.split()) == of_cells
+        for name in sorted(of_cells):
+            result = await executor.execute(
+                f"from ipybox import {name}\nprint({name}.__name__, ipybox.{name} is {name})"
+            )
+            assert result.text == f"{name} True"
+        for name in sorted(of_programs - of_cells):
+            with pytest.raises(CodeExecutionError, match=f"{name} is not for cells: import it in a program") as caught:
+                await executor.execute(f"from ipybox import {name}")
+            assert caught.value.name == "ImportError"
+        with pytest.raises(
+            CodeExecutionError, match="has no attribute 'nothing' in a kernel; it has ApprovalRejectedError, "
+        ):
+            await executor.execute("ipybox.nothing")
 
 
 def test_import_loads_nothing() -> None:
@@ -116,7 +150,12 @@ import asyncio
 from pathlib import Path
 
 from ipybox import ApprovalRequest, CodeExecutionChunk, CodeExecutionResult, CodeExecutor, generate_mcp_sources
+from ipybox import ApprovalTimeoutError, Content, ToolRunnerError, ToolServer, ToolText, Transfer
 from ipybox.utils import arun
+
+
+def show(error: ToolRunnerError, content: Content, text: ToolText, transfer: Transfer, server: ToolServer) -> None:
+    print(isinstance(error, ApprovalTimeoutError), text.upper(), transfer.n_bytes, server.port, content)
 
 
 async def main() -> None:
@@ -175,6 +214,7 @@ async def test_approval_request() -> None:
     assert str(request) == """server.tool(a="x'y", n=1, deep={'k': [None]})"""
     request.on_decision(decided.append)
     request.on_decision(later)
+    request.set_on_decision(lambda: decided.append("set"))
     waiting = asyncio.create_task(request.response())
     await asyncio.sleep(0)
     await request.reject()
@@ -183,7 +223,47 @@ async def test_approval_request() -> None:
     assert await waiting is False and await request.response() is False
     request.on_decision(decided.append)
     await asyncio.sleep(0)
-    assert sorted(map(str, decided)) == ["('later', False)", "False", "False"]
+    assert sorted(map(str, decided)) == ["('later', False)", "False", "False", "set"]
+    # What ipybox 0.9 shows of it.
+    shown = {name for name in dir(request) if not name.startswith("_")}
+    assert shown >= {
+        "accept",
+        "on_decision",
+        "reject",
+        "response",
+        "server_name",
+        "set_on_decision",
+        "tool_args",
+        "tool_name",
+    }
+
+
+async def test_a_decision_is_kept_where_it_could_not_be_sent() -> None:
+    """As in ipybox 0.9: the error is the caller's, and who waits for the decision gets it."""
+
+    async def respond(accept: bool) -> None:
+        raise RuntimeError("Not connected")
+
+    request = ApprovalRequest("s", "t", {}, respond)
+    waiting = asyncio.create_task(request.response())
+    await asyncio.sleep(0)
+    with pytest.raises(RuntimeError, match="Not connected"):
+        await request.accept()
+    assert await waiting is True
+    await request.accept()
+
+
+async def test_waiting_for_a_decision_may_be_cancelled() -> None:
+    async def respond(accept: bool) -> None: ...
+
+    request = ApprovalRequest("s", "t", {}, respond)
+    waiting = [asyncio.create_task(request.response()) for _ in range(3)]
+    await asyncio.sleep(0)
+    waiting[0].cancel()
+    await request.accept()
+    assert await asyncio.gather(*waiting[1:], request.response()) == [True] * 3
+    with pytest.raises(asyncio.CancelledError):
+        await waiting[0]
 
 
 def test_what_a_kernel_names_cannot_change_what_is_seen() -> None:

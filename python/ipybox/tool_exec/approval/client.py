@@ -100,6 +100,14 @@ class ApprovalRequest:
                 return
         _call(callback, self._decision)
 
+    def set_on_decision(self, callback: Callable[[], Any]) -> None:
+        """Like `on_decision`, for a callback without parameters, as ipybox 0.9 has it.
+
+        Args:
+            callback: A function; see `on_decision`.
+        """
+        self.on_decision(lambda accept: callback())
+
     def expire(self) -> None:
         """Tells that nobody waits for a decision any more. For whoever made the request, from any thread."""
         self._settle(False)

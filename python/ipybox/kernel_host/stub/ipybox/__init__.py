@@ -21,6 +21,27 @@ __all__ = [
     "ToolText",
 ]
 
+# What only the package outside of the kernel has.
+OF_PROGRAMS = frozenset(
+    (
+        "ApprovalChannel",
+        "ApprovalClient",
+        "ApprovalRequest",
+        "ApprovalRequestor",
+        "CodeExecutionChunk",
+        "CodeExecutionError",
+        "CodeExecutionResult",
+        "CodeExecutor",
+        "DisplayData",
+        "KernelClient",
+        "KernelGateway",
+        "MCPClient",
+        "ToolServer",
+        "Transfer",
+        "generate_mcp_sources",
+    )
+)
+
 if TYPE_CHECKING:
     from .tool_exec.client import (
         ApprovalRejectedError,
@@ -37,6 +58,11 @@ def __getattr__(name: str) -> Any:
         from .tool_exec import client, content
 
         return getattr(content if name in ("Content", "ToolText") else client, name)
-    raise AttributeError(
-        f"module 'ipybox' has no attribute {name!r} inside a kernel: the ipybox SDK runs outside of it"
-    )
+    if name in OF_PROGRAMS:
+        # `from ipybox import NAME` replaces the text of an AttributeError by one of its own.
+        raise ImportError(
+            f"{name} is not for cells: import it in a program outside of the kernel, which has the whole package ipybox."
+            f" In a cell ipybox has {', '.join(__all__)}.",
+            name=__name__,
+        )
+    raise AttributeError(f"module 'ipybox' has no attribute {name!r} in a kernel; it has {', '.join(__all__)}")
