@@ -92,7 +92,8 @@ register_servers(McpCommand *command, const char *path, GError **error)
         }
         command->n_registering++;
     }
-    ipb_session_hold_cells(command->session, command->n_registering > 0);
+    if (command->n_registering > 0)
+        ipb_session_hold_cells(command->session, true);
     return true;
 }
 

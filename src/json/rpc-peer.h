@@ -61,6 +61,13 @@ IpbRpcPeer *ipb_rpc_peer_new(IpbLoop *loop, const IpbRpcPeerOptions *options,
 void ipb_rpc_peer_free(IpbRpcPeer *peer);
 /* One whole message from the other side. */
 void ipb_rpc_peer_receive(IpbRpcPeer *peer, const char *text, size_t size);
+/* A message that is longer than the @max_size bytes its owner keeps, piece by piece: nothing of it stays here. At its end (@is_last) a
+ * request gets an INVALID_REQUEST error, with its id if that can be known, and a call to which it was the answer ends with LIMIT. */
+void ipb_rpc_peer_skip(IpbRpcPeer *peer, const char *bytes, size_t size, bool is_last,
+                       size_t max_size);
+/* An error as the answer to the request with that id, which never was an IpbRpcRequest. */
+void ipb_rpc_peer_refuse(IpbRpcPeer *peer, const char *id_json, int code, const char *message,
+                         const char *data_json);
 
 /* @params_json: text of a JSON value (NULL: no params member). @timeout_ms 0: none. Returns the id, by
  * which the call can be cancelled; @func is called exactly once, never from within this function. */

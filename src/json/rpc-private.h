@@ -8,6 +8,7 @@
  */
 #pragma once
 
+#include "json/rpc-outline.h"
 #include "json/rpc-peer.h"
 
 struct IpbRpcPeer {
@@ -25,6 +26,7 @@ struct IpbRpcPeer {
     unsigned calling;      /* ipb_rpc_call is being run, this many times: no answer is told */
 
     unsigned open_requests; /* from the other side, not answered yet */
+    IpbRpcOutline skipped;  /* of the message that is being skipped */
 };
 
 typedef struct IpbRpcCall IpbRpcCall;

@@ -238,6 +238,50 @@ ipb_rpc_peer_receive(IpbRpcPeer *peer, const char *text, size_t size)
     ipb_rpc_peer_unref(peer);
 }
 
+/* What could be an answer is never answered, and nor is a notification. */
+static void
+refuse_skipped(IpbRpcPeer *peer, size_t max_size)
+{
+    const IpbRpcOutline *skipped = &peer->skipped;
+    g_autofree char *id = ipb_rpc_outline_id(skipped);
+    g_autoptr(GError) why =
+        g_error_new(IPYBOX_ERROR, IPYBOX_ERROR_LIMIT,
+                    "the message is longer than the maximum of %zu bytes", max_size);
+    int64_t call;
+    if (skipped->has_answer && !skipped->has_method) {
+        g_autoptr(IpbJsonDoc) doc =
+            id != NULL ? ipb_json_parse(id, strlen(id), &IPB_JSON_LIMITS_SMALL, NULL) : NULL;
+        if (doc != NULL && read_own_id(ipb_json_root(doc), &call))
+            ipb_rpc_fail(peer, call, why);
+    } else if (peer->options.answer_invalid && (id != NULL || !skipped->has_method)) {
+        ipb_rpc_peer_refuse(peer, id, IPB_RPC_INVALID_REQUEST, why->message,
+                            "{\"kind\":\"limit\"}");
+    }
+    if (peer->funcs.on_invalid != NULL && !peer->is_freed)
+        peer->funcs.on_invalid(why, "", 0, peer->data);
+}
+
+void
+ipb_rpc_peer_skip(IpbRpcPeer *peer, const char *bytes, size_t size, bool is_last, size_t max_size)
+{
+    if (peer->is_freed)
+        return;
+    ipb_rpc_outline_add(&peer->skipped, bytes, size);
+    if (!is_last)
+        return;
+    ipb_rpc_peer_ref(peer);
+    refuse_skipped(peer, max_size);
+    peer->skipped = (IpbRpcOutline){0};
+    ipb_rpc_peer_unref(peer);
+}
+
+void
+ipb_rpc_peer_refuse(IpbRpcPeer *peer, const char *id_json, int code, const char *message,
+                    const char *data_json)
+{
+    send_error(peer, id_json, id_json != NULL ? strlen(id_json) : 0, code, message, data_json);
+}
+
 const char *
 ipb_rpc_request_method(const IpbRpcRequest *request)
 {

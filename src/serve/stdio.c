@@ -17,8 +17,8 @@
 #include "base/fd.h"
 #include "json/lines.h"
 
-#define MAX_LINE (64u * 1024 * 1024)
-#define MAX_UNREAD (256u * 1024 * 1024)
+/* Owners pause what they can long before; this is for the answers that were on their way then. */
+#define MAX_UNREAD (2048ull * 1024 * 1024)
 #define READ_SIZE 65536
 
 struct IpbStdio {
@@ -29,6 +29,10 @@ struct IpbStdio {
     IpbWriteQueue *queue;
     IpbLineReader lines;
     GError *why;
+    bool is_skipping; /* within a line that is too long */
+    bool is_paused;
+    bool
+        is_hung_up; /* nobody writes any more: what there is ends soon, and pausing would hide its end */
     bool has_ended;
     IpbStdioFuncs funcs;
     void *data;
@@ -82,6 +86,57 @@ tell_lines(IpbStdio *stdio)
         stdio->funcs.on_line(line, size, stdio->data);
 }
 
+/* The end of the line that is too long, if it is there, and what comes behind it. */
+static void
+skip(IpbStdio *stdio, const char **bytes, size_t *size)
+{
+    const char *newline = memchr(*bytes, '\n', *size);
+    size_t n = newline != NULL ? (size_t) (newline - *bytes) : *size;
+    stdio->is_skipping = newline == NULL;
+    stdio->funcs.on_long_line(*bytes, n, newline != NULL, stdio->data);
+    n += newline != NULL;
+    *bytes += n;
+    *size -= n;
+}
+
+static void
+begin_to_skip(IpbStdio *stdio)
+{
+    const char *line;
+    size_t size;
+    stdio->is_skipping = true;
+    if (ipb_line_reader_rest(&stdio->lines, &line, &size))
+        stdio->funcs.on_long_line(line, size, false, stdio->data);
+    ipb_line_reader_clear(&stdio->lines); /* its memory */
+    ipb_line_reader_init(&stdio->lines, IPB_STDIO_MAX_LINE);
+}
+
+/* Of all lines that end in a chunk, which is shorter than a line may be, only the first one can be too long. */
+static void
+take(IpbStdio *stdio, const char *bytes, size_t size)
+{
+    if (!stdio->is_skipping && !ipb_line_reader_push(&stdio->lines, bytes, size, NULL))
+        begin_to_skip(stdio);
+    else if (!stdio->is_skipping)
+        size = 0;
+    if (stdio->is_skipping)
+        skip(stdio, &bytes, &size);
+    if (size > 0)
+        ipb_line_reader_push(&stdio->lines, bytes, size, NULL);
+    tell_lines(stdio);
+}
+
+static void
+take_end(IpbStdio *stdio)
+{
+    const char *rest;
+    size_t size;
+    if (stdio->is_skipping)
+        stdio->funcs.on_long_line("", 0, true, stdio->data);
+    else if (ipb_line_reader_rest(&stdio->lines, &rest, &size) && size > 0)
+        stdio->funcs.on_line(rest, size, stdio->data);
+}
+
 /* One read; false at the end of input. */
 static bool
 read_some(IpbStdio *stdio)
@@ -91,27 +146,37 @@ read_some(IpbStdio *stdio)
     if (n < 0 && (errno == EINTR || errno == EAGAIN))
         return true;
     g_autoptr(GError) error = NULL;
-    if (n < 0) {
-        ipb_error_set_errno(&error, errno, "cannot read standard input");
-    } else if (n > 0) {
-        if (ipb_line_reader_push(&stdio->lines, chunk, (size_t) n, &error)) {
-            tell_lines(stdio);
-            return !stdio->has_ended;
-        }
-    } else {
-        const char *rest;
-        size_t size;
-        if (ipb_line_reader_rest(&stdio->lines, &rest, &size) && size > 0)
-            stdio->funcs.on_line(rest, size, stdio->data);
+    if (n > 0) {
+        take(stdio, chunk, (size_t) n);
+        return !stdio->has_ended;
     }
+    if (n == 0)
+        take_end(stdio);
+    else
+        ipb_error_set_errno(&error, errno, "cannot read standard input");
     end(stdio, g_steal_pointer(&error));
     return false;
+}
+
+/* While it is paused, only that the writer has gone is told. */
+static void
+set_events(IpbStdio *stdio)
+{
+    bool is_paused = stdio->is_paused && !stdio->is_hung_up;
+    if (stdio->watch != NULL)
+        ipb_watch_set_events(stdio->watch, is_paused ? EPOLLRDHUP : EPOLLIN);
 }
 
 static void
 on_readable(uint32_t events, void *data)
 {
-    read_some(data);
+    IpbStdio *stdio = data;
+    if (!stdio->is_paused || stdio->is_hung_up) {
+        read_some(stdio);
+    } else if (events & (EPOLLHUP | EPOLLRDHUP | EPOLLERR)) {
+        stdio->is_hung_up = true;
+        set_events(stdio);
+    }
 }
 
 static void
@@ -119,7 +184,7 @@ on_always_ready(void *data)
 {
     IpbStdio *stdio = data;
     g_clear_pointer(&stdio->timer, ipb_timer_free);
-    if (read_some(stdio))
+    if (!stdio->is_paused && read_some(stdio))
         stdio->timer = ipb_timer_new(stdio->loop, 0, on_always_ready, stdio);
 }
 
@@ -168,7 +233,7 @@ ipb_stdio_new(IpbLoop *loop, int in, int out, const IpbStdioFuncs *funcs, void *
     stdio->out = out;
     stdio->funcs = *funcs;
     stdio->data = data;
-    ipb_line_reader_init(&stdio->lines, MAX_LINE);
+    ipb_line_reader_init(&stdio->lines, IPB_STDIO_MAX_LINE);
     stdio->queue = ipb_write_queue_new(loop, out, MAX_UNREAD, &queue_funcs, stdio, error);
     if (stdio->queue == NULL || !start_reading(stdio, error)) {
         ipb_stdio_free(stdio);
@@ -187,6 +252,17 @@ ipb_stdio_send(IpbStdio *stdio, const char *text, size_t size)
     GError *error = NULL;
     if (!ipb_write_queue_push(stdio->queue, line, size + 1, &error))
         end(stdio, error);
+}
+
+void
+ipb_stdio_set_paused(IpbStdio *stdio, bool is_paused)
+{
+    if (stdio->is_paused == is_paused || stdio->has_ended)
+        return;
+    stdio->is_paused = is_paused;
+    set_events(stdio);
+    if (stdio->watch == NULL && !is_paused && stdio->timer == NULL)
+        stdio->timer = ipb_timer_new(stdio->loop, 0, on_always_ready, stdio);
 }
 
 size_t

@@ -258,7 +258,7 @@ ipb_session_on_kernel_event(IpbKernel *kernel, const IpbKernelEvent *event, void
 static void
 start_next_cell(IpbSession *session)
 {
-    while (session->current == NULL && !session->is_closing && !session->is_held) {
+    while (session->current == NULL && !session->is_closing && session->n_holds == 0) {
         IpbCell *cell = g_queue_pop_head(&session->waiting);
         if (cell == NULL)
             return;
@@ -285,8 +285,9 @@ on_start_timer(void *data)
 void
 ipb_session_hold_cells(IpbSession *session, bool is_held)
 {
-    session->is_held = is_held;
-    if (!is_held && session->start_timer == NULL)
+    g_return_if_fail(is_held || session->n_holds > 0);
+    session->n_holds += is_held ? 1 : -1u;
+    if (session->n_holds == 0 && session->start_timer == NULL)
         session->start_timer = ipb_timer_new(session->loop, 0, on_start_timer, session);
 }
 

@@ -39,8 +39,8 @@ struct IpbSession {
     IpbCell *current;
     GQueue waiting; /* IpbCell */
     uint64_t last_cell;
+    unsigned n_holds;    /* of ipb_session_hold_cells: cells wait */
     GQueue kept_notices; /* char *: for the next cell */
-    bool is_held;        /* cells wait */
     IpbTimer *start_timer;
 
     IpbApprovals *approvals;

@@ -158,7 +158,7 @@ typedef struct {
     /* And not the application's: in a sandboxed session the server runs in a sandbox with the same configuration */
     bool is_of_client;
 } IpbRegisterOptions;
-/* Cells wait until they are released: what they need is not there yet. */
+/* Cells wait until everybody who holds them has released them: what they need is not there yet, or nobody takes their output. */
 void ipb_session_hold_cells(IpbSession *session, bool is_held);
 /* 0 with @error (INVALID, NOT_FOUND, BUSY) if nothing was started; else @func is called once, and the number
  * cancels: then @func gets CANCELLED. */

@@ -9,11 +9,10 @@
 #include <ipybox/version.h>
 
 #include "base/error.h"
-#include "json/rpc-peer.h"
 #include "mcp/messages.h"
+#include "serve/conversation.h"
 #include "serve/mcp/elicitation.h"
 #include "serve/mcp/tools.h"
-#include "serve/stdio.h"
 
 #define FLUSH_TIMEOUT_MS 1000
 
@@ -28,8 +27,8 @@ static const char INSTRUCTIONS[] = "Runs Python in a stateful IPython kernel. Re
 
 struct IpbMcpServer {
     IpbMcpServerOptions options;
-    IpbStdio *stdio;
-    IpbRpcPeer *peer;
+    IpbConversation *conversation;
+    IpbRpcPeer *peer; /* the conversation's */
     IpbMcpTools *tools;
     IpbElicitation *elicitation;
     const char *revision; /* NULL: not initialized */
@@ -129,11 +128,12 @@ on_notification(const char *method, const IpbJson *params, void *data)
         return;
     IpbSpan raw = ipb_json_raw(id);
     g_autofree char *text = g_strndup(raw.start, raw.size);
-    ipb_mcp_tools_cancel(server->tools, text);
+    if (!ipb_conversation_drop(server->conversation, text))
+        ipb_mcp_tools_cancel(server->tools, text);
 }
 
 static void
-on_invalid(const GError *why, const char *text, size_t size, void *data)
+on_invalid(const GError *why, void *data)
 {
     g_autofree char *line = g_strdup_printf("the client sent no valid message: %s", why->message);
     log_text(data, "warning", line);
@@ -143,6 +143,8 @@ static void
 on_progress(const char *token_json, int64_t progress, const char *message, void *data)
 {
     IpbMcpServer *server = data;
+    if (ipb_conversation_is_congested(server->conversation)) /* the answer says it all */
+        return;
     IpbJsonWriter *writer = ipb_json_writer_new();
     ipb_json_begin_object(writer);
     ipb_json_key(writer, "progressToken");
@@ -154,55 +156,38 @@ on_progress(const char *token_json, int64_t progress, const char *message, void 
     ipb_rpc_notify(server->peer, "notifications/progress", params);
 }
 
-/* --- transport --------------------------------------------------------------------------------- */
+/* --- the conversation -------------------------------------------------------------------------- */
 
+/* A client that reads slowly: the cell that runs ends, the next ones wait. */
 static void
-on_send(const char *text, size_t size, void *data)
+on_congested(bool is_congested, void *data)
 {
     IpbMcpServer *server = data;
-    ipb_stdio_send(server->stdio, text, size);
+    ipb_session_hold_cells(server->options.session, is_congested);
 }
 
-/* A batch, which revision 2025-03-26 has: its messages one by one, and so are the answers. */
-static void
-receive_batch(IpbMcpServer *server, const char *text, size_t size)
+/* Revision 2025-03-26 has them. */
+static bool
+takes_batches(void *data)
 {
-    g_autoptr(IpbJsonDoc) batch = ipb_json_parse(text, size, &IPB_JSON_LIMITS_MESSAGE, NULL);
-    if (batch == NULL || ipb_json_length(ipb_json_root(batch)) == 0) {
-        ipb_rpc_peer_receive(server->peer, text, size); /* it says what is wrong */
-        return;
-    }
-    IPB_JSON_FOREACH (item, ipb_json_root(batch)) {
-        IpbSpan raw = ipb_json_raw(item);
-        ipb_rpc_peer_receive(server->peer, raw.start, raw.size);
-    }
+    const IpbMcpServer *server = data;
+    return server->revision != NULL && ipb_message_has_batches(server->revision);
 }
 
 static void
-on_line(const char *line, size_t size, void *data)
-{
-    IpbMcpServer *server = data;
-    if (size > 0 && *line == '[' && server->revision != NULL &&
-        ipb_message_has_batches(server->revision))
-        receive_batch(server, line, size);
-    else if (size > 0)
-        ipb_rpc_peer_receive(server->peer, line, size);
-}
-
-static void
-on_stdio_end(const GError *why, void *data)
+on_end(const GError *why, void *data)
 {
     IpbMcpServer *server = data;
     server->options.on_end(why, server->options.data);
 }
 
-static const IpbStdioFuncs stdio_funcs = {on_line, on_stdio_end};
-
-static const IpbRpcPeerFuncs peer_funcs = {
-    .send = on_send,
+static const IpbConversationFuncs FUNCS = {
     .on_request = on_request,
     .on_notification = on_notification,
     .on_invalid = on_invalid,
+    .takes_batches = takes_batches,
+    .on_congested = on_congested,
+    .on_end = on_end,
 };
 
 IpbMcpServer *
@@ -210,13 +195,13 @@ ipb_mcp_server_new(IpbLoop *loop, const IpbMcpServerOptions *options, GError **e
 {
     IpbMcpServer *server = g_new0(IpbMcpServer, 1);
     server->options = *options;
-    server->stdio = ipb_stdio_new(loop, options->in, options->out, &stdio_funcs, server, error);
-    if (server->stdio == NULL) {
+    server->conversation =
+        ipb_conversation_new(loop, options->in, options->out, &FUNCS, server, error);
+    if (server->conversation == NULL) {
         g_free(server);
         return NULL;
     }
-    IpbRpcPeerOptions peer = {.limits = IPB_JSON_LIMITS_MESSAGE, .answer_invalid = true};
-    server->peer = ipb_rpc_peer_new(loop, &peer, &peer_funcs, server);
+    server->peer = ipb_conversation_peer(server->conversation);
     server->elicitation = ipb_elicitation_new(server->peer, options->session);
     server->tools =
         ipb_mcp_tools_new(loop, options->session, options->without_register, on_progress, server);
@@ -242,8 +227,7 @@ ipb_mcp_server_free(IpbMcpServer *server)
         return;
     ipb_mcp_tools_free(server->tools);
     ipb_elicitation_free(server->elicitation);
-    ipb_stdio_flush(server->stdio, FLUSH_TIMEOUT_MS);
-    ipb_rpc_peer_free(server->peer);
-    ipb_stdio_free(server->stdio);
+    ipb_conversation_finish(server->conversation, FLUSH_TIMEOUT_MS);
+    ipb_conversation_free(server->conversation);
     g_free(server);
 }

@@ -7,11 +7,10 @@
  */
 #pragma once
 
-#include "json/rpc-peer.h"
+#include "serve/conversation.h"
 #include "serve/rpc/params.h"
 #include "serve/rpc/runtimes.h"
 #include "serve/rpc/server.h"
-#include "serve/stdio.h"
 #include "session/cell-text.h"
 
 typedef struct IpbRpcSession IpbRpcSession;
@@ -26,8 +25,8 @@ typedef struct IpbRpcSources IpbRpcSources;
 struct IpbRpcServer {
     IpbRpcServerOptions options;
     IpbLoop *loop;
-    IpbStdio *stdio;
-    IpbRpcPeer *peer;
+    IpbConversation *conversation;
+    IpbRpcPeer *peer; /* the conversation's */
     IpbRpcRuntimes *runtimes;
     IpbRpcSources *sources;
     GHashTable *clients;  /* id → IpbRpcClient */
@@ -86,6 +85,8 @@ void ipb_rpc_server_reply_nothing(IpbRpcRequest *request);
 void ipb_rpc_server_fail(IpbRpcRequest *request, const GError *error);
 /* After a method has read its parameters: answers with what is wrong and returns false. @request may be NULL: a notification. */
 bool ipb_rpc_server_check(IpbRpcRequest *request, IpbRpcParams *params);
+/* A request that the conversation holds, since the client reads slowly, is to be cancelled. True: that is done. */
+bool ipb_rpc_server_cancel_held(IpbRpcServer *server, const char *id_json);
 /* "s1", "c2": never the same twice. Caller frees. */
 char *ipb_rpc_server_make_id(IpbRpcServer *server, char letter);
 void ipb_rpc_server_log(IpbRpcServer *server, const char *level, const char *text,

@@ -15,8 +15,6 @@
 
 #define PROTOCOL 1
 #define FLUSH_TIMEOUT_MS 1000
-/* Bytes that may wait for the client; then the kernels wait. */
-#define MAX_AHEAD (8u * 1024 * 1024)
 #define RPC_FAILED (-32000)
 
 /* --- answers ----------------------------------------------------------------------------------- */
@@ -242,19 +240,20 @@ on_notification(const char *method, const IpbJson *object, void *data)
 }
 
 static void
-on_invalid(const GError *why, const char *text, size_t size, void *data)
+on_invalid(const GError *why, void *data)
 {
     IpbRpcServer *server = data;
     g_autofree char *line = g_strdup_printf("the client sent no valid message: %s", why->message);
     server->options.on_log("warning", line, server->options.data);
 }
 
-/* --- transport --------------------------------------------------------------------------------- */
+/* --- the conversation -------------------------------------------------------------------------- */
 
 static void
-set_congested(IpbRpcServer *server, bool is_congested)
+on_congested(bool is_congested, void *data)
 {
-    if (server->is_congested == is_congested || server->is_closing)
+    IpbRpcServer *server = data;
+    if (server->is_closing)
         return;
     server->is_congested = is_congested;
     GHashTableIter iter;
@@ -269,43 +268,39 @@ set_congested(IpbRpcServer *server, bool is_congested)
 }
 
 static void
-on_send(const char *text, size_t size, void *data)
-{
-    IpbRpcServer *server = data;
-    ipb_stdio_send(server->stdio, text, size);
-    if (ipb_stdio_pending(server->stdio) > MAX_AHEAD)
-        set_congested(server, true);
-}
-
-static void
-on_drained(void *data)
-{
-    set_congested(data, false);
-}
-
-static void
-on_line(const char *line, size_t size, void *data)
-{
-    IpbRpcServer *server = data;
-    if (size > 0)
-        ipb_rpc_peer_receive(server->peer, line, size);
-}
-
-static void
-on_stdio_end(const GError *why, void *data)
+on_end(const GError *why, void *data)
 {
     IpbRpcServer *server = data;
     server->options.on_end(why, server->options.data);
 }
 
-static const IpbStdioFuncs stdio_funcs = {on_line, on_stdio_end, on_drained};
-
-static const IpbRpcPeerFuncs peer_funcs = {
-    .send = on_send,
+static const IpbConversationFuncs FUNCS = {
     .on_request = on_request,
     .on_notification = on_notification,
     .on_invalid = on_invalid,
+    .on_congested = on_congested,
+    .on_end = on_end,
 };
+
+bool
+ipb_rpc_server_cancel_held(IpbRpcServer *server, const char *id_json)
+{
+    const char *name = ipb_conversation_held_method(server->conversation, id_json);
+    IpbRpcMethodFunc method = name != NULL ? find_method(name) : NULL;
+    if (method == NULL)
+        return false;
+    if (method ==
+        ipb_rpc_session_execute) { /* as a cell that waits, which has an answer of its own */
+        ipb_conversation_begin(server->conversation, id_json);
+        return false;
+    }
+    if (method == ipb_rpc_session_reset || method == ipb_rpc_session_close_method)
+        return true; /* they cannot be taken back */
+    ipb_conversation_drop(server->conversation, id_json);
+    ipb_rpc_peer_refuse(server->peer, id_json, RPC_FAILED, "it was cancelled before it began",
+                        "{\"kind\":\"cancelled\"}");
+    return true;
+}
 
 /* --- life -------------------------------------------------------------------------------------- */
 
@@ -314,14 +309,14 @@ ipb_rpc_server_new(IpbLoop *loop, const IpbRpcServerOptions *options, GError **e
 {
     IpbRpcServer *server = g_new0(IpbRpcServer, 1);
     server->options = *options;
-    server->stdio = ipb_stdio_new(loop, options->in, options->out, &stdio_funcs, server, error);
-    if (server->stdio == NULL) {
+    server->conversation =
+        ipb_conversation_new(loop, options->in, options->out, &FUNCS, server, error);
+    if (server->conversation == NULL) {
         g_free(server);
         return NULL;
     }
     server->loop = ipb_loop_ref(loop);
-    IpbRpcPeerOptions peer = {.limits = IPB_JSON_LIMITS_MESSAGE, .answer_invalid = true};
-    server->peer = ipb_rpc_peer_new(loop, &peer, &peer_funcs, server);
+    server->peer = ipb_conversation_peer(server->conversation);
     server->runtimes = ipb_rpc_runtimes_new();
     server->sources = ipb_rpc_sources_new(server);
     server->clients =
@@ -376,15 +371,14 @@ ipb_rpc_server_free(IpbRpcServer *server)
     if (server == NULL)
         return;
     server->is_closing = true;
-    ipb_stdio_flush(server->stdio, FLUSH_TIMEOUT_MS);
+    ipb_conversation_finish(server->conversation, FLUSH_TIMEOUT_MS);
     g_hash_table_unref(server->sessions);
     g_hash_table_unref(server->clients);
     g_hash_table_unref(server->sockets);
     ipb_rpc_sources_free(server->sources);
     g_hash_table_unref(server->works);
-    ipb_rpc_peer_free(server->peer);
+    ipb_conversation_free(server->conversation);
     ipb_rpc_runtimes_free(server->runtimes);
-    ipb_stdio_free(server->stdio);
     ipb_loop_unref(server->loop);
     g_free(server);
 }

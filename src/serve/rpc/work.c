@@ -73,6 +73,8 @@ ipb_rpc_work_cancel(IpbRpcServer *server, const IpbJson *id)
 {
     IpbSpan raw = ipb_json_raw(id);
     g_autofree char *text = g_strndup(raw.start, raw.size);
+    if (ipb_rpc_server_cancel_held(server, text))
+        return;
     IpbRpcWork *work = g_hash_table_lookup(server->works, text);
     if (work == NULL || work->is_cancelled || work->cancel == NULL)
         return;
