@@ -24,6 +24,29 @@ def test_run_code(run_ipybox):
     assert (done.returncode, done.stdout, done.stderr) == (0, "out\n42\n", "err\n")
 
 
+def test_run_shows_other_representations_as_text(run_ipybox):
+    code = "from IPython.display import HTML, Markdown\ndisplay(Markdown('# T'))\nHTML('<p>a <b>b</b></p>')"
+    assert run_ipybox("run", "-c", code).stdout == "# T\na b\n"
+
+
+def test_run_notices_are_no_output(run_ipybox, workspace):
+    """A program may read JSON from its standard output."""
+    (workspace / "images").touch()
+    done = run_ipybox("run", "-c", "display({'image/png': 'iVBORw0KGgo='}, raw=True)\nprint('{}')")
+    assert (done.returncode, done.stdout) == (0, "{}\n")
+    assert done.stderr.startswith("[ipybox] image not saved: ") and done.stderr.count("\n") == 1
+
+
+def test_run_a_value_that_cannot_be_shown(run_ipybox):
+    done = run_ipybox("run", "-c", "class A:\n    def __repr__(self): raise ValueError('no repr')\nprint('before')\nA()")
+    assert (done.returncode, done.stdout) == (1, "before\n") and "ValueError: no repr" in done.stderr
+
+
+def test_run_timeout_says_whether_variables_are_kept(run_ipybox):
+    done = run_ipybox("run", "--timeout", "0.5", "-c", "import time; time.sleep(1000)")
+    assert done.returncode == 124 and "excluded). The cell was interrupted; variables are kept." in done.stderr
+
+
 def test_run_file_and_stdin(run_ipybox, workspace):
     (workspace / "a.py").write_text("print('from file')")
     assert run_ipybox("run", "a.py").stdout == "from file\n"
@@ -201,6 +224,19 @@ def test_run_without_standard_files(ipybox, place, closed):
     assert done.returncode == 0 and (place.workspace / "done").exists()
     assert done.stdout == ("" if ">&-" in closed.replace("2>&-", "") else "out\n")
     assert done.stderr == ("" if "2>&-" in closed else "err\n")
+
+
+def test_run_handles_an_interrupt(ipybox, place):
+    """As under Python: a script may catch it, and end as it likes."""
+    code = "try:\n    print('go', flush=True)\n    while True: pass\nexcept KeyboardInterrupt: print('handled')"
+    process = subprocess.Popen(
+        [ipybox, "run", "-c", code], cwd=place.workspace, env=place.environ, stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert process.stdout.readline() == "go\n"
+    process.send_signal(signal.SIGINT)
+    assert process.communicate(timeout=60) == ("handled\n", "")
+    assert process.returncode == 0
 
 
 def test_run_interrupted(ipybox, place):

@@ -170,6 +170,33 @@ events_of(IpyboxSession *session, const char *code)
 }
 
 static void
+on_bundle(IpyboxSession *session, const IpyboxEvent *event, gpointer data)
+{
+    const char *text = ipybox_event_get_bundle_text(event);
+    g_string_append_printf(data, "%s|", text != NULL ? text : "-");
+}
+
+static void
+test_bundle_text(void)
+{
+    g_auto(Fixture) fixture = {0};
+    fixture_set_up(&fixture, NULL);
+    g_autoptr(GString) texts = g_string_new(NULL);
+    IpyboxExecuteOptions options = IPYBOX_EXECUTE_OPTIONS_INIT;
+    options.on_event = on_bundle;
+    options.user_data = texts;
+    g_autoptr(IpyboxResult) result =
+        ipybox_session_execute(fixture.session,
+                               "from IPython.display import HTML, Markdown\n"
+                               "display(1, Markdown('*m*'), HTML('<p>h</p>'))\n"
+                               "display({'image/png': 'iVBORw0KGgo='}, raw=True)\nprint('x')",
+                               &options, NULL, NULL);
+    g_assert_true(ipybox_result_check(result, NULL));
+    g_assert_cmpstr(texts->str, ==, "1|*m*|h|-|-|");
+    g_assert_cmpstr(ipybox_result_get_text(result), ==, "1\n*m*\nh\nx");
+}
+
+static void
 test_events_in_order(void)
 {
     g_auto(Fixture) fixture = {0};
@@ -366,6 +393,57 @@ test_interrupted(void)
     assert_prints(fixture.session, "1", "1");
 }
 
+/* One that catches it and runs to its end is as good as any other. */
+static void
+test_interrupt_that_is_handled(void)
+{
+    g_auto(Fixture) fixture = {0};
+    fixture_set_up(&fixture, NULL);
+    IpyboxExecuteOptions options = IPYBOX_EXECUTE_OPTIONS_INIT;
+    options.on_event = interrupt_at_output;
+    g_autoptr(IpyboxResult) result = ipybox_session_execute(fixture.session,
+                                                            "try:\n"
+                                                            "    print('go', flush=True)\n"
+                                                            "    while True: pass\n"
+                                                            "except KeyboardInterrupt: x = 5",
+                                                            &options, NULL, NULL);
+    g_assert_cmpint(ipybox_result_get_status(result), ==, IPYBOX_STATUS_OK);
+    g_assert_null(ipybox_result_get_message(result));
+    assert_prints(fixture.session, "x", "5");
+}
+
+static void
+on_notice(IpyboxSession *session, const IpyboxEvent *event, gpointer data)
+{
+    if (ipybox_event_get_type(event) == IPYBOX_EVENT_NOTICE)
+        g_ptr_array_add(data, g_strdup(ipybox_event_get_text(event)));
+}
+
+static void
+test_notices(void)
+{
+    g_auto(Fixture) fixture = {0};
+    fixture_set_up(&fixture, NULL);
+    g_autofree char *images =
+        g_build_filename(ipybox_session_get_workspace(fixture.session), "images", NULL);
+    g_assert_true(g_file_set_contents(images, "no directory", -1, NULL));
+    g_autoptr(GPtrArray) told = g_ptr_array_new_with_free_func(g_free);
+    IpyboxExecuteOptions options = IPYBOX_EXECUTE_OPTIONS_INIT;
+    options.on_event = on_notice;
+    options.user_data = told;
+    g_autoptr(IpyboxResult) result = ipybox_session_execute(
+        fixture.session, "display({'image/png': 'iVBORw0KGgo='}, raw=True)\nprint('{}')", &options,
+        NULL, NULL);
+    g_assert_cmpstr(ipybox_result_get_text(result), ==, "{}");
+    const char *const *notices = ipybox_result_get_notices(result);
+    g_assert_true(g_str_has_prefix(notices[0], "[ipybox] image not saved: "));
+    g_assert_null(notices[1]);
+    g_assert_cmpuint(told->len, ==, 1);
+    g_assert_cmpstr(g_ptr_array_index(told, 0), ==, notices[0]);
+    g_autoptr(IpyboxResult) next = ipybox_session_execute(fixture.session, "1", NULL, NULL, NULL);
+    g_assert_null(ipybox_result_get_notices(next)[0]);
+}
+
 /* Reset and close end what runs and what waits. */
 static void
 test_lost_by_reset_and_close(void)
@@ -471,11 +549,14 @@ main(int argc, char **argv)
     add_test("/cells/strings-of-python", test_strings_of_python);
     add_test("/cells/events-in-order", test_events_in_order);
     add_test("/cells/bundle", test_bundle);
+    add_test("/cells/bundle-text", test_bundle_text);
     add_test("/cells/cancelled-before", test_cancelled_before);
     add_test("/cells/cancelled-while-waiting", test_cancelled_while_waiting);
     add_test("/cells/cancelled-while-running", test_cancelled_while_running);
     add_test("/cells/cancelled-by-a-thread", test_cancelled_by_a_thread);
     add_test("/cells/interrupted", test_interrupted);
+    add_test("/cells/interrupt-that-is-handled", test_interrupt_that_is_handled);
+    add_test("/cells/notices", test_notices);
     add_test("/cells/lost-by-reset-and-close", test_lost_by_reset_and_close);
     add_test("/cells/code-that-is-refused", test_code_that_is_refused);
     add_test("/cells/too-many", test_too_many_cells);
