@@ -9,6 +9,9 @@
 
 /* Fields of a class that are tried as what tells it from others. */
 #define MAX_TAGS 20
+/* Values of an enum, and bytes of them, that are written out beside it. */
+#define MAX_VALUES 20
+#define MAX_VALUES_SIZE 300
 
 static void
 append_bound(GString *out, const char *name, const char *value)
@@ -198,4 +201,138 @@ ipb_emit_annotation(GString *out, const IpbType *type, bool is_bare)
     append_bare(out, type);
     if (bounds->len > 0)
         g_string_append_printf(out, ", Field(%s)]", bounds->str);
+}
+
+static void
+append_carrier(GString *out, const IpbType *type)
+{
+    switch (type->kind) {
+    case IPB_TYPE_STR:
+        g_string_append(out, "ToolText");
+        break;
+    case IPB_TYPE_INT:
+        g_string_append(out, "ToolInt");
+        break;
+    case IPB_TYPE_NUMBER:
+        g_string_append(out, "ToolInt | ToolFloat");
+        break;
+    case IPB_TYPE_LIST:
+    case IPB_TYPE_DICT:
+        g_string_append(out, type->kind == IPB_TYPE_LIST ? "ToolList[" : "ToolDict[");
+        ipb_emit_annotation(out, type->item, false);
+        g_string_append_c(out, ']');
+        break;
+    case IPB_TYPE_UNION:
+        for (guint i = 0; i < type->members->len; i++) {
+            g_string_append(out, i > 0 ? " | " : "");
+            ipb_emit_result(out, g_ptr_array_index(type->members, i));
+        }
+        break;
+    case IPB_TYPE_ANY:
+    case IPB_TYPE_NONE:
+    case IPB_TYPE_BOOL:
+    case IPB_TYPE_LITERAL:
+    case IPB_TYPE_TUPLE:
+    case IPB_TYPE_CLASS:
+    case IPB_TYPE_ENUM:
+    case IPB_TYPE_LATER:
+        append_bare(out, type);
+        break;
+    }
+}
+
+void
+ipb_emit_result(GString *out, const IpbType *type)
+{
+    g_autoptr(GString) bounds = g_string_new(NULL);
+    ipb_emit_bounds(bounds, type);
+    g_string_append(out, bounds->len > 0 ? "Annotated[" : "");
+    append_carrier(out, type);
+    if (bounds->len > 0)
+        g_string_append_printf(out, ", Field(%s)]", bounds->str);
+}
+
+/* " | Literal["a", "b"]"; " | str" for many. */
+static void
+append_values(GString *out, const IpbEnum *enumeration)
+{
+    g_autoptr(GString) values = g_string_new(NULL);
+    for (guint i = 0; i < enumeration->members->len && values->len <= MAX_VALUES_SIZE; i++) {
+        const IpbEnumMember *member = &g_array_index(enumeration->members, IpbEnumMember, i);
+        g_string_append(values, i > 0 ? ", " : "");
+        ipb_text_append_literal(values, ipb_text_of(member->value));
+    }
+    if (enumeration->members->len > MAX_VALUES || values->len > MAX_VALUES_SIZE)
+        g_string_append(out, " | str");
+    else
+        g_string_append_printf(out, " | Literal[%s]", values->str);
+}
+
+static void append_plain(GString *out, const IpbType *type);
+
+static bool
+has_part(const GPtrArray *parts, const char *part)
+{
+    return g_ptr_array_find_with_equal_func((GPtrArray *) parts, part, g_str_equal, NULL);
+}
+
+/* Each alternative once: some differ by their bounds only, and every int is a float for type checkers. */
+static void
+append_plain_union(GString *out, const IpbType *type,
+                   void (*append_part)(GString *out, const IpbType *type))
+{
+    g_autoptr(GPtrArray) parts = g_ptr_array_new_with_free_func(g_free);
+    for (guint i = 0; i < type->members->len; i++) {
+        g_autoptr(GString) part = g_string_new(NULL);
+        append_part(part, g_ptr_array_index(type->members, i));
+        if (!has_part(parts, part->str))
+            g_ptr_array_add(parts, g_strdup(part->str));
+    }
+    bool has_float = has_part(parts, "float"), is_first = true;
+    for (guint i = 0; i < parts->len; i++) {
+        const char *part = g_ptr_array_index(parts, i);
+        if (has_float && g_str_equal(part, "int"))
+            continue;
+        g_string_append_printf(out, "%s%s", is_first ? "" : " | ", part);
+        is_first = false;
+    }
+}
+
+static void
+append_plain(GString *out, const IpbType *type)
+{
+    if (type->kind == IPB_TYPE_LATER) {
+        append_plain(out, type->item);
+    } else if (type->kind == IPB_TYPE_NUMBER) {
+        g_string_append(out, "float");
+    } else if (type->kind == IPB_TYPE_LIST || type->kind == IPB_TYPE_DICT) {
+        g_string_append(out, type->kind == IPB_TYPE_LIST ? "list[" : "dict[str, ");
+        append_plain(out, type->item);
+        g_string_append_c(out, ']');
+    } else if (type->kind == IPB_TYPE_TUPLE) {
+        g_string_append(out, "tuple[");
+        for (guint i = 0; i < type->members->len; i++) {
+            g_string_append(out, i > 0 ? ", " : "");
+            append_plain(out, g_ptr_array_index(type->members, i));
+        }
+        g_string_append_c(out, ']');
+    } else if (type->kind == IPB_TYPE_UNION) {
+        append_plain_union(out, type, append_plain);
+    } else {
+        append_bare(out, type);
+    }
+}
+
+void
+ipb_emit_argument(GString *out, const IpbType *type)
+{
+    if (type->kind == IPB_TYPE_LATER) {
+        ipb_emit_argument(out, type->item);
+    } else if (type->kind == IPB_TYPE_UNION) {
+        append_plain_union(out, type, ipb_emit_argument);
+    } else {
+        append_plain(out, type);
+        if (type->kind == IPB_TYPE_ENUM)
+            append_values(out, type->enumeration);
+    }
 }

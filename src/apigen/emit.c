@@ -16,10 +16,18 @@
 #define INDENT 4
 /* Bytes of a title or a tool's name that are shown in the module's docstring. */
 #define MAX_TITLE 200
+/* Bytes of a default that a parameter of run shows; it shows no list and no object, as linters want it. */
+#define MAX_SHOWN_DEFAULT 40
+
+/* Types of ipybox.tool_exec.content. */
+enum { TOOL_DICT, TOOL_FLOAT, TOOL_INT, TOOL_LIST, TOOL_TEXT, N_CARRIERS };
 
 /* What a body uses. */
 typedef struct {
-    bool annotated, any, literal, field, enums, adapter;
+    bool annotated, literal, field, enums, model;
+    bool any_result, tool_result; /* bases of result classes; the first also for other results */
+    bool content;                 /* under the name _Content */
+    bool carriers[N_CARRIERS];
     bool forward; /* an annotation names a class that comes later */
 } Uses;
 
@@ -32,7 +40,6 @@ note_type_use(Uses *uses, const IpbType *type, const GHashTable *written, bool i
         uses->field = true;
         uses->annotated |= !is_bare;
     }
-    uses->any |= type->kind == IPB_TYPE_ANY;
     uses->literal |= type->kind == IPB_TYPE_LITERAL;
     if (type->kind == IPB_TYPE_CLASS)
         uses->forward |= !g_hash_table_contains((GHashTable *) written, type->class);
@@ -43,6 +50,27 @@ note_type_use(Uses *uses, const IpbType *type, const GHashTable *written, bool i
     if (type->kind == IPB_TYPE_UNION || type->kind == IPB_TYPE_TUPLE)
         for (guint i = 0; i < type->members->len; i++)
             note_type_use(uses, g_ptr_array_index(type->members, i), written, false);
+}
+
+/* What ipb_emit_result has of the type beside what note_type_use finds. */
+static void
+note_result_use(Uses *uses, const IpbType *type)
+{
+    uses->carriers[TOOL_TEXT] |= type->kind == IPB_TYPE_STR;
+    uses->carriers[TOOL_INT] |= type->kind == IPB_TYPE_INT || type->kind == IPB_TYPE_NUMBER;
+    uses->carriers[TOOL_FLOAT] |= type->kind == IPB_TYPE_NUMBER;
+    uses->carriers[TOOL_LIST] |= type->kind == IPB_TYPE_LIST;
+    uses->carriers[TOOL_DICT] |= type->kind == IPB_TYPE_DICT;
+    if (type->kind == IPB_TYPE_UNION)
+        for (guint i = 0; i < type->members->len; i++)
+            note_result_use(uses, g_ptr_array_index(type->members, i));
+}
+
+/* What ipb_emit_argument has of the type: nothing that its field does not use, but for the values of enums. */
+static void
+note_argument_use(Uses *uses, const char *annotation)
+{
+    uses->literal |= strstr(annotation, " | Literal[") != NULL;
 }
 
 static void
@@ -147,13 +175,35 @@ append_field_line(GString *out, const IpbField *field, Uses *uses, const GHashTa
     g_string_append_c(out, '\n');
 }
 
+static bool
+has_field(const IpbClass *class, const char *name)
+{
+    for (guint i = 0; i < class->fields->len; i++)
+        if (g_str_equal(((const IpbField *) g_ptr_array_index(class->fields, i))->name, name))
+            return true;
+    return false;
+}
+
+/* A result has `contents` and `text` of its base, unless these are members of it. */
+static bool
+is_plain_result(const IpbClass *class)
+{
+    return class->is_result && !has_field(class, "contents") && !has_field(class, "text");
+}
+
 static void
-append_class_line(GString *out, const IpbClass *class)
+append_class_line(GString *out, const IpbClass *class, Uses *uses)
 {
     bool has_aliases = false;
     for (guint i = 0; i < class->fields->len; i++)
         has_aliases |= has_alias(g_ptr_array_index(class->fields, i));
-    g_string_append_printf(out, "\n\nclass %s(Model", class->name);
+    const char *base = is_plain_result(class) ? "ToolResult"
+                       : class->is_result     ? "AnyResult"
+                                              : "Model";
+    uses->tool_result |= is_plain_result(class);
+    uses->any_result |= class->is_result && !is_plain_result(class);
+    uses->model |= !class->is_result;
+    g_string_append_printf(out, "\n\nclass %s(%s", class->name, base);
     if (class->is_input && class->is_closed)
         g_string_append(out, ", extra=\"forbid\"");
     if (class->is_input && has_aliases)
@@ -208,10 +258,24 @@ append_nullable(GString *out, const IpbClass *class, bool is_apart)
     return true;
 }
 
+/* What came with a result, under a name that no member has: `_` is put behind it until it is free. */
+static void
+append_beside(GString *out, const IpbClass *class, const char *name, const char *type,
+              const char *what)
+{
+    g_autoptr(GString) free_name = g_string_new(name);
+    while (has_field(class, free_name->str))
+        g_string_append_c(free_name, '_');
+    g_string_append_printf(out,
+                           "\n    @property\n    def %s(self) -> %s:\n        \"\"\"%s\"\"\"\n"
+                           "        return self._beside.%s\n",
+                           free_name->str, type, what, name);
+}
+
 static void
 append_class(GString *out, const IpbClass *class, Uses *uses, const GHashTable *written)
 {
-    append_class_line(out, class);
+    append_class_line(out, class, uses);
     bool has_doc = ipb_docstring_append(out, INDENT, class->description, class->notes);
     if (!has_doc && class->fields->len == 0 && class->extra == NULL)
         g_string_append(out, "    pass\n");
@@ -231,6 +295,11 @@ append_class(GString *out, const IpbClass *class, Uses *uses, const GHashTable *
         append_field_line(out, field, uses, written);
         is_apart = ipb_docstring_append(out, INDENT, field->description, field->notes);
     }
+    if (!class->is_result || is_plain_result(class))
+        return;
+    uses->content = true;
+    append_beside(out, class, "contents", "list[_Content]", "All contents that the tool sent.");
+    append_beside(out, class, "text", "str", "The texts among the contents.");
 }
 
 /* Is the result the class of that name, and not another type? */
@@ -241,30 +310,110 @@ is_result_class(const IpbModule *module)
            g_str_equal(module->result->class->name, "Result");
 }
 
+/* "name: type = default" of a parameter of run. */
 static void
-append_run(GString *out, const IpbModule *module, bool async_api)
+append_parameter(GString *out, const IpbField *field, Uses *uses)
+{
+    g_autoptr(GString) annotation = g_string_new(NULL), value = g_string_new(NULL);
+    ipb_emit_argument(annotation, field->type);
+    note_argument_use(uses, annotation->str);
+    if (field->default_value != NULL)
+        ipb_default_append(value, field->type, field->default_value, false);
+    else if (!field->is_required)
+        g_string_append(value, "None");
+    bool adds_none =
+        !field->is_required && field->default_value == NULL && !ipb_type_has_none(field->type);
+    g_string_append_printf(out, "%s: %s%s", field->name, annotation->str,
+                           adds_none ? " | None" : "");
+    bool is_shown = value->len <= MAX_SHOWN_DEFAULT && value->str[0] != '[' && value->str[0] != '{';
+    if (value->len > 0)
+        g_string_append_printf(out, " = %s", is_shown ? value->str : "...");
+}
+
+/* The fields as parameters that have names only. */
+static GPtrArray *
+make_parameters(const IpbClass *params, Uses *uses)
+{
+    GPtrArray *parameters = g_ptr_array_new_with_free_func(g_free);
+    if (params->fields->len > 0)
+        g_ptr_array_add(parameters, g_strdup("*"));
+    for (guint i = 0; i < params->fields->len; i++) {
+        g_autoptr(GString) parameter = g_string_new(NULL);
+        append_parameter(parameter, g_ptr_array_index(params->fields, i), uses);
+        g_ptr_array_add(parameters, g_strdup(parameter->str));
+    }
+    if (params->is_open) {
+        g_autoptr(GString) more = g_string_new("more");
+        while (has_field(params, more->str))
+            g_string_append_c(more, '_');
+        g_string_prepend(more, "**");
+        g_string_append(more, ": ");
+        if (params->extra != NULL)
+            ipb_emit_argument(more, params->extra);
+        else
+            g_string_append(more, "Any");
+        note_argument_use(uses, more->str);
+        g_ptr_array_add(parameters, g_strdup(more->str));
+    }
+    return parameters;
+}
+
+/* "def run(…) -> result" on one line, or a line for each parameter. */
+static void
+append_define(GString *out, const char *define, const GPtrArray *parameters, const char *result)
+{
+    g_autoptr(GString) line = g_string_new(NULL);
+    g_string_append_printf(line, "%s run(", define);
+    for (guint i = 0; i < parameters->len; i++)
+        g_string_append_printf(line, "%s%s", i > 0 ? ", " : "",
+                               (const char *) g_ptr_array_index(parameters, i));
+    g_string_append_printf(line, ") -> %s: ...\n", result);
+    g_string_append(out, "@overload\n");
+    if (g_utf8_strlen(line->str, -1) <= WIDTH + 1) {
+        g_string_append_len(out, line->str, (gssize) line->len);
+        return;
+    }
+    g_string_append_printf(out, "%s run(\n", define);
+    for (guint i = 0; i < parameters->len; i++)
+        g_string_append_printf(out, "    %s,\n", (const char *) g_ptr_array_index(parameters, i));
+    g_string_append_printf(out, ") -> %s: ...\n", result);
+}
+
+static void
+append_return(GString *out, const IpbModule *module)
+{
+    g_autofree char *member = module->result_member != NULL
+                                  ? g_strdup_printf(", \"%s\"", module->result_member)
+                                  : g_strdup("");
+    if (module->result == NULL)
+        g_string_append(out, "    return answer.to_text()\n");
+    else
+        g_string_append_printf(out,
+                               "    result: Result = AnyResult.from_wire(Result, answer%s)\n"
+                               "    return result\n",
+                               member);
+}
+
+static void
+append_run(GString *out, const IpbModule *module, bool async_api, Uses *uses)
 {
     const char *define = async_api ? "async def" : "def";
-    const char *call = async_api ? "await CLIENT.run" : "CLIENT.run_sync";
-    const char *result = module->result != NULL ? "Result" : "str";
-    g_string_append_printf(
-        out, "\n\n%s run(params: Params | None = None, **fields: object) -> %s:\n", define, result);
+    const char *result = module->result != NULL ? "Result" : "ToolText";
+    uses->carriers[TOOL_TEXT] |= module->result == NULL;
+    uses->any_result |= module->result != NULL;
+    g_autoptr(GPtrArray) parameters = make_parameters(module->params, uses);
+    g_string_append_printf(out, "\n\n@overload\n%s run(params: Params) -> %s: ...\n", define,
+                           result);
+    append_define(out, define, parameters, result);
+    g_string_append_printf(out, "%s run(params: Params | None = None, /, **fields: Any) -> %s:\n",
+                           define, result);
     ipb_docstring_append(out, INDENT, module->description, NULL);
-    g_string_append_printf(out, "    result%s = %s(", module->result != NULL ? "" : ": str", call);
+    g_string_append_printf(out, "    answer = %s(",
+                           async_api ? "await CLIENT.call" : "CLIENT.call_sync");
     ipb_text_append_literal(out, module->tool_name);
-    g_string_append(out, ", Params.for_call(params, fields))\n");
-    if (module->result == NULL)
-        g_string_append(out, "    return result\n");
-    else if (is_result_class(module))
-        g_string_append(out, "    return Result.from_wire(result)\n");
-    else
-        g_string_append(out, "    try:\n"
-                             "        value: Result = TypeAdapter(Result).validate_python(\n"
-                             "            result, context=\"result\"\n"
-                             "        )\n"
-                             "        return value\n"
-                             "    except ValidationError as error:\n"
-                             "        raise ResultError(result, error) from None\n");
+    g_string_append_printf(out, ", Params.for_call(params, fields%s))\n",
+                           module->params->is_open ? ", is_open=True" : "");
+    append_return(out, module);
 }
 
 /* The result's type under the name Result, unless it is the class of that name. */
@@ -273,10 +422,10 @@ append_result_alias(GString *out, const IpbModule *module, Uses *uses, const GHa
 {
     if (module->result == NULL || is_result_class(module))
         return;
-    uses->adapter = true;
     note_type_use(uses, module->result, written, false);
+    note_result_use(uses, module->result);
     g_string_append(out, "\n\nResult = ");
-    ipb_emit_annotation(out, module->result, false);
+    ipb_emit_result(out, module->result);
     g_string_append_c(out, '\n');
     ipb_docstring_append(out, 0, (IpbText){0}, module->result_notes);
 }
@@ -295,22 +444,28 @@ append_import(GString *out, const char *from, const char *const *names, const bo
 static void
 append_imports(GString *out, const Uses *uses)
 {
-    static const char *const TYPING[] = {"Annotated", "Any", "Literal", NULL};
-    static const char *const PYDANTIC[] = {"Field", "TypeAdapter", "ValidationError", NULL};
-    static const char *const PACKAGE[] = {"CLIENT", "Model", NULL};
-    static const char *const RUNNER[] = {"ResultError", NULL};
+    static const char *const TYPING[] = {"Annotated", "Any", "Literal", "overload", NULL};
+    static const char *const PYDANTIC[] = {"Field", NULL};
+    static const char *const PACKAGE[] = {"CLIENT", "AnyResult", "Model", "ToolResult", NULL};
+    static const char *const CONTENT[] = {"ToolDict", "ToolFloat", "ToolInt",
+                                          "ToolList", "ToolText",  NULL};
+    static const char FROM_CONTENT[] = "ipybox.tool_exec.content";
     if (uses->forward)
         g_string_append(out, "from __future__ import annotations\n\n");
     if (uses->enums)
         g_string_append(out, "from enum import Enum\n");
-    append_import(out, "typing", TYPING, (bool[]){uses->annotated, uses->any, uses->literal});
-    if (uses->enums || uses->annotated || uses->any || uses->literal)
+    append_import(out, "typing", TYPING, (bool[]){uses->annotated, true, uses->literal, true});
+    g_string_append_c(out, '\n');
+    size_t size = out->len;
+    if (uses->content)
+        append_import(out, FROM_CONTENT, (const char *[]){"Content as _Content", NULL},
+                      (bool[]){true});
+    append_import(out, FROM_CONTENT, CONTENT, uses->carriers);
+    append_import(out, "pydantic", PYDANTIC, &uses->field);
+    if (out->len > size)
         g_string_append_c(out, '\n');
-    append_import(out, "ipybox.tool_exec.client", RUNNER, &uses->adapter);
-    append_import(out, "pydantic", PYDANTIC, (bool[]){uses->field, uses->adapter, uses->adapter});
-    if (uses->field || uses->adapter)
-        g_string_append_c(out, '\n');
-    append_import(out, ".", PACKAGE, (bool[]){true, true});
+    append_import(out, ".", PACKAGE,
+                  (bool[]){true, uses->any_result, uses->model, uses->tool_result});
 }
 
 /* "Title: tool name of MCP server server." */
@@ -344,7 +499,7 @@ ipb_emit_module(const IpbModule *module, bool async_api)
         g_hash_table_add(written, class);
     }
     append_result_alias(body, module, &uses, written);
-    append_run(body, module, async_api);
+    append_run(body, module, async_api, &uses);
     g_autoptr(GString) out = g_string_new(NULL);
     append_module_docstring(out, module);
     append_imports(out, &uses);

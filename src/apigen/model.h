@@ -85,6 +85,8 @@ struct IpbClass {
     const IpbType *extra; /* of members that are not named; NULL: any */
     bool is_input;        /* belongs to Params, not to Result */
     bool is_closed;       /* other members are an error */
+    bool is_open;         /* the schema says that there may be others */
+    bool is_result;       /* what run returns may be one */
 };
 
 typedef struct {
@@ -108,6 +110,7 @@ typedef struct {
     IpbClass *params;
     const IpbType *result; /* NULL: text; a class type named Result, or any other */
     const char *result_notes;
+    const char *result_member; /* of the structured content: the value; NULL: all of it */
     /* Classes and enums in the order in which they are written: what is used comes first, but for cycles. */
     GPtrArray *classes, *enums;
     GPtrArray *claims; /* IpbClaim of these, in the order in which they were met */

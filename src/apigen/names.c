@@ -10,9 +10,11 @@
 
 /* What generated modules use at their level, whether this one does or not: names stay stable. */
 static const char *const MODULE_NAMES[] = {
-    "Annotated",       "Any",         "CLIENT",     "Enum",        "Field",       "Literal",
-    "Model",           "Params",      "Result",     "run",         "ResultError", "TypeAdapter",
-    "ValidationError", "annotations", "run_parsed", "ParseResult", NULL,
+    "Annotated", "Any",         "AnyResult",       "CLIENT",      "Enum",       "Field",
+    "Literal",   "Model",       "Params",          "Result",      "run",        "ResultError",
+    "ToolDict",  "ToolFloat",   "ToolInt",         "ToolList",    "ToolResult", "ToolText",
+    "overload",  "TypeAdapter", "ValidationError", "annotations", "run_parsed", "ParseResult",
+    NULL,
 };
 
 /* A field of such a name would hide what an annotation or a default of its class means … */

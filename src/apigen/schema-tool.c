@@ -7,6 +7,8 @@
 #include "apigen/schema-private.h"
 #include "apigen/schema.h"
 
+#define WRAPPED "result"
+
 static void
 free_reading(void *data)
 {
@@ -60,11 +62,11 @@ add_root_class(IpbSchemaReader *reader, const GPtrArray *facets, const char *nam
 }
 
 static GPtrArray *
-collect_root(IpbSchemaReader *reader, GString *notes)
+collect_root(IpbSchemaReader *reader, const IpbJson *schema, GString *notes)
 {
     IpbHint unused = {0};
     g_autoptr(GPtrArray) nodes = g_ptr_array_new();
-    const IpbJson *node = ipb_schema_follow(reader, reader->root, &unused, notes);
+    const IpbJson *node = ipb_schema_follow(reader, schema, &unused, notes);
     if (node != NULL)
         g_ptr_array_add(nodes, (void *) node);
     return ipb_schema_collect(reader, nodes, notes);
@@ -91,7 +93,7 @@ read_params(IpbModule *module, const IpbJson *schema)
     g_autoptr(GPtrArray) facets = g_ptr_array_new();
     if (schema != NULL) {
         g_ptr_array_unref(g_steal_pointer(&facets));
-        facets = collect_root(&reader, notes);
+        facets = collect_root(&reader, schema, notes);
     }
     const char *type = ipb_json_string(ipb_schema_get(facets, "type"), NULL);
     if (type != NULL && !g_str_equal(type, "object"))
@@ -101,13 +103,34 @@ read_params(IpbModule *module, const IpbJson *schema)
 }
 
 static bool
-is_object_with_members(IpbSchemaReader *reader)
+is_object_with_members(IpbSchemaReader *reader, const IpbJson *schema)
 {
     g_autoptr(GString) unused = g_string_new(NULL);
-    g_autoptr(GPtrArray) facets = collect_root(reader, unused);
+    g_autoptr(GPtrArray) facets = collect_root(reader, schema, unused);
     const IpbJson *type = ipb_schema_get(facets, "type");
     bool may_be_object = type == NULL || g_strcmp0(ipb_json_string(type, NULL), "object") == 0;
     return may_be_object && ipb_schema_has_members(facets);
+}
+
+/* FastMCP makes {"result": value} of a value that is no object. The value's schema; NULL: it is not wrapped. */
+static const IpbJson *
+get_wrapped(const IpbJson *schema)
+{
+    const IpbJson *properties = ipb_json_get(schema, "properties");
+    bool is_wrapped = ipb_json_get_bool(schema, "x-fastmcp-wrap-result", false);
+    return is_wrapped && ipb_json_length(properties) == 1 ? ipb_json_get(properties, WRAPPED)
+                                                          : NULL;
+}
+
+/* Classes that run may return have what came beside them. */
+static void
+mark_results(const IpbType *type)
+{
+    if (type->kind == IPB_TYPE_CLASS)
+        type->class->is_result = true;
+    if (type->kind == IPB_TYPE_UNION)
+        for (guint i = 0; i < type->members->len; i++)
+            mark_results(g_ptr_array_index(type->members, i));
 }
 
 static void
@@ -116,8 +139,13 @@ read_result(IpbModule *module, const IpbJson *schema)
     IpbSchemaReader reader;
     init_reader(&reader, module, schema, false);
     g_autoptr(GString) notes = g_string_new(NULL);
-    if (is_object_with_members(&reader)) {
-        g_autoptr(GPtrArray) facets = collect_root(&reader, notes);
+    const IpbJson *wrapped = get_wrapped(schema);
+    if (wrapped != NULL) {
+        schema = wrapped;
+        module->result_member = WRAPPED;
+    }
+    if (is_object_with_members(&reader, schema)) {
+        g_autoptr(GPtrArray) facets = collect_root(&reader, schema, notes);
         module->result = fill_root_class(&reader, facets, "Result", notes);
     } else {
         IpbHint hint = {.name = "Result"};
@@ -126,6 +154,7 @@ read_result(IpbModule *module, const IpbJson *schema)
         if (reading->notes->len > 0)
             module->result_notes = g_string_chunk_insert(module->strings, reading->notes->str);
     }
+    mark_results(module->result);
     clear_reader(&reader);
 }
 

@@ -24,6 +24,7 @@ typedef struct {
     IpbToolHost *host;
     IpbHttpRequest *request;
     uint64_t handle;
+    IpbToolResultForm form;
 } Call;
 
 static void
@@ -33,7 +34,7 @@ on_call_ended(GBytes *result, const GError *error, void *data)
     if (error != NULL)
         ipb_tool_response_send_failure(call->request, error);
     else
-        ipb_tool_response_send_result(call->request, result);
+        ipb_tool_response_send_result(call->request, result, call->form);
 }
 
 static void
@@ -61,10 +62,11 @@ on_run(IpbHttpRequest *request, void *data)
     Call *call = g_new0(Call, 1);
     call->host = channel->host;
     call->request = request;
+    call->form = wanted.form;
     ipb_http_request_set_gone(request, on_caller_gone, call);
     call->handle = ipb_tool_host_call(
         channel->host, wanted.server_id, wanted.server_name, wanted.server_params, wanted.tool_name,
-        wanted.arguments.start, wanted.arguments.size, on_call_ended, call);
+        wanted.arguments.start, wanted.arguments.size, wanted.form, on_call_ended, call);
 }
 
 static const IpbHttpRoute ROUTES[] = {

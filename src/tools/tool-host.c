@@ -35,7 +35,8 @@ typedef struct {
     size_t arguments_size;
     uint64_t approval; /* 0: none is waited for */
     int64_t mcp_call;  /* 0: not sent, or answered */
-    GError *error;     /* it ends with this, from the loop */
+    IpbToolResultForm form;
+    GError *error; /* it ends with this, from the loop */
     IpbTimer *error_timer;
     IpbToolCallFunc func;
     void *data;
@@ -181,8 +182,8 @@ on_result(const IpbJson *result, IpbJsonDoc **document, const GError *error, voi
         return;
     }
     g_autoptr(GError) failure = NULL;
-    g_autoptr(GBytes) value =
-        ipb_tool_result_map(result, document, get_server_name(call), call->tool_name, &failure);
+    g_autoptr(GBytes) value = ipb_tool_result_map(result, document, call->form,
+                                                  get_server_name(call), call->tool_name, &failure);
     if (failure != NULL)
         add_denial_note(call, &failure);
     end(call, value, failure);
@@ -239,7 +240,10 @@ ipb_tool_host_answer(IpbToolHost *host, uint64_t id, GBytes *result, const GErro
     if (call == NULL || is_over(call))
         return;
     call->is_own_running = false;
-    end(call, result, error);
+    g_autoptr(GBytes) whole = result != NULL && call->form == IPB_TOOL_RESULT_WHOLE
+                                  ? ipb_tool_result_make_whole(result)
+                                  : NULL;
+    end(call, whole != NULL ? whole : result, error);
 }
 
 static bool
@@ -309,7 +313,7 @@ check_call(const Call *call, const char *server_id, const char *server_name)
 uint64_t
 ipb_tool_host_call(IpbToolHost *host, const char *server_id, const char *server_name,
                    const IpbJson *server_params, const char *tool_name, const char *arguments_json,
-                   size_t arguments_size, IpbToolCallFunc func, void *data)
+                   size_t arguments_size, IpbToolResultForm form, IpbToolCallFunc func, void *data)
 {
     Call *call = g_new0(Call, 1);
     *call = (Call){
@@ -320,6 +324,7 @@ ipb_tool_host_call(IpbToolHost *host, const char *server_id, const char *server_
         .is_own = server_id != NULL && g_str_equal(server_id, OWN_SERVER) &&
                   host->options.on_own_call != NULL,
         .tool_name = g_strdup(tool_name),
+        .form = form,
         .func = func,
         .data = data,
     };

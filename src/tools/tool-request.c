@@ -53,6 +53,10 @@ read_members(const IpbJson *root, IpbToolRequest *request, GError **error)
     if (!ipb_json_is(value, IPB_JSON_OBJECT))
         return refuse(error, "tool_args must be an object");
     request->arguments = ipb_json_raw(value);
+    if (!get_optional(root, "whole_result", IPB_JSON_BOOL, &value))
+        return refuse(error, "whole_result must be true or false");
+    bool is_whole = ipb_json_bool(value, false);
+    request->form = is_whole ? IPB_TOOL_RESULT_WHOLE : IPB_TOOL_RESULT_VALUE;
     return true;
 }
 

@@ -5,7 +5,7 @@
  */
 #pragma once
 
-#include "json/json.h"
+#include "tools/tool-result.h"
 
 /* The largest body; and how many arrays and objects its arguments may have in one another. The kernel's client
  * knows the latter, too (tool_exec/client.py). */
@@ -18,7 +18,8 @@ typedef struct {
     const char *server_name;
     const IpbJson *server_params; /* an object, or NULL */
     const char *tool_name;
-    IpbSpan arguments; /* the exact text of an object */
+    IpbSpan arguments;      /* the exact text of an object */
+    IpbToolResultForm form; /* of the answer */
 } IpbToolRequest;
 
 /* Errors: PROTOCOL, LIMIT (says which there are), INVALID. An object that holds a name twice is refused, wherever it is:

@@ -20,9 +20,10 @@ describe(const char *message, const char *type)
 }
 
 void
-ipb_tool_response_send_result(IpbHttpRequest *request, GBytes *result)
+ipb_tool_response_send_result(IpbHttpRequest *request, GBytes *result, IpbToolResultForm form)
 {
-    IpbHttpAnswer answer = {.status = 200, .prefix = "{\"result\":", .body = result, .suffix = "}"};
+    const char *prefix = form == IPB_TOOL_RESULT_WHOLE ? "{\"tool_result\":" : "{\"result\":";
+    IpbHttpAnswer answer = {.status = 200, .prefix = prefix, .body = result, .suffix = "}"};
     if (!ipb_http_request_answer(request, &answer))
         ipb_http_request_answer_text(
             request, 200,

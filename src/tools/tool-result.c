@@ -109,8 +109,8 @@ describe_failure(const IpbJson *result)
 }
 
 GBytes *
-ipb_tool_result_map(const IpbJson *result, IpbJsonDoc **document, const char *server_name,
-                    const char *tool_name, GError **error)
+ipb_tool_result_map(const IpbJson *result, IpbJsonDoc **document, IpbToolResultForm form,
+                    const char *server_name, const char *tool_name, GError **error)
 {
     if (ipb_json_get_bool(result, "isError", false)) {
         g_autofree char *text = describe_failure(result);
@@ -118,6 +118,8 @@ ipb_tool_result_map(const IpbJson *result, IpbJsonDoc **document, const char *se
                     text);
         return NULL;
     }
+    if (form == IPB_TOOL_RESULT_WHOLE)
+        return take_value(result, document);
     const IpbJson *structured = ipb_json_get(result, "structuredContent");
     const IpbJson *contents = ipb_json_get(result, "content");
     size_t n_contents = ipb_json_length(contents);
@@ -131,4 +133,15 @@ ipb_tool_result_map(const IpbJson *result, IpbJsonDoc **document, const char *se
     if (n_contents == 1)
         return take_value(get_text(ipb_json_first(contents)), document);
     return join_texts(contents);
+}
+
+GBytes *
+ipb_tool_result_make_whole(GBytes *value)
+{
+    gsize size;
+    const char *text = g_bytes_get_data(value, &size);
+    GString *whole = g_string_new("{\"content\":[{\"type\":\"text\",\"text\":");
+    g_string_append_len(whole, text, (gssize) size);
+    g_string_append(whole, "}]}");
+    return g_string_free_to_bytes(whole);
 }

@@ -17,6 +17,7 @@ import pytest
 from agreement import EXAMPLES, HERE, LISTS, judge_list, load, package_name
 from apigen_package import write
 from collect import may_be_stored
+from installed_package import check_types, install
 
 SERVERS: dict[str, Any] = json.loads((HERE / "servers.json").read_text())
 
@@ -56,9 +57,17 @@ def run_check(directory: Path, *command: str) -> None:
 
 
 def test_clean_under_ruff(packages: Path):
+    """Under the defaults of the newest ruff (tests/requirements.txt), also for the oldest Python."""
+    run_check(packages, "ruff", "check", "--no-cache", "--isolated", ".")
     run_check(packages, "ruff", "check", "--no-cache", "--isolated", "--target-version", "py310", ".")
 
 
 @pytest.mark.timeout(300)
 def test_clean_under_mypy(packages: Path, tmp_path: Path):
     run_check(packages, "mypy", "--strict", "--python-version", "3.10", "--explicit-package-bases", "--cache-dir", str(tmp_path), ".")
+
+
+@pytest.mark.timeout(300)
+def test_clean_under_mypy_beside_the_installed_package(packages: Path, tmp_path: Path):
+    done = check_types(install(tmp_path), packages)
+    assert done.returncode == 0, (done.stdout + done.stderr)[-5000:]

@@ -22,19 +22,22 @@ TOOL = Path(os.environ.get("IPYBOX_BIN", harness.ROOT / "build/ipybox")).parent 
 LISTS = sorted((harness.ROOT / "tests/data/tools").glob("*.json"))
 
 
-def load_client() -> ModuleType:
-    """The module with the errors that generated code raises; not by its name, which is the SDK's out here."""
-    path = harness.ROOT / "python/ipybox/kernel_host/stub/ipybox/tool_exec/client.py"
-    spec = importlib.util.spec_from_file_location("apigen_package_client", path)
+def load_stub() -> ModuleType:
+    """The kernels' package `ipybox`; not by its name, which is the SDK's out here."""
+    path = harness.ROOT / "python/ipybox/kernel_host/stub/ipybox"
+    spec = importlib.util.spec_from_file_location("apigen_package_stub", path / "__init__.py", submodule_search_locations=[str(path)])
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
     spec.loader.exec_module(module)
     return module
 
 
-CLIENT_MODULE = load_client()
-ResultError = CLIENT_MODULE.ResultError
-ToolRunnerError = CLIENT_MODULE.ToolRunnerError
+STUB = load_stub()
+CONTENT = importlib.import_module("apigen_package_stub.tool_exec.content")
+ResultError = STUB.ResultError
+ToolRunnerError = STUB.ToolRunnerError
+ToolAnswer = CONTENT.ToolAnswer
+NOTHING = object()
 
 
 class ToolRunner:
@@ -45,13 +48,14 @@ class ToolRunner:
         self.server_id = server_id
         self.calls: list[tuple[str, str]] = []
         self.result: Any = "done"
+        self.answer: Any = NOTHING  # the result object of MCP, in place of `result`
 
-    def run_sync(self, tool_name: str, tool_args: dict[str, Any]) -> Any:
+    def call_sync(self, tool_name: str, tool_args: dict[str, Any]) -> Any:
         self.calls.append((tool_name, json.dumps(tool_args, allow_nan=False)))
-        return self.result
+        return ToolAnswer.from_value(self.result) if self.answer is NOTHING else ToolAnswer(self.answer)
 
-    async def run(self, tool_name: str, tool_args: dict[str, Any]) -> Any:
-        return self.run_sync(tool_name, tool_args)
+    async def call(self, tool_name: str, tool_args: dict[str, Any]) -> Any:
+        return self.call_sync(tool_name, tool_args)
 
 
 def write(root: Path, tools: Any, *options: str, server: str = "srv") -> list[str]:
@@ -72,6 +76,7 @@ def check_clean(directory: Path) -> None:
     """All packages in the directory are clean under ruff and mypy --strict."""
     stub = harness.ROOT / "python/ipybox/kernel_host/stub"
     checks = [
+        ["ruff", "check", "--no-cache", "--isolated", "."],
         ["ruff", "check", "--no-cache", "--isolated", "--target-version", "py310", "."],
         ["mypy", "--strict", "--python-version", "3.10", "--explicit-package-bases", "--cache-dir", str(directory / ".mypy"), "."],
     ]  # fmt: skip
@@ -107,11 +112,11 @@ def check_source(path: Path) -> ast.Module:
 
 
 CALLED = {
-    "ToolRunner", "ConfigDict", "Field", "TypeAdapter", "TypeAdapter(Result).validate_python", "ResultError",
-    "CLIENT.run", "CLIENT.run_sync", "Params.for_call", "cls.to_wire", "Result.from_wire",
-    "self.model_dump", "cls.model_validate", "cls.model_fields.items", "cls", "cls(**fields).to_wire", "model_validator", "TypeError",
+    "ToolRunner", "ConfigDict", "Field", "TypeAdapter", "TypeAdapter(kind).validate_python", "ResultError", "PrivateAttr",
+    "CLIENT.call", "CLIENT.call_sync", "Params.for_call", "cls.to_wire", "AnyResult.from_wire", "answer.to_text", "answer.attach",
+    "self.model_dump", "cls.model_fields.items", "cls", "cls(**fields).to_wire", "model_validator", "TypeError", "ValueError",
     "cls._may_be_null", "self._may_be_null", "_GetArgs", "_IsInstance", "field.is_required", "given.items", "self.model_fields_set.discard",
-    "BaseModel.__setattr__", "', '.join",
+    "BaseModel.__setattr__", "', '.join", "cls._names", "cls._list", "cls._check_names", "cls._is_own", "cls.model_config.get", "get_close_matches",
     "model_serializer", "handler", "self.model_fields_set.add", "self.__dict__.keys", "fields.keys",
     "cls.__private_attributes__['_nullable'].get_default",
 }  # fmt: skip
@@ -134,6 +139,7 @@ class Package:
         client.ResultError = ResultError
         replaced = {name: types.ModuleType(name) for name in ("ipybox", "ipybox.tool_exec")}
         replaced[client.__name__] = client
+        replaced["ipybox.tool_exec.content"] = CONTENT
         saved = {name: sys.modules.pop(name) for name in list(sys.modules) if name.split(".")[0] in ("ipybox", server)}
         sys.modules.update(replaced)
         sys.path.insert(0, str(root))

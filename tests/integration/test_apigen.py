@@ -36,7 +36,9 @@ SEARCH_SOURCE = '''\
 """Tool search_repositories of MCP server srv."""
 
 from enum import Enum
+from typing import Any, Literal, overload
 
+from ipybox.tool_exec.content import ToolText
 from pydantic import Field
 
 from . import CLIENT, Model
@@ -67,10 +69,22 @@ class Params(Model):
     perPage: int | float | None = Field(default=None, ge=1, le=100)
 
 
-def run(params: Params | None = None, **fields: object) -> str:
+@overload
+def run(params: Params) -> ToolText: ...
+@overload
+def run(
+    *,
+    query: str,
+    sort: Sort | Literal["stars", "forks", "help-wanted-issues", "updated"] | None = None,
+    order: Order | Literal["asc", "desc"] | None = None,
+    minimal_output: bool = True,
+    page: float | None = None,
+    perPage: float | None = None,
+) -> ToolText: ...
+def run(params: Params | None = None, /, **fields: Any) -> ToolText:
     """Find GitHub repositories."""
-    result: str = CLIENT.run_sync("search_repositories", Params.for_call(params, fields))
-    return result
+    answer = CLIENT.call_sync("search_repositories", Params.for_call(params, fields))
+    return answer.to_text()
 '''
 
 
@@ -174,8 +188,9 @@ def test_none_is_null_only_where_the_schema_knows_it(make):
 def test_fields_by_name(make):
     """run(name=value) is run(Params(name=value)), whatever the names; nothing else is taken."""
     odd = tool({"params": {"type": ["integer", "object"]}, "from": {"type": "string"}, "a-b": {}, "fields": {}, "cls": {}, "self": {}}, name="odd")
-    package = make(SEARCH, odd, tool(name="empty"))
-    search, odd, empty = package["search_repositories"].run, package["odd"].run, package["empty"].run
+    nested = tool({"params": {"title": "Values", "properties": {"b": {}}}, "c": {}}, name="nested", required=["params"])
+    package = make(SEARCH, odd, tool(name="empty"), nested)
+    search, odd, empty, nested = (package[name].run for name in ("search_repositories", "odd", "empty", "nested"))
     calls = [
         (lambda: search(query="x", sort="forks"), {"query": "x", "sort": "forks"}),
         (lambda: search(params=package["search_repositories"].Params(query="x")), {"query": "x"}),
@@ -183,7 +198,10 @@ def test_fields_by_name(make):
         (lambda: empty(package["empty"].Params()), {}),
         (lambda: odd(params=5, from_="a", fields=1, cls=2, self=3), {"params": 5, "from": "a", "fields": 1, "cls": 2, "self": 3}),
         (lambda: odd(**{"from": "b", "a-b": None}), {"from": "b", "a-b": None}),
-        (lambda: odd({"k": 1}), {"params": {"k": 1}}),
+        (lambda: odd(params={"k": 1}), {"params": {"k": 1}}),
+        (lambda: odd(params=package["odd"].Params(params=1)), {"params": 1}),
+        (lambda: nested(params=package["nested"].Values(b=2)), {"params": {"b": 2}}),
+        (lambda: nested(package["nested"].Params(params={"b": 2})), {"params": {"b": 2}}),
     ]
     for call, sent in calls:
         call()
@@ -197,8 +215,53 @@ def test_fields_by_name(make):
     with pytest.raises(TypeError, match="takes Params.* fields by name: it has none$"):
         empty({})
     with pytest.raises(TypeError, match="takes Params"):
+        odd({"k": 1})
+    with pytest.raises(TypeError, match="takes Params"):
         search(package["search_repositories"].Params(query="x"), page=1)
     assert len(package.client.calls) == before
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [("qeury", " (did you mean 'query'?)"), ("minimalOutput", " (did you mean 'minimal_output'?)"), ("xyz", ""), ("per-page", " (did you mean 'perPage'?)")],
+)
+def test_an_unknown_argument_names_the_valid_ones(make, name, hint):
+    closed = {**SEARCH, "name": "closed", "inputSchema": {**SEARCH["inputSchema"], "additionalProperties": False}}
+    package = make(SEARCH, closed)
+    expected = f"unknown argument {name!r}{hint}; valid: query, sort, order, minimal_output, page, perPage"
+    for module in ("search_repositories", "closed"):
+        with pytest.raises(TypeError) as caught:
+            package[module].run(**{"query": "x", name: 1})
+        assert str(caught.value) == f"run(): {expected}"
+    with pytest.raises(ValidationError) as invalid:
+        package["closed"].Params(**{name: 1})
+    assert expected in str(invalid.value)
+    assert package.client.calls == []
+
+
+def test_unknown_arguments_of_closed_objects_within(make):
+    inner = {"type": "object", "properties": {"from-date": {}, "to": {}}, "additionalProperties": False}
+    package = make(tool({"range": {"type": "array", "items": inner}}))
+    with pytest.raises(ValidationError) as caught:
+        package["do"].run(range=[{"to": 1}, {"form_date": 2}])
+    (detail,) = caught.value.errors()
+    assert detail["loc"] == ("range", 1) and "unknown argument 'form_date' (did you mean 'from_date'?); valid: from_date, to" in detail["msg"]
+    package = make(tool({f"a{n}": {} for n in range(5000)}, additionalProperties=False, name="many"))
+    with pytest.raises(TypeError) as many:
+        package["many"].run(**{"x" * 10_000: 1})
+    assert len(str(many.value)) < 1000 and str(many.value).endswith(", a99, …")
+
+
+def test_arguments_that_the_schema_allows_unnamed_are_sent(make):
+    package = make(tool({"a": {}, "more": {}}, additionalProperties={"type": "integer"}), tool({}, name="any", additionalProperties=True), tool({}, name="silent"))
+    package["do"].run(a=1, b=2)
+    package["any"].run(b="x")
+    package["silent"].run(package["silent"].Params(b="x"))
+    assert [json.loads(arguments) for _, arguments in package.client.calls] == [{"a": 1, "b": 2}, {"b": "x"}, {"b": "x"}]
+    with pytest.raises(ValidationError):
+        package["do"].run(b="x")
+    with pytest.raises(TypeError, match="valid: it has none"):
+        package["silent"].run(b="x")
 
 
 def test_async(make):

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from apigen_package import LISTS, Package, check_clean, tool, write
+from installed_package import check_types, install
 from pydantic import ValidationError
 from random_schemas import Schemas, make_nonsense
 from test_apigen import SEARCH
@@ -27,7 +28,8 @@ def test_real_servers(workspace, path):
         schema = spec["inputSchema"]
         arguments = {key: example(schema["properties"][key], schema) for key in schema.get("required", [])}
         assert json.loads(package.send(name, **arguments)) == arguments
-        assert "Any" not in package.source(name).replace("dict[str, Any]", "").replace("import Any", "") or "{}" in json.dumps(schema)
+        classes = package.source(name).split("\n@overload\n")[0]
+        assert not re.search(r"\bAny\b", classes.replace("dict[str, Any]", "").replace("import Any", "")) or "{}" in json.dumps(schema)
 
 
 def example(schema: dict, root: dict) -> Any:
@@ -44,7 +46,7 @@ def example(schema: dict, root: dict) -> Any:
     return [example(schema["items"], root)] * schema.get("minItems", 1) if schema["type"] == "array" else values[schema["type"]]
 
 
-def test_clean_for_linters_and_type_checkers(workspace):
+def test_clean_for_linters_and_type_checkers(workspace, tmp_path):
     for path in LISTS:
         write(workspace, json.loads(path.read_text()), server=path.stem.replace("-", "_"))
     hostile = {name: {"type": "integer"} for name in HOSTILE_NAMES}
@@ -53,6 +55,8 @@ def test_clean_for_linters_and_type_checkers(workspace):
     write(workspace, [tool(hostile, name="names"), tool(kinds, name="kinds"), tool(typed, name="typed")], server="hostile")
     write(workspace, [SEARCH, tool(outputSchema={"type": "array"}), tool(outputSchema={"type": "object", "properties": {"a": {}}}, name="r")], "--async", server="calls")
     check_clean(workspace)
+    done = check_types(install(tmp_path), workspace)
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_same_input_same_bytes(workspace):

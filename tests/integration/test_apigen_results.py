@@ -143,25 +143,156 @@ def test_a_result_error_survives_pickling_and_copying(make):
 @pytest.mark.parametrize(
     ("schema", "value", "text"),
     [
-        ({"type": "object"}, {"a": 1}, "dict[str, Any]"),
-        ({"type": "object", "additionalProperties": {"type": "integer"}}, {"a": 1}, "dict[str, int]"),
-        ({"type": "array", "items": {"type": "object", "properties": {"a": {"type": "integer"}}}}, [], "list[ResultItem]"),
-        ({"type": "string"}, "x", "str"),
-        ({"type": ["integer", "null"]}, None, "int | None"),
+        ({"type": "object"}, {"a": 1}, "ToolDict[Any]"),
+        ({"type": "object", "additionalProperties": {"type": "integer"}}, {"a": 1}, "ToolDict[int]"),
+        ({"type": "array", "items": {"type": "object", "properties": {"a": {"type": "integer"}}}}, [], "ToolList[ResultItem]"),
+        ({"type": "string"}, "x", "ToolText"),
+        ({"type": ["integer", "null"]}, None, "ToolInt | None"),
+        ({"type": ["number", "boolean"]}, True, "bool | ToolInt | ToolFloat"),
         ({}, [1], "Any"),
         (True, [1], "Any"),
-        ({"anyOf": [{"type": "string"}, {"type": "integer", "minimum": 1}]}, 2, "str | Annotated[int, Field(ge=1)]"),
+        ({"anyOf": [{"type": "string"}, {"type": "integer", "minimum": 1}]}, 2, "ToolText | Annotated[ToolInt, Field(ge=1)]"),
     ],
 )
 def test_results_that_are_no_objects(make, schema, value, text):
     package, result = result_of(make, schema, value)
     assert result == value
     assert f"\nResult = {text}\n" in package.source("do")
-    assert "def run(params: Params | None = None, **fields: object) -> Result:" in package.source("do")
+    assert "def run(params: Params | None = None, /, **fields: Any) -> Result:" in package.source("do")
 
 
-def test_texts_are_returned_as_they_are(make):
+PNG = {"type": "image", "data": "aGk=", "mimeType": "image/png"}
+
+
+def text(value: str) -> dict[str, Any]:
+    return {"type": "text", "text": value}
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        ({"content": [text("a"), text("b")]}, "a\nb"),
+        ({"content": [text("a"), PNG], "structuredContent": {"k": 1}}, "a"),
+        ({"content": [], "structuredContent": {"k": ["é", 1.5]}}, '{"k": ["é", 1.5]}'),
+        ({"content": [], "structuredContent": [1]}, "[1]"),
+        ({"content": [PNG], "structuredContent": None}, "[image image/png, 2 bytes]"),
+        ({"content": []}, ""),
+        ({}, ""),
+        ({"content": "wrong"}, ""),
+    ],
+)
+def test_a_tool_without_output_schema_returns_a_text(make, answer, expected):
+    """Never anything else, and all that came is reachable."""
     package = make(tool())
-    for result in ("text", None, [{"type": "image"}]):
-        package.client.result = result
-        assert package["do"].run(package["do"].Params()) is result
+    package.client.answer = answer
+    result = package["do"].run()
+    assert result == expected and isinstance(result, str)
+    contents = answer.get("content") if isinstance(answer.get("content"), list) else []
+    assert (result.contents, result.structured) == (contents, answer.get("structuredContent"))
+    assert result.text == "\n".join(part["text"] for part in contents if "text" in part)
+    assert len(result.images) == contents.count(PNG)
+
+
+def test_a_result_has_what_came_beside_it(make):
+    schema = {"type": "object", "properties": {"n": {"type": "integer"}}}
+    package = make(tool(outputSchema=schema))
+    package.client.answer = {"content": [text("seven"), PNG], "structuredContent": {"n": 7, "text": "mine"}}
+    run, result_class = package["do"].run, package["do"].Result
+    result = run()
+    assert (result.n, result.text, result.contents) == (7, "seven", [text("seven"), PNG])
+    assert result.contents[1].data == b"hi"
+    assert result.model_dump() == {"n": 7, "text": "mine"} == {**result.model_extra, "n": 7}
+    # It is no part of the value.
+    plain = result_class(n=7, **{"text": "mine"})
+    assert result == plain and (plain.contents, plain.text) == ([], "")
+    result.n = 8
+    for copied in (result, result.model_copy(), copy.deepcopy(result)):
+        assert (copied.n, copied.text, copied.contents) == (8, "seven", [text("seven"), PNG])
+
+
+def test_members_keep_their_names_and_ours_get_out_of_the_way(make):
+    value = {"text": "theirs", "text_": 1, "contents": [2]}
+    schema = {"type": "object", "properties": {name: {} for name in value}}
+    package = make(tool(outputSchema=schema))
+    package.client.answer = {"content": [text("ours")], "structuredContent": value}
+    result = package["do"].run()
+    assert (result.text, result.text_, result.contents) == ("theirs", 1, [2])
+    assert (result.text__, result.contents_) == ("ours", [text("ours")])
+    assert result.model_dump() == value
+
+
+def wrap(schema: dict[str, Any]) -> dict[str, Any]:
+    """As FastMCP does."""
+    return {"type": "object", "properties": {"result": schema}, "required": ["result"], "x-fastmcp-wrap-result": True}
+
+
+INTEGERS = {"type": "array", "items": {"type": "integer"}}
+PERSON = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
+
+
+@pytest.mark.parametrize(
+    ("schema", "value", "annotation"),
+    [
+        (INTEGERS, [1, 2], "ToolList[int]"),
+        ({"type": "string"}, "x", "ToolText"),
+        ({"type": "integer"}, 5, "ToolInt"),
+        ({"type": "number"}, 1.5, "ToolInt | ToolFloat"),
+        ({"type": "object", "additionalProperties": {"type": "integer"}}, {"a": 1}, "ToolDict[int]"),
+        ({"anyOf": [INTEGERS, {"type": "null"}]}, [3], "ToolList[int] | None"),
+        ({"type": "boolean"}, True, "bool"),
+        ({"anyOf": [{"type": "integer"}, {"type": "null"}]}, None, "ToolInt | None"),
+    ],
+)
+def test_wrapped_results_are_unwrapped(make, schema, value, annotation):
+    package = make(tool(outputSchema=wrap(schema)))
+    package.client.answer = {"content": [text("t"), PNG], "structuredContent": {"result": value}}
+    result = package["do"].run()
+    assert result == value and isinstance(result, type(value))
+    assert f"\nResult = {annotation}\n" in package.source("do")
+    if isinstance(value, (bool, type(None))):
+        return
+    assert result.result == value and type(result.result) is type(result)  # as programs for 0.9 have it
+    assert (result.contents, result.text, len(result.images)) == ([text("t"), PNG], "t", 1)
+    assert result.structured == {"result": value}
+    for copied in (pickle.loads(pickle.dumps(result)), copy.deepcopy(result)):
+        assert copied == value and copied.contents == result.contents
+
+
+def test_wrapped_objects_have_what_came_beside_them(make):
+    package = make(
+        tool(outputSchema={**wrap({"anyOf": [{"$ref": "#/$defs/P"}, {"type": "null"}]}), "$defs": {"P": PERSON}}),
+        tool(outputSchema=wrap(PERSON), name="bare"),
+    )
+    for name in ("do", "bare"):
+        package.client.answer = {"content": [text("t")], "structuredContent": {"result": {"name": "Ada"}}}
+        result = package[name].run()
+        assert (result.name, result.text) == ("Ada", "t")
+    assert isinstance(result, package["bare"].Result)
+    package.client.answer = {"content": [], "structuredContent": {"result": None}}
+    assert package["do"].run() is None
+
+
+@pytest.mark.parametrize(
+    ("answer", "result", "path"),
+    [
+        ({"structuredContent": {"result": [1, "x"]}}, [1, "x"], (1,)),
+        ({"structuredContent": {"value": [1]}}, {"value": [1]}, ()),
+        ({"structuredContent": [1]}, [1], ()),
+        ({"content": [text("[1]")]}, "[1]", ()),
+        ({"content": []}, None, ()),
+    ],
+)
+def test_wrapped_results_that_violate_their_schema(make, answer, result, path):
+    package = make(tool(outputSchema=wrap(INTEGERS)))
+    package.client.answer = answer
+    with pytest.raises(ResultError) as caught:
+        package["do"].run()
+    assert (caught.value.result, caught.value.path) == (result, path)
+
+
+def test_only_what_fastmcp_wraps_is_unwrapped(make):
+    schema = wrap(INTEGERS)
+    two = {**schema, "properties": {**schema["properties"], "more": {}}}
+    for other in ({**schema, "x-fastmcp-wrap-result": False}, {**schema, "x-fastmcp-wrap-result": "yes"}, two):
+        package, result = result_of(make, other, {"result": [1]})
+        assert isinstance(result, package["do"].Result) and result.result == [1]

@@ -79,6 +79,43 @@ def test_nested_arguments(core, monkeypatch):
     assert status == 400 and "arguments may be nested 127 deep" in answer["error"]
 
 
+@pytest.mark.parametrize(
+    "result",
+    [
+        {"content": [{"type": "text", "text": "t"}, {"type": "image", "data": "aGk=", "mimeType": "i/p"}], "structuredContent": {"a": 1}},
+        {"content": [{"type": "text", "text": "t"}], "structuredContent": None},
+        {"content": [], "structuredContent": None},
+        {"content": []},
+    ],
+)
+def test_all_of_a_result_reaches_python(core, monkeypatch, result):
+    runner = core.runner(monkeypatch)
+    answer = runner.call_sync("result", {"text": json.dumps(result)})
+    assert (answer.contents, answer.structured) == (result["content"], result.get("structuredContent"))
+    assert answer.text == "t" * any(part["type"] == "text" for part in result["content"])
+    assert answer.value == runner.run_sync("result", {"text": json.dumps(result)})
+    assert asyncio.run(runner.call("result", {"text": json.dumps(result)})).contents == result["content"]
+
+
+@pytest.mark.parametrize(
+    "result",
+    ['{"content": [{"type": "text", "text": "1e9"}], "structuredContent": {"a": 1e400}}', '{"structuredContent" : {"a": 1e400},"content":[]}'],
+)
+def test_a_result_beyond_python_is_not_lost(core, monkeypatch, result):
+    for run in (core.runner(monkeypatch).run_sync, core.runner(monkeypatch).call_sync):
+        with pytest.raises(client.ResultError, match="beyond the range of a float") as caught:
+            run("result", {"text": result})
+        assert caught.value.result == '{"a": 1e400}'
+
+
+@pytest.mark.parametrize("value", ['"yes"', "1", "[]"])
+def test_whole_result_is_true_or_false(core, value):
+    body = core.body().replace(b"{", b'{"whole_result": ' + value.encode() + b", ", 1)
+    with core.connect() as peer:
+        status, answer = peer.ask(core.request(body))
+        assert status == 400 and "whole_result" in answer["error"]
+
+
 def test_tool_errors_reach_python(core, monkeypatch):
     failure = {"content": [{"type": "text", "text": "no such file"}], "isError": True}
     with pytest.raises(client.ToolRunnerError, match="^fake.result: no such file$"):

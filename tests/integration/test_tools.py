@@ -94,9 +94,8 @@ def test_arguments_and_results_are_exact(mcp_fake, value):
         f"value = {value}\n"
         "from mcptools.fake import echo_json as e\n"
         "import json\n"
-        "r = e.run(e.Params(value=value))\n"
-        "sent = json.loads(r['text'])['value'] if isinstance(r, dict) else json.loads(r.text)['value']\n"
-        "back = r['back'] if isinstance(r, dict) else r.back\n"
+        "r = e.run(e.Params(value=value)).structured\n"
+        "sent, back = json.loads(r['text'])['value'], r['back']\n"
         "repr(sent) == repr(value), repr(back) == repr(value)"
     ) == "(True, True)"
 
@@ -104,7 +103,7 @@ def test_arguments_and_results_are_exact(mcp_fake, value):
 def test_numbers_beyond_python(mcp_fake):
     """Digits of integers are never lost; what no float can hold is an error that says so, not infinity."""
     assert mcp_fake.cell(
-        "from mcptools.fake import numbers as n\nr = n.run(n.Params())\nr['big'], r['small']"
+        "from mcptools.fake import numbers as n\nr = n.run(n.Params()).structured\nr['big'], r['small']"
     ) == "(1180591620717411303424, 0.1)"
     assert "1e400" in mcp_fake.failing_cell("from mcptools.fake import too_large as t\nt.run(t.Params())")
 
@@ -132,7 +131,7 @@ def test_nan_is_refused_with_a_reason(mcp_fake):
 def test_contents(mcp_fake):
     """Text is text; what comes with it is in its contents, nothing is dropped."""
     assert mcp_fake.cell("from mcptools.fake import two_texts as t\nt.run(t.Params())") == "'one\\ntwo'"
-    assert mcp_fake.cell("from mcptools.fake import nothing as t\nprint(t.run(t.Params()))") == "None"
+    assert mcp_fake.cell("from mcptools.fake import nothing as t\nrepr(t.run(t.Params()))") == "\"''\""
     assert mcp_fake.cell("from mcptools.fake import mixed as t\nmixed = t.run()\nprint(mixed)") == "caption"
     shown = mcp_fake.cell("mixed")
     for part in ("caption", "image/png", "audio/wav", "file:///x", "resource"):

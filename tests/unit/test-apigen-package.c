@@ -64,7 +64,7 @@ test_generate(void)
     g_assert_cmpstr(init->name, ==, "__init__.py");
     g_assert_nonnull(strstr(init->source, "server_name=\"srv\", server_id=\"id\""));
     g_assert_cmpstr(last->name, ==, "a_b.py");
-    g_assert_nonnull(strstr(last->source, "CLIENT.run_sync(\"a_b\", "));
+    g_assert_nonnull(strstr(last->source, "CLIENT.call_sync(\"a_b\", "));
 }
 
 static void

@@ -114,8 +114,8 @@ static uint64_t
 call(Test *test, const char *id, const char *tool, Answer *answer)
 {
     *answer = (Answer){0};
-    uint64_t handle =
-        ipb_tool_host_call(test->host, id, "fake", NULL, tool, "{}", 2, on_ended, answer);
+    uint64_t handle = ipb_tool_host_call(test->host, id, "fake", NULL, tool, "{}", 2,
+                                         IPB_TOOL_RESULT_VALUE, on_ended, answer);
     g_assert_cmpuint(answer->n_ended, ==, 0);
     return handle;
 }

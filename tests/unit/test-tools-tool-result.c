@@ -5,16 +5,16 @@
 
 #include "base/error.h"
 
-/* The value that Python gets, or "!" and the error. */
+/* What Python gets, or "!" and the error. */
 static char *
-map(const char *result)
+map_to(IpbToolResultForm form, const char *result)
 {
     g_autoptr(GError) error = NULL;
     g_autoptr(IpbJsonDoc) document =
         ipb_json_parse(result, strlen(result), &IPB_JSON_LIMITS_MESSAGE, &error);
     g_assert_no_error(error);
     g_autoptr(GBytes) value =
-        ipb_tool_result_map(ipb_json_root(document), &document, "github", "find", &error);
+        ipb_tool_result_map(ipb_json_root(document), &document, form, "github", "find", &error);
     g_assert_true((value == NULL) == (error != NULL));
     if (value == NULL) {
         g_assert_error(error, IPYBOX_ERROR, IPYBOX_ERROR_SERVER);
@@ -23,6 +23,12 @@ map(const char *result)
     gsize size;
     const char *text = g_bytes_get_data(value, &size);
     return g_strndup(text, size);
+}
+
+static char *
+map(const char *result)
+{
+    return map_to(IPB_TOOL_RESULT_VALUE, result);
 }
 
 static void
@@ -40,6 +46,27 @@ test_structured(void)
     check("{\"structuredContent\":[1180591620717411303424,-0]}", "[1180591620717411303424,-0]");
     check("{\"content\":[],\"structuredContent\":null}", "null");
     check("{\"content\":[{\"type\":\"text\",\"text\":\"x\"}],\"structuredContent\":null}", "\"x\"");
+}
+
+static void
+test_whole(void)
+{
+    static const char *const RESULTS[] = {
+        "{\"content\":[{\"type\":\"text\",\"text\":\"x\"}],\"structuredContent\":{\"a\": 1e400}}",
+        "{}",
+        "{ \"new\": [1], \"content\": null}",
+    };
+    for (size_t i = 0; i < G_N_ELEMENTS(RESULTS); i++) {
+        g_autofree char *whole = map_to(IPB_TOOL_RESULT_WHOLE, RESULTS[i]);
+        g_assert_cmpstr(whole, ==, RESULTS[i]);
+    }
+    g_autofree char *failure =
+        map_to(IPB_TOOL_RESULT_WHOLE, "{\"isError\":true,\"structuredContent\":5}");
+    g_assert_cmpstr(failure, ==, "!github.find: 5");
+    g_autoptr(GBytes) text = g_bytes_new_static("\"a\\n\"", 5);
+    g_autoptr(GBytes) made = ipb_tool_result_make_whole(text);
+    g_assert_cmpmem(g_bytes_get_data(made, NULL), g_bytes_get_size(made),
+                    "{\"content\":[{\"type\":\"text\",\"text\":\"a\\n\"}]}", 42);
 }
 
 static void
@@ -99,6 +126,7 @@ main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/tools/tool-result/structured", test_structured);
+    g_test_add_func("/tools/tool-result/whole", test_whole);
     g_test_add_func("/tools/tool-result/texts", test_texts);
     g_test_add_func("/tools/tool-result/other-contents", test_other_contents);
     g_test_add_func("/tools/tool-result/errors", test_errors);

@@ -21,6 +21,7 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
+    from .content import ToolAnswer
 
     class ToolRunnerError(Exception):
         """A tool could not be run, failed, or was not approved."""
@@ -102,6 +103,27 @@ class ToolRunner:
         """Like `run`, and blocks until there is a result. Can be called from any thread."""
         result: dict[str, Any] | str | None = self._runner().run_sync(tool_name, tool_args)
         return result
+
+    async def call(self, tool_name: str, tool_args: Any) -> ToolAnswer:
+        """Runs a tool and returns all that it answered. Generated packages call it. Cancelling the task cancels the call.
+
+        Args:
+            tool_name: Name of the tool.
+            tool_args: Its arguments, as of `run`.
+
+        Returns:
+            The structured content and the contents: texts, images and what else there is.
+
+        Raises:
+            ToolRunnerError: As of `run`.
+        """
+        answer: ToolAnswer = await self._runner().call(tool_name, tool_args)
+        return answer
+
+    def call_sync(self, tool_name: str, tool_args: Any) -> ToolAnswer:
+        """Like `call`, and blocks until there is a result. Can be called from any thread."""
+        answer: ToolAnswer = self._runner().call_sync(tool_name, tool_args)
+        return answer
 
     async def reset(self) -> None:
         """Stops all MCP servers of the tool server; they start again with the next call.

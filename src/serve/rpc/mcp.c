@@ -213,8 +213,10 @@ on_result(const IpbJson *result, IpbJsonDoc **document, const GError *error, voi
 {
     IpbRpcWork *work = data;
     g_autoptr(GError) failure = error != NULL ? g_error_copy(error) : NULL;
-    g_autoptr(GBytes) bytes =
-        failure == NULL ? ipb_tool_result_map(result, document, NAME, work->data, &failure) : NULL;
+    g_autoptr(GBytes) bytes = failure == NULL
+                                  ? ipb_tool_result_map(result, document, IPB_TOOL_RESULT_VALUE,
+                                                        NAME, work->data, &failure)
+                                  : NULL;
     if (bytes == NULL) {
         fail_call(work, failure);
         return;

@@ -44,7 +44,8 @@ typedef struct {
     IpbHttpRequest *request;
     uint64_t number; /* of the call, or of the approval */
     bool is_call;
-    IpbToolRequest wanted; /* of an approval: it holds the arguments that are shown */
+    IpbToolResultForm form; /* of a call's answer */
+    IpbToolRequest wanted;  /* of an approval: it holds the arguments that are shown */
 } Work;
 
 static void
@@ -156,11 +157,12 @@ on_call_ended(GBytes *result, const GError *error, void *data)
 {
     Work *work = data;
     IpbHttpRequest *request = work->request;
+    IpbToolResultForm form = work->form;
     end_work(work);
     if (error != NULL)
         ipb_tool_response_send_failure(request, error);
     else
-        ipb_tool_response_send_result(request, result);
+        ipb_tool_response_send_result(request, result, form);
 }
 
 static bool
@@ -199,9 +201,10 @@ on_run(IpbHttpRequest *request, void *data)
     }
     Work *work = begin_work(server, request);
     work->is_call = true;
+    work->form = wanted.form;
     work->number = ipb_tool_host_call(server->host, id, wanted.server_name, wanted.server_params,
                                       wanted.tool_name, wanted.arguments.start,
-                                      wanted.arguments.size, on_call_ended, work);
+                                      wanted.arguments.size, wanted.form, on_call_ended, work);
 }
 
 /* POST /approve */

@@ -21,7 +21,10 @@ import select
 import socket
 import threading
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .content import ToolAnswer
 
 DEFAULT_HOST = "localhost"
 DEFAULT_PORT = 8900
@@ -185,6 +188,20 @@ class ToolRunner:
         """Like `run`, and blocks until there is a result. Can be called from any thread."""
         return ask_sync(*self._make_request(tool_name, tool_args))
 
+    async def call(self, tool_name: str, tool_args: Any) -> ToolAnswer:
+        """Runs a tool and returns all that it answered: structured content, texts, images and what else came.
+
+        Cancelling the task cancels the call. The arguments are those of `run`.
+
+        Raises:
+            ToolRunnerError: If the call fails or is not approved.
+        """
+        return _make_answer(await ask(*self._make_request(tool_name, tool_args, is_whole=True)))
+
+    def call_sync(self, tool_name: str, tool_args: Any) -> ToolAnswer:
+        """Like `call`, and blocks until there is a result. Can be called from any thread."""
+        return _make_answer(ask_sync(*self._make_request(tool_name, tool_args, is_whole=True)))
+
     async def reset(self) -> None:
         """Stops all MCP servers. Only an application may do this: a kernel gets ToolRunnerError."""
         address, request = make_head("PUT", "/reset", 0, self.host, self.port, self.token)
@@ -192,13 +209,15 @@ class ToolRunner:
         if status != 200:
             _read_answer(status, body)
 
-    def _make_request(self, tool_name: str, tool_args: Any) -> tuple[tuple[str, int], bytes]:
-        body = self._encode(tool_name, tool_args)
+    def _make_request(self, tool_name: str, tool_args: Any, is_whole: bool = False) -> tuple[tuple[str, int], bytes]:
+        body = self._encode(tool_name, tool_args, is_whole)
         address, head = make_head("POST", "/run", len(body), self.host, self.port, self.token)
         return address, head + body
 
-    def _encode(self, tool_name: str, tool_args: Any) -> bytes:
+    def _encode(self, tool_name: str, tool_args: Any, is_whole: bool) -> bytes:
         message: dict[str, Any] = {"server_name": self.server_name}
+        if is_whole:
+            message["whole_result"] = True
         if self.server_id is not None:
             message["server_id"] = self.server_id
         if self.server_params is not None:
@@ -639,9 +658,34 @@ def _parse_json(text: str) -> Any:
 
 
 def _take_result_text(text: str) -> str:
-    """The text of the result in an answer `{"result": …}`, or all of it."""
-    prefix = '{"result":'
-    return text[len(prefix) : -1].strip() if text.startswith(prefix) else text
+    """The JSON text of the result in an answer, or all of it."""
+    for prefix in ('{"result":', '{"tool_result":'):
+        if text.startswith(prefix):
+            result = text[len(prefix) : -1].strip()
+            return result if prefix == '{"result":' else _take_structured(result)
+    return text
+
+
+def _take_structured(text: str) -> str:
+    """The text of the structured content in that of a tool's result, which is valid, though Python has no value for it."""
+    decoder = json.JSONDecoder(parse_float=str, parse_int=str)
+    at = 0
+    with contextlib.suppress(RecursionError):
+        while (start := text.find('"', at)) >= 0:
+            name, end = decoder.raw_decode(text, start)
+            start = text.index(":", end) + 1
+            while text[start].isspace():
+                start += 1
+            _, at = decoder.raw_decode(text, start)
+            if name == "structuredContent":
+                return text[start:at]
+    return text
+
+
+def _make_answer(result: Any) -> ToolAnswer:
+    from .content import ToolAnswer  # late, as above
+
+    return result if isinstance(result, ToolAnswer) else ToolAnswer.from_value(result)
 
 
 def _open_contents(result: Any) -> Any:
@@ -667,6 +711,10 @@ def _read_answer(status: int, body: bytearray) -> Any:
         if "error" in answer:
             error_type = _ERROR_TYPES.get(str(answer.get("error_type")), ToolRunnerError)
             raise error_type(str(answer["error"]))
+        if status == 200 and "tool_result" in answer:
+            from .content import ToolAnswer
+
+            return ToolAnswer(answer["tool_result"])
         if status == 200 and "result" in answer:
             return _open_contents(answer["result"])
     raise ToolRunnerError(f"the tool server answered with HTTP status {status} and no result")

@@ -1,16 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a tool without an output schema returns beside text: images, audio, resources and links."""
+"""What a tool returns beside its value: texts, images, audio, resources and links."""
 
 from __future__ import annotations
 
 import base64
 import binascii
 import itertools
+import json
 import mimetypes
 import os
 import re
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 # Types that a notebook shows.
 _SHOWN_TYPES = ("image/png", "image/jpeg", "image/gif", "image/webp")
@@ -29,6 +33,8 @@ _SUFFIXES = {
 MAX_FILE_NAME = 100
 # Names that are tried in a directory.
 MAX_FILES = 10_000
+
+Item = TypeVar("Item")
 
 
 class Content(dict[str, Any]):
@@ -142,31 +148,176 @@ class Content(dict[str, Any]):
         return shown
 
 
-class ToolText(str):
-    """The text of a result that has other contents too. Without any text it tells what there is.
+class Beside:
+    """What came with a result and is no part of its value: two of them are equal, whatever they hold.
 
     Attributes:
-        contents: All contents in the server's order, the texts among them.
+        contents: All contents in the server's order.
+        structured: The structured content, as the server sent it; None if there is none.
     """
 
-    contents: list[Content]
+    __slots__ = ("contents", "structured")
+    __hash__ = None  # type: ignore[assignment]
 
-    @classmethod
-    def make(cls, contents: list[Any]) -> ToolText:
-        """The result that consists of these contents."""
-        parts = [Content(part) for part in contents]
-        texts = [part.text or "" for part in parts if part.type == "text"]
-        made = cls("\n".join(texts or [f"[{part._describe()}]" for part in parts]))
-        made.contents = parts
-        return made
+    def __init__(self, contents: list[Content] | None = None, structured: Any = None) -> None:
+        self.contents: list[Content] = [] if contents is None else contents
+        self.structured = structured
+
+    @property
+    def text(self) -> str:
+        """The texts among the contents, joined by newlines."""
+        return "\n".join(part.text or "" for part in self.contents if part.type == "text")
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Beside)
+
+
+class _Carrier:
+    """A value of a tool that has what came with it."""
+
+    @property
+    def _beside(self) -> Beside:
+        beside: Beside = self.__dict__.setdefault("_what_came", Beside())
+        return beside
+
+    @_beside.setter
+    def _beside(self, beside: Beside) -> None:
+        self.__dict__["_what_came"] = beside
+
+    @property
+    def contents(self) -> list[Content]:
+        """All contents in the server's order, the texts among them."""
+        return self._beside.contents
 
     @property
     def images(self) -> list[Content]:
         """The images among the contents."""
         return [part for part in self.contents if part.type == "image"]
 
+    @property
+    def text(self) -> str:
+        """The texts among the contents, joined by newlines; empty if there is none."""
+        return self._beside.text
+
+    @property
+    def structured(self) -> Any:
+        """The structured content as the server sent it, None if there is none."""
+        return self._beside.structured
+
+    @property
+    def result(self) -> Self:
+        """The value itself. Servers wrap values as `{"result": value}`, and programs may take the value out of it."""
+        return self
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
+        """Checked as the plain type; ToolAnswer.attach makes a carrier of the value."""
+        plain = cls.__mro__[cls.__mro__.index(_Carrier) + 1]
+        arguments = getattr(source, "__args__", ())
+        if plain is dict:
+            arguments = (str, *arguments)
+        return handler(plain[arguments] if arguments else plain)  # type: ignore[index]
+
+
+class ToolText(_Carrier, str):
+    """A text. That of a tool without an output schema is what it says; without any text, its structured content as JSON, or
+    a line for each content that tells what there is."""
+
+    @classmethod
+    def make(cls, contents: list[Any], structured: Any = None) -> ToolText:
+        """The text of a result that consists of these."""
+        parts = [Content(part) for part in contents]
+        texts = [part.text or "" for part in parts if part.type == "text"]
+        if not texts and structured is not None:
+            texts = [json.dumps(structured, ensure_ascii=False)]
+        made = cls("\n".join(texts or [f"[{part._describe()}]" for part in parts]))
+        made._beside = Beside(parts, structured)
+        return made
+
     def __repr__(self) -> str:
-        return f"{str.__repr__(self)} with contents {self.contents!r}"
+        has_more = any(part.type != "text" for part in self.contents)
+        return f"{str.__repr__(self)} with contents {self.contents!r}" if has_more else str.__repr__(self)
+
+
+class ToolInt(_Carrier, int):
+    """An integer with what came with it."""
+
+
+class ToolFloat(_Carrier, float):
+    """A number with what came with it."""
+
+
+class ToolList(_Carrier, list[Item]):
+    """A list with what came with it."""
+
+
+class ToolDict(_Carrier, dict[str, Item]):
+    """A dict with what came with it."""
+
+
+_CARRIERS: dict[type, Any] = {str: ToolText, int: ToolInt, float: ToolFloat, list: ToolList, dict: ToolDict}
+
+
+class ToolAnswer:
+    """What a tool answered: all of it.
+
+    Attributes:
+        contents: All contents in the server's order.
+        structured: The structured content; None if there is none.
+        has_structured: Is there any? It may be null.
+    """
+
+    def __init__(self, result: Any) -> None:
+        """Args: result: the result object of MCP's `tools/call`."""
+        given = result if isinstance(result, dict) else {}
+        contents = given.get("content")
+        parts = contents if isinstance(contents, list) else []
+        self.contents = [Content(part) for part in parts if isinstance(part, dict)]
+        self.structured = given.get("structuredContent")
+        # Some servers write null for none.
+        self.has_structured = "structuredContent" in given and (self.structured is not None or not self.contents)
+
+    @classmethod
+    def from_value(cls, value: Any) -> ToolAnswer:
+        """The answer of a tool server that knows values only."""
+        if isinstance(value, ToolText):
+            return cls({"content": value.contents})
+        if isinstance(value, str):
+            return cls({"content": [{"type": "text", "text": value}]})
+        return cls({} if value is None else {"structuredContent": value})
+
+    @property
+    def text(self) -> str:
+        """The texts among the contents, joined by newlines; empty if there is none."""
+        return self.beside.text
+
+    @property
+    def value(self) -> Any:
+        """The structured content; without any, the text (a ToolText if there is more than text), None if there is nothing."""
+        if self.has_structured:
+            return self.structured
+        if not self.contents:
+            return None
+        is_text = all(part.type == "text" for part in self.contents)
+        return self.text if is_text else self.to_text()
+
+    def to_text(self) -> ToolText:
+        """The text; without any, the structured content as JSON, else a line for each content that tells what it is."""
+        return ToolText.make(self.contents, self.structured if self.has_structured else None)
+
+    def attach(self, value: Any) -> Any:
+        """The value with all of this beside it, if it is a text, a number, a list or a dict; else the value."""
+        carrier = _CARRIERS.get(type(value))
+        if carrier is None:
+            return value
+        made = carrier(value)
+        made._beside = self.beside
+        return made
+
+    @property
+    def beside(self) -> Beside:
+        """For a value."""
+        return Beside(self.contents, self.structured)
 
 
 _KINDS = {"text": "text", "image": "data", "audio": "data", "resource": "resource", "resource_link": "uri"}
