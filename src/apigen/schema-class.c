@@ -299,8 +299,10 @@ read_additional(IpbSchemaReader *reader, const GPtrArray *facets, IpbClass *clas
     }
     /* With several facets, "additional" is what one of them does not name, though another may. */
     class->is_closed = facets->len == 1 && !ipb_json_bool(additional, true) && !has_patterns;
+    bool names_some = facets->len == 0 || ipb_schema_get(facets, "properties") != NULL;
     class->is_open = has_patterns || is_schema || ipb_json_bool(additional, false) ||
-                     ipb_json_is(additional, IPB_JSON_OBJECT);
+                     ipb_json_is(additional, IPB_JSON_OBJECT) ||
+                     (additional == NULL && !names_some);
 }
 
 void

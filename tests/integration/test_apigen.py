@@ -253,11 +253,12 @@ def test_unknown_arguments_of_closed_objects_within(make):
 
 
 def test_arguments_that_the_schema_allows_unnamed_are_sent(make):
-    package = make(tool({"a": {}, "more": {}}, additionalProperties={"type": "integer"}), tool({}, name="any", additionalProperties=True), tool({}, name="silent"))
+    package = make(tool({"a": {}, "more": {}}, additionalProperties={"type": "integer"}), tool({}, name="any", additionalProperties=True), tool({}, name="silent"), {"name": "untold", "inputSchema": {"type": "object"}})
     package["do"].run(a=1, b=2)
     package["any"].run(b="x")
     package["silent"].run(package["silent"].Params(b="x"))
-    assert [json.loads(arguments) for _, arguments in package.client.calls] == [{"a": 1, "b": 2}, {"b": "x"}, {"b": "x"}]
+    package["untold"].run(b="x")
+    assert [json.loads(arguments) for _, arguments in package.client.calls] == [{"a": 1, "b": 2}, {"b": "x"}, {"b": "x"}, {"b": "x"}]
     with pytest.raises(ValidationError):
         package["do"].run(b="x")
     with pytest.raises(TypeError, match="valid: it has none"):

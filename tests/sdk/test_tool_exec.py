@@ -118,7 +118,8 @@ async def test_generated_package_in_an_application(workspace, monkeypatch):
     async with ToolServer(port=0) as server:
         monkeypatch.setenv("TOOL_SERVER_PORT", str(server.port))
         echo = importlib.import_module("mcptools_here.fake.echo")
-        assert await asyncio.to_thread(echo.run, a=1) == {"a": 1}
+        result = await asyncio.to_thread(echo.run, a=1)
+        assert result.structured == {"a": 1} and isinstance(result, str)
 
 
 async def test_servers_are_kept_until_reset():
