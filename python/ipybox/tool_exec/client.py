@@ -10,6 +10,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from ..kernel_host.stub.ipybox.tool_exec import client as _client
+from .content import ToolAnswer
 
 __all__ = [
     "ApprovalRejectedError",
@@ -21,7 +22,6 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from .content import ToolAnswer
 
     class ToolRunnerError(Exception):
         """A tool could not be run, failed, or was not approved."""
