@@ -8,7 +8,7 @@
  * - right-to-left scripts, which reorder the text beside them;
  * - combining marks without a letter, more than three on one, over the whole letter, or that make a letter which has a code of its own.
  *
- * Letters that look alike (Latin a, Cyrillic а) are not told apart.
+ * Characters that look alike are not told apart: Latin a and Cyrillic а, kinds of quotation marks.
  */
 #pragma once
 

@@ -16,7 +16,9 @@ is_mark(gunichar c)
 static unsigned
 width_of(gunichar c)
 {
-    return g_unichar_iswide(c) || g_unichar_iswide_cjk(c) ? 2 : 1;
+    bool is_symbol =
+        c >= 0x80 && g_unichar_type(c) == G_UNICODE_OTHER_SYMBOL; /* emoji, in some fonts */
+    return is_symbol || g_unichar_iswide(c) || g_unichar_iswide_cjk(c) ? 2 : 1;
 }
 
 /* The end of the character at @p, with the marks on it, and their width: a mark counts as it would if the terminal put it beside. */

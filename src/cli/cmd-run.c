@@ -193,6 +193,10 @@ static void
 on_approval(IpyboxSession *session, IpyboxApproval *approval, gpointer data)
 {
     RunCommand *command = data;
+    if (command->client.is_ending) { /* threads of a cell that has ended */
+        ipybox_approval_respond(approval, FALSE);
+        return;
+    }
     if (command->prompt != NULL) {
         ipb_prompt_ask(command->prompt, approval);
         return;

@@ -363,7 +363,7 @@ show_next(IpbPrompt *prompt)
 IpbPrompt *
 ipb_prompt_new(IpbPromptBusyFunc on_busy, gpointer data)
 {
-    int tty = open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY);
+    int tty = open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
     if (tty < 0)
         return NULL;
     const char *term = g_getenv("TERM");

@@ -88,6 +88,14 @@ def tool_change(arguments: dict, line: str) -> dict:
     return text("changed")
 
 
+def tool_terminal(arguments: dict, line: str) -> dict:
+    try:
+        os.close(os.open("/dev/tty", os.O_RDWR))
+        return text("one")
+    except OSError:
+        return text("none")
+
+
 TOOLS = {
     "change": (tool_change, {}),
     "echo_json": (tool_echo_json, {"value": {}}),
@@ -106,6 +114,7 @@ TOOLS = {
     "cancelled": (lambda a, l: text("cancelled" if cancelled else "not"), {}),
     "large": (lambda a, l: text("x" * (a["megabytes"] << 20)), {"megabytes": {"type": "integer"}}),
     "slow": (tool_slow, {}),
+    "terminal": (tool_terminal, {}),
 }
 NUMBER = {"type": "number"}
 LINES = {"type": "array", "items": {"type": "object", "properties": {"price": NUMBER}}}

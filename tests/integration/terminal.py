@@ -6,6 +6,7 @@ from __future__ import annotations
 import fcntl
 import os
 import pty
+import re
 import select
 import struct
 import termios
@@ -50,6 +51,14 @@ class Terminal:
             assert self._read(max(0, deadline - time.monotonic())), self.seen
         before, _, self.seen = self.seen.partition(text)
         return before
+
+    def find(self, pattern: re.Pattern[str], timeout: float = 60) -> re.Match[str]:
+        """Like expect(), for a regular expression."""
+        deadline = time.monotonic() + timeout
+        while (found := pattern.search(self.seen)) is None:
+            assert self._read(max(0, deadline - time.monotonic())), self.seen
+        self.seen = self.seen[found.end() :]
+        return found
 
     def type(self, text: str) -> None:
         os.write(self.fd, text.encode())

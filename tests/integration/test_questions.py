@@ -39,7 +39,7 @@ def wait_for(name):
 @pytest.fixture
 def run(ipybox, place, run_ipybox):
     """run(code, …): a Terminal in which the cell runs."""
-    params = {"command": sys.executable, "args": [str(Path(__file__).with_name("fake_server.py")), "prompt-tool"]}
+    params = {"command": sys.executable, "args": [str(Path(__file__).with_name("fake_server.py")), "prompt-tool", "log=calls"]}
     done = run_ipybox("apigen", "--server-name", "fake", "--server-params", json.dumps(params))
     assert done.returncode == 0, done.stderr
     terminals = []
@@ -335,6 +335,76 @@ def test_a_whole_answer_to_a_withdrawn_question(run, fifo, workspace):
     assert terminal.wait() == 0
 
 
+SOME_WITHDRAWN = """
+import random
+randomness = random.Random(SEED)
+
+async def ask(n):
+    await asyncio.sleep(randomness.random() / 4)
+    task = asyncio.create_task(CLIENT.run("echo_json", {"n": n}))
+    done, waiting = await asyncio.wait([task], timeout=randomness.choice([0.02, 0.2, 30]))
+    for task in waiting:
+        task.cancel()
+    await asyncio.wait([task])
+    return bool(done) and not task.exception()
+
+print("these ran:", [n for n, ran in enumerate(await asyncio.gather(*map(ask, range(40)))) if ran])
+"""
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_races_of_answers_and_withdrawals(run, workspace, seed):
+    """The person allows calls with even numbers. None with an odd number ever runs, whatever is withdrawn while they type."""
+    terminal = run(SOME_WITHDRAWN.replace("SEED", str(seed)))
+    what_comes = re.compile(r'"n": (\d+)\r\n(?:.*\r\n)*?Allow\?.*tool: |Press Enter to see it: |these ran: (\[.*\])\r\n')
+    n_allowed = 0
+    while not (found := terminal.find(what_comes))[2]:
+        if found[1]:
+            n_allowed += int(found[1]) % 2 == 0
+            terminal.type("n\n" if int(found[1]) % 2 else "y\n")
+        else:
+            terminal.type("y\n")
+    ran = json.loads(found[2])
+    assert ran and n_allowed >= len(ran) and not [n for n in ran if n % 2]
+    sent = [json.loads(line)["params"]["arguments"]["n"] for line in (workspace / "calls").read_text().splitlines()]
+    assert not [n for n in sent if n % 2] and set(ran) <= set(sent)
+    assert terminal.wait() == 0
+
+
+def test_a_question_that_a_cell_prints(run, fifo, workspace):
+    """The person answers it. The answer is for no question of ours."""
+    fifo("go")
+    printed = "Tool call: time.convert_time\nArguments: none\nAllow? [y]es, [n]o, [a]lways for this tool: "
+    terminal = run(f"print({printed!r}, end='', flush=True); wait_for('go'); print(call('pid'))")
+    terminal.expect(ALLOW)
+    terminal.type("a\n")
+    terminal.expect("a\r\n")
+    (workspace / "go").write_text("")
+    assert "Tool call: fake.pid" in terminal.expect(ALLOW)
+    terminal.type("n\n")
+    terminal.expect("ApprovalRejectedError")
+    assert terminal.wait() == 0
+
+
+def test_nothing_is_asked_after_the_end(run, fifo, workspace):
+    """Threads of the cell ask again and again."""
+    fifo("asked")
+    terminal = run("""
+def ask():
+    while True:
+        call("pid")
+
+for _ in range(3):
+    threading.Thread(target=ask, daemon=True).start()
+wait_for("asked")
+print("the end")
+""")
+    terminal.expect(ALLOW)
+    (workspace / "asked").write_text("")
+    assert terminal.wait() == 0
+    assert terminal.seen == "(no longer asked)\r\nthe end\r\n"
+
+
 def test_always_is_said_of_one_tool(run):
     terminal = run("print(call('pid').isdigit(), call('pid').isdigit(), call('two_texts'))")
     terminal.expect(ALLOW)
@@ -355,6 +425,36 @@ def test_questions_that_time_out_one_after_the_other(run):
 
 
 # The terminal
+
+
+@pytest.mark.parametrize("options", [[], ["--no-sandbox"]])
+def test_cells_have_no_terminal(run, options):
+    """Nor has what they start. (By its path, code without a sandbox can open every terminal of its user.)"""
+    terminal = run("""
+import subprocess
+for who in ("cell", "child"):
+    command = "exec 9<>/dev/tty" if who == "child" else ""
+    try:
+        open("/dev/tty") if who == "cell" else subprocess.run(["sh", "-c", command], check=True, capture_output=True)
+        print(who, "has it")
+    except (OSError, subprocess.CalledProcessError):
+        print(who, "has none")
+print("who asks", call("terminal"))
+""", *options)
+    terminal.expect("cell has none")
+    terminal.expect("child has none")
+    terminal.expect(ALLOW)
+    terminal.type("y\n")
+    terminal.expect("who asks none")
+    assert terminal.wait() == 0
+
+
+def test_colours_left_by_others_are_reset(run):
+    """Of a program that the output is piped to; it could hide the question."""
+    terminal = run("call('pid')")
+    assert "\x1b[0m\x1b(B\x0f\r\nTool call: " in terminal.expect(ALLOW)
+    terminal.type("n\n")
+    assert terminal.wait() == 0
 
 
 def test_a_resized_terminal_shows_the_question_again(run):

@@ -216,7 +216,8 @@ def test_approval(start):
         assert not call.done()
         client.send(json.dumps({"jsonrpc": "2.0", "result": True, "id": question["id"]}))
         assert call.result() == {"result": {"a": [1, "é"]}}
-        for reply in ({"result": False}, {"error": {"code": 1, "message": "no"}}, {"result": "true"}, {"result": 1}):
+        no = {"code": 1, "message": "no"}
+        for reply in ({"result": False}, {"error": no}, {"result": True, "error": no}, {"result": "true"}, {"result": 1}):
             call = pool.submit(server.run)
             question = json.loads(client.recv(timeout=120))
             client.send(json.dumps({"jsonrpc": "2.0", "id": question["id"]} | reply))

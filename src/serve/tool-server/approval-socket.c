@@ -87,7 +87,16 @@ on_closed(IpbWebSocket *socket, unsigned code, const char *reason, void *data)
         leave(channel);
 }
 
-/* {"jsonrpc": "2.0", "result": true, "id": 7}; an error counts as a no. What is no answer to a question is ignored. */
+/* What is no clear yes is a no: an error, also beside a result. */
+static bool
+is_yes(const IpbJson *answer)
+{
+    const IpbJson *error = ipb_json_get(answer, "error");
+    return ipb_json_get_bool(answer, "result", false) &&
+           (error == NULL || ipb_json_is(error, IPB_JSON_NULL));
+}
+
+/* {"jsonrpc": "2.0", "result": true, "id": 7}. What is no answer to a question is ignored. */
 static void
 on_message(IpbWebSocket *socket, const char *bytes, size_t size, bool is_text, void *data)
 {
@@ -104,8 +113,7 @@ on_message(IpbWebSocket *socket, const char *bytes, size_t size, bool is_text, v
     if (client != channel->current || !ipb_json_get_int64(root, "id", &id) ||
         !g_hash_table_remove(channel->asked, &id))
         return;
-    channel->funcs.on_decision((uint64_t) id, ipb_json_get_bool(root, "result", false),
-                               channel->funcs.data);
+    channel->funcs.on_decision((uint64_t) id, is_yes(root), channel->funcs.data);
 }
 
 static const IpbWebSocketFuncs FUNCS = {.on_message = on_message, .on_closed = on_closed};
