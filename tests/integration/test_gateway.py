@@ -250,19 +250,24 @@ def test_bundles_are_as_they_were(gateway: Gateway) -> None:
         }
 
 
-def test_notices_are_on_stderr_of_a_cell_that_is_seen(gateway: Gateway, place: harness.Place) -> None:
-    with gateway.channels(gateway.start_kernel()) as client:
-        pid = contents(client.run("import os, threading; os.getpid()"), "execute_result")[0]["data"]["text/plain"]
+@pytest.mark.parametrize("v1", [False, True])
+def test_notices_are_on_stderr_of_a_cell_that_is_seen(gateway: Gateway, place: harness.Place, v1: bool) -> None:
+    """And marked, so that a client can tell them from what the cell wrote."""
+    with gateway.channels(gateway.start_kernel(), v1=v1) as client:
+        pid = contents(client.run("import os, threading, time; os.getpid()"), "execute_result")[0]["data"]["text/plain"]
         client.run(
-            "import time\ndef die():\n    while not os.path.exists('go'): time.sleep(0.01)\n    os.kill(os.getpid(), 9)\n"
+            "def die():\n    while not os.path.exists('go'): time.sleep(0.01)\n    os.kill(os.getpid(), 9)\n"
             "threading.Thread(target=die).start()"
         )
         (place.workspace / "go").touch()
         while Path("/proc", pid).exists():
             time.sleep(0.01)
         assert contents(client.run("1", silent=True), "stream") == []
-        (stream,) = contents(client.run("print('{}', end='')", silent=False), "stream")[:1]
-        assert stream["name"] == "stderr" and stream["text"].startswith("[ipybox] while idle, the kernel was killed by SIGKILL")
+        messages = client.run("import sys; print('{}', file=sys.stderr)")
+        notice, own = (message for message in messages if message["header"]["msg_type"] == "stream")
+        assert notice["content"]["name"] == own["content"]["name"] == "stderr"
+        assert notice["content"]["text"].startswith("[ipybox] while idle, the kernel was killed by SIGKILL")
+        assert notice["metadata"] == {"ipybox": {"notice": True}} and own["metadata"] == {}
 
 
 def test_restart(gateway: Gateway) -> None:

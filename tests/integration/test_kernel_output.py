@@ -74,10 +74,30 @@ def test_what_is_too_large_is_refused(kernel):
     assert "left out" in error["evalue"] and len(error["traceback"]) < 2_000_000
 
 
-def test_a_broken_repr_does_not_fail_the_cell(kernel):
-    cell = kernel.run("class A:\n    def _repr_html_(self): return 1/0\nA()")
-    assert cell.status == "ok" and cell.errors == []
-    assert "ZeroDivisionError" in cell.stderr and cell.result.startswith("<__main__.A")
+# A value that cannot be shown, or not whole, and what is shown of it all the same: as IPython's own kernel does.
+BROKEN = {
+    "html": ("class A:\n    def _repr_html_(self): return 1/0\nA()", "<__main__.A"),
+    "bundle": ("class A:\n    def _repr_mimebundle_(self, **_): return 1/0\nA()", "<__main__.A"),
+    "display": ("class A:\n    def _ipython_display_(self): return 1/0\nA()", "<__main__.A"),
+    "repr": ("class A:\n    def __repr__(self): return 1/0\nA()", None),
+    "repr in a list": ("class A:\n    def __repr__(self): return 1/0\n[A()]", None),
+    "repr after an await": ("import asyncio\nclass A:\n    def __repr__(self): return 1/0\nawait asyncio.sleep(0)\nA()", None),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_a_broken_repr_fails_the_cell(kernel, name):
+    code, shown = BROKEN[name]
+    cell = kernel.run(code)
+    assert cell.status == "error" and [error["ename"] for error in cell.errors] == ["ZeroDivisionError"]
+    assert cell.stderr == "" and len(cell.results) == (shown is not None)
+    assert shown is None or cell.result.startswith(shown)
+    assert kernel.run("1").status == "ok"
+
+
+def test_a_broken_repr_of_what_is_displayed_does_not_fail_the_cell(kernel):
+    cell = kernel.run("class A:\n    def __repr__(self): return 1/0\ndisplay(A())\nprint('after')")
+    assert cell.status == "ok" and cell.errors == [] and "ZeroDivisionError" in cell.stderr and cell.stdout == "after\n"
 
 
 def test_pandas(kernel):

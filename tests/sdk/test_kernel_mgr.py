@@ -155,6 +155,40 @@ async def test_state_and_reset() -> None:
             await client.execute("x")
 
 
+async def test_notices_are_beside_the_text() -> None:
+    async with gateway() as server, KernelClient(port=server.port) as client:
+
+        async def die_while_idle() -> None:
+            pid = (await client.execute("import os, threading, time; os.getpid()")).text
+            Path("go").unlink(missing_ok=True)
+            await client.execute(
+                "def die():\n    while not os.path.exists('go'): time.sleep(0.01)\n    os.kill(os.getpid(), 9)\n"
+                "threading.Thread(target=die).start()"
+            )
+            Path("go").touch()
+            while Path(f"/proc/{pid}").exists():
+                await asyncio.sleep(0.01)
+
+        def assert_killed(notices: list[str]) -> None:
+            (notice,) = notices
+            assert notice.startswith("[ipybox] while idle, the kernel was killed by SIGKILL")
+
+        await die_while_idle()
+        result = await client.execute("print('{}')")
+        assert result.text == "{}"
+        assert_killed(result.notices)
+        await die_while_idle()
+        with pytest.raises(ExecutionError) as failed:
+            await client.execute("1/0")
+        assert_killed(failed.value.notices)
+        await die_while_idle()
+        stream = client.stream("import time\nprint('begun', flush=True)\ntime.sleep(1000)")
+        assert await stream.__anext__() == "begun\n"
+        await stream.aclose()  # type: ignore[attr-defined]
+        assert_killed((await client.execute("1")).notices)
+        assert (await client.execute("1")).notices == []
+
+
 async def test_working_directories(workspace: Path) -> None:
     for name in ("gateways", "clients", "elsewhere"):
         (workspace / name).mkdir()

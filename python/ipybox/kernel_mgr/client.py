@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from ..core.errors import ExecutionTimeout
 from ..utils import arun, check_seconds
-from .output import Output
+from .output import MAX_NOTICES, Output
 from .rest import REQUEST_TIMEOUT_S, KernelsApi, RestError
 from .socket import Channels, Execution
 
@@ -32,12 +32,14 @@ class ExecutionResult:
         images: The files of the images that it made, in order.
         raw_text: `text` with the white space at both ends.
         is_truncated: Whether the text was longer than 16,777,216 characters, and is cut to them.
+        notices: What ipybox has to say, for people; see CodeExecutionResult.
     """
 
     text: str | None
     images: list[Path]
     raw_text: str | None = field(default=None, kw_only=True, compare=False, repr=False)
     is_truncated: bool = field(default=False, kw_only=True, compare=False, repr=False)
+    notices: list[str] = field(default_factory=list, kw_only=True, compare=False, repr=False)
 
 
 class KernelFailedError(RuntimeError):
@@ -45,7 +47,15 @@ class KernelFailedError(RuntimeError):
 
 
 class ExecutionError(Exception):
-    """Code raised an exception in a kernel; the text is the traceback."""
+    """Code raised an exception in a kernel; the text is the traceback.
+
+    Attributes:
+        notices: What ipybox has to say, for people; see CodeExecutionResult.
+    """
+
+    def __init__(self, *args: object) -> None:
+        super().__init__(*args)
+        self.notices: list[str] = []
 
 
 class KernelClient:
@@ -95,6 +105,7 @@ class KernelClient:
         self._api = KernelsApi(host, port, token)
         self._kernel_id: str | None = None
         self._channels: Channels | None = None
+        self._kept_notices: list[str] = []  # of executions whose results reached nobody
         self._interrupts: set[asyncio.Future[None]] = set()
 
     async def __aenter__(self) -> Self:
@@ -225,17 +236,27 @@ class KernelClient:
                 if piece:
                     yield piece
         finally:
+            notices = self._take_notices(output)
             if not output.is_done:
+                self._kept_notices = notices
                 execution.abandon(lambda: self._interrupt_soon(kernel_id))
         if output.error is not None:
-            raise ExecutionError(output.error)
+            error = ExecutionError(output.error)
+            error.notices = notices
+            raise error
         raw_text = output.text
         yield ExecutionResult(
             text=raw_text.strip() or None,
             images=output.images,
             raw_text=raw_text or None,
             is_truncated=output.is_truncated,
+            notices=notices,
         )
+
+    def _take_notices(self, output: Output) -> list[str]:
+        notices = self._kept_notices + output.notices
+        self._kept_notices = []
+        return notices[:MAX_NOTICES]
 
     async def _connect(self, limit: float | None) -> None:
         deadline = None if limit is None else time.monotonic() + limit

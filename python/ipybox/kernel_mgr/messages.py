@@ -67,6 +67,13 @@ def is_idle(message: dict[str, Any]) -> bool:
     return message_type(message) == "status" and isinstance(content, dict) and content.get("execution_state") == "idle"
 
 
+def is_notice(message: dict[str, Any]) -> bool:
+    """Whether it is of ipybox's gateway, which marks its notices among what a cell writes."""
+    metadata = message.get("metadata")
+    mark = metadata.get("ipybox") if isinstance(metadata, dict) else None
+    return isinstance(mark, dict) and mark.get("notice") is True
+
+
 def _first_part(frame: bytes) -> bytes:
     """The JSON of a message that has buffers behind it."""
     n_parts = int.from_bytes(frame[:4], "big")

@@ -9,9 +9,10 @@ import secrets
 from pathlib import Path
 from typing import Any
 
-from .messages import is_idle, message_type
+from .messages import is_idle, is_notice, message_type
 
 MAX_NAME_TRIES = 100
+MAX_NOTICES = 100
 # Of a result's text; what comes beyond is only told as it comes.
 MAX_TEXT_CHARS = 16 * 1024 * 1024
 
@@ -23,12 +24,14 @@ class Output:
         text: What was printed, displayed and returned so far, as much of it as is kept.
         is_truncated: Whether there was more.
         images: The files of the images so far.
+        notices: What ipybox had to say so far; it is not in the text.
         error: The traceback, if there was an error.
         is_done: Whether the kernel is idle again.
     """
 
     def __init__(self, images_dir: Path) -> None:
         self.images: list[Path] = []
+        self.notices: list[str] = []
         self.error: str | None = None
         self.is_done = False
         self.is_truncated = False
@@ -47,6 +50,9 @@ class Output:
         if not isinstance(content, dict):
             return ""
         kind = message_type(message)
+        if kind == "stream" and is_notice(message):
+            self.notices += [str(content.get("text", "")).rstrip("\n")] if len(self.notices) < MAX_NOTICES else []
+            return ""
         if kind == "stream":
             return self._add(str(content.get("text", "")))
         if kind in ("display_data", "update_display_data", "execute_result"):

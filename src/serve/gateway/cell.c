@@ -7,6 +7,9 @@
 #include "base/error.h"
 #include "serve/gateway/kernel-private.h"
 
+/* By this a client can tell notices from what the cell wrote. */
+#define NOTICE_METADATA "{\"ipybox\":{\"notice\":true}}"
+
 static IpbJsonWriter *
 new_object(void)
 {
@@ -24,12 +27,12 @@ parent_of(const IpbGatewayKernel *kernel)
 /* --- events ------------------------------------------------------------------------------------ */
 
 static void
-send_stream(IpbGatewayKernel *kernel, const char *name, const char *text)
+send_stream(IpbGatewayKernel *kernel, const char *name, const char *text, const char *metadata)
 {
     IpbJsonWriter *writer = new_object();
     ipb_json_member_string(writer, "name", name);
     ipb_json_member_string(writer, "text", text);
-    ipb_gateway_kernel_broadcast(kernel, "stream", parent_of(kernel), writer);
+    ipb_gateway_kernel_broadcast_with(kernel, "stream", parent_of(kernel), metadata, writer);
 }
 
 /* One that nobody would see, since nobody is connected or the cell is one that a front end runs for itself, comes with a later cell. */
@@ -43,7 +46,7 @@ send_notice(IpbGatewayKernel *kernel, const IpbSessionEvent *event)
         return;
     }
     g_autofree char *line = g_strconcat(event->text, "\n", NULL);
-    send_stream(kernel, "stderr", line);
+    send_stream(kernel, "stderr", line, event->is_in_text ? NULL : NOTICE_METADATA);
 }
 
 static void
@@ -191,10 +194,10 @@ on_event(const IpbSessionEvent *event, void *data)
         break;
     case IPB_SESSION_STDOUT:
     case IPB_SESSION_LATE_OUTPUT:
-        send_stream(kernel, "stdout", event->text);
+        send_stream(kernel, "stdout", event->text, NULL);
         break;
     case IPB_SESSION_STDERR:
-        send_stream(kernel, "stderr", event->text);
+        send_stream(kernel, "stderr", event->text, NULL);
         break;
     case IPB_SESSION_NOTICE:
         send_notice(kernel, event);

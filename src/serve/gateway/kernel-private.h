@@ -74,6 +74,10 @@ struct IpbGatewayClient {
 /* Sending (kernel.c). @writer: the finished content, taken. To all, or to @client unless it is NULL. */
 void ipb_gateway_kernel_broadcast(IpbGatewayKernel *kernel, const char *msg_type,
                                   const IpbJson *parent, IpbJsonWriter *writer);
+/* With metadata: JSON of an object, a constant. */
+void ipb_gateway_kernel_broadcast_with(IpbGatewayKernel *kernel, const char *msg_type,
+                                       const IpbJson *parent, const char *metadata,
+                                       IpbJsonWriter *writer);
 void ipb_gateway_kernel_answer(IpbGatewayKernel *kernel, const IpbGatewayRequest *request,
                                const char *msg_type, IpbJsonWriter *writer);
 void ipb_gateway_kernel_tell_status(IpbGatewayKernel *kernel, const char *state,

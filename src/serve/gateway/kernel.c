@@ -25,7 +25,7 @@ ipb_gateway_content_new(void)
 /* The last member was written. */
 static IpbGatewayOutgoing *
 make_outgoing(IpbGatewayKernel *kernel, const char *channel, const char *msg_type,
-              const IpbJson *parent, IpbJsonWriter *writer)
+              const IpbJson *parent, const char *metadata, IpbJsonWriter *writer)
 {
     ipb_json_end_object(writer);
     IpbGatewayParts parts = {
@@ -34,18 +34,20 @@ make_outgoing(IpbGatewayKernel *kernel, const char *channel, const char *msg_typ
         .session = kernel->id,
         .number = ++kernel->n_sent,
         .parent = parent,
+        .metadata = metadata,
     };
     parts.content = ipb_json_writer_finish(writer, &parts.content_size);
     return ipb_gateway_outgoing_new(&parts);
 }
 
 void
-ipb_gateway_kernel_broadcast(IpbGatewayKernel *kernel, const char *msg_type, const IpbJson *parent,
-                             IpbJsonWriter *writer)
+ipb_gateway_kernel_broadcast_with(IpbGatewayKernel *kernel, const char *msg_type,
+                                  const IpbJson *parent, const char *metadata,
+                                  IpbJsonWriter *writer)
 {
     kernel->last_activity_us = g_get_real_time();
     g_autoptr(IpbGatewayOutgoing) outgoing =
-        make_outgoing(kernel, "iopub", msg_type, parent, writer);
+        make_outgoing(kernel, "iopub", msg_type, parent, metadata, writer);
     for (guint i = 0; i < kernel->clients->len; i++) {
         IpbGatewayClient *client = g_ptr_array_index(kernel->clients, i);
         client->funcs.send(outgoing, client->data);
@@ -53,11 +55,18 @@ ipb_gateway_kernel_broadcast(IpbGatewayKernel *kernel, const char *msg_type, con
 }
 
 void
+ipb_gateway_kernel_broadcast(IpbGatewayKernel *kernel, const char *msg_type, const IpbJson *parent,
+                             IpbJsonWriter *writer)
+{
+    ipb_gateway_kernel_broadcast_with(kernel, msg_type, parent, NULL, writer);
+}
+
+void
 ipb_gateway_kernel_answer(IpbGatewayKernel *kernel, const IpbGatewayRequest *request,
                           const char *msg_type, IpbJsonWriter *writer)
 {
-    g_autoptr(IpbGatewayOutgoing) outgoing =
-        make_outgoing(kernel, request->message.channel, msg_type, request->message.header, writer);
+    g_autoptr(IpbGatewayOutgoing) outgoing = make_outgoing(
+        kernel, request->message.channel, msg_type, request->message.header, NULL, writer);
     if (request->client != NULL)
         request->client->funcs.send(outgoing, request->client->data);
 }

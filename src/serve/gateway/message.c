@@ -187,6 +187,7 @@ struct IpbGatewayOutgoing {
     char *msg_id;
     char *header;
     char *parent;
+    const char *metadata; /* static */
     char *content;
     size_t content_size;
     GBytes *frames[IPB_GATEWAY_N_FRAMINGS];
@@ -236,6 +237,7 @@ ipb_gateway_outgoing_new(const IpbGatewayParts *parts)
     outgoing->msg_id = g_strdup_printf("%s_%" G_GUINT64_FORMAT, parts->session, parts->number);
     outgoing->header = write_header(parts, outgoing->msg_id);
     outgoing->parent = write_parent(parts->parent);
+    outgoing->metadata = parts->metadata != NULL ? parts->metadata : "{}";
     outgoing->content = parts->content;
     outgoing->content_size = parts->content_size;
     return outgoing;
@@ -257,7 +259,7 @@ frame_json(const IpbGatewayOutgoing *outgoing)
     ipb_json_member_string(writer, "msg_id", outgoing->msg_id);
     ipb_json_member_string(writer, "msg_type", outgoing->msg_type);
     write_raw_member(writer, "parent_header", outgoing->parent, strlen(outgoing->parent));
-    write_raw_member(writer, "metadata", "{}", 2);
+    write_raw_member(writer, "metadata", outgoing->metadata, strlen(outgoing->metadata));
     write_raw_member(writer, "content", outgoing->content, outgoing->content_size);
     write_raw_member(writer, "buffers", "[]", 2);
     ipb_json_member_string(writer, "channel", outgoing->channel);
@@ -274,7 +276,7 @@ frame_v1(const IpbGatewayOutgoing *outgoing)
         {outgoing->channel, strlen(outgoing->channel)},
         {outgoing->header, strlen(outgoing->header)},
         {outgoing->parent, strlen(outgoing->parent)},
-        {"{}", 2},
+        {outgoing->metadata, strlen(outgoing->metadata)},
         {outgoing->content, outgoing->content_size},
     };
     uint64_t numbers[N_V1_PARTS + 2] = {GUINT64_TO_LE(N_V1_PARTS + 1)};

@@ -38,13 +38,14 @@ void ipb_gateway_message_clear(IpbGatewayMessage *message);
 typedef struct IpbGatewayOutgoing IpbGatewayOutgoing;
 
 /* @session: who speaks, in the header; @number: tells its messages apart. @parent: the header of the request that this belongs
- * to, or NULL. @content: JSON of an object, taken. */
+ * to, or NULL. @metadata: JSON of an object, a constant; NULL: {}. @content: JSON of an object, taken. */
 typedef struct {
     const char *channel;
     const char *msg_type;
     const char *session;
     uint64_t number;
     const IpbJson *parent;
+    const char *metadata;
     char *content;
     size_t content_size;
 } IpbGatewayParts;
