@@ -147,7 +147,8 @@ install(const char *python, const char *const *packages, GError **error)
         g_set_error_literal(error, IPYBOX_ERROR, IPYBOX_ERROR_UNAVAILABLE,
                             "pip could not install what kernels need; see above. It needs a "
                             "package index: behind a proxy or with an index of your own, set "
-                            "https_proxy or PIP_INDEX_URL, or write pip.conf");
+                            "https_proxy or PIP_INDEX_URL, or write pip.conf; for authorities of "
+                            "your own, PIP_CERT");
     return status == 0;
 }
 

@@ -16,7 +16,7 @@
 
 struct IpbBoxedCommand {
     IpbLoop *loop;
-    IpbBoxedCommandOptions options; /* callbacks only; the pointers are not kept */
+    IpbBoxedCommandOptions options; /* callbacks and upstream; other pointers are not kept */
     IpbSandboxPlan *plan;
     char *line; /* the command's words, for ignoreViolations */
     IpbSandbox *sandbox;
@@ -132,6 +132,7 @@ open_egress(IpbBoxedCommand *command, const int *listeners, GError **error)
     const IpbEgressOptions options = {
         .plan = command->plan,
         .listeners = listeners,
+        .upstream = command->options.upstream,
         .on_violation = on_violation,
         .data = command,
     };
@@ -184,6 +185,7 @@ ipb_boxed_command_new(IpbLoop *loop, const IpbBoxedCommandOptions *options, GErr
     command->options = (IpbBoxedCommandOptions){.on_ready = options->on_ready,
                                                 .on_end = options->on_end,
                                                 .on_violation = options->on_violation,
+                                                .upstream = options->upstream,
                                                 .data = options->data};
     command->plan = ipb_sandbox_plan_ref((IpbSandboxPlan *) options->plan);
     command->line = g_strjoinv(" ", (char **) options->argv);

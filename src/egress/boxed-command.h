@@ -21,6 +21,7 @@ typedef struct {
     int stdin_fd, stdout_fd, stderr_fd; /* borrowed; -1: /dev/null */
     bool is_group_kept;                 /* as in sandbox/launch.h */
     bool is_weaker_allowed;
+    const IpbUpstream *upstream; /* as in egress.h; borrowed, lives longer */
     /* The command runs. May be NULL. */
     void (*on_ready)(IpbBoxedCommand *command, void *data);
     /* Once: it is gone, and everything inside. @error: it could not be run; or NULL and how it ended, as of waitpid. What it was denied

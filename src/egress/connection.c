@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "base/fd.h"
 #include "egress/dial.h"
+#include "egress/tunnel.h"
 
 /* Until a client has said what it wants. Connections that are made in advance wait for a while. */
 #define INPUT_TIMEOUT_MS (60 * 1000)
@@ -39,7 +40,10 @@ struct IpbConnection {
     IpbBuffer input;
     size_t progress;
     IpbDestination destination;
+    bool is_http;          /* what the destination was asked for is one request */
+    const IpbProxy *proxy; /* of the machine's network, on the way to the destination; or NULL */
     IpbDial *dial;
+    IpbTunnel *tunnel;
     IpbRelay *relay;
     size_t n_drained;
 };
@@ -133,6 +137,7 @@ ipb_connection_free(IpbConnection *connection)
         return;
     ipb_timer_free(connection->deadline);
     ipb_dial_free(connection->dial);
+    ipb_tunnel_free(connection->tunnel);
     ipb_relay_free(connection->relay);
     ipb_watch_free(connection->watch);
     ipb_fd_close(&connection->client_fd);
@@ -171,6 +176,12 @@ bool
 ipb_connection_is_open(const IpbConnection *connection)
 {
     return connection->server_fd >= 0;
+}
+
+const IpbProxy *
+ipb_connection_proxy(const IpbConnection *connection)
+{
+    return connection->is_http ? connection->proxy : NULL;
 }
 
 bool
@@ -223,34 +234,84 @@ ipb_connection_agrees(IpbConnection *connection, const IpbDestination *destinati
 /* Opening */
 
 static void
-on_dialled(int fd, const GError *error, void *data)
+set_open(IpbConnection *connection, int fd)
 {
-    IpbConnection *connection = data;
-    if (error == NULL) {
-        g_clear_pointer(&connection->dial, ipb_dial_free);
-        connection->server_fd = fd;
-        connection->state = STATE_INPUT;
-        set_deadline(connection, INPUT_TIMEOUT_MS);
-        ipb_watch_set_events(connection->watch, EPOLLIN);
-        connection->protocol->on_open(connection);
-        return;
-    }
-    g_autoptr(GError) copy = g_error_copy(error);
-    g_clear_pointer(&connection->dial, ipb_dial_free);
-    if (g_error_matches(copy, IPYBOX_ERROR, IPYBOX_ERROR_REFUSED))
-        ipb_connection_report(connection, &connection->destination, copy->message);
-    connection->protocol->on_failure(connection, copy);
+    connection->server_fd = fd;
+    connection->state = STATE_INPUT;
+    set_deadline(connection, INPUT_TIMEOUT_MS);
+    ipb_watch_set_events(connection->watch, EPOLLIN);
+    connection->protocol->on_open(connection);
 }
 
 static void
-dial(IpbConnection *connection, IpbRules *rules)
+fail(IpbConnection *connection, const GError *error)
+{
+    if (g_error_matches(error, IPYBOX_ERROR, IPYBOX_ERROR_REFUSED))
+        ipb_connection_report(connection, &connection->destination, error->message);
+    connection->protocol->on_failure(connection, error);
+}
+
+/* Who is inside is to hear of the proxy, and so is the owner: it is the user's setting that is wrong. */
+static void
+fail_proxy(IpbConnection *connection, const char *reason)
+{
+    g_autofree char *target = ipb_destination_to_text(&connection->destination);
+    g_autoptr(GError) error =
+        g_error_new(IPYBOX_ERROR, IPYBOX_ERROR_UNAVAILABLE, "the proxy of %s: %s",
+                    connection->proxy->variable, reason);
+    ipb_violations_report(connection->context->violations, IPB_VIOLATION_PROXY, target,
+                          error->message);
+    connection->protocol->on_failure(connection, error);
+}
+
+static void
+on_tunnel(int fd, const GError *error, void *data)
+{
+    IpbConnection *connection = data;
+    g_autofree char *reason = error != NULL ? g_strdup(error->message) : NULL;
+    g_clear_pointer(&connection->tunnel, ipb_tunnel_free);
+    if (reason == NULL)
+        set_open(connection, fd);
+    else
+        fail_proxy(connection, reason);
+}
+
+static void
+on_dialled(int fd, const GError *error, void *data)
+{
+    IpbConnection *connection = data;
+    g_autoptr(GError) copy = error != NULL ? g_error_copy(error) : NULL;
+    g_clear_pointer(&connection->dial, ipb_dial_free);
+    if (copy == NULL && connection->proxy != NULL && !connection->is_http)
+        connection->tunnel = ipb_tunnel_new(connection->context->loop, fd, connection->proxy,
+                                            &connection->destination, on_tunnel, connection, &copy);
+    else if (copy == NULL)
+        set_open(connection, fd);
+    if (copy != NULL && connection->proxy != NULL)
+        fail_proxy(connection, copy->message);
+    else if (copy != NULL)
+        fail(connection, copy);
+}
+
+/* @rules NULL: it needs none. */
+static void
+dial(IpbConnection *connection, IpbRules *rules, const IpbDestination *destination)
 {
     connection->state = STATE_OPENING;
     /* What the client sends now waits in its socket. */
     ipb_watch_set_events(connection->watch, 0);
     set_deadline(connection, 0);
     connection->dial = ipb_dial_new(connection->context->loop, connection->context->resolver, rules,
-                                    &connection->destination, on_dialled, connection);
+                                    destination, on_dialled, connection);
+}
+
+static void
+dial_proxy(IpbConnection *connection)
+{
+    if (connection->proxy->problem != NULL)
+        fail_proxy(connection, connection->proxy->problem);
+    else
+        dial(connection, NULL, &connection->proxy->address);
 }
 
 static void
@@ -262,25 +323,30 @@ deny(IpbConnection *connection, const char *reason)
 }
 
 void
-ipb_connection_open(IpbConnection *connection, const IpbDestination *destination)
+ipb_connection_open(IpbConnection *connection, const IpbDestination *destination, bool is_http)
 {
     const IpbEgressContext *context = connection->context;
     g_autofree char *reason = NULL;
     connection->destination = *destination;
+    connection->is_http = is_http;
     if (ipb_synthetic_has_range(&destination->host) &&
         !ipb_synthetic_look_up(context->names, &destination->host, &connection->destination.host))
         deny(connection, "no name was given this address");
     else if (!ipb_rules_check(context->rules, &connection->destination, &reason))
         deny(connection, reason);
+    else if (context->upstream != NULL &&
+             (connection->proxy =
+                  ipb_upstream_find(context->upstream, &connection->destination, is_http)) != NULL)
+        dial_proxy(connection);
     else
-        dial(connection, context->rules);
+        dial(connection, context->rules, &connection->destination);
 }
 
 void
 ipb_connection_open_unchecked(IpbConnection *connection, const IpbDestination *destination)
 {
     connection->destination = *destination;
-    dial(connection, NULL);
+    dial(connection, NULL, &connection->destination);
 }
 
 /* Going on, and ending */

@@ -51,13 +51,17 @@ size_t *ipb_connection_progress(IpbConnection *connection);
 /* Set by ipb_connection_open. */
 const IpbDestination *ipb_connection_destination(const IpbConnection *connection);
 bool ipb_connection_is_open(const IpbConnection *connection);
+/* Of a connection that was opened for a request: the proxy that it leads to, which passes the request on; or NULL. */
+const IpbProxy *ipb_connection_proxy(const IpbConnection *connection);
 
 /* The following end the turn. */
 
 /* Another protocol goes on with what is in the input; its deadline begins anew. */
 void ipb_connection_become(IpbConnection *connection, const IpbProtocol *protocol);
-/* Dials a destination, if the rules allow it. A synthetic address is the name that it stands for. */
-void ipb_connection_open(IpbConnection *connection, const IpbDestination *destination);
+/* Dials a destination, if the rules allow it. A synthetic address is the name that it stands for. @is_http: what goes there is one
+ * request, by ipb_inspect_relay_request(). */
+void ipb_connection_open(IpbConnection *connection, const IpbDestination *destination,
+                         bool is_http);
 /* The same without asking the rules: the application's own proxy, on loopback. */
 void ipb_connection_open_unchecked(IpbConnection *connection, const IpbDestination *destination);
 /* Client and server talk to each other from now on: first @first, then what is in the input. */

@@ -8,6 +8,7 @@
 #include "egress/resolver.h"
 #include "egress/rules.h"
 #include "egress/synthetic.h"
+#include "egress/upstream.h"
 #include "egress/violations.h"
 
 typedef struct {
@@ -16,4 +17,5 @@ typedef struct {
     IpbResolver *resolver;
     IpbSynthetic *names;
     IpbViolations *violations;
+    const IpbUpstream *upstream; /* borrowed; NULL: destinations are reached directly */
 } IpbEgressContext;

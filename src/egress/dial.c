@@ -240,7 +240,8 @@ on_resolved(const IpbHost *addresses, size_t n_addresses, const GError *error, v
     }
     for (size_t i = 0; i < n_addresses; i++) {
         g_autofree char *refusal = NULL;
-        if (ipb_rules_check_address(dial->rules, &dial->destination, &addresses[i], &refusal))
+        if (dial->rules == NULL ||
+            ipb_rules_check_address(dial->rules, &dial->destination, &addresses[i], &refusal))
             dial->addresses[dial->n_addresses++] = addresses[i];
         else if (reason == NULL)
             reason = g_steal_pointer(&refusal);

@@ -16,7 +16,7 @@ typedef struct IpbDial IpbDial;
  * reason), NOT_FOUND, TIMEOUT, UNAVAILABLE (the host refused), SYSTEM. May free the dial. */
 typedef void (*IpbDialFunc)(int fd, const GError *error, void *data);
 
-/* @rules NULL: an address that needs no rules. */
+/* @rules NULL: a host that needs no rules. */
 IpbDial *ipb_dial_new(IpbLoop *loop, IpbResolver *resolver, IpbRules *rules,
                       const IpbDestination *destination, IpbDialFunc func, void *data);
 void ipb_dial_free(IpbDial *dial);

@@ -169,6 +169,7 @@ ipb_egress_new(IpbLoop *loop, const IpbEgressOptions *options, GError **error)
     egress->plan = ipb_sandbox_plan_ref(options->plan);
     egress->connections = g_ptr_array_new_with_free_func(free_connection);
     egress->context.loop = ipb_loop_ref(loop);
+    egress->context.upstream = options->upstream;
     egress->context.names = ipb_synthetic_new();
     egress->context.violations = ipb_violations_new(loop, options->on_violation, options->data);
     egress->context.resolver = ipb_resolver_new(loop);

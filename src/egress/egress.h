@@ -10,13 +10,17 @@
 #pragma once
 
 #include "base/loop.h"
+#include "egress/upstream.h"
 #include "sandbox/plan.h"
 
 typedef struct IpbEgress IpbEgress;
 
+/* No denial: a proxy of the machine's network did not do what was asked of it. */
+#define IPB_VIOLATION_PROXY "network-proxy"
+
 /* A denial, for people and for the session's violation log. */
 typedef struct {
-    const char *what;   /* "network-outbound", "dns" or "unix-connect" */
+    const char *what;   /* "network-outbound", "dns", "unix-connect", or IPB_VIOLATION_PROXY */
     const char *target; /* "host:port", canonical; a name; a path: printable */
     const char
         *reason; /* the rule that denied it, or that nothing allows it, and how to allow it */
@@ -26,6 +30,7 @@ typedef struct {
     IpbSandboxPlan *plan; /* the new object takes a reference */
     /* In the order of plan->listeners; the new object's, whatever becomes of the call */
     const int *listeners;
+    const IpbUpstream *upstream; /* lives longer; NULL: destinations are reached directly */
     void (*on_violation)(const IpbViolation *violation, void *data); /* may be NULL */
     void *data;
 } IpbEgressOptions;

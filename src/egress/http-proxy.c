@@ -35,7 +35,8 @@ on_input(IpbConnection *connection)
                                         &head)) {
     case IPB_HTTP_HEAD_WHOLE:
         if (ipb_http_request_parse(&head, &request, &reason))
-            ipb_connection_open(connection, &request.destination);
+            ipb_connection_open(connection, &request.destination,
+                                !request.is_connect || ipb_inspect_is_http(&request.destination));
         else
             ipb_http_reply_bad(connection, 400, reason);
         return;

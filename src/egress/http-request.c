@@ -165,24 +165,32 @@ static void
 append_host(GString *out, const IpbDestination *host)
 {
     bool is_v6 = host->host.kind == IPB_HOST_IPV6;
-    g_string_append_printf(out, is_v6 ? "Host: [%s]" : "Host: %s", host->host.text);
+    g_string_append_printf(out, is_v6 ? "[%s]" : "%s", host->host.text);
     if (host->port != HTTP_PORT)
         g_string_append_printf(out, ":%u", host->port);
-    g_string_append(out, "\r\n");
 }
 
 GString *
-ipb_http_request_rewrite(const IpbHttpHead *head, const IpbHttpRequest *request)
+ipb_http_request_rewrite(const IpbHttpHead *head, const IpbHttpRequest *request, bool is_for_proxy,
+                         const char *authorization)
 {
     GString *out = g_string_new_len(head->method.start, (gssize) head->method.size);
     IpbSpan connection = {"", 0};
     ipb_http_head_get(head, "Connection", &connection);
     g_string_append_c(out, ' ');
+    if (is_for_proxy) {
+        g_string_append(out, "http://");
+        append_host(out, &request->destination);
+    }
     if (request->path.size == 0 || request->path.start[0] == '?')
         g_string_append_c(out, '/');
     g_string_append_len(out, request->path.start, (gssize) request->path.size);
     g_string_append(out, head->is_http_1_0 ? " HTTP/1.0\r\n" : " HTTP/1.1\r\n");
+    g_string_append(out, "Host: ");
     append_host(out, &request->host);
+    g_string_append(out, "\r\n");
+    if (authorization != NULL)
+        g_string_append_printf(out, "Proxy-Authorization: %s\r\n", authorization);
     for (size_t i = 0; i < head->n_headers; i++) {
         IpbSpan name = head->headers[i].name, value = head->headers[i].value;
         bool is_essential = is_in_list(name, ESSENTIAL, G_N_ELEMENTS(ESSENTIAL));

@@ -105,7 +105,7 @@ accept_stream(IpbConnection *connection, const IpbDestination *destination)
     if (ipb_connection_is_open(connection))
         pass_on(connection);
     else
-        ipb_connection_open(connection, destination);
+        ipb_connection_open(connection, destination, /* is_http= */ false);
 }
 
 static void
@@ -224,7 +224,7 @@ take_head(IpbConnection *connection)
     } else if (ipb_connection_is_open(connection)) {
         pass_request_on(connection);
     } else {
-        ipb_connection_open(connection, &destination);
+        ipb_connection_open(connection, &destination, /* is_http= */ true);
     }
 }
 
@@ -268,7 +268,9 @@ ipb_inspect_relay_request(IpbConnection *connection, const IpbHttpHead *head,
                           const IpbHttpRequest *request)
 {
     IpbBuffer *input = ipb_connection_input(connection);
-    g_autoptr(GString) rewritten = ipb_http_request_rewrite(head, request);
+    const IpbProxy *proxy = ipb_connection_proxy(connection);
+    g_autoptr(GString) rewritten = ipb_http_request_rewrite(
+        head, request, proxy != NULL, proxy != NULL ? proxy->authorization : NULL);
     IpbHttpBody body;
     ipb_http_body_init(&body, head);
     ipb_buffer_consume(input, head->size);
@@ -279,6 +281,12 @@ ipb_inspect_relay_request(IpbConnection *connection, const IpbHttpHead *head,
 }
 
 /* Tunnels */
+
+bool
+ipb_inspect_is_http(const IpbDestination *destination)
+{
+    return destination->port == HTTP_PORT;
+}
 
 void
 ipb_inspect_tunnel(IpbConnection *connection)

@@ -20,6 +20,8 @@
 extern const IpbProtocol IPB_INSPECT_TLS;
 extern const IpbProtocol IPB_INSPECT_HTTP;
 
+/* Is what goes there taken for HTTP? */
+bool ipb_inspect_is_http(const IpbDestination *destination);
 /* A tunnel: the connection's server is connected, the client was told. Ends the turn. */
 void ipb_inspect_tunnel(IpbConnection *connection);
 /* Where the client believes to be; a synthetic address is the name that it stands for. */

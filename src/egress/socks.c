@@ -34,7 +34,8 @@ take_request(IpbConnection *connection)
     switch (ipb_socks_request_parse(ipb_buffer_data(input), ipb_buffer_size(input), &request)) {
     case IPB_SOCKS_WHOLE:
         ipb_buffer_consume(input, request.size);
-        ipb_connection_open(connection, &request.destination);
+        ipb_connection_open(connection, &request.destination,
+                            ipb_inspect_is_http(&request.destination));
         return;
     case IPB_SOCKS_BAD:
         finish(connection, request.code);

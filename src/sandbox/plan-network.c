@@ -8,7 +8,6 @@
 /* More directories than this are said as "all". */
 #define MAX_SAFE_DIRECTORIES 8
 
-#define HTTP_PROXY_URL "http://localhost:" G_STRINGIFY(IPB_PLAN_HTTP_PROXY_PORT)
 #define SOCKS_ADDRESS "localhost:" G_STRINGIFY(IPB_PLAN_SOCKS_PORT)
 #define SOCKS_URL "socks5h://" SOCKS_ADDRESS
 /* Private networks, too, as srt has it: what is reached there is decided by address, and needs no proxy. */
@@ -18,20 +17,20 @@ static const struct {
     const char *name;
     const char *value;
 } PROXIES[] = {
-    {"HTTP_PROXY", HTTP_PROXY_URL},
-    {"HTTPS_PROXY", HTTP_PROXY_URL},
-    {"http_proxy", HTTP_PROXY_URL},
-    {"https_proxy", HTTP_PROXY_URL},
+    {"HTTP_PROXY", IPB_PLAN_HTTP_PROXY_URL},
+    {"HTTPS_PROXY", IPB_PLAN_HTTP_PROXY_URL},
+    {"http_proxy", IPB_PLAN_HTTP_PROXY_URL},
+    {"https_proxy", IPB_PLAN_HTTP_PROXY_URL},
     /* Not socks5h://: Python's httpx fails on that without an extra package. */
-    {"ALL_PROXY", HTTP_PROXY_URL},
-    {"all_proxy", HTTP_PROXY_URL},
-    {"GRPC_PROXY", HTTP_PROXY_URL},
-    {"grpc_proxy", HTTP_PROXY_URL},
+    {"ALL_PROXY", IPB_PLAN_HTTP_PROXY_URL},
+    {"all_proxy", IPB_PLAN_HTTP_PROXY_URL},
+    {"GRPC_PROXY", IPB_PLAN_HTTP_PROXY_URL},
+    {"grpc_proxy", IPB_PLAN_HTTP_PROXY_URL},
     {"FTP_PROXY", SOCKS_URL},
     {"ftp_proxy", SOCKS_URL},
     {"RSYNC_PROXY", SOCKS_ADDRESS},
-    {"DOCKER_HTTP_PROXY", HTTP_PROXY_URL},
-    {"DOCKER_HTTPS_PROXY", HTTP_PROXY_URL},
+    {"DOCKER_HTTP_PROXY", IPB_PLAN_HTTP_PROXY_URL},
+    {"DOCKER_HTTPS_PROXY", IPB_PLAN_HTTP_PROXY_URL},
     {"CLOUDSDK_PROXY_TYPE", "http"},
     {"CLOUDSDK_PROXY_ADDRESS", "localhost"},
     {"CLOUDSDK_PROXY_PORT", G_STRINGIFY(IPB_PLAN_HTTP_PROXY_PORT)},

@@ -12,7 +12,6 @@
 
 #define IPB_PLAN_MAX_MOUNTS 4000
 #define IPB_PLAN_TOOL_PORT 8900
-#define IPB_PLAN_HTTP_PROXY_PORT 3128
 #define IPB_PLAN_SOCKS_PORT 1080
 
 /* What is said about one path, by one or several keys. */

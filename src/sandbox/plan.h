@@ -16,6 +16,10 @@
 
 #include "sandbox/policy.h"
 
+#define IPB_PLAN_HTTP_PROXY_PORT 3128
+/* Where a sandbox with a network has its HTTP proxy, for what is inside. */
+#define IPB_PLAN_HTTP_PROXY_URL "http://localhost:" G_STRINGIFY(IPB_PLAN_HTTP_PROXY_PORT)
+
 typedef enum {
     IPB_MOUNT_READ_ONLY, /* source bound at target, read-only, nosuid, nodev, recursively */
     IPB_MOUNT_WRITABLE,  /* source bound at target, nosuid, nodev, recursively */

@@ -8,6 +8,7 @@
 
 #include "base/dotenv.h"
 #include "mcp/server-env.h"
+#include "session/install-env.h"
 
 #define KERNEL_PREFIX "KERNEL_ENV_"
 #define MATPLOTLIB_CACHE ".ipybox/matplotlib"
@@ -104,6 +105,15 @@ add_packages(char **env, const IpbKernelEnvironment *options)
     return env;
 }
 
+/* `!pip install` outside of a sandbox is the cell's own: it is to say which settings it has not got, for they may hold passwords. */
+static char **
+add_withheld(char **env, const IpbKernelEnvironment *options)
+{
+    g_autofree char *names =
+        options->is_sandboxed ? NULL : ipb_install_env_names(options->application);
+    return names != NULL ? g_environ_setenv(env, "IPYBOX_WITHHELD_SETTINGS", names, TRUE) : env;
+}
+
 /* The home directory cannot be written: what matplotlib finds out in seconds is kept in the workspace. */
 static char **
 add_caches(char **env, const IpbKernelEnvironment *options)
@@ -153,6 +163,7 @@ ipb_environment_kernel(const IpbKernelEnvironment *options)
     env = g_environ_setenv(env, "PATH", path, TRUE);
     env = add_packages(env, options);
     env = add_caches(env, options);
+    env = add_withheld(env, options);
     env = add_kernel_variables(env, options);
     g_autofree char *port = g_strdup_printf("%u", options->tool_port);
     env = g_environ_setenv(env, "TOOL_SERVER_HOST", "127.0.0.1", TRUE);

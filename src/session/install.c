@@ -19,6 +19,7 @@
 #include "egress/boxed-command.h"
 #include "json/lines.h"
 #include "base/child.h"
+#include "session/install-env.h"
 #include "session/package-index.h"
 #include "session/packages.h"
 
@@ -27,6 +28,7 @@
 #define MAX_OUTPUT_HALF 32768
 #define DEFAULT_TIMEOUT_MS (15 * 60 * 1000)
 #define GRACE_MS 2000
+#define PIP_PROXY "PIP_PROXY"
 
 struct IpbInstall {
     IpbLoop *loop;
@@ -34,6 +36,7 @@ struct IpbInstall {
         *child; /* the installer, or before one in a sandbox what asks pip for its configuration */
     IpbBoxedCommand *boxed;
     IpbPackageIndex *index; /* NULL: no sandbox */
+    IpbUpstream *upstream;  /* likewise */
     bool is_asking;
     char *package;
     int output_fd;
@@ -151,8 +154,9 @@ finish(IpbInstall *install, int wait_status, GError *error)
         g_clear_error(&error);
     if (why == NULL && !(WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == 0)) {
         g_autofree char *status = ipb_child_describe_status(wait_status);
-        why = g_error_new(IPYBOX_ERROR, IPYBOX_ERROR_SERVER, "the installer failed (%s):\n%s",
-                          status, output);
+        g_autofree char *advice = ipb_install_env_advise(install->options.env, output);
+        why = g_error_new(IPYBOX_ERROR, IPYBOX_ERROR_SERVER, "the installer failed (%s):\n%s%s",
+                          status, output, advice != NULL ? advice : "");
     }
     install->options.on_done(why == NULL ? output : NULL, why, install->options.data);
 }
@@ -257,38 +261,39 @@ on_boxed_end(IpbBoxedCommand *command, int wait_status, const GError *error, voi
 static void
 on_violation(const IpbViolation *violation, void *data)
 {
+    bool is_denial = !g_str_equal(violation->what, IPB_VIOLATION_PROXY);
     g_autofree char *line =
-        g_strdup_printf("operation not permitted: %s to %s: an installation reaches "
-                        "the configured index only\n",
-                        violation->what, violation->target);
+        is_denial
+            ? g_strdup_printf("operation not permitted: %s to %s: an installation reaches "
+                              "the configured index only\n",
+                              violation->what, violation->target)
+            : g_strdup_printf("%s cannot be reached: %s\n", violation->target, violation->reason);
     IpbInstall *install = data;
     take_line(install, line, strlen(line) - 1);
 }
 
-/* What the installer has to know; no secret of the application. */
-static char **
-make_boxed_environment(const char *const *env)
+/* pip's own setting, which is for all hosts; NULL: there is none. */
+static const char *
+find_own_proxy(const IpbInstall *install)
 {
-    static const char *const INHERITED[] = {"HOME",
-                                            "PATH",
-                                            "LANG",
-                                            "LC_ALL",
-                                            "SSL_CERT_FILE",
-                                            "SSL_CERT_DIR",
-                                            "LD_LIBRARY_PATH",
-                                            "REQUESTS_CA_BUNDLE",
-                                            "VIRTUAL_ENV",
-                                            NULL};
-    char **result = g_new0(char *, 1);
-    for (; *env != NULL; env++) {
-        const char *equals = strchr(*env, '=');
-        g_autofree char *name =
-            equals != NULL ? g_strndup(*env, (size_t) (equals - *env)) : g_strdup("");
-        if (g_str_has_prefix(name, "PIP_") || g_str_has_prefix(name, "UV_") ||
-            g_strv_contains(INHERITED, name))
-            result = g_environ_setenv(result, name, equals + 1, TRUE);
-    }
-    return result;
+    const char *own = g_environ_getenv((char **) install->options.env, PIP_PROXY);
+    if (own == NULL)
+        own = g_environ_getenv((char **) ipb_package_index_settings(install->index), PIP_PROXY);
+    return own != NULL && *own != '\0' ? own : NULL;
+}
+
+static IpbSandboxPlan *
+make_plan(const IpbInstall *install, const char *uv, const char *const *env, GError **error)
+{
+    g_auto(GStrv) paths = ipb_install_env_paths(env);
+    g_autoptr(GStrvBuilder) readable = g_strv_builder_new();
+    g_strv_builder_addv(readable, (const char **) paths);
+    if (uv != NULL)
+        g_strv_builder_add(readable, uv);
+    g_auto(GStrv) all = g_strv_builder_end(readable);
+    return ipb_sandboxing_make_install_plan(install->options.sandboxing, install->options.overlay,
+                                            (const char *const *) all,
+                                            ipb_package_index_hosts(install->index), error);
 }
 
 static bool
@@ -296,15 +301,18 @@ spawn_boxed(IpbInstall *install, GError **error)
 {
     const IpbInstallOptions *options = &install->options;
     g_autofree char *uv = ipb_packages_find_uv(options->python, /* is_sandboxed= */ true);
-    g_autoptr(IpbSandboxPlan) plan = ipb_sandboxing_make_install_plan(
-        options->sandboxing, options->overlay, uv, ipb_package_index_hosts(install->index), error);
+    const char *own_proxy = uv == NULL ? find_own_proxy(install) : NULL;
+    g_auto(GStrv) env =
+        ipb_install_env_make(options->env, ipb_package_index_settings(install->index),
+                             own_proxy != NULL ? IPB_PLAN_HTTP_PROXY_URL : NULL);
+    g_autoptr(IpbSandboxPlan) plan = make_plan(install, uv, (const char *const *) env, error);
     if (plan == NULL)
         return false;
     ipb_autofd child_end = open_output(install, error);
     if (child_end < 0)
         return false;
     g_auto(GStrv) argv = make_command(install, uv);
-    g_auto(GStrv) env = make_boxed_environment(options->env);
+    install->upstream = ipb_upstream_new(options->env, own_proxy, PIP_PROXY);
     install->boxed = ipb_boxed_command_new(install->loop,
                                            &(IpbBoxedCommandOptions){
                                                .plan = plan,
@@ -316,6 +324,7 @@ spawn_boxed(IpbInstall *install, GError **error)
                                                .stderr_fd = child_end,
                                                .on_end = on_boxed_end,
                                                .on_violation = on_violation,
+                                               .upstream = install->upstream,
                                                .data = install,
                                            },
                                            error);
@@ -392,6 +401,7 @@ ipb_install_free(IpbInstall *install)
         return;
     ipb_child_free(install->child);
     ipb_boxed_command_free(install->boxed);
+    ipb_upstream_free(install->upstream);
     ipb_package_index_free(install->index);
     g_free(install->package);
     ipb_watch_free(install->watch);

@@ -14,6 +14,7 @@ struct IpbPackageIndex {
     GPtrArray *hosts; /* char * */
     char **list;      /* the same, once it was asked for */
     bool is_replaced; /* PyPI is not asked */
+    char **settings;  /* of pip's files, as variables */
 };
 
 /* In which a user says where packages come from; those marked replace PyPI. */
@@ -66,6 +67,7 @@ ipb_package_index_new(const char *const *env)
 {
     IpbPackageIndex *index = g_new0(IpbPackageIndex, 1);
     index->hosts = g_ptr_array_new_with_free_func(g_free);
+    index->settings = g_new0(char *, 1);
     for (size_t i = 0; i < G_N_ELEMENTS(VARIABLES); i++) {
         const char *value = g_environ_getenv((char **) env, VARIABLES[i].name);
         if (value == NULL || *value == '\0')
@@ -76,6 +78,36 @@ ipb_package_index_new(const char *const *env)
     return index;
 }
 
+/* Of "'https://a\\nhttps://b'", as Python writes it, what is a list becomes one with blanks. */
+static char *
+unquote(const char *text)
+{
+    size_t size = strlen(text);
+    bool is_quoted = size >= 2 && (*text == '\'' || *text == '"') && text[size - 1] == *text;
+    g_autofree char *inner = is_quoted ? g_strndup(text + 1, size - 2) : g_strdup(text);
+    g_auto(GStrv) lines = g_strsplit(inner, "\\n", -1);
+    g_autofree char *joined = g_strjoinv(" ", lines);
+    return g_strdup(g_strstrip(joined));
+}
+
+/* Those of the command `install` count more than the global ones. */
+static void
+take_setting(IpbPackageIndex *index, const char *key, const char *value)
+{
+    static const char *const NAMES[] = {"index-url",   "extra-index-url", "find-links",
+                                        "no-index",    "proxy",           "cert",
+                                        "client-cert", "trusted-host",    NULL};
+    bool is_of_install = g_str_has_prefix(key, "install.");
+    const char *dot = strchr(key, '.');
+    if (dot == NULL || (!is_of_install && !g_str_has_prefix(key, "global.")) ||
+        !g_strv_contains(NAMES, dot + 1))
+        return;
+    g_autofree char *upper = g_ascii_strup(dot + 1, -1);
+    g_autofree char *name = g_strconcat("PIP_", g_strdelimit(upper, "-", '_'), NULL);
+    g_autofree char *plain = unquote(value);
+    index->settings = g_environ_setenv(index->settings, name, plain, is_of_install);
+}
+
 void
 ipb_package_index_take_line(IpbPackageIndex *index, const char *line)
 {
@@ -83,12 +115,19 @@ ipb_package_index_take_line(IpbPackageIndex *index, const char *line)
     if (equals == NULL)
         return;
     g_autofree char *key = g_strndup(line, (size_t) (equals - line));
+    take_setting(index, key, equals + 1);
     bool is_index = g_str_has_suffix(key, ".index-url");
     if (!is_index && !g_str_has_suffix(key, ".extra-index-url") &&
         !g_str_has_suffix(key, ".find-links"))
         return;
     index->is_replaced |= is_index;
     add_hosts(index, equals + 1);
+}
+
+const char *const *
+ipb_package_index_settings(const IpbPackageIndex *index)
+{
+    return (const char *const *) index->settings;
 }
 
 void
@@ -120,5 +159,6 @@ ipb_package_index_free(IpbPackageIndex *index)
         return;
     g_ptr_array_unref(index->hosts);
     g_strfreev(index->list);
+    g_strfreev(index->settings);
     g_free(index);
 }

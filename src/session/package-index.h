@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * IpbPackageIndex: the hosts that an installer is to reach, found from what the user has configured for pip and uv.
+ * IpbPackageIndex: what the user has configured for pip and uv: the hosts that an installer is to reach, pip's own proxy, and its settings
+ * as variables, so that an installer needs none of pip's files.
  *
  * Ownership: the owner frees it.
  */
@@ -14,6 +15,8 @@ typedef struct IpbPackageIndex IpbPackageIndex;
 IpbPackageIndex *ipb_package_index_new(const char *const *env);
 /* A line of `pip config list`, such as global.index-url='https://…'. */
 void ipb_package_index_take_line(IpbPackageIndex *index, const char *line);
+/* As variables of an environment: PIP_INDEX_URL=https://…. Borrowed, NULL-terminated. */
+const char *const *ipb_package_index_settings(const IpbPackageIndex *index);
 /* What is installed names its place itself: a URL in @package. */
 void ipb_package_index_take_package(IpbPackageIndex *index, const char *package);
 /* Host names; PyPI's if nothing else was configured. Borrowed, NULL-terminated. */

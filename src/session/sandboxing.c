@@ -184,15 +184,15 @@ writes_in_workspace_only(const IpbSandboxPlan *plan, const char *directory, GErr
 
 IpbSandboxPlan *
 ipb_sandboxing_make_install_plan(const IpbSandboxing *sandboxing, const char *directory,
-                                 const char *program, const char *const *hosts, GError **error)
+                                 const char *const *readable, const char *const *hosts,
+                                 GError **error)
 {
     g_autoptr(IpbSandboxPolicy) policy = make_install_policy(sandboxing, directory, hosts, error);
     if (policy == NULL)
         return NULL;
     g_autoptr(GStrvBuilder) keep = g_strv_builder_new();
     g_strv_builder_addv(keep, (const char **) sandboxing->keep);
-    if (program != NULL)
-        g_strv_builder_add(keep, program);
+    g_strv_builder_addv(keep, (const char **) readable);
     g_auto(GStrv) kept = g_strv_builder_end(keep);
     g_autoptr(IpbSandboxPlan) plan = ipb_sandbox_plan_new(
         &(IpbPlanOptions){

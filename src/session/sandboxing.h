@@ -42,10 +42,10 @@ void ipb_sandboxing_sweep(IpbSandboxing *sandboxing);
  * frees. */
 char *ipb_sandboxing_explain_error(const IpbSandboxing *sandboxing, const char *ename,
                                    const char *evalue);
-/* For an installation: like that of a kernel, but what is written is @directory only, made before, and what is reached @hosts. @program: what
- * must be readable, too, or NULL. REFUSED: a symbolic link leads to the directory. */
+/* For an installation: like that of a kernel, but what is written is @directory only, made before, and what is reached @hosts. @readable:
+ * what must be readable, too, NULL-terminated. REFUSED: a symbolic link leads to the directory. */
 IpbSandboxPlan *ipb_sandboxing_make_install_plan(const IpbSandboxing *sandboxing,
-                                                 const char *directory, const char *program,
+                                                 const char *directory, const char *const *readable,
                                                  const char *const *hosts, GError **error);
 /* For the kernel of this session; valid as long as the object. */
 IpbKernelSandbox ipb_sandboxing_of_kernel(IpbSandboxing *sandboxing);

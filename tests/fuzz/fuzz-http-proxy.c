@@ -23,7 +23,7 @@ count_headers(const IpbHttpHead *head, const char *name)
 static void
 check_rewritten(const IpbHttpHead *head, const IpbHttpRequest *request)
 {
-    g_autoptr(GString) text = ipb_http_request_rewrite(head, request);
+    g_autoptr(GString) text = ipb_http_request_rewrite(head, request, false, NULL);
     IpbHttpHead again;
     IpbHttpRequest received;
     const char *reason;

@@ -9,6 +9,7 @@ JSON lines on stdin say; `LittleInternet` talks to that.
 
 from __future__ import annotations
 
+import base64
 import ctypes
 import fcntl
 import http.server
@@ -21,12 +22,15 @@ import struct
 import subprocess
 import sys
 import threading
+import urllib.parse
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 PUBLIC, PRIVATE, METADATA, LOOPBACK = "203.0.113.1", "10.1.2.3", "169.254.169.254", "127.0.0.1"
 PUBLIC6 = "2001:db8::1"
+# Reached by the proxy only, which knows the name; it wants a user and a password.
+FAR, PROXY, PROXY_PORT, PROXY_USER = "far.test", "203.0.113.2", 3128, "user:proxy-secret"
 ROUTES = ("203.0.113.0/24", "10.1.2.0/24", "169.254.169.254/32", "2001:db8::/64")
 NAMES = {
     "good.test": PUBLIC,
@@ -42,6 +46,7 @@ NAMES = {
     "rebound.test": LOOPBACK,
     "metadata.test": METADATA,
     "six.test": PUBLIC6,
+    "proxy.test": PROXY,
 }
 HTTP_PORTS, TLS_PORTS, ECHO_PORT, LOCAL_PORT = (80, 8080), (443, 8443), 7000, 3000
 ABSTRACT = "\0ipybox-test"  # a service of the host, by abstract name
@@ -110,7 +115,7 @@ def openssl(*arguments: str, directory: Path) -> None:
 
 
 def make_certificates(directory: Path) -> None:
-    names = ",".join([*(f"DNS:{name}" for name in NAMES), f"IP:{PUBLIC}"])
+    names = ",".join([*(f"DNS:{name}" for name in [*NAMES, FAR]), f"IP:{PUBLIC}"])
     (directory / "server.ext").write_text(f"subjectAltName={names}\nbasicConstraints=CA:FALSE\n")
     curve = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"]
     openssl("req", "-x509", *curve, "-keyout", "ca.key", "-out", "ca.pem", "-days", "2", "-subj", "/CN=test CA",
@@ -270,6 +275,67 @@ def serve_datagrams(directory: Path) -> None:
         threading.Thread(target=function, daemon=True).start()
 
 
+class ProxyHandler(http.server.BaseHTTPRequestHandler):
+    """Takes CONNECT to port 443 only, as proxies do, and http:// URLs. It writes down who asked for what, as `proxied` reads it."""
+
+    log: Path
+
+    def log_message(self, *args: object) -> None:
+        pass
+
+    def admit(self) -> bool:
+        wanted = "Basic " + base64.b64encode(PROXY_USER.encode()).decode()
+        given = self.headers.get("Proxy-Authorization")
+        status = 407 if given != wanted else 403 if self.command == "CONNECT" and not self.path.endswith(":443") else 200
+        with self.log.open("a") as file:
+            file.write(f"{self.command} {self.path} {status}\n")
+        if status != 200:
+            self.send_error(status)
+        return status == 200
+
+    def connect(self, host: str, port: int) -> socket.socket:
+        return socket.create_connection((PUBLIC if host == FAR else NAMES[host], port))
+
+    def do_CONNECT(self) -> None:
+        if not self.admit():
+            return
+        host, _, port = self.path.partition(":")
+        with self.connect(host, int(port)) as server:
+            self.send_response(200, "Connection established")
+            self.end_headers()
+            self.wfile.flush()
+            back = threading.Thread(target=self.copy, args=[server, self.connection], daemon=True)
+            back.start()
+            self.copy(self.connection, server)
+            back.join()
+        self.close_connection = True
+
+    def copy(self, source: socket.socket, target: socket.socket) -> None:
+        try:
+            while data := source.recv(65536):
+                target.sendall(data)
+            target.shutdown(socket.SHUT_WR)
+        except OSError:
+            pass
+
+    def do_GET(self) -> None:
+        if not self.admit():
+            return
+        url = urllib.parse.urlsplit(self.path)
+        with self.connect(url.hostname or "", url.port or 80) as server:
+            server.sendall(f"GET {url.path} HTTP/1.1\r\nHost: {url.netloc}\r\nConnection: close\r\n\r\n".encode())
+            while data := server.recv(65536):
+                self.wfile.write(data)
+        self.close_connection = True
+
+
+def serve_proxy(directory: Path) -> None:
+    ProxyHandler.log = directory / "proxied"
+    ProxyHandler.log.touch()
+    server = Server((PROXY, PROXY_PORT), ProxyHandler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+
+
 def serve_abstract() -> None:
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(ABSTRACT)
@@ -300,6 +366,7 @@ def serve_all(directory: Path) -> None:
     serve_public6()
     serve_datagrams(directory)
     serve_abstract()
+    serve_proxy(directory)
 
 
 def run(request: dict[str, Any]) -> list[Any]:
@@ -362,6 +429,13 @@ class LittleInternet:
     def asked(self) -> bytes:
         """What the name server was asked."""
         return (self.directory / "asked").read_bytes()
+
+    def proxied(self) -> list[str]:
+        """What the proxy was asked since the last time."""
+        path = self.directory / "proxied"
+        lines = path.read_text().splitlines()
+        path.write_text("")
+        return lines
 
     def run(
         self, command: list[str], cwd: Path, environ: dict[str, str], stdin: str = "", timeout: float = 60

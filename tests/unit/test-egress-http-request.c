@@ -90,15 +90,38 @@ test_refused(void)
 }
 
 static void
-assert_rewritten(const char *text, const char *expected)
+assert_rewritten_for(const char *text, bool is_for_proxy, const char *authorization,
+                     const char *expected)
 {
     IpbHttpHead head = parse_head(text);
     IpbHttpRequest request;
     const char *reason;
     if (!ipb_http_request_parse(&head, &request, &reason))
         g_error("%s: %s", text, reason);
-    g_autoptr(GString) rewritten = ipb_http_request_rewrite(&head, &request);
+    g_autoptr(GString) rewritten =
+        ipb_http_request_rewrite(&head, &request, is_for_proxy, authorization);
     g_assert_cmpstr(rewritten->str, ==, expected);
+}
+
+static void
+assert_rewritten(const char *text, const char *expected)
+{
+    assert_rewritten_for(text, false, NULL, expected);
+}
+
+/* What is for us is not for the proxy after us, and the other way round. */
+static void
+test_rewrite_for_proxy(void)
+{
+    assert_rewritten_for("GET http://Good.Test:8080?q HTTP/1.1\r\nHost: good.test:8080\r\n"
+                         "Proxy-Authorization: Basic x\r\n\r\n",
+                         true, "Basic y",
+                         "GET http://good.test:8080/?q HTTP/1.1\r\nHost: good.test:8080\r\n"
+                         "Proxy-Authorization: Basic y\r\nConnection: close\r\n\r\n");
+    assert_rewritten_for("GET http://[2001:db8::1]/a HTTP/1.1\r\nHost: [2001:db8::1]\r\n\r\n", true,
+                         NULL,
+                         "GET http://[2001:db8::1]/a HTTP/1.1\r\nHost: [2001:db8::1]\r\n"
+                         "Connection: close\r\n\r\n");
 }
 
 static void
@@ -185,6 +208,7 @@ main(int argc, char **argv)
     g_test_add_func("/egress/http-request/connect", test_connect);
     g_test_add_func("/egress/http-request/refused", test_refused);
     g_test_add_func("/egress/http-request/rewrite", test_rewrite);
+    g_test_add_func("/egress/http-request/rewrite-for-proxy", test_rewrite_for_proxy);
     g_test_add_func("/egress/http-request/hop-by-hop", test_hop_by_hop);
     g_test_add_func("/egress/http-request/web-socket", test_web_socket);
     g_test_add_func("/egress/http-request/origin", test_origin);

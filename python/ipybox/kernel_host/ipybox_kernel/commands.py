@@ -34,6 +34,8 @@ def system(shell: Any, command: str) -> None:
     if code is None:
         shell.rules.approve("shell", command)
         code = _run(shell, _shell_argv(command), subprocess.DEVNULL)
+        if code != 0:
+            installs.explain_failure(command)
     # As IPython has it: a command killed by signal N leaves -N.
     shell.user_ns["_exit_code"] = -(code - 128) if code > 128 else code
     if code != 0 and getattr(shell, "system_raise_on_error", False):

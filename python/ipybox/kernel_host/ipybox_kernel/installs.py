@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`!pip install` and `%pip install` in a sandbox, which has no network: ipybox is asked to install, by a tool call."""
+"""`!pip install` and `%pip install`. In a sandbox, which has no network, ipybox is asked to install, by a tool call."""
 
 from __future__ import annotations
 
@@ -55,6 +55,17 @@ def install(packages: list[str], quiet: bool) -> int:
             print(output, end="")
     importlib.invalidate_caches()
     return 0
+
+
+def explain_failure(command: str) -> None:
+    """Says what pip and uv, started by a cell, do not know of ipybox's environment, and how they can be told."""
+    withheld = [name for name in os.environ.get("IPYBOX_WITHHELD_SETTINGS", "").split(", ") if name and name not in os.environ]
+    if withheld and find_packages(command):
+        print(
+            f"ipybox: cells do not get {', '.join(withheld)} of ipybox's environment, since passwords may be in there. install_package "
+            f"uses them. To pass one to cells, set KERNEL_ENV_{withheld[0]} instead.",
+            file=sys.stderr,
+        )
 
 
 def take_over(command: str) -> int | None:
