@@ -51,4 +51,4 @@ def test_a_command_that_fails_is_no_recording(record, tmp_path):
     with pytest.raises(SystemExit, match="ended with 3"):
         record.run("echo x; exit 3", "", tmp_path, {"PATH": "/usr/bin:/bin"})
     with pytest.raises(SystemExit, match="escape sequence"):
-        record.run("printf '\\033[1m'", "", tmp_path, {"PATH": "/usr/bin:/bin"})
+        record.run("printf '\\033[1m\\n'", "", tmp_path, {"PATH": "/usr/bin:/bin"})

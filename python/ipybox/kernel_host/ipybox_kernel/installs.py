@@ -59,7 +59,9 @@ def install(packages: list[str], quiet: bool) -> int:
 
 def explain_failure(command: str) -> None:
     """Says what pip and uv, started by a cell, do not know of ipybox's environment, and how they can be told."""
-    withheld = [name for name in os.environ.get("IPYBOX_WITHHELD_SETTINGS", "").split(", ") if name and name not in os.environ]
+    withheld = [
+        name for name in os.environ.get("IPYBOX_WITHHELD_SETTINGS", "").split(", ") if name and name not in os.environ
+    ]
     if withheld and find_packages(command):
         print(
             f"ipybox: cells do not get {', '.join(withheld)} of ipybox's environment, since passwords may be in there. install_package "
