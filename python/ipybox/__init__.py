@@ -25,7 +25,13 @@ if TYPE_CHECKING:
     from .kernel_mgr.server import KernelGateway
     from .mcp_apigen import generate_mcp_sources
     from .mcp_client import MCPClient
-    from .results import CodeExecutionChunk, CodeExecutionError, CodeExecutionResult, DisplayData
+    from .results import (
+        CodeExecutionChunk,
+        CodeExecutionError,
+        CodeExecutionResult,
+        CodeExecutionTimeout,
+        DisplayData,
+    )
     from .tool_exec.approval.client import ApprovalClient, ApprovalRequest
     from .tool_exec.approval.server import ApprovalChannel
     from .tool_exec.client import (
@@ -48,6 +54,7 @@ __all__ = [
     "CodeExecutionChunk",
     "CodeExecutionError",
     "CodeExecutionResult",
+    "CodeExecutionTimeout",
     "CodeExecutor",
     "Content",
     "DisplayData",
@@ -73,6 +80,7 @@ _MODULES = {
     "CodeExecutionChunk": "results",
     "CodeExecutionError": "results",
     "CodeExecutionResult": "results",
+    "CodeExecutionTimeout": "results",
     "CodeExecutor": "code_exec",
     "Content": "kernel_host.stub.ipybox.tool_exec.content",
     "DisplayData": "results",

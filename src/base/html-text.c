@@ -94,10 +94,12 @@ put_char(Reader *reader, char c)
 static gunichar
 numbered_char(const char *name)
 {
+    if (name[0] != '#')
+        return 0;
     bool is_hex = name[1] == 'x' || name[1] == 'X';
     guint64 number;
-    if (name[0] != '#' || !g_ascii_string_to_unsigned(name + (is_hex ? 2 : 1), is_hex ? 16 : 10, 1,
-                                                      0x10ffff, &number, NULL))
+    if (!g_ascii_string_to_unsigned(name + (is_hex ? 2 : 1), is_hex ? 16 : 10, 1, 0x10ffff, &number,
+                                    NULL))
         return 0;
     return g_unichar_validate((gunichar) number) ? (gunichar) number : 0;
 }

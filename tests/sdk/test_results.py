@@ -12,8 +12,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
-from ipybox import CodeExecutionError, CodeExecutionResult, CodeExecutor
-from ipybox.results import CodeExecutionTimeout
+from ipybox import CodeExecutionError, CodeExecutionResult, CodeExecutionTimeout, CodeExecutor
 
 KILLED = "[ipybox] while idle, the kernel was killed by SIGKILL"
 

@@ -61,7 +61,8 @@ static const char EXECUTE_JSON[] =
     "the state is kept when it is exceeded\"},"
     "\"max_output_chars\":{\"type\":\"integer\",\"title\":\"Max Output "
     "Chars\",\"default\":5000,\"description\":\"Maximum number of "
-    "characters of the output\"}},\"required\":[\"code\"]}}";
+    "characters of the output; of a longer one the beginning and the end are "
+    "returned\"}},\"required\":[\"code\"]}}";
 
 static const char RESET_JSON[] =
     "{\"name\":\"reset\",\"description\":\"Start a fresh kernel: variables, imports and "

@@ -31,6 +31,7 @@ OF_PROGRAMS = frozenset(
         "CodeExecutionChunk",
         "CodeExecutionError",
         "CodeExecutionResult",
+        "CodeExecutionTimeout",
         "CodeExecutor",
         "DisplayData",
         "KernelClient",
