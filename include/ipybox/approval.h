@@ -28,9 +28,20 @@ typedef struct IpyboxApproval IpyboxApproval;
  * @brief The name of the MCP server.
  *
  * @param approval the request
- * @return the name under which it was registered; owned by the request
+ * @return the name under which it was registered, or which the cell gave it (ipybox_approval_get_server_params()); owned by the
+ *     request
  */
 IPYBOX_EXPORT const char *ipybox_approval_get_server(const IpyboxApproval *approval);
+
+/**
+ * @brief How the server is started, where nobody registered it and the cell says it: in a session without a sandbox, packages made by
+ * mcpygen do. Show it with the question: the server's name is of the cell's choosing.
+ *
+ * @param approval the request
+ * @return a JSON object, as `{"args":[…],"command":"npx"}` or `{"url":"https://…"}`, with `${NAME}` as it was written, owned by the
+ *     request; NULL: the server is a registered one
+ */
+IPYBOX_EXPORT const char *ipybox_approval_get_server_params(const IpyboxApproval *approval);
 
 /**
  * @brief The name of the tool.

@@ -104,6 +104,9 @@ typedef struct {
         require_shell_escape; /**< programs that are run by other ways (subprocess, os.system, …) are refused; needs
                                         approve_shell_cmds. Both are hooks inside the kernel and no walls */
     unsigned kernel_init_timeout_ms; /**< from the fork of a kernel until it is ready; 0: 10,000 */
+    /** A JSON object `{name: server_params}`: MCP servers that cells may call by these very parameters, as packages made by mcpygen do,
+     * though they are not registered. A session without a sandbox asks about others; one with a sandbox refuses them. NULL: none */
+    const char *allowed_servers;
 } IpyboxSessionOptions;
 
 /** The defaults of #IpyboxSessionOptions. */
@@ -111,7 +114,7 @@ typedef struct {
     {                                                                                              \
         IPYBOX_SESSION_OPTIONS_VERSION, NULL, NULL, NULL, NULL, IPYBOX_APPROVAL_ASK, NULL, NULL,   \
             -1, NULL, NULL, NULL, NULL, 0, -1, IPYBOX_SANDBOX_OFF, NULL, FALSE, FALSE, NULL, NULL, \
-            FALSE, FALSE, 0                                                                        \
+            FALSE, FALSE, 0, NULL                                                                  \
     }
 
 /**

@@ -244,7 +244,9 @@ def make_request(approval: Approval) -> ApprovalRequest:
         approval.respond(accept)
 
     params = approval.params
-    request = ApprovalRequest(params["server_name"], params["tool_name"], params["tool_args"], respond)
+    request = ApprovalRequest(
+        params["server_name"], params["tool_name"], params["tool_args"], respond, params.get("server_params")
+    )
     approval.on_withdrawn = request.expire
     return request
 

@@ -75,6 +75,7 @@ class CodeExecutor:
         limits: Mapping[str, Any] | None = None,
         approval_rules: Path | None = None,
         audit_log: Path | None = None,
+        allowed_servers: Mapping[str, Mapping[str, Any]] | None = None,
     ) -> None:
         """
         Args:
@@ -102,6 +103,9 @@ class CodeExecutor:
             limits: Limits of the kernel, by name; see the how-to of the sandbox.
             approval_rules: A file of rules that decide on tool calls, ipybox-rules(5).
             audit_log: A file that gets a line of JSON for each decision.
+            allowed_servers: Name to server_params of MCP servers that cells may call by these very parameters, as packages made
+                by mcpygen do, without being registered. Others are refused in a sandbox; without one, they are called with
+                `server_params` in their approval requests.
 
         Raises:
             ValueError: If options do not go together, or are no sensible values. Some are only seen by `start`.
@@ -136,6 +140,9 @@ class CodeExecutor:
             "audit_log": _absolute(audit_log),
             "seed": seed,
             "limits": dict(limits) if limits else None,
+            "allowed_servers": {name: dict(params) for name, params in allowed_servers.items()}
+            if allowed_servers
+            else None,
         }
 
     # Its life

@@ -59,8 +59,12 @@ explain(const IpbApprovalRules *rules, const char *server, const char *tool, con
                             "the arguments hold an object with the same name twice: such a call is "
                             "always refused");
     IpbVerdict verdict = {0};
-    bool is_decided =
-        ipb_approval_rules_decide(rules, server, tool, ipb_json_root(document), &verdict);
+    IpbRuledCall call = {
+        .server_name = server,
+        .tool_name = tool,
+        .arguments = ipb_json_root(document),
+    };
+    bool is_decided = ipb_approval_rules_decide(rules, &call, &verdict);
     if (as_json)
         print_as_json(is_decided, &verdict);
     else

@@ -25,6 +25,9 @@ typedef struct {
 struct IpbHttpGate {
     unsigned everybody;
     unsigned own_user;
+    unsigned known;
+    bool (*knows)(uint64_t inode, void *data);
+    void *knows_data;
     Token tokens[MAX_TOKENS];
     size_t n_tokens;
     bool takes_query_token;
@@ -71,6 +74,15 @@ bool
 ipb_http_gate_trusts_own_user(const IpbHttpGate *gate)
 {
     return gate->own_user != 0;
+}
+
+void
+ipb_http_gate_set_known(IpbHttpGate *gate, unsigned role, bool (*knows)(uint64_t inode, void *data),
+                        void *data)
+{
+    gate->known = role;
+    gate->knows = knows;
+    gate->knows_data = data;
 }
 
 void
@@ -252,11 +264,16 @@ static unsigned
 find_role(const IpbHttpGate *gate, const IpbHttpHead *head, IpbHttpPeer *peer)
 {
     unsigned role;
+    uint64_t inode;
     if (gate->everybody != 0)
         return gate->everybody;
     if (gate->n_tokens > 0 && decide_by_token(gate, head, &role))
         return role;
-    return gate->own_user != 0 && ipb_http_peer_is_own(peer) ? gate->own_user : 0;
+    if (gate->own_user != 0 && ipb_http_peer_is_own(peer))
+        return gate->own_user;
+    bool is_known = gate->known != 0 && ipb_http_peer_get_own_socket(peer, &inode) &&
+                    gate->knows(inode, gate->knows_data);
+    return is_known ? gate->known : 0;
 }
 
 static unsigned

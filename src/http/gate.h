@@ -30,6 +30,10 @@ void ipb_http_gate_set_everybody(IpbHttpGate *gate, unsigned role);
  * Before its server listens, which keeps its port from the egress of sandboxes then (http/trusting-port.h). */
 void ipb_http_gate_set_own_user(IpbHttpGate *gate, unsigned role);
 bool ipb_http_gate_trusts_own_user(const IpbHttpGate *gate);
+/* Peers on loopback that are processes of our own effective user have this role without a token if @knows says so of their socket (its
+ * inode, as links in /proc/PID/fd have it). It is asked for each request, and @data outlives the gate. */
+void ipb_http_gate_set_known(IpbHttpGate *gate, unsigned role,
+                             bool (*knows)(uint64_t inode, void *data), void *data);
 /* Who sends `Authorization: Bearer TOKEN` or `Authorization: token TOKEN` has this role, whoever it is. At most 16. */
 void ipb_http_gate_add_token(IpbHttpGate *gate, const char *token, unsigned role);
 /* `?token=TOKEN` counts as well, as in Jupyter. */

@@ -39,7 +39,7 @@ put(const IpbSocketAddress *address, __be32 *ret_address, __be16 *ret_port)
 }
 
 static bool
-ask(int diag, const IpbSocketAddress *remote, const IpbSocketAddress *local, uid_t *ret_uid)
+ask(int diag, const IpbSocketAddress *remote, const IpbSocketAddress *local, IpbHttpPeer *peer)
 {
     Question question = {
         .header = {.nlmsg_len = sizeof question,
@@ -67,7 +67,8 @@ ask(int diag, const IpbSocketAddress *remote, const IpbSocketAddress *local, uid
     /* A socket that is being closed has no owner, which reads as root. */
     if (found->idiag_state != TCP_ESTABLISHED)
         return false;
-    *ret_uid = found->idiag_uid;
+    peer->uid = found->idiag_uid;
+    peer->inode = found->idiag_inode;
     return true;
 }
 
@@ -82,8 +83,9 @@ is_established(int fd)
 }
 
 static bool
-look_up(int fd, uid_t *ret_uid)
+look_up(IpbHttpPeer *peer)
 {
+    int fd = peer->fd;
     IpbSocketAddress local, remote;
     socklen_t local_size = sizeof local, remote_size = sizeof remote;
     if (getsockname(fd, &local.any, &local_size) < 0 ||
@@ -91,15 +93,24 @@ look_up(int fd, uid_t *ret_uid)
         !ipb_socket_address_is_loopback(&remote))
         return false;
     ipb_autofd diag = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG);
-    return diag >= 0 && ask(diag, &remote, &local, ret_uid) && is_established(fd);
+    return diag >= 0 && ask(diag, &remote, &local, peer) && is_established(fd);
 }
 
 bool
 ipb_http_peer_is_own(IpbHttpPeer *peer)
 {
     if (!peer->is_looked_up) {
-        peer->has_uid = look_up(peer->fd, &peer->uid);
+        peer->is_found = look_up(peer);
         peer->is_looked_up = true;
     }
-    return peer->has_uid && peer->uid == geteuid() && peer->uid != OVERFLOW_UID;
+    return peer->is_found && peer->uid == geteuid() && peer->uid != OVERFLOW_UID;
+}
+
+bool
+ipb_http_peer_get_own_socket(IpbHttpPeer *peer, uint64_t *ret_inode)
+{
+    if (!ipb_http_peer_is_own(peer))
+        return false;
+    *ret_inode = peer->inode;
+    return peer->inode != 0;
 }

@@ -109,6 +109,12 @@ ipb_kernel_set_paused(IpbKernel *kernel, bool paused)
     kernel->ops->set_paused(kernel, paused);
 }
 
+bool
+ipb_kernel_has_socket(const IpbKernel *kernel, uint64_t inode)
+{
+    return kernel->ops->has_socket(kernel, inode);
+}
+
 void
 ipb_kernel_free(IpbKernel *kernel)
 {

@@ -225,6 +225,13 @@ set_paused(IpbKernel *base, bool paused)
         ipb_process_set_paused(kernel->process, paused);
 }
 
+static bool
+has_socket(const IpbKernel *base, uint64_t inode)
+{
+    const IpbNativeKernel *kernel = (const IpbNativeKernel *) base;
+    return kernel->process != NULL && ipb_process_has_socket(kernel->process, inode);
+}
+
 static void
 free_kernel(IpbKernel *base)
 {
@@ -259,6 +266,7 @@ ipb_native_kernel_new(IpbLoop *loop, IpbForkserver *forkserver,
         .reset = reset,
         .stop = stop,
         .set_paused = set_paused,
+        .has_socket = has_socket,
         .free = free_kernel,
     };
     IpbNativeKernel *kernel = g_new0(IpbNativeKernel, 1);

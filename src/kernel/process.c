@@ -14,6 +14,7 @@
 
 #include "base/error.h"
 #include "base/fd.h"
+#include "base/process-tree.h"
 #include "kernel/cpu-wait.h"
 #include "kernel/process-private.h"
 
@@ -288,6 +289,13 @@ uint64_t
 ipb_process_cpu_wait_us(const IpbProcess *process)
 {
     return process->pid > 0 ? ipb_cpu_wait_us(process->pid) : 0;
+}
+
+bool
+ipb_process_has_socket(const IpbProcess *process, uint64_t inode)
+{
+    return process->pid > 0 && process->pidfd >= 0 &&
+           ipb_process_tree_has_socket(process->pid, process->pidfd, inode);
 }
 
 void

@@ -29,6 +29,13 @@ ipybox_approval_get_server(const IpyboxApproval *approval)
 }
 
 const char *
+ipybox_approval_get_server_params(const IpyboxApproval *approval)
+{
+    g_return_val_if_fail(approval != NULL, NULL);
+    return approval->server_params;
+}
+
+const char *
 ipybox_approval_get_tool(const IpyboxApproval *approval)
 {
     g_return_val_if_fail(approval != NULL, NULL);

@@ -91,6 +91,7 @@ make_core(IpyboxSession *session, const IpyboxSessionOptions *options, GError **
         .images_dir = options->images_dir,
         .kernel_env = options->kernel_env,
         .env = options->env,
+        .allowed_servers = options->allowed_servers,
         .approval = policy_of(options->approval),
         .approval_rules = options->approval_rules,
         .audit_log = options->audit_log,

@@ -14,6 +14,9 @@ struct IpbSessionJob {
     uint64_t number;
     IpbSession *session;
     IpbRegistering *registering;
+    char *name;
+    IpbJsonDoc
+        *asked; /* the parameters that were asked for, where the server gets others; or NULL */
     IpbRegisterFunc func;
     void *data;
 };
@@ -22,6 +25,8 @@ void
 ipb_session_job_free(IpbSessionJob *job)
 {
     ipb_registering_free(job->registering);
+    ipb_json_doc_free(job->asked);
+    g_free(job->name);
     g_free(job);
 }
 
@@ -30,8 +35,13 @@ on_registered(const char *const *modules, const IpbRegistration *registration, c
               void *data)
 {
     IpbSessionJob *job = data;
-    if (registration != NULL)
+    if (registration != NULL) {
         ipb_session_allow(job->session, registration);
+        /* Packages that mcpygen made have the parameters that were asked for: they call the server in its sandbox. */
+        if (job->asked != NULL)
+            ipb_tool_host_add_alias(job->session->tool_host, job->name, ipb_json_root(job->asked),
+                                    registration->id);
+    }
     job->func(modules, error, job->data);
 }
 
@@ -64,12 +74,16 @@ ipb_session_register(IpbSession *session, const IpbRegisterOptions *options, Ipb
                     MAX_JOBS);
         return 0;
     }
-    g_autoptr(IpbJsonDoc) boxed = NULL;
+    g_autoptr(IpbJsonDoc) boxed = NULL, asked = NULL;
     bool must_box = options->is_of_client && session->sandboxing != NULL && !session->frees_servers;
     if (must_box) {
         boxed = ipb_boxed_params_make(options->params, ipb_sandboxing_policy(session->sandboxing),
                                       error);
         if (boxed == NULL)
+            return 0;
+        IpbSpan text = ipb_json_raw(options->params);
+        asked = ipb_json_parse(text.start, text.size, &IPB_JSON_LIMITS_SMALL, error);
+        if (asked == NULL)
             return 0;
     }
     g_autofree char *root_dir = g_canonicalize_filename(
@@ -77,6 +91,8 @@ ipb_session_register(IpbSession *session, const IpbRegisterOptions *options, Ipb
     IpbSessionJob *job = g_new0(IpbSessionJob, 1);
     job->number = ++session->last_job;
     job->session = session;
+    job->name = g_strdup(options->name);
+    job->asked = g_steal_pointer(&asked);
     job->func = func;
     job->data = data;
     IpbRegisteringOptions registering = {

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "kernel/native-kernel.h"
+#include "session/allowed-servers.h"
 #include "session/environment.h"
 #include "session/packages.h"
 #include "session/sandbox-paths.h"
@@ -187,6 +188,13 @@ make_sandboxing(IpbSession *session, const IpbSessionOptions *options, GError **
 
 /* --- life -------------------------------------------------------------------------------------- */
 
+static bool
+knows_socket(uint64_t inode, void *data)
+{
+    const IpbSession *session = data;
+    return session->kernel != NULL && ipb_kernel_has_socket(session->kernel, inode);
+}
+
 /* A sandboxed kernel reaches the channel by a listener of its sandbox. */
 static bool
 make_tools(IpbSession *session, const IpbSessionOptions *options, GError **error)
@@ -200,6 +208,7 @@ make_tools(IpbSession *session, const IpbSessionOptions *options, GError **error
                            .env = (const char *const *) session->server_env,
                            .connect_timeout_ms = session->connect_timeout_ms,
                            .eras = ipb_runtime_eras(session->runtime),
+                           .takes_params = !options->is_sandboxed,
                            .on_log = on_server_log,
                            .on_progress = on_tool_progress,
                            .on_own_call = options->is_sandboxed || options->approves_shell_cmds
@@ -215,7 +224,11 @@ make_tools(IpbSession *session, const IpbSessionOptions *options, GError **error
                                options->tool_server_token);
         ipb_tool_channel_set_relay(session->tool_channel, session->tool_relay);
     }
-    return options->is_sandboxed || ipb_tool_channel_listen(session->tool_channel, error);
+    if (options->allowed_servers != NULL &&
+        !ipb_allowed_servers_apply(options->allowed_servers, session->tool_host, error))
+        return false;
+    return options->is_sandboxed ||
+           ipb_tool_channel_listen(session->tool_channel, knows_socket, session, error);
 }
 
 /* Where modules are looked for beside the installation: a forked Python does not read PYTHONPATH any more. Caller frees. */

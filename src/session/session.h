@@ -76,6 +76,9 @@ typedef struct {
     const char *const *server_variables;
     const char *const *env; /* the application's environment, for ${NAME} and servers; NULL: ours.
                                  * The workspace's .env is added below it. */
+    /* JSON object {name: server_params}: servers that cells may call by these very parameters, as packages made by mcpygen do,
+     * though nobody registered them; NULL: none. Sessions without a sandbox call others, too: tools/tool-host.h */
+    const char *allowed_servers;
     IpbApprovalPolicy approval;     /* of calls that no rule names */
     const char *approval_rules;     /* path of a rules file, or NULL */
     const char *audit_log;          /* path of a file that gets a line for each decision, or NULL */

@@ -255,25 +255,28 @@ matches_name(const IpbTextPattern *pattern, const char *name)
 }
 
 static bool
-matches(const Rule *rule, const char *server_name, const char *tool_name, const IpbJson *arguments)
+matches(const Rule *rule, const IpbRuledCall *call)
 {
-    if (!matches_name(rule->server, server_name) || !matches_name(rule->tool, tool_name))
-        return false;
     bool is_strict = rule->decision == IPB_APPROVAL_ALLOW;
+    if (is_strict && call->is_unregistered)
+        return false;
+    if (!matches_name(rule->server, call->server_name) ||
+        !matches_name(rule->tool, call->tool_name))
+        return false;
     if (rule->arguments == NULL)
-        return rule->takes_other_arguments || ipb_json_length(arguments) == 0;
-    return ipb_argument_pattern_matches(rule->arguments, arguments, is_strict) &&
+        return rule->takes_other_arguments || ipb_json_length(call->arguments) == 0;
+    return ipb_argument_pattern_matches(rule->arguments, call->arguments, is_strict) &&
            (rule->takes_other_arguments ||
-            ipb_argument_pattern_names_all(rule->arguments, arguments));
+            ipb_argument_pattern_names_all(rule->arguments, call->arguments));
 }
 
 bool
-ipb_approval_rules_decide(const IpbApprovalRules *rules, const char *server_name,
-                          const char *tool_name, const IpbJson *arguments, IpbVerdict *ret_verdict)
+ipb_approval_rules_decide(const IpbApprovalRules *rules, const IpbRuledCall *call,
+                          IpbVerdict *ret_verdict)
 {
     for (guint i = 0; i < rules->rules->len; i++) {
         const Rule *rule = g_ptr_array_index(rules->rules, i);
-        if (matches(rule, server_name, tool_name, arguments)) {
+        if (matches(rule, call)) {
             *ret_verdict = (IpbVerdict){rule->decision, i + 1, rule->reason};
             return true;
         }

@@ -40,9 +40,16 @@ IpbApprovalRules *ipb_approval_rules_load(const char *path, GError **error);
 IpbApprovalRules *ipb_approval_rules_ref(IpbApprovalRules *rules);
 void ipb_approval_rules_unref(IpbApprovalRules *rules);
 unsigned ipb_approval_rules_count(const IpbApprovalRules *rules);
-/* False: the rules say nothing of this call. @arguments: an object without duplicate members. */
-bool ipb_approval_rules_decide(const IpbApprovalRules *rules, const char *server_name,
-                               const char *tool_name, const IpbJson *arguments,
+/* What is decided on; borrowed. */
+typedef struct {
+    const char *server_name;
+    /* Nobody registered the server: its caller says how it is started, and chose the name. No rule allows that. */
+    bool is_unregistered;
+    const char *tool_name;
+    const IpbJson *arguments; /* an object without duplicate members */
+} IpbRuledCall;
+/* False: the rules say nothing of this call. */
+bool ipb_approval_rules_decide(const IpbApprovalRules *rules, const IpbRuledCall *call,
                                IpbVerdict *ret_verdict);
 
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(IpbApprovalRules, ipb_approval_rules_unref)

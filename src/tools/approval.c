@@ -21,6 +21,7 @@ typedef struct {
     GError *error;   /* the decision: NULL is yes */
     IpbTimer *timer; /* undecided: the timeout; decided: on the way to the loop */
     char *server_name;
+    char *server_params; /* NULL: it is registered */
     char *tool_name;
     char *arguments_json; /* only if there is an audit log */
     size_t arguments_size;
@@ -45,6 +46,7 @@ free_request(void *data)
     ipb_timer_free(request->timer);
     g_clear_error(&request->error);
     g_free(request->server_name);
+    g_free(request->server_params);
     g_free(request->tool_name);
     g_free(request->arguments_json);
     g_free(request);
@@ -106,6 +108,7 @@ log_decision(Request *request, IpbDecider by)
     IpbDecision decision = {
         .request = request->id,
         .server_name = request->server_name,
+        .server_params = request->server_params,
         .tool_name = request->tool_name,
         .arguments_json = request->arguments_json,
         .arguments_size = request->arguments_size,
@@ -166,6 +169,7 @@ ask(Request *request, const char *arguments_json, size_t arguments_size)
     IpbApprovalRequest shown = {
         .id = request->id,
         .server_name = request->server_name,
+        .server_params = request->server_params,
         .tool_name = request->tool_name,
         .arguments_json = arguments_json,
         .arguments_size = arguments_size,
@@ -187,8 +191,13 @@ find_policy(Request *request, const char *arguments_json, size_t arguments_size)
         request->reason = "its arguments cannot be read by the rules";
         return IPB_APPROVAL_DENY;
     }
-    if (!ipb_approval_rules_decide(options->rules, request->server_name, request->tool_name,
-                                   ipb_json_root(document), &verdict))
+    IpbRuledCall call = {
+        .server_name = request->server_name,
+        .is_unregistered = request->server_params != NULL,
+        .tool_name = request->tool_name,
+        .arguments = ipb_json_root(document),
+    };
+    if (!ipb_approval_rules_decide(options->rules, &call, &verdict))
         return options->policy;
     request->rule = verdict.rule;
     request->reason = verdict.reason;
@@ -242,9 +251,9 @@ apply_policy(Request *request, const char *arguments_json, size_t arguments_size
 }
 
 uint64_t
-ipb_approvals_request(IpbApprovals *approvals, const char *server_name, const char *tool_name,
-                      const char *arguments_json, size_t arguments_size, IpbApprovalFunc func,
-                      void *data)
+ipb_approvals_request(IpbApprovals *approvals, const char *server_name, const char *server_params,
+                      const char *tool_name, const char *arguments_json, size_t arguments_size,
+                      IpbApprovalFunc func, void *data)
 {
     Request *request = g_new0(Request, 1);
     uint64_t id = ++approvals->last_id;
@@ -252,6 +261,7 @@ ipb_approvals_request(IpbApprovals *approvals, const char *server_name, const ch
         .approvals = approvals,
         .id = id,
         .server_name = g_strdup(server_name),
+        .server_params = g_strdup(server_params),
         .tool_name = g_strdup(tool_name),
         .arguments_size = arguments_size,
         .func = func,

@@ -3,7 +3,8 @@
  * IpbApprovals: decides whether a tool call may run. One engine for every way in. A request holds
  * the exact text of the arguments that are shown, and the call that runs uses that text, so what
  * was approved is what is executed. Rules decide first, then the policy; each decision goes to the
- * audit log before it is told.
+ * audit log before it is told. A call of a server that only the caller names, and nobody registered, is allowed by no rule: whoever
+ * wrote the rule meant another server. The policy, a person and rules that deny or ask decide on it.
  */
 #pragma once
 
@@ -19,11 +20,11 @@ typedef struct IpbApprovals IpbApprovals;
 typedef struct {
     uint64_t id;
     const char *server_name;
+    /* Canonical JSON: how the caller says that the server is started, to be shown with the question; NULL: it is a registered one */
+    const char *server_params;
     const char *tool_name;
     const char *arguments_json;
     size_t arguments_size;
-    /* JSON: how a server is started that the cell names; NULL: it is registered */
-    const char *server_params;
 } IpbApprovalRequest;
 
 /* @error NULL: approved. REFUSED (denied by the policy, rejected, nobody to ask), TIMEOUT,
@@ -54,10 +55,11 @@ void ipb_approvals_set_policy(IpbApprovals *approvals, IpbApprovalPolicy policy)
 /* @func exactly once, from the loop. Returns the request's id (also of requests that are not
  * asked). The texts are borrowed for this call: @ask gets them and copies what it keeps. Whoever
  * asks keeps @arguments_json unchanged and runs that very text. LIMIT above 1000 pending
- * requests. */
+ * requests. @server_params: see IpbApprovalRequest. */
 uint64_t ipb_approvals_request(IpbApprovals *approvals, const char *server_name,
-                               const char *tool_name, const char *arguments_json,
-                               size_t arguments_size, IpbApprovalFunc func, void *data);
+                               const char *server_params, const char *tool_name,
+                               const char *arguments_json, size_t arguments_size,
+                               IpbApprovalFunc func, void *data);
 /* False if no such request waits (answered, timed out, cancelled). */
 bool ipb_approvals_respond(IpbApprovals *approvals, uint64_t id, bool accept);
 /* Like a no, where nobody could be asked: @why follows "Approval request for server.tool failed: ". */

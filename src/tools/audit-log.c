@@ -91,6 +91,41 @@ write_arguments(IpbJsonWriter *writer, const IpbDecision *decision)
     ipb_json_member_string(writer, "argumentsSha256", digest);
 }
 
+/* What else is in a URL may be a secret. */
+static void
+write_origin(IpbJsonWriter *writer, const char *url)
+{
+    g_autoptr(GUri) uri = g_uri_parse(url, G_URI_FLAGS_NON_DNS, NULL);
+    if (uri == NULL || g_uri_get_host(uri) == NULL)
+        return;
+    g_autofree char *origin = g_uri_join(G_URI_FLAGS_NON_DNS, g_uri_get_scheme(uri), NULL,
+                                         g_uri_get_host(uri), g_uri_get_port(uri), "", NULL, NULL);
+    ipb_json_member_string(writer, "url", origin);
+}
+
+/* No environment and no headers, which have the secrets; ${NAME} is as it was written. */
+static void
+write_command(IpbJsonWriter *writer, const char *server_params)
+{
+    g_autoptr(IpbJsonDoc) document =
+        ipb_json_parse(server_params, strlen(server_params), &IPB_JSON_LIMITS_SMALL, NULL);
+    const IpbJson *root = document != NULL ? ipb_json_root(document) : NULL;
+    const char *command = ipb_json_get_string(root, "command");
+    const char *url = ipb_json_get_string(root, "url");
+    if (command != NULL) {
+        ipb_json_key(writer, "command");
+        ipb_json_begin_array(writer);
+        ipb_json_write_string(writer, command);
+        const IpbJson *args = ipb_json_get(root, "args");
+        if (ipb_json_is(args, IPB_JSON_ARRAY))
+            IPB_JSON_FOREACH (arg, args)
+                ipb_json_write_value(writer, arg);
+        ipb_json_end_array(writer);
+    } else if (url != NULL) {
+        write_origin(writer, url);
+    }
+}
+
 static char *
 make_line(const IpbAuditLog *log, const IpbDecision *decision, size_t *ret_size)
 {
@@ -100,6 +135,8 @@ make_line(const IpbAuditLog *log, const IpbDecision *decision, size_t *ret_size)
     ipb_json_member_string(writer, "session", log->session);
     ipb_json_member_int(writer, "request", (int64_t) decision->request);
     ipb_json_member_string(writer, "server", decision->server_name);
+    if (decision->server_params != NULL)
+        write_command(writer, decision->server_params);
     ipb_json_member_string(writer, "tool", decision->tool_name);
     write_arguments(writer, decision);
     ipb_json_member_string(writer, "decision", decision->is_allowed ? "allow" : "deny");

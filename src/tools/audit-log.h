@@ -29,6 +29,8 @@ typedef enum {
 typedef struct {
     uint64_t request;
     const char *server_name;
+    const char *
+        server_params; /* JSON, of a server that nobody registered; its command or URL is written. NULL: registered */
     const char *tool_name;
     const char *arguments_json;
     size_t arguments_size;

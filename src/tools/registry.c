@@ -183,8 +183,8 @@ move_root(IpbRegistryFile *file, IpbRegistryEntry *to, const char *root, GError 
     return true;
 }
 
-static bool
-check_arguments(const char *name, const IpbJson *params, const char *root, GError **error)
+bool
+ipb_registry_check(const char *name, const IpbJson *params, GError **error)
 {
     size_t size = strspn(name, G_CSET_a_2_z G_CSET_A_2_Z G_CSET_DIGITS "_-");
     if (size == 0 || size > MAX_NAME || name[size] != '\0') {
@@ -193,20 +193,25 @@ check_arguments(const char *name, const IpbJson *params, const char *root, GErro
                     MAX_NAME);
         return false;
     }
-    if (root != NULL && (!g_path_is_absolute(root) || !g_utf8_validate(root, -1, NULL))) {
-        g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID,
-                    "the root directory must be an absolute path in UTF-8: %s", root);
-        return false;
-    }
     g_autoptr(IpbServerParams) parsed = ipb_server_params_parse(params, error);
     return parsed != NULL;
+}
+
+static bool
+check_root(const char *root, GError **error)
+{
+    if (root == NULL || (g_path_is_absolute(root) && g_utf8_validate(root, -1, NULL)))
+        return true;
+    g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID,
+                "the root directory must be an absolute path in UTF-8: %s", root);
+    return false;
 }
 
 IpbRegistration *
 ipb_registry_add(IpbRegistry *registry, const char *name, const IpbJson *params, const char *root,
                  GError **error)
 {
-    if (!check_arguments(name, params, root, error))
+    if (!ipb_registry_check(name, params, error) || !check_root(root, error))
         return NULL;
     g_auto(IpbRegistryFile) file = {0};
     ipb_autofd lock = lock_and_load(registry, &file, error);

@@ -33,6 +33,8 @@ IpbRegistration *ipb_registry_get(IpbRegistry *registry, const char *id, GError 
 GPtrArray *ipb_registry_list(IpbRegistry *registry, GError **error);
 /* By id or name; NOT_FOUND, and INVALID if a name fits several (the message lists their ids). */
 bool ipb_registry_remove(IpbRegistry *registry, const char *id_or_name, GError **error);
+/* INVALID: what may not be registered: a bad name, bad parameters. */
+bool ipb_registry_check(const char *name, const IpbJson *params, GError **error);
 char *ipb_registry_make_id(const char *name, const IpbJson *params);
 IpbRegistration *ipb_registration_copy(const IpbRegistration *registration);
 void ipb_registration_free(IpbRegistration *registration);

@@ -147,7 +147,8 @@ ipb_tool_channel_take_listener(IpbToolChannel *channel, int fd, unsigned port, G
 }
 
 bool
-ipb_tool_channel_listen(IpbToolChannel *channel, GError **error)
+ipb_tool_channel_listen(IpbToolChannel *channel, IpbToolChannelKnowsFunc knows, void *data,
+                        GError **error)
 {
     if (ipb_tool_channel_port(channel) != 0) {
         g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_BUSY, "the tool channel listens already");
@@ -158,8 +159,11 @@ ipb_tool_channel_listen(IpbToolChannel *channel, GError **error)
         return false;
     IpbHttpGate *gate = ipb_http_gate_new();
     ipb_http_gate_add_token(gate, token, IPB_HTTP_ROLE_KERNEL);
+    /* Packages of mcpygen send no token. */
+    ipb_http_gate_set_known(gate, IPB_HTTP_ROLE_KERNEL, knows, data);
     ipb_http_gate_set_hint(gate, "the session's token is missing or wrong: the kernel has it in "
-                                 "IPYBOX_TOOL_TOKEN");
+                                 "IPYBOX_TOOL_TOKEN; only the kernel and what it started, as long "
+                                 "as their parents run, may call without it");
     make_server(channel, gate);
     g_free(channel->token);
     channel->token = g_steal_pointer(&token);

@@ -3,9 +3,9 @@
  * IpbToolChannel: what a kernel reaches of us: an HTTP/1.1 server of a few hundred lines, strict
  * and small, that takes POST /run {server_id, server_name, tool_name, tool_args}
  * (docs/internals/tool-channel.md). Everything that comes in is hostile. One channel a session: a
- * TCP port on loopback, each request with the session's token; or a listener that was opened inside a
- * sandbox, where nobody else can connect and no token is needed. Has the kernel's role only: no
- * approvals, no registration.
+ * TCP port on loopback, each request with the session's token or out of a process of the session's kernel; or a
+ * listener that was opened inside a sandbox, where nobody else can connect and no token is needed. Has the
+ * kernel's role only: no approvals, no registration.
  */
 #pragma once
 
@@ -18,8 +18,11 @@ typedef struct IpbToolChannel IpbToolChannel;
 IpbToolChannel *ipb_tool_channel_new(IpbLoop *loop, IpbToolHost *host);
 /* What is called runs at another tool server, instead of @host's. @relay is borrowed, and freed after the channel. */
 void ipb_tool_channel_set_relay(IpbToolChannel *channel, IpbToolRelay *relay);
-/* Listens on 127.0.0.1, any port; requests must carry the token. */
-bool ipb_tool_channel_listen(IpbToolChannel *channel, GError **error);
+/* Does a process of the session's kernel hold the socket with this inode? See base/process-tree.h. */
+typedef bool (*IpbToolChannelKnowsFunc)(uint64_t inode, void *data);
+/* Listens on 127.0.0.1, any port; requests must carry the token, or come by a socket that @knows. */
+bool ipb_tool_channel_listen(IpbToolChannel *channel, IpbToolChannelKnowsFunc knows, void *data,
+                             GError **error);
 /* Listens on @fd (taken, also on failure), opened on port @port inside the session's sandbox, instead of what it listened on
  * before; connections from there are closed. */
 bool ipb_tool_channel_take_listener(IpbToolChannel *channel, int fd, unsigned port, GError **error);

@@ -10,6 +10,8 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/printable.h"
+#include "mcp/params.h"
 #include "tools/denial-note.h"
 #include "tools/tool-result.h"
 #include "tools/tool-server.h"
@@ -19,6 +21,9 @@
 #define MAX_TOOL_NAME 1024
 /* Of names and ids of a kernel that appear in messages. */
 #define MAX_SHOWN_NAME 128
+/* Servers that are not registered; each is a process, or a connection. */
+#define MAX_UNREGISTERED 64
+#define MAX_UNREGISTERED_PARAMS (64 * 1024)
 
 /* The id of registrations is 32 hex digits: none is like this. */
 #define OWN_SERVER "ipybox"
@@ -28,6 +33,7 @@ typedef struct {
     IpbToolHost *host; /* NULL: it has ended */
     uint64_t id;
     IpbToolServer *server; /* NULL: there is none, and the error says so, or the tool is our own */
+    bool is_unregistered;  /* the server */
     bool is_own;
     bool is_own_running;
     char *tool_name;
@@ -55,8 +61,11 @@ struct IpbToolHost {
     char *state_dir;
     char **keep_out;
     char **env;
-    GHashTable *servers; /* id → IpbToolServer, both owned */
-    GHashTable *calls;   /* &call->id → Call */
+    GHashTable *servers;      /* id → IpbToolServer, both owned */
+    GHashTable *unregistered; /* likewise: servers that callers named by parameters */
+    GHashTable *aliases;      /* id that parameters give → id of the registration that is meant */
+    GHashTable *superseded;   /* id of a registration → id of the one that replaced it */
+    GHashTable *calls;        /* &call->id → Call */
     uint64_t last_call;
     GArray *dones; /* Done, of resets */
     IpbTimer *done_timer;
@@ -66,6 +75,13 @@ static const char *
 get_server_name(const Call *call)
 {
     return call->is_own ? OWN_SERVER : ipb_tool_server_registration(call->server)->name;
+}
+
+/* What a question about the call shows of its server, and the audit log notes. */
+static const char *
+get_shown_params(const Call *call)
+{
+    return call->is_unregistered ? ipb_tool_server_registration(call->server)->params_json : NULL;
 }
 
 /* Calls */
@@ -270,17 +286,186 @@ make_not_registered(const char *server_id, const char *server_name)
                        name, id, is_named ? server_name : "…");
 }
 
+/* By whom: what is started now instead, and where its package is. */
+static char *
+describe_registration(const IpbRegistration *registration)
+{
+    const char *text = registration->params_json;
+    g_autoptr(IpbJsonDoc) document =
+        ipb_json_parse(text, strlen(text), &IPB_JSON_LIMITS_SMALL, NULL);
+    const IpbJson *params = document != NULL ? ipb_json_root(document) : NULL;
+    const char *command = ipb_json_get_string(params, "command");
+    g_autofree char *shown = ipb_printable(command != NULL ? command : "an HTTP server");
+    g_autofree char *root = ipb_printable(registration->roots[0]);
+    return g_strdup_printf("%s (%s, package in %s)", registration->id, shown, root);
+}
+
+static GError *
+make_superseded(const char *server_id, const IpbRegistration *by)
+{
+    g_autofree char *who = describe_registration(by);
+    return g_error_new(IPYBOX_ERROR, IPYBOX_ERROR_NOT_FOUND,
+                       "MCP server \"%s\" (id %s) was replaced by the registration %s: import its "
+                       "package again, in a new kernel or with importlib.reload",
+                       by->name, server_id, who);
+}
+
+/* The registration that the caller's one was replaced by, as far as this session knows; or NULL. */
+static const IpbRegistration *
+find_successor(IpbToolHost *host, const char *server_id, const char *server_name)
+{
+    const char *id = g_hash_table_lookup(host->superseded, server_id);
+    IpbToolServer *server = id != NULL ? g_hash_table_lookup(host->servers, id) : NULL;
+    if (server != NULL)
+        return ipb_tool_server_registration(server);
+    GHashTableIter iter;
+    void *value;
+    g_hash_table_iter_init(&iter, host->servers);
+    while (g_hash_table_iter_next(&iter, NULL, &value)) {
+        const IpbRegistration *registration = ipb_tool_server_registration(value);
+        if (g_str_equal(registration->name, server_name) && registration->roots[0] != NULL &&
+            !g_hash_table_contains(host->superseded, registration->id))
+            return registration;
+    }
+    return NULL;
+}
+
+static GError *
+make_unknown(IpbToolHost *host, const char *server_id, const char *server_name)
+{
+    const IpbRegistration *successor = server_id != NULL && is_plain_name(server_id)
+                                           ? find_successor(host, server_id, server_name)
+                                           : NULL;
+    if (successor != NULL)
+        return make_superseded(server_id, successor);
+    return make_not_registered(server_id, server_name);
+}
+
+/* Servers by parameters */
+
+static bool
+is_in_use(IpbToolHost *host, const IpbToolServer *server)
+{
+    GHashTableIter iter;
+    void *call;
+    g_hash_table_iter_init(&iter, host->calls);
+    while (g_hash_table_iter_next(&iter, NULL, &call))
+        if (((Call *) call)->server == server)
+            return true;
+    return false;
+}
+
+/* Forgets those that run no more, if there are too many. */
+static bool
+make_room(IpbToolHost *host)
+{
+    GHashTableIter iter;
+    void *server;
+    if (g_hash_table_size(host->unregistered) < MAX_UNREGISTERED)
+        return true;
+    g_hash_table_iter_init(&iter, host->unregistered);
+    while (g_hash_table_iter_next(&iter, NULL, &server))
+        if (ipb_tool_server_is_idle(server) && !is_in_use(host, server))
+            g_hash_table_iter_remove(&iter);
+    return g_hash_table_size(host->unregistered) < MAX_UNREGISTERED;
+}
+
+static bool
+check_unregistered(IpbToolHost *host, const char *name, const char *params, GError **error)
+{
+    if (!is_plain_name(name) || g_str_equal(name, OWN_SERVER)) {
+        g_set_error(
+            error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID,
+            "a server's name is made of 1 – %d ASCII letters, digits, \"_\" and \"-\", and is "
+            "not \"" OWN_SERVER "\"",
+            MAX_SHOWN_NAME);
+        return false;
+    }
+    if (strlen(params) > MAX_UNREGISTERED_PARAMS) {
+        g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_LIMIT,
+                    "the server_params of \"%s\" are larger than %d bytes: register the server",
+                    name, MAX_UNREGISTERED_PARAMS);
+        return false;
+    }
+    if (!make_room(host)) {
+        g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_LIMIT,
+                    "%d MCP servers that are not registered run in this session: reset it, or "
+                    "register them",
+                    MAX_UNREGISTERED);
+        return false;
+    }
+    return true;
+}
+
+/* The server that is named by its parameters, made if it is new. */
+static IpbToolServer *
+provide_unregistered(IpbToolHost *host, const char *id, const char *name,
+                     const IpbJson *server_params, GError **error)
+{
+    IpbToolServer *server = g_hash_table_lookup(host->unregistered, id);
+    if (server != NULL)
+        return server;
+    g_autofree char *text = ipb_server_params_canonical(server_params);
+    g_autoptr(IpbServerParams) params = NULL;
+    if (!check_unregistered(host, name, text, error) ||
+        (params = ipb_server_params_parse(server_params, error)) == NULL)
+        return NULL;
+    IpbRegistration registration = {
+        .id = (char *) id,
+        .name = (char *) name,
+        .params_json = text,
+        .roots = (char *[]){NULL},
+    };
+    server = ipb_tool_server_new(host->loop, &host->server_options, &registration);
+    g_hash_table_insert(host->unregistered, g_strdup(id), server);
+    return server;
+}
+
+static GError *
+make_not_named(const char *server_name)
+{
+    g_autofree char *name = is_plain_name(server_name)
+                                ? g_strdup_printf("MCP server \"%s\"", server_name)
+                                : g_strdup("this MCP server");
+    return g_error_new(
+        IPYBOX_ERROR, IPYBOX_ERROR_NOT_FOUND,
+        "%s is not registered with these server_params, and a sandboxed session starts "
+        "no others: register it with exactly these (register_mcp_server, ipybox "
+        "apigen), or name it where the session is opened: "
+        "CodeExecutor(allowed_servers={name: server_params})",
+        name);
+}
+
+/* Of code that was generated without an id. */
+static IpbToolServer *
+find_by_params(IpbToolHost *host, const char *name, const IpbJson *params, bool *ret_unregistered,
+               GError **error)
+{
+    /* The id stands for the name and the parameters. */
+    g_autofree char *id = ipb_registry_make_id(name, params);
+    const char *alias = g_hash_table_lookup(host->aliases, id);
+    IpbToolServer *server = g_hash_table_lookup(host->servers, alias != NULL ? alias : id);
+    if (server != NULL)
+        return server;
+    *ret_unregistered = host->options.takes_params;
+    if (host->options.takes_params)
+        return provide_unregistered(host, id, name, params, error);
+    g_propagate_error(error, make_not_named(name));
+    return NULL;
+}
+
 static IpbToolServer *
 find_server(IpbToolHost *host, const char *server_id, const char *server_name,
-            const IpbJson *server_params)
+            const IpbJson *server_params, bool *ret_unregistered, GError **error)
 {
-    if (server_id != NULL)
-        return g_hash_table_lookup(host->servers, server_id);
-    if (!ipb_json_is(server_params, IPB_JSON_OBJECT))
-        return NULL;
-    /* The id stands for the name and the parameters. */
-    g_autofree char *id = ipb_registry_make_id(server_name, server_params);
-    return g_hash_table_lookup(host->servers, id);
+    if (server_id == NULL && ipb_json_is(server_params, IPB_JSON_OBJECT))
+        return find_by_params(host, server_name, server_params, ret_unregistered, error);
+    IpbToolServer *server = NULL;
+    if (server_id != NULL && !g_hash_table_contains(host->superseded, server_id))
+        server = g_hash_table_lookup(host->servers, server_id);
+    if (server == NULL)
+        g_propagate_error(error, make_unknown(host, server_id, server_name));
+    return server;
 }
 
 /* Tool names go into prompts and logs: no control characters. */
@@ -297,13 +482,11 @@ is_tool_name(const char *name)
 
 /* NULL, or why there will be no such call. */
 static GError *
-check_call(const Call *call, const char *server_id, const char *server_name)
+check_call(const Call *call)
 {
     if (g_hash_table_size(call->host->calls) > MAX_CALLS)
         return g_error_new(IPYBOX_ERROR, IPYBOX_ERROR_LIMIT,
                            "more than %d tool calls at the same time", MAX_CALLS);
-    if (call->server == NULL && !call->is_own)
-        return make_not_registered(server_id, server_name);
     if (!is_tool_name(call->tool_name))
         return g_error_new(IPYBOX_ERROR, IPYBOX_ERROR_INVALID,
                            "a tool's name is 1 – %d bytes of printable text", MAX_TOOL_NAME);
@@ -316,11 +499,11 @@ ipb_tool_host_call(IpbToolHost *host, const char *server_id, const char *server_
                    size_t arguments_size, IpbToolResultForm form, IpbToolCallFunc func, void *data)
 {
     Call *call = g_new0(Call, 1);
+    GError *error = NULL;
     *call = (Call){
         .refs = 1,
         .host = host,
         .id = ++host->last_call,
-        .server = find_server(host, server_id, server_name, server_params),
         .is_own = server_id != NULL && g_str_equal(server_id, OWN_SERVER) &&
                   host->options.on_own_call != NULL,
         .tool_name = g_strdup(tool_name),
@@ -329,7 +512,11 @@ ipb_tool_host_call(IpbToolHost *host, const char *server_id, const char *server_
         .data = data,
     };
     g_hash_table_insert(host->calls, &call->id, call);
-    GError *error = check_call(call, server_id, server_name);
+    if (!call->is_own)
+        call->server = find_server(host, server_id, server_name, server_params,
+                                   &call->is_unregistered, &error);
+    if (error == NULL)
+        error = check_call(call);
     if (error != NULL) {
         end_later(call, error);
         return call->id;
@@ -337,9 +524,9 @@ ipb_tool_host_call(IpbToolHost *host, const char *server_id, const char *server_
     call->arguments = g_strndup(arguments_json, arguments_size);
     call->arguments_size = arguments_size;
     call->refs++;
-    call->approval =
-        ipb_approvals_request(host->options.approvals, get_server_name(call), call->tool_name,
-                              call->arguments, arguments_size, on_approval, call);
+    call->approval = ipb_approvals_request(host->options.approvals, get_server_name(call),
+                                           get_shown_params(call), call->tool_name, call->arguments,
+                                           arguments_size, on_approval, call);
     return call->id;
 }
 
@@ -370,15 +557,31 @@ free_server(void *server)
 }
 
 static bool
-is_every_server_stopped(const IpbToolHost *host)
+is_stopped(GHashTable *servers)
 {
     GHashTableIter iter;
     void *server;
-    g_hash_table_iter_init(&iter, host->servers);
+    g_hash_table_iter_init(&iter, servers);
     while (g_hash_table_iter_next(&iter, NULL, &server))
         if (!ipb_tool_server_is_stopped(server))
             return false;
     return true;
+}
+
+static bool
+is_every_server_stopped(const IpbToolHost *host)
+{
+    return is_stopped(host->servers) && is_stopped(host->unregistered);
+}
+
+static void
+stop(GHashTable *servers)
+{
+    GHashTableIter iter;
+    void *server;
+    g_hash_table_iter_init(&iter, servers);
+    while (g_hash_table_iter_next(&iter, NULL, &server))
+        ipb_tool_server_stop(server);
 }
 
 static void
@@ -428,21 +631,63 @@ ipb_tool_host_new(IpbLoop *loop, const IpbToolHostOptions *options)
         .data = host,
     };
     host->servers = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, free_server);
+    host->unregistered = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, free_server);
+    host->aliases = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+    host->superseded = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     host->calls = g_hash_table_new(g_int64_hash, g_int64_equal);
     host->dones = g_array_new(FALSE, FALSE, sizeof(Done));
     return host;
 }
 
+/* Has @registration taken all roots of @other? Then no package of that is left. */
+static bool
+supersedes(const IpbRegistration *registration, const IpbRegistration *other)
+{
+    if (!g_str_equal(registration->name, other->name) || other->roots[0] == NULL ||
+        g_str_equal(registration->id, other->id))
+        return false;
+    for (char **root = other->roots; *root != NULL; root++)
+        if (!g_strv_contains((const char *const *) registration->roots, *root))
+            return false;
+    return true;
+}
+
+static void
+note_superseded(IpbToolHost *host, const IpbRegistration *by)
+{
+    GHashTableIter iter;
+    void *server;
+    g_hash_table_remove(host->superseded, by->id);
+    g_hash_table_iter_init(&iter, host->servers);
+    while (g_hash_table_iter_next(&iter, NULL, &server)) {
+        const IpbRegistration *other = ipb_tool_server_registration(server);
+        if (supersedes(by, other))
+            g_hash_table_replace(host->superseded, g_strdup(other->id), g_strdup(by->id));
+    }
+}
+
 void
 ipb_tool_host_allow(IpbToolHost *host, const IpbRegistration *registration)
 {
+    void *id = NULL, *named = NULL;
     /* Equal ids are equal servers: only the roots may differ. */
     IpbToolServer *server = g_hash_table_lookup(host->servers, registration->id);
-    if (server != NULL)
+    if (server != NULL) {
         ipb_tool_server_set_registration(server, registration);
-    else
+    } else if (g_hash_table_steal_extended(host->unregistered, registration->id, &id, &named)) {
+        ipb_tool_server_set_registration(named, registration);
+        g_hash_table_insert(host->servers, id, named);
+    } else {
         g_hash_table_insert(host->servers, g_strdup(registration->id),
                             ipb_tool_server_new(host->loop, &host->server_options, registration));
+    }
+    note_superseded(host, registration);
+}
+
+void
+ipb_tool_host_add_alias(IpbToolHost *host, const char *name, const IpbJson *params, const char *id)
+{
+    g_hash_table_replace(host->aliases, ipb_registry_make_id(name, params), g_strdup(id));
 }
 
 void
@@ -462,9 +707,8 @@ ipb_tool_host_reset(IpbToolHost *host, void (*done)(void *data), void *data)
         end_later(call, g_error_new(IPYBOX_ERROR, IPYBOX_ERROR_CANCELLED,
                                     "the tool call was cancelled: the session is reset"));
     }
-    g_hash_table_iter_init(&iter, host->servers);
-    while (g_hash_table_iter_next(&iter, NULL, &value))
-        ipb_tool_server_stop(value);
+    stop(host->servers);
+    stop(host->unregistered);
     on_server_stopped(host);
 }
 
@@ -482,6 +726,9 @@ ipb_tool_host_free(IpbToolHost *host)
     }
     ipb_timer_free(host->done_timer);
     g_hash_table_unref(host->servers);
+    g_hash_table_unref(host->unregistered);
+    g_hash_table_unref(host->aliases);
+    g_hash_table_unref(host->superseded);
     g_hash_table_unref(host->calls);
     g_array_unref(host->dones);
     g_strfreev(host->env);

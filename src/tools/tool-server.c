@@ -134,6 +134,13 @@ ipb_tool_server_is_stopped(const IpbToolServer *server)
     return server->closing->len == 0;
 }
 
+bool
+ipb_tool_server_is_idle(const IpbToolServer *server)
+{
+    return server->connection == NULL && server->failure == NULL && server->waiters.length == 0 &&
+           ipb_tool_server_is_stopped(server);
+}
+
 /* Connecting */
 
 static void

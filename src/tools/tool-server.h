@@ -43,6 +43,8 @@ IpbMcpClient *ipb_tool_server_client(IpbToolServer *server);
 void ipb_tool_server_stop(IpbToolServer *server);
 /* Is no connection left that is being stopped? */
 bool ipb_tool_server_is_stopped(const IpbToolServer *server);
+/* The same, and there is no other, and nobody waits for one. */
+bool ipb_tool_server_is_idle(const IpbToolServer *server);
 /* Kills what is left. No function is called any more. */
 void ipb_tool_server_free(IpbToolServer *server);
 

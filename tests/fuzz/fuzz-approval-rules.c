@@ -16,7 +16,12 @@ decide(const IpbApprovalRules *rules, const char *arguments, size_t size, IpbVer
     if (document == NULL || !ipb_json_is(ipb_json_root(document), IPB_JSON_OBJECT) ||
         ipb_json_has_duplicates(document))
         return false;
-    return ipb_approval_rules_decide(rules, "server", "tool", ipb_json_root(document), ret_verdict);
+    IpbRuledCall call = {
+        .server_name = "server",
+        .tool_name = "tool",
+        .arguments = ipb_json_root(document),
+    };
+    return ipb_approval_rules_decide(rules, &call, ret_verdict);
 }
 
 int

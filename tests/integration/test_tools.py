@@ -265,8 +265,14 @@ def test_package_of_another_workspace_is_not_callable(ipybox, place, servers, tm
         assert "ipybox apigen --server-name time" in text
 
 
-def test_kernel_cannot_name_a_command(mcp, workspace):
-    """server_params from a kernel start nothing, unless they equal what was registered."""
+def test_a_kernel_in_a_sandbox_cannot_name_a_command(ipybox, place, workspace):
+    """server_params from a kernel start nothing, unless they equal what was registered; that the registration got a sandbox does
+    not count."""
+    with McpServer(ipybox, place, "--sandbox") as mcp:
+        try_to_name_a_command(mcp, workspace)
+
+
+def try_to_name_a_command(mcp, workspace):
     mcp.register("fake", fake("one-tool"))
     code = (
         "from ipybox.tool_exec.client import ToolRunner\n"
@@ -281,7 +287,7 @@ def test_kernel_cannot_name_a_command(mcp, workspace):
     ) == "'only one'"
 
 
-def test_channel_wants_the_token(mcp):
+def test_channel_wants_the_token_or_the_kernel(mcp):
     mcp.register("fake", fake("one-tool"))
     assert mcp.cell(
         "import http.client, os, json, re\n"
@@ -292,7 +298,7 @@ def test_channel_wants_the_token(mcp):
         "    return c.getresponse().status\n"
         "token = os.environ['IPYBOX_TOOL_TOKEN']\n"
         "post(), post(Authorization='Bearer ' + '0' * 64), post(Authorization='Bearer ' + token[:-1])"
-    ) == "(401, 401, 401)"
+    ) == "(200, 401, 401)"
 
 
 def test_two_sessions_do_not_share_tokens(ipybox, place, tmp_path):

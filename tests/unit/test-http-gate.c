@@ -156,7 +156,7 @@ test_other_peer(void)
     g_assert_cmpint(seteuid(0), ==, 0);
     IpbHttpPeer peer = {.fd = fds[1]};
     g_assert_false(ipb_http_peer_is_own(&peer));
-    g_assert_true(peer.has_uid);
+    g_assert_true(peer.is_found);
     g_assert_cmpuint(peer.uid, ==, 1234);
     ipb_fd_close(&fds[0]);
     ipb_fd_close(&fds[1]);

@@ -23,9 +23,37 @@ decide(const IpbApprovalRules *rules, const char *server, const char *tool, cons
         ipb_json_parse(arguments, strlen(arguments), &IPB_JSON_LIMITS_MESSAGE, &error);
     IpbVerdict verdict;
     g_assert_no_error(error);
-    if (!ipb_approval_rules_decide(rules, server, tool, ipb_json_root(document), &verdict))
+    IpbRuledCall call = {
+        .server_name = server,
+        .tool_name = tool,
+        .arguments = ipb_json_root(document),
+    };
+    if (!ipb_approval_rules_decide(rules, &call, &verdict))
         return g_strdup("-");
     return g_strdup_printf("%s %u", ipb_approval_policy_name(verdict.policy), verdict.rule);
+}
+
+/* The name of a server that nobody registered is the caller's choice: no rule allows it, and those that deny or ask count. */
+static void
+test_unregistered(void)
+{
+    static const struct {
+        const char *tool, *expected;
+    } ROWS[] = {{"delete", "deny 1"}, {"write", "ask 3"}, {"read", "-"}};
+    g_autoptr(IpbApprovalRules) rules = parse(
+        "{\"rules\":[{\"server\":\"files\",\"tool\":\"delete\",\"decision\":\"deny\"},"
+        "{\"server\":\"files\",\"decision\":\"allow\"},{\"tool\":\"write\",\"decision\":\"ask\"},"
+        "{\"decision\":\"allow\"}]}");
+    g_autoptr(IpbJsonDoc) document = ipb_json_parse("{}", 2, &IPB_JSON_LIMITS_SMALL, NULL);
+    for (size_t i = 0; i < G_N_ELEMENTS(ROWS); i++) {
+        IpbRuledCall call = {"files", true, ROWS[i].tool, ipb_json_root(document)};
+        IpbVerdict verdict;
+        g_autofree char *decision =
+            ipb_approval_rules_decide(rules, &call, &verdict)
+                ? g_strdup_printf("%s %u", ipb_approval_policy_name(verdict.policy), verdict.rule)
+                : g_strdup("-");
+        g_assert_cmpstr(decision, ==, ROWS[i].expected);
+    }
 }
 
 static void
@@ -203,5 +231,6 @@ main(int argc, char **argv)
     g_test_add_func("/approval-rules/denied-for-all-tricks", test_denied_for_all_tricks);
     g_test_add_func("/approval-rules/other-arguments", test_other_arguments);
     g_test_add_func("/approval-rules/errors", test_errors);
+    g_test_add_func("/tools/approval-rules/unregistered", test_unregistered);
     return g_test_run();
 }

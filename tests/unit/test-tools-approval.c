@@ -68,8 +68,8 @@ tear_down(Test *test)
 static uint64_t
 request(Test *test, const char *arguments)
 {
-    return ipb_approvals_request(test->approvals, "github", "search", arguments, strlen(arguments),
-                                 on_answer, test);
+    return ipb_approvals_request(test->approvals, "github", NULL, "search", arguments,
+                                 strlen(arguments), on_answer, test);
 }
 
 static void

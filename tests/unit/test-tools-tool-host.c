@@ -39,22 +39,37 @@ on_progress(const char *server_name, const char *tool_name, const IpbMcpProgress
 }
 
 static void
-set_up(Test *test, IpbApprovalPolicy policy)
+ask_nobody(const IpbApprovalRequest *request, void *data)
+{
+    g_assert_nonnull(request->server_params);
+}
+
+static void
+set_up_with(Test *test, IpbApprovalPolicy policy, bool takes_params)
 {
     *test =
         (Test){ipb_loop_new(NULL, NULL), .log = g_string_new(NULL), .progress = g_string_new(NULL)};
-    test->approvals =
-        ipb_approvals_new(test->loop, &(IpbApprovalOptions){.policy = policy, .timeout_ms = -1});
+    test->approvals = ipb_approvals_new(
+        test->loop, &(IpbApprovalOptions){.policy = policy,
+                                          .timeout_ms = -1,
+                                          .ask = takes_params ? ask_nobody : NULL});
     static const char *const ENV[] = {"GIVEN=silent", NULL};
     IpbToolHostOptions options = {
         .approvals = test->approvals,
         .env = ENV,
         .connect_timeout_ms = 20000,
+        .takes_params = takes_params,
         .on_log = on_log,
         .on_progress = on_progress,
         .data = test,
     };
     test->host = ipb_tool_host_new(test->loop, &options);
+}
+
+static void
+set_up(Test *test, IpbApprovalPolicy policy)
+{
+    set_up_with(test, policy, false);
 }
 
 static void
@@ -150,6 +165,166 @@ wait_done(const int *n_done)
     while (*n_done == 0)
         g_main_context_iteration(NULL, TRUE);
     g_assert_cmpint(*n_done, ==, 1);
+}
+
+/* Replaced registrations */
+
+/* A registration of the fake server, with this timeout and root; its id. */
+static char *
+allow_at(Test *test, int timeout, const char *root)
+{
+    const char *script = g_test_get_filename(G_TEST_DIST, "servers", "fake-mcp-server.py", NULL);
+    g_autofree char *params =
+        g_strdup_printf("{\"command\":\"%s\",\"args\":[\"-I\",\"-S\",\"%s\"],\"timeout\":%d}",
+                        find_python(), script, timeout);
+    g_autoptr(IpbJsonDoc) document =
+        ipb_json_parse(params, strlen(params), &IPB_JSON_LIMITS_SMALL, NULL);
+    char *id = ipb_registry_make_id("fake", ipb_json_root(document));
+    char *roots[] = {(char *) root, NULL};
+    ipb_tool_host_allow(test->host, &(IpbRegistration){id, (char *) "fake", params, roots});
+    return id;
+}
+
+static void
+expect_replaced(Test *test, const char *id, const char *by)
+{
+    Answer answer;
+    g_autofree char *error =
+        g_strdup_printf("%d: MCP server \"fake\" (id %s) was replaced by the registration %s (%s, "
+                        "package in /r): ",
+                        IPYBOX_ERROR_NOT_FOUND, id, by, find_python());
+    call(test, id, "echo", &answer);
+    expect(&answer, error);
+}
+
+static void
+test_superseded(void)
+{
+    Test test;
+    Answer answer;
+    set_up(&test, IPB_APPROVAL_ALLOW);
+    g_autofree char *elsewhere = allow_at(&test, 100, "/elsewhere");
+    g_autofree char *first = allow_at(&test, 101, "/r");
+    call(&test, first, "echo", &answer);
+    expect(&answer, "{}");
+    g_autofree char *second = allow_at(&test, 102, "/r");
+    expect_replaced(&test, first, second);
+    call(&test, second, "echo", &answer);
+    expect(&answer, "{}");
+    call(&test, elsewhere, "echo", &answer);
+    expect(&answer, "{}");
+    /* The first one again. */
+    g_autofree char *again = allow_at(&test, 101, "/r");
+    g_assert_cmpstr(again, ==, first);
+    expect_replaced(&test, second, first);
+    call(&test, first, "echo", &answer);
+    expect(&answer, "{}");
+    tear_down(&test);
+}
+
+/* A package that was replaced before the session began: only the name is known. */
+static void
+test_superseded_earlier(void)
+{
+    static const char OLD[] = "0123456789abcdef0123456789abcdef";
+    Test test;
+    set_up(&test, IPB_APPROVAL_ALLOW);
+    g_autofree char *id = allow_at(&test, 100, "/r");
+    expect_replaced(&test, OLD, id);
+    tear_down(&test);
+}
+
+/* Servers by parameters */
+
+static uint64_t
+call_by_params(Test *test, const char *name, const char *params, const char *tool, Answer *answer)
+{
+    g_autoptr(IpbJsonDoc) document =
+        ipb_json_parse(params, strlen(params), &IPB_JSON_LIMITS_SMALL, NULL);
+    *answer = (Answer){0};
+    return ipb_tool_host_call(test->host, NULL, name, ipb_json_root(document), tool, "{}", 2,
+                              IPB_TOOL_RESULT_VALUE, on_ended, answer);
+}
+
+static void
+test_unregistered(void)
+{
+    Test test;
+    Answer answer;
+    const char *script = g_test_get_filename(G_TEST_DIST, "servers", "fake-mcp-server.py", NULL);
+    g_autofree char *params = g_strdup_printf(
+        "{\"command\":\"%s\",\"args\":[\"-I\",\"-S\",\"%s\"]}", find_python(), script);
+    g_autofree char *turned = g_strdup_printf(
+        "{ \"args\":[\"-I\",\"-S\",\"%s\"],\"command\":\"%s\" }", script, find_python());
+    set_up_with(&test, IPB_APPROVAL_ALLOW, true);
+    call_by_params(&test, "fake", params, "pid", &answer);
+    while (answer.n_ended == 0)
+        g_main_context_iteration(NULL, TRUE);
+    g_autofree char *pid = answer.result;
+    g_assert_cmpint(atoi(pid + 1), >, 1); /* a JSON string */
+    call_by_params(&test, "fake", turned, "pid", &answer);
+    expect(&answer, pid);
+    /* Registered meanwhile: it is the same server. */
+    g_autoptr(IpbJsonDoc) document =
+        ipb_json_parse(params, strlen(params), &IPB_JSON_LIMITS_SMALL, NULL);
+    g_autofree char *id = ipb_registry_make_id("fake", ipb_json_root(document));
+    char *no_roots[] = {NULL};
+    ipb_tool_host_allow(test.host, &(IpbRegistration){id, (char *) "fake", params, no_roots});
+    call(&test, id, "pid", &answer);
+    expect(&answer, pid);
+    /* What was asked for in other words. */
+    g_autoptr(IpbJsonDoc) other =
+        ipb_json_parse("{\"command\":\"x\"}", 15, &IPB_JSON_LIMITS_SMALL, NULL);
+    ipb_tool_host_add_alias(test.host, "fake", ipb_json_root(other), id);
+    call_by_params(&test, "fake", "{\"command\":\"x\"}", "pid", &answer);
+    expect(&answer, pid);
+    tear_down(&test);
+}
+
+static void
+test_unregistered_refused(void)
+{
+    Test test;
+    Answer answer;
+    g_autofree char *many = g_strnfill(64 * 1024, 'x');
+    g_autofree char *large = g_strdup_printf("{\"command\":\"%s\"}", many);
+    set_up_with(&test, IPB_APPROVAL_ALLOW, true);
+    call_by_params(&test, "fake", "{}", "echo", &answer);
+    expect_error(&answer, IPYBOX_ERROR_INVALID);
+    call_by_params(&test, "a b", "{\"command\":\"x\"}", "echo", &answer);
+    expect_error(&answer, IPYBOX_ERROR_INVALID);
+    call_by_params(&test, "ipybox", "{\"command\":\"x\"}", "shell", &answer);
+    expect_error(&answer, IPYBOX_ERROR_INVALID);
+    call_by_params(&test, "fake", large, "echo", &answer);
+    expect_error(&answer, IPYBOX_ERROR_LIMIT);
+    tear_down(&test);
+    set_up(&test, IPB_APPROVAL_ALLOW);
+    call_by_params(&test, "fake", "{\"command\":\"x\"}", "echo", &answer);
+    expect_error(&answer, IPYBOX_ERROR_NOT_FOUND);
+    tear_down(&test);
+}
+
+/* Each of them waits for an answer, so none can be forgotten. */
+static void
+test_unregistered_many(void)
+{
+    enum { MAX = 64 };
+    Test test;
+    Answer answers[MAX], answer;
+    uint64_t calls[MAX];
+    set_up_with(&test, IPB_APPROVAL_ASK, true);
+    for (int i = 0; i < MAX; i++) {
+        g_autofree char *params = g_strdup_printf("{\"command\":\"x%d\"}", i);
+        calls[i] = call_by_params(&test, "fake", params, "echo", &answers[i]);
+    }
+    call_by_params(&test, "fake", "{\"command\":\"y\"}", "echo", &answer);
+    expect_error(&answer, IPYBOX_ERROR_LIMIT);
+    ipb_tool_host_cancel(test.host, calls[7]);
+    call_by_params(&test, "fake", "{\"command\":\"y\"}", "echo", &answer);
+    while (g_main_context_iteration(NULL, FALSE))
+        ;
+    g_assert_cmpuint(answer.n_ended, ==, 0);
+    tear_down(&test);
 }
 
 static void
@@ -349,6 +524,11 @@ int
 main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/tools/tool-host/superseded", test_superseded);
+    g_test_add_func("/tools/tool-host/superseded-earlier", test_superseded_earlier);
+    g_test_add_func("/tools/tool-host/unregistered", test_unregistered);
+    g_test_add_func("/tools/tool-host/unregistered-refused", test_unregistered_refused);
+    g_test_add_func("/tools/tool-host/unregistered-many", test_unregistered_many);
     g_test_add_func("/tools/tool-host/log-and-progress", test_log_and_progress);
     g_test_add_func("/tools/tool-host/connect-fails", test_connect_fails);
     g_test_add_func("/tools/tool-host/missing-variable", test_missing_variable);

@@ -108,6 +108,13 @@ on_stdin(GIOChannel *source, GIOCondition condition, gpointer data)
     return G_SOURCE_CONTINUE;
 }
 
+/* There is no kernel. */
+static bool
+knows_nobody(uint64_t inode, void *data)
+{
+    return false;
+}
+
 static void
 start_session(Tool *tool, char **argv, const IpbRegistration *registration)
 {
@@ -137,7 +144,7 @@ start_session(Tool *tool, char **argv, const IpbRegistration *registration)
         ipb_tool_channel_set_timeouts(session->channel, &(IpbHttpTimeouts){ms, ms, ms, ms, ms});
     }
     g_autoptr(GError) error = NULL;
-    if (!ipb_tool_channel_listen(session->channel, &error))
+    if (!ipb_tool_channel_listen(session->channel, knows_nobody, NULL, &error))
         g_error("%s", error->message);
 }
 

@@ -36,6 +36,10 @@ make_params(const IpbRpcSession *session, const IpbApprovalRequest *request)
     ipb_json_key(writer, "request");
     ipb_json_write_raw(writer, id, strlen(id));
     ipb_json_member_string(writer, "server_name", request->server_name);
+    if (request->server_params != NULL) {
+        ipb_json_key(writer, "server_params");
+        ipb_json_write_raw(writer, request->server_params, strlen(request->server_params));
+    }
     ipb_json_member_string(writer, "tool_name", request->tool_name);
     ipb_json_key(writer, "tool_args");
     ipb_json_write_raw(writer, request->arguments_json, request->arguments_size);

@@ -19,7 +19,7 @@ struct IpbRpcOptions {
     IpbSessionOptions core;
     const char *python;
     char **preload, **kernel_env, **env, **server_variables, **package_roots;
-    char *limits; /* JSON */
+    char *limits, *allowed_servers; /* JSON */
     int64_t start_timeout_ms;
     IpbRpcPort tool_server, gateway;
 };
@@ -36,6 +36,7 @@ ipb_rpc_options_free(IpbRpcOptions *options)
     g_strfreev(options->server_variables);
     g_strfreev(options->package_roots);
     g_free(options->limits);
+    g_free(options->allowed_servers);
     g_free(options);
 }
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(IpbRpcOptions, ipb_rpc_options_free)
@@ -71,6 +72,16 @@ read_limits(IpbRpcParams *params, IpbRpcOptions *options)
         return;
     IpbSpan text = ipb_json_raw(limits);
     options->core.limits = options->limits = g_strndup(text.start, text.size);
+}
+
+static void
+read_allowed_servers(IpbRpcParams *params, IpbRpcOptions *options)
+{
+    const IpbJson *servers = ipb_rpc_params_object(params, "allowed_servers");
+    if (servers == NULL)
+        return;
+    IpbSpan text = ipb_json_raw(servers);
+    options->core.allowed_servers = options->allowed_servers = g_strndup(text.start, text.size);
 }
 
 static void
@@ -124,6 +135,7 @@ read_options(IpbRpcParams *params, IpbRpcOptions *options)
     core->connect_timeout_ms = (unsigned) ipb_rpc_params_ms(params, "connect_timeout", 0);
     core->seed = ipb_rpc_params_int(params, "seed", -1, 0, MAX_SEED);
     core->has_seed = core->seed >= 0;
+    read_allowed_servers(params, options);
     read_approval(params, core);
     read_sandbox(params, core);
     read_limits(params, options);

@@ -233,7 +233,7 @@ on_approve(IpbHttpRequest *request, void *data)
     Work *work = begin_work(server, request);
     work->wanted = wanted;
     wanted = (IpbToolRequest){0};
-    work->number = ipb_approvals_request(server->approvals, work->wanted.server_name,
+    work->number = ipb_approvals_request(server->approvals, work->wanted.server_name, NULL,
                                          work->wanted.tool_name, work->wanted.arguments.start,
                                          work->wanted.arguments.size, on_approved, work);
 }

@@ -35,6 +35,9 @@ class ApprovalRequest:
         server_name: Name of the MCP server.
         tool_name: Name of the tool.
         tool_args: The arguments, as they will be sent.
+        server_params: How the server is started, where nobody registered it and the cell says it, as packages made by mcpygen do
+            in a session without a sandbox; `${NAME}` is as it was written. None: the server is a registered one. Look at it
+            before trusting the server's name, which is of the cell's choosing then.
     """
 
     def __init__(
@@ -43,6 +46,7 @@ class ApprovalRequest:
         tool_name: str,
         tool_args: dict[str, Any],
         respond: Callable[[bool], Awaitable[None]],
+        server_params: dict[str, Any] | None = None,
     ) -> None:
         """
         Args:
@@ -50,7 +54,9 @@ class ApprovalRequest:
             tool_name: Name of the tool.
             tool_args: The arguments of the call.
             respond: Takes the decision to whoever waits for it.
+            server_params: How the server is started, if the caller said it.
         """
+        self.server_params = server_params
         self.server_name = server_name
         self.tool_name = tool_name
         self.tool_args = tool_args
@@ -141,7 +147,10 @@ class ApprovalRequest:
 
     def __str__(self) -> str:
         arguments = ", ".join(f"{_show(name)}={value!r}" for name, value in self.tool_args.items())
-        return f"{_show(self.server_name)}.{_show(self.tool_name)}({arguments})"
+        call = f"{_show(self.server_name)}.{_show(self.tool_name)}({arguments})"
+        if self.server_params is None:
+            return call
+        return f"{call} of the server that the cell names by {self.server_params!r}"
 
     def __repr__(self) -> str:
         return f"<ApprovalRequest {self}>"

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Process trees; see the header. A descriptor of /proc/PID belongs to that one process: when the process has gone, what is opened by
+ * it fails, even if its id is used again. A child counts only if it names its parent while the parent is still there.
+ */
+#include "base/process-tree.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <glib.h>
+
+#include "base/fd.h"
+
+#define MAX_PROCESSES 512
+#define MAX_GENERATIONS 32
+#define MAX_FILES 16384
+/* Of a list of children; what it does not hold is not looked at. */
+#define MAX_CHILDREN_TEXT 8192
+#define MAX_STAT 1024
+
+typedef struct {
+    char wanted[64]; /* what the link of the socket says */
+    unsigned n_processes, n_files;
+} Search;
+
+static int
+open_process(pid_t pid)
+{
+    char path[32];
+    g_snprintf(path, sizeof path, "/proc/%d", (int) pid);
+    return open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+}
+
+static bool
+has_ended(int pidfd)
+{
+    struct pollfd ended = {.fd = pidfd, .events = POLLIN};
+    return poll(&ended, 1, 0) != 0;
+}
+
+/* What it held is in @text, which ends in a NUL. */
+static bool
+read_file(int directory, const char *name, char *text, size_t size)
+{
+    ipb_autofd fd = openat(directory, name, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return false;
+    size_t filled = 0;
+    ssize_t n;
+    while (filled < size - 1 && (n = read(fd, text + filled, size - 1 - filled)) > 0)
+        filled += (size_t) n;
+    text[filled] = '\0';
+    return filled > 0;
+}
+
+static DIR *
+open_list(int directory, const char *name)
+{
+    int fd = openat(directory, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *list = fd >= 0 ? fdopendir(fd) : NULL;
+    if (list == NULL && fd >= 0)
+        close(fd);
+    return list;
+}
+
+/* 0: it has gone. */
+static pid_t
+get_parent(int process)
+{
+    char text[MAX_STAT];
+    int parent;
+    if (!read_file(process, "stat", text, sizeof text))
+        return 0;
+    /* "PID (NAME) STATE PARENT …", and a name may hold anything. */
+    const char *end = strrchr(text, ')');
+    return end != NULL && sscanf(end + 1, " %*c %d", &parent) == 1 ? parent : 0;
+}
+
+static bool
+holds_socket(int process, Search *search)
+{
+    DIR *files = open_list(process, "fd");
+    if (files == NULL)
+        return false;
+    const struct dirent *file;
+    bool is_found = false;
+    while (!is_found && search->n_files < MAX_FILES && (file = readdir(files)) != NULL) {
+        char link[sizeof search->wanted];
+        ssize_t size = readlinkat(dirfd(files), file->d_name, link, sizeof link - 1);
+        search->n_files++;
+        if (size <= 0)
+            continue;
+        link[size] = '\0';
+        is_found = strcmp(link, search->wanted) == 0;
+    }
+    closedir(files);
+    return is_found;
+}
+
+static bool search_process(int process, pid_t pid, unsigned generation, Search *search);
+
+static bool
+search_children(int process, pid_t pid, const char *thread, unsigned generation, Search *search)
+{
+    char name[64], text[MAX_CHILDREN_TEXT];
+    g_snprintf(name, sizeof name, "task/%s/children", thread);
+    if (!read_file(process, name, text, sizeof text))
+        return false;
+    char *end;
+    for (const char *at = text; search->n_processes < MAX_PROCESSES; at = end) {
+        pid_t child_pid = (pid_t) strtol(at, &end, 10);
+        if (end == at || *end == '\0') /* a number at the end may be cut */
+            return false;
+        ipb_autofd child = open_process(child_pid);
+        /* Its parent is looked at last: as long as that is there, no other process has its id. */
+        if (child >= 0 && get_parent(child) == pid && get_parent(process) != 0 &&
+            search_process(child, child_pid, generation + 1, search))
+            return true;
+    }
+    return false;
+}
+
+static bool
+search_process(int process, pid_t pid, unsigned generation, Search *search)
+{
+    search->n_processes++;
+    if (holds_socket(process, search))
+        return true;
+    DIR *threads = generation < MAX_GENERATIONS ? open_list(process, "task") : NULL;
+    if (threads == NULL)
+        return false;
+    const struct dirent *thread;
+    bool is_found = false;
+    while (!is_found && search->n_processes < MAX_PROCESSES && (thread = readdir(threads)) != NULL)
+        is_found = thread->d_name[0] != '.' &&
+                   search_children(process, pid, thread->d_name, generation, search);
+    closedir(threads);
+    return is_found;
+}
+
+bool
+ipb_process_tree_has_socket(pid_t root, int pidfd, uint64_t inode)
+{
+    Search search = {0};
+    g_snprintf(search.wanted, sizeof search.wanted, "socket:[%" PRIu64 "]", inode);
+    ipb_autofd process = open_process(root);
+    return process >= 0 && !has_ended(pidfd) && search_process(process, root, 0, &search);
+}

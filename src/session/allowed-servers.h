@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * MCP servers that an application names when it opens a session, without registering them: {name: server_params}.
+ */
+#pragma once
+
+#include "tools/tool-host.h"
+
+/* Lets @host call what @json (a JSON object) names. INVALID says which member is wrong, LIMIT: too many. */
+bool ipb_allowed_servers_apply(const char *json, IpbToolHost *host, GError **error);

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An MCP server for packages that mcpygen generates; the official SDK is in mcpygen's environment."""
+
+import hashlib
+import os
+
+from mcp.server.fastmcp import FastMCP
+from pydantic import BaseModel
+
+server = FastMCP("calc")
+
+
+class Pair(BaseModel):
+    first: int
+    second: str
+
+
+@server.tool(structured_output=False)
+def add(a: int, b: int = 2) -> str:
+    """Adds two numbers."""
+    return str(a + b)
+
+
+@server.tool()
+def pair(first: int) -> Pair:
+    """A structured result."""
+    return Pair(first=first, second="x")
+
+
+@server.tool()
+def shout(text: str) -> str:
+    """A result that FastMCP wraps in an object."""
+    return text.upper()
+
+
+@server.tool(structured_output=False)
+def fail() -> str:
+    raise ValueError("out of cheese")
+
+
+@server.tool(structured_output=False)
+def die() -> str:
+    os._exit(1)
+
+
+@server.tool(structured_output=False)
+def pid() -> str:
+    return str(os.getpid())
+
+
+@server.tool(structured_output=False)
+def digest() -> str:
+    """Of the key: a result that holds the key would be one that the kernel sees."""
+    return hashlib.sha256(os.environ["API_KEY"].encode()).hexdigest()
+
+
+server.run()

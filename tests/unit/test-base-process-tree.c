@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/process-tree.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <glib.h>
+
+#include "base/fd.h"
+
+static uint64_t
+inode_of(int fd)
+{
+    struct stat status;
+    g_assert_cmpint(fstat(fd, &status), ==, 0);
+    return status.st_ino;
+}
+
+static int
+make_socket(void)
+{
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    g_assert_cmpint(fd, >=, 0);
+    return fd;
+}
+
+typedef struct {
+    pid_t root; /* and process group */
+    int pidfd;
+    uint64_t inode; /* of a socket of the last one */
+} Tree;
+
+/* A chain of @depth processes below the root. */
+static Tree
+start(unsigned depth)
+{
+    int report[2];
+    g_assert_cmpint(pipe(report), ==, 0);
+    Tree tree = {.root = fork()};
+    g_assert_cmpint(tree.root, >=, 0);
+    if (tree.root == 0) {
+        setpgid(0, 0);
+        while (depth-- > 0) {
+            pid_t child = fork();
+            if (child != 0) {
+                waitpid(child, NULL, 0);
+                _exit(0);
+            }
+        }
+        uint64_t inode = inode_of(make_socket());
+        if (write(report[1], &inode, sizeof inode) == sizeof inode)
+            pause();
+        _exit(0);
+    }
+    close(report[1]);
+    g_assert_cmpint(read(report[0], &tree.inode, sizeof tree.inode), ==, sizeof tree.inode);
+    close(report[0]);
+    tree.pidfd = (int) syscall(SYS_pidfd_open, tree.root, 0);
+    g_assert_cmpint(tree.pidfd, >=, 0);
+    return tree;
+}
+
+static void
+stop(Tree *tree)
+{
+    kill(-tree->root, SIGKILL);
+    waitpid(tree->root, NULL, 0);
+    close(tree->pidfd);
+}
+
+static bool
+has(const Tree *tree, uint64_t inode)
+{
+    return ipb_process_tree_has_socket(tree->root, tree->pidfd, inode);
+}
+
+static void
+test_generations(void)
+{
+    static const struct {
+        unsigned depth;
+        bool is_found;
+    } ROWS[] = {{0, true}, {1, true}, {5, true}, {32, true}, {33, false}};
+    for (size_t i = 0; i < G_N_ELEMENTS(ROWS); i++) {
+        Tree tree = start(ROWS[i].depth);
+        g_assert_true(has(&tree, tree.inode) == ROWS[i].is_found);
+        stop(&tree);
+    }
+}
+
+/* Sockets of this process, which is the parent, and of a sister. */
+static void
+test_others(void)
+{
+    Tree first = start(1), second = start(1);
+    ipb_autofd own = make_socket();
+    g_assert_false(has(&first, inode_of(own)));
+    g_assert_false(has(&first, second.inode));
+    g_assert_false(has(&second, first.inode));
+    g_assert_false(has(&first, 0));
+    stop(&first);
+    stop(&second);
+}
+
+/* A process of which the pidfd says that it has ended is none, whatever has its id now. */
+static void
+test_ended(void)
+{
+    Tree ended = start(0);
+    kill(ended.root, SIGKILL);
+    siginfo_t info;
+    g_assert_cmpint(waitid(P_PID, (id_t) ended.root, &info, WEXITED | WNOWAIT), ==, 0);
+    g_assert_false(has(&ended, ended.inode));
+    Tree alive = start(0);
+    g_assert_true(has(&alive, alive.inode));
+    g_assert_false(ipb_process_tree_has_socket(alive.root, ended.pidfd, alive.inode));
+    stop(&alive);
+    stop(&ended);
+}
+
+static void *
+run_thread(void *data)
+{
+    Tree *tree = data;
+    *tree = start(1);
+    return NULL;
+}
+
+/* What another thread than the first has started is a child as well. */
+static void
+test_threads(void)
+{
+    Tree tree;
+    g_thread_join(g_thread_new("starter", run_thread, &tree));
+    int pidfd = (int) syscall(SYS_pidfd_open, getpid(), 0);
+    g_assert_true(ipb_process_tree_has_socket(getpid(), pidfd, tree.inode));
+    close(pidfd);
+    stop(&tree);
+}
+
+/* More processes than are looked at. */
+static void
+test_bounded(void)
+{
+    Tree tree = start(0);
+    int pidfd = (int) syscall(SYS_pidfd_open, getpid(), 0);
+    ipb_autofd own = make_socket();
+    g_assert_true(ipb_process_tree_has_socket(getpid(), pidfd, inode_of(own)));
+    enum { MANY = 600 };
+    pid_t children[MANY];
+    for (int i = 0; i < MANY; i++) {
+        children[i] = fork();
+        g_assert_cmpint(children[i], >=, 0);
+        if (children[i] == 0) {
+            pause();
+            _exit(0);
+        }
+    }
+    Tree last = start(0);
+    /* Six hundred sisters stand before it, and 512 are looked at. */
+    g_assert_false(ipb_process_tree_has_socket(getpid(), pidfd, last.inode));
+    g_assert_true(ipb_process_tree_has_socket(getpid(), pidfd, tree.inode));
+    stop(&last);
+    for (int i = 0; i < MANY; i++) {
+        kill(children[i], SIGKILL);
+        waitpid(children[i], NULL, 0);
+    }
+    close(pidfd);
+    stop(&tree);
+}
+
+int
+main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/base/process-tree/generations", test_generations);
+    g_test_add_func("/base/process-tree/others", test_others);
+    g_test_add_func("/base/process-tree/ended", test_ended);
+    g_test_add_func("/base/process-tree/threads", test_threads);
+    g_test_add_func("/base/process-tree/bounded", test_bounded);
+    return g_test_run();
+}
