@@ -43,7 +43,7 @@ async def generate_mcp_sources(
 
     Raises:
         ValueError: If the name or the parameters are wrong.
-        LookupError: If the command or a variable is not there.
+        FileNotFoundError: If the command or a variable is not there. It is a LookupError, too.
         TimeoutError: If the server takes too long.
         RuntimeError: If the server fails; with its last words.
     """

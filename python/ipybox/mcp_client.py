@@ -15,6 +15,33 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 
+# Members of a tool that a server may leave out, by their names in the classes of the official SDK.
+OPTIONAL_MEMBERS = {
+    "title": "title",
+    "description": "description",
+    "outputSchema": "outputSchema",
+    "annotations": "annotations",
+    "icons": "icons",
+    "execution": "execution",
+    "meta": "_meta",
+}
+
+
+class Tool(dict[str, Any]):
+    """A tool as its server describes it, `{"name": …, "description": …, "inputSchema": …}`.
+
+    The members are attributes, too, as they are in ipybox 0.9: `tool.name`, `tool.inputSchema`. One that is left out is None.
+    """
+
+    def __getattr__(self, name: str) -> Any:
+        key = OPTIONAL_MEMBERS.get(name, name)
+        if key in self:
+            return self[key]
+        if name in OPTIONAL_MEMBERS:
+            return None
+        raise AttributeError(f"the tool has no member {name!r}")
+
+
 class MCPClient:
     """Connects to an MCP server and calls its tools, without a kernel.
 
@@ -53,7 +80,7 @@ class MCPClient:
 
         Raises:
             RuntimeError: If it is started already, or the server fails.
-            LookupError: If the command or a variable is not there.
+            FileNotFoundError: If the command or a variable is not there. It is a LookupError, too.
             TimeoutError: If the server takes too long.
         """
         if self._core is not None:
@@ -95,7 +122,7 @@ class MCPClient:
             core.run_soon(lambda: _forget(core, client))
             warnings.warn(f"{self!r} was not stopped", ResourceWarning, source=self, stacklevel=1)
 
-    async def list_tools(self) -> list[dict[str, Any]]:
+    async def list_tools(self) -> list[Tool]:
         """The server's tools.
 
         Returns:
@@ -105,8 +132,7 @@ class MCPClient:
             RuntimeError: If it is not started, or the server fails.
         """
         result = await self._call("mcp.list_tools", {})
-        tools: list[dict[str, Any]] = result["tools"]
-        return tools
+        return [Tool(tool) for tool in result["tools"]]
 
     async def run(self, tool_name: str, tool_args: dict[str, Any]) -> dict[str, Any] | list[Any] | str | None:
         """Calls a tool. Cancelling the task cancels the call.

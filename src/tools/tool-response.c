@@ -7,14 +7,26 @@
 #include "base/error.h"
 #include "json/writer.h"
 
+#define TYPE_REJECTED "rejected"
+#define TYPE_TIMEOUT "timeout"
+
+static void
+write_error(IpbJsonWriter *writer, const char *message, const char *type)
+{
+    ipb_json_member_string(writer, "error", message);
+    if (type != NULL)
+        ipb_json_member_string(writer, "error_type", type);
+    /* The clients of ipybox 0.9 look for what became of an approval there. */
+    if (g_strcmp0(type, TYPE_REJECTED) == 0 || g_strcmp0(type, TYPE_TIMEOUT) == 0)
+        ipb_json_member_string(writer, "type", type);
+}
+
 static char *
 describe(const char *message, const char *type)
 {
     IpbJsonWriter *writer = ipb_json_writer_new();
     ipb_json_begin_object(writer);
-    ipb_json_member_string(writer, "error", message);
-    if (type != NULL)
-        ipb_json_member_string(writer, "error_type", type);
+    write_error(writer, message, type);
     ipb_json_end_object(writer);
     return ipb_json_writer_finish(writer, NULL);
 }
@@ -40,9 +52,9 @@ error_type(const GError *error)
         return NULL;
     switch ((IpyboxError) error->code) {
     case IPYBOX_ERROR_REFUSED:
-        return "rejected";
+        return TYPE_REJECTED;
     case IPYBOX_ERROR_TIMEOUT:
-        return "timeout";
+        return TYPE_TIMEOUT;
     case IPYBOX_ERROR_CANCELLED:
         return "cancelled";
     case IPYBOX_ERROR_NOT_FOUND:
@@ -67,6 +79,20 @@ void
 ipb_tool_response_send_failure(IpbHttpRequest *request, const GError *error)
 {
     ipb_http_request_answer_text(request, 200, describe(error->message, error_type(error)));
+}
+
+void
+ipb_tool_response_send_decision(IpbHttpRequest *request, const GError *error)
+{
+    IpbJsonWriter *writer = ipb_json_writer_new();
+    ipb_json_begin_object(writer);
+    ipb_json_member_bool(writer, "approved", error == NULL);
+    if (error != NULL)
+        write_error(writer, error->message, error_type(error));
+    else
+        ipb_json_member_bool(writer, "result", true);
+    ipb_json_end_object(writer);
+    ipb_http_request_answer_text(request, 200, ipb_json_writer_finish(writer, NULL));
 }
 
 void

@@ -247,8 +247,14 @@ def test_approve_without_running(start):
             client.send(json.dumps({"jsonrpc": "2.0", "result": accept, "id": question["id"]}))
             status, answer = call.result()
             assert status == 200
-            assert answer == {"result": True} if accept else answer["error_type"] == "rejected"
-    assert start().curl("/approve", body=body)[1] == {"result": True}
+            rejected = {
+                "approved": False,
+                "error": "Approval request for ipybox.shell rejected",
+                "error_type": "rejected",
+                "type": "rejected",
+            }
+            assert answer == ({"approved": True, "result": True} if accept else rejected)
+    assert start().curl("/approve", body=body)[1] == {"approved": True, "result": True}
 
 
 def test_nobody_is_asked(start):
@@ -279,7 +285,7 @@ def test_approval_timeout(start):
     server = start("--approval-required", "--approval-timeout=0.05")
     with server.approval() as client:
         answer = server.run()
-        assert answer["error_type"] == "timeout"
+        assert answer["error_type"] == answer["type"] == "timeout"
         question = json.loads(client.recv(timeout=120))
         client.send(json.dumps({"result": True, "id": question["id"]}))  # too late
         assert server.run()["error_type"] == "timeout"

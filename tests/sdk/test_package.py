@@ -352,6 +352,12 @@ async def test_mcp_client(monkeypatch: pytest.MonkeyPatch) -> None:
             await client.start()
         tools = await client.list_tools()
         assert [tool["name"] for tool in tools][:3] == ["echo", "add", "note"]
+        # As ipybox 0.9 has them, too.
+        assert [tool.name for tool in tools][:3] == ["echo", "add", "note"]
+        assert tools[0].inputSchema == tools[0]["inputSchema"] and tools[0].title is None and tools[0].meta is None
+        assert json.loads(json.dumps(tools[0])) == tools[0]
+        with pytest.raises(AttributeError, match="nothing"):
+            tools[0].nothing  # noqa: B018
         assert await client.run("echo", {"text": "ü😀"}) == "ü😀"
         assert await client.run("add", {"a": 2**70, "b": 1}) == {"sum": 2**70 + 1}
         assert await client.run("environ", {"name": "A"}) == "from the environment"
@@ -373,7 +379,10 @@ async def test_servers_that_cannot_be() -> None:
         MCPClient({"foo": 1})
     for params, error in (
         ({"command": "/nonexistent/server"}, LookupError),
+        ({"command": "/nonexistent/server"}, FileNotFoundError),
         ({"command": sys.executable, "args": ["${NOPE}"]}, LookupError),
+        ({"command": sys.executable, "args": ["${NOPE}"]}, FileNotFoundError),
+        ({"command": sys.executable, "args": ["${NOPE}"]}, RuntimeError),
         ({"command": "/bin/false"}, RuntimeError),
         ({"command": 3}, ValueError),
     ):

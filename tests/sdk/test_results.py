@@ -138,7 +138,9 @@ async def test_the_line_of_working_dir_is_in_the_text() -> None:
 async def test_a_value_that_cannot_be_shown_is_an_error() -> None:
     async with CodeExecutor() as executor:
         with pytest.raises(CodeExecutionError, match="ValueError: no repr") as failed:
-            await executor.execute("class A:\n    def __repr__(self): raise ValueError('no repr')\nprint('before')\nx = A()\nx")
+            await executor.execute(
+                "class A:\n    def __repr__(self): raise ValueError('no repr')\nprint('before')\nx = A()\nx"
+            )
         assert (failed.value.name, failed.value.value, failed.value.output) == ("ValueError", "no repr", "before")
         with pytest.raises(CodeExecutionError, match="no html") as failed:
             await executor.execute(
@@ -187,17 +189,19 @@ async def test_how_a_timeout_leaves_the_kernel() -> None:
         with pytest.raises(TimeoutError, match=start + "The cell was interrupted; variables are kept.$"):
             await executor.execute("import time; time.sleep(1000)", timeout=0.5)
         assert (await executor.execute("x")).text == "1"
-        ignore = "import signal, time\nfor s in (signal.SIGINT, signal.SIGRTMIN + 6): signal.signal(s, signal.SIG_IGN)\n"
-        with pytest.raises(TimeoutError, match=start + "The kernel is gone; variables are lost: .* the kernel was killed"):
+        ignore = (
+            "import signal, time\nfor s in (signal.SIGINT, signal.SIGRTMIN + 6): signal.signal(s, signal.SIG_IGN)\n"
+        )
+        with pytest.raises(
+            TimeoutError, match=start + "The kernel is gone; variables are lost: .* the kernel was killed"
+        ):
             await executor.execute(ignore + "while True: time.sleep(1)", timeout=0.5)
         assert (await executor.execute("'x' in globals()")).text == "False"
 
 
 async def test_an_interrupt_that_the_cell_handles() -> None:
     """The cell goes on; the timeout and the cancellation stay what they are."""
-    code = (
-        "try:\n    import time\n    print('begun', flush=True)\n    time.sleep(1000)\nexcept KeyboardInterrupt: x = 'handled'"
-    )
+    code = "try:\n    import time\n    print('begun', flush=True)\n    time.sleep(1000)\nexcept KeyboardInterrupt: x = 'handled'"
     async with CodeExecutor() as executor:
         with pytest.raises(TimeoutError, match="variables are kept"):
             await executor.execute(code, timeout=0.5)

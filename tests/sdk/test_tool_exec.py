@@ -30,6 +30,7 @@ from ipybox.tool_exec.client import (
     ToolRunnerError,
 )
 from ipybox.tool_exec.server import ToolServer
+from ipybox.utils import find_free_port
 from pydantic import BaseModel
 from typing_extensions import Self
 from websockets.asyncio.client import connect
@@ -71,7 +72,7 @@ def test_signatures():
     assert parameters(ToolServer) == [
         *place,
         ("approval_required", False),
-        ("approval_timeout", 60),
+        ("approval_timeout", None),
         ("connect_timeout", 30),
         ("log_to_stderr", False),
         ("log_level", "INFO"),
@@ -85,7 +86,7 @@ def test_signatures():
     assert parameters(ApprovalRequest) == [("server_name", REQUIRED), *call, ("respond", REQUIRED)]
     assert parameters(ApprovalRequestor) == [("server_name", REQUIRED), *place]
     assert parameters(ApprovalRequestor.request) == parameters(ApprovalRequestor.request_sync) == call
-    assert parameters(ApprovalChannel) == [("approval_required", False), ("approval_timeout", 60)]
+    assert parameters(ApprovalChannel) == [("approval_required", False), ("approval_timeout", None)]
     assert parameters(ApprovalChannel.connect) == [("websocket", REQUIRED)]
     assert parameters(ApprovalChannel.join) == [("timeout", 5)]
     assert parameters(ApprovalChannel.request) == [("server_name", REQUIRED), *call]
@@ -353,6 +354,14 @@ async def test_requestor():
         async with ApprovalClient(reject, port=server.port):
             with pytest.raises(ApprovalRejectedError):
                 await requestor.request("shell", {"cmd": "ls"})
+
+
+async def test_a_client_that_cannot_connect() -> None:
+    """Programs that wait for a tool server catch OSError."""
+    client = ApprovalClient(accept, port=find_free_port())
+    for kind in (ConnectionRefusedError, RuntimeError):
+        with pytest.raises(kind, match="cannot connect"):
+            await client.connect()
 
 
 # A channel of one's own

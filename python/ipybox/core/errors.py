@@ -24,8 +24,12 @@ class InvalidError(CoreError, ValueError):
     """What was asked for makes no sense."""
 
 
-class NotFoundError(CoreError, LookupError):
+class NotFoundError(CoreError, LookupError, FileNotFoundError):
     """A file, a command or a variable is missing."""
+
+
+class ConnectionFailedError(CoreError, ConnectionRefusedError):
+    """Nobody listens there, or who does refuses."""
 
 
 if sys.version_info >= (3, 11):

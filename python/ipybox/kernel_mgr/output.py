@@ -37,7 +37,6 @@ class Output:
         self.is_truncated = False
         self._pieces: list[str] = []
         self._n_free = MAX_TEXT_CHARS
-        self._ends_line = True
         self._images_dir = images_dir
 
     @property
@@ -70,7 +69,6 @@ class Output:
             self._pieces += [piece[: self._n_free]] if self._n_free > 0 else []
             self.is_truncated = self.is_truncated or len(piece) > self._n_free
             self._n_free -= min(len(piece), self._n_free)
-            self._ends_line = piece.endswith("\n")
         return piece
 
     def _take_bundle(self, data: Any) -> str:
@@ -81,13 +79,12 @@ class Output:
         plain = data.get("text/plain")
         if not isinstance(plain, str):
             return ""
-        # On lines of its own.
-        return self._add(("" if self._ends_line else "\n") + plain + ("" if plain.endswith("\n") else "\n"))
+        return self._add(plain)
 
     def _take_error(self, content: dict[str, Any]) -> None:
         traceback = content.get("traceback")
         lines = [str(line) for line in traceback] if isinstance(traceback, list) else []
-        self.error = "\n".join(lines) or f"{content.get('ename')}: {content.get('evalue')}"
+        self.error = "\n".join([f"{content.get('ename')}: {content.get('evalue')}", *lines])
 
     def _save_image(self, encoded: str) -> None:
         try:

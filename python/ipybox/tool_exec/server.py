@@ -41,7 +41,7 @@ class ToolServer:
         host: str = "localhost",
         port: int = 8900,
         approval_required: bool = False,
-        approval_timeout: float | None = 60,
+        approval_timeout: float | None = None,
         connect_timeout: float = 30,
         log_to_stderr: bool = False,
         log_level: str = "INFO",

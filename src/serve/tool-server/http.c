@@ -217,10 +217,7 @@ on_approved(const GError *error, void *data)
     end_work(work);
     if (request == NULL)
         return;
-    if (error != NULL)
-        ipb_tool_response_send_failure(request, error);
-    else
-        ipb_http_request_answer_text(request, 200, g_strdup("{\"result\":true}"));
+    ipb_tool_response_send_decision(request, error);
 }
 
 static void

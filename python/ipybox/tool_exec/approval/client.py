@@ -241,11 +241,13 @@ class ApprovalClient:
         """Connects to the tool server.
 
         Raises:
-            RuntimeError: If it is connected already, or cannot be: nothing listens there, or the tool server refuses.
+            RuntimeError: If it is connected already.
+            ConnectionRefusedError: If nothing listens there, or the tool server refuses. It is a RuntimeError, too.
         """
         if self._core is not None:
             raise RuntimeError("Already connected")
-        from ...core import acquire_core
+        from ...core import CoreError, acquire_core
+        from ...core.errors import ConnectionFailedError
         from .socket import open_socket
 
         core = self._core = acquire_core()
@@ -257,10 +259,12 @@ class ApprovalClient:
                 self._take,
                 self._end,
             )
-        except BaseException:
+        except BaseException as error:
             if self._core is core:
                 self._core = None
                 core.release()
+            if isinstance(error, CoreError) and error.kind == "server":
+                raise ConnectionFailedError(str(error), error.kind) from None
             raise
 
     async def disconnect(self) -> None:

@@ -35,7 +35,7 @@ class ApprovalChannel:
         approval_timeout: Seconds to wait for a decision; None: for ever.
     """
 
-    def __init__(self, approval_required: bool = False, approval_timeout: float | None = 60) -> None:
+    def __init__(self, approval_required: bool = False, approval_timeout: float | None = None) -> None:
         """
         Args:
             approval_required: Whether approval is required.
