@@ -6,10 +6,13 @@
 #include "base/html-text.h"
 
 #include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <glib.h>
 
+/* Of longer HTML no more is read: the loop of many sessions waits meanwhile. */
+#define MAX_HTML (8u * 1024 * 1024)
 /* Longer names are of no element that counts here; `&` and `;` of a reference are no further apart. */
 #define MAX_NAME 16
 #define MAX_REFERENCE 12
@@ -25,11 +28,13 @@ typedef struct {
 
 typedef enum { INLINE, BLOCK, BREAK, ROW, CELL, PRE, HIDDEN } Effect;
 
-/* HIDDEN: what is in them is no text, or says only that a browser is needed. */
-static const struct {
+typedef struct {
     const char *name;
     Effect effect;
-} ELEMENTS[] = {
+} Element;
+
+/* Sorted. HIDDEN: what is in them is no text, or says only that a browser is needed. */
+static const Element ELEMENTS[] = {
     {"address", BLOCK},    {"article", BLOCK}, {"aside", BLOCK},      {"audio", HIDDEN},
     {"blockquote", BLOCK}, {"body", BLOCK},    {"br", BREAK},         {"canvas", HIDDEN},
     {"caption", BLOCK},    {"dd", BLOCK},      {"details", BLOCK},    {"div", BLOCK},
@@ -45,13 +50,18 @@ static const struct {
     {"ul", BLOCK},         {"video", HIDDEN},
 };
 
+static int
+compare_name(const void *name, const void *element)
+{
+    return strcmp(name, ((const Element *) element)->name);
+}
+
 static Effect
 effect_of(const char *name)
 {
-    for (size_t i = 0; i < G_N_ELEMENTS(ELEMENTS); i++)
-        if (g_str_equal(ELEMENTS[i].name, name))
-            return ELEMENTS[i].effect;
-    return INLINE;
+    const Element *element =
+        bsearch(name, ELEMENTS, G_N_ELEMENTS(ELEMENTS), sizeof ELEMENTS[0], compare_name);
+    return element != NULL ? element->effect : INLINE;
 }
 
 /* --- text -------------------------------------------------------------------------------------- */
@@ -239,15 +249,28 @@ read_tag(Reader *reader)
     size_t size = 0;
     while (g_ascii_isalnum(name[size]))
         size++;
-    g_autofree char *lower = g_ascii_strdown(name, (gssize) MIN(size, MAX_NAME));
+    char lower[MAX_NAME + 1] = "";
+    for (size_t i = 0; i < size && i < MAX_NAME; i++)
+        lower[i] = g_ascii_tolower(name[i]);
     reader->at = skip_tag(name + size);
     apply(reader, lower, is_closing);
+}
+
+/* One that the end of what was read has cut. */
+static void
+drop_cut_char(GString *text)
+{
+    const char *end;
+    if (!g_utf8_validate_len(text->str, text->len, &end) && text->str + text->len - end < 4)
+        g_string_truncate(text, (gsize) (end - text->str));
 }
 
 char *
 ipb_html_text(const char *html)
 {
-    Reader reader = {.at = html, .out = g_string_new(NULL)};
+    size_t size = strnlen(html, MAX_HTML + 1);
+    g_autofree char *beginning = size > MAX_HTML ? g_strndup(html, MAX_HTML) : NULL;
+    Reader reader = {.at = beginning != NULL ? beginning : html, .out = g_string_new(NULL)};
     while (*reader.at != '\0') {
         if (*reader.at == '<')
             read_tag(&reader);
@@ -255,6 +278,11 @@ ipb_html_text(const char *html)
             read_reference(&reader);
         else
             put_char(&reader, *reader.at++);
+    }
+    if (beginning != NULL) {
+        drop_cut_char(reader.out);
+        end_line(&reader);
+        g_string_append(reader.out, "[The HTML is longer than 8 MiB: what follows is left out]");
     }
     return g_strstrip(g_string_free(reader.out, FALSE));
 }

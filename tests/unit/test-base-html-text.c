@@ -73,6 +73,21 @@ test_mess(void)
     check(much->str, "");
 }
 
+static void
+test_much(void)
+{
+    g_autoptr(GString) much = g_string_new("x");
+    while (much->len < (9 << 20))
+        g_string_append(much, "<b>é</b>");
+    g_autofree char *text = ipb_html_text(much->str);
+    g_assert_true(g_str_has_prefix(text, "xéé") && g_utf8_validate(text, -1, NULL));
+    g_assert_true(
+        g_str_has_suffix(text, "é\n[The HTML is longer than 8 MiB: what follows is left out]"));
+    g_string_set_size(much, 8 << 20);
+    g_autofree char *whole = ipb_html_text(much->str);
+    g_assert_null(strchr(whole, '['));
+}
+
 int
 main(int argc, char **argv)
 {
@@ -82,5 +97,6 @@ main(int argc, char **argv)
     g_test_add_func("/base/html-text/references", test_references);
     g_test_add_func("/base/html-text/what-is-no-text", test_what_is_no_text);
     g_test_add_func("/base/html-text/mess", test_mess);
+    g_test_add_func("/base/html-text/much", test_much);
     return g_test_run();
 }
