@@ -63,11 +63,10 @@ on_input(GIOChannel *input, GIOCondition condition, gpointer user_data)
 static void
 ask(Program *program)
 {
-    const IpyboxApproval *approval = g_queue_peek_head(program->asked);
+    IpyboxApproval *approval = g_queue_peek_head(program->asked);
     if (approval == NULL || program->watch != 0)
         return;
-    printf("%s.%s %s? [y/n] ", ipybox_approval_get_server(approval),
-           ipybox_approval_get_tool(approval), ipybox_approval_get_arguments(approval));
+    printf("%s\nMay it run? [y/n] ", ipybox_approval_get_question(approval));
     fflush(stdout);
     program->watch = g_io_add_watch(program->input, G_IO_IN | G_IO_HUP, on_input, program);
 }
@@ -77,6 +76,10 @@ on_approval(IpyboxSession *session, IpyboxApproval *approval, gpointer user_data
 {
     Program *program = user_data;
     (void) session;
+    if (ipybox_approval_get_question(approval) == NULL) { /* too long for anybody to read */
+        ipybox_approval_respond(approval, FALSE);
+        return;
+    }
     g_queue_push_tail(program->asked, ipybox_approval_ref(approval));
     ask(program);
 }

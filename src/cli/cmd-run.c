@@ -24,8 +24,10 @@
 #include "cli/prompt.h"
 
 #define MAX_CODE_SIZE (32u * 1024 * 1024)
-/* Of output that is held back while a question is on the terminal, in bytes: then the kernel is paused, and what servers send is left out. */
+/* Of what is held back while a question is on the terminal, in bytes. Of all of it: then the kernel is paused, and waits. Of the lines of servers and
+ * notices, which are not paused with it: then they are left out, and counted. */
 #define MAX_HELD (1024 * 1024)
+#define MAX_HELD_LINES (64 * 1024)
 
 typedef struct {
     IpbKernelArguments kernel;
@@ -44,6 +46,7 @@ typedef struct {
     IpbPrompt *prompt;
     IpbHold *hold;       /* what comes while a question is on the terminal */
     bool is_asking;      /* one is */
+    size_t held_lines;   /* bytes of lines that came meanwhile */
     unsigned n_left_out; /* lines that were not held */
     bool is_interrupted;
     bool at_line_start; /* of standard output: notices begin on a line of their own */
@@ -85,11 +88,14 @@ print_to(RunCommand *command, int fd, const char *text)
         ipybox_session_set_paused(command->client.session, TRUE);
 }
 
-/* A line that is not the kernel's, whose sender is not paused with it. */
+/* A line whose sender is not paused with the kernel: may it be written or held? */
 static bool
-has_room(RunCommand *command)
+has_room(RunCommand *command, const char *line)
 {
-    if (!command->is_asking || ipb_hold_size(command->hold) <= MAX_HELD)
+    if (!command->is_asking)
+        return true;
+    command->held_lines += strlen(line);
+    if (command->held_lines <= MAX_HELD_LINES)
         return true;
     command->n_left_out++;
     return false;
@@ -160,7 +166,7 @@ on_log(IpyboxSession *session, const char *level, const char *text, gpointer dat
     RunCommand *command = data;
     if (!command->is_asking)
         ipb_client_log(session, level, text, data);
-    else if (has_room(command))
+    else if (has_room(command, text))
         ipb_hold_add_log(command->hold, level, text);
 }
 
@@ -183,9 +189,11 @@ on_busy(gboolean is_busy, gpointer data)
         return;
     ipb_hold_release(command->hold, on_released, command);
     if (command->n_left_out > 0)
-        ipb_cli_say(&ipb_verb_run, "%u notices and log lines were left out while you were asked",
+        ipb_cli_say(&ipb_verb_run,
+                    "%u lines of servers and notices were left out while you were asked",
                     command->n_left_out);
     command->n_left_out = 0;
+    command->held_lines = 0;
     ipybox_session_set_paused(command->client.session, FALSE);
 }
 
@@ -255,13 +263,13 @@ on_event(IpyboxSession *session, const IpyboxEvent *event, gpointer data)
             print_line(command, STDERR_FILENO, text);
         break;
     case IPYBOX_EVENT_NOTICE:
-        if (has_room(command))
+        if (has_room(command, text))
             print_line(command, STDERR_FILENO, text);
         break;
     case IPYBOX_EVENT_CLEAR_OUTPUT:
         break; /* what is written is written */
     case IPYBOX_EVENT_TOOL_PROGRESS:
-        if (isatty(STDERR_FILENO) && has_room(command))
+        if (isatty(STDERR_FILENO) && has_room(command, text))
             print_line(command, STDERR_FILENO, text);
         break;
     }

@@ -88,6 +88,15 @@ def tool_change(arguments: dict, line: str) -> dict:
     return text("changed")
 
 
+def tool_flood(arguments: dict, line: str) -> dict:
+    """More than two megabytes of progress."""
+    token = json.loads(line)["params"]["_meta"]["progressToken"]
+    for step in range(2000):
+        params = {"progressToken": token, "progress": step, "message": "flood " * 200}
+        send({"jsonrpc": "2.0", "method": "notifications/progress", "params": params})
+    return text("flooded")
+
+
 def tool_terminal(arguments: dict, line: str) -> dict:
     try:
         os.close(os.open("/dev/tty", os.O_RDWR))
@@ -115,6 +124,7 @@ TOOLS = {
     "large": (lambda a, l: text("x" * (a["megabytes"] << 20)), {"megabytes": {"type": "integer"}}),
     "slow": (tool_slow, {}),
     "terminal": (tool_terminal, {}),
+    "flood": (tool_flood, {}),
 }
 NUMBER = {"type": "number"}
 LINES = {"type": "array", "items": {"type": "object", "properties": {"price": NUMBER}}}

@@ -57,11 +57,14 @@ def test_sessions(place, examples):
 
 
 def test_approvals(place, examples):
-    question = 'mail.send_mail {"to":"%s@example.org","text":"hello"}? [y/n] '
+    def question(to: str, answer: str) -> list[str]:
+        arguments = [f'  "to": "{to}@example.org"', '  "text": "hello"']
+        return ["Tool call: mail.send_mail", "Arguments:", *arguments, f"May it run? [y/n] {answer}"]
+
     assert run(place, examples, "approvals", stdin="y\nn\n") == [
-        question % "ada" + "yes",
+        *question("ada", "yes"),
         "sent to ada@example.org",
-        question % "everybody" + "no",
+        *question("everybody", "no"),
         "ApprovalRejectedError: Approval request for mail.send_mail rejected",
     ]
     # Nobody is there: nothing is sent, and nothing hangs.

@@ -247,9 +247,22 @@ def test_log_lines_are_held_back(run, fifo, workspace):
     assert terminal.wait() == 0
 
 
+def test_a_flood_of_progress_is_counted(run, fifo, workspace):
+    """Its server does not wait, so not all of it is held."""
+    fifo("asked", "flooded")
+    terminal = run(HOLD + "call('flood'); say('flooded')\nthread.join()", "--approve", "rules.json")
+    terminal.expect(ALLOW)
+    (workspace / "asked").write_text("")
+    (workspace / "flooded").read_text()
+    terminal.type("y\n")
+    n_left_out = int(terminal.find(re.compile(r"(\d+) lines of servers and notices were left out while you were asked"))[1])
+    assert 0 < n_left_out < 2000
+    assert terminal.wait() == 0
+
+
 @pytest.fixture(autouse=True)
 def rules(workspace):
-    (workspace / "rules.json").write_text('{"default": "ask", "rules": [{"tool": "change", "decision": "allow"}]}')
+    (workspace / "rules.json").write_text('{"default": "ask", "rules": [{"tool": "change", "decision": "allow"}, {"tool": "flood", "decision": "allow"}]}')
 
 
 def test_a_cell_that_ends_while_its_thread_asks(run, fifo, workspace):
