@@ -92,7 +92,7 @@ static void
 assert_echoes(IpyboxSession *session)
 {
     g_autofree char *code = call_tool("echo");
-    assert_prints(session, code, "{}");
+    assert_prints(session, code, "'{}'");
 }
 
 static void
