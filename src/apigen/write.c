@@ -73,23 +73,40 @@ write_files(GPtrArray *files, IpbKeep *keep, const char *directory, GError **err
     return true;
 }
 
-/* From here on the new package is in place, and the old one at @temporary until what stays of it has moved. */
-static bool
-take_over(IpbKeep *keep, const char *temporary, const char *target, char **ret_note, GError **error)
+/* The new package is in place and counts; the old one is at @temporary until what stays of it has moved. What fails here is no failure of
+ * the new one. */
+static char *
+take_over(IpbKeep *keep, const char *temporary, const char *target)
 {
     g_autoptr(GString) notes = g_string_new(NULL);
-    if (!ipb_keep_move(keep, temporary, target, notes, error)) {
-        g_prefix_error(error, "the package of before is at %s: ", temporary);
-        return false;
-    }
-    if (notes->len > 0)
-        *ret_note = g_strdup(notes->str);
-    return ipb_file_remove_tree(temporary, error);
+    g_autoptr(GError) error = NULL;
+    if (!ipb_keep_move(keep, temporary, target, notes, &error) ||
+        !ipb_file_remove_tree(temporary, &error))
+        g_string_append_printf(notes,
+                               "%sthe new package is in place, but what was added to the one of "
+                               "before could not be moved and is at %s: %s",
+                               notes->len > 0 ? "\n" : "", temporary, error->message);
+    return notes->len > 0 ? g_strdup(notes->str) : NULL;
+}
+
+/* Needs no space on the disk. */
+static bool
+put_back(const char *temporary, const char *target, GError **error)
+{
+    bool had_package = g_file_test(temporary, G_FILE_TEST_IS_DIR);
+    const char *source = had_package ? temporary : target;
+    g_autoptr(GError) failure = NULL;
+    if (ipb_file_swap_directory(source, had_package ? target : temporary, &failure))
+        return true;
+    g_prefix_error(error,
+                   "the package of before is at %s, for it could not be put back (%s): ", temporary,
+                   failure->message);
+    return false;
 }
 
 bool
-ipb_apigen_write(GPtrArray *files, const char *root_dir, const char *server_name, char **ret_note,
-                 GError **error)
+ipb_apigen_write(GPtrArray *files, const char *root_dir, const char *server_name,
+                 IpbApigenConfirmFunc confirm, void *data, char **ret_note, GError **error)
 {
     *ret_note = NULL;
     g_autofree char *target = g_build_filename(root_dir, server_name, NULL);
@@ -101,9 +118,13 @@ ipb_apigen_write(GPtrArray *files, const char *root_dir, const char *server_name
     if (temporary == NULL)
         return false;
     g_autoptr(IpbKeep) keep = ipb_keep_new(target);
-    if (write_files(files, keep, temporary, error) &&
-        ipb_file_swap_directory(temporary, target, error))
-        return take_over(keep, temporary, target, ret_note, error);
-    ipb_file_remove_tree(temporary, NULL);
+    bool is_placed = write_files(files, keep, temporary, error) &&
+                     ipb_file_swap_directory(temporary, target, error);
+    if (is_placed && (confirm == NULL || confirm(data, error))) {
+        *ret_note = take_over(keep, temporary, target);
+        return true;
+    }
+    if (!is_placed || put_back(temporary, target, error))
+        ipb_file_remove_tree(temporary, NULL);
     return false;
 }

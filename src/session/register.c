@@ -51,6 +51,23 @@ tell(const IpbRegistering *registering, const char *level, const char *text)
         registering->options.on_log(registering->name, level, text, registering->options.data);
 }
 
+typedef struct {
+    IpbRegistering *registering;
+    IpbRegistration *registration; /* NULL: not registered yet */
+} Confirmation;
+
+/* The package and the registry say the same: where one cannot be written, on a full disk, both stay as they were. */
+static bool
+add_to_registry(void *data, GError **error)
+{
+    Confirmation *confirmation = data;
+    const IpbRegistering *registering = confirmation->registering;
+    confirmation->registration =
+        ipb_registry_add(registering->registry, registering->name,
+                         ipb_json_root(registering->params), registering->root_dir, error);
+    return confirmation->registration != NULL;
+}
+
 static IpbRegistration *
 write_package(IpbRegistering *registering, const IpbJson *tools, char ***ret_modules,
               GError **error)
@@ -62,16 +79,14 @@ write_package(IpbRegistering *registering, const IpbJson *tools, char ***ret_mod
     g_auto(GStrv) modules = NULL;
     g_autoptr(GPtrArray) files = ipb_apigen_generate(tools, &options, &modules, error);
     g_autofree char *note = NULL;
-    if (files == NULL ||
-        !ipb_apigen_write(files, registering->root_dir, registering->name, &note, error))
+    Confirmation confirmation = {.registering = registering};
+    if (files == NULL || !ipb_apigen_write(files, registering->root_dir, registering->name,
+                                           add_to_registry, &confirmation, &note, error))
         return NULL;
     if (note != NULL)
         tell(registering, "warning", note);
-    IpbRegistration *registration = ipb_registry_add(registering->registry, registering->name,
-                                                     params, registering->root_dir, error);
-    if (registration != NULL)
-        *ret_modules = g_steal_pointer(&modules);
-    return registration;
+    *ret_modules = g_steal_pointer(&modules);
+    return confirmation.registration;
 }
 
 static void

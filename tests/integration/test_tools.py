@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -231,6 +232,75 @@ def test_failed_registration_keeps_the_package(mcp, servers, workspace):
         assert mcp.tool("register_mcp_server", {"server_name": "time", "server_params": params})["isError"]
     assert {path: path.read_text() for path in (workspace / "mcptools/time").iterdir() if path.is_file()} == before
     assert "UTC" in mcp.cell("from mcptools.time import get_current_time as g\ng.run(g.Params(timezone='UTC'))")
+
+
+def test_a_call_of_a_replaced_registration_says_by_whom(ipybox, place, workspace):
+    """In the session that replaced it, and in one that finds an old package."""
+    call = "print(only.run(only.Params()))"
+    old_package = workspace / "old/x"
+    with McpServer(ipybox, place) as mcp:
+        mcp.register("x", fake("one-tool"))
+        assert mcp.cell(f"from mcptools.x import only\n{call}") == "only one"
+        shutil.copytree(workspace / "mcptools/x", old_package)
+        mcp.register("x", fake("one-tool", timeout=50))
+        new_id = re.search(r'server_id="([0-9a-f]{32})"', (workspace / "mcptools/x/__init__.py").read_text())[1]
+        replaced = rf'MCP server "x" \(id [0-9a-f]{{32}}\) was replaced by the registration {new_id} \(.*, package in .*mcptools\)'
+        assert re.search(replaced, mcp.failing_cell(call))
+        # As it says: imported again, it is the new one.
+        assert mcp.cell(
+            f"import importlib, mcptools.x\nimportlib.reload(mcptools.x); importlib.reload(only)\n{call}"
+        ) == "only one"
+    with McpServer(ipybox, place) as mcp:
+        assert re.search(replaced, mcp.failing_cell(f"from old.x import only\n{call}"))
+        assert mcp.cell(f"from mcptools.x import only\n{call}") == "only one"
+
+
+FULL_DISK = """
+import hashlib, os, pathlib
+
+def state():
+    "What the packages and the registry hold, and what else lies beside them."
+    files = [path for root in (PACKAGES, REGISTRY) for path in sorted(pathlib.Path(root).rglob("*"))]
+    return {str(path): path.read_bytes() for path in files
+            if path.is_file() and "__pycache__" not in path.parts and path.name != "fill"}
+
+def fill(directory):
+    with open(os.path.join(directory, "fill"), "wb", buffering=0) as file:
+        for size in (65536, 4096, 1):
+            try:
+                while True:
+                    file.write(b"x" * size)
+            except OSError as error:
+                assert error.errno == 28
+"""
+
+
+@pytest.mark.parametrize("full", ["PACKAGES", "REGISTRY"])
+def test_a_registration_on_a_full_disk_keeps_the_package_and_the_registry(ipybox, place, workspace, full):
+    """A small file system of its own, full in earnest; the old package and its registration work as before."""
+    directories = {"PACKAGES": workspace / "mcptools", "REGISTRY": place.state / "ipybox"}
+    directories[full].mkdir(mode=0o700, parents=True)
+    mount = 'mount -t tmpfs -o size=1m,mode=0700 tmpfs "$0" && exec "$@"'
+    command = ("--user", "--map-root-user", "--mount", "sh", "-c", mount, str(directories[full]), ipybox)
+    with McpServer("unshare", place, *command) as mcp:
+        mcp.register("x", fake("one-tool"))
+        names = "".join(f"{name} = {str(path)!r}\n" for name, path in directories.items())
+        call = "from mcptools.x import only\nprint(only.run(only.Params()))"
+        mcp.cell(f"{names}{FULL_DISK}\nbefore = state()\nassert len(before) > 3\nfill({full})")
+        for name in ("x", "y"):
+            answer = mcp.tool("register_mcp_server", {"server_name": name, "server_params": fake("one-tool", timeout=50)})
+            assert answer["isError"] and "No space left on device" in answer["content"][0]["text"]
+            assert mcp.cell("print(state() == before, sorted(os.listdir(PACKAGES)) in (['x'], ['fill', 'x']))") == "True True"
+        assert mcp.cell(call) == "only one"
+        # A fresh session knows what the registry says.
+        again = f"import subprocess\nprint(subprocess.run([{ipybox!r}, 'run', '--no-sandbox', '--approve', 'allow', '-c', {call!r}]"
+        assert mcp.cell(again + ", capture_output=True, text=True, env=os.environ | ENV).stdout)".replace(
+            "ENV", repr(place.environ)
+        )) == "only one"
+        mcp.cell(f"os.remove(os.path.join({full}, 'fill'))")
+        mcp.register("x", fake("one-tool", timeout=50))
+        mcp.tool("reset", {})
+        assert mcp.cell(call) == "only one"
 
 
 @pytest.mark.parametrize("name", ["", "bad-name", "1x", "class", "../evil", "a/b", "__init__", "x" * 300])

@@ -29,7 +29,8 @@ generate(const GByteArray *text, const IpbApigenOptions *options, const char *ro
     g_auto(GStrv) modules = NULL;
     g_autoptr(GPtrArray) files = ipb_apigen_generate(ipb_json_root(doc), options, &modules, error);
     g_autofree char *note = NULL;
-    if (files == NULL || !ipb_apigen_write(files, root, options->server_name, &note, error))
+    if (files == NULL ||
+        !ipb_apigen_write(files, root, options->server_name, NULL, NULL, &note, error))
         return false;
     if (note != NULL)
         fprintf(stderr, "%s\n", note);

@@ -91,7 +91,7 @@ test_write(void)
         g_auto(GStrv) modules = NULL;
         g_autoptr(GPtrArray) files =
             generate(round == 0 ? "[{\"name\": \"old\"}]" : "[]", &modules, &error);
-        g_assert_true(ipb_apigen_write(files, tools, "srv", &note, &error));
+        g_assert_true(ipb_apigen_write(files, tools, "srv", NULL, NULL, &note, &error));
         g_assert_no_error(error);
         g_autofree char *old = g_build_filename(tools, "srv", "old.py", NULL);
         g_autofree char *init = g_build_filename(tools, "srv", "__init__.py", NULL);
@@ -101,7 +101,7 @@ test_write(void)
     g_autoptr(GPtrArray) none = g_ptr_array_new();
     g_autofree char *precious = g_build_filename(tools, "precious", "data", NULL);
     g_assert_true(ipb_file_make_directories(precious, 0755, &error));
-    g_assert_false(ipb_apigen_write(none, tools, "precious", &note, &error));
+    g_assert_false(ipb_apigen_write(none, tools, "precious", NULL, NULL, &note, &error));
     g_assert_error(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID);
     g_assert_true(ipb_file_remove_tree(root, NULL));
 }
