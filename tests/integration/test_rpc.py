@@ -37,7 +37,7 @@ def api(run_ipybox) -> None:
     assert done.returncode == 0, done.stderr
 
 
-CALL = "from mcptools.fake import echo_json\nprint(echo_json.run(echo_json.Params(value=[1]))['back'])"
+CALL = "from mcptools.fake import echo_json\nprint(echo_json.run(echo_json.Params(value=[1])).structured['back'])"
 
 # --- the page ---
 
