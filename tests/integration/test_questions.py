@@ -428,6 +428,31 @@ def test_always_is_said_of_one_tool(run):
     assert terminal.wait() == 0
 
 
+def test_always_is_said_of_one_command(run):
+    """A cell names servers by their parameters, as packages made by mcpygen do. The name is of its choosing."""
+    fake = str(Path(__file__).with_name("fake_server.py"))
+    terminal = run(f"""
+import json, os, urllib.request
+
+def post(*args):
+    params = {{"command": {sys.executable!r}, "args": [{fake!r}, *args]}}
+    body = {{"server_name": "fake", "server_params": params, "tool_name": "pid", "tool_args": {{}}}}
+    url = f"http://{{os.environ['TOOL_SERVER_HOST']}}:{{os.environ['TOOL_SERVER_PORT']}}/run"
+    request = urllib.request.Request(url, json.dumps(body).encode(), {{"Content-Type": "application/json"}})
+    return "result" in json.load(urllib.request.urlopen(request))
+
+print(call("pid").isdigit(), post("log=one"), post("log=one"), post("log=two\\u200b"))
+""", "--no-sandbox")
+    assert "Server" not in question(terminal)
+    terminal.type("a\n")
+    assert question(terminal).partition("\n")[2].startswith("Server that nobody registered:\n")
+    terminal.type("a\n")
+    assert 'log=two\\u200b"]' in question(terminal).replace("\n  : ", "")
+    terminal.type("n\n")
+    terminal.expect("True True True False")
+    assert terminal.wait() == 0
+
+
 def test_questions_that_time_out_one_after_the_other(run):
     """Nobody is there: each is withdrawn, and none is answered."""
     terminal = run("print([call('pid') for i in range(3)])", "--approval-timeout", "0.3")
