@@ -143,20 +143,6 @@ def test_packages_are_ipyboxs_own(kernel: Kernels, servers: harness.Servers) -> 
         assert server.cell(attempt("open('mcptools/time/__init__.py', 'a').close()")).strip() in ("EROFS", "EACCES")
 
 
-def test_a_configuration_that_is_not_there(kernel: Kernels) -> None:
-    """The default holds, and no cell writes what holds the next time."""
-    workspace, outside = kernel.place.workspace, kernel.place.home / "outside"
-    config = json.dumps(make_settings(allowWrite=[str(outside)]))
-    done = kernel.run(f"open('box.json', 'w').write({config!r})", "--sandbox-config", "box.json")
-    assert "the default holds" in done.stderr and "box.json came into being" in done.stderr
-    assert not (workspace / "box.json").exists()
-    # What the cell wrote would have been a configuration.
-    outside.mkdir()
-    (workspace / "box.json").write_text(config)
-    assert kernel.run(f"open({str(outside / 'made')!r}, 'w').close()", "--sandbox-config", "box.json").returncode == 0
-    assert (outside / "made").exists()
-
-
 def test_the_place_of_packages_is_no_link(kernel: Kernels) -> None:
     """Where no session registers servers none is made; what ipybox generates later must not go elsewhere. A directory others may make."""
     workspace = kernel.place.workspace
@@ -375,9 +361,11 @@ def test_bombs(kernel: Kernels, bomb: str) -> None:
 
 
 def test_configuration_that_is_not_there(kernel: Kernels) -> None:
-    done = kernel.run("print(1)", "--sandbox-config", "nowhere.json")
-    assert (done.stdout, done.returncode) == ("1\n", 0)
-    assert "nowhere.json" in done.stderr and "default" in done.stderr
+    """Nothing runs: the default could allow what it was to deny, and a cell could write what holds the next time."""
+    done = kernel.run("open('nowhere.json', 'w').write('{}'); print(1)", "--sandbox-config", "nowhere.json")
+    assert done.stdout == "" and done.returncode == 1
+    assert "there is no sandbox configuration" in done.stderr and "nowhere.json" in done.stderr
+    assert not (kernel.place.workspace / "nowhere.json").exists()
 
 
 @pytest.mark.parametrize("text, complaint", [
