@@ -284,11 +284,26 @@ refuse(IpbHttpHead *head, unsigned status, const char *reason)
     return 0;
 }
 
+bool
+ipb_http_gate_get_origin(const IpbHttpGate *gate, const IpbHttpHead *head, IpbSpan *ret_origin)
+{
+    return ipb_http_head_get(head, "Origin", ret_origin) && has_text(gate->origins, *ret_origin);
+}
+
+bool
+ipb_http_gate_is_preflight(const IpbHttpGate *gate, const IpbHttpHead *head, unsigned port)
+{
+    IpbSpan value;
+    return ipb_http_span_equal(head->method, "OPTIONS") && head->content_length == 0 &&
+           ipb_http_head_get(head, "Access-Control-Request-Method", &value) &&
+           ipb_http_gate_get_origin(gate, head, &value) && is_our_host(gate, head->host, port);
+}
+
 unsigned
 ipb_http_gate_admit(const IpbHttpGate *gate, IpbHttpHead *head, unsigned port, IpbHttpPeer *peer)
 {
     IpbSpan value;
-    if (ipb_http_head_get(head, "Origin", &value) && !has_text(gate->origins, value))
+    if (ipb_http_head_get(head, "Origin", &value) && !ipb_http_gate_get_origin(gate, head, &value))
         return refuse(head, 403, "requests of web pages (with an Origin) are not taken");
     if (!is_our_host(gate, head->host, port))
         return refuse(head, 403, "the Host header does not name this server");

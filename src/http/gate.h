@@ -50,6 +50,13 @@ void ipb_http_gate_set_public(IpbHttpGate *gate);
 /* A web page's origin ("http://localhost:3000") whose requests are taken. */
 void ipb_http_gate_allow_origin(IpbHttpGate *gate, const char *origin);
 
+/* Does a page of an allowed origin ask, through its browser, what it may send (the "preflight" of fetch)? Browsers send no token with
+ * this. */
+bool ipb_http_gate_is_preflight(const IpbHttpGate *gate, const IpbHttpHead *head, unsigned port);
+/* The Origin of the page that sent this, if it is allowed: its browser shows it the answer then, if the answer names it. */
+bool ipb_http_gate_get_origin(const IpbHttpGate *gate, const IpbHttpHead *head,
+                              IpbSpan *ret_origin);
+
 /* The role of who sent this to @port, or 0; then status and reason are set in @head. @peer is looked up when it is needed.
  * The header `Ipybox-Role: kernel` lowers the role to the kernel's: a relay sends it for kernels. */
 unsigned ipb_http_gate_admit(const IpbHttpGate *gate, IpbHttpHead *head, unsigned port,

@@ -51,6 +51,7 @@ struct IpbHttpConnection {
     size_t content_length;
     size_t body_claimed; /* of the server's memory for bodies */
     bool is_admitted;
+    char *origin; /* of the allowed web page that sent the request, or NULL */
     bool is_last; /* close after the answer */
     int64_t idle_since;
     IpbHttpOutput out;
@@ -190,7 +191,7 @@ ipb_http_connection_answer(IpbHttpConnection *connection, const IpbHttpAnswer *a
     connection->answer_claimed = claimed;
     consume_body(connection);
     release_body(connection);
-    ipb_http_output_set(&connection->out, &final, allow);
+    ipb_http_output_set(&connection->out, &final, allow, connection->origin);
     write_answer(connection);
 }
 
@@ -236,6 +237,36 @@ handle(IpbHttpConnection *connection)
         consume_body(connection);
 }
 
+static bool
+is_last_request(const IpbHttpHead *head)
+{
+    IpbSpan value;
+    return head->is_http_1_0 ||
+           (ipb_http_head_get(head, "Connection", &value) && has_token(value, "close"));
+}
+
+/* What browsers ask for pages of allowed origins: everything that the routes take. Whether the page has a token is seen then. */
+static void
+answer_preflight(IpbHttpConnection *connection)
+{
+    static const char HEADERS[] =
+        "Access-Control-Allow-Methods: GET, POST, PUT, DELETE\r\n"
+        "Access-Control-Allow-Headers: Authorization, Content-Type, X-XSRFToken\r\n"
+        "Access-Control-Allow-Private-Network: true\r\n"
+        "Access-Control-Max-Age: 600\r\n";
+    ipb_http_connection_answer(connection, &(IpbHttpAnswer){.status = 204, .headers = HEADERS},
+                               NULL, 0);
+}
+
+static void
+note_origin(IpbHttpConnection *connection, const IpbHttpHead *head)
+{
+    IpbSpan origin;
+    g_clear_pointer(&connection->origin, g_free);
+    if (ipb_http_gate_get_origin(ipb_http_server_gate(connection->server), head, &origin))
+        connection->origin = g_strndup(origin.start, origin.size);
+}
+
 static void
 take_head(IpbHttpConnection *connection, IpbHttpHead *head)
 {
@@ -243,6 +274,14 @@ take_head(IpbHttpConnection *connection, IpbHttpHead *head)
     IpbHttpServer *server = connection->server;
     IpbHttpRefusal refusal = {0};
     IpbSpan value;
+    note_origin(connection, head);
+    if (ipb_http_gate_is_preflight(ipb_http_server_gate(server), head,
+                                   ipb_http_server_port(server))) {
+        connection->is_last = is_last_request(head);
+        ipb_buffer_consume(&connection->in, head->size);
+        answer_preflight(connection);
+        return;
+    }
     unsigned role = ipb_http_gate_admit(ipb_http_server_gate(server), head,
                                         ipb_http_server_port(server), &connection->peer);
     connection->is_admitted = role != 0;
@@ -261,8 +300,7 @@ take_head(IpbHttpConnection *connection, IpbHttpHead *head)
         return;
     }
     connection->body_claimed = connection->content_length = (size_t) head->content_length;
-    connection->is_last = head->is_http_1_0 || (ipb_http_head_get(head, "Connection", &value) &&
-                                                has_token(value, "close"));
+    connection->is_last = is_last_request(head);
     bool is_waiting = ipb_http_head_get(head, "Expect", &value) && !head->is_http_1_0;
     connection->request = ipb_http_request_new(
         connection, route, (const char *) ipb_buffer_data(&connection->in), head->size, role);
@@ -411,6 +449,7 @@ ipb_http_connection_end(IpbHttpConnection *connection)
         ipb_http_request_end(g_steal_pointer(&connection->request));
     release_body(connection);
     clear_output(connection);
+    g_free(connection->origin);
     ipb_buffer_clear(&connection->in);
     g_rc_box_release(connection);
 }

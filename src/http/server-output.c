@@ -17,7 +17,7 @@ length(const char *text)
 }
 
 static char *
-make_head(const IpbHttpAnswer *answer, size_t size, const char *allow)
+make_head(const IpbHttpAnswer *answer, size_t size, const char *allow, const char *origin)
 {
     GString *head = g_string_new(NULL);
     g_string_append_printf(head, "HTTP/1.1 %u %s\r\n", answer->status,
@@ -30,6 +30,11 @@ make_head(const IpbHttpAnswer *answer, size_t size, const char *allow)
         g_string_append(head, "WWW-Authenticate: Bearer\r\n");
     if (allow != NULL)
         g_string_append_printf(head, "Allow: %s\r\n", allow);
+    if (origin != NULL)
+        g_string_append_printf(head,
+                               "Access-Control-Allow-Origin: %s\r\nVary: Origin\r\n"
+                               "Access-Control-Expose-Headers: Location\r\n",
+                               origin);
     if (answer->headers != NULL)
         g_string_append(head, answer->headers);
     if (answer->is_last)
@@ -39,12 +44,13 @@ make_head(const IpbHttpAnswer *answer, size_t size, const char *allow)
 }
 
 void
-ipb_http_output_set(IpbHttpOutput *output, const IpbHttpAnswer *answer, const char *allow)
+ipb_http_output_set(IpbHttpOutput *output, const IpbHttpAnswer *answer, const char *allow,
+                    const char *origin)
 {
     gsize body_size = 0;
     const char *body = answer->body != NULL ? g_bytes_get_data(answer->body, &body_size) : NULL;
     size_t size = length(answer->prefix) + body_size + length(answer->suffix);
-    output->head = make_head(answer, size, allow);
+    output->head = make_head(answer, size, allow, origin);
     output->body = answer->body != NULL ? g_bytes_ref(answer->body) : NULL;
     output->parts[0] = (IpbSpan){output->head, strlen(output->head)};
     output->parts[1] = (IpbSpan){answer->prefix, length(answer->prefix)};

@@ -20,7 +20,9 @@ typedef struct {
     size_t size;      /* of all parts */
 } IpbHttpOutput;
 
-void ipb_http_output_set(IpbHttpOutput *output, const IpbHttpAnswer *answer, const char *allow);
+/* @origin: of the web page that may see it, or NULL. */
+void ipb_http_output_set(IpbHttpOutput *output, const IpbHttpAnswer *answer, const char *allow,
+                         const char *origin);
 /* Writes what @fd takes now; false when it never will. */
 bool ipb_http_output_write(IpbHttpOutput *output, int fd);
 void ipb_http_output_clear(IpbHttpOutput *output);

@@ -83,6 +83,14 @@ is_json(const IpbHttpHead *head)
 }
 
 static bool
+has_right_type(const IpbHttpServer *server, const IpbHttpHead *head)
+{
+    IpbSpan token;
+    return is_json(head) || (ipb_http_server_options(server)->takes_any_type_with_token &&
+                             ipb_http_head_get(head, "Authorization", &token));
+}
+
+static bool
 fail(IpbHttpRefusal *refusal, unsigned status, char *reason)
 {
     refusal->status = status;
@@ -100,7 +108,7 @@ check_body(const IpbHttpServer *server, const IpbHttpRoute *route, const IpbHttp
     if (route->body == IPB_HTTP_BODY_NONE && has_body)
         return fail(refusal, 413,
                     g_strdup_printf("%s %s takes no body", route->method, route->path));
-    if (has_body && !is_json(head))
+    if (has_body && !has_right_type(server, head))
         return fail(refusal, 415, g_strdup("the Content-Type must be application/json"));
     if (route->body == IPB_HTTP_BODY_JSON && !head->has_content_length)
         return fail(refusal, 411, g_strdup("there is no Content-Length"));

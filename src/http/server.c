@@ -249,7 +249,7 @@ turn_away(const IpbHttpServer *server, int fd, const char *reason)
     IpbHttpAnswer answer = {.status = 503, .body = body, .is_last = true};
     IpbHttpOutput output = {0};
     char unread[4096];
-    ipb_http_output_set(&output, &answer, NULL);
+    ipb_http_output_set(&output, &answer, NULL, NULL);
     ipb_http_output_write(&output, fd);
     ipb_http_output_clear(&output);
     /* What was sent already would make the close a reset, which destroys the answer. */

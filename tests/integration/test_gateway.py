@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import base64
+import http.client
 import json
 import os
 import socket
@@ -276,9 +277,27 @@ def test_restart(gateway: Gateway) -> None:
         client.run("x = 1")
         status, model = gateway.request("POST", f"/api/kernels/{kernel}/restart", {})
         assert (status, model["id"]) == (200, kernel)
-        messages = client.run("x")
+        msg_id = client.execute("x")
+        messages = [client.receive()]
+        while messages[-1]["content"] != {"execution_state": "idle"} or messages[-1]["parent_header"].get("msg_id") != msg_id:
+            messages.append(client.receive())
+        # To front ends that status means that the kernel has died.
+        assert "restarting" not in types(messages)
         assert contents(messages, "error")[0]["ename"] == "NameError"
         assert contents(messages, "execute_input")[0]["execution_count"] == 1
+
+
+def test_restart_while_a_cell_runs(gateway: Gateway) -> None:
+    kernel = gateway.start_kernel()
+    with gateway.channels(kernel) as client:
+        msg_id = client.execute("print('begun')\nimport time\ntime.sleep(600)")
+        client.receive_until(msg_id, "stream")
+        gateway.request("POST", f"/api/kernels/{kernel}/restart", {})
+        messages = client.receive_until(msg_id, "status", execution_state="idle")
+        assert "restarting" not in types(messages) and contents(messages, "error")
+        # A death after that is one.
+        messages = client.run("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)")
+        assert "restarting" in types(messages)
 
 
 def test_death(gateway: Gateway) -> None:
@@ -384,6 +403,66 @@ def test_forms_are_refused(gateway: Gateway) -> None:
             "Content-Type: text/plain\r\nContent-Length: 2\r\n\r\n{}".encode()
         )
         assert connection.recv(100).split()[1] == b"415"
+
+
+def ask(gateway: Gateway, method: str, path: str, body: str | None = None, **headers: str) -> tuple[int, dict[str, str]]:
+    """Status and headers of the answer; headers are sent as they are given."""
+    connection = http.client.HTTPConnection("127.0.0.1", gateway.port, timeout=60)
+    connection.request(method, path, body, {name.replace("_", "-"): value for name, value in headers.items()})
+    response = connection.getresponse()
+    response.read()
+    connection.close()
+    return response.status, dict(response.getheaders())
+
+
+def test_content_type_where_there_is_a_token(start: Callable[..., Gateway], workspace: Path) -> None:
+    """Tornado's client sends none. A web page cannot send the header without being asked first, but any it can send the query."""
+    (workspace / "token").write_text("secret\n")
+    with start("--token-file=token") as gateway:
+        for headers in ({}, {"Content_Type": "text/plain"}):
+            assert ask(gateway, "POST", "/api/kernels", "{}", Authorization="token secret", **headers)[0] == 201
+            assert ask(gateway, "POST", "/api/kernels?token=secret", "{}", **headers)[0] == 415
+            assert ask(gateway, "POST", "/api/kernels", "{}", Authorization="token wrong", **headers)[0] == 401
+
+
+PREFLIGHT = {"Access_Control_Request_Method": "POST", "Access_Control_Request_Headers": "authorization"}
+
+
+def test_preflight(start: Callable[..., Gateway], workspace: Path) -> None:
+    (workspace / "token").write_text("secret\n")
+    with start("--allow-origin=http://localhost:3000", "--token-file=token") as gateway:
+        status, headers = ask(gateway, "OPTIONS", "/api/kernels", Origin="http://localhost:3000", **PREFLIGHT)
+        assert status == 204 and headers["Access-Control-Allow-Origin"] == "http://localhost:3000"
+        assert "DELETE" in headers["Access-Control-Allow-Methods"] and "Authorization" in headers["Access-Control-Allow-Headers"]
+        assert headers["Vary"] == "Origin"
+        # The answer itself, errors included.
+        for token, expected in (("secret", 200), ("wrong", 401)):
+            status, headers = ask(gateway, "GET", "/api", Origin="http://localhost:3000", Authorization=f"token {token}")
+            assert (status, headers["Access-Control-Allow-Origin"]) == (expected, "http://localhost:3000")
+        for refused in (
+            {"Origin": "http://localhost:3001", **PREFLIGHT},
+            {"Origin": "http://localhost:3000", "Host": "evil.example", **PREFLIGHT},
+            {"Origin": "http://localhost:3000"},  # not one
+            PREFLIGHT,
+        ):
+            status, headers = ask(gateway, "OPTIONS", "/api/kernels", **refused)
+            assert status in (401, 403) and "Access-Control-Allow-Methods" not in headers, refused
+        assert "Access-Control-Allow-Origin" not in ask(gateway, "GET", "/api", Origin="http://localhost:3001")[1]
+        assert "Access-Control-Allow-Origin" not in ask(gateway, "GET", "/api", Authorization="token secret")[1]
+
+
+def test_requests_after_a_preflight_on_one_connection(start: Callable[..., Gateway]) -> None:
+    with start("--allow-origin=http://localhost:3000") as gateway:
+        connection = http.client.HTTPConnection("127.0.0.1", gateway.port, timeout=60)
+        headers = {"Origin": "http://localhost:3000", "Access-Control-Request-Method": "POST"}
+        for method, expected in (("OPTIONS", 204), ("GET", 200), ("OPTIONS", 204)):
+            connection.request(method, "/api", headers=headers)
+            response = connection.getresponse()
+            response.read()
+            assert response.status == expected
+            sock = connection.sock
+        assert sock is not None
+        connection.close()
 
 
 def test_origins(start: Callable[..., Gateway]) -> None:

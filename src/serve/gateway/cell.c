@@ -163,7 +163,9 @@ on_done(IpbGatewayKernel *kernel, const IpbSessionEvent *event)
         break;
     case IPB_STATUS_LOST:
         send_error(kernel, "DeadKernelError", event->text, event->text);
-        ipb_gateway_kernel_tell_status(kernel, "restarting", parent_of(kernel));
+        /* To front ends this means that it died, also while they wait for the restart that they asked for. */
+        if (!kernel->cell.ends_by_restart)
+            ipb_gateway_kernel_tell_status(kernel, "restarting", parent_of(kernel));
         kernel->execution_count = 0;
         break;
     }

@@ -151,6 +151,7 @@ ipb_gateway_new(const IpbGatewayOptions *options)
     server.n_routes = IPB_GATEWAY_N_ROUTES;
     server.data = gateway;
     server.error_member = "message";
+    server.takes_any_type_with_token = true; /* as Jupyter's own, whose client sends none */
     server.max_connections = MAX_CONNECTIONS;
     gateway->server = ipb_http_server_new(gateway->loop, &server, options->gate);
     return gateway;

@@ -17,6 +17,7 @@ typedef struct {
 /* What the cell that runs has come to. */
 typedef struct {
     bool is_silent;
+    bool ends_by_restart; /* which a client asked for */
     bool has_error;
     char *ename;
     char *evalue;

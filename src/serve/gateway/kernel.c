@@ -287,7 +287,7 @@ ipb_gateway_kernel_restart(IpbGatewayKernel *kernel, void (*done)(void *data), v
     kernel->execution_count = 0;
     if (kernel->current == NULL)
         ipb_gateway_kernel_set_state(kernel, IPB_GATEWAY_STATE_RESTARTING);
-    ipb_gateway_kernel_tell_status(kernel, "restarting", NULL);
+    kernel->cell.ends_by_restart = kernel->current != NULL;
     ipb_session_reset(kernel->session, on_reset, kernel);
 }
 
