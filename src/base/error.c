@@ -30,6 +30,11 @@ make_hint(int saved_errno)
         return g_strdup_printf(" (files of this process may have %" PRIuMAX
                                " bytes: raise the limit with ulimit -f)",
                                (uintmax_t) limit.rlim_cur);
+    /* Of what is reported, only a new process or thread fails with this: reads and writes that would wait are not errors. */
+    if (saved_errno == EAGAIN)
+        return g_strdup(
+            " (there may be no more processes and threads: end some, or raise the limit "
+            "of the user, ulimit -u, or of the container)");
     return g_strdup("");
 }
 

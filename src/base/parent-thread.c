@@ -4,10 +4,11 @@
  */
 #include "base/parent-thread.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <unistd.h>
 
-#include <ipybox/error.h>
+#include "base/error.h"
 
 struct IpbParentThread {
     GThread *thread;
@@ -47,16 +48,14 @@ ipb_parent_thread_new(GError **error)
     IpbParentThread *parent = g_new0(IpbParentThread, 1);
     g_mutex_init(&parent->mutex);
     g_cond_init(&parent->changed);
-    g_autoptr(GError) failure = NULL;
     /* The application's signals are not for us: the thread inherits this mask. */
     sigset_t all, old;
     sigfillset(&all);
     pthread_sigmask(SIG_BLOCK, &all, &old);
-    parent->thread = g_thread_try_new("ipybox parent", run, parent, &failure);
+    parent->thread = g_thread_try_new("ipybox parent", run, parent, NULL);
     pthread_sigmask(SIG_SETMASK, &old, NULL);
     if (parent->thread == NULL) {
-        g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_SYSTEM, "cannot make a thread: %s",
-                    failure->message);
+        ipb_error_set_errno(error, EAGAIN, "cannot start a thread");
         ipb_parent_thread_free(parent);
         return NULL;
     }

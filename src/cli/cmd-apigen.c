@@ -5,12 +5,11 @@
 #include <signal.h>
 #include <stdio.h>
 
-#include <glib-unix.h>
-
 #include "base/error.h"
 #include "cli/cli.h"
 #include "cli/client.h"
 #include "cli/options.h"
+#include "cli/signals.h"
 
 typedef struct {
     char *name;
@@ -23,13 +22,12 @@ typedef struct {
     int signatures, stubs;
 } ApigenArguments;
 
-static gboolean
-on_signal(gpointer data)
+static void
+on_signal(int number, void *data)
 {
     IpbClient *client = data;
     client->status = IPB_EXIT_INTERRUPTED;
     ipb_client_end(client);
-    return G_SOURCE_CONTINUE;
 }
 
 static void
@@ -100,15 +98,13 @@ static int
 generate(const ApigenArguments *arguments)
 {
     IpbClient client = {0};
-    guint on_int = g_unix_signal_add(SIGINT, on_signal, &client);
-    guint on_term = g_unix_signal_add(SIGTERM, on_signal, &client);
     g_autoptr(GError) error = NULL;
-    if (start(&client, arguments, &error))
+    IpbSignals *signals = ipb_signals_new((int[]){SIGINT, SIGTERM}, 2, on_signal, &client, &error);
+    if (signals != NULL && start(&client, arguments, &error))
         ipb_client_run(&client);
     else
         client.status = ipb_cli_fail(&ipb_verb_apigen, ipb_cli_status(error), "%s", error->message);
-    g_source_remove(on_int);
-    g_source_remove(on_term);
+    ipb_signals_free(signals);
     ipb_client_clear(&client);
     return client.status;
 }

@@ -192,8 +192,8 @@ serve(const GatewayArguments *arguments)
         .on_log = ipb_cli_log,
     };
     g_autoptr(GError) error = NULL;
-    ipb_program_init(&command.program, true, close_gateway, &command);
-    if (check_workspace(arguments->kernel.workspace, &error) &&
+    if (ipb_program_init(&command.program, true, close_gateway, &command, &error) &&
+        check_workspace(arguments->kernel.workspace, &error) &&
         find_tool_server(&session, &error) &&
         check_sandbox_config(arguments->kernel.sandbox_config, &error) &&
         open_gateway(&command, arguments, &session, &error)) {

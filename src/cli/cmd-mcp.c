@@ -151,8 +151,8 @@ serve(const McpArguments *arguments)
 {
     McpCommand command = {0};
     g_autoptr(GError) error = NULL;
-    ipb_program_init(&command.program, true, close_session, &command);
-    if (set_up(&command, arguments, &error)) {
+    if (ipb_program_init(&command.program, true, close_session, &command, &error) &&
+        set_up(&command, arguments, &error)) {
         /* In the background: initialize does not wait for it. */
         ipb_session_start(command.session);
         ipb_program_run(&command.program);

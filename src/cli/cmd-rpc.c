@@ -50,9 +50,9 @@ serve(void)
     RpcCommand command = {0};
     /* Ctrl-C goes to every process of the terminal's group: what it means is the client's decision. */
     signal(SIGINT, SIG_IGN);
-    ipb_program_init(&command.program, false, close_server, &command);
     g_autoptr(GError) error = NULL;
-    if (set_up(&command, &error))
+    if (ipb_program_init(&command.program, false, close_server, &command, &error) &&
+        set_up(&command, &error))
         ipb_program_run(&command.program);
     else
         command.program.status =

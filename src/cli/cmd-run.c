@@ -10,8 +10,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <glib-unix.h>
-
 #include "base/error.h"
 #include "base/fd.h"
 #include "base/file.h"
@@ -22,6 +20,7 @@
 #include "cli/hold.h"
 #include "cli/options.h"
 #include "cli/prompt.h"
+#include "cli/signals.h"
 
 #define MAX_CODE_SIZE (32u * 1024 * 1024)
 /* Of what is held back while a question is on the terminal, in bytes. Of all of it: then the kernel is paused, and waits. Of the lines of servers and
@@ -299,28 +298,29 @@ on_executed(GObject *source, GAsyncResult *async_result, gpointer data)
     ipb_client_end(client);
 }
 
-/* The first signal interrupts the cell, the second ends everything at once. */
-static gboolean
-on_signal(gpointer data)
+/* The first Ctrl-C interrupts the cell, the second ends everything at once. */
+static void
+on_interrupt(RunCommand *command)
 {
-    RunCommand *command = data;
     if (command->is_interrupted) {
         command->client.status = IPB_EXIT_INTERRUPTED;
         g_main_loop_quit(command->client.main_loop);
     }
     command->is_interrupted = true;
     ipybox_session_interrupt(command->client.session);
-    return G_SOURCE_CONTINUE;
 }
 
-static gboolean
-on_terminate(gpointer data)
+static void
+on_signal(int number, void *data)
 {
     RunCommand *command = data;
+    if (number == SIGINT) {
+        on_interrupt(command);
+        return;
+    }
     command->client.status = 128 + SIGTERM;
     end_questions(command);
     ipb_client_end(&command->client);
-    return G_SOURCE_CONTINUE;
 }
 
 /* --- set-up ------------------------------------------------------------------------------------ */
@@ -393,17 +393,15 @@ static int
 execute(const RunArguments *arguments, const char *code)
 {
     RunCommand command = {.at_line_start = true, .hold = ipb_hold_new()};
-    guint on_int = g_unix_signal_add(SIGINT, on_signal, &command);
-    guint on_term = g_unix_signal_add(SIGTERM, on_terminate, &command);
     g_autoptr(GError) error = NULL;
-    if (start(&command, arguments, code, &error))
+    IpbSignals *signals = ipb_signals_new((int[]){SIGINT, SIGTERM}, 2, on_signal, &command, &error);
+    if (signals != NULL && start(&command, arguments, code, &error))
         ipb_client_run(&command.client);
     else
         command.client.status =
             ipb_cli_fail(&ipb_verb_run, ipb_cli_status(error), "%s", error->message);
     end_questions(&command); /* by a second signal: what is held is shown */
-    g_source_remove(on_int);
-    g_source_remove(on_term);
+    ipb_signals_free(signals);
     int status = command.client.status;
     ipb_client_clear(&command.client);
     ipb_prompt_free(command.prompt);

@@ -110,8 +110,8 @@ serve(const Arguments *arguments)
 {
     Command command = {0};
     g_autoptr(GError) error = NULL;
-    ipb_program_init(&command.program, true, close_server, &command);
-    if (set_up(&command, arguments, &error))
+    if (ipb_program_init(&command.program, true, close_server, &command, &error) &&
+        set_up(&command, arguments, &error))
         ipb_program_run(&command.program);
     else
         command.program.status =

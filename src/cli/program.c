@@ -6,8 +6,6 @@
 
 #include <signal.h>
 
-#include <glib-unix.h>
-
 #include "cli/cli.h"
 
 #define END_TIMEOUT_MS 15000
@@ -41,14 +39,13 @@ end(IpbProgram *program)
     program->close(program->data);
 }
 
-static gboolean
-on_signal(gpointer data)
+static void
+on_signal(int number, void *data)
 {
     IpbProgram *program = data;
     if (program->is_ending)
         g_main_loop_quit(program->main_loop);
     end(program);
-    return G_SOURCE_CONTINUE;
 }
 
 static void
@@ -72,18 +69,19 @@ ipb_program_end(const GError *why, void *data)
 
 /* --- life -------------------------------------------------------------------------------------- */
 
-void
-ipb_program_init(IpbProgram *program, bool ends_at_interrupt, void (*close)(void *data), void *data)
+bool
+ipb_program_init(IpbProgram *program, bool ends_at_interrupt, void (*close)(void *data), void *data,
+                 GError **error)
 {
+    static const int NUMBERS[] = {SIGTERM, SIGHUP, SIGINT};
     *program = (IpbProgram){
         .main_loop = g_main_loop_new(NULL, FALSE),
         .close = close,
         .data = data,
     };
-    program->signals[0] = g_unix_signal_add(SIGTERM, on_signal, program);
-    program->signals[1] = g_unix_signal_add(SIGHUP, on_signal, program);
-    if (ends_at_interrupt)
-        program->signals[2] = g_unix_signal_add(SIGINT, on_signal, program);
+    program->signals =
+        ipb_signals_new(NUMBERS, ends_at_interrupt ? 3 : 2, on_signal, program, error);
+    return program->signals != NULL;
 }
 
 bool
@@ -109,8 +107,7 @@ ipb_program_run(IpbProgram *program)
 void
 ipb_program_clear(IpbProgram *program)
 {
-    for (size_t i = 0; i < G_N_ELEMENTS(program->signals); i++)
-        g_clear_handle_id(&program->signals[i], g_source_remove);
+    g_clear_pointer(&program->signals, ipb_signals_free);
     g_clear_handle_id(&program->end_timer, g_source_remove);
     g_clear_pointer(&program->lifeline, ipb_lifeline_free);
     g_clear_pointer(&program->main_loop, g_main_loop_unref);

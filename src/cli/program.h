@@ -9,11 +9,12 @@
 #pragma once
 
 #include "cli/lifeline.h"
+#include "cli/signals.h"
 
 typedef struct {
     GMainLoop *main_loop;
     IpbLifeline *lifeline;
-    guint signals[3];
+    IpbSignals *signals;
     guint end_timer;
     void (*close)(void *data);
     void *data;
@@ -23,8 +24,8 @@ typedef struct {
 
 /* Signals are caught from now on, and dispatched when it runs. @close, called once and not before it runs, closes what the verb has
  * opened, and calls ipb_program_quit when that is done. */
-void ipb_program_init(IpbProgram *program, bool ends_at_interrupt, void (*close)(void *data),
-                      void *data);
+bool ipb_program_init(IpbProgram *program, bool ends_at_interrupt, void (*close)(void *data),
+                      void *data, GError **error);
 /* It ends with standard input, if that is a pipe or a socket, or with who started it; see cli/lifeline.h. */
 bool ipb_program_hang_on_input(IpbProgram *program, IpbLoop *loop, GError **error);
 bool ipb_program_hang_on_parent(IpbProgram *program, IpbLoop *loop, GError **error);

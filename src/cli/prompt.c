@@ -19,6 +19,7 @@
 #include "base/fd.h"
 #include "base/quoted.h"
 #include "base/rows.h"
+#include "base/thread.h"
 
 /* Of a line that is typed; a longer one is no answer. */
 #define MAX_ANSWER 4096
@@ -373,7 +374,8 @@ ipb_prompt_new(IpbPromptBusyFunc on_busy, gpointer data)
     prompt->tty = tty;
     prompt->is_ascii = !is_utf8();
     prompt->is_plain = term == NULL || *term == '\0' || g_str_equal(term, "dumb");
-    prompt->resize_watch = g_unix_signal_add(SIGWINCH, on_resize_signal, prompt);
+    if (ipb_thread_check(NULL)) /* else GLib would end the program */
+        prompt->resize_watch = g_unix_signal_add(SIGWINCH, on_resize_signal, prompt);
     prompt->typed = g_string_new(NULL);
     g_queue_init(&prompt->questions);
     prompt->always = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
@@ -437,7 +439,7 @@ ipb_prompt_free(IpbPrompt *prompt)
         return;
     g_clear_handle_id(&prompt->watch, g_source_remove);
     g_clear_handle_id(&prompt->resize_timer, g_source_remove);
-    g_source_remove(prompt->resize_watch);
+    g_clear_handle_id(&prompt->resize_watch, g_source_remove);
     g_string_free(prompt->typed, TRUE);
     g_queue_clear_full(&prompt->questions, free_question);
     g_clear_pointer(&prompt->rows, g_ptr_array_unref);

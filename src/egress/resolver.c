@@ -13,6 +13,7 @@
 #include <netinet/in.h>
 
 #include "base/error.h"
+#include "base/thread.h"
 
 #define MAX_RUNNING 6
 #define LOOKUP_TIMEOUT_MS (20 * 1000)
@@ -157,9 +158,23 @@ on_timeout(void *data)
     fail(lookup, error);
 }
 
+/* From the loop: whoever looks up is told of nothing before that has returned. */
+static void
+on_no_thread(void *data)
+{
+    g_autoptr(GError) error = NULL;
+    ipb_error_set_errno(&error, EAGAIN, "no thread can be started to resolve the name");
+    fail(data, error);
+}
+
 static void
 start(IpbLookup *lookup)
 {
+    if (!ipb_thread_check(NULL)) {
+        g_clear_pointer(&lookup->timer, ipb_timer_free);
+        lookup->timer = ipb_timer_new(lookup->resolver->loop, 0, on_no_thread, lookup);
+        return;
+    }
     GMainContext *context = ipb_loop_context(lookup->resolver->loop);
     lookup->query = g_new0(Query, 1);
     lookup->query->lookup = lookup;

@@ -9,7 +9,7 @@
 
 #include <gio/gio.h>
 
-/* @func is called in @context, once, also after a cancellation. */
+/* @func is called in @context, once, also after a cancellation. Only where ipb_thread_check() is true. */
 void ipb_tcp_connect(const char *host, unsigned port, GMainContext *context,
                      GCancellable *cancellable, GAsyncReadyCallback func, void *data);
 /* The socket, not blocking, closed on exec; the caller's. -1: UNAVAILABLE, NOT_FOUND, TIMEOUT or G_IO_ERROR_CANCELLED. */

@@ -15,6 +15,7 @@
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/fd.h"
+#include "base/thread.h"
 #include "http/handshake.h"
 #include "http/tcp-connect.h"
 #include "http/websocket-private.h"
@@ -261,7 +262,7 @@ ipb_websocket_connect(IpbLoop *loop, const IpbWebSocketTarget *target,
                       void *data, GError **error)
 {
     char key[IPB_HANDSHAKE_KEY_SIZE];
-    if (!check_target(target, error) || !make_key(key, error))
+    if (!check_target(target, error) || !make_key(key, error) || !ipb_thread_check(error))
         return NULL;
     Dial *dial = g_rc_box_new0(Dial);
     dial->socket = ipb_websocket_new(loop, options, funcs, data);

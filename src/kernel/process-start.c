@@ -135,7 +135,10 @@ on_forked(const IpbForkedProcess *forked, const GError *error, void *data)
     IpbProcess *process = data;
     g_clear_pointer(&process->fork_timer, ipb_timer_free);
     if (forked == NULL) {
-        fail_start(process, error->message);
+        /* What went wrong with the sandbox comes first: it kills who enters it then. */
+        const GError *failure =
+            process->sandbox != NULL ? ipb_sandbox_failure(process->sandbox) : NULL;
+        fail_start(process, failure != NULL ? failure->message : error->message);
         return;
     }
     process->pid = forked->pid;

@@ -33,6 +33,10 @@ on_end_timer(void *data)
     IpbProcess *process = data;
     process->state = IPB_PROCESS_ENDED;
     g_autofree char *cause = g_steal_pointer(&process->cause);
+    /* A sandbox that goes wrong kills what is in it. */
+    const GError *failure = process->sandbox != NULL ? ipb_sandbox_failure(process->sandbox) : NULL;
+    if (cause == NULL && failure != NULL)
+        cause = g_strdup(failure->message);
     if (cause == NULL && process->exit_cause != NULL)
         cause = g_strdup_printf("the kernel %s %s",
                                 g_str_has_prefix(process->exit_cause, "exit status") ? "ended with"

@@ -3,6 +3,7 @@
  * The life of a runtime; see <ipybox/runtime.h>.
  */
 #include "base/error.h"
+#include "base/thread.h"
 #include "lib/block.h"
 #include "lib/lib-private.h"
 
@@ -19,8 +20,9 @@ ipybox_runtime_new(const IpyboxRuntimeOptions *options, GError **error)
     static const IpyboxRuntimeOptions DEFAULTS = IPYBOX_RUNTIME_OPTIONS_INIT;
     if (options == NULL)
         options = &DEFAULTS;
-    if (!check_options(options, error))
+    if (!check_options(options, error) || !ipb_thread_check(error))
         return NULL;
+    g_type_ensure(G_TYPE_TASK); /* makes its threads now, not when the first cell has ended */
     g_autoptr(GMainContext) context = options->context != NULL
                                           ? g_main_context_ref(options->context)
                                           : g_main_context_ref_thread_default();

@@ -465,6 +465,12 @@ ipb_sandbox_signal(IpbSandbox *sandbox, int signal_number)
         ipb_fd_send(sandbox->control, &packet, sizeof packet, NULL, 0);
 }
 
+const GError *
+ipb_sandbox_failure(const IpbSandbox *sandbox)
+{
+    return sandbox->failure;
+}
+
 int
 ipb_sandbox_pidfd(const IpbSandbox *sandbox)
 {

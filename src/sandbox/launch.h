@@ -51,6 +51,8 @@ void ipb_sandbox_signal(IpbSandbox *sandbox, int signal_number);
 int ipb_sandbox_pidfd(const IpbSandbox *sandbox);
 int ipb_sandbox_plan_fd(const IpbSandbox *sandbox);
 int ipb_sandbox_channel_fd(const IpbSandbox *sandbox);
+/* Why it is ending; NULL: it is not, or as it should. Borrowed. */
+const GError *ipb_sandbox_failure(const IpbSandbox *sandbox);
 /* A kernel that entered belongs to the sandbox's limits of memory and processes, too. Before it runs anything. */
 bool ipb_sandbox_add_process(const IpbSandbox *sandbox, pid_t pid, GError **error);
 /* Which limit was the reason for an end with this status (as of waitpid): words that name its key; NULL: none that is known. Caller

@@ -25,7 +25,6 @@ PROBES = Path(__file__).parent / "probes"
 # The checkout, .venv and the Python it is made of may be where others cannot go: they are mounted where they can, in a mount
 # namespace of the command's own.
 MOUNT = 'while [ "$1" != -- ]; do mount --bind "$1" "$2" && shift 2 || exit; done; shift; exec "$@"'
-BECOME = ["setpriv", f"--reuid={ORDINARY_ID}", f"--regid={ORDINARY_ID}", "--clear-groups"]
 
 NETWORK = (
     "allowedDomains", "deniedDomains", "deniedDomainReasons", "deniedResolvedAddresses", "strictAllowlist", "allowLocalBinding",
@@ -48,8 +47,9 @@ def make_settings(**keys) -> dict:
 
 
 class Box:
-    def __init__(self, place: harness.Place) -> None:
+    def __init__(self, place: harness.Place, ordinary_id: int = ORDINARY_ID) -> None:
         self.place = place
+        self.ordinary_id = ordinary_id
         self.binary = harness.existing(Path(os.environ.get("IPYBOX_BIN", harness.ROOT / "build/ipybox")).resolve())
         self.source = place.root / "src"
         self.venv = place.root / "venv"
@@ -62,7 +62,7 @@ class Box:
             path.mkdir(exist_ok=True)
         if user != "root":
             for path in [self.place.root, *self.place.root.rglob("*")]:
-                os.chown(path, ORDINARY_ID, ORDINARY_ID, follow_symlinks=False)
+                os.chown(path, self.ordinary_id, self.ordinary_id, follow_symlinks=False)
 
     def program(self, user: str) -> str:
         """Where ipybox is for @user."""
@@ -88,7 +88,7 @@ class Box:
             mounts += [os.path.realpath(harness.ROOT / ".venv"), self.venv, base, self.base]
         prefix = ["unshare", "--mount", "--propagation", "private", "sh", "-c", MOUNT, "sh", *map(str, mounts), "--"]
         if user != "root":
-            prefix += BECOME
+            prefix += ["setpriv", f"--reuid={self.ordinary_id}", f"--regid={self.ordinary_id}", "--clear-groups"]
         return prefix + (["unshare", "--user", "--map-root-user"] if user == "userns" else [])
 
     def write_settings(self, settings: dict) -> str:

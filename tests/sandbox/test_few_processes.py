@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""With a limit on processes and threads (ulimit -u) that is too low for what is to be done, step by step: it works, or it ends with an
+error that says so. Nothing hangs, aborts or is left behind, which the fixture `place` checks."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+
+import harness
+import pytest
+from box import Box
+from kernels import Kernels
+from mcp_driver import McpServer
+
+# With these everything works: the program, the forkserver with the threads of its imports, the kernel and its own, and what makes
+# a sandbox.
+ENOUGH = 24
+# The limit is for all of a user's processes: that of these tests has no others.
+FIRST_ID = 300_000
+
+
+@pytest.fixture
+def lonely(place: harness.Place) -> Kernels:
+    """As a user of its own."""
+    return Kernels(Box(place, ordinary_id=FIRST_ID + os.getpid()), "user")
+
+
+def limited(kernels: Kernels, n: int, verb: str, *args: str) -> list[str]:
+    line = kernels.command(verb, *args)
+    at = line.index(kernels.box.program("user"))
+    return [*line[:at], "prlimit", f"--nproc={n}:{n}", *line[at:]]
+
+
+def says_why(text: str) -> bool:
+    """In our words, or in those of Python and of the C library for what a cell or an import does."""
+    words = ["ulimit -u", "Resource temporarily unavailable", "can't start new thread"]
+    words.append("the kernel was killed by SIGKILL")  # its sandbox lost a process of its own
+    return any(part in text for part in words)
+
+
+@pytest.mark.parametrize("options", [["--no-sandbox"], []], ids=["kernel", "sandbox"])
+def test_run(lonely: Kernels, options: list[str]) -> None:
+    works = False
+    for n in range(1, ENOUGH + 1):
+        done = harness.run(limited(lonely, n, "run", *options, "-c", "print(6 * 7)"), lonely.place, env=lonely.environ)
+        works = done.returncode == 0
+        if works:
+            assert done.stdout == "42\n"
+        else:
+            assert done.returncode == 1 and says_why(done.stderr), (n, done)
+        if works and n > 12:
+            break
+    assert works
+
+
+def test_mcp_server(lonely: Kernels) -> None:
+    place = harness.Place(**{**vars(lonely.place), "environ": lonely.environ})
+    works = False
+    for n in range(1, ENOUGH + 1):
+        program, *arguments = limited(lonely, n, "mcp")
+        server = McpServer(program, place, *arguments, initialize=False, stderr=subprocess.PIPE)
+        try:
+            server.initialize()
+            text = server.tool("execute_ipython_cell", {"code": "print(6 * 7)"})["content"][0]["text"]
+            server.process.stdin.close()
+        except (EOFError, BrokenPipeError):
+            text = ""
+        said = server.process.stderr.read().decode()
+        status = server.close()
+        works = text == "42"
+        if works:
+            assert status == 0
+            break
+        assert status in (0, 1) and says_why(text + said), (n, status, text, said)
+    assert works
