@@ -429,9 +429,9 @@ make_not_named(const char *server_name)
                                 : g_strdup("this MCP server");
     return g_error_new(
         IPYBOX_ERROR, IPYBOX_ERROR_NOT_FOUND,
-        "%s is not registered with these server_params, and a sandboxed session starts "
-        "no others: register it with exactly these (register_mcp_server, ipybox "
-        "apigen), or name it where the session is opened: "
+        "%s is not registered with these server_params, and neither a sandboxed session nor a tool "
+        "server starts others for a kernel: register it with exactly these (register_mcp_server, "
+        "ipybox apigen), or name it where the session is opened: "
         "CodeExecutor(allowed_servers={name: server_params})",
         name);
 }

@@ -24,24 +24,16 @@ KEY = "sk-3f8a1c99d2"
 
 
 def run_mcpygen(name: str, params: dict[str, Any], *options: str) -> None:
-    """Generates `gen/NAME` in the current directory."""
-    params_json = json.dumps(params)
-    subprocess.run(
-        [
-            BIN / "mcpygen",
-            "apigen",
-            "--server-name",
-            name,
-            "--server-params",
-            params_json,
-            "--root-dir",
-            "gen",
-            *options,
-        ],
-        check=True,
-        capture_output=True,
-        env=os.environ | {"API_KEY": KEY},
-    )
+    """Generates `gen/NAME` in the current directory. mcpygen gives up on a server that takes seconds to start, as it may on a busy
+    machine: then it is run again."""
+    words = ["apigen", "--server-name", name, "--server-params", json.dumps(params), "--root-dir", "gen", *options]
+    for _ in range(5):
+        shutil.rmtree(Path("gen", name), ignore_errors=True)
+        environ = os.environ | {"API_KEY": KEY}
+        result = subprocess.run([BIN / "mcpygen", *words], capture_output=True, text=True, env=environ)
+        if result.returncode == 0:
+            return
+    pytest.fail(f"mcpygen: {result.stderr}")
 
 
 @pytest.fixture(scope="session")
