@@ -22,6 +22,10 @@ def pytest_configure(config: pytest.Config) -> None:
     harness.prepare_process()
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    harness.leave_out_what_needs_root(items)
+
+
 @pytest.fixture(scope="session")
 def ipybox() -> str:
     """The binary."""

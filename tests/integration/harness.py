@@ -12,6 +12,7 @@ import subprocess
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 CACHE = ROOT / ".cache" / "test"
@@ -27,6 +28,13 @@ def existing(path: Path) -> Path:
     if not path.exists():
         raise FileNotFoundError(f"{path} is missing; `make check` or scripts/test-setup makes it")
     return path
+
+
+
+def leave_out_what_needs_root(items: list[Any]) -> None:
+    """As an ordinary user tests that are marked so are not run, and not counted."""
+    if os.geteuid() != 0:
+        items[:] = [item for item in items if item.get_closest_marker("needs_root") is None]
 
 
 # How long a server may take for its start: what it imports takes a while where many programs want the CPU.

@@ -9,6 +9,7 @@ import subprocess
 import sys
 
 import harness
+import pytest
 
 
 def test_finds_a_process_that_left_its_parent(place):
@@ -68,3 +69,16 @@ def test_third_party_servers_are_there(servers, tmp_path, inspector, environ):
 
 def test_official_client_is_there(client_python):
     subprocess.run([client_python, "-c", "import mcp"], check=True)
+
+
+@pytest.mark.parametrize(("uid", "left"), [(0, 2), (1000, 1)])
+def test_only_an_ordinary_user_leaves_out_what_needs_root(monkeypatch, uid, left):
+    class Item:
+        def __init__(self, marker):
+            self.get_closest_marker = {marker: marker}.get
+
+    monkeypatch.setattr(harness.os, "geteuid", lambda: uid)
+    items = [Item("needs_root"), Item("other")]
+    harness.leave_out_what_needs_root(items)
+    assert len(items) == left
+    assert items[-1].get_closest_marker("other")

@@ -150,7 +150,7 @@ def test_refused(start, status, path, options):
     assert isinstance(answer["error"], str)
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be somebody else")
+@pytest.mark.needs_root
 def test_other_users_need_the_token(start):
     server = start()
     assert server.curl("/status", user="1234")[0] == 401

@@ -16,6 +16,10 @@ from little_internet import LittleInternet
 # Who runs `ipybox sandbox`: root; somebody who is nobody special; and that one as the only user of a user namespace, as in many
 # containers.
 USERS = ["root", "user", "userns"]
+# An ordinary user cannot become another: "root" and "user" are that one then, and tests are not run as both.
+IS_ROOT = os.geteuid() == 0
+if not IS_ROOT:
+    USERS.remove("root")
 
 # Of an ordinary user: an id that owns nothing.
 ORDINARY_ID = 61234
@@ -58,6 +62,8 @@ class Box:
 
     def prepare(self, user: str) -> None:
         """The test's directories belong to whoever runs the commands."""
+        if not IS_ROOT:
+            return
         for path in (self.source, self.venv, self.base):
             path.mkdir(exist_ok=True)
         if user != "root":
@@ -66,12 +72,14 @@ class Box:
 
     def program(self, user: str) -> str:
         """Where ipybox is for @user."""
-        if user == "root":
+        if user == "root" or not IS_ROOT:
             return str(self.binary)
         return str(self.source / self.binary.relative_to(harness.ROOT))
 
     def python(self) -> list[str]:
         """The command of a Python with what is in .venv; needs with_python."""
+        if not IS_ROOT:
+            return [str(harness.ROOT / ".venv/bin/python")]
         name = os.path.basename(os.path.realpath(harness.ROOT / ".venv/bin/python"))
         (packages,) = (harness.ROOT / ".venv/lib").glob("python3*/site-packages")
         path = self.venv / packages.relative_to(harness.ROOT / ".venv")
@@ -79,6 +87,8 @@ class Box:
 
     def become(self, user: str, with_python: bool = False) -> list[str]:
         """What to put before a command for it to be run by @user."""
+        if not IS_ROOT:
+            return ["unshare", "--user", "--map-root-user"] if user == "userns" else []
         if user == "root" and not with_python:
             return []
         self.prepare(user)

@@ -21,6 +21,10 @@ def pytest_configure(config: pytest.Config) -> None:
     harness.prepare_process()
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    harness.leave_out_what_needs_root(items)
+
+
 @pytest.fixture(params=USERS)
 def user(request: pytest.FixtureRequest) -> str:
     """Runs the test as each of them: "root", "user", "userns"."""

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import harness
-from box import Box, make_settings
+from box import IS_ROOT, Box, make_settings
 from mcp_driver import McpServer
 
 
@@ -40,7 +40,7 @@ class Kernels:
         self.user = user
         self.python = harness.ROOT / ".venv/bin/python3"
         self.environ = dict(box.place.environ)
-        if user != "root":
+        if user != "root" and IS_ROOT:
             self.python = self.make_environment()
 
     def make_environment(self) -> Path:

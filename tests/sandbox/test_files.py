@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import pytest
 from box import Box, make_settings
 
 SETTINGS = make_settings(
@@ -146,6 +147,7 @@ def test_attempts(box: Box, user: str) -> None:
     assert not (box.place.workspace / ".git/hooks/pre-commit").exists()
 
 
+@pytest.mark.needs_root
 def test_positive_control(box: Box) -> None:
     """Without a sandbox each of them works: the attempts attempt something."""
     outside = make_tree(box)

@@ -3,7 +3,10 @@
 
 from __future__ import annotations
 
+import pytest
 from box import Box, make_settings
+
+pytestmark = pytest.mark.needs_root
 
 # Mounts an overlayfs over the workspace's directory $1, in the command's own mount namespace, and runs the rest of the command line.
 OVERLAY = """

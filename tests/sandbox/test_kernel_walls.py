@@ -7,11 +7,10 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import harness
+import pytest
 import test_files as files
 import test_syscalls
 from box import PROBES, Box, make_settings
@@ -129,6 +128,7 @@ except OSError: print("denied")
 # Privileges
 
 
+@pytest.mark.needs_root
 def test_setuid_programs_give_nothing(box: Box, user: str) -> None:
     """A program of root's with the setuid bit, which is no wall's to hide."""
     program = box.place.root.parent / "whoever"

@@ -154,6 +154,7 @@ def test_the_place_of_packages_is_no_link(kernel: Kernels) -> None:
     assert kernel.run(link, "--no-sandbox").stderr == "" and (workspace / "mcptools").is_symlink()
 
 
+@pytest.mark.needs_root
 def test_roots_secrets_stay_roots(kernel: Kernels) -> None:
     code = attempt("open('/etc/shadow').read()")
     assert kernel.run(code).stdout == "EACCES\n"
@@ -481,12 +482,13 @@ def test_installer_is_not_of_an_editable_install(kernel: Kernels) -> None:
     source, mark = kernel.place.workspace / "src", kernel.place.home / "mark"
     wheel = make_wheel(kernel.place.workspace, "ipb_boxed", "x")
     packages, real = make_environment(kernel.place.root / "environment")
-    (packages / "project.pth").write_text(f"{source}\n")
+    # Not sitecustomize: Debian's Python has one of its own.
+    (packages / "project.pth").write_text(f"{source}\nimport project_hook\n")
     source.mkdir()
     kernel.python = kernel.place.root / "environment/bin/python"
     settings = kernel.box.write_settings(make_settings(allowRead=[str(real)]))
     with kernel.serve("--sandbox-config", settings) as server:
-        server.cell(f"open('src/sitecustomize.py', 'w').write({PIP.format(mark=str(mark))!r})")
+        server.cell(f"open('src/project_hook.py', 'w').write({PIP.format(mark=str(mark))!r})")
         output = server.tool("install_package", {"package_name": str(wheel)})
         assert not output["isError"] and "a cell's pip" not in output["content"][0]["text"]
     assert not mark.exists()

@@ -190,6 +190,7 @@ def compare(net: NetBox, rows: list[tuple], settings: dict | None, **options) ->
     assert not wrong, "\n".join(map(str, wrong))
 
 
+@pytest.mark.needs_root
 def test_without_a_sandbox_everything_is_reached(net: NetBox) -> None:
     """The positive control of the tests below."""
     compare(net, [(action, outside) for action, outside, _ in WITHOUT_PROXY + NAME_SERVER], None, sandbox=False)

@@ -10,6 +10,7 @@ import socket
 import stat
 import threading
 
+import pytest
 from box import Box, NetBox, make_settings
 
 EVIL = ["curl", "-sS", "http://evil.test/"]
@@ -99,6 +100,7 @@ def test_sockets_of_the_host(box: Box) -> None:
     path.unlink()
 
 
+@pytest.mark.needs_root
 def test_services_of_the_host(box: Box, user: str) -> None:
     """Such as Docker's: their sockets lie where a sandbox has a directory of its own."""
     path = f"/run/ipybox-test-{os.getpid()}.sock"

@@ -140,6 +140,7 @@ def test_programs_of_a_kernel_get_no_descriptors(box: Box) -> None:
         assert set(os.listdir(f"/proc/{child}/fd")) == {"0", "1", "2"}
 
 
+@pytest.mark.needs_root
 def test_positive_control() -> None:
     """What is looked for is not so anyway."""
     values = status(os.getpid())
