@@ -44,7 +44,7 @@ typedef struct {
 
 typedef enum {
     FREE,        /* nothing is asked; nothing is read */
-    ENTER_FIRST, /* the head of the queue is shown after a line was typed, whatever is in it */
+    ENTER_FIRST, /* the head of the queue is shown after an empty line was typed */
     SHOWN,       /* the head of the queue, up to next_row */
 } State;
 
@@ -287,7 +287,9 @@ take_answer(IpbPrompt *prompt, const char *line)
 {
     g_autofree char *word = g_strstrip(g_ascii_strdown(line, -1));
     const Question *question = g_queue_peek_head(&prompt->questions);
-    if (prompt->state == ENTER_FIRST) {
+    if (prompt->state == ENTER_FIRST && *word != '\0') {
+        print_prompt(prompt, ENTER); /* an answer to the question that was withdrawn */
+    } else if (prompt->state == ENTER_FIRST) {
         show(prompt);
     } else if (is_word(word, "no")) {
         answer_head(prompt, false);

@@ -342,6 +342,8 @@ def test_a_whole_answer_to_a_withdrawn_question(run, fifo, workspace):
     (workspace / "asked").write_text("")
     terminal.expect(ENTER)
     terminal.type("y\n")
+    terminal.expect(ENTER)
+    terminal.type("\n")
     assert "fake.two_texts" in terminal.expect(ALLOW)
     terminal.type("y\n")
     terminal.expect("<class 'str'> done")
@@ -376,7 +378,7 @@ def test_races_of_answers_and_withdrawals(run, workspace, seed):
             n_allowed += int(found[1]) % 2 == 0
             terminal.type("n\n" if int(found[1]) % 2 else "y\n")
         else:
-            terminal.type("y\n")
+            terminal.type("\n")
     ran = json.loads(found[2])
     assert ran and n_allowed >= len(ran) and not [n for n in ran if n % 2]
     sent = [json.loads(line)["params"]["arguments"]["n"] for line in (workspace / "calls").read_text().splitlines()]
