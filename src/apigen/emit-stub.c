@@ -26,6 +26,7 @@ typedef struct {
     GString *out;
     bool is_stub; /* classes by their names; else their members */
     unsigned depth;
+    bool is_cut; /* there is no room for more parameters */
 } Writer;
 
 static void append_type(Writer *writer, const IpbType *type);
@@ -116,7 +117,14 @@ append_values(Writer *writer, const IpbEnum *enumeration)
     g_string_append_c(writer->out, ']');
 }
 
-/* {"a": …} is what one gives, where a dict does; Name(a: …) what one gets: its members are attributes. */
+/* Is None what is meant by leaving the field out, and not a value that its type has already? */
+static bool
+adds_none(const IpbField *field)
+{
+    return !field->is_required && field->default_value == NULL && !ipb_type_has_none(field->type);
+}
+
+/* {"a": str, "b?": int} is what one gives, where a dict does; Name(a=str) what one gets: its members are attributes. */
 static void
 append_members(Writer *writer, const IpbClass *class)
 {
@@ -129,13 +137,19 @@ append_members(Writer *writer, const IpbClass *class)
     g_string_append_c(writer->out, class->is_input ? '{' : '(');
     for (guint i = 0; i < class->fields->len; i++) {
         const IpbField *field = g_ptr_array_index(class->fields, i);
+        g_string_append(writer->out, i > 0 ? ", " : "");
         if (writer->out->len > MAX_SIGNATURE) {
-            g_string_append(writer->out, i > 0 ? ", …" : "…");
+            g_string_append(writer->out, "**more");
             break;
         }
-        g_string_append_printf(writer->out, "%s%s%s: ", i > 0 ? ", " : "", field->name,
-                               field->is_required ? "" : "?");
+        if (class->is_input)
+            g_string_append_printf(writer->out, "\"%s%s\": ", field->name,
+                                   field->is_required ? "" : "?");
+        else
+            g_string_append_printf(writer->out, "%s=", field->name);
         append_type(writer, field->type);
+        if (!class->is_input && !field->is_required && !ipb_type_has_none(field->type))
+            g_string_append(writer->out, " | None");
     }
     g_string_append_c(writer->out, class->is_input ? '}' : ')');
     writer->depth--;
@@ -194,12 +208,13 @@ append_type(Writer *writer, const IpbType *type)
     }
 }
 
-/* "name: type = default"; an optional one without a default is " = None", which says it. */
+/* "name: type = default" */
 static void
 append_field(Writer *writer, const IpbField *field)
 {
     g_string_append_printf(writer->out, "%s: ", field->name);
     append_type(writer, field->type);
+    g_string_append(writer->out, adds_none(field) ? " | None" : "");
     if (field->is_required)
         return;
     g_string_append(writer->out, " = ");
@@ -224,23 +239,40 @@ append_result(Writer *writer, const IpbModule *module)
     }
 }
 
+/* The fields that are required, or the others; those that are left are one `**more`. */
+static void
+append_parameters(Writer *writer, const IpbClass *params, bool is_required)
+{
+    for (guint i = 0; i < params->fields->len; i++) {
+        const IpbField *field = g_ptr_array_index(params->fields, i);
+        if (field->is_required != is_required)
+            continue;
+        if (writer->is_cut)
+            return;
+        g_string_append(writer->out, ", ");
+        writer->is_cut = writer->out->len > MAX_SIGNATURE;
+        if (writer->is_cut)
+            g_string_append(writer->out, "**more");
+        else
+            append_field(writer, field);
+    }
+}
+
 char *
 ipb_emit_signature(const IpbModule *module, bool async_api)
 {
     Writer writer = {.out = g_string_new(async_api ? "async " : NULL)};
-    g_string_append_printf(writer.out, "%s.%s.run(", module->server_name, module->name);
-    const GPtrArray *fields = module->params->fields;
-    for (guint i = 0; i < fields->len; i++) {
-        g_string_append(writer.out, i > 0 ? ", " : "");
-        if (writer.out->len > MAX_SIGNATURE) {
-            g_string_append(writer.out, "…");
-            break;
-        }
-        append_field(&writer, g_ptr_array_index(fields, i));
-    }
+    bool has_fields = module->params->fields->len > 0;
+    g_string_append(writer.out, has_fields ? "def run(*" : "def run(");
+    append_parameters(&writer, module->params, true);
+    append_parameters(&writer, module->params, false);
     g_string_append(writer.out, ") -> ");
     append_result(&writer, module);
-    append_comment(writer.out, module->description, MAX_SUMMARY);
+    g_string_append_printf(writer.out, ": ...  # %s.%s", module->server_name, module->name);
+    size_t size = writer.out->len;
+    g_string_append(writer.out, ": ");
+    if (!append_summary(writer.out, module->description, MAX_SUMMARY))
+        g_string_truncate(writer.out, size);
     return g_string_free(writer.out, FALSE);
 }
 

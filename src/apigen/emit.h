@@ -16,7 +16,7 @@ void ipb_emit_argument(GString *out, const IpbType *type);
 void ipb_emit_bounds(GString *out, const IpbType *type);
 /* The whole module; ends in one newline. */
 char *ipb_emit_module(const IpbModule *module, bool async_api);
-/* The tool on one line: "srv.search.run(query: str, page: int = None) -> str  # Finds things." */
+/* The tool on one line of Python: "def run(*, query: str, page: int | None = None) -> str: ...  # srv.search: Finds things." */
 char *ipb_emit_signature(const IpbModule *module, bool async_api);
 /* The tool's classes and run, a line for each field; ends in one newline. */
 char *ipb_emit_stub(const IpbModule *module, bool async_api);

@@ -96,6 +96,74 @@ ipb_identifier_make(IpbText wire)
     return g_string_free(g_steal_pointer(&name), FALSE);
 }
 
+/* What signs are called that are all of a name. */
+static const struct {
+    const char *signs, *name;
+} SIGNS[] = {
+    {"", "empty"},       {" ", "space"},      {"\t", "tab"},       {"\n", "newline"},
+    {"\r\n", "crlf"},    {",", "comma"},      {";", "semicolon"},  {":", "colon"},
+    {".", "dot"},        {"..", "dots"},      {"...", "dots"},     {"|", "pipe"},
+    {"/", "slash"},      {"\\", "backslash"}, {"\"", "quote"},     {"'", "apostrophe"},
+    {"`", "backtick"},   {"*", "star"},       {"**", "stars"},     {"+", "plus"},
+    {"-", "minus"},      {"--", "dashes"},    {"_", "underscore"}, {"=", "eq"},
+    {"==", "eq"},        {"!=", "ne"},        {"<>", "ne"},        {"<", "lt"},
+    {"<=", "le"},        {">", "gt"},         {">=", "ge"},        {"~", "tilde"},
+    {"!~", "not_tilde"}, {"=~", "eq_tilde"},  {"!", "not"},        {"&", "ampersand"},
+    {"&&", "and"},       {"||", "or"},        {"%", "percent"},    {"#", "hash"},
+    {"@", "at"},         {"$", "dollar"},     {"^", "caret"},      {"?", "question"},
+    {"->", "arrow"},
+};
+
+static const char *
+find_sign(IpbText wire)
+{
+    for (size_t i = 0; i < G_N_ELEMENTS(SIGNS); i++)
+        if (strlen(SIGNS[i].signs) == wire.size &&
+            memcmp(SIGNS[i].signs, wire.text != NULL ? wire.text : "", wire.size) == 0)
+            return SIGNS[i].name;
+    return NULL;
+}
+
+/* The signs of numbers as words: "+1" → "plus 1", "at -1" → "at minus 1", but "utf-8" stays. */
+static GString *
+spell_signs(IpbText wire)
+{
+    GString *out = g_string_new(NULL);
+    for (size_t i = 0; i < wire.size; i++) {
+        bool is_number = i + 1 < wire.size && g_ascii_isdigit(wire.text[i + 1]);
+        bool is_start = i == 0 || (!g_ascii_isalnum(wire.text[i - 1]) && wire.text[i - 1] >= 0);
+        if (wire.text[i] == '+' && is_number)
+            g_string_append(out, " plus ");
+        else if (wire.text[i] == '-' && is_number && is_start)
+            g_string_append(out, " minus ");
+        else
+            g_string_append_c(out, wire.text[i]);
+    }
+    return out;
+}
+
+char *
+ipb_identifier_make_member(IpbText wire)
+{
+    const char *sign = find_sign(wire);
+    if (sign != NULL) {
+        bool is_keyword = ipb_identifier_is_keyword(sign);
+        return g_strconcat(sign, is_keyword ? "_" : NULL, NULL);
+    }
+    g_autoptr(GString) spelled = spell_signs(wire);
+    char *name = ipb_identifier_make((IpbText){spelled->str, spelled->len});
+    static const char PREFIX[] = "field_";
+    size_t size = strlen(PREFIX);
+    bool is_made = wire.text[0] != '_' && g_str_has_prefix(name, PREFIX) &&
+                   g_ascii_isdigit(name[size]) && !g_str_has_prefix(spelled->str, PREFIX);
+    /* "_1_" would be a name of Enum itself. */
+    if (!is_made || g_str_has_suffix(name, "_"))
+        return name;
+    char *shorter = g_strdup(name + size - 1);
+    g_free(name);
+    return shorter;
+}
+
 char *
 ipb_identifier_make_class(IpbText wire)
 {
@@ -122,7 +190,21 @@ ipb_identifier_make_class(IpbText wire)
 char *
 ipb_identifier_make_singular(const char *plural)
 {
+    static const char *const IRREGULAR[][2] = {
+        {"Children", "Child"},  {"People", "Person"},   {"Criteria", "Criterion"},
+        {"Indices", "Index"},   {"Vertices", "Vertex"}, {"Matrices", "Matrix"},
+        {"Series", NULL},       {"Species", NULL},      {"Analyses", "Analysis"},
+        {"Men", "Man"},         {"Women", "Woman"},     {"Movies", "Movie"},
+        {"Statuses", "Status"}, {"Aliases", "Alias"},   {"Buses", "Bus"},
+    };
     size_t size = strlen(plural);
+    for (size_t i = 0; i < G_N_ELEMENTS(IRREGULAR); i++)
+        if (g_str_has_suffix(plural, IRREGULAR[i][0])) {
+            size_t start = size - strlen(IRREGULAR[i][0]);
+            return IRREGULAR[i][1] == NULL
+                       ? g_strconcat(plural, "Item", NULL)
+                       : g_strdup_printf("%.*s%s", (int) start, plural, IRREGULAR[i][1]);
+        }
     if (size > 4 && g_str_has_suffix(plural, "ies"))
         return g_strdup_printf("%.*sy", (int) size - 3, plural);
     static const char *const LONG[] = {"sses", "shes", "ches", "xes", NULL};

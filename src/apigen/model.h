@@ -71,6 +71,7 @@ typedef struct {
 typedef struct {
     const char **name; /* of the class or enum: is given at the end */
     const char *base;
+    const IpbClass *class;  /* that it is for; NULL: it is for an enum */
     const IpbClass *parent; /* the class around it; NULL: none of its own */
     unsigned rank;          /* classes around it, the least counts; 0: a definition */
     bool is_input;

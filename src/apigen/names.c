@@ -166,7 +166,7 @@ ipb_names_give_members(IpbModule *module, IpbEnum *enumeration)
         for (guint i = 0; i < enumeration->members->len; i++) {
             IpbEnumMember *member = &g_array_index(enumeration->members, IpbEnumMember, i);
             IpbText wire = ipb_text_of(member->value);
-            g_autofree char *name = ipb_identifier_make(wire);
+            g_autofree char *name = ipb_identifier_make_member(wire);
             bool is_usable = is_same(wire, name) && !g_str_equal(name, "mro");
             if (g_str_equal(name, "mro")) {
                 g_free(name);

@@ -366,6 +366,7 @@ ipb_schema_read_class(IpbSchemaReader *reader, const GPtrArray *facets, IpbHint 
     }
     IpbClass *class = ipb_class_new(NULL);
     class->claim = ipb_schema_claim(reader, &class->name, hint);
+    class->claim->class = class;
     IpbType *type = ipb_module_add_type(reader->module, IPB_TYPE_CLASS);
     type->class = class;
     reading->type = type;

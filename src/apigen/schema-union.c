@@ -59,11 +59,21 @@ get_constants(const IpbJson *alternatives, GString *notes)
     return g_steal_pointer(&values);
 }
 
+/* The description of an alternative; an object's is that of its class. */
+static void
+note_alternative(const IpbReading *inner, const char *word, GString *notes)
+{
+    g_autofree char *text = g_strndup(inner->description.text, inner->description.size);
+    g_strdelimit(text, "\t\n\v\f\r", ' ');
+    ipb_schema_note(notes, "%s%s", word, text);
+}
+
 static const IpbType *
 read_union(IpbSchemaReader *reader, const IpbJson *alternatives, IpbHint hint, IpbReading *reading)
 {
     g_autoptr(GPtrArray) types = g_ptr_array_new();
-    g_autoptr(GPtrArray) described = g_ptr_array_new();
+    g_autoptr(GPtrArray) described = g_ptr_array_new(); /* IpbReading */
+    bool has_classes = false;                           /* a field leaves its description to them */
     hint.is_definition = false;
     IPB_JSON_FOREACH (alternative, alternatives) {
         if (types->len == MAX_UNION_MEMBERS) {
@@ -74,11 +84,26 @@ read_union(IpbSchemaReader *reader, const IpbJson *alternatives, IpbHint hint, I
         g_ptr_array_add(types, (void *) inner->type);
         if (inner->notes->len > 0)
             ipb_schema_note(reading->notes, "%s", inner->notes->str);
-        if (inner->description.size > 0 && inner->type->kind != IPB_TYPE_CLASS)
-            g_ptr_array_add(described, (void *) &inner->description);
+        has_classes |= inner->type->kind == IPB_TYPE_CLASS;
+        if (inner->description.size == 0)
+            continue;
+        if (inner->type->kind != IPB_TYPE_CLASS)
+            g_ptr_array_add(described, (void *) inner);
+        else if (inner->type->class->description.size == 0 &&
+                 ipb_schema_spend_text(reader, inner->description.size))
+            inner->type->class->description = inner->description;
     }
-    if (described->len == 1 && reading->description.size == 0)
-        reading->description = *(const IpbText *) g_ptr_array_index(described, 0);
+    if (described->len == 1 && reading->description.size == 0 && !has_classes) {
+        const IpbReading *only = g_ptr_array_index(described, 0);
+        reading->description = only->description;
+        return ipb_module_make_union(reader->module, types);
+    }
+    for (guint i = 0; i < described->len; i++)
+        note_alternative(g_ptr_array_index(described, i),
+                         described->len == 1 ? ""
+                         : i == 0            ? "Either: "
+                                             : "Or: ",
+                         reading->notes);
     return ipb_module_make_union(reader->module, types);
 }
 

@@ -15,9 +15,10 @@ from typing import Any
 import harness
 import pytest
 from agreement import EXAMPLES, HERE, LISTS, judge_list, load, package_name
-from apigen_package import write
+from apigen_package import tell, write
 from collect import may_be_stored
 from installed_package import check_types, install
+from test_apigen_stubs import check_signatures
 
 SERVERS: dict[str, Any] = json.loads((HERE / "servers.json").read_text())
 
@@ -47,6 +48,11 @@ def packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for path in LISTS:
         write(root, load(path), server=package_name(path))
     return root
+
+
+@pytest.mark.parametrize("path", LISTS, ids=lambda path: path.stem)
+def test_signatures_are_python(tmp_path: Path, path: Path):
+    check_signatures(tell(tmp_path, load(path), "--signatures"))
 
 
 def run_check(directory: Path, *command: str) -> None:

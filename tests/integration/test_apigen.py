@@ -8,6 +8,7 @@ import asyncio
 import builtins
 import functools
 import json
+import re
 from collections import UserDict
 
 import pytest
@@ -481,6 +482,22 @@ def test_enums_share_a_class_if_they_are_equal(make):
     package = make(tool({"sort": {"enum": ["a", "b"]}, "same": schema, "other": other}))
     source = package.source("do")
     assert source.count("(str, Enum)") == 2 and "class OtherSort(str, Enum)" in source
+
+
+def test_all_alternatives_keep_their_descriptions(make):
+    """In the field's docstring; those of objects in their classes."""
+    css, role = {"type": "string", "pattern": "^#", "description": "A CSS\nselector."}, {"type": "string", "maxLength": 9, "description": "An ARIA role."}
+    point = {"type": "object", "description": "A place.", "properties": {"x": {"type": "integer"}}}
+    package = make(
+        tool({"target": {"anyOf": [css, role]}}),
+        tool({"target": {"oneOf": [css, role, {"type": "null"}], "description": "What to click."}}, name="own"),
+        tool({"target": {"anyOf": [css, point]}}, name="object"),
+        tool({"target": {"anyOf": [css, {"type": "null"}]}}, name="one"),
+    )
+    assert '    """Either: A CSS selector.\n    Or: An ARIA role.\n    """\n' in package.source("do")
+    assert '    """What to click.\n    Either: A CSS selector.\n    Or: An ARIA role.\n    """\n' in package.source("own")
+    assert '    """A place."""\n' in package.source("object") and '    """A CSS selector."""\n' in package.source("object")
+    assert re.search(r"A CSS\s+selector", package.source("one"))
 
 
 def test_unexpressed_rules_are_noted(make):

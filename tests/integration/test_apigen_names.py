@@ -191,3 +191,36 @@ def test_names_of_classes_are_not_changed_by_what_is_added(make):
         changed = class_names(make, properties, {name: thing(**CLASSES) for name in ("filter", "sort", "owner", "deep")})
         assert names.items() <= changed.items()
         assert len(set(changed.values())) == len(changed)
+
+
+def variant(kind: str, **more: Any) -> dict[str, Any]:
+    return {"type": "object", "properties": {"type": {"const": kind}, **more}, "required": ["type"]}
+
+
+def test_names_as_a_person_would_choose(make):
+    """Kinds of names that were ugly in tests/corpus."""
+    size = {"enum": ["sm", "3xl", "+1", ">=", ""]}
+    package = make(
+        tool({"params": {"properties": {"a": {}}}}, outputSchema={"properties": {"results": {"type": "array", "items": {"properties": {"b": {}}}}}}, name="own"),
+        tool({"overlays": {"type": "array", "items": {"anyOf": [variant("map-marker", size=size), variant("path", size={"enum": ["s", "m"]})]}}}, name="variants"),
+        tool({"headers": {"type": "array", "items": {"anyOf": [thing(**{f"h{n}": {}}, size={"enum": ["a", f"b{n}"]}) for n in range(3)]}}}, name="numbered"),
+        tool({"children": {"type": "array", "items": thing(series={"type": "array", "items": {"properties": {"y": {}}}})}}, name="plurals"),
+    )  # fmt: skip
+
+    def classes(name: str) -> list[str]:
+        return sorted(set(re.findall(r"^class (\w+)\(", package.source(name), re.MULTILINE)) - {"Params", "Result"})
+
+    assert classes("own") == ["ParamsValue", "ResultValue"]
+    assert classes("variants") == ["MapMarkerOverlay", "MapMarkerOverlaySize", "PathOverlay", "PathOverlaySize"]
+    assert classes("numbered") == ["Header", "HeaderSize", "HeaderSize_2", "HeaderSize_3", "Header_2", "Header_3"]
+    assert classes("plurals") == ["Child", "SeriesItem"]
+    members = package["variants"].MapMarkerOverlaySize
+    assert (members._3xl.value, members.plus_1.value, members.ge.value, members.empty.value) == ("3xl", "+1", ">=", "")
+
+
+def test_names_of_alternatives_do_not_depend_on_their_order(make):
+    kinds = [variant(kind, **{kind: {}}) for kind in ("a", "b", "c")]
+    for order in (kinds, kinds[::-1]):
+        names = class_names(make, {"p": {"anyOf": order}}, {})
+        assert sorted(names.values()) == ["AP", "BP", "CP"]
+        assert all(f'"{name[0].lower()}"' in body for body, name in names.items())

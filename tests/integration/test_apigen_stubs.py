@@ -8,7 +8,7 @@ import json
 import random
 
 import pytest
-from apigen_package import LISTS, tell
+from apigen_package import LISTS, tell, tool
 from random_schemas import Schemas, make_nonsense
 
 SEARCH = {
@@ -33,8 +33,8 @@ SEARCH = {
 }
 
 SIGNATURE = (
-    'srv.search_repos.run(query: str, sort: Literal["stars", "forks"] = "stars", from_: int | None = None, page: float = None, since: str = None, ids: list[str] = None, '
-    "filters: list[{key: str, value?: Any}] = None, many: str = None) -> Result(items: list[Item(id?: int)])  # Find repositories.\n"
+    'def run(*, query: str, sort: Literal["stars", "forks"] = "stars", from_: int | None = None, page: float | None = None, since: str | None = None, ids: list[str] | None = None, '
+    'filters: list[{"key": str, "value?": Any}] | None = None, many: str | None = None) -> Result(items=list[Item(id=int | None)]): ...  # srv.search_repos: Find repositories.\n'
 )
 
 STUB = """\
@@ -46,17 +46,36 @@ class Params:  # dependentRequired: {"page": ["sort"]}
     query: str  # What to find.
     sort: Literal["stars", "forks"] = "stars"
     from_: int | None = None
-    page: float = None
-    since: str = None  # The first day. (format: date)
-    ids: list[str] = None  # Items: format: uuid; uniqueItems: true
-    filters: list[Filter] = None
-    many: str = None
+    page: float | None = None
+    since: str | None = None  # The first day. (format: date)
+    ids: list[str] | None = None  # Items: format: uuid; uniqueItems: true
+    filters: list[Filter] | None = None
+    many: str | None = None
 class Item:
-    id: int = None
+    id: int | None = None
 class Result:
     items: list[Item]
 def run(params: Params | None = None, **fields) -> Result: ...  # Find repositories.
 """
+
+
+def check_signatures(text: str) -> None:
+    """Valid Python, a function a line; what is required comes first, and has no default."""
+    functions = ast.parse(text).body
+    assert [function.lineno for function in functions] == list(range(1, len(text.splitlines()) + 1))
+    for function in functions:
+        assert isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)) and function.args.args == []
+        defaults = [default is not None for default in function.args.kw_defaults]
+        assert defaults == sorted(defaults)
+        for argument, default in zip(function.args.kwonlyargs, function.args.kw_defaults, strict=True):
+            if isinstance(default, ast.Constant) and default.value is None:
+                annotation = ast.unparse(argument.annotation)
+                assert annotation == "Any" or annotation.endswith("None"), annotation
+
+
+def test_required_parameters_come_first(workspace):
+    spec = tool({"a": {"type": "string"}, "b": {"type": "integer"}, "c": {"type": "integer", "default": 5}, "d": {}}, required=["b", "d"])
+    assert tell(workspace, [spec], "--signatures") == "def run(*, b: int, d: Any, a: str | None = None, c: int = 5) -> str: ...  # srv.do\n"
 
 
 def test_signature(workspace):
@@ -69,13 +88,13 @@ def test_stub(workspace):
 
 
 def test_async(workspace):
-    assert tell(workspace, [SEARCH], "--signatures", "--async").startswith("async srv.search_repos.run(")
+    assert tell(workspace, [SEARCH], "--signatures", "--async").startswith("async def run(*, query: ")
     assert "\nasync def run(" in tell(workspace, [SEARCH], "--stubs", "--async")
 
 
 def test_tools_without_anything(workspace):
     tools = [{"name": "a"}, {"name": "b", "outputSchema": {"type": "array", "items": {"type": "string"}}, "description": ""}]
-    assert tell(workspace, tools, "--signatures") == "srv.a.run() -> str\nsrv.b.run() -> list[str]\n"
+    assert tell(workspace, tools, "--signatures") == "def run() -> str: ...  # srv.a\ndef run() -> list[str]: ...  # srv.b\n"
     assert "class Params:\n    ...\nResult = list[str]\ndef run" in tell(workspace, tools, "--stubs")
 
 
@@ -85,6 +104,7 @@ def test_real_servers(workspace, path):
     signatures = tell(workspace, tools, "--signatures")
     stubs = tell(workspace, tools, "--stubs")
     assert len(signatures.splitlines()) == len(tools)
+    check_signatures(signatures)
     ast.parse(stubs)
     source = sum(file.stat().st_size for file in (workspace / "srv").glob("[!_]*.py"))
     assert len(signatures.encode()) < len(stubs.encode()) < source
@@ -93,7 +113,7 @@ def test_real_servers(workspace, path):
 def test_a_summary_is_a_sentence(workspace):
     texts = ["Guardrails: 1. Ask the user. " + "2. Do it. " * 20, "Runs code, e.g. Python. " + "More of it. " * 20, "Of version 2. " + "x" * 200]
     tools = [{"name": f"t{number}", "description": text} for number, text in enumerate(texts)]
-    lines = [line.split("  # ")[1] for line in tell(workspace, tools, "--signatures").splitlines()]
+    lines = [line.split("  # ")[1].split(": ", 1)[1] for line in tell(workspace, tools, "--signatures").splitlines()]
     assert lines[:2] == ["Guardrails: 1. Ask the user.", "Runs code, e.g. Python."]
     assert lines[2].startswith("Of version 2. xxx") and lines[2].endswith("…")
 
@@ -111,5 +131,6 @@ def test_hostile_texts_and_schemas(workspace):
     ast.parse(stubs)
     assert all(isinstance(node, (ast.ClassDef, ast.FunctionDef, ast.Assign)) for node in ast.parse(stubs).body)
     signatures = tell(workspace, text, "--signatures")
+    check_signatures(signatures)
     assert len(signatures.splitlines()) == len(tools) and max(map(len, signatures.splitlines())) < 6000
     assert not set(stubs + signatures) & set("\r\0\u2028\x85\u202e")

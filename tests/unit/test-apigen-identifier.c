@@ -44,6 +44,36 @@ test_identifier(void)
 }
 
 static void
+test_member(void)
+{
+    static const char *const PAIRS[][2] = {
+        {"help-wanted-issues", "help_wanted_issues"},
+        {"3xl", "_3xl"},
+        {"1", "_1"},
+        {"1_", "field_1_"}, /* Enum has names like _1_ for itself */
+        {"field_1", "field_1"},
+        {"_1", "field_1"},
+        {"", "empty"},
+        {",", "comma"},
+        {">=", "ge"},
+        {"&&", "and_"},
+        {"<=>", "field"},
+        {"🎉", "field"},
+        {"+1", "plus_1"},
+        {"reactions--1", "reactions_minus_1"},
+        {"reactions-+1", "reactions_plus_1"},
+        {"utf-8", "utf_8"},
+        {"class", "class_"},
+    };
+    for (size_t i = 0; i < G_N_ELEMENTS(PAIRS); i++) {
+        g_autofree char *name = ipb_identifier_make_member(ipb_text_from(PAIRS[i][0]));
+        g_assert_cmpstr(name, ==, PAIRS[i][1]);
+    }
+    g_autofree char *with_nul = ipb_identifier_make_member((IpbText){"1\0b", 3});
+    g_assert_cmpstr(with_nul, ==, "_1_b");
+}
+
+static void
 check_class(const char *wire, const char *expected)
 {
     g_autofree char *name = ipb_identifier_make_class(ipb_text_from(wire));
@@ -67,9 +97,10 @@ static void
 test_singular(void)
 {
     static const char *const PAIRS[][2] = {
-        {"Edits", "Edit"},    {"Entries", "Entry"},         {"Classes", "Class"},
-        {"Boxes", "Box"},     {"Status", "StatusItem"},     {"Class", "ClassItem"},
-        {"Data", "DataItem"}, {"Analysis", "AnalysisItem"},
+        {"Edits", "Edit"},        {"Entries", "Entry"},         {"Classes", "Class"},
+        {"Boxes", "Box"},         {"Status", "StatusItem"},     {"Class", "ClassItem"},
+        {"Series", "SeriesItem"}, {"SubChildren", "SubChild"},  {"Statuses", "Status"},
+        {"Data", "DataItem"},     {"Analysis", "AnalysisItem"},
     };
     for (size_t i = 0; i < G_N_ELEMENTS(PAIRS); i++) {
         g_autofree char *singular = ipb_identifier_make_singular(PAIRS[i][0]);
@@ -92,6 +123,7 @@ main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/apigen/identifier/make", test_identifier);
+    g_test_add_func("/apigen/identifier/member", test_member);
     g_test_add_func("/apigen/identifier/class", test_class);
     g_test_add_func("/apigen/identifier/singular", test_singular);
     g_test_add_func("/apigen/identifier/plain", test_plain_identifier);
