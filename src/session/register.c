@@ -53,6 +53,7 @@ tell(const IpbRegistering *registering, const char *level, const char *text)
 
 typedef struct {
     IpbRegistering *registering;
+    const IpbJson *tools;
     IpbRegistration *registration; /* NULL: not registered yet */
 } Confirmation;
 
@@ -62,9 +63,10 @@ add_to_registry(void *data, GError **error)
 {
     Confirmation *confirmation = data;
     const IpbRegistering *registering = confirmation->registering;
-    confirmation->registration =
-        ipb_registry_add(registering->registry, registering->name,
-                         ipb_json_root(registering->params), registering->root_dir, error);
+    g_autofree char *digest = ipb_registry_digest_tools(confirmation->tools);
+    confirmation->registration = ipb_registry_add_package(registering->registry, registering->name,
+                                                          ipb_json_root(registering->params),
+                                                          registering->root_dir, digest, error);
     return confirmation->registration != NULL;
 }
 
@@ -79,7 +81,7 @@ write_package(IpbRegistering *registering, const IpbJson *tools, char ***ret_mod
     g_auto(GStrv) modules = NULL;
     g_autoptr(GPtrArray) files = ipb_apigen_generate(tools, &options, &modules, error);
     g_autofree char *note = NULL;
-    Confirmation confirmation = {.registering = registering};
+    Confirmation confirmation = {.registering = registering, .tools = tools};
     if (files == NULL || !ipb_apigen_write(files, registering->root_dir, registering->name,
                                            add_to_registry, &confirmation, &note, error))
         return NULL;

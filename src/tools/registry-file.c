@@ -130,6 +130,7 @@ read_entry(const IpbJson *object, IpbRegistryFile *file)
     entry->source = object;
     g_strfreev(entry->registration->roots);
     entry->registration->roots = g_steal_pointer(&roots);
+    entry->registration->tools = g_strdup(ipb_json_get_string(object, "tools"));
     return NULL;
 }
 
@@ -203,7 +204,7 @@ write_others(IpbJsonWriter *writer, const IpbJson *source, const char *const *ou
 static void
 write_entry(IpbJsonWriter *writer, const IpbRegistryEntry *entry)
 {
-    static const char *const OURS[] = {"id", "name", "params", "roots", NULL};
+    static const char *const OURS[] = {"id", "name", "params", "roots", "tools", NULL};
     ipb_json_begin_object(writer);
     ipb_registration_write(entry->registration, writer);
     write_others(writer, entry->source, OURS);

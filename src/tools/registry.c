@@ -34,6 +34,7 @@ ipb_registration_free(IpbRegistration *registration)
     g_free(registration->name);
     g_free(registration->params_json);
     g_strfreev(registration->roots);
+    g_free(registration->tools);
     g_free(registration);
 }
 
@@ -49,6 +50,8 @@ ipb_registration_write(const IpbRegistration *registration, IpbJsonWriter *write
     for (char **root = registration->roots; *root != NULL; root++)
         ipb_json_write_string(writer, *root);
     ipb_json_end_array(writer);
+    if (registration->tools != NULL)
+        ipb_json_member_string(writer, "tools", registration->tools);
 }
 
 IpbRegistration *
@@ -59,6 +62,7 @@ ipb_registration_copy(const IpbRegistration *registration)
     copy->name = g_strdup(registration->name);
     copy->params_json = g_strdup(registration->params_json);
     copy->roots = g_strdupv(registration->roots);
+    copy->tools = g_strdup(registration->tools);
     return copy;
 }
 
@@ -113,6 +117,35 @@ ipb_registry_make_id(const char *name, const IpbJson *params)
     g_checksum_update(checksum, (const guchar *) name, (gssize) strlen(name) + 1);
     g_checksum_update(checksum, (const guchar *) canonical, -1);
     return g_strndup(g_checksum_get_string(checksum), ID_DIGITS);
+}
+
+static int
+compare_digests(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *) a, *(const char *const *) b);
+}
+
+char *
+ipb_registry_digest_tools(const IpbJson *tools)
+{
+    static const char *const MEMBERS[] = {"name",        "title",        "description",
+                                          "inputSchema", "outputSchema", NULL};
+    g_autoptr(GPtrArray) digests = g_ptr_array_new_with_free_func(g_free);
+    IPB_JSON_FOREACH (tool, tools) {
+        g_autoptr(GChecksum) checksum = g_checksum_new(G_CHECKSUM_SHA256);
+        for (const char *const *member = MEMBERS; *member != NULL; member++) {
+            IpbSpan raw = ipb_json_raw(ipb_json_get(tool, *member));
+            g_checksum_update(checksum, (const guchar *) *member, (gssize) strlen(*member) + 1);
+            if (raw.size > 0)
+                g_checksum_update(checksum, (const guchar *) raw.start, (gssize) raw.size);
+        }
+        g_ptr_array_add(digests, g_strdup(g_checksum_get_string(checksum)));
+    }
+    g_ptr_array_sort(digests, compare_digests);
+    g_autoptr(GChecksum) all = g_checksum_new(G_CHECKSUM_SHA256);
+    for (guint i = 0; i < digests->len; i++)
+        g_checksum_update(all, g_ptr_array_index(digests, i), -1);
+    return g_strdup(g_checksum_get_string(all));
 }
 
 /* Lists are short: copies are simpler than keeping builders. */
@@ -211,6 +244,13 @@ IpbRegistration *
 ipb_registry_add(IpbRegistry *registry, const char *name, const IpbJson *params, const char *root,
                  GError **error)
 {
+    return ipb_registry_add_package(registry, name, params, root, NULL, error);
+}
+
+IpbRegistration *
+ipb_registry_add_package(IpbRegistry *registry, const char *name, const IpbJson *params,
+                         const char *root, const char *tools, GError **error)
+{
     if (!ipb_registry_check(name, params, error) || !check_root(root, error))
         return NULL;
     g_auto(IpbRegistryFile) file = {0};
@@ -218,8 +258,13 @@ ipb_registry_add(IpbRegistry *registry, const char *name, const IpbJson *params,
     if (lock < 0)
         return NULL;
     IpbRegistryEntry *entry = provide_entry(&file, name, params, error);
-    if (entry == NULL || (root != NULL && !move_root(&file, entry, root, error)) ||
-        !ipb_registry_file_save(&file, registry->path, error))
+    if (entry == NULL || (root != NULL && !move_root(&file, entry, root, error)))
+        return NULL;
+    if (tools != NULL) {
+        g_free(entry->registration->tools);
+        entry->registration->tools = g_strdup(tools);
+    }
+    if (!ipb_registry_file_save(&file, registry->path, error))
         return NULL;
     return ipb_registration_copy(entry->registration);
 }

@@ -18,6 +18,7 @@ typedef struct {
     char *name;
     char *params_json; /* as given, one line */
     char **roots;      /* absolute paths of root directories that hold its package */
+    char *tools;       /* the digest of those that its package was last made of; NULL: not known */
 } IpbRegistration;
 
 /* @state_dir: NULL: $XDG_STATE_HOME/ipybox or ~/.local/state/ipybox. Opens nothing yet. */
@@ -27,6 +28,12 @@ void ipb_registry_free(IpbRegistry *registry);
  * root is taken from another registration of that name. INVALID for a bad name or bad params. */
 IpbRegistration *ipb_registry_add(IpbRegistry *registry, const char *name, const IpbJson *params,
                                   const char *root, GError **error);
+/* The same for a package that was made of tools with this digest. */
+IpbRegistration *ipb_registry_add_package(IpbRegistry *registry, const char *name,
+                                          const IpbJson *params, const char *root,
+                                          const char *tools, GError **error);
+/* A digest of all that a package is made of, whatever the order of the tools. @tools: as tools/list gives them. */
+char *ipb_registry_digest_tools(const IpbJson *tools);
 /* By id; NOT_FOUND. */
 IpbRegistration *ipb_registry_get(IpbRegistry *registry, const char *id, GError **error);
 /* All, in the order of registration: IpbRegistration pointers. */

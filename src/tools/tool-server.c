@@ -15,6 +15,8 @@ typedef struct {
     IpbMcpClient *client;
     bool is_connected; /* the handshake is done */
     bool is_closing;   /* put aside */
+    bool is_listing;   /* the tools are asked for, to see whether they changed */
+    bool lists_again;  /* they changed once more meanwhile */
 } Connection;
 
 typedef struct {
@@ -27,6 +29,7 @@ struct IpbToolServer {
     const IpbToolServerOptions *options;
     IpbRegistration *registration;
     Connection *connection; /* NULL: not started, or ended */
+    char *told_tools;       /* the digest of what was last told as a change; NULL: nothing was */
     GError *failure;        /* it could not even be started: to be told from the loop */
     IpbTimer *failure_timer;
     GQueue waiters;     /* Waiter, owned, for the connection or the failure */
@@ -69,6 +72,7 @@ ipb_tool_server_free(IpbToolServer *server)
     g_ptr_array_unref(server->closing);
     ipb_registration_free(server->registration);
     ipb_loop_unref(server->loop);
+    g_free(server->told_tools);
     g_free(server);
 }
 
@@ -188,14 +192,55 @@ on_log(const char *level, const char *text, void *data)
         server->options->on_log(server->registration->name, level, text, server->options->data);
 }
 
+/* Are these other tools than those that its package was made of, and not told yet? */
+static bool
+is_news(IpbToolServer *server, const IpbJson *tools)
+{
+    g_autofree char *digest = ipb_registry_digest_tools(tools);
+    bool is_known = g_strcmp0(digest, server->registration->tools) == 0;
+    bool is_told = g_strcmp0(digest, server->told_tools) == 0;
+    g_free(server->told_tools);
+    server->told_tools = is_known ? NULL : g_steal_pointer(&digest);
+    return !is_known && !is_told;
+}
+
+static void on_tools_changed(void *data);
+
+static void
+on_tools(const IpbJson *result, IpbJsonDoc **document, const GError *error, void *data)
+{
+    static const char TEXT[] =
+        "its tools changed; register it again to generate its package anew (nothing was rewritten)";
+    Connection *connection = data;
+    IpbToolServer *server = connection->server;
+    if (connection->is_closing)
+        return;
+    connection->is_listing = false;
+    g_autofree char *failure =
+        error != NULL
+            ? g_strdup_printf("it says that its tools changed, and does not list them: %s",
+                              error->message)
+            : NULL;
+    bool is_told = failure != NULL || is_news(server, ipb_json_get(result, "tools"));
+    if (is_told && server->options->on_log != NULL)
+        server->options->on_log(server->registration->name, "warning",
+                                failure != NULL ? failure : TEXT, server->options->data);
+    if (connection->lists_again && error == NULL)
+        on_tools_changed(connection);
+}
+
+/* Many servers say so whenever they start, or a client comes: it is looked at what they have. */
 static void
 on_tools_changed(void *data)
 {
-    const IpbToolServer *server = ((Connection *) data)->server;
-    static const char TEXT[] =
-        "its tools changed; register it again to generate its package anew (nothing was rewritten)";
-    if (server->options->on_log != NULL)
-        server->options->on_log(server->registration->name, "warning", TEXT, server->options->data);
+    Connection *connection = data;
+    if (connection->is_closing)
+        return;
+    connection->lists_again = connection->is_listing;
+    if (connection->is_listing)
+        return;
+    connection->is_listing = true;
+    ipb_mcp_client_list_tools(connection->client, on_tools, connection);
 }
 
 /* The parameters with ${NAME} replaced, from the application's environment. */

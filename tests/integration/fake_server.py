@@ -81,7 +81,9 @@ def tool_slow(arguments: dict, line: str) -> dict:
 
 
 def tool_change(arguments: dict, line: str) -> dict:
-    """The list of tools changes, three times at once; a log message, too."""
+    """The list of tools changes, three times at once; a log message, too. It only says so if `really` is false."""
+    if arguments.get("really", True):
+        TOOLS["new"] = TOOLS["pid"]
     for _ in range(3):
         send({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"})
     send({"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "error", "data": "spilled"}})
@@ -106,7 +108,7 @@ def tool_terminal(arguments: dict, line: str) -> dict:
 
 
 TOOLS = {
-    "change": (tool_change, {}),
+    "change": (tool_change, {"really": {"type": "boolean"}}),
     "echo_json": (tool_echo_json, {"value": {}}),
     "numbers": (tool_numbers, {}),
     "too_large": (tool_too_large, {}),

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import gzip
+import itertools
 import json
 import os
 import queue
@@ -513,7 +514,7 @@ def test_headers_that_a_server_refuses(mcp: McpServer) -> None:
 def test_changed_tools_are_told(ipybox: str, place: Place) -> None:
     """On the stream that a GET opens."""
     streams: queue.Queue[Request] = queue.Queue()
-    ended = threading.Event()
+    ended, called = threading.Event(), threading.Event()
     changed = {"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}
     information = {"serverInfo": {"name": "h", "version": "1"}}
 
@@ -526,8 +527,11 @@ def test_changed_tools_are_told(ipybox: str, place: Place) -> None:
             streams.put(request)
             ended.wait(60)
         elif request.rpc == "tools/call":
+            called.set()
             streams.get(timeout=120).send(f"data: {json.dumps(changed)}\n\n".encode())
             request.result({"content": [{"type": "text", "text": "done"}]})
+        elif request.rpc == "tools/list" and called.is_set():
+            request.result({"tools": [TOOL, {**TOOL, "name": "new"}]})
         else:
             return False
         return True
@@ -627,8 +631,12 @@ def test_tools_that_change_all_the_time(ipybox: str, place: Place) -> None:
     """The log does not fill up with it."""
     changed = b'data: {"jsonrpc":"2.0","method":"notifications/tools/list_changed"}\n\n'
     began = time.monotonic()
+    numbers = itertools.count()
 
     def answer(request: Request) -> bool:
+        if request.rpc == "tools/list":
+            request.result({"tools": [TOOL, {**TOOL, "name": f"tool_{next(numbers)}"}]})
+            return True
         if request.rpc != "tools/call":
             return False
         request.begin_events()

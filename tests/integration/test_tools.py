@@ -215,6 +215,25 @@ def test_changed_tools_are_told(ipybox, place):
     assert "ipybox: ERROR: fake: spilled" in lines
 
 
+def test_tools_that_did_not_change_are_not_told(ipybox, place):
+    """Servers say that they changed whenever they like. It is remembered what the package was made of."""
+    log = place.root / "stderr"
+    for is_registered in (False, True):
+        with open(log, "wb") as stderr, McpServer(ipybox, place, stderr=stderr.fileno()) as server:
+            if not is_registered:
+                server.register("fake", fake())
+            server.cell("from mcptools.fake import change as c, slow as s\nc.run(really=False)")
+            for _ in range(5):
+                server.cell("s.run()")
+            assert "tools changed" not in log.read_text()
+            server.cell("c.run(really=True)")
+            for _ in range(50):
+                server.cell("s.run()")
+                if "fake: its tools changed" in log.read_text():
+                    break
+        assert log.read_text().count("tools changed") == 1
+
+
 def test_limits_of_a_server(mcp):
     """"limits" in server_params, named in the error."""
     params = fake("many-tools=250", limits={"pages": 2})

@@ -102,11 +102,11 @@ result: Result = run(params)
 for image in result.items:
     print(image.title)
 from mcptools.brave_search import brave_web_search
-type(brave_web_search.run(brave_web_search.Params(query="x"))).__name__
+isinstance(brave_web_search.run(brave_web_search.Params(query="x")), str)
 """
         )
         assert result.text is not None
-        assert result.text.splitlines() == [*(f"neural topic models {n}" for n in range(3)), "'str'"]
+        assert result.text.splitlines() == [*(f"neural topic models {n}" for n in range(3)), "True"]
 
 
 async def test_generated_api_of_coroutines() -> None:

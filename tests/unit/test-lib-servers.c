@@ -105,9 +105,9 @@ test_register(void)
     g_autoptr(IpyboxSession) first = allowing_session(&fixture);
     register_fake_server(first);
     g_autofree char *code = call_tool("echo");
-    assert_prints(first, code, "{}");
+    assert_prints(first, code, "'{}'");
     g_autoptr(IpyboxSession) second = allowing_session(&fixture);
-    assert_prints(second, code, "{}");
+    assert_prints(second, code, "'{}'");
     g_autoptr(GPtrArray) servers = ipybox_runtime_list_servers(fixture.runtime, NULL);
     g_autofree char *root = g_build_filename(fixture.workspace, "mcptools", NULL);
     g_assert_cmpstr(ipybox_server_get_roots(servers->pdata[0])[0], ==, root);
@@ -131,7 +131,7 @@ test_register_options(void)
         ipybox_session_register(session, "other", params, &options, NULL, &error);
     g_assert_no_error(error);
     assert_prints(session, "from tools.of_mine.other.echo import run, Params\nawait run(Params())",
-                  "{}");
+                  "'{}'");
 }
 
 static void
@@ -219,7 +219,7 @@ test_register_in_a_sandbox(void)
     assert_prints(session, "1", "1");
     register_fake_server(session);
     g_autofree char *code = call_tool("echo");
-    assert_prints(session, code, "{}");
+    assert_prints(session, code, "'{}'");
     g_autoptr(IpyboxResult) result =
         run(session, "open('mcptools/fake/echo.py', 'w')", IPYBOX_STATUS_ERROR);
 }
@@ -297,7 +297,7 @@ test_call_is_cancelled(void)
         ipybox_session_execute(session, code, &options, cancellable, NULL);
     g_assert_cmpint(ipybox_result_get_status(result), ==, IPYBOX_STATUS_CANCELLED);
     g_autofree char *echo = call_tool("echo");
-    assert_prints(session, echo, "{}");
+    assert_prints(session, echo, "'{}'");
 }
 
 /* --- packages ---------------------------------------------------------------------------------- */
