@@ -69,10 +69,18 @@ is_valid_id(const IpbJson *id)
 static void
 reject(IpbRpcPeer *peer, const Message *message, int code, const GError *why)
 {
-    if (peer->options.answer_invalid && message->result == NULL && message->error == NULL) {
-        IpbSpan id = ipb_json_raw(is_valid_id(message->id) ? message->id : NULL);
-        send_error(peer, id.start, id.size, code, why->message, NULL);
+    IpbSpan id = ipb_json_raw(is_valid_id(message->id) ? message->id : NULL);
+    g_autofree char *found = NULL;
+    IpbRpcOutline outline = {0};
+    if (code ==
+        IPB_RPC_PARSE_ERROR) { /* a request that is nested too deeply, say, waits for its answer */
+        ipb_rpc_outline_add(&outline, message->text, message->size);
+        found = ipb_rpc_outline_id(&outline);
+        id = (IpbSpan){found, found != NULL ? strlen(found) : 0};
     }
+    if (peer->options.answer_invalid && message->result == NULL && message->error == NULL &&
+        !outline.has_answer)
+        send_error(peer, id.start, id.size, code, why->message, NULL);
     if (peer->funcs.on_invalid != NULL && !peer->is_freed)
         peer->funcs.on_invalid(why, message->text, message->size, peer->data);
 }

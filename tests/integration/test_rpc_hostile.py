@@ -29,7 +29,7 @@ def core(ipybox, place) -> Iterator[RpcCore]:
 # A line, and the code and id of the error that answers it; None: nothing does.
 LINES = [
     ("nonsense", -32700, None),
-    ('{"jsonrpc": "2.0", "id": 7, "method": "session.open"', -32700, None),
+    ('{"jsonrpc": "2.0", "id": 7, "method": "session.open"', -32700, 7),
     ("[" * 100_000, -32700, None),
     ('"text"', -32600, None),
     ("[]", -32600, None),

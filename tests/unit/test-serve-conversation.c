@@ -336,6 +336,22 @@ test_long_lines(Fixture *fixture, const void *unused)
     g_assert_true(fixture->has_ended);
 }
 
+/* What cannot be read is answered to who waits for it, if that can be known. */
+static void
+test_unreadable(Fixture *fixture, const void *unused)
+{
+    g_autofree char *deep = g_strnfill(600, '[');
+    g_autofree char *line =
+        g_strdup_printf("{\"jsonrpc\":\"2.0\",\"id\":5,\"method\":\"get\",\"params\":%s", deep);
+    say(fixture, line);
+    say(fixture, "{\"jsonrpc\":\"2.0\",\"id\":6,\"method\":\"\xff\"}");
+    say(fixture,
+        "{\"jsonrpc\":\"2.0\",\"id\":7,\"result\":\"\xff\"}"); /* an answer is never answered */
+    say(fixture, "[");
+    g_autofree char *answers = read_all(fixture);
+    g_assert_cmpstr(answers, ==, "5(-32700) 6(-32700) (-32700) ");
+}
+
 int
 main(int argc, char **argv)
 {
@@ -346,5 +362,6 @@ main(int argc, char **argv)
                tear_down);
     g_test_add("/conversation/goes-on", Fixture, NULL, set_up, test_goes_on, tear_down);
     g_test_add("/conversation/long-lines", Fixture, NULL, set_up, test_long_lines, tear_down);
+    g_test_add("/conversation/unreadable", Fixture, NULL, set_up, test_unreadable, tear_down);
     return g_test_run();
 }
