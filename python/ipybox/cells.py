@@ -245,7 +245,11 @@ def make_request(approval: Approval) -> ApprovalRequest:
 
     params = approval.params
     request = ApprovalRequest(
-        params["server_name"], params["tool_name"], params["tool_args"], respond, params.get("server_params")
+        params["server_name"],
+        params["tool_name"],
+        params["tool_args"],
+        respond,
+        server_params=params.get("server_params"),
     )
     approval.on_withdrawn = request.expire
     return request

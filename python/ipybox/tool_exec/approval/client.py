@@ -46,6 +46,7 @@ class ApprovalRequest:
         tool_name: str,
         tool_args: dict[str, Any],
         respond: Callable[[bool], Awaitable[None]],
+        *,
         server_params: dict[str, Any] | None = None,
     ) -> None:
         """
