@@ -314,6 +314,7 @@ def make_params_take(package: Package, name: str) -> Take:
 def make_result_take(package: Package, name: str) -> Take:
     module = package[name]
     params = module.Params.model_construct()
+    is_wrapped = 'from_wire(Result, answer, "result")' in package.source(name)
 
     def take(instance: Any) -> Any:
         package.client.result = copy.deepcopy(instance)
@@ -321,7 +322,8 @@ def make_result_take(package: Package, name: str) -> Take:
             result = module.run(params)
         except Exception as error:
             raise Refused(str(error)) from error
-        return json.loads(json.dumps(result.to_wire() if hasattr(result, "to_wire") else result, default=to_wire))
+        value = json.loads(json.dumps(result.to_wire() if hasattr(result, "to_wire") else result, default=to_wire))
+        return {**instance, "result": value} if is_wrapped else value
 
     return take
 
