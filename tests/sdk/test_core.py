@@ -139,7 +139,7 @@ async def test_numbers_of_any_length(core: Core) -> None:
 
 
 async def test_nobody_decides(core: Core) -> None:
-    """A handler that does not say what it does with approvals refuses them."""
+    """A handler that does not say what it does with approvals refuses them, and so does one that fails."""
 
     class Waits(Handler):
         def __init__(self) -> None:
@@ -153,7 +153,17 @@ async def test_nobody_decides(core: Core) -> None:
             approval.respond(True)
             approval.respond(False)
 
-    for handler, answer in ((Waits(), False), (Accepts(), True)):
+    class Fails(Waits):
+        def on_approval(self, approval: Approval) -> None:
+            raise RuntimeError("nobody catches this")
+
+    class AcceptsAndFails(Accepts):
+        def on_approval(self, approval: Approval) -> None:
+            super().on_approval(approval)
+            raise RuntimeError("nobody catches this")
+
+    handlers = ((Waits(), False), (Accepts(), True), (Fails(), False), (AcceptsAndFails(), True))
+    for handler, answer in handlers:
         core.request("ask", {}, handler)
         assert await handler.done == {"accept": answer}
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import json
+import math
 import os
 import socket
 import subprocess
@@ -243,10 +244,14 @@ async def test_a_python_that_hangs(workspace: Path, monkeypatch: pytest.MonkeyPa
             await client.connect(kernel_init_timeout=0)
 
 
-async def test_a_gateway_that_does_not_answer() -> None:
+async def test_a_gateway_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ipybox.kernel_mgr.client.REQUEST_TIMEOUT_S", 0.1)
     async with await asyncio.start_server(lambda *_: None, "127.0.0.1", 0) as server:
         client = KernelClient("127.0.0.1", server.sockets[0].getsockname()[1], kernel_init_timeout=0.1)
         with pytest.raises(TimeoutError, match="not ready within 0.1 s"):
+            await client.connect()
+        client = KernelClient("127.0.0.1", client.port, kernel_init_timeout=math.inf)
+        with pytest.raises(TimeoutError, match=f"the gateway at 127.0.0.1:{client.port} did not answer in time"):
             await client.connect()
 
 

@@ -42,7 +42,7 @@ class Handler:
         """An event of the cell that the request executes."""
 
     def on_approval(self, approval: Approval) -> None:
-        """Somebody has to decide on a tool call; without a handler it is refused."""
+        """Somebody has to decide on a tool call; without a handler, or if it raises an exception, the call is refused."""
         approval.respond(False)
 
     def on_done(self, result: Any, error: CoreError | None) -> None:
@@ -354,8 +354,12 @@ class Core:
                 handler = self._sessions.get(params.get("session", ""))
         if handler is None:
             approval.respond(False)
-        else:
+            return
+        try:
             handler.on_approval(approval)
+        except Exception:
+            approval.respond(False)  # nobody will decide
+            raise
 
     def _dispatch_log(self, params: dict[str, Any]) -> None:
         level = LEVELS.get(params.get("level", ""), 20)

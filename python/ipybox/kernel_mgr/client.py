@@ -152,6 +152,8 @@ class KernelClient:
                 await self._connect(limit)
                 return
             except (TimeoutError, asyncio.TimeoutError):
+                if limit is None:
+                    raise ExecutionTimeout(f"the gateway at {self.host}:{self.port} did not answer in time") from None
                 text = f"the kernel was not ready within {limit:g} s, the limit kernel_init_timeout"
                 raise ExecutionTimeout(text) from None
             except (OSError, RuntimeError) as error:
