@@ -40,7 +40,8 @@ ipb_late_output_add(IpbLateOutput *late, const char *text, size_t size)
 void
 ipb_late_output_add_notice(IpbLateOutput *late, const char *notice)
 {
-    if (g_queue_get_length(&late->notices) < MAX_NOTICES)
+    const char *last = g_queue_peek_tail(&late->notices);
+    if (g_strcmp0(last, notice) != 0 && g_queue_get_length(&late->notices) < MAX_NOTICES)
         g_queue_push_tail(&late->notices, g_strdup(notice));
 }
 

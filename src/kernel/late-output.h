@@ -22,7 +22,7 @@ typedef struct {
 
 /* @text is valid UTF-8. */
 void ipb_late_output_add(IpbLateOutput *late, const char *text, size_t size);
-/* A sentence of ours, which is kept beside the text. */
+/* A sentence of ours, which is kept beside the text; the same again counts once, so that no kernel can drown the others. */
 void ipb_late_output_add_notice(IpbLateOutput *late, const char *notice);
 /* What was kept of the text; NULL if there is nothing. Caller frees; it is gone then. */
 char *ipb_late_output_take(IpbLateOutput *late, size_t *ret_size);

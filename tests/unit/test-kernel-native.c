@@ -137,6 +137,21 @@ test_much_late_output(Fixture *fixture, const void *data)
         end, " more bytes were dropped) notice(while idle, the kernel ended with exit status"));
 }
 
+/* However often a kernel makes a notice come, the one about its death is there. */
+static void
+test_many_notices(Fixture *fixture, const void *data)
+{
+    pid_t pid = kernel_fixture_pid(fixture);
+    kernel_fixture_cell(
+        fixture, "done(); [display_nothing(cell=0) for n in range(1000)]; os.kill(os.getpid(), 9)");
+    while (kill(pid, 0) == 0) /* until it is reaped, which is told */
+        g_main_context_iteration(NULL, TRUE);
+    kernel_fixture_assert_cell(
+        fixture, "",
+        "started notice(a display without text came while no cell ran) notice(while idle, the "
+        "kernel was killed by SIGKILL (killed); its state is lost) done(ok)");
+}
+
 static void
 test_display_of_no_cell(Fixture *fixture, const void *data)
 {
@@ -506,6 +521,7 @@ main(int argc, char **argv)
     ADD("busy", NULL, test_busy);
     ADD("late-output", NULL, test_late_output);
     ADD("much-late-output", NULL, test_much_late_output);
+    ADD("many-notices", NULL, test_many_notices);
     ADD("display-of-no-cell", NULL, test_display_of_no_cell);
     ADD("exit-status", NULL, test_exit_status);
     ADD("signal", NULL, test_signal);

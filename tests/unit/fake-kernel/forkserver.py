@@ -143,6 +143,7 @@ class Kernel:
             "send": self.send,
             "raw": lambda data: self.write_all(self.wire, data),
             "display": lambda text, **more: self.send(DISPLAY, data={"text/plain": text}, **more),
+            "display_nothing": lambda **more: self.send(DISPLAY, data={}, **more),
             "result": lambda text: self.send(
                 RESULT, execution_count=self.cell, data={"text/plain": text}, metadata={}
             ),
