@@ -184,7 +184,8 @@ on_always_ready(void *data)
 {
     IpbStdio *stdio = data;
     g_clear_pointer(&stdio->timer, ipb_timer_free);
-    if (!stdio->is_paused && read_some(stdio))
+    bool goes_on = !stdio->is_paused && read_some(stdio);
+    if (goes_on && stdio->timer == NULL) /* else it was paused and resumed by what was read */
         stdio->timer = ipb_timer_new(stdio->loop, 0, on_always_ready, stdio);
 }
 

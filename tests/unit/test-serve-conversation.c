@@ -6,6 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <glib/gstdio.h>
+
 #include "base/error.h"
 #include "base/fd.h"
 #include "json/lines.h"
@@ -38,6 +40,8 @@ static void
 on_notification(const char *method, const IpbJson *params, void *data)
 {
     Fixture *fixture = data;
+    if (g_str_equal(method, "drop"))
+        g_assert_true(ipb_conversation_drop(fixture->conversation, "10"));
     g_string_append_printf(fixture->told, "%s ", method);
 }
 
@@ -284,6 +288,42 @@ test_goes_on(Fixture *fixture, const void *unused)
     g_assert_cmpstr(second, ==, "10 ");
 }
 
+/* From a file, which cannot be watched: within one piece of it reading is paused, since too much is held, and goes on, since it is dropped. */
+static void
+test_file(Fixture *fixture, const void *unused)
+{
+    static const IpbConversationFuncs FUNCS = {
+        .on_request = on_request,
+        .on_notification = on_notification,
+        .on_congested = on_congested,
+        .on_end = on_end,
+    };
+    static const char FORMAT[] =
+        "{\"jsonrpc\":\"2.0\",\"id\":%d,\"method\":\"get\",\"params\":[\"%s\"]}\n";
+    g_autoptr(GString) text = g_string_new(NULL);
+    g_autofree char *filler = g_strnfill(64 * MIB - 200, 'x');
+    for (int i = 1; i <= 20; i++)
+        g_string_append_printf(text, FORMAT, i, i == 10 ? filler : "");
+    g_string_append(text, "{\"jsonrpc\":\"2.0\",\"method\":\"drop\"}\n");
+    g_autofree char *path = NULL;
+    ipb_autofd file = g_file_open_tmp("ipybox-test-XXXXXX", &path, NULL);
+    g_assert_true(ipb_fd_write_all(file, text->str, text->len, NULL));
+    g_assert_cmpint(lseek(file, 0, SEEK_SET), ==, 0);
+    g_unlink(path);
+    int out[2];
+    g_assert_true(ipb_fd_pipe(out, NULL));
+    ipb_autofd reader = out[0];
+    IpbConversation *of_pipes = fixture->conversation;
+    fixture->conversation =
+        ipb_conversation_new(fixture->loop, ipb_fd_steal(&file), out[1], &FUNCS, fixture, NULL);
+    while (strstr(fixture->told->str, "drop") == NULL)
+        g_main_context_iteration(NULL, TRUE);
+    ipb_conversation_free(fixture->conversation);
+    fixture->conversation = of_pipes;
+    settle(); /* nothing of it is left that would be called */
+    g_assert_false(fixture->has_ended);
+}
+
 /* --- lines that are too long ------------------------------------------------------------------- */
 
 static void
@@ -361,6 +401,7 @@ main(int argc, char **argv)
     g_test_add("/conversation/without-end", Fixture, NULL, set_up, test_sends_without_end,
                tear_down);
     g_test_add("/conversation/goes-on", Fixture, NULL, set_up, test_goes_on, tear_down);
+    g_test_add("/conversation/file", Fixture, NULL, set_up, test_file, tear_down);
     g_test_add("/conversation/long-lines", Fixture, NULL, set_up, test_long_lines, tear_down);
     g_test_add("/conversation/unreadable", Fixture, NULL, set_up, test_unreadable, tear_down);
     return g_test_run();
