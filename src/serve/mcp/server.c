@@ -32,6 +32,7 @@ struct IpbMcpServer {
     IpbMcpTools *tools;
     IpbElicitation *elicitation;
     const char *revision; /* NULL: not initialized */
+    bool is_ending;
 };
 
 static void
@@ -163,7 +164,8 @@ static void
 on_congested(bool is_congested, void *data)
 {
     IpbMcpServer *server = data;
-    ipb_session_hold_cells(server->options.session, is_congested);
+    if (!server->is_ending) /* the session may be gone already */
+        ipb_session_hold_cells(server->options.session, is_congested);
 }
 
 /* Revision 2025-03-26 has them. */
@@ -225,7 +227,8 @@ ipb_mcp_server_free(IpbMcpServer *server)
 {
     if (server == NULL)
         return;
-    ipb_mcp_tools_free(server->tools);
+    server->is_ending = true;
+    ipb_mcp_tools_free(server->tools); /* answers what is open */
     ipb_elicitation_free(server->elicitation);
     ipb_conversation_finish(server->conversation, FLUSH_TIMEOUT_MS);
     ipb_conversation_free(server->conversation);

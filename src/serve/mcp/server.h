@@ -10,8 +10,8 @@
 typedef struct IpbMcpServer IpbMcpServer;
 
 typedef struct {
-    IpbSession
-        *session; /* borrowed: closed by the owner, after the server was freed or has ended */
+    IpbSession *
+        session; /* borrowed: closed by the owner when the server has ended; it may be freed before the server */
     bool without_register; /* the client cannot register MCP servers */
     int in, out;           /* become the server's */
     /* The client has gone (@why NULL) or the conversation cannot go on. Once, from the loop. */
