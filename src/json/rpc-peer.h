@@ -51,7 +51,8 @@ typedef struct {
 
 typedef struct {
     IpbJsonLimits limits;
-    /* Answer what is no request with a parse/invalid-request error, as a server does (id null omitted). */
+    /* Answer what is no request with a parse/invalid-request error, as a server does (id null omitted). And a call ends whose
+     * answer is no JSON: there, calls may wait for people, without a timeout. */
     bool answer_invalid;
 } IpbRpcPeerOptions;
 

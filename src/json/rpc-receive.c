@@ -64,8 +64,35 @@ is_valid_id(const IpbJson *id)
     return ipb_json_is(id, IPB_JSON_NUMBER) || ipb_json_is(id, IPB_JSON_STRING);
 }
 
+/* Our ids are integers; some servers give them back as a string. */
+static bool
+read_own_id(const IpbJson *id, int64_t *ret_id)
+{
+    size_t size;
+    const char *text = ipb_json_string(id, &size);
+    if (text == NULL)
+        return ipb_json_int64(id, ret_id);
+    guint64 number;
+    if (strlen(text) != size || !g_ascii_string_to_unsigned(text, 10, 1, INT64_MAX, &number, NULL))
+        return false;
+    *ret_id = (int64_t) number;
+    return true;
+}
+
+/* The call to which an answer came that cannot be used. @id_json may be NULL. */
+static void
+fail_call(IpbRpcPeer *peer, const char *id_json, const GError *why)
+{
+    int64_t id;
+    g_autoptr(IpbJsonDoc) doc =
+        id_json != NULL ? ipb_json_parse(id_json, strlen(id_json), &IPB_JSON_LIMITS_SMALL, NULL)
+                        : NULL;
+    if (doc != NULL && read_own_id(ipb_json_root(doc), &id))
+        ipb_rpc_fail(peer, id, why);
+}
+
 /* Tells the owner of an invalid message and, if that is wanted, the other side. What could be an
- * answer is never answered: two peers would go on for ever. */
+ * answer is never answered: two peers would go on for ever. But the call that waits for it ends. */
 static void
 reject(IpbRpcPeer *peer, const Message *message, int code, const GError *why)
 {
@@ -81,6 +108,8 @@ reject(IpbRpcPeer *peer, const Message *message, int code, const GError *why)
     if (peer->options.answer_invalid && message->result == NULL && message->error == NULL &&
         !outline.has_answer)
         send_error(peer, id.start, id.size, code, why->message, NULL);
+    if (peer->options.answer_invalid && outline.has_answer && !outline.has_method)
+        fail_call(peer, found, why);
     if (peer->funcs.on_invalid != NULL && !peer->is_freed)
         peer->funcs.on_invalid(why, message->text, message->size, peer->data);
 }
@@ -145,21 +174,6 @@ handle_method(IpbRpcPeer *peer, Message *message)
         handle_request(peer, message, method, params);
     else if (peer->funcs.on_notification != NULL)
         peer->funcs.on_notification(method, params, peer->data);
-}
-
-/* Our ids are integers; some servers give them back as a string. */
-static bool
-read_own_id(const IpbJson *id, int64_t *ret_id)
-{
-    size_t size;
-    const char *text = ipb_json_string(id, &size);
-    if (text == NULL)
-        return ipb_json_int64(id, ret_id);
-    guint64 number;
-    if (strlen(text) != size || !g_ascii_string_to_unsigned(text, 10, 1, INT64_MAX, &number, NULL))
-        return false;
-    *ret_id = (int64_t) number;
-    return true;
 }
 
 static void
@@ -255,12 +269,8 @@ refuse_skipped(IpbRpcPeer *peer, size_t max_size)
     g_autoptr(GError) why =
         g_error_new(IPYBOX_ERROR, IPYBOX_ERROR_LIMIT,
                     "the message is longer than the maximum of %zu bytes", max_size);
-    int64_t call;
     if (skipped->has_answer && !skipped->has_method) {
-        g_autoptr(IpbJsonDoc) doc =
-            id != NULL ? ipb_json_parse(id, strlen(id), &IPB_JSON_LIMITS_SMALL, NULL) : NULL;
-        if (doc != NULL && read_own_id(ipb_json_root(doc), &call))
-            ipb_rpc_fail(peer, call, why);
+        fail_call(peer, id, why);
     } else if (peer->options.answer_invalid && (id != NULL || !skipped->has_method)) {
         ipb_rpc_peer_refuse(peer, id, IPB_RPC_INVALID_REQUEST, why->message,
                             "{\"kind\":\"limit\"}");

@@ -390,6 +390,15 @@ test_unreadable(Fixture *fixture, const void *unused)
     say(fixture, "[");
     g_autofree char *answers = read_all(fixture);
     g_assert_cmpstr(answers, ==, "5(-32700) 6(-32700) (-32700) ");
+
+    /* Nor does our call wait for ever for an answer that was sent. */
+    int64_t id = ipb_rpc_call(ipb_conversation_peer(fixture->conversation), "ask", NULL, 0,
+                              on_answer, fixture->answered);
+    g_autofree char *call = read_all(fixture);
+    g_autofree char *answer =
+        g_strdup_printf("{\"jsonrpc\":\"2.0\",\"id\":%" G_GINT64_FORMAT ",\"result\":%s", id, deep);
+    say(fixture, answer);
+    g_assert_cmpstr(fixture->answered->str, ==, "limit ");
 }
 
 int
