@@ -18,6 +18,7 @@ typedef struct {
     bool is_timed_out;
     bool is_cancelled;
     bool is_interrupted;
+    bool is_reset;         /* while it ran: its kernel is thrown away on purpose */
     unsigned n_violations; /* of the sandbox, told */
 
     IpbLoop *loop;

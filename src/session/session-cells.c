@@ -112,6 +112,17 @@ tell_kept_notices(IpbSession *session)
     }
 }
 
+/* Who cancelled the cell may not look at its end, and would wonder where the variables are. */
+static void
+tell_lost_state(const IpbSession *session, const IpbCell *cell, const IpbKernelEvent *event)
+{
+    if (event->status != IPB_CELL_LOST || !cell->is_cancelled || cell->is_reset ||
+        session->is_closing)
+        return;
+    g_autofree char *notice = g_strconcat("[ipybox] ", event->text, NULL);
+    ipb_cell_emit(cell, &(IpbSessionEvent){.type = IPB_SESSION_NOTICE, .text = notice});
+}
+
 static void
 on_kernel_done(IpbSession *session, const IpbKernelEvent *event)
 {
@@ -131,6 +142,7 @@ on_kernel_done(IpbSession *session, const IpbKernelEvent *event)
         ipb_cell_emit(cell, &(IpbSessionEvent){
                                 .type = IPB_SESSION_NOTICE, .text = notice, .is_in_text = true});
     }
+    tell_lost_state(session, cell, event);
     end_cell(cell, status, text, event);
     start_next_cell(session);
 }

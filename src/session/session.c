@@ -94,6 +94,8 @@ ipb_session_allow(IpbSession *session, const IpbRegistration *registration)
 void
 ipb_session_reset(IpbSession *session, void (*done)(void *data), void *data)
 {
+    if (session->current != NULL)
+        session->current->is_reset = true;
     ipb_session_drop_waiting_cells(session, "the session was reset");
     ipb_approvals_cancel_all(session->approvals);
     ipb_kernel_reset(session->kernel);

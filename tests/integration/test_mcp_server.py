@@ -320,6 +320,18 @@ def test_cancelled_request_interrupts_and_is_not_answered(mcp):
     assert id not in mcp.answers
 
 
+def test_the_next_cell_says_that_a_cancelled_one_lost_the_state(mcp):
+    code = "try:\n    print('go', flush=True)\n    time.sleep(1000)\nexcept KeyboardInterrupt:\n    os.kill(os.getpid(), 9)"
+    mcp.cell("import os, time")
+    id = mcp.start_tool("execute_ipython_cell", {"code": code}, token="t")
+    while not any(n["method"] == "notifications/progress" for n in mcp.notifications):
+        mcp.receive()
+    mcp.notify("notifications/cancelled", {"requestId": id})
+    lost = "[ipybox] the kernel was killed by SIGKILL (killed); its state is lost, the next cell runs in a fresh kernel"
+    assert mcp.cell("1") == f"1\n\n{lost}"
+    assert mcp.cell("1") == "1"
+
+
 # A cell that runs until there is the file `go`.
 UNTIL_TOLD = "import os, time\nwhile not os.path.exists('go'): time.sleep(0.01)\n"
 
