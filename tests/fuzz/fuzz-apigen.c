@@ -30,12 +30,14 @@ skip_string(const char *p)
     }
 }
 
-/* At the module's level there are imports, classes, functions, constants and docstrings. */
+/* At the module's level there are imports, classes, functions with their overloads, constants and docstrings. The parameters of a
+ * function may fill several lines. */
 static void
 check_statement(const char *p)
 {
-    static const char *const STATEMENTS[] = {"\"\"\"",     "from ",     "class ",    "def ",
-                                             "async def ", "Result = ", "CLIENT = ", NULL};
+    static const char *const STATEMENTS[] = {"\"\"\"",      "from ",     "class ",    "def ",
+                                             "async def ",  "Result = ", "CLIENT = ", ") -> ",
+                                             "@overload\n", NULL};
     for (const char *const *statement = STATEMENTS; *statement != NULL; statement++)
         if (g_str_has_prefix(p, *statement))
             return;
