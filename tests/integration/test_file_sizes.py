@@ -5,6 +5,7 @@ and the limit, no half of it is left, and the sessions live."""
 from __future__ import annotations
 
 import resource
+import signal
 import subprocess
 
 import pytest
@@ -113,9 +114,11 @@ def test_cells_get_the_limit_as_an_error(ipybox, place):
 
 
 def test_installers_get_the_default_of_signals(run_ipybox, workspace):
-    """`doctor --setup` runs pip, which may run anything: no signal is ignored there."""
+    """`doctor --setup` runs pip, which may run anything: it ignores no signal because ipybox does. Others may be ignored since the
+    tests were started so, as by nohup."""
     python = workspace / "python"
     python.write_text('#!/bin/sh\ngrep SigIgn /proc/$$/status > signals\nexit 3\n')
     python.chmod(0o755)
     run_ipybox("doctor", "--setup", "--python", str(python))
-    assert int((workspace / "signals").read_text().split()[1], 16) == 0
+    ignored = int((workspace / "signals").read_text().split()[1], 16)
+    assert not any(ignored >> (number - 1) & 1 for number in (signal.SIGPIPE, signal.SIGXFSZ))
