@@ -2,8 +2,8 @@
 # A thin front of Meson for people. `make demo` and `make check` set up everything that they need.
 #
 #   make          build/ipybox, what it needs to run, and .venv
-#   make demo     a run to look at: an MCP server's generated API, called from a sandboxed cell, with a plot. If this machine
-#                 can make no sandbox, scripts/demo prints why and ends with status 3
+#   make demo     a demonstration: an MCP server's generated API, called from a sandboxed cell, with a plot. If no sandbox
+#                 can be made, scripts/demo prints why and ends with status 3
 #   make check    all tests; the last line says how many passed
 #   make docs     the manual and the reference of the C API, in build/docs
 #   make bench    the benchmarks
