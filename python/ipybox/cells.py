@@ -29,20 +29,20 @@ logger = logging.getLogger("ipybox")
 
 
 class KeptNotices:
-    """Notices and violations of answers that reached no caller, until one does."""
+    """Keeps notices and violations of answers that no caller got, for the next answer that a caller gets."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._kept: dict[str, list[str]] = {"notices": [], "violations": []}
 
     def keep(self, answer: dict[str, Any]) -> None:
-        """What an answer has of them, for the next that is taken."""
+        """Keeps those of an answer."""
         with self._lock:
             for name, texts in self._kept.items():
                 texts += (answer.get(name) or [])[: MAX_KEPT_NOTICES - len(texts)]
 
     def add_to(self, answer: dict[str, Any]) -> None:
-        """Puts what is kept into an answer that is taken, first."""
+        """Moves what is kept to the beginning of an answer's lists."""
         with self._lock:
             for name, texts in self._kept.items():
                 answer[name] = [*texts, *(answer.get(name) or [])]
@@ -85,7 +85,7 @@ class Cell(Handler):
         self._is_paused = False
         self._drops = False  # nobody reads any more
         self._is_ending = False
-        self._is_taken = False  # the answer: its notices have reached the caller, or are kept
+        self._is_taken = False  # whether the answer's notices have reached the caller or are kept
         self.number = 0
 
     # For the task

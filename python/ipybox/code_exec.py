@@ -47,7 +47,7 @@ class CodeExecutor:
     Cells of one executor run one after the other. Executors are independent of each other and of event loops: there may be
     many, in any number of threads, and one may be used in several loops. They share one core process, which ends with this one.
 
-    The parameters of ipybox 0.9 are attributes, too. `start` reads them.
+    The parameters of ipybox 0.9 are attributes, too. `start` uses their current values.
     """
 
     def __init__(
@@ -103,9 +103,9 @@ class CodeExecutor:
             limits: Limits of the kernel, by name; see the how-to of the sandbox.
             approval_rules: A file of rules that decide on tool calls, ipybox-rules(5).
             audit_log: A file that gets a line of JSON for each decision.
-            allowed_servers: Name to server_params of MCP servers that cells may call by these very parameters, as packages made
-                by mcpygen do, without being registered. Others are refused in a sandbox; without one, they are called with
-                `server_params` in their approval requests.
+            allowed_servers: `{name: server_params}`: MCP servers that cells may call by exactly these parameters without a
+                registration, as packages made by mcpygen do. Calls by other parameters are refused in a sandbox. Without one
+                they go through approval, with `server_params` in the request.
 
         Raises:
             ValueError: If options do not go together, or are no sensible values. Some are only seen by `start`.
@@ -225,7 +225,7 @@ class CodeExecutor:
 
         Raises:
             CodeExecutionError: When awaited: the code raised an exception, or the kernel is gone.
-            CodeExecutionTimeout: When awaited: it took longer than `timeout`; a TimeoutError, which says whether the variables
+            CodeExecutionTimeout: When awaited: it took longer than `timeout`; a TimeoutError whose text says whether the variables
                 are kept.
             RuntimeError: When awaited: the executor is not started, or the core is gone.
         """
@@ -250,7 +250,7 @@ class CodeExecutor:
         Raises:
             CodeExecutionError: If the code raised an exception (also of a tool call that failed or was not approved), or
                 the kernel is gone.
-            CodeExecutionTimeout: If it took longer than `timeout`; a TimeoutError, which says whether the variables are kept.
+            CodeExecutionTimeout: If it took longer than `timeout`; a TimeoutError whose text says whether variables are kept.
             RuntimeError: If the executor is not started, or the core is gone.
         """
         cell = self._started().execute(code, check_seconds(timeout, "timeout"), asks=True, wants_chunks=chunks)

@@ -42,13 +42,13 @@ class CodeExecutionResult:
         text: What it printed and displayed, and the value of its last expression; without white space at both ends. None if
             there was no output.
         images: The image files that it made, in order.
-        raw_text: `text` with the white space at both ends, which the header of a table begins with.
+        raw_text: `text` with the white space at both ends, which keeps the columns of a table in line.
         is_cancelled: Whether `cancel` ended the cell. `text` is None then.
         display_data: What it displayed, in all representations.
         violations: What its sandbox denied, for people.
-        notices: What ipybox has to say, for people: that the kernel died before the cell, violations, an image that could not be
-            saved. None of it is in the text, but for `[ipybox] cwd reset to DIR`. What a cell had for a caller that did not take
-            its result, say since it was cancelled, comes with the next.
+        notices: Messages of ipybox, for people: that the kernel died before the cell, violations, an image that could not be
+            saved. They are not in the text, except `[ipybox] cwd reset to DIR`. If a cell was cancelled or its stream was closed,
+            its notices come with the next result.
         is_truncated: Whether the text was longer than 16,777,216 characters. Then its beginning and its end are there, and a
             line between them that says how much was left out.
     """
@@ -73,7 +73,7 @@ class CodeExecutionError(Exception):
         images: The image files that it made before.
         display_data: What it displayed before.
         violations: What its sandbox denied, for people.
-        notices: What ipybox has to say; see CodeExecutionResult.
+        notices: Messages of ipybox; see CodeExecutionResult.
     """
 
     def __init__(self, *args: object) -> None:
@@ -93,7 +93,7 @@ class CodeExecutionTimeout(ExecutionTimeout):
     Attributes:
         output: What the cell printed before; None if nothing.
         violations: What its sandbox denied, for people.
-        notices: What ipybox has to say; see CodeExecutionResult.
+        notices: Messages of ipybox; see CodeExecutionResult.
     """
 
     def __init__(self, *args: object) -> None:

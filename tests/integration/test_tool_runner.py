@@ -276,7 +276,7 @@ def test_arguments_are_what_pydantic_turns_into_json(how, value, sent, make_serv
 @pytest.mark.parametrize("value", [[1], "x", None, Path("/a")])
 def test_arguments_must_be_an_object(how, value, make_server):
     server = make_server()
-    with pytest.raises(ToolRunnerError, match=r"github\.t must be an object.* no " + type(value).__name__):
+    with pytest.raises(ToolRunnerError, match=r"github\.t must be a dict or a pydantic model, not " + type(value).__name__):
         call(how, runner(server), "t", value)
     assert server.requests == []
 
@@ -560,7 +560,7 @@ def test_import_is_light():
     )
     modules, message = done.stdout.splitlines()
     assert modules == "ipybox"
-    assert "CodeExecutor is not for cells" in message
+    assert "CodeExecutor is not for cells: import it in a program outside the kernel" in message
 
 
 def test_reset_is_not_for_kernels(make_server):

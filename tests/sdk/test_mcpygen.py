@@ -24,8 +24,8 @@ KEY = "sk-3f8a1c99d2"
 
 
 def run_mcpygen(name: str, params: dict[str, Any], *options: str) -> None:
-    """Generates `gen/NAME` in the current directory. mcpygen gives up on a server that takes seconds to start, as it may on a busy
-    machine: then it is run again."""
+    """Generates `gen/NAME` in the current directory. On a busy machine a server may take seconds to start, and mcpygen gives up.
+    Then it is run again."""
     words = ["apigen", "--server-name", name, "--server-params", json.dumps(params), "--root-dir", "gen", *options]
     for _ in range(5):
         shutil.rmtree(Path("gen", name), ignore_errors=True)
@@ -81,8 +81,8 @@ ADD = "from gen.calc import add\nprint(add.run(add.Params(a=3)))"
 
 
 async def register(params: dict[str, Any]) -> str:
-    """Registers the server, and returns a cell that calls it by equal parameters. They are others than the packages', since what was
-    registered here counts for all later sessions of this process."""
+    """Registers the server, and returns a cell that calls it by equal parameters. They differ from those of the packages, because
+    this registration is valid in all later sessions of this process."""
     registered = {**params, "timeout": 60}
     await generate_mcp_sources("calc", registered, Path("mcptools"))
     return f"from gen.calc import CLIENT\nCLIENT.server_params = {registered!r}\n" + ADD

@@ -29,7 +29,7 @@ class NotFoundError(CoreError, LookupError, FileNotFoundError):
 
 
 class ConnectionFailedError(CoreError, ConnectionRefusedError):
-    """Nobody listens there, or who does refuses."""
+    """Nothing listens there, or the listener refuses the connection."""
 
 
 if sys.version_info >= (3, 11):

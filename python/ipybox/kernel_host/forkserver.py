@@ -17,7 +17,7 @@ CONTROL_FD = 3
 def main() -> None:
     # Nothing that is imported here becomes garbage, and a collection would cost more than it frees.
     gc.disable()
-    # With a limit of file sizes Python would leave the first bytes of a .pyc file, which cannot be imported later, not even without the
+    # With a limit of file sizes, Python could leave a truncated .pyc file, which cannot be imported later, even without the
     # limit.
     if resource.getrlimit(resource.RLIMIT_FSIZE)[0] != resource.RLIM_INFINITY:
         sys.dont_write_bytecode = True

@@ -32,7 +32,7 @@ class ExecutionResult:
         images: The files of the images that it made, in order.
         raw_text: `text` with the white space at both ends.
         is_truncated: Whether the text was longer than 16,777,216 characters, and is cut to them.
-        notices: What ipybox has to say, for people; see CodeExecutionResult.
+        notices: Messages of ipybox, for people; see CodeExecutionResult.
     """
 
     text: str | None
@@ -50,7 +50,7 @@ class ExecutionError(Exception):
     """Code raised an exception in a kernel; the text is the traceback.
 
     Attributes:
-        notices: What ipybox has to say, for people; see CodeExecutionResult.
+        notices: Messages of ipybox, for people; see CodeExecutionResult.
     """
 
     def __init__(self, *args: object) -> None:
@@ -90,8 +90,9 @@ class KernelClient:
             port: Its port.
             images_dir: Where images are saved. Default: `images` in the current directory.
             ping_interval: Seconds between the pings that keep the connection alive.
-            working_dir: Where the kernel begins, and returns to after each cell, which it reports in the output. The gateway must be
-                ipybox's. None: it begins where the gateway says, and stays where code goes.
+            working_dir: The directory in which the kernel begins and to which it returns after each cell, with a line of output
+                that says so. It needs a gateway of ipybox. None: the kernel begins in the gateway's directory, and does not
+                return to it.
             kernel_init_timeout: Seconds from the request for a kernel until it is ready.
             token: Of a server that demands one.
         """
@@ -193,7 +194,7 @@ class KernelClient:
 
         Args:
             code: Python code.
-            timeout: Seconds that it may take; then it is interrupted, and the kernel keeps its state. None: no limit.
+            timeout: Seconds after which it is interrupted; the kernel keeps its state. None: no limit.
 
         Returns:
             The text of its output and its images.
@@ -215,7 +216,7 @@ class KernelClient:
 
         Args:
             code: Python code.
-            timeout: Seconds that it may take; then it is interrupted, and the kernel keeps its state. None: no limit.
+            timeout: Seconds after which it is interrupted; the kernel keeps its state. None: no limit.
 
         Yields:
             Pieces of its output, and at the end the `ExecutionResult`.

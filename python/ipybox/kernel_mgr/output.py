@@ -24,7 +24,7 @@ class Output:
         text: What was printed, displayed and returned so far, as much of it as is kept.
         is_truncated: Whether there was more.
         images: The files of the images so far.
-        notices: What ipybox had to say so far; it is not in the text.
+        notices: Messages of ipybox so far; they are not in the text.
         error: The traceback, if there was an error.
         is_done: Whether the kernel is idle again.
     """

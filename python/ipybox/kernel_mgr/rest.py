@@ -13,7 +13,7 @@ from urllib.parse import quote
 from ..utils import arun
 
 REQUEST_TIMEOUT_S = 60.0
-# Of an end that nobody waits for: it holds up the end of the program.
+# Time limit of DELETE when nothing else waits for it: it delays the end of the program.
 FORGET_TIMEOUT_S = 5.0
 MAX_ANSWER = 16 * 1024 * 1024
 
@@ -42,7 +42,7 @@ class KernelsApi:
         """Starts a kernel of the server's default kind; returns its id.
 
         Args:
-            working_dir: Where it begins, and returns to after each cell: an absolute path. Only ipybox's gateway takes one.
+            working_dir: Where it begins and to which it returns after each cell: an absolute path. Only ipybox's gateway takes one.
             timeout: Seconds that the answer may take.
 
         Raises:

@@ -65,7 +65,7 @@ class KernelDisplayPublisher(DisplayPublisher):
 
 
 class KernelDisplayHook(DisplayHook):
-    is_showing = False  # the value of an expression: what its representations raise fails the cell
+    is_showing = False  # the value of an expression: an exception in its representations fails the cell
     _ends_the_cell = False
 
     def __call__(self, result: Any = None) -> None:
@@ -96,10 +96,10 @@ class KernelDisplayHook(DisplayHook):
         if formatter is None:
             return super().compute_format_data(result)
         text = formatter(result)
-        return ({} if text is None else {"text/plain": text}), {}  # None: it failed, which was told
+        return ({} if text is None else {"text/plain": text}), {}  # None: it failed, and the error was sent
 
     def _plain_formatter(self, result: Any) -> Callable[[Any], str | None] | None:
-        """What makes the text of a value that has no other representation; None: it may have others."""
+        """The formatter of a value that has only a text representation; None: it may have others."""
         kind = type(result)
         if kind not in PLAIN_TYPES:
             return None

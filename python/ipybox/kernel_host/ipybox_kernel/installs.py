@@ -58,13 +58,13 @@ def install(packages: list[str], quiet: bool) -> int:
 
 
 def explain_failure(command: str) -> None:
-    """Says what pip and uv, started by a cell, do not know of ipybox's environment, and how they can be told."""
+    """Prints which settings of ipybox's environment pip and uv did not get when a cell started them, and how to pass them."""
     withheld = [
         name for name in os.environ.get("IPYBOX_WITHHELD_SETTINGS", "").split(", ") if name and name not in os.environ
     ]
     if withheld and find_packages(command):
         print(
-            f"ipybox: cells do not get {', '.join(withheld)} of ipybox's environment, since passwords may be in there. install_package "
+            f"ipybox: cells do not get {', '.join(withheld)} of ipybox's environment, because they may contain passwords. install_package "
             f"uses them. To pass one to cells, set KERNEL_ENV_{withheld[0]} instead.",
             file=sys.stderr,
         )

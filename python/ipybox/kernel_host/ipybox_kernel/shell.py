@@ -76,8 +76,9 @@ class KernelShell(InteractiveShell):
     interrupts: Any = None
     rules: Any = None  # the session's ShellRules
     blas_thread_setters: Any = ()  # see blas.py
-    error_was_sent = False  # in this cell: what ended it
-    error_of_value: BaseException | None = None  # in this cell: sent; its value could not be shown, or not whole
+    error_was_sent = False  # whether the error that ended this cell was sent
+    # In this cell: what a representation of its value raised. It was sent.
+    error_of_value: BaseException | None = None
 
     _depth = 0  # of cells within cells
     _is_in_callback = False
@@ -269,8 +270,8 @@ class KernelShell(InteractiveShell):
         return result is None or error is result.error_in_exec or error is result.error_before_exec
 
     def _is_error_of_value(self) -> bool:
-        """Whether this comes of showing a value of the cell's own code, as the first. As in IPython's kernel it does not end the cell, but
-        fails it."""
+        """Whether this is the first exception of a representation of the cell's value. As in IPython's kernel, it fails the cell but
+        does not end it."""
         if self.error_was_sent or self.error_of_value is not None or self._is_in_callback or self._depth > 1:
             return False
         return bool(self.displayhook.is_showing)

@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-# Audit events by which a program gets to run, and what is called then. What starts processes of Python itself (os.fork,
-# multiprocessing) is not among them.
+# Audit events of calls that run a program, and the name of the call. Calls that only fork Python (os.fork, multiprocessing) are
+# not included.
 PROGRAM_EVENTS = {
     "subprocess.Popen": "subprocess",
     "os.system": "os.system()",
@@ -24,9 +24,9 @@ PROGRAM_EVENTS = {
     "os.spawn": "os.spawn*()",
     "pty.spawn": "pty.spawn()",
 }
-# Functions of os that know their own name better than their event does.
+# Functions of os whose audit event does not have their name.
 GUARDED_PREFIXES = ("exec", "spawn", "posix_spawn")
-# Agents know the first sentence from ipybox 0.9.
+# The first sentence is that of ipybox 0.9, which agents may match.
 REFUSED = (
     "Direct {} calls are not allowed. This session has the rule require_shell_escape: run programs by a shell escape,"
     " that is !command, name = !command, %sx, %%bash or %%sh."
@@ -69,8 +69,8 @@ class ShellRules:
             raise PermissionError(REFUSED.format(what))
 
     def _guard_functions(self) -> None:
-        """By their names, which the audit events do not have: all of os.exec* are one event. Python's os.spawn* fork before there
-        is an event, and its error would be no more than status 127."""
+        """Guards the functions themselves, so that errors have their names: all of os.exec* are one audit event. Python's os.spawn*
+        fork before the event, and the error would only be status 127."""
         for name, function in vars(os).copy().items():
             if name.startswith(GUARDED_PREFIXES) and callable(function):
                 setattr(os, name, self._guard(f"os.{name}()", function))

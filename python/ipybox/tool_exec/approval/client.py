@@ -35,9 +35,9 @@ class ApprovalRequest:
         server_name: Name of the MCP server.
         tool_name: Name of the tool.
         tool_args: The arguments, as they will be sent.
-        server_params: How the server is started, where nobody registered it and the cell says it, as packages made by mcpygen do
-            in a session without a sandbox; `${NAME}` is as it was written. None: the server is a registered one. Look at it
-            before trusting the server's name, which is of the cell's choosing then.
+        server_params: The parameters of a server that is not registered, with `${NAME}` as written. Packages made by mcpygen
+            send them in a session without a sandbox. None: the server is registered. Check this before `server_name`: with
+            parameters, the cell chose the name.
     """
 
     def __init__(
@@ -151,7 +151,7 @@ class ApprovalRequest:
         call = f"{_show(self.server_name)}.{_show(self.tool_name)}({arguments})"
         if self.server_params is None:
             return call
-        return f"{call} of the server that the cell names by {self.server_params!r}"
+        return f"{call} of the unregistered server {self.server_params!r}"
 
     def __repr__(self) -> str:
         return f"<ApprovalRequest {self}>"

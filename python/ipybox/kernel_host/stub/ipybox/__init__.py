@@ -21,7 +21,7 @@ __all__ = [
     "ToolText",
 ]
 
-# What only the package outside of the kernel has.
+# Names that only the package outside the kernel has.
 OF_PROGRAMS = frozenset(
     (
         "ApprovalChannel",
@@ -62,7 +62,7 @@ def __getattr__(name: str) -> Any:
     if name in OF_PROGRAMS:
         # `from ipybox import NAME` replaces the text of an AttributeError by one of its own.
         raise ImportError(
-            f"{name} is not for cells: import it in a program outside of the kernel, which has the whole package ipybox."
+            f"{name} is not for cells: import it in a program outside the kernel, where ipybox is the whole package."
             f" In a cell ipybox has {', '.join(__all__)}.",
             name=__name__,
         )

@@ -59,7 +59,7 @@ class ApprovalTimeoutError(ToolRunnerError):
 
 
 class ResultError(ToolRunnerError):
-    """The tool has run, but its result is not what its output schema says, or no value of Python.
+    """The tool has run, but its result violates its output schema, or cannot be converted to a Python value.
 
     Attributes:
         result: What came, unchanged. The JSON text of it where Python has no value for it.
@@ -177,7 +177,8 @@ class ToolRunner:
 
         Args:
             tool_name: Name of the tool.
-            tool_args: Its arguments: a dict or a pydantic model. Values may be whatever pydantic can turn into JSON, as datetimes.
+            tool_args: Its arguments: a dict or a pydantic model. Values may be anything that pydantic converts to JSON,
+                such as datetimes.
 
         Raises:
             ToolRunnerError: If the call fails or is not approved.
@@ -189,7 +190,7 @@ class ToolRunner:
         return ask_sync(*self._make_request(tool_name, tool_args))
 
     async def call(self, tool_name: str, tool_args: Any) -> ToolAnswer:
-        """Runs a tool and returns all that it answered: structured content, texts, images and what else came.
+        """Runs a tool and returns its whole answer: structured content, texts, images and other contents.
 
         Cancelling the task cancels the call. The arguments are those of `run`.
 
@@ -226,12 +227,12 @@ class ToolRunner:
 
 
 def encode(message: dict[str, Any], tool_name: str, tool_args: Any) -> bytes:
-    """A request as JSON: integers of any size, and lone surrogates as escapes.
+    """A request as JSON, with integers of any size, and lone surrogates as escapes.
 
-    What JSON has no form for is converted by pydantic, if that is there.
+    Other values are converted by pydantic, if it is installed.
 
     Raises:
-        ToolRunnerError: If the arguments cannot be sent; it says why.
+        ToolRunnerError: If the arguments cannot be sent; the text says why.
     """
     message["tool_name"] = tool_name
     message["tool_args"] = tool_args
@@ -253,7 +254,7 @@ def encode(message: dict[str, Any], tool_name: str, tool_args: Any) -> bytes:
         raise _too_deep(name) from None
     if not isinstance(message["tool_args"], dict):
         kind = type(tool_args).__name__
-        raise ToolRunnerError(f"the arguments of {name} must be an object, as a dict or a model is, and no {kind}")
+        raise ToolRunnerError(f"the arguments of {name} must be a dict or a pydantic model, not {kind}")
     if _is_too_deep(message["tool_args"], text):
         raise _too_deep(name)
     return text.encode("ascii")
@@ -269,7 +270,7 @@ def _make_jsonable(value: Any, error: TypeError) -> Any:
         from pydantic_core import to_jsonable_python  # late: most calls have no use for it
     except ImportError:
         raise TypeError(
-            f"{error}; with pydantic installed, datetimes, paths, dataclasses and the like can be"
+            f"{error}; with pydantic installed, datetimes, paths, dataclasses and others can be sent"
         ) from None
     return to_jsonable_python(value)
 
@@ -667,7 +668,7 @@ def _take_result_text(text: str) -> str:
 
 
 def _take_structured(text: str) -> str:
-    """The text of the structured content in that of a tool's result, which is valid, though Python has no value for it."""
+    """The text of the structured content within the text of a result that is valid JSON but has no Python value."""
     decoder = json.JSONDecoder(parse_float=str, parse_int=str)
     at = 0
     with contextlib.suppress(RecursionError):
@@ -683,7 +684,7 @@ def _take_structured(text: str) -> str:
 
 
 def _make_answer(result: Any) -> ToolAnswer:
-    from .content import ToolAnswer  # late, as above
+    from .content import ToolAnswer  # imported late, as above
 
     return result if isinstance(result, ToolAnswer) else ToolAnswer.from_value(result)
 

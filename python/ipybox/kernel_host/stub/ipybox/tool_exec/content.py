@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a tool returns beside its value: texts, images, audio, resources and links."""
+"""What a tool returns besides its value: texts, images, audio, resources and links."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ class Content(dict[str, Any]):
 
 
 class Beside:
-    """What came with a result and is no part of its value: two of them are equal, whatever they hold.
+    """What came with a result but is not part of its value. All instances are equal, so that they do not count in comparisons.
 
     Attributes:
         contents: All contents in the server's order.
@@ -173,7 +173,7 @@ class Beside:
 
 
 class _Carrier:
-    """A value of a tool that has what came with it."""
+    """A value of a tool, with what came with it."""
 
     @property
     def _beside(self) -> Beside:
@@ -206,12 +206,12 @@ class _Carrier:
 
     @property
     def result(self) -> Self:
-        """The value itself. Servers wrap values as `{"result": value}`, and programs may take the value out of it."""
+        """The value itself, for programs that expect the wrapped form `{"result": value}`."""
         return self
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
-        """Checked as the plain type; ToolAnswer.attach makes a carrier of the value."""
+        """Validates as the plain type. ToolAnswer.attach converts the value to a carrier."""
         plain = cls.__mro__[cls.__mro__.index(_Carrier) + 1]
         arguments = getattr(source, "__args__", ())
         if plain is dict:
@@ -220,12 +220,15 @@ class _Carrier:
 
 
 class ToolText(_Carrier, str):
-    """A text. That of a tool without an output schema is what it says; without any text, its structured content as JSON, or
-    a line for each content that tells what there is."""
+    """A text, with what came with it.
+
+    For a tool without an output schema it is the tool's text. Without any text it is the structured content as JSON. Without that
+    it is a line for each content, which names it.
+    """
 
     @classmethod
     def make(cls, contents: list[Any], structured: Any = None) -> ToolText:
-        """The text of a result that consists of these."""
+        """The text for a result that has these contents."""
         parts = [Content(part) for part in contents]
         texts = [part.text or "" for part in parts if part.type == "text"]
         if not texts and structured is not None:
@@ -259,12 +262,12 @@ _CARRIERS: dict[type, Any] = {str: ToolText, int: ToolInt, float: ToolFloat, lis
 
 
 class ToolAnswer:
-    """What a tool answered: all of it.
+    """The whole answer of a tool.
 
     Attributes:
         contents: All contents in the server's order.
         structured: The structured content; None if there is none.
-        has_structured: Is there any? It may be null.
+        has_structured: Whether there is structured content, which may be null.
     """
 
     def __init__(self, result: Any) -> None:
@@ -279,7 +282,7 @@ class ToolAnswer:
 
     @classmethod
     def from_value(cls, value: Any) -> ToolAnswer:
-        """The answer of a tool server that knows values only."""
+        """The answer of a tool server that sends only the value."""
         if isinstance(value, ToolText):
             return cls({"content": value.contents})
         if isinstance(value, str):
@@ -293,7 +296,7 @@ class ToolAnswer:
 
     @property
     def value(self) -> Any:
-        """The structured content; without any, the text (a ToolText if there is more than text), None if there is nothing."""
+        """The structured content, else the text (a ToolText if there is more than text), else None."""
         if self.has_structured:
             return self.structured
         if not self.contents:
@@ -302,11 +305,11 @@ class ToolAnswer:
         return self.text if is_text else self.to_text()
 
     def to_text(self) -> ToolText:
-        """The text; without any, the structured content as JSON, else a line for each content that tells what it is."""
+        """The text, else the structured content as JSON, else a line for each content, which names it."""
         return ToolText.make(self.contents, self.structured if self.has_structured else None)
 
     def attach(self, value: Any) -> Any:
-        """The value with all of this beside it, if it is a text, a number, a list or a dict; else the value."""
+        """Adds what came with the result to a text, a number, a list or a dict. Returns other values unchanged."""
         carrier = _CARRIERS.get(type(value))
         if carrier is None:
             return value
@@ -316,7 +319,7 @@ class ToolAnswer:
 
     @property
     def beside(self) -> Beside:
-        """For a value."""
+        """What came with the value."""
         return Beside(self.contents, self.structured)
 
 
