@@ -34,12 +34,14 @@ typedef struct IpyboxApproval IpyboxApproval;
 IPYBOX_EXPORT const char *ipybox_approval_get_server(const IpyboxApproval *approval);
 
 /**
- * @brief How the server is started, where nobody registered it and the cell says it: in a session without a sandbox, packages made by
- * mcpygen do. Show it with the question: the server's name is of the cell's choosing.
+ * @brief The parameters of the server, if it is not registered and the cell gave them.
+ *
+ * Packages made by mcpygen do so in a session without a sandbox. Show the parameters with the
+ * question, because the cell chose the server's name.
  *
  * @param approval the request
- * @return a JSON object, as `{"args":[…],"command":"npx"}` or `{"url":"https://…"}`, with `${NAME}` as it was written, owned by the
- *     request; NULL: the server is a registered one
+ * @return a JSON object, such as `{"args":[…],"command":"npx"}` or `{"url":"https://…"}`, with `${NAME}` as written; owned by
+ *     the request. NULL if the server is registered
  */
 IPYBOX_EXPORT const char *ipybox_approval_get_server_params(const IpyboxApproval *approval);
 
@@ -60,15 +62,16 @@ IPYBOX_EXPORT const char *ipybox_approval_get_tool(const IpyboxApproval *approva
 IPYBOX_EXPORT const char *ipybox_approval_get_arguments(const IpyboxApproval *approval);
 
 /**
- * @brief The whole request in words for a person: tool, arguments, and where the call brings its own, the server's parameters.
+ * @brief The whole request as text for a person: the tool, its arguments, and the server's parameters if the cell gave them.
  *
- * Lines of text with a newline between them. Each argument is on a line of its own, which begins with two spaces and the argument's name as
- * a JSON string. Strings are shown as they are; characters that cannot be seen, or that change how others are seen, are
- * written as JSON's escapes. So no argument can look like another line, and equal texts mean equal calls. Ask nobody who has not seen all of it.
+ * The text has lines, separated by newlines. Each argument is on a line of its own, which begins with
+ * two spaces and the argument's name as a JSON string. Characters that are invisible, or that change
+ * how others look, are written as JSON escapes. So no argument can look like another line, and equal
+ * texts mean equal calls. Show all of it before you accept an answer.
  *
  * @param approval the request
- * @return UTF-8 without control characters but newline; owned by the request. NULL if it is longer than 1 MiB, which nobody reads: refuse
- * it
+ * @return UTF-8 without control characters except newline; owned by the request. NULL if it is longer
+ *     than 1 MiB: refuse the request
  */
 IPYBOX_EXPORT const char *ipybox_approval_get_question(IpyboxApproval *approval);
 

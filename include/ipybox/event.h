@@ -28,8 +28,8 @@ typedef enum {
     IPYBOX_EVENT_CLEAR_OUTPUT, /**< the output so far is to be cleared */
     IPYBOX_EVENT_RESULT,       /**< the value of the last expression: a MIME bundle */
     IPYBOX_EVENT_ERROR,        /**< a Python exception: name, value; the text is the traceback */
-    IPYBOX_EVENT_TOOL_PROGRESS, /**< an MCP server tells how far a call is: "server.tool: 3/10 message" */
-    IPYBOX_EVENT_NOTICE, /**< text of ipybox for people, "[ipybox] …": the cell did not write it */
+    IPYBOX_EVENT_TOOL_PROGRESS, /**< an MCP server reports how far a call is: "server.tool: 3/10 message" */
+    IPYBOX_EVENT_NOTICE, /**< a message of ipybox for people, "[ipybox] …"; not output of the cell */
 } IpyboxEventType;
 
 /**
@@ -60,8 +60,9 @@ IPYBOX_EXPORT const char *ipybox_event_get_data(const IpyboxEvent *event, const 
 /**
  * @brief The event's MIME bundle as text.
  *
- * That is its "text/plain", unless this only names the class of the object, as `<IPython.core.display.Markdown object>` does. Then it is
- * the source of the Markdown or LaTeX, else the text of the HTML without its tags.
+ * This is its "text/plain", unless that only names the object's class, such as
+ * `<IPython.core.display.Markdown object>`. Then it is the source of the Markdown or LaTeX, else the
+ * text of the HTML without tags.
  *
  * @param event the event
  * @return the text, or NULL if there is none; borrowed
@@ -129,7 +130,7 @@ typedef enum {
     IPYBOX_STATUS_OK,      /**< it ran to its end */
     IPYBOX_STATUS_ERROR,   /**< it raised an exception */
     IPYBOX_STATUS_TIMEOUT, /**< its time ran out; the message says whether the state is kept */
-    IPYBOX_STATUS_CANCELLED, /**< it was cancelled, or had not begun; or it was interrupted, and did not handle that */
+    IPYBOX_STATUS_CANCELLED, /**< it was cancelled before or while it ran, or it did not handle an interrupt */
     IPYBOX_STATUS_LOST, /**< the kernel is gone, its state with it; the next cell gets a fresh one */
 } IpyboxStatus;
 
@@ -155,8 +156,9 @@ IPYBOX_EXPORT const char *ipybox_result_get_text(const IpyboxResult *result);
 /**
  * @brief Whether the text was cut to the maximum of the options.
  *
- * Then its beginning (three fifths) and its end (two fifths) are there, and a line between them that says how much was left out of how
- * much. This line does not count.
+ * A text that was cut has its beginning (three fifths of the maximum), its end (two fifths), and a line
+ * between them that says how much was left out of how much. This line does not count towards the
+ * maximum.
  *
  * @param result the result
  * @return whether it was cut
@@ -172,9 +174,10 @@ IPYBOX_EXPORT gboolean ipybox_result_is_truncated(const IpyboxResult *result);
 IPYBOX_EXPORT const char *const *ipybox_result_get_images(const IpyboxResult *result);
 
 /**
- * @brief What ipybox has to say about the cell: that the kernel died before it, what a sandbox denied, an image that could not be saved.
+ * @brief Messages of ipybox about the cell.
  *
- * The text has none of it, but for "[ipybox] cwd reset to DIR".
+ * They report, for example, that the kernel died before the cell, what a sandbox denied, or an image
+ * that could not be saved. The text does not have them, except "[ipybox] cwd reset to DIR".
  *
  * @param result the result
  * @return lines "[ipybox] …" as the events #IPYBOX_EVENT_NOTICE had them, NULL-terminated; owned by the result

@@ -104,8 +104,10 @@ typedef struct {
         require_shell_escape; /**< programs that are run by other ways (subprocess, os.system, …) are refused; needs
                                         approve_shell_cmds. Both are hooks inside the kernel and no walls */
     unsigned kernel_init_timeout_ms; /**< from the fork of a kernel until it is ready; 0: 10,000 */
-    /** A JSON object `{name: server_params}`: MCP servers that cells may call by these very parameters, as packages made by mcpygen do,
-     * though they are not registered. A session without a sandbox asks about others; one with a sandbox refuses them. NULL: none */
+    /** A JSON object `{name: server_params}`: MCP servers that cells may call by exactly these
+     * parameters without a registration, as packages made by mcpygen do. Calls by other parameters go
+     * through approval in a session without a sandbox, and are refused in one with a sandbox. NULL:
+     * none */
     const char *allowed_servers;
 } IpyboxSessionOptions;
 
@@ -225,8 +227,8 @@ IPYBOX_EXPORT IpyboxResult *ipybox_session_execute(IpyboxSession *session, const
 /**
  * @brief Interrupts the running cell, if any, as Ctrl-C does: Python sees a KeyboardInterrupt and the state is kept.
  *
- * A cell that catches it and runs to its end is #IPYBOX_STATUS_OK, else #IPYBOX_STATUS_CANCELLED. One that goes on for all that loses
- * its kernel.
+ * A cell that catches it and runs to its end is #IPYBOX_STATUS_OK, else #IPYBOX_STATUS_CANCELLED. If the
+ * cell still runs after the grace period, its kernel is killed.
  *
  * @param session the session
  */

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Who gets a name that several classes or enums of a module want. What is added to a schema should rename nothing else,
- * so the order in the schema decides as little as can be:
+ * Which class gets a name that several classes or enums of a module could have. An addition to a schema
+ * should rename nothing else, so the order in the schema decides as little as possible:
  *
  * - Input comes before output, a definition before a property, and what has fewer classes around it before what has more.
  * - Where that leaves several of different classes, none gets the bare name: each has its class in front.
- * - Those of one class, as alternatives are, have in front what tells them apart: the constant of a required member that
- *   each has, "MarkerOverlay". Without that they are numbered. So are definitions, and what still collides.
+ * - Several of one class, such as alternatives, get the constant of a required member that differs in
+ *   each: "MarkerOverlay". Without one they are numbered. So are definitions, and names that still
+ *   collide.
  */
 #include "apigen/names.h"
 
@@ -97,7 +98,7 @@ make_tagged(const GPtrArray *claims, IpbText member)
     return g_steal_pointer(&names);
 }
 
-/* Names alternatives by what tells them apart, if something does. */
+/* Names alternatives by the value in which they differ, if there is one. */
 static void
 take_tagged(IpbModule *module, const Contest *contest)
 {
@@ -117,7 +118,8 @@ take_tagged(IpbModule *module, const Contest *contest)
     }
 }
 
-/* "Item_2" has "ItemSort", with a number of its own if it needs one. What is called like the module's own class has "Value" behind it. */
+/* The class in "Item_2" is "ItemSort", with a number of its own if needed. A class that would have
+ * the name of the module's own class gets "Value" appended. */
 static const char *
 take_qualified(IpbModule *module, const IpbClaim *claim)
 {

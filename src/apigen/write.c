@@ -73,8 +73,8 @@ write_files(GPtrArray *files, IpbKeep *keep, const char *directory, GError **err
     return true;
 }
 
-/* The new package is in place and counts; the old one is at @temporary until what stays of it has moved. What fails here is no failure of
- * the new one. */
+/* The new package is in place and valid. The old one is at @temporary until the files that are kept
+ * have moved. A failure here is not a failure of the new package. */
 static char *
 take_over(IpbKeep *keep, const char *temporary, const char *target)
 {
@@ -83,8 +83,8 @@ take_over(IpbKeep *keep, const char *temporary, const char *target)
     if (!ipb_keep_move(keep, temporary, target, notes, &error) ||
         !ipb_file_remove_tree(temporary, &error))
         g_string_append_printf(notes,
-                               "%sthe new package is in place, but what was added to the one of "
-                               "before could not be moved and is at %s: %s",
+                               "%sthe new package is in place, but what was added to the previous "
+                               "one could not be moved and is in %s: %s",
                                notes->len > 0 ? "\n" : "", temporary, error->message);
     return notes->len > 0 ? g_strdup(notes->str) : NULL;
 }
@@ -98,9 +98,8 @@ put_back(const char *temporary, const char *target, GError **error)
     g_autoptr(GError) failure = NULL;
     if (ipb_file_swap_directory(source, had_package ? target : temporary, &failure))
         return true;
-    g_prefix_error(error,
-                   "the package of before is at %s, for it could not be put back (%s): ", temporary,
-                   failure->message);
+    g_prefix_error(error, "the previous package is in %s, because it could not be put back (%s): ",
+                   temporary, failure->message);
     return false;
 }
 

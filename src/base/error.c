@@ -33,8 +33,8 @@ make_hint(int saved_errno)
     /* Of what is reported, only a new process or thread fails with this: reads and writes that would wait are not errors. */
     if (saved_errno == EAGAIN)
         return g_strdup(
-            " (there may be no more processes and threads: end some, or raise the limit "
-            "of the user, ulimit -u, or of the container)");
+            " (no more processes and threads are allowed: end some, or raise the limit of "
+            "the user (ulimit -u) or of the container)");
     return g_strdup("");
 }
 

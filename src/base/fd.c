@@ -64,7 +64,7 @@ ipb_fd_begin_quiet(IpbQuiet *quiet)
     pthread_sigmask(SIG_BLOCK, &signals, &quiet->blocked);
 }
 
-/* Both signals are those of the thread that writes, so nobody else's is taken. */
+/* Both signals go to the thread that writes, so no other thread's signal is removed. */
 void
 ipb_fd_end_quiet(const IpbQuiet *quiet, bool has_failed)
 {

@@ -25,9 +25,10 @@ int ipb_fd_steal(int *fd);
 
 bool ipb_fd_set_nonblocking(int fd, bool nonblocking, GError **error);
 
-/* A write to a pipe without a reader raises SIGPIPE, and one beyond the limit of file sizes (ulimit -f) SIGXFSZ; either would end an
- * application that did not ask for it. Between begin and end the calling thread gets neither; @has_failed: a write did, so that
- * there may be a signal to take back. What was pending before stays. */
+/* A write to a pipe without a reader raises SIGPIPE, and one beyond the limit of file sizes (ulimit
+ * -f) raises SIGXFSZ. Either signal would end an application that did not expect it. Between begin
+ * and end the calling thread gets neither. @has_failed: a write failed, so a signal may be pending
+ * that end has to remove. Signals that were pending before remain. */
 typedef struct {
     sigset_t blocked; /* what is to be blocked again afterwards */
     sigset_t pending;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The text of HTML; see the header. One pass, without a tree: each tag changes at most where the next text goes. What is never closed
- * lasts to the end, as in browsers.
+ * The text of HTML; see the header. One pass, without a tree: a tag changes only where the
+ * following text goes. As in browsers, an element that is never closed lasts to the end.
  */
 #include "base/html-text.h"
 

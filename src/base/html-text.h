@@ -4,7 +4,8 @@
  */
 #pragma once
 
-/* What a browser would show of @html as text: no tags, no scripts and styles, a line for each block and each row of a table, its cells
- * separated by tabs. It is no longer than the HTML. Nothing makes it fail: of what is no HTML it gives something; of HTML of more
- * than 8 MiB the text of its beginning, and a line that says so. Caller frees. */
+/* What a browser would show of @html as text: no tags, scripts or styles; a line for each block and
+ * each table row, with tabs between cells. It is no longer than the HTML. It never fails: malformed
+ * HTML gives some text. Of HTML of more than 8 MiB it is the text of the beginning, and a line that
+ * says so. Caller frees. */
 char *ipb_html_text(const char *html);

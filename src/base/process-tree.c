@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Process trees; see the header. A descriptor of /proc/PID belongs to that one process: when the process has gone, what is opened by
- * it fails, even if its id is used again. A child counts only if it names its parent while the parent is still there.
+ * Process trees; see the header. A descriptor of /proc/PID belongs to one process: when the process
+ * has gone, opening files through it fails, even if the process id is used again. A child counts
+ * only if it names its parent while the parent still exists.
  */
 #include "base/process-tree.h"
 

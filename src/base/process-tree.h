@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A process and what it started, looked at from outside by /proc.
+ * Descendants of a process, inspected from outside through /proc.
  */
 #pragma once
 
@@ -9,8 +9,9 @@
 
 #include <sys/types.h>
 
-/* Does the process @root, which @pidfd refers to, or one that descends from it, hold a socket with this @inode? Never true for
- * a process that is not in the tree when it is looked at, also where process ids are used again meanwhile. False also if @root
- * has ended, where /proc does not tell, and for what lies beyond the bounds: 512 processes, 32 generations, 16,384 open files. A
- * process whose parent has ended is in the tree no more. */
+/* Does the process @root, which @pidfd refers to, or one of its descendants hold a socket with this
+ * @inode? Never true for a process that is not in the tree at that time, even if process ids are
+ * used again. False also if @root has ended, if /proc cannot be read, and for anything beyond the
+ * bounds: 512 processes, 32 generations, 16,384 open files. A process whose parent has ended is no
+ * longer in the tree. */
 bool ipb_process_tree_has_socket(pid_t root, int pidfd, uint64_t inode);

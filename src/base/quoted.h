@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Untrusted text quoted so that a person sees what it is: each text has one quoted form, and no two texts have the same. The quoted form is a
- * JSON string. What is not seen, or changes how the text beside it is seen, is written as \uXXXX:
+ * Untrusted text, quoted so that a person sees what it is. Each text has one quoted form, and no
+ * two texts have the same. The quoted form is a JSON string. Characters that are invisible, or
+ * change how the text beside them looks, are written as \uXXXX:
  *
- * - control and format characters (zero-width, bidirectional, tags, soft hyphen), line separators, spaces but U+0020;
+ * - control and format characters (zero-width, bidirectional, tags, soft hyphen), line separators,
+ *   all spaces except U+0020;
  * - private, unassigned and blank characters, variation selectors, lone surrogates;
  * - right-to-left scripts, which reorder the text beside them;
- * - combining marks without a letter, more than three on one, over the whole letter, or that make a letter which has a code of its own.
+ * - combining marks without a letter, more than three on one letter, over the whole letter, or that
+ *   form a letter with a code of its own.
  *
- * Characters that look alike are not told apart: Latin a and Cyrillic а, kinds of quotation marks.
+ * Characters that look alike are not marked: Latin a and Cyrillic а, kinds of quotation marks.
  */
 #pragma once
 

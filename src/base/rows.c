@@ -21,7 +21,8 @@ width_of(gunichar c)
     return is_symbol || g_unichar_iswide(c) || g_unichar_iswide_cjk(c) ? 2 : 1;
 }
 
-/* The end of the character at @p, with the marks on it, and their width: a mark counts as it would if the terminal put it beside. */
+/* The end of the character at @p with its combining marks, and their width. A mark counts as wide
+ * as on terminals that show it beside the character. */
 static const char *
 find_end(const char *p, unsigned *ret_width)
 {

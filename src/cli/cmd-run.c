@@ -23,8 +23,9 @@
 #include "cli/signals.h"
 
 #define MAX_CODE_SIZE (32u * 1024 * 1024)
-/* Of what is held back while a question is on the terminal, in bytes. Of all of it: then the kernel is paused, and waits. Of the lines of servers and
- * notices, which are not paused with it: then they are left out, and counted. */
+/* Bounds, in bytes, of what is held back while a question is on the terminal. At MAX_HELD the
+ * kernel is paused. Lines of servers and notices cannot be paused: beyond MAX_HELD_LINES they are
+ * dropped and counted. */
 #define MAX_HELD (1024 * 1024)
 #define MAX_HELD_LINES (64 * 1024)
 
@@ -189,7 +190,7 @@ on_busy(gboolean is_busy, gpointer data)
     ipb_hold_release(command->hold, on_released, command);
     if (command->n_left_out > 0)
         ipb_cli_say(&ipb_verb_run,
-                    "%u lines of servers and notices were left out while you were asked",
+                    "%u lines of servers and notices were dropped while a question waited",
                     command->n_left_out);
     command->n_left_out = 0;
     command->held_lines = 0;

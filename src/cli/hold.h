@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * IpbHold: what is to be written to the terminal after the question that is on it: pieces of output and log lines, in their order.
- * Borrows nothing; the owner frees it.
+ * IpbHold: pieces of output and log lines that are held back, in order, while a question is on the
+ * terminal.
+ *
+ * Ownership: the owner frees it. It borrows nothing.
  */
 #pragma once
 

@@ -107,8 +107,9 @@ on_failing_write(int number)
 {
 }
 
-/* Neither a reader that leaves nor the limit of file sizes (ulimit -f) ends a verb in the middle: the write fails, and its error is
- * reported. A handler instead of SIG_IGN, so that every program that is started has the default again. */
+/* Neither a reader that leaves nor the limit of file sizes (ulimit -f) may end a verb: the write
+ * fails, and its error is reported. This is a handler and not SIG_IGN, so that started programs get
+ * the default back. */
 static void
 survive_failing_writes(void)
 {

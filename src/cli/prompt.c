@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Asking at the terminal; see the header. A question has three states: it waits in the queue, the person is to press Enter before it
- * is shown, or it is shown, in pages that fit the screen. The terminal stays in its line mode, and no escape sequence moves the cursor, so this works on
- * every terminal, and what was shown can be scrolled back to.
+ * Asking at the terminal; see the header. A question has three states. It waits in the queue; it is
+ * shown after the user presses Enter; or it is shown, in pages that fit the screen. The terminal
+ * stays in line mode, and no escape sequence moves the cursor. So this works on every terminal, and
+ * the user can scroll back to what was shown.
  */
 #include "cli/prompt.h"
 
@@ -33,7 +34,7 @@
 
 #define ALLOW "Allow? [y]es, [n]o, [a]lways for this tool"
 #define VIEW ", [v]iew again"
-#define ENTER "Another tool call asks. Press Enter to see it: "
+#define ENTER "Another tool call needs an answer. Press Enter to see it: "
 
 typedef struct {
     IpyboxApproval *approval;
@@ -237,9 +238,10 @@ is_decided(IpbPrompt *prompt, const Question *question, bool *ret_accept)
     if (prompt->is_gone)
         return true;
     if (question->text == NULL) {
-        print(prompt,
-              "\nA tool call is refused: it is too long to be read. Decide beforehand, with "
-              "--approve and a file of rules.\n");
+        print(
+            prompt,
+            "\nA tool call was refused: its question is too long to read. To allow such calls, use "
+            "--approve with a file of rules.\n");
         return true;
     }
     *ret_accept = g_hash_table_contains(prompt->always, question->tool);
@@ -262,7 +264,7 @@ leave(IpbPrompt *prompt)
 static void
 lose_person(IpbPrompt *prompt)
 {
-    print(prompt, "\n(end of input: each call that asks is refused from now on)\n");
+    print(prompt, "\n(end of input: calls that need an answer are refused from now on)\n");
     prompt->is_gone = true;
     leave(prompt);
     show_next(prompt);

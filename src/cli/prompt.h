@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * IpbPrompt: asks the person at the terminal whether a tool call may run: yes, no, always. Uses /dev/tty, so that standard input and output
- * stay the program's. What always holds:
+ * IpbPrompt: asks the user at the terminal whether a tool call may run: yes, no, always. It uses
+ * /dev/tty, so that the program keeps its standard input and output. Invariants:
  *
- * - One question at a time, and nothing of ours is written between it and its end; the owner holds its output back meanwhile.
+ * - There is one question at a time. ipybox writes nothing else to the terminal until it ends; the
+ *   owner holds output back.
  * - A yes counts only after every row of the question was shown.
- * - What was typed before the question was shown is not read. A question that comes after one that was withdrawn
- *   is shown only after the person pressed Enter, so that an answer to the one is not taken for the other.
+ * - What was typed before the question was shown is not read. A question after one that was
+ *   withdrawn is shown only after the user presses Enter, so that an answer to the first is not
+ *   taken for the second.
  */
 #pragma once
 
@@ -14,7 +16,8 @@
 
 typedef struct IpbPrompt IpbPrompt;
 
-/* The terminal is taken for questions, or is free again. Comes from within ask and withdraw, and from the loop; may call neither. */
+/* The terminal is taken for questions, or is free again. Called from ask, withdraw and the loop. It
+ * may call neither ask nor withdraw. */
 typedef void (*IpbPromptBusyFunc)(gboolean is_busy, gpointer data);
 
 /* NULL if there is no terminal: then nobody can be asked. Answers come in the default context. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * IpbSignals: signals of the program as callbacks from the default main context. GLib's own sources for them need a thread, and GLib
- * ends the program with a core dump where there can be none (ulimit -u).
+ * IpbSignals: signals of the program as callbacks from the default main context. GLib's own sources
+ * for signals need a thread. If none can be started (ulimit -u), GLib ends the program with a core
+ * dump.
  */
 #pragma once
 
@@ -14,9 +15,9 @@
 
 typedef struct IpbSignals IpbSignals;
 
-/* From now on the signals do nothing but call @func, also where they were ignored. To be called before there is another thread, since
- * they are blocked. */
+/* The signals call @func from now on, also if they were ignored before, and do nothing else. Call
+ * this before another thread exists, because the signals are blocked. */
 IpbSignals *ipb_signals_new(const int *numbers, size_t n_numbers,
                             void (*func)(int number, void *data), void *data, GError **error);
-/* They do again what they did before. */
+/* Restores what the signals did before. */
 void ipb_signals_free(IpbSignals *signals);

@@ -58,8 +58,8 @@ const IpbProxy *ipb_connection_proxy(const IpbConnection *connection);
 
 /* Another protocol goes on with what is in the input; its deadline begins anew. */
 void ipb_connection_become(IpbConnection *connection, const IpbProtocol *protocol);
-/* Dials a destination, if the rules allow it. A synthetic address is the name that it stands for. @is_http: what goes there is one
- * request, by ipb_inspect_relay_request(). */
+/* Dials a destination, if the rules allow it. A synthetic address means the name that it was made
+ * for. @is_http: the connection is for one request, sent by ipb_inspect_relay_request(). */
 void ipb_connection_open(IpbConnection *connection, const IpbDestination *destination,
                          bool is_http);
 /* The same without asking the rules: the application's own proxy, on loopback. */

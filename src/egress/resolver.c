@@ -158,7 +158,8 @@ on_timeout(void *data)
     fail(lookup, error);
 }
 
-/* From the loop: whoever looks up is told of nothing before that has returned. */
+/* Called from the loop, so that the caller of a look-up gets no result before the call has
+ * returned. */
 static void
 on_no_thread(void *data)
 {

@@ -60,10 +60,11 @@ take_head(IpbTunnel *tunnel)
     if (!parse_status(tunnel->head, &status)) {
         fail(tunnel, IPYBOX_ERROR_UNAVAILABLE, "it does not answer as an HTTP proxy");
     } else if (status == 407) {
-        fail(tunnel, IPYBOX_ERROR_UNAVAILABLE,
-             tunnel->is_authorized
-                 ? "it does not accept the user and the password (status 407)"
-                 : "it wants a user and a password (status 407): http://USER:PASSWORD@HOST:PORT");
+        fail(
+            tunnel, IPYBOX_ERROR_UNAVAILABLE,
+            tunnel->is_authorized
+                ? "it does not accept the user and the password (status 407)"
+                : "it requires a user and a password (status 407): http://USER:PASSWORD@HOST:PORT");
     } else if (status / 100 != 2) {
         g_autofree char *text = g_strdup_printf("it refuses the connection (status %u)", status);
         fail(tunnel, IPYBOX_ERROR_UNAVAILABLE, text);

@@ -47,9 +47,9 @@ parse_proxy(const char *variable, const char *value)
     const char *scheme_end = strstr(value, "://");
     const char *authority = scheme_end != NULL ? scheme_end + 3 : value;
     if (scheme_end != NULL && g_ascii_strncasecmp(value, "http://", 7) != 0) {
-        proxy->problem =
-            g_strdup("it does not begin with http://, and in a sandbox an installation takes such "
-                     "proxies only");
+        proxy->problem = g_strdup(
+            "it does not begin with http://, and an installation in a sandbox can use such "
+            "proxies only");
         return proxy;
     }
     size_t size = strcspn(authority, "/?#");

@@ -30,8 +30,9 @@ void ipb_http_gate_set_everybody(IpbHttpGate *gate, unsigned role);
  * Before its server listens, which keeps its port from the egress of sandboxes then (http/trusting-port.h). */
 void ipb_http_gate_set_own_user(IpbHttpGate *gate, unsigned role);
 bool ipb_http_gate_trusts_own_user(const IpbHttpGate *gate);
-/* Peers on loopback that are processes of our own effective user have this role without a token if @knows says so of their socket (its
- * inode, as links in /proc/PID/fd have it). It is asked for each request, and @data outlives the gate. */
+/* Peers on loopback that are processes of our own effective user have this role without a token if
+ * @knows accepts their socket (its inode, as in the links of /proc/PID/fd). It is called for each
+ * request. @data outlives the gate. */
 void ipb_http_gate_set_known(IpbHttpGate *gate, unsigned role,
                              bool (*knows)(uint64_t inode, void *data), void *data);
 /* Who sends `Authorization: Bearer TOKEN` or `Authorization: token TOKEN` has this role, whoever it is. At most 16. */
@@ -50,10 +51,10 @@ void ipb_http_gate_set_public(IpbHttpGate *gate);
 /* A web page's origin ("http://localhost:3000") whose requests are taken. */
 void ipb_http_gate_allow_origin(IpbHttpGate *gate, const char *origin);
 
-/* Does a page of an allowed origin ask, through its browser, what it may send (the "preflight" of fetch)? Browsers send no token with
- * this. */
+/* Is this a preflight request of a page of an allowed origin? Browsers send no token with it. */
 bool ipb_http_gate_is_preflight(const IpbHttpGate *gate, const IpbHttpHead *head, unsigned port);
-/* The Origin of the page that sent this, if it is allowed: its browser shows it the answer then, if the answer names it. */
+/* The Origin of the page that sent this, if it is allowed. The answer must name it, so that the
+ * browser shows the answer to the page. */
 bool ipb_http_gate_get_origin(const IpbHttpGate *gate, const IpbHttpHead *head,
                               IpbSpan *ret_origin);
 

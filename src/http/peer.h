@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * IpbHttpPeer: who is at the other end of a TCP connection: the user whose process it is, and the socket, if that is on this machine.
- * The kernel tells this of each socket (sock_diag(7)); who connects cannot choose it.
+ * IpbHttpPeer: the peer of a TCP connection on this machine: the user whose process it is, and its
+ * socket. The kernel reports this for each socket (sock_diag(7)); the peer cannot choose it.
  *
- * Plain struct, owned by value: the answer is kept, since it cannot change to something worse.
+ * Plain struct, owned by value. The answer is kept, because it cannot change to a less trusted one.
  */
 #pragma once
 

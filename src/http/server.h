@@ -60,8 +60,9 @@ typedef struct {
     const char *error_member;
     /* What is said for a path that is no route's; NULL: that it is not here. */
     const char *not_found;
-    /* Bodies may have any Content-Type, or none, where a token came in the header Authorization: that a body says to be JSON is the
-     * guard against web pages, which cannot send this header without being asked first. */
+    /* With a token in the header Authorization, bodies may have any Content-Type or none. The check
+     * of the type is the guard against web pages, and these cannot send that header without a
+     * preflight request. */
     bool takes_any_type_with_token;
     unsigned max_connections; /* those that were taken over included */
     size_t max_body;

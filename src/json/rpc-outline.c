@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The outline of a message; see the header. The message need not be valid JSON: what is found in one that is not may be wrong, and
- * does no harm, since the message is refused in any case.
+ * The outline of a message; see the header. The message need not be valid JSON. What is found in an
+ * invalid one may be wrong, which does no harm: the message is refused in any case.
  */
 #include "json/rpc-outline.h"
 

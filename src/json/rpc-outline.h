@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * IpbRpcOutline: what a JSON-RPC message is that is too long to be kept: request, answer or notification, and its id. It is read in
- * pieces, and nothing of it stays but the id. Plain struct, owned by value; zero is its beginning.
+ * IpbRpcOutline: what kind of JSON-RPC message (request, answer or notification) a message is that
+ * is too long to be kept, and its id. The message is read in pieces, and only the id is kept. Plain
+ * struct, owned by value; initialized with zero.
  */
 #pragma once
 

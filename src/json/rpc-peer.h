@@ -62,8 +62,9 @@ IpbRpcPeer *ipb_rpc_peer_new(IpbLoop *loop, const IpbRpcPeerOptions *options,
 void ipb_rpc_peer_free(IpbRpcPeer *peer);
 /* One whole message from the other side. */
 void ipb_rpc_peer_receive(IpbRpcPeer *peer, const char *text, size_t size);
-/* A message that is longer than the @max_size bytes its owner keeps, piece by piece: nothing of it stays here. At its end (@is_last) a
- * request gets an INVALID_REQUEST error, with its id if that can be known, and a call to which it was the answer ends with LIMIT. */
+/* A message that is longer than the @max_size bytes that its owner keeps, in pieces, of which
+ * nothing is kept. After the last piece (@is_last), a request gets an INVALID_REQUEST error with
+ * its id, if that is known. If the message was the answer to a call, the call ends with LIMIT. */
 void ipb_rpc_peer_skip(IpbRpcPeer *peer, const char *bytes, size_t size, bool is_last,
                        size_t max_size);
 /* An error as the answer to the request with that id, which never was an IpbRpcRequest. */

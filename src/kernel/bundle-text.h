@@ -6,7 +6,7 @@
 
 #include "json/json.h"
 
-/* Its "text/plain", unless that says no more than which class the object has, as "<IPython.core.display.Markdown object>" does: then the
- * source of its Markdown or LaTeX, else the text of its HTML (base/html-text.h), where there is one. NULL: there is no text. Caller
- * frees. */
+/* The "text/plain" of a bundle, unless that only names the object's class, such as
+ * "<IPython.core.display.Markdown object>". Then it is the source of the Markdown or LaTeX, else
+ * the text of the HTML (base/html-text.h). NULL: there is no text. Caller frees. */
 char *ipb_bundle_text(const IpbJson *data);

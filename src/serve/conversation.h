@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * IpbConversation: JSON-RPC with a client on a pair of fds, one message a line. It copes with clients that read slowly and with
- * messages that are too long; what the methods do is its owner's.
+ * IpbConversation: JSON-RPC with a client on a pair of fds, one message on each line. It handles
+ * clients that read slowly and messages that are too long. The owner implements the methods.
  *
- * While more than 8 MiB wait to be read the conversation is congested: the owner is told, so that it makes no more, and the client's
- * requests are held. Notifications and answers are not: what is running can be cancelled. If the client sends more than 64 MiB of
- * requests meanwhile, they are left in its pipe. So all that waits is bounded and nothing is lost.
+ * While more than 8 MiB wait for the client to read, the conversation is congested. The owner is
+ * notified, so that it produces no more, and requests of the client are held. Notifications and
+ * answers are not held, so a running request can be cancelled. When more than 64 MiB of requests
+ * are held, further ones stay in the client's pipe. So memory is bounded and nothing is lost.
  *
  * Ownership: it owns the fds and the peer. Callbacks may do anything but free it, except on_end.
  */
@@ -33,7 +34,8 @@ IpbConversation *ipb_conversation_new(IpbLoop *loop, int in, int out,
 /* Borrowed, for requests and notifications to the client. */
 IpbRpcPeer *ipb_conversation_peer(const IpbConversation *conversation);
 bool ipb_conversation_is_congested(const IpbConversation *conversation);
-/* The method of a request that is held, which nobody has seen; borrowed. NULL if there is none with this id (JSON text). */
+/* The method of a held request, which the owner has not seen yet; borrowed. NULL if no request with
+ * this id (JSON text) is held. */
 const char *ipb_conversation_held_method(const IpbConversation *conversation, const char *id_json);
 /* Begins the held request with this id now, before those that are held longer. */
 void ipb_conversation_begin(IpbConversation *conversation, const char *id_json);

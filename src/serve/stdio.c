@@ -158,7 +158,7 @@ read_some(IpbStdio *stdio)
     return false;
 }
 
-/* While it is paused, only that the writer has gone is told. */
+/* While it is paused, only the end of the writer is reported. */
 static void
 set_events(IpbStdio *stdio)
 {

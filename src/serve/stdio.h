@@ -29,8 +29,8 @@ bool ipb_stdio_take_over(int *ret_in, int *ret_out, GError **error);
 /* @in and @out become the object's. */
 IpbStdio *ipb_stdio_new(IpbLoop *loop, int in, int out, const IpbStdioFuncs *funcs, void *data,
                         GError **error);
-/* One line; @text must hold no newline. Who sends looks at ipb_stdio_pending: more than 2 GiB that nobody reads end the
- * conversation (on_end). */
+/* Sends a line; @text must not contain a newline. The caller checks ipb_stdio_pending: more than 2 GiB
+ * that are not read end the conversation (on_end). */
 void ipb_stdio_send(IpbStdio *stdio, const char *text, size_t size);
 /* Nothing is read, so that a writer waits, until it is not paused any more or the writer has gone: then what is left is read, up
  * to the end. */

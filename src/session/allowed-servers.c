@@ -47,7 +47,7 @@ ipb_allowed_servers_apply(const char *json, IpbToolHost *host, GError **error)
     else if (ipb_json_has_duplicates(document))
         problem = "an object in it holds the same name twice";
     else if (ipb_json_length(ipb_json_root(document)) > MAX_SERVERS)
-        problem = "it may have 1000 members";
+        problem = "it may have at most 1000 members";
     if (problem != NULL) {
         g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID, "allowed_servers: %s", problem);
         return false;

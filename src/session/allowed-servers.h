@@ -6,5 +6,6 @@
 
 #include "tools/tool-host.h"
 
-/* Lets @host call what @json (a JSON object) names. INVALID says which member is wrong, LIMIT: too many. */
+/* Allows @host to call the servers that @json (a JSON object) names. INVALID names the wrong
+ * member; LIMIT: too many. */
 bool ipb_allowed_servers_apply(const char *json, IpbToolHost *host, GError **error);

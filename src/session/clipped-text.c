@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A text of which beginning and end are kept; see the header.
+ * A text whose beginning and end are kept; see the header.
  *
- * Three fifths are the beginning: it shows what the output is (the heading of a table, the first of many records). Two fifths are the end:
- * it shows how it came out (the result, the last lines of a log).
+ * Three fifths are for the beginning: it shows what the output is (the heading of a table, the
+ * first of many records). Two fifths are for the end: it shows the outcome (the result, the last
+ * lines of a log).
  */
 #include "session/clipped-text.h"
 

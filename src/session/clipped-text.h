@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * IpbClippedText: a text that grows without end and is kept up to a number of characters: its beginning and its end, and how much
- * was left out between them. White space at the very end does not count until something follows it.
+ * IpbClippedText: the beginning and the end of a text of any length, up to a number of characters,
+ * and how much was left out between them. White space at the end does not count until something
+ * follows it.
  */
 #pragma once
 
@@ -19,8 +20,9 @@ void ipb_clipped_text_free(IpbClippedText *text);
 void ipb_clipped_text_append(IpbClippedText *text, const char *piece);
 /* Was anything left out? */
 bool ipb_clipped_text_is_cut(const IpbClippedText *text);
-/* What was kept. A line between the two parts says how much was left out of how much; it is not among the @max_chars. The white space at
- * the end comes with it as far as there is room. Caller frees. */
+/* What was kept. If text was left out, a line between the two parts says how much of how much; it
+ * does not count towards @max_chars. White space at the end is included as far as there is room.
+ * Caller frees. */
 char *ipb_clipped_text_get(const IpbClippedText *text);
 
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(IpbClippedText, ipb_clipped_text_free)

@@ -105,7 +105,9 @@ add_packages(char **env, const IpbKernelEnvironment *options)
     return env;
 }
 
-/* `!pip install` outside of a sandbox is the cell's own: it is to say which settings it has not got, for they may hold passwords. */
+/* Without a sandbox, `!pip install` runs in the cell. The cell needs the names of the settings that
+ * it did not get, to report them if the installation fails. It does not get their values, which may
+ * contain passwords. */
 static char **
 add_withheld(char **env, const IpbKernelEnvironment *options)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * IpbPackageIndex: what the user has configured for pip and uv: the hosts that an installer is to reach, pip's own proxy, and its settings
- * as variables, so that an installer needs none of pip's files.
+ * IpbPackageIndex: what the user has configured for pip and uv: the hosts that an installer must
+ * reach, pip's own proxy, and the other settings as variables, so that an installer needs no
+ * configuration file of pip.
  *
  * Ownership: the owner frees it.
  */
@@ -17,7 +18,7 @@ IpbPackageIndex *ipb_package_index_new(const char *const *env);
 void ipb_package_index_take_line(IpbPackageIndex *index, const char *line);
 /* As variables of an environment: PIP_INDEX_URL=https://…. Borrowed, NULL-terminated. */
 const char *const *ipb_package_index_settings(const IpbPackageIndex *index);
-/* What is installed names its place itself: a URL in @package. */
+/* Adds the host of the URL in @package, if there is one. */
 void ipb_package_index_take_package(IpbPackageIndex *index, const char *package);
 /* Host names; PyPI's if nothing else was configured. Borrowed, NULL-terminated. */
 const char *const *ipb_package_index_hosts(IpbPackageIndex *index);

@@ -54,7 +54,9 @@ load_policy(const char *path, GError **error)
     IpbSandboxPolicy *policy = ipb_sandbox_policy_load(path, &cause);
     if (g_error_matches(cause, IPYBOX_ERROR, IPYBOX_ERROR_NOT_FOUND))
         g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_NOT_FOUND,
-                    "there is no sandbox configuration %s: write it, or name none for the default",
+                    "the sandbox configuration %s does not exist: create it, or leave the option "
+                    "out for the "
+                    "default",
                     path);
     else if (cause != NULL)
         g_propagate_error(error, g_steal_pointer(&cause));

@@ -38,12 +38,13 @@ IpbSandboxing *ipb_sandboxing_new(IpbLoop *loop, const IpbSandboxingOptions *opt
                                   GError **error);
 /* Moves away what code inside made and must not be there, and tells it; tells denials that wait to be told, too. */
 void ipb_sandboxing_sweep(IpbSandboxing *sandboxing);
-/* Why the Python error was one: "operation not permitted: …" with the rule and how to allow it; NULL if the sandbox is not the reason. Caller
- * frees. */
+/* Explains a Python error by the sandbox: "operation not permitted: …" with the rule and how to
+ * allow it; NULL if the sandbox is not the reason. Caller frees. */
 char *ipb_sandboxing_explain_error(const IpbSandboxing *sandboxing, const char *ename,
                                    const char *evalue);
-/* For an installation: like that of a kernel, but what is written is @directory only, made before, and what is reached @hosts. @readable:
- * what must be readable, too, NULL-terminated. REFUSED: a symbolic link leads to the directory. */
+/* The plan for an installation: like that of a kernel, but it can write @directory only, which is
+ * created first, and reach @hosts only. @readable: further paths that must be readable,
+ * NULL-terminated. REFUSED: a symbolic link leads to the directory. */
 IpbSandboxPlan *ipb_sandboxing_make_install_plan(const IpbSandboxing *sandboxing,
                                                  const char *directory, const char *const *readable,
                                                  const char *const *hosts, GError **error);

@@ -76,8 +76,9 @@ typedef struct {
     const char *const *server_variables;
     const char *const *env; /* the application's environment, for ${NAME} and servers; NULL: ours.
                                  * The workspace's .env is added below it. */
-    /* JSON object {name: server_params}: servers that cells may call by these very parameters, as packages made by mcpygen do,
-     * though nobody registered them; NULL: none. Sessions without a sandbox call others, too: tools/tool-host.h */
+    /* JSON object {name: server_params}: servers that cells may call by exactly these parameters
+     * without a registration, as packages made by mcpygen do; NULL: none. Sessions without a
+     * sandbox may call others, too: tools/tool-host.h */
     const char *allowed_servers;
     IpbApprovalPolicy approval;     /* of calls that no rule names */
     const char *approval_rules;     /* path of a rules file, or NULL */
@@ -98,9 +99,10 @@ typedef struct {
     const char *sandbox_config;
     /* Of a sandbox, instead of its configuration's: a JSON object as "limits" there. NULL: none */
     const char *limits;
-    /* Each shell escape (`!cmd`, `%%bash`) is a call of the tool "shell" or "shell_magic" of the server "ipybox", so that rules and approvals
-     * decide on it. Programs that are run by other ways are refused, which needs approves_shell_cmds. Both are hooks in the
-     * kernel's Python, no walls: SECURITY.md. */
+    /* Each shell escape (`!cmd`, `%%bash`) is a call of the tool "shell" or "shell_magic" of the
+     * server "ipybox", so that rules and approvals decide on it. requires_shell_escape refuses
+     * programs that are started in other ways; it needs approves_shell_cmds. Both are hooks in the
+     * kernel's Python, not walls: SECURITY.md. */
     bool approves_shell_cmds;
     bool requires_shell_escape;
     unsigned kernel_init_timeout_ms; /* from a kernel's fork until it is ready; 0: 10000 */
@@ -135,8 +137,8 @@ bool ipb_session_request(IpbSession *session, const char *method, const char *pa
 bool ipb_session_cancel(IpbSession *session, uint64_t cell);
 /* The running cell, if any, as Ctrl-C does. */
 void ipb_session_interrupt(IpbSession *session);
-/* For notices (texts, copied) that a cell told and that reached nobody, since its answer was dropped: the next cell tells them again,
- * first. */
+/* Keeps notices (texts, copied) whose answer was dropped before it reached anybody. They are the
+ * first notices of the next cell. */
 void ipb_session_keep_notices(IpbSession *session, const GPtrArray *notices);
 /* Back-pressure: while paused nothing of the kernel's output is read. */
 void ipb_session_set_paused(IpbSession *session, bool paused);
@@ -161,7 +163,8 @@ typedef struct {
     /* And not the application's: in a sandboxed session the server runs in a sandbox with the same configuration */
     bool is_of_client;
 } IpbRegisterOptions;
-/* Cells wait until everybody who holds them has released them: what they need is not there yet, or nobody takes their output. */
+/* Holds or releases waiting cells. They start when every holder has released them. Holders are
+ * parts that prepare what cells need, and clients that do not read. */
 void ipb_session_hold_cells(IpbSession *session, bool is_held);
 /* 0 with @error (INVALID, NOT_FOUND, BUSY) if nothing was started; else @func is called once, and the number
  * cancels: then @func gets CANCELLED. */

@@ -100,13 +100,13 @@ ipb_approval_question(const IpbApprovalRequest *request, GError **error)
     ipb_quoted_append_name(out, request->tool_name);
     const char *params = request->server_params;
     if (params != NULL &&
-        !append_members(out, "Server that nobody registered", params, strlen(params), error))
+        !append_members(out, "Server that is not registered", params, strlen(params), error))
         return NULL;
     if (!append_members(out, "Arguments", request->arguments_json, request->arguments_size, error))
         return NULL;
     if (is_full(out)) {
         g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_LIMIT,
-                    "it is too long to be read: more than %d bytes",
+                    "the question is too long to read: more than %d bytes",
                     IPB_APPROVAL_QUESTION_MAX_SIZE);
         return NULL;
     }

@@ -3,20 +3,21 @@
  * The question about a tool call, as a person reads it before they approve: one form for the terminal, elicitation and programs.
  *
  *     Tool call: files.write_file
- *     Server that nobody registered:
+ *     Server that is not registered:
  *       "command": "npx"
  *     Arguments:
  *       "path": "/data/é"
  *       "mode": 0.10
  *
- * Each argument is on a line of its own, in the order in which it was sent, nested values on the same line. Strings and names are quoted
- * (base/quoted.h); numbers are the text that was sent; members of the same name are all shown. So equal questions mean equal calls.
+ * Each argument is on one line, in the order in which it was sent, with its nested values. Strings and
+ * names are quoted (base/quoted.h). Numbers are the text that was sent. Members of the same name are
+ * all shown. So equal questions mean equal calls.
  */
 #pragma once
 
 #include "tools/approval.h"
 
-/* Bytes. A call that takes more is not for a person to read. */
+/* Bytes. A longer question is too long for a person to read. */
 #define IPB_APPROVAL_QUESTION_MAX_SIZE (1024 * 1024)
 
 /* Caller frees. LIMIT: it is too long. PROTOCOL: the arguments are no JSON object. */

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * IpbApprovals: decides whether a tool call may run. One engine for every way in. A request holds
- * the exact text of the arguments that are shown, and the call that runs uses that text, so what
- * was approved is what is executed. Rules decide first, then the policy; each decision goes to the
- * audit log before it is told. A call of a server that only the caller names, and nobody registered, is allowed by no rule: whoever
- * wrote the rule meant another server. The policy, a person and rules that deny or ask decide on it.
+ * IpbApprovals: decides whether a tool call may run, for every interface. A request holds the exact
+ * text of the arguments that are shown, and the call that runs uses that text. So what was approved
+ * is what is executed. Rules decide first, then the policy. Each decision is written to the audit
+ * log before it is reported.
+ *
+ * If a call names a server that is not registered, the caller chose the name, so no rule can allow
+ * the call: its author meant another server. Rules that deny or ask, the policy and the user decide
+ * on it.
  */
 #pragma once
 
@@ -20,7 +23,8 @@ typedef struct IpbApprovals IpbApprovals;
 typedef struct {
     uint64_t id;
     const char *server_name;
-    /* Canonical JSON: how the caller says that the server is started, to be shown with the question; NULL: it is a registered one */
+    /* Canonical JSON: the parameters of a server that is not registered, to be shown with the
+     * question; NULL if it is registered */
     const char *server_params;
     const char *tool_name;
     const char *arguments_json;
@@ -32,9 +36,10 @@ typedef struct {
 typedef void (*IpbApprovalFunc)(const GError *error, void *data);
 /* Somebody is to be asked; answered by _respond, at once or later. */
 typedef void (*IpbApprovalAskFunc)(const IpbApprovalRequest *request, void *data);
-/* A request that was asked for waits no more, though nobody answered it. */
+/* A request that was asked for is no longer waiting, and nobody answered it. */
 typedef void (*IpbApprovalWithdrawnFunc)(uint64_t request, void *data);
-/* How many requests wait changed from or to zero: the cell's clock stands while one waits. */
+/* The number of waiting requests changed from or to zero. The cell's timeout is paused while one
+ * waits. */
 typedef void (*IpbApprovalWaitFunc)(bool is_waiting, void *data);
 
 typedef struct {
@@ -62,7 +67,8 @@ uint64_t ipb_approvals_request(IpbApprovals *approvals, const char *server_name,
                                IpbApprovalFunc func, void *data);
 /* False if no such request waits (answered, timed out, cancelled). */
 bool ipb_approvals_respond(IpbApprovals *approvals, uint64_t id, bool accept);
-/* Like a no, where nobody could be asked: @why follows "Approval request for server.tool failed: ". */
+/* Refuses a request because nobody could be asked. @why follows "Approval request for server.tool
+ * failed: ". */
 bool ipb_approvals_refuse(IpbApprovals *approvals, uint64_t id, const char *why);
 /* The caller went away: @func gets CANCELLED. */
 void ipb_approvals_cancel(IpbApprovals *approvals, uint64_t id);

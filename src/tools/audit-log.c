@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The audit log; see the header. A full disk and a limit of file sizes may leave a piece of a line: the next line begins on a new one, so that one line is lost and
- * no more.
+ * The audit log; see the header. A full disk or a limit of file sizes may leave a part of a line.
+ * The next write then begins on a new line, so that only one line is lost.
  */
 #include "tools/audit-log.h"
 

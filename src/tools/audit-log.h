@@ -29,8 +29,8 @@ typedef enum {
 typedef struct {
     uint64_t request;
     const char *server_name;
-    const char *
-        server_params; /* JSON, of a server that nobody registered; its command or URL is written. NULL: registered */
+    /* JSON; only of a server that is not registered. Its command or URL is written. */
+    const char *server_params;
     const char *tool_name;
     const char *arguments_json;
     size_t arguments_size;

@@ -4,10 +4,12 @@
  * (started at the first call, ended with the session or a reset), and the way of a call: known id →
  * approval → connect → call → result.
  *
- * A registration is superseded by a later one of the same name that has all its roots: it can be called no more, and its calls say so.
+ * A registration is superseded by later ones of the same name that have all its roots. Its calls then
+ * fail, with an error that names its successor.
  *
- * Where takes_params is set, a call may also name a server that is not registered, by its parameters. Such calls are decided on as
- * tools/approval.h says, and their servers are started, shared, restarted and ended as registered ones are.
+ * If takes_params is set, a call may also name a server that is not registered, by its parameters. Such
+ * calls are decided on as tools/approval.h says. Their servers are started, shared, restarted and ended
+ * like registered ones.
  */
 #pragma once
 
@@ -31,8 +33,8 @@ typedef struct {
     /* Without answer or progress, if server_params do not say; 0: 600000 */
     unsigned call_timeout_ms;
     IpbMcpEras *eras; /* see mcp/client.h */
-    /* Callers may name servers that are not registered: they are kernels without a sandbox, which can start what they like anyway. At most
-     * 64 such servers, with 64 KiB of parameters each. */
+    /* Callers may name servers that are not registered: they are kernels without a sandbox, which
+     * can start any program anyway. At most 64 such servers, with 64 KiB of parameters each. */
     bool takes_params;
     /* What servers log and write to stderr; may be NULL. */
     void (*on_log)(const char *server_name, const char *level, const char *text, void *data);

@@ -29,7 +29,7 @@ struct IpbToolServer {
     const IpbToolServerOptions *options;
     IpbRegistration *registration;
     Connection *connection; /* NULL: not started, or ended */
-    char *told_tools;       /* the digest of what was last told as a change; NULL: nothing was */
+    char *told_tools;       /* the digest of the last change that was logged; NULL: none was */
     GError *failure;        /* it could not even be started: to be told from the loop */
     IpbTimer *failure_timer;
     GQueue waiters;     /* Waiter, owned, for the connection or the failure */
@@ -192,7 +192,7 @@ on_log(const char *level, const char *text, void *data)
         server->options->on_log(server->registration->name, level, text, server->options->data);
 }
 
-/* Are these other tools than those that its package was made of, and not told yet? */
+/* Do these tools differ from those that the package was made of, and was this not logged yet? */
 static bool
 is_news(IpbToolServer *server, const IpbJson *tools)
 {

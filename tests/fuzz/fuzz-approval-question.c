@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The arguments of a call, and the names of server and tool, as a person is shown them: no line is another's, nothing is unseen, and what is
- * shown is the call.
+ * The question about a call with any arguments and any names of server and tool: no line looks like
+ * another, no character is invisible, and the question shows the whole call.
  */
 #include <stdint.h>
 #include <string.h>

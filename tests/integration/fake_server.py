@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An MCP server that misbehaves as its arguments say; the standard library only. Modes: banner, stderr-flood, die-at-once,
-bad-tools, prompt-tool, one-tool, many-tools=N, ignore-sigterm, grandchild, revision=R, silent, log=FILE (the calls as they came)."""
+"""An MCP server that misbehaves as its arguments say; the standard library only.
+
+Modes: banner, stderr-flood, die-at-once, bad-tools, prompt-tool, one-tool, many-tools=N, ignore-sigterm, grandchild,
+revision=R, silent, log=FILE (the calls as they came)."""
 
 from __future__ import annotations
 

@@ -276,7 +276,7 @@ def serve_datagrams(directory: Path) -> None:
 
 
 class ProxyHandler(http.server.BaseHTTPRequestHandler):
-    """Takes CONNECT to port 443 only, as proxies do, and http:// URLs. It writes down who asked for what, as `proxied` reads it."""
+    """Takes CONNECT to port 443 only, as proxies do, and http:// URLs. It logs each request for `proxied`."""
 
     log: Path
 

@@ -231,4 +231,4 @@ def test_what_the_user_could_not_see_is_refused(fake, arguments, shown):
         return
     text = fake.text(cell)
     assert text.startswith("ApprovalRejectedError") and "--approve" in text and not fake.waiting()
-    assert "its user could not see all of it" in text or "too long to be read" in text
+    assert "the question is too long" in text

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""With a limit on the size of files (ulimit -f, as containers and batch systems set it): what is too large is an error that names the file
-and the limit, no half of it is left, and the sessions live."""
+"""With a limit on the size of files (ulimit -f, as containers and batch systems set it), a file that is too large is an error
+that names the file and the limit. No part of it is left, and the sessions continue."""
 
 from __future__ import annotations
 

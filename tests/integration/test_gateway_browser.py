@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`ipybox gateway --allow-origin` from pages in a real browser: REST with a token, which its browser asks about first, and a WebSocket."""
+"""`ipybox gateway --allow-origin` from pages in a real browser: REST with a token, after a preflight request, and a WebSocket."""
 
 from __future__ import annotations
 

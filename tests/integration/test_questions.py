@@ -180,7 +180,7 @@ def test_ten_thousand_arguments(run):
 
 def test_what_nobody_reads_is_refused(run):
     terminal = run("print(call(value='x' * (1 << 20)))\nprint(type(call('pid')))")
-    terminal.expect("A tool call is refused: it is too long to be read.")
+    terminal.expect("A tool call was refused: its question is too long to read.")
     assert "ApprovalRejectedError" in terminal.expect(ALLOW)
     terminal.type("y\n")
     terminal.expect("<class 'str'>")
@@ -255,7 +255,7 @@ def test_a_flood_of_progress_is_counted(run, fifo, workspace):
     (workspace / "asked").write_text("")
     (workspace / "flooded").read_text()
     terminal.type("y\n")
-    n_left_out = int(terminal.find(re.compile(r"(\d+) lines of servers and notices were left out while you were asked"))[1])
+    n_left_out = int(terminal.find(re.compile(r"(\d+) lines of servers and notices were dropped while a question waited"))[1])
     assert 0 < n_left_out < 2000
     assert terminal.wait() == 0
 
@@ -447,7 +447,7 @@ print(call("pid").isdigit(), post("log=one"), post("log=one"), post("log=two\\u2
 """, "--no-sandbox")
     assert "Server" not in question(terminal)
     terminal.type("a\n")
-    assert question(terminal).partition("\n")[2].startswith("Server that nobody registered:\n")
+    assert question(terminal).partition("\n")[2].startswith("Server that is not registered:\n")
     terminal.type("a\n")
     assert 'log=two\\u200b"]' in question(terminal).replace("\n  : ", "")
     terminal.type("n\n")
@@ -516,7 +516,7 @@ def test_the_end_of_input_is_a_no(run, keys):
     terminal = run("print(call('pid'), call('pid'))")
     terminal.expect(ALLOW)
     terminal.type(keys)
-    terminal.expect("(end of input: each call that asks is refused from now on)\r\n")
+    terminal.expect("(end of input: calls that need an answer are refused from now on)\r\n")
     terminal.expect("ApprovalRejectedError ApprovalRejectedError")
     assert terminal.wait() == 0
 

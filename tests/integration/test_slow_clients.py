@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Clients on stdio that read slowly, and that send what is too long: over MCP and over rpc the session lives, nothing is lost, and the
-core's memory is bounded."""
+"""Clients on stdio that read slowly or send messages that are too long: over MCP and over rpc the session continues, nothing is
+lost, and the core's memory is bounded."""
 
 from __future__ import annotations
 

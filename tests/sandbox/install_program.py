@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Installs the package `boxdemo` in one of the ways in which ipybox is used, and prints as JSON what came of it and what cells see.
+"""Installs the package `boxdemo` in one of the ways in which ipybox is used, and prints the result and what cells see as JSON.
 
 usage: install_program.py WAY IPYBOX PYTHON     with the repository's python and tests/integration in PYTHONPATH
 """

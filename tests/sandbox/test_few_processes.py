@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""With a limit on processes and threads (ulimit -u) that is too low for what is to be done, step by step: it works, or it ends with an
-error that says so. Nothing hangs, aborts or is left behind, which the fixture `place` checks."""
+"""Commands with a limit on processes and threads (ulimit -u) that is raised step by step. Each works, or ends with an error that
+names the limit. Nothing hangs, aborts or is left behind, which the fixture `place` checks."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from packages import make_wheel
 
 INDEX_USER = "user:index-secret"
 PROXY = f"http://{PROXY_USER}@proxy.test:3128"
-# Which passwords cells do not see. The MCP server and the SDK without a sandbox: what a cell does on purpose is not prevented there.
+# The ways in which cells cannot see passwords. Without a sandbox, a cell of the MCP server or the SDK can find them if it tries.
 SANDBOXED = ["mcp --sandbox", "run", "sdk sandbox"]
 
 
@@ -99,7 +99,7 @@ def test_files_in_a_sandbox(install: Installer) -> None:
 
 
 @pytest.mark.parametrize(("environ", "told"), [
-    ({"https_proxy": "http://proxy.test:3128"}, ["the proxy of https_proxy: it wants a user and a password"]),
+    ({"https_proxy": "http://proxy.test:3128"}, ["the proxy of https_proxy: it requires a user and a password"]),
     ({"https_proxy": "http://user:wrong-secret@proxy.test:3128"}, ["the proxy of https_proxy: it does not accept the user and the password"]),
     ({"https_proxy": "http://user:wrong-secret@refused.test:3128"}, ["the proxy of https_proxy: the host refused the connection"]),
     ({"all_proxy": "socks5://user:wrong-secret@proxy.test:1080"}, ["the proxy of all_proxy: it does not begin with http://"]),
@@ -138,7 +138,7 @@ def test_a_cells_own_pip_says_what_it_lacks(install: Installer, way: str) -> Non
 
 
 def test_doctor_sets_up_by_a_proxy(install: Installer, net: NetBox) -> None:
-    """What kernels need comes from the index that is configured, by the proxy; here the index lacks it, and it says what counts."""
+    """`doctor --setup` reaches the configured index through the proxy. This index lacks the packages, and the error says so."""
     setup = [str(net.binary), "doctor", "--setup", "--python", "/usr/bin/python3"]
     net.place.environ |= {"https_proxy": PROXY, "PIP_INDEX_URL": f"https://{INDEX_USER}@far.test/simple"}
     done = net.run(setup, timeout=240)

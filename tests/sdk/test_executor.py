@@ -391,7 +391,7 @@ async def test_a_sandbox_configuration_that_is_not_there() -> None:
     """Never the default in its place, which may allow what it was to deny. Without a sandbox it is not looked at, as in 0.9."""
     async with CodeExecutor(sandbox=False, sandbox_config=Path("nosuch.json")) as executor:
         assert (await executor.execute("1")).text == "1"
-    with pytest.raises(CoreError, match="there is no sandbox configuration .*nosuch.json: write it, or name none"):
+    with pytest.raises(CoreError, match="the sandbox configuration .*nosuch.json does not exist: create it"):
         await CodeExecutor(sandbox=True, sandbox_config=Path("nosuch.json")).start()
 
 

@@ -69,7 +69,7 @@ test_server_parameters(void)
             "{\"command\":\"npx\",\"args\":[\"-y\",\"x\\u200b\"],\"env\":{\"A\":\"${B}\"}}", NULL);
     g_assert_cmpstr(
         question, ==,
-        "Tool call: s.t\nServer that nobody registered:\n  \"command\": \"npx\"\n"
+        "Tool call: s.t\nServer that is not registered:\n  \"command\": \"npx\"\n"
         "  \"args\": [\"-y\", \"x\\u200b\"]\n  \"env\": {\"A\": \"${B}\"}\nArguments: none");
     g_autoptr(GError) error = NULL;
     g_assert_null(ask("s", "t", "{}", "[]", &error));

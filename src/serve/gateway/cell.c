@@ -35,7 +35,8 @@ send_stream(IpbGatewayKernel *kernel, const char *name, const char *text, const 
     ipb_gateway_kernel_broadcast_with(kernel, "stream", parent_of(kernel), metadata, writer);
 }
 
-/* One that nobody would see, since nobody is connected or the cell is one that a front end runs for itself, comes with a later cell. */
+/* If no client is connected, or the cell is silent, nobody would see the notice. It then comes with
+ * a later cell. */
 static void
 send_notice(IpbGatewayKernel *kernel, const IpbSessionEvent *event)
 {

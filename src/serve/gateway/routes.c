@@ -150,7 +150,7 @@ parse_start(IpbSpan body, IpbJsonDoc **ret_doc, char ***ret_env, GError **error)
         if (value == NULL || ipb_json_is(value, IPB_JSON_NULL) ||
             ipb_json_get_string(root, STRINGS[i]) != NULL)
             continue;
-        g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID, "%s is no string", STRINGS[i]);
+        g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID, "%s must be a string", STRINGS[i]);
         return false;
     }
     *ret_env = read_env(ipb_json_get(root, "env"));
@@ -203,7 +203,7 @@ on_start_kernel(IpbHttpRequest *request, void *data)
         return;
     }
     if (working_dir != NULL && !g_path_is_absolute(working_dir)) {
-        ipb_http_request_answer_error(request, 400, "working_dir is no absolute path");
+        ipb_http_request_answer_error(request, 400, "working_dir must be an absolute path");
         return;
     }
     IpbGatewayKernel *kernel =

@@ -102,8 +102,8 @@ make_message(const IpbApprovalRequest *request, char **ret_why)
     glong n_chars = g_utf8_strlen(question, -1);
     if (n_chars > MAX_CHARS || rows->len > MAX_ROWS) {
         *ret_why = g_strdup_printf(
-            "its user could not see all of it in the MCP client: %ld characters in %u lines, of %d "
-            "in %d that are shown; call it with less at once, or " HINT,
+            "the question is too long for the MCP client's user: %ld characters in %u lines, but "
+            "at most %d in %d are shown; call the tool with less data, or " HINT,
             n_chars, rows->len, MAX_CHARS, MAX_ROWS);
         return NULL;
     }

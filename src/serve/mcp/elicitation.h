@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * IpbElicitation: asks the person behind the MCP client whether a tool call may run, by elicitation/create, one question after the other. Only
- * a client that offers forms (revisions 2025-06-18 and 2025-11-25) can be asked, and only about a call that it can show whole: 4000
+ * IpbElicitation: asks the user of the MCP client whether a tool call may run, by
+ * elicitation/create, one question after the other. Only a client that offers forms (revisions
+ * 2025-06-18 and 2025-11-25) can be asked, and only a question that it can show whole: 4000
  * characters in 64 lines. Other calls are refused, with an error that says what to do.
  *
  * Ownership: the server's; peer and session are borrowed and may be freed before it.
@@ -19,7 +20,7 @@ void ipb_elicitation_set_client(IpbElicitation *elicitation, const char *revisio
                                 const IpbJson *capabilities);
 /* Asks; the session gets the answer, at once or later. */
 void ipb_elicitation_ask(IpbElicitation *elicitation, const IpbApprovalRequest *request);
-/* Nobody waits for the answer any more: the client is told. */
+/* The answer is no longer needed: notifies the client. */
 void ipb_elicitation_withdraw(IpbElicitation *elicitation, uint64_t request);
-/* No answer reaches the session any more. */
+/* After this no answer reaches the session. */
 void ipb_elicitation_free(IpbElicitation *elicitation);

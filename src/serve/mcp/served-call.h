@@ -44,8 +44,8 @@ IpbServedCall *ipb_served_call_new(IpbLoop *loop, GPtrArray *calls, IpbRpcReques
                                    const char *tool);
 void ipb_served_call_free(IpbServedCall *call);
 
-/* These three answer, unless the call was cancelled, and end the call. The answer is one text block: there are hosts that read the first
- * only. */
+/* These three answer, unless the call was cancelled, and end the call. The answer is one text
+ * block, because some hosts read the first block only. */
 void ipb_served_call_finish(IpbServedCall *call, const char *text, bool is_error);
 void ipb_served_call_fail(IpbServedCall *call, const char *message);
 /* An argument is not as it must be. */

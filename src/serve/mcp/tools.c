@@ -61,8 +61,8 @@ static const char EXECUTE_JSON[] =
     "the state is kept when it is exceeded\"},"
     "\"max_output_chars\":{\"type\":\"integer\",\"title\":\"Max Output "
     "Chars\",\"default\":5000,\"description\":\"Maximum number of "
-    "characters of the output; of a longer one the beginning and the end are "
-    "returned\"}},\"required\":[\"code\"]}}";
+    "characters of the output. Of a longer output, the beginning and the end "
+    "are returned\"}},\"required\":[\"code\"]}}";
 
 static const char RESET_JSON[] =
     "{\"name\":\"reset\",\"description\":\"Start a fresh kernel: variables, imports and "
@@ -415,8 +415,8 @@ explain_unknown_argument(const Tool *tool, const char *name)
     return g_string_free(g_steal_pointer(&text), FALSE);
 }
 
-/* An argument that is not known was meant to do something: without it the call would do something else. NULL: all are known. Caller
- * frees. */
+/* The error for an unknown argument; NULL if all are known. An ignored argument would change what
+ * the call does. Caller frees. */
 static char *
 find_unknown_argument(const Tool *tool, const IpbJson *arguments)
 {

@@ -270,8 +270,9 @@ class KernelShell(InteractiveShell):
         return result is None or error is result.error_in_exec or error is result.error_before_exec
 
     def _is_error_of_value(self) -> bool:
-        """Whether this is the first exception of a representation of the cell's value. As in IPython's kernel, it fails the cell but
-        does not end it."""
+        """Whether this is the first exception of a representation of the cell's value.
+
+        As in IPython's kernel, it fails the cell but does not end it."""
         if self.error_was_sent or self.error_of_value is not None or self._is_in_callback or self._depth > 1:
             return False
         return bool(self.displayhook.is_showing)

@@ -69,8 +69,9 @@ class ShellRules:
             raise PermissionError(REFUSED.format(what))
 
     def _guard_functions(self) -> None:
-        """Guards the functions themselves, so that errors have their names: all of os.exec* are one audit event. Python's os.spawn*
-        fork before the event, and the error would only be status 127."""
+        """Guards the functions themselves, so that errors have their names: all of os.exec* are one audit event.
+
+        Python's os.spawn* fork before the event, and the error would only be status 127."""
         for name, function in vars(os).copy().items():
             if name.startswith(GUARDED_PREFIXES) and callable(function):
                 setattr(os, name, self._guard(f"os.{name}()", function))
