@@ -189,7 +189,8 @@ ipb_http_request_rewrite(const IpbHttpHead *head, const IpbHttpRequest *request,
     g_string_append(out, "Host: ");
     append_host(out, &request->host);
     g_string_append(out, "\r\n");
-    if (authorization != NULL)
+    /* The answer to TRACE is what the proxy was sent. */
+    if (authorization != NULL && !ipb_http_span_equal_nocase(head->method, "TRACE"))
         g_string_append_printf(out, "Proxy-Authorization: %s\r\n", authorization);
     for (size_t i = 0; i < head->n_headers; i++) {
         IpbSpan name = head->headers[i].name, value = head->headers[i].value;

@@ -25,6 +25,7 @@ bool ipb_http_request_parse(const IpbHttpHead *head, IpbHttpRequest *ret_request
 bool ipb_http_request_parse_origin(const IpbHttpHead *head, const IpbDestination *destination,
                                    IpbHttpRequest *ret_request, const char **ret_reason);
 /* The head for the server: nothing in it is for the proxy, Host is canonical, and it is the connection's only request. With
- * @is_for_proxy it names the destination by its whole URL, and @authorization (or NULL) is for that proxy. */
+ * @is_for_proxy it names the destination by its whole URL, and @authorization (or NULL) is for that proxy; it is left out of TRACE, whose
+ * answer would show it to who asked. */
 GString *ipb_http_request_rewrite(const IpbHttpHead *head, const IpbHttpRequest *request,
                                   bool is_for_proxy, const char *authorization);

@@ -124,6 +124,20 @@ test_rewrite_for_proxy(void)
                          "Connection: close\r\n\r\n");
 }
 
+/* A proxy answers it by what it was sent, so the password would come into the sandbox. */
+static void
+test_trace_has_no_password(void)
+{
+    assert_rewritten_for(
+        "TRACE http://good.test/ HTTP/1.1\r\nHost: good.test\r\nMax-Forwards: 0\r\n\r\n", true,
+        "Basic y",
+        "TRACE http://good.test/ HTTP/1.1\r\nHost: good.test\r\nMax-Forwards: 0\r\n"
+        "Connection: close\r\n\r\n");
+    assert_rewritten_for(
+        "trace http://good.test/ HTTP/1.1\r\nHost: good.test\r\n\r\n", true, "Basic y",
+        "trace http://good.test/ HTTP/1.1\r\nHost: good.test\r\nConnection: close\r\n\r\n");
+}
+
 static void
 test_rewrite(void)
 {
@@ -209,6 +223,7 @@ main(int argc, char **argv)
     g_test_add_func("/egress/http-request/refused", test_refused);
     g_test_add_func("/egress/http-request/rewrite", test_rewrite);
     g_test_add_func("/egress/http-request/rewrite-for-proxy", test_rewrite_for_proxy);
+    g_test_add_func("/egress/http-request/trace-has-no-password", test_trace_has_no_password);
     g_test_add_func("/egress/http-request/hop-by-hop", test_hop_by_hop);
     g_test_add_func("/egress/http-request/web-socket", test_web_socket);
     g_test_add_func("/egress/http-request/origin", test_origin);
