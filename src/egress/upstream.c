@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "egress/places.h"
 #include "sandbox/address.h"
 
 #define DEFAULT_PORT 80
@@ -143,11 +144,23 @@ is_excepted(const char *exception, const IpbDestination *destination)
     return g_str_equal(host.text, destination->host.text);
 }
 
+/* Loopback, and other addresses that no name may lead to: only we ourselves can look what is there (egress/rules.h, egress/dial.h). */
+static bool
+is_here(const IpbHost *host)
+{
+    const char *name;
+    if (host->kind != IPB_HOST_NAME)
+        return ipb_place_of(host, &name) >= IPB_PLACE_LOOPBACK;
+    return is_name_below(host->text, "localhost");
+}
+
 const IpbProxy *
 ipb_upstream_find(const IpbUpstream *upstream, const IpbDestination *destination, bool is_http)
 {
     const IpbProxy *proxy = is_http ? upstream->http : upstream->https;
-    if (proxy == NULL || upstream->has_no_exceptions)
+    if (proxy == NULL || is_here(&destination->host))
+        return NULL;
+    if (upstream->has_no_exceptions)
         return proxy;
     for (char **exception = upstream->exceptions; *exception != NULL; exception++)
         if (**exception != '\0' && is_excepted(*exception, destination))

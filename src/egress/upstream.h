@@ -28,8 +28,9 @@ typedef struct IpbUpstream IpbUpstream;
  * (static) says where it is from. */
 IpbUpstream *ipb_upstream_new(const char *const *env, const char *own, const char *own_name);
 void ipb_upstream_free(IpbUpstream *upstream);
-/* The proxy for a destination; NULL: connect directly. @is_http: for requests with http:// URLs,
- * which the proxy forwards; else for a stream, by CONNECT. Borrowed. */
+/* The proxy for a destination; NULL: connect directly, as is always done for what is on this machine
+ * by its name or address. @is_http: for requests with http:// URLs, which the proxy forwards; else
+ * for a stream, by CONNECT. Borrowed. */
 const IpbProxy *ipb_upstream_find(const IpbUpstream *upstream, const IpbDestination *destination,
                                   bool is_http);
 

@@ -117,6 +117,26 @@ test_exceptions(void)
     }
 }
 
+/* A proxy on this machine would connect there as one of the user's programs, which ipybox's own servers trust. */
+static void
+test_this_machine(void)
+{
+    static const char *const HERE[] = {
+        "localhost:8900",         "index.localhost:80", "127.0.0.1:8900",
+        "127.1.2.3:443",          "[::1]:8900",         "0.0.0.0:8900",
+        "[::ffff:127.0.0.1]:443", "[::]:8900",          "169.254.169.254:80",
+    };
+    const char *const env[] = {"all_proxy=http://127.0.0.1:3128", NULL};
+    g_autoptr(IpbUpstream) upstream = ipb_upstream_new(env, NULL, NULL);
+    g_autoptr(IpbUpstream) own = ipb_upstream_new(env, "http://127.0.0.1:3128", "PIP_PROXY");
+    for (size_t i = 0; i < G_N_ELEMENTS(HERE); i++)
+        for (int is_http = 0; is_http <= 1; is_http++)
+            if (find(upstream, HERE[i], is_http) != NULL || find(own, HERE[i], is_http) != NULL)
+                g_error("%s is reached by a proxy", HERE[i]);
+    g_assert_nonnull(find(upstream, "10.1.2.3:443", false));
+    g_assert_nonnull(find(own, "localhost.test:80", true));
+}
+
 int
 main(int argc, char **argv)
 {
@@ -125,5 +145,6 @@ main(int argc, char **argv)
     g_test_add_func("/egress/upstream/bad-values", test_bad_values);
     g_test_add_func("/egress/upstream/which-variable", test_which_variable);
     g_test_add_func("/egress/upstream/exceptions", test_exceptions);
+    g_test_add_func("/egress/upstream/this-machine", test_this_machine);
     return g_test_run();
 }
