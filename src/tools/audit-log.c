@@ -135,8 +135,10 @@ make_line(const IpbAuditLog *log, const IpbDecision *decision, size_t *ret_size)
     ipb_json_member_string(writer, "session", log->session);
     ipb_json_member_int(writer, "request", (int64_t) decision->request);
     ipb_json_member_string(writer, "server", decision->server_name);
-    if (decision->server_params != NULL)
+    if (decision->server_params != NULL) {
+        ipb_json_member_bool(writer, "registered", false);
         write_command(writer, decision->server_params);
+    }
     ipb_json_member_string(writer, "tool", decision->tool_name);
     write_arguments(writer, decision);
     ipb_json_member_string(writer, "decision", decision->is_allowed ? "allow" : "deny");

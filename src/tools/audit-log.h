@@ -29,7 +29,8 @@ typedef enum {
 typedef struct {
     uint64_t request;
     const char *server_name;
-    /* JSON; only of a server that is not registered. Its command or URL is written. */
+    /* JSON, only of a server that is not registered: the line says so, with its command or URL. NULL:
+     * registered */
     const char *server_params;
     const char *tool_name;
     const char *arguments_json;

@@ -95,6 +95,37 @@ test_line(Place *place, const void *data)
     g_assert_cmpuint(status.st_mode & 07777, ==, 0600);
 }
 
+/* A name that a cell chose does not look like a registration's, also where no origin can be read of the URL. */
+static void
+test_unregistered(Place *place, const void *data)
+{
+    static const struct {
+        const char *params, *url;
+    } ROWS[] = {
+        {"{\"url\":\"https://user:secret@a.test:8443/secret?key=secret\"}", "https://a.test:8443"},
+        {"{\"url\":\"${URL}\"}", NULL},
+        {"{\"url\":\"https://a.test:${PORT}/mcp\"}", NULL},
+        {"{\"command\":\"npx\",\"env\":{\"KEY\":\"secret\"}}", NULL},
+        {NULL, NULL},
+    };
+    g_autoptr(IpbAuditLog) log = ipb_audit_log_open(place->path, NULL);
+    for (size_t i = 0; i < G_N_ELEMENTS(ROWS); i++) {
+        IpbDecision decision = make_decision("{}");
+        decision.server_params = ROWS[i].params;
+        g_assert_true(ipb_audit_log_write(log, &decision, NULL));
+    }
+    g_autofree char *text = NULL;
+    g_assert_true(g_file_get_contents(place->path, &text, NULL, NULL));
+    g_assert_null(strstr(text, "secret"));
+    g_autoptr(GPtrArray) lines = read_lines(place);
+    g_assert_cmpuint(lines->len, ==, G_N_ELEMENTS(ROWS));
+    for (size_t i = 0; i < G_N_ELEMENTS(ROWS); i++) {
+        const IpbJson *line = ipb_json_root(g_ptr_array_index(lines, i));
+        g_assert_cmpstr(ipb_json_get_string(line, "url"), ==, ROWS[i].url);
+        g_assert_true(ipb_json_get_bool(line, "registered", true) == (ROWS[i].params == NULL));
+    }
+}
+
 static void
 test_large_arguments(Place *place, const void *data)
 {
@@ -165,6 +196,7 @@ main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add("/audit-log/line", Place, NULL, set_up, test_line, tear_down);
+    g_test_add("/audit-log/unregistered", Place, NULL, set_up, test_unregistered, tear_down);
     g_test_add("/audit-log/large-arguments", Place, NULL, set_up, test_large_arguments, tear_down);
     g_test_add("/audit-log/two-logs", Place, NULL, set_up, test_two_logs, tear_down);
     g_test_add("/audit-log/full", Place, NULL, set_up, test_full, tear_down);
