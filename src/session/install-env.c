@@ -64,6 +64,8 @@ add(char **result, const char *const *entries, bool is_replacing)
         g_autofree char *name = g_strndup(*entries, (gsize) (equals - *entries));
         bool is_meant = g_str_has_prefix(name, "PIP_") || g_str_has_prefix(name, "UV_") ||
                         g_strv_contains(INHERITED, name);
+        /* Nothing is published here. */
+        is_meant = is_meant && !g_str_has_prefix(name, "UV_PUBLISH_");
         if (is_meant && !g_strv_contains(PROXIES, name))
             result = g_environ_setenv(result, name, equals + 1, is_replacing);
     }

@@ -17,6 +17,7 @@ test_make(void)
 {
     const char *const env[] = {"PIP_INDEX_URL=https://user:secret@a.test",
                                "API_KEY=secret",
+                               "UV_PUBLISH_TOKEN=secret",
                                "SSL_CERT_FILE=/ca.pem",
                                "PIP_PROXY=http://user:secret@proxy.test",
                                "UV_HTTPS_PROXY=http://proxy.test",
