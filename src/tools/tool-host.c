@@ -436,7 +436,7 @@ make_not_named(const char *server_name)
         name);
 }
 
-/* Of code that was generated without an id. */
+/* Of code that was generated without an id. A registration that was replaced is none. */
 static IpbToolServer *
 find_by_params(IpbToolHost *host, const char *name, const IpbJson *params, bool *ret_unregistered,
                GError **error)
@@ -444,13 +444,16 @@ find_by_params(IpbToolHost *host, const char *name, const IpbJson *params, bool 
     /* The id stands for the name and the parameters. */
     g_autofree char *id = ipb_registry_make_id(name, params);
     const char *alias = g_hash_table_lookup(host->aliases, id);
-    IpbToolServer *server = g_hash_table_lookup(host->servers, alias != NULL ? alias : id);
+    const char *meant = alias != NULL ? alias : id;
+    bool is_superseded = g_hash_table_contains(host->superseded, meant);
+    IpbToolServer *server = is_superseded ? NULL : g_hash_table_lookup(host->servers, meant);
     if (server != NULL)
         return server;
     *ret_unregistered = host->options.takes_params;
     if (host->options.takes_params)
         return provide_unregistered(host, id, name, params, error);
-    g_propagate_error(error, make_not_named(name));
+    g_propagate_error(error,
+                      is_superseded ? make_unknown(host, meant, name) : make_not_named(name));
     return NULL;
 }
 

@@ -17,6 +17,7 @@ typedef struct {
     IpbToolHost *host;
     GString *log;      /* "fake stderr text\n" for each */
     GString *progress; /* "fake.tool 0.5\n" for each */
+    size_t n_asked;
 } Test;
 
 typedef struct {
@@ -42,6 +43,7 @@ static void
 ask_nobody(const IpbApprovalRequest *request, void *data)
 {
     g_assert_nonnull(request->server_params);
+    ((Test *) data)->n_asked++;
 }
 
 static void
@@ -49,10 +51,11 @@ set_up_with(Test *test, IpbApprovalPolicy policy, bool takes_params)
 {
     *test =
         (Test){ipb_loop_new(NULL, NULL), .log = g_string_new(NULL), .progress = g_string_new(NULL)};
-    test->approvals = ipb_approvals_new(
-        test->loop, &(IpbApprovalOptions){.policy = policy,
-                                          .timeout_ms = -1,
-                                          .ask = takes_params ? ask_nobody : NULL});
+    test->approvals =
+        ipb_approvals_new(test->loop, &(IpbApprovalOptions){.policy = policy,
+                                                            .timeout_ms = -1,
+                                                            .ask = takes_params ? ask_nobody : NULL,
+                                                            .data = test});
     static const char *const ENV[] = {"GIVEN=silent", NULL};
     IpbToolHostOptions options = {
         .approvals = test->approvals,
@@ -169,14 +172,19 @@ wait_done(const int *n_done)
 
 /* Replaced registrations */
 
+static char *
+make_params(int timeout)
+{
+    const char *script = g_test_get_filename(G_TEST_DIST, "servers", "fake-mcp-server.py", NULL);
+    return g_strdup_printf("{\"command\":\"%s\",\"args\":[\"-I\",\"-S\",\"%s\"],\"timeout\":%d}",
+                           find_python(), script, timeout);
+}
+
 /* A registration of the fake server, with this timeout and root; its id. */
 static char *
 allow_at(Test *test, int timeout, const char *root)
 {
-    const char *script = g_test_get_filename(G_TEST_DIST, "servers", "fake-mcp-server.py", NULL);
-    g_autofree char *params =
-        g_strdup_printf("{\"command\":\"%s\",\"args\":[\"-I\",\"-S\",\"%s\"],\"timeout\":%d}",
-                        find_python(), script, timeout);
+    g_autofree char *params = make_params(timeout);
     g_autoptr(IpbJsonDoc) document =
         ipb_json_parse(params, strlen(params), &IPB_JSON_LIMITS_SMALL, NULL);
     char *id = ipb_registry_make_id("fake", ipb_json_root(document));
@@ -279,6 +287,36 @@ test_unregistered(void)
     call_by_params(&test, "fake", "{\"command\":\"x\"}", "pid", &answer);
     expect(&answer, pid);
     tear_down(&test);
+}
+
+/* Its parameters are no way to it: without a sandbox the call is one of a server that nobody registered. */
+static void
+test_superseded_by_params(void)
+{
+    for (int takes_params = 0; takes_params <= 1; takes_params++) {
+        Test test;
+        Answer answer;
+        set_up_with(&test, takes_params ? IPB_APPROVAL_ASK : IPB_APPROVAL_ALLOW, takes_params);
+        g_autofree char *params = make_params(101);
+        g_autofree char *other = make_params(103);
+        g_autofree char *first = allow_at(&test, 101, "/r");
+        g_autoptr(IpbJsonDoc) asked =
+            ipb_json_parse(other, strlen(other), &IPB_JSON_LIMITS_SMALL, NULL);
+        ipb_tool_host_add_alias(test.host, "fake", ipb_json_root(asked), first);
+        g_autofree char *second = allow_at(&test, 102, "/r");
+        g_autofree char *error =
+            g_strdup_printf("%d: MCP server \"fake\" (id %s) was replaced by the registration %s",
+                            IPYBOX_ERROR_NOT_FOUND, first, second);
+        const char *const each[] = {params, other};
+        for (size_t i = 0; i < G_N_ELEMENTS(each); i++) {
+            call_by_params(&test, "fake", each[i], "echo", &answer);
+            while (takes_params && test.n_asked <= i)
+                g_main_context_iteration(NULL, TRUE);
+            if (!takes_params)
+                expect(&answer, error);
+        }
+        tear_down(&test);
+    }
 }
 
 static void
@@ -527,6 +565,7 @@ main(int argc, char **argv)
     g_test_add_func("/tools/tool-host/superseded", test_superseded);
     g_test_add_func("/tools/tool-host/superseded-earlier", test_superseded_earlier);
     g_test_add_func("/tools/tool-host/unregistered", test_unregistered);
+    g_test_add_func("/tools/tool-host/superseded-by-params", test_superseded_by_params);
     g_test_add_func("/tools/tool-host/unregistered-refused", test_unregistered_refused);
     g_test_add_func("/tools/tool-host/unregistered-many", test_unregistered_many);
     g_test_add_func("/tools/tool-host/log-and-progress", test_log_and_progress);
