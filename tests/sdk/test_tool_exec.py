@@ -35,7 +35,7 @@ from pydantic import BaseModel
 from typing_extensions import Self
 from websockets.asyncio.client import connect
 from websockets.asyncio.server import ServerConnection, serve
-from websockets.exceptions import ConnectionClosed
+from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 FAKE_SERVER = harness.ROOT / "tests/unit/servers/fake-mcp-server.py"
 PARAMS = {"command": os.path.realpath(sys.executable), "args": ["-I", "-S", str(FAKE_SERVER)]}
@@ -451,6 +451,23 @@ async def test_channel_with_a_foreign_client():
             assert (await ask)["error"].startswith("RuntimeError")
             with pytest.raises(ConnectionClosed):
                 await client.recv()
+
+
+async def test_a_web_page_is_no_client():
+    """A browser lets every page connect to this machine, and tells its origin."""
+    async with Application(approval_required=True) as application:
+        url = f"ws://127.0.0.1:{application.port}/approval"
+        for origin in ("http://evil.example", "null", f"http://127.0.0.1:{application.port}"):
+            with pytest.raises(InvalidStatus) as caught:
+                async with connect(url, origin=origin):
+                    pass
+            assert caught.value.response.status_code == 403
+        assert await application.get("/ask") == {"error": "RuntimeError: Approval channel not connected"}
+        application.channel.allowed_origins.add("http://page.example")
+        async with connect(url, origin="http://page.example") as page:
+            ask = asyncio.create_task(application.get("/ask"))
+            await page.send(json.dumps({"id": json.loads(await page.recv())["id"], "result": True}))
+            assert await ask == {"result": True}
 
 
 async def test_channel_takes_one_client_at_a_time():

@@ -5,7 +5,8 @@
     app.websocket("/approval")(channel.connect)
 
 `ToolServer` has a channel already; this is for applications that have a server of their own. The package needs no starlette:
-only such an application has it.
+only such an application has it. Who may connect is the application's to check, but for web pages, which every browser on this machine
+would let connect: they are refused.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ class ApprovalChannel:
     Attributes:
         approval_required: Whether it asks at all; if not, every request is granted.
         approval_timeout: Seconds to wait for a decision; None: for ever.
+        allowed_origins: Origins of web pages that may connect, such as `http://localhost:3000`. None may at first.
     """
 
     def __init__(self, approval_required: bool = False, approval_timeout: float | None = None) -> None:
@@ -43,6 +45,7 @@ class ApprovalChannel:
         """
         self.approval_required = approval_required
         self.approval_timeout = approval_timeout
+        self.allowed_origins: set[str] = set()
         self._websocket: WebSocket | None = None
         self._closed = asyncio.Event()
         self._closed.set()
@@ -57,11 +60,15 @@ class ApprovalChannel:
 
     async def connect(self, websocket: WebSocket) -> None:
         """Serves a client until it disconnects. While another one is connected it waits up to 5 s for that to leave, then closes
-        the new one with 1008.
+        the new one with 1008. A web page whose origin is not allowed is refused with status 403.
 
         Args:
             websocket: The connection, not accepted yet.
         """
+        origin = websocket.headers.get("origin")
+        if origin is not None and origin not in self.allowed_origins:
+            await websocket.close(code=POLICY_VIOLATION)
+            return
         if self.open:
             await websocket.accept()
             try:
