@@ -173,6 +173,7 @@ ask(Request *request, const char *arguments_json, size_t arguments_size)
         .tool_name = request->tool_name,
         .arguments_json = arguments_json,
         .arguments_size = arguments_size,
+        .is_by_rule = request->rule > 0,
     };
     approvals->options.ask(&shown, approvals->options.data); /* may answer at once */
 }

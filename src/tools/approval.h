@@ -29,6 +29,7 @@ typedef struct {
     const char *tool_name;
     const char *arguments_json;
     size_t arguments_size;
+    bool is_by_rule; /* a rule says that it is asked, not only the policy */
 } IpbApprovalRequest;
 
 /* @error NULL: approved. REFUSED (denied by the policy, rejected, nobody to ask), TIMEOUT,

@@ -139,3 +139,15 @@ def test_shell_commands_are_asked_for_where_tools_are_allowed(core):
     id = core.request("session.execute", session=session, code=CALL, approval="ask")
     core.reply(core.wait_for_request(), {"accept": False})
     assert core.wait(id)["status"] == "error"
+
+
+def test_rules_that_ask_hold_where_only_shell_commands_are_asked_for(core, place):
+    core.call("sources.generate", server_name="fake", server_params=FAKE, root_dir=core.workspace + "/mcptools")
+    rules = place.workspace / "rules.json"
+    rules.write_text(json.dumps({"rules": [{"server": "fake", "decision": "ask"}]}))
+    session = core.open(approval="allow", approve_shell_cmds=True, approval_rules=str(rules))
+    id = core.request("session.execute", session=session, code=CALL)
+    question = core.wait_for_request()
+    assert question["params"]["server_name"] == "fake"
+    core.reply(question, {"accept": False})
+    assert core.wait(id)["status"] == "error"

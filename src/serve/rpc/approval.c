@@ -75,13 +75,14 @@ on_answer(const IpbRpcAnswer *answer, void *data)
     g_free(question);
 }
 
-/* Where only shell commands are asked for, which are tools of ours, everything else is allowed. */
+/* Where only shell commands are asked for, which are tools of ours, everything else is allowed, but for what a rule wants to be asked. */
 static bool
 is_allowed(const IpbRpcSession *session, const IpbApprovalRequest *request)
 {
     const IpbRpcCell *cell = g_queue_peek_head((GQueue *) &session->cells);
     IpbApprovalPolicy own;
-    return session->asks_for_shell && !g_str_equal(request->server_name, OWN_SERVER) &&
+    return session->asks_for_shell && !request->is_by_rule &&
+           !g_str_equal(request->server_name, OWN_SERVER) &&
            (cell == NULL || !ipb_rpc_cell_approval(cell, &own));
 }
 
