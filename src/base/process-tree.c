@@ -20,6 +20,7 @@
 #include "base/fd.h"
 
 #define MAX_PROCESSES 512
+#define MAX_THREADS 2048
 #define MAX_GENERATIONS 32
 #define MAX_FILES 16384
 /* Of a list of children; what it does not hold is not looked at. */
@@ -28,7 +29,7 @@
 
 typedef struct {
     char wanted[64]; /* what the link of the socket says */
-    unsigned n_processes, n_files;
+    unsigned n_processes, n_threads, n_files;
 } Search;
 
 static int
@@ -139,9 +140,13 @@ search_process(int process, pid_t pid, unsigned generation, Search *search)
         return false;
     const struct dirent *thread;
     bool is_found = false;
-    while (!is_found && search->n_processes < MAX_PROCESSES && (thread = readdir(threads)) != NULL)
-        is_found = thread->d_name[0] != '.' &&
-                   search_children(process, pid, thread->d_name, generation, search);
+    while (!is_found && search->n_processes < MAX_PROCESSES && search->n_threads < MAX_THREADS &&
+           (thread = readdir(threads)) != NULL) {
+        if (thread->d_name[0] == '.')
+            continue;
+        search->n_threads++;
+        is_found = search_children(process, pid, thread->d_name, generation, search);
+    }
     closedir(threads);
     return is_found;
 }

@@ -143,6 +143,57 @@ test_threads(void)
     stop(&tree);
 }
 
+/* A Python with @n_threads threads, and one more that has started a process with a socket. */
+static Tree
+start_threads(const char *n_threads)
+{
+    static const char CODE[] =
+        "import os, socket, subprocess, sys, threading\n"
+        "threading.stack_size(65536)\n"
+        "forever = threading.Event()\n"
+        "for _ in range(int(sys.argv[1])):\n"
+        "    threading.Thread(target=forever.wait).start()\n"
+        "def start():\n"
+        "    own = socket.socket()\n"
+        "    inode = os.fstat(own.fileno()).st_ino\n"
+        "    subprocess.Popen(['sleep', 'infinity'], pass_fds=[own.fileno()])\n"
+        "    own.close()\n"
+        "    print(inode, flush=True)\n"
+        "    forever.wait()\n"
+        "threading.Thread(target=start).start()\n";
+    int report[2];
+    char text[32] = "";
+    g_assert_cmpint(pipe(report), ==, 0);
+    Tree tree = {.root = fork()};
+    g_assert_cmpint(tree.root, >=, 0);
+    if (tree.root == 0) {
+        setpgid(0, 0);
+        dup2(report[1], STDOUT_FILENO);
+        execlp("python3", "python3", "-I", "-S", "-c", CODE, n_threads, NULL);
+        _exit(127);
+    }
+    close(report[1]);
+    g_assert_cmpint(read(report[0], text, sizeof text - 1), >, 0);
+    close(report[0]);
+    tree.inode = g_ascii_strtoull(text, NULL, 10);
+    tree.pidfd = (int) syscall(SYS_pidfd_open, tree.root, 0);
+    g_assert_cmpint(tree.pidfd, >=, 0);
+    return tree;
+}
+
+/* Each is a file to read, and whoever looks has no time for a hundred thousand. */
+static void
+test_many_threads(void)
+{
+    Tree some = start_threads("100"), many = start_threads("2100");
+    bool has_some = has(&some, some.inode), has_many = has(&many, many.inode);
+    /* First: what is left of a failure would keep its output open. */
+    stop(&some);
+    stop(&many);
+    g_assert_true(has_some);
+    g_assert_false(has_many);
+}
+
 /* More processes than are looked at. */
 static void
 test_bounded(void)
@@ -182,6 +233,7 @@ main(int argc, char **argv)
     g_test_add_func("/base/process-tree/others", test_others);
     g_test_add_func("/base/process-tree/ended", test_ended);
     g_test_add_func("/base/process-tree/threads", test_threads);
+    g_test_add_func("/base/process-tree/many-threads", test_many_threads);
     g_test_add_func("/base/process-tree/bounded", test_bounded);
     return g_test_run();
 }
