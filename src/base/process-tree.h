@@ -13,6 +13,5 @@
  * @inode? Never true for a process that is not in the tree at that time, even if process ids are
  * used again. False also if @root has ended, if /proc cannot be read, and for anything beyond the
  * bounds: 512 processes, 2,048 threads, 32 generations, 16,384 open files. A process whose parent
- * has ended is no
- * longer in the tree. */
+ * has ended is no longer in the tree. */
 bool ipb_process_tree_has_socket(pid_t root, int pidfd, uint64_t inode);

@@ -457,12 +457,15 @@ async def test_a_web_page_is_no_client():
     """A browser lets every page connect to this machine, and tells its origin."""
     async with Application(approval_required=True) as application:
         url = f"ws://127.0.0.1:{application.port}/approval"
-        for origin in ("http://evil.example", "null", f"http://127.0.0.1:{application.port}"):
+        others = ("http://evil.example", "null", "http://127.0.0.1", f"http://localhost:{application.port}", "http://[")
+        for origin, host in [(other, None) for other in others] + [("http://evil.example", "evil.example")]:
             with pytest.raises(InvalidStatus) as caught:
-                async with connect(url, origin=origin):
+                async with connect(f"ws://{host}/approval" if host else url, origin=origin, host="127.0.0.1", port=application.port):
                     pass
             assert caught.value.response.status_code == 403
         assert await application.get("/ask") == {"error": "RuntimeError: Approval channel not connected"}
+        async with connect(url, origin=f"http://127.0.0.1:{application.port}"):  # the application's own page
+            pass
         application.channel.allowed_origins.add("http://page.example")
         async with connect(url, origin="http://page.example") as page:
             ask = asyncio.create_task(application.get("/ask"))

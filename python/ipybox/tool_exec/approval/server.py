@@ -5,15 +5,17 @@
     app.websocket("/approval")(channel.connect)
 
 `ToolServer` has a channel already; this is for applications that have a server of their own. The package needs no starlette:
-only such an application has it. Who may connect is the application's to check, but for web pages, which every browser on this machine
-would let connect: they are refused.
+only such an application has it. The application checks who may connect. The channel refuses web pages of other origins, because
+a browser on this machine lets every page connect.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
+from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 # FastAPI looks up the annotation of `connect` among the names of this module.
 if TYPE_CHECKING:
@@ -28,13 +30,26 @@ JOIN_TIMEOUT_S = 5.0
 POLICY_VIOLATION = 1008
 
 
+def _is_own_page(origin: str, host: str | None) -> bool:
+    """Whether a page comes from the server that it connects to. Only for names that no foreign DNS server can point here."""
+    scheme, _, place = origin.partition("://")
+    if scheme not in ("http", "https") or not place or place != host:
+        return False
+    try:
+        name = urlsplit(origin).hostname or ""
+        return name == "localhost" or ip_address(name).is_loopback
+    except ValueError:
+        return False
+
+
 class ApprovalChannel:
     """Asks an `ApprovalClient` that is connected by WebSocket about tool calls.
 
     Attributes:
         approval_required: Whether it asks at all; if not, every request is granted.
         approval_timeout: Seconds to wait for a decision; None: for ever.
-        allowed_origins: Origins of web pages that may connect, such as `http://localhost:3000`. None may at first.
+        allowed_origins: Origins of web pages that may connect, such as `http://localhost:3000`. Empty at first. Pages that the
+            application itself serves on localhost or a loopback address may always connect.
     """
 
     def __init__(self, approval_required: bool = False, approval_timeout: float | None = None) -> None:
@@ -65,8 +80,8 @@ class ApprovalChannel:
         Args:
             websocket: The connection, not accepted yet.
         """
-        origin = websocket.headers.get("origin")
-        if origin is not None and origin not in self.allowed_origins:
+        origin, host = websocket.headers.get("origin"), websocket.headers.get("host")
+        if origin is not None and origin not in self.allowed_origins and not _is_own_page(origin, host):
             await websocket.close(code=POLICY_VIOLATION)
             return
         if self.open:
