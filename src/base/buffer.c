@@ -198,6 +198,12 @@ ipb_write_queue_push(IpbWriteQueue *queue, const void *bytes, size_t size, GErro
     return true;
 }
 
+bool
+ipb_write_queue_has_failed(const IpbWriteQueue *queue)
+{
+    return queue->error != 0;
+}
+
 size_t
 ipb_write_queue_size(const IpbWriteQueue *queue)
 {

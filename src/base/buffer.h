@@ -53,6 +53,8 @@ IpbWriteQueue *ipb_write_queue_new(IpbLoop *loop, int fd, size_t max_size,
  * would exceed its maximum, SYSTEM when it is dead. */
 bool ipb_write_queue_push(IpbWriteQueue *queue, const void *bytes, size_t size, GError **error);
 size_t ipb_write_queue_size(const IpbWriteQueue *queue);
+/* A write failed: most often the reader has gone. Nothing more can be pushed. */
+bool ipb_write_queue_has_failed(const IpbWriteQueue *queue);
 void ipb_write_queue_free(IpbWriteQueue *queue);
 
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(IpbWriteQueue, ipb_write_queue_free)

@@ -107,9 +107,16 @@ open_channels(IpbProcess *process, const IpbForkedProcess *forked, GError **erro
         return ipb_error_set_errno(error, errno, "cannot duplicate the wire");
     process->write_queue = ipb_write_queue_new(process->loop, process->write_fd, MAX_WRITE_QUEUE,
                                                NULL, process, error);
-    uint8_t key[IPB_MARKER_KEY_SIZE];
-    if (process->write_queue == NULL || !send_start(process, forked->id, key, error))
+    if (process->write_queue == NULL)
         return false;
+    uint8_t key[IPB_MARKER_KEY_SIZE];
+    g_autoptr(GError) send_error = NULL;
+    /* A kernel that is dead already takes no write. Its end is reported below, with the cause. */
+    if (!send_start(process, forked->id, key, &send_error) &&
+        !ipb_write_queue_has_failed(process->write_queue)) {
+        g_propagate_error(error, g_steal_pointer(&send_error));
+        return false;
+    }
     process->output = ipb_output_new(process->loop, stdout_fd, stderr_fd, wire_fd, key,
                                      &IPB_PROCESS_OUTPUT_FUNCS, process, error);
     if (process->output == NULL)

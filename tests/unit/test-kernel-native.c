@@ -22,6 +22,7 @@ static const KernelFixtureOptions quick_interrupt = {.interrupt_grace_ms = 100};
 static const KernelFixtureOptions oom_mode = {.mode = "oom"};
 static const KernelFixtureOptions no_exit_mode = {.mode = "no-exit"};
 static const KernelFixtureOptions bad_hello_mode = {.mode = "bad-hello"};
+static const KernelFixtureOptions die_before_start_mode = {.mode = "die-before-start"};
 
 static void
 test_cells(Fixture *fixture, const void *data)
@@ -341,6 +342,13 @@ test_first_frame(Fixture *fixture, const void *data)
         "the kernel broke its protocol: another frame than hello came first");
 }
 
+/* The first write to it fails, and that is not what is reported. */
+static void
+test_death_before_the_start(Fixture *fixture, const void *data)
+{
+    kernel_fixture_assert_lost(fixture, "", "done(lost)", "the kernel ended with exit status 5");
+}
+
 /* Interrupts. */
 
 static void
@@ -536,6 +544,7 @@ main(int argc, char **argv)
     ADD("breaches", NULL, test_breaches);
     ADD("frame-after-done", NULL, test_frame_after_done);
     ADD("first-frame", &bad_hello_mode, test_first_frame);
+    ADD("death-before-the-start", &die_before_start_mode, test_death_before_the_start);
     ADD("interrupt", NULL, test_interrupt);
     ADD("interrupt-ignored", &quick_interrupt, test_interrupt_ignored);
     ADD("interrupt-twice", NULL, test_interrupt_twice);

@@ -121,10 +121,16 @@ class Forkserver:
             self.control.close()
             for fd in fds:
                 os.close(fd)
+            if self.mode == "die-before-start":
+                os._exit(5)
             Kernel(wire, out, err, self.mode).run()
             os._exit(0)
         self.pids[pid] = message["id"]
         pidfd = os.pidfd_open(pid)
+        if self.mode == "die-before-start":  # nobody has the other end of the wire when the core writes to it
+            os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+            while fds:
+                os.close(fds.pop())
         send(self.control, [pidfd], op="forked", id=message["id"], pid=pid)
         os.close(pidfd)
 
