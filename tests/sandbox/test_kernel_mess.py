@@ -90,14 +90,21 @@ def kill(pids: list[int]) -> None:
         os.close(end)
 
 
+def assert_works(server: McpServer) -> None:
+    """The first cell after a death may be lost. A kernel outlives its forkserver for a moment, so that cell may also succeed; then the
+    second one runs in a fresh kernel and has a notice of the loss."""
+    server.tool("execute_ipython_cell", {"code": "1"})
+    output, *notices = server.cell("print('works')").split("\n\n[ipybox] ")
+    assert output == "works"
+    assert all("its state is lost" in notice for notice in notices)
+
+
 @pytest.mark.parametrize("victim", VICTIMS)
 def test_killing_while_idle(kernels: Kernels, victim: str) -> None:
     with kernels.serve() as server:
         server.cell(DAEMON)
         kill(VICTIMS[victim](server))
-        # A kernel that died is told with the next cell, which may be the one that is lost.
-        server.tool("execute_ipython_cell", {"code": "1"})
-        assert server.cell("print('works')") == "works"
+        assert_works(server)
         assert len(forkservers()) == 1
         assert len(outer("1", server)) <= 2
 
@@ -117,8 +124,7 @@ def test_killing_during_a_cell(kernel: Kernels, victim: str) -> None:
             server.notify("notifications/cancelled", {"requestId": cell})
         else:
             assert "kernel" in server.answer(cell)["result"]["content"][0]["text"]
-        server.tool("execute_ipython_cell", {"code": "1"})
-        assert server.cell("print('works')") == "works"
+        assert_works(server)
 
 
 def test_killing_the_core_at_any_step(kernels: Kernels) -> None:
