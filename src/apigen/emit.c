@@ -135,17 +135,24 @@ has_alias(const IpbField *field)
            memcmp(field->name, field->wire_name.text, field->wire_name.size) != 0;
 }
 
+/* What an argument is if it is left out; nothing for a required one. Returns whether the annotation
+ * must allow None for that. */
+static bool
+append_default(GString *value, const IpbField *field)
+{
+    if (field->default_value != NULL)
+        ipb_default_append(value, field->type, field->default_value, false);
+    else if (!field->is_required)
+        g_string_append(value, "None");
+    return !field->is_required && field->default_value == NULL && !ipb_type_has_none(field->type);
+}
+
 /* name: annotation = value. @optional: the field's type or None, for one without a default. */
 static void
 append_field_line(GString *out, const IpbField *field, Uses *uses, const GHashTable *written)
 {
     g_autoptr(GString) value = g_string_new(NULL);
-    if (field->default_value != NULL)
-        ipb_default_append(value, field->type, field->default_value, false);
-    else if (!field->is_required)
-        g_string_append(value, "None");
-    bool adds_none =
-        !field->is_required && field->default_value == NULL && !ipb_type_has_none(field->type);
+    bool adds_none = append_default(value, field);
     const IpbType *bounded = get_bounded(field->type);
     note_type_use(uses, bounded, written, true);
 
@@ -317,12 +324,7 @@ append_parameter(GString *out, const IpbField *field, Uses *uses)
     g_autoptr(GString) annotation = g_string_new(NULL), value = g_string_new(NULL);
     ipb_emit_argument(annotation, field->type);
     note_argument_use(uses, annotation->str);
-    if (field->default_value != NULL)
-        ipb_default_append(value, field->type, field->default_value, false);
-    else if (!field->is_required)
-        g_string_append(value, "None");
-    bool adds_none =
-        !field->is_required && field->default_value == NULL && !ipb_type_has_none(field->type);
+    bool adds_none = append_default(value, field);
     g_string_append_printf(out, "%s: %s%s", field->name, annotation->str,
                            adds_none ? " | None" : "");
     bool is_shown = value->len <= MAX_SHOWN_DEFAULT && value->str[0] != '[' && value->str[0] != '{';

@@ -181,7 +181,7 @@ start_threads(const char *n_threads)
     return tree;
 }
 
-/* Each is a file to read, and whoever looks has no time for a hundred thousand. */
+/* The search reads a file for each thread, so it must stop after a bounded number of them. */
 static void
 test_many_threads(void)
 {
