@@ -20,7 +20,9 @@ TOOL = ROOT / "build/tests/unit/apigen-tool"
 
 
 def load(count: int) -> list[dict]:
-    lists = sorted(path for path in (ROOT / "tests/corpus").glob("*.json") if path.name != "servers.json")
+    lists = sorted(
+        path for path in (ROOT / "tests/corpus").glob("*.json") if path.name != "servers.json"
+    )
     tools = [tool for path in lists for tool in json.loads(path.read_text())["tools"]]
     return (tools * (count // len(tools) + 1))[:count]
 
@@ -43,8 +45,12 @@ def main() -> None:
     print(f"{arguments.tools} tools, {len(text):,} bytes of JSON → {size:,} bytes of Python")
     own = (after.ru_utime - before.ru_utime) * 1000 / arguments.rounds
     kernel = (after.ru_stime - before.ru_stime) * 1000 / arguments.rounds
-    print(f"median {statistics.median(times):.0f} ms, best {min(times):.0f} ms, a process each time (target: 200 ms)")
-    print(f"of it {own:.0f} ms CPU for the text, {kernel:.0f} ms for the file system, where the package replaces one")
+    print(
+        f"median {statistics.median(times):.0f} ms, best {min(times):.0f} ms, a process each time (target: 200 ms)"
+    )
+    print(
+        f"of it {own:.0f} ms CPU for the text, {kernel:.0f} ms for the file system, where the package replaces one"
+    )
 
 
 if __name__ == "__main__":

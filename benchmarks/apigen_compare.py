@@ -82,13 +82,23 @@ def draw_cases(path: Path, examples: int, each: int) -> list[Case]:
             names = agreement.property_names(schema)
             # hypothesis-jsonschema does not know all formats; what a validator does not check by default, contenders may.
             checker = agreement.make_validator(schema, formats=True)
-            valid = [one for one in agreement.draw(schema, examples) if isinstance(one, dict) and checker.is_valid(one)]
+            valid = [
+                one
+                for one in agreement.draw(schema, examples)
+                if isinstance(one, dict) and checker.is_valid(one)
+            ]
             validator = agreement.make_validator(schema)
-            changed = [agreement.change(one, rng, names) for one in valid for _ in range(agreement.CHANGES)]
+            changed = [
+                agreement.change(one, rng, names) for one in valid for _ in range(agreement.CHANGES)
+            ]
             # One that is still valid may have lost its format, which the validator does not judge.
-            invalid = [one for one in changed if isinstance(one, dict) and not validator.is_valid(one)]
+            invalid = [
+                one for one in changed if isinstance(one, dict) and not validator.is_valid(one)
+            ]
             judged = [True] * len(valid) + [False] * len(invalid)
-            cases.append(Case(f"{path.stem}.{spec['name']}", name, schema, [*valid, *invalid], judged))
+            cases.append(
+                Case(f"{path.stem}.{spec['name']}", name, schema, [*valid, *invalid], judged)
+            )
     return cases
 
 
@@ -132,7 +142,11 @@ def try_ours(path: Path, cases: list[Case], score: Score, each: int) -> None:
         begun = children_seconds()
         write(Path(directory), tools, server="ours")
         score.seconds += children_seconds() - begun
-        texts = [without_functions(file) for file in Path(directory, "ours").glob("*.py") if file.name != "__init__.py"]
+        texts = [
+            without_functions(file)
+            for file in Path(directory, "ours").glob("*.py")
+            if file.name != "__init__.py"
+        ]
         score.lines += sum(text.count("\n") for text in texts)
         score.bytes += sum(len(text.encode()) for text in texts)
         try:
@@ -159,7 +173,14 @@ def try_one(take: agreement.Take, instance: Any) -> dict[str, Any]:
 def try_contender(python: Path, cases: list[Case], score: Score, options: list[str]) -> None:
     with tempfile.TemporaryDirectory() as directory:
         given, taken = Path(directory, "cases.json"), Path(directory, "answers.json")
-        given.write_text(json.dumps([{"name": case.name, "schema": case.schema, "instances": case.instances} for case in cases]))
+        given.write_text(
+            json.dumps(
+                [
+                    {"name": case.name, "schema": case.schema, "instances": case.instances}
+                    for case in cases
+                ]
+            )
+        )
         command = [str(python), str(HERE / "apigen_contender.py"), str(given), str(taken), *options]
         subprocess.run(command, check=True, stdin=subprocess.DEVNULL)
         answers = json.loads(taken.read_text())
@@ -179,26 +200,50 @@ def percent(part: int, whole: int) -> str:
 
 def table(scores: dict[str, Score], schemas: int) -> str:
     rows = {
-        "modules that do not import, or are not made": [str(len(score.failures)) for score in scores.values()],
+        "modules that do not import, or are not made": [
+            str(len(score.failures)) for score in scores.values()
+        ],
         "valid instances tried": [f"{score.valid:,}" for score in scores.values()],
         "… refused": [percent(len(score.refused), score.valid) for score in scores.values()],
-        "… changed on the wire": [percent(len(score.changed), score.valid) for score in scores.values()],
+        "… changed on the wire": [
+            percent(len(score.changed), score.valid) for score in scores.values()
+        ],
         "invalid instances tried": [f"{score.invalid:,}" for score in scores.values()],
-        "… accepted, and sent invalid": [percent(len(score.let_through), score.invalid) for score in scores.values()],
-        "… accepted, and sent valid": [percent(score.mended, score.invalid) for score in scores.values()],
+        "… accepted, and sent invalid": [
+            percent(len(score.let_through), score.invalid) for score in scores.values()
+        ],
+        "… accepted, and sent valid": [
+            percent(score.mended, score.invalid) for score in scores.values()
+        ],
         "lines of classes": [f"{score.lines:,}" for score in scores.values()],
         "kB of classes": [f"{score.bytes / 1000:,.0f}" for score in scores.values()],
-        "CPU time, ms for each schema": [f"{1000 * score.seconds / schemas:,.2f}" for score in scores.values()],
+        "CPU time, ms for each schema": [
+            f"{1000 * score.seconds / schemas:,.2f}" for score in scores.values()
+        ],
     }
     lines = [["", *scores], *([title, *cells] for title, cells in rows.items())]
     widths = [max(len(line[column]) for line in lines) for column in range(len(scores) + 1)]
-    texts = ["| " + " | ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) + " |" for line in lines]
-    rule = "|" + "|".join(("-" * (width + 2)) if not column else "-" * (width + 1) + ":" for column, width in enumerate(widths)) + "|"
+    texts = [
+        "| "
+        + " | ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True))
+        + " |"
+        for line in lines
+    ]
+    rule = (
+        "|"
+        + "|".join(
+            ("-" * (width + 2)) if not column else "-" * (width + 1) + ":"
+            for column, width in enumerate(widths)
+        )
+        + "|"
+    )
     return "\n".join([texts[0], rule, *texts[1:]])
 
 
 def find_contender() -> Path:
-    subprocess.run([str(ROOT / "scripts/venv"), str(VENV), str(HERE / "requirements-apigen.txt")], check=True)
+    subprocess.run(
+        [str(ROOT / "scripts/venv"), str(VENV), str(HERE / "requirements-apigen.txt")], check=True
+    )
     return VENV / "bin/python"
 
 
@@ -211,7 +256,9 @@ def summary(score: Score) -> dict[str, Any]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Compares generated APIs with datamodel-code-generator's.")
+    parser = argparse.ArgumentParser(
+        description="Compares generated APIs with datamodel-code-generator's."
+    )
     parser.add_argument("--examples", type=int, default=5, help="valid instances for each schema")
     parser.add_argument("--each", type=int, default=0, help="so many tools of each server; 0: all")
     parser.add_argument("--contender", type=Path, help="a Python that has datamodel-code-generator")
@@ -232,7 +279,9 @@ def main() -> None:
         try_contender(python, all_cases, scores[title], options)
     print(f"{len(all_cases)} schemas\n\n{table(scores, len(all_cases))}")
     if arguments.json is not None:
-        arguments.json.write_text(json.dumps({title: summary(score) for title, score in scores.items()}, indent=1))
+        arguments.json.write_text(
+            json.dumps({title: summary(score) for title, score in scores.items()}, indent=1)
+        )
 
 
 if __name__ == "__main__":

@@ -46,11 +46,15 @@ def send(model: Any, instance: Any) -> Any:
         return {"refused": f"not serialised: {error}"[:300]}
 
 
-def answer(case: dict[str, Any], number: int, directory: Path, options: list[str]) -> dict[str, Any]:
+def answer(
+    case: dict[str, Any], number: int, directory: Path, options: list[str]
+) -> dict[str, Any]:
     source = directory / f"schema_{number}.json"
     output = directory / f"case_{number}.py"
     # The class is to have the name we ask for.
-    source.write_text(json.dumps({key: value for key, value in case["schema"].items() if key != "title"}))
+    source.write_text(
+        json.dumps({key: value for key, value in case["schema"].items() if key != "title"})
+    )
     errors = io.StringIO()
     begun = time.process_time()
     try:
@@ -61,11 +65,17 @@ def answer(case: dict[str, Any], number: int, directory: Path, options: list[str
             )  # fmt: skip
         seconds = time.process_time() - begun
         if status != 0:
-            return {"failure": f"not generated: {errors.getvalue().strip()[-300:]}", "seconds": seconds}
+            return {
+                "failure": f"not generated: {errors.getvalue().strip()[-300:]}",
+                "seconds": seconds,
+            }
         text = output.read_text()
         model = load(output, case["name"])
     except Exception as error:  # whatever generated code does at import
-        return {"failure": f"{type(error).__name__}: {error}"[:300], "seconds": time.process_time() - begun}
+        return {
+            "failure": f"{type(error).__name__}: {error}"[:300],
+            "seconds": time.process_time() - begun,
+        }
     return {
         "seconds": seconds,
         "lines": text.count("\n"),
@@ -78,7 +88,10 @@ def main() -> None:
     cases, answers, *options = sys.argv[1:]
     warnings.simplefilter("ignore")
     with tempfile.TemporaryDirectory() as directory:
-        done = [answer(case, number, Path(directory), options) for number, case in enumerate(json.loads(Path(cases).read_text()))]
+        done = [
+            answer(case, number, Path(directory), options)
+            for number, case in enumerate(json.loads(Path(cases).read_text()))
+        ]
     Path(answers).write_text(json.dumps(done))
 
 

@@ -22,8 +22,27 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from contenders import ORIGINAL, OURS, ROOT, SANDBOXED, Contender, install_original, original_contender, our_contender
-from measures import ALONE_MEASURES, FULL, QUICK, ROWS, SERVER_MEASURES, Plan, Row, Samples, start_cold
+from contenders import (
+    ORIGINAL,
+    OURS,
+    ROOT,
+    SANDBOXED,
+    Contender,
+    install_original,
+    original_contender,
+    our_contender,
+)
+from measures import (
+    ALONE_MEASURES,
+    FULL,
+    QUICK,
+    ROWS,
+    SERVER_MEASURES,
+    Plan,
+    Row,
+    Samples,
+    start_cold,
+)
 from processes import BenchmarkError, McpProcess
 
 
@@ -65,7 +84,9 @@ class Run:
             for contender in order:
                 self._try(contender, title, measure_alone, contender)
 
-    def _try(self, contender: Contender, title: str, measure: Callable[..., Any], *arguments: Any) -> Any:
+    def _try(
+        self, contender: Contender, title: str, measure: Callable[..., Any], *arguments: Any
+    ) -> Any:
         """A row that fails is missing; the others are measured."""
         try:
             return measure(*arguments, self.samples[contender.name], self.plan)
@@ -75,7 +96,12 @@ class Run:
 
     def _say(self, number: int, title: str) -> None:
         if sys.stderr.isatty():
-            print(f"\r\033[Kround {number + 1} of {self.plan.rounds}: {title}", end="", file=sys.stderr, flush=True)
+            print(
+                f"\r\033[Kround {number + 1} of {self.plan.rounds}: {title}",
+                end="",
+                file=sys.stderr,
+                flush=True,
+            )
 
     def _say_done(self) -> None:
         if sys.stderr.isatty():
@@ -90,7 +116,13 @@ def number_text(value: float | None, row: Row) -> str:
         return "–"
     if row.is_count:
         return f"{value:.0f}"
-    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.1f}" if abs(value) >= 10 else f"{value:.2f}"
+    return (
+        f"{value:,.0f}"
+        if abs(value) >= 100
+        else f"{value:.1f}"
+        if abs(value) >= 10
+        else f"{value:.2f}"
+    )
 
 
 def ratio_text(ours: float | None, original: float | None, row: Row) -> str:
@@ -105,7 +137,9 @@ def ratio_text(ours: float | None, original: float | None, row: Row) -> str:
 
 
 def is_reached(value: float | None, target: str, row: Row) -> bool:
-    return value is not None and (value >= float(target) if row.more_is_better else value <= float(target))
+    return value is not None and (
+        value >= float(target) if row.more_is_better else value <= float(target)
+    )
 
 
 def target_text(values: dict[str, float | None], row: Row) -> str:
@@ -122,14 +156,21 @@ def target_text(values: dict[str, float | None], row: Row) -> str:
 def table(run: Run) -> list[list[str]]:
     with_original = ORIGINAL in run.samples
     head = ["", "unit", ORIGINAL, OURS, "best", SANDBOXED, "better", "target"]
-    lines = [head if with_original else [title for title in head if title not in (ORIGINAL, "better")]]
+    lines = [
+        head if with_original else [title for title in head if title not in (ORIGINAL, "better")]
+    ]
     for row in ROWS:
         values = {name: samples.result(row) for name, samples in run.samples.items()}
         title = row.title
         if row.is_count:
             title += f" in {run.plan.lost_cells_a_round * run.plan.rounds:,} cells"
         best = run.samples[OURS].best(row)
-        line = [title, row.unit, number_text(values[OURS], row), "" if best is None else number_text(best, row)]
+        line = [
+            title,
+            row.unit,
+            number_text(values[OURS], row),
+            "" if best is None else number_text(best, row),
+        ]
         line.append(number_text(values[SANDBOXED], row))
         if with_original:
             line.insert(2, number_text(values[ORIGINAL], row))
@@ -149,7 +190,10 @@ def print_table(lines: list[list[str]], markdown: bool) -> None:
         ]
         print("| " + " | ".join(cells) + " |" if markdown else "  ".join(cells).rstrip())
         if markdown and number == 0:
-            rules = ["-" * (width + 1) + ("-" if column in left else ":") for column, width in enumerate(widths)]
+            rules = [
+                "-" * (width + 1) + ("-" if column in left else ":")
+                for column, width in enumerate(widths)
+            ]
             print("|" + "|".join(rules) + "|")
 
 
@@ -172,7 +216,9 @@ def as_json(run: Run) -> dict[str, Any]:
                 "target": row.target,
                 **{name: samples.result(row) for name, samples in run.samples.items()},
                 "best": {name: samples.best(row) for name, samples in run.samples.items()},
-                "samples": {name: samples.values.get(row.key, []) for name, samples in run.samples.items()},
+                "samples": {
+                    name: samples.values.get(row.key, []) for name, samples in run.samples.items()
+                },
             }
             for row in ROWS
         ],
@@ -181,18 +227,34 @@ def as_json(run: Run) -> dict[str, Any]:
 
 def parse_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="a short run: about a minute with the original")
-    parser.add_argument("--rounds", type=int, help="how many rounds")
-    parser.add_argument("--cells", type=int, help="how many cells, in all, to look for lost outputs")
-    parser.add_argument("--build", type=Path, default=ROOT / "build", help="the build folder (default: build)")
     parser.add_argument(
-        "--python", type=Path, help="the Python for our kernels (default: .venv, else what ipybox finds)"
+        "--quick", action="store_true", help="a short run: about a minute with the original"
     )
-    parser.add_argument("--original", metavar="PYTHON", type=Path, help="a Python that has ipybox 0.9.2")
-    parser.add_argument("--with-original", action="store_true", help="install the original into .cache/bench if needed")
+    parser.add_argument("--rounds", type=int, help="how many rounds")
+    parser.add_argument(
+        "--cells", type=int, help="how many cells, in all, to look for lost outputs"
+    )
+    parser.add_argument(
+        "--build", type=Path, default=ROOT / "build", help="the build folder (default: build)"
+    )
+    parser.add_argument(
+        "--python",
+        type=Path,
+        help="the Python for our kernels (default: .venv, else what ipybox finds)",
+    )
+    parser.add_argument(
+        "--original", metavar="PYTHON", type=Path, help="a Python that has ipybox 0.9.2"
+    )
+    parser.add_argument(
+        "--with-original",
+        action="store_true",
+        help="install the original into .cache/bench if needed",
+    )
     parser.add_argument("--markdown", action="store_true", help="print the table as Markdown")
     parser.add_argument("--json", metavar="FILE", type=Path, help="also write every sample to FILE")
-    parser.add_argument("--log", metavar="FILE", type=Path, help="append what the programs write to stderr to FILE")
+    parser.add_argument(
+        "--log", metavar="FILE", type=Path, help="append what the programs write to stderr to FILE"
+    )
     return parser.parse_args()
 
 
@@ -217,14 +279,18 @@ def find_contenders(options: argparse.Namespace, state: Path) -> list[Contender]
     if original:
         contenders.insert(0, original_contender(original.absolute(), options.log))
     else:
-        print("Without the original: --with-original installs it, --original PYTHON uses one that is there.")
+        print(
+            "Without the original: --with-original installs it, --original PYTHON uses one that is there."
+        )
     return contenders
 
 
 def main() -> int:
     options = parse_options()
     plan = QUICK if options.quick else FULL
-    plan = replace(plan, rounds=options.rounds or plan.rounds, lost_cells=options.cells or plan.lost_cells)
+    plan = replace(
+        plan, rounds=options.rounds or plan.rounds, lost_cells=options.cells or plan.lost_cells
+    )
     try:
         with tempfile.TemporaryDirectory(prefix="ipybox-bench-") as state:
             run = Run(find_contenders(options, Path(state)), plan)

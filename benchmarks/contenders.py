@@ -50,7 +50,9 @@ class Contender:
     log: Path | None = None
 
     def start(self, workspace: Path) -> McpProcess:
-        return McpProcess([*self.server, "--workspace", str(workspace)], workspace, self.environment, self.log)
+        return McpProcess(
+            [*self.server, "--workspace", str(workspace)], workspace, self.environment, self.log
+        )
 
     def start_program(self, command: list[str]) -> LineProgram:
         return LineProgram(self.name, command, self.environment, self.log)
@@ -64,7 +66,9 @@ def environment_with(python: Path) -> dict[str, str]:
     return environment
 
 
-def our_contender(build: Path, python: Path | None, state: Path, log: Path | None, *, is_sandboxed: bool) -> Contender:
+def our_contender(
+    build: Path, python: Path | None, state: Path, log: Path | None, *, is_sandboxed: bool
+) -> Contender:
     """The sandbox is that of kernels: the servers of tools, which are timed too, run outside for both."""
     binary = build / "ipybox"
     if not os.access(binary, os.X_OK):
@@ -112,5 +116,7 @@ def original_contender(python: Path, log: Path | None) -> Contender:
 def install_original() -> Path:
     """The original in an environment of its own, made once."""
     setup = [str(ROOT / "scripts" / "venv"), str(ORIGINAL_VENV), str(ORIGINAL_PINS)]
-    subprocess.run(setup, check=True, stdout=sys.stderr, env=os.environ | {"PYTHON": sys.executable})
+    subprocess.run(
+        setup, check=True, stdout=sys.stderr, env=os.environ | {"PYTHON": sys.executable}
+    )
     return ORIGINAL_VENV / "bin" / "python"

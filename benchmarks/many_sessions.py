@@ -28,7 +28,12 @@ class Program:
 
     def __init__(self, command: list[str], directory: str) -> None:
         self.process = subprocess.Popen(
-            command, cwd=directory, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1
+            command,
+            cwd=directory,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            bufsize=1,
         )
 
     def ask(self, what: str) -> float:
@@ -76,7 +81,9 @@ def measure(command: list[str], count: int) -> None:
         closing = time.perf_counter() - start
     left = [pid for pid in tree if os.path.exists(f"/proc/{pid}")]
     if program.process.returncode != 0 or left or mounts() - mounted:
-        raise BenchmarkError(f"exit status {program.process.returncode}; left: processes {left}, mounts {mounts() - mounted}")
+        raise BenchmarkError(
+            f"exit status {program.process.returncode}; left: processes {left}, mounts {mounts() - mounted}"
+        )
     further = sorted(times[1:]) or times
     rows = [
         ("sessions", f"{count:,}", ""),
@@ -96,13 +103,20 @@ def measure(command: list[str], count: int) -> None:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("count", type=int, nargs="?", default=1000, help="how many sessions (default: 1000)")
+    parser.add_argument(
+        "count", type=int, nargs="?", default=1000, help="how many sessions (default: 1000)"
+    )
     parser.add_argument("--sandbox", action="store_true", help="each in a sandbox of its own")
-    parser.add_argument("--build", type=Path, default=ROOT / "build", help="the build folder (default: build)")
+    parser.add_argument(
+        "--build", type=Path, default=ROOT / "build", help="the build folder (default: build)"
+    )
     parser.add_argument("--python", type=Path, help="the Python for the kernels (default: .venv)")
     options = parser.parse_args()
     python = options.python or ROOT / ".venv/bin/python"
-    command = [str(options.build.absolute() / "bench-sessions"), *(["--sandbox"] if options.sandbox else [])]
+    command = [
+        str(options.build.absolute() / "bench-sessions"),
+        *(["--sandbox"] if options.sandbox else []),
+    ]
     try:
         measure([*command, "--python", str(python.absolute())], options.count)
     except (BenchmarkError, OSError) as problem:

@@ -90,7 +90,13 @@ ROWS = [
     Row("cell_p99", "a cell (1) over MCP, 99th percentile", "ms", ""),
     Row("reset", "reset to first result", "ms", "15"),
     Row("tool_call", "tool call, added to a bare MCP call", "ms", "0.3", is_difference=True),
-    Row("apigen", "API generation, 100 tools, beyond the server's start", "ms", "20", is_difference=True),
+    Row(
+        "apigen",
+        "API generation, 100 tools, beyond the server's start",
+        "ms",
+        "20",
+        is_difference=True,
+    ),
     Row("memory_one", "memory, one session in all", "MB", "50"),
     Row("memory_further", "memory, each further session in one program", "MB", "6"),
     Row("memory_server", "memory, each further MCP server", "MB", ""),
@@ -205,7 +211,9 @@ def measure_tool_calls(server: McpProcess, samples: Samples, plan: Plan) -> None
     bare = start_tool_server(1)
     bare.initialize()
     bare.call("echo", text="hello")
-    bare_ms = statistics.median(elapsed_ms(lambda: bare.call("echo", text="hello")) for _ in range(plan.tool_calls))
+    bare_ms = statistics.median(
+        elapsed_ms(lambda: bare.call("echo", text="hello")) for _ in range(plan.tool_calls)
+    )
     bare.close()
 
     server.call("register_mcp_server", server_name="calls", server_params=tool_server_command(1))
@@ -223,7 +231,9 @@ def measure_generation(server: McpProcess, samples: Samples, plan: Plan) -> None
         bare.request("tools/list")
         bare_ms = (time.perf_counter() - start) * 1000
         bare.close()
-        register = partial(server.call, "register_mcp_server", server_name="many", server_params=params)
+        register = partial(
+            server.call, "register_mcp_server", server_name="many", server_params=params
+        )
         samples.add("apigen", elapsed_ms(register) - bare_ms)
 
 
@@ -241,7 +251,9 @@ def measure_stdout(server: McpProcess, samples: Samples, plan: Plan) -> None:
 
 
 def measure_lost(server: McpProcess, samples: Samples, plan: Plan) -> None:
-    samples.add("lost", sum(loses_output(server, number) for number in range(plan.lost_cells_a_round)))
+    samples.add(
+        "lost", sum(loses_output(server, number) for number in range(plan.lost_cells_a_round))
+    )
 
 
 def loses_output(server: McpProcess, number: int) -> bool:
@@ -252,7 +264,9 @@ def loses_output(server: McpProcess, number: int) -> bool:
         return True
 
 
-def open_sessions(program: LineProgram, samples: Samples, plan: Plan, key: str, memory_key: str) -> None:
+def open_sessions(
+    program: LineProgram, samples: Samples, plan: Plan, key: str, memory_key: str
+) -> None:
     """Further sessions in a program that has one already, which has made it warm."""
     before_mb = program.memory_mb()
     for _ in range(plan.sessions):

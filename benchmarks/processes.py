@@ -68,7 +68,9 @@ def memory_mb(root: int) -> float:
 class McpProcess:
     """An MCP server as a child process, and requests to it, one at a time."""
 
-    def __init__(self, command: list[str], directory: Path, environment: dict[str, str], log: Path | None) -> None:
+    def __init__(
+        self, command: list[str], directory: Path, environment: dict[str, str], log: Path | None
+    ) -> None:
         self._errors = open(log, "ab") if log else subprocess.DEVNULL
         self._process = subprocess.Popen(
             command,
@@ -114,7 +116,10 @@ class McpProcess:
 
     def initialize(self) -> None:
         client = {"name": "compare", "version": "1"}
-        self.request("initialize", {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client})
+        self.request(
+            "initialize",
+            {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client},
+        )
         self.send("notifications/initialized", reply=False)
 
     def call(self, tool: str, **arguments: Any) -> str:
@@ -144,7 +149,9 @@ class McpProcess:
         while (end := self._pending.find(b"\n", searched)) < 0:
             searched = len(self._pending)
             if searched > MAX_REPLY_BYTES:
-                raise BenchmarkError(f"{self._name} sent a line of more than {MAX_REPLY_BYTES} bytes")
+                raise BenchmarkError(
+                    f"{self._name} sent a line of more than {MAX_REPLY_BYTES} bytes"
+                )
             if not select.select([fd], [], [], max(0.0, deadline - time.monotonic()))[0]:
                 raise BenchmarkError(f"{self._name} did not answer within {REPLY_TIMEOUT_S:.0f} s")
             data = os.read(fd, READ_BYTES)
@@ -159,7 +166,9 @@ class McpProcess:
 class LineProgram:
     """A program that answers each line of its input with a line of seconds."""
 
-    def __init__(self, name: str, command: list[str], environment: dict[str, str], log: Path | None) -> None:
+    def __init__(
+        self, name: str, command: list[str], environment: dict[str, str], log: Path | None
+    ) -> None:
         self._name = name
         self._directory = tempfile.TemporaryDirectory(prefix="ipybox-bench-")
         self._errors = open(log, "ab") if log else subprocess.DEVNULL

@@ -16,7 +16,11 @@ from typing import Any
 ECHO = {
     "name": "echo",
     "description": "Give the text back.",
-    "inputSchema": {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]},
+    "inputSchema": {
+        "type": "object",
+        "properties": {"text": {"type": "string"}},
+        "required": ["text"],
+    },
 }
 
 
@@ -28,7 +32,11 @@ def search_tool(number: int) -> dict[str, Any]:
             "type": "object",
             "properties": {
                 "query": {"type": "string", "description": "What to look for"},
-                "sort": {"type": "string", "enum": ["stars", "forks", "updated"], "description": "Sort by"},
+                "sort": {
+                    "type": "string",
+                    "enum": ["stars", "forks", "updated"],
+                    "description": "Sort by",
+                },
                 "page": {"type": "integer", "minimum": 1, "default": 1},
                 "labels": {"type": "array", "items": {"type": "string"}},
                 "range": {

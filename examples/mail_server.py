@@ -20,7 +20,11 @@ SEND_MAIL = {
 def answer(method: str, params: dict) -> dict:
     if method == "initialize":
         version = params["protocolVersion"]
-        return {"protocolVersion": version, "capabilities": {"tools": {}}, "serverInfo": {"name": "mail", "version": "1"}}
+        return {
+            "protocolVersion": version,
+            "capabilities": {"tools": {}},
+            "serverInfo": {"name": "mail", "version": "1"},
+        }
     if method == "tools/list":
         return {"tools": [SEND_MAIL]}
     if method == "tools/call":

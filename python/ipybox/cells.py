@@ -261,7 +261,10 @@ def _resolve(waiter: asyncio.Future[None]) -> None:
 
 
 def _read_displays(answer: dict[str, Any]) -> list[DisplayData]:
-    return [DisplayData(each["data"], each.get("metadata") or {}) for each in answer.get("display_data") or []]
+    return [
+        DisplayData(each["data"], each.get("metadata") or {})
+        for each in answer.get("display_data") or []
+    ]
 
 
 def _strip(text: str | None) -> str | None:

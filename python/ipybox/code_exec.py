@@ -8,7 +8,15 @@ import inspect
 import os
 import sys
 import warnings
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Generator, Mapping, Sequence
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Callable,
+    Coroutine,
+    Generator,
+    Mapping,
+    Sequence,
+)
 from pathlib import Path, PurePath
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -30,7 +38,15 @@ __all__ = [
     "CodeExecutor",
 ]
 
-LEVELS = {"DEBUG": 10, "INFO": 20, "WARNING": 30, "WARN": 30, "ERROR": 40, "CRITICAL": 50, "FATAL": 50}
+LEVELS = {
+    "DEBUG": 10,
+    "INFO": 20,
+    "WARNING": 30,
+    "WARN": 30,
+    "ERROR": 40,
+    "CRITICAL": 50,
+    "FATAL": 50,
+}
 
 
 class CodeExecutor:
@@ -152,7 +168,10 @@ class CodeExecutor:
         return self
 
     async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
     ) -> None:
         await self.stop()
 
@@ -253,7 +272,9 @@ class CodeExecutor:
             CodeExecutionTimeout: If it took longer than `timeout`; a TimeoutError whose text says whether variables are kept.
             RuntimeError: If the executor is not started, or the core is gone.
         """
-        cell = self._started().execute(code, check_seconds(timeout, "timeout"), asks=True, wants_chunks=chunks)
+        cell = self._started().execute(
+            code, check_seconds(timeout, "timeout"), asks=True, wants_chunks=chunks
+        )
         try:
             while (item := await cell.next()) is not None:
                 yield item
@@ -264,7 +285,9 @@ class CodeExecutor:
             cell.abandon()
 
     async def _execute(self, code: str, timeout: float | None) -> CodeExecutionResult:
-        cell = self._started().execute(code, check_seconds(timeout, "timeout"), asks=False, wants_chunks=False)
+        cell = self._started().execute(
+            code, check_seconds(timeout, "timeout"), asks=False, wants_chunks=False
+        )
         try:
             await cell.next()
             result = cell.finish(tells_cancellation=True)
@@ -284,7 +307,11 @@ class CodeExecutor:
     # Files
 
     async def upload(
-        self, source: str | Path, target: str | PurePath | None = None, *, max_bytes: int = MAX_TRANSFER_BYTES
+        self,
+        source: str | Path,
+        target: str | PurePath | None = None,
+        *,
+        max_bytes: int = MAX_TRANSFER_BYTES,
     ) -> Transfer:
         """Copies a file or a directory into the kernel's workspace. The executor need not be started.
 
@@ -303,10 +330,16 @@ class CodeExecutor:
             OSError: If something cannot be read or written.
         """
         source = Path(source)
-        return await arun(upload, source, self._place(), PurePath(target or source.resolve().name), max_bytes)
+        return await arun(
+            upload, source, self._place(), PurePath(target or source.resolve().name), max_bytes
+        )
 
     async def download(
-        self, source: str | PurePath, target: str | Path | None = None, *, max_bytes: int = MAX_TRANSFER_BYTES
+        self,
+        source: str | PurePath,
+        target: str | Path | None = None,
+        *,
+        max_bytes: int = MAX_TRANSFER_BYTES,
     ) -> Transfer:
         """Copies a file or a directory out of the kernel's workspace. The executor need not be started.
 
@@ -358,7 +391,9 @@ class CodeExecutor:
 
     def _started(self) -> Session:
         if self._session is None:
-            raise RuntimeError("Not connected to kernel: start the executor, or use it in 'async with'")
+            raise RuntimeError(
+                "Not connected to kernel: start the executor, or use it in 'async with'"
+            )
         return self._session
 
     def _make_options(self) -> dict[str, Any]:
@@ -382,7 +417,10 @@ class CodeExecutor:
         if self._tool_server_port is not None:
             options["tool_server"] = {"host": self.tool_server_host, "port": self._tool_server_port}
         if self._kernel_gateway_port is not None:
-            options["gateway"] = {"host": self.kernel_gateway_host, "port": self._kernel_gateway_port}
+            options["gateway"] = {
+                "host": self.kernel_gateway_host,
+                "port": self._kernel_gateway_port,
+            }
         return {name: value for name, value in options.items() if value is not None}
 
     def _place(self) -> Path:
@@ -402,7 +440,9 @@ class Execution(Coroutine[Any, Any, CodeExecutionResult]):
     def __init__(
         self,
         make: Callable[[], Coroutine[Any, Any, CodeExecutionResult]],
-        stream: Callable[[], AsyncIterator[ApprovalRequest | CodeExecutionChunk | CodeExecutionResult]],
+        stream: Callable[
+            [], AsyncIterator[ApprovalRequest | CodeExecutionChunk | CodeExecutionResult]
+        ],
     ) -> None:
         self._make = make
         self._stream = stream
@@ -411,7 +451,9 @@ class Execution(Coroutine[Any, Any, CodeExecutionResult]):
         # What asyncio calls it, in warnings about tasks.
         self.__name__, self.__qualname__ = "execute", "CodeExecutor.execute"
 
-    def __aiter__(self) -> AsyncIterator[ApprovalRequest | CodeExecutionChunk | CodeExecutionResult]:
+    def __aiter__(
+        self,
+    ) -> AsyncIterator[ApprovalRequest | CodeExecutionChunk | CodeExecutionResult]:
         self._is_used = True
         return self._stream()
 
@@ -430,7 +472,10 @@ class Execution(Coroutine[Any, Any, CodeExecutionResult]):
     def __del__(self) -> None:
         if not self._is_used:
             warnings.warn(
-                "coroutine 'CodeExecutor.execute' was never awaited", RuntimeWarning, source=self, stacklevel=2
+                "coroutine 'CodeExecutor.execute' was never awaited",
+                RuntimeWarning,
+                source=self,
+                stacklevel=2,
             )
 
     def _coroutine(self) -> Coroutine[Any, Any, CodeExecutionResult]:
@@ -442,7 +487,9 @@ class Execution(Coroutine[Any, Any, CodeExecutionResult]):
 
 def _read_level(log_level: str) -> int:
     if str(log_level).upper() not in LEVELS:
-        raise ValueError(f"log_level is one of DEBUG, INFO, WARNING, ERROR, CRITICAL, not {log_level!r}")
+        raise ValueError(
+            f"log_level is one of DEBUG, INFO, WARNING, ERROR, CRITICAL, not {log_level!r}"
+        )
     return LEVELS[log_level.upper()]
 
 

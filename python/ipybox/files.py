@@ -51,7 +51,9 @@ class _Job:
     def count(self, n_bytes: int) -> None:
         self.transfer.n_bytes += n_bytes
         if self.transfer.n_bytes > self.max_bytes:
-            raise ValueError(f"more than {self.max_bytes} bytes: pass a larger max_bytes, or copy less")
+            raise ValueError(
+                f"more than {self.max_bytes} bytes: pass a larger max_bytes, or copy less"
+            )
 
     def copied(self, name: PurePath) -> None:
         self.transfer.files.append(name)
@@ -74,14 +76,18 @@ def download(workspace: Path, source: PurePath, target: Path, max_bytes: int) ->
     job = _Job(max_bytes)
     with _open_directory(workspace, names[:-1], makes=False) as directory:
         if not _get(job, directory, names[-1], target, PurePath("."), 0):
-            raise ValueError(f"{source} in the workspace is a link, or neither file nor directory: it is not followed")
+            raise ValueError(
+                f"{source} in the workspace is a link, or neither file nor directory: it is not followed"
+            )
     return job.transfer
 
 
 def _split(path: PurePath) -> list[str]:
     names = [name for name in path.parts if name != "."]
     if path.is_absolute() or ".." in names or not names or any("\0" in name for name in names):
-        raise ValueError(f"{str(path)!r} is no path below the workspace: give one relative to it, without '..'")
+        raise ValueError(
+            f"{str(path)!r} is no path below the workspace: give one relative to it, without '..'"
+        )
     return names
 
 
@@ -96,7 +102,9 @@ def _open_directory(workspace: Path, names: list[str], *, makes: bool) -> Iterat
             except OSError as error:
                 path = "/".join(names[: number + 1])
                 if error.errno in (errno.ELOOP, errno.ENOTDIR):
-                    raise ValueError(f"{path} in the workspace is a link or no directory: it is not followed") from None
+                    raise ValueError(
+                        f"{path} in the workspace is a link or no directory: it is not followed"
+                    ) from None
                 raise OSError(error.errno, error.strerror, path) from None
             os.close(fd)
             fd = inner
@@ -178,16 +186,22 @@ def _get(job: _Job, directory: int, name: str, target: Path, shown: PurePath, de
     return stat.S_ISREG(kind) and _get_file(job, directory, name, target, shown)
 
 
-def _get_directory(job: _Job, directory: int, name: str, target: Path, shown: PurePath, depth: int) -> None:
+def _get_directory(
+    job: _Job, directory: int, name: str, target: Path, shown: PurePath, depth: int
+) -> None:
     target.mkdir(parents=True, exist_ok=True)
     inner = os.open(name, DIRECTORY, dir_fd=directory)
     try:
         with os.scandir(inner) as entries:
             for entry in entries:
-                if not _get(job, inner, entry.name, target / entry.name, shown / entry.name, depth + 1):
+                if not _get(
+                    job, inner, entry.name, target / entry.name, shown / entry.name, depth + 1
+                ):
                     job.transfer.skipped.append(shown / entry.name)
                     if len(job.transfer.skipped) > MAX_FILES:
-                        raise ValueError(f"more than {MAX_FILES} links and the like: remove them, or copy less")
+                        raise ValueError(
+                            f"more than {MAX_FILES} links and the like: remove them, or copy less"
+                        )
     finally:
         os.close(inner)
 
@@ -233,4 +247,6 @@ def _copy(job: _Job, reading: int, writing: int) -> None:
 
 def _check_depth(depth: int) -> None:
     if depth >= MAX_DEPTH:
-        raise ValueError(f"directories are nested more than {MAX_DEPTH} deep: pack them into an archive")
+        raise ValueError(
+            f"directories are nested more than {MAX_DEPTH} deep: pack them into an archive"
+        )

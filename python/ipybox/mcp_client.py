@@ -60,7 +60,9 @@ class MCPClient:
             ValueError: If the parameters have neither `command` nor `url`.
         """
         if "command" not in server_params and "url" not in server_params:
-            raise ValueError(f'Neither a "command" nor a "url" key in server_params: {server_params}')
+            raise ValueError(
+                f'Neither a "command" nor a "url" key in server_params: {server_params}'
+            )
         self.server_params = server_params
         self.connect_timeout = connect_timeout
         self._core: Core | None = None
@@ -71,7 +73,10 @@ class MCPClient:
         return self
 
     async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
     ) -> None:
         await self.stop()
 
@@ -134,7 +139,9 @@ class MCPClient:
         result = await self._call("mcp.list_tools", {})
         return [Tool(tool) for tool in result["tools"]]
 
-    async def run(self, tool_name: str, tool_args: dict[str, Any]) -> dict[str, Any] | list[Any] | str | None:
+    async def run(
+        self, tool_name: str, tool_args: dict[str, Any]
+    ) -> dict[str, Any] | list[Any] | str | None:
         """Calls a tool. Cancelling the task cancels the call.
 
         Args:

@@ -57,7 +57,9 @@ class CodeExecutionResult:
     images: list[Path]
     raw_text: str | None = field(default=None, kw_only=True, compare=False, repr=False)
     is_cancelled: bool = field(default=False, kw_only=True, compare=False, repr=False)
-    display_data: list[DisplayData] = field(default_factory=list, kw_only=True, compare=False, repr=False)
+    display_data: list[DisplayData] = field(
+        default_factory=list, kw_only=True, compare=False, repr=False
+    )
     violations: list[str] = field(default_factory=list, kw_only=True, compare=False, repr=False)
     notices: list[str] = field(default_factory=list, kw_only=True, compare=False, repr=False)
     is_truncated: bool = field(default=False, kw_only=True, compare=False, repr=False)

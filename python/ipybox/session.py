@@ -54,7 +54,9 @@ class Session(Handler):
         deadline = None if limit is None else time.monotonic() + limit
         core = acquire_core()
         try:
-            answer = await core.call("session.open", options, lambda late: _send_close(core, late["session"]))
+            answer = await core.call(
+                "session.open", options, lambda late: _send_close(core, late["session"])
+            )
         except BaseException:
             core.release()
             raise

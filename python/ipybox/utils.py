@@ -62,5 +62,7 @@ def check_seconds(value: float | None, name: str) -> float | None:
     if value is None or value == math.inf:
         return None
     if isinstance(value, str) or not value > 0:
-        raise ValueError(f"{name} is a number of seconds above 0, or None for no limit, not {value!r}")
+        raise ValueError(
+            f"{name} is a number of seconds above 0, or None for no limit, not {value!r}"
+        )
     return float(value)

@@ -19,7 +19,10 @@ def pytest_configure(config: pytest.Config) -> None:
 def suite() -> list[str]:
     """The suite's command."""
     modules = harness.CACHE / "conformance/node_modules/@modelcontextprotocol/conformance"
-    return [str(harness.existing(harness.CACHE / "conformance/bin/node")), str(harness.existing(modules / "dist/index.js"))]
+    return [
+        str(harness.existing(harness.CACHE / "conformance/bin/node")),
+        str(harness.existing(modules / "dist/index.js")),
+    ]
 
 
 @pytest.fixture(scope="session")
@@ -35,8 +38,21 @@ def run_scenario(suite, client, tmp_path):
 
     def run(scenario: str, revision: str) -> tuple[int, str]:
         before = harness.descendants()
-        environ = os.environ | {"XDG_STATE_HOME": str(tmp_path / "state"), "HOME": str(tmp_path), "NO_PROXY": "localhost"}
-        command = [*suite, "client", "--command", str(client), "--scenario", scenario, "--spec-version", revision]
+        environ = os.environ | {
+            "XDG_STATE_HOME": str(tmp_path / "state"),
+            "HOME": str(tmp_path),
+            "NO_PROXY": "localhost",
+        }
+        command = [
+            *suite,
+            "client",
+            "--command",
+            str(client),
+            "--scenario",
+            scenario,
+            "--spec-version",
+            revision,
+        ]
         done = subprocess.run(
             [*command, "-o", str(tmp_path / "results")],
             env=environ, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=100,

@@ -9,7 +9,9 @@ import harness
 import pytest
 
 REVISIONS = ["2025-11-25", "2026-07-28"]
-REQUIREMENTS = harness.CACHE / "conformance/node_modules/@modelcontextprotocol/conformance/requirements"
+REQUIREMENTS = (
+    harness.CACHE / "conformance/node_modules/@modelcontextprotocol/conformance/requirements"
+)
 # Not required, as the suite has had them only since, or as extensions: the client passes them all the same.
 MORE = {revision: ["json-schema-2020-12-preservation"] for revision in REVISIONS}
 
@@ -38,11 +40,15 @@ def read_expected_failures() -> dict[tuple[str, str], str]:
     return reasons
 
 
-SCENARIOS = [(revision, name) for revision in REVISIONS for name in [*required(revision), *MORE[revision]]]
+SCENARIOS = [
+    (revision, name) for revision in REVISIONS for name in [*required(revision), *MORE[revision]]
+]
 EXPECTED_FAILURES = read_expected_failures()
 
 
-@pytest.mark.parametrize(("revision", "scenario"), SCENARIOS, ids=[f"{name}-{revision}" for revision, name in SCENARIOS])
+@pytest.mark.parametrize(
+    ("revision", "scenario"), SCENARIOS, ids=[f"{name}-{revision}" for revision, name in SCENARIOS]
+)
 def test_scenario(revision, scenario, run_scenario):
     status, text = run_scenario(scenario, revision)
     reason = EXPECTED_FAILURES.get((revision, scenario))

@@ -89,7 +89,10 @@ def drawable(schema: Any) -> Any:
             return [clean(item) for item in node]
         if not isinstance(node, dict):
             return node
-        node = {key: clean(value) if key not in ("enum", "const", "default", "examples") else value for key, value in node.items()}
+        node = {
+            key: clean(value) if key not in ("enum", "const", "default", "examples") else value
+            for key, value in node.items()
+        }
         if isinstance(node.get("pattern"), str):
             try:
                 re.compile(node["pattern"])
@@ -109,7 +112,11 @@ def bare(node: Any) -> Any:
         return [bare(item) for item in node]
     if not isinstance(node, dict):
         return node
-    return {key: bare(value) for key, value in node.items() if not (key in ("title", "description") and isinstance(value, str))}
+    return {
+        key: bare(value)
+        for key, value in node.items()
+        if not (key in ("title", "description") and isinstance(value, str))
+    }
 
 
 def draw(schema: Any, count: int) -> list[Any]:
@@ -139,7 +146,12 @@ def draw_bare(text: str, count: int) -> list[Any]:
 
 def as_python(pattern: str) -> str:
     """An expression that means in Python what it means in ECMA-262: \\d is ASCII, and $ the very end."""
-    return "(?a)" + re.sub(r"\\.|\[(?:\\.|[^\]])*\]|\$", lambda found: r"\Z" if found[0] == "$" else found[0], pattern, flags=re.DOTALL)
+    return "(?a)" + re.sub(
+        r"\\.|\[(?:\\.|[^\]])*\]|\$",
+        lambda found: r"\Z" if found[0] == "$" else found[0],
+        pattern,
+        flags=re.DOTALL,
+    )
 
 
 def with_python_patterns(node: Any) -> Any:
@@ -159,7 +171,21 @@ def make_validator(schema: Any, *, formats: bool = False) -> Any:
     return kind(schema, format_checker=kind.FORMAT_CHECKER if formats else None)
 
 
-JUNK: list[Any] = [None, True, 0, -1, 1.5, 10**9, "", "x", "x" * 10_000, [], [None], {}, {"x": None}]
+JUNK: list[Any] = [
+    None,
+    True,
+    0,
+    -1,
+    1.5,
+    10**9,
+    "",
+    "x",
+    "x" * 10_000,
+    [],
+    [None],
+    {},
+    {"x": None},
+]
 
 
 def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
@@ -251,7 +277,14 @@ class Refused(Exception):
 Take = Callable[[Any], Any]
 
 
-def judge(where: str, schema: Any, take: Take, examples: int, report: Report, instances: list[Any] | None = None) -> None:
+def judge(
+    where: str,
+    schema: Any,
+    take: Take,
+    examples: int,
+    report: Report,
+    instances: list[Any] | None = None,
+) -> None:
     """`take` gives what goes over the wire for an instance."""
     report.schemas += 1
     validator = make_validator(schema)
@@ -268,7 +301,9 @@ def judge(where: str, schema: Any, take: Take, examples: int, report: Report, in
         try:
             sent = take(instance)
             if canonical(sent) != canonical(instance):
-                report.wrong.append(f"{where}: {canonical(instance)[:500]} becomes {canonical(sent)[:500]}")
+                report.wrong.append(
+                    f"{where}: {canonical(instance)[:500]} becomes {canonical(sent)[:500]}"
+                )
         except Refused as error:
             report.wrong.append(f"{where}: {canonical(instance)[:500]} is refused: {error}"[:1500])
         for _ in range(CHANGES):
@@ -292,13 +327,27 @@ def judge_invalid(where: str, validator: Any, take: Take, instance: Any, report:
         report.let_through.setdefault(keyword, []).append(f"{where}: {canonical(instance)[:300]}")
 
 
-def judge_package(package: Package, tools: list[dict[str, Any]], examples: int, report: Report) -> None:
+def judge_package(
+    package: Package, tools: list[dict[str, Any]], examples: int, report: Report
+) -> None:
     server = package.directory.name
     for spec, name in zip(tools, package.names, strict=True):
         # Arguments are objects, whether the schema says so or not.
-        judge(f"{server}.{name}", {"type": "object", **spec["inputSchema"]}, make_params_take(package, name), examples, report)
+        judge(
+            f"{server}.{name}",
+            {"type": "object", **spec["inputSchema"]},
+            make_params_take(package, name),
+            examples,
+            report,
+        )
         if isinstance(spec.get("outputSchema"), dict):
-            judge(f"{server}.{name} result", spec["outputSchema"], make_result_take(package, name), examples, report)
+            judge(
+                f"{server}.{name} result",
+                spec["outputSchema"],
+                make_result_take(package, name),
+                examples,
+                report,
+            )
 
 
 def make_params_take(package: Package, name: str) -> Take:
@@ -322,7 +371,9 @@ def make_result_take(package: Package, name: str) -> Take:
             result = module.run(params)
         except Exception as error:
             raise Refused(str(error)) from error
-        value = json.loads(json.dumps(result.to_wire() if hasattr(result, "to_wire") else result, default=to_wire))
+        value = json.loads(
+            json.dumps(result.to_wire() if hasattr(result, "to_wire") else result, default=to_wire)
+        )
         return {**instance, "result": value} if is_wrapped else value
 
     return take
@@ -344,10 +395,14 @@ def show(report: Report) -> None:
     mended = sum(report.mended.values())
     print(f"\n{report.schemas} schemas, {len(report.not_drawn)} not drawn from")
     print(f"{report.valid} valid instances, {len(report.wrong)} refused or changed")
-    print(f"{invalid} invalid instances, {refused} refused, {mended} made valid, {invalid - refused - mended} let through")
+    print(
+        f"{invalid} invalid instances, {refused} refused, {mended} made valid, {invalid - refused - mended} let through"
+    )
     for keyword, count in report.invalid.most_common():
         cases = report.let_through.get(keyword, [])
-        print(f"  {keyword:24} {count:6} {report.refused[keyword]:6} {report.mended[keyword]:6} {len(cases):6}  {cases[0][:150] if cases else ''}")
+        print(
+            f"  {keyword:24} {count:6} {report.refused[keyword]:6} {report.mended[keyword]:6} {len(cases):6}  {cases[0][:150] if cases else ''}"
+        )
 
 
 def main() -> None:
@@ -365,7 +420,10 @@ def main() -> None:
             except Exception as error:
                 print(f"{path.stem}: FAILED: {type(error).__name__}: {error}"[:1000], flush=True)
                 continue
-        print(f"{path.stem}: {report.schemas} schemas, {report.valid} valid, {len(report.wrong)} wrong", flush=True)
+        print(
+            f"{path.stem}: {report.schemas} schemas, {report.valid} valid, {len(report.wrong)} wrong",
+            flush=True,
+        )
         for line in [*report.wrong[:5], *report.not_drawn[:3]]:
             print(f"    {line}", flush=True)
         total.add(report)

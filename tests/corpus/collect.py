@@ -35,7 +35,17 @@ SERVERS = HERE / "servers.json"
 START_SECONDS = 90
 INSTALL_SECONDS = 600
 # Under these a list may be stored and passed on.
-PERMISSIVE = {"MIT", "MIT-0", "Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "ISC", "0BSD", "Unlicense", "CC0-1.0"}
+PERMISSIVE = {
+    "MIT",
+    "MIT-0",
+    "Apache-2.0",
+    "BSD-2-Clause",
+    "BSD-3-Clause",
+    "ISC",
+    "0BSD",
+    "Unlicense",
+    "CC0-1.0",
+}
 SPELLINGS = {
     "MIT License": "MIT", "The MIT License (MIT)": "MIT", "Apache License 2.0": "Apache-2.0", "Apache 2.0": "Apache-2.0",
     "Apache License, Version 2.0": "Apache-2.0", "Apache Software License": "Apache-2.0", "Apache-2": "Apache-2.0",
@@ -57,7 +67,9 @@ def run(command: list[str], environ: dict[str, str], directory: Path) -> str:
     return done.stdout
 
 
-def install_npm(package: str, version: str, directory: Path, environ: dict[str, str], more: list[str]) -> dict[str, Any]:
+def install_npm(
+    package: str, version: str, directory: Path, environ: dict[str, str], more: list[str]
+) -> dict[str, Any]:
     """Installs without running the scripts of packages."""
     run(
         ["npm", "install", "--prefix", ".", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error",
@@ -80,14 +92,25 @@ def install_npm(package: str, version: str, directory: Path, environ: dict[str, 
     }
 
 
-def install_pypi(package: str, version: str, directory: Path, environ: dict[str, str], more: list[str]) -> dict[str, Any]:
+def install_pypi(
+    package: str, version: str, directory: Path, environ: dict[str, str], more: list[str]
+) -> dict[str, Any]:
     """Installs from wheels and source distributions, with uv."""
     python = str(directory / "bin/python")
-    run(["uv", "venv", "-q", "--allow-existing", "--python", sys.executable, str(directory)], environ, directory)
+    run(
+        ["uv", "venv", "-q", "--allow-existing", "--python", sys.executable, str(directory)],
+        environ,
+        directory,
+    )
     wanted = f"{package}=={version}" if version else package
     run(["uv", "pip", "install", "-q", "--python", python, wanted, *more], environ, directory)
     about = json.loads(run([python, "-c", METADATA, package], environ, directory))
-    return {"version": about["version"], "licence": about["licence"], "bin": directory / "bin", "programs": about["programs"]}
+    return {
+        "version": about["version"],
+        "licence": about["licence"],
+        "bin": directory / "bin",
+        "programs": about["programs"],
+    }
 
 
 METADATA = """
@@ -152,7 +175,9 @@ class Client:
             try:
                 line = self.lines.get(timeout=START_SECONDS)
             except queue.Empty:
-                raise Failure(f"no answer to {method} in {START_SECONDS} s: {self.stderr()}") from None
+                raise Failure(
+                    f"no answer to {method} in {START_SECONDS} s: {self.stderr()}"
+                ) from None
             if line is None:
                 raise Failure(f"the server ended: {self.stderr()}")
             try:
@@ -226,7 +251,11 @@ def environment(scratch: Path) -> dict[str, str]:
     """Nothing of the user's but where the tools of the trade are and how registries are reached."""
     kept = {"PATH", "LANG", "SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "NODE_EXTRA_CA_CERTS", "http_proxy", "https_proxy",
             "HTTP_PROXY", "HTTPS_PROXY", "no_proxy", "NO_PROXY"}  # fmt: skip
-    kept |= {name for name in os.environ if name.startswith(("npm_config_", "PIP_", "UV_", "NPM_CONFIG_"))}
+    kept |= {
+        name
+        for name in os.environ
+        if name.startswith(("npm_config_", "PIP_", "UV_", "NPM_CONFIG_"))
+    }
     environ = {name: value for name, value in os.environ.items() if name in kept}
     home = scratch / "home"
     home.mkdir(exist_ok=True)
@@ -270,10 +299,18 @@ def collect(name: str, server: dict[str, Any], scratch: Path, latest: bool, keep
         words = list(server.get("run", []))
         if not words or words[0].startswith("-"):
             plain = package.rpartition("/")[2]
-            words.insert(0, plain if plain in found["programs"] or not found["programs"] else found["programs"][0])
+            words.insert(
+                0,
+                plain
+                if plain in found["programs"] or not found["programs"]
+                else found["programs"][0],
+            )
         words = [re.sub(r"\$SCRATCH\b", str(directory), word) for word in words]
         command = ["nice", str(found["bin"] / words[0]), *words[1:]]
-        mine = {key: re.sub(r"\$SCRATCH\b", str(directory), value) for key, value in server.get("env", {}).items()}
+        mine = {
+            key: re.sub(r"\$SCRATCH\b", str(directory), value)
+            for key, value in server.get("env", {}).items()
+        }
         for file, text in server.get("files", {}).items():
             (directory / file).write_text(text)
         client = Client(command, environ | mine, directory)
@@ -289,8 +326,15 @@ def collect(name: str, server: dict[str, Any], scratch: Path, latest: bool, keep
         if not stored and not keep_all:
             (HERE / f"{name}.json").unlink(missing_ok=True)
         else:
-            data = {"package": server["package"], "version": server["version"], "licence": server["licence"], "tools": tools}
-            (HERE / f"{name}.json").write_text(json.dumps(data, ensure_ascii=False, indent=1) + "\n")
+            data = {
+                "package": server["package"],
+                "version": server["version"],
+                "licence": server["licence"],
+                "tools": tools,
+            }
+            (HERE / f"{name}.json").write_text(
+                json.dumps(data, ensure_ascii=False, indent=1) + "\n"
+            )
         return f"{len(tools)} tools, {server['licence'] or 'licence unknown'}, {server['version']}"
     finally:
         shutil.rmtree(directory, ignore_errors=True)
@@ -298,7 +342,9 @@ def collect(name: str, server: dict[str, Any], scratch: Path, latest: bool, keep
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="Collects the tool lists of real MCP servers.")
-    parser.add_argument("--latest", action="store_true", help="take the newest versions and pin them")
+    parser.add_argument(
+        "--latest", action="store_true", help="take the newest versions and pin them"
+    )
     parser.add_argument("--all", action="store_true", help="keep the lists of all licences")
     parser.add_argument("--scratch", type=Path, help="where to install; a new directory")
     parser.add_argument("names", nargs="*", metavar="NAME")
@@ -310,7 +356,10 @@ def main() -> int:
     for name in arguments.names or sorted(servers):
         server = servers[name]
         try:
-            print(f"{name}: {collect(name, server, scratch, arguments.latest, arguments.all)}", flush=True)
+            print(
+                f"{name}: {collect(name, server, scratch, arguments.latest, arguments.all)}",
+                flush=True,
+            )
         except (Failure, OSError, KeyError, ValueError, subprocess.TimeoutExpired) as error:
             failed += 1
             print(f"{name}: FAILED: {error}", flush=True)

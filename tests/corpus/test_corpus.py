@@ -28,7 +28,9 @@ def test_there_are_forty_servers_that_may_be_stored():
     for path in LISTS:
         data = json.loads(path.read_text())
         server = SERVERS[path.stem]
-        assert [data[key] for key in ("package", "version", "licence")] == [server[key] for key in ("package", "version", "licence")]
+        assert [data[key] for key in ("package", "version", "licence")] == [
+            server[key] for key in ("package", "version", "licence")
+        ]
         assert may_be_stored(data["licence"]) and data["tools"], path.name
 
 
@@ -58,19 +60,33 @@ def test_signatures_are_python(tmp_path: Path, path: Path):
 def run_check(directory: Path, *command: str) -> None:
     stub = harness.ROOT / "python/ipybox/kernel_host/stub"
     environ = {"MYPYPATH": f"{stub}:.", "PATH": "/usr/bin:/bin"}
-    done = subprocess.run([sys.executable, "-m", *command], cwd=directory, env=environ, capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-m", *command], cwd=directory, env=environ, capture_output=True, text=True
+    )
     assert done.returncode == 0, (done.stdout + done.stderr)[-5000:]
 
 
 def test_clean_under_ruff(packages: Path):
     """Under the defaults of the newest ruff (tests/requirements.txt), also for the oldest Python."""
     run_check(packages, "ruff", "check", "--no-cache", "--isolated", ".")
-    run_check(packages, "ruff", "check", "--no-cache", "--isolated", "--target-version", "py310", ".")
+    run_check(
+        packages, "ruff", "check", "--no-cache", "--isolated", "--target-version", "py310", "."
+    )
 
 
 @pytest.mark.timeout(300)
 def test_clean_under_mypy(packages: Path, tmp_path: Path):
-    run_check(packages, "mypy", "--strict", "--python-version", "3.10", "--explicit-package-bases", "--cache-dir", str(tmp_path), ".")
+    run_check(
+        packages,
+        "mypy",
+        "--strict",
+        "--python-version",
+        "3.10",
+        "--explicit-package-bases",
+        "--cache-dir",
+        str(tmp_path),
+        ".",
+    )
 
 
 @pytest.mark.timeout(300)

@@ -93,9 +93,17 @@ def make_batch(seed: int, real: list[dict[str, Any]]) -> list[dict[str, Any]]:
         kind = rng.randrange(3)
         if kind == 0:
             schema, _ = Schemas(seed * TOOLS_IN_A_BATCH + number).parameters()
-            tool: dict[str, Any] = {"name": rng.choice(HOSTILE), "inputSchema": schema, "outputSchema": schema}
+            tool: dict[str, Any] = {
+                "name": rng.choice(HOSTILE),
+                "inputSchema": schema,
+                "outputSchema": schema,
+            }
         elif kind == 1:
-            tool = {"name": rng.choice(HOSTILE), "inputSchema": make_nonsense(rng), "outputSchema": make_nonsense(rng)}
+            tool = {
+                "name": rng.choice(HOSTILE),
+                "inputSchema": make_nonsense(rng),
+                "outputSchema": make_nonsense(rng),
+            }
         else:
             tool = spoil(rng.choice(real), rng)
         if rng.random() < 0.3:
@@ -136,7 +144,12 @@ def main() -> int:
     end = time.monotonic() + arguments.seconds
     seed, batches, refused, failed = arguments.seed, 0, 0, 0
     while time.monotonic() < end:
-        text = json.dumps(make_batch(seed, real)).replace("-Infinity", "-1e400").replace("Infinity", "1e400").encode()
+        text = (
+            json.dumps(make_batch(seed, real))
+            .replace("-Infinity", "-1e400")
+            .replace("Infinity", "1e400")
+            .encode()
+        )
         wrong = try_batch(text, batches % IMPORT_EACH == 0)
         if wrong == REFUSED:
             refused += 1
@@ -147,7 +160,9 @@ def main() -> int:
         seed += 1
         batches += 1
     tried = (batches - refused) * TOOLS_IN_A_BATCH
-    print(f"{tried} schemas in {batches} batches, of which {refused} were refused with a reason; {failed} failed")
+    print(
+        f"{tried} schemas in {batches} batches, of which {refused} were refused with a reason; {failed} failed"
+    )
     return 1 if failed else 0
 
 

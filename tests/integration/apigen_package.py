@@ -18,14 +18,19 @@ from typing import Any
 
 import harness
 
-TOOL = Path(os.environ.get("IPYBOX_BIN", harness.ROOT / "build/ipybox")).parent / "tests/unit/apigen-tool"
+TOOL = (
+    Path(os.environ.get("IPYBOX_BIN", harness.ROOT / "build/ipybox")).parent
+    / "tests/unit/apigen-tool"
+)
 LISTS = sorted((harness.ROOT / "tests/data/tools").glob("*.json"))
 
 
 def load_stub() -> ModuleType:
     """The kernels' package `ipybox`; not by its name, which is the SDK's out here."""
     path = harness.ROOT / "python/ipybox/kernel_host/stub/ipybox"
-    spec = importlib.util.spec_from_file_location("apigen_package_stub", path / "__init__.py", submodule_search_locations=[str(path)])
+    spec = importlib.util.spec_from_file_location(
+        "apigen_package_stub", path / "__init__.py", submodule_search_locations=[str(path)]
+    )
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
     spec.loader.exec_module(module)
@@ -52,7 +57,11 @@ class ToolRunner:
 
     def call_sync(self, tool_name: str, tool_args: dict[str, Any]) -> Any:
         self.calls.append((tool_name, json.dumps(tool_args, allow_nan=False)))
-        return ToolAnswer.from_value(self.result) if self.answer is NOTHING else ToolAnswer(self.answer)
+        return (
+            ToolAnswer.from_value(self.result)
+            if self.answer is NOTHING
+            else ToolAnswer(self.answer)
+        )
 
     async def call(self, tool_name: str, tool_args: dict[str, Any]) -> Any:
         return self.call_sync(tool_name, tool_args)
@@ -62,7 +71,10 @@ def write(root: Path, tools: Any, *options: str, server: str = "srv") -> list[st
     """Writes the package and returns its modules' names; CalledProcessError if that is refused."""
     text = tools if isinstance(tools, bytes) else json.dumps(tools).encode()
     done = subprocess.run(
-        [str(harness.existing(TOOL)), *options, server, str(root)], input=text, capture_output=True, check=True
+        [str(harness.existing(TOOL)), *options, server, str(root)],
+        input=text,
+        capture_output=True,
+        check=True,
     )
     return done.stdout.decode().splitlines()
 
@@ -103,7 +115,13 @@ def check_source(path: Path) -> ast.Module:
         elif isinstance(node, ast.Assign):
             assert [ast.unparse(target) for target in node.targets] in (["CLIENT"], ["Result"])
         else:
-            kinds = (ast.Import, ast.ImportFrom, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+            kinds = (
+                ast.Import,
+                ast.ImportFrom,
+                ast.ClassDef,
+                ast.FunctionDef,
+                ast.AsyncFunctionDef,
+            )
             assert isinstance(node, kinds), ast.unparse(node)
     for node in ast.walk(tree):
         if isinstance(node, ast.Call):
@@ -140,7 +158,11 @@ class Package:
         replaced = {name: types.ModuleType(name) for name in ("ipybox", "ipybox.tool_exec")}
         replaced[client.__name__] = client
         replaced["ipybox.tool_exec.content"] = CONTENT
-        saved = {name: sys.modules.pop(name) for name in list(sys.modules) if name.split(".")[0] in ("ipybox", server)}
+        saved = {
+            name: sys.modules.pop(name)
+            for name in list(sys.modules)
+            if name.split(".")[0] in ("ipybox", server)
+        }
         sys.modules.update(replaced)
         sys.path.insert(0, str(root))
         importlib.invalidate_caches()
@@ -180,7 +202,13 @@ def complete(module: ModuleType) -> None:
             value.model_rebuild()
 
 
-def tool(properties: dict[str, Any] | None = None, *, name: str = "do", required: list[str] | None = None, **more: Any):
+def tool(
+    properties: dict[str, Any] | None = None,
+    *,
+    name: str = "do",
+    required: list[str] | None = None,
+    **more: Any,
+):
     """A tool; `more`: other members of its input schema, or of the tool if they are its own."""
     own = {key: more.pop(key) for key in ("title", "description", "outputSchema") if key in more}
     schema = {"type": "object", "properties": properties or {}, "required": required or [], **more}

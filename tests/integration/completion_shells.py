@@ -74,7 +74,10 @@ end
 def split(text: str) -> list[set[str]]:
     """What was offered for each line. Names of options go without what is added to them; directories end in a slash, or not."""
     parts = text.replace("\r", "").split("-- end\n")
-    return [{word.strip().rstrip("/") for word in part.splitlines() if word.strip()} for part in parts[:-1]]
+    return [
+        {word.strip().rstrip("/") for word in part.splitlines() if word.strip()}
+        for part in parts[:-1]
+    ]
 
 
 def ask_bash(lines: list[str], place: harness.Place) -> list[set[str]]:
@@ -101,19 +104,25 @@ def ask_zsh(lines: list[str], place: harness.Place) -> list[set[str]]:
     home.mkdir(exist_ok=True)
     (home / "lines").write_text("".join(f"{line}\n" for line in lines))
     (home / "offers").write_text("")
-    rc = ZSHRC.format(completions=shlex.quote(str(COMPLETIONS)), lines=home / "lines", offers=home / "offers")
+    rc = ZSHRC.format(
+        completions=shlex.quote(str(COMPLETIONS)), lines=home / "lines", offers=home / "offers"
+    )
     (home / ".zshrc").write_text(rc)
     pid, terminal = pty.fork()
     if pid == 0:
         os.chdir(place.workspace)
-        os.execvpe("zsh", ["zsh", "-d", "-i"], place.environ | {"ZDOTDIR": str(home), "TERM": "dumb"})
+        os.execvpe(
+            "zsh", ["zsh", "-d", "-i"], place.environ | {"ZDOTDIR": str(home), "TERM": "dumb"}
+        )
     try:
         wait_for_end(terminal)
     finally:
         os.close(terminal)
         os.kill(pid, signal.SIGKILL)
         os.waitpid(pid, 0)
-    return [{word.rstrip("=") for word in answer} for answer in split((home / "offers").read_text())]
+    return [
+        {word.rstrip("=") for word in answer} for answer in split((home / "offers").read_text())
+    ]
 
 
 def wait_for_end(terminal: int) -> None:
@@ -121,7 +130,9 @@ def wait_for_end(terminal: int) -> None:
     seen = b""
     while True:
         left = deadline - time.monotonic()
-        assert left > 0 and select.select([terminal], [], [], left)[0], seen.decode(errors="replace")
+        assert left > 0 and select.select([terminal], [], [], left)[0], seen.decode(
+            errors="replace"
+        )
         try:
             chunk = os.read(terminal, 65536)
         except OSError:

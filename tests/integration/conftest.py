@@ -29,7 +29,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def ipybox() -> str:
     """The binary."""
-    return str(harness.existing(Path(os.environ.get("IPYBOX_BIN", harness.ROOT / "build/ipybox")).resolve()))
+    return str(
+        harness.existing(
+            Path(os.environ.get("IPYBOX_BIN", harness.ROOT / "build/ipybox")).resolve()
+        )
+    )
 
 
 @pytest.fixture(scope="session")
@@ -85,7 +89,9 @@ def environ(place: harness.Place) -> dict[str, str]:
 
 
 @pytest.fixture
-def run_ipybox(ipybox: str, place: harness.Place) -> Callable[..., subprocess.CompletedProcess[str]]:
+def run_ipybox(
+    ipybox: str, place: harness.Place
+) -> Callable[..., subprocess.CompletedProcess[str]]:
     """run_ipybox("run", "-c", "1 + 1", stdin="…", timeout=60): runs it to its end."""
 
     def run(*args: str, **options) -> subprocess.CompletedProcess[str]:

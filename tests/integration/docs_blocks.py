@@ -42,8 +42,12 @@ class Block:
         return f"{self.document}:{self.line}"
 
 
-def make_block(document: str, line: int, kind: str, text: str, marks: list[tuple[str, str]]) -> Block:
-    block = Block(document, line, kind, text, before=[value for name, value in marks if name == "before"])
+def make_block(
+    document: str, line: int, kind: str, text: str, marks: list[tuple[str, str]]
+) -> Block:
+    block = Block(
+        document, line, kind, text, before=[value for name, value in marks if name == "before"]
+    )
     block.marks = {name: value for name, value in marks if name != "before"}
     block.kind = block.marks.pop("kind", kind)
     for name in block.marks:
@@ -53,7 +57,9 @@ def make_block(document: str, line: int, kind: str, text: str, marks: list[tuple
         if len(block.marks["not run"].split()) < 3:
             raise BadBlock(f"{block}: say why it is not run")
     elif block.kind not in KINDS:
-        raise BadBlock(f"{block}: its kind is {block.kind!r}, not one of {', '.join(sorted(KINDS))}")
+        raise BadBlock(
+            f"{block}: its kind is {block.kind!r}, not one of {', '.join(sorted(KINDS))}"
+        )
     if block.kind == "text" and text.startswith("$ "):
         raise BadBlock(f"{block}: commands are of the kind console")
     return block
@@ -98,7 +104,9 @@ def in_header(document: str, source: str) -> list[Block]:
     blocks = []
     for found in CODE.finditer(source):
         text = re.sub(r"^ \* ?", "", found[2], flags=re.MULTILINE).rstrip(" *")
-        blocks.append(make_block(document, source[: found.start()].count("\n") + 1, found[1], text, []))
+        blocks.append(
+            make_block(document, source[: found.start()].count("\n") + 1, found[1], text, [])
+        )
     return blocks
 
 

@@ -31,7 +31,9 @@ RUN_SECONDS = 60
 def sanitizer_flags(build: Path) -> list[str]:
     """What a program is compiled with to use the library of that build folder."""
     options = json.loads((build / "meson-info/intro-buildoptions.json").read_text())
-    sanitizers = next((option["value"] for option in options if option["name"] == "b_sanitize"), "none")
+    sanitizers = next(
+        (option["value"] for option in options if option["name"] == "b_sanitize"), "none"
+    )
     if sanitizers in ("none", []):
         return []
     return ["-fsanitize=" + (sanitizers if isinstance(sanitizers, str) else ",".join(sanitizers))]
@@ -46,7 +48,12 @@ class CExamples:
     def flags(self) -> list[str]:
         packages = ["pkg-config", "--cflags", "--libs", "gio-2.0"]
         found = subprocess.run(packages, check=True, capture_output=True, text=True).stdout
-        return [f"-I{harness.ROOT}/include", f"-I{self.build}/include", *shlex.split(found), *sanitizer_flags(self.build)]
+        return [
+            f"-I{harness.ROOT}/include",
+            f"-I{self.build}/include",
+            *shlex.split(found),
+            *sanitizer_flags(self.build),
+        ]
 
     def compile(self, source: Path, *arguments: str) -> None:
         command = ["cc", *FLAGS, str(source), *arguments, *self.flags()]
@@ -60,12 +67,20 @@ class CExamples:
         source = self.directory / f"example-{line}.c"
         is_part = "#include" not in text and not re.search(r"^\w+\([^;]*\)\n\{", text, re.MULTILINE)
         has_include = "#include <ipybox/" in text
-        source.write_text(PART % text if is_part else text if has_include else f"#include <ipybox/ipybox.h>\n{text}")
+        source.write_text(
+            PART % text
+            if is_part
+            else text
+            if has_include
+            else f"#include <ipybox/ipybox.h>\n{text}"
+        )
         if not re.search(r"^(int\s+)?main\(", text, re.MULTILINE):
             self.compile(source, "-c", "-o", "/dev/null")
             return ""
         program = self.directory / f"example-{line}"
-        self.compile(source, "-o", str(program), f"-L{self.build}", f"-Wl,-rpath,{self.build}", "-lipybox")
+        self.compile(
+            source, "-o", str(program), f"-L{self.build}", f"-Wl,-rpath,{self.build}", "-lipybox"
+        )
         done = harness.run([str(program)], self.place, timeout=RUN_SECONDS)
         if done.returncode != 0:
             raise BadBlock(f"the program ends with {done.returncode}:\n{done.stdout}{done.stderr}")

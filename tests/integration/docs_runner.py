@@ -82,7 +82,9 @@ class Runner:
         self.place = place
         self.directory = place.workspace
         installed = place.root / "venv"
-        self.names = dict(zip(PLACES, map(str, (place.workspace, harness.ROOT, installed)), strict=True))
+        self.names = dict(
+            zip(PLACES, map(str, (place.workspace, harness.ROOT, installed)), strict=True)
+        )
         self.printed = ""  # by the block before
         self.programs = CExamples(Path(ipybox).parent, place)
         self.kept = place.root / "kept"
@@ -94,7 +96,9 @@ class Runner:
         for directory in (commands, installed / "bin"):
             (directory / "ipybox").symlink_to(ipybox)
         for name, text in (("uvx", UVX), ("npx", NPX), ("python", PYTHON)):
-            (commands / name).write_text(text.format(cache=harness.CACHE, root=harness.ROOT, ipybox=ipybox))
+            (commands / name).write_text(
+                text.format(cache=harness.CACHE, root=harness.ROOT, ipybox=ipybox)
+            )
             (commands / name).chmod(0o755)
         place.environ["LC_ALL"] = "C.UTF-8"  # ls sorts by it
         place.environ["PATH"] = f"{commands}:{place.environ['PATH']}"
@@ -140,7 +144,9 @@ class Runner:
                 self.check_excerpt(block)
             elif "output" in block.marks:
                 self.compare("the block above", block.text, self.printed)
-            elif block.kind != "text" and not ("file" in block.marks and block.kind in ("python", "sh")):
+            elif block.kind != "text" and not (
+                "file" in block.marks and block.kind in ("python", "sh")
+            ):
                 self.printed = getattr(self, f"run_{block.kind}")(block) or ""
         except (BadBlock, subprocess.TimeoutExpired) as problem:
             raise AssertionError(f"{block}: {problem}") from None
@@ -166,7 +172,9 @@ class Runner:
         return self.must("set -e\n" + block.text, int(block.marks.get("status", 0)))
 
     def run_python(self, block: Block) -> str:
-        return self.must("ipybox run --approve allow -", int(block.marks.get("status", 0)), stdin=block.text)
+        return self.must(
+            "ipybox run --approve allow -", int(block.marks.get("status", 0)), stdin=block.text
+        )
 
     def run_c(self, block: Block) -> str:
         return self.programs.run(self.real(block.text), block.line)
@@ -218,4 +226,6 @@ class Runner:
         path = self.file(block.marks["excerpt of"])
         shown = f"{ANYTHING}\n{self.real(block.text).rstrip()}\n{ANYTHING}"
         if not path.exists() or not lines_match(shown, path.read_text()):
-            raise BadBlock(f"is no part of {path}:\n{path.read_text() if path.exists() else 'which is not there'}")
+            raise BadBlock(
+                f"is no part of {path}:\n{path.read_text() if path.exists() else 'which is not there'}"
+            )

@@ -14,9 +14,7 @@ import sys
 import time
 
 MODES = dict(word.partition("=")[::2] for word in sys.argv[1:])
-PNG = (
-    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
-)
+PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 cancelled: list = []
 
 
@@ -42,7 +40,13 @@ def tool_echo_json(arguments: dict, line: str) -> str:
     """Gives back the very text of the arguments, and the value in structuredContent, as written."""
     source = raw_member(line, "arguments")
     value = source[source.index(":") + 1 : -1].strip()
-    return '{"content":[],"structuredContent":{"text":' + json.dumps(source) + ',"back":' + value + "}}"
+    return (
+        '{"content":[],"structuredContent":{"text":'
+        + json.dumps(source)
+        + ',"back":'
+        + value
+        + "}}"
+    )
 
 
 def tool_numbers(arguments: dict, line: str) -> str:
@@ -88,7 +92,13 @@ def tool_change(arguments: dict, line: str) -> dict:
         TOOLS["new"] = TOOLS["pid"]
     for _ in range(3):
         send({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"})
-    send({"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "error", "data": "spilled"}})
+    send(
+        {
+            "jsonrpc": "2.0",
+            "method": "notifications/message",
+            "params": {"level": "error", "data": "spilled"},
+        }
+    )
     return text("changed")
 
 
@@ -120,7 +130,10 @@ TOOLS = {
     "mixed": (tool_mixed, {}),
     "fail": (lambda a, l: text("went wrong", "second") | {"isError": True}, {}),
     "rpc_error": (lambda a, l: None, {}),
-    "environ": (lambda a, l: text("\n".join(f"{k}={v}" for k, v in sorted(os.environ.items()))), {}),
+    "environ": (
+        lambda a, l: text("\n".join(f"{k}={v}" for k, v in sorted(os.environ.items()))),
+        {},
+    ),
     "pid": (lambda a, l: text(str(os.getpid())), {}),
     "die": (tool_die, {}),
     "hang": (lambda a, l: ..., {}),
@@ -146,7 +159,11 @@ def list_tools(params: dict) -> dict:
     if "bad-tools" in MODES:
         return {"tools": [{"name": 1}]}
     tools = [
-        {"name": name, "description": f"Does {name}.", "inputSchema": {"type": "object", "properties": properties}}
+        {
+            "name": name,
+            "description": f"Does {name}.",
+            "inputSchema": {"type": "object", "properties": properties},
+        }
         | ({"outputSchema": OUTPUTS[name]} if name in OUTPUTS else {})
         for name, (_, properties) in TOOLS.items()
     ]
@@ -165,7 +182,11 @@ def answer(message: dict, line: str) -> None:
         return
     if method == "initialize":
         revision = MODES.get("revision", params["protocolVersion"])
-        result = {"protocolVersion": revision, "capabilities": {"tools": {}}, "serverInfo": {"name": "fake", "version": "1"}}
+        result = {
+            "protocolVersion": revision,
+            "capabilities": {"tools": {}},
+            "serverInfo": {"name": "fake", "version": "1"},
+        }
     elif method == "tools/list":
         result = list_tools(params)
     elif method == "tools/call":
@@ -176,7 +197,13 @@ def answer(message: dict, line: str) -> None:
         if result is ...:
             return
         if result is None:
-            send({"jsonrpc": "2.0", "id": message["id"], "error": {"code": -32000, "message": "rpc bad"}})
+            send(
+                {
+                    "jsonrpc": "2.0",
+                    "id": message["id"],
+                    "error": {"code": -32000, "message": "rpc bad"},
+                }
+            )
             return
     else:
         result = {}
@@ -192,7 +219,9 @@ def main() -> None:
     if "ignore-sigterm" in MODES:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
     if "grandchild" in MODES:
-        subprocess.Popen([sys.executable, "-c", "import signal, time; signal.signal(15, 1); time.sleep(1000)"])
+        subprocess.Popen(
+            [sys.executable, "-c", "import signal, time; signal.signal(15, 1); time.sleep(1000)"]
+        )
     if "banner" in MODES:
         send("Fake server, version 1\nready\n")
     if "stderr-flood" in MODES:

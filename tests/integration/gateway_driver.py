@@ -43,7 +43,9 @@ class Gateway(LineProgram):
         return model["id"]
 
     @contextmanager
-    def channels(self, kernel: str, *, v1: bool = False, query: str = "", **options: Any) -> Iterator[Channels]:
+    def channels(
+        self, kernel: str, *, v1: bool = False, query: str = "", **options: Any
+    ) -> Iterator[Channels]:
         url = f"ws://127.0.0.1:{self.port}/api/kernels/{kernel}/channels{query}"
         protocols = [V1] if v1 else None
         with connect(url, subprotocols=protocols, max_size=None, proxy=None, **options) as socket:
@@ -60,7 +62,13 @@ class Channels:
 
     def send(self, msg_type: str, content: dict, channel: str = "shell") -> str:
         msg_id = uuid.uuid4().hex
-        header = {"msg_id": msg_id, "msg_type": msg_type, "session": "s", "username": "u", "version": "5.3"}
+        header = {
+            "msg_id": msg_id,
+            "msg_type": msg_type,
+            "session": "s",
+            "username": "u",
+            "version": "5.3",
+        }
         message = {"header": header, "parent_header": {}, "metadata": {}, "content": content}
         if self.v1:
             self.socket.send(frame_v1(channel, message))
@@ -84,7 +92,10 @@ class Channels:
             if message["parent_header"].get("msg_id") != msg_id:
                 continue
             messages.append(message)
-            if message["header"]["msg_type"] == msg_type and content.items() <= message["content"].items():
+            if (
+                message["header"]["msg_type"] == msg_type
+                and content.items() <= message["content"].items()
+            ):
                 return messages
 
     def run(self, code: str, **content: Any) -> list[dict]:
@@ -114,12 +125,18 @@ def parse_v1(frame: bytes) -> dict:
     offsets = [int.from_bytes(frame[8 * i : 8 * i + 8], "little") for i in range(1, n + 1)]
     parts = [frame[start:end] for start, end in zip(offsets, offsets[1:], strict=False)]
     names = ("header", "parent_header", "metadata", "content")
-    return {"channel": parts[0].decode(), **{name: json.loads(part) for name, part in zip(names, parts[1:], strict=True)}}
+    return {
+        "channel": parts[0].decode(),
+        **{name: json.loads(part) for name, part in zip(names, parts[1:], strict=True)},
+    }
 
 
 def types(messages: list[dict]) -> list[str]:
     """Their types; states of a status stand for it."""
-    return [message["content"].get("execution_state") or message["header"]["msg_type"] for message in messages]
+    return [
+        message["content"].get("execution_state") or message["header"]["msg_type"]
+        for message in messages
+    ]
 
 
 def contents(messages: list[dict], msg_type: str) -> list[dict]:

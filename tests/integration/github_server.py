@@ -9,7 +9,10 @@ from __future__ import annotations
 import json
 import sys
 
-REPOSITORIES = [{"name": name, "stargazers_count": 10 ** (6 - n), "private": False} for n, name in enumerate(["linux", "subsurface", "uemacs", "pesconvert"])]
+REPOSITORIES = [
+    {"name": name, "stargazers_count": 10 ** (6 - n), "private": False}
+    for n, name in enumerate(["linux", "subsurface", "uemacs", "pesconvert"])
+]
 STRING, NUMBER = {"type": "string"}, {"type": "number", "minimum": 1, "maximum": 100}
 SEARCH = {
     "query": STRING,
@@ -20,11 +23,19 @@ SEARCH = {
 if "--more" in sys.argv:
     SEARCH["minimal_output"] = {"type": "boolean", "default": True}
 TOOLS = [
-    {"name": "search_repositories", "description": "Find repositories.", "inputSchema": {"type": "object", "properties": SEARCH, "required": ["query"]}},
+    {
+        "name": "search_repositories",
+        "description": "Find repositories.",
+        "inputSchema": {"type": "object", "properties": SEARCH, "required": ["query"]},
+    },
     {
         "name": "list_commits",
         "description": "Get commits of a repository.",
-        "inputSchema": {"type": "object", "properties": {"owner": STRING, "repo": STRING, "perPage": NUMBER}, "required": ["owner", "repo"]},
+        "inputSchema": {
+            "type": "object",
+            "properties": {"owner": STRING, "repo": STRING, "perPage": NUMBER},
+            "required": ["owner", "repo"],
+        },
     },
 ]
 
@@ -34,7 +45,14 @@ def call(name: str, arguments: dict) -> object:
     if name == "search_repositories":
         return {"total_count": len(REPOSITORIES), "items": REPOSITORIES[:n]}
     repo = arguments["repo"]
-    return [{"sha": f"{k:040x}", "commit": {"message": f"{repo} {k}\n\nbody"}, "html_url": f"https://example.org/{repo}/{k}"} for k in range(n)]
+    return [
+        {
+            "sha": f"{k:040x}",
+            "commit": {"message": f"{repo} {k}\n\nbody"},
+            "html_url": f"https://example.org/{repo}/{k}",
+        }
+        for k in range(n)
+    ]
 
 
 for line in sys.stdin:
@@ -45,7 +63,13 @@ for line in sys.stdin:
     answer: dict = {"error": {"code": -32601, "message": "Method not found"}}
     if method == "initialize":
         server = {"name": "github", "version": "1"}
-        answer = {"result": {"protocolVersion": params["protocolVersion"], "capabilities": {"tools": {}}, "serverInfo": server}}
+        answer = {
+            "result": {
+                "protocolVersion": params["protocolVersion"],
+                "capabilities": {"tools": {}},
+                "serverInfo": server,
+            }
+        }
     elif method == "tools/list":
         answer = {"result": {"tools": TOOLS}}
     elif method == "tools/call":

@@ -30,7 +30,6 @@ def existing(path: Path) -> Path:
     return path
 
 
-
 def leave_out_what_needs_root(items: list[Any]) -> None:
     """As an ordinary user tests that are marked so are not run, and not counted."""
     if os.geteuid() != 0:
@@ -61,7 +60,9 @@ class Servers:
 
     def _npm(self, name: str, *args: str) -> dict:
         modules = CACHE / "node/node_modules/@modelcontextprotocol"
-        return self._params(CACHE / "node/bin/node", str(existing(modules / name / "dist/index.js")), *args)
+        return self._params(
+            CACHE / "node/bin/node", str(existing(modules / name / "dist/index.js")), *args
+        )
 
     def _params(self, command: Path, *args: str) -> dict:
         return {"command": str(existing(command)), "args": list(args), "limits": SERVER_LIMITS}
@@ -93,8 +94,12 @@ class Place:
         place.runtime.chmod(0o700)
         venv = existing(ROOT / ".venv")
         keep = ("LANG", "LC_ALL", "TERM", "CI", "ASAN_OPTIONS", "UBSAN_OPTIONS", "LSAN_OPTIONS")
-        certificates = [n for n in os.environ if n.endswith(("_CERT", "_CA_CERTS", "SSL_CERT_FILE"))]
-        place.environ = {name: os.environ[name] for name in (*keep, *certificates) if name in os.environ}
+        certificates = [
+            n for n in os.environ if n.endswith(("_CERT", "_CA_CERTS", "SSL_CERT_FILE"))
+        ]
+        place.environ = {
+            name: os.environ[name] for name in (*keep, *certificates) if name in os.environ
+        }
         place.environ |= {
             "PATH": f"{venv}/bin:{CACHE}/node/bin:{os.environ['PATH']}",
             "VIRTUAL_ENV": str(venv),
@@ -148,7 +153,9 @@ def prepare_process() -> None:
     # git's: what tests start would be, too.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     os.umask(0o022)
-    for name in [name for name in os.environ if name.startswith("GIT_") and not name.startswith("GIT_SSL")]:
+    for name in [
+        name for name in os.environ if name.startswith("GIT_") and not name.startswith("GIT_SSL")
+    ]:
         del os.environ[name]
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
@@ -183,7 +190,9 @@ def descendants() -> set[int]:
 
 def describe(pid: int) -> str:
     try:
-        command = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+        command = (
+            Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+        )
         return f"{pid} {command.strip()[:200] or Path(f'/proc/{pid}/comm').read_text().strip()}"
     except OSError:
         return str(pid)
@@ -246,7 +255,11 @@ def run(
     options.setdefault("env", place.environ)
     given = {"input": stdin} if stdin is not None else {"stdin": subprocess.DEVNULL}
     return subprocess.run(
-        command, capture_output=True, text=True, errors="replace", timeout=timeout, **given, **options
+        command,
+        capture_output=True,
+        text=True,
+        errors="replace",
+        timeout=timeout,
+        **given,
+        **options,
     )
-
-

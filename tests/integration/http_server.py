@@ -32,15 +32,24 @@ class Request:
         self.connection.sendall(data)
 
     def reply(self, status: str, body: bytes = b"", *headers: str) -> None:
-        lines = [f"HTTP/1.1 {status}", f"Content-Length: {len(body)}", "Connection: close", *headers]
+        lines = [
+            f"HTTP/1.1 {status}",
+            f"Content-Length: {len(body)}",
+            "Connection: close",
+            *headers,
+        ]
         self.send("\r\n".join(lines).encode() + b"\r\n\r\n" + body)
 
     def result(self, result: dict, *headers: str) -> None:
         answer = {"jsonrpc": "2.0", "id": self.message["id"], "result": result}
-        self.reply("200 OK", json.dumps(answer).encode(), "Content-Type: application/json", *headers)
+        self.reply(
+            "200 OK", json.dumps(answer).encode(), "Content-Type: application/json", *headers
+        )
 
     def begin_events(self) -> None:
-        self.send(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n")
+        self.send(
+            b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n"
+        )
 
     def events_result(self, result: dict) -> None:
         answer = {"jsonrpc": "2.0", "id": self.message["id"], "result": result}
@@ -48,7 +57,11 @@ class Request:
 
     def initialize(self, *headers: str) -> None:
         self.result(
-            {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": {"name": "h", "version": "1"}},
+            {
+                "protocolVersion": "2025-11-25",
+                "capabilities": {"tools": {}},
+                "serverInfo": {"name": "h", "version": "1"},
+            },
             *headers,
         )
 
@@ -112,7 +125,9 @@ class HttpServer:
             name, _, value = line.partition(":")
             headers[name.lower()] = value.strip()
         body = stream.read(int(headers.get("content-length", 0)))
-        request = Request(words[0], words[1], headers, body, connection, json.loads(body) if body else {})
+        request = Request(
+            words[0], words[1], headers, body, connection, json.loads(body) if body else {}
+        )
         self.requests.append(request)
         if self.answer(request):
             return

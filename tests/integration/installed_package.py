@@ -19,11 +19,20 @@ NAME = "ipybox-1.0.0.dev0"
 def make_wheel(directory: Path) -> Path:
     """What the real wheel has in Python, without the program: python/meson.build takes the same folder."""
     source = harness.ROOT / "python"
-    files = {str(path.relative_to(source)): path.read_bytes() for path in source.glob("ipybox/**/*") if path.is_file() and "__pycache__" not in path.parts}
+    files = {
+        str(path.relative_to(source)): path.read_bytes()
+        for path in source.glob("ipybox/**/*")
+        if path.is_file() and "__pycache__" not in path.parts
+    }
     info = f"{NAME}.dist-info"
     files[f"{info}/METADATA"] = b"Metadata-Version: 2.1\nName: ipybox\nVersion: 1.0.0.dev0\n"
-    files[f"{info}/WHEEL"] = b"Wheel-Version: 1.0\nGenerator: tests\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
-    digests = {name: base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode() for name, data in files.items()}
+    files[f"{info}/WHEEL"] = (
+        b"Wheel-Version: 1.0\nGenerator: tests\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+    )
+    digests = {
+        name: base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
+        for name, data in files.items()
+    }
     record = [f"{name},sha256={digest},{len(files[name])}" for name, digest in digests.items()]
     files[f"{info}/RECORD"] = "\n".join([*record, f"{info}/RECORD,,", ""]).encode()
     path = directory / f"{NAME}-py3-none-any.whl"
@@ -38,7 +47,18 @@ def install(directory: Path) -> Path:
     wheel = make_wheel(directory)
     python = directory / "venv/bin/python"
     run(sys.executable, "-m", "venv", "--without-pip", str(directory / "venv"))
-    run(sys.executable, "-m", "pip", "--python", str(python), "install", "--no-deps", "--no-index", "--quiet", str(wheel))
+    run(
+        sys.executable,
+        "-m",
+        "pip",
+        "--python",
+        str(python),
+        "install",
+        "--no-deps",
+        "--no-index",
+        "--quiet",
+        str(wheel),
+    )
     (site,) = (directory / "venv/lib").glob("python*/site-packages")
     (site / "others.pth").write_text(sysconfig.get_path("purelib") + "\n")
     return python
@@ -51,7 +71,14 @@ def run(*command: str) -> None:
 
 def check_types(python: Path, directory: Path, *what: str) -> subprocess.CompletedProcess[str]:
     """`mypy --strict` of what is in the directory, by default all of it, beside that package."""
-    options = ["--strict", "--python-version", "3.10", "--explicit-package-bases", "--cache-dir", str(python.parent / "mypy")]
+    options = [
+        "--strict",
+        "--python-version",
+        "3.10",
+        "--explicit-package-bases",
+        "--cache-dir",
+        str(python.parent / "mypy"),
+    ]
     environ = {"MYPYPATH": ".", "PATH": "/usr/bin:/bin"}
     return subprocess.run(
         [sys.executable, "-m", "mypy", *options, "--python-executable", str(python), *(what or ["."])],

@@ -227,7 +227,11 @@ class Kernel:
         path: tuple[str, ...] = (),
         seed: int | None = None,
     ) -> None:
-        environment = {"PATH": os.environ["PATH"], "HOME": os.environ.get("HOME", "/"), **(env or {})}
+        environment = {
+            "PATH": os.environ["PATH"],
+            "HOME": os.environ.get("HOME", "/"),
+            **(env or {}),
+        }
         self.send_frame(
             START,
             {
@@ -396,7 +400,9 @@ class Cell:
     @property
     def order(self) -> list[Any]:
         """The events in short: texts, and the names of frames."""
-        return [data.decode() if name in ("stdout", "stderr") else name for name, data in self.events]
+        return [
+            data.decode() if name in ("stdout", "stderr") else name for name, data in self.events
+        ]
 
 
 def only_error(cell: Cell) -> dict[str, Any]:

@@ -45,11 +45,15 @@ def contents() -> Any:
         types.ResourceLink(type="resource_link", uri=uri("test://link"), name="link"),
         types.EmbeddedResource(
             type="resource",
-            resource=types.TextResourceContents(uri=uri("test://text"), text="inside", **mime("text/plain")),
+            resource=types.TextResourceContents(
+                uri=uri("test://text"), text="inside", **mime("text/plain")
+            ),
         ),
         types.EmbeddedResource(
             type="resource",
-            resource=types.BlobResourceContents(uri=uri("test://blob"), blob=PNG, **mime("image/png")),
+            resource=types.BlobResourceContents(
+                uri=uri("test://blob"), blob=PNG, **mime("image/png")
+            ),
         ),
     ]
 
@@ -90,7 +94,11 @@ def make_mcp1() -> Any:
     for function in (text, weather, number, fail, count):
         server.tool()(function)
     server.tool(structured_output=False)(contents)
-    return server, {"streamable_http": server.streamable_http_app, "sse": server.sse_app}, server.run_stdio_async
+    return (
+        server,
+        {"streamable_http": server.streamable_http_app, "sse": server.sse_app},
+        server.run_stdio_async,
+    )
 
 
 def make_mcp2() -> Any:
@@ -104,7 +112,11 @@ def make_mcp2() -> Any:
     for function in (text, weather, number, fail, count):
         server.tool()(function)
     server.tool(structured_output=False)(contents)
-    return server, {"streamable_http": server.streamable_http_app, "sse": server.sse_app}, server.run_stdio_async
+    return (
+        server,
+        {"streamable_http": server.streamable_http_app, "sse": server.sse_app},
+        server.run_stdio_async,
+    )
 
 
 def make_fastmcp() -> Any:
@@ -117,7 +129,10 @@ def make_fastmcp() -> Any:
     for function in (text, weather, number, fail, count):
         server.tool(function)
     server.tool(contents, output_schema=None)
-    apps = {"streamable_http": lambda: server.http_app(path="/mcp"), "sse": lambda: server.http_app(path="/sse", transport="sse")}
+    apps = {
+        "streamable_http": lambda: server.http_app(path="/mcp"),
+        "sse": lambda: server.http_app(path="/sse", transport="sse"),
+    }
     return server, apps, lambda: server.run_stdio_async(show_banner=False)
 
 

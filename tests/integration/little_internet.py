@@ -91,10 +91,16 @@ def add_local_route(network: str) -> None:
     address = target.network_address.packed
     attributes = struct.pack("=HH", 4 + len(address), 1) + address + struct.pack("=HHI", 8, 4, 1)
     family = socket.AF_INET if target.version == 4 else socket.AF_INET6
-    route = struct.pack("=BBBBBBBBI", family, target.prefixlen, 0, 0, RT_TABLE_LOCAL, 3, 254, RTN_LOCAL, 0)
+    route = struct.pack(
+        "=BBBBBBBBI", family, target.prefixlen, 0, 0, RT_TABLE_LOCAL, 3, 254, RTN_LOCAL, 0
+    )
     size = 16 + len(route) + len(attributes)
     with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0) as sock:
-        sock.send(struct.pack("=IHHII", size, RTM_NEWROUTE, NLM_F_REQUEST_CREATE_ACK, 1, 0) + route + attributes)
+        sock.send(
+            struct.pack("=IHHII", size, RTM_NEWROUTE, NLM_F_REQUEST_CREATE_ACK, 1, 0)
+            + route
+            + attributes
+        )
         error = struct.unpack_from("=i", sock.recv(4096), 16)[0]
         if error:
             raise OSError(-error, f"route to {network}: {os.strerror(-error)}")
@@ -104,7 +110,10 @@ def cover(path: str, content: str, directory: Path) -> None:
     """Another content for a file of /etc, in this mount namespace."""
     copy = directory / Path(path).name
     copy.write_text(content)
-    check(libc.mount(os.fsencode(copy), os.fsencode(os.path.realpath(path)), None, MS_BIND, None), path)
+    check(
+        libc.mount(os.fsencode(copy), os.fsencode(os.path.realpath(path)), None, MS_BIND, None),
+        path,
+    )
 
 
 # Certificates
@@ -120,7 +129,17 @@ def make_certificates(directory: Path) -> None:
     curve = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"]
     openssl("req", "-x509", *curve, "-keyout", "ca.key", "-out", "ca.pem", "-days", "2", "-subj", "/CN=test CA",
             directory=directory)  # fmt: skip
-    openssl("req", *curve, "-keyout", "server.key", "-out", "server.csr", "-subj", "/CN=test", directory=directory)
+    openssl(
+        "req",
+        *curve,
+        "-keyout",
+        "server.key",
+        "-out",
+        "server.csr",
+        "-subj",
+        "/CN=test",
+        directory=directory,
+    )
     openssl("x509", "-req", "-in", "server.csr", "-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial", "-out",
             "server.pem", "-days", "2", "-extfile", "server.ext", directory=directory)  # fmt: skip
 
@@ -167,7 +186,11 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if path.startswith("/git/"):
             self.git(path, body)
         elif file.is_file() and file.is_relative_to(self.root):
-            self.reply(200, "text/html" if file.suffix == ".html" else "application/octet-stream", file.read_bytes())
+            self.reply(
+                200,
+                "text/html" if file.suffix == ".html" else "application/octet-stream",
+                file.read_bytes(),
+            )
         else:
             seen = {
                 "method": self.command,
@@ -202,7 +225,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
             "HTTP_CONTENT_ENCODING": self.headers.get("Content-Encoding", ""),
             "REMOTE_USER": "test",
         }
-        answer = subprocess.run(["git", "http-backend"], input=body, env=environ, capture_output=True).stdout
+        answer = subprocess.run(
+            ["git", "http-backend"], input=body, env=environ, capture_output=True
+        ).stdout
         head, _, content = answer.partition(b"\r\n\r\n")
         fields = dict(line.split(": ", 1) for line in head.decode().split("\r\n"))
         self.reply(int(fields.get("Status", "200")[:3]), fields["Content-Type"], content)
@@ -220,7 +245,9 @@ def serve_http(address: str, port: int, context: ssl.SSLContext | None) -> None:
     server = Server((address, port), Handler)
     if context is not None:
         # The handshake is the connection's thread's matter.
-        server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
+        server.socket = context.wrap_socket(
+            server.socket, server_side=True, do_handshake_on_connect=False
+        )
     threading.Thread(target=server.serve_forever, daemon=True).start()
 
 
@@ -286,7 +313,13 @@ class ProxyHandler(http.server.BaseHTTPRequestHandler):
     def admit(self) -> bool:
         wanted = "Basic " + base64.b64encode(PROXY_USER.encode()).decode()
         given = self.headers.get("Proxy-Authorization")
-        status = 407 if given != wanted else 403 if self.command == "CONNECT" and not self.path.endswith(":443") else 200
+        status = (
+            407
+            if given != wanted
+            else 403
+            if self.command == "CONNECT" and not self.path.endswith(":443")
+            else 200
+        )
         with self.log.open("a") as file:
             file.write(f"{self.command} {self.path} {status}\n")
         if status != 200:
@@ -323,7 +356,9 @@ class ProxyHandler(http.server.BaseHTTPRequestHandler):
             return
         url = urllib.parse.urlsplit(self.path)
         with self.connect(url.hostname or "", url.port or 80) as server:
-            server.sendall(f"GET {url.path} HTTP/1.1\r\nHost: {url.netloc}\r\nConnection: close\r\n\r\n".encode())
+            server.sendall(
+                f"GET {url.path} HTTP/1.1\r\nHost: {url.netloc}\r\nConnection: close\r\n\r\n".encode()
+            )
             while data := server.recv(65536):
                 self.wfile.write(data)
         self.close_connection = True
@@ -382,7 +417,11 @@ def run(request: dict[str, Any]) -> list[Any]:
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         return [None, "", repr(error)]
-    return [done.returncode, done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace")]
+    return [
+        done.returncode,
+        done.stdout.decode(errors="replace"),
+        done.stderr.decode(errors="replace"),
+    ]
 
 
 def main(directory: Path) -> None:
@@ -438,7 +477,12 @@ class LittleInternet:
         return lines
 
     def run(
-        self, command: list[str], cwd: Path, environ: dict[str, str], stdin: str = "", timeout: float = 60
+        self,
+        command: list[str],
+        cwd: Path,
+        environ: dict[str, str],
+        stdin: str = "",
+        timeout: float = 60,
     ) -> subprocess.CompletedProcess[str]:
         request: dict[str, Any] = {
             "command": command,

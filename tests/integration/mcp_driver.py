@@ -19,7 +19,14 @@ YES = {"action": "accept", "content": {"decision": "allow"}}
 class McpServer(LineProgram):
     """Runs `ipybox` and speaks MCP with it."""
 
-    def __init__(self, ipybox: str, place: Any, *args: str, initialize: bool = True, stderr: int | None = None):
+    def __init__(
+        self,
+        ipybox: str,
+        place: Any,
+        *args: str,
+        initialize: bool = True,
+        stderr: int | None = None,
+    ):
         super().__init__([ipybox, *args], place, stderr)
         self.last_id = 0
         self.notifications: list[dict] = []
@@ -34,11 +41,20 @@ class McpServer(LineProgram):
         if id is None:
             self.last_id += 1
             id = self.last_id
-        self.send({"jsonrpc": "2.0", "id": id, "method": method, **({} if params is None else {"params": params})})
+        self.send(
+            {
+                "jsonrpc": "2.0",
+                "id": id,
+                "method": method,
+                **({} if params is None else {"params": params}),
+            }
+        )
         return id
 
     def notify(self, method: str, params: dict | None = None) -> None:
-        self.send({"jsonrpc": "2.0", "method": method, **({} if params is None else {"params": params})})
+        self.send(
+            {"jsonrpc": "2.0", "method": method, **({} if params is None else {"params": params})}
+        )
 
     def receive(self, timeout: float = ANSWER_SECONDS) -> dict:
         """The next message, kept in `answers` or `notifications`."""
@@ -60,7 +76,11 @@ class McpServer(LineProgram):
     # MCP
 
     def initialize(self, version: str = "2025-11-25", **capabilities: Any) -> dict:
-        params = {"protocolVersion": version, "capabilities": capabilities, "clientInfo": {"name": "test", "version": "1"}}
+        params = {
+            "protocolVersion": version,
+            "capabilities": capabilities,
+            "clientInfo": {"name": "test", "version": "1"},
+        }
         result = self.answer(self.request("initialize", params))["result"]
         self.notify("notifications/initialized")
         return result
@@ -71,17 +91,23 @@ class McpServer(LineProgram):
             params["_meta"] = {"progressToken": token}
         return self.request("tools/call", params)
 
-    def tool(self, tool: str, arguments: dict | None = None, timeout: float = ANSWER_SECONDS) -> dict:
+    def tool(
+        self, tool: str, arguments: dict | None = None, timeout: float = ANSWER_SECONDS
+    ) -> dict:
         """The result object of a tool call."""
         return self.answer(self.start_tool(tool, arguments), timeout)["result"]
 
     def cell(self, code: str, **arguments: Any) -> str:
         """The text of a cell that must succeed."""
-        return self._text(self.tool("execute_ipython_cell", {"code": code, **arguments}), is_error=False)
+        return self._text(
+            self.tool("execute_ipython_cell", {"code": code, **arguments}), is_error=False
+        )
 
     def failing_cell(self, code: str, **arguments: Any) -> str:
         """The text of a cell that must fail."""
-        return self._text(self.tool("execute_ipython_cell", {"code": code, **arguments}), is_error=True)
+        return self._text(
+            self.tool("execute_ipython_cell", {"code": code, **arguments}), is_error=True
+        )
 
     def register(self, name: str, params: dict) -> list[str]:
         """The names of the modules."""
@@ -124,4 +150,8 @@ class Client(McpServer):
 def images_in(text: str) -> list[Path]:
     """The paths that a cell's text names."""
     section = text.partition("Generated images:\n\n")[2]
-    return [Path(line.rpartition("](")[2].rstrip(")")) for line in section.splitlines() if line.startswith("- [")]
+    return [
+        Path(line.rpartition("](")[2].rstrip(")"))
+        for line in section.splitlines()
+        if line.startswith("- [")
+    ]

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """An MCP server that wants a token, and its authorization server, on loopback, with switches for misbehaviour.
 
-    with OAuthServers(scope="a b") as servers:
-        servers.url, servers.issuer, servers.requests
+with OAuthServers(scope="a b") as servers:
+    servers.url, servers.issuer, servers.requests
 """
 
 from __future__ import annotations
@@ -28,11 +28,15 @@ class Switches:
     has_metadata: bool = True
     resource: str | None = None
     issuer: str | None = None  # in the metadata, instead of the true one
-    metadata: dict[str, Any] = field(default_factory=dict)  # more members of the server's metadata; None removes
+    metadata: dict[str, Any] = field(
+        default_factory=dict
+    )  # more members of the server's metadata; None removes
     metadata_status: int = 200
     resource_bytes: bytes | None = None
     redirects: str | None = None  # where metadata is said to be
-    answer: dict[str, str | None] = field(default_factory=dict)  # more members of the redirect; None removes
+    answer: dict[str, str | None] = field(
+        default_factory=dict
+    )  # more members of the redirect; None removes
     expires_in: Any = 3600
     gives_refresh: bool = True
     rotates: bool = True
@@ -101,7 +105,10 @@ class OAuthServers:
                 servers.requests.append(("GET", self.path))
                 if switches.redirects and "oauth-protected-resource" in self.path:
                     self.send(302, b"", {"Location": switches.redirects})
-                elif self.path.startswith("/.well-known/oauth-protected-resource") and switches.has_resource:
+                elif (
+                    self.path.startswith("/.well-known/oauth-protected-resource")
+                    and switches.has_resource
+                ):
                     if self.path.endswith("/mcp") or not switches.named_metadata:
                         document = {
                             "resource": switches.resource or servers.url,
@@ -154,7 +161,11 @@ class OAuthServers:
             "registration_endpoint": self.origin + "/register",
             "revocation_endpoint": self.origin + "/revoke",
             "code_challenge_methods_supported": ["S256"],
-            "token_endpoint_auth_methods_supported": ["none", "client_secret_basic", "client_secret_post"],
+            "token_endpoint_auth_methods_supported": [
+                "none",
+                "client_secret_basic",
+                "client_secret_post",
+            ],
         } | self.switches.metadata
         return {name: value for name, value in document.items() if value is not None}
 
@@ -165,7 +176,11 @@ class OAuthServers:
             def do_GET(self) -> None:
                 servers.requests.append(("GET", self.path))
                 switches = servers.switches
-                if "/.well-known/o" in self.path and "resource" not in self.path and switches.has_metadata:
+                if (
+                    "/.well-known/o" in self.path
+                    and "resource" not in self.path
+                    and switches.has_metadata
+                ):
                     self.send(switches.metadata_status, json.dumps(servers._metadata()).encode())
                 elif self.path.startswith("/authorize?"):
                     query = dict(urllib.parse.parse_qsl(self.path.partition("?")[2]))
@@ -183,7 +198,9 @@ class OAuthServers:
                     self.send(200, b"")
                 elif self.path == "/token":
                     with servers.lock:
-                        status, answer = servers.give(dict(urllib.parse.parse_qsl(body)), self.headers)
+                        status, answer = servers.give(
+                            dict(urllib.parse.parse_qsl(body)), self.headers
+                        )
                     self.send(status, json.dumps(answer).encode())
                 else:
                     self.send(404, b"")
@@ -207,7 +224,10 @@ class OAuthServers:
         assert query["response_type"] == "code" and query["code_challenge_method"] == "S256"
         code = f"code-{next(self.numbers)}"
         self.codes[code] = query
-        answer: dict[str, str | None] = {"code": code, "state": query["state"]} | self.switches.answer
+        answer: dict[str, str | None] = {
+            "code": code,
+            "state": query["state"],
+        } | self.switches.answer
         members = {name: value for name, value in answer.items() if value is not None}
         return query["redirect_uri"] + "?" + urllib.parse.urlencode(members)
 
@@ -223,12 +243,19 @@ class OAuthServers:
             query = self.codes.pop(form["code"], None)
             digest = hashlib.sha256(form["code_verifier"].encode()).digest()
             proof = base64.urlsafe_b64encode(digest).decode().rstrip("=")
-            if query is None or proof != query["code_challenge"] or form["redirect_uri"] != query["redirect_uri"]:
+            if (
+                query is None
+                or proof != query["code_challenge"]
+                or form["redirect_uri"] != query["redirect_uri"]
+            ):
                 return 400, {"error": "invalid_grant"}
             return 200, self.make_token(query.get("scope", ""))
         if form["grant_type"] == "refresh_token":
             if self.switches.refresh_status != 200:
-                return self.switches.refresh_status, {"error": self.switches.refresh_error, "error_description": "gone"}
+                return self.switches.refresh_status, {
+                    "error": self.switches.refresh_error,
+                    "error_description": "gone",
+                }
             known = form["refresh_token"] in self.refresh_tokens
             if not known:
                 return 400, {"error": "invalid_grant", "error_description": "used twice"}

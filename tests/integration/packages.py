@@ -20,5 +20,7 @@ def make_wheel(directory: Path, name: str, value: str, version: str = "1.0") -> 
     with zipfile.ZipFile(wheel, "w") as archive:
         for path, text in files.items():
             archive.writestr(path, text)
-        archive.writestr(f"{info}/RECORD", "".join(f"{path},,\n" for path in [*files, f"{info}/RECORD"]))
+        archive.writestr(
+            f"{info}/RECORD", "".join(f"{path},,\n" for path in [*files, f"{info}/RECORD"])
+        )
     return wheel

@@ -25,7 +25,14 @@ class RpcError(Exception):
 class RpcCore(LineProgram):
     """Runs `ipybox rpc`."""
 
-    def __init__(self, ipybox: str, place: Any, *args: str, initialize: bool = True, stderr: int | None = None):
+    def __init__(
+        self,
+        ipybox: str,
+        place: Any,
+        *args: str,
+        initialize: bool = True,
+        stderr: int | None = None,
+    ):
         self.workspace = str(place.workspace)
         super().__init__([ipybox, "rpc", *args], place, stderr)
         self.last_id = 0
@@ -34,7 +41,9 @@ class RpcCore(LineProgram):
         self.requests: list[dict] = []  # of the core, not answered yet
         self.on_approval: Callable[[dict], bool] | None = None  # answers at once
         if initialize:
-            self.hello = self.call("initialize", protocol=1, client={"name": "test", "version": "1"})
+            self.hello = self.call(
+                "initialize", protocol=1, client={"name": "test", "version": "1"}
+            )
 
     # Messages
 
@@ -85,7 +94,11 @@ class RpcCore(LineProgram):
         while True:
             message = self.receive()
             params = message.get("params", {})
-            if message.get("method") == "session.event" and params["request"] == id and params["event"]["type"] == type:
+            if (
+                message.get("method") == "session.event"
+                and params["request"] == id
+                and params["event"]["type"] == type
+            ):
                 return params["event"]
 
     def events(self, id: int) -> list[dict]:

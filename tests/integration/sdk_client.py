@@ -36,7 +36,9 @@ async def on_elicitation(context, params):
 
 async def main(ipybox: str, workspace: str, rules: str, server_params: str) -> None:
     # The SDK hands on few variables by itself; the test's environment is meant.
-    server = StdioServerParameters(command=ipybox, args=["--workspace", workspace, "--approve", rules], env=dict(os.environ))
+    server = StdioServerParameters(
+        command=ipybox, args=["--workspace", workspace, "--approve", rules], env=dict(os.environ)
+    )
     async with (
         stdio_client(server) as (read, write),
         ClientSession(read, write, elicitation_callback=on_elicitation) as session,
@@ -44,7 +46,9 @@ async def main(ipybox: str, workspace: str, rules: str, server_params: str) -> N
         await session.initialize()
         tools = [tool.name for tool in (await session.list_tools()).tools]
         modules = await call(
-            session, "register_mcp_server", {"server_name": "time", "server_params": json.loads(server_params)}
+            session,
+            "register_mcp_server",
+            {"server_name": "time", "server_params": json.loads(server_params)},
         )
         code = (
             "from mcptools.time import convert_time as c\n"
@@ -54,23 +58,49 @@ async def main(ipybox: str, workspace: str, rules: str, server_params: str) -> N
         called = await call(session, "execute_ipython_cell", {"code": code})
         code = "from mcptools.time import get_current_time as g\ng.run(g.Params(timezone='UTC')).timezone"
         asked = await call(session, "execute_ipython_cell", {"code": code})
-        failed = await call(session, "execute_ipython_cell", {"code": "print('before')\n1/0"}, fails=True)
-        wrong = await call(session, "execute_ipython_cell", {"code": "1", "timeout_s": 5}, fails=True)
-        late = {"code": "import os, time\nprint('begun', flush=True)\ntime.sleep(1000)", "timeout": 0.5}
+        failed = await call(
+            session, "execute_ipython_cell", {"code": "print('before')\n1/0"}, fails=True
+        )
+        wrong = await call(
+            session, "execute_ipython_cell", {"code": "1", "timeout_s": 5}, fails=True
+        )
+        late = {
+            "code": "import os, time\nprint('begun', flush=True)\ntime.sleep(1000)",
+            "timeout": 0.5,
+        }
         late = await call(session, "execute_ipython_cell", late, fails=True)
-        cut = await call(session, "execute_ipython_cell", {"code": "print('a' * 7 + 'z' * 7)", "max_output_chars": 10})
+        cut = await call(
+            session,
+            "execute_ipython_cell",
+            {"code": "print('a' * 7 + 'z' * 7)", "max_output_chars": 10},
+        )
         shown = await call(
-            session, "execute_ipython_cell", {"code": "from IPython.display import HTML\nHTML('<p>some <b>text</b></p>')"}
+            session,
+            "execute_ipython_cell",
+            {"code": "from IPython.display import HTML\nHTML('<p>some <b>text</b></p>')"},
         )
         await call(session, "execute_ipython_cell", {"code": "x = 1"})
         reset = await call(session, "reset", {})
         gone = await call(session, "execute_ipython_cell", {"code": "'x' in globals()"})
         installed = await call(session, "install_package", {"package_name": "pip"})
-    print(json.dumps({
-        "tools": tools, "modules": modules, "called": called, "asked": asked, "failed": failed, "wrong": wrong,
-        "late": late, "cut": cut, "shown": shown, "reset": reset,
-        "gone": gone, "installed": installed,
-    }))
+    print(
+        json.dumps(
+            {
+                "tools": tools,
+                "modules": modules,
+                "called": called,
+                "asked": asked,
+                "failed": failed,
+                "wrong": wrong,
+                "late": late,
+                "cut": cut,
+                "shown": shown,
+                "reset": reset,
+                "gone": gone,
+                "installed": installed,
+            }
+        )
+    )
 
 
 asyncio.run(main(*sys.argv[1:]))

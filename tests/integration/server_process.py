@@ -25,7 +25,9 @@ def free_port() -> int:
     """A port that is free now, for servers that must be told one. Until they listen, nobody else is given it: not the system's
     own choice (unless that has them all), nor a choice of many."""
     first, last = map(int, EPHEMERAL_PORTS.read_text().split())
-    ports = [port for port in range(10_000, 65_536) if not first <= port <= last] or range(10_000, 65_536)
+    ports = [port for port in range(10_000, 65_536) if not first <= port <= last] or range(
+        10_000, 65_536
+    )
     while True:
         port = random.SystemRandom().choice(ports)
         with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", port)):
@@ -39,7 +41,9 @@ def wait_for_line(process: subprocess.Popen[bytes], pattern: str) -> re.Match[st
     while True:
         left = max(0.0, deadline - time.monotonic())
         if not select.select([process.stdout], [], [], left)[0]:
-            raise TimeoutError(f"the server does not listen after {START_SECONDS} s; it said: {seen!r}")
+            raise TimeoutError(
+                f"the server does not listen after {START_SECONDS} s; it said: {seen!r}"
+            )
         line = process.stdout.readline()
         if not line:
             raise RuntimeError(f"the server ended, and said: {seen.decode(errors='replace')}")
@@ -57,7 +61,12 @@ def drain(process: subprocess.Popen[bytes]) -> None:
 def running(command: list[str], environ: dict[str, str], pattern: str) -> Iterator[re.Match[str]]:
     """Gives the match of the line by which it says that it listens. Both its outputs are read, to its end."""
     process = subprocess.Popen(
-        command, env=environ, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, bufsize=0
+        command,
+        env=environ,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        bufsize=0,
     )
     reader = threading.Thread(target=drain, args=(process,))
     try:

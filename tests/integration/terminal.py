@@ -17,7 +17,9 @@ from typing import Any
 class Terminal:
     """Starts the program. A context manager: the end of it ends the program, if it is still there."""
 
-    def __init__(self, command: list[str], place: Any, columns: int = 80, rows: int = 24, **environ: str):
+    def __init__(
+        self, command: list[str], place: Any, columns: int = 80, rows: int = 24, **environ: str
+    ):
         self.pid, self.fd = pty.fork()
         if self.pid == 0:
             set_size(0, columns, rows)

@@ -98,7 +98,11 @@ def test_call_as_in_the_guide(make):
     search = package["search_repositories"]
     result = search.run(
         search.Params(
-            query="user:torvalds", sort=search.Sort.stars, order=search.Order.desc, perPage=10, minimal_output=False
+            query="user:torvalds",
+            sort=search.Sort.stars,
+            order=search.Order.desc,
+            perPage=10,
+            minimal_output=False,
         )
     )
     assert result == "done"
@@ -107,7 +111,10 @@ def test_call_as_in_the_guide(make):
     assert json.loads(arguments) == {
         "query": "user:torvalds", "sort": "stars", "order": "desc", "perPage": 10, "minimal_output": False
     }  # fmt: skip
-    assert (package.client.server_name, package.client.server_id) == ("srv", "0123456789abcdef0123456789abcdef")
+    assert (package.client.server_name, package.client.server_id) == (
+        "srv",
+        "0123456789abcdef0123456789abcdef",
+    )
 
 
 def test_plain_values_unset_and_none(make):
@@ -119,7 +126,10 @@ def test_plain_values_unset_and_none(make):
     assert package.send(name, query="x", sort="forks") == '{"query": "x", "sort": "forks"}'
     assert package.send(name, query="x") == '{"query": "x"}'
     assert package.send(name, query="x", sort=None) == '{"query": "x"}'  # the schema knows no null
-    assert package.send(name, query="x", minimal_output=True) == '{"query": "x", "minimal_output": true}'
+    assert (
+        package.send(name, query="x", minimal_output=True)
+        == '{"query": "x", "minimal_output": true}'
+    )
     params = package[name].Params(query="x")
     params.perPage = 7
     package[name].run(params)
@@ -136,7 +146,13 @@ def test_plain_values_unset_and_none(make):
 
 @pytest.mark.parametrize(
     "arguments",
-    [{}, {"query": 1}, {"query": "x", "sort": "size"}, {"query": "x", "perPage": 101}, {"query": "x", "page": 0}],
+    [
+        {},
+        {"query": 1},
+        {"query": "x", "sort": "size"},
+        {"query": "x", "perPage": 101},
+        {"query": "x", "page": 0},
+    ],
 )
 def test_wrong_arguments(make, arguments):
     package = make(SEARCH)
@@ -150,11 +166,19 @@ def test_wrong_arguments(make, arguments):
 
 def test_errors_name_the_alternatives_as_they_are_called(make):
     """`value.Point.x`, and nothing of how the classes are made."""
-    point = {"type": "object", "title": "Point", "properties": {"x": {"type": "integer"}}, "required": ["x"]}
+    point = {
+        "type": "object",
+        "title": "Point",
+        "properties": {"x": {"type": "integer"}},
+        "required": ["x"],
+    }
     package = make(tool({"value": {"anyOf": [point, {"type": "boolean"}]}}))
     with pytest.raises(ValidationError) as failed:
         package["do"].run(value={"x": "a"})
-    assert [error["loc"] for error in failed.value.errors()] == [("value", "Point", "x"), ("value", "bool")]
+    assert [error["loc"] for error in failed.value.errors()] == [
+        ("value", "Point", "x"),
+        ("value", "bool"),
+    ]
 
 
 def test_none_is_null_only_where_the_schema_knows_it(make):
@@ -169,12 +193,17 @@ def test_none_is_null_only_where_the_schema_knows_it(make):
         "anything": {},
         "enum": {"enum": ["a", "b", None]},
         "choice": {"enum": ["a", "b"]},
-        "object": {"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": ["integer", "null"]}}},
+        "object": {
+            "type": "object",
+            "properties": {"a": {"type": "integer"}, "b": {"type": ["integer", "null"]}},
+        },
         "nested": {"$ref": "#/$defs/n"},
         "needed": {"type": ["string", "null"]},
         "defaulted": {"type": ["integer", "null"], "default": 5},
     }
-    definitions = {"n": {"anyOf": [{"type": "object", "properties": {"n": {"$ref": "#/$defs/n"}}}, null]}}
+    definitions = {
+        "n": {"anyOf": [{"type": "object", "properties": {"n": {"$ref": "#/$defs/n"}}}, null]}
+    }
     package = make(tool(properties, required=["needed"], **{"$defs": definitions}))
     arguments = {name: None for name in properties}
     left = {name: None for name in properties if name not in ("plain", "choice", "object")}
@@ -188,16 +217,35 @@ def test_none_is_null_only_where_the_schema_knows_it(make):
 
 def test_fields_by_name(make):
     """run(name=value) is run(Params(name=value)), whatever the names; nothing else is taken."""
-    odd = tool({"params": {"type": ["integer", "object"]}, "from": {"type": "string"}, "a-b": {}, "fields": {}, "cls": {}, "self": {}}, name="odd")
-    nested = tool({"params": {"title": "Values", "properties": {"b": {}}}, "c": {}}, name="nested", required=["params"])
+    odd = tool(
+        {
+            "params": {"type": ["integer", "object"]},
+            "from": {"type": "string"},
+            "a-b": {},
+            "fields": {},
+            "cls": {},
+            "self": {},
+        },
+        name="odd",
+    )
+    nested = tool(
+        {"params": {"title": "Values", "properties": {"b": {}}}, "c": {}},
+        name="nested",
+        required=["params"],
+    )
     package = make(SEARCH, odd, tool(name="empty"), nested)
-    search, odd, empty, nested = (package[name].run for name in ("search_repositories", "odd", "empty", "nested"))
+    search, odd, empty, nested = (
+        package[name].run for name in ("search_repositories", "odd", "empty", "nested")
+    )
     calls = [
         (lambda: search(query="x", sort="forks"), {"query": "x", "sort": "forks"}),
         (lambda: search(params=package["search_repositories"].Params(query="x")), {"query": "x"}),
         (lambda: empty(), {}),
         (lambda: empty(package["empty"].Params()), {}),
-        (lambda: odd(params=5, from_="a", fields=1, cls=2, self=3), {"params": 5, "from": "a", "fields": 1, "cls": 2, "self": 3}),
+        (
+            lambda: odd(params=5, from_="a", fields=1, cls=2, self=3),
+            {"params": 5, "from": "a", "fields": 1, "cls": 2, "self": 3},
+        ),
         (lambda: odd(**{"from": "b", "a-b": None}), {"from": "b", "a-b": None}),
         (lambda: odd(params={"k": 1}), {"params": {"k": 1}}),
         (lambda: odd(params=package["odd"].Params(params=1)), {"params": 1}),
@@ -224,12 +272,23 @@ def test_fields_by_name(make):
 
 @pytest.mark.parametrize(
     ("name", "hint"),
-    [("qeury", " (did you mean 'query'?)"), ("minimalOutput", " (did you mean 'minimal_output'?)"), ("xyz", ""), ("per-page", " (did you mean 'perPage'?)")],
+    [
+        ("qeury", " (did you mean 'query'?)"),
+        ("minimalOutput", " (did you mean 'minimal_output'?)"),
+        ("xyz", ""),
+        ("per-page", " (did you mean 'perPage'?)"),
+    ],
 )
 def test_an_unknown_argument_names_the_valid_ones(make, name, hint):
-    closed = {**SEARCH, "name": "closed", "inputSchema": {**SEARCH["inputSchema"], "additionalProperties": False}}
+    closed = {
+        **SEARCH,
+        "name": "closed",
+        "inputSchema": {**SEARCH["inputSchema"], "additionalProperties": False},
+    }
     package = make(SEARCH, closed)
-    expected = f"unknown argument {name!r}{hint}; valid: query, sort, order, minimal_output, page, perPage"
+    expected = (
+        f"unknown argument {name!r}{hint}; valid: query, sort, order, minimal_output, page, perPage"
+    )
     for module in ("search_repositories", "closed"):
         with pytest.raises(TypeError) as caught:
             package[module].run(**{"query": "x", name: 1})
@@ -241,25 +300,45 @@ def test_an_unknown_argument_names_the_valid_ones(make, name, hint):
 
 
 def test_unknown_arguments_of_closed_objects_within(make):
-    inner = {"type": "object", "properties": {"from-date": {}, "to": {}}, "additionalProperties": False}
+    inner = {
+        "type": "object",
+        "properties": {"from-date": {}, "to": {}},
+        "additionalProperties": False,
+    }
     package = make(tool({"range": {"type": "array", "items": inner}}))
     with pytest.raises(ValidationError) as caught:
         package["do"].run(range=[{"to": 1}, {"form_date": 2}])
     (detail,) = caught.value.errors()
-    assert detail["loc"] == ("range", 1) and "unknown argument 'form_date' (did you mean 'from_date'?); valid: from_date, to" in detail["msg"]
-    package = make(tool({f"a{n}": {} for n in range(5000)}, additionalProperties=False, name="many"))
+    assert (
+        detail["loc"] == ("range", 1)
+        and "unknown argument 'form_date' (did you mean 'from_date'?); valid: from_date, to"
+        in detail["msg"]
+    )
+    package = make(
+        tool({f"a{n}": {} for n in range(5000)}, additionalProperties=False, name="many")
+    )
     with pytest.raises(TypeError) as many:
         package["many"].run(**{"x" * 10_000: 1})
     assert len(str(many.value)) < 1000 and str(many.value).endswith(", a99, …")
 
 
 def test_arguments_that_the_schema_allows_unnamed_are_sent(make):
-    package = make(tool({"a": {}, "more": {}}, additionalProperties={"type": "integer"}), tool({}, name="any", additionalProperties=True), tool({}, name="silent"), {"name": "untold", "inputSchema": {"type": "object"}})
+    package = make(
+        tool({"a": {}, "more": {}}, additionalProperties={"type": "integer"}),
+        tool({}, name="any", additionalProperties=True),
+        tool({}, name="silent"),
+        {"name": "untold", "inputSchema": {"type": "object"}},
+    )
     package["do"].run(a=1, b=2)
     package["any"].run(b="x")
     package["silent"].run(package["silent"].Params(b="x"))
     package["untold"].run(b="x")
-    assert [json.loads(arguments) for _, arguments in package.client.calls] == [{"a": 1, "b": 2}, {"b": "x"}, {"b": "x"}, {"b": "x"}]
+    assert [json.loads(arguments) for _, arguments in package.client.calls] == [
+        {"a": 1, "b": 2},
+        {"b": "x"},
+        {"b": "x"},
+        {"b": "x"},
+    ]
     with pytest.raises(ValidationError):
         package["do"].run(b="x")
     with pytest.raises(TypeError, match="valid: it has none"):
@@ -303,7 +382,10 @@ def test_recursion(make):
     assert json.loads(package.send("mutual", a=deep)) == {"a": deep}
     with pytest.raises(ValidationError):
         package.send("mutual", a={"b": {"a": {"n": "x"}}})
-    assert json.loads(package.send("root", x=1, self={"self": {"x": 2}})) == {"x": 1, "self": {"self": {"x": 2}}}
+    assert json.loads(package.send("root", x=1, self={"self": {"x": 2}})) == {
+        "x": 1,
+        "self": {"self": {"x": 2}},
+    }
     with pytest.raises(ValidationError):
         package.send("root", self={"x": "y"})
     assert json.loads(package.send("alias", j=["a", ["b"]])) == {"j": ["a", ["b"]]}
@@ -314,7 +396,13 @@ def test_recursion(make):
 
 def test_definitions(make):
     """References in all the ways that stay in the document; a definition is one class however it is reached."""
-    user = {"type": "object", "description": "A user.", "properties": {"id": {"type": "integer"}}, "required": ["id"], "$anchor": "user"}
+    user = {
+        "type": "object",
+        "description": "A user.",
+        "properties": {"id": {"type": "integer"}},
+        "required": ["id"],
+        "$anchor": "user",
+    }
     package = make(
         tool(
             {
@@ -389,7 +477,12 @@ NESTED_DEFAULTS = [
 
 
 def test_defaults_that_are_lists_and_objects(make):
-    package = make(*[tool({"p": schema}, name=f"t{number}") for number, (schema, _) in enumerate(NESTED_DEFAULTS)])
+    package = make(
+        *[
+            tool({"p": schema}, name=f"t{number}")
+            for number, (schema, _) in enumerate(NESTED_DEFAULTS)
+        ]
+    )
     for number, (_, text) in enumerate(NESTED_DEFAULTS):
         source = package.source(f"t{number}")
         assert f"    p: {text}\n" in source
@@ -399,7 +492,15 @@ def test_defaults_that_are_lists_and_objects(make):
 
 def test_defaults_that_are_changed_in_place_are_sent(make):
     names = {"type": "array", "items": {"type": "string"}, "default": []}
-    package = make(tool({"names": names, "o": {"type": "object", "default": {"a": 1}}, "inner": {"properties": {"_names": names, "n": {"default": 1}}}}))
+    package = make(
+        tool(
+            {
+                "names": names,
+                "o": {"type": "object", "default": {"a": 1}},
+                "inner": {"properties": {"_names": names, "n": {"default": 1}}},
+            }
+        )
+    )
     module = package["do"]
     params = module.Params(inner={})
     assert json.loads(json.dumps(params.to_wire())) == {"inner": {}}
@@ -407,7 +508,11 @@ def test_defaults_that_are_changed_in_place_are_sent(make):
     params.inner.field_names.append("y")
     params.o["b"] = 2
     module.run(params)
-    assert json.loads(package.client.calls[-1][1]) == {"names": ["x"], "inner": {"_names": ["y"]}, "o": {"a": 1, "b": 2}}
+    assert json.loads(package.client.calls[-1][1]) == {
+        "names": ["x"],
+        "inner": {"_names": ["y"]},
+        "o": {"a": 1, "b": 2},
+    }
 
     class Own(module.Params):
         @functools.cached_property
@@ -434,8 +539,22 @@ def test_none_for_a_field_with_a_default_is_not_given(make):
             required=["required"],
         )
     )  # fmt: skip
-    given = {"page-size": None, "tags": None, "known": None, "any": None, "inner": {"n": None}, "required": 1, "extra": None}
-    assert json.loads(package.send("do", **given)) == {"known": None, "any": None, "inner": {}, "required": 1, "extra": None}
+    given = {
+        "page-size": None,
+        "tags": None,
+        "known": None,
+        "any": None,
+        "inner": {"n": None},
+        "required": 1,
+        "extra": None,
+    }
+    assert json.loads(package.send("do", **given)) == {
+        "known": None,
+        "any": None,
+        "inner": {},
+        "required": 1,
+        "extra": None,
+    }
     assert json.loads(package.send("do", page_size=None, required=1)) == {"required": 1}
     assert package["do"].Params(page_size=None, required=1).page_size == 5
     with pytest.raises(ValidationError):
@@ -444,10 +563,26 @@ def test_none_for_a_field_with_a_default_is_not_given(make):
 
 def test_tools_named_as_builtins(make):
     """Their modules become attributes of the package, which is where its functions look for names first."""
-    names = [name.lower() for name in dir(builtins) if name.isidentifier() and not name.startswith("_")]
-    names += ["type", "pydantic", "typing", "ipybox", "model_validator", "model_serializer", "model", "client"]
+    names = [
+        name.lower() for name in dir(builtins) if name.isidentifier() and not name.startswith("_")
+    ]
+    names += [
+        "type",
+        "pydantic",
+        "typing",
+        "ipybox",
+        "model_validator",
+        "model_serializer",
+        "model",
+        "client",
+    ]
     spec = {"properties": {"a": {"type": "integer"}, "b": {"type": "array", "default": []}}}
-    package = make(*[{"name": name, "inputSchema": spec, "outputSchema": spec} for name in dict.fromkeys(names)])
+    package = make(
+        *[
+            {"name": name, "inputSchema": spec, "outputSchema": spec}
+            for name in dict.fromkeys(names)
+        ]
+    )
     for name in package.names:
         package.client.result = {"a": 1}
         assert package[name].run(a=1, b=None).a == 1
@@ -486,17 +621,30 @@ def test_enums_share_a_class_if_they_are_equal(make):
 
 def test_all_alternatives_keep_their_descriptions(make):
     """In the field's docstring; those of objects in their classes."""
-    css, role = {"type": "string", "pattern": "^#", "description": "A CSS\nselector."}, {"type": "string", "maxLength": 9, "description": "An ARIA role."}
+    css, role = (
+        {"type": "string", "pattern": "^#", "description": "A CSS\nselector."},
+        {"type": "string", "maxLength": 9, "description": "An ARIA role."},
+    )
     point = {"type": "object", "description": "A place.", "properties": {"x": {"type": "integer"}}}
     package = make(
         tool({"target": {"anyOf": [css, role]}}),
-        tool({"target": {"oneOf": [css, role, {"type": "null"}], "description": "What to click."}}, name="own"),
+        tool(
+            {"target": {"oneOf": [css, role, {"type": "null"}], "description": "What to click."}},
+            name="own",
+        ),
         tool({"target": {"anyOf": [css, point]}}, name="object"),
         tool({"target": {"anyOf": [css, {"type": "null"}]}}, name="one"),
     )
-    assert '    """Either: A CSS selector.\n    Or: An ARIA role.\n    """\n' in package.source("do")
-    assert '    """What to click.\n    Either: A CSS selector.\n    Or: An ARIA role.\n    """\n' in package.source("own")
-    assert '    """A place."""\n' in package.source("object") and '    """A CSS selector."""\n' in package.source("object")
+    assert '    """Either: A CSS selector.\n    Or: An ARIA role.\n    """\n' in package.source(
+        "do"
+    )
+    assert (
+        '    """What to click.\n    Either: A CSS selector.\n    Or: An ARIA role.\n    """\n'
+        in package.source("own")
+    )
+    assert '    """A place."""\n' in package.source(
+        "object"
+    ) and '    """A CSS selector."""\n' in package.source("object")
     assert re.search(r"A CSS\s+selector", package.source("one"))
 
 
@@ -507,6 +655,16 @@ def test_unexpressed_rules_are_noted(make):
         "dependentRequired": {"a": ["b"]}, "minProperties": 1, "not": {"required": ["z"]}, "propertyNames": {"maxLength": 3},
         "patternProperties": {"^x-": {"type": "integer"}}, "if": {}, "then": {}, "else": {}, "unevaluatedProperties": False,
     }  # fmt: skip
-    source = make(tool(schema["properties"], **{key: value for key, value in schema.items() if key not in ("type", "properties")})).source("do")
-    for note in ("pattern: ^(?=a)", "format: email", "uniqueItems: true", *(f"{key}: " for key in list(schema)[2:])):
+    source = make(
+        tool(
+            schema["properties"],
+            **{key: value for key, value in schema.items() if key not in ("type", "properties")},
+        )
+    ).source("do")
+    for note in (
+        "pattern: ^(?=a)",
+        "format: email",
+        "uniqueItems: true",
+        *(f"{key}: " for key in list(schema)[2:]),
+    ):
         assert note in source

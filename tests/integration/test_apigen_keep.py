@@ -23,7 +23,12 @@ def package(workspace: Path):
         directory = workspace / "srv"
 
         def generate(self, tools: list[dict]) -> list[str]:
-            done = subprocess.run([TOOL, "srv", workspace], input=json.dumps(tools).encode(), capture_output=True, check=True)
+            done = subprocess.run(
+                [TOOL, "srv", workspace],
+                input=json.dumps(tools).encode(),
+                capture_output=True,
+                check=True,
+            )
             assert [path.name for path in workspace.iterdir()] == ["srv"]
             return done.stderr.decode().splitlines()
 
@@ -47,7 +52,11 @@ def test_what_is_appended_stays(package):
     package.write("__init__.py", package.read("__init__.py") + "\nVERSION = 5\n")
     for tools, text in ((OLD, "Old."), (NEW, "New."), (NEW, "New."), (OLD, "Old.")):
         assert package.generate(tools) == []
-        assert package.read("a.py").endswith(ADDED) and package.read("a.py").count("run_parsed") == 1 and text in package.read("a.py")
+        assert (
+            package.read("a.py").endswith(ADDED)
+            and package.read("a.py").count("run_parsed") == 1
+            and text in package.read("a.py")
+        )
         assert package.read("__init__.py").endswith("\nVERSION = 5\n")
     assert package.names() == {"a.py", "b.py"}
 
@@ -76,7 +85,11 @@ def test_changes_within_are_kept_aside(package):
         package.write("a.py", changed + f"# {round}\n")
         (told,) = package.generate(OLD)
         assert name in told
-        assert package.read(name) == changed + f"# {round}\n" and "Old." in package.read("a.py") and "run_parsed" not in package.read("a.py")
+        assert (
+            package.read(name) == changed + f"# {round}\n"
+            and "Old." in package.read("a.py")
+            and "run_parsed" not in package.read("a.py")
+        )
     assert package.names() == {"a.py", "b.py", "a.py.before", "a.py.before-2"}
 
 
@@ -84,7 +97,9 @@ def test_additions_to_a_tool_that_is_gone_are_kept_aside(package):
     package.write("b.py", package.read("b.py") + ADDED)
     package.write("a.py", "")
     assert len(package.generate(NEW)) == 2
-    assert package.names() == {"a.py", "c.py", "a.py.before", "b.py.before"} and package.read("b.py.before").endswith(ADDED)
+    assert package.names() == {"a.py", "c.py", "a.py.before", "b.py.before"} and package.read(
+        "b.py.before"
+    ).endswith(ADDED)
 
 
 def test_a_new_tool_does_not_replace_a_users_file(package):
@@ -93,7 +108,11 @@ def test_a_new_tool_does_not_replace_a_users_file(package):
     (package.directory / "a.py").mkdir()
     (package.directory / "a.py/x").write_text("x")
     assert len(package.generate(NEW)) == 2
-    assert package.read("c.py.before") == "mine\n" and "run(" in package.read("c.py") and package.read("a.py.before/x") == "x"
+    assert (
+        package.read("c.py.before") == "mine\n"
+        and "run(" in package.read("c.py")
+        and package.read("a.py.before/x") == "x"
+    )
 
 
 def test_packages_without_a_list(package):
@@ -105,7 +124,17 @@ def test_packages_without_a_list(package):
     assert package.names() == {"a.py", "c.py", "mine.py", "b.py.before"}
 
 
-@pytest.mark.parametrize("text", ["", "\0", "x y z\n", "# \n" * 1000, f"{'0' * 64} 99999999999999999999999 a.py\n{'0' * 64} -1 b.py\n", "0 0 ../../x\n0 0 /etc/passwd\n"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "\0",
+        "x y z\n",
+        "# \n" * 1000,
+        f"{'0' * 64} 99999999999999999999999 a.py\n{'0' * 64} -1 b.py\n",
+        "0 0 ../../x\n0 0 /etc/passwd\n",
+    ],
+)
 def test_lists_that_are_wrong(package, text):
     package.write(".generated", text)
     package.generate(NEW)

@@ -37,19 +37,51 @@ def test_hostile_property_names(make):
     # By Python's names.
     fields = package["do"].Params.model_fields
     assert len(fields) == len(usable)
-    by_alias = {name if field.alias is None else field.alias: name for name, field in fields.items()}
+    by_alias = {
+        name if field.alias is None else field.alias: name for name, field in fields.items()
+    }
     by_name = {by_alias[name]: number for name, number in arguments.items()}
     assert all(name.isidentifier() for name in by_name)
     assert json.loads(package.send("do", **by_name)) == arguments
     # What was usable has stayed.
-    for name in ("self", "cls", "a_b", "from_", "match", "type", "id", "model_x", "ünïcode", "名前", "object"):
+    for name in (
+        "self",
+        "cls",
+        "a_b",
+        "from_",
+        "match",
+        "type",
+        "id",
+        "model_x",
+        "ünïcode",
+        "名前",
+        "object",
+    ):
         assert name in fields
 
 
 def test_hostile_names_of_nested_classes(make):
-    names = ["Params", "Result", "Model", "str", "List", "any", "Enum", "field", "1", "🎉", "class", "none", "Literal", "Any"]
+    names = [
+        "Params",
+        "Result",
+        "Model",
+        "str",
+        "List",
+        "any",
+        "Enum",
+        "field",
+        "1",
+        "🎉",
+        "class",
+        "none",
+        "Literal",
+        "Any",
+    ]
     properties = {
-        name: {"type": "object", "properties": {name: {"type": "object", "properties": {"x": {"type": "integer"}}}}}
+        name: {
+            "type": "object",
+            "properties": {name: {"type": "object", "properties": {"x": {"type": "integer"}}}},
+        }
         for name in names
     }
     package = make(tool(properties))
@@ -58,7 +90,14 @@ def test_hostile_names_of_nested_classes(make):
 
 
 def test_hostile_enum_values(make):
-    values = [name for name in HOSTILE_NAMES if name != "\ud800"] + ["mro", "title", "count", "index", "_ignore_", "__x__"]
+    values = [name for name in HOSTILE_NAMES if name != "\ud800"] + [
+        "mro",
+        "title",
+        "count",
+        "index",
+        "_ignore_",
+        "__x__",
+    ]
     package = make(tool({"kind": {"enum": values}}))
     assert len(list(package["do"].Kind)) == len(values)
     for member in package["do"].Kind:
@@ -79,7 +118,11 @@ def test_hostile_tool_names(make):
         ".generated", "__init__.py", *(f"{name}.py" for name in package.names)
     }  # fmt: skip
     for name, module in zip(names, package.names, strict=True):
-        assert len(f"{module}.py".encode()) <= 200 and module.isidentifier() and module == module.lower()
+        assert (
+            len(f"{module}.py".encode()) <= 200
+            and module.isidentifier()
+            and module == module.lower()
+        )
         package.send(module)
         assert package.client.calls[-1] == (name, "{}")
     by_name = dict(zip(names, package.names, strict=True))
@@ -90,14 +133,27 @@ def test_hostile_tool_names(make):
 
 def global_names(code: CodeType) -> set[str]:
     names = {step.argval for step in dis.get_instructions(code) if step.opname == "LOAD_GLOBAL"}
-    return names.union(*(global_names(inner) for inner in code.co_consts if isinstance(inner, CodeType)))
+    return names.union(
+        *(global_names(inner) for inner in code.co_consts if isinstance(inner, CodeType))
+    )
 
 
 def test_no_tool_takes_the_place_of_a_name_that_the_package_uses(make):
     """Its modules are attributes of the package, and their names have small letters."""
-    package = make(tool({"a": {"type": "integer", "default": 1}}), tool(name="_isinstance"), tool(name="_GET_ARGS"), tool(name="_Mapping"))
-    functions = [getattr(value, "__func__", value) for value in vars(package.package.Model).values()]
-    own = [value.__code__ for value in functions if getattr(value, "__module__", "") == "srv" and hasattr(value, "__code__")]
+    package = make(
+        tool({"a": {"type": "integer", "default": 1}}),
+        tool(name="_isinstance"),
+        tool(name="_GET_ARGS"),
+        tool(name="_Mapping"),
+    )
+    functions = [
+        getattr(value, "__func__", value) for value in vars(package.package.Model).values()
+    ]
+    own = [
+        value.__code__
+        for value in functions
+        if getattr(value, "__module__", "") == "srv" and hasattr(value, "__code__")
+    ]
     used = set().union(*map(global_names, own))
     assert len(own) > 5 and "BaseModel" in used
     assert [name for name in used if name == name.lower()] == []
@@ -119,18 +175,45 @@ def test_texts_stay_texts(make, text):
     package = make(
         tool(
             {
-                text: {"type": "string", "description": text, "title": text, "default": text, "pattern": text, "format": text},
-                "e": {"type": "string", "enum": ["x" + text, "y"], "description": text, "default": "x" + text},
+                text: {
+                    "type": "string",
+                    "description": text,
+                    "title": text,
+                    "default": text,
+                    "pattern": text,
+                    "format": text,
+                },
+                "e": {
+                    "type": "string",
+                    "enum": ["x" + text, "y"],
+                    "description": text,
+                    "default": "x" + text,
+                },
                 "c": {"const": text},
                 "o": {"$ref": "#/$defs/o"},
                 "r": {"$ref": text},
-                "one": {"oneOf": [{"const": text, "title": text}, {"const": "b", "description": text}]},
+                "one": {
+                    "oneOf": [{"const": text, "title": text}, {"const": "b", "description": text}]
+                },
             },
             name="t" + text,
             title=text,
             description=text,
-            outputSchema={"description": text, "type": "array", "items": {"description": text, "const": text}},
-            **{"$defs": {"o": {"description": text, "title": text, "type": "object", "properties": {"a" + text: {}}}}},
+            outputSchema={
+                "description": text,
+                "type": "array",
+                "items": {"description": text, "const": text},
+            },
+            **{
+                "$defs": {
+                    "o": {
+                        "description": text,
+                        "title": text,
+                        "type": "object",
+                        "properties": {"a" + text: {}},
+                    }
+                }
+            },
         )
     )
     (module,) = package.names
@@ -138,17 +221,27 @@ def test_texts_stay_texts(make, text):
     assert json.loads(package.send(module, c=text, o=object)) == {"c": text, "o": object}
     for name in ("__init__", module):
         source = package.source(name)
-        assert not set(source) & set("\0\r\f\v\x85\u2028\u2029\u202e\u2066\ufeff\U000e0041\U000e0042")
+        assert not set(source) & set(
+            "\0\r\f\v\x85\u2028\u2029\u202e\u2066\ufeff\U000e0041\U000e0042"
+        )
         assert len(source) < 700_000
 
 
 def test_descriptions_are_wrapped_and_dedented(make):
     description = (
-        "Reads.\n\n    Args:\n        path: " + "where it is " * 12 + "\n        - item " + "one two " * 20 + "\n\n\n\n    Ends.  \n"
+        "Reads.\n\n    Args:\n        path: "
+        + "where it is " * 12
+        + "\n        - item "
+        + "one two " * 20
+        + "\n\n\n\n    Ends.  \n"
     )
-    package = make(tool({"p": {"type": "string", "description": "word " * 60}}, description=description))
+    package = make(
+        tool({"p": {"type": "string", "description": "word " * 60}}, description=description)
+    )
     assert all(len(line) <= 100 for line in package.source("do").splitlines())
-    lines = inspect.cleandoc(package["do"].run.__doc__).splitlines()  # from Python 3.13 on it is clean already
+    lines = inspect.cleandoc(
+        package["do"].run.__doc__
+    ).splitlines()  # from Python 3.13 on it is clean already
     assert lines[:3] == ["Reads.", "", "Args:"] and lines[3].startswith("    path: where")
     assert lines[-2:] == ["", "Ends."]
     assert "word " * 59 + "word" in " ".join(package.source("do").split())
@@ -182,13 +275,25 @@ def test_names_of_classes_are_not_changed_by_what_is_added(make):
         "Filter", "FilterOptions", "Update", "UpdateOptions", "UpdateFilter", "UpdateUser", "Sort", "ListItem", "ListItem_2", "User",
     }  # fmt: skip
     more = {
-        "deep": thing(deeper=thing(sort={"enum": ["a", "b"]}, filter=thing(q={}), list=thing(r={}), user=thing(s={}))),
+        "deep": thing(
+            deeper=thing(
+                sort={"enum": ["a", "b"]}, filter=thing(q={}), list=thing(r={}), user=thing(s={})
+            )
+        ),
         "first": thing(options=thing(t={})),
         "twice": {"$ref": "#/$defs/Twice"},
     }
-    orders = [{**more, **CLASSES}, {**CLASSES, **more}, dict(reversed([*CLASSES.items(), *more.items()]))]
+    orders = [
+        {**more, **CLASSES},
+        {**CLASSES, **more},
+        dict(reversed([*CLASSES.items(), *more.items()])),
+    ]
     for properties in orders:
-        changed = class_names(make, properties, {name: thing(**CLASSES) for name in ("filter", "sort", "owner", "deep")})
+        changed = class_names(
+            make,
+            properties,
+            {name: thing(**CLASSES) for name in ("filter", "sort", "owner", "deep")},
+        )
         assert names.items() <= changed.items()
         assert len(set(changed.values())) == len(changed)
 
@@ -208,14 +313,34 @@ def test_names_as_a_person_would_choose(make):
     )  # fmt: skip
 
     def classes(name: str) -> list[str]:
-        return sorted(set(re.findall(r"^class (\w+)\(", package.source(name), re.MULTILINE)) - {"Params", "Result"})
+        return sorted(
+            set(re.findall(r"^class (\w+)\(", package.source(name), re.MULTILINE))
+            - {"Params", "Result"}
+        )
 
     assert classes("own") == ["ParamsValue", "ResultValue"]
-    assert classes("variants") == ["MapMarkerOverlay", "MapMarkerOverlaySize", "PathOverlay", "PathOverlaySize"]
-    assert classes("numbered") == ["Header", "HeaderSize", "HeaderSize_2", "HeaderSize_3", "Header_2", "Header_3"]
+    assert classes("variants") == [
+        "MapMarkerOverlay",
+        "MapMarkerOverlaySize",
+        "PathOverlay",
+        "PathOverlaySize",
+    ]
+    assert classes("numbered") == [
+        "Header",
+        "HeaderSize",
+        "HeaderSize_2",
+        "HeaderSize_3",
+        "Header_2",
+        "Header_3",
+    ]
     assert classes("plurals") == ["Child", "SeriesItem"]
     members = package["variants"].MapMarkerOverlaySize
-    assert (members._3xl.value, members.plus_1.value, members.ge.value, members.empty.value) == ("3xl", "+1", ">=", "")
+    assert (members._3xl.value, members.plus_1.value, members.ge.value, members.empty.value) == (
+        "3xl",
+        "+1",
+        ">=",
+        "",
+    )
 
 
 def test_names_of_alternatives_do_not_depend_on_their_order(make):

@@ -46,17 +46,27 @@ NOT_TRANSLATED = [
 
 def tools(*patterns: str) -> list[dict]:
     return [
-        {"name": f"t{n}", "inputSchema": {"properties": {"p": {"type": "string", "pattern": pattern}}, "required": ["p"]}}
+        {
+            "name": f"t{n}",
+            "inputSchema": {
+                "properties": {"p": {"type": "string", "pattern": pattern}},
+                "required": ["p"],
+            },
+        }
         for n, pattern in enumerate(patterns)
     ]
 
 
 @pytest.fixture(scope="module")
 def package(tmp_path_factory):
-    return Package(tmp_path_factory.mktemp("patterns"), tools(*[pattern for pattern, _, _ in PATTERNS]))
+    return Package(
+        tmp_path_factory.mktemp("patterns"), tools(*[pattern for pattern, _, _ in PATTERNS])
+    )
 
 
-@pytest.mark.parametrize("number", range(len(PATTERNS)), ids=[pattern for pattern, _, _ in PATTERNS])
+@pytest.mark.parametrize(
+    "number", range(len(PATTERNS)), ids=[pattern for pattern, _, _ in PATTERNS]
+)
 def test_texts(package, number):
     pattern, matching, others = PATTERNS[number]
     name = f"t{number}"
@@ -91,7 +101,9 @@ def test_patterns_of_other_types(workspace):
     package = Package(workspace, [{"name": "t", "inputSchema": {"properties": schemas}}])
     source = package.source("t")
     assert source.count("pattern: ^x$") == 3 and "pattern: y" in source and "pattern: 5" in source
-    assert package.send("t", nullable=None, either=5, enum="y", any=1, integer=1, both="x", items=["x"])
+    assert package.send(
+        "t", nullable=None, either=5, enum="y", any=1, integer=1, both="x", items=["x"]
+    )
     for name, value in (("nullable", "y"), ("either", "y"), ("both", "y"), ("items", ["y"])):
         with pytest.raises(ValidationError):
             package.send("t", **{name: value})
@@ -99,8 +111,39 @@ def test_patterns_of_other_types(workspace):
 
 def test_random_patterns_import(workspace):
     rng = random.Random(5)
-    pieces = ["a", "b", r"\d", r"\w", r"\s", r"\S", ".", "[a-z]", "[^x]", "(", "(?:", ")", "|", "*", "+", "?", "{2}", "{1,50}", "{3,}", "^", "$", "-", "é", r"\.", "[", "]", "{", "\\"]
+    pieces = [
+        "a",
+        "b",
+        r"\d",
+        r"\w",
+        r"\s",
+        r"\S",
+        ".",
+        "[a-z]",
+        "[^x]",
+        "(",
+        "(?:",
+        ")",
+        "|",
+        "*",
+        "+",
+        "?",
+        "{2}",
+        "{1,50}",
+        "{3,}",
+        "^",
+        "$",
+        "-",
+        "é",
+        r"\.",
+        "[",
+        "]",
+        "{",
+        "\\",
+    ]
     patterns = ["".join(rng.choices(pieces, k=rng.randrange(1, 12))) for _ in range(1500)]
-    properties = {f"p{n}": {"type": "string", "pattern": pattern} for n, pattern in enumerate(patterns)}
+    properties = {
+        f"p{n}": {"type": "string", "pattern": pattern} for n, pattern in enumerate(patterns)
+    }
     package = Package(workspace, [{"name": "t", "inputSchema": {"properties": properties}}])
     assert package.source("t").count("pattern=") > 100

@@ -28,10 +28,18 @@ def test_results(make):
         "required": ["items"],
         "additionalProperties": False,
     }  # fmt: skip
-    package, result = result_of(make, schema, {"items": [{"from": "a", "state": "open", "new": 1}], "more": 2})
+    package, result = result_of(
+        make, schema, {"items": [{"from": "a", "state": "open", "new": 1}], "more": 2}
+    )
     assert isinstance(result, package["do"].Result)
     item = result.items[0]
-    assert (item.from_, item.state, item.new, result.total, result.more) == ("a", "open", 1, None, 2)
+    assert (item.from_, item.state, item.new, result.total, result.more) == (
+        "a",
+        "open",
+        1,
+        None,
+        2,
+    )
     assert item.state == package["do"].State.open and f"{item.state}" == "open"
 
 
@@ -62,7 +70,10 @@ ITEMS = {
             "type": "array",
             "items": {
                 "type": "object",
-                "properties": {"name": {"type": "string"}, "size": {"type": "integer", "minimum": 0}},
+                "properties": {
+                    "name": {"type": "string"},
+                    "size": {"type": "integer", "minimum": 0},
+                },
                 "required": ["name"],
             },
         },
@@ -77,7 +88,11 @@ ITEMS = {
 @pytest.mark.parametrize(
     ("value", "path", "text"),
     [
-        ({"items": [{"name": "x"}, {"name": 7}]}, ("items", 1, "name"), "items[1].name: Input should be a valid string"),
+        (
+            {"items": [{"name": "x"}, {"name": 7}]},
+            ("items", 1, "name"),
+            "items[1].name: Input should be a valid string",
+        ),
         ({"items": [{}]}, ("items", 0, "name"), "items[0].name: Field required"),
         ({"items": [{"name": "x", "size": -1}]}, ("items", 0, "size"), "items[0].size: "),
         ({"items": [{"name": "x", "size": 1.5}]}, ("items", 0, "size"), "items[0].size: "),
@@ -106,13 +121,18 @@ def test_violations_are_counted_and_the_first_are_told(make):
 
 
 def test_names_of_violated_members_are_bounded(make):
-    error = violate(make, ITEMS, {"items": [], "tags": {"x" * 100_000: 1, "\u202e\ud800\x1b[2J": 1}})
+    error = violate(
+        make, ITEMS, {"items": [], "tags": {"x" * 100_000: 1, "\u202e\ud800\x1b[2J": 1}}
+    )
     assert str(error).isascii() or "…" in str(error)
     assert not any(c in str(error) for c in "\u202e\ud800\x1b")
 
 
 def test_deep_results(make):
-    node = {"type": "object", "properties": {"kids": {"type": "array", "items": {"$ref": "#"}}, "n": {"type": "integer"}}}
+    node = {
+        "type": "object",
+        "properties": {"kids": {"type": "array", "items": {"$ref": "#"}}, "n": {"type": "integer"}},
+    }
     value: Any = {"n": "wrong"}
     for _ in range(400):
         value = {"kids": [value]}
@@ -144,21 +164,38 @@ def test_a_result_error_survives_pickling_and_copying(make):
     ("schema", "value", "text"),
     [
         ({"type": "object"}, {"a": 1}, "ToolDict[Any]"),
-        ({"type": "object", "additionalProperties": {"type": "integer"}}, {"a": 1}, "ToolDict[int]"),
-        ({"type": "array", "items": {"type": "object", "properties": {"a": {"type": "integer"}}}}, [], "ToolList[ResultItem]"),
+        (
+            {"type": "object", "additionalProperties": {"type": "integer"}},
+            {"a": 1},
+            "ToolDict[int]",
+        ),
+        (
+            {
+                "type": "array",
+                "items": {"type": "object", "properties": {"a": {"type": "integer"}}},
+            },
+            [],
+            "ToolList[ResultItem]",
+        ),
         ({"type": "string"}, "x", "ToolText"),
         ({"type": ["integer", "null"]}, None, "ToolInt | None"),
         ({"type": ["number", "boolean"]}, True, "bool | ToolInt | ToolFloat"),
         ({}, [1], "Any"),
         (True, [1], "Any"),
-        ({"anyOf": [{"type": "string"}, {"type": "integer", "minimum": 1}]}, 2, "ToolText | Annotated[ToolInt, Field(ge=1)]"),
+        (
+            {"anyOf": [{"type": "string"}, {"type": "integer", "minimum": 1}]},
+            2,
+            "ToolText | Annotated[ToolInt, Field(ge=1)]",
+        ),
     ],
 )
 def test_results_that_are_no_objects(make, schema, value, text):
     package, result = result_of(make, schema, value)
     assert result == value
     assert f"\nResult = {text}\n" in package.source("do")
-    assert "def run(params: Params | None = None, /, **fields: Any) -> Result:" in package.source("do")
+    assert "def run(params: Params | None = None, /, **fields: Any) -> Result:" in package.source(
+        "do"
+    )
 
 
 PNG = {"type": "image", "data": "aGk=", "mimeType": "image/png"}
@@ -196,7 +233,10 @@ def test_a_tool_without_output_schema_returns_a_text(make, answer, expected):
 def test_a_result_has_what_came_beside_it(make):
     schema = {"type": "object", "properties": {"n": {"type": "integer"}}}
     package = make(tool(outputSchema=schema))
-    package.client.answer = {"content": [text("seven"), PNG], "structuredContent": {"n": 7, "text": "mine"}}
+    package.client.answer = {
+        "content": [text("seven"), PNG],
+        "structuredContent": {"n": 7, "text": "mine"},
+    }
     run, result_class = package["do"].run, package["do"].Result
     result = run()
     assert (result.n, result.text, result.contents) == (7, "seven", [text("seven"), PNG])
@@ -223,7 +263,12 @@ def test_members_keep_their_names_and_ours_get_out_of_the_way(make):
 
 def wrap(schema: dict[str, Any]) -> dict[str, Any]:
     """As FastMCP does."""
-    return {"type": "object", "properties": {"result": schema}, "required": ["result"], "x-fastmcp-wrap-result": True}
+    return {
+        "type": "object",
+        "properties": {"result": schema},
+        "required": ["result"],
+        "x-fastmcp-wrap-result": True,
+    }
 
 
 INTEGERS = {"type": "array", "items": {"type": "integer"}}
@@ -237,7 +282,11 @@ PERSON = {"type": "object", "properties": {"name": {"type": "string"}}, "require
         ({"type": "string"}, "x", "ToolText"),
         ({"type": "integer"}, 5, "ToolInt"),
         ({"type": "number"}, 1.5, "ToolInt | ToolFloat"),
-        ({"type": "object", "additionalProperties": {"type": "integer"}}, {"a": 1}, "ToolDict[int]"),
+        (
+            {"type": "object", "additionalProperties": {"type": "integer"}},
+            {"a": 1},
+            "ToolDict[int]",
+        ),
         ({"anyOf": [INTEGERS, {"type": "null"}]}, [3], "ToolList[int] | None"),
         ({"type": "boolean"}, True, "bool"),
         ({"anyOf": [{"type": "integer"}, {"type": "null"}]}, None, "ToolInt | None"),
@@ -251,7 +300,9 @@ def test_wrapped_results_are_unwrapped(make, schema, value, annotation):
     assert f"\nResult = {annotation}\n" in package.source("do")
     if isinstance(value, (bool, type(None))):
         return
-    assert result.result == value and type(result.result) is type(result)  # as programs for 0.9 have it
+    assert result.result == value and type(result.result) is type(
+        result
+    )  # as programs for 0.9 have it
     assert (result.contents, result.text, len(result.images)) == ([text("t"), PNG], "t", 1)
     assert result.structured == {"result": value}
     for copied in (pickle.loads(pickle.dumps(result)), copy.deepcopy(result)):
@@ -260,11 +311,19 @@ def test_wrapped_results_are_unwrapped(make, schema, value, annotation):
 
 def test_wrapped_objects_have_what_came_beside_them(make):
     package = make(
-        tool(outputSchema={**wrap({"anyOf": [{"$ref": "#/$defs/P"}, {"type": "null"}]}), "$defs": {"P": PERSON}}),
+        tool(
+            outputSchema={
+                **wrap({"anyOf": [{"$ref": "#/$defs/P"}, {"type": "null"}]}),
+                "$defs": {"P": PERSON},
+            }
+        ),
         tool(outputSchema=wrap(PERSON), name="bare"),
     )
     for name in ("do", "bare"):
-        package.client.answer = {"content": [text("t")], "structuredContent": {"result": {"name": "Ada"}}}
+        package.client.answer = {
+            "content": [text("t")],
+            "structuredContent": {"result": {"name": "Ada"}},
+        }
         result = package[name].run()
         assert (result.name, result.text) == ("Ada", "t")
     assert isinstance(result, package["bare"].Result)
@@ -293,6 +352,10 @@ def test_wrapped_results_that_violate_their_schema(make, answer, result, path):
 def test_only_what_fastmcp_wraps_is_unwrapped(make):
     schema = wrap(INTEGERS)
     two = {**schema, "properties": {**schema["properties"], "more": {}}}
-    for other in ({**schema, "x-fastmcp-wrap-result": False}, {**schema, "x-fastmcp-wrap-result": "yes"}, two):
+    for other in (
+        {**schema, "x-fastmcp-wrap-result": False},
+        {**schema, "x-fastmcp-wrap-result": "yes"},
+        two,
+    ):
         package, result = result_of(make, other, {"result": [1]})
         assert isinstance(result, package["do"].Result) and result.result == [1]

@@ -17,9 +17,25 @@ def class_of(kind: str, **more: Any) -> dict[str, Any]:
     return {"type": "object", "properties": {"kind": {"const": kind}, **more}, "required": ["kind"]}
 
 
-SHAPES = {"oneOf": [class_of("circle", r={"type": "number"}), class_of("square", a={"type": "number"}, colour=STRING)]}
-TREE = {"anyOf": [class_of("leaf", n=INTEGER), class_of("branch", kids={"type": "array", "items": {"$ref": "#/$defs/tree"}})]}
-JSON_VALUE = {"anyOf": [STRING, {"type": "object", "properties": {"v": {"$ref": "#/$defs/json"}}, "required": ["v"]}, {"type": "null"}]}
+SHAPES = {
+    "oneOf": [
+        class_of("circle", r={"type": "number"}),
+        class_of("square", a={"type": "number"}, colour=STRING),
+    ]
+}
+TREE = {
+    "anyOf": [
+        class_of("leaf", n=INTEGER),
+        class_of("branch", kids={"type": "array", "items": {"$ref": "#/$defs/tree"}}),
+    ]
+}
+JSON_VALUE = {
+    "anyOf": [
+        STRING,
+        {"type": "object", "properties": {"v": {"$ref": "#/$defs/json"}}, "required": ["v"]},
+        {"type": "null"},
+    ]
+}
 SPEC = {
     "oneOf": [
         {"type": "object", "properties": {"layer": {"type": "array", "items": {"$ref": "#/$defs/spec"}}, "mark": False}, "required": ["layer"]},
@@ -95,7 +111,10 @@ def package(tmp_path_factory):
 
 def test_clean_for_linters_and_type_checkers(tmp_path):
     together = {name: schema for name, (schema, *_) in TYPES.items()}
-    write(tmp_path, [*make_tools(), {"name": "all", "inputSchema": {"properties": together, "$defs": DEFS}}])
+    write(
+        tmp_path,
+        [*make_tools(), {"name": "all", "inputSchema": {"properties": together, "$defs": DEFS}}],
+    )
     check_clean(tmp_path)
 
 
@@ -129,8 +148,29 @@ def test_annotations_are_told(tmp_path):
         "ref": {"$ref": "#/$defs/d", "examples": [{"x": 1}]},
     }
     definition = {"type": "object", "properties": {"x": {}}, "deprecated": True, "examples": ["e"]}
-    source = Package(tmp_path, [{"name": "t", "inputSchema": {"properties": properties, "$defs": {"d": definition}, "examples": [{"q": "x"}]}}]).source("t")
-    for text in ('"""Query text"""', '"""Words."""', "Examples: [1,2]", "Deprecated.", 'Example: {"a":1}', 'Examples: [{"x":1}]', 'Examples: ["e"]', 'Examples: [{"q":"x"}]'):
+    source = Package(
+        tmp_path,
+        [
+            {
+                "name": "t",
+                "inputSchema": {
+                    "properties": properties,
+                    "$defs": {"d": definition},
+                    "examples": [{"q": "x"}],
+                },
+            }
+        ],
+    ).source("t")
+    for text in (
+        '"""Query text"""',
+        '"""Words."""',
+        "Examples: [1,2]",
+        "Deprecated.",
+        'Example: {"a":1}',
+        'Examples: [{"x":1}]',
+        'Examples: ["e"]',
+        'Examples: [{"q":"x"}]',
+    ):
         assert text.replace(" ", "") in source.replace(" ", ""), text
     assert "User Name" not in source and '"""Name' not in source and "Title" not in source
 
@@ -147,7 +187,9 @@ DIALECTS = {
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_dialects(tmp_path, dialect):
-    package = Package(tmp_path, [{"name": "t", "inputSchema": {"type": "object", **DIALECTS[dialect]}}])
+    package = Package(
+        tmp_path, [{"name": "t", "inputSchema": {"type": "object", **DIALECTS[dialect]}}]
+    )
     assert package.send("t", p=2) == '{"p": 2}'
     for value in (1, "x"):
         with pytest.raises(ValidationError):

@@ -67,14 +67,30 @@ def test_programs(workspace: Path, tmp_path: Path, options: tuple[str, ...]):
     wrong = list(WRONG)
     right = RIGHT
     if options:
-        wrong = [f"await {call}" if ")." not in call and ")[" not in call else re.sub(r"^(\w+\.run\(\))", r"(await \1)", call) for call in wrong]
-        right = "\n".join(re.sub(r"((?:\w+)\.run\((?:[^()]|\([^()]*\))*\))", r"(await \1)", line) for line in RIGHT.splitlines())
+        wrong = [
+            f"await {call}"
+            if ")." not in call and ")[" not in call
+            else re.sub(r"^(\w+\.run\(\))", r"(await \1)", call)
+            for call in wrong
+        ]
+        right = "\n".join(
+            re.sub(r"((?:\w+)\.run\((?:[^()]|\([^()]*\))*\))", r"(await \1)", line)
+            for line in RIGHT.splitlines()
+        )
         body = right.split("\n\n\nasync def call")[0].split("\n\n", 1)
-        right = body[0] + "\n\nasync def main() -> None:\n" + "".join(f"    {line}\n" for line in body[1].splitlines())
+        right = (
+            body[0]
+            + "\n\nasync def main() -> None:\n"
+            + "".join(f"    {line}\n" for line in body[1].splitlines())
+        )
     (workspace / "right.py").write_text(right)
     imports = "from srv import empty, odd, open, search_repositories, wrapped\n"
-    (workspace / "wrong.py").write_text(imports + "async def main() -> None:\n" + "".join(f"    {call}\n" for call in wrong))
+    (workspace / "wrong.py").write_text(
+        imports + "async def main() -> None:\n" + "".join(f"    {call}\n" for call in wrong)
+    )
     done = check_types(install(tmp_path), workspace)
     errors = re.findall(r"^(\w+)\.py:(\d+): error: .*\[([\w-]+)\]$", done.stdout, re.MULTILINE)
     found = {(name, int(line), code) for name, line, code in errors}
-    assert found == {("wrong", 3 + number, code) for number, code in enumerate(WRONG.values())}, done.stdout
+    assert found == {("wrong", 3 + number, code) for number, code in enumerate(WRONG.values())}, (
+        done.stdout
+    )

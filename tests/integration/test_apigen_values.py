@@ -9,7 +9,22 @@ import pytest
 from apigen_package import tool
 from pydantic import ValidationError
 
-ANY_VALUES = [2**70, -(2**70), 0.1, 1e300, -0.0, 1, 1.0, True, None, "é", "\ud800", "a\0b", [1, [2.5]], {"\udc00": {"x": None}}]
+ANY_VALUES = [
+    2**70,
+    -(2**70),
+    0.1,
+    1e300,
+    -0.0,
+    1,
+    1.0,
+    True,
+    None,
+    "é",
+    "\ud800",
+    "a\0b",
+    [1, [2.5]],
+    {"\udc00": {"x": None}},
+]
 VALUES = [
     *(({}, value) for value in ANY_VALUES),
     *(({"type": "object"}, {"k": value}) for value in ANY_VALUES),
@@ -74,7 +89,9 @@ VALUES = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("schema", "value"), VALUES, ids=[str(number) for number in range(len(VALUES))])
+@pytest.mark.parametrize(
+    ("schema", "value"), VALUES, ids=[str(number) for number in range(len(VALUES))]
+)
 def test_valid_values_arrive_unchanged(sends, schema, value):
     assert sends(schema, value) == json.dumps(value)
 

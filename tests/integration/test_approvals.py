@@ -14,8 +14,19 @@ from mcp_driver import McpServer
 RULES = {
     "default": "deny",
     "rules": [
-        {"server": "time", "tool": "convert_time", "arguments": {"time": "13:*"}, "decision": "deny", "reason": "unlucky"},
-        {"server": "time", "tool": "convert_time", "arguments": {"source_timezone": ["UTC", "Europe/**"]}, "decision": "allow"},
+        {
+            "server": "time",
+            "tool": "convert_time",
+            "arguments": {"time": "13:*"},
+            "decision": "deny",
+            "reason": "unlucky",
+        },
+        {
+            "server": "time",
+            "tool": "convert_time",
+            "arguments": {"source_timezone": ["UTC", "Europe/**"]},
+            "decision": "allow",
+        },
         {"tool": "get_*", "decision": "ask"},
     ],
 }
@@ -42,7 +53,9 @@ except Exception as error:
 
 @pytest.fixture
 def time_api(run_ipybox, servers) -> None:
-    done = run_ipybox("apigen", "--server-name", "time", "--server-params", json.dumps(servers.time()))
+    done = run_ipybox(
+        "apigen", "--server-name", "time", "--server-params", json.dumps(servers.time())
+    )
     assert done.returncode == 0, done.stderr
 
 
@@ -57,7 +70,9 @@ def read_log(path: Path) -> list[dict]:
 
 
 def test_rules_decide_on_the_command_line(run_ipybox, time_api, rules, workspace):
-    done = run_ipybox("run", "--approve", rules, "--audit-log", "audit.jsonl", "-c", CELL, start_new_session=True)
+    done = run_ipybox(
+        "run", "--approve", rules, "--audit-log", "audit.jsonl", "-c", CELL, start_new_session=True
+    )
     assert done.returncode == 0, done.stderr
     allowed, unlucky, denied, asked = done.stdout.splitlines()
     assert allowed == "12:00"
@@ -71,9 +86,15 @@ def test_rules_decide_on_the_command_line(run_ipybox, time_api, rules, workspace
         ("deny", "policy", None),
         ("deny", "user", 3),
     ]
-    assert log[0]["arguments"] == {"source_timezone": "UTC", "time": "12:00", "target_timezone": "UTC"}
+    assert log[0]["arguments"] == {
+        "source_timezone": "UTC",
+        "time": "12:00",
+        "target_timezone": "UTC",
+    }
     assert len({line["session"] for line in log}) == 1 and log[0]["server"] == "time"
-    assert all(re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", line["time"]) for line in log)
+    assert all(
+        re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", line["time"]) for line in log
+    )
     assert stat.S_IMODE((workspace / "audit.jsonl").stat().st_mode) == 0o600
 
 
@@ -89,7 +110,9 @@ def test_the_mcp_server_allows_unless_told_otherwise(ipybox, place, time_api):
     with McpServer(ipybox, place) as server:
         assert server.cell(call) == "UTC"
     with McpServer(ipybox, place, "--approve", "deny") as server:
-        assert "this session allows no tool calls" in server.cell(f"try:\n    exec({call!r})\nexcept Exception as e:\n    print(e)")
+        assert "this session allows no tool calls" in server.cell(
+            f"try:\n    exec({call!r})\nexcept Exception as e:\n    print(e)"
+        )
 
 
 @pytest.mark.parametrize(
@@ -102,9 +125,16 @@ def test_the_mcp_server_allows_unless_told_otherwise(ipybox, place, time_api):
 )
 def test_a_wrong_file_is_told_before_anything_runs(run_ipybox, workspace, content, message):
     (workspace / "rules.json").write_text(content)
-    for command in (["run", "--approve", "rules.json", "-c", "print(1)"], ["mcp", "--approve", "rules.json"], ["rules", "rules.json"]):
+    for command in (
+        ["run", "--approve", "rules.json", "-c", "print(1)"],
+        ["mcp", "--approve", "rules.json"],
+        ["rules", "rules.json"],
+    ):
         done = run_ipybox(*command)
-        assert done.returncode != 0 and done.stdout == "" and message in done.stderr, (command, done)
+        assert done.returncode != 0 and done.stdout == "" and message in done.stderr, (
+            command,
+            done,
+        )
 
 
 def test_a_policy_misspelt(run_ipybox):
@@ -123,7 +153,10 @@ def test_an_audit_log_that_cannot_be_opened(run_ipybox, workspace):
 def test_two_programs_write_to_one_log(run_ipybox, time_api, workspace):
     call = "from mcptools.time import get_current_time as g\ng.run(g.Params(timezone='UTC'));"
     for _ in range(2):
-        assert run_ipybox("run", "--approve", "allow", "--audit-log", "log", "-c", call).returncode == 0
+        assert (
+            run_ipybox("run", "--approve", "allow", "--audit-log", "log", "-c", call).returncode
+            == 0
+        )
     first, second = read_log(workspace / "log")
     assert first["session"] != second["session"] and first["by"] == "policy"
 
@@ -136,7 +169,11 @@ def test_the_verb(run_ipybox, rules):
     asked = run_ipybox("rules", rules, "other", "get_x")
     assert (asked.returncode, asked.stdout) == (0, "ask, by rule 3\n")
     denied = run_ipybox("rules", "--json", rules, "time", "convert_time", '{"time": "13:00"}')
-    assert denied.returncode == 1 and json.loads(denied.stdout) == {"decision": "deny", "rule": 1, "reason": "unlucky"}
+    assert denied.returncode == 1 and json.loads(denied.stdout) == {
+        "decision": "deny",
+        "rule": 1,
+        "reason": "unlucky",
+    }
     for arguments in ("{", "[]", '{"a": 1, "a": 2}'):
         assert run_ipybox("rules", rules, "x", "y", arguments).returncode == 2
     assert run_ipybox("rules", rules, "x").returncode == 2

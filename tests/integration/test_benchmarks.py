@@ -15,7 +15,17 @@ COMPARE = harness.ROOT / "benchmarks" / "compare.py"
 def test_every_row_is_measured(ipybox: str, python: str, place: harness.Place) -> None:
     report = place.workspace / "report.json"
     build = str(Path(ipybox).parent)
-    command = [sys.executable, str(COMPARE), "--quick", "--rounds", "1", "--build", build, "--python", python]
+    command = [
+        sys.executable,
+        str(COMPARE),
+        "--quick",
+        "--rounds",
+        "1",
+        "--build",
+        build,
+        "--python",
+        python,
+    ]
     done = harness.run([*command, "--json", str(report)], place, timeout=240)
     assert done.returncode == 0, done.stderr
     assert "Without the original" in done.stdout

@@ -20,7 +20,9 @@ from terminal import Terminal
 
 
 def test_run_code(run_ipybox):
-    done = run_ipybox("run", "-c", "print('out')\nimport sys; print('err', file=sys.stderr)\n40 + 2")
+    done = run_ipybox(
+        "run", "-c", "print('out')\nimport sys; print('err', file=sys.stderr)\n40 + 2"
+    )
     assert (done.returncode, done.stdout, done.stderr) == (0, "out\n42\n", "err\n")
 
 
@@ -38,13 +40,23 @@ def test_run_notices_are_no_output(run_ipybox, workspace):
 
 
 def test_run_a_value_that_cannot_be_shown(run_ipybox):
-    done = run_ipybox("run", "-c", "class A:\n    def __repr__(self): raise ValueError('no repr')\nprint('before')\nA()")
-    assert (done.returncode, done.stdout) == (1, "before\n") and "ValueError: no repr" in done.stderr
+    done = run_ipybox(
+        "run",
+        "-c",
+        "class A:\n    def __repr__(self): raise ValueError('no repr')\nprint('before')\nA()",
+    )
+    assert (done.returncode, done.stdout) == (
+        1,
+        "before\n",
+    ) and "ValueError: no repr" in done.stderr
 
 
 def test_run_timeout_says_whether_variables_are_kept(run_ipybox):
     done = run_ipybox("run", "--timeout", "0.5", "-c", "import time; time.sleep(1000)")
-    assert done.returncode == 124 and "excluded). The cell was interrupted; variables are kept." in done.stderr
+    assert (
+        done.returncode == 124
+        and "excluded). The cell was interrupted; variables are kept." in done.stderr
+    )
 
 
 def test_run_file_and_stdin(run_ipybox, workspace):
@@ -96,7 +108,9 @@ def test_home_that_is_none(run_ipybox, environ, words):
     environ.pop("XDG_STATE_HOME", None)
     environ["HOME"] = "/dev/null"
     done = run_ipybox(*words)
-    assert (done.returncode, done.stdout) == (0, "" if words == ("servers",) else "x\n"), done.stderr
+    assert (done.returncode, done.stdout) == (0, "" if words == ("servers",) else "x\n"), (
+        done.stderr
+    )
 
 
 def test_run_usage(run_ipybox):
@@ -141,7 +155,10 @@ def test_run_output_to_a_reader_that_leaves(ipybox, place):
     """`ipybox run … | head -1`"""
     process = subprocess.Popen(
         [ipybox, "run", "-c", "while True: print('y' * 1000)"],
-        cwd=place.workspace, env=place.environ, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+        cwd=place.workspace,
+        env=place.environ,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     )
     assert process.stdout.readline().startswith(b"y")
@@ -166,18 +183,33 @@ def unread():
 def test_output_that_nobody_reads(ipybox, place, unread, words):
     """As programs end whose output goes to `head`, without a word."""
     done = subprocess.run(
-        [ipybox, *words], cwd=place.workspace, env=place.environ, stdin=subprocess.DEVNULL, stdout=unread,
-        stderr=subprocess.PIPE, text=True, timeout=120,
+        [ipybox, *words],
+        cwd=place.workspace,
+        env=place.environ,
+        stdin=subprocess.DEVNULL,
+        stdout=unread,
+        stderr=subprocess.PIPE,
+        text=True,
+        timeout=120,
     )
     assert (done.returncode, done.stderr) == (141, "")
 
 
 def test_server_whose_log_nobody_reads(ipybox, place, unread):
-    client = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
+    client = {
+        "protocolVersion": "2025-06-18",
+        "capabilities": {},
+        "clientInfo": {"name": "test", "version": "1"},
+    }
     cell = {"name": "execute_ipython_cell", "arguments": {"code": "6 * 7"}}
     process = subprocess.Popen(
-        [ipybox, "--preload", "no_such_module"], cwd=place.workspace, env=place.environ, stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE, stderr=unread, text=True,
+        [ipybox, "--preload", "no_such_module"],
+        cwd=place.workspace,
+        env=place.environ,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=unread,
+        text=True,
     )
     for number, (method, params) in enumerate([("initialize", client), ("tools/call", cell)]):
         request = {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
@@ -192,8 +224,12 @@ def test_run_output_to_a_full_disk(ipybox, place):
     with open("/dev/full", "w") as full:
         done = subprocess.run(
             [ipybox, "run", "-c", "print('x')"],
-            cwd=place.workspace, env=place.environ, stdin=subprocess.DEVNULL, stdout=full,
-            stderr=subprocess.PIPE, timeout=120,
+            cwd=place.workspace,
+            env=place.environ,
+            stdin=subprocess.DEVNULL,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            timeout=120,
         )
     assert done.returncode == 1 and b"No space left on device" in done.stderr
 
@@ -203,14 +239,26 @@ def test_run_file_with_a_byte_order_mark(run_ipybox, workspace):
     assert run_ipybox("run", "script.py").stdout == "x\n"
 
 
-@pytest.mark.parametrize("words", [("--version",), ("--help",), ("run", "--help"), ("servers", "--json")])
+@pytest.mark.parametrize(
+    "words", [("--version",), ("--help",), ("run", "--help"), ("servers", "--json")]
+)
 def test_output_that_a_full_disk_does_not_take(ipybox, place, words):
     with open("/dev/full", "w") as full:
         done = subprocess.run(
-            [ipybox, *words], cwd=place.workspace, env=place.environ, stdin=subprocess.DEVNULL, stdout=full,
-            stderr=subprocess.PIPE, text=True, timeout=120,
+            [ipybox, *words],
+            cwd=place.workspace,
+            env=place.environ,
+            stdin=subprocess.DEVNULL,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=120,
         )
-    assert done.returncode == 1 and "cannot write" in done.stderr and done.stderr.endswith(": No space left on device\n")
+    assert (
+        done.returncode == 1
+        and "cannot write" in done.stderr
+        and done.stderr.endswith(": No space left on device\n")
+    )
 
 
 @pytest.mark.parametrize("closed", [">&-", "<&- >&- 2>&-"])
@@ -218,8 +266,12 @@ def test_run_without_standard_files(ipybox, place, closed):
     """What is printed goes nowhere, and into no file of ours that got the free number."""
     code = "import sys; print('out'); print('err', file=sys.stderr); open('done', 'w').close()"
     done = subprocess.run(
-        ["bash", "-c", f'"$0" run -c "$1" {closed}', ipybox, code], cwd=place.workspace, env=place.environ,
-        capture_output=True, text=True, timeout=120,
+        ["bash", "-c", f'"$0" run -c "$1" {closed}', ipybox, code],
+        cwd=place.workspace,
+        env=place.environ,
+        capture_output=True,
+        text=True,
+        timeout=120,
     )
     assert done.returncode == 0 and (place.workspace / "done").exists()
     assert done.stdout == ("" if ">&-" in closed.replace("2>&-", "") else "out\n")
@@ -242,8 +294,12 @@ def test_run_handles_an_interrupt(ipybox, place):
 def test_run_interrupted(ipybox, place):
     process = subprocess.Popen(
         [ipybox, "run", "-c", "print('begun', flush=True)\nimport time\ntime.sleep(1000)"],
-        cwd=place.workspace, env=place.environ, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE, text=True,
+        cwd=place.workspace,
+        env=place.environ,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
     )
     assert process.stdout.readline() == "begun\n"
     process.send_signal(signal.SIGINT)
@@ -257,7 +313,9 @@ def test_run_interrupted(ipybox, place):
 
 @pytest.fixture
 def time_api(run_ipybox, servers):
-    done = run_ipybox("apigen", "--server-name", "time", "--server-params", json.dumps(servers.time()))
+    done = run_ipybox(
+        "apigen", "--server-name", "time", "--server-params", json.dumps(servers.time())
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout.split()
 
@@ -265,7 +323,9 @@ def time_api(run_ipybox, servers):
 CALL = "from mcptools.time import get_current_time as g\nfor i in range(2): print(type(g.run(g.Params(timezone='UTC'))))"
 
 
-@pytest.mark.parametrize(("keys", "status", "questions"), [("yy", 0, 2), ("a", 0, 1), ("n", 1, 1), ("vy?y", 0, 2)])
+@pytest.mark.parametrize(
+    ("keys", "status", "questions"), [("yy", 0, 2), ("a", 0, 1), ("n", 1, 1), ("vy?y", 0, 2)]
+)
 def test_approval_at_the_terminal(ipybox, place, time_api, keys, status, questions):
     terminal = Terminal([ipybox, "run", "-c", CALL], place)
     asked = 0
@@ -280,7 +340,12 @@ def test_approval_at_the_terminal(ipybox, place, time_api, keys, status, questio
 def test_waiting_for_an_answer_costs_no_time(ipybox, place, run_ipybox):
     """The cell's ten seconds do not run while the person thinks, eleven seconds in all. The server starts quickly."""
     params = {"command": sys.executable, "args": [str(Path(__file__).with_name("fake_server.py"))]}
-    assert run_ipybox("apigen", "--server-name", "fake", "--server-params", json.dumps(params)).returncode == 0
+    assert (
+        run_ipybox(
+            "apigen", "--server-name", "fake", "--server-params", json.dumps(params)
+        ).returncode
+        == 0
+    )
     call = "from mcptools.fake import pid\nfor i in range(2): pid.run(pid.Params())"
     terminal = Terminal([ipybox, "run", "--timeout", "10", "-c", call], place)
     for _ in range(2):
@@ -349,9 +414,19 @@ def test_apigen(run_ipybox, workspace, time_api):
 
 
 def test_apigen_async(run_ipybox, servers, workspace):
-    assert run_ipybox(
-        "apigen", "--server-name", "t", "--server-params", json.dumps(servers.time()), "--async", "--root-dir", "tools"
-    ).returncode == 0
+    assert (
+        run_ipybox(
+            "apigen",
+            "--server-name",
+            "t",
+            "--server-params",
+            json.dumps(servers.time()),
+            "--async",
+            "--root-dir",
+            "tools",
+        ).returncode
+        == 0
+    )
     code = "from tools.t import get_current_time as g\nawait g.run(g.Params(timezone='UTC'))"
     assert "UTC" in run_ipybox("run", "--approve", "allow", "-c", code).stdout
 
@@ -366,20 +441,33 @@ def test_apigen_errors(run_ipybox, workspace, servers):
     assert "class" in fails("--server-name", "class", "--server-params", json.dumps(servers.time()))
     assert "byte" in fails("--server-name", "x", "--server-params", "{")
     assert "command" in fails("--server-name", "x", "--server-params", "{}")
-    assert "no-such-command" in fails("--server-name", "x", "--server-params", '{"command": "no-such-command"}')
-    assert "NOPE" in fails("--server-name", "x", "--server-params", '{"command": "true", "args": ["${NOPE}"]}')
+    assert "no-such-command" in fails(
+        "--server-name", "x", "--server-params", '{"command": "no-such-command"}'
+    )
+    assert "NOPE" in fails(
+        "--server-name", "x", "--server-params", '{"command": "true", "args": ["${NOPE}"]}'
+    )
     assert "registered" in fails("--server-name", "x")
     silent = json.dumps({"command": "sleep", "args": ["1000"], "sandbox": True})
-    assert "runs in a sandbox" in fails("--server-name", "x", "--connect-timeout", "1", "--server-params", silent)
+    assert "runs in a sandbox" in fails(
+        "--server-name", "x", "--connect-timeout", "1", "--server-params", silent
+    )
     assert not (workspace / "mcptools").exists()
 
 
 def test_servers(run_ipybox, workspace):
-    config = {"mcpServers": {"a": {"command": "cat", "args": ["x"]}, "b": {"url": "https://example.org/mcp"}}}
+    config = {
+        "mcpServers": {
+            "a": {"command": "cat", "args": ["x"]},
+            "b": {"url": "https://example.org/mcp"},
+        }
+    }
     (workspace / "mcp.json").write_text(json.dumps(config))
     imported = run_ipybox("servers", "import", "mcp.json")
     assert imported.returncode == 0, imported.stderr
-    added = run_ipybox("servers", "add", "c", '{"command": "cat", "env": {"K": "${SECRET}"}}').stdout.strip()
+    added = run_ipybox(
+        "servers", "add", "c", '{"command": "cat", "env": {"K": "${SECRET}"}}'
+    ).stdout.strip()
     listed = json.loads(run_ipybox("servers", "list", "--json").stdout)
     assert [entry["name"] for entry in listed] == ["a", "b", "c"]
     assert listed[2]["id"] == added and listed[2]["params"]["env"] == {"K": "${SECRET}"}
@@ -398,10 +486,17 @@ def test_servers(run_ipybox, workspace):
     assert "ok" not in run_ipybox("servers").stdout
 
 
-@pytest.mark.parametrize("words", [
-    ("servers", "import", "FILE"), ("mcp", "--servers", "FILE"), ("run", "--approve", "FILE", "-c", "1"), ("mcp", "--approve", "FILE"),
-    ("rules", "FILE"), ("run", "--sandbox-config", "FILE", "-c", "1"),
-])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("servers", "import", "FILE"),
+        ("mcp", "--servers", "FILE"),
+        ("run", "--approve", "FILE", "-c", "1"),
+        ("mcp", "--approve", "FILE"),
+        ("rules", "FILE"),
+        ("run", "--sandbox-config", "FILE", "-c", "1"),
+    ],
+)
 @pytest.mark.parametrize("text", ["{", "[]", "[" * 1000])
 def test_a_file_that_is_wrong_is_wrong_usage(run_ipybox, workspace, words, text):
     (workspace / "file.json").write_text(text)
@@ -433,12 +528,27 @@ def test_doctor_without_ipython(run_ipybox, workspace):
     subprocess.run(["python3", "-m", "venv", "--without-pip", "bare"], cwd=workspace, check=True)
     done = run_ipybox("doctor", "--python", str(workspace / "bare/bin/python"))
     assert done.returncode == 3
-    assert "MISSING" in done.stdout and "pip install" in done.stdout and "ipybox doctor --setup" in done.stdout
+    assert (
+        "MISSING" in done.stdout
+        and "pip install" in done.stdout
+        and "ipybox doctor --setup" in done.stdout
+    )
 
 
 def test_doctor_where_namespaces_are_forbidden(ipybox, place):
     forbid = 'echo 0 >/proc/sys/user/max_user_namespaces && exec "$@"'
-    command = ["unshare", "--user", "--map-user=1000", "--keep-caps", "sh", "-c", forbid, "sh", ipybox, "doctor"]
+    command = [
+        "unshare",
+        "--user",
+        "--map-user=1000",
+        "--keep-caps",
+        "sh",
+        "-c",
+        forbid,
+        "sh",
+        ipybox,
+        "doctor",
+    ]
     done = harness.run(command, place)
     assert done.returncode == 0, done.stdout + done.stderr
     line = re.search(r"^optional +sandbox +weaker .*$", done.stdout, re.MULTILINE)
@@ -453,11 +563,14 @@ def test_setup_without_an_index_leaves_what_was_there(run_ipybox, place):
     done = run_ipybox("doctor", "--setup")
     assert done.returncode == 3 and done.stdout == ""
     assert f"making {ours}" in done.stderr and "PIP_INDEX_URL" in done.stderr
-    assert [path.name for path in ours.parent.iterdir()] == ["venv"] and [path.name for path in ours.iterdir()] == ["mine"]
+    assert [path.name for path in ours.parent.iterdir()] == ["venv"] and [
+        path.name for path in ours.iterdir()
+    ] == ["mine"]
 
 
 @pytest.mark.parametrize(
-    ("status", "advice"), [(3, "older than Python 3.10"), (4, "apt-get install python3-venv"), (9, "ended with 9")]
+    ("status", "advice"),
+    [(3, "older than Python 3.10"), (4, "apt-get install python3-venv"), (9, "ended with 9")],
 )
 def test_setup_says_what_the_interpreter_lacks(run_ipybox, workspace, status, advice):
     fake = workspace / "python"
@@ -492,6 +605,10 @@ def test_version(run_ipybox):
 ], ids=lambda command: command[0])  # fmt: skip
 def test_a_sandbox_configuration_that_is_not_there(run_ipybox, workspace, command):
     """Never the default in its place, which may allow what it was to deny."""
-    option = ["nosuch.json", "echo", "1"] if command[0] == "sandbox" else ["--sandbox-config", "nosuch.json"]
+    option = (
+        ["nosuch.json", "echo", "1"]
+        if command[0] == "sandbox"
+        else ["--sandbox-config", "nosuch.json"]
+    )
     done = run_ipybox(*command, *option)
     assert done.returncode == 1 and done.stdout == "" and "nosuch.json" in done.stderr, done

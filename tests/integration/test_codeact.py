@@ -119,8 +119,14 @@ def params(*options: str) -> dict:
 def test_the_way_of_the_skill(mcp, workspace):
     assert mcp.register("github", params()) == ["search_repositories", "list_commits"]
     tools = workspace / "mcptools/github"
-    assert sorted(path.name for path in tools.glob("[!.]*.py")) == ["__init__.py", "list_commits.py", "search_repositories.py"]
-    assert mcp.cell(USE) == "- linux: 1000000 stars\n- subsurface: 100000 stars\n- uemacs: 10000 stars"
+    assert sorted(path.name for path in tools.glob("[!.]*.py")) == [
+        "__init__.py",
+        "list_commits.py",
+        "search_repositories.py",
+    ]
+    assert (
+        mcp.cell(USE) == "- linux: 1000000 stars\n- subsurface: 100000 stars\n- uemacs: 10000 stars"
+    )
 
     # An output parser: the interface goes into the tool's module, the implementation to mcpparse.
     module = tools / "search_repositories.py"

@@ -34,7 +34,9 @@ def test_verbs_and_commands(ask, run_ipybox):
     helps = cli_help.read(run_ipybox)
     verbs = [verb for verb in helps if helps[verb].commands]
     offers = ask(*[f"ipybox {verb} " if verb else "ipybox " for verb in verbs])
-    assert {verb: offer for verb, offer in zip(verbs, offers)} == {verb: set(helps[verb].commands) for verb in verbs}
+    assert {verb: offer for verb, offer in zip(verbs, offers)} == {
+        verb: set(helps[verb].commands) for verb in verbs
+    }
 
 
 def test_options(ask, run_ipybox):
@@ -48,7 +50,12 @@ def test_options(ask, run_ipybox):
 def test_values(ask, run_ipybox):
     """By what --help calls a value: a directory, a file, one of some words, a name; nothing for numbers and texts."""
     helps = cli_help.read(run_ipybox)
-    options = [(verb, name, value) for verb, help in helps.items() for name, value in help.options.items() if verb and value]
+    options = [
+        (verb, name, value)
+        for verb, help in helps.items()
+        for name, value in help.options.items()
+        if verb and value
+    ]
     spaced = ask(*[f"ipybox {verb} {name} " for verb, name, _ in options])
     joined = ask(*[f"ipybox {verb} {name}=" for verb, name, _ in options])
     for (verb, name, value), *offers in zip(options, spaced, joined):
@@ -69,7 +76,9 @@ def test_values(ask, run_ipybox):
 
 
 def test_arguments(ask):
-    beginning, file, after, cell = ask("ipybox apig", "ipybox run ", "ipybox run --seed 1 --appr", "ipybox run --seed=1 ce")
+    beginning, file, after, cell = ask(
+        "ipybox apig", "ipybox run ", "ipybox run --seed 1 --appr", "ipybox run --seed=1 ce"
+    )
     assert beginning == {"apigen"}
     assert {"cell.py", "directory"} <= file
     assert after == {"--approve", "--approval-timeout"}
@@ -80,14 +89,19 @@ def test_command_in_a_sandbox(ask):
     befores = ("", "-- ", "-s some.json ", "-s some.json -- ", "--workspace=. -d -- ")
     offers = ask(*[f"ipybox sandbox {before}tru" for before in befores])
     assert all("true" in offer and "--help" not in offer for offer in offers), offers
-    assert ask(*[f"ipybox sandbox {before}cat ce" for before in befores]) == [{"cell.py"}] * len(befores)
+    assert ask(*[f"ipybox sandbox {before}cat ce" for before in befores]) == [{"cell.py"}] * len(
+        befores
+    )
 
 
 def test_registered_servers(ask, run_ipybox):
     for name in ("first", "second"):
         assert run_ipybox("servers", "add", name, '{"command": "cat"}').returncode == 0
     remove, generate, begun, imported = ask(
-        "ipybox servers remove ", "ipybox apigen --server-name ", "ipybox apigen --server-name=sec", "ipybox servers import "
+        "ipybox servers remove ",
+        "ipybox apigen --server-name ",
+        "ipybox apigen --server-name=sec",
+        "ipybox servers import ",
     )
     assert remove == generate == {"first", "second"}
     assert begun == {"second"}

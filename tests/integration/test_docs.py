@@ -12,7 +12,13 @@ from docs_runner import Runner, commands_of, lines_match
 DOCUMENTS = [str(path.relative_to(harness.ROOT)) for path in docs_blocks.documents(harness.ROOT)]
 
 # The blocks that are not run, each with its reason in the document. One more is one more number here.
-NOT_RUN = {"CONTRIBUTING.md": 2, "README.md": 2, "docs/how-to/call-tools.md": 1, "docs/how-to/install.md": 5, "docs/how-to/login.md": 1}
+NOT_RUN = {
+    "CONTRIBUTING.md": 2,
+    "README.md": 2,
+    "docs/how-to/call-tools.md": 1,
+    "docs/how-to/install.md": 5,
+    "docs/how-to/login.md": 1,
+}
 
 
 def has_blocks(document: str) -> bool:
@@ -32,7 +38,10 @@ def test_examples(document, ipybox, place, servers):
 
 
 def test_what_is_not_run_is_counted():
-    left_out = {document: sum("not run" in block.marks for block in blocks_of(document)) for document in DOCUMENTS}
+    left_out = {
+        document: sum("not run" in block.marks for block in blocks_of(document))
+        for document in DOCUMENTS
+    }
     assert {document: count for document, count in left_out.items() if count} == NOT_RUN
 
 
@@ -71,7 +80,9 @@ def test_blocks_of_manual_pages():
     source = 'x(1)\n\n; not run: it needs a token\n```\n$ x\n```\n\n```\nprintf("\\\\n");\n#include\n```\n; kind: c\n```\nint x;\n```\n'
     with pytest.raises(BadBlock):
         fenced("x.scd", source, manual=True)
-    console, c = fenced("x.scd", source.replace("\\\\n", "$").replace("printf", "from a; printf"), manual=True)[::2]
+    console, c = fenced(
+        "x.scd", source.replace("\\\\n", "$").replace("printf", "from a; printf"), manual=True
+    )[::2]
     assert (console.kind, console.marks["not run"], c.kind) == ("console", "it needs a token", "c")
 
 
@@ -104,7 +115,14 @@ def test_wrong_examples_fail(kind, text, ipybox, place):
 
 def test_marks_are_obeyed(ipybox, place):
     runner = Runner(ipybox, place)
-    runner.run(Block("x.md", 1, "console", "$ cat a/b.py\nx = 1\ny = 2\n$ cd a\n$ export X=7\n$ cat b.py; echo $X\nx = 1\ny = 2\n7\n"))
+    runner.run(
+        Block(
+            "x.md",
+            1,
+            "console",
+            "$ cat a/b.py\nx = 1\ny = 2\n$ cd a\n$ export X=7\n$ cat b.py; echo $X\nx = 1\ny = 2\n7\n",
+        )
+    )
     runner.run(Block("x.md", 2, "python", "y = 2\n", {"excerpt of": "b.py"}))
     runner.run(Block("x.md", 3, "sh", "echo $X\n"))
     runner.run(Block("x.md", 4, "text", "7\n", {"output": ""}))

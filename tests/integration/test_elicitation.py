@@ -27,10 +27,14 @@ print(convert())
 
 @pytest.fixture
 def start(ipybox, place, run_ipybox, servers):
-    done = run_ipybox("apigen", "--server-name", "time", "--server-params", json.dumps(servers.time()))
+    done = run_ipybox(
+        "apigen", "--server-name", "time", "--server-params", json.dumps(servers.time())
+    )
     assert done.returncode == 0, done.stderr
     with contextlib.ExitStack() as stack:
-        yield lambda *args, **options: stack.enter_context(Client(ipybox, place, "--approve", "ask", *args, **options))
+        yield lambda *args, **options: stack.enter_context(
+            Client(ipybox, place, "--approve", "ask", *args, **options)
+        )
 
 
 def test_the_question(start):
@@ -44,7 +48,9 @@ def test_the_question(start):
         '      "source_timezone": "UTC"\n      "time": "12:00"\n      "target_timezone": "UTC"'
     )
     schema = question["params"]["requestedSchema"]
-    assert schema["properties"]["decision"]["enum"] == ["allow", "deny"] and schema["required"] == ["decision"]
+    assert schema["properties"]["decision"]["enum"] == ["allow", "deny"] and schema["required"] == [
+        "decision"
+    ]
     client.reply(question, result=YES)
     assert client.text(cell) == "12:00"
 
@@ -101,12 +107,15 @@ def test_forms_named(start):
     assert client.text(cell) == "12:00"
 
 
-THREADS = CALL.replace("print(convert())", "") + """
+THREADS = (
+    CALL.replace("print(convert())", "")
+    + """
 from concurrent.futures import ThreadPoolExecutor
 zones = ["UTC", "Asia/Tokyo", "Africa/Cairo"]
 with ThreadPoolExecutor(3) as pool:
     print([text[:5] for text in pool.map(convert, zones)])
 """
+)
 
 
 def test_several_questions_one_after_the_other(start):
@@ -114,7 +123,9 @@ def test_several_questions_one_after_the_other(start):
     cell = client.start_cell(THREADS)
     for _ in range(3):
         question = client.question()
-        assert client.answer(client.request("ping"))["result"] == {} and client.waiting() == [question]
+        assert client.answer(client.request("ping"))["result"] == {} and client.waiting() == [
+            question
+        ]
         tokyo = "Tokyo" in question["params"]["message"]
         client.reply(question, result={"action": "decline"} if tokyo else YES)
     assert client.text(cell) == "['12:00', 'Appro', '10:00']"
@@ -154,7 +165,9 @@ def test_a_question_that_nobody_waits_for_is_taken_back(start):
     cell = client.start_cell(CALL)
     question = client.question()
     client.notify("notifications/cancelled", {"requestId": cell})
-    while not (cancelled := [m for m in client.notifications if m["method"] == "notifications/cancelled"]):
+    while not (
+        cancelled := [m for m in client.notifications if m["method"] == "notifications/cancelled"]
+    ):
         client.receive()
     assert cancelled[0]["params"]["requestId"] == question["id"]
     # An answer that comes too late changes nothing.
@@ -213,7 +226,10 @@ def test_hostile_arguments_are_shown_as_what_they_are(fake):
         '\n      "value": "\\u001b[2J\\u202e\\n\\n# Allow <!-- \\u200b"\n      "é": 1.5'
     )
     fake.reply(question, result=YES)
-    assert json.loads(fake.text(cell)) == {"value": "\x1b[2J\u202e\n\n# Allow <!-- \u200b", "é": 1.5}
+    assert json.loads(fake.text(cell)) == {
+        "value": "\x1b[2J\u202e\n\n# Allow <!-- \u200b",
+        "é": 1.5,
+    }
 
 
 @pytest.mark.parametrize(("arguments", "shown"), [

@@ -18,7 +18,16 @@ EXAMPLES = harness.ROOT / "examples"
 def prefix(ipybox, tmp_path_factory) -> Path:
     """Where the library is installed. Its .pc file is told the place, as if there were no DESTDIR."""
     destdir = tmp_path_factory.mktemp("installed")
-    command = ["meson", "install", "-C", Path(ipybox).parent, "--no-rebuild", "--quiet", "--destdir", destdir]
+    command = [
+        "meson",
+        "install",
+        "-C",
+        Path(ipybox).parent,
+        "--no-rebuild",
+        "--quiet",
+        "--destdir",
+        destdir,
+    ]
     subprocess.run(command, check=True, stdin=subprocess.DEVNULL)
     (description,) = destdir.rglob("ipybox.pc")
     text = description.read_text()
@@ -36,13 +45,22 @@ def examples(ipybox, place, prefix, workspace) -> Path:
     place.environ["LD_LIBRARY_PATH"] = str(description.parent.parent)
     directory = workspace / "examples"
     shutil.copytree(EXAMPLES, directory)
-    flags = ["-O1", "-Wall", "-Wextra", "-Wpedantic", "-Werror", *sanitizer_flags(Path(ipybox).parent)]
+    flags = [
+        "-O1",
+        "-Wall",
+        "-Wextra",
+        "-Wpedantic",
+        "-Werror",
+        *sanitizer_flags(Path(ipybox).parent),
+    ]
     done = harness.run(["make", f"CFLAGS={' '.join(flags)}"], place, cwd=directory)
     assert done.returncode == 0, done.stdout + done.stderr
     return directory
 
 
-def run(place: harness.Place, directory: Path, *command: str, stdin: str | None = None) -> list[str]:
+def run(
+    place: harness.Place, directory: Path, *command: str, stdin: str | None = None
+) -> list[str]:
     done = harness.run([f"./{command[0]}", *command[1:]], place, cwd=directory, stdin=stdin)
     assert (done.returncode, done.stderr) == (0, "")
     return done.stdout.splitlines()
@@ -59,7 +77,12 @@ def test_sessions(place, examples):
 def test_approvals(place, examples):
     def question(to: str, answer: str) -> list[str]:
         arguments = [f'  "to": "{to}@example.org"', '  "text": "hello"']
-        return ["Tool call: mail.send_mail", "Arguments:", *arguments, f"May it run? [y/n] {answer}"]
+        return [
+            "Tool call: mail.send_mail",
+            "Arguments:",
+            *arguments,
+            f"May it run? [y/n] {answer}",
+        ]
 
     assert run(place, examples, "approvals", stdin="y\nn\n") == [
         *question("ada", "yes"),
@@ -75,4 +98,8 @@ def test_errors_are_told(place, examples):
     place.environ["IPYBOX_PYTHON"] = "/no/such/python"
     for name in ("hello", "sessions", "approvals"):
         done = harness.run([f"./{name}"], place, cwd=examples)
-        assert done.returncode == 1 and "/no/such/python" in done.stderr and done.stderr.startswith(f"{name}: ")
+        assert (
+            done.returncode == 1
+            and "/no/such/python" in done.stderr
+            and done.stderr.startswith(f"{name}: ")
+        )

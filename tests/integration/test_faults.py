@@ -58,7 +58,10 @@ def test_death_while_idle(mcp, workspace):
     while Path("/proc", pid).exists():
         time.sleep(0.01)
     text = mcp.cell("print('fresh')")
-    assert text.startswith("fresh\n\n[ipybox] while idle, the kernel was killed by SIGKILL") and text.count("\n") == 2
+    assert (
+        text.startswith("fresh\n\n[ipybox] while idle, the kernel was killed by SIGKILL")
+        and text.count("\n") == 2
+    )
     assert mcp.cell("print('fresh')") == "fresh"
 
 
@@ -75,7 +78,10 @@ def test_sigint_ignored_ends_in_a_fresh_kernel(mcp):
     mcp.cell("x = 1")
     code = "import signal, time\nfor s in (signal.SIGINT, signal.SIGRTMIN + 6): signal.signal(s, signal.SIG_IGN)\nwhile True: time.sleep(1)"
     text = mcp.failing_cell(code, timeout=2)
-    assert "exceeded timeout of 2.00s (approval wait excluded). The kernel is gone; variables are lost: the cell did not" in text
+    assert (
+        "exceeded timeout of 2.00s (approval wait excluded). The kernel is gone; variables are lost: the cell did not"
+        in text
+    )
     assert "so the kernel was killed" in text
     assert mcp.cell("'x' in globals()") == "False"
 
@@ -88,7 +94,9 @@ def test_interrupt_in_c_code_that_does_not_return(mcp):
 
 def test_timeout_of_an_async_cell(mcp):
     mcp.cell("x = 5")
-    assert "exceeded timeout" in mcp.failing_cell("import asyncio\nawait asyncio.sleep(1000)", timeout=0.5)
+    assert "exceeded timeout" in mcp.failing_cell(
+        "import asyncio\nawait asyncio.sleep(1000)", timeout=0.5
+    )
     assert mcp.cell("x") == "5"
 
 
@@ -107,7 +115,9 @@ def test_system_exit_keeps_the_kernel(mcp):
 def test_forkserver_killed(mcp):
     """The warm Python dies, its kernels with it: told, and the next cell starts another."""
     parent = mcp.cell("import os; print(os.getppid())")
-    text = mcp.failing_cell(f"import os, signal, time\nos.kill({parent}, signal.SIGKILL)\ntime.sleep(1000)")
+    text = mcp.failing_cell(
+        f"import os, signal, time\nos.kill({parent}, signal.SIGKILL)\ntime.sleep(1000)"
+    )
     assert "state is lost" in text
     assert mcp.cell("1") == "1"
 
@@ -119,7 +129,9 @@ def test_forkserver_killed_where_the_own_directory_is_gone(ipybox, place, tmp_pa
     with McpServer(ipybox, started_there, "--workspace", str(place.workspace)) as server:
         parent = server.cell("import os; print(os.getppid())")
         elsewhere.rmdir()
-        server.failing_cell(f"import os, signal, time\nos.kill({parent}, signal.SIGKILL)\ntime.sleep(1000)")
+        server.failing_cell(
+            f"import os, signal, time\nos.kill({parent}, signal.SIGKILL)\ntime.sleep(1000)"
+        )
         assert server.cell("1") == "1"
 
 
@@ -142,6 +154,7 @@ def test_closed_sys_stdout(mcp):
 ])  # fmt: skip
 def test_hundred_megabytes_of_output(mcp, code):
     """All of it flows through; the core keeps what is asked for and its memory is bounded."""
+
     def memory_kib() -> int:
         status = Path("/proc", str(mcp.process.pid), "status").read_text()
         return int(status.partition("VmHWM:")[2].split()[0])
@@ -160,7 +173,10 @@ def test_flood_of_displays(mcp):
 
 
 def test_late_output_comes_with_the_next_cell(mcp, workspace):
-    mcp.cell(WHEN_TOLD + "    print('late')\n    open('told', 'w').close()\nthreading.Thread(target=late).start()")
+    mcp.cell(
+        WHEN_TOLD
+        + "    print('late')\n    open('told', 'w').close()\nthreading.Thread(target=late).start()"
+    )
     (workspace / "go").touch()
     while not (workspace / "told").exists():
         time.sleep(0.01)
@@ -171,7 +187,9 @@ def test_late_output_comes_with_the_next_cell(mcp, workspace):
 def test_stopped_kernel(ipybox, place):
     """SIGSTOP cannot be interrupted: after the grace period the kernel is replaced."""
     with McpServer(ipybox, place) as server:
-        text = server.failing_cell("import os, signal\nos.kill(os.getpid(), signal.SIGSTOP)", timeout=0.5)
+        text = server.failing_cell(
+            "import os, signal\nos.kill(os.getpid(), signal.SIGSTOP)", timeout=0.5
+        )
         assert "exceeded timeout" in text
         assert server.cell("1") == "1"
 
@@ -180,10 +198,17 @@ def test_stopped_kernel(ipybox, place):
 def test_sigkill_leaves_nothing(ipybox, place, victim):
     """Also not what user code started in process groups and sessions of its own."""
     server = McpServer(ipybox, place)
-    kernel, forkserver = map(int, server.cell("import os; print(os.getpid(), os.getppid())").split())
-    server.cell("import subprocess\nfor c in (['sleep', '1000'], ['setsid', 'sleep', '1000']): subprocess.Popen(c)")
+    kernel, forkserver = map(
+        int, server.cell("import os; print(os.getpid(), os.getppid())").split()
+    )
+    server.cell(
+        "import subprocess\nfor c in (['sleep', '1000'], ['setsid', 'sleep', '1000']): subprocess.Popen(c)"
+    )
     end = os.pidfd_open(kernel)
-    os.kill({"core": server.process.pid, "forkserver": forkserver, "kernel": kernel}[victim], signal.SIGKILL)
+    os.kill(
+        {"core": server.process.pid, "forkserver": forkserver, "kernel": kernel}[victim],
+        signal.SIGKILL,
+    )
     assert select.select([end], [], [], 60)[0], "the kernel lives on"
     os.close(end)
     if victim != "core":

@@ -46,7 +46,9 @@ def test_mcp_server(ipybox, place):
         server = McpServer(program, place, *arguments, initialize=False, stderr=subprocess.PIPE)
         try:
             server.initialize()
-            text = server.tool("execute_ipython_cell", {"code": "print(6 * 7)"})["content"][0]["text"]
+            text = server.tool("execute_ipython_cell", {"code": "print(6 * 7)"})["content"][0][
+                "text"
+            ]
             assert server.process.stdin
             server.process.stdin.close()
         except (EOFError, BrokenPipeError):
@@ -57,5 +59,9 @@ def test_mcp_server(ipybox, place):
         if works:
             assert status == 0
         else:
-            assert status in (0, 1) and f"this process may have {n}" in text + said, (status, text, said)
+            assert status in (0, 1) and f"this process may have {n}" in text + said, (
+                status,
+                text,
+                said,
+            )
     assert works

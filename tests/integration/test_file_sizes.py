@@ -28,7 +28,10 @@ def limited(ipybox: str, size: int = LIMIT) -> list[str]:
 
 
 def assert_names_the_limit(text: str, size: int = LIMIT) -> None:
-    assert f"File too large (files of this process may have {size} bytes: raise the limit with ulimit -f)" in text, text
+    assert (
+        f"File too large (files of this process may have {size} bytes: raise the limit with ulimit -f)"
+        in text
+    ), text
 
 
 def test_image_over_mcp(ipybox, place, workspace):
@@ -74,7 +77,8 @@ def test_audit_log(ipybox, place, workspace, servers):
     with McpServer(program, place, *arguments, "--audit-log", "audit.jsonl") as server:
         server.register("clock", servers.time())
         text = server.failing_cell(
-            "from mcptools.clock import get_current_time as t; t.run(t.Params(timezone='UTC'))", max_output_chars=20_000
+            "from mcptools.clock import get_current_time as t; t.run(t.Params(timezone='UTC'))",
+            max_output_chars=20_000,
         )
         assert "cannot write to the audit log" in text
         assert_names_the_limit(text)
@@ -89,7 +93,12 @@ def test_registration(ipybox, place, workspace, servers, size):
 
     def files() -> dict[str, bytes]:
         folders = [workspace / "mcptools", place.state]
-        return {str(p): p.read_bytes() for top in folders for p in top.rglob("*") if p.is_file() and p.suffix != ".pyc"}
+        return {
+            str(p): p.read_bytes()
+            for top in folders
+            for p in top.rglob("*")
+            if p.is_file() and p.suffix != ".pyc"
+        }
 
     before = files()
     program, *arguments = limited(ipybox, size)
@@ -108,7 +117,9 @@ def test_cells_get_the_limit_as_an_error(ipybox, place):
     """As from any Python: OSError, not a death."""
     program, *arguments = limited(ipybox)
     with McpServer(program, place, *arguments) as server:
-        text = server.failing_cell(f"open('big', 'wb').write(bytes({IMAGE}))\nopen('big', 'ab').write(b'x')")
+        text = server.failing_cell(
+            f"open('big', 'wb').write(bytes({IMAGE}))\nopen('big', 'ab').write(b'x')"
+        )
         assert "File too large" in text
         assert server.cell("6 * 7") == "42"
 
@@ -117,7 +128,7 @@ def test_installers_get_the_default_of_signals(run_ipybox, workspace):
     """`doctor --setup` runs pip, which may run anything: it ignores no signal because ipybox does. Others may be ignored since the
     tests were started so, as by nohup."""
     python = workspace / "python"
-    python.write_text('#!/bin/sh\ngrep SigIgn /proc/$$/status > signals\nexit 3\n')
+    python.write_text("#!/bin/sh\ngrep SigIgn /proc/$$/status > signals\nexit 3\n")
     python.chmod(0o755)
     run_ipybox("doctor", "--setup", "--python", str(python))
     ignored = int((workspace / "signals").read_text().split()[1], 16)

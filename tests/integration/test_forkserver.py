@@ -59,7 +59,9 @@ def status(pid, name):
 def test_ready_tells_versions(start):
     message, _ = start().wait_for("ready", "failed")
     assert message["version"] == 1 and message["executable"] == sys.executable
-    assert message["python"] == sys.version.split()[0] and int(message["ipython"].split(".")[0]) >= 8
+    assert (
+        message["python"] == sys.version.split()[0] and int(message["ipython"].split(".")[0]) >= 8
+    )
 
 
 def test_missing_modules_are_named(start, tmp_path):
@@ -83,16 +85,25 @@ def test_without_site_nothing_of_site_packages_is_executed(start, tmp_path):
     plain.mkdir()
     (plain / "module_of_plain.py").write_text("x = 3")
     marker = tmp_path / "executed"
-    (evil / "bad.pth").write_text(f"import os; open({str(marker)!r}, 'w')\n# a comment\n{plain}\n/does/not/exist\n")
+    (evil / "bad.pth").write_text(
+        f"import os; open({str(marker)!r}, 'w')\n# a comment\n{plain}\n/does/not/exist\n"
+    )
     (evil / "sitecustomize.py").write_text(f"open({str(marker)!r}, 'w')")
     server = start(flags=("-I", "-S"), site_packages=[*SITE_PACKAGES, str(evil)])
     server.wait_for("ready")
     kernel = server.kernel()
     assert kernel.run("import module_of_plain\nmodule_of_plain.x").result == "3"
     assert kernel.run("import sys\nsys.prefix").result == repr(sys.prefix)
-    assert kernel.run("import sysconfig\nsysconfig.get_path('purelib')").result == repr(SITE_PACKAGES[0])
-    assert kernel.run("'help' in dir(__builtins__), '/does/not/exist' in sys.path").result == "(True, False)"
-    cell = kernel.run("import multiprocessing as m\nwith m.get_context('spawn').Pool(1) as p: print(p.map(abs, [-1]))")
+    assert kernel.run("import sysconfig\nsysconfig.get_path('purelib')").result == repr(
+        SITE_PACKAGES[0]
+    )
+    assert (
+        kernel.run("'help' in dir(__builtins__), '/does/not/exist' in sys.path").result
+        == "(True, False)"
+    )
+    cell = kernel.run(
+        "import multiprocessing as m\nwith m.get_context('spawn').Pool(1) as p: print(p.map(abs, [-1]))"
+    )
     assert cell.stdout == "[1]\n"
     assert not marker.exists()
 
@@ -157,7 +168,11 @@ def test_preload(start):
 
 def test_a_kernel_finds_what_was_installed_since(start, tmp_path):
     """Python lists a folder anew when its time has changed, which it need not have: it may be too coarse."""
-    server = start(flags=("-I", "-S"), site_packages=[*SITE_PACKAGES, str(tmp_path)], preload=("not_yet_there",))
+    server = start(
+        flags=("-I", "-S"),
+        site_packages=[*SITE_PACKAGES, str(tmp_path)],
+        preload=("not_yet_there",),
+    )
     server.wait_for("ready")
     server.wait_for("preloaded")  # the folder has been listed
     before = tmp_path.stat()
@@ -174,8 +189,13 @@ def test_multiprocessing_forks_by_default(start, tmp_path):
     )
     server = start(preload=("other_default",), site_packages=[str(tmp_path)])
     assert server.wait_for("preloaded")[0]["failed"] == []
-    assert server.kernel().run("import multiprocessing as mp\nmp.get_start_method()").result == "'fork'"
-    cell = server.kernel().run("import multiprocessing as mp\nmp.set_start_method('spawn')\nmp.get_start_method()")
+    assert (
+        server.kernel().run("import multiprocessing as mp\nmp.get_start_method()").result
+        == "'fork'"
+    )
+    cell = server.kernel().run(
+        "import multiprocessing as mp\nmp.set_start_method('spawn')\nmp.get_start_method()"
+    )
     assert cell.result == "'spawn'"
 
 
@@ -186,7 +206,9 @@ def test_preload_of_numpy_leaves_no_thread_in_the_forkserver(start):
     assert server.wait_for("preloaded")[0]["failed"] == []
     assert len(os.listdir(f"/proc/{server.process.pid}/task")) == 1
     first, second = server.kernel(), server.kernel()
-    drawn = [kernel.run("import numpy\nfloat(numpy.random.rand())").result for kernel in (first, second)]
+    drawn = [
+        kernel.run("import numpy\nfloat(numpy.random.rand())").result for kernel in (first, second)
+    ]
     assert drawn[0] != drawn[1]
     # BLAS has its threads back, as many as it would have had.
     expected = subprocess.run(
@@ -212,19 +234,24 @@ def test_environment_path_and_directory(start, tmp_path):
     (tmp_path / "in_cwd.py").write_text("x = 1")
     server = start(stub_dir=str(stub))
     server.wait_for("ready")
-    kernel = server.kernel(env={"OWN": "ä=1", "TERM": "xterm"}, cwd=str(tmp_path), path=(str(extra),))
+    kernel = server.kernel(
+        env={"OWN": "ä=1", "TERM": "xterm"}, cwd=str(tmp_path), path=(str(extra),)
+    )
     kernel.run("import os, sys, subprocess")
     assert kernel.run("print(*sorted(set(os.environ) - {'PATH', 'HOME'}))").stdout == (
         "GIT_PAGER IPYBOX_KERNEL_ID MPLBACKEND NO_COLOR OWN PAGER TERM\n"
     )
-    assert kernel.run("os.environ['OWN'], os.environ['TERM'], os.environ['IPYBOX_KERNEL_ID']").result == (
-        f"('ä=1', 'xterm', '{kernel.id}')"
-    )
+    assert kernel.run(
+        "os.environ['OWN'], os.environ['TERM'], os.environ['IPYBOX_KERNEL_ID']"
+    ).result == (f"('ä=1', 'xterm', '{kernel.id}')")
     assert kernel.run("!echo $OWN").stdout == "ä=1\n"
     assert kernel.run("sys.path[:3] == " + repr([str(stub), str(extra), ""])).result == "True"
     assert kernel.run("os.getcwd()").result == repr(str(tmp_path))
     assert kernel.run("import ipybox, in_cwd\nipybox.is_stub, in_cwd.x").result == "(True, 1)"
-    assert kernel.run("sys.argv, sys.modules['__main__'].__dict__ is globals()").result == "([''], True)"
+    assert (
+        kernel.run("sys.argv, sys.modules['__main__'].__dict__ is globals()").result
+        == "([''], True)"
+    )
     assert "ipybox_kernel" not in kernel.run("print(sys.path)").stdout
 
 

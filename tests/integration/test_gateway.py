@@ -41,14 +41,21 @@ def test_rest(gateway: Gateway) -> None:
     status, specs = gateway.request("GET", "/api/kernelspecs")
     assert status == 200 and specs["default"] == "python3"
     assert specs["kernelspecs"]["python3"]["spec"]["language"] == "python"
-    assert gateway.request("GET", "/api/kernelspecs/python3") == (200, specs["kernelspecs"]["python3"])
+    assert gateway.request("GET", "/api/kernelspecs/python3") == (
+        200,
+        specs["kernelspecs"]["python3"],
+    )
     assert gateway.request("GET", "/api/kernelspecs/julia")[0] == 404
     assert gateway.request("GET", "/api/kernels") == (200, [])
 
     status, model = gateway.request("POST", "/api/kernels", {"name": "python3"})
     assert status == 201
     assert {"id", "name", "last_activity", "execution_state", "connections"} <= model.keys()
-    assert (model["name"], model["execution_state"], model["connections"]) == ("python3", "starting", 0)
+    assert (model["name"], model["execution_state"], model["connections"]) == (
+        "python3",
+        "starting",
+        0,
+    )
     assert gateway.request("GET", "/api/kernels") == (200, [model])
     path = f"/api/kernels/{model['id']}"
     assert gateway.request("GET", path) == (200, model)
@@ -92,7 +99,15 @@ def test_execute(gateway: Gateway, v1: bool) -> None:
             "print('err', file=sys.stderr)\nhandle = display({'text/plain': 'a', 'application/x': 'Yg=='}, raw=True, display_id='d')\n"
             "handle.update({'text/plain': 'b'}, raw=True)\nclear_output(wait=True)\n{'é': 2**70}"
         )
-        wanted = ["busy", "execute_input", "stream", "stream", "display_data", "update_display_data", "clear_output"]
+        wanted = [
+            "busy",
+            "execute_input",
+            "stream",
+            "stream",
+            "display_data",
+            "update_display_data",
+            "clear_output",
+        ]
         assert types(messages) == [*wanted, "execute_result", "execute_reply", "idle"]
         by_type = {message["header"]["msg_type"]: message["content"] for message in messages}
         assert contents(messages, "stream") == [
@@ -105,14 +120,22 @@ def test_execute(gateway: Gateway, v1: bool) -> None:
         assert by_type["clear_output"] == {"wait": True}
         assert by_type["execute_result"]["data"] == {"text/plain": "{'é': 1180591620717411303424}"}
         assert by_type["execute_reply"]["status"] == "ok"
-        assert {content["execution_count"] for content in by_type.values() if "execution_count" in content} == {1}
+        assert {
+            content["execution_count"]
+            for content in by_type.values()
+            if "execution_count" in content
+        } == {1}
 
         messages = client.run("1 / 0")
         assert types(messages) == ["busy", "execute_input", "error", "execute_reply", "idle"]
         error, reply = contents(messages, "error")[0], contents(messages, "execute_reply")[0]
         assert (error["ename"], error["evalue"]) == ("ZeroDivisionError", "division by zero")
         assert "1 / 0" in "\n".join(error["traceback"])
-        assert (reply["status"], reply["ename"], reply["execution_count"]) == ("error", "ZeroDivisionError", 2)
+        assert (reply["status"], reply["ename"], reply["execution_count"]) == (
+            "error",
+            "ZeroDivisionError",
+            2,
+        )
 
 
 def test_plot(gateway: Gateway, workspace: Path) -> None:
@@ -166,22 +189,34 @@ def test_questions(gateway: Gateway) -> None:
     with gateway.channels(gateway.start_kernel()) as client:
         info = client.ask("kernel_info_request", {})
         assert info["status"] == "ok" and info["protocol_version"].startswith("5.")
-        assert info["language_info"]["name"] == "python" and info["language_info"]["version"].startswith("3.")
+        assert info["language_info"]["name"] == "python" and info["language_info"][
+            "version"
+        ].startswith("3.")
         assert client.ask("kernel_info_request", {}, "control") == info
         client.run("answer = 42")
         completion = client.ask("complete_request", {"code": "answ", "cursor_pos": 4})
         assert completion["matches"] == ["answer"]
         assert (completion["cursor_start"], completion["cursor_end"]) == (0, 4)
-        inspection = client.ask("inspect_request", {"code": "answer", "cursor_pos": 3, "detail_level": 0})
+        inspection = client.ask(
+            "inspect_request", {"code": "answer", "cursor_pos": 3, "detail_level": 0}
+        )
         assert inspection["found"] and "42" in inspection["data"]["text/plain"]
         assert client.ask("is_complete_request", {"code": "if x:"})["status"] == "incomplete"
-        history = client.ask("history_request", {"hist_access_type": "tail", "n": 1, "raw": True, "output": False})
+        history = client.ask(
+            "history_request", {"hist_access_type": "tail", "n": 1, "raw": True, "output": False}
+        )
         assert history["history"][-1][2] == "answer = 42"
         assert client.ask("comm_info_request", {})["comms"] == {}
-        msg_id = client.send("comm_open", {"comm_id": "c", "target_name": "jupyter.widget", "data": {}})
-        assert contents(client.receive_until(msg_id, "comm_close"), "comm_close")[0]["comm_id"] == "c"
+        msg_id = client.send(
+            "comm_open", {"comm_id": "c", "target_name": "jupyter.widget", "data": {}}
+        )
+        assert (
+            contents(client.receive_until(msg_id, "comm_close"), "comm_close")[0]["comm_id"] == "c"
+        )
         assert client.ask("debug_request", {}, "control")["status"] == "error"
-        reply = client.ask("execute_request", {"code": "1", "silent": True, "user_expressions": {"a": "answer"}})
+        reply = client.ask(
+            "execute_request", {"code": "1", "silent": True, "user_expressions": {"a": "answer"}}
+        )
         assert reply["user_expressions"]["a"]["data"] == {"text/plain": "42"}
 
 
@@ -223,7 +258,10 @@ def test_an_interrupt_that_the_cell_handles(gateway: Gateway) -> None:
         client.receive_until(msg_id, "stream")
         assert gateway.request("POST", f"/api/kernels/{kernel}/interrupt", {}) == (204, None)
         messages = client.receive_until(msg_id, "status", execution_state="idle")
-        assert contents(messages, "error") == [] and contents(messages, "execute_reply")[0]["status"] == "ok"
+        assert (
+            contents(messages, "error") == []
+            and contents(messages, "execute_reply")[0]["status"] == "ok"
+        )
         messages = client.receive_until(waiting, "status", execution_state="idle")
         assert contents(messages, "execute_result")[0]["data"] == {"text/plain": "5"}
 
@@ -232,7 +270,10 @@ def test_a_value_that_cannot_be_shown(gateway: Gateway) -> None:
     """As IPython's own kernel has it: an error, and what could be shown."""
     with gateway.channels(gateway.start_kernel()) as client:
         messages = client.run("class A:\n    def __repr__(self): raise ValueError('no repr')\nA()")
-        assert contents(messages, "error")[0]["evalue"] == "no repr" and contents(messages, "execute_result") == []
+        assert (
+            contents(messages, "error")[0]["evalue"] == "no repr"
+            and contents(messages, "execute_result") == []
+        )
         assert contents(messages, "execute_reply")[0]["status"] == "error"
         messages = client.run(
             "class B:\n    def _repr_html_(self): raise ValueError('no html')\n    __repr__ = lambda self: 'B!'\nB()"
@@ -247,15 +288,20 @@ def test_bundles_are_as_they_were(gateway: Gateway) -> None:
     with gateway.channels(gateway.start_kernel()) as client:
         messages = client.run("from IPython.display import Markdown; Markdown('# T')")
         assert contents(messages, "execute_result")[0]["data"] == {
-            "text/plain": "<IPython.core.display.Markdown object>", "text/markdown": "# T",
+            "text/plain": "<IPython.core.display.Markdown object>",
+            "text/markdown": "# T",
         }
 
 
 @pytest.mark.parametrize("v1", [False, True])
-def test_notices_are_on_stderr_of_a_cell_that_is_seen(gateway: Gateway, place: harness.Place, v1: bool) -> None:
+def test_notices_are_on_stderr_of_a_cell_that_is_seen(
+    gateway: Gateway, place: harness.Place, v1: bool
+) -> None:
     """And marked, so that a client can tell them from what the cell wrote."""
     with gateway.channels(gateway.start_kernel(), v1=v1) as client:
-        pid = contents(client.run("import os, threading, time; os.getpid()"), "execute_result")[0]["data"]["text/plain"]
+        pid = contents(client.run("import os, threading, time; os.getpid()"), "execute_result")[0][
+            "data"
+        ]["text/plain"]
         client.run(
             "def die():\n    while not os.path.exists('go'): time.sleep(0.01)\n    os.kill(os.getpid(), 9)\n"
             "threading.Thread(target=die).start()"
@@ -267,7 +313,9 @@ def test_notices_are_on_stderr_of_a_cell_that_is_seen(gateway: Gateway, place: h
         messages = client.run("import sys; print('{}', file=sys.stderr)")
         notice, own = (message for message in messages if message["header"]["msg_type"] == "stream")
         assert notice["content"]["name"] == own["content"]["name"] == "stderr"
-        assert notice["content"]["text"].startswith("[ipybox] while idle, the kernel was killed by SIGKILL")
+        assert notice["content"]["text"].startswith(
+            "[ipybox] while idle, the kernel was killed by SIGKILL"
+        )
         assert notice["metadata"] == {"ipybox": {"notice": True}} and own["metadata"] == {}
 
 
@@ -279,7 +327,10 @@ def test_restart(gateway: Gateway) -> None:
         assert (status, model["id"]) == (200, kernel)
         msg_id = client.execute("x")
         messages = [client.receive()]
-        while messages[-1]["content"] != {"execution_state": "idle"} or messages[-1]["parent_header"].get("msg_id") != msg_id:
+        while (
+            messages[-1]["content"] != {"execution_state": "idle"}
+            or messages[-1]["parent_header"].get("msg_id") != msg_id
+        ):
             messages.append(client.receive())
         # To front ends that status means that the kernel has died.
         assert "restarting" not in types(messages)
@@ -325,7 +376,14 @@ def test_delete_tells_clients(gateway: Gateway) -> None:
 
 @pytest.mark.parametrize(
     ("frame", "v1"),
-    [("{", False), ('{"header":{}}', False), (b"\0\0\0\xff", False), ("text", True), (b"\xff" * 64, True), (b"", True)],
+    [
+        ("{", False),
+        ('{"header":{}}', False),
+        (b"\0\0\0\xff", False),
+        ("text", True),
+        (b"\xff" * 64, True),
+        (b"", True),
+    ],
 )
 def test_bad_messages(gateway: Gateway, frame: str | bytes, v1: bool) -> None:
     kernel = gateway.start_kernel()
@@ -363,7 +421,10 @@ def test_culling(start: Callable[..., Gateway]) -> None:
 
 
 def test_culling_of_connected(start: Callable[..., Gateway]) -> None:
-    with start("--cull-idle=10", "--cull-connected") as gateway, gateway.channels(gateway.start_kernel()) as client:
+    with (
+        start("--cull-idle=10", "--cull-connected") as gateway,
+        gateway.channels(gateway.start_kernel()) as client,
+    ):
         client.run("1")
         with pytest.raises(ConnectionClosed):
             while True:
@@ -383,7 +444,9 @@ def test_token(start: Callable[..., Gateway], workspace: Path) -> None:
         with pytest.raises(InvalidStatus) as refused, gateway.channels(model["id"]):
             pass
         assert refused.value.response.status_code == 401
-        with gateway.channels(model["id"], additional_headers={"Authorization": "token secret"}) as client:
+        with gateway.channels(
+            model["id"], additional_headers={"Authorization": "token secret"}
+        ) as client:
             client.run("1")
         with gateway.channels(model["id"], query="?token=secret") as client:
             client.run("1")
@@ -405,40 +468,73 @@ def test_forms_are_refused(gateway: Gateway) -> None:
         assert connection.recv(100).split()[1] == b"415"
 
 
-def ask(gateway: Gateway, method: str, path: str, body: str | None = None, **headers: str) -> tuple[int, dict[str, str]]:
+def ask(
+    gateway: Gateway, method: str, path: str, body: str | None = None, **headers: str
+) -> tuple[int, dict[str, str]]:
     """Status and headers of the answer; headers are sent as they are given."""
     connection = http.client.HTTPConnection("127.0.0.1", gateway.port, timeout=60)
-    connection.request(method, path, body, {name.replace("_", "-"): value for name, value in headers.items()})
+    connection.request(
+        method, path, body, {name.replace("_", "-"): value for name, value in headers.items()}
+    )
     response = connection.getresponse()
     response.read()
     connection.close()
     return response.status, dict(response.getheaders())
 
 
-def test_content_type_where_there_is_a_token(start: Callable[..., Gateway], workspace: Path) -> None:
+def test_content_type_where_there_is_a_token(
+    start: Callable[..., Gateway], workspace: Path
+) -> None:
     """Tornado's client sends none. A web page cannot send the header without being asked first, but any it can send the query."""
     (workspace / "token").write_text("secret\n")
     with start("--token-file=token") as gateway:
         for headers in ({}, {"Content_Type": "text/plain"}):
-            assert ask(gateway, "POST", "/api/kernels", "{}", Authorization="token secret", **headers)[0] == 201
+            assert (
+                ask(gateway, "POST", "/api/kernels", "{}", Authorization="token secret", **headers)[
+                    0
+                ]
+                == 201
+            )
             assert ask(gateway, "POST", "/api/kernels?token=secret", "{}", **headers)[0] == 415
-            assert ask(gateway, "POST", "/api/kernels", "{}", Authorization="token wrong", **headers)[0] == 401
+            assert (
+                ask(gateway, "POST", "/api/kernels", "{}", Authorization="token wrong", **headers)[
+                    0
+                ]
+                == 401
+            )
 
 
-PREFLIGHT = {"Access_Control_Request_Method": "POST", "Access_Control_Request_Headers": "authorization"}
+PREFLIGHT = {
+    "Access_Control_Request_Method": "POST",
+    "Access_Control_Request_Headers": "authorization",
+}
 
 
 def test_preflight(start: Callable[..., Gateway], workspace: Path) -> None:
     (workspace / "token").write_text("secret\n")
     with start("--allow-origin=http://localhost:3000", "--token-file=token") as gateway:
-        status, headers = ask(gateway, "OPTIONS", "/api/kernels", Origin="http://localhost:3000", **PREFLIGHT)
+        status, headers = ask(
+            gateway, "OPTIONS", "/api/kernels", Origin="http://localhost:3000", **PREFLIGHT
+        )
         assert status == 204 and headers["Access-Control-Allow-Origin"] == "http://localhost:3000"
-        assert "DELETE" in headers["Access-Control-Allow-Methods"] and "Authorization" in headers["Access-Control-Allow-Headers"]
+        assert (
+            "DELETE" in headers["Access-Control-Allow-Methods"]
+            and "Authorization" in headers["Access-Control-Allow-Headers"]
+        )
         assert headers["Vary"] == "Origin"
         # The answer itself, errors included.
         for token, expected in (("secret", 200), ("wrong", 401)):
-            status, headers = ask(gateway, "GET", "/api", Origin="http://localhost:3000", Authorization=f"token {token}")
-            assert (status, headers["Access-Control-Allow-Origin"]) == (expected, "http://localhost:3000")
+            status, headers = ask(
+                gateway,
+                "GET",
+                "/api",
+                Origin="http://localhost:3000",
+                Authorization=f"token {token}",
+            )
+            assert (status, headers["Access-Control-Allow-Origin"]) == (
+                expected,
+                "http://localhost:3000",
+            )
         for refused in (
             {"Origin": "http://localhost:3001", **PREFLIGHT},
             {"Origin": "http://localhost:3000", "Host": "evil.example", **PREFLIGHT},
@@ -447,8 +543,14 @@ def test_preflight(start: Callable[..., Gateway], workspace: Path) -> None:
         ):
             status, headers = ask(gateway, "OPTIONS", "/api/kernels", **refused)
             assert status in (401, 403) and "Access-Control-Allow-Methods" not in headers, refused
-        assert "Access-Control-Allow-Origin" not in ask(gateway, "GET", "/api", Origin="http://localhost:3001")[1]
-        assert "Access-Control-Allow-Origin" not in ask(gateway, "GET", "/api", Authorization="token secret")[1]
+        assert (
+            "Access-Control-Allow-Origin"
+            not in ask(gateway, "GET", "/api", Origin="http://localhost:3001")[1]
+        )
+        assert (
+            "Access-Control-Allow-Origin"
+            not in ask(gateway, "GET", "/api", Authorization="token secret")[1]
+        )
 
 
 def test_requests_after_a_preflight_on_one_connection(start: Callable[..., Gateway]) -> None:
@@ -481,7 +583,10 @@ def test_environment(ipybox: str, place: harness.Place, python: str) -> None:
             messages = client.run(
                 "import os\n[os.environ.get(n) for n in ('NAME', 'SECRET', 'KERNEL_USERNAME', 'LD_PRELOAD')]"
             )
-        assert contents(messages, "execute_result")[0]["data"]["text/plain"] == "['given', None, 'me', None]"
+        assert (
+            contents(messages, "execute_result")[0]["data"]["text/plain"]
+            == "['given', None, 'me', None]"
+        )
 
 
 class ToolServer(BaseHTTPRequestHandler):
@@ -520,12 +625,17 @@ print(runner.run_sync("fetch", {"n": 2**70}))
 
 
 @pytest.mark.parametrize("sandbox", [(), ("--sandbox",)], ids=["free", "sandbox"])
-def test_tools(ipybox: str, place: harness.Place, python: str, tool_server: HTTPServer, sandbox: tuple[str]) -> None:
+def test_tools(
+    ipybox: str, place: harness.Place, python: str, tool_server: HTTPServer, sandbox: tuple[str]
+) -> None:
     """A kernel's calls go to the tool server that the gateway was told, in the kernel's role."""
     place.environ["KERNEL_ENV_TOOL_SERVER_HOST"] = "127.0.0.1"
     place.environ["KERNEL_ENV_TOOL_SERVER_PORT"] = str(tool_server.server_port)
     place.environ["KERNEL_ENV_IPYBOX_TOOL_TOKEN"] = "tool token"
-    with Gateway(ipybox, place, "--python", python, *sandbox) as gateway, gateway.channels(gateway.start_kernel()) as client:
+    with (
+        Gateway(ipybox, place, "--python", python, *sandbox) as gateway,
+        gateway.channels(gateway.start_kernel()) as client,
+    ):
         messages = client.run(CALL)
         assert contents(messages, "stream") == [{"name": "stdout", "text": "fetched\n"}]
         assert contents(client.run("import os\n'tool token' in str(os.environ)"), "execute_result")
@@ -546,7 +656,12 @@ def test_tool_server(
     """With our own tool server: what the application registered is called through its generated package, and nothing else."""
     fake = harness.ROOT / "tests/unit/servers/fake-mcp-server.py"
     params = {"command": os.path.realpath(sys.executable), "args": ["-I", "-S", str(fake)]}
-    made = run_ipybox("apigen", "--server-name=fake", f"--server-params={json.dumps(params)}", "--root-dir=mcptools")
+    made = run_ipybox(
+        "apigen",
+        "--server-name=fake",
+        f"--server-params={json.dumps(params)}",
+        "--root-dir=mcptools",
+    )
     assert made.returncode == 0, made.stderr
     server = subprocess.Popen(
         [ipybox, "tool-server", "--port=0"],
@@ -557,8 +672,13 @@ def test_tool_server(
     )
     place.environ["KERNEL_ENV_TOOL_SERVER_PORT"] = str(json.loads(server.stdout.readline())["port"])
     evil = {"server_name": "evil", "server_params": {"command": "touch", "args": ["made"]}}
-    with Gateway(ipybox, place, "--python", python, *sandbox) as gateway, gateway.channels(gateway.start_kernel()) as client:
-        messages = client.run("from mcptools.fake import echo\nprint(echo.run(echo.Params(text='hello')))")
+    with (
+        Gateway(ipybox, place, "--python", python, *sandbox) as gateway,
+        gateway.channels(gateway.start_kernel()) as client,
+    ):
+        messages = client.run(
+            "from mcptools.fake import echo\nprint(echo.run(echo.Params(text='hello')))"
+        )
         assert contents(messages, "error") == []
         assert "hello" in contents(messages, "stream")[0]["text"]
         messages = client.run(
@@ -576,7 +696,9 @@ def test_tool_server(
             "    except urllib.error.HTTPError as error: return error.code\n"
             "[ask(*what) for what in (('GET', '/status'), ('PUT', '/reset'), ('POST', '/approve'), ('GET', '/approval'))]"
         )
-        assert contents(messages, "execute_result")[0]["data"]["text/plain"] == "[404, 404, 404, 404]"
+        assert (
+            contents(messages, "execute_result")[0]["data"]["text/plain"] == "[404, 404, 404, 404]"
+        )
     server.stdin.close()
     assert server.wait(30) == 0
     server.stdout.close()
@@ -587,7 +709,10 @@ def test_no_tool_server(ipybox: str, place: harness.Place, python: str) -> None:
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         place.environ["KERNEL_ENV_TOOL_SERVER_PORT"] = str(unused.getsockname()[1])
-        with Gateway(ipybox, place, "--python", python) as gateway, gateway.channels(gateway.start_kernel()) as client:
+        with (
+            Gateway(ipybox, place, "--python", python) as gateway,
+            gateway.channels(gateway.start_kernel()) as client,
+        ):
             assert "tool server cannot be asked" in contents(client.run(CALL), "error")[0]["evalue"]
 
 
@@ -600,7 +725,9 @@ def test_sandbox(start: Callable[..., Gateway], place: harness.Place) -> None:
     assert (place.workspace / "inside").exists()
 
 
-def test_refusals(run_ipybox: Callable[..., subprocess.CompletedProcess[str]], gateway: Gateway) -> None:
+def test_refusals(
+    run_ipybox: Callable[..., subprocess.CompletedProcess[str]], gateway: Gateway
+) -> None:
     for arguments, status, part in (
         (["--host=0.0.0.0"], 2, "give a token"),
         (["--port=70000"], 2, "--port"),
@@ -611,16 +738,31 @@ def test_refusals(run_ipybox: Callable[..., subprocess.CompletedProcess[str]], g
         (["word"], 2, "word"),
     ):
         result = run_ipybox("gateway", *arguments)
-        assert (result.returncode, part in result.stderr) == (status, True), (arguments, result.stderr)
+        assert (result.returncode, part in result.stderr) == (status, True), (
+            arguments,
+            result.stderr,
+        )
 
 
 def test_jupyter(gateway: Gateway, place: harness.Place) -> None:
     """A Jupyter server with our gateway behind it executes a notebook with plots through nbclient, completes and interrupts."""
     python = harness.existing(harness.ROOT / ".cache/test/jupyter/bin/python")
     port = free_port()
-    arguments = ["--allow-root", "--no-browser", "--ServerApp.ip=127.0.0.1", f"--ServerApp.port={port}"]
-    arguments += ["--ServerApp.port_retries=0", "--IdentityProvider.token=", "--ServerApp.disable_check_xsrf=True"]
-    arguments += [f"--gateway-url=http://127.0.0.1:{gateway.port}", f"--ServerApp.root_dir={place.workspace}"]
+    arguments = [
+        "--allow-root",
+        "--no-browser",
+        "--ServerApp.ip=127.0.0.1",
+        f"--ServerApp.port={port}",
+    ]
+    arguments += [
+        "--ServerApp.port_retries=0",
+        "--IdentityProvider.token=",
+        "--ServerApp.disable_check_xsrf=True",
+    ]
+    arguments += [
+        f"--gateway-url=http://127.0.0.1:{gateway.port}",
+        f"--ServerApp.root_dir={place.workspace}",
+    ]
     server = subprocess.Popen(
         [python, "-m", "jupyter_server", *arguments],
         cwd=place.workspace,
@@ -635,7 +777,9 @@ def test_jupyter(gateway: Gateway, place: harness.Place) -> None:
         drain = threading.Thread(target=server.stderr.read)
         drain.start()
         program = Path(__file__).with_name("jupyter_program.py")
-        result = harness.run([str(python), str(program), f"http://127.0.0.1:{port}", ""], place, timeout=240)
+        result = harness.run(
+            [str(python), str(program), f"http://127.0.0.1:{port}", ""], place, timeout=240
+        )
         assert result.returncode == 0, result.stderr
     finally:
         server.terminate()

@@ -114,14 +114,23 @@ def test_pages(ipybox: str, place: harness.Place, python: str) -> None:
     (place.workspace / "token").write_text("secret\n")
     allowed, other = Pages(), Pages()
     try:
-        with Gateway(ipybox, place, "--python", python, "--token-file=token", f"--allow-origin={allowed.origin}") as gateway:
+        with Gateway(
+            ipybox,
+            place,
+            "--python",
+            python,
+            "--token-file=token",
+            f"--allow-origin={allowed.origin}",
+        ) as gateway:
             assert browse(allowed, place, gateway) == {
                 "wrong token": 401, "version": "string", "start": [201, True], "cell": "42\n", "delete": 204,
             }  # fmt: skip
             # Another page with the same token gets nothing.
             outcome = browse(other, place, gateway)
             names = {"wrong token", "version", "start", "delete"}
-            assert {outcome[name] for name in names} == {"TypeError"} and outcome["cell"] == "Error", outcome
+            assert {outcome[name] for name in names} == {"TypeError"} and outcome[
+                "cell"
+            ] == "Error", outcome
     finally:
         allowed.close()
         other.close()

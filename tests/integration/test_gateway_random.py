@@ -47,7 +47,9 @@ class Chaos:
         self.n_answers = 0
 
     async def rest(self, method: str, path: str, body: dict | None = None) -> int:
-        status, answer = await asyncio.to_thread(self.gateway.request, method, f"/api/kernels{path}", body)
+        status, answer = await asyncio.to_thread(
+            self.gateway.request, method, f"/api/kernels{path}", body
+        )
         if status == 201:
             self.kernels.append(answer["id"])
         return status
@@ -59,7 +61,10 @@ class Chaos:
             for kernel in list(self.kernels):
                 assert await self.rest("POST", f"/{kernel}/interrupt", {}) == 204
             if self.random.random() < 0.1:
-                assert await self.rest("POST", f"/{self.random.choice(self.kernels)}/restart", {}) == 200
+                assert (
+                    await self.rest("POST", f"/{self.random.choice(self.kernels)}/restart", {})
+                    == 200
+                )
             if self.random.random() < 0.05:
                 kernel = self.kernels.pop(self.random.randrange(len(self.kernels)))
                 assert await self.rest("DELETE", f"/{kernel}") == 204
@@ -70,9 +75,13 @@ class Chaos:
             v1 = self.random.random() < 0.5
             url = f"ws://127.0.0.1:{self.gateway.port}/api/kernels/{self.random.choice(self.kernels)}/channels"
             try:
-                async with connect(url, subprotocols=[V1] if v1 else None, max_size=None, proxy=None) as socket:
+                async with connect(
+                    url, subprotocols=[V1] if v1 else None, max_size=None, proxy=None
+                ) as socket:
                     for _ in range(self.random.randrange(1, 6)):
-                        asked = [await self.ask(socket, v1) for _ in range(self.random.randrange(1, 5))]
+                        asked = [
+                            await self.ask(socket, v1) for _ in range(self.random.randrange(1, 5))
+                        ]
                         if self.random.random() < 0.15:
                             socket.transport.abort()
                             break
@@ -85,11 +94,21 @@ class Chaos:
     async def ask(self, socket: ClientConnection, v1: bool) -> str:
         is_cell = self.random.random() < 0.6
         kind = "execute" if is_cell else self.random.choice(QUESTIONS)
-        header = {"msg_id": uuid.uuid4().hex, "msg_type": f"{kind}_request", "session": "s", "version": "5.3"}
-        content = {"code": self.random.choice(CELLS) if is_cell else "pri", "stop_on_error": self.random.random() < 0.5}
+        header = {
+            "msg_id": uuid.uuid4().hex,
+            "msg_type": f"{kind}_request",
+            "session": "s",
+            "version": "5.3",
+        }
+        content = {
+            "code": self.random.choice(CELLS) if is_cell else "pri",
+            "stop_on_error": self.random.random() < 0.5,
+        }
         message = {"header": header, "parent_header": {}, "metadata": {}, "content": content}
         channel = "control" if kind == "kernel_info" and self.random.random() < 0.5 else "shell"
-        await socket.send(frame_v1(channel, message) if v1 else json.dumps({**message, "channel": channel}))
+        await socket.send(
+            frame_v1(channel, message) if v1 else json.dumps({**message, "channel": channel})
+        )
         return header["msg_id"]
 
     async def wait_for_answers(self, socket: ClientConnection, v1: bool, asked: list[str]) -> None:

@@ -21,7 +21,9 @@ def test_finds_a_process_that_left_its_parent(place):
     )
     harness.GRACE_SECONDS, grace = 0.1, harness.GRACE_SECONDS
     try:
-        pid = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
+        pid = subprocess.run(
+            [sys.executable, "-c", script], capture_output=True, text=True, check=True
+        ).stdout
         left = harness.processes_left(before)
     finally:
         harness.GRACE_SECONDS = grace
@@ -58,7 +60,11 @@ def test_third_party_servers_are_there(servers, tmp_path, inspector, environ):
     running = {
         tool: subprocess.Popen(
             [*inspector, params["command"], *params["args"], "--method", "tools/list"],
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environ,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            env=environ,
         )
         for tool, params in expected.items()
     }

@@ -30,7 +30,13 @@ def apigen(
     ipybox: str, tmp_path: Path, url: str, environ: dict[str, str] | None = None, **params: object
 ) -> tuple[int, str]:
     """The exit status and what was printed. Beyond its memory the client would end with something else."""
-    command = [ipybox, "apigen", "--server-name=web", f"--root-dir={tmp_path / 'api'}", "--connect-timeout=50"]
+    command = [
+        ipybox,
+        "apigen",
+        "--server-name=web",
+        f"--root-dir={tmp_path / 'api'}",
+        "--connect-timeout=50",
+    ]
     command.append("--server-params=" + json.dumps({"url": url, **params}))
     env = {name: value for name, value in os.environ.items() if "proxy" not in name.lower()}
     env |= {"XDG_STATE_HOME": str(tmp_path / "state"), **(environ or {})}
@@ -57,7 +63,10 @@ def test_good(ipybox: str, tmp_path: Path) -> None:
     probe, initialize, initialized, tools, delete = server.requests
     assert probe.headers["mcp-method"] == "server/discover"
     assert probe.headers["mcp-protocol-version"] == "2026-07-28"
-    assert "mcp-protocol-version" not in initialize.headers and "mcp-session-id" not in initialize.headers
+    assert (
+        "mcp-protocol-version" not in initialize.headers
+        and "mcp-session-id" not in initialize.headers
+    )
     for request in (initialized, tools, delete):
         assert request.headers["mcp-session-id"] == "s1"
         assert request.headers["mcp-protocol-version"] == "2025-11-25"
@@ -82,8 +91,14 @@ def test_session_is_renewed(ipybox: str, tmp_path: Path) -> None:
         works(ipybox, tmp_path, server.url)
     names = [request.rpc for request in server.requests]
     assert names == [
-        "server/discover", "initialize", "notifications/initialized", "tools/list",
-        "initialize", "notifications/initialized", "tools/list", "",
+        "server/discover",
+        "initialize",
+        "notifications/initialized",
+        "tools/list",
+        "initialize",
+        "notifications/initialized",
+        "tools/list",
+        "",
     ]
     assert server.requests[-1].headers["mcp-session-id"] == "s2"
 
@@ -124,7 +139,9 @@ def test_stream_that_cannot_be_resumed(mcp: McpServer) -> None:
     with HttpServer(answer) as server:
         mcp.register("web", {"url": server.url})
         text = mcp.failing_cell(CALL)
-    assert "cannot be resumed: HTTP status 404: no session; the request may have been executed" in text
+    assert (
+        "cannot be resumed: HTTP status 404: no session; the request may have been executed" in text
+    )
     assert [request.rpc for request in server.requests].count("tools/call") == 1
 
 
@@ -135,7 +152,9 @@ def test_session_that_cannot_be_renewed(mcp: McpServer) -> None:
     def answer(request: Request) -> bool:
         if request.rpc == "tools/call" and "mcp-session-id" not in request.headers:
             request.reply("400 Bad Request", b"no session")
-        elif request.rpc in ("tools/call", "initialize") and len(answers) == (2 if request.rpc == "tools/call" else 1):
+        elif request.rpc in ("tools/call", "initialize") and len(answers) == (
+            2 if request.rpc == "tools/call" else 1
+        ):
             request.reply(answers.pop())
         elif request.rpc == "tools/call":
             request.result({"content": [{"type": "text", "text": "done"}]})
@@ -166,7 +185,9 @@ def test_redirects(ipybox: str, tmp_path: Path) -> None:
 
     n_requests = len(server.requests)
     with HttpServer(lambda request: False) as server, HttpServer(elsewhere) as hostile:
-        status, text = apigen(ipybox, tmp_path, hostile.url, headers={"Authorization": "Bearer secret"})
+        status, text = apigen(
+            ipybox, tmp_path, hostile.url, headers={"Authorization": "Bearer secret"}
+        )
         assert status != 0 and "to another origin" in text and "secret" not in text
         assert server.requests == [] and n_requests > 0
 
@@ -185,7 +206,9 @@ def test_refusal_is_told(ipybox: str, tmp_path: Path) -> None:
         return True
 
     with HttpServer(answer) as server:
-        status, text = apigen(ipybox, tmp_path, server.url, headers={"Authorization": "Bearer secret"})
+        status, text = apigen(
+            ipybox, tmp_path, server.url, headers={"Authorization": "Bearer secret"}
+        )
     assert status != 0 and "401" in text and 'Bearer realm="x"' in text
     assert "\x1b" not in text and "secret" not in text
     assert len(server.requests) == 1
@@ -197,30 +220,105 @@ JSON = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
 # What tools/list is answered with, and what the error says.
 HOSTILE = {
     "endless-line": (EVENTS + b"data: ", MIB, 64, "a line of its event stream has more than"),
-    "endless-event": (EVENTS, b"data: " + b"x" * 1000 + b"\n", 20000, "an event of its event stream has more than"),
+    "endless-event": (
+        EVENTS,
+        b"data: " + b"x" * 1000 + b"\n",
+        20000,
+        "an event of its event stream has more than",
+    ),
     "endless-comments": (EVENTS, b": " + b"x" * 1000 + b"\n\n", 20000, "ended before the answer"),
     "huge-body": (JSON + b"\r\n", MIB, 64, "its answer has more than"),
-    "gzip-bomb": (JSON + b"Content-Encoding: gzip\r\n\r\n", gzip.compress(MIB * 200), 1, "its answer has more than"),
+    "gzip-bomb": (
+        JSON + b"Content-Encoding: gzip\r\n\r\n",
+        gzip.compress(MIB * 200),
+        1,
+        "its answer has more than",
+    ),
     "long-header": (JSON + b"X: ", b"x" * 10000, 100, "a header of its answer is too long"),
     "many-headers": (JSON, b"X: x\r\n", 100000, "headers"),
     "lone-cr": (JSON + b"X: a\rSet-Cookie: b\r\n\r\n{}", b"", 0, "a header of its answer is none"),
     "no-http": (b"\x16\x03\x01nonsense\r\n\r\n", b"", 0, "its answer is wrong"),
-    "wrong-id": (JSON + b"\r\n", b'{"jsonrpc":"2.0","id":999,"result":{"tools":[]}}', 1, "no answer to this request"),
-    "string-body": (b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n", b"<html>", 1, "content type text/html"),
-    "deep-json": (JSON + b'\r\n{"jsonrpc":"2.0","id":3,"result":', b"[", 100000, "nested more than 512 deep"),
+    "wrong-id": (
+        JSON + b"\r\n",
+        b'{"jsonrpc":"2.0","id":999,"result":{"tools":[]}}',
+        1,
+        "no answer to this request",
+    ),
+    "string-body": (
+        b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n",
+        b"<html>",
+        1,
+        "content type text/html",
+    ),
+    "deep-json": (
+        JSON + b'\r\n{"jsonrpc":"2.0","id":3,"result":',
+        b"[",
+        100000,
+        "nested more than 512 deep",
+    ),
     "accepted": (b"HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\n", b"", 0, "HTTP status 202"),
-    "dropped": (b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\nContent-Type: application/json\r\n\r\n{", b"", 0, "connection ended"),
+    "dropped": (
+        b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\nContent-Type: application/json\r\n\r\n{",
+        b"",
+        0,
+        "connection ended",
+    ),
     "dropped-event": (EVENTS + b"data: {", b"", 0, "ended before the answer"),
-    "switching": (b"HTTP/1.1 100 Continue\r\n\r\n", b"HTTP/1.1 100 Continue\r\n\r\n", 100000, "headers"),
-    "error-500": (b"HTTP/1.1 500 Oops\r\nContent-Length: 3\r\n\r\n\x1b[m", b"", 0, "HTTP status 500"),
-    "protocol": (b"HTTP/1.1 101 Switching\r\nUpgrade: x\r\n\r\n{}", b"", 0, "switches to another protocol"),
-    "gzip-tail": (JSON + b"Content-Encoding: gzip\r\n\r\n", gzip.compress(b"{}") + b"x", 1, "its answer is wrong"),
-    "batch": (JSON + b"\r\n", b'[{"jsonrpc":"2.0","id":3,"result":{"tools":[]}}]', 1, "no answer to this request"),
-    "no-jsonrpc": (JSON + b"\r\n", b'{"id":3,"result":{"tools":[]}}', 1, "no answer to this request"),
-    "no-id": (JSON + b"\r\n", b'{"jsonrpc":"2.0","id":null,"error":{"code":1,"message":"go away"}}', 1, "go away (code 1)"),
+    "switching": (
+        b"HTTP/1.1 100 Continue\r\n\r\n",
+        b"HTTP/1.1 100 Continue\r\n\r\n",
+        100000,
+        "headers",
+    ),
+    "error-500": (
+        b"HTTP/1.1 500 Oops\r\nContent-Length: 3\r\n\r\n\x1b[m",
+        b"",
+        0,
+        "HTTP status 500",
+    ),
+    "protocol": (
+        b"HTTP/1.1 101 Switching\r\nUpgrade: x\r\n\r\n{}",
+        b"",
+        0,
+        "switches to another protocol",
+    ),
+    "gzip-tail": (
+        JSON + b"Content-Encoding: gzip\r\n\r\n",
+        gzip.compress(b"{}") + b"x",
+        1,
+        "its answer is wrong",
+    ),
+    "batch": (
+        JSON + b"\r\n",
+        b'[{"jsonrpc":"2.0","id":3,"result":{"tools":[]}}]',
+        1,
+        "no answer to this request",
+    ),
+    "no-jsonrpc": (
+        JSON + b"\r\n",
+        b'{"id":3,"result":{"tools":[]}}',
+        1,
+        "no answer to this request",
+    ),
+    "no-id": (
+        JSON + b"\r\n",
+        b'{"jsonrpc":"2.0","id":null,"error":{"code":1,"message":"go away"}}',
+        1,
+        "go away (code 1)",
+    ),
     "empty": (JSON + b"Content-Length: 0\r\n\r\n", b"", 0, "status 200 and an empty body"),
-    "busy": (b"HTTP/1.1 429 Busy\r\nRetry-After: 7\r\nContent-Length: 0\r\n\r\n", b"", 0, "asks to wait (Retry-After): 7"),
-    "forbidden": (b"HTTP/1.1 403 No\r\nContent-Length: 7\r\n\r\nbecause", b"", 0, "status 403 (the server says: because)"),
+    "busy": (
+        b"HTTP/1.1 429 Busy\r\nRetry-After: 7\r\nContent-Length: 0\r\n\r\n",
+        b"",
+        0,
+        "asks to wait (Retry-After): 7",
+    ),
+    "forbidden": (
+        b"HTTP/1.1 403 No\r\nContent-Length: 7\r\n\r\nbecause",
+        b"",
+        0,
+        "status 403 (the server says: because)",
+    ),
     "slow-head": (None, b"", 0, "limits.connect_timeout"),
     "slow-body": (JSON + b"Content-Length: 100\r\n\r\n{", None, 0, "limits.connect_timeout"),
 }
@@ -243,7 +341,9 @@ def test_hostile(name: str, ipybox: str, tmp_path: Path) -> None:
 
     with HttpServer(answer) as server:
         slow = {"connect_timeout": 1} if name.startswith("slow") else {}
-        status, text = apigen(ipybox, tmp_path, server.url, limits={"message_size": 8 * 1024 * 1024, **slow})
+        status, text = apigen(
+            ipybox, tmp_path, server.url, limits={"message_size": 8 * 1024 * 1024, **slow}
+        )
     assert status != 0 and expected in text, text
     assert "\x1b" not in text
 
@@ -253,7 +353,9 @@ def test_byte_order_mark(ipybox: str, tmp_path: Path) -> None:
         if request.rpc != "tools/list":
             return False
         body = {"jsonrpc": "2.0", "id": request.message["id"], "result": {"tools": [TOOL]}}
-        request.reply("200 OK", b"\xef\xbb\xbf" + json.dumps(body).encode(), "Content-Type: application/json")
+        request.reply(
+            "200 OK", b"\xef\xbb\xbf" + json.dumps(body).encode(), "Content-Type: application/json"
+        )
         return True
 
     with HttpServer(answer) as server:
@@ -301,7 +403,11 @@ class SseServer:
             return True
         assert self.stream is not None
         results = {
-            "initialize": {"protocolVersion": "2024-11-05", "capabilities": {"tools": {}}, "serverInfo": {"name": "h", "version": "1"}},
+            "initialize": {
+                "protocolVersion": "2024-11-05",
+                "capabilities": {"tools": {}},
+                "serverInfo": {"name": "h", "version": "1"},
+            },
             "tools/list": {"tools": [TOOL]},
         }
         if request.rpc in results:
@@ -316,7 +422,12 @@ def test_sse(ipybox: str, tmp_path: Path, requests: int) -> None:
     """In this order, and whatever waits is sent as soon as it can be."""
     with HttpServer(SseServer()) as server:
         works(ipybox, tmp_path, server.url, type="sse", limits={"requests": requests})
-    assert [request.rpc for request in server.requests] == ["", "initialize", "notifications/initialized", "tools/list"]
+    assert [request.rpc for request in server.requests] == [
+        "",
+        "initialize",
+        "notifications/initialized",
+        "tools/list",
+    ]
 
 
 def test_sse_refusal_is_told(ipybox: str, tmp_path: Path) -> None:
@@ -356,7 +467,9 @@ def is_modern(request: Request) -> bool:
     """Answers what comes before a call as a server of 2026-07-28 does."""
     cached = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
     if request.rpc == "server/discover":
-        request.result({"supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}}, **cached})
+        request.result(
+            {"supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}}, **cached}
+        )
     elif request.rpc == "tools/list":
         request.result({"tools": [TOOL], **cached})
     else:
@@ -423,7 +536,11 @@ def test_the_time_of_a_request_is_that_of_its_token_too(ipybox: str, place: Plac
 
     log = place.root / "stderr"
     oauth = {"grantType": "client_credentials", "clientId": "a", "clientSecret": "b"}
-    with HttpServer(answer) as server, open(log, "wb") as stderr, McpServer(ipybox, place, stderr=stderr.fileno()) as mcp:
+    with (
+        HttpServer(answer) as server,
+        open(log, "wb") as stderr,
+        McpServer(ipybox, place, stderr=stderr.fileno()) as mcp,
+    ):
         mcp.register("web", {"url": server.url, "oauth": oauth, "limits": {"connect_timeout": 8}})
         cell = mcp.start_tool("execute_ipython_cell", {"code": CALL})
         deadline = time.monotonic() + 120
@@ -432,7 +549,10 @@ def test_the_time_of_a_request_is_that_of_its_token_too(ipybox: str, place: Plac
             ended.wait(0.1)
         ended.set()
         mcp.answer(cell)
-        assert f"http://127.0.0.1:{server.port}: the answer was not complete within 8 s" in log.read_text()
+        assert (
+            f"http://127.0.0.1:{server.port}: the answer was not complete within 8 s"
+            in log.read_text()
+        )
 
 
 def cancel_call(mcp: McpServer, called: threading.Event) -> None:
@@ -459,7 +579,9 @@ def test_a_call_is_cancelled(mcp: McpServer) -> None:
         cancel_call(mcp, called)
         assert cancelled.wait(30)
         (call,) = [request for request in server.requests if request.rpc == "tools/call"]
-        (cancel,) = [request for request in server.requests if request.rpc == "notifications/cancelled"]
+        (cancel,) = [
+            request for request in server.requests if request.rpc == "notifications/cancelled"
+        ]
         assert cancel.message["params"]["requestId"] == call.message["id"]
 
 
@@ -494,10 +616,18 @@ def test_headers_that_a_server_refuses(mcp: McpServer) -> None:
             return is_modern(request)
         if refusals > 0:
             refusals -= 1
-            error = {"jsonrpc": "2.0", "id": request.message["id"], "error": {"code": -32020, "message": "a header is missing"}}
-            request.reply("400 Bad Request", json.dumps(error).encode(), "Content-Type: application/json")
+            error = {
+                "jsonrpc": "2.0",
+                "id": request.message["id"],
+                "error": {"code": -32020, "message": "a header is missing"},
+            }
+            request.reply(
+                "400 Bad Request", json.dumps(error).encode(), "Content-Type: application/json"
+            )
         else:
-            request.result({"resultType": "complete", "content": [{"type": "text", "text": "done"}]})
+            request.result(
+                {"resultType": "complete", "content": [{"type": "text", "text": "done"}]}
+            )
         return True
 
     with HttpServer(answer) as server:
@@ -521,7 +651,9 @@ def test_changed_tools_are_told(ipybox: str, place: Place) -> None:
     def answer(request: Request) -> bool:
         if request.rpc == "initialize":
             capabilities = {"tools": {"listChanged": True}}
-            request.result({"protocolVersion": "2025-11-25", "capabilities": capabilities, **information})
+            request.result(
+                {"protocolVersion": "2025-11-25", "capabilities": capabilities, **information}
+            )
         elif request.method == "GET":
             request.begin_events()
             streams.put(request)
@@ -537,7 +669,11 @@ def test_changed_tools_are_told(ipybox: str, place: Place) -> None:
         return True
 
     log = place.root / "stderr"
-    with HttpServer(answer) as server, open(log, "wb") as stderr, McpServer(ipybox, place, stderr=stderr.fileno()) as mcp:
+    with (
+        HttpServer(answer) as server,
+        open(log, "wb") as stderr,
+        McpServer(ipybox, place, stderr=stderr.fileno()) as mcp,
+    ):
         mcp.register("web", {"url": server.url})
         mcp.cell(CALL)
         deadline = time.monotonic() + 30
@@ -554,12 +690,20 @@ def test_a_subscription_takes_no_place_from_calls(mcp: McpServer) -> None:
     def answer(request: Request) -> bool:
         if request.rpc == "server/discover":
             capabilities = {"tools": {"listChanged": True}}
-            request.result({"resultType": "complete", "supportedVersions": ["2026-07-28"], "capabilities": capabilities})
+            request.result(
+                {
+                    "resultType": "complete",
+                    "supportedVersions": ["2026-07-28"],
+                    "capabilities": capabilities,
+                }
+            )
         elif request.rpc == "subscriptions/listen":
             request.begin_events()
             ended.wait(60)
         elif request.rpc == "tools/call":
-            request.result({"resultType": "complete", "content": [{"type": "text", "text": "done"}]})
+            request.result(
+                {"resultType": "complete", "content": [{"type": "text", "text": "done"}]}
+            )
         else:
             return is_modern(request)
         return True
@@ -577,7 +721,10 @@ def test_an_answer_in_a_batch_is_the_end_of_its_request(mcp: McpServer) -> None:
 
     def answer(request: Request) -> bool:
         if request.rpc == "initialize":
-            information = {"serverInfo": {"name": "h", "version": "1"}, "capabilities": {"tools": {}}}
+            information = {
+                "serverInfo": {"name": "h", "version": "1"},
+                "capabilities": {"tools": {}},
+            }
             request.result({"protocolVersion": "2025-03-26", **information})
         elif request.rpc == "tools/call":
             result = {"content": [{"type": "text", "text": "done"}]}
@@ -604,7 +751,10 @@ def test_a_new_session_is_listened_to(mcp: McpServer) -> None:
     def answer(request: Request) -> bool:
         session = request.headers.get("mcp-session-id")
         if request.rpc == "initialize":
-            information = {"serverInfo": {"name": "h", "version": "1"}, "capabilities": {"tools": {"listChanged": True}}}
+            information = {
+                "serverInfo": {"name": "h", "version": "1"},
+                "capabilities": {"tools": {"listChanged": True}},
+            }
             header = f"Mcp-Session-Id: {next(sessions)}"
             request.result({"protocolVersion": "2025-11-25", **information}, header)
         elif request.method == "GET":
@@ -646,7 +796,11 @@ def test_tools_that_change_all_the_time(ipybox: str, place: Place) -> None:
         return True
 
     log = place.root / "stderr"
-    with HttpServer(answer) as server, open(log, "wb") as stderr, McpServer(ipybox, place, stderr=stderr.fileno()) as mcp:
+    with (
+        HttpServer(answer) as server,
+        open(log, "wb") as stderr,
+        McpServer(ipybox, place, stderr=stderr.fileno()) as mcp,
+    ):
         mcp.register("web", {"url": server.url})
         began = time.monotonic()
         mcp.cell(CALL)
@@ -661,13 +815,38 @@ def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """ca.pem; good.pem and stranger.pem, key and certificate each, by that authority for this host and for another."""
     directory = tmp_path_factory.mktemp("certificates")
     new = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"]
-    openssl("req", "-x509", *new, "-keyout", "ca.key", "-out", "ca.pem", "-days", "2", "-subj", "/CN=ours", directory=directory)
+    openssl(
+        "req",
+        "-x509",
+        *new,
+        "-keyout",
+        "ca.key",
+        "-out",
+        "ca.pem",
+        "-days",
+        "2",
+        "-subj",
+        "/CN=ours",
+        directory=directory,
+    )
     for name, host in (("good", "IP:127.0.0.1"), ("stranger", "DNS:example.org")):
         (directory / "extensions").write_text(f"subjectAltName={host}\nbasicConstraints=CA:FALSE\n")
-        openssl("req", *new, "-keyout", "key", "-out", "request", "-subj", f"/CN={name}", directory=directory)
+        openssl(
+            "req",
+            *new,
+            "-keyout",
+            "key",
+            "-out",
+            "request",
+            "-subj",
+            f"/CN={name}",
+            directory=directory,
+        )
         openssl("x509", "-req", "-in", "request", "-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial", "-out", "certificate",
                 "-days", "2", "-extfile", "extensions", directory=directory)  # fmt: skip
-        (directory / f"{name}.pem").write_text((directory / "key").read_text() + (directory / "certificate").read_text())
+        (directory / f"{name}.pem").write_text(
+            (directory / "key").read_text() + (directory / "certificate").read_text()
+        )
     return directory
 
 
@@ -701,7 +880,9 @@ def test_no_tls(ipybox: str, tmp_path: Path) -> None:
 
     with socket.create_server(("127.0.0.1", 0)) as listener:
         threading.Thread(target=serve, args=(listener,), daemon=True).start()
-        status, text = apigen(ipybox, tmp_path, f"https://127.0.0.1:{listener.getsockname()[1]}/mcp")
+        status, text = apigen(
+            ipybox, tmp_path, f"https://127.0.0.1:{listener.getsockname()[1]}/mcp"
+        )
         listener.shutdown(socket.SHUT_RDWR)
     assert status == 3 and "no connection with TLS" in text and n_connections == 1
 
@@ -717,11 +898,21 @@ def test_no_file_of_certificates(ipybox: str, tmp_path: Path, path: str) -> None
 
 def test_proxy_of_http(ipybox: str, tmp_path: Path) -> None:
     with HttpServer(lambda request: False) as proxy:
-        works(ipybox, tmp_path, "http://nowhere.example/mcp", environ={"http_proxy": f"http://127.0.0.1:{proxy.port}"})
+        works(
+            ipybox,
+            tmp_path,
+            "http://nowhere.example/mcp",
+            environ={"http_proxy": f"http://127.0.0.1:{proxy.port}"},
+        )
         assert {request.path for request in proxy.requests} == {"http://nowhere.example/mcp"}
         n_requests = len(proxy.requests)
         with HttpServer(lambda request: False) as server:
-            works(ipybox, tmp_path, server.url, environ={"http_proxy": f"http://127.0.0.1:{proxy.port}", "no_proxy": "127.0.0.1"})
+            works(
+                ipybox,
+                tmp_path,
+                server.url,
+                environ={"http_proxy": f"http://127.0.0.1:{proxy.port}", "no_proxy": "127.0.0.1"},
+            )
         assert len(proxy.requests) == n_requests
 
 
@@ -750,12 +941,24 @@ def test_proxy_of_https(ipybox: str, tmp_path: Path, certificates: Path) -> None
         with HttpServer(connect) as proxy:
             environ = {"https_proxy": f"http://127.0.0.1:{proxy.port}"}
             headers = {"Authorization": "Bearer secret"}
-            works(ipybox, tmp_path, server.url, environ, ca_file=str(certificates / "ca.pem"), headers=headers)
+            works(
+                ipybox,
+                tmp_path,
+                server.url,
+                environ,
+                ca_file=str(certificates / "ca.pem"),
+                headers=headers,
+            )
         assert targets and set(targets) == {("CONNECT", f"127.0.0.1:{server.port}", False)}
-        assert {request.headers["authorization"] for request in server.requests} == {"Bearer secret"}
+        assert {request.headers["authorization"] for request in server.requests} == {
+            "Bearer secret"
+        }
 
 
-REFUSED_BY_PROXY = [("http", "the proxy refused the request with HTTP status 407 and asks for: Basic"), ("https", "the proxy refuses the connection")]
+REFUSED_BY_PROXY = [
+    ("http", "the proxy refused the request with HTTP status 407 and asks for: Basic"),
+    ("https", "the proxy refuses the connection"),
+]
 
 
 @pytest.mark.parametrize(("scheme", "message"), REFUSED_BY_PROXY)

@@ -21,7 +21,10 @@ def test_results_and_state(kernel):
     assert kernel.run("x = 40\nx + 2").result == "42"
     assert kernel.run("print('a')\nx").order == ["a\n", "result", "done"]
     assert kernel.run("_ + 1").result == "41"
-    assert kernel.run("Out[1], In[1], _i2, _2").result == "(42, 'x = 40\\nx + 2', \"print('a')\\nx\", 40)"
+    assert (
+        kernel.run("Out[1], In[1], _i2, _2").result
+        == "(42, 'x = 40\\nx + 2', \"print('a')\\nx\", 40)"
+    )
     assert kernel.run("x;").results == []
     assert kernel.run("';'").result == "';'"
     assert kernel.run("None").results == []
@@ -46,27 +49,57 @@ def test_silent_and_unstored_cells(kernel):
 def test_warm_up_left_nothing_behind(kernel):
     names = kernel.run("' '.join(name for name in dir() if not name.startswith('_'))").result
     assert names.replace(" open", "") == "'In Out exit get_ipython quit'"
-    assert kernel.run("import sys, linecache; hasattr(sys, 'last_value'), len(linecache.cache)").result[:6] == "(False"
+    assert (
+        kernel.run(
+            "import sys, linecache; hasattr(sys, 'last_value'), len(linecache.cache)"
+        ).result[:6]
+        == "(False"
+    )
 
 
 def test_fresh_namespace(kernel):
-    assert kernel.run("[len(In), Out, _, __, ___, _i, _ii, _i1 == In[1]]").result == "[2, {}, '', '', '', '', '', True]"
+    assert (
+        kernel.run("[len(In), Out, _, __, ___, _i, _ii, _i1 == In[1]]").result
+        == "[2, {}, '', '', '', '', '', True]"
+    )
     assert kernel.run("__name__").result == "'__main__'"
 
 
 @pytest.mark.parametrize(
     "value",
-    ["1", "True", "1.5", "'a\\n'", "b'x'", "[1, 'a']", "{'a': [1]}", "(1,)", "{1}", "1j", "2**70", "list(range(60))"],
+    [
+        "1",
+        "True",
+        "1.5",
+        "'a\\n'",
+        "b'x'",
+        "[1, 'a']",
+        "{'a': [1]}",
+        "(1,)",
+        "{1}",
+        "1j",
+        "2**70",
+        "list(range(60))",
+    ],
 )
 def test_plain_results_are_as_ipython_shows_them(kernel, value):
     shown = kernel.run(value).result
-    assert shown == kernel.run(f"print(get_ipython().display_formatter.format({value})[0]['text/plain'])").stdout[:-1]
+    assert (
+        shown
+        == kernel.run(
+            f"print(get_ipython().display_formatter.format({value})[0]['text/plain'])"
+        ).stdout[:-1]
+    )
 
 
 def test_own_formatters_count_for_plain_types(kernel):
-    kernel.run("html = get_ipython().display_formatter.formatters['text/html']\nhtml.for_type(int, lambda x: '<b>')")
+    kernel.run(
+        "html = get_ipython().display_formatter.formatters['text/html']\nhtml.for_type(int, lambda x: '<b>')"
+    )
     assert kernel.run("1").results[0]["data"] == {"text/html": "<b>", "text/plain": "1"}
-    kernel.run("get_ipython().display_formatter.formatters['text/plain'].for_type(str, lambda s, p, c: p.text('S'))")
+    kernel.run(
+        "get_ipython().display_formatter.formatters['text/plain'].for_type(str, lambda s, p, c: p.text('S'))"
+    )
     assert kernel.run("'x'").result == "S"
     kernel.run("%precision 2")
     assert kernel.run("1/3").result == "0.33"
@@ -93,7 +126,9 @@ def test_tasks_go_on_between_cells(kernel):
 
 
 def test_a_task_that_raises_through_the_loop_ends_nothing(kernel):
-    kernel.run("import asyncio, sys\nasync def leave():\n    sys.exit(3)\ntask = asyncio.create_task(leave())")
+    kernel.run(
+        "import asyncio, sys\nasync def leave():\n    sys.exit(3)\ntask = asyncio.create_task(leave())"
+    )
     kernel.run("await asyncio.sleep(0.01)")
     assert kernel.run("asyncio.get_running_loop().stop()\n5").result == "5"
     assert kernel.run("6").result == "6"
@@ -111,7 +146,9 @@ def test_queued_cells_run_in_order(kernel):
     numbers = [kernel.execute(f"print({i})") for i in range(20)]
     kernel.wait_until(lambda event: event[0] == "done" and event[1]["cell"] == numbers[-1])
     events = kernel.take_events()
-    assert b"".join(data for name, data in events if name == "stdout").split() == [b"%d" % i for i in range(20)]
+    assert b"".join(data for name, data in events if name == "stdout").split() == [
+        b"%d" % i for i in range(20)
+    ]
 
 
 # Magics and commands
@@ -135,18 +172,27 @@ def test_magics(kernel, tmp_path):
     assert only_error(kernel.run("%nonsense"))["ename"] == "UsageError"
     assert kernel.run("x = %pwd\nx").result == "'/tmp'"
     # What is put at the next prompt elsewhere is shown; what needs a terminal says so.
-    assert kernel.run(f"%load {script}").stdout == "# %load " + str(script) + "\ny = 5\nprint(__name__)\n"
+    assert (
+        kernel.run(f"%load {script}").stdout
+        == "# %load " + str(script) + "\ny = 5\nprint(__name__)\n"
+    )
     assert "no terminal" in only_error(kernel.run(f"%edit {script}"))["evalue"]
     assert kernel.run("%gui asyncio").order == ["done"]
 
 
 def test_shell_commands(kernel):
-    assert kernel.run("!echo out; echo err >&2").order in (["out\n", "err\n", "done"], ["err\n", "out\n", "done"])
+    assert kernel.run("!echo out; echo err >&2").order in (
+        ["out\n", "err\n", "done"],
+        ["err\n", "out\n", "done"],
+    )
     assert kernel.run("x = !echo a; echo b\nx").result == "['a', 'b']"
     assert kernel.run("name = 'w'\n!echo $name {name}").stdout == "w w\n"
     assert kernel.run("!exit 3\n_exit_code").result == "3"
     assert kernel.run("!cat").stdout == ""
-    assert kernel.run("print('before', end='')\n!echo -n ' in '\nprint('after')").stdout == "before in after\n"
+    assert (
+        kernel.run("print('before', end='')\n!echo -n ' in '\nprint('after')").stdout
+        == "before in after\n"
+    )
     assert kernel.run("%sx echo q").result == "['q']"
     assert kernel.run("%%bash\nA=1\necho $A\necho e >&2").stdout == "1\n"
     assert kernel.run("%%sh\necho hi").stdout == "hi\n"
@@ -179,9 +225,13 @@ def test_what_a_command_installed_can_be_imported_at_once(make_kernel, tmp_path)
     overlay = tmp_path / "overlay"  # does not exist when the kernel starts
     kernel = make_kernel(path=(str(overlay),))
     assert only_error(kernel.run("import new_module"))["ename"] == "ModuleNotFoundError"
-    cell = kernel.run(f"!mkdir {overlay} && echo 'x = 5' > {overlay}/new_module.py\nimport new_module\nnew_module.x")
+    cell = kernel.run(
+        f"!mkdir {overlay} && echo 'x = 5' > {overlay}/new_module.py\nimport new_module\nnew_module.x"
+    )
     assert cell.result == "5"
-    kernel.run(f"import subprocess\nsubprocess.run(['sh', '-c', 'echo x=6 > {overlay}/second_module.py'])")
+    kernel.run(
+        f"import subprocess\nsubprocess.run(['sh', '-c', 'echo x=6 > {overlay}/second_module.py'])"
+    )
     assert kernel.run("import second_module\nsecond_module.x").result == "6"
 
 
@@ -224,7 +274,9 @@ def test_traceback_shows_the_users_frames(kernel):
 
 
 def test_traceback_hides_what_wants_to_be(kernel):
-    kernel.run("def hidden():\n    __tracebackhide__ = True\n    return 1 / 0\ndef f():\n    return hidden()")
+    kernel.run(
+        "def hidden():\n    __tracebackhide__ = True\n    return 1 / 0\ndef f():\n    return hidden()"
+    )
     text = only_error(kernel.run("f()"))["traceback"]
     assert "in f()" in text and "in hidden()" not in text and "ZeroDivisionError" in text
     # IPython 8 marks the frame that cells run in by a text, and counts on it.
@@ -239,23 +291,35 @@ def test_traceback_of_an_async_cell(kernel):
 
 
 def test_chained_exceptions(kernel):
-    text = only_error(kernel.run("try:\n    1/0\nexcept ZeroDivisionError as e:\n    raise KeyError('k') from e"))
+    text = only_error(
+        kernel.run("try:\n    1/0\nexcept ZeroDivisionError as e:\n    raise KeyError('k') from e")
+    )
     assert "direct cause" in text["traceback"] and text["ename"] == "KeyError"
 
 
 def test_syntax_errors(kernel):
     error = only_error(kernel.run("a = 1\nb = = 2"))
-    assert error["ename"] == "SyntaxError" and "b = = 2" in error["traceback"] and "^" in error["traceback"]
+    assert (
+        error["ename"] == "SyntaxError"
+        and "b = = 2" in error["traceback"]
+        and "^" in error["traceback"]
+    )
     assert only_error(kernel.run("  x = 1\n y = 2"))["ename"] == "IndentationError"
     assert only_error(kernel.run("return 1"))["ename"] == "SyntaxError"
     assert only_error(kernel.run("eval('1 +')"))["ename"] == "SyntaxError"
-    assert only_error(kernel.run("x = '\ud800'"))["ename"] in ("UnicodeEncodeError", "SyntaxError", "ValueError")
+    assert only_error(kernel.run("x = '\ud800'"))["ename"] in (
+        "UnicodeEncodeError",
+        "SyntaxError",
+        "ValueError",
+    )
     assert only_error(kernel.run("x = '\0'"))["ename"] in ("SyntaxError", "ValueError")
     assert kernel.run("1").result == "1"
 
 
 def test_exceptions_that_cannot_be_shown(kernel):
-    error = only_error(kernel.run("class E(Exception):\n    def __str__(self): raise TypeError('no')\nraise E"))
+    error = only_error(
+        kernel.run("class E(Exception):\n    def __str__(self): raise TypeError('no')\nraise E")
+    )
     assert error["ename"] == "E" and "__str__ raised TypeError" in error["evalue"]
     assert only_error(kernel.run("def f(): f()\nf()"))["ename"] == "RecursionError"
     assert only_error(kernel.run("raise BaseException('b')"))["evalue"] == "b"
@@ -279,7 +343,12 @@ def test_exception_groups(kernel):
 
 def test_exit_ends_the_cell_and_not_the_kernel(kernel):
     kernel.run("x = 1")
-    for code, evalue in (("exit()", ""), ("quit", ""), ("import sys; sys.exit(3)", "3"), ("exit(4)", "4")):
+    for code, evalue in (
+        ("exit()", ""),
+        ("quit", ""),
+        ("import sys; sys.exit(3)", "3"),
+        ("exit(4)", "4"),
+    ):
         cell = kernel.run(code)
         error = only_error(cell)
         assert error["ename"] == "SystemExit" and error["evalue"] == evalue
@@ -333,11 +402,17 @@ def test_a_forked_child_prints_and_ends(kernel):
         "if pid: print(' parent', os.waitpid(pid, 0)[1])\nelse: print(' child'); display('shown')"
     )
     assert cell.stdout == "before child\n'shown'\n parent 0\n" and cell.displays == []
-    cell = kernel.run("pid = os.fork()\nif not pid: 1/0\nprint(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))")
+    cell = kernel.run(
+        "pid = os.fork()\nif not pid: 1/0\nprint(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))"
+    )
     assert cell.stdout == "1\n" and "ZeroDivisionError" in cell.stderr and cell.status == "ok"
-    cell = kernel.run("pid = os.fork()\nif not pid: exit(7)\nprint(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))")
+    cell = kernel.run(
+        "pid = os.fork()\nif not pid: exit(7)\nprint(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))"
+    )
     assert cell.stdout == "7\n" and cell.stderr == ""
-    cell = kernel.run("pid = os.fork()\nif not pid: exit('why')\nprint(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))")
+    cell = kernel.run(
+        "pid = os.fork()\nif not pid: exit('why')\nprint(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))"
+    )
     assert cell.stdout == "1\n" and cell.stderr == "why\n"
     cell = kernel.run(
         "import asyncio\nawait asyncio.sleep(0)\npid = os.fork()\n"
@@ -387,11 +462,18 @@ def test_multiprocessing(kernel):
         "import multiprocessing as mp, os\ndef square(x):\n    print('in', x)\n    return x * x\nclass Point:\n    pass"
     )
     cell = kernel.run("with mp.Pool(2) as pool: print(pool.map(square, [1, 2, 3]))")
-    assert cell.stdout.endswith("[1, 4, 9]\n") and cell.stdout.count("in ") == 3 and cell.stderr == ""
+    assert (
+        cell.stdout.endswith("[1, 4, 9]\n") and cell.stdout.count("in ") == 3 and cell.stderr == ""
+    )
     for method in ("spawn", "forkserver"):
-        cell = kernel.run(f"with mp.get_context({method!r}).Pool(1) as pool: print(pool.map(abs, [-1]))")
+        cell = kernel.run(
+            f"with mp.get_context({method!r}).Pool(1) as pool: print(pool.map(abs, [-1]))"
+        )
         assert cell.stdout == "[1]\n", cell.events
-    assert kernel.run("import pickle\ntype(pickle.loads(pickle.dumps(Point()))) is Point").result == "True"
+    assert (
+        kernel.run("import pickle\ntype(pickle.loads(pickle.dumps(Point()))) is Point").result
+        == "True"
+    )
     cell = kernel.run(
         "from concurrent.futures import ProcessPoolExecutor\n"
         "with ProcessPoolExecutor(1) as p: print(p.submit(square, 4).result())"

@@ -129,7 +129,9 @@ def test_interrupt_of_an_idle_kernel_does_nothing(kernel):
 def test_interrupts_at_any_moment_lose_no_cell(kernel):
     kernel.forked()
     for number in range(200):
-        kernel.execute(f"print({number}, 'a' * 100)\ndisplay({number})\nfor _ in range({number * 20}): pass")
+        kernel.execute(
+            f"print({number}, 'a' * 100)\ndisplay({number})\nfor _ in range({number * 20}): pass"
+        )
         kernel.interrupt()
         if number % 3 == 0:
             kernel.interrupt()
@@ -159,9 +161,13 @@ class Begun:  # the cell after this one has
 
 def test_an_interrupt_while_a_magic_is_loaded(kernel):
     """IPython loads its magics when a cell first looks as if it used one, and must come to the end of it."""
-    kernel.run(INTERRUPT_AT + "interrupt_at(1, lambda frame, event: frame.f_code.co_name == 'load_lazy')")
+    kernel.run(
+        INTERRUPT_AT + "interrupt_at(1, lambda frame, event: frame.f_code.co_name == 'load_lazy')"
+    )
     kernel.run("time.sleep(0)")  # there is a %time
-    kernel.run("import sys, time; sys.setprofile(None)")  # in an IPython that loads them at the start
+    kernel.run(
+        "import sys, time; sys.setprofile(None)"
+    )  # in an IPython that loads them at the start
     cell = kernel.run("time.sleep(0)")
     assert cell.status == "ok", cell.events
 
@@ -227,7 +233,9 @@ def test_interrupt_while_nobody_reads_the_output(kernel):
     kernel.wait_for_bytes(kernel.wire.fileno(), 1 << 15)
     kernel.interrupt()
     cell = kernel.finish()
-    assert cell.status == "interrupted" and all(len(d["data"]["text/plain"]) == 10002 for d in cell.displays)
+    assert cell.status == "interrupted" and all(
+        len(d["data"]["text/plain"]) == 10002 for d in cell.displays
+    )
 
 
 def test_a_replaced_handler_lasts_one_cell(kernel):

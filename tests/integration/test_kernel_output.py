@@ -67,7 +67,9 @@ def test_bundles_are_made_to_fit_the_wire(kernel):
 
 
 def test_what_is_too_large_is_refused(kernel):
-    cell = kernel.run("display({'text/plain': 'x' * (65 << 20)}, raw=True)\nprint('on')\n'y' * (65 << 20)")
+    cell = kernel.run(
+        "display({'text/plain': 'x' * (65 << 20)}, raw=True)\nprint('on')\n'y' * (65 << 20)"
+    )
     assert cell.displays == [] and cell.results == [] and cell.status == "ok"
     assert cell.stderr.count("too large") == 2 and cell.stdout == "on\n"
     error = only_error(kernel.run("raise ValueError('z' * (65 << 20))"))
@@ -81,7 +83,10 @@ BROKEN = {
     "display": ("class A:\n    def _ipython_display_(self): return 1/0\nA()", "<__main__.A"),
     "repr": ("class A:\n    def __repr__(self): return 1/0\nA()", None),
     "repr in a list": ("class A:\n    def __repr__(self): return 1/0\n[A()]", None),
-    "repr after an await": ("import asyncio\nclass A:\n    def __repr__(self): return 1/0\nawait asyncio.sleep(0)\nA()", None),
+    "repr after an await": (
+        "import asyncio\nclass A:\n    def __repr__(self): return 1/0\nawait asyncio.sleep(0)\nA()",
+        None,
+    ),
 }
 
 
@@ -89,7 +94,9 @@ BROKEN = {
 def test_a_broken_repr_fails_the_cell(kernel, name):
     code, shown = BROKEN[name]
     cell = kernel.run(code)
-    assert cell.status == "error" and [error["ename"] for error in cell.errors] == ["ZeroDivisionError"]
+    assert cell.status == "error" and [error["ename"] for error in cell.errors] == [
+        "ZeroDivisionError"
+    ]
     assert cell.stderr == "" and len(cell.results) == (shown is not None)
     assert shown is None or cell.result.startswith(shown)
     assert kernel.run("1").status == "ok"
@@ -97,7 +104,12 @@ def test_a_broken_repr_fails_the_cell(kernel, name):
 
 def test_a_broken_repr_of_what_is_displayed_does_not_fail_the_cell(kernel):
     cell = kernel.run("class A:\n    def __repr__(self): return 1/0\ndisplay(A())\nprint('after')")
-    assert cell.status == "ok" and cell.errors == [] and "ZeroDivisionError" in cell.stderr and cell.stdout == "after\n"
+    assert (
+        cell.status == "ok"
+        and cell.errors == []
+        and "ZeroDivisionError" in cell.stderr
+        and cell.stdout == "after\n"
+    )
 
 
 def test_pandas(kernel):
@@ -113,11 +125,16 @@ def test_plots(kernel):
     assert cell.stdout == "drawn\n"
     assert [name for name, _ in cell.events][-2:] == ["display", "done"]
     assert base64.b64decode(cell.displays[0]["data"]["image/png"]).startswith(b"\x89PNG")
-    cell = kernel.run("plt.figure(); plt.plot([1]); plt.show()\nprint('after')\nplt.figure(); plt.plot([2]);")
+    cell = kernel.run(
+        "plt.figure(); plt.plot([1]); plt.show()\nprint('after')\nplt.figure(); plt.plot([2]);"
+    )
     assert cell.order == ["display", "after\n", "display", "done"]
     cell = kernel.run("plt.plot([1])\n1/0")
     assert cell.order == ["error", "display", "done"]
-    assert kernel.run("%matplotlib inline\nfig, ax = plt.subplots()").order[-2:] == ["display", "done"]
+    assert kernel.run("%matplotlib inline\nfig, ax = plt.subplots()").order[-2:] == [
+        "display",
+        "done",
+    ]
     assert kernel.run("fig").results[0]["data"].keys() == {"text/plain", "image/png"}
     assert kernel.run("1").order == ["result", "done"]
 
@@ -143,7 +160,12 @@ def test_order_with_c_code_and_children(kernel):
         "print('python')\nos.write(1, b'raw\\n')\nprint('partial', end='')\nsubprocess.run(['echo', ' child'])\n"
         "libc.printf(b'c\\n')\ndisplay(1)\nos.system('echo system')\nprint('end')\nlibc.printf(b'late c\\n');"
     )
-    assert cell.order == ["python\nraw\npartial child\nc\n", "display", "system\nend\nlate c\n", "done"]
+    assert cell.order == [
+        "python\nraw\npartial child\nc\n",
+        "display",
+        "system\nend\nlate c\n",
+        "done",
+    ]
 
 
 def test_thousands_of_cells_lose_nothing(kernel):
@@ -154,7 +176,13 @@ def test_thousands_of_cells_lose_nothing(kernel):
     )
     for number in range(1000):
         assert kernel.run(code.format(number)).order == [
-            *(f"p {number}\nw {number}\nc {number}\n", f"e {number}\n", "display", "result", "done"),
+            *(
+                f"p {number}\nw {number}\nc {number}\n",
+                f"e {number}\n",
+                "display",
+                "result",
+                "done",
+            ),
         ]
 
 
@@ -202,19 +230,33 @@ def test_any_text_can_be_printed(kernel):
 
 def test_stream_attributes(kernel):
     kernel.run("import sys, io, contextlib")
-    assert kernel.run("sys.stdout.encoding, sys.stdout.errors").result == "('utf-8', 'backslashreplace')"
-    assert kernel.run("sys.stdout.fileno(), sys.stderr.fileno(), sys.stdout.isatty()").result == "(1, 2, False)"
-    assert kernel.run("sys.stdout.name, sys.stdout.mode, sys.stdout.buffer.mode").result == "('<stdout>', 'w', 'wb')"
-    assert kernel.run("sys.__stdout__ is sys.stdout, sys.stdout.closed, sys.stdout.writable()").result == (
-        "(True, False, True)"
+    assert (
+        kernel.run("sys.stdout.encoding, sys.stdout.errors").result
+        == "('utf-8', 'backslashreplace')"
     )
-    assert kernel.run("isinstance(sys.stdout, io.TextIOWrapper), sys.stdout.buffer.fileno()").result == "(True, 1)"
+    assert (
+        kernel.run("sys.stdout.fileno(), sys.stderr.fileno(), sys.stdout.isatty()").result
+        == "(1, 2, False)"
+    )
+    assert (
+        kernel.run("sys.stdout.name, sys.stdout.mode, sys.stdout.buffer.mode").result
+        == "('<stdout>', 'w', 'wb')"
+    )
+    assert kernel.run(
+        "sys.__stdout__ is sys.stdout, sys.stdout.closed, sys.stdout.writable()"
+    ).result == ("(True, False, True)")
+    assert (
+        kernel.run("isinstance(sys.stdout, io.TextIOWrapper), sys.stdout.buffer.fileno()").result
+        == "(True, 1)"
+    )
     cell = kernel.run(
         "print('a', end='')\nsys.stdout.buffer.write(b'\\xc3\\xa4')\nprint('b', end='')\n"
         "sys.stdout.buffer.write(memoryview(b'c'))\nsys.stdout.buffer.flush()\nsys.stdout.writelines(['d', 'e'])"
     )
     assert cell.stdout == "aäbcde"
-    cell = kernel.run("with contextlib.redirect_stdout(io.StringIO()) as f: print('in')\nprint('out')\nf.getvalue()")
+    cell = kernel.run(
+        "with contextlib.redirect_stdout(io.StringIO()) as f: print('in')\nprint('out')\nf.getvalue()"
+    )
     assert cell.stdout == "out\n" and cell.result == "'in\\n'"
     kernel.run("sys.stdout.reconfigure(errors='replace', line_buffering=True)")
     assert kernel.run("print('\\ud800')").stdout == "?\n"
@@ -242,7 +284,9 @@ def test_stdin_that_was_closed_comes_back(kernel):
 def test_streams_can_be_wrapped_anew(kernel):
     """As scripts do to have another encoding. Their text is not lost, and the kernel's own streams stay."""
     for stream in ("sys.stdout.detach()", "sys.stdout.buffer"):
-        cell = kernel.run(f"import io, sys\nsys.stdout = io.TextIOWrapper({stream}, encoding='utf-8')\nprint('ä')\n1")
+        cell = kernel.run(
+            f"import io, sys\nsys.stdout = io.TextIOWrapper({stream}, encoding='utf-8')\nprint('ä')\n1"
+        )
         assert cell.stdout == "ä\n" and cell.result == "1"
         assert kernel.run("print('b', end='')").stdout == "b"
         assert kernel.run("sys.stdout = sys.__stdout__\nprint('c')").stdout == "c\n"
@@ -256,7 +300,11 @@ def test_streams_that_cannot_be_used_are_replaced(kernel):
         "class Proxy:\n    def __getattr__(self, name): raise RuntimeError(name)\nsys.stdout = sys.stderr = Proxy()",
     ):
         kernel.run(code)
-        assert kernel.run("print('out')\nprint('err', file=sys.stderr)").order == ["out\n", "err\n", "done"], code
+        assert kernel.run("print('out')\nprint('err', file=sys.stderr)").order == [
+            "out\n",
+            "err\n",
+            "done",
+        ], code
 
 
 def test_a_cell_ends_whatever_became_of_the_interpreters_tables(kernel):
@@ -265,7 +313,10 @@ def test_a_cell_ends_whatever_became_of_the_interpreters_tables(kernel):
 
 
 def test_printing_to_a_closed_descriptor_is_an_error(kernel):
-    assert only_error(kernel.run("import os\nos.close(1)\nprint('x', flush=True)"))["ename"] == "OSError"
+    assert (
+        only_error(kernel.run("import os\nos.close(1)\nprint('x', flush=True)"))["ename"]
+        == "OSError"
+    )
     assert kernel.run("print('y')").stdout == "y\n"
 
 

@@ -19,11 +19,17 @@ def test_requests(kernel):
     assert reply["id"] == "complete" and reply["result"]["matches"] == ["some_variable"]
     assert (reply["result"]["cursor_start"], reply["result"]["cursor_end"]) == (0, 7)
     kernel.take_events()
-    assert "Signature: len(obj" in request(kernel, "inspect", code="len")["result"]["data"]["text/plain"]
+    assert (
+        "Signature: len(obj"
+        in request(kernel, "inspect", code="len")["result"]["data"]["text/plain"]
+    )
     kernel.take_events()
     assert request(kernel, "inspect", code="no_such_name")["result"]["found"] is False
     kernel.take_events()
-    assert request(kernel, "is_complete", code="for x in y:")["result"] == {"status": "incomplete", "indent": "    "}
+    assert request(kernel, "is_complete", code="for x in y:")["result"] == {
+        "status": "incomplete",
+        "indent": "    ",
+    }
     kernel.take_events()
     assert "no method" in request(kernel, "nonsense")["error"]
 
@@ -53,20 +59,29 @@ def test_history_kernel_info_and_comm_info(kernel):
         [0, 1, ["first = 1", None]],
         [0, 2, ["first", "1"]],
     ]
-    assert history(hist_access_type="tail", n=1, raw=False)[0][2].startswith("second = get_ipython()")
+    assert history(hist_access_type="tail", n=1, raw=False)[0][2].startswith(
+        "second = get_ipython()"
+    )
     assert "one of tail, range" in request(kernel, "history", hist_access_type="x")["error"]
     kernel.take_events()
     info = request(kernel, "kernel_info")["result"]
-    assert info["language_info"]["name"] == "python" and info["language_info"]["file_extension"] == ".py"
+    assert (
+        info["language_info"]["name"] == "python"
+        and info["language_info"]["file_extension"] == ".py"
+    )
     kernel.take_events()
     assert request(kernel, "comm_info")["result"] == {"comms": {}}
 
 
 def test_user_expressions(kernel):
-    cell = kernel.run("a = 5", user_expressions={"double": "2 * a", "bad": "1 / 0", "large": "'x' * 10**8"})
+    cell = kernel.run(
+        "a = 5", user_expressions={"double": "2 * a", "bad": "1 / 0", "large": "'x' * 10**8"}
+    )
     values = cell.done["user_expressions"]
     assert values["double"] == {"status": "ok", "data": {"text/plain": "10"}, "metadata": {}}
-    assert values["bad"]["ename"] == "ZeroDivisionError" and "too large" in values["large"]["evalue"]
+    assert (
+        values["bad"]["ename"] == "ZeroDivisionError" and "too large" in values["large"]["evalue"]
+    )
     assert kernel.run("a", user_expressions={}).done.get("user_expressions") is None
     assert kernel.run("1 / 0", user_expressions={"a": "a"}).done.get("user_expressions") is None
     kernel.execute("print('started')", user_expressions={"slow": "__import__('time').sleep(1000)"})

@@ -34,5 +34,8 @@ def test_run(ipybox, place):
         else:
             # Before the cell the limit is named, whatever Python says (it has many words for this); in it, Python's error is all.
             expected = ("memory (address space) is limited", "thread", "MemoryError", "Traceback")
-            assert result.returncode == 1 and any(text in result.stderr for text in expected), (mib, result)
+            assert result.returncode == 1 and any(text in result.stderr for text in expected), (
+                mib,
+                result,
+            )
     assert works

@@ -40,5 +40,8 @@ def test_each_verb_and_command_is_an_item(run_ipybox):
 
 def test_pages_of_verbs_that_are_not_there(run_ipybox):
     verbs = cli_help.read(run_ipybox)
-    pages = [path.name.removeprefix("ipybox-").removesuffix(".1.scd") for path in MANUAL.glob("ipybox-*.1.scd")]
+    pages = [
+        path.name.removeprefix("ipybox-").removesuffix(".1.scd")
+        for path in MANUAL.glob("ipybox-*.1.scd")
+    ]
     assert set(pages) == set(verbs) - {""}

@@ -70,7 +70,14 @@ def test_protocol_errors(ipybox, place):
 def test_batches(ipybox, place):
     """They are of revision 2025-03-26 alone; the answers come one by one."""
     ping = {"jsonrpc": "2.0", "method": "ping"}
-    batch = json.dumps([{**ping, "id": "a"}, {"jsonrpc": "2.0", "method": "notifications/x"}, 5, {**ping, "id": "b"}])
+    batch = json.dumps(
+        [
+            {**ping, "id": "a"},
+            {"jsonrpc": "2.0", "method": "notifications/x"},
+            5,
+            {**ping, "id": "b"},
+        ]
+    )
     with McpServer(ipybox, place, initialize=False) as server:
         server.initialize("2025-03-26")
         server.send(batch)
@@ -88,7 +95,10 @@ def test_batches(ipybox, place):
 def test_list_tools(mcp):
     tools = mcp.answer(mcp.request("tools/list"))["result"]["tools"]
     assert [tool["name"] for tool in tools] == [
-        "register_mcp_server", "install_package", "execute_ipython_cell", "reset",
+        "register_mcp_server",
+        "install_package",
+        "execute_ipython_cell",
+        "reset",
     ]
     by_name = {tool["name"]: tool["inputSchema"] for tool in tools}
     cell = by_name["execute_ipython_cell"]
@@ -112,7 +122,9 @@ def test_bad_arguments_are_tool_errors(mcp):
     assert text("execute_ipython_cell", {"code": 1}).startswith(prefix)
     assert "timeout" in text("execute_ipython_cell", {"code": "1", "timeout": -1})
     for number in ("many", 1.5, -1):
-        assert "max_output_chars" in text("execute_ipython_cell", {"code": "1", "max_output_chars": number})
+        assert "max_output_chars" in text(
+            "execute_ipython_cell", {"code": "1", "max_output_chars": number}
+        )
     assert "server_params" in text("register_mcp_server", {"server_name": "x"})
     assert "package_name" in text("install_package", {"package_name": None})
     assert text("nosuch", {}) == "Unknown tool: nosuch"
@@ -143,7 +155,10 @@ def test_bad_arguments_are_tool_errors(mcp):
         ("print('\\ud800')", "\\ud800"),
         ("print('é€😀')", "é€😀"),
         ("display('first')\n5", "'first'\n5"),
-        ("print('aa')\nfrom IPython.display import clear_output\nclear_output()\nprint('bb')", "aa\nbb"),
+        (
+            "print('aa')\nfrom IPython.display import clear_output\nclear_output()\nprint('bb')",
+            "aa\nbb",
+        ),
     ],
 )
 def test_cell_text(mcp_shared, code, text):
@@ -166,7 +181,9 @@ def test_state_persists_until_reset(mcp):
     assert mcp.cell("x, os.path.basename(os.getcwd())") == "(42, 'sub')"
     reset = mcp.tool("reset")
     assert not reset["isError"] and len(reset["content"]) == 1
-    assert reset["content"][0]["text"].startswith("The kernel was reset: variables, imports and definitions are gone")
+    assert reset["content"][0]["text"].startswith(
+        "The kernel was reset: variables, imports and definitions are gone"
+    )
     assert "NameError" in mcp.failing_cell("x")
     assert mcp.cell("import os; os.path.basename(os.getcwd())") == "'ws'"
 
@@ -183,10 +200,14 @@ def test_reset_writes_what_open_files_hold(mcp, workspace):
 def test_error_format(mcp):
     """One text: the error, then what the cell had put out before."""
     text = mcp.failing_cell("print('before')\n1/0")
-    assert text.startswith("Error executing tool execute_ipython_cell: ZeroDivisionError: division by zero\n-----")
+    assert text.startswith(
+        "Error executing tool execute_ipython_cell: ZeroDivisionError: division by zero\n-----"
+    )
     assert "----> 2 1/0" in text
     assert "ipybox_kernel" not in text and "\x1b" not in text
-    assert text.endswith("ZeroDivisionError: division by zero\n\nOutput before the error:\n\nbefore")
+    assert text.endswith(
+        "ZeroDivisionError: division by zero\n\nOutput before the error:\n\nbefore"
+    )
     assert "Output before" not in mcp.failing_cell("1/0")
 
 
@@ -194,42 +215,75 @@ def test_an_unknown_argument_is_named_with_the_right_one(mcp, workspace):
     """It was meant to do something; what would run without it is not what was asked for."""
     write = "open('ran', 'w').close()"
     for tool, arguments, wanted in [
-        ("execute_ipython_cell", {"code": write, "timeout_s": 5}, "there is no argument timeout_s, did you mean timeout?"),
-        ("execute_ipython_cell", {"code": write, "max_chars": 5}, "max_chars, did you mean max_output_chars?"),
+        (
+            "execute_ipython_cell",
+            {"code": write, "timeout_s": 5},
+            "there is no argument timeout_s, did you mean timeout?",
+        ),
+        (
+            "execute_ipython_cell",
+            {"code": write, "max_chars": 5},
+            "max_chars, did you mean max_output_chars?",
+        ),
         ("execute_ipython_cell", {"code": write, "Code": write}, "Code, did you mean code?"),
-        ("execute_ipython_cell", {"code": write, "q": None}, "argument q. The arguments are: code, timeout, max_output_chars"),
-        ("register_mcp_server", {"name": "x", "server_params": {}}, "name, did you mean server_name?"),
-        ("install_package", {"package": "pip"}, "package, did you mean package_name? The arguments are: package_name"),
+        (
+            "execute_ipython_cell",
+            {"code": write, "q": None},
+            "argument q. The arguments are: code, timeout, max_output_chars",
+        ),
+        (
+            "register_mcp_server",
+            {"name": "x", "server_params": {}},
+            "name, did you mean server_name?",
+        ),
+        (
+            "install_package",
+            {"package": "pip"},
+            "package, did you mean package_name? The arguments are: package_name",
+        ),
         ("reset", {"hard": True}, "there is no argument hard; the tool takes none"),
         ("reset", {"é\ud800" * 1000: 1}, "takes none"),
     ]:
         result = mcp.tool(tool, arguments)
         (block,) = result["content"]
-        assert result["isError"] and block["text"].startswith(f"Error executing tool {tool}: there is no argument ")
+        assert result["isError"] and block["text"].startswith(
+            f"Error executing tool {tool}: there is no argument "
+        )
         assert wanted in block["text"] and len(block["text"]) < 300, block
     assert not (workspace / "ran").exists()
 
 
 def test_a_value_that_cannot_be_shown_is_an_error(mcp):
     """As for IPython's own kernel, whatever the representation was."""
-    text = mcp.failing_cell("class A:\n    def __repr__(self): raise ValueError('no repr')\nprint('before')\nx = A()\nx")
+    text = mcp.failing_cell(
+        "class A:\n    def __repr__(self): raise ValueError('no repr')\nprint('before')\nx = A()\nx"
+    )
     assert text.startswith("Error executing tool execute_ipython_cell: ValueError: no repr\n----")
     assert text.endswith("\n\nOutput before the error:\n\nbefore")
-    text = mcp.failing_cell("class B:\n    def _repr_html_(self): raise ValueError('no html')\n    __repr__ = lambda s: 'B!'\nB()")
+    text = mcp.failing_cell(
+        "class B:\n    def _repr_html_(self): raise ValueError('no html')\n    __repr__ = lambda s: 'B!'\nB()"
+    )
     assert "ValueError: no html" in text and text.endswith("B!")
-    assert "no repr" in mcp.cell("display(x)\nprint('after')")  # not the value of the cell: told, and it goes on
-    assert "no repr" in mcp.failing_cell("[x]") and mcp.failing_cell("[x]").count("ValueError: no repr") == 2
+    assert "no repr" in mcp.cell(
+        "display(x)\nprint('after')"
+    )  # not the value of the cell: told, and it goes on
+    assert (
+        "no repr" in mcp.failing_cell("[x]")
+        and mcp.failing_cell("[x]").count("ValueError: no repr") == 2
+    )
 
 
 def test_values_of_markdown_html_and_latex_are_their_text(mcp):
     mcp.cell("from IPython.display import HTML, Latex, Markdown, Math")
     assert mcp.cell("Markdown('# Title')") == "# Title"
     assert mcp.cell("display(Latex('$x$')); Math('y')") == "$x$\n$\\displaystyle y$"
-    table = "<style>td { color: red }</style><table><tr><th>a<th>b</tr><tr><td>1<td>&lt;2</tr></table>"
-    assert mcp.cell(f"HTML('{table}')") == "a\tb\n1\t<2"
-    assert mcp.cell("class C:\n    def _repr_html_(self): return '<b>c</b>'\n    def __repr__(self): return 'its repr'\nC()") == (
-        "its repr"
+    table = (
+        "<style>td { color: red }</style><table><tr><th>a<th>b</tr><tr><td>1<td>&lt;2</tr></table>"
     )
+    assert mcp.cell(f"HTML('{table}')") == "a\tb\n1\t<2"
+    assert mcp.cell(
+        "class C:\n    def _repr_html_(self): return '<b>c</b>'\n    def __repr__(self): return 'its repr'\nC()"
+    ) == ("its repr")
 
 
 def test_notices_are_marked_and_come_last(mcp, workspace):
@@ -250,7 +304,11 @@ def test_notices_of_a_cancelled_cell_come_with_the_next(mcp, workspace):
     (workspace / "go").touch()
     while Path("/proc", pid).exists():
         time.sleep(0.01)
-    id = mcp.start_tool("execute_ipython_cell", {"code": "print('go', flush=True)\nimport time\ntime.sleep(1000)"}, token="t")
+    id = mcp.start_tool(
+        "execute_ipython_cell",
+        {"code": "print('go', flush=True)\nimport time\ntime.sleep(1000)"},
+        token="t",
+    )
     while not any(n["method"] == "notifications/progress" for n in mcp.notifications):
         mcp.receive()
     mcp.notify("notifications/cancelled", {"requestId": id})
@@ -262,11 +320,15 @@ def test_notices_of_a_cancelled_cell_come_with_the_next(mcp, workspace):
 def test_truncation(mcp):
     assert mcp.cell("print('x' * 10)", max_output_chars=10) == "x" * 10
     assert mcp.cell("print('é' * 11)", max_output_chars=10) == (
-        "é" * 6 + "\n\n[Output cut here: 1 of 11 characters left out]\n\n" + "é" * 4
+        "é" * 6
+        + "\n\n[Output cut here: 1 of 11 characters left out]\n\n"
+        + "é" * 4
         + "\n\n[Output truncated: exceeded 10 character limit]"
     )
     text = mcp.cell("print('head'); print('x' * 6000); print('tail')")
-    assert text.startswith("head\nx") and text.endswith("x\ntail\n\n[Output truncated: exceeded 5000 character limit]")
+    assert text.startswith("head\nx") and text.endswith(
+        "x\ntail\n\n[Output truncated: exceeded 5000 character limit]"
+    )
     assert mcp.cell("print('xyz')", max_output_chars=0) == (
         "[Output cut here: 3 of 3 characters left out]\n\n[Output truncated: exceeded 0 character limit]"
     )
@@ -277,7 +339,9 @@ def test_truncation(mcp):
 
 
 def test_plots_are_files(mcp, workspace):
-    text = mcp.cell("import matplotlib.pyplot as plt\nplt.plot([1, 2, 3])\nplt.show()\nprint('done')")
+    text = mcp.cell(
+        "import matplotlib.pyplot as plt\nplt.plot([1, 2, 3])\nplt.show()\nprint('done')"
+    )
     (image,) = images_in(text)
     assert image.parent == workspace / "images"
     assert text.endswith(f"\n\nGenerated images:\n\n- [{image.stem}]({image})\n")
@@ -286,7 +350,9 @@ def test_plots_are_files(mcp, workspace):
 
 
 def test_images_are_named_beyond_the_limit(mcp):
-    text = mcp.cell("import matplotlib.pyplot as plt\nprint('x' * 100)\nplt.plot([1]);", max_output_chars=20)
+    text = mcp.cell(
+        "import matplotlib.pyplot as plt\nprint('x' * 100)\nplt.plot([1]);", max_output_chars=20
+    )
     assert "[Output truncated: exceeded 20 character limit]" in text
     assert images_in(text)[0].exists()
 
@@ -312,7 +378,9 @@ def test_timeout_keeps_the_state(mcp):
 
 def test_cancelled_request_interrupts_and_is_not_answered(mcp):
     mcp.cell("x = 1")
-    id = mcp.start_tool("execute_ipython_cell", {"code": "print('go')\nimport time\ntime.sleep(1000)"}, token="t")
+    id = mcp.start_tool(
+        "execute_ipython_cell", {"code": "print('go')\nimport time\ntime.sleep(1000)"}, token="t"
+    )
     while not any(n["method"] == "notifications/progress" for n in mcp.notifications):
         mcp.receive()
     mcp.notify("notifications/cancelled", {"requestId": id, "reason": "test"})
@@ -373,7 +441,9 @@ def test_no_progress_without_a_token(mcp):
 
 def test_cells_run_in_the_order_of_their_requests(mcp):
     ids = [mcp.start_tool("execute_ipython_cell", {"code": f"n = {i}; n"}) for i in range(50)]
-    assert [mcp.answer(id)["result"]["content"][0]["text"] for id in ids] == [str(i) for i in range(50)]
+    assert [mcp.answer(id)["result"]["content"][0]["text"] for id in ids] == [
+        str(i) for i in range(50)
+    ]
 
 
 # Environment
@@ -381,7 +451,9 @@ def test_cells_run_in_the_order_of_their_requests(mcp):
 
 def test_kernel_environment(ipybox, place):
     place.environ |= {"SECRET": "s1", "KERNEL_ENV_FROM_ENV": "e", "KERNEL_ENV_BOTH": "environment"}
-    (place.workspace / ".env").write_text("OTHER=s2\nKERNEL_ENV_FROM_FILE='f 1'\nKERNEL_ENV_BOTH=file\n")
+    (place.workspace / ".env").write_text(
+        "OTHER=s2\nKERNEL_ENV_FROM_FILE='f 1'\nKERNEL_ENV_BOTH=file\n"
+    )
     with McpServer(ipybox, place) as server:
         names = "'SECRET', 'OTHER', 'FROM_ENV', 'FROM_FILE', 'BOTH', 'KERNEL_ENV_BOTH', 'TERM', 'NO_COLOR'"
         text = server.cell(f"import os\n[os.environ.get(n) for n in ({names})]")
@@ -393,12 +465,17 @@ def test_workspace_option(ipybox, place, tmp_path):
     (tmp_path / "w").mkdir()
     with McpServer(ipybox, place, "--workspace", str(tmp_path / "w")) as server:
         assert server.cell("import os; os.getcwd()") == repr(str(tmp_path / "w"))
-        assert images_in(server.cell("import matplotlib.pyplot as p; p.plot([1]);"))[0].parent == tmp_path / "w/images"
+        assert (
+            images_in(server.cell("import matplotlib.pyplot as p; p.plot([1]);"))[0].parent
+            == tmp_path / "w/images"
+        )
 
 
 def test_preload(ipybox, place):
     with McpServer(ipybox, place, "--preload", "numpy,pandas") as server:
-        assert server.cell("import sys; 'numpy' in sys.modules and 'pandas' in sys.modules") == "True"
+        assert (
+            server.cell("import sys; 'numpy' in sys.modules and 'pandas' in sys.modules") == "True"
+        )
         assert server.cell("import pandas as pd; pd.DataFrame({'a': [1]}).shape") == "(1, 1)"
 
 
@@ -425,7 +502,9 @@ def test_end_of_input_in_a_cell_leaves_nothing(ipybox, place):
 def test_killed_server_leaves_nothing(ipybox, place, servers):
     with McpServer(ipybox, place) as server:
         server.register("time", servers.time())
-        server.cell("from mcptools.time import get_current_time as g\ng.run(g.Params(timezone='UTC'));")
+        server.cell(
+            "from mcptools.time import get_current_time as g\ng.run(g.Params(timezone='UTC'));"
+        )
         server.start_tool("execute_ipython_cell", {"code": "import time; time.sleep(1000)"})
         server.answer(server.request("ping"))
         server.process.send_signal(signal.SIGKILL)
@@ -450,8 +529,20 @@ def test_empty_input(run_ipybox):
 
 
 def test_flags_of_the_original(ipybox, place):
-    flags = ["--tool-server-host", "localhost", "--tool-server-port", "8900", "--kernel-gateway-host", "localhost",
-             "--kernel-gateway-port", "8888", "--log-level", "INFO", "--workspace", "."]
+    flags = [
+        "--tool-server-host",
+        "localhost",
+        "--tool-server-port",
+        "8900",
+        "--kernel-gateway-host",
+        "localhost",
+        "--kernel-gateway-port",
+        "8888",
+        "--log-level",
+        "INFO",
+        "--workspace",
+        ".",
+    ]
     with McpServer(ipybox, place, *flags) as server:
         assert server.cell("1") == "1"
 
@@ -472,13 +563,17 @@ def test_ten_thousand_cells_lose_nothing(mcp):
     total, batch = 10_000, 200
     for start in range(0, total, batch):
         ids = [
-            mcp.start_tool("execute_ipython_cell", {"code": (
-                f"print('p{i}')\nsys.stdout.flush()\nos.write(1, b'w{i}\\n')\nlibc.puts(b'c{i}')\nlibc.fflush(None)\n"
-                f"print('e{i}', file=sys.stderr)\ndisplay({i})\nprint('q{i}')\n'r{i}'"
-            )})
+            mcp.start_tool(
+                "execute_ipython_cell",
+                {
+                    "code": (
+                        f"print('p{i}')\nsys.stdout.flush()\nos.write(1, b'w{i}\\n')\nlibc.puts(b'c{i}')\nlibc.fflush(None)\n"
+                        f"print('e{i}', file=sys.stderr)\ndisplay({i})\nprint('q{i}')\n'r{i}'"
+                    )
+                },
+            )
             for i in range(start, start + batch)
         ]
         for i, id in zip(range(start, start + batch), ids, strict=True):
             text = mcp.answer(id)["result"]["content"][0]["text"]
             assert text == f"p{i}\nw{i}\nc{i}\ne{i}\n{i}\nq{i}\n'r{i}'", i
-

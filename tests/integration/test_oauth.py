@@ -20,7 +20,10 @@ import pytest
 from oauth_servers import OAuthServers, browse
 from server_process import free_port
 
-TOOL = Path(os.environ.get("IPYBOX_BIN", harness.ROOT / "build/ipybox")).parent / "tests/unit/oauth-tool"
+TOOL = (
+    Path(os.environ.get("IPYBOX_BIN", harness.ROOT / "build/ipybox")).parent
+    / "tests/unit/oauth-tool"
+)
 REFUSED = 4  # IPYBOX_ERROR_REFUSED
 Serve = Callable[..., OAuthServers]
 
@@ -99,7 +102,8 @@ def ask(place: harness.Place) -> Callable[..., dict[str, Any]]:
 
     def run(servers: OAuthServers, settings: dict[str, Any] | None = None, times: int = 1) -> Any:
         done = harness.run(
-            [str(TOOL), servers.url, "shop", json.dumps(settings) if settings else "", str(times)], place
+            [str(TOOL), servers.url, "shop", json.dumps(settings) if settings else "", str(times)],
+            place,
         )
         assert done.returncode == 0, done.stderr
         answers = [json.loads(line) for line in done.stdout.splitlines()]
@@ -130,7 +134,10 @@ def test_login_and_request(serve, log_in, ask, place):
     assert servers.token_requests[0]["resource"] == servers.url
     assert query["redirect_uri"].startswith("http://127.0.0.1:")
     registration = servers.registrations[0]
-    assert registration["application_type"] == "native" and registration["token_endpoint_auth_method"] == "none"
+    assert (
+        registration["application_type"] == "native"
+        and registration["token_endpoint_auth_method"] == "none"
+    )
     record = record_of(place)
     assert record["token"]["issuer"] == servers.issuer and "challenge" not in record
     assert record["token"]["access_token"] not in out
@@ -357,7 +364,9 @@ def test_refresh_refused(serve, log_in, ask, place):
     log_in(servers.url)
     servers.expire_tokens()
     refused = ask(servers)
-    assert "invalid_grant: gone" in refused["error"] and 'run "ipybox login shop"' in refused["error"]
+    assert (
+        "invalid_grant: gone" in refused["error"] and 'run "ipybox login shop"' in refused["error"]
+    )
     assert "token" not in record_of(place)
 
 
@@ -386,7 +395,9 @@ def test_two_processes_refresh_once(serve, log_in, place):
     log_in(servers.url)
     servers.switches.expires_in = 3600
     tools = [
-        subprocess.Popen([TOOL, servers.url, "shop"], env=place.environ, stdout=subprocess.PIPE, text=True)
+        subprocess.Popen(
+            [TOOL, servers.url, "shop"], env=place.environ, stdout=subprocess.PIPE, text=True
+        )
         for _ in range(6)
     ]
     assert all(json.loads(tool.communicate(timeout=60)[0])["status"] == 200 for tool in tools)
@@ -428,9 +439,16 @@ def test_token_that_cannot_be_saved(serve, log_in, place, monkeypatch):
     answers = [json.loads(line) for line in done.stdout.splitlines()]
     assert [answer.get("status") for answer in answers] == [200, 200, 200], answers
     (warning,) = done.stderr.splitlines()
-    assert "could not be saved" in warning and str(store) in warning and 'run "ipybox login shop"' in warning
+    assert (
+        "could not be saved" in warning
+        and str(store) in warning
+        and 'run "ipybox login shop"' in warning
+    )
     token = record_of(place)["token"]
-    assert token["refresh_token"] in servers.refresh_tokens and token["access_token"] not in done.stderr
+    assert (
+        token["refresh_token"] in servers.refresh_tokens
+        and token["access_token"] not in done.stderr
+    )
 
 
 def test_unsaved_token_gives_way_to_a_new_login(serve, log_in, place, monkeypatch):
@@ -505,11 +523,18 @@ def test_proxy_of_the_env_file(serve, log_in, run_ipybox, place, proxy):
     (place.workspace / ".env").write_text(f"http_proxy=http://127.0.0.1:{proxy.server_port}\n")
     targets = proxy.RequestHandlerClass.targets
     log_in(servers.url)
-    assert len(targets) == len(servers.requests) - 1 and f"{servers.origin}/token" in targets  # but the browser's one
+    assert (
+        len(targets) == len(servers.requests) - 1 and f"{servers.origin}/token" in targets
+    )  # but the browser's one
     servers.expire_tokens()
     run_ipybox("servers", "add", "shop", json.dumps({"url": servers.url}))
     assert targets.count(f"{servers.origin}/token") == 1
-    run_ipybox("apigen", "--server-name=shop", f"--server-params={json.dumps({'url': servers.url})}", "--root-dir=api")
+    run_ipybox(
+        "apigen",
+        "--server-name=shop",
+        f"--server-params={json.dumps({'url': servers.url})}",
+        "--root-dir=api",
+    )
     assert targets.count(f"{servers.origin}/token") == 2
     assert run_ipybox("logout", servers.url).returncode == 0
     assert targets.count(f"{servers.origin}/revoke") == 2
@@ -601,7 +626,9 @@ def test_record_that_cannot_be_read(serve, log_in, run_ipybox, place, text):
     (path,) = (place.state / "ipybox/oauth").glob("*.json")
     path.write_text(text)
     done = run_ipybox("login", servers.url)
-    assert done.returncode == 1 and "cannot be read" in done.stderr and "ipybox logout" in done.stderr
+    assert (
+        done.returncode == 1 and "cannot be read" in done.stderr and "ipybox logout" in done.stderr
+    )
     assert run_ipybox("logout", servers.url).returncode == 0
     log_in(servers.url)
 

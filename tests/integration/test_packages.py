@@ -17,7 +17,9 @@ from packages import make_wheel
 @pytest.fixture
 def own_environment(place) -> Path:
     """A virtual environment of the test's own that sees the packages of .venv."""
-    subprocess.run([sys.executable, "-m", "venv", "env"], cwd=place.workspace, check=True, env=place.environ)
+    subprocess.run(
+        [sys.executable, "-m", "venv", "env"], cwd=place.workspace, check=True, env=place.environ
+    )
     (site,) = (place.workspace / "env/lib").glob("python3*/site-packages")
     (packages,) = (harness.ROOT / ".venv/lib").glob("python3*/site-packages")
     (site / "outer.pth").write_text(f"{packages}\n")
@@ -42,9 +44,14 @@ def check_installing(server: McpServer, wheels: Path) -> None:
     assert server.cell("import ipb_first\nipb_first.value") == "'by tool'"
     assert server.cell("!ipb_first") == "command by tool"
     second = make_wheel(wheels, "ipb_second", "by cell")
-    assert server.cell(f"!pip install -q {second}\nimport ipb_second\nipb_second.value").endswith("'by cell'")
+    assert server.cell(f"!pip install -q {second}\nimport ipb_second\nipb_second.value").endswith(
+        "'by cell'"
+    )
     server.tool("reset")
-    assert server.cell("import ipb_first, ipb_second\nipb_first.value, ipb_second.value") == "('by tool', 'by cell')"
+    assert (
+        server.cell("import ipb_first, ipb_second\nipb_first.value, ipb_second.value")
+        == "('by tool', 'by cell')"
+    )
 
 
 def test_own_environment(ipybox, place, own_environment, tmp_path):
@@ -87,7 +94,9 @@ def test_one_installation_at_a_time(ipybox, place, foreign_environment, tmp_path
     names = ["ipb_first", "ipb_second", "ipb_third"]
     wheels = [str(make_wheel(tmp_path, name, "x")) for name in names]
     with McpServer(ipybox, place, "--python", str(foreign_environment)) as server:
-        first, second, third = [server.start_tool("install_package", {"package_name": wheel}) for wheel in wheels]
+        first, second, third = [
+            server.start_tool("install_package", {"package_name": wheel}) for wheel in wheels
+        ]
         server.notify("notifications/cancelled", {"requestId": second})
         last = server.start_tool("install_package", {"package_name": "-"})
         assert server.answer(last)["result"]["isError"]
@@ -97,7 +106,9 @@ def test_one_installation_at_a_time(ipybox, place, foreign_environment, tmp_path
         assert "ModuleNotFoundError" in server.failing_cell("import ipb_second")
 
 
-def test_the_end_of_input_ends_installations_that_wait(ipybox, place, foreign_environment, tmp_path):
+def test_the_end_of_input_ends_installations_that_wait(
+    ipybox, place, foreign_environment, tmp_path
+):
     wheel = make_wheel(tmp_path, "ipb_first", "x")
     with McpServer(ipybox, place, "--python", str(foreign_environment)) as server:
         for _ in range(3):
@@ -117,5 +128,8 @@ def test_cancelled_installation_ends(ipybox, place):
         while not server.notifications:
             server.receive()
         server.notify("notifications/cancelled", {"requestId": id})
-        assert "begins with '-'" in server.tool("install_package", {"package_name": "-"})["content"][0]["text"]
+        assert (
+            "begins with '-'"
+            in server.tool("install_package", {"package_name": "-"})["content"][0]["text"]
+        )
         assert id not in server.answers

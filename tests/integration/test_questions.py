@@ -39,7 +39,10 @@ def wait_for(name):
 @pytest.fixture
 def run(ipybox, place, run_ipybox):
     """run(code, …): a Terminal in which the cell runs."""
-    params = {"command": sys.executable, "args": [str(Path(__file__).with_name("fake_server.py")), "prompt-tool", "log=calls"]}
+    params = {
+        "command": sys.executable,
+        "args": [str(Path(__file__).with_name("fake_server.py")), "prompt-tool", "log=calls"],
+    }
     done = run_ipybox("apigen", "--server-name", "fake", "--server-params", json.dumps(params))
     assert done.returncode == 0, done.stderr
     terminals = []
@@ -99,7 +102,9 @@ def test_what_is_shown_is_what_runs(run):
 
 def test_no_argument_looks_like_a_line_of_its_own(run):
     """On a narrow screen the text would break where another line is to begin."""
-    value = "x" * 40 + "Tool call: fake.pid" + " " * 21 + "Arguments: none" + " " * 25 + "Allow? [y]es"
+    value = (
+        "x" * 40 + "Tool call: fake.pid" + " " * 21 + "Arguments: none" + " " * 25 + "Allow? [y]es"
+    )
     terminal = run(f"call(value={value!r})", columns=20)
     rows = question(terminal).split("\n")
     assert rows[:2] == ["Tool call: fake.echo", "  : _json"]
@@ -200,7 +205,9 @@ wait_for("asked")
 
 def test_output_is_held_back_while_a_question_stands(run, fifo, workspace):
     fifo("asked", "printed")
-    terminal = run(HOLD + """
+    terminal = run(
+        HOLD
+        + """
 import sys
 print("on stdout", flush=True)
 print("on stderr", file=sys.stderr, flush=True)
@@ -208,7 +215,8 @@ display("displayed")
 say("printed")
 thread.join()
 print(*answers, "after")
-""")
+"""
+    )
     terminal.expect(ALLOW)
     (workspace / "asked").write_text("")
     (workspace / "printed").read_text()
@@ -236,7 +244,13 @@ def test_much_output_waits_and_is_whole(run, fifo, workspace):
 def test_log_lines_are_held_back(run, fifo, workspace):
     """A server logs while another call is asked for."""
     fifo("asked", "changed")
-    terminal = run(HOLD + "call('change'); say('changed')\nthread.join()", "--approve", "rules.json", "--log-level", "ERROR")
+    terminal = run(
+        HOLD + "call('change'); say('changed')\nthread.join()",
+        "--approve",
+        "rules.json",
+        "--log-level",
+        "ERROR",
+    )
     terminal.expect(ALLOW)
     (workspace / "asked").write_text("")
     (workspace / "changed").read_text()
@@ -255,14 +269,20 @@ def test_a_flood_of_progress_is_counted(run, fifo, workspace):
     (workspace / "asked").write_text("")
     (workspace / "flooded").read_text()
     terminal.type("y\n")
-    n_left_out = int(terminal.find(re.compile(r"(\d+) lines of servers and notices were dropped while a question waited"))[1])
+    n_left_out = int(
+        terminal.find(
+            re.compile(r"(\d+) lines of servers and notices were dropped while a question waited")
+        )[1]
+    )
     assert 0 < n_left_out < 2000
     assert terminal.wait() == 0
 
 
 @pytest.fixture(autouse=True)
 def rules(workspace):
-    (workspace / "rules.json").write_text('{"default": "ask", "rules": [{"tool": "change", "decision": "allow"}, {"tool": "flood", "decision": "allow"}]}')
+    (workspace / "rules.json").write_text(
+        '{"default": "ask", "rules": [{"tool": "change", "decision": "allow"}, {"tool": "flood", "decision": "allow"}]}'
+    )
 
 
 def test_a_cell_that_ends_while_its_thread_asks(run, fifo, workspace):
@@ -371,7 +391,9 @@ print("these ran:", [n for n, ran in enumerate(await asyncio.gather(*map(ask, ra
 def test_races_of_answers_and_withdrawals(run, workspace, seed):
     """The person allows calls with even numbers. None with an odd number ever runs, whatever is withdrawn while they type."""
     terminal = run(SOME_WITHDRAWN.replace("SEED", str(seed)))
-    what_comes = re.compile(r'"n": (\d+)\r\n(?:.*\r\n)*?Allow\?.*tool: |Press Enter to see it: |these ran: (\[.*\])\r\n')
+    what_comes = re.compile(
+        r'"n": (\d+)\r\n(?:.*\r\n)*?Allow\?.*tool: |Press Enter to see it: |these ran: (\[.*\])\r\n'
+    )
     n_allowed = 0
     while not (found := terminal.find(what_comes))[2]:
         if found[1]:
@@ -381,7 +403,10 @@ def test_races_of_answers_and_withdrawals(run, workspace, seed):
             terminal.type("\n")
     ran = json.loads(found[2])
     assert ran and n_allowed >= len(ran) and not [n for n in ran if n % 2]
-    sent = [json.loads(line)["params"]["arguments"]["n"] for line in (workspace / "calls").read_text().splitlines()]
+    sent = [
+        json.loads(line)["params"]["arguments"]["n"]
+        for line in (workspace / "calls").read_text().splitlines()
+    ]
     assert not [n for n in sent if n % 2] and set(ran) <= set(sent)
     assert terminal.wait() == 0
 
@@ -433,7 +458,8 @@ def test_always_is_said_of_one_tool(run):
 def test_always_is_said_of_one_command(run):
     """A cell names servers by their parameters, as packages made by mcpygen do. The name is of its choosing."""
     fake = str(Path(__file__).with_name("fake_server.py"))
-    terminal = run(f"""
+    terminal = run(
+        f"""
 import json, os, urllib.request
 
 def post(*args):
@@ -444,7 +470,9 @@ def post(*args):
     return "result" in json.load(urllib.request.urlopen(request))
 
 print(call("pid").isdigit(), post("log=one"), post("log=one"), post("log=two\\u200b"))
-""", "--no-sandbox")
+""",
+        "--no-sandbox",
+    )
     assert "Server" not in question(terminal)
     terminal.type("a\n")
     assert question(terminal).partition("\n")[2].startswith("Server that is not registered:\n")
@@ -470,7 +498,8 @@ def test_questions_that_time_out_one_after_the_other(run):
 @pytest.mark.parametrize("options", [[], ["--no-sandbox"]])
 def test_cells_have_no_terminal(run, options):
     """Nor has what they start. (By its path, code without a sandbox can open every terminal of its user.)"""
-    terminal = run("""
+    terminal = run(
+        """
 import subprocess
 for who in ("cell", "child"):
     command = "exec 9<>/dev/tty" if who == "child" else ""
@@ -480,7 +509,9 @@ for who in ("cell", "child"):
     except (OSError, subprocess.CalledProcessError):
         print(who, "has none")
 print("who asks", call("terminal"))
-""", *options)
+""",
+        *options,
+    )
     terminal.expect("cell has none")
     terminal.expect("child has none")
     terminal.expect(ALLOW)

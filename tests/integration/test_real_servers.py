@@ -90,8 +90,14 @@ CONTENTS = [
     {"type": "image", "data": "iVBORyBub3QgcmVhbGx5", "mimeType": "image/png"},
     {"type": "audio", "data": "UklGRiBuZWl0aGVy", "mimeType": "audio/wav"},
     {"type": "resource_link", "uri": "test://link", "name": "link"},
-    {"type": "resource", "resource": {"uri": "test://text", "text": "inside", "mimeType": "text/plain"}},
-    {"type": "resource", "resource": {"uri": "test://blob", "blob": "iVBORyBub3QgcmVhbGx5", "mimeType": "image/png"}},
+    {
+        "type": "resource",
+        "resource": {"uri": "test://text", "text": "inside", "mimeType": "text/plain"},
+    },
+    {
+        "type": "resource",
+        "resource": {"uri": "test://blob", "blob": "iVBORyBub3QgcmVhbGx5", "mimeType": "image/png"},
+    },
 ]
 
 
@@ -152,7 +158,10 @@ def test_fetch_server(mcp):
     thread.start()
     try:
         python = harness.existing(harness.CACHE / "fastmcp/bin/python")
-        assert mcp.register("fetch", {"command": str(python), "args": ["-m", "mcp_server_fetch", "--allow-private-ips"]}) == ["fetch"]
+        assert mcp.register(
+            "fetch",
+            {"command": str(python), "args": ["-m", "mcp_server_fetch", "--allow-private-ips"]},
+        ) == ["fetch"]
         text = mcp.cell(
             "from mcptools.fetch import fetch\n"
             f"print(fetch.run(fetch.Params(url='http://127.0.0.1:{web.server_port}/page', raw=True)))"

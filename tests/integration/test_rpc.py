@@ -53,7 +53,9 @@ def test_the_page_names_every_method_parameter_and_kind():
     notifications = re.findall(r'ipb_rpc_server_notify\([^;]*?"([a-z.]+)"', sources)
     assert len(methods) > 15 and len(parameters) > 50 and len(kinds) > 10 and len(notifications) > 3
     for name in {*methods, *parameters, *kinds, *notifications} - {"code"}:
-        assert re.search(rf"\b{re.escape(name)}\b", page), f"docs/internals/rpc.md does not name {name}"
+        assert re.search(rf"\b{re.escape(name)}\b", page), (
+            f"docs/internals/rpc.md does not name {name}"
+        )
 
 
 # --- cells ---
@@ -61,7 +63,10 @@ def test_the_page_names_every_method_parameter_and_kind():
 
 def test_the_handshake(core, ipybox):
     assert core.hello["protocol"] == 1 and core.hello["pid"] == core.process.pid
-    assert core.hello["version"] == subprocess.run([ipybox, "--version"], capture_output=True, text=True).stdout.split()[1]
+    assert (
+        core.hello["version"]
+        == subprocess.run([ipybox, "--version"], capture_output=True, text=True).stdout.split()[1]
+    )
 
 
 # A cell, and its text.
@@ -97,7 +102,9 @@ def test_text_with_its_white_space(core, session):
 
 def test_state_images_and_displays(core, session, workspace):
     core.execute(session, "import matplotlib.pyplot as plt\nfrom IPython.display import *\nx = 7")
-    result = core.execute(session, "plt.plot([1, x])\ndisplay({'text/html': '<b>x</b>'}, raw=True)", events=True)
+    result = core.execute(
+        session, "plt.plot([1, x])\ndisplay({'text/html': '<b>x</b>'}, raw=True)", events=True
+    )
     (image,) = result["images"]
     assert image.startswith(str(workspace / "images")) and open(image, "rb").read(4) == b"\x89PNG"
     html, *_, figure = result["display_data"]
@@ -172,7 +179,12 @@ def test_a_python_that_is_none(core):
 
 
 def test_cancelling_a_cell_that_runs_and_one_that_waits(core, session):
-    running = core.request("session.execute", session=session, code="print('on'); import time; time.sleep(60)", events=True)
+    running = core.request(
+        "session.execute",
+        session=session,
+        code="print('on'); import time; time.sleep(60)",
+        events=True,
+    )
     waiting = core.request("session.execute", session=session, code="print('never')")
     core.wait_for_event(running, "text")
     core.notify("session.cancel", request=waiting)
@@ -185,7 +197,12 @@ def test_cancelling_a_cell_that_runs_and_one_that_waits(core, session):
 
 
 def test_interrupting_a_session(core, session):
-    running = core.request("session.execute", session=session, code="print('on'); import time; time.sleep(60)", events=True)
+    running = core.request(
+        "session.execute",
+        session=session,
+        code="print('on'); import time; time.sleep(60)",
+        events=True,
+    )
     core.wait_for_event(running, "text")
     core.call("session.interrupt", session=session)
     result = core.wait(running)
@@ -195,7 +212,12 @@ def test_interrupting_a_session(core, session):
 
 def test_a_reset_ends_cells_and_forgets(core, session):
     core.execute(session, "x = 1")
-    running = core.request("session.execute", session=session, code="print('on'); import time; time.sleep(60)", events=True)
+    running = core.request(
+        "session.execute",
+        session=session,
+        code="print('on'); import time; time.sleep(60)",
+        events=True,
+    )
     waiting = core.request("session.execute", session=session, code="1")
     core.wait_for_event(running, "text")
     assert core.call("session.reset", session=session) == {}
@@ -204,7 +226,12 @@ def test_a_reset_ends_cells_and_forgets(core, session):
 
 
 def test_closing_a_session_in_the_middle_of_a_cell(core, session):
-    running = core.request("session.execute", session=session, code="print('on'); import time; time.sleep(60)", events=True)
+    running = core.request(
+        "session.execute",
+        session=session,
+        code="print('on'); import time; time.sleep(60)",
+        events=True,
+    )
     core.wait_for_event(running, "text")
     assert core.call("session.close", session=session) == {}
     assert core.wait(running)["status"] == "lost"
@@ -251,7 +278,9 @@ def test_what_is_no_clear_yes_is_a_no(core, api, session):
         id = core.request("session.execute", session=session, code=CALL)
         core.reply(core.wait_for_request(), answer)
         error = core.wait(id)["error"]
-        assert error["text"].startswith("ApprovalRejectedError: Approval request for fake.echo_json rejected\n-----"), answer
+        assert error["text"].startswith(
+            "ApprovalRejectedError: Approval request for fake.echo_json rejected\n-----"
+        ), answer
 
 
 def test_a_cell_may_have_an_approval_of_its_own(core, api, session):
@@ -267,7 +296,9 @@ def test_a_question_is_taken_back_when_its_cell_ends(core, api, session):
     question = core.wait_for_request()
     core.notify("session.cancel", request=id)
     assert core.wait(id)["status"] == "cancelled"
-    assert [n["params"] for n in core.notifications if n["method"] == "approval.withdrawn"] == [{"id": question["id"]}]
+    assert [n["params"] for n in core.notifications if n["method"] == "approval.withdrawn"] == [
+        {"id": question["id"]}
+    ]
     core.reply(question, {"accept": True})  # too late: nothing happens
     assert core.text(session, "1") == "1"
 
@@ -310,7 +341,12 @@ def test_an_approval_that_comes_too_late(core, api):
 def test_the_end_in_the_middle_of_cells(ipybox, place):
     with RpcCore(ipybox, place) as core:
         for _ in range(3):
-            id = core.request("session.execute", session=core.open(), code="print(1); import time; time.sleep(60)", events=True)
+            id = core.request(
+                "session.execute",
+                session=core.open(),
+                code="print(1); import time; time.sleep(60)",
+                events=True,
+            )
             core.wait_for_event(id, "text")
 
 
@@ -368,14 +404,22 @@ def test_it_ends_when_its_client_is_killed_and_a_fork_of_it_lives_on(ipybox, pla
 
 @pytest.mark.parametrize("sandbox", [False, True])
 def test_shell_commands_are_approved(core, sandbox):
-    session = core.open(approval="ask", approve_shell_cmds=True, require_shell_escape=True, sandbox=sandbox)
+    session = core.open(
+        approval="ask", approve_shell_cmds=True, require_shell_escape=True, sandbox=sandbox
+    )
     cell = core.request("session.execute", session=session, code="!echo {1 + 1}")
     question = core.wait_for_request()
     asked = question["params"]
-    assert (asked["server_name"], asked["tool_name"], asked["tool_args"]) == ("ipybox", "shell", {"cmd": "echo 2"})
+    assert (asked["server_name"], asked["tool_name"], asked["tool_args"]) == (
+        "ipybox",
+        "shell",
+        {"cmd": "echo 2"},
+    )
     core.reply(question, {"accept": True})
     assert core.wait(cell)["text"] == "2"
-    assert core.execute(session, "import os; os.system('true')")["error"]["name"] == "PermissionError"
+    assert (
+        core.execute(session, "import os; os.system('true')")["error"]["name"] == "PermissionError"
+    )
     with pytest.raises(RpcError, match="approve_shell_cmds"):
         core.open(require_shell_escape=True)
 
@@ -383,7 +427,10 @@ def test_shell_commands_are_approved(core, sandbox):
 def test_the_kernel_returns_to_its_working_dir(core, place):
     home = place.workspace
     session = core.open(working_dir=str(home))
-    assert core.text(session, "import os; os.chdir('/'); print('a')") == f"a\n[ipybox] cwd reset to {home}"
+    assert (
+        core.text(session, "import os; os.chdir('/'); print('a')")
+        == f"a\n[ipybox] cwd reset to {home}"
+    )
     assert core.text(session, "os.getcwd()") == repr(str(home))
 
 
@@ -391,7 +438,10 @@ def test_limits_are_those_of_a_sandbox(core):
     with pytest.raises(RpcError, match="sandbox"):
         core.open(limits={"openFiles": 77})
     session = core.open(sandbox=True, limits={"openFiles": 77})
-    assert core.text(session, "import resource; resource.getrlimit(resource.RLIMIT_NOFILE)") == "(77, 77)"
+    assert (
+        core.text(session, "import resource; resource.getrlimit(resource.RLIMIT_NOFILE)")
+        == "(77, 77)"
+    )
 
 
 # What ends a kernel while no cell runs.
@@ -409,8 +459,14 @@ def test_notices_are_beside_the_text(core, session, workspace):
     result = core.execute(session, "print('{}')", events=True)
     assert result["text"] == "{}"
     (notice,) = result["notices"]
-    assert notice.startswith("[ipybox] while idle, the kernel was killed by SIGKILL") and "\n" not in notice
-    assert [(event["type"], event["text"]) for event in core.events(core.last_id)] == [("notice", notice), ("text", "{}\n")]
+    assert (
+        notice.startswith("[ipybox] while idle, the kernel was killed by SIGKILL")
+        and "\n" not in notice
+    )
+    assert [(event["type"], event["text"]) for event in core.events(core.last_id)] == [
+        ("notice", notice),
+        ("text", "{}\n"),
+    ]
     assert core.execute(session, "1")["notices"] == []
 
 
@@ -430,11 +486,23 @@ def test_an_interrupt_that_the_cell_handles(core, session):
     id = start()
     core.call("session.interrupt", session=session)
     result = core.wait(id)
-    assert (result["status"], result["text"], result["error"]) == ("ok", "begun\nhandled\n'end'", None)
+    assert (result["status"], result["text"], result["error"]) == (
+        "ok",
+        "begun\nhandled\n'end'",
+        None,
+    )
     id = start()
     core.notify("session.cancel", request=id)
     result = core.wait(id)
-    assert (result["status"], result["text"], result["error"]) == ("cancelled", "begun\nhandled\n'end'", None)
+    assert (result["status"], result["text"], result["error"]) == (
+        "cancelled",
+        "begun\nhandled\n'end'",
+        None,
+    )
     result = core.execute(session, code, timeout=1)
-    assert (result["status"], result["text"], result["error"]) == ("timeout", "begun\nhandled\n'end'", None)
+    assert (result["status"], result["text"], result["error"]) == (
+        "timeout",
+        "begun\nhandled\n'end'",
+        None,
+    )
     assert result["message"].endswith("variables are kept.")

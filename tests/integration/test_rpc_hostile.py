@@ -86,25 +86,44 @@ WRONG = {
         ({"workspace": "/", "approval": "maybe"}, 'approval must be one of "allow", "ask", "deny"'),
         ({"workspace": "/", "seed": -1}, "seed must be an integer from 0 to 4294967295"),
         ({"workspace": "/", "seed": 1.5}, "seed must be an integer"),
-        ({"workspace": "/", "approval_timeout": 0}, "approval_timeout must be a number of seconds above 0"),
-        ({"workspace": "/", "approval_timeout": "1"}, "approval_timeout must be a number of seconds"),
+        (
+            {"workspace": "/", "approval_timeout": 0},
+            "approval_timeout must be a number of seconds above 0",
+        ),
+        (
+            {"workspace": "/", "approval_timeout": "1"},
+            "approval_timeout must be a number of seconds",
+        ),
         ({"workspace": "/", "sandbox": 1}, "sandbox must be true or false"),
-        ({"workspace": "/", "sandbox_config": "/x"}, "sandbox must be true where there is a sandbox_config"),
+        (
+            {"workspace": "/", "sandbox_config": "/x"},
+            "sandbox must be true where there is a sandbox_config",
+        ),
         ({"workspace": "/", "no_such_option": 1}, 'there is no parameter "no_such_option"'),
     ],
     "session.execute": [
         ({"code": "1"}, "session must be a string"),
         ({"session": "s1"}, "code must be a string"),
         ({"session": "s1", "code": "a\0b"}, "code must be a string without NUL"),
-        ({"session": "s1", "code": "1", "timeout": -1}, "timeout must be a number of seconds above 0"),
+        (
+            {"session": "s1", "code": "1", "timeout": -1},
+            "timeout must be a number of seconds above 0",
+        ),
         ({"session": "s1", "code": "1", "max_text_chars": -1}, "max_text_chars must be an integer"),
         ({"session": "s1", "code": "1", "events": "yes"}, "events must be true or false"),
         ({"session": "s1", "code": "1", "approval": 1}, "approval must be a string"),
     ],
-    "session.cancel": [({}, "request must be the id of a request"), ({"request": {}}, "request must be the id of a request")],
-    "session.register": [({"session": "s1", "server_name": "x"}, "server_params must be an object")],
+    "session.cancel": [
+        ({}, "request must be the id of a request"),
+        ({"request": {}}, "request must be the id of a request"),
+    ],
+    "session.register": [
+        ({"session": "s1", "server_name": "x"}, "server_params must be an object")
+    ],
     "session.install": [({"session": "s1"}, "package must be a string")],
-    "sources.generate": [({"server_name": "x", "server_params": {}}, "root_dir must be an absolute path")],
+    "sources.generate": [
+        ({"server_name": "x", "server_params": {}}, "root_dir must be an absolute path")
+    ],
     "mcp.connect": [({"server_params": []}, "server_params must be an object")],
     "mcp.call": [({"client": "c1"}, 'no connection "c1" is open'), ({}, "client must be a string")],
 }
@@ -137,11 +156,25 @@ def test_right_parameters_that_cannot_be_honoured(core, workspace):
 def test_an_id_that_is_in_use(core):
     session = core.open()
     core.request("session.execute", session=session, code="import time; time.sleep(60)")
-    core.send({"jsonrpc": "2.0", "id": core.last_id, "method": "session.open", "params": {"workspace": core.workspace}})
+    core.send(
+        {
+            "jsonrpc": "2.0",
+            "id": core.last_id,
+            "method": "session.open",
+            "params": {"workspace": core.workspace},
+        }
+    )
     with pytest.raises(RpcError, match="a request with this id is under way"):
         core.wait(core.last_id)
     # 1 is not "1".
-    core.send({"jsonrpc": "2.0", "id": str(core.last_id), "method": "session.open", "params": {"workspace": core.workspace}})
+    core.send(
+        {
+            "jsonrpc": "2.0",
+            "id": str(core.last_id),
+            "method": "session.open",
+            "params": {"workspace": core.workspace},
+        }
+    )
     assert core.wait(str(core.last_id))["session"] == "s2"
 
 
@@ -157,7 +190,10 @@ def test_answers_that_nobody_asked_for(core):
 
 def test_a_hundred_sessions_at_once(core):
     sessions = [core.open() for _ in range(100)]
-    ids = [core.request("session.execute", session=s, code=f"print({i}); x = {i}") for i, s in enumerate(sessions)]
+    ids = [
+        core.request("session.execute", session=s, code=f"print({i}); x = {i}")
+        for i, s in enumerate(sessions)
+    ]
     assert [core.wait(id)["text"] for id in ids] == [str(i) for i in range(100)]
     ids = [core.request("session.execute", session=s, code="x", events=True) for s in sessions]
     assert [core.wait(id)["text"] for id in ids] == [str(i) for i in range(100)]
@@ -247,7 +283,9 @@ def test_it_can_be_ended_while_the_client_does_not_read(ipybox, place):
     core = RpcCore(ipybox, place)
     session = core.open()
     core.text(session, "1")
-    core.request("session.execute", session=session, code="while True: print('x' * 1_000_000)", events=True)
+    core.request(
+        "session.execute", session=session, code="while True: print('x' * 1_000_000)", events=True
+    )
     wait_until_full(core.process.stdout.fileno())
     core.process.stdin.close()
     assert core.process.wait(60) == 0
@@ -259,14 +297,18 @@ def test_a_client_that_closes_its_end(ipybox, place):
     session = core.open()
     core.text(session, "1")
     core.process.stdout.close()
-    core.request("session.execute", session=session, code="while True: print('x' * 1_000_000)", events=True)
+    core.request(
+        "session.execute", session=session, code="while True: print('x' * 1_000_000)", events=True
+    )
     assert core.process.wait(60) == 1
     core.process.stdin.close()
 
 
 def test_a_paused_session_says_nothing_and_others_do(core):
     session, other = core.open(), core.open()
-    id = core.request("session.execute", session=session, code="while True: print('x' * 1000)", events=True)
+    id = core.request(
+        "session.execute", session=session, code="while True: print('x' * 1000)", events=True
+    )
     core.wait_for_event(id, "text")
     assert core.call("session.pause", session=session) == {}
     core.notifications.clear()

@@ -25,12 +25,17 @@ def core(ipybox, place) -> Iterator[RpcCore]:
         yield core
 
 
-def ask(port: dict, method: str, path: str, body: dict | None = None, token: str | None = None) -> dict | list:
+def ask(
+    port: dict, method: str, path: str, body: dict | None = None, token: str | None = None
+) -> dict | list:
     request = urllib.request.Request(
         f"http://{port['host']}:{port['port']}{path}",
         method=method,
         data=None if body is None else json.dumps(body).encode(),
-        headers={"Authorization": f"Bearer {token or port['token']}", "Content-Type": "application/json"},
+        headers={
+            "Authorization": f"Bearer {token or port['token']}",
+            "Content-Type": "application/json",
+        },
     )
     with urllib.request.urlopen(request, timeout=120) as answer:
         return json.load(answer)
@@ -44,11 +49,28 @@ def run_in_gateway(gateway: dict, code: str) -> str:
     """What a cell of a new kernel prints."""
     kernel = ask(gateway, "POST", "/api/kernels", {})["id"]
     url = f"ws://{gateway['host']}:{gateway['port']}/api/kernels/{kernel}/channels?token={gateway['token']}"
-    header = {"msg_id": "1", "msg_type": "execute_request", "session": "s", "username": "", "version": "5.3", "date": ""}
+    header = {
+        "msg_id": "1",
+        "msg_type": "execute_request",
+        "session": "s",
+        "username": "",
+        "version": "5.3",
+        "date": "",
+    }
     text = ""
     with connect(url) as channel:
         content = {"code": code, "silent": False, "store_history": True}
-        channel.send(json.dumps({"channel": "shell", "header": header, "parent_header": {}, "metadata": {}, "content": content}))
+        channel.send(
+            json.dumps(
+                {
+                    "channel": "shell",
+                    "header": header,
+                    "parent_header": {},
+                    "metadata": {},
+                    "content": content,
+                }
+            )
+        )
         while True:
             message = json.loads(channel.recv(120))
             if message["header"]["msg_type"] == "stream":
@@ -77,7 +99,12 @@ def test_a_tool_server(core):
 
 
 def test_a_gateway(core):
-    core.call("sources.generate", server_name="fake", server_params=FAKE, root_dir=core.workspace + "/mcptools")
+    core.call(
+        "sources.generate",
+        server_name="fake",
+        server_params=FAKE,
+        root_dir=core.workspace + "/mcptools",
+    )
     answer = open_with(core, approval="allow", gateway={"host": "127.0.0.1"}, kernel_env={"A": "b"})
     assert answer["tool_server"] is None
     assert run_in_gateway(answer["gateway"], "import os; print(os.environ['A'])") == "b\n"
@@ -91,15 +118,31 @@ def test_a_gateway(core):
 
 
 def test_kernels_of_a_gateway_call_tools_at_its_tool_server(core):
-    core.call("sources.generate", server_name="fake", server_params=FAKE, root_dir=core.workspace + "/mcptools")
+    core.call(
+        "sources.generate",
+        server_name="fake",
+        server_params=FAKE,
+        root_dir=core.workspace + "/mcptools",
+    )
     answer = open_with(core, approval="allow", gateway={}, tool_server={})
     assert run_in_gateway(answer["gateway"], CALL) == "one\ntwo\n"
     # The token is not theirs.
-    assert run_in_gateway(answer["gateway"], f"import os; print({answer['tool_server']['token']!r} in str(os.environ))") == "False\n"
+    assert (
+        run_in_gateway(
+            answer["gateway"],
+            f"import os; print({answer['tool_server']['token']!r} in str(os.environ))",
+        )
+        == "False\n"
+    )
 
 
 def test_nobody_is_asked_for_calls_of_a_gateway(core):
-    core.call("sources.generate", server_name="fake", server_params=FAKE, root_dir=core.workspace + "/mcptools")
+    core.call(
+        "sources.generate",
+        server_name="fake",
+        server_params=FAKE,
+        root_dir=core.workspace + "/mcptools",
+    )
     answer = open_with(core, approval="ask", gateway={})
     assert "no cell runs" in run_in_gateway(answer["gateway"], CALL)
 
@@ -123,11 +166,18 @@ def test_the_end_with_ports_open(ipybox, place):
     with RpcCore(ipybox, place) as core:
         answer = open_with(core, gateway={}, tool_server={})
         run_in_gateway(answer["gateway"], "1")
-        core.request("session.execute", session=answer["session"], code="import time; time.sleep(60)")
+        core.request(
+            "session.execute", session=answer["session"], code="import time; time.sleep(60)"
+        )
 
 
 def test_shell_commands_are_asked_for_where_tools_are_allowed(core):
-    core.call("sources.generate", server_name="fake", server_params=FAKE, root_dir=core.workspace + "/mcptools")
+    core.call(
+        "sources.generate",
+        server_name="fake",
+        server_params=FAKE,
+        root_dir=core.workspace + "/mcptools",
+    )
     session = core.open(approval="allow", approve_shell_cmds=True)
     id = core.request("session.execute", session=session, code=CALL + "\n!echo three")
     question = core.wait_for_request()
@@ -142,7 +192,12 @@ def test_shell_commands_are_asked_for_where_tools_are_allowed(core):
 
 
 def test_rules_that_ask_hold_where_only_shell_commands_are_asked_for(core, place):
-    core.call("sources.generate", server_name="fake", server_params=FAKE, root_dir=core.workspace + "/mcptools")
+    core.call(
+        "sources.generate",
+        server_name="fake",
+        server_params=FAKE,
+        root_dir=core.workspace + "/mcptools",
+    )
     rules = place.workspace / "rules.json"
     rules.write_text(json.dumps({"rules": [{"server": "fake", "decision": "ask"}]}))
     session = core.open(approval="allow", approve_shell_cmds=True, approval_rules=str(rules))

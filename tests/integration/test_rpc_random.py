@@ -25,14 +25,21 @@ CELLS = {
     "await __import__('asyncio').sleep(0.01)": {"ok"},
 }
 # What an interference may make of a cell, beside its own end.
-BY = {"cancel": {"cancelled"}, "interrupt": {"interrupted", "error"}, "reset": {"lost"}, "close": {"lost"}}
+BY = {
+    "cancel": {"cancelled"},
+    "interrupt": {"interrupted", "error"},
+    "reset": {"lost"},
+    "close": {"lost"},
+}
 
 
 class Model:
     def __init__(self, core: RpcCore, chance: random.Random):
         self.core, self.chance = core, chance
         self.sessions: list[str] = []
-        self.cells: dict[int, tuple[str, set[str]]] = {}  # id → session, statuses that it may end with
+        self.cells: dict[
+            int, tuple[str, set[str]]
+        ] = {}  # id → session, statuses that it may end with
         self.others: dict[int, str] = {}  # id → method
         self.answered: set[int] = set()
 
@@ -48,15 +55,22 @@ class Model:
 
     def step(self) -> None:
         if len(self.sessions) < SESSIONS:
-            self.sessions.append(self.core.open(approval=self.chance.choice(["ask", "allow", "deny"])))
+            self.sessions.append(
+                self.core.open(approval=self.chance.choice(["ask", "allow", "deny"]))
+            )
         session = self.chance.choice(self.sessions)
         mine = self.of_session(session)
-        what = self.chance.choices(["execute", "cancel", "interrupt", "reset", "close", "pause", "start"], [60, 8, 4, 4, 2, 4, 4])[0]
+        what = self.chance.choices(
+            ["execute", "cancel", "interrupt", "reset", "close", "pause", "start"],
+            [60, 8, 4, 4, 2, 4, 4],
+        )[0]
         if what == "execute":
             code = self.chance.choice(list(CELLS))
             timeout = 0.05 if code.startswith("while") else None
             events = self.chance.random() < 0.5
-            id = self.core.request("session.execute", session=session, code=code, timeout=timeout, events=events)
+            id = self.core.request(
+                "session.execute", session=session, code=code, timeout=timeout, events=events
+            )
             self.cells[id] = (session, set(CELLS[code]))
         elif what == "cancel" and self.cells:
             id = self.chance.choice(list(self.cells))
@@ -102,7 +116,12 @@ def test_everything_at_once(ipybox, place, seed):
     chance = random.Random(seed)
     with RpcCore(ipybox, place) as core:
         core.on_approval = lambda params: chance.random() < 0.5
-        core.call("sources.generate", server_name="fake", server_params=FAKE, root_dir=core.workspace + "/mcptools")
+        core.call(
+            "sources.generate",
+            server_name="fake",
+            server_params=FAKE,
+            root_dir=core.workspace + "/mcptools",
+        )
         model = Model(core, chance)
         for _ in range(STEPS):
             model.step()

@@ -64,9 +64,14 @@ def test_asynchronous_packages(core, workspace):
 def test_variables_come_from_the_environment_given_and_the_workspace(core, workspace):
     (workspace / ".env").write_text("FROM_FILE=file\nFROM_BOTH=file\n")
     params = fake() | {"env": {"A": "${FROM_FILE}", "B": "${FROM_BOTH}", "C": "${GIVEN}"}}
-    options = {"env": {"PATH": "/usr/bin:/bin", "FROM_BOTH": "env", "GIVEN": "env"}, "workspace": str(workspace)}
+    options = {
+        "env": {"PATH": "/usr/bin:/bin", "FROM_BOTH": "env", "GIVEN": "env"},
+        "workspace": str(workspace),
+    }
     client = core.call("mcp.connect", server_params=params, **options)["client"]
-    environ = core.call("mcp.call", client=client, tool_name="environ", tool_args={})["result"].splitlines()
+    environ = core.call("mcp.call", client=client, tool_name="environ", tool_args={})[
+        "result"
+    ].splitlines()
     assert {"A=file", "B=env", "C=env"} <= set(environ)
     with pytest.raises(RpcError, match="NOPE") as caught:
         core.call("mcp.connect", server_params=fake() | {"env": {"A": "${NOPE}"}})
@@ -93,7 +98,10 @@ def test_what_fails_leaves_no_package(core, workspace, options, kind):
 
 def test_cancelling_a_generation(core, workspace):
     id = core.request(
-        "sources.generate", server_name="fake", server_params=SILENT, root_dir=str(workspace / "mcptools")
+        "sources.generate",
+        server_name="fake",
+        server_params=SILENT,
+        root_dir=str(workspace / "mcptools"),
     )
     core.notify("session.cancel", request=id)
     with pytest.raises(RpcError) as caught:
@@ -103,7 +111,9 @@ def test_cancelling_a_generation(core, workspace):
 
 def test_registering_for_a_session(core):
     session = core.open(approval="allow")
-    answer = core.call("session.register", session=session, server_name="fake", server_params=fake())
+    answer = core.call(
+        "session.register", session=session, server_name="fake", server_params=fake()
+    )
     assert "two_texts" in answer["tools"]
     assert core.text(session, CALL) == "one\ntwo"
     with pytest.raises(RpcError, match="cannot be the name of a server") as caught:
@@ -132,11 +142,18 @@ def client(core) -> str:
         ("two_texts", {}, "one\ntwo"),
         ("nothing", {}, None),
         ("numbers", {}, {"big": 2**70, "small": 0.1}),
-        ("echo_json", {"value": [1.50, "\ud800"]}, {"text": '{"value":[1.5,"\\ud800"]}', "back": [1.5, "\ud800"]}),
+        (
+            "echo_json",
+            {"value": [1.50, "\ud800"]},
+            {"text": '{"value":[1.5,"\\ud800"]}', "back": [1.5, "\ud800"]},
+        ),
     ],
 )
 def test_results(core, client, tool, arguments, result):
-    assert core.call("mcp.call", client=client, tool_name=tool, tool_args=arguments)["result"] == result
+    assert (
+        core.call("mcp.call", client=client, tool_name=tool, tool_args=arguments)["result"]
+        == result
+    )
 
 
 def test_tools_and_errors(core, client):
@@ -178,7 +195,9 @@ def test_the_end_with_all_of_it_under_way(ipybox, place, workspace):
         core.request("mcp.call", client=client, tool_name="hang")
         core.request("mcp.connect", server_params=SILENT)
         core.request("mcp.close", client=core.call("mcp.connect", server_params=fake())["client"])
-        core.request("sources.generate", server_name="x", server_params=SILENT, root_dir=str(workspace / "a"))
+        core.request(
+            "sources.generate", server_name="x", server_params=SILENT, root_dir=str(workspace / "a")
+        )
         session = core.open(approval="allow")
         core.request("session.register", session=session, server_name="y", server_params=SILENT)
         core.request("session.execute", session=session, code="import time; time.sleep(60)")

@@ -79,7 +79,14 @@ def test_messages_of_both_kinds(core, port):
 
 
 def test_protocols_and_headers(core, port):
-    answer = core.call("websocket.open", host="127.0.0.1", port=port, path="/headers", subprotocols=["zero", "two"], headers={"X-Y": "z"})
+    answer = core.call(
+        "websocket.open",
+        host="127.0.0.1",
+        port=port,
+        path="/headers",
+        subprotocols=["zero", "two"],
+        headers={"X-Y": "z"},
+    )
     assert answer["subprotocol"] == "two"
     headers = next_notification(core, "websocket.message")["text"].splitlines()
     assert "X-Y: z" in headers and f"Host: 127.0.0.1:{port}" in headers
@@ -104,7 +111,11 @@ def test_pause(core, port):
 
 def test_the_peer_closes(core, port):
     socket = open_socket(core, port, "/close")
-    assert next_notification(core, "websocket.closed") == {"socket": socket, "code": 4001, "reason": "go away"}
+    assert next_notification(core, "websocket.closed") == {
+        "socket": socket,
+        "code": 4001,
+        "reason": "go away",
+    }
 
 
 def test_what_cannot_be_opened(core, port, ipybox):
@@ -123,7 +134,15 @@ def test_what_cannot_be_opened(core, port, ipybox):
 
 def test_what_cannot_be_sent(core, port):
     socket = open_socket(core, port)
-    for message in ({}, {"text": "a", "base64": ""}, {"text": 1}, {"base64": "a"}, {"base64": "ab=c"}, {"base64": "ä==="}, {"text": "\ud800"}):
+    for message in (
+        {},
+        {"text": "a", "base64": ""},
+        {"text": 1},
+        {"base64": "a"},
+        {"base64": "ab=c"},
+        {"base64": "ä==="},
+        {"text": "\ud800"},
+    ):
         with pytest.raises(RpcError) as caught:
             core.call("websocket.send", socket=socket, **message)
         assert caught.value.kind == "invalid", message

@@ -14,7 +14,9 @@ TOOLS = ["register_mcp_server", "install_package", "execute_ipython_cell", "rese
 def test_python_sdk(client_python, ipybox, place, servers):
     script = Path(__file__).with_name("sdk_client.py")
     rules = place.workspace / "rules.json"
-    rules.write_text('{"default": "allow", "rules": [{"tool": "get_current_time", "decision": "ask"}]}')
+    rules.write_text(
+        '{"default": "allow", "rules": [{"tool": "get_current_time", "decision": "ask"}]}'
+    )
     arguments = [ipybox, str(place.workspace), str(rules), json.dumps(servers.time())]
     done = harness.run([client_python, str(script), *arguments], place, timeout=240)
     assert done.returncode == 0, done.stderr
@@ -23,7 +25,9 @@ def test_python_sdk(client_python, ipybox, place, servers):
     assert seen["modules"] == "get_current_time\nconvert_time"
     assert seen["called"] == "True"
     assert seen["asked"] == "'UTC'"
-    assert seen["failed"].startswith("Error executing tool execute_ipython_cell: ZeroDivisionError: division by zero\n")
+    assert seen["failed"].startswith(
+        "Error executing tool execute_ipython_cell: ZeroDivisionError: division by zero\n"
+    )
     assert seen["failed"].endswith("\n\nOutput before the error:\n\nbefore")
     assert "there is no argument timeout_s, did you mean timeout?" in seen["wrong"]
     assert seen["late"] == (
@@ -53,14 +57,18 @@ class Inspector:
         return json.loads(done.stdout)
 
     def tool(self, name: str, **arguments: str) -> dict:
-        pairs = [word for key, value in arguments.items() for word in ("--tool-arg", f"{key}={value}")]
+        pairs = [
+            word for key, value in arguments.items() for word in ("--tool-arg", f"{key}={value}")
+        ]
         return self("tools/call", "--tool-name", name, *pairs)
 
 
 def test_inspector(inspector, ipybox, place, servers):
     inspect = Inspector(inspector, ipybox, place)
     assert [tool["name"] for tool in inspect("tools/list")["tools"]] == TOOLS
-    registered = inspect.tool("register_mcp_server", server_name="time", server_params=json.dumps(servers.time()))
+    registered = inspect.tool(
+        "register_mcp_server", server_name="time", server_params=json.dumps(servers.time())
+    )
     assert registered["content"] == [{"type": "text", "text": "get_current_time\nconvert_time"}]
     # Another process, the same workspace: the registration is still good.
     called = inspect.tool(

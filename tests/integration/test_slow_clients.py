@@ -30,7 +30,9 @@ def wait_until_quiet(program: LineProgram) -> None:
         while todo:
             pid = todo.pop()
             try:
-                found.append(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:15])
+                found.append(
+                    Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:15]
+                )
                 for task in Path(f"/proc/{pid}/task").iterdir():
                     todo += map(int, (task / "children").read_text().split())
             except OSError:
@@ -59,7 +61,10 @@ def test_mcp_host_that_does_not_read(ipybox, place, workspace):
         server.cell("ran = 0")
         before = peak_mib(server)
         code = "ran += 1; open('ran', 'w').write(str(ran)); print('x' * 1_000_000)"
-        ids = [server.start_tool("execute_ipython_cell", {"code": code, "max_output_chars": 1_000_100}) for _ in range(n)]
+        ids = [
+            server.start_tool("execute_ipython_cell", {"code": code, "max_output_chars": 1_000_100})
+            for _ in range(n)
+        ]
         cancelled = ids[n // 2]
         wait_until_quiet(server)
         assert int((workspace / "ran").read_text()) < 20
@@ -77,7 +82,10 @@ def test_mcp_host_that_does_not_read(ipybox, place, workspace):
 def test_mcp_host_that_leaves_without_having_read(ipybox, place):
     server = McpServer(ipybox, place)
     for _ in range(20):
-        server.start_tool("execute_ipython_cell", {"code": "print('x' * 1_000_000)", "max_output_chars": 1_000_100})
+        server.start_tool(
+            "execute_ipython_cell",
+            {"code": "print('x' * 1_000_000)", "max_output_chars": 1_000_100},
+        )
     wait_until_quiet(server)
     server.process.stdin.close()
     assert server.process.wait(60) == 0
@@ -92,7 +100,9 @@ def test_rpc_client_that_does_not_read(ipybox, place, workspace):
         for session in sessions:
             core.text(session, "1")
         code = "print('x' * 9_000_000)"
-        ids = [core.request("session.execute", session=sessions[i % 2], code=code) for i in range(n)]
+        ids = [
+            core.request("session.execute", session=sessions[i % 2], code=code) for i in range(n)
+        ]
         wait_until_quiet(core)
         cancelled = ids[-1]
         core.notify("session.cancel", request=cancelled)
@@ -126,7 +136,11 @@ def test_rpc_line_that_is_too_long(ipybox, place):
     with RpcCore(ipybox, place) as core:
         session = core.open()
         core.text(session, "x = 5")
-        send_long_line(core, b'{"jsonrpc": "2.0", "id": 77, "method": "session.execute", "params": {"code": "', b'"}}')
+        send_long_line(
+            core,
+            b'{"jsonrpc": "2.0", "id": 77, "method": "session.execute", "params": {"code": "',
+            b'"}}',
+        )
         while 77 not in core.answers:
             core.receive()
         error = core.answers.pop(77)["error"]
@@ -146,5 +160,8 @@ def test_answer_to_elicitation_that_is_too_long(ipybox, place, servers):
         head = json.dumps({"jsonrpc": "2.0", "id": questions[0]["id"]})[:-1]
         send_long_line(server, head.encode() + b', "result": {"action": "', b'"}}')
         result = server.answer(id)["result"]
-        assert result["isError"] and "the message is longer than the maximum" in result["content"][0]["text"]
+        assert (
+            result["isError"]
+            and "the message is longer than the maximum" in result["content"][0]["text"]
+        )
         assert server.cell("6 * 7") == "42"

@@ -57,7 +57,12 @@ def test_arguments_are_sent_as_they_are(core):
         ({"content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]}, "a\nb"),
         ({"content": [], "structuredContent": {"a": 2**70}}, {"a": 2**70}),
         (
-            {"content": [{"type": "text", "text": "t"}, {"type": "image", "data": "aGk=", "mimeType": "i/p"}]},
+            {
+                "content": [
+                    {"type": "text", "text": "t"},
+                    {"type": "image", "data": "aGk=", "mimeType": "i/p"},
+                ]
+            },
             "t",
         ),
     ],
@@ -82,7 +87,13 @@ def test_nested_arguments(core, monkeypatch):
 @pytest.mark.parametrize(
     "result",
     [
-        {"content": [{"type": "text", "text": "t"}, {"type": "image", "data": "aGk=", "mimeType": "i/p"}], "structuredContent": {"a": 1}},
+        {
+            "content": [
+                {"type": "text", "text": "t"},
+                {"type": "image", "data": "aGk=", "mimeType": "i/p"},
+            ],
+            "structuredContent": {"a": 1},
+        },
         {"content": [{"type": "text", "text": "t"}], "structuredContent": None},
         {"content": [], "structuredContent": None},
         {"content": []},
@@ -91,15 +102,24 @@ def test_nested_arguments(core, monkeypatch):
 def test_all_of_a_result_reaches_python(core, monkeypatch, result):
     runner = core.runner(monkeypatch)
     answer = runner.call_sync("result", {"text": json.dumps(result)})
-    assert (answer.contents, answer.structured) == (result["content"], result.get("structuredContent"))
+    assert (answer.contents, answer.structured) == (
+        result["content"],
+        result.get("structuredContent"),
+    )
     assert answer.text == "t" * any(part["type"] == "text" for part in result["content"])
     assert answer.value == runner.run_sync("result", {"text": json.dumps(result)})
-    assert asyncio.run(runner.call("result", {"text": json.dumps(result)})).contents == result["content"]
+    assert (
+        asyncio.run(runner.call("result", {"text": json.dumps(result)})).contents
+        == result["content"]
+    )
 
 
 @pytest.mark.parametrize(
     "result",
-    ['{"content": [{"type": "text", "text": "1e9"}], "structuredContent": {"a": 1e400}}', '{"structuredContent" : {"a": 1e400},"content":[]}'],
+    [
+        '{"content": [{"type": "text", "text": "1e9"}], "structuredContent": {"a": 1e400}}',
+        '{"structuredContent" : {"a": 1e400},"content":[]}',
+    ],
 )
 def test_a_result_beyond_python_is_not_lost(core, monkeypatch, result):
     for run in (core.runner(monkeypatch).run_sync, core.runner(monkeypatch).call_sync):
@@ -130,7 +150,9 @@ def test_one_server_for_all_callers(core, monkeypatch):
     """First calls at the same time share one connect; threads, tasks and children share the server."""
     runner = core.runner(monkeypatch)
     pids: queue.Queue = queue.Queue()
-    threads = [threading.Thread(target=lambda: pids.put(runner.run_sync("pid", {}))) for _ in range(8)]
+    threads = [
+        threading.Thread(target=lambda: pids.put(runner.run_sync("pid", {}))) for _ in range(8)
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -144,7 +166,9 @@ def test_one_server_for_all_callers(core, monkeypatch):
         os.write(writer, runner.run_sync("pid", {}).encode())
         os._exit(0)
     os.waitpid(child, 0)
-    all_pids = {pids.get() for _ in threads} | set(asyncio.run(tasks())) | {os.read(reader, 100).decode()}
+    all_pids = (
+        {pids.get() for _ in threads} | set(asyncio.run(tasks())) | {os.read(reader, 100).decode()}
+    )
     assert len(all_pids) == 1
     os.close(reader)
     os.close(writer)
@@ -271,7 +295,10 @@ def test_unknown_server(core):
             status, value = peer.ask(core.request(body))
             assert status == 200
             assert value["error_type"] == "not_found"
-            assert "is not registered for this session; register it with: ipybox apigen" in value["error"]
+            assert (
+                "is not registered for this session; register it with: ipybox apigen"
+                in value["error"]
+            )
             assert "reboot" not in value["error"]
         assert 'MCP server "fake" (id 000' in peer.ask(core.request(unknown[0]))[1]["error"]
 
@@ -289,7 +316,9 @@ def test_own_server_params(core, place):
         equal = dict(reversed(PARAMS.items()))
         status, value = peer.ask(core.request(core.body(server_id=None, server_params=equal)))
         assert value == {"result": {}}
-        status, value = peer.ask(core.request(core.body(server_id=None, server_params=PARAMS, server_name="other")))
+        status, value = peer.ask(
+            core.request(core.body(server_id=None, server_params=PARAMS, server_name="other"))
+        )
         assert value["error_type"] == "not_found"
     assert not trace.exists()
 
@@ -352,7 +381,9 @@ def test_accepted_and_rejected(start, monkeypatch):
         assert call.result() == {"a": 1}
         call = pool.submit(runner.run_sync, "echo", {"a": 1})
         core.tell("reject", 0, core.asked()["id"])
-        with pytest.raises(client.ApprovalRejectedError, match="Approval request for fake.echo rejected"):
+        with pytest.raises(
+            client.ApprovalRejectedError, match="Approval request for fake.echo rejected"
+        ):
             call.result()
 
 
@@ -403,7 +434,9 @@ def test_approving_ones_own_call(start):
         asked = core.asked()
         for line in ("POST /approve HTTP/1.1", "GET /approval HTTP/1.1"):
             with core.connect() as other:
-                status, _ = other.ask(core.request(json.dumps({"id": asked["id"]}).encode(), line=line))
+                status, _ = other.ask(
+                    core.request(json.dumps({"id": asked["id"]}).encode(), line=line)
+                )
                 assert status == 404
         assert select.select([peer.sock], [], [], 0)[0] == []
         core.tell("reject", 0, asked["id"])

@@ -170,7 +170,8 @@ def test_flood_of_calls(start):
 
 
 @pytest.mark.parametrize(
-    "sent", ["", "POST /run", "head", "head and half a body", "a call, and nothing more", "bad request"]
+    "sent",
+    ["", "POST /run", "head", "head and half a body", "a call, and nothing more", "bad request"],
 )
 def test_peers_that_take_their_time(start, environ, sent):
     """Whoever stops in the middle is cut off. Where an answer comes first, the request must be there in time."""
@@ -249,7 +250,9 @@ def test_results_that_nobody_reads(core):
     for peer in peers:
         assert peer.input.readline() == b"00 OK\r\n"
         headers = [peer.input.readline() for _ in range(3)]
-        length = int(next(line for line in headers if line.startswith(b"Content-Length")).split()[1])
+        length = int(
+            next(line for line in headers if line.startswith(b"Content-Length")).split()[1]
+        )
         lost += length < 1000
         if length < 1000:
             assert b"its result is lost" in peer.input.read(length)

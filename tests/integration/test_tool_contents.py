@@ -23,7 +23,10 @@ PNG = b"\x89PNG\r\n\x1a\n"
 TEXT = {"type": "text", "text": "é"}
 IMAGE = {"type": "image", "data": base64.b64encode(PNG).decode(), "mimeType": "image/png"}
 AUDIO = {"type": "audio", "data": "aGk=", "mimeType": "audio/wav"}
-FILE = {"type": "resource", "resource": {"uri": "file:///a/notes.md?x=1#y", "mimeType": "text/markdown", "text": "# x"}}
+FILE = {
+    "type": "resource",
+    "resource": {"uri": "file:///a/notes.md?x=1#y", "mimeType": "text/markdown", "text": "# x"},
+}
 BLOB = {"type": "resource", "resource": {"uri": "x://y/z.tar.gz", "blob": "AAE="}}
 LINK = {"type": "resource_link", "uri": "https://example.org/big.bin", "name": "big"}
 
@@ -47,12 +50,27 @@ def test_what_is_in_a_content(tmp_path, part, data, mime_type, uri, name):
     saved = [made.save(tmp_path) for _ in range(2)]
     assert [path.read_bytes() for path in saved] == [data] * 2
     assert saved[0].name == name and saved[0].parent == tmp_path and saved[1] != saved[0]
-    assert made.save(tmp_path / "x.bin").read_bytes() == made.save(str(tmp_path / "x.bin")).read_bytes() == data
-    assert dict(made) == part == json.loads(json.dumps(made)) and pickle.loads(pickle.dumps(made)) == made
+    assert (
+        made.save(tmp_path / "x.bin").read_bytes()
+        == made.save(str(tmp_path / "x.bin")).read_bytes()
+        == data
+    )
+    assert (
+        dict(made) == part == json.loads(json.dumps(made))
+        and pickle.loads(pickle.dumps(made)) == made
+    )
 
 
 @pytest.mark.parametrize(
-    "part", [LINK, {"type": "image"}, {"type": "image", "data": "x"}, {"type": "audio", "data": 5}, {"type": "resource", "resource": 7}, {}]
+    "part",
+    [
+        LINK,
+        {"type": "image"},
+        {"type": "image", "data": "x"},
+        {"type": "audio", "data": 5},
+        {"type": "resource", "resource": 7},
+        {},
+    ],
 )
 def test_contents_without_data(tmp_path, part):
     made = content.Content(part)
@@ -63,9 +81,17 @@ def test_contents_without_data(tmp_path, part):
 
 def test_texts_with_contents():
     made = content.ToolText.make([TEXT, IMAGE, TEXT, LINK])
-    assert made == "é\né" and [part.type for part in made.contents] == ["text", "image", "text", "resource_link"]
+    assert made == "é\né" and [part.type for part in made.contents] == [
+        "text",
+        "image",
+        "text",
+        "resource_link",
+    ]
     assert made.images == [IMAGE]
-    assert content.ToolText.make([IMAGE, LINK]) == f"[image image/png, {len(PNG)} bytes]\n[resource_link https://example.org/big.bin]"
+    assert (
+        content.ToolText.make([IMAGE, LINK])
+        == f"[image image/png, {len(PNG)} bytes]\n[resource_link https://example.org/big.bin]"
+    )
     for copied in (pickle.loads(pickle.dumps(made)), copy.deepcopy(made)):
         assert copied == made and copied.contents == made.contents
     assert len(repr(content.ToolText.make([{"type": "audio", "data": "A" * 10**6}]))) < 500
@@ -73,7 +99,18 @@ def test_texts_with_contents():
 
 def test_only_contents_are_contents():
     assert content.is_contents([TEXT, {"type": "new"}]) and content.is_contents([LINK])
-    for value in ([], [1], [{"type": "new"}], ["text"], [{"text": "x"}], [TEXT, 1], {}, None, "x", [{"type": 5, "text": ""}]):
+    for value in (
+        [],
+        [1],
+        [{"type": "new"}],
+        ["text"],
+        [{"text": "x"}],
+        [TEXT, 1],
+        {},
+        None,
+        "x",
+        [{"type": 5, "text": ""}],
+    ):
         assert not content.is_contents(value)
 
 

@@ -221,7 +221,8 @@ def test_results_that_python_cannot_hold_are_not_lost(how, make_server, result, 
 
 @both
 @pytest.mark.parametrize(
-    "value", [float("nan"), float("inf"), {1: object()}, b"\xff", [datetime.date(1, 1, 1), math.nan]]
+    "value",
+    [float("nan"), float("inf"), {1: object()}, b"\xff", [datetime.date(1, 1, 1), math.nan]],
 )
 def test_arguments_that_are_no_json(how, value, make_server):
     server = make_server()
@@ -276,7 +277,10 @@ def test_arguments_are_what_pydantic_turns_into_json(how, value, sent, make_serv
 @pytest.mark.parametrize("value", [[1], "x", None, Path("/a")])
 def test_arguments_must_be_an_object(how, value, make_server):
     server = make_server()
-    with pytest.raises(ToolRunnerError, match=r"github\.t must be a dict or a pydantic model, not " + type(value).__name__):
+    with pytest.raises(
+        ToolRunnerError,
+        match=r"github\.t must be a dict or a pydantic model, not " + type(value).__name__,
+    ):
         call(how, runner(server), "t", value)
     assert server.requests == []
 
@@ -393,7 +397,9 @@ def test_response_that_is_cut(how, make_server):
 def test_nobody_listens(how):
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
-    with pytest.raises(ToolRunnerError, match=f"cannot connect to the tool server at 127.0.0.1:{port}"):
+    with pytest.raises(
+        ToolRunnerError, match=f"cannot connect to the tool server at 127.0.0.1:{port}"
+    ):
         call(how, ToolRunner("x", host="127.0.0.1", port=port), "t", {})
 
 
@@ -422,7 +428,11 @@ def test_refusal_before_the_body_was_taken(make_server):
             sock, _ = listener.accept()
             with sock:
                 sock.recv(100)
-                sock.sendall(response({"error": "too large"}, status="413 x", headers="Connection: close\r\n"))
+                sock.sendall(
+                    response(
+                        {"error": "too large"}, status="413 x", headers="Connection: close\r\n"
+                    )
+                )
                 sock.shutdown(socket.SHUT_WR)
                 while sock.recv(1 << 20):
                     pass

@@ -29,7 +29,13 @@ PARAMS = {"command": os.path.realpath(sys.executable), "args": ["-I", "-S", str(
 class ToolServer:
     def __init__(self, command: list[str], environ: dict[str, str], cwd: Path) -> None:
         self.process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environ, cwd=cwd
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=environ,
+            cwd=cwd,
         )
         line = self.process.stdout.readline()
         assert line, self.process.stderr.read()
@@ -37,10 +43,22 @@ class ToolServer:
         self.host, self.port, self.token = ready["host"], ready["port"], ready["token"]
 
     def curl(
-        self, path: str, *options: str, body: object = None, user: str | None = None, address: str = "localhost"
+        self,
+        path: str,
+        *options: str,
+        body: object = None,
+        user: str | None = None,
+        address: str = "localhost",
     ) -> tuple[int, dict]:
         """Status and JSON."""
-        command = ["curl", "-sS", "-w", "\n%{http_code}", *options, f"http://{address}:{self.port}{path}"]
+        command = [
+            "curl",
+            "-sS",
+            "-w",
+            "\n%{http_code}",
+            *options,
+            f"http://{address}:{self.port}{path}",
+        ]
         if body is not None:
             command += ["-H", "Content-Type: application/json", "-d", json.dumps(body)]
         if user is not None:
@@ -49,8 +67,15 @@ class ToolServer:
         text, _, status = done.stdout.rpartition("\n")
         return int(status), json.loads(text)
 
-    def run(self, tool: str = "echo", args: dict | None = None, *options: str, **members: object) -> dict:
-        body = {"server_name": "fake", "server_params": PARAMS, "tool_name": tool, "tool_args": args or {}}
+    def run(
+        self, tool: str = "echo", args: dict | None = None, *options: str, **members: object
+    ) -> dict:
+        body = {
+            "server_name": "fake",
+            "server_params": PARAMS,
+            "tool_name": tool,
+            "tool_args": args or {},
+        }
         return self.curl("/run", *options, body=body | members)[1]
 
     def approval(self, **options: object) -> ClientConnection:
@@ -67,7 +92,9 @@ class ToolServer:
 
 
 @pytest.fixture
-def start(ipybox: str, environ: dict[str, str], workspace: Path) -> Iterator[Callable[..., ToolServer]]:
+def start(
+    ipybox: str, environ: dict[str, str], workspace: Path
+) -> Iterator[Callable[..., ToolServer]]:
     servers: list[ToolServer] = []
 
     def start(*options: str, **variables: str) -> ToolServer:
@@ -88,7 +115,9 @@ def test_run(start):
     server = start()
     assert server.curl("/status") == (200, {"status": "ok"})
     status, info = server.curl("/info")
-    assert status == 200 and info["version"] and info["approval_required"] is False and len(info) == 2
+    assert (
+        status == 200 and info["version"] and info["approval_required"] is False and len(info) == 2
+    )
     assert server.run(args={"x": [1, 2**70]}) == {"result": {"x": [1, 2**70]}}
     assert "error" in server.run("nosuchtool")
     failure = {"content": [{"type": "text", "text": "no such file"}], "isError": True}
@@ -118,8 +147,13 @@ def test_bad_server_params(start):
 def test_variables_come_from_env_file(start, workspace):
     (workspace / ".env").write_text("SECRET_OF_SERVER=s3cret\n")
     server = start()
-    params = {"command": "sh", "args": ["-c", 'test "$A" = s3cret && exec "$0" "$@"', PARAMS["command"], *PARAMS["args"]]}
-    assert server.run(server_params=params | {"env": {"A": "${SECRET_OF_SERVER}"}}) == {"result": {}}
+    params = {
+        "command": "sh",
+        "args": ["-c", 'test "$A" = s3cret && exec "$0" "$@"', PARAMS["command"], *PARAMS["args"]],
+    }
+    assert server.run(server_params=params | {"env": {"A": "${SECRET_OF_SERVER}"}}) == {
+        "result": {}
+    }
 
 
 @pytest.mark.parametrize(
@@ -135,11 +169,19 @@ def test_variables_come_from_env_file(start, workspace):
         (403, "/status", ["-H", "Origin: http://localhost:3000"]),
         (403, "/status", ["-H", "Host: evil.example"]),
         (401, "/status", ["-H", "Authorization: Bearer wrong"]),
-        (401, "/run", ["-H", "Authorization: Basic eDp5", "-H", "Content-Type: application/json", "-d", "{}"]),
+        (
+            401,
+            "/run",
+            ["-H", "Authorization: Basic eDp5", "-H", "Content-Type: application/json", "-d", "{}"],
+        ),
         (403, "/status", ["-H", "Ipybox-Role: kernel"]),
         (403, "/info", ["-H", "Ipybox-Role: kernel"]),
         (403, "/reset", ["-H", "Ipybox-Role: kernel", "-X", "PUT"]),
-        (403, "/approve", ["-H", "Ipybox-Role: kernel", "-H", "Content-Type: application/json", "-d", "{}"]),
+        (
+            403,
+            "/approve",
+            ["-H", "Ipybox-Role: kernel", "-H", "Content-Type: application/json", "-d", "{}"],
+        ),
         (403, "/approval", ["-H", "Ipybox-Role: kernel"]),
         (426, "/approval", []),
     ],
@@ -154,7 +196,9 @@ def test_refused(start, status, path, options):
 def test_other_users_need_the_token(start):
     server = start()
     assert server.curl("/status", user="1234")[0] == 401
-    assert server.curl("/status", "-H", f"Authorization: Bearer {server.token}", user="1234")[0] == 200
+    assert (
+        server.curl("/status", "-H", f"Authorization: Bearer {server.token}", user="1234")[0] == 200
+    )
 
 
 def test_every_address(start):
@@ -167,9 +211,20 @@ def test_every_address(start):
 
 
 def test_given_token_and_allowed_names(start):
-    server = start("--allow-host=tools.example", "--allow-origin=http://localhost:3000", IPYBOX_TOOL_SERVER_TOKEN="t0ken")
+    server = start(
+        "--allow-host=tools.example",
+        "--allow-origin=http://localhost:3000",
+        IPYBOX_TOOL_SERVER_TOKEN="t0ken",
+    )
     assert server.token == "t0ken"
-    named = ["-H", "Host: tools.example:80", "-H", "Authorization: token t0ken", "-H", "Origin: http://localhost:3000"]
+    named = [
+        "-H",
+        "Host: tools.example:80",
+        "-H",
+        "Authorization: token t0ken",
+        "-H",
+        "Origin: http://localhost:3000",
+    ]
     assert server.curl("/status", *named)[0] == 200
 
 
@@ -191,13 +246,22 @@ def test_registered_servers(start, run_ipybox, workspace):
     """By id: for an application any, for a kernel those of the workspace."""
     generated = ["--server-params", json.dumps(PARAMS), "--root-dir"]
     elsewhere = workspace.parent / "elsewhere"
-    assert run_ipybox("apigen", "--server-name", "here", *generated, str(workspace / "mcptools")).returncode == 0
-    assert run_ipybox("apigen", "--server-name", "there", *generated, str(elsewhere)).returncode == 0
+    assert (
+        run_ipybox(
+            "apigen", "--server-name", "here", *generated, str(workspace / "mcptools")
+        ).returncode
+        == 0
+    )
+    assert (
+        run_ipybox("apigen", "--server-name", "there", *generated, str(elsewhere)).returncode == 0
+    )
     listed = json.loads(run_ipybox("servers", "--json").stdout)
     ids = {each["name"]: each["id"] for each in listed}
     server = start(f"--workspace={workspace}")
     kernel = ["-H", "Ipybox-Role: kernel"]
-    by_id = {name: {"server_name": name, "server_id": ids[name], "server_params": None} for name in ids}
+    by_id = {
+        name: {"server_name": name, "server_id": ids[name], "server_params": None} for name in ids
+    }
     assert server.run("echo", {}, *kernel, **by_id["here"]) == {"result": {}}
     assert server.run("echo", {}, *kernel, **by_id["there"])["error_type"] == "not_found"
     assert server.run("echo", {}, **by_id["there"]) == {"result": {}}
@@ -212,12 +276,23 @@ def test_approval(start):
         call = pool.submit(server.run, "echo", {"a": [1, "é"]})
         question = json.loads(client.recv(timeout=120))
         asked = {"server_name": "fake", "tool_name": "echo", "tool_args": {"a": [1, "é"]}}
-        assert question == {"jsonrpc": "2.0", "method": "approve", "params": asked, "id": question["id"]}
+        assert question == {
+            "jsonrpc": "2.0",
+            "method": "approve",
+            "params": asked,
+            "id": question["id"],
+        }
         assert not call.done()
         client.send(json.dumps({"jsonrpc": "2.0", "result": True, "id": question["id"]}))
         assert call.result() == {"result": {"a": [1, "é"]}}
         no = {"code": 1, "message": "no"}
-        for reply in ({"result": False}, {"error": no}, {"result": True, "error": no}, {"result": "true"}, {"result": 1}):
+        for reply in (
+            {"result": False},
+            {"error": no},
+            {"result": True, "error": no},
+            {"result": "true"},
+            {"result": 1},
+        ):
             call = pool.submit(server.run)
             question = json.loads(client.recv(timeout=120))
             client.send(json.dumps({"jsonrpc": "2.0", "id": question["id"]} | reply))
@@ -260,7 +335,9 @@ def test_approve_without_running(start):
 def test_nobody_is_asked(start):
     server = start("--approval-required")
     answer = server.run()
-    assert answer["error"] == "Approval request for fake.echo failed: Approval channel not connected"
+    assert (
+        answer["error"] == "Approval request for fake.echo failed: Approval channel not connected"
+    )
     assert answer["error_type"] == "rejected"
 
 
@@ -324,7 +401,9 @@ def test_foreign_clients_of_the_channel(start):
     ):
         with pytest.raises(InvalidStatus), server.approval(**options):
             pass
-    with server.approval(additional_headers={"Authorization": f"Bearer {server.token}"}, compression="deflate") as client:
+    with server.approval(
+        additional_headers={"Authorization": f"Bearer {server.token}"}, compression="deflate"
+    ) as client:
         assert client.protocol.extensions == []
         client.ping().wait(30)
         client.send("nonsense")
@@ -335,7 +414,9 @@ def test_foreign_clients_of_the_channel(start):
 
 def test_rules_and_audit_log(start, workspace):
     rules = workspace / "rules.json"
-    rules.write_text('{"rules": [{"server": "fake", "tool": "echo", "decision": "deny"}], "default": "allow"}')
+    rules.write_text(
+        '{"rules": [{"server": "fake", "tool": "echo", "decision": "deny"}], "default": "allow"}'
+    )
     server = start("--approve", str(rules), "--audit-log", str(workspace / "audit"))
     assert server.run()["error_type"] == "rejected"
     assert "result" in server.run("pid")
@@ -394,7 +475,13 @@ def test_port_in_use(start, run_ipybox):
 
 @pytest.mark.parametrize(
     "options",
-    [["--port=70000"], ["--host=no.such.name.invalid"], ["--workspace=/nonexistent"], ["--approve=nonsense"], ["x"]],
+    [
+        ["--port=70000"],
+        ["--host=no.such.name.invalid"],
+        ["--workspace=/nonexistent"],
+        ["--approve=nonsense"],
+        ["x"],
+    ],
 )
 def test_bad_options(run_ipybox, options):
     done = run_ipybox("tool-server", *options)
@@ -405,8 +492,12 @@ def test_bad_options(run_ipybox, options):
 
 def test_calls_end_with_their_callers(start):
     server = start("--approval-required")
-    body = json.dumps({"server_name": "fake", "server_params": PARAMS, "tool_name": "echo", "tool_args": {}}).encode()
-    head = f"POST /run HTTP/1.1\r\nHost: localhost:{server.port}\r\nContent-Type: application/json\r\n"
+    body = json.dumps(
+        {"server_name": "fake", "server_params": PARAMS, "tool_name": "echo", "tool_args": {}}
+    ).encode()
+    head = (
+        f"POST /run HTTP/1.1\r\nHost: localhost:{server.port}\r\nContent-Type: application/json\r\n"
+    )
     with server.approval() as client:
         with socket.create_connection(("localhost", server.port)) as caller:
             caller.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)

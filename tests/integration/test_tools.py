@@ -26,10 +26,13 @@ def test_filesystem_server(mcp, servers, workspace):
     (workspace / "hello.txt").write_text("hällo\n")
     modules = mcp.register("filesystem", servers.filesystem(workspace))
     assert {"read_text_file", "write_file", "list_directory"} <= set(modules)
-    assert mcp.cell(
-        "from mcptools.filesystem.read_text_file import run, Params\n"
-        f"result = run(Params(path={str(workspace / 'hello.txt')!r}))\nprint(result.content)"
-    ) == "hällo"
+    assert (
+        mcp.cell(
+            "from mcptools.filesystem.read_text_file import run, Params\n"
+            f"result = run(Params(path={str(workspace / 'hello.txt')!r}))\nprint(result.content)"
+        )
+        == "hällo"
+    )
     mcp.cell(
         "from mcptools.filesystem import write_file as w\n"
         f"w.run(w.Params(path={str(workspace / 'new.txt')!r}, content='by tool'))"
@@ -40,9 +43,10 @@ def test_filesystem_server(mcp, servers, workspace):
 def test_everything_server(mcp, servers):
     modules = mcp.register("everything", servers.everything())
     assert "echo" in modules
-    assert mcp.cell(
-        "from mcptools.everything import echo\necho.run(echo.Params(message='hi there'))"
-    ) == "'Echo: hi there'"
+    assert (
+        mcp.cell("from mcptools.everything import echo\necho.run(echo.Params(message='hi there'))")
+        == "'Echo: hi there'"
+    )
     assert "12" in mcp.cell(
         "import mcptools.everything, pkgutil, importlib\n"
         "names = [m.name for m in pkgutil.iter_modules(mcptools.everything.__path__)]\n"
@@ -50,7 +54,12 @@ def test_everything_server(mcp, servers):
         "m = importlib.import_module('mcptools.everything.' + sum_name)\nm.run(m.Params(a=5, b=7))"
     )
     # Every module can be imported.
-    assert mcp.cell("[importlib.import_module('mcptools.everything.' + n) and None for n in names] and 'ok'") == "'ok'"
+    assert (
+        mcp.cell(
+            "[importlib.import_module('mcptools.everything.' + n) and None for n in names] and 'ok'"
+        )
+        == "'ok'"
+    )
 
 
 def test_sqlite_and_git_servers(mcp, servers, workspace):
@@ -69,17 +78,20 @@ def test_sqlite_and_git_servers(mcp, servers, workspace):
 
 def test_tools_from_threads_tasks_and_children(mcp, servers):
     mcp.register("time", servers.time())
-    assert mcp.cell(
-        "import os\nfrom concurrent.futures import ThreadPoolExecutor, ProcessPoolExecutor\n"
-        "from mcptools.time import get_current_time as g\n"
-        "def call(i):\n    return 'UTC' in str(g.run(g.Params(timezone='UTC')))\n"
-        "with ThreadPoolExecutor(8) as pool: a = all(pool.map(call, range(40)))\n"
-        "with ProcessPoolExecutor(2) as pool: b = all(pool.map(call, range(4)))\n"
-        "pid = os.fork()\n"
-        "if pid == 0: os._exit(7 if call(0) else 1)\n"
-        "c = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])\n"
-        "a, b, c, call(0)"
-    ) == "(True, True, 7, True)"
+    assert (
+        mcp.cell(
+            "import os\nfrom concurrent.futures import ThreadPoolExecutor, ProcessPoolExecutor\n"
+            "from mcptools.time import get_current_time as g\n"
+            "def call(i):\n    return 'UTC' in str(g.run(g.Params(timezone='UTC')))\n"
+            "with ThreadPoolExecutor(8) as pool: a = all(pool.map(call, range(40)))\n"
+            "with ProcessPoolExecutor(2) as pool: b = all(pool.map(call, range(4)))\n"
+            "pid = os.fork()\n"
+            "if pid == 0: os._exit(7 if call(0) else 1)\n"
+            "c = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])\n"
+            "a, b, c, call(0)"
+        )
+        == "(True, True, 7, True)"
+    )
 
 
 # Exact values
@@ -91,71 +103,114 @@ def test_tools_from_threads_tasks_and_children(mcp, servers):
 ])  # fmt: skip
 def test_arguments_and_results_are_exact(mcp_fake, value):
     """The server echoes the text of its arguments; the result comes back as data."""
-    assert mcp_fake.cell(
-        f"value = {value}\n"
-        "from mcptools.fake import echo_json as e\n"
-        "import json\n"
-        "r = e.run(e.Params(value=value)).structured\n"
-        "sent, back = json.loads(r['text'])['value'], r['back']\n"
-        "repr(sent) == repr(value), repr(back) == repr(value)"
-    ) == "(True, True)"
+    assert (
+        mcp_fake.cell(
+            f"value = {value}\n"
+            "from mcptools.fake import echo_json as e\n"
+            "import json\n"
+            "r = e.run(e.Params(value=value)).structured\n"
+            "sent, back = json.loads(r['text'])['value'], r['back']\n"
+            "repr(sent) == repr(value), repr(back) == repr(value)"
+        )
+        == "(True, True)"
+    )
 
 
 def test_numbers_beyond_python(mcp_fake):
     """Digits of integers are never lost; what no float can hold is an error that says so, not infinity."""
-    assert mcp_fake.cell(
-        "from mcptools.fake import numbers as n\nr = n.run(n.Params()).structured\nr['big'], r['small']"
-    ) == "(1180591620717411303424, 0.1)"
-    assert "1e400" in mcp_fake.failing_cell("from mcptools.fake import too_large as t\nt.run(t.Params())")
+    assert (
+        mcp_fake.cell(
+            "from mcptools.fake import numbers as n\nr = n.run(n.Params()).structured\nr['big'], r['small']"
+        )
+        == "(1180591620717411303424, 0.1)"
+    )
+    assert "1e400" in mcp_fake.failing_cell(
+        "from mcptools.fake import too_large as t\nt.run(t.Params())"
+    )
 
 
 def test_a_result_that_violates_its_schema_is_not_lost(mcp_fake):
     """Nor is one that Python has no value for."""
-    assert mcp_fake.cell(
-        "from ipybox import ResultError, ToolRunnerError\n"
-        "from mcptools.fake import broken_word as b, too_large as t\n"
-        "try:\n    b.run(b.Params())\nexcept ResultError as error:\n    kept = error\n"
-        "print(kept.path, kept.result['order']['number'], isinstance(kept, ToolRunnerError))"
-    ) == "('order', 'lines', 0, 'price') 17 True"
+    assert (
+        mcp_fake.cell(
+            "from ipybox import ResultError, ToolRunnerError\n"
+            "from mcptools.fake import broken_word as b, too_large as t\n"
+            "try:\n    b.run(b.Params())\nexcept ResultError as error:\n    kept = error\n"
+            "print(kept.path, kept.result['order']['number'], isinstance(kept, ToolRunnerError))"
+        )
+        == "('order', 'lines', 0, 'price') 17 True"
+    )
     text = mcp_fake.failing_cell("b.run(b.Params())")
     assert "order.lines[0].price: Input should be a valid number" in text
-    assert mcp_fake.cell(
-        "try:\n    t.run(t.Params())\nexcept ResultError as error:\n    print(error.result)"
-    ) == '{"large":1e400}'
+    assert (
+        mcp_fake.cell(
+            "try:\n    t.run(t.Params())\nexcept ResultError as error:\n    print(error.result)"
+        )
+        == '{"large":1e400}'
+    )
 
 
 def test_nan_is_refused_with_a_reason(mcp_fake):
-    text = mcp_fake.failing_cell("from mcptools.fake import echo_json as e\ne.run(e.Params(value=float('nan')))")
+    text = mcp_fake.failing_cell(
+        "from mcptools.fake import echo_json as e\ne.run(e.Params(value=float('nan')))"
+    )
     assert "nan" in text.lower() and "JSON" in text
 
 
 def test_contents(mcp_fake):
     """Text is text; what comes with it is in its contents, nothing is dropped."""
-    assert mcp_fake.cell("from mcptools.fake import two_texts as t\nt.run(t.Params())") == "'one\\ntwo'"
-    assert mcp_fake.cell("from mcptools.fake import nothing as t\nrepr(t.run(t.Params()))") == "\"''\""
-    assert mcp_fake.cell("from mcptools.fake import mixed as t\nmixed = t.run()\nprint(mixed)") == "caption"
+    assert (
+        mcp_fake.cell("from mcptools.fake import two_texts as t\nt.run(t.Params())")
+        == "'one\\ntwo'"
+    )
+    assert (
+        mcp_fake.cell("from mcptools.fake import nothing as t\nrepr(t.run(t.Params()))") == "\"''\""
+    )
+    assert (
+        mcp_fake.cell("from mcptools.fake import mixed as t\nmixed = t.run()\nprint(mixed)")
+        == "caption"
+    )
     shown = mcp_fake.cell("mixed")
     for part in ("caption", "image/png", "audio/wav", "file:///x", "resource"):
         assert part in shown
-    assert mcp_fake.cell("from pathlib import Path\nprint(mixed.images[0].save().read_bytes() == mixed.images[0].data)") == "True"
-    assert mcp_fake.cell("import json\nprint([c['type'] for c in json.loads(json.dumps(mixed.contents))])").startswith("['text', ")
+    assert (
+        mcp_fake.cell(
+            "from pathlib import Path\nprint(mixed.images[0].save().read_bytes() == mixed.images[0].data)"
+        )
+        == "True"
+    )
+    assert mcp_fake.cell(
+        "import json\nprint([c['type'] for c in json.loads(json.dumps(mixed.contents))])"
+    ).startswith("['text', ")
 
 
 def test_tool_errors(mcp_fake):
     failed = mcp_fake.failing_cell("from mcptools.fake import fail as f\nf.run(f.Params())")
-    assert "mcptools/fake/fail.py" in failed and "tool_exec" not in failed, "the traceback ends in the generated code"
+    assert "mcptools/fake/fail.py" in failed and "tool_exec" not in failed, (
+        "the traceback ends in the generated code"
+    )
     assert "ToolRunnerError: " in failed and "went wrong\nsecond" in failed
     wrong = mcp_fake.failing_cell("f.run(5)")
-    assert "mcptools/fake/fail.py" in wrong and "mcptools/fake/__init__.py" not in wrong and "TypeError: run() takes" in wrong
-    refused = mcp_fake.failing_cell("from mcptools.fake import Model\nclass Point(Model):\n    x: int\nPoint(x='a')")
+    assert (
+        "mcptools/fake/fail.py" in wrong
+        and "mcptools/fake/__init__.py" not in wrong
+        and "TypeError: run() takes" in wrong
+    )
+    refused = mcp_fake.failing_cell(
+        "from mcptools.fake import Model\nclass Point(Model):\n    x: int\nPoint(x='a')"
+    )
     assert "Point(x='a')" in refused and "valid integer" in refused
-    assert "pydantic/main.py" not in refused and "http" not in refused, "nor what pydantic does, nor where it is documented"
+    assert "pydantic/main.py" not in refused and "http" not in refused, (
+        "nor what pydantic does, nor where it is documented"
+    )
     caught = mcp_fake.cell(
         "from ipybox.tool_exec.client import ToolRunnerError\n"
         "try: f.run(f.Params())\nexcept ToolRunnerError as e: print(type(e).__name__, '|', str(e))"
     )
     assert caught.startswith("ToolRunnerError | ") and "went wrong" in caught
-    assert "rpc bad" in mcp_fake.failing_cell("from mcptools.fake import rpc_error as f\nf.run(f.Params())")
+    assert "rpc bad" in mcp_fake.failing_cell(
+        "from mcptools.fake import rpc_error as f\nf.run(f.Params())"
+    )
 
 
 @pytest.fixture(scope="module")
@@ -178,10 +233,15 @@ def test_variables(ipybox, place):
     with McpServer(ipybox, place) as server:
         params = fake(env={"A": "${FROM_ENV}", "B": "x${FROM_FILE}y"})
         server.register("fake", params)
-        assert server.cell("from mcptools.fake import environ as e\nprint(e.run(e.Params()))").split()[:2] == [
-            "A=hunter-e1", "B=xf1y",
+        assert server.cell(
+            "from mcptools.fake import environ as e\nprint(e.run(e.Params()))"
+        ).split()[:2] == [
+            "A=hunter-e1",
+            "B=xf1y",
         ]
-        missing = server.tool("register_mcp_server", {"server_name": "m", "server_params": fake(env={"A": "${NOPE}"})})
+        missing = server.tool(
+            "register_mcp_server", {"server_name": "m", "server_params": fake(env={"A": "${NOPE}"})}
+        )
         assert missing["isError"] and "NOPE" in missing["content"][0]["text"]
     # The secret stands neither in the package nor in the registry.
     for path in [*place.workspace.rglob("*.py"), *place.state.rglob("*")]:
@@ -192,7 +252,9 @@ def test_servers_environment_is_small(ipybox, place):
     place.environ["SECRET"] = "s1"
     with McpServer(ipybox, place) as server:
         server.register("fake", fake())
-        assert "SECRET" not in server.cell("from mcptools.fake import environ as e\nprint(e.run(e.Params()))")
+        assert "SECRET" not in server.cell(
+            "from mcptools.fake import environ as e\nprint(e.run(e.Params()))"
+        )
 
 
 def test_changed_tools_are_told(ipybox, place):
@@ -202,7 +264,12 @@ def test_changed_tools_are_told(ipybox, place):
         server.register("fake", fake())
         package = place.workspace / "mcptools/fake"
         before = {path: path.read_text() for path in package.glob("*.py")}
-        assert server.cell("from mcptools.fake import change as c, slow as s\nprint(c.run(c.Params()))") == "changed"
+        assert (
+            server.cell(
+                "from mcptools.fake import change as c, slow as s\nprint(c.run(c.Params()))"
+            )
+            == "changed"
+        )
         for _ in range(20):  # each takes longer than changes are gathered
             server.cell("s.run(s.Params())")
             if "tools changed" in log.read_text():
@@ -235,22 +302,39 @@ def test_tools_that_did_not_change_are_not_told(ipybox, place):
 
 
 def test_limits_of_a_server(mcp):
-    """"limits" in server_params, named in the error."""
+    """ "limits" in server_params, named in the error."""
     params = fake("many-tools=250", limits={"pages": 2})
-    text = mcp.tool("register_mcp_server", {"server_name": "many", "server_params": params})["content"][0]["text"]
+    text = mcp.tool("register_mcp_server", {"server_name": "many", "server_params": params})[
+        "content"
+    ][0]["text"]
     assert "more than 2 pages" in text and '"limits.pages" in its server_params' in text
     params = fake(limits={"page": 2})
-    text = mcp.tool("register_mcp_server", {"server_name": "many", "server_params": params})["content"][0]["text"]
+    text = mcp.tool("register_mcp_server", {"server_name": "many", "server_params": params})[
+        "content"
+    ][0]["text"]
     assert "server_params.limits has a member that is no limit" in text
 
 
 def test_failed_registration_keeps_the_package(mcp, servers, workspace):
     mcp.register("time", servers.time())
-    before = {path: path.read_text() for path in (workspace / "mcptools/time").iterdir() if path.is_file()}
-    for params in ({"command": "no-such-command"}, fake("die-at-once"), fake("bad-tools"), {"command": 1}):
-        assert mcp.tool("register_mcp_server", {"server_name": "time", "server_params": params})["isError"]
-    assert {path: path.read_text() for path in (workspace / "mcptools/time").iterdir() if path.is_file()} == before
-    assert "UTC" in mcp.cell("from mcptools.time import get_current_time as g\ng.run(g.Params(timezone='UTC'))")
+    before = {
+        path: path.read_text() for path in (workspace / "mcptools/time").iterdir() if path.is_file()
+    }
+    for params in (
+        {"command": "no-such-command"},
+        fake("die-at-once"),
+        fake("bad-tools"),
+        {"command": 1},
+    ):
+        assert mcp.tool("register_mcp_server", {"server_name": "time", "server_params": params})[
+            "isError"
+        ]
+    assert {
+        path: path.read_text() for path in (workspace / "mcptools/time").iterdir() if path.is_file()
+    } == before
+    assert "UTC" in mcp.cell(
+        "from mcptools.time import get_current_time as g\ng.run(g.Params(timezone='UTC'))"
+    )
 
 
 def test_a_call_of_a_replaced_registration_says_by_whom(ipybox, place, workspace):
@@ -262,13 +346,18 @@ def test_a_call_of_a_replaced_registration_says_by_whom(ipybox, place, workspace
         assert mcp.cell(f"from mcptools.x import only\n{call}") == "only one"
         shutil.copytree(workspace / "mcptools/x", old_package)
         mcp.register("x", fake("one-tool", timeout=50))
-        new_id = re.search(r'server_id="([0-9a-f]{32})"', (workspace / "mcptools/x/__init__.py").read_text())[1]
+        new_id = re.search(
+            r'server_id="([0-9a-f]{32})"', (workspace / "mcptools/x/__init__.py").read_text()
+        )[1]
         replaced = rf'MCP server "x" \(id [0-9a-f]{{32}}\) was replaced by the registration {new_id} \(.*, package in .*mcptools\)'
         assert re.search(replaced, mcp.failing_cell(call))
         # As it says: imported again, it is the new one.
-        assert mcp.cell(
-            f"import importlib, mcptools.x\nimportlib.reload(mcptools.x); importlib.reload(only)\n{call}"
-        ) == "only one"
+        assert (
+            mcp.cell(
+                f"import importlib, mcptools.x\nimportlib.reload(mcptools.x); importlib.reload(only)\n{call}"
+            )
+            == "only one"
+        )
     with McpServer(ipybox, place) as mcp:
         assert re.search(replaced, mcp.failing_cell(f"from old.x import only\n{call}"))
         assert mcp.cell(f"from mcptools.x import only\n{call}") == "only one"
@@ -295,34 +384,61 @@ def fill(directory):
 
 
 @pytest.mark.parametrize("full", ["PACKAGES", "REGISTRY"])
-def test_a_registration_on_a_full_disk_keeps_the_package_and_the_registry(ipybox, place, workspace, full):
+def test_a_registration_on_a_full_disk_keeps_the_package_and_the_registry(
+    ipybox, place, workspace, full
+):
     """A small file system of its own, full in earnest; the old package and its registration work as before."""
     directories = {"PACKAGES": workspace / "mcptools", "REGISTRY": place.state / "ipybox"}
     directories[full].mkdir(mode=0o700, parents=True)
     mount = 'mount -t tmpfs -o size=1m,mode=0700 tmpfs "$0" && exec "$@"'
-    command = ("--user", "--map-root-user", "--mount", "sh", "-c", mount, str(directories[full]), ipybox)
+    command = (
+        "--user",
+        "--map-root-user",
+        "--mount",
+        "sh",
+        "-c",
+        mount,
+        str(directories[full]),
+        ipybox,
+    )
     with McpServer("unshare", place, *command) as mcp:
         mcp.register("x", fake("one-tool"))
         names = "".join(f"{name} = {str(path)!r}\n" for name, path in directories.items())
         call = "from mcptools.x import only\nprint(only.run(only.Params()))"
         mcp.cell(f"{names}{FULL_DISK}\nbefore = state()\nassert len(before) > 3\nfill({full})")
         for name in ("x", "y"):
-            answer = mcp.tool("register_mcp_server", {"server_name": name, "server_params": fake("one-tool", timeout=50)})
+            answer = mcp.tool(
+                "register_mcp_server",
+                {"server_name": name, "server_params": fake("one-tool", timeout=50)},
+            )
             assert answer["isError"] and "No space left on device" in answer["content"][0]["text"]
-            assert mcp.cell("print(state() == before, sorted(os.listdir(PACKAGES)) in (['x'], ['fill', 'x']))") == "True True"
+            assert (
+                mcp.cell(
+                    "print(state() == before, sorted(os.listdir(PACKAGES)) in (['x'], ['fill', 'x']))"
+                )
+                == "True True"
+            )
         assert mcp.cell(call) == "only one"
         # A fresh session knows what the registry says.
         again = f"import subprocess\nprint(subprocess.run([{ipybox!r}, 'run', '--no-sandbox', '--approve', 'allow', '-c', {call!r}]"
-        assert mcp.cell(again + ", capture_output=True, text=True, env=os.environ | ENV).stdout)".replace(
-            "ENV", repr(place.environ)
-        )) == "only one"
+        assert (
+            mcp.cell(
+                again
+                + ", capture_output=True, text=True, env=os.environ | ENV).stdout)".replace(
+                    "ENV", repr(place.environ)
+                )
+            )
+            == "only one"
+        )
         mcp.cell(f"os.remove(os.path.join({full}, 'fill'))")
         mcp.register("x", fake("one-tool", timeout=50))
         mcp.tool("reset", {})
         assert mcp.cell(call) == "only one"
 
 
-@pytest.mark.parametrize("name", ["", "bad-name", "1x", "class", "../evil", "a/b", "__init__", "x" * 300])
+@pytest.mark.parametrize(
+    "name", ["", "bad-name", "1x", "class", "../evil", "a/b", "__init__", "x" * 300]
+)
 def test_bad_server_names(mcp, workspace, name):
     result = mcp.tool("register_mcp_server", {"server_name": name, "server_params": fake()})
     assert result["isError"]
@@ -332,14 +448,19 @@ def test_bad_server_names(mcp, workspace, name):
 def test_registering_again_replaces(mcp, workspace):
     assert "echo_json" in mcp.register("fake", fake())
     assert mcp.register("fake", fake("one-tool")) == ["only"]
-    assert sorted(p.name for p in (workspace / "mcptools/fake").glob("*.py")) == ["__init__.py", "only.py"]
+    assert sorted(p.name for p in (workspace / "mcptools/fake").glob("*.py")) == [
+        "__init__.py",
+        "only.py",
+    ]
 
 
 def test_registration_outlives_the_process(ipybox, place, servers):
     with McpServer(ipybox, place) as server:
         server.register("time", servers.time())
     with McpServer(ipybox, place) as server:
-        assert "UTC" in server.cell("from mcptools.time import get_current_time as g\ng.run(g.Params(timezone='UTC'))")
+        assert "UTC" in server.cell(
+            "from mcptools.time import get_current_time as g\ng.run(g.Params(timezone='UTC'))"
+        )
 
 
 def test_package_of_another_workspace_is_not_callable(ipybox, place, servers, tmp_path):
@@ -350,7 +471,9 @@ def test_package_of_another_workspace_is_not_callable(ipybox, place, servers, tm
     other.mkdir()
     (place.workspace / "mcptools").rename(other / "mcptools")
     with McpServer(ipybox, place, "--workspace", str(other)) as server:
-        text = server.failing_cell("from mcptools.time import get_current_time as g\ng.run(g.Params(timezone='UTC'))")
+        text = server.failing_cell(
+            "from mcptools.time import get_current_time as g\ng.run(g.Params(timezone='UTC'))"
+        )
         assert "ipybox apigen --server-name time" in text
 
 
@@ -371,30 +494,41 @@ def try_to_name_a_command(mcp, workspace):
     assert "not registered" in mcp.failing_cell(code)
     assert not (workspace / "evil").exists()
     params = fake("one-tool")
-    assert mcp.cell(
-        f"from ipybox.tool_exec.client import ToolRunner\nToolRunner('fake', {params!r}).run_sync('only', {{}})"
-    ) == "'only one'"
+    assert (
+        mcp.cell(
+            f"from ipybox.tool_exec.client import ToolRunner\nToolRunner('fake', {params!r}).run_sync('only', {{}})"
+        )
+        == "'only one'"
+    )
 
 
 def test_channel_wants_the_token_or_the_kernel(mcp):
     mcp.register("fake", fake("one-tool"))
-    assert mcp.cell(
-        "import http.client, os, json, re\n"
-        "def post(**headers):\n"
-        "    c = http.client.HTTPConnection('127.0.0.1', int(os.environ['TOOL_SERVER_PORT']))\n"
-        "    c.request('POST', '/run', json.dumps({'server_name': 'fake', 'tool_name': 'only', 'tool_args': {}}),\n"
-        "              {'Content-Type': 'application/json', **headers})\n"
-        "    return c.getresponse().status\n"
-        "token = os.environ['IPYBOX_TOOL_TOKEN']\n"
-        "post(), post(Authorization='Bearer ' + '0' * 64), post(Authorization='Bearer ' + token[:-1])"
-    ) == "(200, 401, 401)"
+    assert (
+        mcp.cell(
+            "import http.client, os, json, re\n"
+            "def post(**headers):\n"
+            "    c = http.client.HTTPConnection('127.0.0.1', int(os.environ['TOOL_SERVER_PORT']))\n"
+            "    c.request('POST', '/run', json.dumps({'server_name': 'fake', 'tool_name': 'only', 'tool_args': {}}),\n"
+            "              {'Content-Type': 'application/json', **headers})\n"
+            "    return c.getresponse().status\n"
+            "token = os.environ['IPYBOX_TOOL_TOKEN']\n"
+            "post(), post(Authorization='Bearer ' + '0' * 64), post(Authorization='Bearer ' + token[:-1])"
+        )
+        == "(200, 401, 401)"
+    )
 
 
 def test_two_sessions_do_not_share_tokens(ipybox, place, tmp_path):
     (tmp_path / "two").mkdir()
-    with McpServer(ipybox, place) as one, McpServer(ipybox, place, "--workspace", str(tmp_path / "two")) as two:
+    with (
+        McpServer(ipybox, place) as one,
+        McpServer(ipybox, place, "--workspace", str(tmp_path / "two")) as two,
+    ):
         one.register("fake", fake("one-tool"))
-        port, token = eval(one.cell("import os; os.environ['TOOL_SERVER_PORT'], os.environ['IPYBOX_TOOL_TOKEN']"))
+        port, token = eval(
+            one.cell("import os; os.environ['TOOL_SERVER_PORT'], os.environ['IPYBOX_TOOL_TOKEN']")
+        )
         other = two.cell("import os; os.environ['IPYBOX_TOOL_TOKEN']").strip("'")
         assert token != other
         text = two.failing_cell(
@@ -434,14 +568,20 @@ def test_call_that_never_ends_can_be_interrupted(mcp):
     assert pids(mcp).isdigit()  # it runs, so the call comes to it
     text = mcp.failing_cell("from mcptools.fake import hang as h\nh.run(h.Params())", timeout=2)
     assert "exceeded timeout of 2.00s" in text
-    assert "cancelled" in mcp.cell("from mcptools.fake import cancelled as c\nprint(c.run(c.Params()))")
+    assert "cancelled" in mcp.cell(
+        "from mcptools.fake import cancelled as c\nprint(c.run(c.Params()))"
+    )
 
 
 def test_call_without_an_answer_ends(mcp):
     mcp.register("fake", fake() | {"timeout": 2})
     text = mcp.failing_cell("from mcptools.fake import hang as h\nh.run(h.Params())")
-    assert "no answer and no progress within 2 s" in text and '"timeout" in its server_params' in text
-    assert "cancelled" in mcp.cell("from mcptools.fake import cancelled as c\nprint(c.run(c.Params()))")
+    assert (
+        "no answer and no progress within 2 s" in text and '"timeout" in its server_params' in text
+    )
+    assert "cancelled" in mcp.cell(
+        "from mcptools.fake import cancelled as c\nprint(c.run(c.Params()))"
+    )
 
 
 def test_noisy_server(mcp):
@@ -452,7 +592,9 @@ def test_noisy_server(mcp):
 
 def test_hundred_megabytes(mcp):
     mcp.register("fake", fake())
-    assert mcp.cell("from mcptools.fake import large as l\nlen(l.run(l.Params(megabytes=100)))") == str(100 << 20)
+    assert mcp.cell(
+        "from mcptools.fake import large as l\nlen(l.run(l.Params(megabytes=100)))"
+    ) == str(100 << 20)
 
 
 def test_server_that_ignores_sigterm_and_has_children(ipybox, place):
@@ -469,7 +611,9 @@ def test_revisions_of_servers(mcp, revision):
 
 
 def test_server_of_an_unknown_revision(mcp):
-    result = mcp.tool("register_mcp_server", {"server_name": "fake", "server_params": fake("revision=1999-01-01")})
+    result = mcp.tool(
+        "register_mcp_server", {"server_name": "fake", "server_params": fake("revision=1999-01-01")}
+    )
     assert result["isError"] and "1999-01-01" in result["content"][0]["text"]
 
 
@@ -480,10 +624,14 @@ def test_pages(mcp):
 def test_progress_of_tools_reaches_the_client(mcp):
     mcp.register("fake", fake())
     id = mcp.start_tool(
-        "execute_ipython_cell", {"code": "from mcptools.fake import slow as s\ns.run(s.Params());"}, token=1
+        "execute_ipython_cell",
+        {"code": "from mcptools.fake import slow as s\ns.run(s.Params());"},
+        token=1,
     )
     mcp.answer(id)
-    assert any(re.search(r"fake\.slow: 1/2 half", n["params"]["message"]) for n in mcp.notifications)
+    assert any(
+        re.search(r"fake\.slow: 1/2 half", n["params"]["message"]) for n in mcp.notifications
+    )
 
 
 def test_image_of_a_tool_can_be_shown(mcp, servers):

@@ -40,9 +40,17 @@ client = load_client()
 class Core:
     """A process with tool channels."""
 
-    def __init__(self, environ, policy="allow", *, timeout_ms=-1, sessions=1, params=PARAMS) -> None:
+    def __init__(
+        self, environ, policy="allow", *, timeout_ms=-1, sessions=1, params=PARAMS
+    ) -> None:
         self.process = subprocess.Popen(
-            [str(harness.existing(TOOL)), str(sessions), policy, str(timeout_ms), json.dumps(params)],
+            [
+                str(harness.existing(TOOL)),
+                str(sessions),
+                policy,
+                str(timeout_ms),
+                json.dumps(params),
+            ],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -74,7 +82,9 @@ class Core:
         text = json.dumps({name: value for name, value in request.items() if value is not None})
         return f'{text[:-1]}, "tool_args": {args}}}'.encode()
 
-    def head(self, length: int | None, *, line="POST /run HTTP/1.1", drop=(), **headers: str) -> bytes:
+    def head(
+        self, length: int | None, *, line="POST /run HTTP/1.1", drop=(), **headers: str
+    ) -> bytes:
         fields = {
             "Host": f"127.0.0.1:{self.port}",
             "Authorization": f"Bearer {self.token}",

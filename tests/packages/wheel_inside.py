@@ -23,7 +23,16 @@ ENVIRONMENT = Path(os.environ["IPYBOX_WHEEL_ENVIRONMENT"])
 IPYBOX = str(ENVIRONMENT / "bin/ipybox")
 
 # Those that neither Python nor `mount` uses.
-LIBRARIES = ["libcurl-gnutls", "libcurl", "libgio-2.0", "libglib-2.0", "libgmodule-2.0", "libgobject-2.0", "libnghttp2", "libseccomp"]
+LIBRARIES = [
+    "libcurl-gnutls",
+    "libcurl",
+    "libgio-2.0",
+    "libglib-2.0",
+    "libgmodule-2.0",
+    "libgobject-2.0",
+    "libnghttp2",
+    "libseccomp",
+]
 AUTHORITIES = [
     "ssl/certs/ca-certificates.crt",
     "pki/tls/certs/ca-bundle.crt",
@@ -46,15 +55,41 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     certificates = top / "certificates"
     certificates.mkdir()
     curve = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2"]
-    openssl("req", "-x509", *curve, "-keyout", "key", "-out", "ca.pem", "-subj", "/CN=ours", directory=certificates)
-    openssl("req", *curve, "-keyout", "server.key", "-out", "request", "-subj", "/CN=server", directory=certificates)
+    openssl(
+        "req",
+        "-x509",
+        *curve,
+        "-keyout",
+        "key",
+        "-out",
+        "ca.pem",
+        "-subj",
+        "/CN=ours",
+        directory=certificates,
+    )
+    openssl(
+        "req",
+        *curve,
+        "-keyout",
+        "server.key",
+        "-out",
+        "request",
+        "-subj",
+        "/CN=server",
+        directory=certificates,
+    )
     (certificates / "names").write_text("subjectAltName=IP:127.0.0.1,DNS:localhost\n")
     openssl("x509", "-req", "-in", "request", "-CA", "ca.pem", "-CAkey", "key", "-CAcreateserial", "-out", "certificate", "-days",
             "2", "-extfile", "names", directory=certificates)  # fmt: skip
     server = (certificates / "certificate").read_text() + (certificates / "server.key").read_text()
     (certificates / "server.pem").write_text(server)
 
-    hidden = [path for name in LIBRARIES for path in Path("/usr").glob(f"lib*/**/{name}.so*") if not path.is_symlink()]
+    hidden = [
+        path
+        for name in LIBRARIES
+        for path in Path("/usr").glob(f"lib*/**/{name}.so*")
+        if not path.is_symlink()
+    ]
     for path in hidden:
         mount("--bind", "/dev/null", path)
     shutil.copytree("/etc", top / "etc", symlinks=True)
@@ -72,7 +107,13 @@ def environ(place: Path) -> dict[str, str]:
 
 def run(place: Path, *command: str, expect: int = 0, **env: str) -> str:
     done = subprocess.run(
-        command, cwd=place / "workspace", env=environ(place) | env, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60
+        command,
+        cwd=place / "workspace",
+        env=environ(place) | env,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=60,
     )
     assert done.returncode == expect, done.stdout + done.stderr
     return done.stdout + done.stderr
@@ -97,7 +138,9 @@ def test_cell_in_sandbox(place: Path) -> None:
 def test_doctor(place: Path) -> None:
     report = json.loads(run(place, IPYBOX, "doctor", "--json"))
     states = {check["name"]: check["state"] for check in report}
-    assert [states[name] for name in ("python", "kernel", "ipython", "pydantic", "libcurl", "sandbox")] == ["ok"] * 6, report
+    assert [
+        states[name] for name in ("python", "kernel", "ipython", "pydantic", "libcurl", "sandbox")
+    ] == ["ok"] * 6, report
 
 
 class McpServer:
@@ -105,9 +148,19 @@ class McpServer:
 
     def __init__(self, place: Path, *command: str) -> None:
         self.process = subprocess.Popen(
-            command, cwd=place / "workspace", env=environ(place), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            command,
+            cwd=place / "workspace",
+            env=environ(place),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
         )
-        self.ask("initialize", protocolVersion="2025-06-18", capabilities={}, clientInfo={"name": "t", "version": "1"})
+        self.ask(
+            "initialize",
+            protocolVersion="2025-06-18",
+            capabilities={},
+            clientInfo={"name": "t", "version": "1"},
+        )
         self.send(method="notifications/initialized")
 
     def __enter__(self) -> McpServer:
@@ -137,18 +190,31 @@ class McpServer:
 
 def test_only_the_c_library_is_loaded(place: Path) -> None:
     """By a program that has looked up a name and spoken HTTPS, too."""
-    with HttpServer(lambda request: False, place / "certificates/server.pem") as web, McpServer(place, IPYBOX) as server:
+    with (
+        HttpServer(lambda request: False, place / "certificates/server.pem") as web,
+        McpServer(place, IPYBOX) as server,
+    ):
         url = web.url.replace("127.0.0.1", "localhost")
         parameters = {"url": url, "ca_file": str(place / "certificates/ca.pem")}
         server.call("register_mcp_server", server_name="web", server_params=parameters)
         maps = Path(f"/proc/{server.process.pid}/maps").read_text()
     loaded = {Path(path).name for path in re.findall(r" (/\S*\.so\S*)$", maps, re.MULTILINE)}
-    assert loaded and all(re.match(r"(libc|libm|ld-linux[^.]*|libnss_\w+|libresolv)\.", name) for name in loaded), loaded
+    assert loaded and all(
+        re.match(r"(libc|libm|ld-linux[^.]*|libnss_\w+|libresolv)\.", name) for name in loaded
+    ), loaded
 
 
-def apigen(place: Path, url: str, expect: int = 0, env: dict[str, str] | None = None, **parameters: str) -> str:
+def apigen(
+    place: Path, url: str, expect: int = 0, env: dict[str, str] | None = None, **parameters: str
+) -> str:
     text = json.dumps({"url": url, **parameters})
-    command = ["apigen", "--server-name=web", "--root-dir=api", "--connect-timeout=50", f"--server-params={text}"]
+    command = [
+        "apigen",
+        "--server-name=web",
+        "--root-dir=api",
+        "--connect-timeout=50",
+        f"--server-params={text}",
+    ]
     return run(place, IPYBOX, *command, expect=expect, **(env or {}))
 
 
@@ -177,9 +243,19 @@ def test_tool_call(place: Path) -> None:
     """With a server from npm. The cell's `ipybox` is what kernels import, not the package."""
     parameters = {
         "command": str(SERVERS / "node/bin/node"),
-        "args": [str(SERVERS / "node/node_modules/.bin/mcp-server-filesystem"), str(place / "workspace")],
+        "args": [
+            str(SERVERS / "node/node_modules/.bin/mcp-server-filesystem"),
+            str(place / "workspace"),
+        ],
     }
-    run(place, IPYBOX, "apigen", "--server-name=files", "--root-dir=mcptools", f"--server-params={json.dumps(parameters)}")
+    run(
+        place,
+        IPYBOX,
+        "apigen",
+        "--server-name=files",
+        "--root-dir=mcptools",
+        f"--server-params={json.dumps(parameters)}",
+    )
     (place / "workspace/here.txt").touch()
     code = "from mcptools.files import list_directory as l; print(l.run(l.Params(path='.')))"
     assert "here.txt" in run(place, IPYBOX, "run", "--approve=allow", "-c", code)
@@ -231,6 +307,14 @@ def test_quickstart(place: Path) -> None:
     (workspace / ".env").write_text(f"SHARED={workspace}\n")
     (workspace / "quickstart.py").write_text(QUICKSTART.format(parameters=parameters))
     command = [ENVIRONMENT / "bin/python", "quickstart.py"]
-    done = subprocess.run(command, cwd=workspace, env=environ(place), input="y\n", capture_output=True, text=True, timeout=60)
+    done = subprocess.run(
+        command,
+        cwd=workspace,
+        env=environ(place),
+        input="y\n",
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "Approve? (Y/n): " in done.stdout and "quickstart.py" in done.stdout

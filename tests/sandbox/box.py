@@ -39,7 +39,10 @@ FILES = {"denyRead": [], "allowWrite": ["."], "denyWrite": []}
 
 def make_settings(**keys) -> dict:
     """srt's configuration, from its keys without the object they are in; by default the workspace is writable."""
-    settings: dict = {"network": {"allowedDomains": [], "deniedDomains": []}, "filesystem": dict(FILES)}
+    settings: dict = {
+        "network": {"allowedDomains": [], "deniedDomains": []},
+        "filesystem": dict(FILES),
+    }
     for key, value in keys.items():
         if key in NETWORK:
             settings["network"][key] = value
@@ -54,7 +57,9 @@ class Box:
     def __init__(self, place: harness.Place, ordinary_id: int = ORDINARY_ID) -> None:
         self.place = place
         self.ordinary_id = ordinary_id
-        self.binary = harness.existing(Path(os.environ.get("IPYBOX_BIN", harness.ROOT / "build/ipybox")).resolve())
+        self.binary = harness.existing(
+            Path(os.environ.get("IPYBOX_BIN", harness.ROOT / "build/ipybox")).resolve()
+        )
         self.source = place.root / "src"
         self.venv = place.root / "venv"
         self.base = place.root / "base"
@@ -83,7 +88,12 @@ class Box:
         name = os.path.basename(os.path.realpath(harness.ROOT / ".venv/bin/python"))
         (packages,) = (harness.ROOT / ".venv/lib").glob("python3*/site-packages")
         path = self.venv / packages.relative_to(harness.ROOT / ".venv")
-        return ["env", f"PYTHONPATH={path}", f"LD_LIBRARY_PATH={self.base}/lib", str(self.base / "bin" / name)]
+        return [
+            "env",
+            f"PYTHONPATH={path}",
+            f"LD_LIBRARY_PATH={self.base}/lib",
+            str(self.base / "bin" / name),
+        ]
 
     def become(self, user: str, with_python: bool = False) -> list[str]:
         """What to put before a command for it to be run by @user."""
@@ -96,9 +106,25 @@ class Box:
         if with_python:
             base = Path(os.path.realpath(harness.ROOT / ".venv/bin/python")).parents[1]
             mounts += [os.path.realpath(harness.ROOT / ".venv"), self.venv, base, self.base]
-        prefix = ["unshare", "--mount", "--propagation", "private", "sh", "-c", MOUNT, "sh", *map(str, mounts), "--"]
+        prefix = [
+            "unshare",
+            "--mount",
+            "--propagation",
+            "private",
+            "sh",
+            "-c",
+            MOUNT,
+            "sh",
+            *map(str, mounts),
+            "--",
+        ]
         if user != "root":
-            prefix += ["setpriv", f"--reuid={self.ordinary_id}", f"--regid={self.ordinary_id}", "--clear-groups"]
+            prefix += [
+                "setpriv",
+                f"--reuid={self.ordinary_id}",
+                f"--regid={self.ordinary_id}",
+                "--clear-groups",
+            ]
         return prefix + (["unshare", "--user", "--map-root-user"] if user == "userns" else [])
 
     def write_settings(self, settings: dict) -> str:
@@ -119,7 +145,16 @@ class Box:
     ) -> list[str]:
         """The command line that runs @command in a sandbox; settings None: make_settings()."""
         path = self.write_settings(make_settings() if settings is None else settings)
-        return [*self.become(user, with_python), self.program(user), "sandbox", "--settings", path, *flags, "--", *command]
+        return [
+            *self.become(user, with_python),
+            self.program(user),
+            "sandbox",
+            "--settings",
+            path,
+            *flags,
+            "--",
+            *command,
+        ]
 
     def __call__(
         self,
@@ -143,7 +178,9 @@ class Box:
     def run(self, line: list[str], timeout: float, **options) -> subprocess.CompletedProcess[str]:
         return harness.run(line, self.place, timeout=timeout, **options)
 
-    def probe(self, name: str, settings: dict | None = None, *args: str, user: str = "root", **options) -> dict:
+    def probe(
+        self, name: str, settings: dict | None = None, *args: str, user: str = "root", **options
+    ) -> dict:
         """Runs probes/<name>.py with the system's Python, which prints a JSON object."""
         script = (PROBES / f"{name}.py").read_text()
         done = self(["/usr/bin/python3", "-I", "-c", script, *args], settings, user=user, **options)
@@ -159,11 +196,19 @@ class NetBox(Box):
         self.internet = internet
         ca = place.workspace / "ca.pem"
         ca.write_bytes(internet.ca.read_bytes())
-        for name in ("CURL_CA_BUNDLE", "SSL_CERT_FILE", "GIT_SSL_CAINFO", "NODE_EXTRA_CA_CERTS", "PIP_CERT"):
+        for name in (
+            "CURL_CA_BUNDLE",
+            "SSL_CERT_FILE",
+            "GIT_SSL_CAINFO",
+            "NODE_EXTRA_CA_CERTS",
+            "PIP_CERT",
+        ):
             place.environ[name] = str(ca)
 
     def run(self, line: list[str], timeout: float, **options) -> subprocess.CompletedProcess[str]:
-        return self.internet.run(line, self.place.workspace, self.place.environ, timeout=timeout, **options)
+        return self.internet.run(
+            line, self.place.workspace, self.place.environ, timeout=timeout, **options
+        )
 
     def attempts(self, actions: list[list], settings: dict | None = None, **options) -> list:
         """What came of each action of probes/network.py."""

@@ -44,7 +44,11 @@ def place() -> Iterator[harness.Place]:
     files = place.left_behind()
     cgroups = cgroups_left()
     place.root = place.root.parent
-    mounts = [line for line in Path("/proc/self/mountinfo").read_text().splitlines() if str(place.root) in line]
+    mounts = [
+        line
+        for line in Path("/proc/self/mountinfo").read_text().splitlines()
+        if str(place.root) in line
+    ]
     place.remove()
     assert not processes, "processes left behind:\n" + "\n".join(processes)
     assert not files, "files left behind:\n" + "\n".join(files)
@@ -55,7 +59,11 @@ def place() -> Iterator[harness.Place]:
 def cgroups_left() -> list[str]:
     """Those of ipybox that nobody is in, and that stay: one in use is another test's, whose processes are not ours."""
     deadline = time.monotonic() + harness.GRACE_SECONDS
-    while found := [path for path, _, _ in os.walk("/sys/fs/cgroup") if "ipybox" in os.path.basename(path) and is_empty(path)]:
+    while found := [
+        path
+        for path, _, _ in os.walk("/sys/fs/cgroup")
+        if "ipybox" in os.path.basename(path) and is_empty(path)
+    ]:
         if time.monotonic() >= deadline:
             break
         time.sleep(0.05)

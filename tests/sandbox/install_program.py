@@ -39,11 +39,27 @@ def mcp(ipybox: str, python: str, *flags: str) -> tuple[str, str]:
     flags += tuple(os.environ.get("IPYBOX_TEST_FLAGS", "").split())
     with McpServer(ipybox, place, "--python", python, *flags) as server:
         answer = server.tool("install_package", {"package_name": "boxdemo"})
-        return answer["content"][0]["text"], server.tool("execute_ipython_cell", {"code": LOOK})["content"][0]["text"]
+        return answer["content"][0]["text"], server.tool("execute_ipython_cell", {"code": LOOK})[
+            "content"
+        ][0]["text"]
 
 
 def run(ipybox: str, python: str, *flags: str) -> tuple[str, str]:
-    done = subprocess.run([ipybox, "run", "--python", python, "--approve", "allow", *flags, "-c", f"{INSTALL}\n{LOOK}"], capture_output=True, text=True)
+    done = subprocess.run(
+        [
+            ipybox,
+            "run",
+            "--python",
+            python,
+            "--approve",
+            "allow",
+            *flags,
+            "-c",
+            f"{INSTALL}\n{LOOK}",
+        ],
+        capture_output=True,
+        text=True,
+    )
     return done.stdout + done.stderr, done.stdout
 
 
@@ -51,7 +67,9 @@ def sdk(ipybox: str, python: str, sandbox: bool) -> tuple[str, str]:
     from ipybox import CodeExecutor
 
     async def use() -> tuple[str, str]:
-        async with CodeExecutor(sandbox=sandbox, python=python, approve_tool_calls=False) as executor:
+        async with CodeExecutor(
+            sandbox=sandbox, python=python, approve_tool_calls=False
+        ) as executor:
             installed = await executor.execute(INSTALL)
             return installed.text or "", (await executor.execute(LOOK)).text or ""
 

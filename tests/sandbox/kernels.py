@@ -17,13 +17,19 @@ from mcp_driver import McpServer
 def servers_settings(*writable: object) -> dict:
     """A sandbox in which the servers of the tests are found: they are where the clone is, which may be below /tmp, and their Python
     may be in root's home."""
-    readable = [os.path.realpath(harness.CACHE), str(Path(os.path.realpath(sys.executable)).parents[1])]
+    readable = [
+        os.path.realpath(harness.CACHE),
+        str(Path(os.path.realpath(sys.executable)).parents[1]),
+    ]
     return make_settings(allowRead=readable, allowWrite=[".", *map(str, writable)])
 
 
 def make_environment(environment: Path) -> tuple[Path, Path]:
     """A virtual environment with what .venv has: its site-packages, and those of .venv."""
-    subprocess.run([os.path.realpath(sys.executable), "-m", "venv", "--without-pip", str(environment)], check=True)
+    subprocess.run(
+        [os.path.realpath(sys.executable), "-m", "venv", "--without-pip", str(environment)],
+        check=True,
+    )
     (packages,) = (environment / "lib").glob("python3*/site-packages")
     (real,) = (harness.ROOT / ".venv/lib").glob("python3*/site-packages")
     for path in real.iterdir():
@@ -54,7 +60,9 @@ class Kernels:
         python.symlink_to(base)
         library.symlink_to(self.box.venv / packages.relative_to(harness.ROOT / ".venv"))
         (environment / "pyvenv.cfg").write_text(f"home = {base.parent}\n")
-        self.environ |= dict.fromkeys(["LD_LIBRARY_PATH", "KERNEL_ENV_LD_LIBRARY_PATH"], f"{self.box.base}/lib")
+        self.environ |= dict.fromkeys(
+            ["LD_LIBRARY_PATH", "KERNEL_ENV_LD_LIBRARY_PATH"], f"{self.box.base}/lib"
+        )
         return python
 
     def command(self, verb: str, *args: str) -> list[str]:
@@ -63,7 +71,9 @@ class Kernels:
         return [*become, self.box.program(self.user), verb, "--python", str(self.python), *args]
 
     def run(self, code: str, *flags: str, timeout: float = 120) -> subprocess.CompletedProcess[str]:
-        return harness.run(self.command("run", *flags, "-c", code), self.place, env=self.environ, timeout=timeout)
+        return harness.run(
+            self.command("run", *flags, "-c", code), self.place, env=self.environ, timeout=timeout
+        )
 
     def value(self, code: str, *flags: str) -> object:
         """What @code prints, which is JSON."""
@@ -71,7 +81,13 @@ class Kernels:
         assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
         return json.loads(done.stdout)
 
-    def serve(self, *flags: str, is_sandboxed: bool = True, stderr: bool = False, client: type[McpServer] = McpServer) -> McpServer:
+    def serve(
+        self,
+        *flags: str,
+        is_sandboxed: bool = True,
+        stderr: bool = False,
+        client: type[McpServer] = McpServer,
+    ) -> McpServer:
         """`ipybox --sandbox`."""
         place = harness.Place(**{**vars(self.place), "environ": self.environ})
         program, *args = self.command("mcp", *(["--sandbox"] if is_sandboxed else []), *flags)

@@ -106,7 +106,9 @@ class Caller:
 
     def calls(self) -> list[dict]:
         """The arguments of each call that reached the server."""
-        return [json.loads(line)["params"]["arguments"] for line in self.log.read_text().splitlines()]
+        return [
+            json.loads(line)["params"]["arguments"] for line in self.log.read_text().splitlines()
+        ]
 
 
 @pytest.fixture
@@ -124,9 +126,15 @@ def status(pid: int, name: str) -> int:
 def test_frames(box: Box, user: str) -> None:
     caller = Caller(Kernels(box, user))
     with caller.serve() as server:
-        actions = "{" + ", ".join(f"{name!r}: ask({code})" for name, (code, _) in FRAMES.items()) + "}"
+        actions = (
+            "{" + ", ".join(f"{name!r}: ask({code})" for name, (code, _) in FRAMES.items()) + "}"
+        )
         found = json.loads(server.cell(f"import json\nprint(json.dumps({actions}))"))
-        wrong = {name: (found[name], expected) for name, (_, expected) in FRAMES.items() if found[name] != expected}
+        wrong = {
+            name: (found[name], expected)
+            for name, (_, expected) in FRAMES.items()
+            if found[name] != expected
+        }
         assert not wrong, "(is, should be): " + str(wrong)
         assert server.cell("print(ask(request()))") == "result"
     # The two twins, and the tool that only its server knows not to be one.
@@ -185,7 +193,7 @@ def test_secrets_of_the_application(caller: Caller) -> None:
     """Arguments are text: nothing in them stands for a variable of the host's."""
     caller.kernels.environ["SECRET_FOR_TESTS"] = "visible"
     with caller.serve() as server:
-        assert server.cell("print(ask(request('{\"value\": \"${SECRET_FOR_TESTS}\"}')))") == "result"
+        assert server.cell('print(ask(request(\'{"value": "${SECRET_FOR_TESTS}"}\')))') == "result"
     assert caller.calls() == [{"value": "${SECRET_FOR_TESTS}"}]
 
 
@@ -207,7 +215,9 @@ def test_what_is_allowed_runs(caller: Caller) -> None:
 def test_approving_ones_own_call(caller: Caller) -> None:
     """Neither paths, nor an upgrade of the protocol, nor what an answer of the client's looks like."""
     with caller.serve("--approve", "ask") as server:
-        cell = server.start_cell("call = threading.Thread(target=lambda: outcomes.append(ask(request())))\noutcomes = []\ncall.start()")
+        cell = server.start_cell(
+            "call = threading.Thread(target=lambda: outcomes.append(ask(request())))\noutcomes = []\ncall.start()"
+        )
         question = server.question()
         server.answer(cell)
         code = f"""
@@ -262,7 +272,11 @@ call.start()
 def test_each_replay_is_asked_for(caller: Caller) -> None:
     """After a yes, and after a no."""
     with caller.serve("--approve", "ask") as server:
-        for answer, outcome in ((YES, "result"), ({"action": "decline"}, "rejected"), ({"action": "cancel"}, "rejected")):
+        for answer, outcome in (
+            (YES, "result"),
+            ({"action": "decline"}, "rejected"),
+            ({"action": "cancel"}, "rejected"),
+        ):
             cell = server.start_cell(CALL)
             server.reply(server.question(), result=answer)
             assert server.text(cell) == outcome
@@ -319,7 +333,9 @@ def test_whoever_calls_is_asked_for(caller: Caller, way: str) -> None:
 def test_calls_at_exit(caller: Caller, policy: str) -> None:
     """Nothing is asked for, for a kernel that is on its way out, and nothing hangs; what the rule denies does not run."""
     with caller.serve("--approve", policy) as server:
-        server.cell("import atexit\natexit.register(lambda: ask(request())); atexit.register(lambda: ask(request()));")
+        server.cell(
+            "import atexit\natexit.register(lambda: ask(request())); atexit.register(lambda: ask(request()));"
+        )
         reset = server.start_tool("reset")
         while reset not in server.answers:
             server.receive()
@@ -333,7 +349,9 @@ def test_calls_at_exit(caller: Caller, policy: str) -> None:
 def test_what_goes_on_after_its_cell(caller: Caller) -> None:
     """A thread that calls when its cell is done is asked for as well."""
     with caller.serve("--approve", "ask") as server:
-        server.cell("go = threading.Event()\nt = threading.Thread(target=lambda: (go.wait(60), outcomes.append(ask(request()))))\noutcomes = []; t.start()")
+        server.cell(
+            "go = threading.Event()\nt = threading.Thread(target=lambda: (go.wait(60), outcomes.append(ask(request()))))\noutcomes = []; t.start()"
+        )
         server.cell("go.set()")
         server.reply(server.question(), result={"action": "decline"})
         assert server.cell("t.join(60); print(outcomes)") == "['rejected']"

@@ -18,7 +18,10 @@ def test_output_and_input_pass_through(box: Box, user: str) -> None:
     assert (done.stdout, done.stderr, done.returncode) == ("hello\n", "error\n", 0)
 
 
-@pytest.mark.parametrize(("command", "status"), [("exit 0", 0), ("exit 77", 77), ("kill -9 $$", 137), ("kill -TERM $$", 143)])
+@pytest.mark.parametrize(
+    ("command", "status"),
+    [("exit 0", 0), ("exit 77", 77), ("kill -9 $$", 137), ("kill -TERM $$", 143)],
+)
 def test_exit_status(box: Box, user: str, command: str, status: int) -> None:
     assert box(["sh", "-c", command], user=user).returncode == status
 
@@ -48,7 +51,12 @@ def test_a_signal_is_passed_on(box: Box, user: str, number: signal.Signals) -> N
 
 @pytest.mark.parametrize(
     "words",
-    [["-c", "echo a; echo b"], ["echo a; echo b"], ["--", "sh", "-c", "echo a; echo b"], ["-d", "sh", "-c", "echo a; echo b"]],
+    [
+        ["-c", "echo a; echo b"],
+        ["echo a; echo b"],
+        ["--", "sh", "-c", "echo a; echo b"],
+        ["-d", "sh", "-c", "echo a; echo b"],
+    ],
 )
 def test_command_lines_of_srt(box: Box, words: list[str]) -> None:
     path = box.write_settings(make_settings())
@@ -61,7 +69,9 @@ def test_bad_settings_run_nothing(box: Box, workspace) -> None:
     settings = make_settings()
     settings["filesystem"]["denyReed"] = []
     done = box(["touch", "ran"], settings)
-    assert done.returncode == 2 and "filesystem.denyReed" in done.stderr and "denyRead" in done.stderr
+    assert (
+        done.returncode == 2 and "filesystem.denyReed" in done.stderr and "denyRead" in done.stderr
+    )
     assert not (workspace / "ran").exists()
 
 
@@ -73,7 +83,11 @@ def test_closed_standard_streams(box: Box, closed: str) -> None:
     assert box(["sh", "-c", f'"$@" {closed}', "sh", *line], sandbox=False).returncode == 0
     streams = json.loads((box.place.workspace / "streams").read_text())
     assert not any("anon_inode" in stream or "socket" in stream for stream in streams), streams
-    assert all(streams[n] == "/dev/null" for n, sign in enumerate(["<&-", ">&-", "2>&-"]) if sign in closed.split()), streams
+    assert all(
+        streams[n] == "/dev/null"
+        for n, sign in enumerate(["<&-", ">&-", "2>&-"])
+        if sign in closed.split()
+    ), streams
 
 
 @pytest.mark.parametrize("home", ["", "here"])
@@ -87,14 +101,28 @@ def test_a_home_directory_that_is_none(box: Box, home: str) -> None:
 def test_a_current_directory_that_is_gone(box: Box) -> None:
     """It has no name: nothing is written in what stands for it otherwise, which is "/"."""
     for line in box.command(["touch", "/var/tmp/made"]), [str(box.binary), "run", "-c", "print(1)"]:
-        done = box(["sh", "-c", 'mkdir gone; cd gone; rmdir ../gone; exec "$@"', "sh", *line], sandbox=False)
-        assert (done.returncode, done.stdout) == (1, "") and "the current directory has no name" in done.stderr
+        done = box(
+            ["sh", "-c", 'mkdir gone; cd gone; rmdir ../gone; exec "$@"', "sh", *line],
+            sandbox=False,
+        )
+        assert (done.returncode, done.stdout) == (
+            1,
+            "",
+        ) and "the current directory has no name" in done.stderr
     assert not Path("/var/tmp/made").exists()
 
 
 def test_without_settings_nothing_is_writable(box: Box, workspace, user: str) -> None:
     box.prepare(user)
-    line = [*box.become(user), box.program(user), "sandbox", "--", "sh", "-c", "echo x > here || echo denied; cat there"]
+    line = [
+        *box.become(user),
+        box.program(user),
+        "sandbox",
+        "--",
+        "sh",
+        "-c",
+        "echo x > here || echo denied; cat there",
+    ]
     (workspace / "there").write_text("seen")
     done = box(line, sandbox=False)
     assert "denied" in done.stdout and not (workspace / "here").exists()
@@ -126,7 +154,11 @@ def test_a_directory_as_a_standard_stream(box: Box, fd: int) -> None:
     control = box(["sh", "-c", redirect, "sh", *command], sandbox=False)
     assert control.stderr == "secret"
     done = box(["sh", "-c", redirect, "sh", *box.command(command)], sandbox=False)
-    assert done.returncode == 2 and f"descriptor {fd} is a directory" in done.stderr and "secret" not in done.stderr
+    assert (
+        done.returncode == 2
+        and f"descriptor {fd} is a directory" in done.stderr
+        and "secret" not in done.stderr
+    )
 
 
 CHANGE_LOG = """
@@ -146,7 +178,9 @@ def test_a_violation_log_in_the_workspace(box: Box, user: str, is_there: bool) -
         (logs / "log").chmod(0o644)
     done = box(["sh", "-c", CHANGE_LOG], user=user, flags=("--violation-log", "logs/log"))
     before = "before\n" if is_there else ""
-    assert (logs / "log").read_text() == before and sorted(path.name for path in logs.parent.iterdir()) == ["logs"]
+    assert (logs / "log").read_text() == before and sorted(
+        path.name for path in logs.parent.iterdir()
+    ) == ["logs"]
     assert "came into being" not in done.stderr
     box(["sh", "-c", CHANGE_LOG], user=user)
     assert not (logs / "log").exists()
@@ -163,7 +197,11 @@ touch $XDG_STATE_HOME/plain $HOME/plain
 
 def test_what_ipybox_would_find_by_itself(box: Box, user: str) -> None:
     """Not there yet, where the command may write: the registry, the Python of kernels, the settings of the next command."""
-    planted = [box.place.state / "ipybox/servers.json", box.place.home / ".local/share/ipybox", box.place.home / ".srt-settings.json"]
+    planted = [
+        box.place.state / "ipybox/servers.json",
+        box.place.home / ".local/share/ipybox",
+        box.place.home / ".srt-settings.json",
+    ]
     box(["sh", "-c", REGISTER], user=user, sandbox=False)
     assert all(path.exists() for path in planted)
     for path in (box.place.state / "ipybox", box.place.home / ".local"):
@@ -172,6 +210,10 @@ def test_what_ipybox_would_find_by_itself(box: Box, user: str) -> None:
     plain = [box.place.state / "plain", box.place.home / "plain"]
     for path in plain:
         path.unlink()
-    box(["sh", "-c", REGISTER], make_settings(allowWrite=[".", "~", str(box.place.state)]), user=user)
+    box(
+        ["sh", "-c", REGISTER],
+        make_settings(allowWrite=[".", "~", str(box.place.state)]),
+        user=user,
+    )
     assert all(path.exists() for path in plain)
     assert not any(path.exists() for path in planted)

@@ -43,7 +43,11 @@ def says_why(text: str) -> bool:
 def test_run(lonely: Kernels, options: list[str]) -> None:
     works = False
     for n in range(1, ENOUGH + 1):
-        done = harness.run(limited(lonely, n, "run", *options, "-c", "print(6 * 7)"), lonely.place, env=lonely.environ)
+        done = harness.run(
+            limited(lonely, n, "run", *options, "-c", "print(6 * 7)"),
+            lonely.place,
+            env=lonely.environ,
+        )
         works = done.returncode == 0
         if works:
             assert done.stdout == "42\n"
@@ -62,7 +66,9 @@ def test_mcp_server(lonely: Kernels) -> None:
         server = McpServer(program, place, *arguments, initialize=False, stderr=subprocess.PIPE)
         try:
             server.initialize()
-            text = server.tool("execute_ipython_cell", {"code": "print(6 * 7)"})["content"][0]["text"]
+            text = server.tool("execute_ipython_cell", {"code": "print(6 * 7)"})["content"][0][
+                "text"
+            ]
             server.process.stdin.close()
         except (EOFError, BrokenPipeError):
             text = ""

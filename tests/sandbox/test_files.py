@@ -96,7 +96,15 @@ EXPECTED = {
 }
 
 # Not comparable: pid 1 of the host, devices that a machine need not have, and the race, whose result is looked at from outside.
-NOT_COMPARED = {"io_uring", "write by /proc/1/root", "write by a race", "remount", "/dev/mem", "write /sys", "write /proc/sysrq-trigger"}
+NOT_COMPARED = {
+    "io_uring",
+    "write by /proc/1/root",
+    "write by a race",
+    "remount",
+    "/dev/mem",
+    "write /sys",
+    "write /proc/sysrq-trigger",
+}
 
 
 def expected(name: str, user: str) -> list[str | list[str]]:
@@ -128,14 +136,22 @@ def make_tree(box: Box) -> Path:
 
 
 def snapshot(directory: Path) -> dict[str, str]:
-    return {str(path.relative_to(directory)): path.read_text() for path in directory.rglob("*") if path.is_file()}
+    return {
+        str(path.relative_to(directory)): path.read_text()
+        for path in directory.rglob("*")
+        if path.is_file()
+    }
 
 
 def test_attempts(box: Box, user: str) -> None:
     outside = make_tree(box)
     before = snapshot(outside)
     results = box.probe("files", SETTINGS, str(outside), user=user)
-    wrong = {name: (result, expected(name, user)) for name, result in results.items() if result not in expected(name, user)}
+    wrong = {
+        name: (result, expected(name, user))
+        for name, result in results.items()
+        if result not in expected(name, user)
+    }
     assert not wrong, "(is, should be): " + str(wrong)
     # Whatever they were told, from outside it is as it was.
     assert snapshot(outside) == before
@@ -152,5 +168,9 @@ def test_positive_control(box: Box) -> None:
     """Without a sandbox each of them works: the attempts attempt something."""
     outside = make_tree(box)
     results = box.probe("files", None, str(outside), sandbox=False)
-    same = {name for name, result in results.items() if result in expected(name, "root") and not name.startswith("twin: ")}
+    same = {
+        name
+        for name, result in results.items()
+        if result in expected(name, "root") and not name.startswith("twin: ")
+    }
     assert {name for name in same - NOT_COMPARED if not name.startswith("/proc/1/")} == set(), same

@@ -17,7 +17,18 @@ echo public > "$at/public" && echo secret > "$at/secret" && chmod 600 "$at/secre
 
 
 def over(directory: str, command: list[str]) -> list[str]:
-    return ["unshare", "--mount", "--propagation", "private", "sh", "-c", OVERLAY, "sh", directory, *command]
+    return [
+        "unshare",
+        "--mount",
+        "--propagation",
+        "private",
+        "sh",
+        "-c",
+        OVERLAY,
+        "sh",
+        directory,
+        *command,
+    ]
 
 
 def test_mount_below_what_is_writable(box: Box) -> None:
@@ -32,7 +43,11 @@ def test_mount_below_what_is_writable(box: Box) -> None:
 def test_what_is_writable(box: Box) -> None:
     """It cannot be made so for root, and that is said before anything runs."""
     done = box(over(".", box.command(["touch", "ran"])), sandbox=False)
-    assert done.returncode == 3 and "cannot mount with an id map" in done.stderr and "overlayfs" in done.stderr, done.stderr
+    assert (
+        done.returncode == 3
+        and "cannot mount with an id map" in done.stderr
+        and "overlayfs" in done.stderr
+    ), done.stderr
 
 
 def test_what_is_denied_for_writing_is_not_opened(box: Box) -> None:
@@ -42,7 +57,11 @@ def test_what_is_denied_for_writing_is_not_opened(box: Box) -> None:
     for path in (closed / "in/.env", closed / "file"):
         path.write_text("secret")
     closed.chmod(0o700)
-    settings = make_settings(allowWrite=["/"], denyWrite=[str(closed / "in/.env"), str(closed / "file")], mandatoryDenySearchDepth=1)
+    settings = make_settings(
+        allowWrite=["/"],
+        denyWrite=[str(closed / "in/.env"), str(closed / "file")],
+        mandatoryDenySearchDepth=1,
+    )
     script = f"ls {closed}; cat {closed}/in/.env {closed}/file; echo done"
     done = box(["sh", "-c", script], settings)
     assert done.stdout == "done\n" and done.stderr.count("Permission denied") == 3, done.stderr
@@ -66,5 +85,15 @@ def test_mounts_that_are_shared(box: Box) -> None:
         path.write_text("of the host\n")
     inside = "cat .env 2>&1 | cut -d: -f3; echo >ready; read line <go; ls later; echo x >.git/hooks/x || echo done"
     line = box.command(["sh", "-c", inside], make_settings(denyRead=[".env"]))
-    done = box(["unshare", "--mount", "--propagation", "private", "sh", "-c", SHARED, "sh", *line], sandbox=False)
-    assert done.stdout.splitlines() == [" Permission denied", "of the host", "1", "done", "of the host", "0"], done
+    done = box(
+        ["unshare", "--mount", "--propagation", "private", "sh", "-c", SHARED, "sh", *line],
+        sandbox=False,
+    )
+    assert done.stdout.splitlines() == [
+        " Permission denied",
+        "of the host",
+        "1",
+        "done",
+        "of the host",
+        "0",
+    ], done

@@ -45,7 +45,9 @@ class Installer:
         self.net.place.environ |= environ
         variables = ["env", f"PYTHONPATH={path}", f"IPYBOX_BIN={self.net.binary}"]
         python = str(harness.ROOT / ".venv/bin/python")
-        done = self.net.run([*variables, python, program, way, str(self.net.binary), str(self.python)], timeout=240)
+        done = self.net.run(
+            [*variables, python, program, way, str(self.net.binary), str(self.python)], timeout=240
+        )
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout.splitlines()[-1])
 
@@ -62,7 +64,9 @@ def test_by_a_proxy_from_an_index(install: Installer, way: str) -> None:
     assert "answer 42" in result["seen"], result
     assert "secret" not in result["installed"]
     if way in SANDBOXED:
-        assert result["seen"].endswith("answer 42\nFalse") or result["seen"].endswith("answer 42\nFalse\n")
+        assert result["seen"].endswith("answer 42\nFalse") or result["seen"].endswith(
+            "answer 42\nFalse\n"
+        )
         # Nothing else was asked for, and that by names, which the proxy looks up.
         assert set(install.net.internet.proxied()) == {"CONNECT far.test:443 200"}
     else:
@@ -87,7 +91,9 @@ def test_files_in_a_sandbox(install: Installer) -> None:
     place = install.net.place
     config = place.home / ".config/pip/pip.conf"
     config.parent.mkdir(parents=True)
-    config.write_text(f"[global]\nindex-url = https://{INDEX_USER}@far.test/simple\nproxy = {PROXY}\n")
+    config.write_text(
+        f"[global]\nindex-url = https://{INDEX_USER}@far.test/simple\nproxy = {PROXY}\n"
+    )
     settings = place.home / "settings.json"
     settings.write_text(json.dumps({
         "network": {"allowedDomains": [], "deniedDomains": []},
@@ -109,8 +115,14 @@ def test_files_in_a_sandbox(install: Installer) -> None:
     ({"https_proxy": PROXY, "SSL_CERT_FILE": "", "PIP_CERT": "", "CURL_CA_BUNDLE": ""}, ["certificate", "SSL_CERT_FILE and PIP_CERT"]),
 ], ids=["no password", "wrong password", "nobody there", "SOCKS", "no proxy", "nothing", "certificate"])  # fmt: skip
 @pytest.mark.parametrize("way", ["mcp", "mcp --sandbox"])
-def test_what_is_wrong_is_said(install: Installer, way: str, environ: dict[str, str], told: list[str]) -> None:
-    far = {"PIP_INDEX_URL": "https://far.test/simple"} if "https_proxy" in environ or "all_proxy" in environ else {}
+def test_what_is_wrong_is_said(
+    install: Installer, way: str, environ: dict[str, str], told: list[str]
+) -> None:
+    far = (
+        {"PIP_INDEX_URL": "https://far.test/simple"}
+        if "https_proxy" in environ or "all_proxy" in environ
+        else {}
+    )
     result = install(way, PIP_RETRIES="1", PIP_DEFAULT_TIMEOUT="20", **environ, **far)
     assert "not there" in result["seen"]
     assert "secret" not in result["installed"]
@@ -126,13 +138,23 @@ def test_what_is_wrong_is_said(install: Installer, way: str, environ: dict[str, 
 @pytest.mark.parametrize("way", ["run --no-sandbox", "sdk"])
 def test_a_cells_own_pip_says_what_it_lacks(install: Installer, way: str) -> None:
     """Outside of a sandbox `!pip install` is the cell's: what may hold a password does not reach it, and it says how it can."""
-    settings = {"https_proxy": PROXY, "PIP_INDEX_URL": f"https://{INDEX_USER}@far.test/simple", "KERNEL_ENV_PIP_RETRIES": "0"}
+    settings = {
+        "https_proxy": PROXY,
+        "PIP_INDEX_URL": f"https://{INDEX_USER}@far.test/simple",
+        "KERNEL_ENV_PIP_RETRIES": "0",
+    }
     refused = install(way, **settings)
     assert "cells do not get https_proxy, PIP_INDEX_URL" in refused["installed"]
     assert "KERNEL_ENV_https_proxy" in refused["installed"]
     assert "secret" not in refused["installed"]
-    passed_on = {f"KERNEL_ENV_{name}": value for name, value in settings.items() if not name.startswith("KERNEL")}
-    ca = {f"KERNEL_ENV_{name}": str(install.net.internet.ca) for name in ("SSL_CERT_FILE", "PIP_CERT")}
+    passed_on = {
+        f"KERNEL_ENV_{name}": value
+        for name, value in settings.items()
+        if not name.startswith("KERNEL")
+    }
+    ca = {
+        f"KERNEL_ENV_{name}": str(install.net.internet.ca) for name in ("SSL_CERT_FILE", "PIP_CERT")
+    }
     result = install(way, **passed_on, **ca)
     assert "answer 42" in result["seen"], result
 
@@ -140,7 +162,10 @@ def test_a_cells_own_pip_says_what_it_lacks(install: Installer, way: str) -> Non
 def test_doctor_sets_up_by_a_proxy(install: Installer, net: NetBox) -> None:
     """`doctor --setup` reaches the configured index through the proxy. This index lacks the packages, and the error says so."""
     setup = [str(net.binary), "doctor", "--setup", "--python", "/usr/bin/python3"]
-    net.place.environ |= {"https_proxy": PROXY, "PIP_INDEX_URL": f"https://{INDEX_USER}@far.test/simple"}
+    net.place.environ |= {
+        "https_proxy": PROXY,
+        "PIP_INDEX_URL": f"https://{INDEX_USER}@far.test/simple",
+    }
     done = net.run(setup, timeout=240)
     assert done.returncode != 0
     assert "CONNECT far.test:443 200" in net.internet.proxied()

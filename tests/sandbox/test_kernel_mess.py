@@ -56,7 +56,10 @@ def forkservers() -> list[int]:
         try:
             command = Path(f"/proc/{pid}/cmdline").read_bytes()
             parent = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1]
-            if b"forkserver.py" in command and b"forkserver.py" not in Path(f"/proc/{parent}/cmdline").read_bytes():
+            if (
+                b"forkserver.py" in command
+                and b"forkserver.py" not in Path(f"/proc/{parent}/cmdline").read_bytes()
+            ):
                 found.append(pid)
         except OSError:
             pass
@@ -115,7 +118,13 @@ def test_killing_during_a_cell(kernel: Kernels, victim: str) -> None:
         server.cell("1")
         pids = VICTIMS[victim](server)
         begun = kernel.place.workspace / "begun"
-        cell = server.start_tool("execute_ipython_cell", {"code": DAEMON + "open('begun', 'w').close()\nimport time; time.sleep(1000)", "timeout": 90})
+        cell = server.start_tool(
+            "execute_ipython_cell",
+            {
+                "code": DAEMON + "open('begun', 'w').close()\nimport time; time.sleep(1000)",
+                "timeout": 90,
+            },
+        )
         while not begun.exists():
             time.sleep(0.01)
         kill(pids)
@@ -132,7 +141,9 @@ def test_killing_the_core_at_any_step(kernels: Kernels) -> None:
     before = harness.descendants()
     for step in (0, 0.02, 0.1, 0.3, 0.6, 1.2):
         server = kernels.serve()
-        server.start_tool("execute_ipython_cell", {"code": DAEMON + "import time; time.sleep(1000)"})
+        server.start_tool(
+            "execute_ipython_cell", {"code": DAEMON + "import time; time.sleep(1000)"}
+        )
         until = time.monotonic() + step
         while time.monotonic() < until:
             time.sleep(0.005)
@@ -148,7 +159,10 @@ def test_the_client_goes_at_any_step(kernels: Kernels) -> None:
     before = harness.descendants()
     for step in (0, 0.02, 0.1, 0.3, 0.6):
         server = kernels.serve()
-        server.start_tool("execute_ipython_cell", {"code": DAEMON + "import time; time.sleep(1000)", "timeout": 1000})
+        server.start_tool(
+            "execute_ipython_cell",
+            {"code": DAEMON + "import time; time.sleep(1000)", "timeout": 1000},
+        )
         until = time.monotonic() + step
         while time.monotonic() < until:
             time.sleep(0.005)
@@ -169,10 +183,14 @@ def test_killing_a_server(kernel: Kernels, is_boxed: bool) -> None:
         for _ in range(2):
             inner = server.cell(call)
             pids = outer(inner, server) if is_boxed else [int(inner)]
-            kill([pid for pid in pids if b"fake_server" in Path(f"/proc/{pid}/cmdline").read_bytes()])
+            kill(
+                [pid for pid in pids if b"fake_server" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+            )
             server.tool("execute_ipython_cell", {"code": call})
         inner = server.cell(call)
-        cell = server.start_tool("execute_ipython_cell", {"code": "open('begun', 'w').close(); hang.run(hang.Params())"})
+        cell = server.start_tool(
+            "execute_ipython_cell", {"code": "open('begun', 'w').close(); hang.run(hang.Params())"}
+        )
         while not (kernel.place.workspace / "begun").exists():
             time.sleep(0.01)
         pids = outer(inner, server) if is_boxed else [int(inner)]
@@ -228,7 +246,9 @@ def test_floods(kernel: Kernels, code: str) -> None:
     """They end with the timeout, and the core's memory is bounded."""
     with kernel.serve() as server:
         server.cell("1")
-        result = server.tool("execute_ipython_cell", {"code": code, "timeout": 1, "max_output_chars": 1000})
+        result = server.tool(
+            "execute_ipython_cell", {"code": code, "timeout": 1, "max_output_chars": 1000}
+        )
         assert result["isError"] and "timeout" in result["content"][0]["text"]
         assert sum(len(block["text"]) for block in result["content"]) < 20_000
         status = Path(f"/proc/{server.process.pid}/status").read_text()
@@ -239,9 +259,14 @@ def test_floods(kernel: Kernels, code: str) -> None:
 def test_daemons_end_with_the_session(kernels: Kernels) -> None:
     with kernels.serve() as server:
         server.cell(DAEMON)
-        assert server.cell("print(len([n for n in os.listdir('/proc') if n.isdigit()]) > 2)") == "True"
+        assert (
+            server.cell("print(len([n for n in os.listdir('/proc') if n.isdigit()]) > 2)") == "True"
+        )
         server.tool("reset")
-        assert server.cell("import os; print(len([n for n in os.listdir('/proc') if n.isdigit()]))") == "2"
+        assert (
+            server.cell("import os; print(len([n for n in os.listdir('/proc') if n.isdigit()]))")
+            == "2"
+        )
         server.cell(DAEMON)
 
 
@@ -263,7 +288,12 @@ def test_a_command_line_that_is_killed(kernels: Kernels) -> None:
         begun = kernels.place.workspace / "begun"
         begun.unlink(missing_ok=True)
         process = harness.subprocess.Popen(
-            kernels.command("run", "-c", code), cwd=kernels.place.workspace, env=kernels.environ, stdout=-3, stderr=-3, stdin=-3
+            kernels.command("run", "-c", code),
+            cwd=kernels.place.workspace,
+            env=kernels.environ,
+            stdout=-3,
+            stderr=-3,
+            stdin=-3,
         )
         while not begun.exists():
             time.sleep(0.01)

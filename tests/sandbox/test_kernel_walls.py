@@ -20,7 +20,9 @@ from kernels import Kernels, make_environment
 def run_probe(kernels: Kernels, name: str, *args: str, settings: dict) -> dict:
     """In the kernel itself, not in a program that it starts."""
     script = (PROBES / f"{name}.py").read_text()
-    code = f"import sys\nsys.argv = ['probe', *{args!r}]\nexec({script!r}, {{'__name__': '__main__'}})"
+    code = (
+        f"import sys\nsys.argv = ['probe', *{args!r}]\nexec({script!r}, {{'__name__': '__main__'}})"
+    )
     path = kernels.box.write_settings(settings)
     done = kernels.run(code, "--sandbox-config", path)
     assert done.returncode == 0, done.stderr
@@ -45,7 +47,11 @@ def test_files(kernels: Kernels) -> None:
     # Its parent is outside, so it has none here.
     expected = {name: files.expected(name, kernels.user) for name in results}
     expected |= {name: ["ENOENT"] for name in results if name.startswith("/proc/parent/")}
-    wrong = {name: (result, expected[name]) for name, result in results.items() if result not in expected[name]}
+    wrong = {
+        name: (result, expected[name])
+        for name, result in results.items()
+        if result not in expected[name]
+    }
     assert not wrong, "(is, should be): " + str(wrong)
     assert files.snapshot(outside) == before
 
@@ -60,7 +66,13 @@ def test_an_environment_in_the_workspace(box: Box) -> None:
     (environment / "bin/tool").write_text("#!/bin/sh\n")
     kernel = Kernels(box, "root")
     kernel.python = environment / "bin/python"
-    names = ["pyvenv.cfg", "bin/tool", f"{packages.relative_to(environment)}/new.pth", "bin/sitecustomize.py", "bin/python"]
+    names = [
+        "pyvenv.cfg",
+        "bin/tool",
+        f"{packages.relative_to(environment)}/new.pth",
+        "bin/sitecustomize.py",
+        "bin/python",
+    ]
     code = f"""
 import os
 def tried(action, *args):
@@ -71,14 +83,27 @@ print([tried(lambda n: os.close(os.open('.venv/' + n, os.O_WRONLY | os.O_CREAT))
 """
     settings = box.write_settings(make_settings(allowWrite=[".", "./.venv"], allowRead=[str(real)]))
     done = kernel.run(code, "--sandbox-config", settings)
-    assert done.stdout.split() == (str(["denied"] * 5) + " denied denied denied").split(), done.stderr
+    assert done.stdout.split() == (str(["denied"] * 5) + " denied denied denied").split(), (
+        done.stderr
+    )
     assert "done" in kernel.run(code, "--no-sandbox").stdout
     shutil.rmtree(environment, ignore_errors=True)
     shutil.rmtree(box.place.workspace / "aside", ignore_errors=True)
 
 
 # What Python, IPython and pandas import if it is there.
-WISHED = ["_winapi", "argcomplete", "astroid", "bottleneck", "nt", "numexpr", "org", "pyarrow", "pytz", "storemagic"]
+WISHED = [
+    "_winapi",
+    "argcomplete",
+    "astroid",
+    "bottleneck",
+    "nt",
+    "numexpr",
+    "org",
+    "pyarrow",
+    "pytz",
+    "storemagic",
+]
 
 
 def test_an_editable_install_of_the_workspace(box: Box) -> None:
@@ -161,7 +186,9 @@ def test_work(kernels: Kernels) -> None:
             call = f"software.use_{name}(*{args!r})"
             if name == "asyncio":  # whose loop runs already
                 call = "await software.talk()"
-            assert server.cell(f"import os, software\n{call}\nprint('works')").endswith("works"), work
+            assert server.cell(f"import os, software\n{call}\nprint('works')").endswith("works"), (
+                work
+            )
 
 
 def test_programs_of_other_languages(kernels: Kernels) -> None:
@@ -169,5 +196,9 @@ def test_programs_of_other_languages(kernels: Kernels) -> None:
     if kernels.user != "root" and node.is_relative_to(harness.ROOT):
         node = kernels.box.source / node.relative_to(harness.ROOT)
     path = kernels.box.write_settings(make_settings(allowRead=[str(node)]))
-    done = kernels.run(f"!{node} -e 'console.log(6 * 7)'\n!bash -c 'echo $((6 * 7))'\n!perl -e 'print 42, chr 10'", "--sandbox-config", path)
+    done = kernels.run(
+        f"!{node} -e 'console.log(6 * 7)'\n!bash -c 'echo $((6 * 7))'\n!perl -e 'print 42, chr 10'",
+        "--sandbox-config",
+        path,
+    )
     assert done.stdout == "42\n" * 3, done.stderr

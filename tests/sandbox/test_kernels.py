@@ -63,8 +63,13 @@ def test_posture(kernels: Kernels) -> None:
     assert inside["processes"] == [1, inside["pid"]]
     assert len(outside["processes"]) > 2
     for kind in inside["fds"]:
-        assert kind.startswith(("pipe:", "socket:", "/dev/null", "/proc/", "anon_inode:[event")), kind
-    assert not {"SECRET_FOR_TESTS", "SSH_AUTH_SOCK", "IPYBOX_TOOL_TOKEN"} & inside["environment"].keys()
+        assert kind.startswith(("pipe:", "socket:", "/dev/null", "/proc/", "anon_inode:[event")), (
+            kind
+        )
+    assert (
+        not {"SECRET_FOR_TESTS", "SSH_AUTH_SOCK", "IPYBOX_TOOL_TOKEN"}
+        & inside["environment"].keys()
+    )
     assert "IPYBOX_TOOL_TOKEN" in outside["environment"]
 
 
@@ -97,10 +102,16 @@ def test_denied_files_are_told(kernel: Kernels) -> None:
     outside.write_text("x")
     (kernel.place.workspace / ".env").write_text("PASSWORD=swordfish\n")
     done = kernel.run(f"open({str(outside)!r}, 'a')")
-    assert "operation not permitted: the sandbox does not write" in done.stderr and str(outside) in done.stderr
+    assert (
+        "operation not permitted: the sandbox does not write" in done.stderr
+        and str(outside) in done.stderr
+    )
     assert "filesystem.allowWrite can allow it" in done.stderr
     done = kernel.run("open('.env')")
-    assert "operation not permitted: the sandbox hides" in done.stderr and "filesystem.denyRead: .env" in done.stderr
+    assert (
+        "operation not permitted: the sandbox hides" in done.stderr
+        and "filesystem.denyRead: .env" in done.stderr
+    )
     assert "operation not permitted" not in kernel.run("open('/no/such/file')").stderr
     assert "operation not permitted" not in kernel.run("open('.env')", "--no-sandbox").stderr
 
@@ -111,7 +122,10 @@ def test_what_must_not_come_into_being(kernel: Kernels) -> None:
     with kernel.serve() as server:
         code = "import os\nos.makedirs('.git/hooks')\nopen('.git/hooks/pre-commit', 'w').write('evil')\nopen('.mcp.json', 'w').close()"
         text = server.cell(code)
-        assert ".git/hooks came into being, which is not allowed" in text and ".mcp.json came into being" in text
+        assert (
+            ".git/hooks came into being, which is not allowed" in text
+            and ".mcp.json came into being" in text
+        )
         assert not (workspace / ".git/hooks").exists() and not (workspace / ".mcp.json").exists()
         (moved,) = kernel.place.state.rglob("pre-commit")
         assert moved.read_text() == "evil" and "quarantine" in str(moved)
@@ -134,13 +148,23 @@ def test_packages_are_ipyboxs_own(kernel: Kernels, servers: harness.Servers) -> 
     target = kernel.place.root / "elsewhere"
     target.mkdir()
     with kernel.serve(*kernel.servers_flags()) as server:
-        assert server.cell("import os\n" + attempt(f"os.symlink({str(target)!r}, 'mcptools')")).strip() == "EEXIST"
-        assert server.cell(attempt("os.rename('mcptools', 'mine')")).strip() in ("EBUSY", "EACCES", "EROFS")
+        assert (
+            server.cell("import os\n" + attempt(f"os.symlink({str(target)!r}, 'mcptools')")).strip()
+            == "EEXIST"
+        )
+        assert server.cell(attempt("os.rename('mcptools', 'mine')")).strip() in (
+            "EBUSY",
+            "EACCES",
+            "EROFS",
+        )
         server.register("time", servers.time())
         assert server.cell("import mcptools.time; print(1)") == "1"
         assert (workspace / "mcptools/time/__init__.py").exists() and not list(target.iterdir())
     with kernel.serve() as server:
-        assert server.cell(attempt("open('mcptools/time/__init__.py', 'a').close()")).strip() in ("EROFS", "EACCES")
+        assert server.cell(attempt("open('mcptools/time/__init__.py', 'a').close()")).strip() in (
+            "EROFS",
+            "EACCES",
+        )
 
 
 def test_the_place_of_packages_is_no_link(kernel: Kernels) -> None:
@@ -162,7 +186,10 @@ def test_roots_secrets_stay_roots(kernel: Kernels) -> None:
 
 
 def test_registry_is_hidden(kernel: Kernels, servers: harness.Servers) -> None:
-    done = harness.run([kernel.box.program("root"), "servers", "add", "time", json.dumps(servers.time())], kernel.place)
+    done = harness.run(
+        [kernel.box.program("root"), "servers", "add", "time", json.dumps(servers.time())],
+        kernel.place,
+    )
     assert done.returncode == 0, done.stderr
     (registry,) = [path for path in kernel.place.state.rglob("*.json")]
     code = attempt(f"print(len(open({str(registry)!r}).read()) > 10)")
@@ -183,7 +210,10 @@ def test_its_own_walls(kernel: Kernels) -> None:
         for statement in (f"open({name!r}, 'a').close()", f"import os; os.rename({name!r}, 'y')"):
             done = kernel.run(attempt(statement), *flags, "--sandbox-config", "box.json")
             assert done.stdout in ("EROFS\n", "EACCES\n", "EBUSY\n", "EXDEV\n"), (statement, done)
-    assert kernel.run(attempt("open('mcptools/x/__init__.py', 'a').close()"), "--no-sandbox").stdout == "done\n"
+    assert (
+        kernel.run(attempt("open('mcptools/x/__init__.py', 'a').close()"), "--no-sandbox").stdout
+        == "done\n"
+    )
 
 
 # Network
@@ -192,13 +222,17 @@ def test_its_own_walls(kernel: Kernels) -> None:
 def test_no_network(kernels: Kernels) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
-        code = "import socket\n" + attempt(f"socket.create_connection(('127.0.0.1', {port}), 5).close()")
+        code = "import socket\n" + attempt(
+            f"socket.create_connection(('127.0.0.1', {port}), 5).close()"
+        )
         assert kernels.run(code).stdout == "ECONNREFUSED\n"
         assert kernels.run(code, "--no-sandbox").stdout == "done\n"
 
 
 def test_denied_domain_is_told(kernel: Kernels) -> None:
-    (kernel.place.workspace / "box.json").write_text(json.dumps(make_settings(allowedDomains=["allowed.invalid"])))
+    (kernel.place.workspace / "box.json").write_text(
+        json.dumps(make_settings(allowedDomains=["allowed.invalid"]))
+    )
     code = """
 import urllib.request
 try:
@@ -220,7 +254,9 @@ def test_denied_socket_is_told(kernel: Kernels) -> None:
         code = "import socket\n" + attempt("socket.socket(socket.AF_UNIX).connect('s')")
         done = kernel.run(code)
         assert done.stdout == "EPERM\n" or done.stdout == "EACCES\n", done
-        assert "operation not permitted" in done.stderr and "network.allowUnixSockets" in done.stderr
+        assert (
+            "operation not permitted" in done.stderr and "network.allowUnixSockets" in done.stderr
+        )
         assert kernel.run(code, "--no-sandbox").stdout == "done\n"
     path.unlink()
 
@@ -249,7 +285,9 @@ with context.Pool(2) as pool:
 
 
 def test_children(kernels: Kernels) -> None:
-    done = kernels.run("import subprocess\n!echo $((6 * 7))\nprint(subprocess.run(['id', '-u'], capture_output=True).returncode)")
+    done = kernels.run(
+        "import subprocess\n!echo $((6 * 7))\nprint(subprocess.run(['id', '-u'], capture_output=True).returncode)"
+    )
     assert done.stdout == "42\n0\n", done.stderr
 
 
@@ -299,7 +337,12 @@ def test_sessions_do_not_meet(kernel: Kernels, servers: harness.Servers) -> None
         assert second.cell("print(os.environ['TOOL_SERVER_PORT'])") == port
         package = (kernel.place.workspace / "mcptools/time/__init__.py").read_text()
         server_id = package.partition('server_id="')[2].partition('"')[0]
-        call = {"server_id": server_id, "server_name": "time", "tool_name": "get_current_time", "tool_args": {"timezone": "UTC"}}
+        call = {
+            "server_id": server_id,
+            "server_name": "time",
+            "tool_name": "get_current_time",
+            "tool_args": {"timezone": "UTC"},
+        }
         assert "timezone" in first.cell(POST + f"print(post({call!r})['result'])")
         assert second.cell(f"print(post({call!r})['error_type'])") == "not_found"
 
@@ -314,7 +357,9 @@ def test_timeout_keeps_the_state(kernel: Kernels) -> None:
         assert server.cell("print(x)") == "1"
 
 
-@pytest.mark.parametrize("death", ["os._exit(3)", "os.kill(os.getpid(), 9)", "import ctypes; ctypes.string_at(0)"])
+@pytest.mark.parametrize(
+    "death", ["os._exit(3)", "os.kill(os.getpid(), 9)", "import ctypes; ctypes.string_at(0)"]
+)
 def test_death_of_a_kernel(kernel: Kernels, death: str) -> None:
     with kernel.serve() as server:
         assert "kernel" in server.failing_cell(f"import os; {death}").lower()
@@ -363,9 +408,13 @@ def test_bombs(kernel: Kernels, bomb: str) -> None:
 
 def test_configuration_that_is_not_there(kernel: Kernels) -> None:
     """Nothing runs: the default could allow what it was to deny, and a cell could write what holds the next time."""
-    done = kernel.run("open('nowhere.json', 'w').write('{}'); print(1)", "--sandbox-config", "nowhere.json")
+    done = kernel.run(
+        "open('nowhere.json', 'w').write('{}'); print(1)", "--sandbox-config", "nowhere.json"
+    )
     assert done.stdout == "" and done.returncode == 1
-    assert "the sandbox configuration" in done.stderr and "nowhere.json does not exist" in done.stderr
+    assert (
+        "the sandbox configuration" in done.stderr and "nowhere.json does not exist" in done.stderr
+    )
     assert not (kernel.place.workspace / "nowhere.json").exists()
 
 
@@ -404,10 +453,15 @@ def test_installation(kernel: Kernels) -> None:
 
 def test_installation_by_a_cell(kernel: Kernels) -> None:
     """`!pip install` and `%pip install` are done by ipybox, with the rules for tool calls."""
-    first, second = (make_wheel(kernel.place.workspace, name, "by a cell") for name in ("ipb_first", "ipb_second"))
+    first, second = (
+        make_wheel(kernel.place.workspace, name, "by a cell")
+        for name in ("ipb_first", "ipb_second")
+    )
     with kernel.serve() as server:
         assert "Successfully installed" in server.cell(f"!pip install {first}\nimport ipb_first")
-        assert server.cell(f"%pip install -q {second}\nimport ipb_second; print(ipb_second.value, _exit_code)").endswith("by a cell 0")
+        assert server.cell(
+            f"%pip install -q {second}\nimport ipb_second; print(ipb_second.value, _exit_code)"
+        ).endswith("by a cell 0")
         assert "no-such.whl" in server.cell("!pip install ./no-such.whl\nprint(_exit_code)")
     assert (kernel.place.workspace / ".ipybox/packages/ipb_first.py").exists()
     third = make_wheel(kernel.place.workspace, "ipb_third", "x")
@@ -446,7 +500,9 @@ def test_installations_are_not_led_astray(kernel: Kernels, link: str) -> None:
     target = kernel.place.home / "target"
     target.mkdir()
     with kernel.serve() as server:
-        server.cell(f"import os\nos.makedirs('.ipybox', exist_ok=True) if '/' in {link!r} else None\nos.symlink({str(target)!r}, {link!r})")
+        server.cell(
+            f"import os\nos.makedirs('.ipybox', exist_ok=True) if '/' in {link!r} else None\nos.symlink({str(target)!r}, {link!r})"
+        )
         output = server.tool("install_package", {"package_name": str(wheel)})
         assert output["isError"] and "symbolic link" in output["content"][0]["text"]
     assert not list(target.iterdir())

@@ -40,7 +40,11 @@ BOMBS = {
         {"openFiles": 50},
         "47 Too many open files",
     ),
-    "file size": ("import signal; signal.signal(signal.SIGXFSZ, signal.SIG_DFL)\nf = open('big', 'wb')\nwhile True: f.write(bytes(1000))\n", {"fileSize": "1M"}, "limits.fileSize is 1048576 bytes"),
+    "file size": (
+        "import signal; signal.signal(signal.SIGXFSZ, signal.SIG_DFL)\nf = open('big', 'wb')\nwhile True: f.write(bytes(1000))\n",
+        {"fileSize": "1M"},
+        "limits.fileSize is 1048576 bytes",
+    ),
     "file size, handled": (
         "f = open('big', 'wb', buffering=0)\ntry:\n    while True: f.write(bytes(1000))\nexcept OSError as error: print(error.strerror)\n",
         {"fileSize": "1M"},
@@ -70,9 +74,18 @@ def test_bomb(box: Box, user: str, bomb: str) -> None:
 def test_other_sandboxes_do_not_notice(box: Box) -> None:
     """RLIMIT_NPROC counts by user: it must not count what others of the same user do."""
     settings = make_settings(limits={"processes": 10})
-    many = box.command(["sh", "-c", "for i in 1 2 3 4 5 6 7 8; do sleep 1000 & done; echo full; wait"], settings, user="user")
+    many = box.command(
+        ["sh", "-c", "for i in 1 2 3 4 5 6 7 8; do sleep 1000 & done; echo full; wait"],
+        settings,
+        user="user",
+    )
     few = box.command(["sh", "-c", "(echo a); (echo b); (echo c)"], settings, user="user")
-    options = {"cwd": box.place.workspace, "env": box.place.environ, "stdout": subprocess.PIPE, "text": True}
+    options = {
+        "cwd": box.place.workspace,
+        "env": box.place.environ,
+        "stdout": subprocess.PIPE,
+        "text": True,
+    }
     with subprocess.Popen(many, **options) as first:
         assert first.stdout is not None and first.stdout.readline() == "full\n"
         assert subprocess.run(few, timeout=120, **options).stdout.split() == ["a", "b", "c"]
@@ -80,7 +93,13 @@ def test_other_sandboxes_do_not_notice(box: Box) -> None:
 
 
 def test_limits_are_explained(box: Box) -> None:
-    path = box.write_settings(make_settings(limits={"memory": "2G", "cpuSeconds": 60, "fileSize": "none"}))
+    path = box.write_settings(
+        make_settings(limits={"memory": "2G", "cpuSeconds": 60, "fileSize": "none"})
+    )
     done = box([box.program("root"), "sandbox", "--explain", "--settings", path], sandbox=False)
     words = [line.split()[:3] for line in done.stdout.splitlines()]
-    assert ["memory", "2", "GiB"] in words and ["cpuSeconds", "60", "seconds"] in words and ["fileSize", "no", "limit"] in words
+    assert (
+        ["memory", "2", "GiB"] in words
+        and ["cpuSeconds", "60", "seconds"] in words
+        and ["fileSize", "no", "limit"] in words
+    )

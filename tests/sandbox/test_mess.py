@@ -19,7 +19,11 @@ DAEMON = "(setsid sh -c 'trap \"\" TERM INT HUP; while :; do sleep 1000; done' <
 def start(box: Box, script: str, user: str = "root", **options) -> subprocess.Popen[str]:
     options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | options
     return subprocess.Popen(
-        box.command(["sh", "-c", script], user=user), cwd=box.place.workspace, env=box.place.environ, text=True, **options
+        box.command(["sh", "-c", script], user=user),
+        cwd=box.place.workspace,
+        env=box.place.environ,
+        text=True,
+        **options,
     )
 
 
@@ -43,7 +47,9 @@ def test_killing_the_core_at_any_step(box: Box, user: str) -> None:
     line = box.command(["sh", "-c", DAEMON + "; sleep 1000"], user=user)
     before = harness.descendants()
     for step in range(40):
-        process = subprocess.Popen(line, cwd=box.place.workspace, env=box.place.environ, stdout=-3, stderr=-3)
+        process = subprocess.Popen(
+            line, cwd=box.place.workspace, env=box.place.environ, stdout=-3, stderr=-3
+        )
         until = time.monotonic() + step * 0.001
         while time.monotonic() < until:
             pass
@@ -105,9 +111,14 @@ def test_crashes(box: Box, user: str) -> None:
 
 
 def test_temporary_files_go_with_the_sandbox(box: Box, user: str) -> None:
-    first = box(["sh", "-c", "echo x > /tmp/kept; echo x > /dev/shm/kept; echo x > /run/kept; ls /tmp"], user=user)
+    first = box(
+        ["sh", "-c", "echo x > /tmp/kept; echo x > /dev/shm/kept; echo x > /run/kept; ls /tmp"],
+        user=user,
+    )
     assert first.stdout == "kept\n"
-    second = box(["sh", "-c", "cat /tmp/kept /dev/shm/kept /run/kept; ls -A /tmp /dev/shm"], user=user)
+    second = box(
+        ["sh", "-c", "cat /tmp/kept /dev/shm/kept /run/kept; ls -A /tmp /dev/shm"], user=user
+    )
     assert second.stdout == "/dev/shm:\n\n/tmp:\n"
 
 
@@ -125,6 +136,8 @@ def test_unreadable_settings(box: Box) -> None:
     path = box.place.home / "settings.json"
     for content in (b"", b"{", b"\xff\xfe", b"[]", b"null", b"{" * 100_000, b'{"a":' * 5000, b"\0"):
         path.write_bytes(content)
-        done = box([box.program("root"), "sandbox", "-s", str(path), "-c", "touch ran"], sandbox=False)
+        done = box(
+            [box.program("root"), "sandbox", "-s", str(path), "-c", "touch ran"], sandbox=False
+        )
         assert done.returncode in (1, 2) and str(path) in done.stderr, (content[:20], done.stderr)
     assert make_settings() and not (box.place.workspace / "ran").exists()

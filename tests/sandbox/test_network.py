@@ -8,7 +8,16 @@ from box import NetBox, make_settings
 from little_internet import ECHO_PORT, LOCAL_PORT, METADATA, PRIVATE, PUBLIC, PUBLIC6
 
 SETTINGS = make_settings(
-    allowedDomains=["good.test", "*.wild.test", "port.test:8443", "refused.test", "rebound.test", "metadata.test", "intranet.test", "six.test"],
+    allowedDomains=[
+        "good.test",
+        "*.wild.test",
+        "port.test:8443",
+        "refused.test",
+        "rebound.test",
+        "metadata.test",
+        "intranet.test",
+        "six.test",
+    ],
     deniedDomains=["deep.wild.test"],
 )
 
@@ -186,14 +195,23 @@ BY_PROXY = [
 
 def compare(net: NetBox, rows: list[tuple], settings: dict | None, **options) -> None:
     found = net.attempts([row[0] for row in rows], settings, **options)
-    wrong = [(row[0], f"expected {row[-1]!r}", result) for row, result in zip(rows, found, strict=True) if result != row[-1]]
+    wrong = [
+        (row[0], f"expected {row[-1]!r}", result)
+        for row, result in zip(rows, found, strict=True)
+        if result != row[-1]
+    ]
     assert not wrong, "\n".join(map(str, wrong))
 
 
 @pytest.mark.needs_root
 def test_without_a_sandbox_everything_is_reached(net: NetBox) -> None:
     """The positive control of the tests below."""
-    compare(net, [(action, outside) for action, outside, _ in WITHOUT_PROXY + NAME_SERVER], None, sandbox=False)
+    compare(
+        net,
+        [(action, outside) for action, outside, _ in WITHOUT_PROXY + NAME_SERVER],
+        None,
+        sandbox=False,
+    )
     assert b"secret-1" in net.internet.asked
 
 
@@ -280,7 +298,9 @@ def test_a_name_that_moves_is_checked_each_time(net: NetBox) -> None:
     """DNS rebinding: the name's owner changes where it leads while the sandbox runs."""
     hosts = net.internet.directory / "hosts"
     before = hosts.read_text()
-    settings = make_settings(allowedDomains=["good.test"], allowWrite=[".", str(net.internet.directory)])
+    settings = make_settings(
+        allowedDomains=["good.test"], allowWrite=[".", str(net.internet.directory)]
+    )
     moved = before.replace(f"{PUBLIC} good.test", "127.0.0.1 good.test")
     both = before.replace(f"{PUBLIC} good.test", f"127.0.0.1 good.test\n{PUBLIC} good.test")
     rows = [

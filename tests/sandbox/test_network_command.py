@@ -22,7 +22,11 @@ def test_denials_are_told_once_at_the_end(net: NetBox, user: str) -> None:
     script = "curl -sS http://evil.test/ http://evil.test/ >/dev/null; curl -sS --noproxy '*' http://evil.test/ 2>/dev/null; echo last >&2"
     done = net(["sh", "-c", script], SETTINGS, user=user)
     name = 'operation not permitted: dns evil.test: it is not in network.allowedDomains; to allow it, add "evil.test" there'
-    assert done.stderr.splitlines() == ["last", f"ipybox sandbox: {DENIED}", f"ipybox sandbox: {name}"]
+    assert done.stderr.splitlines() == [
+        "last",
+        f"ipybox sandbox: {DENIED}",
+        f"ipybox sandbox: {name}",
+    ]
     assert net(["curl", "-sS", "http://good.test/"], SETTINGS, user=user).stderr == ""
 
 
@@ -30,7 +34,11 @@ def test_denials_are_told_at_once_with_debug(net: NetBox) -> None:
     # When the second one is answered, the first one's denial has been told.
     script = "for name in evil good; do curl -sS http://$name.test/ >/dev/null; done; echo last >&2"
     done = net(["sh", "-c", script], SETTINGS, flags=("--debug",))
-    assert done.stderr.splitlines() == ["ipybox sandbox: the sandbox stands", f"ipybox sandbox: {DENIED}", "last"]
+    assert done.stderr.splitlines() == [
+        "ipybox sandbox: the sandbox stands",
+        f"ipybox sandbox: {DENIED}",
+        "last",
+    ]
 
 
 def test_violation_log(net: NetBox) -> None:
@@ -38,11 +46,17 @@ def test_violation_log(net: NetBox) -> None:
     for _ in range(2):
         net(EVIL, SETTINGS, flags=("--violation-log", str(log)))
     lines = [json.loads(line) for line in log.read_text().splitlines()]
-    assert [(line["what"], line["target"]) for line in lines] == [("network-outbound", "evil.test:80")] * 2
+    assert [(line["what"], line["target"]) for line in lines] == [
+        ("network-outbound", "evil.test:80")
+    ] * 2
     assert lines[0].keys() == {"time", "what", "target", "reason"} and lines[0]["reason"] in DENIED
     assert stat.S_IMODE(log.stat().st_mode) == 0o600
     done = net(["touch", "ran"], SETTINGS, flags=("--violation-log", "/dev/null"))
-    assert done.returncode == 2 and "no regular file" in done.stderr and not (net.place.workspace / "ran").exists()
+    assert (
+        done.returncode == 2
+        and "no regular file" in done.stderr
+        and not (net.place.workspace / "ran").exists()
+    )
 
 
 def test_a_flood_of_denials_is_counted(net: NetBox) -> None:
@@ -72,7 +86,11 @@ def test_the_reason_of_the_configuration_is_told(net: NetBox) -> None:
 
 
 def test_websockets(net: NetBox) -> None:
-    rows = [["websocket", "direct", "good.test"], ["websocket", "tunnel", "good.test"], ["websocket", "direct", "www.wild.test"]]
+    rows = [
+        ["websocket", "direct", "good.test"],
+        ["websocket", "tunnel", "good.test"],
+        ["websocket", "direct", "www.wild.test"],
+    ]
     assert net.attempts(rows, SETTINGS) == ["hello", "hello", "unknown name"]
 
 
@@ -90,10 +108,17 @@ def test_sockets_of_the_host(box: Box) -> None:
 
         thread = threading.Thread(target=accept)
         thread.start()
-        connect = ["/usr/bin/python3", "-c", "import socket; s = socket.socket(socket.AF_UNIX); s.connect('host.sock'); print(s.recv(9))"]
+        connect = [
+            "/usr/bin/python3",
+            "-c",
+            "import socket; s = socket.socket(socket.AF_UNIX); s.connect('host.sock'); print(s.recv(9))",
+        ]
         denied = box(connect, make_settings())
         assert denied.returncode != 0 and "host" not in denied.stdout
-        assert "operation not permitted: unix-connect host.sock: " in denied.stderr and "network.allowUnixSockets" in denied.stderr
+        assert (
+            "operation not permitted: unix-connect host.sock: " in denied.stderr
+            and "network.allowUnixSockets" in denied.stderr
+        )
         assert box(connect, make_settings(allowUnixSockets=[str(path)])).stdout == "b'host\\n'\n"
         assert box(connect, sandbox=False).stdout == "b'host\\n'\n"
         thread.join()
@@ -104,7 +129,11 @@ def test_sockets_of_the_host(box: Box) -> None:
 def test_services_of_the_host(box: Box, user: str) -> None:
     """Such as Docker's: their sockets lie where a sandbox has a directory of its own."""
     path = f"/run/ipybox-test-{os.getpid()}.sock"
-    connect = ["/usr/bin/python3", "-c", f"import socket; s = socket.socket(socket.AF_UNIX); s.connect({path!r}); print('connected')"]
+    connect = [
+        "/usr/bin/python3",
+        "-c",
+        f"import socket; s = socket.socket(socket.AF_UNIX); s.connect({path!r}); print('connected')",
+    ]
     with socket.socket(socket.AF_UNIX) as listener:
         try:
             listener.bind(path)
@@ -112,7 +141,10 @@ def test_services_of_the_host(box: Box, user: str) -> None:
             listener.listen()
             denied = box(connect, make_settings(), user=user)
             assert "FileNotFoundError" in denied.stderr and denied.stdout == ""
-            assert box(connect, make_settings(allowAllUnixSockets=True), user=user).stdout == "connected\n"
+            assert (
+                box(connect, make_settings(allowAllUnixSockets=True), user=user).stdout
+                == "connected\n"
+            )
             assert box(connect, user=user, sandbox=False).stdout == "connected\n"
         finally:
             os.unlink(path)
@@ -130,7 +162,9 @@ def test_configurations_of_control_fd(net: NetBox) -> None:
     closed = shlex.quote(json.dumps(make_settings()))
     inside = """until curl -sf http://good.test/ >/dev/null; do :; done; echo allowed
         echo allowed >step; while curl -sf http://good.test/ >/dev/null; do :; done; echo denied"""
-    line = shlex.join(net.command(["sh", "-c", inside], make_settings(), flags=("--control-fd", "3")))
+    line = shlex.join(
+        net.command(["sh", "-c", inside], make_settings(), flags=("--control-fd", "3"))
+    )
     script = f"mkfifo step; {{ echo nonsense; echo {good}; cat step; echo {closed}; }} | {line} 3<&0 </dev/null; rm step"
     done = net(["sh", "-c", script], sandbox=False)
     assert done.stdout == "allowed\ndenied\n", done.stderr
@@ -138,7 +172,10 @@ def test_configurations_of_control_fd(net: NetBox) -> None:
 
 
 def test_a_control_fd_that_cannot_be(net: NetBox) -> None:
-    for redirection, words in {"3</dev/null": "neither a pipe nor a socket", "3<&-": "no open, readable descriptor"}.items():
+    for redirection, words in {
+        "3</dev/null": "neither a pipe nor a socket",
+        "3<&-": "no open, readable descriptor",
+    }.items():
         line = shlex.join(net.command(["touch", "ran"], flags=("--control-fd", "3")))
         done = net(["sh", "-c", f"{line} {redirection}"], sandbox=False)
         assert done.returncode == 2 and words in done.stderr
@@ -149,4 +186,9 @@ def test_the_end_in_the_middle_of_a_transfer(net: NetBox) -> None:
     """The command goes while connections stand; nothing hangs, nothing is left."""
     script = "for n in 1 2 3; do (exec 3<>/dev/tcp/good.test/80; echo GET >&3; cat <&3) & done; (curl -sS http://good.test/ >/dev/null); exit 7"
     assert net(["bash", "-c", script], SETTINGS).returncode == 7
-    assert net(["bash", "-c", "curl -sS http://good.test/ >/dev/null & kill -9 $$"], SETTINGS).returncode == 137
+    assert (
+        net(
+            ["bash", "-c", "curl -sS http://good.test/ >/dev/null & kill -9 $$"], SETTINGS
+        ).returncode
+        == 137
+    )

@@ -24,32 +24,69 @@ LARGE = os.urandom(1 << 20) * 24
 
 # With the variables of proxies, and without.
 PROXIES = ["proxies", "no proxies"]
-WITHOUT = ["env", *(f"--unset={name}" for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"))]
+WITHOUT = [
+    "env",
+    *(
+        f"--unset={name}"
+        for name in (
+            "HTTP_PROXY",
+            "HTTPS_PROXY",
+            "ALL_PROXY",
+            "http_proxy",
+            "https_proxy",
+            "all_proxy",
+        )
+    ),
+]
 
 
 def make_wheel(path: Path) -> None:
     with zipfile.ZipFile(path, "w") as wheel:
         wheel.writestr("demo.py", "answer = 42\n")
-        wheel.writestr("demo-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: demo\nVersion: 1.0\n")
-        wheel.writestr("demo-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
-        wheel.writestr("demo-1.0.dist-info/RECORD", "demo.py,,\ndemo-1.0.dist-info/METADATA,,\ndemo-1.0.dist-info/WHEEL,,\n")
+        wheel.writestr(
+            "demo-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: demo\nVersion: 1.0\n"
+        )
+        wheel.writestr(
+            "demo-1.0.dist-info/WHEEL",
+            "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+        )
+        wheel.writestr(
+            "demo-1.0.dist-info/RECORD",
+            "demo.py,,\ndemo-1.0.dist-info/METADATA,,\ndemo-1.0.dist-info/WHEEL,,\n",
+        )
 
 
 def make_npm_package(www: Path) -> None:
     manifest = {"name": "demo", "version": "1.0.0", "main": "index.js"}
     with tarfile.open(www / "demo-1.0.0.tgz", "w:gz") as archive:
-        for name, text in {"package.json": json.dumps(manifest), "index.js": "module.exports = 42\n"}.items():
+        for name, text in {
+            "package.json": json.dumps(manifest),
+            "index.js": "module.exports = 42\n",
+        }.items():
             info = tarfile.TarInfo(f"package/{name}")
             info.size = len(text)
             archive.addfile(info, io.BytesIO(text.encode()))
     digest = hashlib.sha1((www / "demo-1.0.0.tgz").read_bytes()).hexdigest()
-    version = manifest | {"dist": {"tarball": "https://registry.test/demo-1.0.0.tgz", "shasum": digest}}
-    (www / "demo").write_text(json.dumps({"name": "demo", "dist-tags": {"latest": "1.0.0"}, "versions": {"1.0.0": version}}))
+    version = manifest | {
+        "dist": {"tarball": "https://registry.test/demo-1.0.0.tgz", "shasum": digest}
+    }
+    (www / "demo").write_text(
+        json.dumps(
+            {"name": "demo", "dist-tags": {"latest": "1.0.0"}, "versions": {"1.0.0": version}}
+        )
+    )
 
 
 def make_repository(directory: Path) -> None:
     def git(*words: str) -> None:
-        identity = ["-c", "user.name=t", "-c", "user.email=t@good.test", "-c", "init.defaultBranch=main"]
+        identity = [
+            "-c",
+            "user.name=t",
+            "-c",
+            "user.email=t@good.test",
+            "-c",
+            "init.defaultBranch=main",
+        ]
         subprocess.run(["git", *identity, *words], check=True, capture_output=True)
 
     work = directory / "work"
@@ -66,7 +103,9 @@ def internet(internet: LittleInternet) -> LittleInternet:
     (www / "large").write_bytes(LARGE)
     (www / "simple/demo").mkdir(parents=True)
     make_wheel(www / "simple/demo/demo-1.0-py3-none-any.whl")
-    (www / "simple/demo/index.html").write_text('<a href="demo-1.0-py3-none-any.whl">demo-1.0-py3-none-any.whl</a>')
+    (www / "simple/demo/index.html").write_text(
+        '<a href="demo-1.0-py3-none-any.whl">demo-1.0-py3-none-any.whl</a>'
+    )
     make_npm_package(www)
     make_repository(internet.directory)
     return internet
@@ -80,12 +119,17 @@ def prefix(request: pytest.FixtureRequest) -> list[str]:
 def node(box: NetBox) -> str:
     """Where node is when the checkout is mounted where everybody can go."""
     path = Path(os.path.realpath(harness.existing(harness.CACHE / "node/bin/node")))
-    return str(box.source / path.relative_to(harness.ROOT) if path.is_relative_to(harness.ROOT) else path)
+    return str(
+        box.source / path.relative_to(harness.ROOT) if path.is_relative_to(harness.ROOT) else path
+    )
 
 
 def npm(box: NetBox) -> list[str]:
     prefix = Path(os.path.realpath(harness.CACHE / "node/bin/node")).parents[1]
-    places = [prefix / "lib/node_modules/npm/bin/npm-cli.js", Path("/usr/share/nodejs/npm/bin/npm-cli.js")]
+    places = [
+        prefix / "lib/node_modules/npm/bin/npm-cli.js",
+        Path("/usr/share/nodejs/npm/bin/npm-cli.js"),
+    ]
     script = next(path for path in places if path.exists())
     if script.is_relative_to(harness.ROOT):
         script = box.source / script.relative_to(harness.ROOT)
@@ -103,11 +147,16 @@ def test_curl(net: NetBox, user: str, prefix: list[str], url: str) -> None:
 def test_curl_elsewhere(net: NetBox, prefix: list[str], url: str) -> None:
     done = net([*prefix, "curl", "-sS", "--fail", url], SETTINGS)
     assert done.returncode != 0 and done.stdout == ""
-    assert "ipybox sandbox: operation not permitted: " in done.stderr and "network.allowedDomains; to allow it, add" in done.stderr
+    assert (
+        "ipybox sandbox: operation not permitted: " in done.stderr
+        and "network.allowedDomains; to allow it, add" in done.stderr
+    )
     assert net([*prefix, "curl", "-sS", "--fail", url], sandbox=False).returncode == 0
 
 
-@pytest.mark.parametrize("url", ["http://good.test/large", "https://good.test/large", "https://good.test:8443/large"])
+@pytest.mark.parametrize(
+    "url", ["http://good.test/large", "https://good.test/large", "https://good.test:8443/large"]
+)
 def test_much_data(net: NetBox, url: str) -> None:
     """In and out at the same time."""
     command = f"curl -sS {url} | tee large | sha256sum; curl -sS --data-binary @large {url.removesuffix('large')}; rm large"
@@ -117,7 +166,14 @@ def test_much_data(net: NetBox, url: str) -> None:
 
 
 def test_many_at_once(net: NetBox) -> None:
-    done = net(["sh", "-c", "seq 300 | xargs -P 40 -I{} curl -sS --fail -o /dev/null -w '%{http_code}\\n' https://good.test/{}"], SETTINGS)
+    done = net(
+        [
+            "sh",
+            "-c",
+            "seq 300 | xargs -P 40 -I{} curl -sS --fail -o /dev/null -w '%{http_code}\\n' https://good.test/{}",
+        ],
+        SETTINGS,
+    )
     assert done.stdout == "200\n" * 300, done.stderr
 
 
@@ -129,20 +185,54 @@ def test_git(net: NetBox, user: str, prefix: list[str]) -> None:
         echo failed"""
     done = net([*prefix, "sh", "-c", script], SETTINGS, user=user)
     assert (done.stdout, done.returncode) == ("cloned\nfailed\n", 0), done.stderr
-    assert net(["git", "ls-remote", "https://evil.test/git/repo.git"], sandbox=False).returncode == 0
+    assert (
+        net(["git", "ls-remote", "https://evil.test/git/repo.git"], sandbox=False).returncode == 0
+    )
 
 
 def test_pip(net: NetBox, user: str, prefix: list[str]) -> None:
-    pip = [*net.python(), "-m", "pip", "install", "--disable-pip-version-check", "--no-cache-dir", "--target", "out", "--retries=0"]
-    done = net([*prefix, *pip, "--index-url=https://index.test/simple", "demo"], SETTINGS, user=user, with_python=True)
+    pip = [
+        *net.python(),
+        "-m",
+        "pip",
+        "install",
+        "--disable-pip-version-check",
+        "--no-cache-dir",
+        "--target",
+        "out",
+        "--retries=0",
+    ]
+    done = net(
+        [*prefix, *pip, "--index-url=https://index.test/simple", "demo"],
+        SETTINGS,
+        user=user,
+        with_python=True,
+    )
     assert done.returncode == 0, done.stderr
     assert (net.place.workspace / "out/demo.py").read_text() == "answer = 42\n"
-    done = net([*prefix, *pip, "--index-url=https://evil.test/simple", "demo"], SETTINGS, user=user, with_python=True)
-    assert done.returncode == 1 and "operation not permitted" in done.stderr and "evil.test" in done.stderr
+    done = net(
+        [*prefix, *pip, "--index-url=https://evil.test/simple", "demo"],
+        SETTINGS,
+        user=user,
+        with_python=True,
+    )
+    assert (
+        done.returncode == 1
+        and "operation not permitted" in done.stderr
+        and "evil.test" in done.stderr
+    )
 
 
 def test_npm(net: NetBox, user: str, prefix: list[str]) -> None:
-    install = [*npm(net), "install", "--registry=https://registry.test/", "--no-audit", "--no-fund", "--fetch-retries=0", "--no-update-notifier"]
+    install = [
+        *npm(net),
+        "install",
+        "--registry=https://registry.test/",
+        "--no-audit",
+        "--no-fund",
+        "--fetch-retries=0",
+        "--no-update-notifier",
+    ]
     install += ["--cache=cache", "--prefix=out", "demo"]
     done = net([*prefix, *install], SETTINGS, user=user, with_python=True)
     assert done.returncode == 0, done.stderr
@@ -155,7 +245,10 @@ def test_node(net: NetBox, user: str) -> None:
         Promise.all(urls.map(url => fetch(url).then(r => r.status, e => e.cause.code))).then(all => console.log(all.join()))"""
     done = net([node(net), "-e", script], SETTINGS, user=user, with_python=True)
     assert done.stdout == "200,200,ENOTFOUND\n", done.stderr
-    assert net([node(net), "-e", script], user=user, sandbox=False, with_python=True).stdout == "200,200,200\n"
+    assert (
+        net([node(net), "-e", script], user=user, sandbox=False, with_python=True).stdout
+        == "200,200,200\n"
+    )
 
 
 def test_python(net: NetBox, user: str, prefix: list[str]) -> None:
@@ -180,11 +273,16 @@ for url in ("https://good.test/", "https://evil.test/"):
         print("denied")
 !curl -sS --noproxy '*' -o /dev/null -w '%{http_code}\\n' https://good.test/"""
     kernel = Kernels(net, user)
-    net.place.environ |= kernel.environ | {f"KERNEL_ENV_{name}": str(net.place.workspace / "ca.pem") for name in ("SSL_CERT_FILE", "CURL_CA_BUNDLE")}
+    net.place.environ |= kernel.environ | {
+        f"KERNEL_ENV_{name}": str(net.place.workspace / "ca.pem")
+        for name in ("SSL_CERT_FILE", "CURL_CA_BUNDLE")
+    }
     flags = ["--sandbox-config", net.write_settings(SETTINGS)] if is_sandboxed else ["--no-sandbox"]
     done = net.run(kernel.command("run", *flags, "-c", code), timeout=120)
     assert done.stdout.split() == ["200", "denied" if is_sandboxed else "200", "200"], done.stderr
-    assert ("operation not permitted: network-outbound evil.test:443" in done.stderr) == is_sandboxed
+    assert (
+        "operation not permitted: network-outbound evil.test:443" in done.stderr
+    ) == is_sandboxed
 
 
 def test_installation_in_a_kernel(net: NetBox, user: str) -> None:

@@ -60,13 +60,19 @@ def inside() -> tuple[int, list[int]]:
 
 def status(pid: int, tid: int | None = None) -> dict[str, str]:
     text = Path(f"/proc/{pid}/task/{tid or pid}/status").read_text()
-    return {name: value.strip() for name, _, value in (line.partition(":") for line in text.splitlines())}
+    return {
+        name: value.strip()
+        for name, _, value in (line.partition(":") for line in text.splitlines())
+    }
 
 
 def check_thread(pid: int, tid: int) -> None:
     values = status(pid, tid)
     assert {name: values[name] for name in CAPABILITIES} == dict.fromkeys(CAPABILITIES, "0" * 16)
-    assert (values["NoNewPrivs"], values["Seccomp"], values["Groups"]) in [("1", "2", ""), ("1", "2", values["Gid"].split()[0])]
+    assert (values["NoNewPrivs"], values["Seccomp"], values["Groups"]) in [
+        ("1", "2", ""),
+        ("1", "2", values["Gid"].split()[0]),
+    ]
 
 
 def check_all(box: Box, user: str) -> None:
@@ -119,14 +125,32 @@ def test_each_thread_and_child_of_a_kernel(box: Box, user: str) -> None:
             _, others = inside()
             assert len(others) == n_others
             for pid in others:
-                rows = {line[:26].strip(): line[26:].split() for line in Path(f"/proc/{pid}/limits").read_text().splitlines()}
-                assert rows["Max core file size"][1] in ("0", "1") and rows["Max data size"][1] != "unlimited"
-                assert int(rows["Max processes"][1]) <= 512 and int(rows["Max open files"][1]) <= 4096
+                rows = {
+                    line[:26].strip(): line[26:].split()
+                    for line in Path(f"/proc/{pid}/limits").read_text().splitlines()
+                }
+                assert (
+                    rows["Max core file size"][1] in ("0", "1")
+                    and rows["Max data size"][1] != "unlimited"
+                )
+                assert (
+                    int(rows["Max processes"][1]) <= 512 and int(rows["Max open files"][1]) <= 4096
+                )
                 environment = Path(f"/proc/{pid}/environ").read_bytes()
-                assert b"SECRET_FOR_TESTS" not in environment and b"SSH_AUTH_SOCK" not in environment
-                mounts = [line.split() for line in Path(f"/proc/{pid}/mountinfo").read_text().splitlines()]
-                assert all("nosuid" in fields[5] and not any(field.startswith("shared:") for field in fields) for fields in mounts)
-                assert os.readlink(f"/proc/{pid}/root") == "/" and os.readlink(f"/proc/{pid}/cwd") == str(box.place.workspace)
+                assert (
+                    b"SECRET_FOR_TESTS" not in environment and b"SSH_AUTH_SOCK" not in environment
+                )
+                mounts = [
+                    line.split() for line in Path(f"/proc/{pid}/mountinfo").read_text().splitlines()
+                ]
+                assert all(
+                    "nosuid" in fields[5]
+                    and not any(field.startswith("shared:") for field in fields)
+                    for fields in mounts
+                )
+                assert os.readlink(f"/proc/{pid}/root") == "/" and os.readlink(
+                    f"/proc/{pid}/cwd"
+                ) == str(box.place.workspace)
             if n_others == 1:
                 server.cell(GROW)
 
@@ -134,7 +158,9 @@ def test_each_thread_and_child_of_a_kernel(box: Box, user: str) -> None:
 def test_programs_of_a_kernel_get_no_descriptors(box: Box) -> None:
     """What it starts has the three that it needs: not the wire, not the channel of the notifications."""
     with Kernels(box, "root").serve() as server:
-        server.cell("import subprocess\nchild = subprocess.Popen(['sleep', '1000'], close_fds=False)")
+        server.cell(
+            "import subprocess\nchild = subprocess.Popen(['sleep', '1000'], close_fds=False)"
+        )
         _, others = inside()
         (child,) = [pid for pid in others if b"sleep" in Path(f"/proc/{pid}/cmdline").read_bytes()]
         assert set(os.listdir(f"/proc/{child}/fd")) == {"0", "1", "2"}
@@ -152,15 +178,24 @@ def test_descriptors(box: Box, user: str) -> None:
     with subject(box, user):
         first, (command,) = inside()
         assert set(os.listdir(f"/proc/{command}/fd")) == {"0", "1", "2"}
-        kinds = {fd: os.readlink(f"/proc/{first}/fd/{fd}").partition(":")[0] for fd in os.listdir(f"/proc/{first}/fd")}
-        assert set(kinds.values()) - {"pipe", "/dev/null"} <= {"socket", "anon_inode", os.readlink("/proc/self/fd/2").partition(":")[0]}
+        kinds = {
+            fd: os.readlink(f"/proc/{first}/fd/{fd}").partition(":")[0]
+            for fd in os.listdir(f"/proc/{first}/fd")
+        }
+        assert set(kinds.values()) - {"pipe", "/dev/null"} <= {
+            "socket",
+            "anon_inode",
+            os.readlink("/proc/self/fd/2").partition(":")[0],
+        }
 
 
 def test_root_and_mounts(box: Box, user: str) -> None:
     """The host's tree is not below anything any more; what can be written has a reason."""
     with subject(box, user):
         _, (command,) = inside()
-        mounts = [line.split() for line in Path(f"/proc/{command}/mountinfo").read_text().splitlines()]
+        mounts = [
+            line.split() for line in Path(f"/proc/{command}/mountinfo").read_text().splitlines()
+        ]
         writable = {fields[4] for fields in mounts if "rw" in fields[5].split(",")}
         private = {"/tmp", "/run", "/dev/shm", "/dev/pts", "/proc"}
         private |= {f"/dev/{name}" for name in ("full", "null", "random", "tty", "urandom", "zero")}
@@ -176,7 +211,10 @@ def test_root_and_mounts(box: Box, user: str) -> None:
 def test_limits(box: Box, user: str) -> None:
     with subject(box, user):
         _, (command,) = inside()
-        rows = {line[:26].strip(): line[26:].split() for line in Path(f"/proc/{command}/limits").read_text().splitlines()}
+        rows = {
+            line[:26].strip(): line[26:].split()
+            for line in Path(f"/proc/{command}/limits").read_text().splitlines()
+        }
         assert rows["Max core file size"][:2] == ["1", "1"]
         assert int(rows["Max processes"][1]) <= 512
         assert int(rows["Max open files"][1]) <= 4096
@@ -187,7 +225,11 @@ def test_environment(box: Box) -> None:
     """The caller's, but for what names sockets of the host and proxies."""
     with subject(box, "root"):
         _, (command,) = inside()
-        names = dict(entry.split("=", 1) for entry in Path(f"/proc/{command}/environ").read_text().split("\0") if entry)
+        names = dict(
+            entry.split("=", 1)
+            for entry in Path(f"/proc/{command}/environ").read_text().split("\0")
+            if entry
+        )
         assert names["SECRET_FOR_TESTS"] == "visible" and names["TMPDIR"] == "/tmp"
         assert not {"SSH_AUTH_SOCK", "XDG_RUNTIME_DIR", "HTTP_PROXY"} & set(names)
 
@@ -196,7 +238,10 @@ def test_environment(box: Box) -> None:
 def test_only_own_processes_are_seen(box: Box, user: str, name: str) -> None:
     script = "import os; print(sorted(int(p) for p in os.listdir('/proc') if p.isdigit()))"
     if name == "kill":
-        script = "import os\ntry: os.kill(%d, 0)\nexcept OSError as e: print(type(e).__name__)" % os.getpid()
+        script = (
+            "import os\ntry: os.kill(%d, 0)\nexcept OSError as e: print(type(e).__name__)"
+            % os.getpid()
+        )
     done = box(["/usr/bin/python3", "-I", "-c", script], user=user)
     assert done.stdout == ("[1, 2]\n" if name == "ps" else "ProcessLookupError\n"), done.stderr
     control = box(["/usr/bin/python3", "-I", "-c", script], sandbox=False)

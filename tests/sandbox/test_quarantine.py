@@ -10,7 +10,16 @@ from pathlib import Path
 import pytest
 from box import Box, make_settings
 
-NAMES = [".mcp.json", ".bashrc", ".env", ".gitconfig", ".vscode/settings.json", ".git/hooks/pre-commit", ".claude/commands/x.md", "mcptools/x.py"]
+NAMES = [
+    ".mcp.json",
+    ".bashrc",
+    ".env",
+    ".gitconfig",
+    ".vscode/settings.json",
+    ".git/hooks/pre-commit",
+    ".claude/commands/x.md",
+    "mcptools/x.py",
+]
 
 
 def tree(directory: Path) -> set[str]:
@@ -69,7 +78,9 @@ def test_a_link_that_was_there(box: Box, user: str) -> None:
     (box.place.workspace / "dotfiles").mkdir()
     (box.place.workspace / "dotfiles/bashrc").write_text("mine")
     (box.place.workspace / ".bashrc").symlink_to("dotfiles/bashrc")
-    done = box(["sh", "-c", "echo evil > dotfiles/bashrc; rm .bashrc; echo evil > .bashrc"], user=user)
+    done = box(
+        ["sh", "-c", "echo evil > dotfiles/bashrc; rm .bashrc; echo evil > .bashrc"], user=user
+    )
     assert "restored" in done.stderr
     assert os.readlink(box.place.workspace / ".bashrc") == "dotfiles/bashrc"
     assert (box.place.workspace / ".bashrc").read_text() == "mine"
@@ -78,7 +89,10 @@ def test_a_link_that_was_there(box: Box, user: str) -> None:
 
 
 def test_a_directory_that_nobody_may_change(box: Box, user: str) -> None:
-    done = box(["sh", "-c", "mkdir .vscode && echo x > .vscode/settings.json && chmod 0500 .vscode"], user=user)
+    done = box(
+        ["sh", "-c", "mkdir .vscode && echo x > .vscode/settings.json && chmod 0500 .vscode"],
+        user=user,
+    )
     assert not (box.place.workspace / ".vscode").exists() and ".vscode" in done.stderr
     for path in box.place.workspace.iterdir():
         path.chmod(0o700)
@@ -113,7 +127,11 @@ def test_even_if_the_command_fails(box: Box, user: str) -> None:
 def test_what_was_there_stays(box: Box, user: str) -> None:
     (box.place.workspace / ".env").write_text("mine")
     done = box(["sh", "-c", "echo evil > .env; rm -f .env; mv .env x"], user=user)
-    assert done.returncode != 0 and (box.place.workspace / ".env").read_text() == "mine" and moved(box) == []
+    assert (
+        done.returncode != 0
+        and (box.place.workspace / ".env").read_text() == "mine"
+        and moved(box) == []
+    )
 
 
 @pytest.mark.parametrize("name", [".vscode", "plain"])
@@ -126,7 +144,10 @@ def test_a_tree_that_is_deeper_than_a_path(box: Box, user: str, name: str) -> No
         assert (box.place.workspace / name).exists() == (name == "plain")
         assert len(moved(box)) == (name != "plain")
     finally:
-        subprocess.run(["rm", "-rf", str(box.place.workspace / name), str(box.place.state / "ipybox")], check=True)
+        subprocess.run(
+            ["rm", "-rf", str(box.place.workspace / name), str(box.place.state / "ipybox")],
+            check=True,
+        )
 
 
 def test_names_that_are_no_text(box: Box, user: str) -> None:

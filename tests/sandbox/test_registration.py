@@ -59,7 +59,9 @@ def test_servers_share_the_configuration(kernel: Kernels, files: dict) -> None:
         assert outside.read_text() == "written"
 
 
-@pytest.mark.parametrize("sandbox", [False, {"filesystem": {"denyRead": [], "allowWrite": ["/"], "denyWrite": []}}])
+@pytest.mark.parametrize(
+    "sandbox", [False, {"filesystem": {"denyRead": [], "allowWrite": ["/"], "denyWrite": []}}]
+)
 def test_clients_do_not_choose_the_sandbox(kernel: Kernels, files: dict, sandbox: object) -> None:
     outside = kernel.place.home / "outside.txt"
     with kernel.serve(*kernel.servers_flags()) as server:
@@ -81,13 +83,17 @@ def test_where_the_state_may_be_written(kernel: Kernels, files: dict) -> None:
     registry = kernel.place.state / "ipybox/servers.json"
     with kernel.serve(*kernel.servers_flags(kernel.place.state, kernel.place.home)) as server:
         server.register("files", files)
-        assert server.tool("execute_ipython_cell", {"code": f"open({str(registry)!r}, 'a')"})["isError"]
+        assert server.tool("execute_ipython_cell", {"code": f"open({str(registry)!r}, 'a')"})[
+            "isError"
+        ]
     assert "files" in json.loads(registry.read_text())["servers"][0].values()
 
 
 def test_boxed_servers_of_the_user(kernel: Kernels, files: dict) -> None:
     outside = kernel.place.home / "outside.txt"
-    with kernel.serve("--servers", server_file(kernel, files=files | {"sandbox": servers_settings()})) as server:
+    with kernel.serve(
+        "--servers", server_file(kernel, files=files | {"sandbox": servers_settings()})
+    ) as server:
         assert "failed" in server.cell(WRITE.format(path=str(outside)))
     assert not outside.exists()
 
@@ -95,7 +101,11 @@ def test_boxed_servers_of_the_user(kernel: Kernels, files: dict) -> None:
 def test_no_registration(kernel: Kernels, files: dict) -> None:
     with kernel.serve("--no-register", "--servers", server_file(kernel, files=files)) as server:
         tools = server.answer(server.request("tools/list"))["result"]["tools"]
-        assert [tool["name"] for tool in tools] == ["install_package", "execute_ipython_cell", "reset"]
+        assert [tool["name"] for tool in tools] == [
+            "install_package",
+            "execute_ipython_cell",
+            "reset",
+        ]
         result = server.tool("register_mcp_server", {"server_name": "x", "server_params": files})
         assert result["isError"] and "Unknown tool" in result["content"][0]["text"]
         assert "write_file" in server.cell("import os; print(os.listdir('mcptools/files'))")
@@ -127,7 +137,9 @@ def test_variables_of_servers(kernel: Kernels) -> None:
     for name, is_allowed in (("KNOWN", True), ("SECRET_FOR_TESTS", False)):
         changed = params | {"env": {"X": f"${{{name}}}"}}
         with kernel.serve(*kernel.servers_flags(), "--server-variables", "KNOWN,OTHER") as server:
-            result = server.tool("register_mcp_server", {"server_name": "time", "server_params": changed})
+            result = server.tool(
+                "register_mcp_server", {"server_name": "time", "server_params": changed}
+            )
             assert result["isError"] != is_allowed, result
             if not is_allowed:
                 assert "SECRET_FOR_TESTS" in result["content"][0]["text"]
@@ -139,10 +151,15 @@ def environment_in_the_workspace(kernel: Kernels) -> Path:
     """A Python for kernels where servers may write."""
     real, environment = harness.ROOT / ".venv", kernel.place.workspace / ".venv"
     (packages,) = (real / "lib").glob("python3*/site-packages")
-    for path, target in (("bin/python3", os.path.realpath(real / "bin/python3")), (packages.relative_to(real), packages)):
+    for path, target in (
+        ("bin/python3", os.path.realpath(real / "bin/python3")),
+        (packages.relative_to(real), packages),
+    ):
         (environment / path).parent.mkdir(parents=True)
         (environment / path).symlink_to(target)
-    (environment / "pyvenv.cfg").write_text(f"home = {Path(os.path.realpath(real / 'bin/python3')).parent}\n")
+    (environment / "pyvenv.cfg").write_text(
+        f"home = {Path(os.path.realpath(real / 'bin/python3')).parent}\n"
+    )
     return environment
 
 
@@ -156,13 +173,27 @@ def test_the_walls_of_others(kernel: Kernels, files: dict, sandboxed: bool) -> N
     settings["filesystem"]["allowRead"].append(str(harness.ROOT / ".venv"))
     (workspace / "box.json").write_text(json.dumps(settings))
     (workspace / "rules.json").write_text('{"rules": [], "default": "allow"}')
-    walls = [workspace / "box.json", workspace / "rules.json", workspace / "audit.jsonl", environment / "pyvenv.cfg"]
+    walls = [
+        workspace / "box.json",
+        workspace / "rules.json",
+        workspace / "audit.jsonl",
+        environment / "pyvenv.cfg",
+    ]
     before = [wall.read_text() for wall in walls if wall.exists()]
-    flags = ["--sandbox-config", "box.json", "--approve", "rules.json", "--audit-log", "audit.jsonl"]
+    flags = [
+        "--sandbox-config",
+        "box.json",
+        "--approve",
+        "rules.json",
+        "--audit-log",
+        "audit.jsonl",
+    ]
     with kernel.serve(*flags, *([] if sandboxed else ["--unsandboxed-servers"])) as server:
         server.register("files", files)
         for path in [*walls, workspace / "plain"]:
-            assert ("failed" in server.cell(WRITE.format(path=str(path)))) == (sandboxed and path.name != "plain"), path
+            assert ("failed" in server.cell(WRITE.format(path=str(path)))) == (
+                sandboxed and path.name != "plain"
+            ), path
         after = [wall.read_text() for wall in walls if wall.name != "audit.jsonl"]
         assert (workspace / "plain").read_text() == "written"
     assert (after == before) == sandboxed

@@ -10,7 +10,15 @@ from box import Box
 # What these cannot do anyway.
 NOT_FOR_ORDINARY = {"make a device", "see packets"}
 # What the machine may not have, or may not allow to anybody.
-MACHINE = {"use io_uring", "call as a 32-bit program does", "connect to the host of a virtual machine", "use the kernel's keys", "make a user namespace", "find a way to the internet", "gain privileges by executing"}
+MACHINE = {
+    "use io_uring",
+    "call as a 32-bit program does",
+    "connect to the host of a virtual machine",
+    "use the kernel's keys",
+    "make a user namespace",
+    "find a way to the internet",
+    "gain privileges by executing",
+}
 
 
 def run(box: Box, user: str, *flags: str):
@@ -22,7 +30,12 @@ def test_all_is_held(box: Box, user: str) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     attacks = json.loads(done.stdout)
     assert len(attacks) > 25 and all(attack["held"] and attack["error"] for attack in attacks)
-    assert {attack["section"] for attack in attacks} == {"files", "processes", "system calls", "network"}
+    assert {attack["section"] for attack in attacks} == {
+        "files",
+        "processes",
+        "system calls",
+        "network",
+    }
     idle = {attack["attack"] for attack in attacks if not attack["worksWithout"]}
     assert idle <= MACHINE | (set() if user == "root" else NOT_FOR_ORDINARY)
     assert list((box.place.state / "ipybox").iterdir()) == []
@@ -30,14 +43,20 @@ def test_all_is_held(box: Box, user: str) -> None:
 
 def test_table(box: Box) -> None:
     done = run(box, "root")
-    assert done.returncode == 0 and "held" in done.stdout and done.stdout.splitlines()[-1].endswith("attacks were held.")
+    assert (
+        done.returncode == 0
+        and "held" in done.stdout
+        and done.stdout.splitlines()[-1].endswith("attacks were held.")
+    )
     assert "BROKEN" not in done.stdout
 
 
 def test_reader_that_leaves(box: Box) -> None:
     """Nothing stays when the table cannot be written: the fixture and this look."""
     command = [*box.become("root"), box.program("root"), "selftest"]
-    done = box(["bash", "-c", '"$@" | true; echo "${PIPESTATUS[0]}"', "bash", *command], sandbox=False)
+    done = box(
+        ["bash", "-c", '"$@" | true; echo "${PIPESTATUS[0]}"', "bash", *command], sandbox=False
+    )
     assert done.stdout == "141\n"
     assert list((box.place.state / "ipybox").iterdir()) == []
 

@@ -32,7 +32,17 @@ def report(box: Box, actions: list[list], user: str = "root", **params) -> tuple
 
 
 def apigen(box: Box, params: dict, user: str = "root") -> subprocess.CompletedProcess[str]:
-    line = ["apigen", "--server-name", "probe", "--server-params", json.dumps(params), "--root-dir", "out", "--log-level", "WARNING"]
+    line = [
+        "apigen",
+        "--server-name",
+        "probe",
+        "--server-params",
+        json.dumps(params),
+        "--root-dir",
+        "out",
+        "--log-level",
+        "WARNING",
+    ]
     return box([box.program(user), *line], user=user, sandbox=False)
 
 
@@ -43,7 +53,11 @@ def actions(net: NetBox) -> list[list]:
     (home / "secret").write_text("secret")
     state.mkdir()
     (state / "notes").write_text("notes")
-    paths = [["read", str(workspace / ".env")], ["read", str(home / "secret")], ["read", str(state / "notes")]]
+    paths = [
+        ["read", str(workspace / ".env")],
+        ["read", str(home / "secret")],
+        ["read", str(state / "notes")],
+    ]
     paths += [["write", str(workspace / "new")], ["write", str(home / "new")]]
     return [*paths, ["fetch", "http://good.test/"], ["fetch", "http://evil.test/"]]
 
@@ -56,20 +70,36 @@ def test_without_a_sandbox(net: NetBox, user: str, actions: list[list]) -> None:
 
 def test_the_default(net: NetBox, user: str, actions: list[list]) -> None:
     found, _ = report(net, actions, user, sandbox=True)
-    assert found == "PermissionError, read secret, FileNotFoundError, written, OSError, URLError, URLError"
+    assert (
+        found
+        == "PermissionError, read secret, FileNotFoundError, written, OSError, URLError, URLError"
+    )
 
 
 def test_a_configuration(net: NetBox, user: str, actions: list[list]) -> None:
-    settings = make_settings(allowedDomains=["good.test"], denyRead=["~"], allowRead=["."], allowWrite=["out"])
+    settings = make_settings(
+        allowedDomains=["good.test"], denyRead=["~"], allowRead=["."], allowWrite=["out"]
+    )
     found, said = report(net, actions, user, sandbox=settings)
-    assert found.endswith("OSError, OSError, 200, HTTPError") and "secret" not in found and "notes" not in found
-    assert "operation not permitted: network-outbound evil.test:80: it is not in network.allowedDomains" in said
+    assert (
+        found.endswith("OSError, OSError, 200, HTTPError")
+        and "secret" not in found
+        and "notes" not in found
+    )
+    assert (
+        "operation not permitted: network-outbound evil.test:80: it is not in network.allowedDomains"
+        in said
+    )
 
 
 def test_srt_where_there_is_none(net: NetBox, user: str, actions: list[list]) -> None:
-    settings = net.write_settings(make_settings(allowedDomains=["good.test"], denyRead=["~/secret"]))
+    settings = net.write_settings(
+        make_settings(allowedDomains=["good.test"], denyRead=["~/secret"])
+    )
     found, _ = report(net, actions, user, command="srt", args=["--settings", settings])
-    assert found == "read KEY=1, PermissionError, FileNotFoundError, written, OSError, 200, HTTPError"
+    assert (
+        found == "read KEY=1, PermissionError, FileNotFoundError, written, OSError, 200, HTTPError"
+    )
 
 
 def test_srt_where_there_is_one(box: Box) -> None:
@@ -84,12 +114,18 @@ def test_srt_where_there_is_one(box: Box) -> None:
 @pytest.mark.parametrize(
     ("params", "words"),
     [
-        ({"command": "x", "sandbox": "yes"}, "server_params.sandbox must be true, false or a configuration"),
+        (
+            {"command": "x", "sandbox": "yes"},
+            "server_params.sandbox must be true, false or a configuration",
+        ),
         ({"command": "x", "sandbox": {"network": {"allowDomains": []}}}, "allowDomains"),
         ({"url": "http://good.test/mcp", "sandbox": True}, "runs elsewhere"),
         ({"command": "npx-of-nobody", "sandbox": True}, "npx-of-nobody"),
         ({"command": "/bin/false", "sandbox": True}, "exit status 1"),
-        ({"command": "sh", "args": ["-c", "echo last words >&2; kill -9 $$"], "sandbox": True}, "last words"),
+        (
+            {"command": "sh", "args": ["-c", "echo last words >&2; kill -9 $$"], "sandbox": True},
+            "last words",
+        ),
     ],
 )
 def test_what_cannot_be(box: Box, params: dict, words: str) -> None:
@@ -114,10 +150,19 @@ def test_without_a_session(box: Box, sandbox: bool) -> None:
     script = box.place.workspace / "server.py"
     script.write_text((PROBES / "server.py").read_text())
     actions = [["write", str(environment / "new")], ["write", str(box.place.workspace / "new")]]
-    params = {"command": "/usr/bin/python3", "args": [str(script), *map(json.dumps, actions)], "sandbox": sandbox}
+    params = {
+        "command": "/usr/bin/python3",
+        "args": [str(script), *map(json.dumps, actions)],
+        "sandbox": sandbox,
+    }
     given = {"server_params": params, "python": str(environment / "bin/python3")}
     with RpcCore(str(box.binary), box.place) as core:
-        core.call("sources.generate", server_name="probe", root_dir=str(box.place.workspace / "out"), **given)
+        core.call(
+            "sources.generate",
+            server_name="probe",
+            root_dir=str(box.place.workspace / "out"),
+            **given,
+        )
         client = core.call("mcp.connect", **given)["client"]
         (tool,) = core.call("mcp.list_tools", client=client)["tools"]
         core.call("mcp.close", client=client)
@@ -129,18 +174,35 @@ def test_without_a_session(box: Box, sandbox: bool) -> None:
 # Servers that the MCP client registers in a session with a sandbox
 
 
-@pytest.mark.parametrize("given", [{}, {"sandbox": False}, {"sandbox": make_settings(allowWrite=["~", "."])}])
-@pytest.mark.parametrize("flags", [["--sandbox"], ["--sandbox", "--unsandboxed-servers"], ["--sandbox-config"], []])
+@pytest.mark.parametrize(
+    "given", [{}, {"sandbox": False}, {"sandbox": make_settings(allowWrite=["~", "."])}]
+)
+@pytest.mark.parametrize(
+    "flags", [["--sandbox"], ["--sandbox", "--unsandboxed-servers"], ["--sandbox-config"], []]
+)
 def test_what_the_client_registers(box: Box, flags: list[str], given: dict) -> None:
     if flags == ["--sandbox-config"]:
-        flags = ["--sandbox-config", box.write_settings(make_settings(denyRead=["~/secret"], allowWrite=["given"]))]
+        flags = [
+            "--sandbox-config",
+            box.write_settings(make_settings(denyRead=["~/secret"], allowWrite=["given"])),
+        ]
     (box.place.workspace / "given").mkdir()
     (box.place.home / "secret").write_text("secret")
     script = box.place.workspace / "probe.py"
     script.write_text((PROBES / "server.py").read_text())
-    actions = [["write", str(box.place.home / "new")], ["write", str(box.place.workspace / "new")], ["read", str(box.place.home / "secret")]]
-    params = {"command": "/usr/bin/python3", "args": [str(script), *map(json.dumps, actions)], **given}
-    with McpServer(str(box.binary), box.place, "--workspace", str(box.place.workspace), *flags) as mcp:
+    actions = [
+        ["write", str(box.place.home / "new")],
+        ["write", str(box.place.workspace / "new")],
+        ["read", str(box.place.home / "secret")],
+    ]
+    params = {
+        "command": "/usr/bin/python3",
+        "args": [str(script), *map(json.dumps, actions)],
+        **given,
+    }
+    with McpServer(
+        str(box.binary), box.place, "--workspace", str(box.place.workspace), *flags
+    ) as mcp:
         mcp.register("probe", params)
     (found,) = re.findall("<(.*)>", (box.place.workspace / "mcptools/probe/report.py").read_text())
     if flags == ["--sandbox"]:
@@ -175,9 +237,16 @@ def test_server_filesystem(box: Box, mcp: McpServer, is_sandboxed: bool) -> None
     (box.place.workspace / "note").write_text("plain note")
     params = resolved(harness.Servers().filesystem(box.place.workspace, secret))
     if is_sandboxed:
-        params["sandbox"] = make_settings(denyRead=["~/private"], allowRead=[os.path.realpath(harness.CACHE)])
+        params["sandbox"] = make_settings(
+            denyRead=["~/private"], allowRead=[os.path.realpath(harness.CACHE)]
+        )
     mcp.register("files", params)
-    assert mcp.cell(f"from mcptools.files import read_text_file as r, write_file as w\nr.run(r.Params(path={str(box.place.workspace / 'note')!r})).content") == "'plain note'"
+    assert (
+        mcp.cell(
+            f"from mcptools.files import read_text_file as r, write_file as w\nr.run(r.Params(path={str(box.place.workspace / 'note')!r})).content"
+        )
+        == "'plain note'"
+    )
     mcp.cell(f"w.run(w.Params(path={str(box.place.workspace / 'made')!r}, content='made'));")
     assert (box.place.workspace / "made").read_text() == "made"
     code = f"r.run(r.Params(path={str(secret / 'key')!r})).content"
@@ -192,7 +261,9 @@ def test_server_filesystem(box: Box, mcp: McpServer, is_sandboxed: bool) -> None
 def test_server_time(box: Box, mcp: McpServer) -> None:
     params = resolved(harness.Servers().time()) | {"sandbox": True}
     mcp.register("time", params)
-    assert "UTC" in mcp.cell("from mcptools.time import get_current_time as g\ng.run(g.Params(timezone='UTC'))")
+    assert "UTC" in mcp.cell(
+        "from mcptools.time import get_current_time as g\ng.run(g.Params(timezone='UTC'))"
+    )
 
 
 def test_it_ends_with_its_session(box: Box, place: harness.Place) -> None:
@@ -201,5 +272,7 @@ def test_it_ends_with_its_session(box: Box, place: harness.Place) -> None:
     script.write_text("import signal, subprocess\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\nsubprocess.Popen(['setsid', 'sleep', '600'])\n"
                       + (PROBES / "server.py").read_text() + "\nsignal.pause()\n")  # fmt: skip
     with McpServer(str(box.binary), place, "--workspace", str(place.workspace)) as mcp:
-        mcp.register("stubborn", {"command": "/usr/bin/python3", "args": [str(script)], "sandbox": True})
+        mcp.register(
+            "stubborn", {"command": "/usr/bin/python3", "args": [str(script)], "sandbox": True}
+        )
     assert Path(script).exists()

@@ -80,7 +80,9 @@ def test_access(box: Box, user: str, case: str) -> None:
         real(box, name).write_text("text")
         real(box, name).chmod(0o666)
     paths = {name: str(real(box, name)) for name in expected}
-    done = box(["/usr/bin/python3", "-I", "-c", SCRIPT, *paths.values()], make_settings(**keys), user=user)
+    done = box(
+        ["/usr/bin/python3", "-I", "-c", SCRIPT, *paths.values()], make_settings(**keys), user=user
+    )
     assert done.returncode == 0, done.stderr
     access = json.loads(done.stdout)
     assert {name: access[path] for name, path in paths.items()} == expected, done.stderr
@@ -89,10 +91,14 @@ def test_access(box: Box, user: str, case: str) -> None:
 
 
 def test_denying_the_root_hides_what_is_in_it(box: Box, user: str) -> None:
-    settings = make_settings(denyRead=["/"], allowRead=["/usr", "/lib", "/lib64", "/bin", "/etc/alternatives"])
+    settings = make_settings(
+        denyRead=["/"], allowRead=["/usr", "/lib", "/lib64", "/bin", "/etc/alternatives"]
+    )
     (box.place.workspace / "file").write_text("text")
     done = box(["/bin/sh", "-c", "cat file; ls -A /home /var /etc /root 2>&1"], settings, user=user)
-    assert done.stdout.startswith("text") and "passwd" not in done.stdout and "lib" not in done.stdout, done.stdout
+    assert (
+        done.stdout.startswith("text") and "passwd" not in done.stdout and "lib" not in done.stdout
+    ), done.stdout
 
 
 def test_links_of_a_sandbox_before_open_nothing(box: Box, user: str) -> None:

@@ -143,7 +143,10 @@ def test_races(box: Box, user: str, race: str) -> None:
 def test_races_without_a_sandbox(box: Box, race: str) -> None:
     """Positive control: both ends of the race can be had."""
     with host_listener(box.place.workspace / "host.sock") as heard:
-        box(["/usr/bin/python3", "-I", "-c", PRELUDE + RACES[race] + CONNECT, "1500", "until-out"], sandbox=False)
+        box(
+            ["/usr/bin/python3", "-I", "-c", PRELUDE + RACES[race] + CONNECT, "1500", "until-out"],
+            sandbox=False,
+        )
         assert b"from inside" in heard()
 
 
@@ -152,7 +155,15 @@ KINDS = {
     "packets": "socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)",
     "not blocking": "(lambda s: (s.setblocking(False), s)[1])(socket.socket(socket.AF_UNIX))",
 }
-NAMES = ["host.sock", "./host.sock", "../ws/host.sock", "/proc/self/cwd/host.sock", "link", "host.sock\\0more", "/proc/self/fd/{fd}"]
+NAMES = [
+    "host.sock",
+    "./host.sock",
+    "../ws/host.sock",
+    "/proc/self/cwd/host.sock",
+    "link",
+    "host.sock\\0more",
+    "/proc/self/fd/{fd}",
+]
 
 
 def test_names_of_the_same_socket(box: Box, user: str) -> None:
@@ -172,7 +183,13 @@ print(json.dumps({{f"{{kind}} {{name!r}}": connect(kind, name) for kind in {list
 """
         line = ["/usr/bin/python3", "-I", "-c", script.replace("\\\\0more", "\\0more")]
         inside = json.loads(box(line, user=user).stdout)
-        assert set(inside.values()) <= {"EPERM", "EACCES", "EPROTOTYPE", "ENOENT", "ECONNREFUSED"}, inside
+        assert set(inside.values()) <= {
+            "EPERM",
+            "EACCES",
+            "EPROTOTYPE",
+            "ENOENT",
+            "ECONNREFUSED",
+        }, inside
         assert heard() == []
         outside = json.loads(box(line, sandbox=False).stdout)
         assert list(outside.values()).count("connected") >= 10, outside
@@ -198,11 +215,23 @@ def test_a_socket_that_is_allowed_stays_what_it_is(box: Box, user: str, sandbox:
     (box.place.root / "outside").mkdir()
     box.prepare(user)
     other = box.place.root / "outside/host.sock"
-    with host_listener(box.place.workspace / "app.sock") as heard_there, host_listener(other) as heard:
+    with (
+        host_listener(box.place.workspace / "app.sock") as heard_there,
+        host_listener(other) as heard,
+    ):
         settings = make_settings(allowUnixSockets=["./app.sock", "later.sock"])
-        done = box(["/usr/bin/python3", "-I", "-c", REPLACE, str(other)], settings, user=user, sandbox=sandbox)
+        done = box(
+            ["/usr/bin/python3", "-I", "-c", REPLACE, str(other)],
+            settings,
+            user=user,
+            sandbox=sandbox,
+        )
         if sandbox:
-            assert done.stdout.splitlines() == ["connected", "Permission denied", "Permission denied"], done.stderr
+            assert done.stdout.splitlines() == [
+                "connected",
+                "Permission denied",
+                "Permission denied",
+            ], done.stderr
             assert (heard_there(), heard()) == ([b"from inside"], [])
         else:
             assert heard() == [b"from inside"] * 3
@@ -218,8 +247,12 @@ except OSError as error: print(error.strerror)
 """
 
 
-@pytest.mark.parametrize(("allow_write", "expected"), [(["."], "Device or resource busy"), (["/"], "put aside")])
-def test_a_file_system_of_its_own_that_is_put_aside(box: Box, allow_write: list[str], expected: str) -> None:
+@pytest.mark.parametrize(
+    ("allow_write", "expected"), [(["."], "Device or resource busy"), (["/"], "put aside")]
+)
+def test_a_file_system_of_its_own_that_is_put_aside(
+    box: Box, allow_write: list[str], expected: str
+) -> None:
     """Sockets on a file system of the sandbox are its own; the host's are not on one because a directory is where that was."""
     (box.place.workspace / "above/hidden").mkdir(parents=True)
     box.prepare("user")
@@ -228,7 +261,9 @@ def test_a_file_system_of_its_own_that_is_put_aside(box: Box, allow_write: list[
         done = box(["/usr/bin/python3", "-I", "-c", PUT_ASIDE], settings, user="user")
         assert done.stdout.splitlines() == [expected, "Permission denied"], done.stderr
         assert heard() == []
-        assert box(["/usr/bin/python3", "-I", "-c", PUT_ASIDE], user="user", sandbox=False).stdout.endswith("connected\n")
+        assert box(
+            ["/usr/bin/python3", "-I", "-c", PUT_ASIDE], user="user", sandbox=False
+        ).stdout.endswith("connected\n")
 
 
 def test_sockets_of_another_sandbox(box: Box, user: str) -> None:
@@ -236,7 +271,12 @@ def test_sockets_of_another_sandbox(box: Box, user: str) -> None:
     listen = "import socket; s = socket.socket(socket.AF_UNIX); s.bind('a.sock'); s.listen(); print('ready', flush=True); s.accept()[0].send(b'hello')"
     connect = "import socket; s = socket.socket(socket.AF_UNIX); s.connect('a.sock'); print(s.recv(9).decode())"
     command = box.command(["/usr/bin/python3", "-I", "-c", listen], user=user)
-    options = {"cwd": box.place.workspace, "env": box.place.environ, "stdout": subprocess.PIPE, "text": True}
+    options = {
+        "cwd": box.place.workspace,
+        "env": box.place.environ,
+        "stdout": subprocess.PIPE,
+        "text": True,
+    }
     with subprocess.Popen(command, **options) as process:
         assert process.stdout is not None and process.stdout.readline() == "ready\n"
         denied = box(["/usr/bin/python3", "-I", "-c", connect], user=user)
@@ -268,7 +308,9 @@ def test_descriptors_that_are_handed_on(box: Box, user: str) -> None:
     (box.place.root / "outside").write_text("x")
     (box.place.root / "outside").chmod(0o666)
     assert box(["/usr/bin/python3", "-I", "-c", RIGHTS], user=user).stdout == "2 []\n"
-    assert box(["/usr/bin/python3", "-I", "-c", RIGHTS], sandbox=False).stdout == "2 ['../outside']\n"
+    assert (
+        box(["/usr/bin/python3", "-I", "-c", RIGHTS], sandbox=False).stdout == "2 ['../outside']\n"
+    )
 
 
 # Disconnects the socket that it has as its standard input, and connects it to another service of the host's network.
@@ -286,11 +328,21 @@ except OSError as error:
 @pytest.mark.parametrize("sandbox", [True, False])
 def test_a_connection_that_is_handed_in(box: Box, user: str, sandbox: bool) -> None:
     """As inetd and systemd do: it is of the host's network, and stays the connection that it is."""
-    with socket.create_server(("127.0.0.1", 0)) as asked, socket.create_server(("127.0.0.1", 0)) as other:
+    with (
+        socket.create_server(("127.0.0.1", 0)) as asked,
+        socket.create_server(("127.0.0.1", 0)) as other,
+    ):
         with socket.create_connection(asked.getsockname()), asked.accept()[0] as stream:
             command = ["/usr/bin/python3", "-I", "-c", AGAIN, str(other.getsockname()[1])]
             line = box.command(command, user=user) if sandbox else [*box.become(user), *command]
-            done = subprocess.run(line, cwd=box.place.workspace, env=box.place.environ, stdin=stream, capture_output=True, text=True)
+            done = subprocess.run(
+                line,
+                cwd=box.place.workspace,
+                env=box.place.environ,
+                stdin=stream,
+                capture_output=True,
+                text=True,
+            )
     assert done.stdout == ("Permission denied\n" if sandbox else "connected\n"), done.stderr
 
 

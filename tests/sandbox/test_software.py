@@ -26,5 +26,14 @@ def test_a_python_that_is_reached_through_a_hidden_link(box: Box) -> None:
     (box.place.home / "venvs/current").symlink_to((harness.ROOT / ".venv").resolve())
     path = box.write_settings(make_settings(denyRead=["~"]))
     flags = ["--sandbox-config", path, "--python", str(box.place.home / "venvs/current/bin/python")]
-    done = box([box.program("root"), "run", *flags, "-c", "import wave, matplotlib.pyplot; print('works')"], sandbox=False)
+    done = box(
+        [
+            box.program("root"),
+            "run",
+            *flags,
+            "-c",
+            "import wave, matplotlib.pyplot; print('works')",
+        ],
+        sandbox=False,
+    )
     assert done.stdout == "works\n", done.stderr

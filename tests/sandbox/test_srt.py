@@ -14,13 +14,23 @@ import pytest
 from box import MOUNT, Box, NetBox, make_settings
 from little_internet import LOCAL_PORT, METADATA, PRIVATE, PUBLIC
 
-MINIMAL = {"network": {"allowedDomains": [], "deniedDomains": []}, "filesystem": {"denyRead": [], "allowWrite": [], "denyWrite": []}}
+MINIMAL = {
+    "network": {"allowedDomains": [], "deniedDomains": []},
+    "filesystem": {"denyRead": [], "allowWrite": [], "denyWrite": []},
+}
 
 # The README's complete example, and its recipes.
 EXAMPLES = [
     {
         "network": {
-            "allowedDomains": ["github.com", "*.github.com", "lfs.github.com", "api.github.com", "npmjs.org", "*.npmjs.org"],
+            "allowedDomains": [
+                "github.com",
+                "*.github.com",
+                "lfs.github.com",
+                "api.github.com",
+                "npmjs.org",
+                "*.npmjs.org",
+            ],
             "deniedDomains": ["malicious.com"],
             "allowUnixSockets": ["/var/run/docker.sock"],
             "allowLocalBinding": False,
@@ -31,12 +41,18 @@ EXAMPLES = [
             "allowWrite": [".", "src/", "test/", "/tmp"],
             "denyWrite": [".env", "config/production.json"],
         },
-        "ignoreViolations": {"*": ["/usr/bin", "/System"], "git push": ["/usr/bin/nc"], "npm": ["/private/tmp"]},
+        "ignoreViolations": {
+            "*": ["/usr/bin", "/System"],
+            "git push": ["/usr/bin/nc"],
+            "npm": ["/private/tmp"],
+        },
         "enableWeakerNestedSandbox": False,
         "enableWeakerNetworkIsolation": False,
         "allowAppleEvents": False,
     },
-    make_settings(denyRead=["~/.ssh"], allowWrite=[".", "src/", "test/"], denyWrite=[".env", "secrets/"]),
+    make_settings(
+        denyRead=["~/.ssh"], allowWrite=[".", "src/", "test/"], denyWrite=[".env", "secrets/"]
+    ),
     make_settings(denyRead=["/home"], allowRead=["."], allowWrite=["."]),
     make_settings(denyWrite=["~/sensitive-folder"]),
     make_settings() | {"mandatoryDenySearchDepth": 5},
@@ -81,7 +97,13 @@ TYPES: list[tuple[str, list, list]] = [
     ("denyRead", [], [[]]),
 ]  # fmt: skip
 
-WITHOUT_EFFECT = ["network.allowLocalBinding", "enableWeakerNetworkIsolation", "allowAppleEvents", "windows", "javaAgentJarPath"]
+WITHOUT_EFFECT = [
+    "network.allowLocalBinding",
+    "enableWeakerNetworkIsolation",
+    "allowAppleEvents",
+    "windows",
+    "javaAgentJarPath",
+]
 
 
 def with_key(path: str, value: object) -> dict:
@@ -95,7 +117,17 @@ def with_key(path: str, value: object) -> dict:
 
 
 def explain(box: Box, settings: dict) -> subprocess.CompletedProcess[str]:
-    return box([box.program("root"), "sandbox", "--explain", "--json", "--settings", box.write_settings(settings)], sandbox=False)
+    return box(
+        [
+            box.program("root"),
+            "sandbox",
+            "--explain",
+            "--json",
+            "--settings",
+            box.write_settings(settings),
+        ],
+        sandbox=False,
+    )
 
 
 def with_own_tmp(box: Box) -> list[str]:
@@ -104,7 +136,19 @@ def with_own_tmp(box: Box) -> list[str]:
     tmp = box.place.root / "own-tmp"
     tmp.mkdir()
     tmp.chmod(0o1777)
-    return ["unshare", "--mount", "--propagation", "private", "sh", "-c", MOUNT, "sh", str(tmp), "/tmp", "--"]
+    return [
+        "unshare",
+        "--mount",
+        "--propagation",
+        "private",
+        "sh",
+        "-c",
+        MOUNT,
+        "sh",
+        str(tmp),
+        "/tmp",
+        "--",
+    ]
 
 
 @pytest.mark.parametrize("example", range(len(EXAMPLES)))
@@ -137,7 +181,15 @@ def test_files_of_settings(box: Box, user: str) -> None:
     default.write_text(json.dumps(make_settings()))
     default.chmod(0o644)
     assert box([*program, "--", *write], sandbox=False).returncode == 0
-    for content in ("", " ", "{", "[]", "null", '{"network": {}}', json.dumps(make_settings() | {"more": 1})):
+    for content in (
+        "",
+        " ",
+        "{",
+        "[]",
+        "null",
+        '{"network": {}}',
+        json.dumps(make_settings() | {"more": 1}),
+    ):
         default.write_text(content)
         done = box([*program, "--", "touch", "ran"], sandbox=False)
         assert done.returncode == 2 and ".srt-settings.json" in done.stderr, (content, done.stderr)
@@ -152,7 +204,10 @@ def test_defaults(box: Box, user: str) -> None:
     script = """cat ~/file; echo out; echo error >&2
         for place in /tmp/claude/x /tmp/x /dev/null ~/x ./x /etc/x; do mkdir -p /tmp/claude; (echo x > $place) 2>/dev/null && echo $place; done"""
     done = box(["sh", "-c", script], MINIMAL, user=user)
-    assert done.stdout.split() == ["text" + "out", "/tmp/claude/x", "/tmp/x", "/dev/null"] and done.stderr == "error\n"
+    assert (
+        done.stdout.split() == ["text" + "out", "/tmp/claude/x", "/tmp/x", "/dev/null"]
+        and done.stderr == "error\n"
+    )
 
 
 def test_directories_of_npm_and_claude(box: Box, user: str) -> None:
@@ -191,15 +246,25 @@ def test_a_glob_that_denies_reading_directories(box: Box, user: str) -> None:
     (box.place.workspace / "alias").symlink_to("real")
     script = "ls -A build deep/build; cat real/c alias/c 2>/dev/null; (echo new > build/new && cat build/new) 2>/dev/null; true"
     done = box(["sh", "-c", script], make_settings(denyRead=["**/build/**", "alias"]), user=user)
-    assert "text" not in done.stdout and " a" not in done.stdout.replace("\n", " ") and " b " not in done.stdout.replace("\n", " ")
-    assert not (box.place.workspace / "build/new").exists() and (box.place.workspace / "build/a").read_text() == "text"
+    assert (
+        "text" not in done.stdout
+        and " a" not in done.stdout.replace("\n", " ")
+        and " b " not in done.stdout.replace("\n", " ")
+    )
+    assert (
+        not (box.place.workspace / "build/new").exists()
+        and (box.place.workspace / "build/a").read_text() == "text"
+    )
 
 
 # The network
 
 
 def status(host: str, port: int = 80) -> list:
-    return ["proxy", f"GET http://{host}:{port}/ HTTP/1.1\r\nHost: {host}:{port}\r\nConnection: close\r\n\r\n"]
+    return [
+        "proxy",
+        f"GET http://{host}:{port}/ HTTP/1.1\r\nHost: {host}:{port}\r\nConnection: close\r\n\r\n",
+    ]
 
 
 ADDRESSES = [
@@ -217,18 +282,26 @@ def test_classes_of_addresses(net: NetBox) -> None:
     names = {address: f"n{index}.classes.test" for index, address in enumerate(ADDRESSES)}
     own = "127.0.0.1"
     try:
-        hosts.write_text(before + "".join(f"{address.strip('[]')} {name}\n" for address, name in names.items()) + f"{PUBLIC} n.classes.test\n")
+        hosts.write_text(
+            before
+            + "".join(f"{address.strip('[]')} {name}\n" for address, name in names.items())
+            + f"{PUBLIC} n.classes.test\n"
+        )
         actions = [status(name, LOCAL_PORT) for name in names.values()]
         settings = make_settings(allowedDomains=["*.classes.test", *names.values()])
         results = dict(zip(names, net.attempts(actions, settings), strict=True))
         assert set(results.values()) == {"403"}, results
         # The same name, where the address itself is allowed on that port.
-        settings = make_settings(allowedDomains=[names[own], f"{own}:{LOCAL_PORT}", "n.classes.test"])
+        settings = make_settings(
+            allowedDomains=[names[own], f"{own}:{LOCAL_PORT}", "n.classes.test"]
+        )
         rows = [status(names[own], LOCAL_PORT), status(names[own], 80), status("n.classes.test")]
         assert net.attempts(rows, settings) == ["200", "403", "200"]
         # A denied literal wins over that.
         settings = make_settings(allowedDomains=[names[own], own], deniedDomains=[own])
-        assert net.attempts([status(names[own], LOCAL_PORT), status(own, LOCAL_PORT)], settings) == ["403", "403"]
+        assert net.attempts(
+            [status(names[own], LOCAL_PORT), status(own, LOCAL_PORT)], settings
+        ) == ["403", "403"]
     finally:
         hosts.write_text(before)
 
@@ -240,10 +313,19 @@ RULES = [
     ({"allowedDomains": ["GOOD.TEST"]}, {"good.test": "200"}),
     ({"allowedDomains": ["good.test"], "deniedDomains": ["*:80"]}, {"good.test": "403"}),
     ({"allowedDomains": ["good.test"], "deniedDomains": ["*:22"]}, {"good.test": "200"}),
-    ({"allowedDomains": ["*.wild.test"], "deniedDomains": ["*.wild.test"]}, {"www.wild.test": "403"}),
+    (
+        {"allowedDomains": ["*.wild.test"], "deniedDomains": ["*.wild.test"]},
+        {"www.wild.test": "403"},
+    ),
     ({"allowedDomains": ["intranet.test"]}, {"intranet.test": "200"}),
-    ({"allowedDomains": ["intranet.test"], "deniedResolvedAddresses": [PRIVATE]}, {"intranet.test": "403"}),
-    ({"allowedDomains": ["intranet.test"], "deniedResolvedAddresses": ["::/0"]}, {"intranet.test": "200"}),
+    (
+        {"allowedDomains": ["intranet.test"], "deniedResolvedAddresses": [PRIVATE]},
+        {"intranet.test": "403"},
+    ),
+    (
+        {"allowedDomains": ["intranet.test"], "deniedResolvedAddresses": ["::/0"]},
+        {"intranet.test": "200"},
+    ),
 ]
 
 
@@ -256,14 +338,18 @@ def test_rules(net: NetBox, keys: dict, expected: dict) -> None:
 # --control-fd
 
 
-def control(box: Box, script: str, inside: list[str], flags: tuple[str, ...] = ("--control-fd", "3")) -> subprocess.CompletedProcess[str]:
+def control(
+    box: Box, script: str, inside: list[str], flags: tuple[str, ...] = ("--control-fd", "3")
+) -> subprocess.CompletedProcess[str]:
     """@script is a shell's, in which "$@" is the command line of the sandbox."""
     line = box.command(inside, make_settings(), flags=flags)
     return box(["bash", "-c", script, "bash", *line], sandbox=False)
 
 
 def test_the_command_does_not_get_the_descriptor(box: Box) -> None:
-    done = control(box, '"$@" 3< <(exec sleep 2)', ["sh", "-c", "readlink /proc/self/fd/3 || echo none"])
+    done = control(
+        box, '"$@" 3< <(exec sleep 2)', ["sh", "-c", "readlink /proc/self/fd/3 || echo none"]
+    )
     assert done.stdout == "none\n", done.stdout
 
 

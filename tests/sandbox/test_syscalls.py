@@ -12,7 +12,17 @@ TABLE = harness.ROOT / "src/sandbox/seccomp-table.c"
 # Of other architectures.
 FOREIGN = {"vm86", "vm86old", "umount", "clock_settime64", "stime"}
 # What this kernel may not have either: nothing to compare with.
-GONE = {"create_module", "nfsservctl", "uselib", "ustat", "sysfs", "_sysctl", "lookup_dcookie", "from the future", "x32"}
+GONE = {
+    "create_module",
+    "nfsservctl",
+    "uselib",
+    "ustat",
+    "sysfs",
+    "_sysctl",
+    "lookup_dcookie",
+    "from the future",
+    "x32",
+}
 GONE |= {f"socket {family}" for family in ("alg", "bluetooth", "can", "vsock", "xdp")}
 
 EXPECTED = {
@@ -64,6 +74,12 @@ def test_denied_calls_and_their_twins(box: Box, user: str) -> None:
 def test_without_a_sandbox_they_are_not_denied(box: Box) -> None:
     """Positive control: the same probe, as root, and in a session of its own for the sake of vhangup."""
     results = box.probe("syscalls", sandbox=False, start_new_session=True)
-    same = {name for name, result in results.items() if not name.startswith("twin: ") and result == expected(name)}
+    same = {
+        name
+        for name, result in results.items()
+        if not name.startswith("twin: ") and result == expected(name)
+    }
     assert same <= GONE, same
-    assert {name for name in results if name.startswith("twin: ") and results[name] != "ok"} == set()
+    assert {
+        name for name in results if name.startswith("twin: ") and results[name] != "ok"
+    } == set()

@@ -25,11 +25,17 @@ def test_what_decides_about_calls(box: Box, sandboxed: bool) -> None:
     def write(port: int, name: str) -> bool:
         call = {"server_name": "files", "server_params": params, "tool_name": "write_file",
                 "tool_args": {"path": str(workspace / name), "content": "written"}}  # fmt: skip
-        request = Request(f"http://127.0.0.1:{port}/run", json.dumps(call).encode(), {"Content-Type": "application/json"})
+        request = Request(
+            f"http://127.0.0.1:{port}/run",
+            json.dumps(call).encode(),
+            {"Content-Type": "application/json"},
+        )
         with urlopen(request, timeout=120) as answer:
             return "result" in json.load(answer)
 
-    with listening(box, "tool-server", "--approve", "rules.json", "--audit-log", "audit.jsonl") as port:
+    with listening(
+        box, "tool-server", "--approve", "rules.json", "--audit-log", "audit.jsonl"
+    ) as port:
         assert write(port, "plain")
         assert write(port, "rules.json") == (not sandboxed)
         assert write(port, "audit.jsonl") == (not sandboxed)

@@ -14,7 +14,12 @@ from contextlib import contextmanager
 import pytest
 from box import Box, listening, make_settings
 
-TOOLS = {"server_name": "x", "server_params": {"command": "touch", "args": ["escaped"]}, "tool_name": "t", "tool_args": {}}
+TOOLS = {
+    "server_name": "x",
+    "server_params": {"command": "touch", "args": ["escaped"]},
+    "tool_name": "t",
+    "tool_args": {},
+}
 
 
 @contextmanager
@@ -42,11 +47,26 @@ def plain_server() -> Iterator[int]:
         thread.join()
 
 
-def ask(box: Box, port: int, host: str, path: str, *, sandbox: bool = True, how: tuple[str, ...] = ()) -> str:
+def ask(
+    box: Box, port: int, host: str, path: str, *, sandbox: bool = True, how: tuple[str, ...] = ()
+) -> str:
     """The status of a POST by code that may connect to @host."""
     body = ["-H", "Content-Type: application/json", "-d", json.dumps(TOOLS)]
     proxy = ["--noproxy", "", "-x", "$http_proxy"] if sandbox and not how else []
-    words = ["curl", "-s", "-m", "20", "-o", "/dev/null", "-w", "%{http_code}", *proxy, *how, *body, f"http://{host}:{port}{path}"]
+    words = [
+        "curl",
+        "-s",
+        "-m",
+        "20",
+        "-o",
+        "/dev/null",
+        "-w",
+        "%{http_code}",
+        *proxy,
+        *how,
+        *body,
+        f"http://{host}:{port}{path}",
+    ]
     script = " ".join('"' + word.replace("\\", "\\\\").replace('"', '\\"') + '"' for word in words)
     settings = make_settings(allowedDomains=[f"{host}:{port}"])
     return box(["sh", "-c", script], settings, sandbox=sandbox).stdout
@@ -62,6 +82,9 @@ def test_a_sandbox_does_not_reach_them(box: Box, command: str, host: str) -> Non
         (box.place.workspace / "escaped").unlink(missing_ok=True)
         assert ask(box, port, host, path) in ("403", "502", "504")
         assert ask(box, port, host, path, how=("-p", "-x", "$http_proxy", "--noproxy", "")) == "000"
-        assert ask(box, port, host, path, how=("--socks5-hostname", "127.0.0.1:1080", "--noproxy", "")) == "000"
+        assert (
+            ask(box, port, host, path, how=("--socks5-hostname", "127.0.0.1:1080", "--noproxy", ""))
+            == "000"
+        )
         assert not (box.place.workspace / "escaped").exists()
     assert not os.path.exists(box.place.workspace / "escaped")

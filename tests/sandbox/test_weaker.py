@@ -14,7 +14,17 @@ FORBID = ["sh", "-c", 'echo 0 > /proc/sys/user/max_user_namespaces && exec "$@"'
 
 def run(box: Box, words: list[str], settings: dict | None = None, *flags: str, **options):
     path = box.write_settings(make_settings() if settings is None else settings)
-    line = [*box.become("userns"), *FORBID, box.program("userns"), "sandbox", "--settings", path, *flags, "--", *words]
+    line = [
+        *box.become("userns"),
+        *FORBID,
+        box.program("userns"),
+        "sandbox",
+        "--settings",
+        path,
+        *flags,
+        "--",
+        *words,
+    ]
     return box(line, sandbox=False, **options)
 
 
@@ -35,7 +45,9 @@ def test_it_says_what_it_does_not_do(box: Box, way: str) -> None:
         done = run(box, ["sh", "-c", "exit 7"], None, "--allow-weaker")
     else:
         done = run(box, ["sh", "-c", "exit 7"], make_settings(enableWeakerNestedSandbox=True))
-    assert done.returncode == 7 and "no network at all" in done.stderr and ".git/hooks" in done.stderr
+    assert (
+        done.returncode == 7 and "no network at all" in done.stderr and ".git/hooks" in done.stderr
+    )
 
 
 def test_what_holds(box: Box) -> None:
@@ -62,14 +74,29 @@ print([outcome(action) for action in [
 ]])
 """
     done = run(box, ["/usr/bin/python3", "-I", "-c", script], None, "--allow-weaker")
-    expected = ["ok", "EACCES", "EACCES", "ok", "EAFNOSUPPORT", "EACCES", "EPERM", "EACCES", "EACCES", "EPERM"]
+    expected = [
+        "ok",
+        "EACCES",
+        "EACCES",
+        "ok",
+        "EAFNOSUPPORT",
+        "EACCES",
+        "EPERM",
+        "EACCES",
+        "EACCES",
+        "EPERM",
+    ]
     assert done.stdout == f"{expected}\n", done.stderr
     listener.close()
 
 
 @pytest.mark.parametrize(
     ("keys", "named"),
-    [({"denyRead": ["x"]}, "denyRead"), ({"denyWrite": ["x"]}, "denyWrite"), ({"allowedDomains": ["example.com"]}, "allowedDomains")],
+    [
+        ({"denyRead": ["x"]}, "denyRead"),
+        ({"denyWrite": ["x"]}, "denyWrite"),
+        ({"allowedDomains": ["example.com"]}, "allowedDomains"),
+    ],
 )
 def test_what_it_cannot_do_is_refused(box: Box, workspace, keys: dict, named: str) -> None:
     done = run(box, ["touch", "ran"], make_settings(**keys), "--allow-weaker")
@@ -80,16 +107,36 @@ def test_what_it_cannot_do_is_refused(box: Box, workspace, keys: dict, named: st
 def test_nothing_is_left_behind(box: Box) -> None:
     """Neither what turned its back, nor by the end of the core: the fixture looks."""
     script = "setsid sleep 1000 & (sleep 1000 &) ; echo ready; "
-    assert run(box, ["sh", "-c", script + "exit 0"], None, "--allow-weaker", stdin="").returncode == 0
+    assert (
+        run(box, ["sh", "-c", script + "exit 0"], None, "--allow-weaker", stdin="").returncode == 0
+    )
     path = box.write_settings(make_settings())
-    line = [*box.become("userns"), *FORBID, box.program("userns"), "sandbox", "--allow-weaker", "-s", path, "-c", script + "sleep 1000"]
-    with subprocess.Popen(line, cwd=box.place.workspace, env=box.place.environ, stdout=subprocess.PIPE, text=True) as process:
+    line = [
+        *box.become("userns"),
+        *FORBID,
+        box.program("userns"),
+        "sandbox",
+        "--allow-weaker",
+        "-s",
+        path,
+        "-c",
+        script + "sleep 1000",
+    ]
+    with subprocess.Popen(
+        line, cwd=box.place.workspace, env=box.place.environ, stdout=subprocess.PIPE, text=True
+    ) as process:
         assert process.stdout is not None and process.stdout.readline() == "ready\n"
         process.kill()
 
 
 def test_no_sandbox_within_a_sandbox(box: Box, user: str) -> None:
     # A program with sanitizers needs much address space, and for leaks ptrace.
-    settings = make_settings(allowRead=[box.program(user).removesuffix("/ipybox")], limits={"memory": "none"})
-    done = box(["env", "ASAN_OPTIONS=detect_leaks=0", box.program(user), "sandbox", "-c", "true"], settings, user=user)
+    settings = make_settings(
+        allowRead=[box.program(user).removesuffix("/ipybox")], limits={"memory": "none"}
+    )
+    done = box(
+        ["env", "ASAN_OPTIONS=detect_leaks=0", box.program(user), "sandbox", "-c", "true"],
+        settings,
+        user=user,
+    )
     assert done.returncode == 3 and "a sandbox already" in done.stderr

@@ -97,13 +97,19 @@ def test_the_wire_is_the_wire(kernel: Kernels) -> None:
         assert server.cell(WIRE + "send(display('forged'))") == "forged"
         rights = "(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array('i', [0, 1, 2]))"
         assert server.cell(WIRE + f"wire.sendmsg([display('sent')], [{rights}]);") == "sent"
-        assert "broke its protocol" in server.failing_cell(WIRE + MESSES["unknown type"] + "\ntime.sleep(100)", timeout=20)
+        assert "broke its protocol" in server.failing_cell(
+            WIRE + MESSES["unknown type"] + "\ntime.sleep(100)", timeout=20
+        )
 
 
 @pytest.mark.parametrize("fd", ["every descriptor", "0", "1", "2"])
 def test_closed_descriptors(kernel: Kernels, fd: str) -> None:
     with kernel.serve() as server:
-        code = "import os; os.closerange(0, 2000)" if fd == "every descriptor" else f"import os; os.close({fd})"
+        code = (
+            "import os; os.closerange(0, 2000)"
+            if fd == "every descriptor"
+            else f"import os; os.close({fd})"
+        )
         server.tool("execute_ipython_cell", {"code": code, "timeout": 5})
         server.tool("execute_ipython_cell", {"code": "print(1)", "timeout": 5})
         server.tool("reset")

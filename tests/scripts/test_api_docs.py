@@ -54,13 +54,22 @@ def doxygen(tmp_path):
     for folder in ("source/include/ipybox", "source/docs", "build/include/ipybox"):
         (tmp_path / folder).mkdir(parents=True)
     (tmp_path / "source/docs/api.md").write_text("# Things\n\nSee thing.h.\n")
-    places = {"VERSION": "1", "SOURCE": tmp_path / "source", "BUILD": tmp_path / "build", "OUTPUT": tmp_path}
-    settings = re.sub(r"@(\w+)@", lambda found: str(places[found[1]]), (ROOT / "docs/Doxyfile.in").read_text())
+    places = {
+        "VERSION": "1",
+        "SOURCE": tmp_path / "source",
+        "BUILD": tmp_path / "build",
+        "OUTPUT": tmp_path,
+    }
+    settings = re.sub(
+        r"@(\w+)@", lambda found: str(places[found[1]]), (ROOT / "docs/Doxyfile.in").read_text()
+    )
     (tmp_path / "Doxyfile").write_text(settings)
 
     def make(header: str) -> str:
         (tmp_path / "source/include/ipybox/thing.h").write_text(header)
-        done = subprocess.run(["doxygen", tmp_path / "Doxyfile"], capture_output=True, text=True, cwd=tmp_path)
+        done = subprocess.run(
+            ["doxygen", tmp_path / "Doxyfile"], capture_output=True, text=True, cwd=tmp_path
+        )
         assert (done.returncode == 0) == (done.stderr == ""), done
         return done.stderr
 

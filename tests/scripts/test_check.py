@@ -18,7 +18,9 @@ SCRIPT = Path(__file__).resolve().parents[2] / "scripts/check"
 @pytest.fixture(scope="module")
 def check():
     loader = importlib.machinery.SourceFileLoader("ipybox_check", str(SCRIPT))
-    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("ipybox_check", loader))
+    module = importlib.util.module_from_spec(
+        importlib.util.spec_from_loader("ipybox_check", loader)
+    )
     sys.modules["ipybox_check"] = module
     loader.exec_module(module)
     return module
@@ -85,11 +87,22 @@ def test_unsteady():
         ("", True, (2, 0, ["test_some::test_unsteady"])),
         ("", False, (1, 1, [])),
         ("def test_wrong(): assert False", True, (1, 2, [])),
-        ("import pytest\n@pytest.fixture\ndef f(): raise OSError\ndef test_wrong(f): pass", True, (1, 2, [])),
+        (
+            "import pytest\n@pytest.fixture\ndef f(): raise OSError\ndef test_wrong(f): pass",
+            True,
+            (1, 2, []),
+        ),
         ("import pytest\ndef test_skipped(): pytest.skip()", True, (1, 2, [])),
         ("".join(f"def test_wrong_{i}(): assert False\n" for i in range(3)), True, (1, 4, [])),
     ],
-    ids=["unsteady", "one attempt", "one fails twice", "an error of a fixture", "one skipped", "too many"],
+    ids=[
+        "unsteady",
+        "one attempt",
+        "one fails twice",
+        "an error of a fixture",
+        "one skipped",
+        "too many",
+    ],
 )
 def test_second_attempt(check, tmp_path, more, again, expected):
     tests = tmp_path / "tests"
@@ -130,6 +143,8 @@ WRONG = "test('wrong{}', sh, args: ['-c', 'false'])\n"
 def test_second_attempt_of_unit_tests(check, tmp_path, more, again, expected):
     (tmp_path / "meson.build").write_text(PROJECT + more)
     build = tmp_path / "build"
-    subprocess.run(["meson", "setup", str(build)], cwd=tmp_path, check=True, stdout=subprocess.DEVNULL)
+    subprocess.run(
+        ["meson", "setup", str(build)], cwd=tmp_path, check=True, stdout=subprocess.DEVNULL
+    )
     count = check.check_unit(build, again)
     assert (count.passed, count.failed, count.unsteady) == expected

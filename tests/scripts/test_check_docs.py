@@ -17,7 +17,9 @@ def test_finds_what_is_not_there(tmp_path):
     (tmp_path / "README.md").write_text(
         "`src/main.c`, [docs](docs/a.md#top), <https://example.org>, [web](https://example.org)\n"
     )
-    (tmp_path / "docs/a.md").write_text("[up](../README.md)\n\n`src/gone.c` and [gone](b.md), `src/<name>.c`\n")
+    (tmp_path / "docs/a.md").write_text(
+        "[up](../README.md)\n\n`src/gone.c` and [gone](b.md), `src/<name>.c`\n"
+    )
     done = subprocess.run([sys.executable, SCRIPT, tmp_path], capture_output=True, text=True)
     assert done.returncode == 1
     assert done.stdout.splitlines() == [

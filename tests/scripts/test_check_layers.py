@@ -63,13 +63,26 @@ def test_names_the_line(tmp_path):
     assert output.startswith(f"{tmp_path}/base/a.c:3: ")
 
 
-@pytest.mark.parametrize("call", ["g_socket_client_new()", "g_file_new_for_path(p)", "g_resolver_get_default()"])
+@pytest.mark.parametrize(
+    "call", ["g_socket_client_new()", "g_file_new_for_path(p)", "g_resolver_get_default()"]
+)
 def test_refuses_what_a_wheel_cannot_have_of_gio(tmp_path, call):
     status, output = check(tmp_path, "base/a.c", f"#include <gio/gio.h>\n    x = {call};\n")
     assert status == 1
-    assert output.startswith(f"{tmp_path}/base/a.c:2: {call.split('(')[0]}() is of the parts of GIO")
+    assert output.startswith(
+        f"{tmp_path}/base/a.c:2: {call.split('(')[0]}() is of the parts of GIO"
+    )
 
 
-@pytest.mark.parametrize("call", ["g_task_new(a)", "g_cancellable_new()", "g_file_test(p)", "g_unix_signal_add(s)", "g_file_get_contents(p)"])
+@pytest.mark.parametrize(
+    "call",
+    [
+        "g_task_new(a)",
+        "g_cancellable_new()",
+        "g_file_test(p)",
+        "g_unix_signal_add(s)",
+        "g_file_get_contents(p)",
+    ],
+)
 def test_accepts_the_rest_of_glib(tmp_path, call):
     assert check(tmp_path, "base/a.c", f"    x = {call};\n") == (0, "layers: fine\n")

@@ -60,7 +60,9 @@ def test_finds_functions_that_differ(project):
 
 
 def test_finds_pages_that_are_not_there_or_not_listed(project):
-    (project / "docs/man/libipybox.3.scd").write_text(PAGE.replace("*libipybox*(3)", "*ipybox-fly*(1)"))
+    (project / "docs/man/libipybox.3.scd").write_text(
+        PAGE.replace("*libipybox*(3)", "*ipybox-fly*(1)")
+    )
     (project / "docs/man/ipybox.1.scd").write_text("ipybox(1)\n\n# NAME\n\nipybox - a program\n")
     assert check(project)[:4] == [
         "docs/man/meson.build: ipybox.1 is not in the list",
@@ -77,12 +79,17 @@ def test_finds_pages_that_the_index_lacks(project):
 
 def test_finds_variables_and_statuses_that_are_not_there(project):
     (project / "src/cli").mkdir(parents=True)
-    (project / "src/cli/cli.h").write_text("enum {\n    IPB_EXIT_OK = 0,\n    IPB_EXIT_TIMEOUT = 124,\n};\n")
+    (project / "src/cli/cli.h").write_text(
+        "enum {\n    IPB_EXIT_OK = 0,\n    IPB_EXIT_TIMEOUT = 124,\n};\n"
+    )
     (project / "src/cli/cli.c").write_text('g_getenv("NO_COLOR"); getenv("TERM");\n')
     page = 'ipybox(1) "ipybox @VERSION@" "ipybox"\n\n# ENVIRONMENT\n\n*TERM*\n\t_dumb_\n\n# EXIT STATUS\n\n|[ *0*\n:< fine\n\n# SEE ALSO\n\n*libipybox*(3)\n'
     (project / "docs/man/ipybox.1.scd").write_text(page)
     (project / "docs/man/meson.build").write_text("man_pages = ['libipybox.3', 'ipybox.1']\n")
-    assert check(project)[:2] == ["ipybox.1.scd: lacks the variable NO_COLOR", "ipybox.1.scd: lacks the exit status 124"]
+    assert check(project)[:2] == [
+        "ipybox.1.scd: lacks the variable NO_COLOR",
+        "ipybox.1.scd: lacks the exit status 124",
+    ]
 
 
 def test_finds_what_formatters_warn_of(project):

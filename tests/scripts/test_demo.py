@@ -14,15 +14,35 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 # In a user namespace where no further one can be made: no sandbox either.
-NO_NAMESPACES = ["unshare", "--user", "--map-root-user", "sh", "-c", 'echo 0 >/proc/sys/user/max_user_namespaces && exec "$@"', "sh"]
+NO_NAMESPACES = [
+    "unshare",
+    "--user",
+    "--map-root-user",
+    "sh",
+    "-c",
+    'echo 0 >/proc/sys/user/max_user_namespaces && exec "$@"',
+    "sh",
+]
 
 
 def built_by_make() -> list[Path]:
     """The programs that `make` builds, as make and ninja say: in a build folder there may be much else."""
-    commands = subprocess.run(["make", "-n", "all"], cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    commands = subprocess.run(
+        ["make", "-n", "all"], cwd=ROOT, check=True, capture_output=True, text=True
+    ).stdout
     (target,) = re.findall(r"^ninja -C build (\S+)$", commands, re.MULTILINE)
-    query = subprocess.run(["ninja", "-C", "build", "-t", "query", target], cwd=ROOT, check=True, capture_output=True, text=True)
-    paths = [ROOT / "build" / line.split()[-1] for line in query.stdout.splitlines() if line.startswith("    ")]
+    query = subprocess.run(
+        ["ninja", "-C", "build", "-t", "query", target],
+        cwd=ROOT,
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    paths = [
+        ROOT / "build" / line.split()[-1]
+        for line in query.stdout.splitlines()
+        if line.startswith("    ")
+    ]
     return [path for path in paths if path.is_file()]
 
 
@@ -40,7 +60,9 @@ def clone() -> Iterator[Path]:
 
 
 def demo(clone: Path, *prefix: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([*prefix, clone / "scripts/demo"], stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    return subprocess.run(
+        [*prefix, clone / "scripts/demo"], stdin=subprocess.DEVNULL, capture_output=True, text=True
+    )
 
 
 def test_runs_in_a_sandbox(clone):
@@ -48,7 +70,9 @@ def test_runs_in_a_sandbox(clone):
     assert done.returncode == 0, done.stderr
     assert "Kathmandu" in done.stdout
     last = done.stdout.strip().splitlines()[-1]
-    shown = re.fullmatch(r"The cell ran in a sandbox \(user:\[\d+\]\)\. The plot is (build/demo/\S+\.png)", last)
+    shown = re.fullmatch(
+        r"The cell ran in a sandbox \(user:\[\d+\]\)\. The plot is (build/demo/\S+\.png)", last
+    )
     assert shown, last
     assert (clone / shown[1]).read_bytes().startswith(b"\x89PNG")
 
@@ -73,7 +97,9 @@ def test_a_cell_outside_is_noticed(clone):
     """Should ipybox run the cell without a sandbox."""
     program = clone / "build/ipybox"
     program.rename(clone / "build/real")
-    program.write_text('#!/bin/sh\nverb=$1\nshift\n[ $verb != run ] || set -- --no-sandbox "$@"\nexec "${0%/*}/real" $verb "$@"\n')
+    program.write_text(
+        '#!/bin/sh\nverb=$1\nshift\n[ $verb != run ] || set -- --no-sandbox "$@"\nexec "${0%/*}/real" $verb "$@"\n'
+    )
     program.chmod(0o755)
     done = demo(clone)
     assert done.returncode == 1

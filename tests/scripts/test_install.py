@@ -20,7 +20,11 @@ def project(tmp_path):
         (source / name).write_text(name)
     write_build(source, "one.py", "two")
     build = tmp_path / "build"
-    subprocess.run(["meson", "setup", build, source, "--prefix", tmp_path / "prefix"], check=True, capture_output=True)
+    subprocess.run(
+        ["meson", "setup", build, source, "--prefix", tmp_path / "prefix"],
+        check=True,
+        capture_output=True,
+    )
     return build
 
 
@@ -63,7 +67,12 @@ def test_leaves_what_others_put_and_says_so(project, tmp_path):
     install(project, prefix)
     (prefix / "share/project/two/foreign").write_text("")
     assert "share/project/two" in install(project, prefix, "--uninstall")
-    assert tree(prefix) == {"share", "share/project", "share/project/two", "share/project/two/foreign"}
+    assert tree(prefix) == {
+        "share",
+        "share/project",
+        "share/project/two",
+        "share/project/two/foreign",
+    }
 
 
 def test_new_version_removes_files_of_the_old_one(project, tmp_path):
@@ -71,11 +80,15 @@ def test_new_version_removes_files_of_the_old_one(project, tmp_path):
     install(project, prefix)
     write_build(tmp_path / "source", "one.py")
     install(project, prefix)
-    assert (prefix / "share/project/one/one.py").exists() and not (prefix / "share/project/two").exists()
+    assert (prefix / "share/project/one/one.py").exists() and not (
+        prefix / "share/project/two"
+    ).exists()
     install(project, prefix, "--uninstall")
     assert not prefix.exists()
 
 
 def test_uninstall_without_a_list_is_an_error(tmp_path):
-    done = subprocess.run([SCRIPT, "--uninstall", "--prefix", tmp_path], capture_output=True, text=True)
+    done = subprocess.run(
+        [SCRIPT, "--uninstall", "--prefix", tmp_path], capture_output=True, text=True
+    )
     assert done.returncode == 1 and "nothing is installed there" in done.stderr

@@ -11,7 +11,21 @@ from pathlib import Path
 import pytest
 
 SCRIPT = Path(__file__).resolve().parents[2] / "scripts/packages"
-TOOLS = ["sh", "cat", "grep", "head", "mktemp", "cp", "rm", "cc", "pkg-config", "python3", "as", "ld", "sleep"]
+TOOLS = [
+    "sh",
+    "cat",
+    "grep",
+    "head",
+    "mktemp",
+    "cp",
+    "rm",
+    "cc",
+    "pkg-config",
+    "python3",
+    "as",
+    "ld",
+    "sleep",
+]
 
 
 @pytest.fixture
@@ -20,7 +34,9 @@ def system(tmp_path):
     path = tmp_path / "bin"
     path.mkdir()
     for tool in TOOLS:
-        (path / tool).symlink_to(os.path.realpath(shutil.which(tool)) if tool != "python3" else "/usr/bin/python3")
+        (path / tool).symlink_to(
+            os.path.realpath(shutil.which(tool)) if tool != "python3" else "/usr/bin/python3"
+        )
     log = tmp_path / "apt.log"
 
     def add(name: str, text: str) -> None:
@@ -30,7 +46,12 @@ def system(tmp_path):
     def run(uid: int, apt: str) -> subprocess.CompletedProcess[str]:
         add("id", f"echo {uid}\n")
         add("apt-get", f'echo "$DEBIAN_FRONTEND $*" >>{log}\n{apt}')
-        return subprocess.run([SCRIPT, "build"], env={"PATH": str(path), "IPYBOX_RETRY_PAUSE": "0"}, capture_output=True, text=True)
+        return subprocess.run(
+            [SCRIPT, "build"],
+            env={"PATH": str(path), "IPYBOX_RETRY_PAUSE": "0"},
+            capture_output=True,
+            text=True,
+        )
 
     brings = f'case "$1" in install) cp {path}/id {path}/meson; cp {path}/id {path}/ninja ;; esac\n'
     return run, brings, log
@@ -48,7 +69,10 @@ def test_installs_what_is_missing_as_root(system):
     run, brings, log = system
     done = run(0, brings)
     assert (done.returncode, done.stdout) == (0, "installing meson ninja-build\n")
-    assert log.read_text() == "noninteractive install -y -q --no-install-recommends meson ninja-build\n"
+    assert (
+        log.read_text()
+        == "noninteractive install -y -q --no-install-recommends meson ninja-build\n"
+    )
     # Nothing is missing now: apt-get is not asked again.
     assert run(0, "exit 1\n").returncode == 0
     assert len(log.read_text().splitlines()) == 1
@@ -56,27 +80,47 @@ def test_installs_what_is_missing_as_root(system):
 
 def test_updates_the_lists_when_the_first_try_fails(system):
     run, brings, log = system
-    done = run(0, f'[ "$(cat {log} | grep -c install)" != 1 ] || [ "$1" = update ] || exit 100\n{brings}')
+    done = run(
+        0, f'[ "$(cat {log} | grep -c install)" != 1 ] || [ "$1" = update ] || exit 100\n{brings}'
+    )
     assert done.returncode == 0
-    assert [line.split()[1] for line in log.read_text().splitlines()] == ["install", "update", "install"]
+    assert [line.split()[1] for line in log.read_text().splitlines()] == [
+        "install",
+        "update",
+        "install",
+    ]
 
 
 def test_fails_when_apt_does(system):
     run, _, log = system
     done = run(0, "echo E: no route; exit 100\n")
     assert done.returncode == 1
-    assert [line.split()[1] for line in log.read_text().splitlines()] == ["install", "update", "update", "update"]
+    assert [line.split()[1] for line in log.read_text().splitlines()] == [
+        "install",
+        "update",
+        "update",
+        "update",
+    ]
     assert "E: no route" in done.stderr
     assert "could not install: meson ninja-build" in done.stderr
 
 
 @pytest.mark.parametrize(
     ("goals", "groups"),
-    [((), "build"), (("demo",), "build"), (("check",), "build man docs test"), (("demo", "check"), "build man docs test")],
+    [
+        ((), "build"),
+        (("demo",), "build"),
+        (("check",), "build man docs test"),
+        (("demo", "check"), "build man docs test"),
+    ],
 )
 def test_make_asks_once_for_all_that_its_goals_need(goals, groups):
-    commands = subprocess.run(["make", "-n", *goals], cwd=SCRIPT.parents[1], check=True, capture_output=True, text=True).stdout
-    asked = [line.split()[1:] for line in commands.splitlines() if line.startswith("scripts/packages")]
+    commands = subprocess.run(
+        ["make", "-n", *goals], cwd=SCRIPT.parents[1], check=True, capture_output=True, text=True
+    ).stdout
+    asked = [
+        line.split()[1:] for line in commands.splitlines() if line.startswith("scripts/packages")
+    ]
     assert asked == [groups.split()]
 
 
@@ -86,7 +130,12 @@ def test_programs_of_the_tests_are_set_up(system, tmp_path):
     for tool, text in (("apt-get", "exit 1\n"), ("id", "echo 1000\n")):
         (path / tool).write_text("#!/bin/sh\n" + text)
         (path / tool).chmod(0o755)
-    done = subprocess.run([SCRIPT, "build", "man", "docs", "test"], env={"PATH": str(path)}, capture_output=True, text=True)
+    done = subprocess.run(
+        [SCRIPT, "build", "man", "docs", "test"],
+        env={"PATH": str(path)},
+        capture_output=True,
+        text=True,
+    )
     assert done.returncode == 1
     command, _, packages = done.stderr.splitlines()[-1].partition("install ")
     assert command == "sudo apt-get "

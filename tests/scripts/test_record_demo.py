@@ -18,20 +18,33 @@ SCRIPT = ROOT / "scripts/record-demo"
 @pytest.fixture(scope="module")
 def record():
     loader = importlib.machinery.SourceFileLoader("ipybox_record_demo", str(SCRIPT))
-    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("ipybox_record_demo", loader))
+    module = importlib.util.module_from_spec(
+        importlib.util.spec_from_loader("ipybox_record_demo", loader)
+    )
     sys.modules["ipybox_record_demo"] = module
     loader.exec_module(module)
     return module
 
 
 def test_a_run_prints_what_the_recording_shows():
-    done = subprocess.run([sys.executable, SCRIPT, "--check"], stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, SCRIPT, "--check"],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+    )
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
 def test_the_recording_shows_a_sandbox_an_approval_and_a_plot(record):
     shown = "\n".join(record.texts((ROOT / "docs/images/run.svg").read_text()))
-    for text in ("$ ipybox run world_clock.py", "[y]es", "[image saved: ~/demo/images/….png]", "Read-only file system", "Could not resolve host"):
+    for text in (
+        "$ ipybox run world_clock.py",
+        "[y]es",
+        "[image saved: ~/demo/images/….png]",
+        "Read-only file system",
+        "Could not resolve host",
+    ):
         assert text in shown
     assert (ROOT / "docs/images/plot.png").read_bytes().startswith(b"\x89PNG")
 
@@ -40,10 +53,19 @@ def test_only_the_names_of_images_may_differ(record):
     """The tests' own tool: what is shown comes back from the picture, and another text is another picture."""
 
     def shown(*lines: str) -> list[str]:
-        return record.texts(record.draw([record.Line("echo '<a> &'", 1.0, is_command=True), *[record.Line(line, 0.1) for line in lines]]))
+        return record.texts(
+            record.draw(
+                [
+                    record.Line("echo '<a> &'", 1.0, is_command=True),
+                    *[record.Line(line, 0.1) for line in lines],
+                ]
+            )
+        )
 
     assert shown("  <b>x</b> &amp; y", "") == ["$ echo '<a> &'", "  <b>x</b> &amp; y", ""]
-    assert shown("[image saved: ~/demo/images/a1.png]") == shown("[image saved: ~/demo/images/b2.png]")
+    assert shown("[image saved: ~/demo/images/a1.png]") == shown(
+        "[image saved: ~/demo/images/b2.png]"
+    )
     assert shown("15:30") != shown("15:31")
 
 

@@ -14,7 +14,9 @@ PINNED = re.compile(r'[\w.-]+==[\w.]+(; python_version (<|>=) "3\.11")?')
 OLD = re.compile(r'[\w.-]+(<|~=)[\d.]+; python_version < "3\.11"')
 
 
-@pytest.mark.parametrize("path", sorted(TESTS.glob("requirements*.txt")), ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "path", sorted(TESTS.glob("requirements*.txt")), ids=lambda path: path.stem
+)
 def test_each_is_one_version(path):
     lines = [line for line in path.read_text().splitlines() if line and not line.startswith("#")]
     assert lines

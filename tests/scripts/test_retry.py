@@ -12,7 +12,9 @@ SCRIPT = Path(__file__).resolve().parents[2] / "scripts/retry"
 
 
 @pytest.mark.parametrize(
-    ("good", "status", "attempts"), [(1, 0, 1), (2, 0, 2), (3, 0, 3), (4, 7, 3)], ids=["first", "second", "third", "never"]
+    ("good", "status", "attempts"),
+    [(1, 0, 1), (2, 0, 2), (3, 0, 3), (4, 7, 3)],
+    ids=["first", "second", "third", "never"],
 )
 def test_attempts(tmp_path, good, status, attempts):
     """The command works from its attempt `good` on."""

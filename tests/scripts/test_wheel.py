@@ -20,7 +20,9 @@ def test_versions_are_one() -> None:
     of_program = find(r"^  version: '(.*?)'", (ROOT / "meson.build").read_text())
     of_wheel = find(r'^version = "(.*?)"', PYPROJECT)
     assert of_wheel == re.sub("~dev$", ".dev0", of_program)
-    assert of_wheel == find(r'^__version__ = "(.*?)"', (ROOT / "python/ipybox/__init__.py").read_text())
+    assert of_wheel == find(
+        r'^__version__ = "(.*?)"', (ROOT / "python/ipybox/__init__.py").read_text()
+    )
 
 
 def test_requirements_are_those_of_kernels() -> None:

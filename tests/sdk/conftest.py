@@ -43,7 +43,9 @@ def home() -> Iterator[harness.Place]:
     write_commands(commands)
     place.environ["PATH"] = f"{commands}:{place.environ['PATH']}"
     place.environ["IPYBOX_BIN"] = str(
-        harness.existing(Path(os.environ.get("IPYBOX_BIN", harness.ROOT / "build/ipybox")).resolve())
+        harness.existing(
+            Path(os.environ.get("IPYBOX_BIN", harness.ROOT / "build/ipybox")).resolve()
+        )
     )
     yield place
     close_core()
@@ -84,7 +86,9 @@ def _extra_processes() -> set[int]:
     """A core is a child of this process; its children are forkservers; what else there is should not be."""
     ours = harness.descendants()
     cores = {pid for pid in ours if parent_of(pid) == os.getpid()}
-    forkservers = {pid for pid in ours if parent_of(pid) in cores and "forkserver" in harness.describe(pid)}
+    forkservers = {
+        pid for pid in ours if parent_of(pid) in cores and "forkserver" in harness.describe(pid)
+    }
     return ours - cores - forkservers
 
 

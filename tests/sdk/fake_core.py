@@ -18,7 +18,11 @@ def send(message: dict[str, Any]) -> None:
 def answer(message: dict[str, Any]) -> None:
     method, params = message["method"], message.get("params", {})
     if method == "initialize":
-        result: Any = {"protocol": int(os.environ.get("FAKE_PROTOCOL", "1")), "version": "0", "pid": os.getpid()}
+        result: Any = {
+            "protocol": int(os.environ.get("FAKE_PROTOCOL", "1")),
+            "version": "0",
+            "pid": os.getpid(),
+        }
     elif method == "die":
         os._exit(3)
     elif method == "garbage":
@@ -38,7 +42,13 @@ def answer(message: dict[str, Any]) -> None:
         send({"jsonrpc": "2.0", "id": message["id"], "error": params})
         return
     elif method == "ask":
-        approval = {"session": "s1", "request": message["id"], "server_name": "a", "tool_name": "b", "tool_args": {}}
+        approval = {
+            "session": "s1",
+            "request": message["id"],
+            "server_name": "a",
+            "tool_name": "b",
+            "tool_args": {},
+        }
         send({"jsonrpc": "2.0", "id": "q1", "method": "approval.request", "params": approval})
         reply = json.loads(sys.stdin.readline())
         result = reply["result"]

@@ -22,7 +22,11 @@ IMAGE = {
     },
     "required": ["title", "properties"],
 }
-IMAGES = {"type": "object", "properties": {"items": {"type": "array", "items": IMAGE}}, "required": ["items"]}
+IMAGES = {
+    "type": "object",
+    "properties": {"items": {"type": "array", "items": IMAGE}},
+    "required": ["items"],
+}
 
 
 class Failure(Exception):
@@ -33,18 +37,34 @@ def find_images(args: dict[str, Any]) -> dict[str, Any]:
     if os.environ.get("BRAVE_API_KEY") != "the-key":
         raise Failure("no API key")
     names = [f"{args['query']} {number}" for number in range(args["count"])]
-    return {"items": [{"title": name, "properties": {"url": f"https://example.com/{name[-1]}"}} for name in names]}
+    return {
+        "items": [
+            {"title": name, "properties": {"url": f"https://example.com/{name[-1]}"}}
+            for name in names
+        ]
+    }
 
 
 def find_repositories(args: dict[str, Any]) -> str:
     count = args.get("perPage", 30)
     items = [{"name": f"repo{n}", "stargazers_count": 1000 * (count - n)} for n in range(count)]
-    return json.dumps({"total_count": len(items), "items": items, "sort": args.get("sort"), "order": args.get("order")})
+    return json.dumps(
+        {
+            "total_count": len(items),
+            "items": items,
+            "sort": args.get("sort"),
+            "order": args.get("order"),
+        }
+    )
 
 
 def list_commits(args: dict[str, Any]) -> str:
     commits = [
-        {"sha": f"{n:040x}", "commit": {"message": f"change {n}\n\nwhy"}, "html_url": f"https://example.com/{n}"}
+        {
+            "sha": f"{n:040x}",
+            "commit": {"message": f"change {n}\n\nwhy"},
+            "html_url": f"https://example.com/{n}",
+        }
         for n in range(args["perPage"])
     ]
     return json.dumps(commits)
@@ -85,12 +105,20 @@ def schema(*required: str, **properties: Any) -> dict[str, Any]:
 Tool = tuple[Callable[[dict[str, Any]], Any], dict[str, Any], "dict[str, Any] | None"]
 SERVERS: dict[str, dict[str, Tool]] = {
     "brave_search": {
-        "brave_web_search": (lambda a: f"results for {a['query']}", schema("query", query=TEXT, count=WHOLE), None),
+        "brave_web_search": (
+            lambda a: f"results for {a['query']}",
+            schema("query", query=TEXT, count=WHOLE),
+            None,
+        ),
         "brave_image_search": (find_images, schema("query", query=TEXT, count=WHOLE), IMAGES),
     },
     "fetch": {"fetch": (lambda a: f"fetched {a['url']}", schema("url", url=TEXT), None)},
     "filesystem": {
-        "list_directory": (list_directory, schema("path", path=TEXT), schema("content", content=TEXT)),
+        "list_directory": (
+            list_directory,
+            schema("path", path=TEXT),
+            schema("content", content=TEXT),
+        ),
         "read_file": (read_file, schema("path", path=TEXT), schema("content", content=TEXT)),
     },
     "github": {
@@ -99,14 +127,21 @@ SERVERS: dict[str, dict[str, Tool]] = {
             schema(
                 "query",
                 query=TEXT,
-                sort={"type": "string", "enum": ["stars", "forks", "help-wanted-issues", "updated"]},
+                sort={
+                    "type": "string",
+                    "enum": ["stars", "forks", "help-wanted-issues", "updated"],
+                },
                 order={"type": "string", "enum": ["asc", "desc"]},
                 perPage={"type": "number", "minimum": 1, "maximum": 100},
                 minimal_output={"type": "boolean", "default": True},
             ),
             None,
         ),
-        "list_commits": (list_commits, schema("owner", "repo", owner=TEXT, repo=TEXT, perPage=WHOLE), None),
+        "list_commits": (
+            list_commits,
+            schema("owner", "repo", owner=TEXT, repo=TEXT, perPage=WHOLE),
+            None,
+        ),
     },
     "work": {
         "echo": (lambda a: a["text"], schema("text", text=TEXT), None),
@@ -119,7 +154,11 @@ SERVERS: dict[str, dict[str, Tool]] = {
         "fail": (fail, schema("text", text=TEXT), None),
         "hang": (hang, schema(), None),
         "Odd-Name.v2": (lambda a: "odd", schema(), None),
-        "environ": (lambda a: os.environ.get(a["name"], "not set"), schema("name", name=TEXT), None),
+        "environ": (
+            lambda a: os.environ.get(a["name"], "not set"),
+            schema("name", name=TEXT),
+            None,
+        ),
     },
 }
 

@@ -133,7 +133,9 @@ async def test_other_versions_are_refused(monkeypatch: pytest.MonkeyPatch) -> No
 
 async def test_numbers_of_any_length(core: Core) -> None:
     digits = "7" * 10_000
-    result = await core.call("raw", {"line": '{"jsonrpc":"2.0","id":ID,"result":{"n":%s,"m":12}}' % digits})
+    result = await core.call(
+        "raw", {"line": '{"jsonrpc":"2.0","id":ID,"result":{"n":%s,"m":12}}' % digits}
+    )
     assert result == {"n": digits, "m": 12}
     assert isinstance(result["n"], HugeInteger)
 
@@ -284,7 +286,11 @@ def test_lines() -> None:
     stream = b"".join(lines)
     for size in (1, 2, 3, 64, 1000, len(stream)):
         cutter = LineCutter()
-        got = [line for start in range(0, len(stream), size) for line in cutter.feed(stream[start : start + size])]
+        got = [
+            line
+            for start in range(0, len(stream), size)
+            for line in cutter.feed(stream[start : start + size])
+        ]
         assert [line + b"\n" for line in got] == lines
     assert decode(b'"\xed\xa0\x80"') == "\ud800"
 

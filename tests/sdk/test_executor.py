@@ -128,7 +128,11 @@ async def test_stopped_while_it_starts() -> None:
 
 
 async def test_a_start_that_fails_leaves_nothing() -> None:
-    for options in ({"python": "/nowhere/python"}, {"seed": -1}, {"sandbox": True, "sandbox_config": Path(__file__)}):
+    for options in (
+        {"python": "/nowhere/python"},
+        {"seed": -1},
+        {"sandbox": True, "sandbox_config": Path(__file__)},
+    ):
         executor = CodeExecutor(**options)
         with pytest.raises(CoreError):
             await executor.start()
@@ -145,7 +149,9 @@ async def test_a_python_that_hangs(workspace: Path) -> None:
     for sandbox in (False, True):
         executor = CodeExecutor(python=python, kernel_init_timeout=0.5, sandbox=sandbox)
         for _ in range(2):
-            with pytest.raises(TimeoutError, match="not ready within 0.5 s, the limit kernel_init_timeout"):
+            with pytest.raises(
+                TimeoutError, match="not ready within 0.5 s, the limit kernel_init_timeout"
+            ):
                 await executor.start()
     close_core()  # ends what hangs
 
@@ -155,7 +161,9 @@ async def test_one_limit_for_the_whole_start(monkeypatch: pytest.MonkeyPatch) ->
     asked: list[Any] = []
     call = Core.call
 
-    async def record(core: Core, method: str, params: dict[str, Any], *args: Any, **more: Any) -> Any:
+    async def record(
+        core: Core, method: str, params: dict[str, Any], *args: Any, **more: Any
+    ) -> Any:
         asked.append((method, params))
         return await call(core, method, params, *args, **more)
 
@@ -233,7 +241,10 @@ async def test_python_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def n_forgotten(caught: list[warnings.WarningMessage]) -> int:
     """Garbage of other tests may warn, too."""
-    return sum(each.category is ResourceWarning and "was not stopped" in str(each.message) for each in caught)
+    return sum(
+        each.category is ResourceWarning and "was not stopped" in str(each.message)
+        for each in caught
+    )
 
 
 async def test_one_that_was_forgotten() -> None:
@@ -285,7 +296,9 @@ async def test_awaitable_in_all_ways() -> None:
 
 async def test_execute_is_a_coroutine_function() -> None:
     """Frameworks that take functions as tools ask, and so do mocks."""
-    is_coroutine_function = inspect.iscoroutinefunction if sys.version_info >= (3, 12) else asyncio.iscoroutinefunction
+    is_coroutine_function = (
+        inspect.iscoroutinefunction if sys.version_info >= (3, 12) else asyncio.iscoroutinefunction
+    )
     assert is_coroutine_function(CodeExecutor.execute)
     assert is_coroutine_function(CodeExecutor().execute)
     mock = create_autospec(CodeExecutor)
@@ -313,7 +326,9 @@ async def test_text_and_its_white_space() -> None:
     async with CodeExecutor() as executor:
         result = await executor.execute("print('   a  b')\nprint('0  1  2')")
         assert (result.text, result.raw_text) == ("a  b\n0  1  2", "   a  b\n0  1  2\n")
-        result = await executor.execute("print('\\xa0x\\v')")  # white space of Unicode, as in the original
+        result = await executor.execute(
+            "print('\\xa0x\\v')"
+        )  # white space of Unicode, as in the original
         assert (result.text, result.raw_text) == ("x", "\xa0x\v\n")
         result = await executor.execute("x = 1")
         assert (result.text, result.raw_text, result.is_cancelled) == (None, None, False)
@@ -378,7 +393,12 @@ async def test_displays_of_many_values() -> None:
 async def test_violations() -> None:
     network = {"allowedDomains": ["allowed.test"], "deniedDomains": []}
     Path("sandbox.json").write_text(
-        json.dumps({"network": network, "filesystem": {"allowWrite": ["."], "denyWrite": [], "denyRead": []}})
+        json.dumps(
+            {
+                "network": network,
+                "filesystem": {"allowWrite": ["."], "denyWrite": [], "denyRead": []},
+            }
+        )
     )
     async with CodeExecutor(sandbox=True, sandbox_config=Path("sandbox.json")) as executor:
         result = await executor.execute(
@@ -391,7 +411,9 @@ async def test_a_sandbox_configuration_that_is_not_there() -> None:
     """Never the default in its place, which may allow what it was to deny. Without a sandbox it is not looked at, as in 0.9."""
     async with CodeExecutor(sandbox=False, sandbox_config=Path("nosuch.json")) as executor:
         assert (await executor.execute("1")).text == "1"
-    with pytest.raises(CoreError, match="the sandbox configuration .*nosuch.json does not exist: create it"):
+    with pytest.raises(
+        CoreError, match="the sandbox configuration .*nosuch.json does not exist: create it"
+    ):
         await CodeExecutor(sandbox=True, sandbox_config=Path("nosuch.json")).start()
 
 
@@ -400,7 +422,11 @@ async def test_seed_and_preload() -> None:
     for _ in range(2):
         async with CodeExecutor(seed=7, preload=["colorsys"]) as executor:
             texts.append(
-                (await executor.execute("import random, sys; print(random.random(), 'colorsys' in sys.modules)")).text
+                (
+                    await executor.execute(
+                        "import random, sys; print(random.random(), 'colorsys' in sys.modules)"
+                    )
+                ).text
             )
     assert texts[0] == texts[1] and texts[0] is not None and texts[0].endswith("True")
 
@@ -410,7 +436,9 @@ async def test_large_texts() -> None:
         result = await executor.execute("print('x' * 16_000_000)")
         assert result.text == "x" * 16_000_000 and not result.is_truncated
         assert (await executor.execute("print('x' * 17_000_000)")).is_truncated
-        chunks = [item async for item in executor.stream("for i in range(200_000): print(i)", chunks=True)]
+        chunks = [
+            item async for item in executor.stream("for i in range(200_000): print(i)", chunks=True)
+        ]
         result = chunks.pop()
         assert isinstance(result, CodeExecutionResult)
         text = "".join(chunk.text for chunk in chunks if isinstance(chunk, CodeExecutionChunk))
@@ -644,8 +672,15 @@ def ask(port: int | None, path: str, token: str | None) -> int:
 async def test_ports() -> None:
     """One that was asked for listens, for who has the token; else there is none."""
     wanted = free_port()
-    async with CodeExecutor() as plain, CodeExecutor(tool_server_port=wanted, kernel_gateway_port=0) as executor:
-        assert plain.tool_server_port is None and plain.kernel_gateway_port is None and plain.tool_server_token is None
+    async with (
+        CodeExecutor() as plain,
+        CodeExecutor(tool_server_port=wanted, kernel_gateway_port=0) as executor,
+    ):
+        assert (
+            plain.tool_server_port is None
+            and plain.kernel_gateway_port is None
+            and plain.tool_server_token is None
+        )
         assert executor.tool_server_port == wanted
         for port, path, token in (
             (executor.tool_server_port, "/status", executor.tool_server_token),
@@ -671,7 +706,11 @@ async def test_packages_anywhere_and_any_time(home: harness.Place) -> None:
         await generate_mcp_sources("late", shapes("work"), root / "mcptools")
         code = f"import sys; sys.path.insert(0, {str(root)!r})\nfrom mcptools.late import add\nadd.run(add.Params(a=1, b=2)).sum"
         assert (await executor.execute(code)).text == "3"
-        text = (await executor.execute("from mcptools.late import environ\nenviron.run(environ.Params(name='X'))")).text
+        text = (
+            await executor.execute(
+                "from mcptools.late import environ\nenviron.run(environ.Params(name='X'))"
+            )
+        ).text
         assert text == "'not set'"
 
 

@@ -54,7 +54,9 @@ for image in result.items:
 """
     prompts = []
     monkeypatch.setattr(builtins, "input", lambda prompt: prompts.append(prompt) or "y")
-    names = await generate_mcp_sources(server_name="brave_search", server_params=BRAVE, root_dir=Path("mcptools"))
+    names = await generate_mcp_sources(
+        server_name="brave_search", server_params=BRAVE, root_dir=Path("mcptools")
+    )
     assert names == ["brave_web_search", "brave_image_search"]
     assert {path.name for path in Path("mcptools/brave_search").glob("*.py")} == {
         "__init__.py",
@@ -92,7 +94,9 @@ async def test_the_key_is_nowhere_in_what_is_generated(monkeypatch: pytest.Monke
 
 async def test_generated_api_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BRAVE_API_KEY", "the-key")
-    await generate_mcp_sources(server_name="brave_search", server_params=BRAVE, root_dir=Path("mcptools"))
+    await generate_mcp_sources(
+        server_name="brave_search", server_params=BRAVE, root_dir=Path("mcptools")
+    )
     async with CodeExecutor() as executor:
         result = await executor.execute(
             """
@@ -197,10 +201,14 @@ async def test_rejection() -> None:
     await generate_mcp_sources("fetch", FETCH, Path("mcptools"))
     async with CodeExecutor() as executor:
         with pytest.raises(CodeExecutionError) as caught:
-            async for item in executor.stream("from mcptools.fetch import fetch\nfetch.run(fetch.Params(url='u'))"):
+            async for item in executor.stream(
+                "from mcptools.fetch import fetch\nfetch.run(fetch.Params(url='u'))"
+            ):
                 assert isinstance(item, ApprovalRequest)
                 await item.reject()
-        assert str(caught.value).startswith("ApprovalRejectedError: Approval request for fetch.fetch rejected\n----")
+        assert str(caught.value).startswith(
+            "ApprovalRejectedError: Approval request for fetch.fetch rejected\n----"
+        )
         assert (await executor.execute("1")).text == "1"
 
 
@@ -252,13 +260,20 @@ async def test_timeouts() -> None:
         with pytest.raises(TimeoutError) as late:
             async for _ in executor.stream("while True: pass", timeout=0.3):
                 pass
-        assert str(late.value).startswith("Code execution exceeded timeout of 0.30s (approval wait excluded).")
+        assert str(late.value).startswith(
+            "Code execution exceeded timeout of 0.30s (approval wait excluded)."
+        )
         with pytest.raises(TimeoutError):
             await executor.execute("import time; time.sleep(60)", timeout=0.2)
         assert (await executor.execute("x")).text == "5"
         requests = []
-        with pytest.raises(CodeExecutionError, match="ApprovalTimeoutError: Approval request for fetch.fetch expired"):
-            async for item in executor.stream("from mcptools.fetch import fetch\nfetch.run(fetch.Params(url='u'))"):
+        with pytest.raises(
+            CodeExecutionError,
+            match="ApprovalTimeoutError: Approval request for fetch.fetch expired",
+        ):
+            async for item in executor.stream(
+                "from mcptools.fetch import fetch\nfetch.run(fetch.Params(url='u'))"
+            ):
                 assert isinstance(item, ApprovalRequest)
                 requests.append(item)
         assert len(requests) == 1
@@ -316,7 +331,11 @@ async def test_working_directory() -> None:
 
 CONFIG = {
     "enableWeakerNestedSandbox": False,
-    "filesystem": {"denyRead": [".env"], "allowWrite": [".", "~/Library/Jupyter", "~/.ipython"], "denyWrite": []},
+    "filesystem": {
+        "denyRead": [".env"],
+        "allowWrite": [".", "~/Library/Jupyter", "~/.ipython"],
+        "denyWrite": [],
+    },
     "network": {"allowedDomains": [], "deniedDomains": [], "allowLocalBinding": True},
 }
 
@@ -337,7 +356,9 @@ except Exception as e:
         result = await executor.execute(code)
         assert result.text is not None and "Failed to resolve 'example.org'" in result.text
         assert (await executor.execute("open('README.md').read()")).text == "'read me'"
-        assert (await executor.execute("open('new', 'w').write('x'); open('new').read()")).text == "'x'"
+        assert (
+            await executor.execute("open('new', 'w').write('x'); open('new').read()")
+        ).text == "'x'"
         with pytest.raises(CodeExecutionError, match="(PermissionError|FileNotFoundError)"):
             await executor.execute("open('.env').read()")
         with pytest.raises(CodeExecutionError):
@@ -359,7 +380,9 @@ async def test_custom_sandbox() -> None:
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Domain) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         address = f"127.0.0.1:{server.server_port}"
-        config = CONFIG | {"network": {"allowedDomains": [address], "deniedDomains": [], "allowLocalBinding": True}}
+        config = CONFIG | {
+            "network": {"allowedDomains": [address], "deniedDomains": [], "allowLocalBinding": True}
+        }
         Path("examples").mkdir()
         Path("examples/sandbox-kernel.json").write_text(json.dumps(config))
         code = f"""
@@ -382,7 +405,11 @@ async def test_sandboxed_mcp_server() -> None:
     Path("examples").mkdir()
     config = CONFIG | {
         "filesystem": {"denyRead": [".env"], "allowWrite": [".", "~/.npm"], "denyWrite": []},
-        "network": {"allowedDomains": ["registry.npmjs.org"], "deniedDomains": [], "allowLocalBinding": True},
+        "network": {
+            "allowedDomains": ["registry.npmjs.org"],
+            "deniedDomains": [],
+            "allowLocalBinding": True,
+        },
     }
     Path("examples/sandbox-mcp.json").write_text(json.dumps(config))
     Path("README.md").touch()
@@ -431,7 +458,9 @@ async def test_tool_calls_without_asking() -> None:
 async def test_cancel() -> None:
     async with CodeExecutor() as executor:
         executor.cancel()  # nothing runs
-        async for item in executor.stream("x = 1\nprint('begun')\nimport time; time.sleep(60)", chunks=True):
+        async for item in executor.stream(
+            "x = 1\nprint('begun')\nimport time; time.sleep(60)", chunks=True
+        ):
             assert item == CodeExecutionChunk("begun\n")
             executor.cancel()
         items = [item async for item in executor.stream("x")]
@@ -509,7 +538,8 @@ async def test_shell_commands_ask() -> None:
             "s",
         ]
         with pytest.raises(
-            CodeExecutionError, match="ApprovalRejectedError: Approval request for ipybox.shell rejected"
+            CodeExecutionError,
+            match="ApprovalRejectedError: Approval request for ipybox.shell rejected",
         ):
             async for item in executor.stream("!echo hi"):
                 assert isinstance(item, ApprovalRequest)
@@ -531,10 +561,22 @@ PROGRAM_CALLS = {
     **{f"os.exec{end}('/bin/true', ['true'])": f"os.exec{end}()" for end in ("v", "vp")},
     **{f"os.exec{end}('/bin/true', ['true'], {{}})": f"os.exec{end}()" for end in ("ve", "vpe")},
     **{f"os.spawn{end}(os.P_WAIT, '/bin/true', 'true')": f"os.spawn{end}()" for end in ("l", "lp")},
-    **{f"os.spawn{end}(os.P_WAIT, '/bin/true', 'true', {{}})": f"os.spawn{end}()" for end in ("le", "lpe")},
-    **{f"os.spawn{end}(os.P_WAIT, '/bin/true', ['true'])": f"os.spawn{end}()" for end in ("v", "vp")},
-    **{f"os.spawn{end}(os.P_WAIT, '/bin/true', ['true'], {{}})": f"os.spawn{end}()" for end in ("ve", "vpe")},
-    **{f"os.{name}('/bin/true', ['true'], {{}})": f"os.{name}()" for name in ("posix_spawn", "posix_spawnp")},
+    **{
+        f"os.spawn{end}(os.P_WAIT, '/bin/true', 'true', {{}})": f"os.spawn{end}()"
+        for end in ("le", "lpe")
+    },
+    **{
+        f"os.spawn{end}(os.P_WAIT, '/bin/true', ['true'])": f"os.spawn{end}()"
+        for end in ("v", "vp")
+    },
+    **{
+        f"os.spawn{end}(os.P_WAIT, '/bin/true', ['true'], {{}})": f"os.spawn{end}()"
+        for end in ("ve", "vpe")
+    },
+    **{
+        f"os.{name}('/bin/true', ['true'], {{}})": f"os.{name}()"
+        for name in ("posix_spawn", "posix_spawnp")
+    },
     "pty.spawn(['true'])": "pty.spawn()",
     # Ways that ipybox 0.9 leaves open.
     "posix.system('true')": "os.system()",

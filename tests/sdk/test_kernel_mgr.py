@@ -69,7 +69,10 @@ def test_signatures() -> None:
     assert parameters(KernelClient.disconnect) == parameters(KernelClient.reset) == []
     assert parameters(KernelClient.execute) == [("code", REQUIRED), ("timeout", None)]
     assert parameters(KernelClient.stream) == [("code", REQUIRED), ("timeout", None)]
-    assert parameters(ExecutionResult) == [("text", REQUIRED), ("images", REQUIRED)]  # is_truncated: by keyword only
+    assert parameters(ExecutionResult) == [
+        ("text", REQUIRED),
+        ("images", REQUIRED),
+    ]  # is_truncated: by keyword only
     assert issubclass(ExecutionError, Exception)
 
 
@@ -128,7 +131,10 @@ async def test_gateway_says_why_it_does_not_start() -> None:
 
 
 async def test_log_to_stderr(capfd: pytest.CaptureFixture[str]) -> None:
-    async with gateway(log_to_stderr=True, log_level="INFO") as server, KernelClient(port=server.port):
+    async with (
+        gateway(log_to_stderr=True, log_level="INFO") as server,
+        KernelClient(port=server.port),
+    ):
         pass
     assert "kernel" in capfd.readouterr().err
     async with gateway(log_level="INFO") as server, KernelClient(port=server.port):
@@ -140,7 +146,9 @@ async def test_kernels_get_their_environment_only(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("SECRET", "mine")
     monkeypatch.setenv("KERNEL_ENV_OTHER", "mine")
     async with gateway(env={"NAME": "value"}) as server, KernelClient(port=server.port) as client:
-        result = await client.execute("import os; [os.environ.get(n) for n in ('NAME', 'SECRET', 'OTHER')]")
+        result = await client.execute(
+            "import os; [os.environ.get(n) for n in ('NAME', 'SECRET', 'OTHER')]"
+        )
         assert result.text == "['value', None, None]"
 
 
@@ -202,14 +210,18 @@ async def test_working_directories(workspace: Path) -> None:
         async with KernelClient(port=server.port, working_dir=Path("clients")) as client:
             for _ in range(2):
                 assert (await client.execute(cwd)).text == str(workspace / "clients")
-                assert (await client.execute("os.chdir('/')")).text == f"[ipybox] cwd reset to {workspace / 'clients'}"
+                assert (
+                    await client.execute("os.chdir('/')")
+                ).text == f"[ipybox] cwd reset to {workspace / 'clients'}"
                 assert (await client.execute("print('a'); os.chdir('/')")).text == (
                     f"a\n[ipybox] cwd reset to {workspace / 'clients'}"
                 )
                 assert (await client.execute(cwd)).text == str(workspace / "clients")
-                assert (await client.execute("[name for name in dir() if name[0] != '_' and name != 'os']")).text == (
-                    "['In', 'Out', 'exit', 'get_ipython', 'open', 'quit']"
-                )
+                assert (
+                    await client.execute(
+                        "[name for name in dir() if name[0] != '_' and name != 'os']"
+                    )
+                ).text == ("['In', 'Out', 'exit', 'get_ipython', 'open', 'quit']")
                 with pytest.raises(ExecutionError, match="exit status 3"):
                     await client.execute("os._exit(3)")
         client = KernelClient(port=server.port, working_dir=Path("nowhere"))
@@ -232,7 +244,8 @@ async def test_a_python_that_hangs(workspace: Path, monkeypatch: pytest.MonkeyPa
         assert client.kernel_init_timeout == 0.5
         for options, limit in (({}, "0.5 s"), ({"kernel_init_timeout": 0.001}, "0.001 s")):
             with pytest.raises(
-                asyncio.TimeoutError, match=f"not ready within {limit}, the limit kernel_init_timeout"
+                asyncio.TimeoutError,
+                match=f"not ready within {limit}, the limit kernel_init_timeout",
             ) as caught:
                 await client.connect(**options)
             assert isinstance(caught.value, TimeoutError)
@@ -247,11 +260,15 @@ async def test_a_python_that_hangs(workspace: Path, monkeypatch: pytest.MonkeyPa
 async def test_a_gateway_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ipybox.kernel_mgr.client.REQUEST_TIMEOUT_S", 0.1)
     async with await asyncio.start_server(lambda *_: None, "127.0.0.1", 0) as server:
-        client = KernelClient("127.0.0.1", server.sockets[0].getsockname()[1], kernel_init_timeout=0.1)
+        client = KernelClient(
+            "127.0.0.1", server.sockets[0].getsockname()[1], kernel_init_timeout=0.1
+        )
         with pytest.raises(TimeoutError, match="not ready within 0.1 s"):
             await client.connect()
         client = KernelClient("127.0.0.1", client.port, kernel_init_timeout=math.inf)
-        with pytest.raises(TimeoutError, match=f"the gateway at 127.0.0.1:{client.port} did not answer in time"):
+        with pytest.raises(
+            TimeoutError, match=f"the gateway at 127.0.0.1:{client.port} did not answer in time"
+        ):
             await client.connect()
 
 
@@ -296,7 +313,9 @@ async def test_timeouts_keep_the_state() -> None:
 async def test_an_interrupt_keeps_the_state() -> None:
     async with gateway() as server, KernelClient(port=server.port) as client:
         with pytest.raises(ExecutionError, match="KeyboardInterrupt"):
-            async for _ in client.stream("x = 1\nprint('begun', flush=True)\nimport time; time.sleep(600)"):
+            async for _ in client.stream(
+                "x = 1\nprint('begun', flush=True)\nimport time; time.sleep(600)"
+            ):
                 await client.interrupt()
         assert (await client.execute("x")).text == "1"
         await client.interrupt()
@@ -315,7 +334,10 @@ async def test_output_in_order() -> None:
 async def test_a_result_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kernel_output, "MAX_TEXT_CHARS", 10)
     async with gateway() as server, KernelClient(port=server.port) as client:
-        items = [item async for item in client.stream("print('0123456', flush=True)\nprint('789')\n'end'")]
+        items = [
+            item
+            async for item in client.stream("print('0123456', flush=True)\nprint('789')\n'end'")
+        ]
         assert "".join(item for item in items if isinstance(item, str)) == "0123456\n789\n'end'"
         assert items[-1] == ExecutionResult("0123456\n78", [])
         assert items[-1].is_truncated
@@ -327,7 +349,11 @@ async def test_a_stream_that_is_not_read_makes_its_kernel_wait(
 ) -> None:
     monkeypatch.setattr(kernel_socket, "MAX_WAITING", 1024 * 1024)
     code = "for i in range(50_000): print(f'{i:0999}')\nopen(%r, 'w').close()"
-    async with gateway() as server, KernelClient(port=server.port) as slow, KernelClient(port=server.port) as quick:
+    async with (
+        gateway() as server,
+        KernelClient(port=server.port) as slow,
+        KernelClient(port=server.port) as quick,
+    ):
         items = slow.stream(code % str(workspace / "done"), timeout=600)
         n_chars = len(await anext(items))
         for _ in range(200):
@@ -382,7 +408,9 @@ async def test_connect_waits_for_the_gateway() -> None:
         await client.disconnect()
 
 
-@pytest.mark.parametrize("answer", [b"<html>", b"[]", b"[" * 100_000, b"{", b'{"id": ' + b"9" * 5000 + b"}", b"\xff"])
+@pytest.mark.parametrize(
+    "answer", [b"<html>", b"[]", b"[" * 100_000, b"{", b'{"id": ' + b"9" * 5000 + b"}", b"\xff"]
+)
 async def test_a_server_that_is_no_gateway(answer: bytes) -> None:
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n{}")
@@ -400,7 +428,9 @@ async def test_gateway_that_ends() -> None:
         begun = asyncio.Event()
 
         async def run() -> None:
-            async for _ in client.stream("print('begun', flush=True)\nimport time\ntime.sleep(600)"):
+            async for _ in client.stream(
+                "print('begun', flush=True)\nimport time\ntime.sleep(600)"
+            ):
                 begun.set()
 
         running = asyncio.create_task(run())
@@ -521,9 +551,20 @@ def jupyter_server(home: harness.Place, workspace: Path) -> Iterator[int]:
     """A Jupyter server with kernels of its own, of ipykernel; the port."""
     python = harness.existing(harness.ROOT / ".cache/test/jupyter/bin/python")
     port = free_port()
-    arguments = ["--allow-root", "--no-browser", "--ServerApp.ip=127.0.0.1", f"--ServerApp.port={port}"]
-    arguments += ["--ServerApp.port_retries=0", "--IdentityProvider.token=secret", f"--ServerApp.root_dir={workspace}"]
-    server = subprocess.Popen([python, "-m", "jupyter_server", *arguments], stderr=subprocess.PIPE, text=True)
+    arguments = [
+        "--allow-root",
+        "--no-browser",
+        "--ServerApp.ip=127.0.0.1",
+        f"--ServerApp.port={port}",
+    ]
+    arguments += [
+        "--ServerApp.port_retries=0",
+        "--IdentityProvider.token=secret",
+        f"--ServerApp.root_dir={workspace}",
+    ]
+    server = subprocess.Popen(
+        [python, "-m", "jupyter_server", *arguments], stderr=subprocess.PIPE, text=True
+    )
     for line in server.stderr:
         if "is running at" in line:
             break
@@ -537,7 +578,9 @@ def jupyter_server(home: harness.Place, workspace: Path) -> Iterator[int]:
 
 
 async def test_any_jupyter_server(jupyter_server: int) -> None:
-    async with KernelClient(host="127.0.0.1", port=jupyter_server, token="secret", kernel_init_timeout=60) as client:
+    async with KernelClient(
+        host="127.0.0.1", port=jupyter_server, token="secret", kernel_init_timeout=60
+    ) as client:
         assert (await client.execute("x = 6\nprint('out')\nx * 7")).text == "out\n42"
         with pytest.raises(ExecutionError, match="ZeroDivisionError"):
             await client.execute("1 / 0")

@@ -16,7 +16,13 @@ from typing import Any
 
 import harness
 import pytest
-from ipybox import ApprovalRequest, CodeExecutionError, CodeExecutionResult, CodeExecutor, generate_mcp_sources
+from ipybox import (
+    ApprovalRequest,
+    CodeExecutionError,
+    CodeExecutionResult,
+    CodeExecutor,
+    generate_mcp_sources,
+)
 
 BIN = harness.CACHE / "mcpygen/bin"
 PYTHON = harness.existing(BIN / "python")
@@ -26,11 +32,22 @@ KEY = "sk-3f8a1c99d2"
 def run_mcpygen(name: str, params: dict[str, Any], *options: str) -> None:
     """Generates `gen/NAME` in the current directory. On a busy machine a server may take seconds to start, and mcpygen gives up.
     Then it is run again."""
-    words = ["apigen", "--server-name", name, "--server-params", json.dumps(params), "--root-dir", "gen", *options]
+    words = [
+        "apigen",
+        "--server-name",
+        name,
+        "--server-params",
+        json.dumps(params),
+        "--root-dir",
+        "gen",
+        *options,
+    ]
     for _ in range(5):
         shutil.rmtree(Path("gen", name), ignore_errors=True)
         environ = os.environ | {"API_KEY": KEY}
-        result = subprocess.run([BIN / "mcpygen", *words], capture_output=True, text=True, env=environ)
+        result = subprocess.run(
+            [BIN / "mcpygen", *words], capture_output=True, text=True, env=environ
+        )
         if result.returncode == 0:
             return
     pytest.fail(f"mcpygen: {result.stderr}")
@@ -65,7 +82,9 @@ def make_executor(**options: Any) -> CodeExecutor:
     return CodeExecutor(python=PYTHON, **options)
 
 
-async def ask(executor: CodeExecutor, code: str, *, accept: bool = True) -> tuple[str | None, list[ApprovalRequest]]:
+async def ask(
+    executor: CodeExecutor, code: str, *, accept: bool = True
+) -> tuple[str | None, list[ApprovalRequest]]:
     """The text of a cell's result, and what was asked."""
     requests, text = [], None
     async for item in executor.stream(textwrap.dedent(code)):
@@ -96,7 +115,11 @@ async def test_packages_work_and_the_question_shows_the_command(params: dict[str
         text, requests = await ask(executor, ADD)
         assert text == "5"
         (request,) = requests
-        assert (request.server_name, request.tool_name, request.tool_args) == ("calc", "add", {"a": 3, "b": 2})
+        assert (request.server_name, request.tool_name, request.tool_args) == (
+            "calc",
+            "add",
+            {"a": 3, "b": 2},
+        )
         assert request.server_params == params
         assert params["args"][0] in str(request) and KEY not in str(request)
         text, requests = await ask(
@@ -130,11 +153,15 @@ async def test_errors_are_what_its_client_expects(params: dict[str, Any]) -> Non
     async with make_executor() as executor:
         text, _ = await ask(executor, code)
         assert text is not None and text.count("out of cheese") == 2
-        text, requests = await ask(executor, "await attempt(add.run, add.Params(a=1))", accept=False)
+        text, requests = await ask(
+            executor, "await attempt(add.run, add.Params(a=1))", accept=False
+        )
         assert text == "Approval request for calc.add rejected" and len(requests) == 1
 
 
-async def test_one_server_which_is_restarted_and_ends_with_the_session(params: dict[str, Any]) -> None:
+async def test_one_server_which_is_restarted_and_ends_with_the_session(
+    params: dict[str, Any],
+) -> None:
     async with make_executor() as executor:
         await executor.execute("from gen.calc import pid, die")
         first = (await executor.execute("pid.run(pid.Params())")).text
@@ -154,10 +181,14 @@ async def test_one_server_which_is_restarted_and_ends_with_the_session(params: d
 async def test_secrets_are_the_cores(params: dict[str, Any], workspace: Path) -> None:
     audit_log = workspace / "audit.jsonl"
     async with make_executor(audit_log=audit_log) as executor:
-        text, requests = await ask(executor, "from gen.calc import digest\nprint(digest.run(digest.Params()))")
+        text, requests = await ask(
+            executor, "from gen.calc import digest\nprint(digest.run(digest.Params()))"
+        )
         assert text == hashlib.sha256(KEY.encode()).hexdigest()
         assert requests[0].server_params == params and params["env"] == {"API_KEY": "${API_KEY}"}
-        assert (await executor.execute("import os\n[v for v in os.environ.values() if 'sk-' in v]")).text == "[]"
+        assert (
+            await executor.execute("import os\n[v for v in os.environ.values() if 'sk-' in v]")
+        ).text == "[]"
     (line,) = audit_log.read_text().splitlines()
     entry = json.loads(line)
     assert entry["command"] == [params["command"], *params["args"]]
@@ -188,7 +219,12 @@ async def test_what_the_kernel_started_may_call(params: dict[str, Any], workspac
 
 def post(port: int, params: dict[str, Any]) -> tuple[int, dict[str, Any]]:
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
-    body = {"server_name": "calc", "server_params": params, "tool_name": "add", "tool_args": {"a": 1}}
+    body = {
+        "server_name": "calc",
+        "server_params": params,
+        "tool_name": "add",
+        "tool_args": {"a": 1},
+    }
     connection.request("POST", "/run", json.dumps(body), {"Content-Type": "application/json"})
     response = connection.getresponse()
     answer = response.status, json.loads(response.read())
@@ -215,13 +251,19 @@ async def test_nobody_else_may_call(params: dict[str, Any]) -> None:
         for executor in (first, second):
             await executor.execute(f"PARAMS = {params!r}\n{call}")
         port = (
-            await first.execute("import os\nprint(os.environ['TOOL_SERVER_HOST'], os.environ['TOOL_SERVER_PORT'])")
+            await first.execute(
+                "import os\nprint(os.environ['TOOL_SERVER_HOST'], os.environ['TOOL_SERVER_PORT'])"
+            )
         ).text
         assert port is not None and port.startswith("127.0.0.1 ")
         number = int(port.split()[1])
         assert (await first.execute(f"print(post({number}))")).text == '{"result":"3"}'
         refused = (await second.execute(f"print(post({number}))")).text
-        assert refused is not None and refused.startswith("401 ") and "only the kernel and what it started" in refused
+        assert (
+            refused is not None
+            and refused.startswith("401 ")
+            and "only the kernel and what it started" in refused
+        )
         status, answer = post(number, params)
         assert status == 401 and "only the kernel and what it started" in answer["error"]
         child = subprocess.run(
@@ -236,7 +278,9 @@ async def test_nobody_else_may_call(params: dict[str, Any]) -> None:
         assert (await first.execute(f"print(post({number}))")).text == '{"result":"3"}'
 
 
-async def test_no_rule_allows_it_and_the_policy_does(params: dict[str, Any], workspace: Path) -> None:
+async def test_no_rule_allows_it_and_the_policy_does(
+    params: dict[str, Any], workspace: Path
+) -> None:
     rules = workspace / "rules.json"
     rules.write_text(json.dumps({"rules": [
         {"server": "calc", "tool": "pid", "decision": "deny"},
@@ -256,7 +300,17 @@ async def test_no_rule_allows_it_and_the_policy_does(params: dict[str, Any], wor
     call = await register(params)
     async with make_executor(approval_rules=rules) as executor:
         assert await ask(executor, call) == ("5", [])
-        assert len((await ask(executor, ADD.replace("calc", "calc_async").replace("add.run", "await add.run")))[1]) == 1
+        assert (
+            len(
+                (
+                    await ask(
+                        executor,
+                        ADD.replace("calc", "calc_async").replace("add.run", "await add.run"),
+                    )
+                )[1]
+            )
+            == 1
+        )
 
 
 # In a sandbox
@@ -266,27 +320,35 @@ async def test_in_a_sandbox_only_what_was_registered_or_named(params: dict[str, 
     async with make_executor(sandbox=True) as executor:
         with pytest.raises(CodeExecutionError, match=r"allowed_servers=.*name: server_params"):
             await ask(executor, ADD)
-    async with make_executor(sandbox=True, allowed_servers={"calc": params, "calc_async": params}) as executor:
+    async with make_executor(
+        sandbox=True, allowed_servers={"calc": params, "calc_async": params}
+    ) as executor:
         text, (request,) = await ask(executor, ADD)
         assert text == "5" and request.server_params is None
-        text, requests = await ask(executor, ADD.replace("calc", "calc_async").replace("add.run", "await add.run"))
-        assert text == "5" and len(requests) == 1
-        assert (await ask(executor, "from gen.calc import digest\nprint(digest.run(digest.Params()))"))[0] == (
-            hashlib.sha256(KEY.encode()).hexdigest()
+        text, requests = await ask(
+            executor, ADD.replace("calc", "calc_async").replace("add.run", "await add.run")
         )
+        assert text == "5" and len(requests) == 1
+        assert (
+            await ask(executor, "from gen.calc import digest\nprint(digest.run(digest.Params()))")
+        )[0] == (hashlib.sha256(KEY.encode()).hexdigest())
         # Other parameters, the same name.
         evil = "from gen.calc import CLIENT\nCLIENT.server_params = {'command': 'touch', 'args': ['/tmp/x']}\n"
         with pytest.raises(CodeExecutionError, match="allowed_servers"):
             await ask(executor, evil + ADD)
         # Equal is equal as JSON, in whatever order.
-        turned = "from gen.calc import CLIENT\nCLIENT.server_params = dict(reversed(PARAMS.items()))\n"
+        turned = (
+            "from gen.calc import CLIENT\nCLIENT.server_params = dict(reversed(PARAMS.items()))\n"
+        )
         assert (await ask(executor, f"PARAMS = {params!r}\n" + turned + ADD))[0] == "5"
 
 
 async def test_in_a_sandbox_a_registration(params: dict[str, Any], workspace: Path) -> None:
     call = await register(params)
     rules = workspace / "rules.json"
-    rules.write_text(json.dumps({"rules": [{"server": "calc", "tool": "add", "decision": "allow"}]}))
+    rules.write_text(
+        json.dumps({"rules": [{"server": "calc", "tool": "add", "decision": "allow"}]})
+    )
     async with make_executor(sandbox=True, approval_rules=rules) as executor:
         assert await ask(executor, call) == ("5", [])
 

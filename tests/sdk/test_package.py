@@ -19,7 +19,13 @@ from pathlib import Path
 import harness
 import ipybox
 import pytest
-from ipybox import ApprovalRequest, CodeExecutionError, CodeExecutor, MCPClient, generate_mcp_sources
+from ipybox import (
+    ApprovalRequest,
+    CodeExecutionError,
+    CodeExecutor,
+    MCPClient,
+    generate_mcp_sources,
+)
 from ipybox.mcp_apigen import sanitize_name
 from ipybox.tool_exec.approval.server import ApprovalChannel
 from ipybox.utils import arun, find_free_port
@@ -46,7 +52,12 @@ PACKAGE = {"PYTHONPATH": str(harness.ROOT / "python")}
 
 def run_python(*args: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, *args], env=os.environ | PACKAGE, input=stdin, capture_output=True, text=True, timeout=120
+        [sys.executable, *args],
+        env=os.environ | PACKAGE,
+        input=stdin,
+        capture_output=True,
+        text=True,
+        timeout=120,
     )
 
 
@@ -77,7 +88,9 @@ async def test_names_of_the_table() -> None:
     table = text.partition("\n## Names\n")[2].partition("\n## ")[0]
     of_programs: set[str] = set()
     of_cells: set[str] = set()
-    for names, programs, cells in re.findall(r"^\| (`.+`) \| (yes)? ?\| ?(yes)? ?\|", table, re.MULTILINE):
+    for names, programs, cells in re.findall(
+        r"^\| (`.+`) \| (yes)? ?\| ?(yes)? ?\|", table, re.MULTILINE
+    ):
         found = set(re.findall(r"`(\w+)`", names))
         of_programs |= found if programs else set()
         of_cells |= found if cells else set()
@@ -92,11 +105,14 @@ async def test_names_of_the_table() -> None:
             )
             assert result.text == f"{name} True"
         for name in sorted(of_programs - of_cells):
-            with pytest.raises(CodeExecutionError, match=f"{name} is not for cells: import it in a program") as caught:
+            with pytest.raises(
+                CodeExecutionError, match=f"{name} is not for cells: import it in a program"
+            ) as caught:
                 await executor.execute(f"from ipybox import {name}")
             assert caught.value.name == "ImportError"
         with pytest.raises(
-            CodeExecutionError, match="has no attribute 'nothing' in a kernel; it has ApprovalRejectedError, "
+            CodeExecutionError,
+            match="has no attribute 'nothing' in a kernel; it has ApprovalRejectedError, ",
         ):
             await executor.execute("ipybox.nothing")
 
@@ -180,7 +196,13 @@ asyncio.run(main())
 """
     )
     done = subprocess.run(
-        [str(harness.ROOT / ".venv/bin/mypy"), "--strict", "--cache-dir", "/dev/null", "program.py"],
+        [
+            str(harness.ROOT / ".venv/bin/mypy"),
+            "--strict",
+            "--cache-dir",
+            "/dev/null",
+            "program.py",
+        ],
         env=os.environ | {"MYPYPATH": str(harness.ROOT / "python")},
         capture_output=True,
         text=True,
@@ -193,7 +215,9 @@ def test_everything_public_is_documented() -> None:
         thing = getattr(ipybox, name)
         assert inspect.getdoc(thing)
         for member, value in vars(thing).items() if inspect.isclass(thing) else ():
-            if not member.startswith("_") and (inspect.isfunction(value) or isinstance(value, property)):
+            if not member.startswith("_") and (
+                inspect.isfunction(value) or isinstance(value, property)
+            ):
                 assert inspect.getdoc(value), f"{name}.{member}"
 
 
@@ -210,7 +234,9 @@ async def test_approval_request() -> None:
     async def later(accept: bool) -> None:
         decided.append(("later", accept))
 
-    request = ApprovalRequest("server", "tool", {"a": "x'y", "n": 1, "deep": {"k": [None]}}, respond)
+    request = ApprovalRequest(
+        "server", "tool", {"a": "x'y", "n": 1, "deep": {"k": [None]}}, respond
+    )
     assert str(request) == """server.tool(a="x'y", n=1, deep={'k': [None]})"""
     request.on_decision(decided.append)
     request.on_decision(later)
@@ -269,7 +295,9 @@ async def test_waiting_for_a_decision_may_be_cancelled() -> None:
 def test_what_a_kernel_names_cannot_change_what_is_seen() -> None:
     async def respond(accept: bool) -> None: ...
 
-    request = ApprovalRequest("files", "rm\x1b[2K", {"path\r\n": "/\x1b[0m", "größe\u202e": 1}, respond)
+    request = ApprovalRequest(
+        "files", "rm\x1b[2K", {"path\r\n": "/\x1b[0m", "größe\u202e": 1}, respond
+    )
     assert str(request) == r"files.rm\x1b[2K(path\r\n='/\x1b[0m', größe\u202e=1)"
 
 
@@ -289,7 +317,9 @@ async def test_a_callback_that_fails_keeps_no_decision(caplog: pytest.LogCapture
     await request.accept()
     request.on_decision(fail)
     assert given == [True] and decided == [True]
-    assert [record.exc_info[0] for record in caplog.records if record.exc_info] == [ZeroDivisionError] * 2
+    assert [record.exc_info[0] for record in caplog.records if record.exc_info] == [
+        ZeroDivisionError
+    ] * 2
 
 
 async def test_an_expired_request() -> None:
@@ -310,7 +340,13 @@ async def test_an_expired_request() -> None:
 
 
 def test_variables() -> None:
-    template = {"a": "${A}-${B}", "l": ["${A}", {"x": "${MISSING}"}], "n": 1, "k": "$A ${not it} ${A", "v": "${V}"}
+    template = {
+        "a": "${A}-${B}",
+        "l": ["${A}", {"x": "${MISSING}"}],
+        "n": 1,
+        "k": "$A ${not it} ${A",
+        "v": "${V}",
+    }
     result = replace_variables(template, {"A": "1", "B": "2", "V": "${A}", "OTHER": "x"})
     assert result.replaced == {
         "a": "1-2",
@@ -354,7 +390,11 @@ async def test_mcp_client(monkeypatch: pytest.MonkeyPatch) -> None:
         assert [tool["name"] for tool in tools][:3] == ["echo", "add", "note"]
         # As ipybox 0.9 has them, too.
         assert [tool.name for tool in tools][:3] == ["echo", "add", "note"]
-        assert tools[0].inputSchema == tools[0]["inputSchema"] and tools[0].title is None and tools[0].meta is None
+        assert (
+            tools[0].inputSchema == tools[0]["inputSchema"]
+            and tools[0].title is None
+            and tools[0].meta is None
+        )
         assert json.loads(json.dumps(tools[0])) == tools[0]
         with pytest.raises(AttributeError, match="nothing"):
             tools[0].nothing  # noqa: B018
@@ -386,7 +426,10 @@ async def test_servers_that_cannot_be() -> None:
         ({"command": "/bin/false"}, RuntimeError),
         ({"command": 3}, ValueError),
     ):
-        for use in (MCPClient(params).start, lambda params=params: generate_mcp_sources("x", params, Path("mcptools"))):
+        for use in (
+            MCPClient(params).start,
+            lambda params=params: generate_mcp_sources("x", params, Path("mcptools")),
+        ):
             with pytest.raises(error):
                 await use()
     for name in ("", "../evil", "1x", "class", "bad-name"):
@@ -440,13 +483,17 @@ def test_mcp_server_as_a_module() -> None:
 def test_annotations_are_resolved() -> None:
     """Frameworks read them: FastAPI those of a route, agents' frameworks those of a tool."""
     modules = [importlib.import_module(f"ipybox.{name}") for name in PUBLIC_MODULES]
-    functions = [value for module in modules for value in vars(module).values() if inspect.isfunction(value)]
+    functions = [
+        value for module in modules for value in vars(module).values() if inspect.isfunction(value)
+    ]
     for module in modules:
         for value in vars(module).values():
             if inspect.isclass(value) and value.__module__ == module.__name__:
                 functions += [each for each in vars(value).values() if inspect.isfunction(each)]
     functions = [
-        each for each in functions if each.__module__.startswith("ipybox") and not each.__name__.startswith("_")
+        each
+        for each in functions
+        if each.__module__.startswith("ipybox") and not each.__name__.startswith("_")
     ]
     assert ApprovalChannel.connect in functions and generate_mcp_sources in functions
     for function in functions:

@@ -69,7 +69,9 @@ async def test_notices_of_an_error_and_of_a_timeout() -> None:
         await die_while_idle(executor)
         with pytest.raises(TimeoutError) as late:
             await executor.execute(FOREVER, timeout=0.5)
-        assert isinstance(late.value, CodeExecutionTimeout) and isinstance(late.value, asyncio.TimeoutError)
+        assert isinstance(late.value, CodeExecutionTimeout) and isinstance(
+            late.value, asyncio.TimeoutError
+        )
         assert late.value.output == "begun"
         assert_killed(late.value.notices)
         assert (await executor.execute("1")).notices == []
@@ -79,7 +81,9 @@ async def test_notices_of_an_error_and_of_a_timeout() -> None:
 async def test_notices_that_reached_nobody_come_with_the_next_result(end: str) -> None:
     async with executor_with_notice() as executor:
         if end == "task":
-            task = asyncio.create_task(_await(executor.execute("open('begun', 'w').close()\n" + FOREVER)))
+            task = asyncio.create_task(
+                _await(executor.execute("open('begun', 'w').close()\n" + FOREVER))
+            )
             while not Path("begun").exists():
                 await asyncio.sleep(0.01)
             task.cancel()
@@ -89,7 +93,9 @@ async def test_notices_that_reached_nobody_come_with_the_next_result(end: str) -
             stream = await begin(executor, FOREVER)
             if end == "cancel":
                 executor.cancel()
-                assert [item async for item in stream if isinstance(item, CodeExecutionResult)] == []
+                assert [
+                    item async for item in stream if isinstance(item, CodeExecutionResult)
+                ] == []
             else:
                 await stream.aclose()
         # Nor does one that was in time for the next, and is not read.
@@ -101,7 +107,9 @@ async def test_notices_that_reached_nobody_come_with_the_next_result(end: str) -
 
 async def test_a_cancellation_that_is_told_has_the_notices() -> None:
     async with executor_with_notice() as executor:
-        running = asyncio.create_task(_await(executor.execute("open('begun', 'w').close()\n" + FOREVER)))
+        running = asyncio.create_task(
+            _await(executor.execute("open('begun', 'w').close()\n" + FOREVER))
+        )
         while not Path("begun").exists():
             await asyncio.sleep(0.01)
         executor.cancel()
@@ -141,12 +149,18 @@ async def test_a_value_that_cannot_be_shown_is_an_error() -> None:
             await executor.execute(
                 "class A:\n    def __repr__(self): raise ValueError('no repr')\nprint('before')\nx = A()\nx"
             )
-        assert (failed.value.name, failed.value.value, failed.value.output) == ("ValueError", "no repr", "before")
+        assert (failed.value.name, failed.value.value, failed.value.output) == (
+            "ValueError",
+            "no repr",
+            "before",
+        )
         with pytest.raises(CodeExecutionError, match="no html") as failed:
             await executor.execute(
                 "class B:\n    def _repr_html_(self): raise ValueError('no html')\n    __repr__ = lambda self: 'B!'\nB()"
             )
-        assert failed.value.output == "B!" and failed.value.display_data[0].data == {"text/plain": "B!"}
+        assert failed.value.output == "B!" and failed.value.display_data[0].data == {
+            "text/plain": "B!"
+        }
         for code in ("[x]", "import asyncio\nawait asyncio.sleep(0)\nx", "{1: x}"):
             with pytest.raises(CodeExecutionError, match="no repr"):
                 await executor.execute(code)
@@ -175,7 +189,11 @@ async def test_representations_as_text() -> None:
             ("IFrame('https://example.org', 1, 1)", None),
         ):
             result = await executor.execute(code)
-            assert result.text == text if text else (result.text or "").startswith("<IPython.lib.display.IFrame"), code
+            assert (
+                result.text == text
+                if text
+                else (result.text or "").startswith("<IPython.lib.display.IFrame")
+            ), code
         result = await executor.execute("Markdown('m')")
         assert result.display_data[0].data == {
             "text/plain": "<IPython.core.display.Markdown object>", "text/markdown": "m",
@@ -186,14 +204,15 @@ async def test_how_a_timeout_leaves_the_kernel() -> None:
     async with CodeExecutor() as executor:
         await executor.execute("x = 1")
         start = r"^Code execution exceeded timeout of 0.50s \(approval wait excluded\)\. "
-        with pytest.raises(TimeoutError, match=start + "The cell was interrupted; variables are kept.$"):
+        with pytest.raises(
+            TimeoutError, match=start + "The cell was interrupted; variables are kept.$"
+        ):
             await executor.execute("import time; time.sleep(1000)", timeout=0.5)
         assert (await executor.execute("x")).text == "1"
-        ignore = (
-            "import signal, time\nfor s in (signal.SIGINT, signal.SIGRTMIN + 6): signal.signal(s, signal.SIG_IGN)\n"
-        )
+        ignore = "import signal, time\nfor s in (signal.SIGINT, signal.SIGRTMIN + 6): signal.signal(s, signal.SIG_IGN)\n"
         with pytest.raises(
-            TimeoutError, match=start + "The kernel is gone; variables are lost: .* the kernel was killed"
+            TimeoutError,
+            match=start + "The kernel is gone; variables are lost: .* the kernel was killed",
         ):
             await executor.execute(ignore + "while True: time.sleep(1)", timeout=0.5)
         assert (await executor.execute("'x' in globals()")).text == "False"
@@ -225,7 +244,11 @@ async def test_what_is_cut_is_the_middle() -> None:
         assert result.is_truncated and result.text is not None
         n_all = (17 << 20) + 10
         gap = f"\n\n[Output cut here: {n_all - (16 << 20)} of {n_all} characters left out]\n\n"
-        assert result.text.startswith("head\nx") and result.text.endswith("x\ntail") and gap in result.text
+        assert (
+            result.text.startswith("head\nx")
+            and result.text.endswith("x\ntail")
+            and gap in result.text
+        )
         assert len(result.text) == (16 << 20) + len(gap)
 
 

@@ -77,7 +77,9 @@ class Actor:
                 await asyncio.wait_for(step(), 100)
             await self.check()
         except BaseException as error:
-            raise AssertionError(f"{self.name} (seed {SEED}) after {', '.join(history)}: {error!r}") from error
+            raise AssertionError(
+                f"{self.name} (seed {SEED}) after {', '.join(history)}: {error!r}"
+            ) from error
         finally:
             await self.executor.stop()
 
@@ -87,12 +89,16 @@ class Actor:
 
     async def begin(self) -> None:
         self.n = self.draw.randrange(1000)
-        assert await self.executor.execute(f"{NOTE}n = {self.n}") == CodeExecutionResult(text=None, images=[])
+        assert await self.executor.execute(f"{NOTE}n = {self.n}") == CodeExecutionResult(
+            text=None, images=[]
+        )
 
     async def check(self, *possible: int) -> None:
         """The kernel's variable is the model's, or one of these."""
         text = (await self.executor.execute("n")).text
-        assert text in {str(n) for n in possible or (self.n,)}, f"n is {text}, not {possible or self.n}"
+        assert text in {str(n) for n in possible or (self.n,)}, (
+            f"n is {text}, not {possible or self.n}"
+        )
         self.n = int(text)
 
     async def check_interrupted(self) -> None:
@@ -186,7 +192,9 @@ class Actor:
         await self.check()
 
     async def time_out(self) -> None:
-        with pytest.raises(TimeoutError, match=r"exceeded timeout of 0.05s \(approval wait excluded\)\."):
+        with pytest.raises(
+            TimeoutError, match=r"exceeded timeout of 0.05s \(approval wait excluded\)\."
+        ):
             await self.executor.execute("n += 1\nimport time; time.sleep(1000)", timeout=0.05)
         await self.check_interrupted()
 

@@ -77,7 +77,12 @@ def test_signatures():
         ("log_to_stderr", False),
         ("log_level", "INFO"),
     ]
-    assert parameters(ToolServer.start) == parameters(ToolServer.stop) == parameters(ToolServer.join) == []
+    assert (
+        parameters(ToolServer.start)
+        == parameters(ToolServer.stop)
+        == parameters(ToolServer.join)
+        == []
+    )
     assert parameters(ToolRunner) == [("server_name", REQUIRED), ("server_params", None), *place]
     assert parameters(ToolRunner.run) == parameters(ToolRunner.run_sync) == call
     assert parameters(ToolRunner.reset) == []
@@ -85,7 +90,9 @@ def test_signatures():
     assert parameters(ApprovalClient.connect) == parameters(ApprovalClient.disconnect) == []
     assert parameters(ApprovalRequest) == [("server_name", REQUIRED), *call, ("respond", REQUIRED)]
     assert parameters(ApprovalRequestor) == [("server_name", REQUIRED), *place]
-    assert parameters(ApprovalRequestor.request) == parameters(ApprovalRequestor.request_sync) == call
+    assert (
+        parameters(ApprovalRequestor.request) == parameters(ApprovalRequestor.request_sync) == call
+    )
     assert parameters(ApprovalChannel) == [("approval_required", False), ("approval_timeout", None)]
     assert parameters(ApprovalChannel.connect) == [("websocket", REQUIRED)]
     assert parameters(ApprovalChannel.join) == [("timeout", 5)]
@@ -126,7 +133,9 @@ async def test_generated_package_in_an_application(workspace, monkeypatch):
 async def test_servers_are_kept_until_reset():
     async with ToolServer(port=0) as server:
         first = await runner(server).run("pid", {})
-        assert await asyncio.gather(*(runner(server).run("pid", {}) for _ in range(8))) == [first] * 8
+        assert (
+            await asyncio.gather(*(runner(server).run("pid", {}) for _ in range(8))) == [first] * 8
+        )
         await runner(server).reset()
         assert not Path(f"/proc/{first}").exists()
         assert await runner(server).run("pid", {}) != first
@@ -175,7 +184,12 @@ def test_as_a_command(workspace):
     command = [sys.executable, "-m", "ipybox.tool_exec.server", "--port=0"]
     environ = dict(os.environ) | {"PYTHONPATH": str(harness.ROOT / "python")}
     with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environ, cwd=workspace
+        command,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env=environ,
+        cwd=workspace,
     ) as process:
         port = json.loads(process.stdout.readline())["port"]
         assert ToolRunner("fake", PARAMS, port=port).run_sync("echo", {"a": 1}) == {"a": 1}
@@ -233,7 +247,9 @@ async def test_approval_errors(caplog):
         async def fail(request: ApprovalRequest) -> None:
             raise ValueError("in the callback")
 
-    assert issubclass(ApprovalRejectedError, ToolRunnerError) and issubclass(ApprovalTimeoutError, ToolRunnerError)
+    assert issubclass(ApprovalRejectedError, ToolRunnerError) and issubclass(
+        ApprovalTimeoutError, ToolRunnerError
+    )
     assert ToolRunnerError.__module__ == "ipybox.tool_exec.client"
     async with ToolServer(port=0, approval_required=True) as server:
         async with ApprovalClient(fail, port=server.port):
@@ -252,7 +268,9 @@ async def test_arguments_that_pydantic_turns_into_json():
     async with ToolServer(port=0, approval_required=True) as server:
         async with ApprovalClient(accept, port=server.port):
             assert await runner(server).run("echo", query) == as_json
-            assert await asyncio.to_thread(runner(server).run_sync, "echo", {"q": query}) == {"q": as_json}
+            assert await asyncio.to_thread(runner(server).run_sync, "echo", {"q": query}) == {
+                "q": as_json
+            }
 
 
 async def test_arguments_of_any_size():
@@ -279,7 +297,9 @@ async def test_client_of_a_server_that_asks_nonsense():
         json.dumps({"id": [], "params": approve}),
         "[" * 100_000,
         b"binary",
-        '{"id": 2, "params": {"server_name": "s", "tool_name": "t", "tool_args": {"n": ' + "9" * 5000 + "}}}",
+        '{"id": 2, "params": {"server_name": "s", "tool_name": "t", "tool_args": {"n": '
+        + "9" * 5000
+        + "}}}",
     )
     answers: asyncio.Queue[str] = asyncio.Queue()
 
@@ -417,7 +437,9 @@ class Application:
 
 async def test_channel_in_fastapi():
     async with Application(approval_required=True) as application:
-        assert await application.get("/ask") == {"error": "RuntimeError: Approval channel not connected"}
+        assert await application.get("/ask") == {
+            "error": "RuntimeError: Approval channel not connected"
+        }
         async with ApprovalClient(accept, port=application.port):
             assert application.channel.open
             answers = await asyncio.gather(*(application.get(f"/ask?i={i}") for i in range(4)))
@@ -436,7 +458,12 @@ async def test_channel_with_a_foreign_client():
             ask = asyncio.create_task(application.get("/ask?i=7"))
             question = json.loads(await client.recv())
             asked = {"server_name": "fs", "tool_name": "read", "tool_args": {"i": 7}}
-            assert question == {"jsonrpc": "2.0", "method": "approve", "params": asked, "id": question["id"]}
+            assert question == {
+                "jsonrpc": "2.0",
+                "method": "approve",
+                "params": asked,
+                "id": question["id"],
+            }
             await client.send("nonsense")
             await client.send(json.dumps({"jsonrpc": "2.0", "id": question["id"], "result": True}))
             assert await ask == {"result": True}
@@ -457,14 +484,31 @@ async def test_a_web_page_is_no_client():
     """A browser lets every page connect to this machine, and tells its origin."""
     async with Application(approval_required=True) as application:
         url = f"ws://127.0.0.1:{application.port}/approval"
-        others = ("http://evil.example", "null", "http://127.0.0.1", f"http://localhost:{application.port}", "http://[")
-        for origin, host in [(other, None) for other in others] + [("http://evil.example", "evil.example")]:
+        others = (
+            "http://evil.example",
+            "null",
+            "http://127.0.0.1",
+            f"http://localhost:{application.port}",
+            "http://[",
+        )
+        for origin, host in [(other, None) for other in others] + [
+            ("http://evil.example", "evil.example")
+        ]:
             with pytest.raises(InvalidStatus) as caught:
-                async with connect(f"ws://{host}/approval" if host else url, origin=origin, host="127.0.0.1", port=application.port):
+                async with connect(
+                    f"ws://{host}/approval" if host else url,
+                    origin=origin,
+                    host="127.0.0.1",
+                    port=application.port,
+                ):
                     pass
             assert caught.value.response.status_code == 403
-        assert await application.get("/ask") == {"error": "RuntimeError: Approval channel not connected"}
-        async with connect(url, origin=f"http://127.0.0.1:{application.port}"):  # the application's own page
+        assert await application.get("/ask") == {
+            "error": "RuntimeError: Approval channel not connected"
+        }
+        async with connect(
+            url, origin=f"http://127.0.0.1:{application.port}"
+        ):  # the application's own page
             pass
         application.channel.allowed_origins.add("http://page.example")
         async with connect(url, origin="http://page.example") as page:

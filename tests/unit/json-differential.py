@@ -47,15 +47,66 @@ def short_texts() -> Iterator[bytes]:
     """Every text of up to four of these."""
     for length in range(5):
         for pieces in itertools.product(
-            ["-", "0", "1", ".", "e", "+", '"', "\\", "u", "[", "]", "{", "}", ",", ":", " "], repeat=length
+            ["-", "0", "1", ".", "e", "+", '"', "\\", "u", "[", "]", "{", "}", ",", ":", " "],
+            repeat=length,
         ):
             yield "".join(pieces).encode()
 
 
-PIECES = [b"{", b"}", b"[", b"]", b",", b":", b'"', b"\\", b" ", b"\n", b"\t", b"\r", b"true", b"false", b"null"]
-PIECES += [b'"a"', b'"":', b"0", b"1", b"-", b".5", b"e", b"E+", b"12", b"NaN", b"Infinity", b"/", b"'", b"\x00"]
-PIECES += [b"\\u0000", b"\\ud83d", b"\\ude00", b"\\u00E9", b"\\n", b"\\x", b"\x1f", b"\x7f", b"\xc2\xa0", b"\xff"]
-PIECES += ["é".encode(), "€".encode(), "😀".encode(), b"\xed\xa0\x80", b"\xc0\xaf", b"\xf4\x90\x80\x80", b"\xe2\x80"]
+PIECES = [
+    b"{",
+    b"}",
+    b"[",
+    b"]",
+    b",",
+    b":",
+    b'"',
+    b"\\",
+    b" ",
+    b"\n",
+    b"\t",
+    b"\r",
+    b"true",
+    b"false",
+    b"null",
+]
+PIECES += [
+    b'"a"',
+    b'"":',
+    b"0",
+    b"1",
+    b"-",
+    b".5",
+    b"e",
+    b"E+",
+    b"12",
+    b"NaN",
+    b"Infinity",
+    b"/",
+    b"'",
+    b"\x00",
+]
+PIECES += [
+    b"\\u0000",
+    b"\\ud83d",
+    b"\\ude00",
+    b"\\u00E9",
+    b"\\n",
+    b"\\x",
+    b"\x1f",
+    b"\x7f",
+    b"\xc2\xa0",
+    b"\xff",
+]
+PIECES += [
+    "é".encode(),
+    "€".encode(),
+    "😀".encode(),
+    b"\xed\xa0\x80",
+    b"\xc0\xaf",
+    b"\xf4\x90\x80\x80",
+    b"\xe2\x80",
+]
 
 
 def mixed_texts(rng: random.Random, count: int) -> Iterator[bytes]:
@@ -87,7 +138,13 @@ def random_value(rng: random.Random, depth: int = 0) -> object:
         return {random_string(rng): random_value(rng, depth + 1) for _ in range(rng.randint(0, 5))}
     if kind == 5:
         return [random_value(rng, depth + 1) for _ in range(rng.randint(0, 5))]
-    return [None, rng.random() < 0.5, rng.randint(-(2**70), 2**70), rng.uniform(-1e3, 1e3), random_string(rng)][kind]
+    return [
+        None,
+        rng.random() < 0.5,
+        rng.randint(-(2**70), 2**70),
+        rng.uniform(-1e3, 1e3),
+        random_string(rng),
+    ][kind]
 
 
 def whole_texts(rng: random.Random, count: int) -> Iterator[bytes]:
@@ -132,7 +189,9 @@ def run_tool(tool: str, texts: list[bytes]) -> Iterator[tuple[bool, bytes, str]]
 
 def int64(number: str) -> int | None:
     """The number, if it is an integer in range; exact, unlike a float."""
-    sign, whole, fraction, exponent = re.fullmatch(r"(-?)(\d+)\.?(\d*)(?:[eE](.*))?", number).groups()
+    sign, whole, fraction, exponent = re.fullmatch(
+        r"(-?)(\d+)\.?(\d*)(?:[eE](.*))?", number
+    ).groups()
     value = int(sign + whole + fraction)
     shift = int(exponent or 0) - len(fraction)
     if value == 0:

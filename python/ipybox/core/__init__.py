@@ -16,7 +16,14 @@ from __future__ import annotations
 
 from .binary import find_binary
 from .client import Approval, Core, Handler, acquire_core, close_core
-from .errors import CoreDiedError, CoreError, CoreTimeoutError, ExecutionTimeout, InvalidError, NotFoundError
+from .errors import (
+    CoreDiedError,
+    CoreError,
+    CoreTimeoutError,
+    ExecutionTimeout,
+    InvalidError,
+    NotFoundError,
+)
 
 __all__ = [
     "Approval",

@@ -100,7 +100,9 @@ class Core:
         self._error: CoreError | None = None
         self._is_closing = False
         self._errands: deque[Callable[[], None]] = deque()
-        self._process = Process(self._on_line, self._on_end, self._idle_seconds, self._close_if_idle, self._run_errands)
+        self._process = Process(
+            self._on_line, self._on_end, self._idle_seconds, self._close_if_idle, self._run_errands
+        )
         _all.add(self)
         self._initialize()
 
@@ -151,7 +153,8 @@ class Core:
         """Why the core is of no use any more; None while it is."""
         if self.is_of_parent:
             return CoreError(
-                "this belongs to the process that this one was forked from; make a new one after the fork", "closed"
+                "this belongs to the process that this one was forked from; make a new one after the fork",
+                "closed",
             )
         return self._error
 
@@ -399,7 +402,10 @@ class Core:
             approvals, self._approvals = self._approvals, {}
             sockets, self._sockets = self._sockets, {}
         steps: list[Callable[[], None]] = [approval.withdraw for approval in approvals.values()]
-        steps += [partial(handler.on_done, None, make_error(error.kind, str(error))) for handler in requests.values()]
+        steps += [
+            partial(handler.on_done, None, make_error(error.kind, str(error)))
+            for handler in requests.values()
+        ]
         steps += [partial(handler.on_closed, 1006, str(error)) for handler in sockets.values()]
         for step in steps:
             try:
@@ -438,16 +444,23 @@ class _Greeting(Handler):
         core = self._core()
         if core is not None and error is None and result.get("protocol") != PROTOCOL:
             core.fail(
-                CoreError(f"the program ipybox speaks protocol {result.get('protocol')}, not {PROTOCOL}", "protocol")
+                CoreError(
+                    f"the program ipybox speaks protocol {result.get('protocol')}, not {PROTOCOL}",
+                    "protocol",
+                )
             )
         elif core is not None and error is not None and error.kind != "died":
-            core.fail(CoreError(f"the program ipybox does not fit to this package: {error}", "protocol"))
+            core.fail(
+                CoreError(f"the program ipybox does not fit to this package: {error}", "protocol")
+            )
 
 
 class _Reply(Handler):
     """Brings an answer into an event loop. Exactly one of these has it in the end: whoever waits, or `on_late`."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, on_late: Callable[[Any], None] | None) -> None:
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, on_late: Callable[[Any], None] | None
+    ) -> None:
         self.future: asyncio.Future[Any] = loop.create_future()
         self._loop = loop
         self._on_late = on_late

@@ -24,7 +24,9 @@ def encode(message: dict[str, Any]) -> bytes:
     """
     line = json.dumps(message, allow_nan=False, separators=(",", ":")).encode("ascii")
     if len(line) >= MAX_MESSAGE_BYTES:
-        raise ValueError(f"too large for the core: {len(line)} bytes, the limit is {MAX_MESSAGE_BYTES}")
+        raise ValueError(
+            f"too large for the core: {len(line)} bytes, the limit is {MAX_MESSAGE_BYTES}"
+        )
     return line + b"\n"
 
 

@@ -31,7 +31,11 @@ class ServerProcess:
         return child.process.pid if child is not None and child.is_running else None
 
     async def start(
-        self, verb: str, *options: str, stderr: int | None, environment: Mapping[str, str] | None = None
+        self,
+        verb: str,
+        *options: str,
+        stderr: int | None,
+        environment: Mapping[str, str] | None = None,
     ) -> dict[str, Any] | int:
         """Starts it, and waits until it listens. If the task is cancelled, it is killed.
 
@@ -96,7 +100,9 @@ class _Child:
         ended: Its exit status.
     """
 
-    def __init__(self, command: Sequence[str], stderr: int | None, environment: Mapping[str, str] | None) -> None:
+    def __init__(
+        self, command: Sequence[str], stderr: int | None, environment: Mapping[str, str] | None
+    ) -> None:
         self.told: Future[bytes] = Future()
         self.ended: Future[int] = Future()
         for future in (self.told, self.ended):
@@ -137,7 +143,9 @@ def become(*verb: str, arguments: Sequence[str], takes_python: bool) -> NoReturn
         arguments: The words after the verb.
         takes_python: Whether kernels run in this Python unless `--python` names another.
     """
-    has_python = any(argument == "--python" or argument.startswith("--python=") for argument in arguments)
+    has_python = any(
+        argument == "--python" or argument.startswith("--python=") for argument in arguments
+    )
     python = ["--python", sys.executable] if takes_python and not has_python else []
     program = find_binary()
     os.execv(program, [program, *verb, *python, *arguments])

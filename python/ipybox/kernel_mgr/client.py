@@ -114,7 +114,10 @@ class KernelClient:
         return self
 
     async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
     ) -> None:
         await self.disconnect()
 
@@ -130,7 +133,10 @@ class KernelClient:
         return self._kernel_id
 
     async def connect(
-        self, retries: int = 10, retry_interval: float = 1.0, kernel_init_timeout: float | None = None
+        self,
+        retries: int = 10,
+        retry_interval: float = 1.0,
+        kernel_init_timeout: float | None = None,
     ) -> None:
         """Starts a kernel, connects to it, and waits until it is ready.
 
@@ -154,13 +160,17 @@ class KernelClient:
                 return
             except (TimeoutError, asyncio.TimeoutError):
                 if limit is None:
-                    raise ExecutionTimeout(f"the gateway at {self.host}:{self.port} did not answer in time") from None
+                    raise ExecutionTimeout(
+                        f"the gateway at {self.host}:{self.port} did not answer in time"
+                    ) from None
                 text = f"the kernel was not ready within {limit:g} s, the limit kernel_init_timeout"
                 raise ExecutionTimeout(text) from None
             except (OSError, RuntimeError) as error:
                 is_refused = isinstance(error, RestError) and 400 <= error.status < 500
                 if left == 0 or is_refused or isinstance(error, KernelFailedError):
-                    raise RuntimeError(f"Failed to connect to kernel at {self.host}:{self.port}: {error}") from error
+                    raise RuntimeError(
+                        f"Failed to connect to kernel at {self.host}:{self.port}: {error}"
+                    ) from error
             await asyncio.sleep(retry_interval)
 
     async def disconnect(self) -> None:
@@ -211,7 +221,9 @@ class KernelClient:
         assert result is not None
         return result
 
-    async def stream(self, code: str, timeout: float | None = None) -> AsyncIterator[str | ExecutionResult]:
+    async def stream(
+        self, code: str, timeout: float | None = None
+    ) -> AsyncIterator[str | ExecutionResult]:
         """Executes code and tells its output as it comes. Who stops listening before the end interrupts the code.
 
         Args:
@@ -235,7 +247,11 @@ class KernelClient:
         try:
             while not output.is_done:
                 message = await self._next(execution, deadline, timeout)
-                piece = await arun(output.take, message) if _has_image(message) else output.take(message)
+                piece = (
+                    await arun(output.take, message)
+                    if _has_image(message)
+                    else output.take(message)
+                )
                 if piece:
                     yield piece
         finally:
@@ -267,7 +283,9 @@ class KernelClient:
         kernel_id = await self._api.create(place, REQUEST_TIMEOUT_S if limit is None else limit)
         channels = None
         try:
-            opening = Channels.open(self.host, self.port, kernel_id, self._token, self.ping_interval)
+            opening = Channels.open(
+                self.host, self.port, kernel_id, self._token, self.ping_interval
+            )
             channels = await _wait(opening, deadline)
             await _wait(_become_ready(channels), deadline)
         except BaseException:
@@ -278,7 +296,9 @@ class KernelClient:
         self._channels = channels
         self._kernel_id = kernel_id
 
-    async def _next(self, execution: Execution, deadline: float | None, timeout: float | None) -> dict[str, object]:
+    async def _next(
+        self, execution: Execution, deadline: float | None, timeout: float | None
+    ) -> dict[str, object]:
         try:
             return await _wait(execution.next(), deadline)
         except asyncio.TimeoutError:
@@ -318,7 +338,9 @@ async def _wait(what: Awaitable[T], deadline: float | None) -> T:
     Raises:
         asyncio.TimeoutError: If it takes longer; it is cancelled then.
     """
-    return await asyncio.wait_for(what, None if deadline is None else max(deadline - time.monotonic(), 0))
+    return await asyncio.wait_for(
+        what, None if deadline is None else max(deadline - time.monotonic(), 0)
+    )
 
 
 def _has_image(message: dict[str, object]) -> bool:

@@ -64,7 +64,11 @@ def message_type(message: dict[str, Any]) -> str:
 def is_idle(message: dict[str, Any]) -> bool:
     """Whether it is the last one of its request on iopub."""
     content = message.get("content")
-    return message_type(message) == "status" and isinstance(content, dict) and content.get("execution_state") == "idle"
+    return (
+        message_type(message) == "status"
+        and isinstance(content, dict)
+        and content.get("execution_state") == "idle"
+    )
 
 
 def is_notice(message: dict[str, Any]) -> bool:

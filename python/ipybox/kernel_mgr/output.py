@@ -50,7 +50,11 @@ class Output:
             return ""
         kind = message_type(message)
         if kind == "stream" and is_notice(message):
-            self.notices += [str(content.get("text", "")).rstrip("\n")] if len(self.notices) < MAX_NOTICES else []
+            self.notices += (
+                [str(content.get("text", "")).rstrip("\n")]
+                if len(self.notices) < MAX_NOTICES
+                else []
+            )
             return ""
         if kind == "stream":
             return self._add(str(content.get("text", "")))

@@ -38,7 +38,9 @@ class KernelsApi:
         self.port = port
         self.headers = {"Authorization": f"token {token}"} if token else {}
 
-    async def create(self, working_dir: Path | None = None, timeout: float = REQUEST_TIMEOUT_S) -> str:
+    async def create(
+        self, working_dir: Path | None = None, timeout: float = REQUEST_TIMEOUT_S
+    ) -> str:
         """Starts a kernel of the server's default kind; returns its id.
 
         Args:
@@ -57,7 +59,9 @@ class KernelsApi:
         kernel_id: str = model["id"]
         if working_dir is not None and "working_dir" not in model:
             self.forget(kernel_id)
-            raise RestError("a working_dir needs a gateway of ipybox, which this server is not", 400)
+            raise RestError(
+                "a working_dir needs a gateway of ipybox, which this server is not", 400
+            )
         return kernel_id
 
     async def delete(self, kernel_id: str) -> None:
@@ -72,7 +76,9 @@ class KernelsApi:
         """Ends a kernel, and waits for nothing but, at the end of the event loop, for the request. It may fail."""
         path = f"/api/kernels/{quote(kernel_id, safe='')}"
         loop = asyncio.get_running_loop()
-        ending = loop.run_in_executor(None, self._request_sync, "DELETE", path, None, FORGET_TIMEOUT_S)
+        ending = loop.run_in_executor(
+            None, self._request_sync, "DELETE", path, None, FORGET_TIMEOUT_S
+        )
         ending.add_done_callback(lambda future: future.cancelled() or future.exception())
 
     async def interrupt(self, kernel_id: str) -> None:
@@ -80,11 +86,17 @@ class KernelsApi:
         await self._request("POST", f"/api/kernels/{quote(kernel_id, safe='')}/interrupt", {})
 
     async def _request(
-        self, method: str, path: str, body: dict[str, Any] | None = None, timeout: float = REQUEST_TIMEOUT_S
+        self,
+        method: str,
+        path: str,
+        body: dict[str, Any] | None = None,
+        timeout: float = REQUEST_TIMEOUT_S,
     ) -> Any:
         return await arun(self._request_sync, method, path, body, timeout)
 
-    def _request_sync(self, method: str, path: str, body: dict[str, Any] | None, timeout: float) -> Any:
+    def _request_sync(
+        self, method: str, path: str, body: dict[str, Any] | None, timeout: float
+    ) -> Any:
         headers = dict(self.headers)
         text = None
         if body is not None:
@@ -100,11 +112,15 @@ class KernelsApi:
         finally:
             connection.close()
         if response.status >= 400:
-            raise RestError(f"{response.status} {response.reason}: {_read_reason(answer)}", response.status)
+            raise RestError(
+                f"{response.status} {response.reason}: {_read_reason(answer)}", response.status
+            )
         try:
             return json.loads(answer) if answer else None
         except (ValueError, RecursionError) as error:
-            raise RestError(f"the server does not answer as it should: {error}", response.status) from error
+            raise RestError(
+                f"the server does not answer as it should: {error}", response.status
+            ) from error
 
 
 def _read_reason(answer: bytes) -> str:

@@ -77,7 +77,10 @@ class KernelGateway:
         return self
 
     async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
     ) -> None:
         await self.stop()
 
@@ -102,7 +105,9 @@ class KernelGateway:
                 log.close()
         if isinstance(told, int):
             last_words = await arun(log.last_words) if log is not None else ""
-            raise RuntimeError(f"Kernel gateway failed to start: {last_words or f'exit status {told}'}")
+            raise RuntimeError(
+                f"Kernel gateway failed to start: {last_words or f'exit status {told}'}"
+            )
         self.port = told["port"]
 
     async def stop(self, timeout: float = 10) -> None:
@@ -135,7 +140,9 @@ class KernelGateway:
 
     def _environment(self) -> dict[str, str]:
         """In the environment, not in the arguments, which everybody on the machine can read."""
-        environment = {name: value for name, value in os.environ.items() if not name.startswith(ENV_PREFIX)}
+        environment = {
+            name: value for name, value in os.environ.items() if not name.startswith(ENV_PREFIX)
+        }
         environment.update({ENV_PREFIX + name: value for name, value in self.env.items()})
         return environment
 
@@ -146,7 +153,9 @@ class _Log:
     def __init__(self) -> None:
         read_end, self.write_end = os.pipe()
         self._lines: deque[str] = deque(maxlen=MAX_LAST_LINES)
-        self._thread = threading.Thread(target=self._read, args=(read_end,), name="ipybox gateway log", daemon=True)
+        self._thread = threading.Thread(
+            target=self._read, args=(read_end,), name="ipybox gateway log", daemon=True
+        )
         self._thread.start()
 
     def close(self) -> None:

@@ -30,7 +30,9 @@ class Execution:
     def __init__(self, loop: asyncio.AbstractEventLoop, on_taken: Callable[[int], None]) -> None:
         """`on_taken` is told the size of each message that does not wait any more."""
         self.is_begun = False
-        self._queue: asyncio.Queue[tuple[dict[str, Any] | ChannelsClosedError, int]] = asyncio.Queue()
+        self._queue: asyncio.Queue[tuple[dict[str, Any] | ChannelsClosedError, int]] = (
+            asyncio.Queue()
+        )
         self._loop = loop
         self._on_taken = on_taken
         self._on_begun: Callable[[], None] | None = None
@@ -63,7 +65,9 @@ class Execution:
             self._on_taken(size)
 
     def _take(self, item: dict[str, Any] | ChannelsClosedError, size: int) -> None:
-        is_beginning = not isinstance(item, ChannelsClosedError) and message_type(item) == "execute_input"
+        is_beginning = (
+            not isinstance(item, ChannelsClosedError) and message_type(item) == "execute_input"
+        )
         if is_beginning:
             self.is_begun = True
             if self._on_begun is not None:
@@ -89,7 +93,9 @@ class Channels(Handler):
         self._closed: ChannelsClosedError | None = None
 
     @classmethod
-    async def open(cls, host: str, port: int, kernel_id: str, token: str | None, ping_interval: float) -> Channels:
+    async def open(
+        cls, host: str, port: int, kernel_id: str, token: str | None, ping_interval: float
+    ) -> Channels:
         """Connects.
 
         Raises:
@@ -187,7 +193,9 @@ class Channels(Handler):
 
     def _fail(self, reason: str) -> None:
         with self._lock:
-            self._closed = self._closed or ChannelsClosedError(f"Connection to kernel closed: {reason}")
+            self._closed = self._closed or ChannelsClosedError(
+                f"Connection to kernel closed: {reason}"
+            )
             closed = self._closed
             executions = list(self._executions.values())
         for execution in executions:
@@ -205,7 +213,9 @@ class Channels(Handler):
             if is_wanted:
                 self._core.route_socket(result["socket"], self)
             else:
-                self._core.notify("websocket.close", {"socket": result["socket"], "code": 1000, "reason": ""})
+                self._core.notify(
+                    "websocket.close", {"socket": result["socket"], "code": 1000, "reason": ""}
+                )
         try:
             self._on_opened(result, error)
         except RuntimeError:  # the loop is closed

@@ -135,7 +135,12 @@ class ToolRunner:
 
     def _runner(self) -> Any:
         return _client.ToolRunner(
-            self.server_name, self.server_params, self.host, self.port, server_id=self.server_id, token=self.token or ""
+            self.server_name,
+            self.server_params,
+            self.host,
+            self.port,
+            server_id=self.server_id,
+            token=self.token or "",
         )
 
 
@@ -147,7 +152,12 @@ class ApprovalRequestor:
     """
 
     def __init__(
-        self, server_name: str, host: str = "localhost", port: int = 8900, *, token: str | None = None
+        self,
+        server_name: str,
+        host: str = "localhost",
+        port: int = 8900,
+        *,
+        token: str | None = None,
     ) -> None:
         """
         Args:
@@ -184,5 +194,7 @@ class ApprovalRequestor:
 
     def _encode(self, tool_name: str, tool_args: Any) -> tuple[tuple[str, int], bytes]:
         body = _client.encode({"server_name": self.server_name}, tool_name, tool_args)
-        address, head = _client.make_head("POST", "/approve", len(body), self.host, self.port, self.token or "")
+        address, head = _client.make_head(
+            "POST", "/approve", len(body), self.host, self.port, self.token or ""
+        )
         return address, head + body

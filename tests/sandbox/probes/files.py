@@ -19,7 +19,9 @@ libc = ctypes.CDLL(None, use_errno=True)
 
 
 # Some checks make or move them, where they are not kept from it.
-PLACES = [(OUTSIDE, n) for n in ("file", "new", "other", "fifo", "link", "socket")] + [(".", n) for n in ("mine", "taken", "link", "device")]
+PLACES = [(OUTSIDE, n) for n in ("file", "new", "other", "fifo", "link", "socket")] + [
+    (".", n) for n in ("mine", "taken", "link", "device")
+]
 
 
 def remove(path):
@@ -182,7 +184,10 @@ def race_to_write_below_a_directory():
             pass
     done.set()
     thread.join()
-    if read("above/ro/file").startswith("written") and read("own/ro/file") in ("", "content of file"):
+    if read("above/ro/file").startswith("written") and read("own/ro/file") in (
+        "",
+        "content of file",
+    ):
         return
     raise OSError(errno.EBUSY, "")
 
@@ -211,7 +216,9 @@ def by_map_files(path):
 
 
 def by_system_call(number, *args):
-    result = libc.syscall(ctypes.c_long(number), *(ctypes.c_long(a) if isinstance(a, int) else a for a in args))
+    result = libc.syscall(
+        ctypes.c_long(number), *(ctypes.c_long(a) if isinstance(a, int) else a for a in args)
+    )
     if result < 0:
         raise OSError(ctypes.get_errno(), "")
     return result
@@ -283,7 +290,9 @@ CHECKS = {
     "write by openat2": lambda: by_openat2(SECRET),
     "io_uring": by_a_ring,
     "write by a program in memory": lambda: execute_memory(f"echo x >> {SECRET}"),
-    "capability of a file": lambda: os.setxattr("mine", "security.capability", b"\1\0\0\2" + bytes(16)),
+    "capability of a file": lambda: os.setxattr(
+        "mine", "security.capability", b"\1\0\0\2" + bytes(16)
+    ),
     "setuid file": lambda: os.chmod("mine", 0o4755),
     "setgid directory": lambda: os.chmod("deep", 0o2755),
     "remount": remount,
@@ -346,7 +355,9 @@ CHECKS = {
     "git hook of a submodule's submodule": lambda: write(".git/modules/a/b/modules/c/hooks/x"),
     "git, elsewhere for a worktree": lambda: write(".git/worktrees/w/commondir"),
     "twin: git of a submodule": lambda: write(".git/modules/a/b/HEAD"),
-    "git of a nested repository": lambda: write("deep/.git/hooks/post-checkout", os.O_WRONLY | os.O_CREAT),
+    "git of a nested repository": lambda: write(
+        "deep/.git/hooks/post-checkout", os.O_WRONLY | os.O_CREAT
+    ),
     ".env": lambda: write(".env"),
     ".env, removed": lambda: os.unlink(".env"),
     ".env, replaced": lambda: os.rename("mine", ".env"),

@@ -43,7 +43,9 @@ def tcp6(host, port):
 def http(host, port, name, path="/"):
     """What a program that knows nothing of proxies does; @name: for Host."""
     with connect(host, port) as sock:
-        sock.sendall("GET {} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n".format(path, name).encode())
+        sock.sendall(
+            "GET {} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n".format(path, name).encode()
+        )
         return read_all(sock).decode("latin-1").split("\r\n")[0][9:12]
 
 
@@ -94,7 +96,9 @@ def connect_http(target, name):
     if status != "200":
         return status
     with sock:
-        sock.sendall("GET / HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n".format(name).encode())
+        sock.sendall(
+            "GET / HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n".format(name).encode()
+        )
         return read_all(sock).decode("latin-1")[9:12]
 
 
@@ -135,7 +139,11 @@ def socks_text(host, port):
 def websocket(way, name):
     sock = connect(name, 80) if way == "direct" else tunnel(name + ":80")[0]
     with sock:
-        sock.sendall("GET / HTTP/1.1\r\nHost: {}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n".format(name).encode())
+        sock.sendall(
+            "GET / HTTP/1.1\r\nHost: {}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n".format(
+                name
+            ).encode()
+        )
         assert b" 101 " in sock.recv(4096)
         sock.sendall(b"hello")
         return sock.recv(4096).decode()
@@ -174,13 +182,20 @@ def write(path, text):
 
 
 def resolve(name):
-    return sorted({info[4][0] for info in socket.getaddrinfo(name, 80, proto=socket.IPPROTO_TCP)})[0][:7]
+    return sorted({info[4][0] for info in socket.getaddrinfo(name, 80, proto=socket.IPPROTO_TCP)})[
+        0
+    ][:7]
 
 
 def dns(name, kind, server, over="udp"):
     """[code, number of answers]; kinds: 1 A, 28 AAAA, 16 TXT, 65 HTTPS."""
     labels = b"".join(bytes([len(label)]) + label for label in name.encode("latin-1").split(b"."))
-    query = struct.pack(">HHHHHH", 4711, 0x0100, 1, 0, 0, 0) + labels + b"\0" + struct.pack(">HH", kind, 1)
+    query = (
+        struct.pack(">HHHHHH", 4711, 0x0100, 1, 0, 0, 0)
+        + labels
+        + b"\0"
+        + struct.pack(">HH", kind, 1)
+    )
     if over == "tcp":
         with connect(server, 53) as sock:
             sock.sendall(struct.pack(">H", len(query)) + query)

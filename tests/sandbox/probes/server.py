@@ -45,4 +45,9 @@ def answer(method):
 for line in sys.stdin:
     message = json.loads(line)
     if "id" in message:
-        print(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": answer(message["method"])}), flush=True)
+        print(
+            json.dumps(
+                {"jsonrpc": "2.0", "id": message["id"], "result": answer(message["method"])}
+            ),
+            flush=True,
+        )

@@ -75,7 +75,10 @@ def use_multiprocessing(method):
 
 
 def use_subprocess():
-    assert subprocess.run("echo $((6 * 7)) | cat", shell=True, capture_output=True, text=True).stdout == "42\n"
+    assert (
+        subprocess.run("echo $((6 * 7)) | cat", shell=True, capture_output=True, text=True).stdout
+        == "42\n"
+    )
     child = subprocess.Popen(["sleep", "1000"])
     child.send_signal(signal.SIGTERM)
     assert child.wait(30) == -signal.SIGTERM
@@ -136,7 +139,9 @@ def use_sqlite():
 
 def use_git():
     def git(*words):
-        return subprocess.run(["git", "-C", "repository", *words], check=True, capture_output=True, text=True).stdout
+        return subprocess.run(
+            ["git", "-C", "repository", *words], check=True, capture_output=True, text=True
+        ).stdout
 
     os.mkdir("repository")
     git("init", "--quiet", "--template=")

@@ -91,7 +91,16 @@ CLONE = {
 
 S_ISUID, S_ISGID = 0o4000, 0o2000
 SOCK_STREAM, SOCK_DGRAM, SOCK_RAW, SOCK_SEQPACKET = 1, 2, 3, 5
-AF_UNIX, AF_INET, AF_INET6, AF_NETLINK, AF_PACKET, AF_ALG, AF_VSOCK, AF_XDP = 1, 2, 10, 16, 17, 38, 40, 44
+AF_UNIX, AF_INET, AF_INET6, AF_NETLINK, AF_PACKET, AF_ALG, AF_VSOCK, AF_XDP = (
+    1,
+    2,
+    10,
+    16,
+    17,
+    38,
+    40,
+    44,
+)
 AT_FDCWD = -100
 SIGCHLD = 17
 PTY = os.openpty()[1]
@@ -99,12 +108,20 @@ PTY = os.openpty()[1]
 
 def call(number, *args):
     """The errno, 0 if it worked."""
-    padded = [ctypes.c_long(a) if isinstance(a, int) else a for a in (number, *args)] + [ctypes.c_long(0)] * (6 - len(args))
+    padded = [ctypes.c_long(a) if isinstance(a, int) else a for a in (number, *args)] + [
+        ctypes.c_long(0)
+    ] * (6 - len(args))
     return ctypes.get_errno() if libc.syscall(*padded) < 0 else 0
 
 
 def clone(flags):
-    result = libc.syscall(ctypes.c_long(56), ctypes.c_long(flags | SIGCHLD), ctypes.c_long(0), ctypes.c_long(0), ctypes.c_long(0))
+    result = libc.syscall(
+        ctypes.c_long(56),
+        ctypes.c_long(flags | SIGCHLD),
+        ctypes.c_long(0),
+        ctypes.c_long(0),
+        ctypes.c_long(0),
+    )
     if result == 0:
         os._exit(0)
     if result > 0:
@@ -142,12 +159,29 @@ def make_checks():
         checks[f"fchmodat2 {bit}"] = lambda m=mode: call(452, AT_FDCWD, path("file"), m, 0)
         checks[f"creat {bit}"] = lambda m=mode: call(85, path(f"creat{m}"), m)
         checks[f"mknod {bit}"] = lambda m=mode: call(133, path(f"mknod{m}"), m | 0o100000, 0)
-        checks[f"mknodat {bit}"] = lambda m=mode: call(259, AT_FDCWD, path(f"mknodat{m}"), m | 0o100000, 0)
-        checks[f"open {bit}"] = lambda m=mode: call(2, path(f"open{m}"), os.O_CREAT | os.O_WRONLY, m)
-        checks[f"openat {bit}"] = lambda m=mode: call(257, AT_FDCWD, path(f"openat{m}"), os.O_CREAT | os.O_WRONLY, m)
-        checks[f"openat O_TMPFILE {bit}"] = lambda m=mode: call(257, AT_FDCWD, path("."), os.O_TMPFILE | os.O_WRONLY, m)
-    for name, family in (("packet", AF_PACKET), ("alg", AF_ALG), ("vsock", AF_VSOCK), ("xdp", AF_XDP), ("bluetooth", 31), ("can", 29)):
-        checks[f"socket {name}"] = lambda f=family: call(41, f, SOCK_RAW if f != AF_ALG else SOCK_SEQPACKET, 0)
+        checks[f"mknodat {bit}"] = lambda m=mode: call(
+            259, AT_FDCWD, path(f"mknodat{m}"), m | 0o100000, 0
+        )
+        checks[f"open {bit}"] = lambda m=mode: call(
+            2, path(f"open{m}"), os.O_CREAT | os.O_WRONLY, m
+        )
+        checks[f"openat {bit}"] = lambda m=mode: call(
+            257, AT_FDCWD, path(f"openat{m}"), os.O_CREAT | os.O_WRONLY, m
+        )
+        checks[f"openat O_TMPFILE {bit}"] = lambda m=mode: call(
+            257, AT_FDCWD, path("."), os.O_TMPFILE | os.O_WRONLY, m
+        )
+    for name, family in (
+        ("packet", AF_PACKET),
+        ("alg", AF_ALG),
+        ("vsock", AF_VSOCK),
+        ("xdp", AF_XDP),
+        ("bluetooth", 31),
+        ("can", 29),
+    ):
+        checks[f"socket {name}"] = lambda f=family: call(
+            41, f, SOCK_RAW if f != AF_ALG else SOCK_SEQPACKET, 0
+        )
     checks["socket inet raw"] = lambda: call(41, AF_INET, SOCK_RAW, 1)
     checks["socket unix dgram"] = lambda: call(41, AF_UNIX, SOCK_DGRAM, 0)
     checks["socket unix dgram, high bits"] = lambda: call(41, 0x100000000 | AF_UNIX, SOCK_DGRAM, 0)
@@ -177,7 +211,9 @@ def make_twins():
         "fchmodat": lambda: call(268, AT_FDCWD, path("file"), 0o600),
         "open with garbage for a mode": lambda: call(2, path("file"), os.O_RDONLY, S_ISUID),
         "open O_CREAT": lambda: call(2, path("made"), os.O_CREAT | os.O_WRONLY, 0o600),
-        "openat O_TMPFILE": lambda: call(257, AT_FDCWD, path("."), os.O_TMPFILE | os.O_WRONLY, 0o600),
+        "openat O_TMPFILE": lambda: call(
+            257, AT_FDCWD, path("."), os.O_TMPFILE | os.O_WRONLY, 0o600
+        ),
         "mknod fifo": lambda: call(133, path("fifo"), 0o010600, 0),
         "socket inet": lambda: call(41, AF_INET, SOCK_STREAM, 0),
         "socket inet udp": lambda: call(41, AF_INET, SOCK_DGRAM, 0),
@@ -199,9 +235,13 @@ def make_twins():
         "membarrier": lambda: call(324, 0, 0, 0),
         "close_range": lambda: call(436, 500, 600, 0),
         "faccessat2": lambda: call(439, AT_FDCWD, path("file"), 0, 0),
-        "statx": lambda: call(332, AT_FDCWD, path("file"), 0, 0xFFF, ctypes.create_string_buffer(256)),
+        "statx": lambda: call(
+            332, AT_FDCWD, path("file"), 0, 0xFFF, ctypes.create_string_buffer(256)
+        ),
         "renameat2": lambda: call(316, AT_FDCWD, path("file"), AT_FDCWD, path("file"), 0),
-        "copy_file_range": lambda: call(326, os.open("file", 0), 0, os.open("copy", os.O_CREAT | os.O_WRONLY), 0, 1, 0),
+        "copy_file_range": lambda: call(
+            326, os.open("file", 0), 0, os.open("copy", os.O_CREAT | os.O_WRONLY), 0, 1, 0
+        ),
         "getrandom": lambda: call(318, ctypes.create_string_buffer(8), 8, 0),
         "landlock_create_ruleset": lambda: call(444, 0, 0, 1),
         "semget": lambda: call(64, 0, 1, 0o600),
@@ -222,7 +262,11 @@ def outcome(check):
     text = os.read(reader, 100).decode()
     os.close(reader)
     _, status = os.waitpid(pid, 0)
-    return text or (signal.Signals(os.WTERMSIG(status)).name if os.WIFSIGNALED(status) else f"exit {os.WEXITSTATUS(status)}")
+    return text or (
+        signal.Signals(os.WTERMSIG(status)).name
+        if os.WIFSIGNALED(status)
+        else f"exit {os.WEXITSTATUS(status)}"
+    )
 
 
 def main():

@@ -92,7 +92,13 @@ class Forkserver:
                 id = self.pids.pop(pid)
                 if self.mode != "no-exit":
                     try:
-                        send(self.control, op="exited", id=id, status=status, oom_kill=self.mode == "oom")
+                        send(
+                            self.control,
+                            op="exited",
+                            id=id,
+                            status=status,
+                            oom_kill=self.mode == "oom",
+                        )
                     except OSError:
                         pass
                 if not self.pids:
@@ -127,7 +133,9 @@ class Forkserver:
             os._exit(0)
         self.pids[pid] = message["id"]
         pidfd = os.pidfd_open(pid)
-        if self.mode == "die-before-start":  # nobody has the other end of the wire when the core writes to it
+        if (
+            self.mode == "die-before-start"
+        ):  # nobody has the other end of the wire when the core writes to it
             os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
             while fds:
                 os.close(fds.pop())
@@ -233,7 +241,9 @@ class Kernel:
     def send(self, kind, **fields):
         self.mark()
         payload = json.dumps({"cell": self.cell, **fields}).encode()
-        self.write_all(self.wire, struct.pack("<IBI", len(payload) + 5, kind, self.number) + payload)
+        self.write_all(
+            self.wire, struct.pack("<IBI", len(payload) + 5, kind, self.number) + payload
+        )
 
     def write_all(self, fd, data):
         while data:

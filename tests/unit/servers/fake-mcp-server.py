@@ -136,7 +136,11 @@ def tool_progress(arguments: dict, request: dict) -> dict:
 def tool_much_progress(arguments: dict, request: dict) -> dict:
     token = request["params"]["_meta"]["progressToken"]
     for step in range(3000):
-        params = {"progressToken": token, "progress": step, "message": "\x1b]0;title\x07" + "x" * 5000}
+        params = {
+            "progressToken": token,
+            "progress": step,
+            "message": "\x1b]0;title\x07" + "x" * 5000,
+        }
         send(method="notifications/progress", params=params)
     return text_result("done")
 

@@ -134,7 +134,9 @@ def tool_progress(params: dict, request: dict) -> None:
 
 def tool_log(params: dict, request: dict) -> dict:
     level = params["_meta"].get(PREFIX + "logLevel")
-    send(method="notifications/message", params={"level": "warning", "data": "asked for %s" % level})
+    send(
+        method="notifications/message", params={"level": "warning", "data": "asked for %s" % level}
+    )
     return text_result("logged")
 
 
@@ -163,7 +165,9 @@ def tool_hang_up(params: dict, request: dict) -> dict:
 
 def tool_deep(params: dict, request: dict) -> None:
     depth = params["arguments"]["depth"]
-    sys.stdout.write('{"jsonrpc":"2.0","id":%d,"result":{"content":[],"structuredContent":' % request["id"])
+    sys.stdout.write(
+        '{"jsonrpc":"2.0","id":%d,"result":{"content":[],"structuredContent":' % request["id"]
+    )
     sys.stdout.write("[" * depth + "]" * depth + "}}\n")
     sys.stdout.flush()
 
@@ -180,7 +184,9 @@ def discover(request: dict) -> None:
     if "exit" in MODES:
         os._exit(1)
     if "fickle" in MODES and state["discovered"] == 1:
-        fail(request, UNSUPPORTED, "not this time", {"supported": [REVISION], "requested": REVISION})
+        fail(
+            request, UNSUPPORTED, "not this time", {"supported": [REVISION], "requested": REVISION}
+        )
         return
     if (code := mode_value("code")) is not None:
         fail(request, int(code), "no", {"requiredCapabilities": {"roots": {}}})
@@ -190,7 +196,12 @@ def discover(request: dict) -> None:
     else:
         versions = mode_value("versions") or "2031-01-01," + REVISION
         capabilities = {"tools": {"listChanged": "quiet" not in MODES}, "logging": {}}
-        result = complete(supportedVersions=versions.split(","), capabilities=capabilities, ttlMs=1, cacheScope="x")
+        result = complete(
+            supportedVersions=versions.split(","),
+            capabilities=capabilities,
+            ttlMs=1,
+            cacheScope="x",
+        )
         if "strange-discover" in MODES:
             result["resultType"] = "input_required"
         send(id=request["id"], result=result)
@@ -201,12 +212,18 @@ def handle(request: dict) -> None:
     seen.append(method if method is not None else "answer")
     if method == "initialize":
         if "dual" in MODES:
-            result = {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "serverInfo": {}}
+            result = {
+                "protocolVersion": "2025-06-18",
+                "capabilities": {"tools": {}},
+                "serverInfo": {},
+            }
             send(id=request["id"], result=result)
         elif "unknown-initialize" in MODES:
             fail(request, -32601, "no such method")
         else:
-            fail(request, UNSUPPORTED, "no handshake", {"supported": [REVISION], "requested": "old"})
+            fail(
+                request, UNSUPPORTED, "no handshake", {"supported": [REVISION], "requested": "old"}
+            )
     elif method == "notifications/cancelled":
         cancelled.append(params["requestId"])
     elif "id" not in request:
@@ -218,12 +235,17 @@ def handle(request: dict) -> None:
     elif method == "subscriptions/listen":
         listens.append(request["id"])
         meta = {PREFIX + "subscriptionId": request["id"]}
-        send(method="notifications/subscriptions/acknowledged", params={"_meta": meta, "notifications": params["notifications"]})
+        send(
+            method="notifications/subscriptions/acknowledged",
+            params={"_meta": meta, "notifications": params["notifications"]},
+        )
     elif method == "tools/list":
         page = int(params.get("cursor", "0"))
         tools = [{"name": name, "inputSchema": {"type": "object"}} for name in TOOLS]
         more = {"nextCursor": str(page + 1)} if page < 2 else {}
-        send(id=request["id"], result=complete(tools=tools[page::3], ttlMs=-5, cacheScope=7, **more))
+        send(
+            id=request["id"], result=complete(tools=tools[page::3], ttlMs=-5, cacheScope=7, **more)
+        )
     elif method == "tools/call":
         result = TOOLS[params["name"]](params, request)
         if result is not None:

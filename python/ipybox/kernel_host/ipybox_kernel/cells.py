@@ -37,7 +37,9 @@ class CellRunner:
         # One context for all cells: decimal.getcontext() and the like keep what a cell sets.
         self._context = contextvars.copy_context()
 
-    def start(self, cell: int, code: str, store_history: bool, silent: bool, expressions: dict[str, str]) -> None:
+    def start(
+        self, cell: int, code: str, store_history: bool, silent: bool, expressions: dict[str, str]
+    ) -> None:
         """Runs the cell, or starts it if it awaits something; calls on_done when it is over."""
         self.is_busy = True
         self._silent = silent
@@ -56,7 +58,9 @@ class CellRunner:
             forget_missing_folders()
             self._interrupts.enter()
             transformed, failure = self._transform(code)
-            is_async = self._shell.should_run_async(code, transformed_cell=transformed, preprocessing_exc_tuple=failure)
+            is_async = self._shell.should_run_async(
+                code, transformed_cell=transformed, preprocessing_exc_tuple=failure
+            )
             cell = self._shell.run_cell_async(
                 code,
                 store_history=store_history,

@@ -25,7 +25,9 @@ REPR_TYPES = (int, str, bool, bytes)
 SHOWS_EXPRESSION = opcode.opmap.get("PRINT_EXPR", opcode.opmap.get("CALL_INTRINSIC_1"))
 
 
-def send_bundle(shell: Any, kind: int, data: Any, metadata: Any, with_next: bool = False, **fields: Any) -> None:
+def send_bundle(
+    shell: Any, kind: int, data: Any, metadata: Any, with_next: bool = False, **fields: Any
+) -> None:
     """Sends a display or a result. What is too large for a frame is told on stderr."""
     output = shell.output
     if not output.is_connected:
@@ -65,7 +67,9 @@ class KernelDisplayPublisher(DisplayPublisher):
 
 
 class KernelDisplayHook(DisplayHook):
-    is_showing = False  # the value of an expression: an exception in its representations fails the cell
+    is_showing = (
+        False  # the value of an expression: an exception in its representations fails the cell
+    )
     _ends_the_cell = False
 
     def __call__(self, result: Any = None) -> None:
@@ -96,7 +100,9 @@ class KernelDisplayHook(DisplayHook):
         if formatter is None:
             return super().compute_format_data(result)
         text = formatter(result)
-        return ({} if text is None else {"text/plain": text}), {}  # None: it failed, and the error was sent
+        return (
+            {} if text is None else {"text/plain": text}
+        ), {}  # None: it failed, and the error was sent
 
     def _plain_formatter(self, result: Any) -> Callable[[Any], str | None] | None:
         """The formatter of a value that has only a text representation; None: it may have others."""

@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     from .output import Output
 
 # Audit events of calls that start a program without running the hooks of os.fork.
-STARTS_PROGRAM = frozenset(("subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.spawn"))
+STARTS_PROGRAM = frozenset(
+    ("subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.spawn")
+)
 
 
 def watch(output: Output) -> None:

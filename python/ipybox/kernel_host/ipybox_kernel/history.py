@@ -28,7 +28,11 @@ class KernelHistory(HistoryManager):
         return lines
 
     def get_tail(
-        self, n: int | None = 10, raw: bool = True, output: bool = False, include_latest: bool = False
+        self,
+        n: int | None = 10,
+        raw: bool = True,
+        output: bool = False,
+        include_latest: bool = False,
     ) -> list[tuple[int, int, Any]]:
         lines = self._lines(raw, output)
         if not include_latest:

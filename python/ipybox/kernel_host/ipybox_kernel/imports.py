@@ -32,7 +32,9 @@ class _Finder(MetaPathFinder):
     def __init__(self) -> None:
         self.callbacks: dict[str, Callback] = {}
 
-    def find_spec(self, name: str, path: Sequence[str] | None, target: Any = None) -> ModuleSpec | None:
+    def find_spec(
+        self, name: str, path: Sequence[str] | None, target: Any = None
+    ) -> ModuleSpec | None:
         callback = self.callbacks.pop(name, None)
         if callback is None:
             return None

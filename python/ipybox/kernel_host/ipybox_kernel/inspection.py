@@ -104,11 +104,15 @@ def history(shell: Any, params: dict[str, Any]) -> dict[str, Any]:
         lines = manager.get_tail(limit, raw=raw, output=output, include_latest=True)
     elif kind == "search":
         pattern = str(params.get("pattern", "*"))
-        lines = manager.search(pattern, raw=raw, output=output, n=limit, unique=bool(params.get("unique")))
+        lines = manager.search(
+            pattern, raw=raw, output=output, n=limit, unique=bool(params.get("unique"))
+        )
     elif kind == "range":
         start, stop = int(params.get("start") or 1), params.get("stop")
         lines = manager.get_tail(MAX_HISTORY, raw=raw, output=output, include_latest=True)
-        lines = [line for line in lines if start <= line[1] and (stop is None or line[1] < int(stop))]
+        lines = [
+            line for line in lines if start <= line[1] and (stop is None or line[1] < int(stop))
+        ]
     else:
         raise ValueError(f"hist_access_type is one of tail, range and search, and not {kind!r}")
     return {"history": [list(line) for line in lines]}
@@ -159,7 +163,11 @@ def _evaluate(shell: Any, expression: str, room: int) -> dict[str, Any]:
     try:
         value = eval(expression, shell.user_global_ns, shell.user_ns)
         data, metadata = shell.display_formatter.format(value)
-        result = {"status": "ok", "data": mime.conform(data), "metadata": mime.conform_json(dict(metadata or {}))}
+        result = {
+            "status": "ok",
+            "data": mime.conform(data),
+            "metadata": mime.conform_json(dict(metadata or {})),
+        }
         if len(json.dumps(result)) > room:
             raise ValueError("the values of the user expressions are too large together")
         return result

@@ -15,7 +15,16 @@ SHELL_SYNTAX = re.compile(r"[;&|<>$`(){}*\n]")
 BARE_REQUIREMENT = re.compile(r"(?<!\S)([\w.-]+(?:\[[\w,.-]*\])?[<>=!~]=?[\w.*,<>=!~-]+)(?!\S)")
 QUOTED = re.compile(r"'[^']*'|\"[^\"$`\\]*\"")
 # They say nothing that matters here.
-IGNORED = {"-q", "-qq", "--quiet", "-U", "--upgrade", "--no-input", "--disable-pip-version-check", "--system"}
+IGNORED = {
+    "-q",
+    "-qq",
+    "--quiet",
+    "-U",
+    "--upgrade",
+    "--no-input",
+    "--disable-pip-version-check",
+    "--system",
+}
 INSTALLERS = [["pip"], ["pip3"], ["uv", "pip"], ["python", "-m", "pip"], ["python3", "-m", "pip"]]
 
 
@@ -60,7 +69,9 @@ def install(packages: list[str], quiet: bool) -> int:
 def explain_failure(command: str) -> None:
     """Prints which settings of ipybox's environment pip and uv did not get when a cell started them, and how to pass them."""
     withheld = [
-        name for name in os.environ.get("IPYBOX_WITHHELD_SETTINGS", "").split(", ") if name and name not in os.environ
+        name
+        for name in os.environ.get("IPYBOX_WITHHELD_SETTINGS", "").split(", ")
+        if name and name not in os.environ
     ]
     if withheld and find_packages(command):
         print(

@@ -69,7 +69,9 @@ def _append_paths_of_pth_files(folder: str) -> None:
         return
     for name in names:
         try:
-            with open(os.path.join(folder, name), encoding="utf-8", errors="surrogateescape") as file:
+            with open(
+                os.path.join(folder, name), encoding="utf-8", errors="surrogateescape"
+            ) as file:
                 lines = file.read().splitlines()
         except OSError:
             continue

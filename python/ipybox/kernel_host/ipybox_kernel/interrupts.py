@@ -30,7 +30,10 @@ HANDLED = signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}
 
 class Interrupts:
     def __init__(
-        self, output: Output, loop: asyncio.AbstractEventLoop, tell_error_of_nobody: Callable[[BaseException], None]
+        self,
+        output: Output,
+        loop: asyncio.AbstractEventLoop,
+        tell_error_of_nobody: Callable[[BaseException], None],
     ) -> None:
         self.was_requested = False  # in this cell
         self.is_running = False  # user code is, that may be interrupted

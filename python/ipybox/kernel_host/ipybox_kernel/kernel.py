@@ -156,12 +156,16 @@ class Kernel:
         asyncio.set_event_loop(self._loop)
         self._interrupts = Interrupts(self._output, self._loop, self._tell_error_of_nobody)
         self._interrupts.cell_code = type(self._shell).run_cell_async.__code__
-        self._cells = CellRunner(self._shell, self._output, self._interrupts, self._loop, self._on_cell_done)
+        self._cells = CellRunner(
+            self._shell, self._output, self._interrupts, self._loop, self._on_cell_done
+        )
         self._cells.returns_to = os.getcwd() if returns_to_cwd else None
 
     def _prepare_shell(self, message: dict[str, Any]) -> None:
         shell = self._shell
-        shell.rules = ShellRules(message.get("approve_shell_cmds", False), message.get("require_shell_escape", False))
+        shell.rules = ShellRules(
+            message.get("approve_shell_cmds", False), message.get("require_shell_escape", False)
+        )
         shell.output, shell.interrupts = self._output, self._interrupts
         shell.save_sys_module_state()
         shell.home_dir = os.path.expanduser("~")
@@ -226,7 +230,9 @@ class Kernel:
             self._output.send(wire.REPLY, reply)
         except (Exception, KeyboardInterrupt) as error:  # it may be too large
             text = tracebacks.clip(tracebacks.text_of(error), tracebacks.MAX_EVALUE)
-            self._output.send(wire.REPLY, {"id": reply["id"], "error": f"{type(error).__name__}: {text}"})
+            self._output.send(
+                wire.REPLY, {"id": reply["id"], "error": f"{type(error).__name__}: {text}"}
+            )
 
     # End
 

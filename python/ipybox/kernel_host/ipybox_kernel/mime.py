@@ -21,7 +21,11 @@ _TEXT_TYPES = frozenset(("application/javascript", "application/xml", "applicati
 
 
 def conform(data: Mapping[Any, Any]) -> dict[str, Any]:
-    return {str(kind): _conform_value(str(kind), value) for kind, value in data.items() if value is not None}
+    return {
+        str(kind): _conform_value(str(kind), value)
+        for kind, value in data.items()
+        if value is not None
+    }
 
 
 def conform_json(value: Any) -> Any:
@@ -31,7 +35,9 @@ def conform_json(value: Any) -> Any:
     except (ValueError, TypeError, RecursionError):
         value = _clean(value, 0)
         text = json.dumps(value)
-    n_containers = text.count("[") + text.count("{")  # at most; there may be more of these in strings
+    n_containers = text.count("[") + text.count(
+        "{"
+    )  # at most; there may be more of these in strings
     if n_containers <= MAX_JSON_DEPTH and n_containers + text.count(",") < MAX_JSON_VALUES:
         return value
     n_values, is_deep = _measure(value)
@@ -48,7 +54,11 @@ def _measure(value: Any) -> tuple[int, bool]:
         containers = [each for each in level if isinstance(each, (dict, list, tuple))]
         if not containers:
             return n_values, False
-        level = [item for each in containers for item in (each.values() if isinstance(each, dict) else each)]
+        level = [
+            item
+            for each in containers
+            for item in (each.values() if isinstance(each, dict) else each)
+        ]
     return n_values, True
 
 
@@ -57,7 +67,11 @@ def _conform_value(kind: str, value: Any) -> Any:
     if kind == "application/json" or kind.endswith("+json"):
         return conform_json(value)
     if kind.startswith("text/") or kind.endswith("+xml") or kind in _TEXT_TYPES:
-        return value.decode("utf-8", "replace") if isinstance(value, (bytes, bytearray)) else _text(value)
+        return (
+            value.decode("utf-8", "replace")
+            if isinstance(value, (bytes, bytearray))
+            else _text(value)
+        )
     if isinstance(value, (bytes, bytearray, memoryview)):
         return base64.b64encode(value).decode("ascii")
     return _conform_base64(_text(value))

@@ -176,7 +176,9 @@ class Output:
         try:
             os.fstat(0)
         except OSError:
-            os.open(os.devnull, os.O_RDONLY)  # else a file or socket would get that number, and children read it
+            os.open(
+                os.devnull, os.O_RDONLY
+            )  # else a file or socket would get that number, and children read it
         for fd, mark in zip((1, 2), self._marks, strict=True):
             try:
                 os.fstat(fd)

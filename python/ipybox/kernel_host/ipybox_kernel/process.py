@@ -51,7 +51,9 @@ class Forked:
     stub_dir: str | None = None
 
 
-def become_kernel(kernel_id: int, parent: int | None, wire: int, stdout: int, stderr: int) -> Forked:
+def become_kernel(
+    kernel_id: int, parent: int | None, wire: int, stdout: int, stderr: int
+) -> Forked:
     """@parent: None in a sandbox, which dies with its pid 1."""
     os.setsid()
     if parent is not None:

@@ -17,7 +17,13 @@ class Entrance:
     def __init__(self, library: str) -> None:
         # Not CDLL: the GIL stays ours, as os.fork() has it.
         self._enter = ctypes.PyDLL(library).ipb_enter_fork
-        self._enter.argtypes = [ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_char_p, ctypes.c_size_t]
+        self._enter.argtypes = [
+            ctypes.c_int,
+            ctypes.c_int,
+            ctypes.c_int,
+            ctypes.c_char_p,
+            ctypes.c_size_t,
+        ]
 
     def fork(self, init_pidfd: int, plan: int, channel: int) -> int:
         """Like os.fork(). Raises OSError if the sandbox cannot be entered.
@@ -33,5 +39,7 @@ class Entrance:
             return 0
         ctypes.pythonapi.PyOS_AfterFork_Parent()
         if pid < 0:
-            raise OSError(-pid, f"the sandbox cannot be entered: {error.value.decode()}: {os.strerror(-pid)}")
+            raise OSError(
+                -pid, f"the sandbox cannot be entered: {error.value.decode()}: {os.strerror(-pid)}"
+            )
         return pid

@@ -188,7 +188,9 @@ class Server:
             else:
                 raise ValueError("this forkserver knows of no sandbox")
         except (OSError, TypeError, ValueError) as error:
-            self._control.send({"op": "fork_failed", "id": kernel_id, "error": shorten(describe(error))})
+            self._control.send(
+                {"op": "fork_failed", "id": kernel_id, "error": shorten(describe(error))}
+            )
             return None
         if pid == 0:
             return self._become_kernel(kernel_id, parent, fds)
@@ -241,7 +243,9 @@ class Server:
     def _end_kernels(self) -> None:
         """Kills what ended kernels left behind, tells of those that left nothing (any more)."""
         for kernel in list(self._ending):
-            leftovers = [pid for pid in our_orphans(self._kernels) if self._is_leftover(pid, kernel)]
+            leftovers = [
+                pid for pid in our_orphans(self._kernels) if self._is_leftover(pid, kernel)
+            ]
             for pid in leftovers:
                 children.kill(pid)
             if not leftovers:  # else the next SIGCHLD brings us here again
@@ -256,8 +260,12 @@ class Server:
     def _tell_exit(self, kernel: children.Kernel) -> None:
         status = kernel.status or 0
         by_sigkill = os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL
-        oom_kill = by_sigkill and not kernel.was_killed and linux.oom_kill_count() > kernel.oom_kills
-        self._control.send({"op": "exited", "id": kernel.id, "status": status, "oom_kill": oom_kill})
+        oom_kill = (
+            by_sigkill and not kernel.was_killed and linux.oom_kill_count() > kernel.oom_kills
+        )
+        self._control.send(
+            {"op": "exited", "id": kernel.id, "status": status, "oom_kill": oom_kill}
+        )
 
 
 def our_orphans(kernels: dict[int, children.Kernel]) -> list[int]:

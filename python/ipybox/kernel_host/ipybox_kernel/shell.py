@@ -244,7 +244,9 @@ class KernelShell(InteractiveShell):
         elif tracebacks.has_group(value) and not issubclass(kind, SyntaxError):
             self._showtraceback(kind, value, "\n".join(tracebacks.plain(kind, value, tb)))
         else:
-            super().showtraceback((kind, value, tb), filename, tb_offset, exception_only, running_compiled_code)
+            super().showtraceback(
+                (kind, value, tb), filename, tb_offset, exception_only, running_compiled_code
+            )
 
     def show_usage_error(self, exc: BaseException) -> None:
         self._showtraceback(type(exc), exc, [f"UsageError: {exc}"])
@@ -273,7 +275,12 @@ class KernelShell(InteractiveShell):
         """Whether this is the first exception of a representation of the cell's value.
 
         As in IPython's kernel, it fails the cell but does not end it."""
-        if self.error_was_sent or self.error_of_value is not None or self._is_in_callback or self._depth > 1:
+        if (
+            self.error_was_sent
+            or self.error_of_value is not None
+            or self._is_in_callback
+            or self._depth > 1
+        ):
             return False
         return bool(self.displayhook.is_showing)
 

@@ -58,7 +58,9 @@ def _is_hidden(frame: FrameType) -> bool:
     code = frame.f_code
     if code.co_filename.startswith(_OUR_FOLDER):
         return True
-    return "__tracebackhide__" in code.co_varnames and frame.f_locals.get("__tracebackhide__") is True
+    return (
+        "__tracebackhide__" in code.co_varnames and frame.f_locals.get("__tracebackhide__") is True
+    )
 
 
 def remove_our_frames(value: BaseException | None) -> None:

@@ -17,7 +17,12 @@ from typing import Any
 from . import blas, plots
 
 # For the forkserver itself; a kernel gets an environment of its own.
-ENVIRONMENT = {"OPENBLAS_NUM_THREADS": "1", "MPLBACKEND": plots.BACKEND, "NO_COLOR": "1", "TERM": "dumb"}
+ENVIRONMENT = {
+    "OPENBLAS_NUM_THREADS": "1",
+    "MPLBACKEND": plots.BACKEND,
+    "NO_COLOR": "1",
+    "TERM": "dumb",
+}
 # Generated tool APIs import it.
 ALWAYS_PRELOADED = ["pydantic"]
 

@@ -234,7 +234,10 @@ class ApprovalClient:
         return self
 
     async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
     ) -> None:
         await self.disconnect()
 
@@ -276,7 +279,11 @@ class ApprovalClient:
         self._core = self._socket = None
         try:
             if socket is not None and core.error is None:
-                await core.call("websocket.close", {"socket": socket, "code": 1000, "reason": ""}, is_cancellable=False)
+                await core.call(
+                    "websocket.close",
+                    {"socket": socket, "code": 1000, "reason": ""},
+                    is_cancellable=False,
+                )
         finally:
             core.release()
 
@@ -287,14 +294,26 @@ class ApprovalClient:
         try:
             message = parse(text)
             number, params = message["id"], message["params"]
-            server_name, tool_name, tool_args = params["server_name"], params["tool_name"], params["tool_args"]
-            is_right = isinstance(server_name, str) and isinstance(tool_name, str) and isinstance(tool_args, dict)
+            server_name, tool_name, tool_args = (
+                params["server_name"],
+                params["tool_name"],
+                params["tool_args"],
+            )
+            is_right = (
+                isinstance(server_name, str)
+                and isinstance(tool_name, str)
+                and isinstance(tool_args, dict)
+            )
             if not isinstance(number, (int, str)) or not is_right:
                 raise ValueError
         except (ValueError, LookupError, TypeError, RecursionError):
-            logger.warning("the tool server sent something else than an approval request: %.200r", text)
+            logger.warning(
+                "the tool server sent something else than an approval request: %.200r", text
+            )
             return
-        request = ApprovalRequest(server_name, tool_name, tool_args, lambda accept: self._respond(number, accept))
+        request = ApprovalRequest(
+            server_name, tool_name, tool_args, lambda accept: self._respond(number, accept)
+        )
         self._open[number] = request
         task = asyncio.ensure_future(self._call_back(request))
         _tasks.add(task)
@@ -313,7 +332,9 @@ class ApprovalClient:
         if core is None or socket is None:
             raise RuntimeError("Not connected")
         message = {"jsonrpc": "2.0", "result": accept, "id": number}
-        await core.call("websocket.send", {"socket": socket, "text": json.dumps(message)}, is_cancellable=False)
+        await core.call(
+            "websocket.send", {"socket": socket, "text": json.dumps(message)}, is_cancellable=False
+        )
 
     def _end(self, code: int, reason: str) -> None:
         """The connection is over; in the event loop. `connect` may be called again."""

@@ -52,7 +52,9 @@ class ApprovalChannel:
             application itself serves on localhost or a loopback address may always connect.
     """
 
-    def __init__(self, approval_required: bool = False, approval_timeout: float | None = None) -> None:
+    def __init__(
+        self, approval_required: bool = False, approval_timeout: float | None = None
+    ) -> None:
         """
         Args:
             approval_required: Whether approval is required.
@@ -81,7 +83,11 @@ class ApprovalChannel:
             websocket: The connection, not accepted yet.
         """
         origin, host = websocket.headers.get("origin"), websocket.headers.get("host")
-        if origin is not None and origin not in self.allowed_origins and not _is_own_page(origin, host):
+        if (
+            origin is not None
+            and origin not in self.allowed_origins
+            and not _is_own_page(origin, host)
+        ):
             await websocket.close(code=POLICY_VIOLATION)
             return
         if self.open:
@@ -89,7 +95,9 @@ class ApprovalChannel:
             try:
                 await self.join(JOIN_TIMEOUT_S)
             except (TimeoutError, asyncio.TimeoutError):
-                await websocket.close(code=POLICY_VIOLATION, reason="another approval client is connected")
+                await websocket.close(
+                    code=POLICY_VIOLATION, reason="another approval client is connected"
+                )
                 return
             self._enter(websocket)
             self._accepted.set()

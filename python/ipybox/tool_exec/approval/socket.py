@@ -57,7 +57,10 @@ class _Socket(Handler):
 
 
 async def open_socket(
-    core: Core, params: dict[str, Any], on_text: Callable[[str], None], on_closed: Callable[[int, str], None]
+    core: Core,
+    params: dict[str, Any],
+    on_text: Callable[[str], None],
+    on_closed: Callable[[int, str], None],
 ) -> str:
     """Opens a WebSocket.
 

@@ -66,4 +66,6 @@ def __getattr__(name: str) -> Any:
             f" In a cell ipybox has {', '.join(__all__)}.",
             name=__name__,
         )
-    raise AttributeError(f"module 'ipybox' has no attribute {name!r} in a kernel; it has {', '.join(__all__)}")
+    raise AttributeError(
+        f"module 'ipybox' has no attribute {name!r} in a kernel; it has {', '.join(__all__)}"
+    )

@@ -95,17 +95,23 @@ def _restore_result_error(args: tuple[Any, ...], state: dict[str, Any]) -> Resul
     return error
 
 
-def _read_violations(result: Any, error: Any, count: int) -> tuple[tuple[int | str, ...], list[str]]:
+def _read_violations(
+    result: Any, error: Any, count: int
+) -> tuple[tuple[int | str, ...], list[str]]:
     if count > MAX_VIOLATIONS_READ:
         return (), [f"{count} violations"]
     details = error.errors(include_url=False, include_context=False, include_input=False)
     details = details[:MAX_VIOLATIONS_TOLD]
     paths = [_find_place(result, each["loc"], each["type"] == "missing") for each in details]
-    lines = [_describe_violation(path, each["msg"]) for path, each in zip(paths, details, strict=True)]
+    lines = [
+        _describe_violation(path, each["msg"]) for path, each in zip(paths, details, strict=True)
+    ]
     return paths[0], lines
 
 
-def _find_place(result: Any, location: tuple[int | str, ...], is_missing: bool) -> tuple[int | str, ...]:
+def _find_place(
+    result: Any, location: tuple[int | str, ...], is_missing: bool
+) -> tuple[int | str, ...]:
     """The location without what is no part of the result: pydantic names the alternatives of unions in it."""
     path: list[int | str] = []
     for number, part in enumerate(location):
@@ -210,7 +216,9 @@ class ToolRunner:
         if status != 200:
             _read_answer(status, body)
 
-    def _make_request(self, tool_name: str, tool_args: Any, is_whole: bool = False) -> tuple[tuple[str, int], bytes]:
+    def _make_request(
+        self, tool_name: str, tool_args: Any, is_whole: bool = False
+    ) -> tuple[tuple[str, int], bytes]:
         body = self._encode(tool_name, tool_args, is_whole)
         address, head = make_head("POST", "/run", len(body), self.host, self.port, self.token)
         return address, head + body
@@ -254,7 +262,9 @@ def encode(message: dict[str, Any], tool_name: str, tool_args: Any) -> bytes:
         raise _too_deep(name) from None
     if not isinstance(message["tool_args"], dict):
         kind = type(tool_args).__name__
-        raise ToolRunnerError(f"the arguments of {name} must be a dict or a pydantic model, not {kind}")
+        raise ToolRunnerError(
+            f"the arguments of {name} must be a dict or a pydantic model, not {kind}"
+        )
     if _is_too_deep(message["tool_args"], text):
         raise _too_deep(name)
     return text.encode("ascii")
@@ -281,7 +291,11 @@ def _is_too_deep(arguments: Any, text: str) -> bool:
     level = [arguments]
     for _ in range(MAX_ARGUMENT_DEPTH):
         containers = [value for value in level if isinstance(value, (dict, list, tuple))]
-        level = [child for each in containers for child in (each.values() if isinstance(each, dict) else each)]
+        level = [
+            child
+            for each in containers
+            for child in (each.values() if isinstance(each, dict) else each)
+        ]
         if not level:
             return False
     return any(isinstance(value, (dict, list, tuple)) for value in level)
@@ -413,13 +427,16 @@ def _connect(address: tuple[str, int]) -> _Connection:
 
 
 def _cannot_connect(address: tuple[str, int], error: BaseException) -> ToolRunnerError:
-    return ToolRunnerError(f"cannot connect to the tool server at {address[0]}:{address[1]}: {error or 'timed out'}")
+    return ToolRunnerError(
+        f"cannot connect to the tool server at {address[0]}:{address[1]}: {error or 'timed out'}"
+    )
 
 
 def _lost(error: BaseException | None) -> ToolRunnerError:
     cause = f": {error}" if error is not None else ""
     return ToolRunnerError(
-        "the connection to the tool server was lost before the result came; the tool may have run" + cause
+        "the connection to the tool server was lost before the result came; the tool may have run"
+        + cause
     )
 
 
@@ -640,7 +657,9 @@ def _parse_int(text: str) -> int | float:
     try:
         return int(text)
     except ValueError:
-        raise _Unreadable(f"it holds an integer of {len(text)} digits, see sys.set_int_max_str_digits") from None
+        raise _Unreadable(
+            f"it holds an integer of {len(text)} digits, see sys.set_int_max_str_digits"
+        ) from None
 
 
 def _parse_json(text: str) -> Any:

@@ -126,7 +126,9 @@ class Content(dict[str, Any]):
         if len(suffix) < 2:
             kind = (self.mime_type or "").split(";")[0].strip().lower()
             suffix = _SUFFIXES.get(kind) or mimetypes.guess_extension(kind) or ""
-        return stem or self.type.split("_")[0], suffix or (".txt" if self.text is not None else ".bin")
+        return stem or self.type.split("_")[0], suffix or (
+            ".txt" if self.text is not None else ".bin"
+        )
 
     def _describe(self) -> str:
         parts = [self.uri, self.mime_type]
@@ -239,7 +241,11 @@ class ToolText(_Carrier, str):
 
     def __repr__(self) -> str:
         has_more = any(part.type != "text" for part in self.contents)
-        return f"{str.__repr__(self)} with contents {self.contents!r}" if has_more else str.__repr__(self)
+        return (
+            f"{str.__repr__(self)} with contents {self.contents!r}"
+            if has_more
+            else str.__repr__(self)
+        )
 
 
 class ToolInt(_Carrier, int):
@@ -258,7 +264,13 @@ class ToolDict(_Carrier, dict[str, Item]):
     """A dict with what came with it."""
 
 
-_CARRIERS: dict[type, Any] = {str: ToolText, int: ToolInt, float: ToolFloat, list: ToolList, dict: ToolDict}
+_CARRIERS: dict[type, Any] = {
+    str: ToolText,
+    int: ToolInt,
+    float: ToolFloat,
+    list: ToolList,
+    dict: ToolDict,
+}
 
 
 class ToolAnswer:
@@ -278,7 +290,9 @@ class ToolAnswer:
         self.contents = [Content(part) for part in parts if isinstance(part, dict)]
         self.structured = given.get("structuredContent")
         # Some servers write null for none.
-        self.has_structured = "structuredContent" in given and (self.structured is not None or not self.contents)
+        self.has_structured = "structuredContent" in given and (
+            self.structured is not None or not self.contents
+        )
 
     @classmethod
     def from_value(cls, value: Any) -> ToolAnswer:
@@ -323,7 +337,13 @@ class ToolAnswer:
         return Beside(self.contents, self.structured)
 
 
-_KINDS = {"text": "text", "image": "data", "audio": "data", "resource": "resource", "resource_link": "uri"}
+_KINDS = {
+    "text": "text",
+    "image": "data",
+    "audio": "data",
+    "resource": "resource",
+    "resource_link": "uri",
+}
 
 
 def is_contents(result: Any) -> bool:
