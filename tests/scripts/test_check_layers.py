@@ -86,3 +86,22 @@ def test_refuses_what_a_wheel_cannot_have_of_gio(tmp_path, call):
 )
 def test_accepts_the_rest_of_glib(tmp_path, call):
     assert check(tmp_path, "base/a.c", f"    x = {call};\n") == (0, "layers: fine\n")
+
+
+def test_finds_files_that_call_each_other_in_a_circle(tmp_path):
+    (tmp_path / "base").mkdir()
+    (tmp_path / "base/a.c").write_text("void\nipb_a_run(void)\n{\n    ipb_b_run();\n}\n")
+    (tmp_path / "base/b.c").write_text("void\nipb_b_run(void)\n{\n    ipb_c_run();\n}\n")
+    status, output = check(
+        tmp_path, "base/c.c", "void\nipb_c_run(void)\n{\n    later(ipb_a_run);\n}\n"
+    )
+    assert status == 1
+    assert "base/a.c: 3 files call each other in a circle" in output
+    assert "base/c.c -> base/a.c: ipb_a_run" in output
+
+
+def test_a_name_in_a_comment_is_no_call(tmp_path):
+    (tmp_path / "base").mkdir()
+    (tmp_path / "base/a.c").write_text("void\nipb_a_run(void)\n{\n    ipb_b_run();\n}\n")
+    text = "/* ipb_a_run() calls this. */\nvoid\nipb_b_run(void)\n{\n}\n"
+    assert check(tmp_path, "base/b.c", text) == (0, "layers: fine\n")
