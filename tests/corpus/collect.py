@@ -286,6 +286,23 @@ def without_paths(text: str, scratch: Path) -> str:
     return text.replace(json.dumps(str(scratch))[1:-1], "/tmp/scratch")
 
 
+def list_text(data: dict[str, Any]) -> str:
+    """The text of NAME.json: one line for the package and one for each tool."""
+    about = json.dumps({name: value for name, value in data.items() if name != "tools"})
+    return f'{about[:-1]}, "tools": {tools_text(data["tools"])}}}\n'
+
+
+def tools_text(tools: list[dict[str, Any]]) -> str:
+    lines = ",\n".join(json.dumps(tool, ensure_ascii=False) for tool in tools)
+    return f"[\n{lines}\n]"
+
+
+def servers_text(servers: dict[str, Any]) -> str:
+    """The text of servers.json: one line for each server, sorted by name."""
+    lines = (f"{json.dumps(name)}: {json.dumps(servers[name])}" for name in sorted(servers))
+    return "{\n" + ",\n".join(lines) + "\n}\n"
+
+
 def collect(name: str, server: dict[str, Any], scratch: Path, latest: bool, keep_all: bool) -> str:
     registry, _, package = server["package"].partition(":")
     directory = Path(tempfile.mkdtemp(prefix=f"{name}-", dir=scratch))
@@ -332,9 +349,7 @@ def collect(name: str, server: dict[str, Any], scratch: Path, latest: bool, keep
                 "licence": server["licence"],
                 "tools": tools,
             }
-            (HERE / f"{name}.json").write_text(
-                json.dumps(data, ensure_ascii=False, indent=1) + "\n"
-            )
+            (HERE / f"{name}.json").write_text(list_text(data))
         return f"{len(tools)} tools, {server['licence'] or 'licence unknown'}, {server['version']}"
     finally:
         shutil.rmtree(directory, ignore_errors=True)
@@ -364,7 +379,7 @@ def main() -> int:
             failed += 1
             print(f"{name}: FAILED: {error}", flush=True)
             continue
-        SERVERS.write_text(json.dumps(dict(sorted(servers.items())), indent=2) + "\n")
+        SERVERS.write_text(servers_text(servers))
     if arguments.scratch is None:
         shutil.rmtree(scratch, ignore_errors=True)
     return 1 if failed else 0

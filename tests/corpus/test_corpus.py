@@ -16,7 +16,7 @@ import harness
 import pytest
 from agreement import EXAMPLES, HERE, LISTS, judge_list, load, package_name
 from apigen_package import tell, write
-from collect import may_be_stored
+from collect import list_text, may_be_stored, servers_text, tools_text
 from installed_package import check_types, install
 from test_apigen_stubs import check_signatures
 
@@ -32,6 +32,17 @@ def test_there_are_forty_servers_that_may_be_stored():
             server[key] for key in ("package", "version", "licence")
         ]
         assert may_be_stored(data["licence"]) and data["tools"], path.name
+
+
+def test_lists_are_stored_with_one_line_for_each_tool():
+    """As collect.py writes them, so that a newer list changes only the lines of its tools."""
+    for path in LISTS:
+        text = path.read_text()
+        assert text == list_text(json.loads(text)), path.name
+    for path in (harness.ROOT / "tests/data/tools").glob("*.json"):
+        text = path.read_text()
+        assert text == tools_text(json.loads(text)) + "\n", path.name
+    assert (HERE / "servers.json").read_text() == servers_text(SERVERS)
 
 
 @pytest.mark.timeout(300)
