@@ -2,8 +2,8 @@
 # A thin front of Meson for people. `make demo` and `make check` set up everything that they need.
 #
 #   make          build/ipybox, what it needs to run, and .venv
-#   make demo     a demonstration: an MCP server's generated API, called from a sandboxed cell, with a plot. If no sandbox
-#                 can be made, scripts/demo prints why and ends with status 3
+#   make demo     a demonstration: an MCP server's generated API, called from a sandboxed cell that
+#                 draws a plot. If no sandbox can be made, scripts/demo prints why and exits with 3
 #   make check    all tests; the last line says how many passed
 #   make docs     the manual and the reference of the C API, in build/docs
 #   make bench    the benchmarks
@@ -11,12 +11,18 @@
 #   make release  an optimised build, in build-install
 #   make install  installs that to PREFIX (below DESTDIR), with a list of what was put there
 #   make uninstall  removes what is on that list
-#   make wheel    a Python wheel for machines without our libraries, and the distribution of the sources, in dist (Debian)
-#   make sdist    that of the sources alone
-#   make clean    remove what `make` and the tests made (.venv and .cache/ are kept; distclean: those too)
+#   make wheel    in dist, a Python wheel for machines without our libraries, and the source
+#                 distribution; needs Debian
+#   make sdist    the source distribution alone
+#   make clean    removes what `make` and the tests made, except .venv and .cache
+#   make distclean  removes those, too
 #
-# PYTHON=…        the Python to use (default python3), MESON_FLAGS=… options for `meson setup`, CHECK_FLAGS=… for scripts/check
-# PREFIX=…        where to install (default /usr/local), DESTDIR=… what to put before it, RELEASE=… the build folder
+# PYTHON=…        the Python to use (default python3)
+# MESON_FLAGS=…   options for `meson setup`
+# CHECK_FLAGS=…   options for scripts/check
+# PREFIX=…        where to install (default /usr/local)
+# DESTDIR=…       a directory to put before PREFIX
+# RELEASE=…       the build folder of `make release` (default build-install)
 
 PYTHON ?= python3
 MESON_FLAGS ?=
@@ -28,7 +34,8 @@ RELEASE ?= build-install
 PACKAGES := build $(if $(filter check,$(MAKECMDGOALS)),man docs test)
 export PYTHON
 
-.PHONY: all demo check docs bench format release install uninstall wheel sdist clean distclean packages
+.PHONY: all demo check docs bench format release install uninstall wheel sdist
+.PHONY: clean distclean packages
 
 all: build/build.ninja .venv
 	@ninja -C build program
@@ -40,7 +47,7 @@ build/build.ninja: | packages
 	@echo "configuring build"
 	@out=$$(meson setup build $(MESON_FLAGS) 2>&1) || { echo "$$out"; exit 1; }
 
-# Not a file to make: scripts/dev-venv knows itself whether there is something to do.
+# Phony: scripts/dev-venv itself checks whether there is something to do.
 .PHONY: .venv
 .venv: | packages
 	@scripts/dev-venv
