@@ -20,15 +20,15 @@ typedef struct {
     IpbRuntime *runtime;
     GPtrArray *sessions;
     bool is_sandboxed;
-    IpbStatus status; /* of the last cell, and what happened unless it is OK or ERROR */
+    IpbCellStatus status; /* of the last cell, and what happened unless it is OK or ERROR */
     char *reason;
 } Program;
 
 static void
-on_event(const IpbSessionEvent *event, void *data)
+on_event(const IpbEvent *event, void *data)
 {
     Program *program = data;
-    if (event->type != IPB_SESSION_DONE)
+    if (event->type != IPB_EVENT_DONE)
         return;
     program->status = event->status;
     g_free(program->reason);
@@ -48,7 +48,7 @@ run_cell(Program *program, IpbSession *session, GError **error)
     if (!ipb_session_execute(session, "1", CELL_TIMEOUT_MS, on_event, program, error))
         return false;
     g_main_loop_run(program->loop);
-    if (program->status == IPB_STATUS_OK)
+    if (program->status == IPB_CELL_OK)
         return true;
     g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_KERNEL_DIED, "the cell of session %u: %s",
                 program->sessions->len, program->reason ? program->reason : "an error");

@@ -30,17 +30,17 @@ static const char PROBE[] =
     "names}}))\n";
 
 static void
-on_event(const IpbSessionEvent *event, void *data)
+on_event(const IpbEvent *event, void *data)
 {
     Probe *probe = data;
-    if (event->type == IPB_SESSION_STDOUT)
+    if (event->type == IPB_EVENT_STDOUT)
         g_string_append(probe->output, event->text);
-    else if (event->type == IPB_SESSION_ERROR && probe->failure == NULL)
+    else if (event->type == IPB_EVENT_ERROR && probe->failure == NULL)
         probe->failure = g_strdup(event->text);
-    if (event->type != IPB_SESSION_DONE)
+    if (event->type != IPB_EVENT_DONE)
         return;
     probe->took_us = g_get_monotonic_time() - probe->started_us;
-    if (event->status != IPB_STATUS_OK && probe->failure == NULL)
+    if (event->status != IPB_CELL_OK && probe->failure == NULL)
         probe->failure = g_strdup(event->text);
     g_main_loop_quit(probe->main_loop);
 }

@@ -17,51 +17,9 @@
 #include <stdint.h>
 
 #include "base/loop.h"
-#include "json/json.h"
+#include "kernel/event.h"
 
 typedef struct IpbKernel IpbKernel;
-
-typedef enum {
-    IPB_KERNEL_STARTED, /* execution_count that it will have; the cell was sent to a kernel that is ready: its
-                           time runs from here. Not told of a cell that never gets so far */
-    IPB_KERNEL_STDOUT,      /* text */
-    IPB_KERNEL_STDERR,      /* text */
-    IPB_KERNEL_LATE_OUTPUT, /* text: written after the previous cell was done; comes first in a cell */
-    IPB_KERNEL_NOTICE, /* text: a sentence of ours, about what happened while no cell ran; follows LATE_OUTPUT */
-    IPB_KERNEL_DISPLAY,        /* bundle, display_id (may be NULL) */
-    IPB_KERNEL_UPDATE_DISPLAY, /* bundle, display_id */
-    IPB_KERNEL_CLEAR_OUTPUT,   /* wait */
-    IPB_KERNEL_RESULT,         /* bundle, execution_count */
-    IPB_KERNEL_ERROR,          /* ename, evalue, text = traceback */
-    IPB_KERNEL_DONE, /* status, execution_count, text = cause or cwd, see below; user_expressions */
-} IpbKernelEventType;
-
-typedef enum {
-    IPB_CELL_OK,          /* text: the kernel's working directory */
-    IPB_CELL_ERROR,       /* an ERROR event came before; text: the working directory */
-    IPB_CELL_INTERRUPTED, /* likewise */
-    IPB_CELL_LOST, /* the kernel died or was killed or did not start; text: the cause, for people */
-} IpbCellStatus;
-
-typedef struct {
-    IpbKernelEventType type;
-    uint64_t cell;    /* as ipb_kernel_execute returned it */
-    const char *text; /* valid UTF-8, NUL-terminated; may hold no NUL (shown as U+2400) */
-    size_t text_size;
-    const IpbJson *data;     /* MIME bundle: an object; values as in kernel-wire.md */
-    const IpbJson *metadata; /* an object or NULL */
-    const char *display_id;
-    bool wait;
-    const char *ename;
-    const char *evalue;
-    int64_t execution_count;
-    IpbCellStatus status;
-    bool is_cwd_reset; /* of DONE: the cell had left the directory that it returns to */
-    const IpbJson *user_expressions; /* {name: {"status": "ok", "data", "metadata"} or {"status":
-                                        "error", "ename", "evalue", "traceback": [lines]}}, or NULL */
-} IpbKernelEvent;
-
-typedef void (*IpbKernelEventFunc)(IpbKernel *kernel, const IpbKernelEvent *event, void *data);
 
 /* What holds for all cells of a kernel; see session/session.h. */
 typedef struct {
@@ -99,7 +57,7 @@ typedef struct {
 /* Backends embed this as their first member. */
 struct IpbKernel {
     const IpbKernelOps *ops;
-    IpbKernelEventFunc on_event;
+    IpbEventFunc on_event;
     void *data;
     uint64_t last_cell;
 };

@@ -85,7 +85,7 @@ get_text(IpbMessage *message, const char *name, size_t *ret_size)
 static bool
 parse_bundle(IpbMessage *message, GError **error)
 {
-    IpbKernelEvent *event = &message->event;
+    IpbEvent *event = &message->event;
     event->data = ipb_json_get(root(message), "data");
     if (!ipb_json_is(event->data, IPB_JSON_OBJECT))
         return set_breach(message, "without an object \"data\"", error);
@@ -101,7 +101,7 @@ static bool
 parse_display(IpbMessage *message, GError **error)
 {
     bool is_update = message->type == IPB_FRAME_UPDATE_DISPLAY;
-    message->event.type = is_update ? IPB_KERNEL_UPDATE_DISPLAY : IPB_KERNEL_DISPLAY;
+    message->event.type = is_update ? IPB_EVENT_UPDATE : IPB_EVENT_DISPLAY;
     const IpbJson *display_id = ipb_json_get(root(message), "display_id");
     message->event.display_id = get_text(message, "display_id", NULL);
     if (message->event.display_id == NULL &&
@@ -113,7 +113,7 @@ parse_display(IpbMessage *message, GError **error)
 static bool
 parse_clear_output(IpbMessage *message, GError **error)
 {
-    message->event.type = IPB_KERNEL_CLEAR_OUTPUT;
+    message->event.type = IPB_EVENT_CLEAR_OUTPUT;
     message->event.wait = ipb_json_get_bool(root(message), "wait", false);
     return true;
 }
@@ -121,7 +121,7 @@ parse_clear_output(IpbMessage *message, GError **error)
 static bool
 parse_result(IpbMessage *message, GError **error)
 {
-    message->event.type = IPB_KERNEL_RESULT;
+    message->event.type = IPB_EVENT_RESULT;
     if (!ipb_json_get_int64(root(message), "execution_count", &message->event.execution_count))
         return set_breach(message, "without an integer \"execution_count\"", error);
     return parse_bundle(message, error);
@@ -130,8 +130,8 @@ parse_result(IpbMessage *message, GError **error)
 static bool
 parse_error(IpbMessage *message, GError **error)
 {
-    IpbKernelEvent *event = &message->event;
-    event->type = IPB_KERNEL_ERROR;
+    IpbEvent *event = &message->event;
+    event->type = IPB_EVENT_ERROR;
     event->ename = get_text(message, "ename", NULL);
     event->evalue = get_text(message, "evalue", NULL);
     event->text = get_text(message, "traceback", &event->text_size);
@@ -144,8 +144,8 @@ parse_error(IpbMessage *message, GError **error)
 static bool
 parse_done(IpbMessage *message, GError **error)
 {
-    IpbKernelEvent *event = &message->event;
-    event->type = IPB_KERNEL_DONE;
+    IpbEvent *event = &message->event;
+    event->type = IPB_EVENT_DONE;
     const char *status = ipb_json_get_string(root(message), "status");
     if (g_strcmp0(status, "ok") == 0)
         event->status = IPB_CELL_OK;

@@ -16,7 +16,7 @@
 /* A frame's content. The event's texts and values live as long as the message. */
 typedef struct {
     IpbFrameType type;
-    IpbKernelEvent event; /* for all types but HELLO and REPLY; cell 0: belongs to no cell */
+    IpbEvent event; /* for all types but HELLO and REPLY; cell 0: belongs to no cell */
     IpbJsonDoc *document;
     uint64_t request; /* REPLY: which, and its result (any value) or the error's text */
     const IpbJson *result;

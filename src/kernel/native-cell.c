@@ -10,16 +10,15 @@
 #define MAX_SHOWN_OUTPUT 2000
 
 void
-ipb_native_cell_tell(IpbNativeKernel *kernel, const IpbKernelEvent *event)
+ipb_native_cell_tell(IpbNativeKernel *kernel, const IpbEvent *event)
 {
-    kernel->base.on_event(&kernel->base, event, kernel->base.data);
+    kernel->base.on_event(event, kernel->base.data);
 }
 
 void
-ipb_native_cell_tell_text(IpbNativeKernel *kernel, IpbKernelEventType type, const char *text,
-                          size_t size)
+ipb_native_cell_tell_text(IpbNativeKernel *kernel, IpbEventType type, const char *text, size_t size)
 {
-    IpbKernelEvent event = {.type = type, .cell = kernel->cell, .text = text, .text_size = size};
+    IpbEvent event = {.type = type, .cell = kernel->cell, .text = text, .text_size = size};
     ipb_native_cell_tell(kernel, &event);
 }
 
@@ -29,7 +28,7 @@ tell_notices(IpbNativeKernel *kernel)
     char *next;
     while ((next = ipb_late_output_take_notice(&kernel->late)) != NULL) {
         g_autofree char *notice = next;
-        ipb_native_cell_tell_text(kernel, IPB_KERNEL_NOTICE, notice, strlen(notice));
+        ipb_native_cell_tell_text(kernel, IPB_EVENT_NOTICE, notice, strlen(notice));
     }
 }
 
@@ -39,7 +38,7 @@ tell_late_output(IpbNativeKernel *kernel)
     size_t size;
     g_autofree char *text = ipb_late_output_take(&kernel->late, &size);
     if (text != NULL)
-        ipb_native_cell_tell_text(kernel, IPB_KERNEL_LATE_OUTPUT, text, size);
+        ipb_native_cell_tell_text(kernel, IPB_EVENT_LATE_OUTPUT, text, size);
     tell_notices(kernel);
 }
 
@@ -49,8 +48,8 @@ ipb_native_cell_begin_telling(IpbNativeKernel *kernel)
     if (kernel->is_started_due) {
         kernel->is_started_due = false;
         bool is_counted = !kernel->how.is_silent && !kernel->how.is_unstored;
-        IpbKernelEvent event = {
-            .type = IPB_KERNEL_STARTED,
+        IpbEvent event = {
+            .type = IPB_EVENT_STARTED,
             .cell = kernel->cell,
             .execution_count = kernel->last_count + (is_counted ? 1 : 0),
         };
@@ -61,10 +60,10 @@ ipb_native_cell_begin_telling(IpbNativeKernel *kernel)
 }
 
 void
-ipb_native_cell_end(IpbNativeKernel *kernel, const IpbKernelEvent *done)
+ipb_native_cell_end(IpbNativeKernel *kernel, const IpbEvent *done)
 {
-    IpbKernelEvent event = *done;
-    event.type = IPB_KERNEL_DONE;
+    IpbEvent event = *done;
+    event.type = IPB_EVENT_DONE;
     event.cell = kernel->cell;
     kernel->cell = 0;
     g_clear_pointer(&kernel->code, g_free);
@@ -81,7 +80,7 @@ void
 ipb_native_cell_lose(IpbNativeKernel *kernel, const char *cause)
 {
     ipb_native_cell_begin_telling(kernel);
-    IpbKernelEvent event = {.status = IPB_CELL_LOST, .text = cause, .text_size = strlen(cause)};
+    IpbEvent event = {.status = IPB_CELL_LOST, .text = cause, .text_size = strlen(cause)};
     ipb_native_cell_end(kernel, &event);
 }
 
@@ -100,7 +99,7 @@ ipb_native_cell_lose_at_start(IpbNativeKernel *kernel, const char *cause)
     if (output != NULL) {
         size_t before = MIN(kernel->late_size_at_start, size);
         if (before > 0)
-            ipb_native_cell_tell_text(kernel, IPB_KERNEL_LATE_OUTPUT, output, before);
+            ipb_native_cell_tell_text(kernel, IPB_EVENT_LATE_OUTPUT, output, before);
         g_strchomp(output + before);
         size = strlen(output);
         shown = output + MAX(before, size > MAX_SHOWN_OUTPUT ? size - MAX_SHOWN_OUTPUT : 0);
@@ -116,8 +115,8 @@ void
 ipb_native_cell_end_unsent(IpbNativeKernel *kernel)
 {
     static const char text[] = "KeyboardInterrupt: the cell was interrupted before it ran";
-    IpbKernelEvent error = {
-        .type = IPB_KERNEL_ERROR,
+    IpbEvent error = {
+        .type = IPB_EVENT_ERROR,
         .cell = kernel->cell,
         .ename = "KeyboardInterrupt",
         .evalue = "",
@@ -126,7 +125,7 @@ ipb_native_cell_end_unsent(IpbNativeKernel *kernel)
     };
     g_clear_pointer(&kernel->code, g_free);
     ipb_native_cell_tell(kernel, &error);
-    IpbKernelEvent done = {
+    IpbEvent done = {
         .status = IPB_CELL_INTERRUPTED,
         .text = kernel->cwd,
         .text_size = strlen(kernel->cwd),

@@ -60,11 +60,11 @@ typedef struct {
 bool ipb_native_cell_is_running(const IpbNativeKernel *kernel);
 /* Before every event of a cell: tells what must come first. */
 void ipb_native_cell_begin_telling(IpbNativeKernel *kernel);
-void ipb_native_cell_tell(IpbNativeKernel *kernel, const IpbKernelEvent *event);
-void ipb_native_cell_tell_text(IpbNativeKernel *kernel, IpbKernelEventType type, const char *text,
+void ipb_native_cell_tell(IpbNativeKernel *kernel, const IpbEvent *event);
+void ipb_native_cell_tell_text(IpbNativeKernel *kernel, IpbEventType type, const char *text,
                                size_t size);
 /* The cell is over. What the callback starts comes after it, so everything is settled before. */
-void ipb_native_cell_end(IpbNativeKernel *kernel, const IpbKernelEvent *done);
+void ipb_native_cell_end(IpbNativeKernel *kernel, const IpbEvent *done);
 void ipb_native_cell_lose(IpbNativeKernel *kernel, const char *cause);
 /* Of a process that never was ready: what it printed says more than how it ended. */
 void ipb_native_cell_lose_at_start(IpbNativeKernel *kernel, const char *cause);

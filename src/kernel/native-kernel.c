@@ -254,8 +254,7 @@ free_kernel(IpbKernel *base)
 
 IpbKernel *
 ipb_native_kernel_new(IpbLoop *loop, IpbForkserver *forkserver,
-                      const IpbNativeKernelOptions *options, IpbKernelEventFunc on_event,
-                      void *data)
+                      const IpbNativeKernelOptions *options, IpbEventFunc on_event, void *data)
 {
     static const IpbDeadlineFuncs grace = {on_grace_end, cpu_wait_us};
     static const IpbKernelOps ops = {

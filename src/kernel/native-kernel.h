@@ -22,5 +22,5 @@ typedef struct {
 } IpbNativeKernelOptions;
 
 IpbKernel *ipb_native_kernel_new(IpbLoop *loop, IpbForkserver *forkserver,
-                                 const IpbNativeKernelOptions *options, IpbKernelEventFunc on_event,
+                                 const IpbNativeKernelOptions *options, IpbEventFunc on_event,
                                  void *data);

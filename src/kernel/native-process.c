@@ -77,15 +77,15 @@ on_text(bool is_stderr, bool is_late, const char *text, size_t size, void *data)
     }
     ipb_native_cell_begin_telling(kernel);
     if (ipb_native_cell_is_running(kernel))
-        ipb_native_cell_tell_text(kernel, is_stderr ? IPB_KERNEL_STDERR : IPB_KERNEL_STDOUT, text,
+        ipb_native_cell_tell_text(kernel, is_stderr ? IPB_EVENT_STDERR : IPB_EVENT_STDOUT, text,
                                   size);
 }
 
 /* A display that belongs to no cell, while none runs: its text is late output. */
 static void
-keep_late_display(IpbNativeKernel *kernel, const IpbKernelEvent *event)
+keep_late_display(IpbNativeKernel *kernel, const IpbEvent *event)
 {
-    if (event->type != IPB_KERNEL_DISPLAY && event->type != IPB_KERNEL_UPDATE_DISPLAY)
+    if (event->type != IPB_EVENT_DISPLAY && event->type != IPB_EVENT_UPDATE)
         return;
     g_autofree char *text = ipb_bundle_text(event->data);
     if (text == NULL) {
@@ -98,11 +98,10 @@ keep_late_display(IpbNativeKernel *kernel, const IpbKernelEvent *event)
 }
 
 static bool
-check_cell(IpbNativeKernel *kernel, const IpbKernelEvent *event, GError **error)
+check_cell(IpbNativeKernel *kernel, const IpbEvent *event, GError **error)
 {
-    bool may_be_of_none = event->type == IPB_KERNEL_DISPLAY ||
-                          event->type == IPB_KERNEL_UPDATE_DISPLAY ||
-                          event->type == IPB_KERNEL_CLEAR_OUTPUT;
+    bool may_be_of_none = event->type == IPB_EVENT_DISPLAY || event->type == IPB_EVENT_UPDATE ||
+                          event->type == IPB_EVENT_CLEAR_OUTPUT;
     uint64_t running = ipb_native_cell_is_running(kernel) ? kernel->cell : 0;
     if (event->cell == running ? running != 0 || may_be_of_none
                                : event->cell == 0 && may_be_of_none)
@@ -115,7 +114,7 @@ check_cell(IpbNativeKernel *kernel, const IpbKernelEvent *event, GError **error)
 }
 
 static bool
-on_done(IpbNativeKernel *kernel, const IpbKernelEvent *event, GError **error)
+on_done(IpbNativeKernel *kernel, const IpbEvent *event, GError **error)
 {
     if (event->status != IPB_CELL_OK && !kernel->has_error) {
         g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_PROTOCOL,
@@ -134,7 +133,7 @@ static bool
 on_message(const IpbMessage *message, GError **error, void *data)
 {
     IpbNativeKernel *kernel = data;
-    IpbKernelEvent event = message->event;
+    IpbEvent event = message->event;
     if (message->type == IPB_FRAME_REPLY)
         return ipb_requests_answer(kernel->requests, message->request, message->result,
                                    message->error, error);
@@ -146,9 +145,9 @@ on_message(const IpbMessage *message, GError **error, void *data)
     }
     event.cell = kernel->cell;
     ipb_native_cell_begin_telling(kernel);
-    if (event.type == IPB_KERNEL_DONE)
+    if (event.type == IPB_EVENT_DONE)
         return on_done(kernel, &event, error);
-    if (event.type == IPB_KERNEL_ERROR)
+    if (event.type == IPB_EVENT_ERROR)
         kernel->has_error = true;
     ipb_native_cell_tell(kernel, &event);
     return true;

@@ -22,7 +22,7 @@ free_cell(void *data)
 }
 
 static void
-on_event(const IpbSessionEvent *event, void *data)
+on_event(const IpbEvent *event, void *data)
 {
     IpbCall *call = data;
     IpyboxSession *session = call->owner;

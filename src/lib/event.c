@@ -14,50 +14,34 @@
 
 struct IpyboxEvent {
     IpyboxEventType type;
-    const IpbSessionEvent *core;
+    const IpbEvent *core;
     GPtrArray *made;  /* texts that were made for getters */
     GHashTable *json; /* IpbJson → its text, borrowed from `made` */
 };
 
-static IpyboxEventType
-type_of(const IpbSessionEvent *event)
-{
-    switch (event->type) {
-    case IPB_SESSION_STDOUT:
-        return IPYBOX_EVENT_STDOUT;
-    case IPB_SESSION_STDERR:
-        return IPYBOX_EVENT_STDERR;
-    case IPB_SESSION_LATE_OUTPUT:
-        return IPYBOX_EVENT_LATE_OUTPUT;
-    case IPB_SESSION_DISPLAY:
-        return IPYBOX_EVENT_DISPLAY;
-    case IPB_SESSION_UPDATE:
-        return IPYBOX_EVENT_UPDATE;
-    case IPB_SESSION_CLEAR_OUTPUT:
-        return IPYBOX_EVENT_CLEAR_OUTPUT;
-    case IPB_SESSION_RESULT:
-        return IPYBOX_EVENT_RESULT;
-    case IPB_SESSION_ERROR:
-        return IPYBOX_EVENT_ERROR;
-    case IPB_SESSION_TOOL_PROGRESS:
-        return IPYBOX_EVENT_TOOL_PROGRESS;
-    case IPB_SESSION_NOTICE:
-    case IPB_SESSION_STARTED: /* not told */
-    case IPB_SESSION_DONE:
-        break;
-    }
-    return IPYBOX_EVENT_NOTICE;
-}
+/* The core's types begin with the public ones, in the same order. */
+#define SAME_TYPE(name) G_STATIC_ASSERT((int) IPB_EVENT_##name == (int) IPYBOX_EVENT_##name)
+SAME_TYPE(STDOUT);
+SAME_TYPE(STDERR);
+SAME_TYPE(LATE_OUTPUT);
+SAME_TYPE(DISPLAY);
+SAME_TYPE(UPDATE);
+SAME_TYPE(CLEAR_OUTPUT);
+SAME_TYPE(RESULT);
+SAME_TYPE(ERROR);
+SAME_TYPE(TOOL_PROGRESS);
+SAME_TYPE(NOTICE);
 
 void
-ipb_lib_tell_event(IpyboxSession *session, const IpbSessionEvent *event, IpyboxEventFunc func,
+ipb_lib_tell_event(IpyboxSession *session, const IpbEvent *event, IpyboxEventFunc func,
                    gpointer user_data)
 {
-    if (func == NULL || event->type == IPB_SESSION_STARTED || event->type == IPB_SESSION_DONE)
+    if (func == NULL || event->type > IPB_EVENT_NOTICE)
         return;
     g_autoptr(GPtrArray) made = g_ptr_array_new_with_free_func(g_free);
     g_autoptr(GHashTable) json = g_hash_table_new(NULL, NULL);
-    IpyboxEvent told = {.type = type_of(event), .core = event, .made = made, .json = json};
+    IpyboxEvent told = {
+        .type = (IpyboxEventType) event->type, .core = event, .made = made, .json = json};
     ipb_block_enter_callback();
     func(session, &told, user_data);
     ipb_block_leave_callback();

@@ -77,7 +77,7 @@ void ipb_lib_on_withdrawn(uint64_t request, void *session);
 void ipb_lib_drop_approvals(IpyboxSession *session);
 
 /* event.c: tells @event to @func; nothing for DONE. */
-void ipb_lib_tell_event(IpyboxSession *session, const IpbSessionEvent *event, IpyboxEventFunc func,
+void ipb_lib_tell_event(IpyboxSession *session, const IpbEvent *event, IpyboxEventFunc func,
                         gpointer user_data);
 /* Text of the kernel, which may hold lone surrogates and NUL, as UTF-8 that C can hold. Caller frees. NULL if @text is fine as
  * it is. */
@@ -87,6 +87,6 @@ char *ipb_lib_make_valid(const char *text, size_t size);
 typedef struct IpbLibCollector IpbLibCollector;
 IpbLibCollector *ipb_lib_collector_new(size_t max_text_chars);
 void ipb_lib_collector_free(IpbLibCollector *collector);
-IpyboxResult *ipb_lib_collector_add(IpbLibCollector *collector, const IpbSessionEvent *event);
+IpyboxResult *ipb_lib_collector_add(IpbLibCollector *collector, const IpbEvent *event);
 /* The result of a cell that never ran. */
 IpyboxResult *ipb_lib_result_new_cancelled(void);

@@ -52,7 +52,7 @@ ipb_lib_collector_free(IpbLibCollector *collector)
 }
 
 static void
-take_error(IpyboxResult *result, const IpbSessionEvent *event)
+take_error(IpyboxResult *result, const IpbEvent *event)
 {
     g_free(result->error_name);
     g_free(result->error_value);
@@ -71,23 +71,13 @@ take_violation(IpyboxResult *result, const char *notice)
     g_ptr_array_add(result->violations, valid != NULL ? valid : g_strdup(text));
 }
 
-static IpyboxStatus
-status_of(IpbStatus status)
-{
-    switch (status) {
-    case IPB_STATUS_OK:
-        return IPYBOX_STATUS_OK;
-    case IPB_STATUS_ERROR:
-        return IPYBOX_STATUS_ERROR;
-    case IPB_STATUS_TIMEOUT:
-        return IPYBOX_STATUS_TIMEOUT;
-    case IPB_STATUS_CANCELLED:
-        return IPYBOX_STATUS_CANCELLED;
-    case IPB_STATUS_LOST:
-        break;
-    }
-    return IPYBOX_STATUS_LOST;
-}
+/* A session's statuses are the public ones, in the same order. */
+#define SAME_STATUS(name) G_STATIC_ASSERT((int) IPB_CELL_##name == (int) IPYBOX_STATUS_##name)
+SAME_STATUS(OK);
+SAME_STATUS(ERROR);
+SAME_STATUS(TIMEOUT);
+SAME_STATUS(CANCELLED);
+SAME_STATUS(LOST);
 
 static char *
 copy_valid(const char *text)
@@ -115,10 +105,10 @@ copy_texts(const GPtrArray *texts)
 }
 
 static IpyboxResult *
-finish(IpbLibCollector *collector, const IpbSessionEvent *done)
+finish(IpbLibCollector *collector, const IpbEvent *done)
 {
     IpyboxResult *result = g_steal_pointer(&collector->result);
-    result->status = status_of(done->status);
+    result->status = (IpyboxStatus) done->status;
     g_ptr_array_add(result->violations, NULL);
     result->message = g_strdup(done->text);
     g_autofree char *text = ipb_cell_text_get(collector->text);
@@ -133,13 +123,13 @@ finish(IpbLibCollector *collector, const IpbSessionEvent *done)
 }
 
 IpyboxResult *
-ipb_lib_collector_add(IpbLibCollector *collector, const IpbSessionEvent *event)
+ipb_lib_collector_add(IpbLibCollector *collector, const IpbEvent *event)
 {
-    if (event->type == IPB_SESSION_DONE)
+    if (event->type == IPB_EVENT_DONE)
         return finish(collector, event);
-    if (event->type == IPB_SESSION_ERROR)
+    if (event->type == IPB_EVENT_ERROR)
         take_error(collector->result, event);
-    if (event->type == IPB_SESSION_NOTICE && event->is_violation)
+    if (event->type == IPB_EVENT_NOTICE && event->is_violation)
         take_violation(collector->result, event->text);
     ipb_cell_text_add(collector->text, event);
     return NULL;

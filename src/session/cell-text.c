@@ -81,9 +81,9 @@ append_lines(IpbCellText *text, const char *lines)
 }
 
 static void
-append_bundle(IpbCellText *text, const IpbSessionEvent *event)
+append_bundle(IpbCellText *text, const IpbEvent *event)
 {
-    if (text->is_joined && event->type == IPB_SESSION_UPDATE)
+    if (text->is_joined && event->type == IPB_EVENT_UPDATE)
         return;
     if (event->image_path != NULL && text->images->len < MAX_IMAGES)
         g_ptr_array_add(text->images, g_strdup(event->image_path));
@@ -97,7 +97,7 @@ append_bundle(IpbCellText *text, const IpbSessionEvent *event)
 }
 
 static void
-add_notice(IpbCellText *text, const IpbSessionEvent *event)
+add_notice(IpbCellText *text, const IpbEvent *event)
 {
     if (text->notices->len < MAX_NOTICES)
         g_ptr_array_add(text->notices, g_strdup(event->text));
@@ -108,33 +108,35 @@ add_notice(IpbCellText *text, const IpbSessionEvent *event)
 }
 
 void
-ipb_cell_text_add(IpbCellText *text, const IpbSessionEvent *event)
+ipb_cell_text_add(IpbCellText *text, const IpbEvent *event)
 {
     g_string_truncate(text->added, 0);
     switch (event->type) {
-    case IPB_SESSION_STDOUT:
-    case IPB_SESSION_STDERR:
+    case IPB_EVENT_STDOUT:
+    case IPB_EVENT_STDERR:
         append(text, event->text);
         break;
-    case IPB_SESSION_LATE_OUTPUT:
+    case IPB_EVENT_LATE_OUTPUT:
         append_lines(text, event->text);
         break;
-    case IPB_SESSION_NOTICE:
+    case IPB_EVENT_NOTICE:
         add_notice(text, event);
         break;
-    case IPB_SESSION_DISPLAY:
-    case IPB_SESSION_UPDATE:
-    case IPB_SESSION_RESULT:
+    case IPB_EVENT_DISPLAY:
+    case IPB_EVENT_UPDATE:
+    case IPB_EVENT_RESULT:
         append_bundle(text, event);
         break;
-    case IPB_SESSION_ERROR:
+    case IPB_EVENT_ERROR:
         g_free(text->error);
         text->error = g_strdup_printf("%s: %s\n%s", event->ename, event->evalue, event->text);
         break;
-    case IPB_SESSION_STARTED:
-    case IPB_SESSION_CLEAR_OUTPUT:
-    case IPB_SESSION_TOOL_PROGRESS:
-    case IPB_SESSION_DONE:
+    case IPB_EVENT_STARTED:
+    case IPB_EVENT_CLEAR_OUTPUT:
+    case IPB_EVENT_TOOL_PROGRESS:
+    case IPB_EVENT_DONE:
+    case IPB_EVENT_READY:
+    case IPB_EVENT_START_FAILED:
         break;
     }
 }

@@ -16,7 +16,7 @@ IpbCellText *ipb_cell_text_new(size_t max_chars);
 IpbCellText *ipb_cell_text_new_joined(size_t max_chars);
 void ipb_cell_text_free(IpbCellText *text);
 /* Adds what the event contributes. */
-void ipb_cell_text_add(IpbCellText *text, const IpbSessionEvent *event);
+void ipb_cell_text_add(IpbCellText *text, const IpbEvent *event);
 /* Of a joined text: what the last event added, before the text was cut; NULL: nothing. */
 const char *ipb_cell_text_added(const IpbCellText *text);
 /* Did anything add, were it blanks? */

@@ -5,8 +5,8 @@
 #include "session/cell.h"
 
 IpbCell *
-ipb_cell_new(IpbLoop *loop, const char *code, const IpbCellOptions *options,
-             IpbSessionEventFunc on_event, void *data)
+ipb_cell_new(IpbLoop *loop, const char *code, const IpbCellOptions *options, IpbEventFunc on_event,
+             void *data)
 {
     IpbCell *cell = g_new0(IpbCell, 1);
     cell->loop = ipb_loop_ref(loop);
@@ -34,7 +34,7 @@ ipb_cell_free(IpbCell *cell)
 }
 
 void
-ipb_cell_emit(const IpbCell *cell, const IpbSessionEvent *event)
+ipb_cell_emit(const IpbCell *cell, const IpbEvent *event)
 {
     if (cell->on_event != NULL)
         cell->on_event(event, cell->data);

@@ -13,7 +13,7 @@ typedef struct {
     char *code;
     bool is_silent, is_unstored;
     char *user_expressions; /* or NULL */
-    IpbSessionEventFunc on_event;
+    IpbEventFunc on_event;
     void *data;
     bool is_timed_out;
     bool is_cancelled;
@@ -31,8 +31,8 @@ typedef struct {
 } IpbCell;
 
 IpbCell *ipb_cell_new(IpbLoop *loop, const char *code, const IpbCellOptions *options,
-                      IpbSessionEventFunc on_event, void *data);
+                      IpbEventFunc on_event, void *data);
 void ipb_cell_free(IpbCell *cell);
-void ipb_cell_emit(const IpbCell *cell, const IpbSessionEvent *event);
+void ipb_cell_emit(const IpbCell *cell, const IpbEvent *event);
 void ipb_cell_start_clock(IpbCell *cell, void (*on_timeout)(void *data), void *data);
 void ipb_cell_stop_clock(IpbCell *cell);

@@ -45,11 +45,11 @@ ipb_session_on_approval_wait(bool is_waiting, void *data)
 
 /* The end of a cell, however it ended; the cell is freed. @event: the kernel's; NULL if it never came there. */
 static void
-end_cell(IpbCell *cell, IpbStatus status, const char *text, const IpbKernelEvent *event)
+end_cell(IpbCell *cell, IpbCellStatus status, const char *text, const IpbEvent *event)
 {
     ipb_cell_stop_clock(cell);
-    ipb_cell_emit(cell, &(IpbSessionEvent){
-                            .type = IPB_SESSION_DONE,
+    ipb_cell_emit(cell, &(IpbEvent){
+                            .type = IPB_EVENT_DONE,
                             .status = status,
                             .text = text,
                             .execution_count = event != NULL ? event->execution_count : 0,
@@ -59,8 +59,8 @@ end_cell(IpbCell *cell, IpbStatus status, const char *text, const IpbKernelEvent
 }
 
 /* What a cell's end means to whoever asked for it. @ret_text: caller frees. */
-static IpbStatus
-explain_end(const IpbCell *cell, const IpbKernelEvent *event, char **ret_text)
+static IpbCellStatus
+explain_end(const IpbCell *cell, const IpbEvent *event, char **ret_text)
 {
     bool is_lost = event->status == IPB_CELL_LOST;
     bool has_handled_interrupt = event->status == IPB_CELL_OK && !cell->is_cancelled;
@@ -72,31 +72,33 @@ explain_end(const IpbCell *cell, const IpbKernelEvent *event, char **ret_text)
             is_lost ? "The kernel is gone; variables are lost: "
                     : "The cell was interrupted; variables are kept.",
             is_lost ? event->text : "");
-        return IPB_STATUS_TIMEOUT;
+        return IPB_CELL_TIMEOUT;
     }
     if (cell->is_cancelled || (cell->is_interrupted && !has_handled_interrupt)) {
         *ret_text = is_lost ? g_strdup(event->text) : g_strdup("the cell was interrupted");
-        return IPB_STATUS_CANCELLED;
+        return IPB_CELL_CANCELLED;
     }
     if (is_lost)
         *ret_text = g_strdup(event->text);
     switch (event->status) {
     case IPB_CELL_OK:
-        return IPB_STATUS_OK;
+        return IPB_CELL_OK;
     case IPB_CELL_ERROR:
     case IPB_CELL_INTERRUPTED: /* by a SIGINT of somebody else: the error event has said it */
-        return IPB_STATUS_ERROR;
+        return IPB_CELL_ERROR;
+    case IPB_CELL_TIMEOUT: /* of no kernel */
+    case IPB_CELL_CANCELLED:
     case IPB_CELL_LOST:
         break;
     }
-    return IPB_STATUS_LOST;
+    return IPB_CELL_LOST;
 }
 
 static void
 tell_notice(IpbSession *session, const char *text)
 {
     g_autofree char *notice = g_strconcat("[ipybox] ", text, NULL);
-    ipb_cell_emit(session->current, &(IpbSessionEvent){.type = IPB_SESSION_NOTICE, .text = notice});
+    ipb_cell_emit(session->current, &(IpbEvent){.type = IPB_EVENT_NOTICE, .text = notice});
 }
 
 static void
@@ -107,30 +109,29 @@ tell_kept_notices(IpbSession *session)
     char *next;
     while ((next = g_queue_pop_head(&kept)) != NULL) {
         g_autofree char *notice = next;
-        ipb_cell_emit(session->current,
-                      &(IpbSessionEvent){.type = IPB_SESSION_NOTICE, .text = notice});
+        ipb_cell_emit(session->current, &(IpbEvent){.type = IPB_EVENT_NOTICE, .text = notice});
     }
 }
 
 /* Who cancelled the cell may not look at its end, and would wonder where the variables are. */
 static void
-tell_lost_state(const IpbSession *session, const IpbCell *cell, const IpbKernelEvent *event)
+tell_lost_state(const IpbSession *session, const IpbCell *cell, const IpbEvent *event)
 {
     if (event->status != IPB_CELL_LOST || !cell->is_cancelled || cell->is_reset ||
         session->is_closing)
         return;
     g_autofree char *notice = g_strconcat("[ipybox] ", event->text, NULL);
-    ipb_cell_emit(cell, &(IpbSessionEvent){.type = IPB_SESSION_NOTICE, .text = notice});
+    ipb_cell_emit(cell, &(IpbEvent){.type = IPB_EVENT_NOTICE, .text = notice});
 }
 
 static void
-on_kernel_done(IpbSession *session, const IpbKernelEvent *event)
+on_kernel_done(IpbSession *session, const IpbEvent *event)
 {
     tell_kept_notices(session); /* of a cell that never began */
     IpbCell *cell = g_steal_pointer(&session->current);
     g_autofree char *text = NULL;
-    IpbStatus status = explain_end(cell, event, &text);
-    if (status == IPB_STATUS_LOST)
+    IpbCellStatus status = explain_end(cell, event, &text);
+    if (status == IPB_CELL_LOST)
         ipb_approvals_cancel_all(session->approvals);
     if (session->sandboxing != NULL) {
         session->current = cell; /* what is told now is this cell's */
@@ -139,8 +140,8 @@ on_kernel_done(IpbSession *session, const IpbKernelEvent *event)
     }
     if (event->is_cwd_reset && session->working_dir != NULL) {
         g_autofree char *notice = g_strdup_printf("[ipybox] cwd reset to %s", session->working_dir);
-        ipb_cell_emit(cell, &(IpbSessionEvent){
-                                .type = IPB_SESSION_NOTICE, .text = notice, .is_in_text = true});
+        ipb_cell_emit(cell,
+                      &(IpbEvent){.type = IPB_EVENT_NOTICE, .text = notice, .is_in_text = true});
     }
     tell_lost_state(session, cell, event);
     end_cell(cell, status, text, event);
@@ -156,14 +157,13 @@ ipb_session_tell_violation(IpbSession *session, const char *text)
     bool is_last = ++session->current->n_violations == MAX_VIOLATIONS;
     g_autofree char *notice = g_strdup_printf(
         "[ipybox] %s%s", text, is_last ? " (further denials are in the log only)" : "");
-    ipb_cell_emit(
-        session->current,
-        &(IpbSessionEvent){.type = IPB_SESSION_NOTICE, .text = notice, .is_violation = true});
+    ipb_cell_emit(session->current,
+                  &(IpbEvent){.type = IPB_EVENT_NOTICE, .text = notice, .is_violation = true});
 }
 
 /* A bundle: its image is saved first, so that the event can name the file. */
 static void
-emit_bundle(IpbSession *session, IpbSessionEventType type, const IpbKernelEvent *event)
+emit_bundle(IpbSession *session, const IpbEvent *event)
 {
     g_autofree char *image_path = NULL;
     g_autoptr(GError) error = NULL;
@@ -172,35 +172,17 @@ emit_bundle(IpbSession *session, IpbSessionEventType type, const IpbKernelEvent 
         g_autofree char *notice = g_strdup_printf("image not saved: %s", error->message);
         tell_notice(session, notice);
     }
-    ipb_cell_emit(session->current, &(IpbSessionEvent){
-                                        .type = type,
-                                        .data = event->data,
-                                        .metadata = event->metadata,
-                                        .display_id = event->display_id,
-                                        .image_path = image_path,
-                                        .execution_count = event->execution_count,
-                                    });
+    IpbEvent told = *event;
+    told.image_path = image_path;
+    ipb_cell_emit(session->current, &told);
 }
 
 static void
-emit_text(IpbSession *session, IpbSessionEventType type, const IpbKernelEvent *event)
-{
-    ipb_cell_emit(session->current, &(IpbSessionEvent){
-                                        .type = type,
-                                        .text = event->text,
-                                        .ename = event->ename,
-                                        .evalue = event->evalue,
-                                        .wait = event->wait,
-                                    });
-}
-
-static void
-on_cell_started(IpbSession *session, const IpbKernelEvent *event)
+on_cell_started(IpbSession *session, const IpbEvent *event)
 {
     if (!session->is_waiting_for_approval)
         ipb_cell_start_clock(session->current, on_cell_timeout, session);
-    ipb_cell_emit(session->current, &(IpbSessionEvent){.type = IPB_SESSION_STARTED,
-                                                       .execution_count = event->execution_count});
+    ipb_cell_emit(session->current, event);
     tell_kept_notices(session);
     const char *const *failure = ipb_forkserver_preload_failures(session->forkserver);
     if (failure == NULL || session->has_told_preload_failures)
@@ -213,7 +195,7 @@ on_cell_started(IpbSession *session, const IpbKernelEvent *event)
 }
 
 static void
-explain_error(IpbSession *session, const IpbKernelEvent *event)
+explain_error(IpbSession *session, const IpbEvent *event)
 {
     g_autofree char *text =
         session->sandboxing != NULL
@@ -224,45 +206,39 @@ explain_error(IpbSession *session, const IpbKernelEvent *event)
 }
 
 void
-ipb_session_on_kernel_event(IpbKernel *kernel, const IpbKernelEvent *event, void *data)
+ipb_session_on_kernel_event(const IpbEvent *event, void *data)
 {
     IpbSession *session = data;
     if (session->current == NULL)
         return; /* closed meanwhile */
     switch (event->type) {
-    case IPB_KERNEL_STARTED:
+    case IPB_EVENT_STARTED:
         on_cell_started(session, event);
         break;
-    case IPB_KERNEL_STDOUT:
-        emit_text(session, IPB_SESSION_STDOUT, event);
+    case IPB_EVENT_STDOUT:
+    case IPB_EVENT_STDERR:
+    case IPB_EVENT_LATE_OUTPUT:
+    case IPB_EVENT_CLEAR_OUTPUT:
+        ipb_cell_emit(session->current, event);
         break;
-    case IPB_KERNEL_STDERR:
-        emit_text(session, IPB_SESSION_STDERR, event);
-        break;
-    case IPB_KERNEL_LATE_OUTPUT:
-        emit_text(session, IPB_SESSION_LATE_OUTPUT, event);
-        break;
-    case IPB_KERNEL_NOTICE:
+    case IPB_EVENT_NOTICE:
         tell_notice(session, event->text);
         break;
-    case IPB_KERNEL_CLEAR_OUTPUT:
-        emit_text(session, IPB_SESSION_CLEAR_OUTPUT, event);
-        break;
-    case IPB_KERNEL_ERROR:
-        emit_text(session, IPB_SESSION_ERROR, event);
+    case IPB_EVENT_ERROR:
+        ipb_cell_emit(session->current, event);
         explain_error(session, event);
         break;
-    case IPB_KERNEL_DISPLAY:
-        emit_bundle(session, IPB_SESSION_DISPLAY, event);
+    case IPB_EVENT_DISPLAY:
+    case IPB_EVENT_UPDATE:
+    case IPB_EVENT_RESULT:
+        emit_bundle(session, event);
         break;
-    case IPB_KERNEL_UPDATE_DISPLAY:
-        emit_bundle(session, IPB_SESSION_UPDATE, event);
-        break;
-    case IPB_KERNEL_RESULT:
-        emit_bundle(session, IPB_SESSION_RESULT, event);
-        break;
-    case IPB_KERNEL_DONE:
+    case IPB_EVENT_DONE:
         on_kernel_done(session, event);
+        break;
+    case IPB_EVENT_TOOL_PROGRESS: /* is the session's own */
+    case IPB_EVENT_READY:
+    case IPB_EVENT_START_FAILED:
         break;
     }
 }
@@ -282,7 +258,7 @@ start_next_cell(IpbSession *session)
         if (cell->kernel_number != 0)
             return;
         session->current = NULL;
-        end_cell(cell, IPB_STATUS_LOST, error->message, NULL);
+        end_cell(cell, IPB_CELL_LOST, error->message, NULL);
     }
 }
 
@@ -305,7 +281,7 @@ ipb_session_hold_cells(IpbSession *session, bool is_held)
 
 uint64_t
 ipb_session_execute(IpbSession *session, const char *code, unsigned timeout_ms,
-                    IpbSessionEventFunc on_event, void *data, GError **error)
+                    IpbEventFunc on_event, void *data, GError **error)
 {
     return ipb_session_execute_with(session, code, &(IpbCellOptions){.timeout_ms = timeout_ms},
                                     on_event, data, error);
@@ -313,7 +289,7 @@ ipb_session_execute(IpbSession *session, const char *code, unsigned timeout_ms,
 
 uint64_t
 ipb_session_execute_with(IpbSession *session, const char *code, const IpbCellOptions *options,
-                         IpbSessionEventFunc on_event, void *data, GError **error)
+                         IpbEventFunc on_event, void *data, GError **error)
 {
     size_t size = strlen(code);
     if (session->is_closing) {
@@ -360,7 +336,7 @@ ipb_session_cancel(IpbSession *session, uint64_t number)
         if (cell->number != number)
             continue;
         g_queue_delete_link(&session->waiting, link);
-        end_cell(cell, IPB_STATUS_CANCELLED, "the cell was cancelled before it ran", NULL);
+        end_cell(cell, IPB_CELL_CANCELLED, "the cell was cancelled before it ran", NULL);
         return true;
     }
     return false;
@@ -405,5 +381,5 @@ ipb_session_drop_waiting_cells(IpbSession *session, const char *why)
 {
     IpbCell *cell;
     while ((cell = g_queue_pop_head(&session->waiting)) != NULL)
-        end_cell(cell, IPB_STATUS_LOST, why, NULL);
+        end_cell(cell, IPB_CELL_LOST, why, NULL);
 }

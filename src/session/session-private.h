@@ -68,7 +68,7 @@ struct IpbSession {
 
 void ipb_session_log(IpbSession *session, const char *level, const char *text);
 /* Cells (session-cells.c). */
-void ipb_session_on_kernel_event(IpbKernel *kernel, const IpbKernelEvent *event, void *data);
+void ipb_session_on_kernel_event(const IpbEvent *event, void *data);
 void ipb_session_on_approval_wait(bool is_waiting, void *data);
 /* What code in the sandbox was denied: to the log, and with the cell that runs. */
 void ipb_session_tell_violation(IpbSession *session, const char *text);

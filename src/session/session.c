@@ -48,7 +48,7 @@ on_tool_progress(const char *server_name, const char *tool_name, const IpbMcpPro
     if (progress->message != NULL)
         g_string_append_printf(text, " %s", progress->message);
     ipb_cell_emit(session->current,
-                  &(IpbSessionEvent){.type = IPB_SESSION_TOOL_PROGRESS, .text = text->str});
+                  &(IpbEvent){.type = IPB_EVENT_TOOL_PROGRESS, .text = text->str});
 }
 
 static void

@@ -17,49 +17,6 @@
 
 typedef struct IpbSession IpbSession;
 
-typedef enum {
-    IPB_SESSION_STARTED,      /* execution_count that it will have: a kernel begins with the cell */
-    IPB_SESSION_STDOUT,       /* text */
-    IPB_SESSION_STDERR,       /* text */
-    IPB_SESSION_LATE_OUTPUT,  /* text written after the previous cell was done */
-    IPB_SESSION_DISPLAY,      /* data, metadata, display_id, image_path */
-    IPB_SESSION_UPDATE,       /* of a display: likewise */
-    IPB_SESSION_CLEAR_OUTPUT, /* wait */
-    IPB_SESSION_RESULT,       /* data, metadata, image_path: the value of the last expression */
-    IPB_SESSION_ERROR,        /* text: the traceback; ename, evalue */
-    IPB_SESSION_TOOL_PROGRESS, /* text: "server.tool: 3/10 message" */
-    IPB_SESSION_NOTICE,        /* text for people: "[ipybox] …" */
-    IPB_SESSION_DONE, /* status; text: what happened unless OK or ERROR; execution_count, user_expressions */
-} IpbSessionEventType;
-
-typedef enum {
-    IPB_STATUS_OK,
-    IPB_STATUS_ERROR,   /* an ERROR event came before */
-    IPB_STATUS_TIMEOUT, /* interrupted, the state is kept (or lost: the text says so) */
-    /* By ipb_session_cancel, whatever it did then; by ipb_session_interrupt, unless it handled that and ran to its end */
-    IPB_STATUS_CANCELLED,
-    IPB_STATUS_LOST, /* the kernel is gone, its state with it; the next cell gets a fresh one */
-} IpbStatus;
-
-typedef struct {
-    IpbSessionEventType type;
-    const char *text; /* UTF-8, untrusted */
-    const IpbJson *data;
-    const IpbJson *metadata;
-    const char *display_id;
-    const char *image_path; /* absolute; where an image of the bundle was saved, or NULL */
-    const char *ename;
-    const char *evalue;
-    int64_t execution_count;
-    bool wait;
-    bool is_violation; /* of a NOTICE: a sandbox refused something */
-    bool is_in_text;   /* of a NOTICE: it belongs to the cell's text, as in ipybox 0.9 */
-    IpbStatus status;
-    const IpbJson *user_expressions; /* see kernel/kernel.h; or NULL */
-} IpbSessionEvent;
-
-typedef void (*IpbSessionEventFunc)(const IpbSessionEvent *event, void *data);
-
 typedef struct {
     const char *workspace; /* the kernel's directory; NULL: the current one */
     const char *
@@ -118,7 +75,7 @@ void ipb_session_start(IpbSession *session);
 /* Queues a cell. @timeout_ms: of its running, waits for approvals not counted; 0: none. Returns its number, or 0:
  * INVALID, LIMIT (too large, too many waiting). */
 uint64_t ipb_session_execute(IpbSession *session, const char *code, unsigned timeout_ms,
-                             IpbSessionEventFunc on_event, void *data, GError **error);
+                             IpbEventFunc on_event, void *data, GError **error);
 /* The same, with what Jupyter's clients may ask for besides. */
 typedef struct {
     unsigned timeout_ms;
@@ -127,8 +84,8 @@ typedef struct {
     const char *user_expressions; /* likewise; NULL: none */
 } IpbCellOptions;
 uint64_t ipb_session_execute_with(IpbSession *session, const char *code,
-                                  const IpbCellOptions *options, IpbSessionEventFunc on_event,
-                                  void *data, GError **error);
+                                  const IpbCellOptions *options, IpbEventFunc on_event, void *data,
+                                  GError **error);
 /* Asks the kernel: ipb_kernel_request() in kernel/kernel.h. INVALID also when the session is closed. What has no answer
  * when the session closes is told CANCELLED. */
 bool ipb_session_request(IpbSession *session, const char *method, const char *params,

@@ -28,15 +28,15 @@ kernel_fixture_count_fds(void)
 }
 
 static const char *
-type_name(IpbKernelEventType type)
+type_name(IpbEventType type)
 {
     static const char *const names[] = {
-        [IPB_KERNEL_STARTED] = "started",    [IPB_KERNEL_STDOUT] = "out",
-        [IPB_KERNEL_STDERR] = "err",         [IPB_KERNEL_LATE_OUTPUT] = "late",
-        [IPB_KERNEL_DISPLAY] = "display",    [IPB_KERNEL_UPDATE_DISPLAY] = "update",
-        [IPB_KERNEL_CLEAR_OUTPUT] = "clear", [IPB_KERNEL_RESULT] = "result",
-        [IPB_KERNEL_ERROR] = "error",        [IPB_KERNEL_DONE] = "done",
-        [IPB_KERNEL_NOTICE] = "notice",
+        [IPB_EVENT_STARTED] = "started",    [IPB_EVENT_STDOUT] = "out",
+        [IPB_EVENT_STDERR] = "err",         [IPB_EVENT_LATE_OUTPUT] = "late",
+        [IPB_EVENT_DISPLAY] = "display",    [IPB_EVENT_UPDATE] = "update",
+        [IPB_EVENT_CLEAR_OUTPUT] = "clear", [IPB_EVENT_RESULT] = "result",
+        [IPB_EVENT_ERROR] = "error",        [IPB_EVENT_DONE] = "done",
+        [IPB_EVENT_NOTICE] = "notice",
     };
     return names[type];
 }
@@ -44,8 +44,7 @@ type_name(IpbKernelEventType type)
 static const char *
 status_name(IpbCellStatus status)
 {
-    static const char *const names[] = {"ok", "error", "interrupted", "lost"};
-    return names[status];
+    return ipb_cell_status_name(status);
 }
 
 static void
@@ -57,7 +56,7 @@ close_text(KernelFixture *fixture)
 }
 
 static void
-add_text(KernelFixture *fixture, const IpbKernelEvent *event)
+add_text(KernelFixture *fixture, const IpbEvent *event)
 {
     g_assert_cmpuint(strlen(event->text), ==, event->text_size);
     g_assert_true(g_utf8_validate(event->text, -1, NULL));
@@ -74,39 +73,39 @@ add_text(KernelFixture *fixture, const IpbKernelEvent *event)
 }
 
 static const char *
-event_detail(const IpbKernelEvent *event)
+event_detail(const IpbEvent *event)
 {
-    if (event->type == IPB_KERNEL_DONE)
+    if (event->type == IPB_EVENT_DONE)
         return status_name(event->status);
-    if (event->type == IPB_KERNEL_ERROR)
+    if (event->type == IPB_EVENT_ERROR)
         return event->ename;
-    if (event->type == IPB_KERNEL_NOTICE)
+    if (event->type == IPB_EVENT_NOTICE)
         return event->text;
-    if (event->type == IPB_KERNEL_CLEAR_OUTPUT)
+    if (event->type == IPB_EVENT_CLEAR_OUTPUT)
         return event->wait ? "wait" : "";
     const char *text = ipb_json_get_string(event->data, "text/plain");
     return text != NULL ? text : "";
 }
 
 static void
-on_event(IpbKernel *kernel, const IpbKernelEvent *event, void *data)
+on_event(const IpbEvent *event, void *data)
 {
     KernelFixture *fixture = data;
-    g_assert_cmpuint(event->cell, ==, kernel->last_cell);
-    if (event->type == IPB_KERNEL_STDOUT || event->type == IPB_KERNEL_STDERR ||
-        event->type == IPB_KERNEL_LATE_OUTPUT) {
+    g_assert_cmpuint(event->cell, ==, fixture->kernel->last_cell);
+    if (event->type == IPB_EVENT_STDOUT || event->type == IPB_EVENT_STDERR ||
+        event->type == IPB_EVENT_LATE_OUTPUT) {
         add_text(fixture, event);
     } else {
         close_text(fixture);
         g_string_append_printf(fixture->told,
-                               event->type == IPB_KERNEL_STARTED ? " %s%s" : " %s(%s)",
+                               event->type == IPB_EVENT_STARTED ? " %s%s" : " %s(%s)",
                                type_name(event->type), event_detail(event));
     }
-    if (event->type == IPB_KERNEL_ERROR) {
+    if (event->type == IPB_EVENT_ERROR) {
         g_free(fixture->traceback);
         fixture->traceback = g_strdup(event->text);
     }
-    if (event->type == IPB_KERNEL_DONE) {
+    if (event->type == IPB_EVENT_DONE) {
         fixture->n_done++;
         fixture->status = event->status;
         g_free(fixture->cause);

@@ -23,7 +23,7 @@ typedef struct {
     bool is_counting;     /* do not keep the text */
     bool is_stopped;
     size_t n_fds;
-    void (*on_event)(void *fixture, const IpbKernelEvent *event);
+    void (*on_event)(void *fixture, const IpbEvent *event);
 } KernelFixture;
 
 typedef struct {

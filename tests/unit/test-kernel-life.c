@@ -266,9 +266,9 @@ test_free_busy(Fixture *fixture, const void *data)
 
 /* Many kernels of one forkserver, asked for before it is ready. */
 static void
-count_done(IpbKernel *kernel, const IpbKernelEvent *event, void *data)
+count_done(const IpbEvent *event, void *data)
 {
-    if (event->type == IPB_KERNEL_DONE && event->status == IPB_CELL_OK)
+    if (event->type == IPB_EVENT_DONE && event->status == IPB_CELL_OK)
         ++*(unsigned *) data;
 }
 
@@ -292,10 +292,10 @@ test_many_kernels(Fixture *fixture, const void *data)
 }
 
 static void
-stop_at_done(void *data, const IpbKernelEvent *event)
+stop_at_done(void *data, const IpbEvent *event)
 {
     Fixture *fixture = data;
-    if (event->type == IPB_KERNEL_DONE)
+    if (event->type == IPB_EVENT_DONE)
         ipb_kernel_stop(fixture->kernel, on_stopped_free, fixture);
 }
 

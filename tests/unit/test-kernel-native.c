@@ -461,10 +461,10 @@ test_paused_and_stopped(Fixture *fixture, const void *data)
 /* Callbacks that call back. */
 
 static void
-execute_again(void *data, const IpbKernelEvent *event)
+execute_again(void *data, const IpbEvent *event)
 {
     Fixture *fixture = data;
-    if (event->type == IPB_KERNEL_DONE && fixture->n_done < 5)
+    if (event->type == IPB_EVENT_DONE && fixture->n_done < 5)
         kernel_fixture_execute(fixture, event->status == IPB_CELL_LOST
                                             ? "out('x')"
                                             : "done(); out('late'); os._exit(1)");
@@ -479,10 +479,10 @@ test_execute_in_callback(Fixture *fixture, const void *data)
 }
 
 static void
-reset_once(void *data, const IpbKernelEvent *event)
+reset_once(void *data, const IpbEvent *event)
 {
     Fixture *fixture = data;
-    if (event->type == IPB_KERNEL_STDOUT || event->type == IPB_KERNEL_DISPLAY)
+    if (event->type == IPB_EVENT_STDOUT || event->type == IPB_EVENT_DISPLAY)
         ipb_kernel_reset(fixture->kernel);
 }
 
@@ -499,11 +499,11 @@ test_reset_in_callback(Fixture *fixture, const void *data)
 }
 
 static void
-interrupt_once(void *data, const IpbKernelEvent *event)
+interrupt_once(void *data, const IpbEvent *event)
 {
     Fixture *fixture = data;
-    if (event->type == IPB_KERNEL_STDOUT || event->type == IPB_KERNEL_ERROR ||
-        event->type == IPB_KERNEL_DONE)
+    if (event->type == IPB_EVENT_STDOUT || event->type == IPB_EVENT_ERROR ||
+        event->type == IPB_EVENT_DONE)
         ipb_kernel_interrupt(fixture->kernel);
 }
 

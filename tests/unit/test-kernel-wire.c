@@ -142,7 +142,7 @@ test_messages(void)
         parse(IPB_FRAME_DONE,
               "{\"cell\":9,\"status\":\"interrupted\",\"execution_count\":4,\"cwd\":\"/x\"}", &done,
               NULL));
-    g_assert_cmpint(done.event.type, ==, IPB_KERNEL_DONE);
+    g_assert_cmpint(done.event.type, ==, IPB_EVENT_DONE);
     g_assert_cmpuint(done.event.cell, ==, 9);
     g_assert_cmpint(done.event.status, ==, IPB_CELL_INTERRUPTED);
     g_assert_cmpint(done.event.execution_count, ==, 4);

@@ -4,9 +4,9 @@
 #include <string.h>
 
 static void
-add(IpbCellText *text, IpbSessionEventType type, const char *piece)
+add(IpbCellText *text, IpbEventType type, const char *piece)
 {
-    ipb_cell_text_add(text, &(IpbSessionEvent){.type = type, .text = piece});
+    ipb_cell_text_add(text, &(IpbEvent){.type = type, .text = piece});
 }
 
 static void
@@ -14,9 +14,9 @@ add_bundle(IpbCellText *text, const char *bundle, const char *image_path)
 {
     g_autoptr(IpbJsonDoc) doc =
         ipb_json_parse(bundle, strlen(bundle), &IPB_JSON_LIMITS_SMALL, NULL);
-    ipb_cell_text_add(text, &(IpbSessionEvent){.type = IPB_SESSION_RESULT,
-                                               .data = ipb_json_root(doc),
-                                               .image_path = image_path});
+    ipb_cell_text_add(text, &(IpbEvent){.type = IPB_EVENT_RESULT,
+                                        .data = ipb_json_root(doc),
+                                        .image_path = image_path});
 }
 
 static void
@@ -31,11 +31,11 @@ test_pieces(void)
 {
     g_autoptr(IpbCellText) text = ipb_cell_text_new(SIZE_MAX);
     check(text, "");
-    add(text, IPB_SESSION_STDOUT, "\n\n  indented");
+    add(text, IPB_EVENT_STDOUT, "\n\n  indented");
     check(text, "  indented");
     add_bundle(text, "{\"text/plain\":\"2\",\"text/html\":\"<b>2</b>\"}", NULL);
     add_bundle(text, "{\"text/html\":\"<b>only</b>\"}", NULL);
-    add(text, IPB_SESSION_STDERR, "err \n\n");
+    add(text, IPB_EVENT_STDERR, "err \n\n");
     check(text, "  indented\n2\nonly\nerr");
     add_bundle(text, "{\"text/plain\":\"<Figure>\"}", "/i/a.png");
     check(text, "  indented\n2\nonly\nerr \n\n<Figure>");
@@ -55,10 +55,10 @@ test_joined(void)
 {
     g_autoptr(IpbCellText) text = ipb_cell_text_new_joined(SIZE_MAX);
     g_assert_false(ipb_cell_text_has_output(text));
-    add(text, IPB_SESSION_STDOUT, "");
+    add(text, IPB_EVENT_STDOUT, "");
     g_assert_false(ipb_cell_text_has_output(text));
     check_added(text, NULL);
-    add(text, IPB_SESSION_STDOUT, " \n  a");
+    add(text, IPB_EVENT_STDOUT, " \n  a");
     check_added(text, " \n  a");
     g_assert_true(ipb_cell_text_has_output(text));
     add_bundle(text, "{\"text/plain\":\"1\"}", NULL);
@@ -67,7 +67,7 @@ test_joined(void)
     check_added(text, NULL);
     add_bundle(text, "{\"text/html\":\"<p>2</p>\"}", NULL);
     check_added(text, "2");
-    add(text, IPB_SESSION_LATE_OUTPUT, "late\n");
+    add(text, IPB_EVENT_LATE_OUTPUT, "late\n");
     check_added(text, "\nlate\n");
     check(text, "a12\nlate");
     g_autofree char *raw = ipb_cell_text_get_raw(text);
@@ -79,13 +79,13 @@ static void
 test_notices(void)
 {
     g_autoptr(IpbCellText) text = ipb_cell_text_new_joined(SIZE_MAX);
-    add(text, IPB_SESSION_NOTICE, "[ipybox] a");
+    add(text, IPB_EVENT_NOTICE, "[ipybox] a");
     check_added(text, NULL);
     g_assert_false(ipb_cell_text_has_output(text));
-    add(text, IPB_SESSION_STDOUT, "{}");
-    ipb_cell_text_add(text, &(IpbSessionEvent){.type = IPB_SESSION_NOTICE,
-                                               .text = "[ipybox] cwd reset to /",
-                                               .is_in_text = true});
+    add(text, IPB_EVENT_STDOUT, "{}");
+    ipb_cell_text_add(text, &(IpbEvent){.type = IPB_EVENT_NOTICE,
+                                        .text = "[ipybox] cwd reset to /",
+                                        .is_in_text = true});
     check_added(text, "\n[ipybox] cwd reset to /\n");
     check(text, "{}\n[ipybox] cwd reset to /");
     const GPtrArray *notices = ipb_cell_text_notices(text);
@@ -93,7 +93,7 @@ test_notices(void)
     g_assert_cmpstr(g_ptr_array_index(notices, 0), ==, "[ipybox] a");
     g_assert_cmpstr(g_ptr_array_index(notices, 1), ==, "[ipybox] cwd reset to /");
     for (int i = 0; i < 1000; i++)
-        add(text, IPB_SESSION_NOTICE, "[ipybox] more");
+        add(text, IPB_EVENT_NOTICE, "[ipybox] more");
     g_assert_cmpuint(notices->len, ==, 101);
     g_assert_cmpstr(g_ptr_array_index(notices, 100), ==, "[ipybox] further notices are left out");
 }
@@ -105,12 +105,12 @@ test_joined_without_updates(void)
     g_autoptr(IpbCellText) text = ipb_cell_text_new_joined(1);
     g_autoptr(IpbJsonDoc) doc =
         ipb_json_parse("{\"text/plain\":\"2\"}", 18, &IPB_JSON_LIMITS_SMALL, NULL);
-    ipb_cell_text_add(text, &(IpbSessionEvent){.type = IPB_SESSION_UPDATE,
-                                               .data = ipb_json_root(doc),
-                                               .image_path = "/a.png"});
+    ipb_cell_text_add(
+        text,
+        &(IpbEvent){.type = IPB_EVENT_UPDATE, .data = ipb_json_root(doc), .image_path = "/a.png"});
     g_assert_false(ipb_cell_text_has_output(text));
     g_assert_cmpuint(ipb_cell_text_images(text)->len, ==, 0);
-    add(text, IPB_SESSION_STDOUT, "xyz");
+    add(text, IPB_EVENT_STDOUT, "xyz");
     check_added(text, "xyz");
     check(text, "x\n\n[Output cut here: 2 of 3 characters left out]");
     g_assert_true(ipb_cell_text_is_truncated(text));
@@ -121,16 +121,16 @@ static void
 test_limit(void)
 {
     g_autoptr(IpbCellText) text = ipb_cell_text_new(3);
-    add(text, IPB_SESSION_STDOUT, "é");
-    add(text, IPB_SESSION_STDOUT, "€😀");
-    add(text, IPB_SESSION_STDOUT, "\n  \n");
+    add(text, IPB_EVENT_STDOUT, "é");
+    add(text, IPB_EVENT_STDOUT, "€😀");
+    add(text, IPB_EVENT_STDOUT, "\n  \n");
     g_assert_false(ipb_cell_text_is_truncated(text));
-    add(text, IPB_SESSION_STDOUT, "x");
+    add(text, IPB_EVENT_STDOUT, "x");
     g_assert_true(ipb_cell_text_is_truncated(text));
     check(text, "é€\n\n[Output cut here: 5 of 8 characters left out]\n\nx");
 
     g_autoptr(IpbCellText) none = ipb_cell_text_new(0);
-    add(none, IPB_SESSION_STDOUT, "x");
+    add(none, IPB_EVENT_STDOUT, "x");
     g_assert_true(ipb_cell_text_is_truncated(none));
     check(none, "[Output cut here: 1 of 1 characters left out]");
 }
@@ -140,10 +140,10 @@ test_error(void)
 {
     g_autoptr(IpbCellText) text = ipb_cell_text_new(10);
     g_assert_null(ipb_cell_text_error(text));
-    ipb_cell_text_add(text, &(IpbSessionEvent){.type = IPB_SESSION_ERROR,
-                                               .ename = "ValueError",
-                                               .evalue = "no",
-                                               .text = "---\ntraceback"});
+    ipb_cell_text_add(text, &(IpbEvent){.type = IPB_EVENT_ERROR,
+                                        .ename = "ValueError",
+                                        .evalue = "no",
+                                        .text = "---\ntraceback"});
     g_assert_cmpstr(ipb_cell_text_error(text), ==, "ValueError: no\n---\ntraceback");
 }
 

@@ -58,12 +58,12 @@ tear_down(Fixture *fixture, const void *unused)
 }
 
 static void
-on_event(const IpbSessionEvent *event, void *data)
+on_event(const IpbEvent *event, void *data)
 {
     Client *client = data;
-    if (event->type == IPB_SESSION_STDOUT)
+    if (event->type == IPB_EVENT_STDOUT)
         g_string_append(client->output, event->text);
-    if (event->type != IPB_SESSION_DONE)
+    if (event->type != IPB_EVENT_DONE)
         return;
     g_string_append_c(client->order, "oetcl"[event->status]);
     client->n_done++;
@@ -232,14 +232,14 @@ typedef struct {
 } Notebook;
 
 static void
-on_notebook_event(const IpbSessionEvent *event, void *data)
+on_notebook_event(const IpbEvent *event, void *data)
 {
     Notebook *notebook = data;
-    if (event->type == IPB_SESSION_STARTED || event->type == IPB_SESSION_RESULT)
+    if (event->type == IPB_EVENT_STARTED || event->type == IPB_EVENT_RESULT)
         g_string_append_printf(notebook->told, "%s %d, ",
-                               event->type == IPB_SESSION_STARTED ? "in" : "out",
+                               event->type == IPB_EVENT_STARTED ? "in" : "out",
                                (int) event->execution_count);
-    if (event->type != IPB_SESSION_DONE)
+    if (event->type != IPB_EVENT_DONE)
         return;
     IpbSpan values = ipb_json_raw(event->user_expressions);
     g_string_append_printf(notebook->told, "done %d %.*s", (int) event->execution_count,

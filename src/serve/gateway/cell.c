@@ -38,7 +38,7 @@ send_stream(IpbGatewayKernel *kernel, const char *name, const char *text, const 
 /* If no client is connected, or the cell is silent, nobody would see the notice. It then comes with
  * a later cell. */
 static void
-send_notice(IpbGatewayKernel *kernel, const IpbSessionEvent *event)
+send_notice(IpbGatewayKernel *kernel, const IpbEvent *event)
 {
     if (!event->is_in_text && (kernel->cell.is_silent || kernel->clients->len == 0)) {
         g_autoptr(GPtrArray) notices = g_ptr_array_new();
@@ -63,12 +63,12 @@ write_object(IpbJsonWriter *writer, const char *name, const IpbJson *object)
 }
 
 static void
-send_bundle(IpbGatewayKernel *kernel, const char *msg_type, const IpbSessionEvent *event)
+send_bundle(IpbGatewayKernel *kernel, const char *msg_type, const IpbEvent *event)
 {
     IpbJsonWriter *writer = new_object();
     write_object(writer, "data", event->data);
     write_object(writer, "metadata", event->metadata);
-    if (event->type == IPB_SESSION_RESULT) {
+    if (event->type == IPB_EVENT_RESULT) {
         ipb_json_member_int(writer, "execution_count", kernel->execution_count);
     } else {
         ipb_json_key(writer, "transient");
@@ -148,21 +148,22 @@ end_cell(IpbGatewayKernel *kernel, const IpbJson *expressions)
 }
 
 static void
-on_done(IpbGatewayKernel *kernel, const IpbSessionEvent *event)
+on_done(IpbGatewayKernel *kernel, const IpbEvent *event)
 {
     if (event->execution_count > 0)
         kernel->execution_count = event->execution_count;
     switch (event->status) {
-    case IPB_STATUS_OK:
+    case IPB_CELL_OK:
         break;
-    case IPB_STATUS_ERROR: /* the event before has said it */
+    case IPB_CELL_ERROR: /* the event before has said it */
         send_error(kernel, "Error", event->text, event->text);
         break;
-    case IPB_STATUS_CANCELLED:
-    case IPB_STATUS_TIMEOUT:
+    case IPB_CELL_CANCELLED:
+    case IPB_CELL_INTERRUPTED:
+    case IPB_CELL_TIMEOUT:
         send_error(kernel, "KeyboardInterrupt", event->text, event->text);
         break;
-    case IPB_STATUS_LOST:
+    case IPB_CELL_LOST:
         send_error(kernel, "DeadKernelError", event->text, event->text);
         /* To front ends this means that it died, also while they wait for the restart that they asked for. */
         if (!kernel->cell.ends_by_restart)
@@ -188,41 +189,43 @@ on_started(IpbGatewayKernel *kernel, int64_t execution_count)
 }
 
 static void
-on_event(const IpbSessionEvent *event, void *data)
+on_event(const IpbEvent *event, void *data)
 {
     IpbGatewayKernel *kernel = data;
     switch (event->type) {
-    case IPB_SESSION_STARTED:
+    case IPB_EVENT_STARTED:
         on_started(kernel, event->execution_count);
         break;
-    case IPB_SESSION_STDOUT:
-    case IPB_SESSION_LATE_OUTPUT:
+    case IPB_EVENT_STDOUT:
+    case IPB_EVENT_LATE_OUTPUT:
         send_stream(kernel, "stdout", event->text, NULL);
         break;
-    case IPB_SESSION_STDERR:
+    case IPB_EVENT_STDERR:
         send_stream(kernel, "stderr", event->text, NULL);
         break;
-    case IPB_SESSION_NOTICE:
+    case IPB_EVENT_NOTICE:
         send_notice(kernel, event);
         break;
-    case IPB_SESSION_DISPLAY:
+    case IPB_EVENT_DISPLAY:
         send_bundle(kernel, "display_data", event);
         break;
-    case IPB_SESSION_UPDATE:
+    case IPB_EVENT_UPDATE:
         send_bundle(kernel, "update_display_data", event);
         break;
-    case IPB_SESSION_RESULT:
+    case IPB_EVENT_RESULT:
         send_bundle(kernel, "execute_result", event);
         break;
-    case IPB_SESSION_CLEAR_OUTPUT:
+    case IPB_EVENT_CLEAR_OUTPUT:
         send_clear_output(kernel, event->wait);
         break;
-    case IPB_SESSION_ERROR:
+    case IPB_EVENT_ERROR:
         send_error(kernel, event->ename, event->evalue, event->text);
         break;
-    case IPB_SESSION_TOOL_PROGRESS:
+    case IPB_EVENT_TOOL_PROGRESS:
+    case IPB_EVENT_READY:
+    case IPB_EVENT_START_FAILED:
         break;
-    case IPB_SESSION_DONE:
+    case IPB_EVENT_DONE:
         on_done(kernel, event);
         break;
     }

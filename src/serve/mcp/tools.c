@@ -152,9 +152,9 @@ append_notices(GString *out, const IpbServedCall *call)
 
 /* A cell that failed gives its error first, as ipybox 0.9 does, then what it had put out before. */
 static void
-finish_cell(IpbServedCall *call, const IpbSessionEvent *event)
+finish_cell(IpbServedCall *call, const IpbEvent *event)
 {
-    bool is_error = event->status != IPB_STATUS_OK;
+    bool is_error = event->status != IPB_CELL_OK;
     g_autoptr(GString) output = g_string_new(NULL);
     g_autoptr(GString) text = g_string_new(NULL);
     append_output(output, call);
@@ -173,28 +173,30 @@ finish_cell(IpbServedCall *call, const IpbSessionEvent *event)
 }
 
 static void
-on_cell_event(const IpbSessionEvent *event, void *data)
+on_cell_event(const IpbEvent *event, void *data)
 {
     IpbServedCall *call = data;
     ipb_cell_text_add(call->text, event);
     switch (event->type) {
-    case IPB_SESSION_STDOUT:
-    case IPB_SESSION_STDERR:
-    case IPB_SESSION_LATE_OUTPUT:
-    case IPB_SESSION_TOOL_PROGRESS:
+    case IPB_EVENT_STDOUT:
+    case IPB_EVENT_STDERR:
+    case IPB_EVENT_LATE_OUTPUT:
+    case IPB_EVENT_TOOL_PROGRESS:
         ipb_served_call_add_news(call, event->text);
         break;
-    case IPB_SESSION_DONE:
+    case IPB_EVENT_DONE:
         ipb_served_call_send_news(call);
         finish_cell(call, event);
         break;
-    case IPB_SESSION_STARTED:
-    case IPB_SESSION_DISPLAY:
-    case IPB_SESSION_UPDATE:
-    case IPB_SESSION_CLEAR_OUTPUT:
-    case IPB_SESSION_RESULT:
-    case IPB_SESSION_ERROR:
-    case IPB_SESSION_NOTICE:
+    case IPB_EVENT_STARTED:
+    case IPB_EVENT_DISPLAY:
+    case IPB_EVENT_UPDATE:
+    case IPB_EVENT_CLEAR_OUTPUT:
+    case IPB_EVENT_RESULT:
+    case IPB_EVENT_ERROR:
+    case IPB_EVENT_NOTICE:
+    case IPB_EVENT_READY:
+    case IPB_EVENT_START_FAILED:
         break;
     }
 }

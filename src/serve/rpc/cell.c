@@ -68,7 +68,7 @@ write_object(IpbJsonWriter *writer, const char *name, const IpbJson *object)
 }
 
 static void
-send_bundle(const IpbRpcCell *cell, const char *type, const IpbSessionEvent *event)
+send_bundle(const IpbRpcCell *cell, const char *type, const IpbEvent *event)
 {
     IpbJsonWriter *writer = ipb_rpc_server_begin_event(cell->request, type);
     write_object(writer, "data", event->data);
@@ -79,7 +79,7 @@ send_bundle(const IpbRpcCell *cell, const char *type, const IpbSessionEvent *eve
 }
 
 static void
-send_error(const IpbRpcCell *cell, const IpbSessionEvent *event)
+send_error(const IpbRpcCell *cell, const IpbEvent *event)
 {
     IpbJsonWriter *writer = ipb_rpc_server_begin_event(cell->request, "error");
     ipb_json_member_string(writer, "name", event->ename);
@@ -99,7 +99,7 @@ send_text(const IpbRpcCell *cell, const char *type, const char *stream, const ch
 }
 
 static void
-send_clear(const IpbRpcCell *cell, const IpbSessionEvent *event)
+send_clear(const IpbRpcCell *cell, const IpbEvent *event)
 {
     IpbJsonWriter *writer = ipb_rpc_server_begin_event(cell->request, "clear_output");
     ipb_json_member_bool(writer, "wait", event->wait);
@@ -108,57 +108,52 @@ send_clear(const IpbRpcCell *cell, const IpbSessionEvent *event)
 
 /* The event itself, where it is more than its text. */
 static void
-send_more_than_text(const IpbRpcCell *cell, const IpbSessionEvent *event)
+send_more_than_text(const IpbRpcCell *cell, const IpbEvent *event)
 {
+    const char *type = ipb_event_name(event->type);
     switch (event->type) {
-    case IPB_SESSION_DISPLAY:
-        send_bundle(cell, "display", event);
+    case IPB_EVENT_DISPLAY:
+    case IPB_EVENT_RESULT:
+    case IPB_EVENT_UPDATE:
+        send_bundle(cell, type, event);
         break;
-    case IPB_SESSION_RESULT:
-        send_bundle(cell, "result", event);
-        break;
-    case IPB_SESSION_UPDATE:
-        send_bundle(cell, "update", event);
-        break;
-    case IPB_SESSION_CLEAR_OUTPUT:
+    case IPB_EVENT_CLEAR_OUTPUT:
         send_clear(cell, event);
         break;
-    case IPB_SESSION_ERROR:
+    case IPB_EVENT_ERROR:
         send_error(cell, event);
         break;
-    case IPB_SESSION_TOOL_PROGRESS:
-        send_text(cell, "tool_progress", NULL, event->text);
+    case IPB_EVENT_TOOL_PROGRESS:
+    case IPB_EVENT_NOTICE:
+        send_text(cell, type, NULL, event->text);
         break;
-    case IPB_SESSION_NOTICE:
-        send_text(cell, "notice", NULL, event->text);
-        break;
-    case IPB_SESSION_STARTED:
-    case IPB_SESSION_STDOUT:
-    case IPB_SESSION_STDERR:
-    case IPB_SESSION_LATE_OUTPUT:
-    case IPB_SESSION_DONE:
+    case IPB_EVENT_STARTED:
+    case IPB_EVENT_STDOUT:
+    case IPB_EVENT_STDERR:
+    case IPB_EVENT_LATE_OUTPUT:
+    case IPB_EVENT_DONE:
+    case IPB_EVENT_READY:
+    case IPB_EVENT_START_FAILED:
         break;
     }
 }
 
 static void
-tell_event(const IpbRpcCell *cell, const IpbSessionEvent *event)
+tell_event(const IpbRpcCell *cell, const IpbEvent *event)
 {
-    static const char *const STREAMS[] = {
-        [IPB_SESSION_STDOUT] = "stdout",    [IPB_SESSION_STDERR] = "stderr",
-        [IPB_SESSION_LATE_OUTPUT] = "late", [IPB_SESSION_NOTICE] = "notice", /* in the text */
-        [IPB_SESSION_DISPLAY] = "display",  [IPB_SESSION_RESULT] = "display",
-    };
     const char *added = ipb_cell_text_added(cell->text);
+    /* The text of a value is a display, too. */
+    const char *stream =
+        ipb_event_name(event->type == IPB_EVENT_RESULT ? IPB_EVENT_DISPLAY : event->type);
     send_more_than_text(cell, event);
     if (added != NULL)
-        send_text(cell, "text", STREAMS[event->type], added);
+        send_text(cell, "text", stream, added);
 }
 
 /* --- the answer -------------------------------------------------------------------------------- */
 
 static void
-collect_bundle(IpbRpcCell *cell, const IpbSessionEvent *event)
+collect_bundle(IpbRpcCell *cell, const IpbEvent *event)
 {
     IpbJsonWriter *writer = ipb_json_writer_new();
     ipb_json_begin_object(writer);
@@ -177,7 +172,7 @@ collect_bundle(IpbRpcCell *cell, const IpbSessionEvent *event)
 }
 
 static void
-collect_error(IpbRpcCell *cell, const IpbSessionEvent *event)
+collect_error(IpbRpcCell *cell, const IpbEvent *event)
 {
     g_free(cell->ename);
     g_free(cell->evalue);
@@ -188,33 +183,22 @@ collect_error(IpbRpcCell *cell, const IpbSessionEvent *event)
 }
 
 static void
-collect(IpbRpcCell *cell, const IpbSessionEvent *event)
+collect(IpbRpcCell *cell, const IpbEvent *event)
 {
     ipb_cell_text_add(cell->text, event);
-    if (event->type == IPB_SESSION_DISPLAY || event->type == IPB_SESSION_RESULT)
+    if (event->type == IPB_EVENT_DISPLAY || event->type == IPB_EVENT_RESULT)
         collect_bundle(cell, event);
-    else if (event->type == IPB_SESSION_ERROR)
+    else if (event->type == IPB_EVENT_ERROR)
         collect_error(cell, event);
     else if (event->is_violation && cell->violations->len < MAX_VIOLATIONS)
         g_ptr_array_add(cell->violations, g_strdup(event->text));
 }
 
 static const char *
-status_word(const IpbRpcCell *cell, IpbStatus status)
+status_name(const IpbRpcCell *cell, IpbCellStatus status)
 {
-    switch (status) {
-    case IPB_STATUS_OK:
-        return "ok";
-    case IPB_STATUS_ERROR:
-        return "error";
-    case IPB_STATUS_TIMEOUT:
-        return "timeout";
-    case IPB_STATUS_CANCELLED:
-        return cell->work->is_cancelled ? "cancelled" : "interrupted";
-    case IPB_STATUS_LOST:
-        break;
-    }
-    return "lost";
+    bool is_interrupted = status == IPB_CELL_CANCELLED && !cell->work->is_cancelled;
+    return ipb_cell_status_name(is_interrupted ? IPB_CELL_INTERRUPTED : status);
 }
 
 static void
@@ -253,12 +237,12 @@ copy_text(const IpbRpcCell *cell)
 }
 
 static IpbJsonWriter *
-write_result(const IpbRpcCell *cell, const IpbSessionEvent *done)
+write_result(const IpbRpcCell *cell, const IpbEvent *done)
 {
     g_autofree char *text = copy_text(cell);
     IpbJsonWriter *writer = ipb_json_writer_new();
     ipb_json_begin_object(writer);
-    ipb_json_member_string(writer, "status", status_word(cell, done->status));
+    ipb_json_member_string(writer, "status", status_name(cell, done->status));
     ipb_json_member_string(writer, "text", text);
     ipb_json_member_bool(writer, "truncated",
                          ipb_cell_text_is_truncated(cell->text) || cell->is_display_data_cut);
@@ -278,7 +262,7 @@ write_result(const IpbRpcCell *cell, const IpbSessionEvent *done)
 }
 
 static void
-finish(IpbRpcCell *cell, const IpbSessionEvent *done)
+finish(IpbRpcCell *cell, const IpbEvent *done)
 {
     IpbRpcSession *session = cell->session;
     IpbRpcWork *work = cell->work;
@@ -291,13 +275,13 @@ finish(IpbRpcCell *cell, const IpbSessionEvent *done)
 }
 
 static void
-on_event(const IpbSessionEvent *event, void *data)
+on_event(const IpbEvent *event, void *data)
 {
     IpbRpcCell *cell = data;
     collect(cell, event);
     if (cell->has_events)
         tell_event(cell, event);
-    if (event->type == IPB_SESSION_DONE)
+    if (event->type == IPB_EVENT_DONE)
         finish(cell, event);
 }
 

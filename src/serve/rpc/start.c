@@ -59,16 +59,16 @@ cancel_starting(IpbRpcWork *work)
 
 /* What the kernel tells before it runs anything is for people: it is nobody's output. */
 static void
-on_event(const IpbSessionEvent *event, void *data)
+on_event(const IpbEvent *event, void *data)
 {
     IpbRpcSession *session = data;
-    if (event->type == IPB_SESSION_NOTICE || event->type == IPB_SESSION_LATE_OUTPUT)
+    if (event->type == IPB_EVENT_NOTICE || event->type == IPB_EVENT_LATE_OUTPUT)
         ipb_rpc_server_log(session->server, "warning", event->text, session->id);
-    if (event->type != IPB_SESSION_DONE)
+    if (event->type != IPB_EVENT_DONE)
         return;
     session->start_cell = 0;
     g_autoptr(GError) error = NULL;
-    if (event->status != IPB_STATUS_OK)
+    if (event->status != IPB_CELL_OK)
         error =
             g_error_new(IPYBOX_ERROR, IPYBOX_ERROR_KERNEL_DIED, "no kernel could be started: %s",
                         event->text != NULL ? event->text : "its first cell failed");

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * IpbEvent: what a kernel or a session reports. Kernels, sessions, the public API and the servers
+ * all use this one type, so nothing on the way is translated by hand.
+ *
+ * A kernel sends all types but TOOL_PROGRESS, which only its session sends. A session passes the
+ * kernel's events on, with image_path set where it saved an image.
+ *
+ * Ownership: an event and everything in it are borrowed for the callback.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "json/json.h"
+
+/* The types up to NOTICE have the numbers of IpyboxEventType (ipybox/event.h). */
+typedef enum {
+    /* text */
+    IPB_EVENT_STDOUT,
+    /* text */
+    IPB_EVENT_STDERR,
+    /* text that was written after the previous cell was done; comes first in a cell */
+    IPB_EVENT_LATE_OUTPUT,
+    /* data, metadata, display_id (may be NULL), image_path */
+    IPB_EVENT_DISPLAY,
+    /* the same, of the display with this display_id */
+    IPB_EVENT_UPDATE,
+    /* wait */
+    IPB_EVENT_CLEAR_OUTPUT,
+    /* the value of the last expression: data, metadata, execution_count, image_path */
+    IPB_EVENT_RESULT,
+    /* ename, evalue; text: the traceback */
+    IPB_EVENT_ERROR,
+    /* text: "server.tool: 3/10 message" */
+    IPB_EVENT_TOOL_PROGRESS,
+    /* text: a message of ipybox for people. Sessions begin it with "[ipybox] " */
+    IPB_EVENT_NOTICE,
+
+    /* A kernel that is ready begins with the cell: execution_count that it will have. The cell's
+     * time runs from here. Not sent for a cell that never gets so far */
+    IPB_EVENT_STARTED,
+    /* The last event of a cell, which always comes: status, execution_count, user_expressions; text:
+     * see IpbCellStatus */
+    IPB_EVENT_DONE,
+
+    /* These belong to no cell. A kernel has a process that takes cells; preload_failures */
+    IPB_EVENT_READY,
+    /* A kernel could not get a process; text: the cause. The next cell tries again */
+    IPB_EVENT_START_FAILED,
+} IpbEventType;
+
+/* How a cell ended. The values up to LOST have the numbers of IpyboxStatus. In the DONE event of a
+ * kernel the text is the kernel's working directory, unless the cell is LOST: then it is the cause,
+ * for people. In the DONE event of a session the text says what happened, except for OK and ERROR. */
+typedef enum {
+    IPB_CELL_OK,
+    /* an ERROR event came before */
+    IPB_CELL_ERROR,
+    /* only of sessions: it was interrupted, and the text says whether its state is kept */
+    IPB_CELL_TIMEOUT,
+    /* only of sessions: by ipb_session_cancel(), whatever the cell did then; or by
+     * ipb_session_interrupt(), unless it handled that and ran to its end */
+    IPB_CELL_CANCELLED,
+    /* the kernel died, was killed or did not start; the next cell gets a fresh one */
+    IPB_CELL_LOST,
+    /* only of kernels: an ERROR event came before */
+    IPB_CELL_INTERRUPTED,
+} IpbCellStatus;
+
+typedef struct {
+    IpbEventType type;
+    /* of a kernel: the cell's number, as ipb_kernel_execute() returned it; 0: belongs to no cell */
+    uint64_t cell;
+    /* untrusted, but valid UTF-8 and NUL-terminated; a NUL in it is shown as U+2400 */
+    const char *text;
+    /* of a kernel */
+    size_t text_size;
+    /* a MIME bundle: an object, its values as in kernel-wire.md */
+    const IpbJson *data;
+    /* an object or NULL */
+    const IpbJson *metadata;
+    const char *display_id;
+    /* of a session: absolute path of the saved image, or NULL */
+    const char *image_path;
+    const char *ename;
+    const char *evalue;
+    int64_t execution_count;
+    IpbCellStatus status;
+    /* CLEAR_OUTPUT: only when the next output comes */
+    bool wait;
+    /* DONE of a kernel: the cell had left the directory that the kernel returns to */
+    bool is_cwd_reset;
+    /* NOTICE: a sandbox refused something */
+    bool is_violation;
+    /* NOTICE: it belongs to the cell's text, as in ipybox 0.9 */
+    bool is_in_text;
+    /* {name: {"status": "ok", "data", "metadata"} or {"status": "error", "ename", "evalue",
+     * "traceback": [lines]}}, or NULL */
+    const IpbJson *user_expressions;
+    /* READY: "module: error" for each module that could not be preloaded; or NULL */
+    const char *const *preload_failures;
+} IpbEvent;
+
+typedef void (*IpbEventFunc)(const IpbEvent *event, void *data);
+
+/* The words of the protocols: "stdout", "late", "ready"; "ok", "timeout". */
+const char *ipb_event_name(IpbEventType type);
+const char *ipb_cell_status_name(IpbCellStatus status);
