@@ -34,12 +34,3 @@ char *ipb_apigen_module_name(const char *tool_name);
  * modules' names, or what else the options' listing says, in the order of the tools. LIMIT for too many or too large tools. */
 GPtrArray *ipb_apigen_generate(const IpbJson *tools, const IpbApigenOptions *options,
                                char ***ret_modules, GError **error);
-/* Called when the package is in place: may it stay? If it returns false and @error, the previous
- * package is put back. */
-typedef bool (*IpbApigenConfirmFunc)(void *data, GError **error);
-/* Writes the files as the package @root_dir/@server_name, atomically: the package is either the old
- * one or the new one. @root_dir is created; it is a namespace package. What a user added to the old
- * package is kept (keep.h). @confirm may be NULL. @ret_note reports what could not be merged; NULL
- * if everything was. */
-bool ipb_apigen_write(GPtrArray *files, const char *root_dir, const char *server_name,
-                      IpbApigenConfirmFunc confirm, void *data, char **ret_note, GError **error);

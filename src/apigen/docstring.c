@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-#include "apigen/text.h"
+#include "apigen/wtf8.h"
 
 #define WIDTH 100
 #define TAB_SIZE 4
@@ -17,7 +17,7 @@
 
 /* The text with \n for every kind of line end, spaces for tabs, and nothing hidden. */
 static GString *
-normalize(IpbText text)
+normalize(IpbSpan text)
 {
     GString *out = g_string_new(NULL);
     size_t n = 0;
@@ -26,8 +26,8 @@ normalize(IpbText text)
             g_string_append(out, " … (the rest is cut)");
             break;
         }
-        gunichar c = ipb_text_next(text, &at);
-        if (c == '\r' && at < text.size && text.text[at] == '\n')
+        gunichar c = ipb_wtf8_next(text, &at);
+        if (c == '\r' && at < text.size && text.start[at] == '\n')
             at++;
         if (c == '\n' || c == '\r' || c == '\v' || c == '\f' || c == 0x85 || c == 0x2028 ||
             c == 0x2029)
@@ -35,7 +35,7 @@ normalize(IpbText text)
         else if (c == '\t')
             g_string_append_printf(out, "%*s", TAB_SIZE, "");
         else
-            g_string_append_unichar(out, ipb_text_is_visible(c) ? c : IPB_TEXT_REPLACEMENT);
+            g_string_append_unichar(out, ipb_wtf8_is_visible(c) ? c : IPB_WTF8_REPLACEMENT);
     }
     return out;
 }
@@ -148,7 +148,7 @@ append_lines(GString *out, unsigned indent, char **lines)
 }
 
 static void
-append_paragraphs(GString *out, unsigned indent, IpbText text)
+append_paragraphs(GString *out, unsigned indent, IpbSpan text)
 {
     g_autoptr(GString) normal = normalize(text);
     g_auto(GStrv) lines = g_strsplit(normal->str, "\n", -1);
@@ -175,12 +175,12 @@ join(GString *body, const GString *notes, unsigned indent)
 }
 
 bool
-ipb_docstring_append(GString *out, unsigned indent, IpbText text, const char *notes)
+ipb_docstring_append(GString *out, unsigned indent, IpbSpan text, const char *notes)
 {
     g_autoptr(GString) body = g_string_new(NULL);
     append_paragraphs(body, indent, text);
     g_autoptr(GString) extra = g_string_new(NULL);
-    append_paragraphs(extra, indent, ipb_text_from(notes));
+    append_paragraphs(extra, indent, ipb_wtf8_from(notes));
     join(body, extra, indent);
     if (body->len == 0)
         return false;

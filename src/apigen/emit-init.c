@@ -5,7 +5,8 @@
  * are what such a name means then.
  */
 #include "apigen/emit.h"
-#include "apigen/text.h"
+#include "apigen/literal.h"
+#include "apigen/wtf8.h"
 
 static const char IMPORTS[] = //
     "from builtins import isinstance as _IsInstance\n"
@@ -195,9 +196,9 @@ ipb_emit_init(const char *server_name, const char *registration_id)
         server_name);
     g_string_append(out, IMPORTS);
     g_string_append(out, "CLIENT = ToolRunner(server_name=");
-    ipb_text_append_literal(out, ipb_text_from(server_name));
+    ipb_literal_append_string(out, ipb_wtf8_from(server_name));
     g_string_append(out, ", server_id=");
-    ipb_text_append_literal(out, ipb_text_from(registration_id));
+    ipb_literal_append_string(out, ipb_wtf8_from(registration_id));
     g_string_append(out, ")\n");
     g_string_append(out, CLASSES);
     return g_string_free(g_steal_pointer(&out), FALSE);

@@ -7,10 +7,11 @@
 
 #include <string.h>
 
-#include "apigen/default.h"
+#include "apigen/annotation.h"
 #include "apigen/docstring.h"
+#include "apigen/literal.h"
 #include "apigen/names.h"
-#include "apigen/text.h"
+#include "apigen/wtf8.h"
 
 #define WIDTH 100
 #define INDENT 4
@@ -35,7 +36,7 @@ static void
 note_type_use(Uses *uses, const IpbType *type, const GHashTable *written, bool is_bare)
 {
     g_autoptr(GString) bounds = g_string_new(NULL);
-    ipb_emit_bounds(bounds, type);
+    ipb_annotation_append_bounds(bounds, type);
     if (bounds->len > 0) {
         uses->field = true;
         uses->annotated |= !is_bare;
@@ -52,7 +53,7 @@ note_type_use(Uses *uses, const IpbType *type, const GHashTable *written, bool i
             note_type_use(uses, g_ptr_array_index(type->members, i), written, false);
 }
 
-/* What ipb_emit_result has of the type beside what note_type_use finds. */
+/* What ipb_annotation_append_result has of the type beside what note_type_use finds. */
 static void
 note_result_use(Uses *uses, const IpbType *type)
 {
@@ -66,7 +67,7 @@ note_result_use(Uses *uses, const IpbType *type)
             note_result_use(uses, g_ptr_array_index(type->members, i));
 }
 
-/* What ipb_emit_argument has of the type: nothing that its field does not use, but for the values of enums. */
+/* What ipb_annotation_append_argument has of the type: nothing that its field does not use, but for the values of enums. */
 static void
 note_argument_use(Uses *uses, const char *annotation)
 {
@@ -82,7 +83,7 @@ append_enum(GString *out, const IpbEnum *enumeration)
     for (guint i = 0; i < enumeration->members->len; i++) {
         const IpbEnumMember *member = &g_array_index(enumeration->members, IpbEnumMember, i);
         g_string_append_printf(out, "    %s = ", member->name);
-        ipb_text_append_literal(out, ipb_text_of(member->value));
+        ipb_literal_append_string(out, ipb_wtf8_from_json(member->value));
         if (ipb_names_is_str_method(member->name))
             g_string_append(out, "  # type: ignore[assignment]");
         g_string_append_c(out, '\n');
@@ -121,10 +122,10 @@ append_call(GString *out, const GPtrArray *arguments)
 }
 
 static char *
-make_alias(IpbText name)
+make_alias(IpbSpan name)
 {
     g_autoptr(GString) text = g_string_new("alias=");
-    ipb_text_append_literal(text, name);
+    ipb_literal_append_string(text, name);
     return g_string_free(g_steal_pointer(&text), FALSE);
 }
 
@@ -132,7 +133,7 @@ static bool
 has_alias(const IpbField *field)
 {
     return strlen(field->name) != field->wire_name.size ||
-           memcmp(field->name, field->wire_name.text, field->wire_name.size) != 0;
+           memcmp(field->name, field->wire_name.start, field->wire_name.size) != 0;
 }
 
 /* What an argument is if it is left out; nothing for a required one. Returns whether the annotation
@@ -141,7 +142,7 @@ static bool
 append_default(GString *value, const IpbField *field)
 {
     if (field->default_value != NULL)
-        ipb_default_append(value, field->type, field->default_value, false);
+        ipb_literal_append_default(value, field->type, field->default_value, false);
     else if (!field->is_required)
         g_string_append(value, "None");
     return !field->is_required && field->default_value == NULL && !ipb_type_has_none(field->type);
@@ -157,9 +158,9 @@ append_field_line(GString *out, const IpbField *field, Uses *uses, const GHashTa
     note_type_use(uses, bounded, written, true);
 
     g_autoptr(GString) bounds = g_string_new(NULL);
-    ipb_emit_bounds(bounds, bounded);
+    ipb_annotation_append_bounds(bounds, bounded);
     g_string_append_printf(out, "    %s: ", field->name);
-    ipb_emit_annotation(out, bounded, true);
+    ipb_annotation_append(out, bounded, true);
     if (adds_none || bounded != field->type)
         g_string_append(out, " | None");
 
@@ -292,7 +293,7 @@ append_class(GString *out, const IpbClass *class, Uses *uses, const GHashTable *
         note_type_use(uses, class->extra, written, false);
         g_string_append(out, is_apart ? "\n    " : "    ");
         g_string_append(out, "__pydantic_extra__: dict[str, ");
-        ipb_emit_annotation(out, class->extra, false);
+        ipb_annotation_append(out, class->extra, false);
         g_string_append(out, "]\n");
         is_apart = true;
     }
@@ -322,7 +323,7 @@ static void
 append_parameter(GString *out, const IpbField *field, Uses *uses)
 {
     g_autoptr(GString) annotation = g_string_new(NULL), value = g_string_new(NULL);
-    ipb_emit_argument(annotation, field->type);
+    ipb_annotation_append_argument(annotation, field->type);
     note_argument_use(uses, annotation->str);
     bool adds_none = append_default(value, field);
     g_string_append_printf(out, "%s: %s%s", field->name, annotation->str,
@@ -351,7 +352,7 @@ make_parameters(const IpbClass *params, Uses *uses)
         g_string_prepend(more, "**");
         g_string_append(more, ": ");
         if (params->extra != NULL)
-            ipb_emit_argument(more, params->extra);
+            ipb_annotation_append_argument(more, params->extra);
         else
             g_string_append(more, "Any");
         note_argument_use(uses, more->str);
@@ -412,7 +413,7 @@ append_run(GString *out, const IpbModule *module, bool async_api, Uses *uses)
     ipb_docstring_append(out, INDENT, module->description, NULL);
     g_string_append_printf(out, "    answer = %s(",
                            async_api ? "await CLIENT.call" : "CLIENT.call_sync");
-    ipb_text_append_literal(out, module->tool_name);
+    ipb_literal_append_string(out, module->tool_name);
     g_string_append_printf(out, ", Params.for_call(params, fields%s))\n",
                            module->params->is_open ? ", is_open=True" : "");
     append_return(out, module);
@@ -427,9 +428,9 @@ append_result_alias(GString *out, const IpbModule *module, Uses *uses, const GHa
     note_type_use(uses, module->result, written, false);
     note_result_use(uses, module->result);
     g_string_append(out, "\n\nResult = ");
-    ipb_emit_result(out, module->result);
+    ipb_annotation_append_result(out, module->result);
     g_string_append_c(out, '\n');
-    ipb_docstring_append(out, 0, (IpbText){0}, module->result_notes);
+    ipb_docstring_append(out, 0, (IpbSpan){0}, module->result_notes);
 }
 
 static void
@@ -476,14 +477,14 @@ append_module_docstring(GString *out, const IpbModule *module)
 {
     g_autoptr(GString) text = g_string_new(NULL);
     if (module->title.size > 0 && module->title.size <= MAX_TITLE)
-        g_string_append_len(text, module->title.text, (gssize) module->title.size);
+        g_string_append_len(text, module->title.start, (gssize) module->title.size);
     g_string_append(text, text->len > 0 ? ": tool " : "Tool ");
     if (module->tool_name.size <= MAX_TITLE)
-        g_string_append_len(text, module->tool_name.text, (gssize) module->tool_name.size);
+        g_string_append_len(text, module->tool_name.start, (gssize) module->tool_name.size);
     else
         g_string_append(text, module->name);
     g_string_append_printf(text, " of MCP server %s.", module->server_name);
-    ipb_docstring_append(out, 0, (IpbText){text->str, text->len}, NULL);
+    ipb_docstring_append(out, 0, (IpbSpan){text->str, text->len}, NULL);
     g_string_append_c(out, '\n');
 }
 

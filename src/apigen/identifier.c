@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-#include "apigen/text.h"
+#include "apigen/wtf8.h"
 
 /* Characters of a generated name, its number apart. */
 #define MAX_NAME 60
@@ -72,13 +72,13 @@ has_bad_start(const char *name)
 }
 
 char *
-ipb_identifier_make(IpbText wire)
+ipb_identifier_make(IpbSpan wire)
 {
     g_autoptr(GString) name = g_string_new(NULL);
-    bool was_replaced = false, is_private = wire.size > 0 && wire.text[0] == '_';
+    bool was_replaced = false, is_private = wire.size > 0 && wire.start[0] == '_';
     size_t at = 0;
     for (size_t n = 0; at < wire.size && n < MAX_NAME; n++) {
-        gunichar c = ipb_text_next(wire, &at);
+        gunichar c = ipb_wtf8_next(wire, &at);
         bool stays = c == '_' || is_name_character(c);
         if (!stays && (was_replaced || name->len == 0))
             continue;
@@ -115,35 +115,35 @@ static const struct {
 };
 
 static const char *
-find_sign(IpbText wire)
+find_sign(IpbSpan wire)
 {
     for (size_t i = 0; i < G_N_ELEMENTS(SIGNS); i++)
         if (strlen(SIGNS[i].signs) == wire.size &&
-            memcmp(SIGNS[i].signs, wire.text != NULL ? wire.text : "", wire.size) == 0)
+            memcmp(SIGNS[i].signs, wire.start != NULL ? wire.start : "", wire.size) == 0)
             return SIGNS[i].name;
     return NULL;
 }
 
 /* The signs of numbers as words: "+1" → "plus 1", "at -1" → "at minus 1", but "utf-8" stays. */
 static GString *
-spell_signs(IpbText wire)
+spell_signs(IpbSpan wire)
 {
     GString *out = g_string_new(NULL);
     for (size_t i = 0; i < wire.size; i++) {
-        bool is_number = i + 1 < wire.size && g_ascii_isdigit(wire.text[i + 1]);
-        bool is_start = i == 0 || (!g_ascii_isalnum(wire.text[i - 1]) && wire.text[i - 1] >= 0);
-        if (wire.text[i] == '+' && is_number)
+        bool is_number = i + 1 < wire.size && g_ascii_isdigit(wire.start[i + 1]);
+        bool is_start = i == 0 || (!g_ascii_isalnum(wire.start[i - 1]) && wire.start[i - 1] >= 0);
+        if (wire.start[i] == '+' && is_number)
             g_string_append(out, " plus ");
-        else if (wire.text[i] == '-' && is_number && is_start)
+        else if (wire.start[i] == '-' && is_number && is_start)
             g_string_append(out, " minus ");
         else
-            g_string_append_c(out, wire.text[i]);
+            g_string_append_c(out, wire.start[i]);
     }
     return out;
 }
 
 char *
-ipb_identifier_make_member(IpbText wire)
+ipb_identifier_make_member(IpbSpan wire)
 {
     const char *sign = find_sign(wire);
     if (sign != NULL) {
@@ -151,10 +151,10 @@ ipb_identifier_make_member(IpbText wire)
         return g_strconcat(sign, is_keyword ? "_" : NULL, NULL);
     }
     g_autoptr(GString) spelled = spell_signs(wire);
-    char *name = ipb_identifier_make((IpbText){spelled->str, spelled->len});
+    char *name = ipb_identifier_make((IpbSpan){spelled->str, spelled->len});
     static const char PREFIX[] = "field_";
     size_t size = strlen(PREFIX);
-    bool is_made = wire.text[0] != '_' && g_str_has_prefix(name, PREFIX) &&
+    bool is_made = wire.start[0] != '_' && g_str_has_prefix(name, PREFIX) &&
                    g_ascii_isdigit(name[size]) && !g_str_has_prefix(spelled->str, PREFIX);
     /* "_1_" would be a name of Enum itself. */
     if (!is_made || g_str_has_suffix(name, "_"))
@@ -165,13 +165,13 @@ ipb_identifier_make_member(IpbText wire)
 }
 
 char *
-ipb_identifier_make_class(IpbText wire)
+ipb_identifier_make_class(IpbSpan wire)
 {
     g_autoptr(GString) name = g_string_new(NULL);
     bool is_start = true;
     size_t at = 0;
     for (size_t n = 0; at < wire.size && n < MAX_NAME; n++) {
-        gunichar c = ipb_text_next(wire, &at);
+        gunichar c = ipb_wtf8_next(wire, &at);
         if (!is_name_character(c)) {
             is_start = true;
             continue;

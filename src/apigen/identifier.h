@@ -14,10 +14,10 @@ bool ipb_identifier_is_keyword(const char *name);
 bool ipb_identifier_is_plain(const char *name);
 /* An identifier made of @wire, not a keyword, without leading underscores: "field_…" if there was one, if it begins with
  * a digit, or if nothing of @wire can stay. */
-char *ipb_identifier_make(IpbText wire);
+char *ipb_identifier_make(IpbSpan wire);
 /* The same for a member of an enum: one that begins with a digit has "_" in front, signs alone have their names. */
-char *ipb_identifier_make_member(IpbText wire);
+char *ipb_identifier_make_member(IpbSpan wire);
 /* "help-wanted issues" → "HelpWantedIssues"; "" if nothing of @wire can stay. */
-char *ipb_identifier_make_class(IpbText wire);
+char *ipb_identifier_make_class(IpbSpan wire);
 /* A name for one item of @plural: "Edits" → "Edit", "Entries" → "Entry", "Data" → "DataItem". */
 char *ipb_identifier_make_singular(const char *plural);

@@ -4,7 +4,7 @@
  */
 #include "apigen/model.h"
 
-#include <string.h>
+#include "apigen/wtf8.h"
 
 static void
 free_type(void *data)
@@ -98,21 +98,10 @@ ipb_module_add_enum(IpbModule *module)
     return enumeration;
 }
 
-IpbClaim *
-ipb_module_add_claim(IpbModule *module, const char **name)
+const char *
+ipb_module_keep(IpbModule *module, const char *text)
 {
-    IpbClaim *claim = g_new0(IpbClaim, 1);
-    claim->name = name;
-    g_ptr_array_add(module->claims, claim);
-    return claim;
-}
-
-IpbText
-ipb_text_of(const IpbJson *value)
-{
-    IpbText text = {0};
-    text.text = ipb_json_string(value, &text.size);
-    return text;
+    return g_string_chunk_insert(module->strings, text);
 }
 
 /* Strings, booleans, and integers that mean the same. */
@@ -124,12 +113,9 @@ scalar_equal(const IpbJson *a, const IpbJson *b)
         return x == y;
     if (ipb_json_type(a) != ipb_json_type(b))
         return false;
-    if (ipb_json_is(a, IPB_JSON_STRING)) {
-        IpbText s = ipb_text_of(a), t = ipb_text_of(b);
-        return s.size == t.size && memcmp(s.text, t.text, s.size) == 0;
-    }
-    IpbSpan s = ipb_json_raw(a), t = ipb_json_raw(b);
-    return s.size == t.size && memcmp(s.start, t.start, s.size) == 0;
+    if (ipb_json_is(a, IPB_JSON_STRING))
+        return ipb_wtf8_equal(ipb_wtf8_from_json(a), ipb_wtf8_from_json(b));
+    return ipb_wtf8_equal(ipb_json_raw(a), ipb_json_raw(b));
 }
 
 static bool

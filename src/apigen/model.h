@@ -16,12 +16,6 @@ typedef struct IpbType IpbType;
 typedef struct IpbClass IpbClass;
 typedef struct IpbEnum IpbEnum;
 
-/* A text with its length: it may hold NUL. Empty: text is NULL or size 0. */
-typedef struct {
-    const char *text;
-    size_t size;
-} IpbText;
-
 typedef enum {
     IPB_TYPE_ANY,
     IPB_TYPE_NONE,
@@ -58,16 +52,16 @@ struct IpbType {
 };
 
 typedef struct {
-    IpbText wire_name;
+    IpbSpan wire_name;
     const char *name; /* given at the end, by ipb_names_give_fields */
     const IpbType *type;
     bool is_required;
     const IpbJson *default_value; /* NULL: none, or one that cannot be written */
-    IpbText description;
+    IpbSpan description;
     const char *notes; /* ours, one a line; NULL: none */
 } IpbField;
 
-/* What a class or an enum wants to be called, and where it stands, which counts if others want the same; see names-class.c. */
+/* What a class or an enum wants to be called, and where it stands, which counts if others want the same; see names.c. */
 typedef struct {
     const char **name; /* of the class or enum: is given at the end */
     const char *base;
@@ -80,7 +74,7 @@ typedef struct {
 struct IpbClass {
     const char *name;
     IpbClaim *claim; /* NULL: its name was given */
-    IpbText description;
+    IpbSpan description;
     const char *notes;
     GPtrArray *fields;    /* IpbField */
     const IpbType *extra; /* of members that are not named; NULL: any */
@@ -99,7 +93,7 @@ typedef struct {
 struct IpbEnum {
     const char *name;
     IpbClaim *claim;
-    IpbText description;
+    IpbSpan description;
     const char *notes;
     GArray *members; /* IpbEnumMember */
 };
@@ -107,7 +101,7 @@ struct IpbEnum {
 typedef struct {
     const char *name; /* of the Python module */
     const char *server_name;
-    IpbText tool_name, title, description;
+    IpbSpan tool_name, title, description;
     IpbClass *params;
     const IpbType *result; /* NULL: text; a class type named Result, or any other */
     const char *result_notes;
@@ -129,7 +123,8 @@ IpbType *ipb_module_add_type(IpbModule *module, IpbTypeKind kind);
 IpbClass *ipb_class_new(const char *name);
 IpbField *ipb_class_add_field(IpbClass *class);
 IpbEnum *ipb_module_add_enum(IpbModule *module);
-IpbClaim *ipb_module_add_claim(IpbModule *module, const char **name);
+/* A copy of @text that lives as long as the module. */
+const char *ipb_module_keep(IpbModule *module, const char *text);
 /* @type or None; @type itself if None is in it. */
 const IpbType *ipb_module_make_optional(IpbModule *module, const IpbType *type);
 /* The union of @types (IpbType): flat, each once, integers in numbers, None last, Any if Any is in it. */
@@ -139,6 +134,5 @@ bool ipb_type_has_none(const IpbType *type);
 const IpbEnumMember *ipb_enum_find(const IpbEnum *enumeration, const IpbJson *value);
 /* Is @value among those of the literal @type? */
 bool ipb_literal_has(const IpbType *type, const IpbJson *value);
-IpbText ipb_text_of(const IpbJson *value); /* a JSON string's text; empty for anything else */
 
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(IpbModule, ipb_module_free)

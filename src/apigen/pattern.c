@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "apigen/text.h"
+#include "apigen/wtf8.h"
 
 #define MAX_SIZE 500
 #define MAX_DEPTH 20
@@ -25,7 +25,7 @@
 #define SPACES "\\s\\x{FEFF}--\\x{85}"
 
 typedef struct {
-    IpbText text;
+    IpbSpan text;
     size_t at;
     GString *out;
     unsigned depth;
@@ -44,7 +44,7 @@ is_at_end(const Parser *parser)
 static char
 peek(const Parser *parser)
 {
-    return is_at_end(parser) ? '\0' : parser->text.text[parser->at];
+    return is_at_end(parser) ? '\0' : parser->text.start[parser->at];
 }
 
 static bool
@@ -52,7 +52,7 @@ take(Parser *parser, const char *expected)
 {
     size_t size = strlen(expected);
     if (parser->text.size - parser->at < size ||
-        memcmp(parser->text.text + parser->at, expected, size) != 0)
+        memcmp(parser->text.start + parser->at, expected, size) != 0)
         return false;
     parser->at += size;
     return true;
@@ -75,7 +75,7 @@ append_character(GString *out, gunichar c)
         g_string_append_c(out, (char) c);
     else if (c < 0x80 && g_ascii_ispunct((char) c))
         g_string_append_printf(out, "\\%c", (char) c);
-    else if (c >= 0x80 && ipb_text_is_visible(c))
+    else if (c >= 0x80 && ipb_wtf8_is_visible(c))
         g_string_append_unichar(out, c);
     else
         g_string_append_printf(out, "\\x{%X}", c);
@@ -125,9 +125,9 @@ read_escape(Parser *parser, gunichar *ret_c)
 static bool
 read_plain(Parser *parser, gunichar *ret_c)
 {
-    *ret_c = ipb_text_next(parser->text, &parser->at);
+    *ret_c = ipb_wtf8_next(parser->text, &parser->at);
     /* Beyond the BMP a character is two for ECMA-262 without the flag u. */
-    return *ret_c != 0 && *ret_c != IPB_TEXT_REPLACEMENT && *ret_c <= 0xffff &&
+    return *ret_c != 0 && *ret_c != IPB_WTF8_REPLACEMENT && *ret_c <= 0xffff &&
            (*ret_c < 0xd800 || *ret_c > 0xdfff);
 }
 
@@ -173,7 +173,7 @@ parse_class_item(Parser *parser)
             g_string_append_printf(parser->out, "[%s]", set);
             size_t next = parser->at + 1;
             return peek(parser) != '-' ||
-                   (next < parser->text.size && parser->text.text[next] == ']');
+                   (next < parser->text.size && parser->text.start[next] == ']');
         }
         parser->at = start;
     }
@@ -182,7 +182,7 @@ parse_class_item(Parser *parser)
         return false;
     append_character(parser->out, first);
     bool is_range = peek(parser) == '-' && parser->at + 1 < parser->text.size &&
-                    parser->text.text[parser->at + 1] != ']';
+                    parser->text.start[parser->at + 1] != ']';
     if (!is_range)
         return true;
     parser->at++;
@@ -295,7 +295,7 @@ parse_counts(Parser *parser)
         return fail(parser);
     if (!take(parser, "}"))
         return fail(parser);
-    g_string_append_len(parser->out, parser->text.text + start, (gssize) (parser->at - start));
+    g_string_append_len(parser->out, parser->text.start + start, (gssize) (parser->at - start));
     return MAX(most, 1);
 }
 
@@ -354,9 +354,10 @@ parse_alternatives(Parser *parser)
 }
 
 char *
-ipb_pattern_translate(IpbText pattern)
+ipb_pattern_translate(IpbSpan pattern)
 {
-    if (pattern.text == NULL || pattern.size > MAX_SIZE || memchr(pattern.text, '\0', pattern.size))
+    if (pattern.start == NULL || pattern.size > MAX_SIZE ||
+        memchr(pattern.start, '\0', pattern.size))
         return NULL;
     g_autoptr(GString) out = g_string_new(NULL);
     Parser parser = {.text = pattern, .out = out};

@@ -8,4 +8,4 @@
 
 /* An equal expression, bounded in what it costs; NULL where there is none, or nobody has shown that it is equal: look-around,
  * back references, \p, \B, and whatever is no plain syntax. */
-char *ipb_pattern_translate(IpbText pattern);
+char *ipb_pattern_translate(IpbSpan pattern);

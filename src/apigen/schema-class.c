@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Objects with named members become classes. Members come from all facets; those that only some
- * alternatives of an anyOf or oneOf beside them name are there too, and not required.
+ * Objects with named members become classes. The members come from all facets. Members that only some
+ * alternatives of an anyOf or oneOf name are in the class, too, and are not required.
  */
+#include "apigen/schema-reader.h"
+
 #include <string.h>
 
-#include "apigen/default.h"
+#include "apigen/literal.h"
 #include "apigen/identifier.h"
-#include "apigen/schema-private.h"
-#include "apigen/text.h"
+#include "apigen/schema-reader.h"
+#include "apigen/wtf8.h"
 
 #define MAX_FIELDS 5000
 /* Bytes of a default that is written as one; of an array or object. */
@@ -18,7 +20,7 @@
 #define MAX_INLINE_KEY (16 << 10)
 
 typedef struct {
-    IpbText name;
+    IpbSpan name;
     GPtrArray *nodes;    /* its schemas that hold at once */
     GPtrArray *variants; /* those of alternatives: one of them holds */
     bool is_required;
@@ -32,18 +34,17 @@ typedef struct {
 static guint
 hash_text(const void *data)
 {
-    const IpbText *text = data;
+    const IpbSpan *text = data;
     guint hash = 5381;
     for (size_t i = 0; i < text->size; i++)
-        hash = hash * 33 + (unsigned char) text->text[i];
+        hash = hash * 33 + (unsigned char) text->start[i];
     return hash;
 }
 
 static gboolean
 equal_text(const void *a, const void *b)
 {
-    const IpbText *x = a, *y = b;
-    return x->size == y->size && memcmp(x->text, y->text, x->size) == 0;
+    return ipb_wtf8_equal(*(const IpbSpan *) a, *(const IpbSpan *) b);
 }
 
 static void
@@ -70,7 +71,7 @@ clear_members(Members *members)
 }
 
 static Member *
-get_member(Members *members, IpbText name)
+get_member(Members *members, IpbSpan name)
 {
     Member *member = g_hash_table_lookup(members->by_name, &name);
     if (member == NULL) {
@@ -84,27 +85,13 @@ get_member(Members *members, IpbText name)
     return member;
 }
 
-static bool
-has_properties(const GPtrArray *facets)
+bool
+ipb_schema_has_members(const GPtrArray *facets)
 {
     for (guint i = 0; i < facets->len; i++)
         if (ipb_json_length(ipb_json_get(g_ptr_array_index(facets, i), "properties")) > 0)
             return true;
     return false;
-}
-
-bool
-ipb_schema_has_members(const GPtrArray *facets)
-{
-    return has_properties(facets);
-}
-
-static IpbText
-name_of(const IpbJson *member)
-{
-    IpbText name;
-    name.text = ipb_json_name(member, &name.size);
-    return name;
 }
 
 static void
@@ -113,11 +100,11 @@ gather_properties(IpbSchemaReader *reader, const IpbJson *facet, Members *member
 {
     const IpbJson *properties = ipb_json_get(facet, "properties");
     if (!ipb_json_is(properties, IPB_JSON_OBJECT) ||
-        !ipb_schema_spend_work(reader, ipb_json_length(properties), notes))
+        !ipb_schema_document_visit(&reader->document, ipb_json_length(properties), notes))
         return;
     g_autoptr(GHashTable) seen = g_hash_table_new(hash_text, equal_text);
     IPB_JSON_FOREACH (property, properties) {
-        Member *member = get_member(members, name_of(property));
+        Member *member = get_member(members, ipb_wtf8_from_name(property));
         if (is_variant && member->nodes->len > 0)
             continue; /* described outside the alternatives, for all of them */
         GPtrArray *into = is_variant ? member->variants : member->nodes;
@@ -132,11 +119,11 @@ gather_required(IpbSchemaReader *reader, const IpbJson *facet, Members *members,
 {
     const IpbJson *required = ipb_json_get(facet, "required");
     if (!ipb_json_is(required, IPB_JSON_ARRAY) ||
-        !ipb_schema_spend_work(reader, ipb_json_length(required), notes))
+        !ipb_schema_document_visit(&reader->document, ipb_json_length(required), notes))
         return;
     IPB_JSON_FOREACH (item, required)
         if (ipb_json_is(item, IPB_JSON_STRING))
-            get_member(members, ipb_text_of(item))->is_required = true;
+            get_member(members, ipb_wtf8_from_json(item))->is_required = true;
 }
 
 /* The properties that an alternative has; its required ones hold only for it. */
@@ -166,8 +153,8 @@ can_be_written(IpbSchemaReader *reader, const IpbField *field, const IpbJson *va
     size_t size = ipb_json_raw(value).size;
     g_autoptr(GString) unused = g_string_new(NULL);
     return !field->is_required && size <= (is_nested ? MAX_NESTED_DEFAULT : MAX_DEFAULT) &&
-           ipb_schema_spend_text(reader, size) &&
-           ipb_default_append(unused, field->type, value, false);
+           ipb_schema_reader_spend_text(reader, size) &&
+           ipb_literal_append_default(unused, field->type, value, false);
 }
 
 /* The field's default, or a note of it. */
@@ -207,12 +194,12 @@ get_of_nodes(const GPtrArray *nodes, const char *keyword)
 
 /* The union of what the alternatives say of one member. */
 static const IpbType *
-read_variants(IpbSchemaReader *reader, const Member *member, IpbHint hint, IpbText *description,
+read_variants(IpbSchemaReader *reader, const Member *member, IpbNameHint hint, IpbSpan *description,
               GString *notes)
 {
     g_autoptr(GPtrArray) types = g_ptr_array_new();
     for (guint i = 0; i < member->variants->len; i++) {
-        const IpbReading *reading =
+        const IpbSchemaReading *reading =
             ipb_schema_read_node(reader, g_ptr_array_index(member->variants, i), hint);
         g_ptr_array_add(types, (void *) reading->type);
         if (reading->notes->len > 0)
@@ -225,22 +212,22 @@ read_variants(IpbSchemaReader *reader, const Member *member, IpbHint hint, IpbTe
 
 /* Letters and digits of the text in small letters. */
 static char *
-make_bare(IpbText text)
+make_bare(IpbSpan text)
 {
     GString *out = g_string_new(NULL);
     for (size_t i = 0; i < text.size; i++)
-        if ((unsigned char) text.text[i] >= 0x80 || g_ascii_isalnum(text.text[i]))
-            g_string_append_c(out, g_ascii_tolower(text.text[i]));
+        if ((unsigned char) text.start[i] >= 0x80 || g_ascii_isalnum(text.start[i]))
+            g_string_append_c(out, g_ascii_tolower(text.start[i]));
     return g_string_free(out, FALSE);
 }
 
 /* A title says something if it is more than the name in other letters: generators make "Server Name" of server_name. */
-static IpbText
-get_title(const GPtrArray *nodes, IpbText name)
+static IpbSpan
+get_title(const GPtrArray *nodes, IpbSpan name)
 {
-    IpbText title = ipb_text_of(get_of_nodes(nodes, "title"));
+    IpbSpan title = ipb_wtf8_from_json(get_of_nodes(nodes, "title"));
     g_autofree char *bare_title = make_bare(title), *bare_name = make_bare(name);
-    return g_str_equal(bare_title, bare_name) ? (IpbText){0} : title;
+    return g_str_equal(bare_title, bare_name) ? (IpbSpan){0} : title;
 }
 
 static void
@@ -249,16 +236,16 @@ read_field(IpbSchemaReader *reader, IpbClass *class, const Member *member)
     g_autoptr(GString) notes = g_string_new(NULL);
     const GPtrArray *nodes = member->nodes->len > 0 ? member->nodes : member->variants;
     g_autofree char *camel = ipb_identifier_make_class(member->name);
-    IpbHint hint = {.name = camel[0] != '\0' ? camel : "Field", .parent = class};
-    IpbText description = ipb_text_of(get_of_nodes(nodes, "description"));
-    IpbText inner = {0};
+    IpbNameHint hint = {.name = camel[0] != '\0' ? camel : "Field", .parent = class};
+    IpbSpan description = ipb_wtf8_from_json(get_of_nodes(nodes, "description"));
+    IpbSpan inner = {0};
     const IpbType *type;
     if (nodes->len == 0) {
-        type = ipb_schema_simple(reader, IPB_TYPE_ANY);
+        type = ipb_module_add_type(reader->module, IPB_TYPE_ANY);
     } else if (nodes == member->variants) {
         type = read_variants(reader, member, hint, &inner, notes);
     } else {
-        const IpbReading *reading = ipb_schema_read(reader, member->nodes, hint);
+        const IpbSchemaReading *reading = ipb_schema_read(reader, member->nodes, hint);
         type = reading->type;
         inner = reading->description;
         g_string_append(notes, reading->notes->str);
@@ -271,12 +258,12 @@ read_field(IpbSchemaReader *reader, IpbClass *class, const Member *member)
         description = inner;
     if (description.size == 0)
         description = get_title(nodes, member->name);
-    if (ipb_schema_spend_text(reader, description.size))
+    if (ipb_schema_reader_spend_text(reader, description.size))
         field->description = description;
     set_default(reader, field, get_of_nodes(nodes, "default"), notes);
     ipb_schema_note_annotations(nodes, notes);
     if (notes->len > 0)
-        field->notes = g_string_chunk_insert(reader->module->strings, notes->str);
+        field->notes = ipb_module_keep(reader->module, notes->str);
 }
 
 /* What members that are not named may be, or that they are an error. */
@@ -289,8 +276,8 @@ read_additional(IpbSchemaReader *reader, const GPtrArray *facets, IpbClass *clas
     if (is_schema && facets->len == 1 && !has_patterns) {
         const char *base = class->claim != NULL ? class->claim->base : class->name;
         g_autofree char *name = g_strconcat(base, "Value", NULL);
-        IpbHint hint = {.name = name, .parent = class};
-        const IpbReading *reading = ipb_schema_read_node(reader, additional, hint);
+        IpbNameHint hint = {.name = name, .parent = class};
+        const IpbSchemaReading *reading = ipb_schema_read_node(reader, additional, hint);
         class->extra = reading->type->kind != IPB_TYPE_ANY ? reading->type : NULL;
         if (reading->notes->len > 0)
             ipb_schema_note(notes, "Other members: %s", reading->notes->str);
@@ -322,13 +309,13 @@ ipb_schema_fill_class(IpbSchemaReader *reader, const GPtrArray *facets, IpbClass
     gather_variants(reader, facets, "oneOf", &members, notes);
     for (guint i = 0; i < members.in_order->len; i++) {
         const Member *member = g_ptr_array_index(members.in_order, i);
-        if (ipb_text_has_surrogate(member->name)) {
+        if (ipb_wtf8_has_surrogate(member->name)) {
             ipb_schema_note(notes, "Not typed, as its name is no valid text: %s",
-                            member->name.text);
+                            member->name.start);
             class->is_closed = false;
             continue;
         }
-        if (i == MAX_FIELDS || !ipb_schema_spend_text(reader, member->name.size)) {
+        if (i == MAX_FIELDS || !ipb_schema_reader_spend_text(reader, member->name.size)) {
             ipb_schema_note(notes, "The schema names more members than are typed here.");
             class->is_closed = false;
             break;
@@ -338,7 +325,7 @@ ipb_schema_fill_class(IpbSchemaReader *reader, const GPtrArray *facets, IpbClass
     reader->class_depth--;
     clear_members(&members);
     if (notes->len > 0)
-        class->notes = g_string_chunk_insert(reader->module->strings, notes->str);
+        class->notes = ipb_module_keep(reader->module, notes->str);
     g_ptr_array_add(reader->module->classes, class);
 }
 
@@ -355,25 +342,25 @@ make_inline_key(const GPtrArray *facets, const char *name)
 }
 
 const IpbType *
-ipb_schema_read_class(IpbSchemaReader *reader, const GPtrArray *facets, IpbHint hint,
-                      IpbReading *reading)
+ipb_schema_read_class(IpbSchemaReader *reader, const GPtrArray *facets, IpbNameHint hint,
+                      IpbSchemaReading *reading)
 {
     g_autofree char *key = make_inline_key(facets, hint.name);
     const IpbType *known = key != NULL ? g_hash_table_lookup(reader->inlined, key) : NULL;
     if (known != NULL) {
-        ipb_schema_claim_again(known->class->claim, hint);
+        ipb_names_claim_again(known->class->claim, hint);
         return known;
     }
     IpbClass *class = ipb_class_new(NULL);
-    class->claim = ipb_schema_claim(reader, &class->name, hint);
+    class->claim = ipb_names_claim(reader->module, &class->name, hint, reader->is_input);
     class->claim->class = class;
     IpbType *type = ipb_module_add_type(reader->module, IPB_TYPE_CLASS);
     type->class = class;
     reading->type = type;
     if (key != NULL)
         g_hash_table_insert(reader->inlined, g_steal_pointer(&key), type);
-    IpbText description = ipb_text_of(ipb_schema_get(facets, "description"));
-    if (hint.is_definition && ipb_schema_spend_text(reader, description.size))
+    IpbSpan description = ipb_wtf8_from_json(ipb_schema_get(facets, "description"));
+    if (hint.is_definition && ipb_schema_reader_spend_text(reader, description.size))
         class->description = description;
     g_autoptr(GString) notes = g_string_new(NULL);
     ipb_schema_note_rest(facets, NULL, notes);

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "apigen/apigen.h"
+#include "apigen/generated-package.h"
 #include "base/error.h"
 
 struct IpbRegistering {
@@ -82,8 +83,9 @@ write_package(IpbRegistering *registering, const IpbJson *tools, char ***ret_mod
     g_autoptr(GPtrArray) files = ipb_apigen_generate(tools, &options, &modules, error);
     g_autofree char *note = NULL;
     Confirmation confirmation = {.registering = registering, .tools = tools};
-    if (files == NULL || !ipb_apigen_write(files, registering->root_dir, registering->name,
-                                           add_to_registry, &confirmation, &note, error))
+    if (files == NULL ||
+        !ipb_generated_package_write(files, registering->root_dir, registering->name,
+                                     add_to_registry, &confirmation, &note, error))
         return NULL;
     if (note != NULL)
         tell(registering, "warning", note);

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "apigen/apigen.h"
+#include "apigen/generated-package.h"
 
 static GByteArray *
 read_all(FILE *file)
@@ -30,7 +31,7 @@ generate(const GByteArray *text, const IpbApigenOptions *options, const char *ro
     g_autoptr(GPtrArray) files = ipb_apigen_generate(ipb_json_root(doc), options, &modules, error);
     g_autofree char *note = NULL;
     if (files == NULL ||
-        !ipb_apigen_write(files, root, options->server_name, NULL, NULL, &note, error))
+        !ipb_generated_package_write(files, root, options->server_name, NULL, NULL, &note, error))
         return false;
     if (note != NULL)
         fprintf(stderr, "%s\n", note);

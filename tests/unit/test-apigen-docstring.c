@@ -6,13 +6,14 @@
 
 #include <string.h>
 
-#include "apigen/text.h"
+#include "apigen/literal.h"
+#include "apigen/wtf8.h"
 
 static void
 check(const char *text, const char *notes, const char *expected)
 {
     g_autoptr(GString) out = g_string_new(NULL);
-    g_assert_true(ipb_docstring_append(out, 4, ipb_text_from(text), notes));
+    g_assert_true(ipb_docstring_append(out, 4, ipb_wtf8_from(text), notes));
     g_assert_cmpstr(out->str, ==, expected);
 }
 
@@ -57,8 +58,8 @@ test_notes(void)
           "    \"\"\"URL\n    format: uri\n    pattern: x\n    \"\"\"\n");
     check(NULL, "format: uri", "    \"\"\"format: uri\"\"\"\n");
     g_autoptr(GString) out = g_string_new(NULL);
-    g_assert_false(ipb_docstring_append(out, 4, (IpbText){0}, NULL));
-    g_assert_false(ipb_docstring_append(out, 4, ipb_text_from(" \n\t"), ""));
+    g_assert_false(ipb_docstring_append(out, 4, (IpbSpan){0}, NULL));
+    g_assert_false(ipb_docstring_append(out, 4, ipb_wtf8_from(" \n\t"), ""));
     g_assert_cmpstr(out->str, ==, "");
 }
 
@@ -69,7 +70,7 @@ test_wrapping(void)
     for (int i = 0; i < 60; i++)
         g_string_append(text, " word");
     g_autoptr(GString) out = g_string_new(NULL);
-    ipb_docstring_append(out, 4, ipb_text_from(text->str), NULL);
+    ipb_docstring_append(out, 4, ipb_wtf8_from(text->str), NULL);
     g_auto(GStrv) lines = g_strsplit(out->str, "\n", -1);
     g_assert_cmpuint(g_strv_length(lines), ==, 6);
     for (char **line = lines; *line != NULL; line++)
@@ -87,7 +88,7 @@ test_length(void)
 {
     g_autofree char *text = g_strnfill(100000, 'x');
     g_autoptr(GString) out = g_string_new(NULL);
-    ipb_docstring_append(out, 0, ipb_text_from(text), NULL);
+    ipb_docstring_append(out, 0, ipb_wtf8_from(text), NULL);
     g_assert_cmpuint(out->len, <, 20100);
     g_assert_nonnull(strstr(out->str, "the rest is cut"));
 }
@@ -96,8 +97,8 @@ static void
 test_literal(void)
 {
     g_autoptr(GString) out = g_string_new(NULL);
-    ipb_text_append_literal(
-        out, (IpbText){"a\"\\\n\t\r\0é\x7f\xe2\x80\xa8\xed\xa0\x80\xf3\xa0\x81\x81", 20});
+    ipb_literal_append_string(
+        out, (IpbSpan){"a\"\\\n\t\r\0é\x7f\xe2\x80\xa8\xed\xa0\x80\xf3\xa0\x81\x81", 20});
     g_assert_cmpstr(out->str, ==, "\"a\\\"\\\\\\n\\t\\x0d\\x00é\\x7f\\u2028\\ud800\\U000e0041\"");
 }
 
@@ -106,7 +107,7 @@ check_value(const char *json, const char *expected)
 {
     g_autoptr(IpbJsonDoc) doc = ipb_json_parse(json, strlen(json), &IPB_JSON_LIMITS_SMALL, NULL);
     g_autoptr(GString) out = g_string_new(NULL);
-    g_assert_cmpint(ipb_text_append_value(out, ipb_json_root(doc)), ==, expected != NULL);
+    g_assert_cmpint(ipb_literal_append_scalar(out, ipb_json_root(doc)), ==, expected != NULL);
     g_assert_cmpstr(out->str, ==, expected != NULL ? expected : "");
 }
 
@@ -135,7 +136,7 @@ main(int argc, char **argv)
     g_test_add_func("/apigen/docstring/notes", test_notes);
     g_test_add_func("/apigen/docstring/wrapping", test_wrapping);
     g_test_add_func("/apigen/docstring/length", test_length);
-    g_test_add_func("/apigen/text/literal", test_literal);
-    g_test_add_func("/apigen/text/value", test_value);
+    g_test_add_func("/apigen/literal/string", test_literal);
+    g_test_add_func("/apigen/literal/scalar", test_value);
     return g_test_run();
 }

@@ -3,12 +3,12 @@
 
 #include <string.h>
 
-#include "apigen/text.h"
+#include "apigen/wtf8.h"
 
 static void
 check_identifier(const char *wire, const char *expected)
 {
-    g_autofree char *name = ipb_identifier_make(ipb_text_from(wire));
+    g_autofree char *name = ipb_identifier_make(ipb_wtf8_from(wire));
     g_assert_cmpstr(name, ==, expected);
 }
 
@@ -36,10 +36,10 @@ test_identifier(void)
     check_identifier("a\xed\xa0\x80", "a");    /* a lone surrogate */
     check_identifier("a\xff\xc3", "a");        /* no UTF-8 */
     check_identifier("match", "match");        /* a soft keyword is a name */
-    g_autofree char *with_nul = ipb_identifier_make((IpbText){"a\0b", 3});
+    g_autofree char *with_nul = ipb_identifier_make((IpbSpan){"a\0b", 3});
     g_assert_cmpstr(with_nul, ==, "a_b");
     g_autofree char *wire = g_strnfill(10000, 'n');
-    g_autofree char *name = ipb_identifier_make(ipb_text_from(wire));
+    g_autofree char *name = ipb_identifier_make(ipb_wtf8_from(wire));
     g_assert_cmpuint(strlen(name), ==, 60);
 }
 
@@ -66,17 +66,17 @@ test_member(void)
         {"class", "class_"},
     };
     for (size_t i = 0; i < G_N_ELEMENTS(PAIRS); i++) {
-        g_autofree char *name = ipb_identifier_make_member(ipb_text_from(PAIRS[i][0]));
+        g_autofree char *name = ipb_identifier_make_member(ipb_wtf8_from(PAIRS[i][0]));
         g_assert_cmpstr(name, ==, PAIRS[i][1]);
     }
-    g_autofree char *with_nul = ipb_identifier_make_member((IpbText){"1\0b", 3});
+    g_autofree char *with_nul = ipb_identifier_make_member((IpbSpan){"1\0b", 3});
     g_assert_cmpstr(with_nul, ==, "_1_b");
 }
 
 static void
 check_class(const char *wire, const char *expected)
 {
-    g_autofree char *name = ipb_identifier_make_class(ipb_text_from(wire));
+    g_autofree char *name = ipb_identifier_make_class(ipb_wtf8_from(wire));
     g_assert_cmpstr(name, ==, expected);
 }
 

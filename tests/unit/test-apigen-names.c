@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "apigen/names.h"
 
-#include "apigen/text.h"
+#include "apigen/wtf8.h"
 
 static void
 test_take(void)
@@ -23,7 +23,7 @@ check_fields(const char *const *wire, const char *const *names)
     IpbClass *class = ipb_class_new(ipb_names_take(module, "Sort"));
     g_ptr_array_add(module->classes, class);
     for (; *wire != NULL; wire++)
-        ipb_class_add_field(class)->wire_name = ipb_text_from(*wire);
+        ipb_class_add_field(class)->wire_name = ipb_wtf8_from(*wire);
     ipb_names_give_fields(module);
     for (guint i = 0; i < class->fields->len; i++)
         g_assert_cmpstr(((IpbField *) g_ptr_array_index(class->fields, i))->name, ==, names[i]);

@@ -3,12 +3,12 @@
 
 #include <string.h>
 
-#include "apigen/text.h"
+#include "apigen/wtf8.h"
 
 static void
 check(const char *pattern, const char *expected)
 {
-    g_autofree char *translated = ipb_pattern_translate(ipb_text_from(pattern));
+    g_autofree char *translated = ipb_pattern_translate(ipb_wtf8_from(pattern));
     g_assert_cmpstr(translated, ==, expected);
 }
 
@@ -63,8 +63,8 @@ test_refused(void)
     };
     for (size_t i = 0; REFUSED[i] != NULL; i++)
         check(REFUSED[i], NULL);
-    g_assert_null(ipb_pattern_translate((IpbText){"a\0b", 3}));
-    g_assert_null(ipb_pattern_translate((IpbText){0}));
+    g_assert_null(ipb_pattern_translate((IpbSpan){"a\0b", 3}));
+    g_assert_null(ipb_pattern_translate((IpbSpan){0}));
 }
 
 /* What is cut off anywhere, also within a character, is translated or refused, and nothing behind it is read. */
@@ -74,7 +74,7 @@ test_every_prefix(void)
     const char *pattern = "^(?:[a-z\\d_é-]{1,20}|\\x41\\u0042[^\\s\\]]+?)\\.(x|y)*$";
     for (size_t size = 0; size <= strlen(pattern); size++) {
         g_autofree char *prefix = g_memdup2(pattern, MAX(size, 1));
-        g_autofree char *translated = ipb_pattern_translate((IpbText){prefix, size});
+        g_autofree char *translated = ipb_pattern_translate((IpbSpan){prefix, size});
         g_assert_true(translated == NULL || g_utf8_validate(translated, -1, NULL));
     }
 }

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#include "apigen/emit.h"
+#include "apigen/annotation.h"
 
 typedef struct {
     IpbJsonDoc *doc;
@@ -40,7 +40,7 @@ check_with(const char *definitions, const char *json, const char *annotation, co
     read_parameter(&tool, json, definitions);
     const IpbField *field = g_ptr_array_index(tool.module->params->fields, 0);
     g_autoptr(GString) text = g_string_new(NULL);
-    ipb_emit_annotation(text, field->type, false);
+    ipb_annotation_append(text, field->type, false);
     g_assert_cmpstr(text->str, ==, annotation);
     g_assert_cmpstr(field->notes, ==, notes);
     clear(&tool);

@@ -2,12 +2,14 @@
  *
  * A server's tools as a package: module names and the files.
  */
+#include "apigen/apigen.h"
+
 #include <string.h>
 
-#include "apigen/apigen.h"
 #include "apigen/emit.h"
 #include "apigen/identifier.h"
 #include "apigen/schema.h"
+#include "apigen/stub.h"
 #include "base/error.h"
 
 #define MAX_TOOLS 10000
@@ -158,8 +160,8 @@ generate_module(const IpbJson *tool, char **name, const IpbApigenOptions *option
     module->server_name = options->server_name;
     char *source = ipb_emit_module(module, options->async_api);
     char *told = options->listing == IPB_APIGEN_SIGNATURES
-                     ? ipb_emit_signature(module, options->async_api)
-                 : options->listing == IPB_APIGEN_STUBS ? ipb_emit_stub(module, options->async_api)
+                     ? ipb_stub_make_signature(module, options->async_api)
+                 : options->listing == IPB_APIGEN_STUBS ? ipb_stub_make(module, options->async_api)
                                                         : g_strdup(*name);
     g_free(*name);
     *name = told;

@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What facets say: their keywords, notes of what nothing here expresses, and the limits of one tool, which are noted, too.
+ * Keywords and notes; see the header.
  */
+#include "apigen/schema-keywords.h"
+
 #include <string.h>
 
-#include "apigen/schema-private.h"
+#include "apigen/wtf8.h"
 
-/* Members of schemas that are looked at for one tool: a definition that is merged in many places counts each time. */
-#define MAX_WORK 400000
-/* Bytes of names, values and descriptions that one tool puts into its module. */
-#define MAX_TEXT (4 << 20)
 /* Bytes of a value in a note. */
 #define MAX_NOTE_VALUE 300
 #define MAX_NOTES (16 << 10)
@@ -39,9 +37,8 @@ ipb_schema_note(GString *notes, const char *format, ...)
 static char *
 make_note_value(const IpbJson *value)
 {
-    IpbText decoded = ipb_text_of(value);
-    IpbSpan raw =
-        decoded.text != NULL ? (IpbSpan){decoded.text, decoded.size} : ipb_json_raw(value);
+    IpbSpan decoded = ipb_wtf8_from_json(value);
+    IpbSpan raw = decoded.start != NULL ? decoded : ipb_json_raw(value);
     GString *text = g_string_new(NULL);
     for (size_t i = 0; i < raw.size; i++) {
         unsigned char c = (unsigned char) raw.start[i];
@@ -61,25 +58,6 @@ ipb_schema_note_value(GString *notes, const char *keyword, const IpbJson *value)
 {
     g_autofree char *text = make_note_value(value);
     ipb_schema_note(notes, "%s: %s", keyword, text);
-}
-
-bool
-ipb_schema_spend_work(IpbSchemaReader *reader, size_t work, GString *notes)
-{
-    reader->work += MIN(work, (size_t) MAX_WORK + 1);
-    if (reader->work <= MAX_WORK)
-        return true;
-    ipb_schema_note(notes, "The schema is too large: not typed further.");
-    return false;
-}
-
-bool
-ipb_schema_spend_text(IpbSchemaReader *reader, size_t size)
-{
-    if (size > MAX_TEXT - reader->text)
-        return false;
-    reader->text += size;
-    return true;
 }
 
 const IpbJson *
@@ -144,22 +122,21 @@ note_again(const GPtrArray *facets, const char *keyword, GString *notes)
         const IpbJson *value = ipb_json_get(g_ptr_array_index(facets, i), keyword);
         if (value == NULL)
             continue;
-        IpbSpan a = ipb_json_raw(first), b = ipb_json_raw(value);
         if (first == NULL)
             first = value;
-        else if (a.size != b.size || memcmp(a.start, b.start, a.size) != 0)
+        else if (!ipb_wtf8_equal(ipb_json_raw(first), ipb_json_raw(value)))
             ipb_schema_note_value(notes, keyword, value);
     }
 }
 
 static bool
-is_checked(const IpbReading *reading, const char *keyword)
+is_checked(const IpbSchemaChecks *checks, const char *keyword)
 {
-    if (reading == NULL)
+    if (checks == NULL)
         return false;
-    return (reading->checks_names && g_str_equal(keyword, "propertyNames")) ||
-           (reading->checks_patterns && g_str_equal(keyword, "patternProperties")) ||
-           (reading->checks_counts && g_str_has_suffix(keyword, "Properties") &&
+    return (checks->names && g_str_equal(keyword, "propertyNames")) ||
+           (checks->patterns && g_str_equal(keyword, "patternProperties")) ||
+           (checks->counts && g_str_has_suffix(keyword, "Properties") &&
             g_str_has_prefix(keyword, "m"));
 }
 
@@ -177,13 +154,13 @@ ipb_schema_note_annotations(const GPtrArray *facets, GString *notes)
 }
 
 void
-ipb_schema_note_rest(const GPtrArray *facets, const IpbReading *reading, GString *notes)
+ipb_schema_note_rest(const GPtrArray *facets, const IpbSchemaChecks *checks, GString *notes)
 {
     ipb_schema_note_annotations(facets, notes);
     for (const char *const *keyword = UNCHECKED; *keyword != NULL; keyword++)
         for (guint i = 0; i < facets->len; i++) {
             const IpbJson *value = ipb_json_get(g_ptr_array_index(facets, i), *keyword);
-            if (value != NULL && !is_no_rule(*keyword, value) && !is_checked(reading, *keyword))
+            if (value != NULL && !is_no_rule(*keyword, value) && !is_checked(checks, *keyword))
                 ipb_schema_note_value(notes, *keyword, value);
         }
     if (facets->len > 1)

@@ -3,11 +3,13 @@
  * A tool in few words, for models that must save tokens: one line, or a stub without bounds and imports. Bounded, whatever
  * the schema: what is cut ends in "…" or is a looser type.
  */
+#include "apigen/stub.h"
+
 #include <string.h>
 
-#include "apigen/default.h"
-#include "apigen/emit.h"
-#include "apigen/text.h"
+#include "apigen/annotation.h"
+#include "apigen/literal.h"
+#include "apigen/wtf8.h"
 
 /* Bytes of a signature's parameters, and of a stub. */
 #define MAX_SIGNATURE 2000
@@ -43,13 +45,13 @@ find_sentence_end(const char *line)
 
 /* The first paragraph of @text on one line, cut; only its first sentence where there is not room for more. False if there is none. */
 static bool
-append_summary(GString *out, IpbText text, long max_characters)
+append_summary(GString *out, IpbSpan text, long max_characters)
 {
     g_autoptr(GString) line = g_string_new(NULL);
     bool was_space = true, was_newline = false;
     long n = 0;
     for (size_t at = 0; at < text.size;) {
-        gunichar c = ipb_text_next(text, &at);
+        gunichar c = ipb_wtf8_next(text, &at);
         bool is_newline = c == '\n';
         if (is_newline && was_newline && line->len > 0)
             break;
@@ -67,8 +69,8 @@ append_summary(GString *out, IpbText text, long max_characters)
         }
         was_space = is_space;
         g_string_append_unichar(line, is_space                 ? ' '
-                                      : ipb_text_is_visible(c) ? c
-                                                               : IPB_TEXT_REPLACEMENT);
+                                      : ipb_wtf8_is_visible(c) ? c
+                                                               : IPB_WTF8_REPLACEMENT);
     }
     g_strchomp(line->str);
     g_string_append(out, line->str);
@@ -76,7 +78,7 @@ append_summary(GString *out, IpbText text, long max_characters)
 }
 
 static void
-append_comment(GString *out, IpbText text, long max_characters)
+append_comment(GString *out, IpbSpan text, long max_characters)
 {
     size_t size = out->len;
     g_string_append(out, "  # ");
@@ -86,7 +88,7 @@ append_comment(GString *out, IpbText text, long max_characters)
 
 /* A description, and in parentheses what is noted of rules that the type does not say. */
 static void
-append_remark(GString *out, IpbText text, const char *notes)
+append_remark(GString *out, IpbSpan text, const char *notes)
 {
     g_auto(GStrv) lines = g_strsplit(notes != NULL ? notes : "", "\n", -1);
     g_autofree char *line = g_strjoinv("; ", lines);
@@ -96,7 +98,7 @@ append_remark(GString *out, IpbText text, const char *notes)
         return;
     bool is_alone = out->len == before;
     g_string_append(out, is_alone ? "  # " : " (");
-    append_summary(out, ipb_text_from(line), MAX_STUB_NOTES);
+    append_summary(out, ipb_wtf8_from(line), MAX_STUB_NOTES);
     g_string_append(out, is_alone ? "" : ")");
 }
 
@@ -112,7 +114,7 @@ append_values(Writer *writer, const IpbEnum *enumeration)
     for (guint i = 0; i < enumeration->members->len; i++) {
         const IpbEnumMember *member = &g_array_index(enumeration->members, IpbEnumMember, i);
         g_string_append(writer->out, i > 0 ? ", " : "");
-        ipb_text_append_literal(writer->out, ipb_text_of(member->value));
+        ipb_literal_append_string(writer->out, ipb_wtf8_from_json(member->value));
     }
     g_string_append_c(writer->out, ']');
 }
@@ -203,7 +205,7 @@ append_type(Writer *writer, const IpbType *type)
     case IPB_TYPE_INT:
     case IPB_TYPE_STR:
     case IPB_TYPE_LITERAL:
-        ipb_emit_annotation(writer->out, type, true);
+        ipb_annotation_append(writer->out, type, true);
         break;
     }
 }
@@ -219,7 +221,7 @@ append_field(Writer *writer, const IpbField *field)
         return;
     g_string_append(writer->out, " = ");
     if (field->default_value != NULL)
-        ipb_default_append(writer->out, field->type, field->default_value, true);
+        ipb_literal_append_default(writer->out, field->type, field->default_value, true);
     else
         g_string_append(writer->out, "None");
 }
@@ -259,7 +261,7 @@ append_parameters(Writer *writer, const IpbClass *params, bool is_required)
 }
 
 char *
-ipb_emit_signature(const IpbModule *module, bool async_api)
+ipb_stub_make_signature(const IpbModule *module, bool async_api)
 {
     Writer writer = {.out = g_string_new(async_api ? "async " : NULL)};
     bool has_fields = module->params->fields->len > 0;
@@ -304,7 +306,7 @@ is_result_class(const IpbModule *module)
 }
 
 char *
-ipb_emit_stub(const IpbModule *module, bool async_api)
+ipb_stub_make(const IpbModule *module, bool async_api)
 {
     Writer writer = {.out = g_string_new(NULL), .is_stub = true};
     g_string_append_printf(writer.out, "# %s.%s\n", module->server_name, module->name);

@@ -2,10 +2,12 @@
  *
  * Types as annotations.
  */
+#include "apigen/annotation.h"
+
 #include <string.h>
 
-#include "apigen/emit.h"
-#include "apigen/text.h"
+#include "apigen/literal.h"
+#include "apigen/wtf8.h"
 
 /* Fields of a class that are tried as what tells it from others. */
 #define MAX_TAGS 20
@@ -37,7 +39,7 @@ get_tag(const IpbClass *class, const char *name)
         if (!g_str_equal(field->name, name))
             continue;
         bool is_own_name = strlen(name) == field->wire_name.size &&
-                           memcmp(name, field->wire_name.text, field->wire_name.size) == 0;
+                           memcmp(name, field->wire_name.start, field->wire_name.size) == 0;
         if (!field->is_required || !is_own_name || field->type->kind != IPB_TYPE_LITERAL)
             return NULL;
         for (guint k = 0; k < field->type->members->len; k++)
@@ -58,7 +60,8 @@ tells_apart(const IpbType *type, guint n_classes, const char *name)
         const IpbType *tag = get_tag(member->class, name);
         for (guint k = 0; tag != NULL && k < tag->members->len; k++) {
             GString *value = g_string_new(NULL);
-            ipb_text_append_literal(value, ipb_text_of(g_ptr_array_index(tag->members, k)));
+            ipb_literal_append_string(value,
+                                      ipb_wtf8_from_json(g_ptr_array_index(tag->members, k)));
             if (!g_hash_table_add(seen, g_string_free(value, FALSE)))
                 return false;
         }
@@ -90,7 +93,7 @@ find_discriminator(const IpbType *type)
 }
 
 void
-ipb_emit_bounds(GString *out, const IpbType *type)
+ipb_annotation_append_bounds(GString *out, const IpbType *type)
 {
     g_autoptr(GString) text = g_string_new(NULL);
     append_bound(text, "ge", type->bounds.ge);
@@ -118,7 +121,7 @@ append_literal_type(GString *out, const IpbType *type)
         if (ipb_json_int64(value, &integer)) /* Literal[1.0] is no type */
             g_string_append_printf(out, "%" G_GINT64_FORMAT, integer);
         else
-            ipb_text_append_value(out, value);
+            ipb_literal_append_scalar(out, value);
     }
     g_string_append_c(out, ']');
 }
@@ -130,7 +133,7 @@ append_members(GString *out, const IpbType *type, const char *before, const char
     g_string_append(out, before);
     for (guint i = 0; i < type->members->len; i++) {
         g_string_append(out, i > 0 ? between : "");
-        ipb_emit_annotation(out, g_ptr_array_index(type->members, i), false);
+        ipb_annotation_append(out, g_ptr_array_index(type->members, i), false);
     }
     g_string_append(out, after);
 }
@@ -162,7 +165,7 @@ append_bare(GString *out, const IpbType *type)
         break;
     case IPB_TYPE_LIST:
         g_string_append(out, "list[");
-        ipb_emit_annotation(out, type->item, false);
+        ipb_annotation_append(out, type->item, false);
         g_string_append_c(out, ']');
         break;
     case IPB_TYPE_TUPLE:
@@ -171,9 +174,9 @@ append_bare(GString *out, const IpbType *type)
     case IPB_TYPE_DICT:
         g_string_append(out, "dict[");
         if (type->key != NULL)
-            ipb_emit_annotation(out, type->key, false);
+            ipb_annotation_append(out, type->key, false);
         g_string_append(out, type->key != NULL ? ", " : "str, ");
-        ipb_emit_annotation(out, type->item, false);
+        ipb_annotation_append(out, type->item, false);
         g_string_append_c(out, ']');
         break;
     case IPB_TYPE_UNION:
@@ -186,17 +189,17 @@ append_bare(GString *out, const IpbType *type)
         g_string_append(out, type->enumeration->name);
         break;
     case IPB_TYPE_LATER:
-        ipb_emit_annotation(out, type->item, false);
+        ipb_annotation_append(out, type->item, false);
         break;
     }
 }
 
 void
-ipb_emit_annotation(GString *out, const IpbType *type, bool is_bare)
+ipb_annotation_append(GString *out, const IpbType *type, bool is_bare)
 {
     g_autoptr(GString) bounds = g_string_new(NULL);
     if (!is_bare)
-        ipb_emit_bounds(bounds, type);
+        ipb_annotation_append_bounds(bounds, type);
     g_string_append(out, bounds->len > 0 ? "Annotated[" : "");
     append_bare(out, type);
     if (bounds->len > 0)
@@ -219,13 +222,13 @@ append_carrier(GString *out, const IpbType *type)
     case IPB_TYPE_LIST:
     case IPB_TYPE_DICT:
         g_string_append(out, type->kind == IPB_TYPE_LIST ? "ToolList[" : "ToolDict[");
-        ipb_emit_annotation(out, type->item, false);
+        ipb_annotation_append(out, type->item, false);
         g_string_append_c(out, ']');
         break;
     case IPB_TYPE_UNION:
         for (guint i = 0; i < type->members->len; i++) {
             g_string_append(out, i > 0 ? " | " : "");
-            ipb_emit_result(out, g_ptr_array_index(type->members, i));
+            ipb_annotation_append_result(out, g_ptr_array_index(type->members, i));
         }
         break;
     case IPB_TYPE_ANY:
@@ -242,10 +245,10 @@ append_carrier(GString *out, const IpbType *type)
 }
 
 void
-ipb_emit_result(GString *out, const IpbType *type)
+ipb_annotation_append_result(GString *out, const IpbType *type)
 {
     g_autoptr(GString) bounds = g_string_new(NULL);
-    ipb_emit_bounds(bounds, type);
+    ipb_annotation_append_bounds(bounds, type);
     g_string_append(out, bounds->len > 0 ? "Annotated[" : "");
     append_carrier(out, type);
     if (bounds->len > 0)
@@ -260,7 +263,7 @@ append_values(GString *out, const IpbEnum *enumeration)
     for (guint i = 0; i < enumeration->members->len && values->len <= MAX_VALUES_SIZE; i++) {
         const IpbEnumMember *member = &g_array_index(enumeration->members, IpbEnumMember, i);
         g_string_append(values, i > 0 ? ", " : "");
-        ipb_text_append_literal(values, ipb_text_of(member->value));
+        ipb_literal_append_string(values, ipb_wtf8_from_json(member->value));
     }
     if (enumeration->members->len > MAX_VALUES || values->len > MAX_VALUES_SIZE)
         g_string_append(out, " | str");
@@ -324,12 +327,12 @@ append_plain(GString *out, const IpbType *type)
 }
 
 void
-ipb_emit_argument(GString *out, const IpbType *type)
+ipb_annotation_append_argument(GString *out, const IpbType *type)
 {
     if (type->kind == IPB_TYPE_LATER) {
-        ipb_emit_argument(out, type->item);
+        ipb_annotation_append_argument(out, type->item);
     } else if (type->kind == IPB_TYPE_UNION) {
-        append_plain_union(out, type, ipb_emit_argument);
+        append_plain_union(out, type, ipb_annotation_append_argument);
     } else {
         append_plain(out, type);
         if (type->kind == IPB_TYPE_ENUM)

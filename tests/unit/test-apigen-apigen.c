@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "apigen/generated-package.h"
 #include "base/error.h"
 #include "base/file.h"
 
@@ -91,7 +92,7 @@ test_write(void)
         g_auto(GStrv) modules = NULL;
         g_autoptr(GPtrArray) files =
             generate(round == 0 ? "[{\"name\": \"old\"}]" : "[]", &modules, &error);
-        g_assert_true(ipb_apigen_write(files, tools, "srv", NULL, NULL, &note, &error));
+        g_assert_true(ipb_generated_package_write(files, tools, "srv", NULL, NULL, &note, &error));
         g_assert_no_error(error);
         g_autofree char *old = g_build_filename(tools, "srv", "old.py", NULL);
         g_autofree char *init = g_build_filename(tools, "srv", "__init__.py", NULL);
@@ -101,7 +102,7 @@ test_write(void)
     g_autoptr(GPtrArray) none = g_ptr_array_new();
     g_autofree char *precious = g_build_filename(tools, "precious", "data", NULL);
     g_assert_true(ipb_file_make_directories(precious, 0755, &error));
-    g_assert_false(ipb_apigen_write(none, tools, "precious", NULL, NULL, &note, &error));
+    g_assert_false(ipb_generated_package_write(none, tools, "precious", NULL, NULL, &note, &error));
     g_assert_error(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID);
     g_assert_true(ipb_file_remove_tree(root, NULL));
 }
@@ -110,10 +111,10 @@ int
 main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
-    g_test_add_func("/apigen/package/module-name", test_module_name);
-    g_test_add_func("/apigen/package/server-name", test_server_name);
-    g_test_add_func("/apigen/package/generate", test_generate);
-    g_test_add_func("/apigen/package/bad-lists", test_bad_lists);
-    g_test_add_func("/apigen/package/write", test_write);
+    g_test_add_func("/apigen/apigen/module-name", test_module_name);
+    g_test_add_func("/apigen/apigen/server-name", test_server_name);
+    g_test_add_func("/apigen/apigen/generate", test_generate);
+    g_test_add_func("/apigen/apigen/bad-lists", test_bad_lists);
+    g_test_add_func("/apigen/apigen/write", test_write);
     return g_test_run();
 }

@@ -1,17 +1,38 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * $ref: to a place, an anchor or an $id in the same document. Nothing is ever fetched.
+ * Resolving $ref; see the header.
  */
+#include "apigen/schema-document.h"
+
 #include <string.h>
 
 #include "apigen/identifier.h"
-#include "apigen/schema-private.h"
+#include "apigen/schema-keywords.h"
+#include "apigen/wtf8.h"
 
+/* Members of schemas that are looked at for one schema. */
+#define MAX_VISITED 400000
 /* Smaller objects are searched. */
 #define MIN_INDEXED 32
 /* Objects and arrays that are looked at for an $id, and subschemas with one. */
 #define MAX_SEARCHED 400000
 #define MAX_RESOURCES 1000
+
+/* A schema with an $id: what "#" and relative references mean in it. */
+typedef struct {
+    const IpbJson *node;
+    char *uri; /* absolute, unless the $id is none */
+} Resource;
+
+bool
+ipb_schema_document_visit(IpbSchemaDocument *document, size_t n, GString *notes)
+{
+    document->n_visited += MIN(n, (size_t) MAX_VISITED + 1);
+    if (document->n_visited <= MAX_VISITED)
+        return true;
+    ipb_schema_note(notes, "The schema is too large: not typed further.");
+    return false;
+}
 
 /* One reference token of a JSON Pointer in a URI fragment: %XX, ~1 and ~0 decoded. */
 static char *
@@ -31,9 +52,9 @@ decode_token(const char *token, size_t size)
 
 /* A member of a big object, by an index that is made once: definitions are looked up all the time. */
 static const IpbJson *
-get_indexed(IpbSchemaReader *reader, const IpbJson *object, const char *name)
+get_indexed(IpbSchemaDocument *document, const IpbJson *object, const char *name)
 {
-    GHashTable *index = g_hash_table_lookup(reader->indexes, object);
+    GHashTable *index = g_hash_table_lookup(document->indexes, object);
     if (index == NULL) {
         index = g_hash_table_new(g_str_hash, g_str_equal);
         IPB_JSON_FOREACH (member, object) {
@@ -42,17 +63,17 @@ get_indexed(IpbSchemaReader *reader, const IpbJson *object, const char *name)
             if (strlen(text) == size)
                 g_hash_table_insert(index, (void *) text, (void *) member);
         }
-        g_hash_table_insert(reader->indexes, (void *) object, index);
+        g_hash_table_insert(document->indexes, (void *) object, index);
     }
     return g_hash_table_lookup(index, name);
 }
 
 static const IpbJson *
-get_child(IpbSchemaReader *reader, const IpbJson *node, const char *token)
+get_child(IpbSchemaDocument *document, const IpbJson *node, const char *token)
 {
     if (ipb_json_is(node, IPB_JSON_OBJECT))
         return ipb_json_length(node) < MIN_INDEXED ? ipb_json_get(node, token)
-                                                   : get_indexed(reader, node, token);
+                                                   : get_indexed(document, node, token);
     if (!ipb_json_is(node, IPB_JSON_ARRAY) || token[0] == '\0' ||
         token[strspn(token, "0123456789")] != '\0')
         return NULL;
@@ -64,18 +85,18 @@ get_child(IpbSchemaReader *reader, const IpbJson *node, const char *token)
 }
 
 static const IpbJson *
-resolve_pointer(IpbSchemaReader *reader, const IpbJson *node, const char *pointer)
+resolve_pointer(IpbSchemaDocument *document, const IpbJson *node, const char *pointer)
 {
     while (node != NULL && *pointer == '/') {
         size_t size = strcspn(++pointer, "/");
         g_autofree char *token = decode_token(pointer, size);
-        node = get_child(reader, node, token);
+        node = get_child(document, node, token);
         pointer += size;
     }
     return node;
 }
 
-/* --- walking through a schema ------------------------------------------------------------------ */
+/* --- walking through a schema ----------------------------------------------------------------- */
 
 /* Keywords whose members are schemas by names of their own. */
 static const char *const MAPS[] = {
@@ -130,18 +151,18 @@ has_anchor(Place place, const char *name)
 
 /* The subschema of the document around @place with "$anchor": @name, or with the id "#name" of older drafts. */
 static const IpbJson *
-find_anchor(IpbSchemaReader *reader, Place place, const char *name, GString *notes)
+find_anchor(IpbSchemaDocument *document, Place place, const char *name, GString *notes)
 {
     if (has_anchor(place, name))
         return place.node;
-    if (!ipb_schema_spend_work(reader, 1, notes))
+    if (!ipb_schema_document_visit(document, 1, notes))
         return NULL;
     IPB_JSON_FOREACH (item, place.node) {
         Place inner = enter(place, item);
         /* The same name may be another's in a document inside this one. */
         const IpbJson *found = inner.node == NULL || is_document(inner)
                                    ? NULL
-                                   : find_anchor(reader, inner, name, notes);
+                                   : find_anchor(document, inner, name, notes);
         if (found != NULL)
             return found;
     }
@@ -165,61 +186,62 @@ resolve_uri(const char *base, const char *reference, size_t size)
 static void
 free_resource(void *data)
 {
-    IpbSchemaResource *resource = data;
+    Resource *resource = data;
     g_free(resource->uri);
     g_free(resource);
 }
 
 static const char *
-add_resource(IpbSchemaReader *reader, const IpbJson *node, const char *base)
+add_resource(IpbSchemaDocument *document, const IpbJson *node, const char *base)
 {
     const char *id = ipb_json_get_string(node, "$id");
-    IpbSchemaResource *resource = g_new0(IpbSchemaResource, 1);
+    Resource *resource = g_new0(Resource, 1);
     resource->node = node;
     resource->uri = id != NULL ? resolve_uri(base, id, strcspn(id, "#")) : g_strdup(base);
-    g_ptr_array_add(reader->resources, resource);
+    g_ptr_array_add(document->resources, resource);
     return resource->uri;
 }
 
 /* Adds each subschema below @place with an $id of its own. */
 static void
-find_resources(IpbSchemaReader *reader, Place place, const char *base, size_t *n_seen)
+find_resources(IpbSchemaDocument *document, Place place, const char *base, size_t *n_seen)
 {
     IPB_JSON_FOREACH (item, place.node) {
         Place inner = enter(place, item);
         if (inner.node == NULL)
             continue;
-        if ((*n_seen)++ > MAX_SEARCHED || reader->resources->len == MAX_RESOURCES)
+        if ((*n_seen)++ > MAX_SEARCHED || document->resources->len == MAX_RESOURCES)
             return;
         bool is_inner = is_document(inner);
-        find_resources(reader, inner, is_inner ? add_resource(reader, item, base) : base, n_seen);
+        find_resources(document, inner, is_inner ? add_resource(document, item, base) : base,
+                       n_seen);
     }
 }
 
 /* The root comes first. */
 static const GPtrArray *
-get_resources(IpbSchemaReader *reader)
+get_resources(IpbSchemaDocument *document)
 {
-    if (reader->resources != NULL)
-        return reader->resources;
-    reader->resources = g_ptr_array_new_with_free_func(free_resource);
-    const char *base = add_resource(reader, reader->root, NOWHERE);
+    if (document->resources != NULL)
+        return document->resources;
+    document->resources = g_ptr_array_new_with_free_func(free_resource);
+    const char *base = add_resource(document, document->root, NOWHERE);
     size_t n_seen = 0;
-    IpbSpan raw = ipb_json_raw(reader->root);
+    IpbSpan raw = ipb_json_raw(document->root);
     if (memmem(raw.start, raw.size, "\"$id\"", 5) != NULL)
-        find_resources(reader, (Place){.node = reader->root}, base, &n_seen);
-    return reader->resources;
+        find_resources(document, (Place){.node = document->root}, base, &n_seen);
+    return document->resources;
 }
 
 /* The innermost document around @ref: what "#" means there, and what is relative. */
-static const IpbSchemaResource *
-get_document(IpbSchemaReader *reader, const IpbJson *ref)
+static const Resource *
+get_document(IpbSchemaDocument *document, const IpbJson *ref)
 {
-    const GPtrArray *resources = get_resources(reader);
-    const IpbSchemaResource *found = g_ptr_array_index(resources, 0);
+    const GPtrArray *resources = get_resources(document);
+    const Resource *found = g_ptr_array_index(resources, 0);
     IpbSpan inner = ipb_json_raw(ref);
     for (guint i = 1; i < resources->len; i++) { /* outer ones come first */
-        const IpbSchemaResource *resource = g_ptr_array_index(resources, i);
+        const Resource *resource = g_ptr_array_index(resources, i);
         IpbSpan outer = ipb_json_raw(resource->node);
         if (inner.start >= outer.start && inner.start < outer.start + outer.size)
             found = resource;
@@ -229,63 +251,84 @@ get_document(IpbSchemaReader *reader, const IpbJson *ref)
 
 /* The document that the first @size bytes of @text name where @ref stands. */
 static const IpbJson *
-find_document(IpbSchemaReader *reader, const IpbJson *ref, const char *text, size_t size)
+find_document(IpbSchemaDocument *document, const IpbJson *ref, const char *text, size_t size)
 {
-    const IpbSchemaResource *here = get_document(reader, ref);
+    const Resource *here = get_document(document, ref);
     if (size == 0)
         return here->node;
     g_autofree char *uri = resolve_uri(here->uri, text, size);
-    const GPtrArray *resources = get_resources(reader);
+    const GPtrArray *resources = get_resources(document);
     for (guint i = 0; i < resources->len; i++) {
-        const IpbSchemaResource *resource = g_ptr_array_index(resources, i);
+        const Resource *resource = g_ptr_array_index(resources, i);
         if (g_str_equal(resource->uri, uri))
             return resource->node;
     }
     return NULL;
 }
 
-/* --- references ---------------------------------------------------------------------------------- */
+/* --- references ------------------------------------------------------------------------------- */
 
 static const IpbJson *
-find_target(IpbSchemaReader *reader, const IpbJson *ref, const char *text, GString *notes)
+find_target(IpbSchemaDocument *document, const IpbJson *ref, const char *text, GString *notes)
 {
     size_t size = strcspn(text, "#");
     const char *fragment = text + size;
-    const IpbJson *document = find_document(reader, ref, text, size);
-    if (document == NULL || fragment[0] == '\0' || fragment[1] == '\0')
-        return document;
-    return fragment[1] == '/' ? resolve_pointer(reader, document, fragment + 1)
-                              : find_anchor(reader, (Place){.node = document}, fragment + 1, notes);
+    const IpbJson *resource = find_document(document, ref, text, size);
+    if (resource == NULL || fragment[0] == '\0' || fragment[1] == '\0')
+        return resource;
+    return fragment[1] == '/'
+               ? resolve_pointer(document, resource, fragment + 1)
+               : find_anchor(document, (Place){.node = resource}, fragment + 1, notes);
+}
+
+/* --- the interface ---------------------------------------------------------------------------- */
+
+void
+ipb_schema_document_init(IpbSchemaDocument *document, const IpbJson *root)
+{
+    *document = (IpbSchemaDocument){
+        .root = root,
+        .targets = g_hash_table_new(g_str_hash, g_str_equal),
+        .indexes = g_hash_table_new_full(NULL, NULL, NULL, (GDestroyNotify) g_hash_table_unref),
+    };
+}
+
+void
+ipb_schema_document_clear(IpbSchemaDocument *document)
+{
+    g_hash_table_unref(document->targets);
+    g_clear_pointer(&document->resources, g_ptr_array_unref);
+    g_hash_table_unref(document->indexes);
 }
 
 const IpbJson *
-ipb_schema_resolve(IpbSchemaReader *reader, const IpbJson *ref, GString *notes)
+ipb_schema_document_resolve(IpbSchemaDocument *document, const IpbJson *ref, GString *notes)
 {
     size_t size;
     const char *text = ipb_json_string(ref, &size);
     bool is_text = text != NULL && strlen(text) == size;
     /* With documents in the document, what a text means depends on where it stands. */
-    bool is_remembered = is_text && get_resources(reader)->len == 1;
-    const IpbJson *target = is_remembered ? g_hash_table_lookup(reader->refs, text) : NULL;
+    bool is_remembered = is_text && get_resources(document)->len == 1;
+    const IpbJson *target = is_remembered ? g_hash_table_lookup(document->targets, text) : NULL;
     if (target != NULL)
         return target;
     if (is_text)
-        target = find_target(reader, ref, text, notes);
+        target = find_target(document, ref, text, notes);
     if (target == NULL)
         ipb_schema_note_value(notes, "Not resolved: $ref", ref);
     else if (is_remembered)
-        g_hash_table_insert(reader->refs, (void *) text, (void *) target);
+        g_hash_table_insert(document->targets, (void *) text, (void *) target);
     return target;
 }
 
-const char *
-ipb_schema_name_of_ref(IpbSchemaReader *reader, const IpbJson *ref)
+char *
+ipb_schema_document_name_of_ref(const IpbJson *ref)
 {
     const char *text = ipb_json_string(ref, NULL);
     const char *slash = text != NULL ? strrchr(text, '/') : NULL;
     if (slash == NULL)
         return NULL;
     g_autofree char *token = decode_token(slash + 1, strlen(slash + 1));
-    g_autofree char *name = ipb_identifier_make_class((IpbText){token, strlen(token)});
-    return name[0] != '\0' ? g_string_chunk_insert(reader->module->strings, name) : NULL;
+    g_autofree char *name = ipb_identifier_make_class(ipb_wtf8_from(token));
+    return name[0] != '\0' ? g_steal_pointer(&name) : NULL;
 }
