@@ -6,7 +6,8 @@
 
 #include <stdbool.h>
 
-#include "egress/violation-log.h"
+#include "egress/violations.h"
+#include "sandbox/plan.h"
 
 typedef struct {
     const IpbSandboxPlan *plan;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The ClientHello parser; see the header. First the records are walked and the message is put together;
- * only when it is whole is it taken apart. RFC 8446, sections 4.1.2 and 5.1, and RFC 6066, section 3.
+ * The ClientHello parser; see the header. It first joins the records to one message, and parses the
+ * message when it is complete. RFC 8446, sections 4.1.2 and 5.1, and RFC 6066, section 3.
  */
 #include "egress/client-hello.h"
 
@@ -20,7 +20,7 @@
 #define EXTENSION_SERVER_NAME 0
 #define NAME_TYPE_HOST 0
 
-/* What is left to read; a read beyond the end makes it fail for good. */
+/* The bytes that are left to read. After a read beyond the end, all reads fail. */
 typedef struct {
     const uint8_t *at;
     size_t left;
@@ -76,7 +76,7 @@ is_visible(const uint8_t *bytes, size_t size)
     return true;
 }
 
-/* Two names, or names of two types, could be read differently by the server. */
+/* Accepts exactly one name: the server could choose differently among several names or types. */
 static bool
 parse_server_name(Reader extension, IpbClientHello *hello)
 {
@@ -129,15 +129,15 @@ parse_message(Reader message, IpbClientHello *hello)
     return parse_extensions(extensions, hello);
 }
 
-/* Takes the next record's content; PARTIAL if it is not all there. */
+/* Takes the content of the next record; PARTIAL if it is incomplete. */
 static IpbClientHelloState
 take_record(Reader *input, Reader *ret_content, IpbClientHello *hello)
 {
-    /* What is no TLS is told by its first bytes, not when five have come. */
+    /* The first bytes are checked before all five have arrived: another protocol may send fewer. */
     if (input->left > 0 && input->at[0] != RECORD_HANDSHAKE)
-        return refuse(hello, "this is no TLS");
+        return refuse(hello, "this is not TLS");
     if (input->left > 1 && input->at[1] != 3)
-        return refuse(hello, "this is no TLS");
+        return refuse(hello, "this is not TLS");
     if (input->left < RECORD_HEADER_SIZE)
         return IPB_CLIENT_HELLO_PARTIAL;
     size_t size = (size_t) input->at[3] << 8 | input->at[4];
@@ -149,7 +149,7 @@ take_record(Reader *input, Reader *ret_content, IpbClientHello *hello)
     return present == size ? IPB_CLIENT_HELLO_WHOLE : IPB_CLIENT_HELLO_PARTIAL;
 }
 
-/* The message's size with its header, if so much of it is there; else 0. */
+/* The size of the message with its header; 0 while the header is incomplete. */
 static size_t
 message_size(const uint8_t *message, size_t present)
 {
@@ -179,7 +179,7 @@ ipb_client_hello_parse(const uint8_t *bytes, size_t size, IpbClientHello *ret_he
             memcpy(message + present, content.at, content.left);
         present += content.left;
         if (present > 0 && message[0] != MESSAGE_CLIENT_HELLO)
-            return refuse(ret_hello, "the first TLS message is no ClientHello");
+            return refuse(ret_hello, "the first TLS message is not a ClientHello");
         whole = message_size(message, present);
         if (whole > sizeof message)
             return refuse(ret_hello, "the ClientHello is larger than 16 KiB");

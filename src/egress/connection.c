@@ -13,9 +13,8 @@
 #include "base/error.h"
 #include "base/fd.h"
 #include "egress/dial.h"
-#include "egress/tunnel.h"
 
-/* Until a client has said what it wants. Connections that are made in advance wait for a while. */
+/* How long a client may take to say what it wants. Some clients connect in advance and wait. */
 #define INPUT_TIMEOUT_MS (60 * 1000)
 #define LINGER_TIMEOUT_MS (2 * 1000)
 #define MAX_DRAINED (4ul * 1024 * 1024)
@@ -35,15 +34,15 @@ struct IpbConnection {
     void *data;
     State state;
     int client_fd, server_fd;
-    IpbWatch *watch; /* of the client; the relay has its own */
+    IpbWatch *watch; /* for the client's socket; the relay has its own */
     IpbTimer *deadline;
     IpbBuffer input;
     size_t progress;
     IpbDestination destination;
-    bool is_http;          /* what the destination was asked for is one request */
-    const IpbProxy *proxy; /* of the machine's network, on the way to the destination; or NULL */
+    bool is_http;                  /* the connection was opened for one HTTP request */
+    const IpbUpstreamProxy *proxy; /* the machine's proxy that leads to the destination; or NULL */
     IpbDial *dial;
-    IpbTunnel *tunnel;
+    IpbUpstreamTunnel *tunnel;
     IpbRelay *relay;
     size_t n_drained;
 };
@@ -69,7 +68,7 @@ read_input(IpbConnection *connection)
     size_t room_left = connection->input.max_size - ipb_buffer_size(&connection->input);
     size_t wanted = MIN(room_left, READ_SIZE);
     if (wanted == 0) {
-        /* The protocol's parser should have refused it. */
+        /* The buffer is full. The protocol's parser should have refused the message before. */
         ipb_connection_close(connection);
         return;
     }
@@ -137,7 +136,7 @@ ipb_connection_free(IpbConnection *connection)
         return;
     ipb_timer_free(connection->deadline);
     ipb_dial_free(connection->dial);
-    ipb_tunnel_free(connection->tunnel);
+    ipb_upstream_tunnel_free(connection->tunnel);
     ipb_relay_free(connection->relay);
     ipb_watch_free(connection->watch);
     ipb_fd_close(&connection->client_fd);
@@ -146,7 +145,7 @@ ipb_connection_free(IpbConnection *connection)
     g_free(connection);
 }
 
-/* What protocols ask for */
+/* Access for protocols */
 
 const IpbEgressContext *
 ipb_connection_context(const IpbConnection *connection)
@@ -178,7 +177,7 @@ ipb_connection_is_open(const IpbConnection *connection)
     return connection->server_fd >= 0;
 }
 
-const IpbProxy *
+const IpbUpstreamProxy *
 ipb_connection_proxy(const IpbConnection *connection)
 {
     return connection->is_http ? connection->proxy : NULL;
@@ -223,7 +222,7 @@ ipb_connection_agrees(IpbConnection *connection, const IpbDestination *destinati
     if (ipb_destination_equal(destination, named))
         return true;
     if (destination->host.kind != IPB_HOST_NAME && named->port == destination->port)
-        return ipb_rules_check(connection->context->rules, named, ret_reason);
+        return ipb_domain_rules_check(connection->context->rules, named, ret_reason);
     g_autofree char *target = ipb_destination_to_text(destination);
     g_autofree char *other = ipb_destination_to_text(named);
     *ret_reason = g_strdup_printf("the connection is to %s, but what is sent on it asks for %s",
@@ -251,7 +250,8 @@ fail(IpbConnection *connection, const GError *error)
     connection->protocol->on_failure(connection, error);
 }
 
-/* Who is inside is to hear of the proxy, and so is the owner: it is the user's setting that is wrong. */
+/* Reports the failure to the owner as well as to the program inside, because the user's setting is
+ * wrong. */
 static void
 fail_proxy(IpbConnection *connection, const char *reason)
 {
@@ -269,7 +269,7 @@ on_tunnel(int fd, const GError *error, void *data)
 {
     IpbConnection *connection = data;
     g_autofree char *reason = error != NULL ? g_strdup(error->message) : NULL;
-    g_clear_pointer(&connection->tunnel, ipb_tunnel_free);
+    g_clear_pointer(&connection->tunnel, ipb_upstream_tunnel_free);
     if (reason == NULL)
         set_open(connection, fd);
     else
@@ -283,8 +283,9 @@ on_dialled(int fd, const GError *error, void *data)
     g_autoptr(GError) copy = error != NULL ? g_error_copy(error) : NULL;
     g_clear_pointer(&connection->dial, ipb_dial_free);
     if (copy == NULL && connection->proxy != NULL && !connection->is_http)
-        connection->tunnel = ipb_tunnel_new(connection->context->loop, fd, connection->proxy,
-                                            &connection->destination, on_tunnel, connection, &copy);
+        connection->tunnel =
+            ipb_upstream_tunnel_new(connection->context->loop, fd, connection->proxy,
+                                    &connection->destination, on_tunnel, connection, &copy);
     else if (copy == NULL)
         set_open(connection, fd);
     if (copy != NULL && connection->proxy != NULL)
@@ -293,12 +294,12 @@ on_dialled(int fd, const GError *error, void *data)
         fail(connection, copy);
 }
 
-/* @rules NULL: it needs none. */
+/* @rules: NULL to dial without rules. */
 static void
-dial(IpbConnection *connection, IpbRules *rules, const IpbDestination *destination)
+dial(IpbConnection *connection, IpbDomainRules *rules, const IpbDestination *destination)
 {
     connection->state = STATE_OPENING;
-    /* What the client sends now waits in its socket. */
+    /* What the client sends until then waits in the socket. */
     ipb_watch_set_events(connection->watch, 0);
     set_deadline(connection, 0);
     connection->dial = ipb_dial_new(connection->context->loop, connection->context->resolver, rules,
@@ -329,10 +330,11 @@ ipb_connection_open(IpbConnection *connection, const IpbDestination *destination
     g_autofree char *reason = NULL;
     connection->destination = *destination;
     connection->is_http = is_http;
-    if (ipb_synthetic_has_range(&destination->host) &&
-        !ipb_synthetic_look_up(context->names, &destination->host, &connection->destination.host))
-        deny(connection, "no name was given this address");
-    else if (!ipb_rules_check(context->rules, &connection->destination, &reason))
+    if (ipb_synthetic_addresses_is_in_range(&destination->host) &&
+        !ipb_synthetic_addresses_look_up(context->addresses, &destination->host,
+                                         &connection->destination.host))
+        deny(connection, "no name has this address");
+    else if (!ipb_domain_rules_check(context->rules, &connection->destination, &reason))
         deny(connection, reason);
     else if (context->upstream != NULL &&
              (connection->proxy =
@@ -349,7 +351,7 @@ ipb_connection_open_unchecked(IpbConnection *connection, const IpbDestination *d
     dial(connection, NULL, &connection->destination);
 }
 
-/* Going on, and ending */
+/* Continuing and ending */
 
 void
 ipb_connection_become(IpbConnection *connection, const IpbProtocol *protocol)
@@ -372,7 +374,7 @@ ipb_connection_send(IpbConnection *connection, const void *bytes, size_t size)
     ssize_t n = send(connection->client_fd, bytes, size, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (n == (ssize_t) size)
         return true;
-    /* A socket that has no room for a few bytes is not read by anybody. */
+    /* If a socket has no room for a few bytes, its peer does not read. */
     ipb_connection_close(connection);
     return false;
 }
@@ -388,7 +390,7 @@ ipb_connection_finish(IpbConnection *connection, const void *bytes, size_t size)
 {
     if (size > 0 && !ipb_connection_send(connection, bytes, size))
         return;
-    /* Closing a socket with unread bytes would throw the answer away. */
+    /* Closing a socket that has unread bytes would discard the answer. */
     shutdown(connection->client_fd, SHUT_WR);
     ipb_fd_close(&connection->server_fd);
     ipb_buffer_clear(&connection->input);

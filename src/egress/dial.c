@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Dialling; see the header. RFC 8305 in little: addresses in the resolver's order, the families taking turns.
+ * Dialling; see the header. A small version of RFC 8305: addresses are tried in the resolver's
+ * order, but the two families alternate.
  */
 #include "egress/dial.h"
 
@@ -17,30 +18,31 @@
 
 #define STAGGER_MS 250
 #define DIAL_TIMEOUT_MS (30 * 1000)
-/* A server that vanished is noticed after about two minutes, whether or not there is something to send. */
+/* With these a server that disappeared is detected after about two minutes, even if there is
+ * nothing to send. */
 #define KEEPALIVE_IDLE_S 60
 #define KEEPALIVE_INTERVAL_S 20
 #define KEEPALIVE_PROBES 3
 
 typedef struct {
     IpbDial *dial;
-    int fd; /* -1: not begun, or failed */
+    int fd; /* -1: not started, or failed */
     IpbWatch *watch;
 } Attempt;
 
 struct IpbDial {
     IpbLoop *loop;
-    IpbRules *rules; /* those of when it was asked for */
+    IpbDomainRules *rules; /* the rules at the time of the call */
     IpbDestination destination;
     IpbDialFunc func;
     void *data;
     IpbLookup *lookup;
     IpbHost addresses[IPB_RESOLVER_MAX_ADDRESSES];
     Attempt attempts[IPB_RESOLVER_MAX_ADDRESSES];
-    size_t n_addresses, n_begun, n_failed;
+    size_t n_addresses, n_started, n_failed;
     int last_errno;
-    IpbTimer *next;     /* begins the next attempt */
-    IpbTimer *deadline; /* of the whole */
+    IpbTimer *next;     /* starts the next attempt */
+    IpbTimer *deadline; /* for all attempts together */
 };
 
 static void on_next(void *data);
@@ -58,7 +60,7 @@ stop(IpbDial *dial)
     g_clear_pointer(&dial->lookup, ipb_lookup_free);
     g_clear_pointer(&dial->next, ipb_timer_free);
     g_clear_pointer(&dial->deadline, ipb_timer_free);
-    for (size_t i = 0; i < dial->n_begun; i++)
+    for (size_t i = 0; i < dial->n_started; i++)
         end_attempt(&dial->attempts[i]);
 }
 
@@ -104,7 +106,7 @@ static void
 schedule_next(IpbDial *dial, unsigned delay_ms)
 {
     g_clear_pointer(&dial->next, ipb_timer_free);
-    if (dial->n_begun < dial->n_addresses)
+    if (dial->n_started < dial->n_addresses)
         dial->next = ipb_timer_new(dial->loop, delay_ms, on_next, dial);
 }
 
@@ -121,7 +123,8 @@ on_attempt_failed(Attempt *attempt, int saved_errno)
         schedule_next(dial, 0);
 }
 
-/* There we would be taken for a program of our user's, and may do more than any rule allows. */
+/* Such a server would take the connection for one of the user's own programs, and allow it more
+ * than any rule does. */
 static void
 refuse_trusting_port(IpbDial *dial)
 {
@@ -161,7 +164,7 @@ set_options(int fd)
 }
 
 static bool
-begin_attempt(IpbDial *dial, Attempt *attempt, const IpbHost *address)
+start_attempt(IpbDial *dial, Attempt *attempt, const IpbHost *address)
 {
     union {
         struct sockaddr any;
@@ -185,7 +188,7 @@ begin_attempt(IpbDial *dial, Attempt *attempt, const IpbHost *address)
     set_options(attempt->fd);
     if (connect(attempt->fd, &target.any, size) < 0 && errno != EINPROGRESS)
         return false;
-    /* One that is connected already is told as writable. */
+    /* A socket that is connected already counts as writable. */
     attempt->watch = ipb_watch_new(dial->loop, attempt->fd, EPOLLOUT, on_connected, attempt, NULL);
     return attempt->watch != NULL;
 }
@@ -195,16 +198,17 @@ on_next(void *data)
 {
     IpbDial *dial = data;
     g_clear_pointer(&dial->next, ipb_timer_free);
-    size_t index = dial->n_begun++;
+    size_t index = dial->n_started++;
     Attempt *attempt = &dial->attempts[index];
     *attempt = (Attempt){.dial = dial, .fd = -1};
-    if (begin_attempt(dial, attempt, &dial->addresses[index]))
+    if (start_attempt(dial, attempt, &dial->addresses[index]))
         schedule_next(dial, STAGGER_MS);
     else
         on_attempt_failed(attempt, errno);
 }
 
-/* Keeps the order within a family and alternates, beginning with the first address's. */
+/* Alternates between the families, and keeps the order within each. The family of the first address
+ * comes first. */
 static void
 interleave(IpbHost *addresses, size_t n)
 {
@@ -240,8 +244,8 @@ on_resolved(const IpbHost *addresses, size_t n_addresses, const GError *error, v
     }
     for (size_t i = 0; i < n_addresses; i++) {
         g_autofree char *refusal = NULL;
-        if (dial->rules == NULL ||
-            ipb_rules_check_address(dial->rules, &dial->destination, &addresses[i], &refusal))
+        if (dial->rules == NULL || ipb_domain_rules_check_address(dial->rules, &dial->destination,
+                                                                  &addresses[i], &refusal))
             dial->addresses[dial->n_addresses++] = addresses[i];
         else if (reason == NULL)
             reason = g_steal_pointer(&refusal);
@@ -256,12 +260,12 @@ on_resolved(const IpbHost *addresses, size_t n_addresses, const GError *error, v
 }
 
 IpbDial *
-ipb_dial_new(IpbLoop *loop, IpbResolver *resolver, IpbRules *rules,
+ipb_dial_new(IpbLoop *loop, IpbResolver *resolver, IpbDomainRules *rules,
              const IpbDestination *destination, IpbDialFunc func, void *data)
 {
     IpbDial *dial = g_new0(IpbDial, 1);
     dial->loop = ipb_loop_ref(loop);
-    dial->rules = rules != NULL ? ipb_rules_ref(rules) : NULL;
+    dial->rules = rules != NULL ? ipb_domain_rules_ref(rules) : NULL;
     dial->destination = *destination;
     dial->func = func;
     dial->data = data;
@@ -281,7 +285,7 @@ ipb_dial_free(IpbDial *dial)
     if (dial == NULL)
         return;
     stop(dial);
-    ipb_rules_unref(dial->rules);
+    ipb_domain_rules_unref(dial->rules);
     ipb_loop_unref(dial->loop);
     g_free(dial);
 }

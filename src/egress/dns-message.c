@@ -50,7 +50,7 @@ is_host_label(const uint8_t *label, size_t size)
     return true;
 }
 
-/* The name at @bytes, as text into the query. Returns its size on the wire, 0 if it is malformed. */
+/* Stores the name at @bytes in the query, as text. Returns its size on the wire; 0: malformed. */
 static size_t
 parse_name(const uint8_t *bytes, size_t size, IpbDnsQuery *query)
 {
@@ -58,7 +58,7 @@ parse_name(const uint8_t *bytes, size_t size, IpbDnsQuery *query)
     query->is_host_name = true;
     while (at < size && bytes[at] != 0) {
         size_t label = bytes[at++];
-        /* More than 63 is a compression pointer, or nothing that is known. */
+        /* A length above 63 is a compression pointer, or undefined. */
         if (label > MAX_LABEL || label > size - at || at + label >= IPB_DNS_MAX_NAME)
             return 0;
         query->is_host_name = query->is_host_name && is_host_label(bytes + at, label);
@@ -75,7 +75,7 @@ parse_name(const uint8_t *bytes, size_t size, IpbDnsQuery *query)
     return at + 1;
 }
 
-/* The one record that a query may carry, EDNS's OPT; its options are of no interest. */
+/* Is it EDNS's OPT, the only record that a query may have? Its options are ignored. */
 static bool
 is_edns(const uint8_t *bytes, size_t size)
 {
@@ -113,7 +113,7 @@ ipb_dns_query_parse(const uint8_t *bytes, size_t size, IpbDnsQuery *ret_query, I
         return false;
     unsigned flags = get16(bytes + 2);
     if ((flags & FLAG_RESPONSE) != 0)
-        return false; /* answering an answer could go on forever */
+        return false; /* two servers could answer each other without end */
     *ret_query = (IpbDnsQuery){
         .id = get16(bytes),
         .is_recursion_desired = (flags & FLAG_RECURSION_DESIRED) != 0,

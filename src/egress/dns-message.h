@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * DNS messages: a query from a hostile peer is taken apart, a reply is written. One question, no
- * compression (a question cannot need it), no records but EDNS's. RFC 1035 and RFC 6891.
+ * DNS messages: parses a query from a hostile peer, and writes a reply. A query has one question,
+ * no compression (a question never needs it), and no records except EDNS's. RFC 1035 and RFC 6891.
  *
  * Pure: no input, no output, no allocation.
  */
@@ -11,11 +11,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define IPB_DNS_MAX_QUERY 1232 /* what is larger is no question */
+#define IPB_DNS_MAX_QUERY 1232
 #define IPB_DNS_MAX_REPLY 512
 #define IPB_DNS_MAX_NAME 255 /* on the wire */
 
-/* The types that are told apart. */
+/* The record types and the class that we distinguish from others. */
 #define IPB_DNS_TYPE_A 1
 #define IPB_DNS_TYPE_AAAA 28
 #define IPB_DNS_CLASS_IN 1
@@ -38,12 +38,13 @@ typedef struct {
     uint16_t type;
     uint16_t class;
     uint8_t question[IPB_DNS_MAX_NAME + 4]; /* as sent: the reply repeats it */
-    size_t question_size;                   /* 0: it could not be read */
+    size_t question_size;                   /* 0: it is malformed */
 } IpbDnsQuery;
 
-/* NO_ERROR: a query. Else the code to reply with. False: not even a reply is due. */
+/* *ret_code: NO_ERROR for a query, else the code to reply with. False: the message gets no
+ * reply. */
 bool ipb_dns_query_parse(const uint8_t *bytes, size_t size, IpbDnsQuery *ret_query,
                          IpbDnsCode *ret_code);
-/* @address: four bytes for an A record, or NULL for none. Returns the reply's size. */
+/* @address: four bytes for an A record, or NULL for no record. Returns the size of the reply. */
 size_t ipb_dns_reply_write(const IpbDnsQuery *query, IpbDnsCode code, const uint8_t *address,
                            uint32_t ttl_s, uint8_t ret_reply[IPB_DNS_MAX_REPLY]);

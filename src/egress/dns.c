@@ -13,9 +13,9 @@
 #include "base/error.h"
 #include "base/fd.h"
 
-/* An address never changes, but programs that keep it for ever are none of our concern either. */
+/* Addresses never change, so any value is correct. */
 #define TTL_S 60
-/* Queries by one wake-up; the rest comes at the next. */
+/* Queries that one wake-up serves. The next wake-up serves the rest. */
 #define MAX_QUERIES 32
 
 struct IpbDns {
@@ -43,7 +43,7 @@ static void
 report(const IpbEgressContext *context, const IpbDnsQuery *query, const char *target,
        const char *reason)
 {
-    /* Programs ask for all sorts of records in passing; what a user wants to know is which host was wanted. */
+    /* Programs query many kinds of records. The user is interested in the host that was wanted. */
     if (asks_for_address(query))
         ipb_violations_report(context->violations, "dns", target, reason);
 }
@@ -65,21 +65,21 @@ answer(const IpbEgressContext *context, const IpbDnsQuery *query, uint8_t ret_ad
         *ret_has_address = wants_address;
         return IPB_DNS_NO_ERROR;
     }
-    if (!ipb_rules_check_name(context->rules, &name, &reason)) {
+    if (!ipb_domain_rules_check_name(context->rules, &name, &reason)) {
         report(context, query, name.text, reason);
         return IPB_DNS_NO_SUCH_NAME;
     }
     if (!wants_address)
         return IPB_DNS_NO_ERROR;
-    if (!ipb_synthetic_assign(context->names, &name, ret_address)) {
-        report(context, query, name.text, "too many different names were asked for");
+    if (!ipb_synthetic_addresses_assign(context->addresses, &name, ret_address)) {
+        report(context, query, name.text, "the program has asked for too many different names");
         return IPB_DNS_SERVER_FAILURE;
     }
     *ret_has_address = true;
     return IPB_DNS_NO_ERROR;
 }
 
-/* Returns the size of the reply; 0: none is due. */
+/* Returns the size of the reply; 0: the query gets none. */
 static size_t
 make_reply(const IpbEgressContext *context, const uint8_t *query, size_t size,
            uint8_t ret_reply[IPB_DNS_MAX_REPLY])
@@ -97,8 +97,8 @@ make_reply(const IpbEgressContext *context, const uint8_t *query, size_t size,
 
 /* UDP */
 
-/* The reply must come from the address that was asked, which is any: the message says which one it was, and the same
- * message, without the interface, says it to the reply. */
+/* The reply must come from the address that was asked, which can be any. The control message of the
+ * query names it; without the interface, the same control message sets it for the reply. */
 static bool
 set_source(struct msghdr *message)
 {
@@ -113,7 +113,7 @@ set_source(struct msghdr *message)
     return true;
 }
 
-/* False: there is nothing more to read now. */
+/* False: there is nothing to read now. */
 static bool
 serve_datagram(IpbDns *dns)
 {
@@ -140,7 +140,7 @@ serve_datagram(IpbDns *dns)
     out.iov_len = make_reply(dns->context, query, (size_t) n, reply);
     message.msg_iov = &out;
     message.msg_flags = 0;
-    /* Who does not read has no answer. */
+    /* A client that does not read gets no answer. */
     if (out.iov_len > 0)
         sendmsg(dns->fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
     return true;
@@ -180,11 +180,11 @@ ipb_dns_free(IpbDns *dns)
     g_free(dns);
 }
 
-/* TCP: each message has its size in front. */
+/* TCP: the size of a message comes before the message. */
 
 #define LENGTH_SIZE 2
 
-/* The size of the first message in the input, 0 while that is not whole. */
+/* The size of the first message in the input; 0 while it is incomplete. */
 static size_t
 whole_message(const IpbBuffer *input)
 {

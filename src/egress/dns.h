@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The name server inside a sandbox. It answers from the rules and the table of synthetic addresses alone; nothing of a question
- * ever leaves this machine, so questions carry nothing out:
+ * The name server inside a sandbox. It answers from the rules and the table of synthetic addresses
+ * only. No query leaves this machine, so a query cannot carry data out:
  *
- *     A record of a name that may be reached     its synthetic address
+ *     A record of an allowed name                its synthetic address
  *     A record of localhost and names below it   127.0.0.1, the sandbox's own
- *     anything else of these names               no data: no AAAA, HTTPS, SVCB, TXT, … that could lead around the checks
- *     any other name                             no such name: programs fail at once and clearly
+ *     other records of these names               no data: AAAA, HTTPS, SVCB, TXT, … could bypass
+ *                                                the checks
+ *     other names                                no such name: programs fail at once, clearly
  *
  * Ownership: the owner frees an IpbDns.
  */
@@ -17,9 +18,10 @@
 
 typedef struct IpbDns IpbDns;
 
-/* Over UDP: a socket bound to port 53 of any number of IPv4 addresses; the new object's, whatever becomes of the call. */
+/* DNS over UDP. @fd: a socket that is bound to port 53 of any number of IPv4 addresses; the call
+ * takes it over, also if it fails. */
 IpbDns *ipb_dns_new(const IpbEgressContext *context, int fd, GError **error);
 void ipb_dns_free(IpbDns *dns);
 
-/* Over TCP. */
+/* DNS over TCP. */
 extern const IpbProtocol IPB_DNS_TCP;

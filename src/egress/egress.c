@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Listeners and the connections that come from them; see the header, and rules.c for what is allowed.
+ * The listeners of a sandbox and their connections; see the header. domain-rules.c says what is
+ * allowed.
  */
 #include "egress/egress.h"
 
@@ -13,12 +14,13 @@
 #include "egress/connection.h"
 #include "egress/dns.h"
 #include "egress/http-proxy.h"
-#include "egress/http-reply.h"
+#include "egress/http-forward.h"
 #include "egress/inspect.h"
-#include "egress/own-proxy.h"
+#include "egress/application-proxy.h"
 #include "egress/socks.h"
 
-/* Of one sandbox, at the same time: two fds each, which all sandboxes together take from one process. */
+/* Of one sandbox at a time. A connection takes two descriptors of this process, which all sandboxes
+ * share. */
 #define MAX_CONNECTIONS 128
 
 static const char TOO_MANY[] = "the sandbox has 128 connections already, which is the limit";
@@ -26,7 +28,7 @@ static const char TOO_MANY[] = "the sandbox has 128 connections already, which i
 typedef struct {
     IpbEgress *egress;
     const IpbProtocol *protocol;
-    IpbDestination own_proxy; /* of the application; port 0: none */
+    IpbDestination application_proxy; /* port 0: none */
     IpbAcceptor *acceptor;
 } Listener;
 
@@ -52,19 +54,19 @@ on_connection_end(IpbConnection *connection, void *data)
     g_ptr_array_remove_fast(egress->connections, connection);
 }
 
-/* There is no place: say so in the listener's language as far as it has words. */
+/* There are too many connections. An HTTP client gets an answer that says so. */
 static void
-turn_away(Listener *listener, int accepted)
+reject(Listener *listener, int accepted)
 {
     ipb_autofd fd = accepted;
     char unread[4096];
     ipb_violations_report(listener->egress->context.violations, "network-outbound", "(any)",
                           TOO_MANY);
     if (listener->protocol == &IPB_HTTP_PROXY || listener->protocol == &IPB_INSPECT_HTTP) {
-        g_autofree char *reply = ipb_http_reply_busy(TOO_MANY);
+        g_autofree char *reply = ipb_http_forward_busy_reply(TOO_MANY);
         send(fd, reply, strlen(reply), MSG_NOSIGNAL | MSG_DONTWAIT);
     }
-    /* What was sent already would make the close a reset, which destroys the answer. */
+    /* Unread input would turn the close into a reset, which discards the answer. */
     shutdown(fd, SHUT_WR);
     while (recv(fd, unread, sizeof unread, MSG_DONTWAIT) == sizeof unread)
         ;
@@ -82,33 +84,33 @@ on_accepted(int fd, void *data)
         .data = egress,
     };
     if (egress->connections->len >= MAX_CONNECTIONS) {
-        turn_away(listener, fd);
+        reject(listener, fd);
         return;
     }
     IpbConnection *connection = ipb_connection_new(fd, &options, NULL);
     if (connection == NULL)
         return;
     g_ptr_array_add(egress->connections, connection);
-    if (listener->own_proxy.port != 0)
-        ipb_connection_open_unchecked(connection, &listener->own_proxy);
+    if (listener->application_proxy.port != 0)
+        ipb_connection_open_unchecked(connection, &listener->application_proxy);
 }
 
-/* Who answers on a listener, unless it is the application's own proxy. */
+/* The protocol of a listener; NULL for those that take no stream connections here. */
 static const IpbProtocol *
 protocol_of(const IpbSandboxPolicy *policy, IpbListenerKind kind)
 {
     bool is_proxy_forced = policy->http_proxy_port != 0;
     switch (kind) {
     case IPB_LISTENER_HTTP_PROXY:
-        return policy->http_proxy_port != 0 ? &IPB_OWN_PROXY : &IPB_HTTP_PROXY;
+        return policy->http_proxy_port != 0 ? &IPB_APPLICATION_PROXY : &IPB_HTTP_PROXY;
     case IPB_LISTENER_SOCKS:
-        return policy->socks_proxy_port != 0 ? &IPB_OWN_PROXY : &IPB_SOCKS;
+        return policy->socks_proxy_port != 0 ? &IPB_APPLICATION_PROXY : &IPB_SOCKS;
     case IPB_LISTENER_DNS_TCP:
         return &IPB_DNS_TCP;
     case IPB_LISTENER_TLS:
-        return is_proxy_forced ? &IPB_OWN_PROXY_NEEDED_TLS : &IPB_INSPECT_TLS;
+        return is_proxy_forced ? &IPB_APPLICATION_PROXY_REQUIRED_TLS : &IPB_INSPECT_TLS;
     case IPB_LISTENER_HTTP:
-        return is_proxy_forced ? &IPB_OWN_PROXY_NEEDED_HTTP : &IPB_INSPECT_HTTP;
+        return is_proxy_forced ? &IPB_APPLICATION_PROXY_REQUIRED_HTTP : &IPB_INSPECT_HTTP;
     case IPB_LISTENER_TOOLS:
     case IPB_LISTENER_DNS_UDP:
     default:
@@ -117,7 +119,7 @@ protocol_of(const IpbSandboxPolicy *policy, IpbListenerKind kind)
 }
 
 static unsigned
-own_proxy_port(const IpbSandboxPolicy *policy, IpbListenerKind kind)
+application_proxy_port(const IpbSandboxPolicy *policy, IpbListenerKind kind)
 {
     if (kind == IPB_LISTENER_HTTP_PROXY)
         return policy->http_proxy_port;
@@ -140,8 +142,8 @@ add_listener(IpbEgress *egress, IpbListenerKind kind, int *fd, GError **error)
     Listener *listener = &egress->listeners[egress->n_listeners++];
     listener->egress = egress;
     listener->protocol = protocol_of(policy, kind);
-    listener->own_proxy.port = own_proxy_port(policy, kind);
-    ipb_hostname_from_address(LOOPBACK, sizeof LOOPBACK, &listener->own_proxy.host);
+    listener->application_proxy.port = application_proxy_port(policy, kind);
+    ipb_hostname_from_address(LOOPBACK, sizeof LOOPBACK, &listener->application_proxy.host);
     listener->acceptor =
         ipb_acceptor_new(egress->context.loop, ipb_fd_steal(fd), on_accepted, listener, error);
     return listener->acceptor != NULL;
@@ -170,10 +172,10 @@ ipb_egress_new(IpbLoop *loop, const IpbEgressOptions *options, GError **error)
     egress->connections = g_ptr_array_new_with_free_func(free_connection);
     egress->context.loop = ipb_loop_ref(loop);
     egress->context.upstream = options->upstream;
-    egress->context.names = ipb_synthetic_new();
+    egress->context.addresses = ipb_synthetic_addresses_new();
     egress->context.violations = ipb_violations_new(loop, options->on_violation, options->data);
     egress->context.resolver = ipb_resolver_new(loop);
-    egress->context.rules = ipb_rules_new(egress->plan->policy, error);
+    egress->context.rules = ipb_domain_rules_new(egress->plan->policy, error);
     bool is_made = egress->context.rules != NULL && add_listeners(egress, fds, error);
     for (guint i = 0; i < listeners->len; i++)
         if (g_array_index(listeners, IpbPlanListener, i).kind != IPB_LISTENER_TOOLS)
@@ -186,10 +188,10 @@ ipb_egress_new(IpbLoop *loop, const IpbEgressOptions *options, GError **error)
 bool
 ipb_egress_set_policy(IpbEgress *egress, IpbSandboxPolicy *policy, GError **error)
 {
-    IpbRules *rules = ipb_rules_new(policy, error);
+    IpbDomainRules *rules = ipb_domain_rules_new(policy, error);
     if (rules == NULL)
         return false;
-    ipb_rules_unref(egress->context.rules);
+    ipb_domain_rules_unref(egress->context.rules);
     egress->context.rules = rules;
     return true;
 }
@@ -210,10 +212,10 @@ ipb_egress_free(IpbEgress *egress)
     g_free(egress->listeners);
     ipb_dns_free(egress->dns);
     g_ptr_array_unref(egress->connections);
-    ipb_rules_unref(egress->context.rules);
+    ipb_domain_rules_unref(egress->context.rules);
     ipb_resolver_free(egress->context.resolver);
     ipb_violations_free(egress->context.violations);
-    ipb_synthetic_free(egress->context.names);
+    ipb_synthetic_addresses_free(egress->context.addresses);
     ipb_loop_unref(egress->context.loop);
     ipb_sandbox_plan_unref(egress->plan);
     g_free(egress);

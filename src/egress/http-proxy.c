@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The HTTP proxy; see the header. A request that is passed on is the connection's only one, so each is checked: the server is told to
- * close, and what the client sends after its request is not read.
+ * The HTTP proxy; see the header. A forwarded request is the only one of its connection, so each
+ * request is checked: the server is asked to close the connection, and what the client sends after
+ * its request is not read.
  */
 #include "egress/http-proxy.h"
 
 #include <string.h>
 
-#include "egress/http-reply.h"
-#include "egress/http-request.h"
+#include "egress/http-forward.h"
 #include "egress/inspect.h"
 
 static bool
-parse_request(IpbConnection *connection, IpbHttpHead *ret_head, IpbHttpRequest *ret_request)
+parse_request(IpbConnection *connection, IpbHttpHead *ret_head, IpbHttpForward *ret_request)
 {
     const IpbBuffer *input = ipb_connection_input(connection);
     size_t scanned = 0;
@@ -20,7 +20,7 @@ parse_request(IpbConnection *connection, IpbHttpHead *ret_head, IpbHttpRequest *
     return ipb_http_head_parse_proxied((const char *) ipb_buffer_data(input),
                                        ipb_buffer_size(input), &scanned,
                                        ret_head) == IPB_HTTP_HEAD_WHOLE &&
-           ipb_http_request_parse(ret_head, ret_request, &reason);
+           ipb_http_forward_parse_proxy(ret_head, ret_request, &reason);
 }
 
 static void
@@ -28,20 +28,20 @@ on_input(IpbConnection *connection)
 {
     const IpbBuffer *input = ipb_connection_input(connection);
     IpbHttpHead head;
-    IpbHttpRequest request;
+    IpbHttpForward request;
     const char *reason;
     switch (ipb_http_head_parse_proxied((const char *) ipb_buffer_data(input),
                                         ipb_buffer_size(input), ipb_connection_progress(connection),
                                         &head)) {
     case IPB_HTTP_HEAD_WHOLE:
-        if (ipb_http_request_parse(&head, &request, &reason))
+        if (ipb_http_forward_parse_proxy(&head, &request, &reason))
             ipb_connection_open(connection, &request.destination,
                                 !request.is_connect || ipb_inspect_is_http(&request.destination));
         else
-            ipb_http_reply_bad(connection, 400, reason);
+            ipb_http_forward_reply_bad_request(connection, 400, reason);
         return;
     case IPB_HTTP_HEAD_BAD:
-        ipb_http_reply_bad(connection, head.status, head.reason);
+        ipb_http_forward_reply_bad_request(connection, head.status, head.reason);
         return;
     case IPB_HTTP_HEAD_PARTIAL:
     default:
@@ -54,13 +54,13 @@ on_open(IpbConnection *connection)
 {
     static const char ESTABLISHED[] = "HTTP/1.1 200 Connection established\r\n\r\n";
     IpbHttpHead head;
-    IpbHttpRequest request;
+    IpbHttpForward request;
     if (!parse_request(connection, &head, &request)) {
-        ipb_connection_close(connection); /* cannot be: it was parsed before */
+        ipb_connection_close(connection); /* impossible: it was parsed before */
         return;
     }
     if (!request.is_connect) {
-        ipb_inspect_relay_request(connection, &head, &request);
+        ipb_http_forward_relay(connection, &head, &request);
         return;
     }
     ipb_buffer_consume(ipb_connection_input(connection), head.size);
@@ -71,7 +71,7 @@ on_open(IpbConnection *connection)
 static void
 on_failure(IpbConnection *connection, const GError *error)
 {
-    ipb_http_reply_failure(connection, ipb_connection_destination(connection), error);
+    ipb_http_forward_reply_failure(connection, ipb_connection_destination(connection), error);
 }
 
 const IpbProtocol IPB_HTTP_PROXY = {

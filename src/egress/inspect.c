@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Streams whose beginning is looked at; see the header. What was looked at is what is sent on: the bytes of a ClientHello are
- * passed on untouched, the head of a request is written anew from what was understood of it.
+ * Inspection of streams; see the header. What was inspected is what is forwarded: the bytes of a
+ * ClientHello are forwarded unchanged, and the head of a request is written again from its parsed
+ * form.
  */
 #include "egress/inspect.h"
 
@@ -9,8 +10,7 @@
 
 #include "base/error.h"
 #include "egress/client-hello.h"
-#include "egress/http-reply.h"
-#include "egress/http-request.h"
+#include "egress/http-forward.h"
 
 #define TLS_PORT 443
 #define HTTP_PORT 80
@@ -20,7 +20,8 @@ G_STATIC_ASSERT(IPB_INSPECT_MAX_INPUT > IPB_HTTP_MAX_HEAD);
 
 static const char SSH_BANNER[] = "SSH-2.0-";
 
-/* Fatal alerts, so that a TLS client ends at once and says more than "connection closed". RFC 8446, section 6. */
+/* Fatal alerts: a TLS client ends at once, with a better message than "connection closed". RFC
+ * 8446, section 6. */
 #define ALERT_ACCESS_DENIED 49
 #define ALERT_INTERNAL_ERROR 80
 
@@ -41,10 +42,10 @@ ipb_inspect_find_destination(IpbConnection *connection, IpbDestination *ret_dest
     if (!ipb_connection_local(connection, ret_destination))
         return false;
     IpbHost address = ret_destination->host;
-    if (ipb_synthetic_has_range(&address) &&
-        !ipb_synthetic_look_up(ipb_connection_context(connection)->names, &address,
-                               &ret_destination->host))
-        ret_destination->host = address; /* refused when it is opened */
+    if (ipb_synthetic_addresses_is_in_range(&address) &&
+        !ipb_synthetic_addresses_look_up(ipb_connection_context(connection)->addresses, &address,
+                                         &ret_destination->host))
+        ret_destination->host = address; /* ipb_connection_open refuses it */
     return true;
 }
 
@@ -57,7 +58,7 @@ ipb_inspect_finish_tls(IpbConnection *connection)
 /* TLS */
 
 static void
-pass_on(IpbConnection *connection)
+relay_all(IpbConnection *connection)
 {
     ipb_connection_relay(connection, IPB_RELAY_ALL, NULL, NULL, 0);
 }
@@ -69,7 +70,7 @@ refuse_tls(IpbConnection *connection, const IpbDestination *destination, const c
     finish_with_alert(connection, ALERT_ACCESS_DENIED);
 }
 
-/* Does what the ClientHello asks for agree with the destination? */
+/* Does the server name of the ClientHello agree with the destination? */
 static bool
 check_server_name(IpbConnection *connection, const IpbDestination *destination,
                   const IpbClientHello *hello, char **ret_reason)
@@ -77,7 +78,7 @@ check_server_name(IpbConnection *connection, const IpbDestination *destination,
     IpbDestination named = {.port = destination->port};
     const char *why;
     if (!hello->has_server_name) {
-        /* To an address, no name is right. */
+        /* A client that connects to an address has no name to send. */
         if (destination->host.kind != IPB_HOST_NAME)
             return true;
         *ret_reason = g_strdup("the TLS client does not say which server it wants (no SNI)");
@@ -85,13 +86,13 @@ check_server_name(IpbConnection *connection, const IpbDestination *destination,
     }
     if (!ipb_hostname_parse(hello->server_name, strlen(hello->server_name), &named.host, &why)) {
         *ret_reason =
-            g_strdup_printf("the TLS client asks for a server that is no host name: %s", why);
+            g_strdup_printf("the server name of the TLS client is not a host name: %s", why);
         return false;
     }
     return ipb_connection_agrees(connection, destination, &named, ret_reason);
 }
 
-/* How much of the input is how SSH begins: all of it, or all of the banner. */
+/* Does the input begin with the banner of SSH, as far as it has arrived? */
 static bool
 may_be_ssh(const IpbBuffer *input)
 {
@@ -103,7 +104,7 @@ static void
 accept_stream(IpbConnection *connection, const IpbDestination *destination)
 {
     if (ipb_connection_is_open(connection))
-        pass_on(connection);
+        relay_all(connection);
     else
         ipb_connection_open(connection, destination, /* is_http= */ false);
 }
@@ -125,7 +126,7 @@ static void
 refuse_stream(IpbConnection *connection, const char *why)
 {
     IpbDestination destination;
-    g_autofree char *reason = g_strdup_printf("on port 443 only TLS may pass: %s", why);
+    g_autofree char *reason = g_strdup_printf("on port 443 only TLS is allowed: %s", why);
     if (!ipb_inspect_find_destination(connection, &destination))
         ipb_connection_close(connection);
     else
@@ -163,7 +164,7 @@ on_tls_input(IpbConnection *connection)
     }
 }
 
-/* Told already where it is a denial. */
+/* A denial was reported before. */
 static void
 on_tls_failure(IpbConnection *connection, const GError *error)
 {
@@ -173,36 +174,36 @@ on_tls_failure(IpbConnection *connection, const GError *error)
 
 const IpbProtocol IPB_INSPECT_TLS = {
     .on_input = on_tls_input,
-    .on_open = pass_on,
+    .on_open = relay_all,
     .on_failure = on_tls_failure,
     .max_input = IPB_INSPECT_MAX_INPUT,
 };
 
 /* HTTP */
 
-/* The head that is in the input, which was found whole before. */
+/* Parses the head in the input, which is known to be complete. */
 static bool
 parse_request(IpbConnection *connection, const IpbDestination *destination, IpbHttpHead *ret_head,
-              IpbHttpRequest *ret_request, const char **ret_reason)
+              IpbHttpForward *ret_request, const char **ret_reason)
 {
     const IpbBuffer *input = ipb_connection_input(connection);
     size_t scanned = 0;
     return ipb_http_head_parse_proxied((const char *) ipb_buffer_data(input),
                                        ipb_buffer_size(input), &scanned,
                                        ret_head) == IPB_HTTP_HEAD_WHOLE &&
-           ipb_http_request_parse_origin(ret_head, destination, ret_request, ret_reason);
+           ipb_http_forward_parse_origin(ret_head, destination, ret_request, ret_reason);
 }
 
 static void
-pass_request_on(IpbConnection *connection)
+forward_request(IpbConnection *connection)
 {
     IpbHttpHead head;
-    IpbHttpRequest request;
+    IpbHttpForward request;
     const char *reason;
     if (parse_request(connection, ipb_connection_destination(connection), &head, &request, &reason))
-        ipb_inspect_relay_request(connection, &head, &request);
+        ipb_http_forward_relay(connection, &head, &request);
     else
-        ipb_connection_close(connection); /* cannot be: nothing has changed since */
+        ipb_connection_close(connection); /* impossible: nothing has changed since it was checked */
 }
 
 static void
@@ -210,19 +211,19 @@ take_head(IpbConnection *connection)
 {
     IpbDestination destination;
     IpbHttpHead head;
-    IpbHttpRequest request;
+    IpbHttpForward request;
     const char *why;
     g_autofree char *reason = NULL;
     if (!ipb_inspect_find_destination(connection, &destination)) {
         ipb_connection_close(connection);
     } else if (!parse_request(connection, &destination, &head, &request, &why)) {
-        ipb_http_reply_bad(connection, 400, why);
+        ipb_http_forward_reply_bad_request(connection, 400, why);
     } else if (!ipb_connection_agrees(connection, &destination, &request.host, &reason)) {
         g_autoptr(GError) error = g_error_new_literal(IPYBOX_ERROR, IPYBOX_ERROR_REFUSED, reason);
         ipb_connection_report(connection, &destination, reason);
-        ipb_http_reply_failure(connection, &destination, error);
+        ipb_http_forward_reply_failure(connection, &destination, error);
     } else if (ipb_connection_is_open(connection)) {
-        pass_request_on(connection);
+        forward_request(connection);
     } else {
         ipb_connection_open(connection, &destination, /* is_http= */ true);
     }
@@ -242,7 +243,7 @@ on_http_input(IpbConnection *connection)
         take_head(connection);
         return;
     case IPB_HTTP_HEAD_BAD:
-        ipb_http_reply_bad(connection, head.status, head.reason);
+        ipb_http_forward_reply_bad_request(connection, head.status, head.reason);
         return;
     case IPB_HTTP_HEAD_PARTIAL:
     default:
@@ -253,32 +254,15 @@ on_http_input(IpbConnection *connection)
 static void
 on_http_failure(IpbConnection *connection, const GError *error)
 {
-    ipb_http_reply_failure(connection, ipb_connection_destination(connection), error);
+    ipb_http_forward_reply_failure(connection, ipb_connection_destination(connection), error);
 }
 
 const IpbProtocol IPB_INSPECT_HTTP = {
     .on_input = on_http_input,
-    .on_open = pass_request_on,
+    .on_open = forward_request,
     .on_failure = on_http_failure,
     .max_input = IPB_INSPECT_MAX_INPUT,
 };
-
-void
-ipb_inspect_relay_request(IpbConnection *connection, const IpbHttpHead *head,
-                          const IpbHttpRequest *request)
-{
-    IpbBuffer *input = ipb_connection_input(connection);
-    const IpbProxy *proxy = ipb_connection_proxy(connection);
-    g_autoptr(GString) rewritten = ipb_http_request_rewrite(
-        head, request, proxy != NULL, proxy != NULL ? proxy->authorization : NULL);
-    IpbHttpBody body;
-    ipb_http_body_init(&body, head);
-    ipb_buffer_consume(input, head->size);
-    /* Who sends more before the upgrade was accepted does not wait for it. */
-    bool is_upgrade = request->is_upgrade && ipb_buffer_size(input) == 0;
-    ipb_connection_relay(connection, is_upgrade ? IPB_RELAY_UPGRADE : IPB_RELAY_BODY, &body,
-                         rewritten->str, rewritten->len);
-}
 
 /* Tunnels */
 
@@ -299,6 +283,6 @@ ipb_inspect_tunnel(IpbConnection *connection)
         ipb_connection_become(connection, &IPB_INSPECT_HTTP);
         return;
     default:
-        pass_on(connection);
+        relay_all(connection);
     }
 }

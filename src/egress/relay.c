@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The relay; see the header. Two flows, each with what was read and could not be written yet; while there is such, its side is not
- * read. An idle relay holds no memory for data.
+ * The relay; see the header. It has two flows. Each flow keeps the bytes that were read but could
+ * not be written yet, and does not read more while it has such bytes. An idle relay holds no memory
+ * for data.
  *
- * Plain reads and writes: splice() would need two pipes, four fds, for each connection.
+ * It uses plain reads and writes: splice() would need two pipes, which are four descriptors, for
+ * each connection.
  */
 #include "egress/relay.h"
 
@@ -17,19 +19,20 @@
 #include "base/fd.h"
 
 #define READ_SIZE (64 * 1024)
-/* Neither side sends anything: interactive sessions rest longer than one thinks. */
+/* Neither side sends anything. Interactive sessions can be idle for a long time. */
 #define IDLE_TIMEOUT_MS (60 * 60 * 1000)
-/* One direction has ended, the other says nothing. */
+/* One direction has ended, and the other sends nothing. */
 #define HALF_CLOSED_TIMEOUT_MS (5 * 60 * 1000)
-/* All is sent: how long the client may take to close, so that what it has not read is not destroyed. */
+/* Everything was sent. The client has this time to close; closing earlier could discard what it has
+ * not read yet. */
 #define LINGER_TIMEOUT_MS (2 * 1000)
 
 typedef struct {
     int from, to;      /* indexes of sides */
     IpbBuffer pending; /* read, not written */
     bool has_ended;    /* nothing more is read */
-    bool is_closed;    /* and the end was passed on */
-    bool is_cut;       /* the other side takes no more */
+    bool is_closed;    /* the end was passed on as well */
+    bool is_cut;       /* the receiving side accepts no more */
 } Flow;
 
 typedef struct {
@@ -47,10 +50,10 @@ struct IpbRelay {
     IpbLoop *loop;
     IpbRelayMode mode;
     IpbHttpBody body;
-    char status[12]; /* how the server's answer begins, in IPB_RELAY_UPGRADE */
+    char status[12]; /* the first bytes of the server's answer, in IPB_RELAY_UPGRADE */
     size_t status_size;
     Side sides[2];
-    Flow flows[2]; /* by the side that is read */
+    Flow flows[2]; /* indexed by the side that is read */
     bool is_lingering;
     unsigned idle_ms;
     int64_t last_activity;
@@ -67,7 +70,8 @@ end(IpbRelay *relay)
     relay->on_end(relay->data);
 }
 
-/* Somebody was cut off: the other must not take what came so far for all. */
+/* One side failed. Resets both, so that the other side does not take what it received for
+ * everything. */
 static void
 abort_both(IpbRelay *relay)
 {
@@ -124,7 +128,8 @@ update_events(IpbRelay *relay)
         else if (!flow->has_ended)
             events[flow->from] |= EPOLLIN;
     }
-    /* A client that has sent its request and leaves is told of, so that the server need not answer for nobody. */
+    /* Watch for a client that disconnects after its request, so that the server does not answer
+     * without a reader. */
     if (relay->mode != IPB_RELAY_ALL && relay->flows[CLIENT].has_ended &&
         !relay->flows[SERVER].has_ended)
         events[CLIENT] |= EPOLLRDHUP;
@@ -136,8 +141,9 @@ update_events(IpbRelay *relay)
         ipb_watch_set_events(relay->sides[i].watch, events[i]);
 }
 
-/* False: the relay has ended. A server that refuses a request closes before it has read all of it, and its answer can still be
- * read; so what the client sends is dropped, and the server's end decides. */
+/* False: the relay has ended. A server that refuses a request may close before it has read all
+ * of it, and its answer can still be read. So the client's further bytes are dropped, and the
+ * relay waits for the server's end. */
 static bool
 on_write_error(IpbRelay *relay, Flow *flow)
 {
@@ -150,7 +156,7 @@ on_write_error(IpbRelay *relay, Flow *flow)
     return true;
 }
 
-/* Writes @size bytes at @bytes as far as possible; *ret_written of them. False: the relay has ended. */
+/* Writes as much as possible; *ret_written is the number of bytes. False: the relay has ended. */
 static bool
 write_some(IpbRelay *relay, Flow *flow, const void *bytes, size_t size, size_t *ret_written)
 {
@@ -158,11 +164,11 @@ write_some(IpbRelay *relay, Flow *flow, const void *bytes, size_t size, size_t *
     *ret_written = n > 0 ? (size_t) n : 0;
     if (n >= 0 || errno == EAGAIN || errno == EINTR)
         return true;
-    *ret_written = size; /* there is no use for it */
+    *ret_written = size; /* the rest is dropped */
     return on_write_error(relay, flow);
 }
 
-/* Writes what waits. False: the relay has ended. */
+/* Writes the pending bytes. False: the relay has ended. */
 static bool
 write_pending(IpbRelay *relay, Flow *flow)
 {
@@ -177,8 +183,8 @@ write_pending(IpbRelay *relay, Flow *flow)
     return true;
 }
 
-/* Writes at once what can be written, keeps the rest: there is room, since nothing is read while something waits. False: the
- * relay has ended. */
+/* Writes what can be written at once and keeps the rest. There is room for it, because a flow
+ * does not read while it has pending bytes. False: the relay has ended. */
 static bool
 write_through(IpbRelay *relay, Flow *flow, const char *bytes, size_t size)
 {
@@ -190,14 +196,15 @@ write_through(IpbRelay *relay, Flow *flow, const char *bytes, size_t size)
     return ipb_buffer_append(&flow->pending, bytes + written, size - written);
 }
 
-/* Passes the end of a flow on when all before it is written; ends the relay after both. False: it has ended, or lingers. */
+/* Passes the end of a flow on when everything before it was written. Ends the relay after both
+ * flows. False: the relay has ended, or lingers. */
 static bool
 pass_end_on(IpbRelay *relay, Flow *flow)
 {
     if (!flow->has_ended || flow->is_closed || ipb_buffer_size(&flow->pending) > 0)
         return true;
     flow->is_closed = true;
-    /* A server may take the end of a request's stream for the client's death. */
+    /* The client's end is not passed on for a request: a server may take it for a disconnection. */
     if (flow->from == SERVER || relay->mode == IPB_RELAY_ALL)
         shutdown(relay->sides[flow->to].fd, SHUT_WR);
     bool is_over = flow->from == SERVER && relay->mode != IPB_RELAY_ALL;
@@ -206,7 +213,7 @@ pass_end_on(IpbRelay *relay, Flow *flow)
         return true;
     }
     if (relay->mode == IPB_RELAY_ALL && !relay->flows[CLIENT].is_cut) {
-        end(relay); /* all of the client's bytes were read: nothing is destroyed by closing */
+        end(relay); /* all of the client's bytes were read, so closing discards nothing */
         return false;
     }
     relay->is_lingering = true;
@@ -218,7 +225,8 @@ pass_end_on(IpbRelay *relay, Flow *flow)
 
 /* The client's bytes */
 
-/* What may pass of what the client sent; ends its flow after a whole request. */
+/* Returns how many of the client's bytes may pass. Ends the client's flow after a complete
+ * request. */
 static size_t
 admit(IpbRelay *relay, const char *bytes, size_t size)
 {
@@ -230,7 +238,7 @@ admit(IpbRelay *relay, const char *bytes, size_t size)
     return admitted;
 }
 
-/* The server's answer to an upgrade, as far as it decides. */
+/* Watches for the status of the server's answer to an upgrade. */
 static void
 watch_status(IpbRelay *relay, const char *bytes, size_t size)
 {
@@ -264,7 +272,7 @@ read_side(IpbRelay *relay, Flow *flow)
     relay->last_activity = g_get_monotonic_time();
     if (n <= 0) {
         if (flow->from == CLIENT && relay->mode != IPB_RELAY_ALL) {
-            abort_both(relay); /* in the middle of its request */
+            abort_both(relay); /* the client ended within its request */
             return false;
         }
         flow->has_ended = true;
@@ -320,13 +328,13 @@ on_ready(uint32_t events, void *data)
         update_events(relay);
 }
 
-/* Life */
+/* Creation and destruction */
 
 static bool
 add_side(IpbRelay *relay, int index, GError **error)
 {
     Side *side = &relay->sides[index];
-    /* What the other flow holds is written to this side before it is read. */
+    /* Pending bytes of the other flow are written to this side before it is read. */
     side->watch = ipb_watch_new(relay->loop, side->fd, EPOLLIN, on_ready, side, error);
     return side->watch != NULL;
 }
@@ -356,7 +364,7 @@ ipb_relay_new(IpbLoop *loop, const IpbRelayOptions *options, GError **error)
     if (!add_side(relay, CLIENT, error) || !add_side(relay, SERVER, error))
         return NULL;
     Flow *flow = &relay->flows[CLIENT];
-    /* Until the server has answered, nothing of an upgraded stream is read. */
+    /* Nothing of an upgraded stream is read until the server has answered. */
     flow->has_ended = relay->mode == IPB_RELAY_UPGRADE;
     size_t size = admit(relay, options->second, options->second_size);
     if (relay->body.state == IPB_HTTP_BODY_BAD) {

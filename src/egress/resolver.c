@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Lookups; see the header. GLib calls back after a cancellation, too, so what it calls back with is a Query of its own, which the
- * lookup lets go of. A thread that hangs in the host's resolver cannot be ended, only left alone: GLib's pool grows past such.
+ * Lookups; see the header. GLib calls back also after a cancellation. Therefore the data of its
+ * callback is a separate Query, which a cancelled lookup abandons. A thread that hangs in the
+ * host's resolver cannot be ended. It is left alone, and GLib's pool starts another one.
  *
- * Not GLib's GResolver: it brings half of GIO with it, and what that loads, into programs that are linked statically.
+ * GLib's GResolver is not used, because it would link half of GIO, and what GIO loads, into static
+ * programs.
  */
 #include "egress/resolver.h"
 
@@ -19,7 +21,7 @@
 #define LOOKUP_TIMEOUT_MS (20 * 1000)
 
 typedef struct {
-    IpbLookup *lookup; /* NULL: nobody waits any more */
+    IpbLookup *lookup; /* NULL: the lookup was cancelled */
     GCancellable *cancellable;
 } Query;
 
@@ -64,9 +66,9 @@ ipb_resolver_free(IpbResolver *resolver)
     g_free(resolver);
 }
 
-/* The lookup is under way no more; its place is free for another. */
+/* Ends the lookup without a result. The next one in the queue can start. */
 static void
-let_go(IpbLookup *lookup)
+cancel(IpbLookup *lookup)
 {
     g_clear_pointer(&lookup->timer, ipb_timer_free);
     g_queue_remove(&lookup->resolver->waiting, lookup);
@@ -82,7 +84,7 @@ let_go(IpbLookup *lookup)
 static void
 fail(IpbLookup *lookup, const GError *error)
 {
-    let_go(lookup);
+    cancel(lookup);
     lookup->func(NULL, 0, error, lookup->data);
 }
 
@@ -95,7 +97,7 @@ take_addresses(const struct addrinfo *list)
         const void *socket_address = list->ai_addr;
         const struct sockaddr_in *in = socket_address;
         const struct sockaddr_in6 *in6 = socket_address;
-        /* An address with a scope is link-local, which is refused anyway. */
+        /* The scope is dropped: an address with a scope is link-local, which is refused anyway. */
         if (list->ai_family == AF_INET)
             ipb_hostname_from_address(&in->sin_addr, sizeof in->sin_addr, address);
         else if (list->ai_family == AF_INET6)
@@ -107,7 +109,7 @@ take_addresses(const struct addrinfo *list)
     return found;
 }
 
-/* In a thread of its own. */
+/* Runs in a thread. */
 static void
 resolve(GTask *task, gpointer source, gpointer name, GCancellable *cancellable)
 {
@@ -158,8 +160,7 @@ on_timeout(void *data)
     fail(lookup, error);
 }
 
-/* Called from the loop, so that the caller of a look-up gets no result before the call has
- * returned. */
+/* Called from the loop, because the caller must not get a result before its call has returned. */
 static void
 on_no_thread(void *data)
 {
@@ -181,7 +182,7 @@ start(IpbLookup *lookup)
     lookup->query->lookup = lookup;
     lookup->query->cancellable = g_cancellable_new();
     lookup->resolver->n_running++;
-    /* It calls back in the context that is the thread's default now. */
+    /* The task calls back in the context that is now the default of the thread. */
     g_main_context_push_thread_default(context);
     g_autoptr(GTask) task =
         g_task_new(NULL, lookup->query->cancellable, on_resolved, lookup->query);
@@ -217,7 +218,7 @@ ipb_lookup_free(IpbLookup *lookup)
 {
     if (lookup == NULL)
         return;
-    let_go(lookup);
+    cancel(lookup);
     g_free(lookup->name);
     g_free(lookup);
 }

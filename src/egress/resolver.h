@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * IpbResolver: names to addresses as this host resolves them, without blocking the loop: in threads, a few at
- * once, the others wait their turn.
+ * IpbResolver: resolves names as this host resolves them, without blocking the loop. Lookups run in
+ * threads, a few at once. Further lookups are queued.
  *
- * Ownership: the owner frees the resolver and each lookup; freeing a lookup that is under way cancels it. Lookups do not outlive
- * the resolver.
+ * Ownership: the owner frees the resolver and each lookup. Freeing a lookup cancels it. The
+ * resolver must outlive its lookups.
  */
 #pragma once
 
@@ -16,7 +16,8 @@
 typedef struct IpbResolver IpbResolver;
 typedef struct IpbLookup IpbLookup;
 
-/* Once, from the loop. @error: NOT_FOUND, TIMEOUT, or NULL and then there is an address. May free the lookup. */
+/* Called once, from the loop. @error: NOT_FOUND or TIMEOUT; if NULL, there is at least one
+ * address. May free the lookup. */
 typedef void (*IpbLookupFunc)(const IpbHost *addresses, size_t n_addresses, const GError *error,
                               void *data);
 

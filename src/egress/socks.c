@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The SOCKS 5 proxy; see the header. Its refusals are one byte, so an SSH client, for which the policy has words, is told them as a
- * server would: connected, and disconnected with a reason.
+ * The SOCKS 5 proxy; see the header. A refusal in SOCKS is one byte. If the policy has a reason for
+ * the denial, an SSH client gets it the way a server would send it: connected, then disconnected
+ * with a reason.
  */
 #include "egress/socks.h"
 
@@ -9,7 +10,15 @@
 
 #include "base/error.h"
 #include "egress/inspect.h"
-#include "egress/socks-message.h"
+
+#define VERSION 5
+#define METHOD_NONE 0
+#define COMMAND_CONNECT 1
+#define ADDRESS_IPV4 1
+#define ADDRESS_NAME 3
+#define ADDRESS_IPV6 4
+/* version, command, reserved, address type */
+#define REQUEST_HEADER_SIZE 4
 
 #define SSH_PORT 22
 #define SSH_DISCONNECT 1
@@ -17,6 +26,88 @@
 #define SSH_BLOCK 8
 #define SSH_MIN_PADDING 4
 #define MAX_SSH_REASON 400
+
+/* Messages */
+
+IpbSocksState
+ipb_socks_greeting_parse(const uint8_t *bytes, size_t size, size_t *ret_size)
+{
+    if (size > 0 && bytes[0] != VERSION)
+        return IPB_SOCKS_BAD;
+    if (size < 2 || size < 2 + (size_t) bytes[1])
+        return IPB_SOCKS_PARTIAL;
+    *ret_size = 2 + (size_t) bytes[1];
+    return memchr(bytes + 2, METHOD_NONE, bytes[1]) != NULL ? IPB_SOCKS_WHOLE : IPB_SOCKS_BAD;
+}
+
+static IpbSocksState
+refuse(IpbSocksRequest *request, IpbSocksCode code)
+{
+    request->code = code;
+    return IPB_SOCKS_BAD;
+}
+
+/* The size of the address in bytes, including the length in front of a name; 0: more bytes are
+ * needed to know it. */
+static size_t
+address_size(const uint8_t *bytes, size_t size)
+{
+    switch (bytes[3]) {
+    case ADDRESS_IPV4:
+        return 4;
+    case ADDRESS_IPV6:
+        return 16;
+    default:
+        return size > REQUEST_HEADER_SIZE ? 1 + (size_t) bytes[REQUEST_HEADER_SIZE] : 0;
+    }
+}
+
+/* False: the name is not a host name. */
+static bool
+take_host(const uint8_t *bytes, IpbHost *ret_host)
+{
+    const uint8_t *address = bytes + REQUEST_HEADER_SIZE;
+    if (bytes[3] == ADDRESS_NAME)
+        return ipb_hostname_parse((const char *) address + 1, address[0], ret_host, NULL);
+    ipb_hostname_from_address(address, bytes[3] == ADDRESS_IPV4 ? 4 : 16, ret_host);
+    return true;
+}
+
+IpbSocksState
+ipb_socks_request_parse(const uint8_t *bytes, size_t size, IpbSocksRequest *ret_request)
+{
+    if (size > 0 && bytes[0] != VERSION)
+        return refuse(ret_request, IPB_SOCKS_FAILED);
+    if (size < REQUEST_HEADER_SIZE)
+        return IPB_SOCKS_PARTIAL;
+    if (bytes[1] != COMMAND_CONNECT)
+        return refuse(ret_request, IPB_SOCKS_COMMAND_UNKNOWN);
+    if (bytes[2] != 0)
+        return refuse(ret_request, IPB_SOCKS_FAILED);
+    if (bytes[3] != ADDRESS_IPV4 && bytes[3] != ADDRESS_NAME && bytes[3] != ADDRESS_IPV6)
+        return refuse(ret_request, IPB_SOCKS_ADDRESS_UNKNOWN);
+    size_t n = address_size(bytes, size);
+    if (n == 0 || size < REQUEST_HEADER_SIZE + n + 2)
+        return IPB_SOCKS_PARTIAL;
+    const uint8_t *port = bytes + REQUEST_HEADER_SIZE + n;
+    ret_request->destination.port = (unsigned) port[0] << 8 | port[1];
+    ret_request->size = REQUEST_HEADER_SIZE + n + 2;
+    if (ret_request->destination.port == 0 || !take_host(bytes, &ret_request->destination.host))
+        return refuse(ret_request, IPB_SOCKS_NOT_ALLOWED);
+    return IPB_SOCKS_WHOLE;
+}
+
+void
+ipb_socks_reply_write(IpbSocksCode code, uint8_t ret_reply[IPB_SOCKS_REPLY_SIZE])
+{
+    /* The address that we dial from is not disclosed: 0.0.0.0:0. */
+    memset(ret_reply, 0, IPB_SOCKS_REPLY_SIZE);
+    ret_reply[0] = VERSION;
+    ret_reply[1] = (uint8_t) code;
+    ret_reply[3] = ADDRESS_IPV4;
+}
+
+/* The protocol */
 
 static void
 finish(IpbConnection *connection, IpbSocksCode code)
@@ -115,7 +206,8 @@ append_string(GByteArray *out, const char *text)
     g_byte_array_append(out, (const guint8 *) text, (guint) strlen(text));
 }
 
-/* A server's first words and SSH_MSG_DISCONNECT before any key exchange: RFC 4253, sections 4.2, 6 and 11.1. */
+/* The banner of a server and SSH_MSG_DISCONNECT before any key exchange: RFC 4253, sections 4.2,
+ * 6 and 11.1. */
 static GByteArray *
 make_ssh_refusal(const char *reason)
 {
@@ -128,7 +220,7 @@ make_ssh_refusal(const char *reason)
     append_number(payload, SSH_NOT_ALLOWED);
     append_string(payload, shown);
     append_string(payload, "");
-    /* The whole packet, with its length and the padding's, is a multiple of the block. */
+    /* The size of the packet, including its two length fields, is a multiple of the block size. */
     guint8 padding = SSH_MIN_PADDING;
     while ((4 + 1 + payload->len + padding) % SSH_BLOCK != 0)
         padding++;
@@ -156,7 +248,7 @@ on_failure(IpbConnection *connection, const GError *error)
 {
     const IpbDestination *destination = ipb_connection_destination(connection);
     const char *reason =
-        ipb_rules_denial_reason(ipb_connection_context(connection)->rules, destination);
+        ipb_domain_rules_denial_reason(ipb_connection_context(connection)->rules, destination);
     if (reason != NULL && destination->port == SSH_PORT)
         refuse_ssh(connection, reason);
     else

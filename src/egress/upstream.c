@@ -1,24 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The proxies of this machine's network; see the header. What is taken is what Python's and uv's clients take.
+ * The proxies of this machine's network; see the header. The variables are read as the clients of
+ * Python and uv read them.
  */
 #include "egress/upstream.h"
 
+#include <errno.h>
 #include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
 
-#include "egress/places.h"
+#include "base/error.h"
+#include "base/fd.h"
+#include "egress/address-class.h"
 #include "sandbox/address.h"
 
 #define DEFAULT_PORT 80
+#define ANSWER_TIMEOUT_MS (30 * 1000)
+/* The head of the answer to CONNECT. */
+#define MAX_HEAD 16384
 
 struct IpbUpstream {
-    IpbProxy *http, *https; /* NULL: none */
-    char **exceptions;      /* of no_proxy */
-    bool has_no_exceptions; /* the installer's own setting */
+    IpbUpstreamProxy *http, *https; /* NULL: none */
+    char **exceptions;              /* no_proxy */
+    bool ignores_exceptions;        /* the installer's own setting is for all hosts */
 };
 
 static void
-free_proxy(IpbProxy *proxy)
+free_proxy(IpbUpstreamProxy *proxy)
 {
     if (proxy == NULL)
         return;
@@ -40,10 +49,10 @@ make_authorization(const char *user_info, size_t size)
     return g_strconcat("Basic ", encoded, NULL);
 }
 
-static IpbProxy *
+static IpbUpstreamProxy *
 parse_proxy(const char *variable, const char *value)
 {
-    IpbProxy *proxy = g_new0(IpbProxy, 1);
+    IpbUpstreamProxy *proxy = g_new0(IpbUpstreamProxy, 1);
     proxy->variable = variable;
     const char *scheme_end = strstr(value, "://");
     const char *authority = scheme_end != NULL ? scheme_end + 3 : value;
@@ -69,8 +78,8 @@ parse_proxy(const char *variable, const char *value)
     return proxy;
 }
 
-/* Of the first variable that is set to something. */
-static IpbProxy *
+/* The proxy of the first variable that is set and not empty. */
+static IpbUpstreamProxy *
 find_variable(const char *const *env, const char *const *names)
 {
     for (; *names != NULL; names++) {
@@ -98,7 +107,7 @@ ipb_upstream_new(const char *const *env, const char *own, const char *own_name)
                                         NULL};
     IpbUpstream *upstream = g_new0(IpbUpstream, 1);
     upstream->exceptions = find_exceptions(env);
-    upstream->has_no_exceptions = own != NULL;
+    upstream->ignores_exceptions = own != NULL;
     upstream->http = own != NULL ? parse_proxy(own_name, own) : find_variable(env, HTTP);
     upstream->https = own != NULL ? parse_proxy(own_name, own) : find_variable(env, HTTPS);
     return upstream;
@@ -124,7 +133,8 @@ is_name_below(const char *name, const char *suffix)
            (length == suffix_length || name[length - suffix_length - 1] == '.');
 }
 
-/* "*", "example.com" and ".example.com" (with all below it), "10.0.0.0/8", each with ":port" if it is for one. */
+/* An exception is "*", "example.com" or ".example.com" (both include all names below), or
+ * "10.0.0.0/8". A name or an address may be followed by ":port". */
 static bool
 is_excepted(const char *exception, const IpbDestination *destination)
 {
@@ -144,26 +154,169 @@ is_excepted(const char *exception, const IpbDestination *destination)
     return g_str_equal(host.text, destination->host.text);
 }
 
-/* Loopback, and other addresses that no name may lead to: only we ourselves can look what is there (egress/rules.h, egress/dial.h). */
+/* Loopback, and other addresses that no name may lead to. These destinations are never left to a
+ * proxy: only our own dialling checks what is there (egress/domain-rules.h, egress/dial.h). */
 static bool
 is_here(const IpbHost *host)
 {
     const char *name;
     if (host->kind != IPB_HOST_NAME)
-        return ipb_place_of(host, &name) >= IPB_PLACE_LOOPBACK;
+        return ipb_address_class_of(host, &name) >= IPB_ADDRESS_CLASS_LOOPBACK;
     return is_name_below(host->text, "localhost");
 }
 
-const IpbProxy *
+const IpbUpstreamProxy *
 ipb_upstream_find(const IpbUpstream *upstream, const IpbDestination *destination, bool is_http)
 {
-    const IpbProxy *proxy = is_http ? upstream->http : upstream->https;
+    const IpbUpstreamProxy *proxy = is_http ? upstream->http : upstream->https;
     if (proxy == NULL || is_here(&destination->host))
         return NULL;
-    if (upstream->has_no_exceptions)
+    if (upstream->ignores_exceptions)
         return proxy;
     for (char **exception = upstream->exceptions; *exception != NULL; exception++)
         if (**exception != '\0' && is_excepted(*exception, destination))
             return NULL;
     return proxy;
+}
+
+/* Tunnels */
+
+struct IpbUpstreamTunnel {
+    int fd;
+    bool is_authorized; /* the request has a user and a password */
+    IpbWatch *watch;
+    IpbTimer *deadline;
+    GString *head;
+    IpbUpstreamTunnelFunc func;
+    void *data;
+};
+
+static void
+fail_tunnel(IpbUpstreamTunnel *tunnel, IpyboxError code, const char *text)
+{
+    g_autoptr(GError) error = g_error_new_literal(IPYBOX_ERROR, (int) code, text);
+    g_clear_pointer(&tunnel->watch, ipb_watch_free);
+    g_clear_pointer(&tunnel->deadline, ipb_timer_free);
+    tunnel->func(-1, error, tunnel->data);
+}
+
+static void
+on_deadline(void *data)
+{
+    fail_tunnel(data, IPYBOX_ERROR_TIMEOUT, "it does not answer");
+}
+
+static bool
+parse_status(const GString *head, unsigned *ret_status)
+{
+    const char *text = head->str;
+    if (head->len < strlen("HTTP/1.1 200") || !g_str_has_prefix(text, "HTTP/1.") || text[8] != ' ')
+        return false;
+    for (size_t i = 9; i < 12; i++)
+        if (!g_ascii_isdigit(text[i]))
+            return false;
+    *ret_status = (unsigned) g_ascii_strtoull(text + 9, NULL, 10);
+    return true;
+}
+
+static void
+take_head(IpbUpstreamTunnel *tunnel)
+{
+    unsigned status;
+    if (!parse_status(tunnel->head, &status)) {
+        fail_tunnel(tunnel, IPYBOX_ERROR_UNAVAILABLE, "it does not answer as an HTTP proxy");
+    } else if (status == 407) {
+        fail_tunnel(
+            tunnel, IPYBOX_ERROR_UNAVAILABLE,
+            tunnel->is_authorized
+                ? "it does not accept the user and the password (status 407)"
+                : "it requires a user and a password (status 407): http://USER:PASSWORD@HOST:PORT");
+    } else if (status / 100 != 2) {
+        g_autofree char *text = g_strdup_printf("it refuses the connection (status %u)", status);
+        fail_tunnel(tunnel, IPYBOX_ERROR_UNAVAILABLE, text);
+    } else {
+        g_clear_pointer(&tunnel->watch, ipb_watch_free);
+        g_clear_pointer(&tunnel->deadline, ipb_timer_free);
+        tunnel->func(ipb_fd_steal(&tunnel->fd), NULL, tunnel->data);
+    }
+}
+
+/* The answer is peeked at first, so that nothing after its head is taken out of the socket. */
+static void
+on_answer(uint32_t events, void *data)
+{
+    static const char END[] = "\r\n\r\n";
+    IpbUpstreamTunnel *tunnel = data;
+    char bytes[4096];
+    ssize_t n = recv(tunnel->fd, bytes, sizeof bytes, MSG_PEEK | MSG_DONTWAIT);
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    if (n <= 0) {
+        fail_tunnel(tunnel, IPYBOX_ERROR_UNAVAILABLE, "it closed the connection");
+        return;
+    }
+    size_t before = tunnel->head->len;
+    g_string_append_len(tunnel->head, bytes, n);
+    const char *end = memmem(tunnel->head->str, tunnel->head->len, END, strlen(END));
+    size_t size =
+        end != NULL ? (size_t) (end - tunnel->head->str) + strlen(END) : tunnel->head->len;
+    g_string_truncate(tunnel->head, size);
+    /* The peeked bytes are in the socket: this call takes exactly them. */
+    if (recv(tunnel->fd, bytes, size - before, MSG_DONTWAIT) != (ssize_t) (size - before))
+        fail_tunnel(tunnel, IPYBOX_ERROR_UNAVAILABLE, "it closed the connection");
+    else if (end != NULL)
+        take_head(tunnel);
+    else if (size > MAX_HEAD)
+        fail_tunnel(tunnel, IPYBOX_ERROR_UNAVAILABLE, "the head of its answer is too large");
+}
+
+static bool
+send_request(IpbUpstreamTunnel *tunnel, const IpbUpstreamProxy *proxy,
+             const IpbDestination *destination, GError **error)
+{
+    g_autofree char *target = ipb_destination_to_text(destination);
+    g_autoptr(GString) request = g_string_new(NULL);
+    g_string_append_printf(request, "CONNECT %s HTTP/1.1\r\nHost: %s\r\n", target, target);
+    if (proxy->authorization != NULL)
+        g_string_append_printf(request, "Proxy-Authorization: %s\r\n", proxy->authorization);
+    g_string_append(request, "\r\n");
+    /* A socket that was just connected has room for the request. */
+    if (send(tunnel->fd, request->str, request->len, MSG_NOSIGNAL | MSG_DONTWAIT) ==
+        (ssize_t) request->len)
+        return true;
+    g_set_error_literal(error, IPYBOX_ERROR, IPYBOX_ERROR_UNAVAILABLE, "it closed the connection");
+    return false;
+}
+
+IpbUpstreamTunnel *
+ipb_upstream_tunnel_new(IpbLoop *loop, int fd, const IpbUpstreamProxy *proxy,
+                        const IpbDestination *destination, IpbUpstreamTunnelFunc func, void *data,
+                        GError **error)
+{
+    IpbUpstreamTunnel *tunnel = g_new0(IpbUpstreamTunnel, 1);
+    tunnel->fd = fd;
+    tunnel->is_authorized = proxy->authorization != NULL;
+    tunnel->head = g_string_new(NULL);
+    tunnel->func = func;
+    tunnel->data = data;
+    if (send_request(tunnel, proxy, destination, error))
+        tunnel->watch = ipb_watch_new(loop, fd, EPOLLIN, on_answer, tunnel, error);
+    if (tunnel->watch == NULL) {
+        ipb_upstream_tunnel_free(tunnel);
+        return NULL;
+    }
+    tunnel->deadline = ipb_timer_new(loop, ANSWER_TIMEOUT_MS, on_deadline, tunnel);
+    return tunnel;
+}
+
+void
+ipb_upstream_tunnel_free(IpbUpstreamTunnel *tunnel)
+{
+    if (tunnel == NULL)
+        return;
+    ipb_watch_free(tunnel->watch);
+    ipb_timer_free(tunnel->deadline);
+    ipb_fd_close(&tunnel->fd);
+    g_string_free(tunnel->head, TRUE);
+    g_free(tunnel);
 }

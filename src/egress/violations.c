@@ -1,13 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Denials on their way to the owner; see the header. Each period of a second has a set of what was reported in it.
+ * Reporting of denials, and their log; see the header. Time is divided into periods of a second.
+ * Each period has a set of what was reported in it.
  */
 #include "egress/violations.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/fd.h"
+#include "json/writer.h"
 
 #define PERIOD_MS 1000
-/* Different denials in one period; the rest is counted. */
+/* Different denials that are reported in one period. Further ones are counted. */
 #define MAX_PER_PERIOD 32
 #define MAX_TEXT 512
 
@@ -26,8 +35,15 @@ struct IpbViolations {
     unsigned n_left_out;
     int64_t period_end;
     IpbTimer *delivery;
-    IpbTimer *summary; /* at the end of a period in which some were left out */
+    IpbTimer *summary; /* reports n_left_out at the end of the period */
 };
+
+char *
+ipb_violation_to_text(const IpbViolation *violation)
+{
+    return g_strdup_printf("operation not permitted: %s %s: %s", violation->what, violation->target,
+                           violation->reason);
+}
 
 static void
 free_entry(Entry *entry)
@@ -66,14 +82,14 @@ ipb_violations_free(IpbViolations *violations)
 }
 
 static void
-tell(IpbViolations *violations)
+deliver_next(IpbViolations *violations)
 {
     g_autoptr(Entry) entry = g_queue_pop_head(&violations->waiting);
     const IpbViolation violation = {entry->what, entry->target, entry->reason};
     violations->on_violation(&violation, violations->data);
 }
 
-/* One by one, since the owner may free us when told. */
+/* One at a time, because on_violation may free the object. */
 static void
 on_delivery(void *data)
 {
@@ -81,7 +97,7 @@ on_delivery(void *data)
     g_clear_pointer(&violations->delivery, ipb_timer_free);
     if (violations->waiting.length > 1)
         violations->delivery = ipb_timer_new(violations->loop, 0, on_delivery, violations);
-    tell(violations);
+    deliver_next(violations);
 }
 
 static void
@@ -101,8 +117,8 @@ on_summary(void *data)
 {
     IpbViolations *violations = data;
     g_clear_pointer(&violations->summary, ipb_timer_free);
-    g_autofree char *reason = g_strdup_printf("%u more denials came too fast to be told one by one",
-                                              violations->n_left_out);
+    g_autofree char *reason = g_strdup_printf(
+        "%u more denials came too fast to be reported one by one", violations->n_left_out);
     violations->n_left_out = 0;
     queue(violations, "network-outbound", "(several)", reason);
 }
@@ -114,7 +130,7 @@ ipb_violations_flush(IpbViolations *violations)
         on_summary(violations);
     g_clear_pointer(&violations->delivery, ipb_timer_free);
     while (violations->waiting.length > 0)
-        tell(violations);
+        deliver_next(violations);
 }
 
 /* One line of printable text, of bounded length. */
@@ -162,9 +178,77 @@ ipb_violations_report(IpbViolations *violations, const char *what, const char *t
     }
 }
 
-char *
-ipb_violation_to_text(const IpbViolation *violation)
+/* The log */
+
+struct IpbViolationLog {
+    char *path;
+    int fd;
+    /* The file ends in an incomplete line: the next write begins with a line break. */
+    bool is_line_broken;
+};
+
+IpbViolationLog *
+ipb_violation_log_open(const char *path, GError **error)
 {
-    return g_strdup_printf("operation not permitted: %s %s: %s", violation->what, violation->target,
-                           violation->reason);
+    ipb_autofd fd =
+        open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
+    struct stat status;
+    if (fd < 0 || fstat(fd, &status) < 0) {
+        ipb_error_set_errno(error, errno, "cannot open the violation log %s", path);
+        return NULL;
+    }
+    if (!S_ISREG(status.st_mode)) {
+        g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID,
+                    "the violation log %s is not a regular file", path);
+        return NULL;
+    }
+    IpbViolationLog *log = g_new0(IpbViolationLog, 1);
+    log->path = g_strdup(path);
+    log->fd = ipb_fd_steal(&fd);
+    return log;
+}
+
+void
+ipb_violation_log_free(IpbViolationLog *log)
+{
+    if (log == NULL)
+        return;
+    ipb_fd_close(&log->fd);
+    g_free(log->path);
+    g_free(log);
+}
+
+static char *
+make_line(const IpbViolationLog *log, const IpbViolation *violation)
+{
+    IpbJsonWriter *writer = ipb_json_writer_new();
+    g_autoptr(GDateTime) now = g_date_time_new_now_utc();
+    g_autofree char *time = g_date_time_format(now, "%Y-%m-%dT%H:%M:%SZ");
+    ipb_json_begin_object(writer);
+    ipb_json_member_string(writer, "time", time);
+    ipb_json_member_string(writer, "what", violation->what);
+    ipb_json_member_string(writer, "target", violation->target);
+    ipb_json_member_string(writer, "reason", violation->reason);
+    ipb_json_end_object(writer);
+    g_autofree char *json = ipb_json_writer_finish(writer, NULL);
+    return g_strconcat(log->is_line_broken ? "\n" : "", json, "\n", NULL);
+}
+
+bool
+ipb_violation_log_write(IpbViolationLog *log, const IpbViolation *violation, GError **error)
+{
+    g_autofree char *line = make_line(log, violation);
+    size_t size = strlen(line);
+    ssize_t n;
+    do
+        n = ipb_fd_write(log->fd, line, size);
+    while (n < 0 && errno == EINTR);
+    if (n == (ssize_t) size) {
+        log->is_line_broken = false;
+        return true;
+    }
+    int saved_errno = n < 0 ? errno : ipb_fd_explain_short_write(log->fd);
+    log->is_line_broken = log->is_line_broken || n > 0;
+    return ipb_error_set_errno(error, saved_errno, "cannot write to the violation log %s",
+                               log->path);
 }

@@ -5,7 +5,7 @@
  */
 #include <string.h>
 
-#include "egress/http-request.h"
+#include "egress/http-forward.h"
 #include "http/body.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -21,11 +21,11 @@ count_headers(const IpbHttpHead *head, const char *name)
 
 /* What the server reads of it, with our own reader, which is stricter than others. */
 static void
-check_rewritten(const IpbHttpHead *head, const IpbHttpRequest *request)
+check_rewritten(const IpbHttpHead *head, const IpbHttpForward *request)
 {
-    g_autoptr(GString) text = ipb_http_request_rewrite(head, request, false, NULL);
+    g_autoptr(GString) text = ipb_http_forward_rewrite(head, request, false, NULL);
     IpbHttpHead again;
-    IpbHttpRequest received;
+    IpbHttpForward received;
     const char *reason;
     size_t scanned = 0;
     if (text->len > IPB_HTTP_MAX_HEAD) /* a long path and a canonical Host may not fit any more */
@@ -36,7 +36,7 @@ check_rewritten(const IpbHttpHead *head, const IpbHttpRequest *request)
     g_assert(count_headers(&again, "Connection") == 1);
     g_assert(count_headers(&again, "Proxy-Authorization") == 0);
     g_assert(again.is_chunked == head->is_chunked && again.content_length == head->content_length);
-    g_assert(ipb_http_request_parse_origin(&again, &request->destination, &received, &reason));
+    g_assert(ipb_http_forward_parse_origin(&again, &request->destination, &received, &reason));
     g_assert(ipb_destination_equal(&received.host, &request->host));
 }
 
@@ -59,12 +59,12 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     const char *bytes = (const char *) data, *reason = NULL;
     IpbHttpHead head;
-    IpbHttpRequest request;
+    IpbHttpForward request;
     size_t scanned = 0;
     if (ipb_http_head_parse_proxied(bytes, size, &scanned, &head) != IPB_HTTP_HEAD_WHOLE)
         return 0;
     check_body(&head, bytes + head.size, size - head.size);
-    if (!ipb_http_request_parse(&head, &request, &reason)) {
+    if (!ipb_http_forward_parse_proxy(&head, &request, &reason)) {
         g_assert(reason != NULL);
         return 0;
     }

@@ -4,7 +4,7 @@
  */
 #include <string.h>
 
-#include "egress/socks-message.h"
+#include "egress/socks.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

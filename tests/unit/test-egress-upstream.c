@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-static const IpbProxy *
+static const IpbUpstreamProxy *
 find(const IpbUpstream *upstream, const char *authority, bool is_http)
 {
     IpbDestination destination;
@@ -18,7 +18,7 @@ assert_proxy(const char *value, const char *address, const char *authorization)
     g_autofree char *variable = g_strconcat("https_proxy=", value, NULL);
     const char *const env[] = {variable, NULL};
     g_autoptr(IpbUpstream) upstream = ipb_upstream_new(env, NULL, NULL);
-    const IpbProxy *proxy = find(upstream, "index.test:443", false);
+    const IpbUpstreamProxy *proxy = find(upstream, "index.test:443", false);
     g_assert_nonnull(proxy);
     g_assert_null(proxy->problem);
     g_autofree char *text = ipb_destination_to_text(&proxy->address);
@@ -59,7 +59,7 @@ test_bad_values(void)
         g_autofree char *variable = g_strconcat("all_proxy=", VALUES[i], NULL);
         const char *const env[] = {variable, NULL};
         g_autoptr(IpbUpstream) upstream = ipb_upstream_new(env, NULL, NULL);
-        const IpbProxy *proxy = find(upstream, "index.test:443", false);
+        const IpbUpstreamProxy *proxy = find(upstream, "index.test:443", false);
         g_assert_nonnull(proxy->problem);
         g_assert_null(strstr(proxy->problem, "secret"));
     }

@@ -10,7 +10,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
-#include "egress/violation-log.h"
+#include "egress/violations.h"
 
 /* More different ones than are told in a second. */
 #define FLOOD 100

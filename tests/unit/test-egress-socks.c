@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "egress/socks-message.h"
+#include "egress/socks.h"
 
 #include <string.h>
 
@@ -86,9 +86,9 @@ int
 main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
-    g_test_add_func("/egress/socks-message/greeting", test_greeting);
-    g_test_add_func("/egress/socks-message/request", test_request);
-    g_test_add_func("/egress/socks-message/refused", test_refused);
-    g_test_add_func("/egress/socks-message/reply", test_reply);
+    g_test_add_func("/egress/socks/greeting", test_greeting);
+    g_test_add_func("/egress/socks/request", test_request);
+    g_test_add_func("/egress/socks/refused", test_refused);
+    g_test_add_func("/egress/socks/reply", test_reply);
     return g_test_run();
 }

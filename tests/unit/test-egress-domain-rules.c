@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "egress/rules.h"
+#include "egress/domain-rules.h"
 
 #include <string.h>
 
-static IpbRules *
+static IpbDomainRules *
 make_rules(const char *network)
 {
     bool has_denied = strstr(network, "\"deniedDomains\"") != NULL;
@@ -15,7 +15,7 @@ make_rules(const char *network)
     g_autoptr(IpbSandboxPolicy) policy =
         ipb_sandbox_policy_parse(text, strlen(text), "test", &error);
     g_assert_no_error(error);
-    IpbRules *rules = ipb_rules_new(policy, &error);
+    IpbDomainRules *rules = ipb_domain_rules_new(policy, &error);
     g_assert_no_error(error);
     return rules;
 }
@@ -35,32 +35,32 @@ parse(const char *text)
 }
 
 static bool
-allows(const IpbRules *rules, const char *text)
+allows(const IpbDomainRules *rules, const char *text)
 {
     IpbDestination destination = parse(text);
     g_autofree char *reason = NULL;
-    bool is_allowed = ipb_rules_check(rules, &destination, &reason);
+    bool is_allowed = ipb_domain_rules_check(rules, &destination, &reason);
     g_assert_true(is_allowed == (reason == NULL));
     return is_allowed;
 }
 
 static bool
-answers(const IpbRules *rules, const char *name)
+answers(const IpbDomainRules *rules, const char *name)
 {
     IpbDestination destination = parse(name);
     g_autofree char *reason = NULL;
-    bool is_answered = ipb_rules_check_name(rules, &destination.host, &reason);
+    bool is_answered = ipb_domain_rules_check_name(rules, &destination.host, &reason);
     g_assert_true(is_answered == (reason == NULL));
     return is_answered;
 }
 
 static bool
-reaches(const IpbRules *rules, const char *text, const char *address)
+reaches(const IpbDomainRules *rules, const char *text, const char *address)
 {
     IpbDestination destination = parse(text), target = parse(address);
     g_autofree char *reason = NULL;
     g_assert_true(allows(rules, text));
-    bool is_fine = ipb_rules_check_address(rules, &destination, &target.host, &reason);
+    bool is_fine = ipb_domain_rules_check_address(rules, &destination, &target.host, &reason);
     g_assert_true(is_fine == (reason == NULL));
     return is_fine;
 }
@@ -68,7 +68,7 @@ reaches(const IpbRules *rules, const char *text, const char *address)
 static void
 test_names(void)
 {
-    g_autoptr(IpbRules) rules =
+    g_autoptr(IpbDomainRules) rules =
         make_rules("\"allowedDomains\": [\"Good.Test\", \"*.wild.test\", \"port.test:8080\"]");
     static const char *const ALLOWED[] = {
         "good.test",   "GOOD.TEST",     "good.test.",         "good.test:1",
@@ -98,7 +98,7 @@ test_names(void)
 static void
 test_denied_first(void)
 {
-    g_autoptr(IpbRules) rules =
+    g_autoptr(IpbDomainRules) rules =
         make_rules("\"allowedDomains\": [\"*.wild.test\", \"good.test\", \"10.1.2.3\", "
                    "\"[64:ff9b::a01:205]\"],"
                    "\"deniedDomains\": [\"bad.wild.test\", \"*.sub.wild.test\", \"good.test:22\", "
@@ -121,11 +121,11 @@ test_denied_first(void)
 static void
 test_deny_all(void)
 {
-    g_autoptr(IpbRules) rules =
+    g_autoptr(IpbDomainRules) rules =
         make_rules("\"allowedDomains\": [\"good.test\"], \"deniedDomains\": [\"*\"]");
     g_assert_false(allows(rules, "good.test"));
     g_assert_false(answers(rules, "good.test"));
-    g_autoptr(IpbRules) port = make_rules(
+    g_autoptr(IpbDomainRules) port = make_rules(
         "\"allowedDomains\": [\"good.test\", \"10.1.2.3\"], \"deniedDomains\": [\"*:22\"]");
     g_assert_true(allows(port, "good.test:443"));
     g_assert_false(allows(port, "good.test:22"));
@@ -137,7 +137,7 @@ test_deny_all(void)
 static void
 test_addresses(void)
 {
-    g_autoptr(IpbRules) rules = make_rules(
+    g_autoptr(IpbDomainRules) rules = make_rules(
         "\"allowedDomains\": [\"127.0.0.1:3000\", \"[2001:db8::1]:443\", \"*.wild.test\"]");
     g_assert_true(allows(rules, "127.0.0.1:3000"));
     g_assert_true(allows(rules, "127.1:3000"));
@@ -154,7 +154,7 @@ test_addresses(void)
 static void
 test_nothing_allowed(void)
 {
-    g_autoptr(IpbRules) rules = make_rules("\"allowedDomains\": []");
+    g_autoptr(IpbDomainRules) rules = make_rules("\"allowedDomains\": []");
     g_assert_false(allows(rules, "good.test"));
     g_assert_false(allows(rules, "localhost"));
     g_assert_false(answers(rules, "good.test"));
@@ -165,7 +165,7 @@ test_nothing_allowed(void)
 static void
 test_resolved_places(void)
 {
-    g_autoptr(IpbRules) rules =
+    g_autoptr(IpbDomainRules) rules =
         make_rules("\"allowedDomains\": [\"good.test\", \"*.wild.test\", \"both.wild.test:443\"]");
     static const char *const NEVER[] = {
         "127.0.0.1",
@@ -208,7 +208,7 @@ test_resolved_places(void)
 static void
 test_resolved_to_listed(void)
 {
-    g_autoptr(IpbRules) rules = make_rules(
+    g_autoptr(IpbDomainRules) rules = make_rules(
         "\"allowedDomains\": [\"good.test\", \"127.0.0.1:3000\", \"10.0.0.7\", \"10.0.0.9\"],"
         "\"deniedDomains\": [\"203.0.113.9\", \"203.0.113.8:25\", \"10.0.0.9\"],"
         "\"deniedResolvedAddresses\": [\"10.0.0.0/8\", \"2001:db8::/32\", \"198.51.100.7\"]");
@@ -230,7 +230,7 @@ test_resolved_to_listed(void)
 static void
 test_localhost(void)
 {
-    g_autoptr(IpbRules) rules =
+    g_autoptr(IpbDomainRules) rules =
         make_rules("\"allowedDomains\": [\"localhost:3000\", \"app.localhost\", \"10.0.0.7:3000\"],"
                    "\"deniedDomains\": [\"127.0.0.9\"]");
     g_assert_true(reaches(rules, "localhost:3000", "127.0.0.1"));
@@ -246,7 +246,7 @@ test_localhost(void)
 static void
 test_reasons(void)
 {
-    g_autoptr(IpbRules) rules =
+    g_autoptr(IpbDomainRules) rules =
         make_rules("\"allowedDomains\": [\"good.test\", \"*.wild.test\"],"
                    "\"deniedDomains\": [\"github.test:22\", \"other.test\"],"
                    "\"deniedDomainReasons\": {\"github.test:22\": \"use an https:// remote\\n\"}");
@@ -261,18 +261,18 @@ test_reasons(void)
     for (size_t i = 0; i < G_N_ELEMENTS(rows); i++) {
         IpbDestination destination = parse(rows[i].target);
         g_autofree char *reason = NULL;
-        g_assert_false(ipb_rules_check(rules, &destination, &reason));
+        g_assert_false(ipb_domain_rules_check(rules, &destination, &reason));
         if (strstr(reason, rows[i].part) == NULL)
             g_error("%s: %s", rows[i].target, reason);
         g_assert_null(strchr(reason, '\n'));
     }
     IpbDestination ssh = parse("github.test:22"), other = parse("other.test");
-    g_assert_cmpstr(ipb_rules_denial_reason(rules, &ssh), ==, "use an https:// remote\n");
-    g_assert_null(ipb_rules_denial_reason(rules, &other));
+    g_assert_cmpstr(ipb_domain_rules_denial_reason(rules, &ssh), ==, "use an https:// remote\n");
+    g_assert_null(ipb_domain_rules_denial_reason(rules, &other));
     IpbDestination wild = parse("a.wild.test");
     IpbDestination address = parse("10.0.0.1");
     g_autofree char *reason = NULL;
-    g_assert_false(ipb_rules_check_address(rules, &wild, &address.host, &reason));
+    g_assert_false(ipb_domain_rules_check_address(rules, &wild, &address.host, &reason));
     g_assert_nonnull(strstr(reason, "it resolved to a private address"));
     g_assert_null(strstr(reason, "10.0.0.1")); /* where an intranet's names lead is not told */
 }
@@ -281,14 +281,14 @@ int
 main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
-    g_test_add_func("/egress/rules/names", test_names);
-    g_test_add_func("/egress/rules/denied-first", test_denied_first);
-    g_test_add_func("/egress/rules/deny-all", test_deny_all);
-    g_test_add_func("/egress/rules/addresses", test_addresses);
-    g_test_add_func("/egress/rules/nothing-allowed", test_nothing_allowed);
-    g_test_add_func("/egress/rules/resolved-places", test_resolved_places);
-    g_test_add_func("/egress/rules/resolved-to-listed", test_resolved_to_listed);
-    g_test_add_func("/egress/rules/localhost", test_localhost);
-    g_test_add_func("/egress/rules/reasons", test_reasons);
+    g_test_add_func("/egress/domain-rules/names", test_names);
+    g_test_add_func("/egress/domain-rules/denied-first", test_denied_first);
+    g_test_add_func("/egress/domain-rules/deny-all", test_deny_all);
+    g_test_add_func("/egress/domain-rules/addresses", test_addresses);
+    g_test_add_func("/egress/domain-rules/nothing-allowed", test_nothing_allowed);
+    g_test_add_func("/egress/domain-rules/resolved-places", test_resolved_places);
+    g_test_add_func("/egress/domain-rules/resolved-to-listed", test_resolved_to_listed);
+    g_test_add_func("/egress/domain-rules/localhost", test_localhost);
+    g_test_add_func("/egress/domain-rules/reasons", test_reasons);
     return g_test_run();
 }

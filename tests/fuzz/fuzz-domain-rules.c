@@ -5,15 +5,15 @@
  */
 #include <string.h>
 
-#include "egress/rules.h"
+#include "egress/domain-rules.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static bool
-allows(const IpbRules *rules, const IpbDestination *destination)
+allows(const IpbDomainRules *rules, const IpbDestination *destination)
 {
     g_autofree char *reason = NULL;
-    bool is_allowed = ipb_rules_check(rules, destination, &reason);
+    bool is_allowed = ipb_domain_rules_check(rules, destination, &reason);
     g_assert(is_allowed == (reason == NULL));
     for (const char *c = reason; c != NULL && *c != '\0'; c++)
         g_assert((unsigned char) *c >= ' ' && *c != 0x7f);
@@ -22,7 +22,7 @@ allows(const IpbRules *rules, const IpbDestination *destination)
 
 /* In capitals, and with the root's dot. */
 static void
-check_spellings(const IpbRules *rules, const IpbDestination *destination, bool is_allowed)
+check_spellings(const IpbDomainRules *rules, const IpbDestination *destination, bool is_allowed)
 {
     if (destination->host.kind != IPB_HOST_NAME)
         return;
@@ -35,7 +35,8 @@ check_spellings(const IpbRules *rules, const IpbDestination *destination, bool i
 }
 
 static void
-check_rules(const IpbRules *rules, IpbSandboxPolicy *policy, const IpbDestination *destination)
+check_rules(const IpbDomainRules *rules, IpbSandboxPolicy *policy,
+            const IpbDestination *destination)
 {
     bool is_allowed = allows(rules, destination);
     IpbDomainVerdict verdict =
@@ -45,14 +46,14 @@ check_rules(const IpbRules *rules, IpbSandboxPolicy *policy, const IpbDestinatio
     g_autofree char *reason = NULL, *place_reason = NULL;
     /* A name of which no port may be reached has no address. */
     if (is_allowed && destination->host.kind == IPB_HOST_NAME)
-        g_assert(ipb_rules_check_name(rules, &destination->host, &reason));
+        g_assert(ipb_domain_rules_check_name(rules, &destination->host, &reason));
     IpbHost loopback;
     ipb_hostname_from_address((const uint8_t[4]){127, 0, 0, 1}, 4, &loopback);
     bool is_listed =
         ipb_sandbox_policy_judge(policy, &loopback, destination->port, NULL) == IPB_DOMAIN_ALLOWED;
     bool is_local = g_str_equal(destination->host.text, "localhost") ||
                     g_str_has_suffix(destination->host.text, ".localhost");
-    if (ipb_rules_check_address(rules, destination, &loopback, &place_reason))
+    if (ipb_domain_rules_check_address(rules, destination, &loopback, &place_reason))
         g_assert(is_listed || is_local);
 }
 
@@ -71,7 +72,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         ipb_sandbox_policy_parse(end + 1, size - (size_t) (end + 1 - text), NULL, NULL);
     if (policy == NULL)
         return 0;
-    g_autoptr(IpbRules) rules = ipb_rules_new(policy, NULL);
+    g_autoptr(IpbDomainRules) rules = ipb_domain_rules_new(policy, NULL);
     g_assert_nonnull(rules);
     check_rules(rules, policy, &destination);
     return 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "egress/http-request.h"
+#include "egress/http-forward.h"
 
 #include <string.h>
 
@@ -36,9 +36,9 @@ test_connect(void)
     };
     for (size_t i = 0; i < G_N_ELEMENTS(rows); i++) {
         IpbHttpHead head = parse_head(rows[i].text);
-        IpbHttpRequest request;
+        IpbHttpForward request;
         const char *reason;
-        if (!ipb_http_request_parse(&head, &request, &reason))
+        if (!ipb_http_forward_parse_proxy(&head, &request, &reason))
             g_error("%s: %s", rows[i].text, reason);
         g_assert_true(request.is_connect);
         assert_destination(&request.destination, rows[i].destination);
@@ -81,9 +81,9 @@ test_refused(void)
     };
     for (size_t i = 0; i < G_N_ELEMENTS(TEXTS); i++) {
         IpbHttpHead head = parse_head(TEXTS[i]);
-        IpbHttpRequest request;
+        IpbHttpForward request;
         const char *reason = NULL;
-        if (ipb_http_request_parse(&head, &request, &reason))
+        if (ipb_http_forward_parse_proxy(&head, &request, &reason))
             g_error("taken: %s", TEXTS[i]);
         g_assert_nonnull(reason);
     }
@@ -94,12 +94,12 @@ assert_rewritten_for(const char *text, bool is_for_proxy, const char *authorizat
                      const char *expected)
 {
     IpbHttpHead head = parse_head(text);
-    IpbHttpRequest request;
+    IpbHttpForward request;
     const char *reason;
-    if (!ipb_http_request_parse(&head, &request, &reason))
+    if (!ipb_http_forward_parse_proxy(&head, &request, &reason))
         g_error("%s: %s", text, reason);
     g_autoptr(GString) rewritten =
-        ipb_http_request_rewrite(&head, &request, is_for_proxy, authorization);
+        ipb_http_forward_rewrite(&head, &request, is_for_proxy, authorization);
     g_assert_cmpstr(rewritten->str, ==, expected);
 }
 
@@ -205,9 +205,9 @@ test_origin(void)
     };
     for (size_t i = 0; i < G_N_ELEMENTS(rows); i++) {
         IpbHttpHead head = parse_head(rows[i].text);
-        IpbHttpRequest request;
+        IpbHttpForward request;
         const char *reason;
-        if (ipb_http_request_parse_origin(&head, &destination, &request, &reason) !=
+        if (ipb_http_forward_parse_origin(&head, &destination, &request, &reason) !=
             rows[i].is_taken)
             g_error("row %zu: %s", i, rows[i].text);
         if (rows[i].is_taken)
@@ -219,13 +219,13 @@ int
 main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
-    g_test_add_func("/egress/http-request/connect", test_connect);
-    g_test_add_func("/egress/http-request/refused", test_refused);
-    g_test_add_func("/egress/http-request/rewrite", test_rewrite);
-    g_test_add_func("/egress/http-request/rewrite-for-proxy", test_rewrite_for_proxy);
-    g_test_add_func("/egress/http-request/trace-has-no-password", test_trace_has_no_password);
-    g_test_add_func("/egress/http-request/hop-by-hop", test_hop_by_hop);
-    g_test_add_func("/egress/http-request/web-socket", test_web_socket);
-    g_test_add_func("/egress/http-request/origin", test_origin);
+    g_test_add_func("/egress/http-forward/connect", test_connect);
+    g_test_add_func("/egress/http-forward/refused", test_refused);
+    g_test_add_func("/egress/http-forward/rewrite", test_rewrite);
+    g_test_add_func("/egress/http-forward/rewrite-for-proxy", test_rewrite_for_proxy);
+    g_test_add_func("/egress/http-forward/trace-has-no-password", test_trace_has_no_password);
+    g_test_add_func("/egress/http-forward/hop-by-hop", test_hop_by_hop);
+    g_test_add_func("/egress/http-forward/web-socket", test_web_socket);
+    g_test_add_func("/egress/http-forward/origin", test_origin);
     return g_test_run();
 }

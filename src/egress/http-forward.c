@@ -1,16 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Requests that are passed on; see the header.
+ * HTTP requests of a sandbox, forwarded or answered; see the header.
  */
-#include "egress/http-request.h"
+#include "egress/http-forward.h"
 
 #include <string.h>
 
+#include "base/error.h"
+#include "http/status.h"
+
 #define HTTP_PORT 80
+/* The reason in a status line. */
+#define MAX_PHRASE 200
 
 static const char SCHEME[] = "http://";
 
-/* What is between two hops, whatever Connection says of it. */
+/* Headers that are for one hop only, also if Connection does not list them. */
 static const char *const HOP_BY_HOP[] = {
     "Connection",
     "Keep-Alive",
@@ -23,7 +28,8 @@ static const char *const HOP_BY_HOP[] = {
     "HTTP2-Settings",
 };
 
-/* What says whom the request is for and where it ends stays, even if Connection names it. */
+/* Headers that say which host the request is for and where it ends. They stay, even if Connection
+ * lists them. */
 static const char *const ESSENTIAL[] = {"Host", "Content-Length", "Transfer-Encoding"};
 
 static bool
@@ -49,7 +55,7 @@ is_in_list(IpbSpan name, const char *const *list, size_t n)
     return false;
 }
 
-/* Does the comma-separated list hold the token? */
+/* Does the comma-separated list contain the token? */
 static bool
 has_token(IpbSpan list, IpbSpan token)
 {
@@ -89,7 +95,7 @@ parse_authority(IpbSpan text, unsigned default_port, IpbDestination *ret_destina
     const char *why;
     if (!ipb_hostname_parse_authority(text.start, text.size, &ret_destination->host,
                                       &ret_destination->port, &why))
-        return fail(ret_reason, "the host or the port is none");
+        return fail(ret_reason, "the host or the port is not valid");
     if (ret_destination->port == 0)
         ret_destination->port = default_port;
     return true;
@@ -97,7 +103,7 @@ parse_authority(IpbSpan text, unsigned default_port, IpbDestination *ret_destina
 
 /* "host[:port]" and the path after "http://". */
 static bool
-parse_absolute(IpbSpan target, IpbHttpRequest *request, const char **ret_reason)
+parse_absolute(IpbSpan target, IpbHttpForward *request, const char **ret_reason)
 {
     IpbSpan rest = {target.start + strlen(SCHEME), target.size - strlen(SCHEME)};
     size_t size = 0;
@@ -109,33 +115,34 @@ parse_absolute(IpbSpan target, IpbHttpRequest *request, const char **ret_reason)
 }
 
 static bool
-parse_host(const IpbHttpHead *head, IpbHttpRequest *request, const char **ret_reason)
+parse_host(const IpbHttpHead *head, IpbHttpForward *request, const char **ret_reason)
 {
     request->host = request->destination;
     if (head->host.size == 0)
         return request->is_connect || fail(ret_reason, "there is no Host header");
-    /* With CONNECT a Host without a port is common. */
+    /* Many clients send CONNECT with a Host without a port. */
     unsigned port = request->is_connect ? request->destination.port : HTTP_PORT;
     return parse_authority(head->host, port, &request->host, ret_reason);
 }
 
 bool
-ipb_http_request_parse(const IpbHttpHead *head, IpbHttpRequest *ret_request,
-                       const char **ret_reason)
+ipb_http_forward_parse_proxy(const IpbHttpHead *head, IpbHttpForward *ret_request,
+                             const char **ret_reason)
 {
-    *ret_request = (IpbHttpRequest){.is_connect = ipb_http_span_equal(head->method, "CONNECT")};
+    *ret_request = (IpbHttpForward){.is_connect = ipb_http_span_equal(head->method, "CONNECT")};
     if (ret_request->is_connect) {
         if (head->is_chunked || head->content_length > 0)
-            return fail(ret_reason, "CONNECT has no body");
+            return fail(ret_reason, "CONNECT must not have a body");
         if (!parse_authority(head->target, 0, &ret_request->destination, ret_reason))
             return false;
         if (ret_request->destination.port == 0)
             return fail(ret_reason, "CONNECT needs \"host:port\"");
     } else {
         if (!starts_with_scheme(head->target))
-            return fail(ret_reason, "this is a proxy: it takes CONNECT, and http:// URLs");
+            return fail(ret_reason,
+                        "this is a proxy: send CONNECT, or a request with an http:// URL");
         if (memchr(head->target.start, '#', head->target.size) != NULL)
-            return fail(ret_reason, "a URL in a request has no fragment");
+            return fail(ret_reason, "the URL of a request must not have a fragment");
         ret_request->is_upgrade = is_web_socket(head);
         if (!parse_absolute(head->target, ret_request, ret_reason))
             return false;
@@ -147,12 +154,12 @@ ipb_http_request_parse(const IpbHttpHead *head, IpbHttpRequest *ret_request,
 }
 
 bool
-ipb_http_request_parse_origin(const IpbHttpHead *head, const IpbDestination *destination,
-                              IpbHttpRequest *ret_request, const char **ret_reason)
+ipb_http_forward_parse_origin(const IpbHttpHead *head, const IpbDestination *destination,
+                              IpbHttpForward *ret_request, const char **ret_reason)
 {
     bool is_asterisk =
         ipb_http_span_equal(head->method, "OPTIONS") && ipb_http_span_equal(head->target, "*");
-    *ret_request = (IpbHttpRequest){.destination = *destination, .path = head->target};
+    *ret_request = (IpbHttpForward){.destination = *destination, .path = head->target};
     if (ipb_http_span_equal(head->method, "CONNECT"))
         return fail(ret_reason, "CONNECT is for the proxy, not for a server");
     if (!is_asterisk && head->target.start[0] != '/')
@@ -171,7 +178,7 @@ append_host(GString *out, const IpbDestination *host)
 }
 
 GString *
-ipb_http_request_rewrite(const IpbHttpHead *head, const IpbHttpRequest *request, bool is_for_proxy,
+ipb_http_forward_rewrite(const IpbHttpHead *head, const IpbHttpForward *request, bool is_for_proxy,
                          const char *authorization)
 {
     GString *out = g_string_new_len(head->method.start, (gssize) head->method.size);
@@ -189,7 +196,7 @@ ipb_http_request_rewrite(const IpbHttpHead *head, const IpbHttpRequest *request,
     g_string_append(out, "Host: ");
     append_host(out, &request->host);
     g_string_append(out, "\r\n");
-    /* The answer to TRACE is what the proxy was sent. */
+    /* The answer to TRACE repeats what the proxy received. */
     if (authorization != NULL && !ipb_http_span_equal_nocase(head->method, "TRACE"))
         g_string_append_printf(out, "Proxy-Authorization: %s\r\n", authorization);
     for (size_t i = 0; i < head->n_headers; i++) {
@@ -207,4 +214,88 @@ ipb_http_request_rewrite(const IpbHttpHead *head, const IpbHttpRequest *request,
     g_string_append(out, request->is_upgrade ? "Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n"
                                              : "Connection: close\r\n\r\n");
     return out;
+}
+
+void
+ipb_http_forward_relay(IpbConnection *connection, const IpbHttpHead *head,
+                       const IpbHttpForward *request)
+{
+    IpbBuffer *input = ipb_connection_input(connection);
+    const IpbUpstreamProxy *proxy = ipb_connection_proxy(connection);
+    g_autoptr(GString) rewritten = ipb_http_forward_rewrite(
+        head, request, proxy != NULL, proxy != NULL ? proxy->authorization : NULL);
+    IpbHttpBody body;
+    ipb_http_body_init(&body, head);
+    ipb_buffer_consume(input, head->size);
+    /* A client that sends more before the upgrade is accepted does not want a WebSocket. */
+    bool is_upgrade = request->is_upgrade && ipb_buffer_size(input) == 0;
+    ipb_connection_relay(connection, is_upgrade ? IPB_RELAY_UPGRADE : IPB_RELAY_BODY, &body,
+                         rewritten->str, rewritten->len);
+}
+
+/* Answers */
+
+/* A reason for the status line: one line of ASCII. */
+static char *
+make_phrase(const char *text)
+{
+    char *phrase = g_strndup(text, MAX_PHRASE);
+    for (char *c = phrase; *c != '\0'; c++)
+        if (*c < ' ' || *c >= 0x7f)
+            *c = '?';
+    return phrase;
+}
+
+static char *
+make_reply(unsigned status, const char *header, const char *detail, const char *body)
+{
+    g_autofree char *phrase = make_phrase(detail);
+    return g_strdup_printf("HTTP/1.1 %u %s: %s\r\n"
+                           "Content-Type: text/plain; charset=utf-8\r\n"
+                           "Content-Length: %zu\r\n"
+                           "%s"
+                           "Connection: close\r\n"
+                           "\r\n"
+                           "%s",
+                           status, ipb_http_status_phrase(status), phrase, strlen(body), header,
+                           body);
+}
+
+static void
+reply(IpbConnection *connection, unsigned status, const char *header, const char *detail,
+      const char *body)
+{
+    g_autofree char *text = make_reply(status, header, detail, body);
+    ipb_connection_finish(connection, text, strlen(text));
+}
+
+void
+ipb_http_forward_reply_bad_request(IpbConnection *connection, unsigned status, const char *reason)
+{
+    g_autofree char *body = g_strdup_printf("%s\n", reason);
+    reply(connection, status, "", reason, body);
+}
+
+void
+ipb_http_forward_reply_failure(IpbConnection *connection, const IpbDestination *destination,
+                               const GError *error)
+{
+    g_autofree char *target = ipb_destination_to_text(destination);
+    g_autofree char *detail = g_strdup_printf("%s: %s", target, error->message);
+    g_autofree char *body = NULL;
+    if (g_error_matches(error, IPYBOX_ERROR, IPYBOX_ERROR_REFUSED)) {
+        body = g_strdup_printf("Connection blocked by network allowlist\n%s\n", detail);
+        reply(connection, 403, "X-Proxy-Error: blocked-by-sandbox-runtime\r\n", detail, body);
+        return;
+    }
+    body = g_strdup_printf("%s\n", detail);
+    bool is_timeout = g_error_matches(error, IPYBOX_ERROR, IPYBOX_ERROR_TIMEOUT);
+    reply(connection, is_timeout ? 504 : 502, "", detail, body);
+}
+
+char *
+ipb_http_forward_busy_reply(const char *reason)
+{
+    g_autofree char *body = g_strdup_printf("%s\n", reason);
+    return make_reply(503, "", reason, body);
 }

@@ -1,79 +1,87 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Where a sandbox may connect to: the model.
+ * The rules for where a sandbox may connect to.
  *
- * A sandbox has no network of its own. Whatever it wants to reach, by proxy, SOCKS or as if there were a network, comes to one
- * question: this host, this port? Hosts come from the wire through sandbox/hostname.h only, so one host has one spelling here.
+ * A sandbox has no network of its own. Each connection, through the HTTP proxy, through SOCKS or
+ * transparent, asks for one host and one port. Hosts from the wire are parsed by sandbox/hostname.h
+ * only, so each host has one spelling here.
  *
- * 1. What network.deniedDomains names is denied, whatever else allows it: a name, the names below one ("*.example.com", which is not
- *    example.com itself), everything ("*"), each on one port ("host:22") or on all. A denied address is denied in each spelling, and also
- *    inside the IPv6 addresses that carry it.
- * 2. What network.allowedDomains names is allowed, in the same way. An address is allowed only by an entry that is this address: no
- *    wildcard matches an address.
- * 3. All else is denied.
+ * 1. An entry of network.deniedDomains denies, even if another entry allows. An entry is a name,
+ *    the names below a name ("*.example.com", which does not include example.com), everything
+ *    ("*"), or an address; each for one port ("host:22") or for all. A denied address is denied in
+ *    each spelling, and also if an IPv6 address embeds it.
+ * 2. An entry of network.allowedDomains allows, in the same way. An address is allowed only by an
+ *    entry that is this address: no wildcard matches an address.
+ * 3. Everything else is denied.
  *
- * A name that is allowed is not yet a place: who controls its DNS decides where it leads. So it is resolved once, on the host,
- * each address is judged, and the addresses that passed are the ones that are dialled; there is no second look-up.
+ * An allowed name is not a safe address yet, because the owner of its DNS decides where it leads.
+ * So the name is resolved once, on the host. Each address is checked, and those that passed are
+ * dialled; there is no second lookup.
  *
- * 4. An address that deniedDomains names is refused.
- * 5. An address that allowedDomains names (on this port) is fine: reaching it by name grants nothing new.
+ * 4. An address in deniedDomains is refused.
+ * 5. An address in allowedDomains, for this port, is allowed: reaching it by name grants nothing
+ *    new.
  * 6. An address in network.deniedResolvedAddresses is refused.
  * 7. localhost and names below it lead to loopback, and to nothing else.
- * 8. Loopback, unspecified, link-local, multicast and cloud metadata addresses, and those of this host's own interfaces, are refused.
- * 9. Private addresses are refused to names that only a wildcard allows: the owner of example.com can add any name below it, and
- *    point it into the user's own network. A name that the policy spells out may lead there: that is what intranets are.
+ * 8. Loopback, unspecified, link-local, multicast and cloud metadata addresses are refused, and so
+ *    are the addresses of this host's own interfaces.
+ * 9. Private addresses are refused for names that only a wildcard allows, because the owner of
+ *    example.com can add any name below it and point it into the user's own network. A name that
+ *    the policy spells out may lead there, as names of an intranet do.
  *
- * Rules 1 to 8 are srt's. Rule 9 is stricter: srt lets names under a wildcard reach private addresses unless
- * deniedResolvedAddresses lists them.
+ * Rules 1 to 8 are those of srt. Rule 9 is stricter: srt lets names under a wildcard reach private
+ * addresses unless deniedResolvedAddresses lists them.
  *
- * A question for a name's address is answered (with a synthetic address, see dns.h) if any port of the name may be reached.
+ * A DNS query for a name is answered, with a synthetic address (see dns.h), if the name may be
+ * reached on any port.
  */
-#include "egress/rules.h"
+#include "egress/domain-rules.h"
 
 #include <string.h>
 
 #include "base/error.h"
-#include "egress/places.h"
+#include "egress/address-class.h"
 #include "sandbox/address.h"
 
 #define ANY_PORT 0
 
-struct IpbRules {
+struct IpbDomainRules {
     int references;
     IpbSandboxPolicy *policy;
     GArray *denied_ranges; /* IpbAddressRange */
 };
 
-IpbRules *
-ipb_rules_new(IpbSandboxPolicy *policy, GError **error)
+IpbDomainRules *
+ipb_domain_rules_new(IpbSandboxPolicy *policy, GError **error)
 {
     g_autoptr(GArray) ranges = g_array_new(FALSE, FALSE, sizeof(IpbAddressRange));
     for (char **text = policy->denied_addresses; text != NULL && *text != NULL; text++) {
         IpbAddressRange range;
         if (!ipb_address_range_parse(*text, &range)) {
-            g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID,
-                        "network.deniedResolvedAddresses: \"%s\" is no address and no range",
-                        *text);
+            g_set_error(
+                error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID,
+                "network.deniedResolvedAddresses: \"%s\" is not an address or a range of addresses",
+                *text);
             return NULL;
         }
         g_array_append_val(ranges, range);
     }
-    IpbRules *rules = g_new0(IpbRules, 1);
+    IpbDomainRules *rules = g_new0(IpbDomainRules, 1);
     rules->references = 1;
     rules->policy = ipb_sandbox_policy_ref(policy);
     rules->denied_ranges = g_steal_pointer(&ranges);
     return rules;
 }
 
-IpbRules *
-ipb_rules_ref(IpbRules *rules)
+IpbDomainRules *
+ipb_domain_rules_ref(IpbDomainRules *rules)
 {
     rules->references++;
     return rules;
 }
 
 void
-ipb_rules_unref(IpbRules *rules)
+ipb_domain_rules_unref(IpbDomainRules *rules)
 {
     if (rules == NULL || --rules->references > 0)
         return;
@@ -98,33 +106,34 @@ ipb_destination_equal(const IpbDestination *a, const IpbDestination *b)
            strcmp(a->host.text, b->host.text) == 0;
 }
 
-/* Entries. sandbox/policy.h compares; here is what it does not know of. */
+/* Entries. sandbox/policy.h compares a host with them. What depends on addresses is here. */
 
-/* The entry that denies it, for an address also as what it carries. NULL: none. */
+/* The entry that denies the host or an address that it embeds; or NULL. */
 static const IpbSandboxDomain *
-find_denial(const IpbRules *rules, const IpbHost *host, unsigned port)
+find_denial(const IpbDomainRules *rules, const IpbHost *host, unsigned port)
 {
     const IpbSandboxDomain *entry;
-    IpbHost carried[IPB_PLACE_MAX_CARRIED];
-    size_t n = ipb_place_carried(host, carried);
+    IpbHost embedded[IPB_ADDRESS_CLASS_MAX_EMBEDDED];
+    size_t n = ipb_address_class_embedded(host, embedded);
     if (ipb_sandbox_policy_judge(rules->policy, host, port, &entry) == IPB_DOMAIN_DENIED)
         return entry;
     for (size_t i = 0; i < n; i++)
-        if (ipb_sandbox_policy_judge(rules->policy, &carried[i], port, &entry) == IPB_DOMAIN_DENIED)
+        if (ipb_sandbox_policy_judge(rules->policy, &embedded[i], port, &entry) ==
+            IPB_DOMAIN_DENIED)
             return entry;
     return NULL;
 }
 
-/* An address that carries an allowed one is not allowed: only as itself. */
+/* An allowed address is not allowed when it is embedded in another one. */
 static bool
-is_allowed(const IpbRules *rules, const IpbHost *host, unsigned port)
+is_allowed(const IpbDomainRules *rules, const IpbHost *host, unsigned port)
 {
     return ipb_sandbox_policy_judge(rules->policy, host, port, NULL) == IPB_DOMAIN_ALLOWED;
 }
 
-/* Does an entry name the host itself, not only a wildcard above it? */
+/* Does an entry name the host itself, rather than a wildcard above it? */
 static bool
-is_spelled_out(const IpbRules *rules, const IpbDestination *destination)
+is_spelled_out(const IpbDomainRules *rules, const IpbDestination *destination)
 {
     GPtrArray *entries = rules->policy->allowed_domains;
     for (guint i = 0; i < entries->len; i++) {
@@ -153,7 +162,8 @@ explain_denial(const IpbSandboxDomain *entry)
 }
 
 bool
-ipb_rules_check(const IpbRules *rules, const IpbDestination *destination, char **ret_reason)
+ipb_domain_rules_check(const IpbDomainRules *rules, const IpbDestination *destination,
+                       char **ret_reason)
 {
     const IpbSandboxDomain *denial = find_denial(rules, &destination->host, destination->port);
     if (denial != NULL) {
@@ -169,7 +179,7 @@ ipb_rules_check(const IpbRules *rules, const IpbDestination *destination, char *
 }
 
 bool
-ipb_rules_check_name(const IpbRules *rules, const IpbHost *name, char **ret_reason)
+ipb_domain_rules_check_name(const IpbDomainRules *rules, const IpbHost *name, char **ret_reason)
 {
     const IpbSandboxDomain *denial = find_denial(rules, name, ANY_PORT);
     if (denial != NULL) {
@@ -184,7 +194,7 @@ ipb_rules_check_name(const IpbRules *rules, const IpbHost *name, char **ret_reas
 }
 
 const char *
-ipb_rules_denial_reason(const IpbRules *rules, const IpbDestination *destination)
+ipb_domain_rules_denial_reason(const IpbDomainRules *rules, const IpbDestination *destination)
 {
     const IpbSandboxDomain *denial = find_denial(rules, &destination->host, destination->port);
     return denial != NULL ? denial->reason : NULL;
@@ -200,16 +210,16 @@ is_localhost(const IpbHost *host)
 }
 
 static bool
-is_in_denied_ranges(const IpbRules *rules, const IpbHost *address)
+is_in_denied_ranges(const IpbDomainRules *rules, const IpbHost *address)
 {
-    IpbHost carried[IPB_PLACE_MAX_CARRIED];
-    size_t n = ipb_place_carried(address, carried);
+    IpbHost embedded[IPB_ADDRESS_CLASS_MAX_EMBEDDED];
+    size_t n = ipb_address_class_embedded(address, embedded);
     for (guint i = 0; i < rules->denied_ranges->len; i++) {
         const IpbAddressRange *range = &g_array_index(rules->denied_ranges, IpbAddressRange, i);
         if (ipb_address_range_contains(range, address))
             return true;
         for (size_t k = 0; k < n; k++)
-            if (ipb_address_range_contains(range, &carried[k]))
+            if (ipb_address_range_contains(range, &embedded[k]))
                 return true;
     }
     return false;
@@ -223,22 +233,22 @@ refuse_address(char **ret_reason, const char *what, const char *advice)
 }
 
 static bool
-check_place(const IpbRules *rules, const IpbDestination *destination, const IpbHost *address,
+check_class(const IpbDomainRules *rules, const IpbDestination *destination, const IpbHost *address,
             char **ret_reason)
 {
     static const char LIST_ADDRESS[] =
         "to allow it, add the address itself to network.allowedDomains, with the port";
     const char *name;
-    IpbPlace place = ipb_place_of(address, &name);
-    if (is_localhost(&destination->host) && place == IPB_PLACE_LOOPBACK)
+    IpbAddressClass class = ipb_address_class_of(address, &name);
+    if (is_localhost(&destination->host) && class == IPB_ADDRESS_CLASS_LOOPBACK)
         return true;
-    if (place >= IPB_PLACE_LOOPBACK)
+    if (class >= IPB_ADDRESS_CLASS_LOOPBACK)
         return refuse_address(ret_reason, name, LIST_ADDRESS);
     if (is_localhost(&destination->host))
-        return refuse_address(ret_reason, name, "localhost is loopback and nothing else");
-    if (ipb_place_is_own(address))
+        return refuse_address(ret_reason, name, "localhost may lead to loopback only");
+    if (ipb_address_class_is_own(address))
         return refuse_address(ret_reason, "an address of this host", LIST_ADDRESS);
-    if (place == IPB_PLACE_PRIVATE && !is_spelled_out(rules, destination))
+    if (class == IPB_ADDRESS_CLASS_PRIVATE && !is_spelled_out(rules, destination))
         return refuse_address(ret_reason, name,
                               "names that only a wildcard allows must not lead there; to allow "
                               "it, add the name itself to network.allowedDomains");
@@ -246,16 +256,16 @@ check_place(const IpbRules *rules, const IpbDestination *destination, const IpbH
 }
 
 bool
-ipb_rules_check_address(const IpbRules *rules, const IpbDestination *destination,
-                        const IpbHost *address, char **ret_reason)
+ipb_domain_rules_check_address(const IpbDomainRules *rules, const IpbDestination *destination,
+                               const IpbHost *address, char **ret_reason)
 {
     if (find_denial(rules, address, destination->port) != NULL)
         return refuse_address(ret_reason, "an address in network.deniedDomains",
-                              "that is denied whatever name leads there");
+                              "such an address is denied for every name");
     if (is_allowed(rules, address, destination->port))
         return true;
     if (is_in_denied_ranges(rules, address))
         return refuse_address(ret_reason, "an address in network.deniedResolvedAddresses",
                               "to allow it, add the address itself to network.allowedDomains");
-    return check_place(rules, destination, address, ret_reason);
+    return check_class(rules, destination, address, ret_reason);
 }

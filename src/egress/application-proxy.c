@@ -2,13 +2,13 @@
  *
  * The application's own proxies; see the header.
  */
-#include "egress/own-proxy.h"
+#include "egress/application-proxy.h"
 
 #include "base/error.h"
-#include "egress/http-reply.h"
+#include "egress/http-forward.h"
 #include "egress/inspect.h"
 
-static const char PROXY_NEEDED[] =
+static const char PROXY_REQUIRED[] =
     "network.httpProxyPort is set: connections go through that proxy only, and the program does "
     "not use it (HTTP_PROXY, HTTPS_PROXY)";
 
@@ -32,14 +32,14 @@ on_failure(IpbConnection *connection, const GError *error)
     ipb_connection_close(connection);
 }
 
-const IpbProtocol IPB_OWN_PROXY = {
+const IpbProtocol IPB_APPLICATION_PROXY = {
     .on_input = on_input,
     .on_open = on_open,
     .on_failure = on_failure,
     .max_input = IPB_INSPECT_MAX_INPUT,
 };
 
-/* Without it */
+/* Connections that do not use the proxy */
 
 static bool
 deny(IpbConnection *connection, IpbDestination *ret_destination)
@@ -48,7 +48,7 @@ deny(IpbConnection *connection, IpbDestination *ret_destination)
         ipb_connection_close(connection);
         return false;
     }
-    ipb_connection_report(connection, ret_destination, PROXY_NEEDED);
+    ipb_connection_report(connection, ret_destination, PROXY_REQUIRED);
     return true;
 }
 
@@ -64,17 +64,18 @@ static void
 on_http_input(IpbConnection *connection)
 {
     IpbDestination destination;
-    g_autoptr(GError) error = g_error_new_literal(IPYBOX_ERROR, IPYBOX_ERROR_REFUSED, PROXY_NEEDED);
+    g_autoptr(GError) error =
+        g_error_new_literal(IPYBOX_ERROR, IPYBOX_ERROR_REFUSED, PROXY_REQUIRED);
     if (deny(connection, &destination))
-        ipb_http_reply_failure(connection, &destination, error);
+        ipb_http_forward_reply_failure(connection, &destination, error);
 }
 
-const IpbProtocol IPB_OWN_PROXY_NEEDED_TLS = {
+const IpbProtocol IPB_APPLICATION_PROXY_REQUIRED_TLS = {
     .on_input = on_tls_input,
     .max_input = IPB_INSPECT_MAX_INPUT,
 };
 
-const IpbProtocol IPB_OWN_PROXY_NEEDED_HTTP = {
+const IpbProtocol IPB_APPLICATION_PROXY_REQUIRED_HTTP = {
     .on_input = on_http_input,
     .max_input = IPB_INSPECT_MAX_INPUT,
 };

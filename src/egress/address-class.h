@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * IpbAddressClass: where an IP address leads. Its owner controls where a name's DNS points, so a
+ * name must not lead to some classes of addresses; the table of them is in the source. An IPv6
+ * address can embed IPv4 addresses (mapped, NAT64, 6to4, Teredo, …), which count as well.
+ *
+ * Pure, except for ipb_address_class_is_own. No function allocates.
+ */
+#pragma once
+
+#include "sandbox/hostname.h"
+
+#define IPB_ADDRESS_CLASS_MAX_EMBEDDED 2
+
+/* From harmless to most dangerous. */
+typedef enum {
+    IPB_ADDRESS_CLASS_PUBLIC,
+    /* In this organisation. A name may lead there if the policy allows exactly this name. */
+    IPB_ADDRESS_CLASS_PRIVATE,
+    /* From here on no name may lead there, except that localhost leads to loopback. */
+    IPB_ADDRESS_CLASS_LOOPBACK,
+    IPB_ADDRESS_CLASS_SPECIAL,
+} IpbAddressClass;
+
+/* *ret_name: static, for example "a loopback address". */
+IpbAddressClass ipb_address_class_of(const IpbHost *address, const char **ret_name);
+/* Is it the address of a network interface of this host? Also true if the interfaces cannot be
+ * read. */
+bool ipb_address_class_is_own(const IpbHost *address);
+/* The IPv4 addresses where traffic to an IPv6 address may end. Returns how many there are. */
+size_t ipb_address_class_embedded(const IpbHost *address,
+                                  IpbHost ret_embedded[IPB_ADDRESS_CLASS_MAX_EMBEDDED]);
+/* Are the addresses equal, or is @other embedded in @address? */
+bool ipb_address_class_equal(const IpbHost *address, const IpbHost *other);
