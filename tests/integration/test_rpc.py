@@ -47,10 +47,10 @@ ROOT = Path(__file__).resolve().parents[2]
 def test_the_page_names_every_method_parameter_and_kind():
     page = (ROOT / "docs/internals/rpc.md").read_text()
     sources = "".join(path.read_text() for path in sorted((ROOT / "src/serve/rpc").glob("*.c")))
-    methods = re.findall(r'\{"([a-z_.]+)", (?:handle|ipb_rpc)_', sources)
+    methods = re.findall(r'^    \{"([a-z_.]+)", \w', sources, re.MULTILINE)
     parameters = re.findall(r'ipb_rpc_params_\w+\(\s*params,\s*"(\w+)"', sources)
     kinds = re.findall(r'\[IPYBOX_ERROR_\w+\] = "(\w+)"', sources)
-    notifications = re.findall(r'ipb_rpc_server_notify\([^;]*?"([a-z.]+)"', sources)
+    notifications = re.findall(r'ipb_rpc_client_notify\([^;]*?"([a-z.]+)"', sources)
     assert len(methods) > 15 and len(parameters) > 50 and len(kinds) > 10 and len(notifications) > 3
     for name in {*methods, *parameters, *kinds, *notifications} - {"code"}:
         assert re.search(rf"\b{re.escape(name)}\b", page), (

@@ -97,7 +97,7 @@ WRONG = {
         ({"workspace": "/", "sandbox": 1}, "sandbox must be true or false"),
         (
             {"workspace": "/", "sandbox_config": "/x"},
-            "sandbox must be true where there is a sandbox_config",
+            "sandbox must be true if there is a sandbox_config",
         ),
         ({"workspace": "/", "no_such_option": 1}, 'there is no parameter "no_such_option"'),
     ],

@@ -1,21 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The ports that a session may have: a tool server and a Jupyter gateway. Both want tokens, which the client gets and kernels do not;
- * kernels of the gateway call tools in the kernel's role, at the tool server if there is one, else where the session's own kernel does.
- *
- * Ownership: the session owns this, and what the gateway's kernels are made with lives in the session's options.
+ * Ports of a session; see the header.
  */
+#include "serve/rpc/session-ports.h"
 
 #include "base/error.h"
 #include "serve/gateway/gateway.h"
-#include "serve/rpc/private.h"
 #include "serve/tool-server/http.h"
 #include "session/environment.h"
 
 #define MAX_GATEWAY_KERNELS 100
+#define TOKEN_HINT "it is in the answer to session.open"
 
-struct IpbRpcPorts {
-    IpbRpcSession *session;
+struct IpbRpcSessionPorts {
+    IpbRuntime *runtime;
+    IpbSession *session;
     IpbToolServerHttp *tool_server; /* or NULL */
     IpbGateway *gateway;            /* or NULL */
     char *tool_host, *tool_token, *kernel_token;
@@ -27,7 +26,7 @@ struct IpbRpcPorts {
 };
 
 void
-ipb_rpc_ports_free(IpbRpcPorts *ports)
+ipb_rpc_session_ports_free(IpbRpcSessionPorts *ports)
 {
     if (ports == NULL)
         return;
@@ -41,17 +40,10 @@ ipb_rpc_ports_free(IpbRpcPorts *ports)
     g_free(ports);
 }
 
-static void
-on_log(const char *level, const char *text, void *data)
-{
-    const IpbRpcSession *session = data;
-    ipb_rpc_server_log(session->server, level, text, session->id);
-}
-
 /* --- the tool server --------------------------------------------------------------------------- */
 
 static IpbHttpGate *
-make_tool_gate(IpbRpcPorts *ports, GError **error)
+make_tool_gate(IpbRpcSessionPorts *ports, GError **error)
 {
     ports->tool_token = ipb_http_gate_make_token(error);
     ports->kernel_token = ports->tool_token != NULL ? ipb_http_gate_make_token(error) : NULL;
@@ -60,45 +52,46 @@ make_tool_gate(IpbRpcPorts *ports, GError **error)
     IpbHttpGate *gate = ipb_http_gate_new();
     ipb_http_gate_add_token(gate, ports->tool_token, IPB_HTTP_ROLE_APPLICATION);
     ipb_http_gate_add_token(gate, ports->kernel_token, IPB_HTTP_ROLE_KERNEL);
-    ipb_http_gate_set_hint(gate, "it is in the answer to session.open");
+    ipb_http_gate_set_hint(gate, TOKEN_HINT);
     return gate;
 }
 
 static bool
-open_tool_server(IpbRpcPorts *ports, const IpbSessionOptions *core, const IpbRpcPort *port,
-                 GError **error)
+open_tool_server(IpbRpcSessionPorts *ports, const IpbSessionOptions *session,
+                 const IpbRpcPortOptions *port, GError **error)
 {
     IpbHttpGate *gate = make_tool_gate(ports, error);
     if (gate == NULL)
         return false;
-    const char *workspace = ipb_session_workspace(ports->session->core);
-    g_auto(GStrv) application = ipb_environment_application(core->env, workspace, NULL, NULL);
+    const char *workspace = ipb_session_workspace(ports->session);
+    g_auto(GStrv) application = ipb_environment_application(session->env, workspace, NULL, NULL);
     g_auto(GStrv) env =
-        ipb_environment_servers((const char *const *) application, core->server_variables);
+        ipb_environment_servers((const char *const *) application, session->server_variables);
     IpbToolServerHttpOptions options = {
         .workspace = workspace,
-        .state_dir = ipb_runtime_state_dir(ports->session->runtime),
+        .state_dir = ipb_runtime_state_dir(ports->runtime),
         .env = (const char *const *) env,
-        .approval = core->approval,
-        .approval_rules = core->approval_rules,
-        .audit_log = core->audit_log,
-        .approval_timeout_ms = core->approval_timeout_ms,
-        .connect_timeout_ms = core->connect_timeout_ms,
-        .on_log = on_log,
-        .data = ports->session,
+        .approval = session->approval,
+        .approval_rules = session->approval_rules,
+        .audit_log = session->audit_log,
+        .approval_timeout_ms = session->approval_timeout_ms,
+        .connect_timeout_ms = session->connect_timeout_ms,
+        .on_log = session->on_log,
+        .data = session->data,
     };
     ports->tool_host = g_strdup(port->host);
     ports->tool_server =
-        ipb_tool_server_http_new(ports->session->server->loop, &options, gate, error);
+        ipb_tool_server_http_new(ipb_runtime_loop(ports->runtime), &options, gate, error);
     return ports->tool_server != NULL &&
            ipb_tool_server_http_listen(ports->tool_server, port->host, port->port, error);
 }
 
 /* --- the gateway ------------------------------------------------------------------------------- */
 
-/* Where its kernels call tools. A sandboxed session's own kernel does so within its sandbox, where no other can. */
+/* Sets where its kernels call tools. If the session is sandboxed, its tool channel listens inside
+ * the sandbox, where other kernels cannot reach it. */
 static void
-name_tools(IpbRpcPorts *ports)
+set_kernel_tool_server(IpbRpcSessionPorts *ports)
 {
     IpbSessionOptions *kernel = &ports->kernel;
     if (ports->tool_server != NULL) {
@@ -109,54 +102,56 @@ name_tools(IpbRpcPorts *ports)
         kernel->tool_server_token = ports->kernel_token;
     } else if (!kernel->is_sandboxed) {
         kernel->tool_server_host = "127.0.0.1";
-        kernel->tool_server_port = ipb_session_tool_port(ports->session->core);
-        kernel->tool_server_token = ipb_session_tool_token(ports->session->core);
+        kernel->tool_server_port = ipb_session_tool_port(ports->session);
+        kernel->tool_server_token = ipb_session_tool_token(ports->session);
     }
 }
 
 static bool
-open_gateway(IpbRpcPorts *ports, const IpbSessionOptions *core, const IpbRpcPort *port,
-             GError **error)
+open_gateway(IpbRpcSessionPorts *ports, const IpbSessionOptions *session,
+             const IpbRpcPortOptions *port, GError **error)
 {
     ports->gateway_token = ipb_http_gate_make_token(error);
     if (ports->gateway_token == NULL)
         return false;
-    ports->kernel = *core;
-    ports->kernel.approval =
-        core->approval == IPB_APPROVAL_ALLOW ? IPB_APPROVAL_ALLOW : IPB_APPROVAL_DENY;
-    ports->kernel.on_approval = NULL; /* the client is asked for cells that it gave */
+    ports->kernel = *session;
+    /* The client is asked only about cells of its own. */
+    ports->kernel.on_approval = NULL;
     ports->kernel.on_approval_withdrawn = NULL;
+    if (session->approval == IPB_APPROVAL_ASK)
+        ports->kernel.approval = IPB_APPROVAL_DENY;
     ports->kernel.saves_no_images = true;
-    ports->kernel.on_log = on_log;
-    ports->kernel.data = ports->session;
-    name_tools(ports);
+    set_kernel_tool_server(ports);
     IpbHttpGate *gate = ipb_http_gate_new();
     ipb_http_gate_add_token(gate, ports->gateway_token, IPB_HTTP_ROLE_APPLICATION);
     ipb_http_gate_take_query_token(gate);
-    ipb_http_gate_set_hint(gate, "it is in the answer to session.open");
+    ipb_http_gate_set_hint(gate, TOKEN_HINT);
     ports->gateway_host = g_strdup(port->host);
     ports->gateway = ipb_gateway_new(&(IpbGatewayOptions){
-        .runtime = ports->session->runtime,
+        .runtime = ports->runtime,
         .session = &ports->kernel,
         .max_kernels = MAX_GATEWAY_KERNELS,
         .gate = gate,
-        .on_log = on_log,
-        .data = ports->session,
+        .on_log = session->on_log,
+        .data = session->data,
     });
     return ipb_gateway_listen(ports->gateway, port->host, port->port, error);
 }
 
 /* --- both -------------------------------------------------------------------------------------- */
 
-IpbRpcPorts *
-ipb_rpc_ports_open(IpbRpcSession *session, const IpbSessionOptions *core,
-                   const IpbRpcPort *tool_server, const IpbRpcPort *gateway, GError **error)
+IpbRpcSessionPorts *
+ipb_rpc_session_ports_new(IpbRuntime *runtime, IpbSession *session,
+                          const IpbRpcSessionOptions *options, GError **error)
 {
-    IpbRpcPorts *ports = g_new0(IpbRpcPorts, 1);
+    const IpbRpcPortOptions *tool_server = &options->tool_server, *gateway = &options->gateway;
+    IpbRpcSessionPorts *ports = g_new0(IpbRpcSessionPorts, 1);
+    ports->runtime = runtime;
     ports->session = session;
-    if ((tool_server->is_wanted && !open_tool_server(ports, core, tool_server, error)) ||
-        (gateway->is_wanted && !open_gateway(ports, core, gateway, error)))
-        g_clear_pointer(&ports, ipb_rpc_ports_free);
+    if ((tool_server->is_wanted &&
+         !open_tool_server(ports, &options->session, tool_server, error)) ||
+        (gateway->is_wanted && !open_gateway(ports, &options->session, gateway, error)))
+        g_clear_pointer(&ports, ipb_rpc_session_ports_free);
     return ports;
 }
 
@@ -177,7 +172,7 @@ describe(IpbJsonWriter *writer, const char *name, const char *host, unsigned por
 }
 
 void
-ipb_rpc_ports_describe(const IpbRpcPorts *ports, IpbJsonWriter *writer)
+ipb_rpc_session_ports_describe(const IpbRpcSessionPorts *ports, IpbJsonWriter *writer)
 {
     describe(writer, "tool_server", ports->tool_host,
              ports->tool_server != NULL ? ipb_tool_server_http_port(ports->tool_server) : 0,
@@ -189,13 +184,13 @@ ipb_rpc_ports_describe(const IpbRpcPorts *ports, IpbJsonWriter *writer)
 static void
 on_part_closed(void *data)
 {
-    IpbRpcPorts *ports = data;
+    IpbRpcSessionPorts *ports = data;
     if (--ports->n_closing == 0)
         ports->closed(ports->closed_data);
 }
 
 void
-ipb_rpc_ports_close(IpbRpcPorts *ports, void (*done)(void *data), void *data)
+ipb_rpc_session_ports_close(IpbRpcSessionPorts *ports, void (*done)(void *data), void *data)
 {
     ports->closed = done;
     ports->closed_data = data;

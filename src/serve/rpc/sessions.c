@@ -1,0 +1,707 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The sessions of a client; see the header.
+ */
+#include "serve/rpc/sessions.h"
+
+#include "base/error.h"
+#include "serve/rpc/cell-answer.h"
+#include "serve/rpc/questions.h"
+#include "serve/rpc/session-ports.h"
+#include "session/workspace.h"
+
+#define MAX_SESSIONS 1000
+/* Registrations that are kept for sessions that are opened later. */
+#define MAX_REGISTRATIONS 10000
+/* The name under which ipybox's own tools are approved. */
+#define OWN_SERVER "ipybox"
+
+struct IpbRpcSessions {
+    IpbRpcClient *client;
+    IpbRpcRuntimes *runtimes;
+    GHashTable *sessions;     /* id → Session */
+    GPtrArray *registrations; /* IpbRegistration: what all sessions may call */
+    bool is_congested;
+    void (*closed)(void *data); /* NULL: not closing */
+    void *closed_data;
+};
+
+typedef struct {
+    IpbRpcSessions *owner;
+    IpbRpcClient *client;
+    char *id;
+    IpbSession *core;
+    IpbRuntime *runtime;
+    IpbRpcSessionOptions *options;
+    IpbRpcSessionPorts *ports; /* or NULL */
+    IpbRpcQuestions *questions;
+    bool asks_for_shell_only; /* shell commands need an approval, and other calls do not */
+    GQueue cells;             /* Cell, the running one first */
+    GPtrArray *starts;        /* Start */
+    uint64_t start_cell;      /* 0: none */
+    bool is_paused;           /* by the client */
+    bool is_closing;
+    IpbRpcPending *close_request; /* or NULL */
+} Session;
+
+typedef struct {
+    Session *session;
+    IpbRpcPending *pending; /* NULL until the session has taken the cell */
+    IpbRpcCellAnswer *answer;
+    bool has_approval; /* a policy of its own */
+    IpbApprovalPolicy approval;
+    bool has_events;
+} Cell;
+
+static void
+free_cell(void *data)
+{
+    Cell *cell = data;
+    ipb_rpc_cell_answer_free(cell->answer);
+    g_free(cell);
+}
+
+/* NULL, with an error in @params: no session with the id in the parameter "session" is open. */
+static Session *
+find_session(IpbRpcSessions *sessions, IpbRpcParams *params)
+{
+    const char *id = ipb_rpc_params_need_string(params, "session");
+    if (id == NULL)
+        return NULL;
+    Session *session = g_hash_table_lookup(sessions->sessions, id);
+    if (session != NULL && !session->is_closing)
+        return session;
+    if (params->error == NULL)
+        g_set_error(&params->error, IPYBOX_ERROR, IPYBOX_ERROR_NOT_FOUND,
+                    "no session \"%.*s\" is open", 20, id);
+    return NULL;
+}
+
+/* --- approvals --------------------------------------------------------------------------------- */
+
+/* The running cell decides what happens to calls, or else the session. */
+static void
+apply_approval(Session *session)
+{
+    const Cell *cell = g_queue_peek_head(&session->cells);
+    IpbApprovalPolicy policy = session->options->session.approval;
+    if (session->asks_for_shell_only)
+        policy = IPB_APPROVAL_ASK;
+    if (cell != NULL && cell->has_approval)
+        policy = cell->approval;
+    ipb_session_set_approval(session->core, policy);
+}
+
+/* If only shell commands need an approval, which are tools of our own, other calls are allowed
+ * unless a rule says that they need one. */
+static bool
+is_allowed(Session *session, const IpbApprovalRequest *request)
+{
+    const Cell *cell = g_queue_peek_head(&session->cells);
+    return session->asks_for_shell_only && !request->is_by_rule &&
+           !g_str_equal(request->server_name, OWN_SERVER) && (cell == NULL || !cell->has_approval);
+}
+
+static void
+on_approval(const IpbApprovalRequest *request, void *data)
+{
+    Session *session = data;
+    const Cell *cell = g_queue_peek_head(&session->cells);
+    if (is_allowed(session, request))
+        ipb_session_respond(session->core, request->id, true);
+    else if (cell == NULL)
+        ipb_session_refuse(session->core, request->id,
+                           "it needs an approval, and no cell runs for which it could be asked");
+    else
+        ipb_rpc_questions_ask(session->questions, request,
+                              ipb_rpc_request_id(cell->pending->request));
+}
+
+static void
+on_approval_withdrawn(uint64_t request, void *data)
+{
+    Session *session = data;
+    if (session->questions != NULL)
+        ipb_rpc_questions_withdraw(session->questions, request);
+}
+
+/* --- starting a kernel ------------------------------------------------------------------------- */
+
+/* A session.start that waits. A kernel is ready when it has run an empty cell, which waits behind
+ * the cells that the client gave before. */
+typedef struct {
+    Session *session;
+    IpbRpcPending *pending;
+    unsigned timeout_ms;
+    IpbTimer *timer;
+} Start;
+
+static void
+free_start(Start *start)
+{
+    g_ptr_array_remove(start->session->starts, start);
+    ipb_timer_free(start->timer);
+    g_free(start);
+}
+
+static void
+end_start(Start *start, const GError *error)
+{
+    IpbRpcPending *pending = start->pending;
+    free_start(start);
+    if (error != NULL)
+        ipb_rpc_pending_fail(pending, error);
+    else
+        ipb_rpc_pending_reply_empty(pending);
+}
+
+static void
+on_start_timeout(void *data)
+{
+    Start *start = data;
+    g_autoptr(GError) error =
+        g_error_new(IPYBOX_ERROR, IPYBOX_ERROR_TIMEOUT, "the kernel was not ready within %g s",
+                    start->timeout_ms / 1000.0);
+    end_start(start, error);
+}
+
+static void
+cancel_start(IpbRpcPending *pending)
+{
+    g_autoptr(GError) error =
+        g_error_new(IPYBOX_ERROR, IPYBOX_ERROR_CANCELLED, "the start was cancelled");
+    end_start(pending->data, error);
+}
+
+/* Notices and output that come before the first cell belong to no answer: they are logged. */
+static void
+on_start_event(const IpbEvent *event, void *data)
+{
+    Session *session = data;
+    if (event->type == IPB_EVENT_NOTICE || event->type == IPB_EVENT_LATE_OUTPUT)
+        ipb_rpc_client_log(session->client, "warning", event->text, session->id);
+    if (event->type != IPB_EVENT_DONE)
+        return;
+    session->start_cell = 0;
+    g_autoptr(GError) error = NULL;
+    if (event->status != IPB_CELL_OK)
+        error =
+            g_error_new(IPYBOX_ERROR, IPYBOX_ERROR_KERNEL_DIED, "no kernel could be started: %s",
+                        event->text != NULL ? event->text : "its first cell failed");
+    while (session->starts->len > 0)
+        end_start(g_ptr_array_index(session->starts, 0), error);
+}
+
+static void
+session_start(void *group, IpbRpcRequest *request, IpbRpcParams *params)
+{
+    Session *session = find_session(group, params);
+    unsigned timeout_ms = (unsigned) ipb_rpc_params_ms(
+        params, "timeout", session != NULL ? session->options->start_timeout_ms : 0);
+    if (!ipb_rpc_params_check(params, request))
+        return;
+    g_autoptr(GError) error = NULL;
+    if (session->start_cell == 0)
+        session->start_cell =
+            ipb_session_execute(session->core, "", 0, on_start_event, session, &error);
+    if (session->start_cell == 0) {
+        ipb_rpc_reply_error(request, error);
+        return;
+    }
+    Start *start = g_new0(Start, 1);
+    start->session = session;
+    start->pending = ipb_rpc_pending_new(session->client, session, request);
+    start->pending->data = start;
+    start->pending->cancel = cancel_start;
+    start->timeout_ms = timeout_ms;
+    start->timer =
+        ipb_timer_new(ipb_runtime_loop(session->runtime), timeout_ms, on_start_timeout, start);
+    g_ptr_array_add(session->starts, start);
+}
+
+/* --- opening a session ------------------------------------------------------------------------- */
+
+static void
+free_session(void *data)
+{
+    Session *session = data;
+    g_autoptr(GError) closed =
+        g_error_new(IPYBOX_ERROR, IPYBOX_ERROR_BUSY, "the session was closed");
+    g_clear_pointer(&session->questions, ipb_rpc_questions_free);
+    ipb_rpc_session_ports_free(session->ports);
+    ipb_session_free(session->core); /* no callback comes after this */
+    while (session->starts->len > 0)
+        free_start(g_ptr_array_index(session->starts, 0));
+    ipb_rpc_client_fail_all(session->client, session, closed);
+    g_queue_clear_full(&session->cells, free_cell);
+    ipb_rpc_session_options_free(session->options);
+    ipb_rpc_runtimes_give_back(session->owner->runtimes, session->runtime);
+    g_ptr_array_unref(session->starts);
+    g_free(session->id);
+    g_free(session);
+}
+
+/* The client's pause, and ours while it reads too slowly. */
+static void
+apply_pause(Session *session)
+{
+    if (!session->is_closing)
+        ipb_session_set_paused(session->core, session->is_paused || session->owner->is_congested);
+}
+
+static void
+on_log(const char *level, const char *text, void *data)
+{
+    const Session *session = data;
+    ipb_rpc_client_log(session->client, level, text, session->id);
+}
+
+/* What its cells may call from the start. */
+static bool
+allow_packages(Session *session, GError **error)
+{
+    const GPtrArray *registrations = session->owner->registrations;
+    if (!ipb_workspace_allow_registered(session->core, error))
+        return false;
+    for (guint i = 0; i < registrations->len; i++)
+        ipb_session_allow(session->core, g_ptr_array_index(registrations, i));
+    char **roots = session->options->package_roots;
+    for (; roots != NULL && *roots != NULL; roots++)
+        if (!ipb_workspace_allow_below(session->core, *roots, error))
+            return false;
+    return true;
+}
+
+static bool
+open_core(Session *session, GError **error)
+{
+    IpbRpcSessionOptions *options = session->options;
+    IpbSessionOptions *core = &options->session;
+    session->asks_for_shell_only =
+        core->approves_shell_cmds && core->approval == IPB_APPROVAL_ALLOW;
+    core->on_approval = on_approval;
+    core->on_approval_withdrawn = on_approval_withdrawn;
+    core->on_log = on_log;
+    core->data = session;
+    session->core = ipb_session_new(session->runtime, core, error);
+    if (session->core == NULL || !allow_packages(session, error))
+        return false;
+    session->questions = ipb_rpc_questions_new(session->client, session->core, session->id);
+    if (options->tool_server.is_wanted || options->gateway.is_wanted) {
+        session->ports = ipb_rpc_session_ports_new(session->runtime, session->core, options, error);
+        if (session->ports == NULL)
+            return false;
+    }
+    apply_pause(session);
+    apply_approval(session);
+    return true;
+}
+
+/* Takes @options. */
+static Session *
+open_session(IpbRpcSessions *sessions, IpbRpcSessionOptions *options, GError **error)
+{
+    g_autoptr(IpbRpcSessionOptions) owned = options;
+    if (g_hash_table_size(sessions->sessions) >= MAX_SESSIONS) {
+        g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_LIMIT, "%d sessions are open: close some",
+                    MAX_SESSIONS);
+        return NULL;
+    }
+    IpbRuntime *runtime = ipb_rpc_runtimes_get(sessions->runtimes, options->python,
+                                               (const char *const *) options->preload, error);
+    if (runtime == NULL)
+        return NULL;
+    Session *session = g_new0(Session, 1);
+    session->owner = sessions;
+    session->client = sessions->client;
+    session->runtime = runtime;
+    session->id = ipb_rpc_client_make_id(sessions->client, 's');
+    session->starts = g_ptr_array_new();
+    g_queue_init(&session->cells);
+    session->options = g_steal_pointer(&owned);
+    if (!open_core(session, error))
+        g_clear_pointer(&session, free_session);
+    return session;
+}
+
+static void
+session_open(void *group, IpbRpcRequest *request, IpbRpcParams *params)
+{
+    IpbRpcSessions *sessions = group;
+    g_autoptr(IpbRpcSessionOptions) options = ipb_rpc_session_options_new(request, params);
+    g_autoptr(GError) error = NULL;
+    if (!ipb_rpc_params_check(params, request))
+        return;
+    Session *session = open_session(sessions, g_steal_pointer(&options), &error);
+    if (session == NULL) {
+        ipb_rpc_reply_error(request, error);
+        return;
+    }
+    g_hash_table_insert(sessions->sessions, session->id, session);
+    IpbJsonWriter *writer = ipb_json_writer_new();
+    ipb_json_begin_object(writer);
+    ipb_json_member_string(writer, "session", session->id);
+    ipb_json_member_string(writer, "workspace", ipb_session_workspace(session->core));
+    if (session->ports != NULL)
+        ipb_rpc_session_ports_describe(session->ports, writer);
+    ipb_json_end_object(writer);
+    ipb_rpc_reply(request, writer);
+}
+
+/* --- cells ------------------------------------------------------------------------------------- */
+
+static void
+finish_cell(Cell *cell, const IpbEvent *done)
+{
+    Session *session = cell->session;
+    IpbRpcPending *pending = cell->pending;
+    IpbJsonWriter *writer = ipb_rpc_cell_answer_write(cell->answer, done, pending->is_cancelled);
+    g_queue_remove(&session->cells, cell);
+    free_cell(cell);
+    if (!session->is_closing)
+        apply_approval(session);
+    ipb_rpc_pending_reply(pending, writer);
+}
+
+static void
+on_cell_event(const IpbEvent *event, void *data)
+{
+    Cell *cell = data;
+    ipb_rpc_cell_answer_add(cell->answer, event);
+    if (cell->has_events)
+        ipb_rpc_cell_answer_send(cell->answer, event, cell->session->client,
+                                 ipb_rpc_request_id(cell->pending->request));
+    if (event->type == IPB_EVENT_DONE)
+        finish_cell(cell, event);
+}
+
+static void
+cancel_cell(IpbRpcPending *pending)
+{
+    const Session *session = pending->owner;
+    ipb_session_cancel(session->core, pending->number);
+}
+
+static void
+start_cell(Cell *cell, IpbRpcRequest *request, const char *code, unsigned timeout_ms)
+{
+    Session *session = cell->session;
+    g_autoptr(GError) error = NULL;
+    uint64_t number =
+        ipb_session_execute(session->core, code, timeout_ms, on_cell_event, cell, &error);
+    if (number == 0) {
+        free_cell(cell);
+        ipb_rpc_reply_error(request, error);
+        return;
+    }
+    cell->pending = ipb_rpc_pending_new(session->client, session, request);
+    cell->pending->cancel = cancel_cell;
+    cell->pending->number = number;
+    g_queue_push_tail(&session->cells, cell);
+    apply_approval(session);
+}
+
+static void
+session_execute(void *group, IpbRpcRequest *request, IpbRpcParams *params)
+{
+    Session *session = find_session(group, params);
+    const char *code = ipb_rpc_params_need_string(params, "code");
+    int64_t timeout_ms = ipb_rpc_params_ms(params, "timeout", 0);
+    int64_t max_chars = ipb_rpc_params_int(params, "max_text_chars", IPB_RPC_MAX_TEXT_CHARS, 0,
+                                           IPB_RPC_MAX_TEXT_CHARS);
+    bool has_events = ipb_rpc_params_bool(params, "events", false);
+    bool strips = ipb_rpc_params_bool(params, "strip", true);
+    IpbApprovalPolicy approval = IPB_APPROVAL_DENY;
+    bool has_approval = ipb_rpc_params_approval(params, &approval);
+    if (!ipb_rpc_params_check(params, request))
+        return;
+    Cell *cell = g_new(Cell, 1);
+    *cell = (Cell){
+        .session = session,
+        .answer = ipb_rpc_cell_answer_new((size_t) max_chars, strips),
+        .has_approval = has_approval,
+        .approval = approval,
+        .has_events = has_events,
+    };
+    start_cell(cell, request, code, (unsigned) timeout_ms);
+}
+
+static void
+session_interrupt(void *group, IpbRpcRequest *request, IpbRpcParams *params)
+{
+    Session *session = find_session(group, params);
+    if (!ipb_rpc_params_check(params, request))
+        return;
+    ipb_session_interrupt(session->core);
+    ipb_rpc_reply_empty(request);
+}
+
+static void
+set_paused(IpbRpcSessions *sessions, IpbRpcRequest *request, IpbRpcParams *params, bool is_paused)
+{
+    Session *session = find_session(sessions, params);
+    if (!ipb_rpc_params_check(params, request))
+        return;
+    session->is_paused = is_paused;
+    apply_pause(session);
+    ipb_rpc_reply_empty(request);
+}
+
+static void
+session_pause(void *group, IpbRpcRequest *request, IpbRpcParams *params)
+{
+    set_paused(group, request, params, true);
+}
+
+static void
+session_resume(void *group, IpbRpcRequest *request, IpbRpcParams *params)
+{
+    set_paused(group, request, params, false);
+}
+
+static void
+on_reset(void *data)
+{
+    ipb_rpc_pending_reply_empty(data);
+}
+
+static void
+session_reset(void *group, IpbRpcRequest *request, IpbRpcParams *params)
+{
+    Session *session = find_session(group, params);
+    if (!ipb_rpc_params_check(params, request))
+        return;
+    ipb_session_reset(session->core, on_reset,
+                      ipb_rpc_pending_new(session->client, session, request));
+}
+
+/* --- registrations and installations ----------------------------------------------------------- */
+
+static void
+on_registered(const char *const *modules, const GError *error, void *data)
+{
+    if (error != NULL)
+        ipb_rpc_pending_fail(data, error);
+    else
+        ipb_rpc_pending_reply_tools(data, modules);
+}
+
+static void
+cancel_register(IpbRpcPending *pending)
+{
+    const Session *session = pending->owner;
+    ipb_session_cancel_register(session->core, pending->number);
+}
+
+/* The client is the application, so a server that it registers runs where its parameters say, which
+ * may be outside of the session's sandbox. */
+static void
+session_register(void *group, IpbRpcRequest *request, IpbRpcParams *params)
+{
+    Session *session = find_session(group, params);
+    IpbRegisterOptions options = {
+        .name = ipb_rpc_params_need_string(params, "server_name"),
+        .params = ipb_rpc_params_need_object(params, "server_params"),
+        .root_dir = ipb_rpc_params_string(params, "root_dir"),
+        .async_api = ipb_rpc_params_bool(params, "async_api", false),
+    };
+    if (!ipb_rpc_params_check(params, request))
+        return;
+    g_autoptr(GError) error = NULL;
+    IpbRpcPending *pending = ipb_rpc_pending_new(session->client, session, request);
+    pending->cancel = cancel_register;
+    pending->number = ipb_session_register(session->core, &options, on_registered, pending, &error);
+    if (pending->number == 0)
+        ipb_rpc_pending_fail(pending, error);
+}
+
+/* Data of its pending request is not NULL if the client wants the lines as they come. */
+static void
+on_install_line(const char *line, void *data)
+{
+    IpbRpcPending *pending = data;
+    if (pending->data == NULL)
+        return;
+    g_autofree char *text = g_strconcat(line, "\n", NULL);
+    IpbJsonWriter *writer =
+        ipb_rpc_client_begin_event(ipb_rpc_request_id(pending->request), "text");
+    ipb_json_member_string(writer, "stream", "stdout");
+    ipb_json_member_string(writer, "text", text);
+    ipb_rpc_client_send_event(pending->client, writer);
+}
+
+static void
+on_installed(const char *output, const GError *error, void *data)
+{
+    if (error != NULL) {
+        ipb_rpc_pending_fail(data, error);
+        return;
+    }
+    IpbJsonWriter *writer = ipb_json_writer_new();
+    ipb_json_begin_object(writer);
+    ipb_json_member_string(writer, "output", output);
+    ipb_json_end_object(writer);
+    ipb_rpc_pending_reply(data, writer);
+}
+
+static void
+cancel_install(IpbRpcPending *pending)
+{
+    const Session *session = pending->owner;
+    ipb_session_cancel_install(session->core);
+}
+
+static void
+session_install(void *group, IpbRpcRequest *request, IpbRpcParams *params)
+{
+    Session *session = find_session(group, params);
+    const char *package = ipb_rpc_params_need_string(params, "package");
+    bool has_events = ipb_rpc_params_bool(params, "events", false);
+    if (!ipb_rpc_params_check(params, request))
+        return;
+    g_autoptr(GError) error = NULL;
+    IpbRpcPending *pending = ipb_rpc_pending_new(session->client, session, request);
+    pending->cancel = cancel_install;
+    pending->data = has_events ? pending : NULL;
+    if (!ipb_session_install(session->core, package, on_install_line, on_installed, pending,
+                             &error))
+        ipb_rpc_pending_fail(pending, error);
+}
+
+/* --- closing a session ------------------------------------------------------------------------- */
+
+static void
+report_if_closed(IpbRpcSessions *sessions)
+{
+    if (sessions->closed != NULL && g_hash_table_size(sessions->sessions) == 0)
+        g_steal_pointer (&sessions->closed)(sessions->closed_data);
+}
+
+static void
+on_core_closed(void *data)
+{
+    Session *session = data;
+    IpbRpcSessions *sessions = session->owner;
+    IpbRpcPending *close_request = g_steal_pointer(&session->close_request);
+    if (close_request != NULL)
+        close_request->owner = NULL; /* else it would fail with the session's other requests */
+    g_hash_table_remove(sessions->sessions, session->id); /* frees it */
+    if (close_request != NULL)
+        ipb_rpc_pending_reply_empty(close_request);
+    report_if_closed(sessions);
+}
+
+static void
+on_ports_closed(void *data)
+{
+    Session *session = data;
+    ipb_session_close(session->core, on_core_closed, session);
+}
+
+/* @request: is answered when it is closed; NULL: none. */
+static void
+close_session(Session *session, IpbRpcPending *request)
+{
+    if (session->is_closing)
+        return;
+    session->is_closing = true;
+    session->close_request = request;
+    ipb_session_set_paused(session->core, false);
+    if (session->ports != NULL)
+        ipb_rpc_session_ports_close(session->ports, on_ports_closed, session);
+    else
+        ipb_session_close(session->core, on_core_closed, session);
+}
+
+static void
+session_close(void *group, IpbRpcRequest *request, IpbRpcParams *params)
+{
+    Session *session = find_session(group, params);
+    if (ipb_rpc_params_check(params, request))
+        close_session(session, ipb_rpc_pending_new(session->client, session, request));
+}
+
+/* --- all sessions ------------------------------------------------------------------------------ */
+
+const IpbRpcMethod IPB_RPC_SESSION_METHODS[] = {
+    {"session.open", session_open},
+    {"session.start", session_start},
+    {"session.execute", session_execute, .cancel_mode = IPB_RPC_CANCEL_BEGINS},
+    {"session.interrupt", session_interrupt},
+    {"session.pause", session_pause, .takes_notifications = true},
+    {"session.resume", session_resume, .takes_notifications = true},
+    {"session.reset", session_reset, .cancel_mode = IPB_RPC_CANCEL_NEVER},
+    {"session.register", session_register},
+    {"session.install", session_install},
+    {"session.close", session_close, .cancel_mode = IPB_RPC_CANCEL_NEVER},
+};
+const size_t IPB_RPC_N_SESSION_METHODS = G_N_ELEMENTS(IPB_RPC_SESSION_METHODS);
+
+IpbRpcSessions *
+ipb_rpc_sessions_new(IpbRpcClient *client, IpbRpcRuntimes *runtimes)
+{
+    IpbRpcSessions *sessions = g_new0(IpbRpcSessions, 1);
+    sessions->client = client;
+    sessions->runtimes = runtimes;
+    sessions->sessions = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, free_session);
+    sessions->registrations =
+        g_ptr_array_new_with_free_func((GDestroyNotify) ipb_registration_free);
+    return sessions;
+}
+
+/* Replaces an older registration with the same id. */
+static void
+keep_registration(IpbRpcSessions *sessions, const IpbRegistration *registration)
+{
+    GPtrArray *kept = sessions->registrations;
+    for (guint i = 0; i < kept->len; i++) {
+        const IpbRegistration *other = g_ptr_array_index(kept, i);
+        if (!g_str_equal(other->id, registration->id))
+            continue;
+        g_ptr_array_remove_index(kept, i);
+        break;
+    }
+    if (kept->len < MAX_REGISTRATIONS)
+        g_ptr_array_add(kept, ipb_registration_copy(registration));
+}
+
+void
+ipb_rpc_sessions_allow(IpbRpcSessions *sessions, const IpbRegistration *registration)
+{
+    keep_registration(sessions, registration);
+    GHashTableIter iter;
+    void *value;
+    g_hash_table_iter_init(&iter, sessions->sessions);
+    while (g_hash_table_iter_next(&iter, NULL, &value))
+        ipb_session_allow(((Session *) value)->core, registration);
+}
+
+void
+ipb_rpc_sessions_set_congested(IpbRpcSessions *sessions, bool is_congested)
+{
+    sessions->is_congested = is_congested;
+    GHashTableIter iter;
+    void *session;
+    g_hash_table_iter_init(&iter, sessions->sessions);
+    while (g_hash_table_iter_next(&iter, NULL, &session))
+        apply_pause(session);
+}
+
+void
+ipb_rpc_sessions_close(IpbRpcSessions *sessions, void (*done)(void *data), void *data)
+{
+    sessions->closed = done;
+    sessions->closed_data = data;
+    g_autoptr(GList) open = g_hash_table_get_values(sessions->sessions);
+    for (GList *item = open; item != NULL; item = item->next)
+        close_session(item->data, NULL);
+    report_if_closed(sessions);
+}
+
+void
+ipb_rpc_sessions_free(IpbRpcSessions *sessions)
+{
+    g_hash_table_unref(sessions->sessions);
+    g_ptr_array_unref(sessions->registrations);
+    g_free(sessions);
+}
