@@ -17,7 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/child-start.h"
+#include "base/exec-plan.h"
 #include "base/error.h"
 #include "base/fd.h"
 
@@ -146,7 +146,7 @@ ipb_child_spawn(IpbLoop *loop, const IpbChildOptions *options, IpbChildExitFunc 
     };
     IpbChild *child = g_new0(IpbChild, 1);
     *child = (IpbChild){.loop = ipb_loop_ref(loop), .pidfd = -1, .on_exit = on_exit, .data = data};
-    child->is_running = ipb_child_start(loop, &plan, &child->pid, &child->pidfd, error);
+    child->is_running = ipb_exec_plan_start(loop, &plan, &child->pid, &child->pidfd, error);
     if (child->is_running)
         child->watch = ipb_watch_new(loop, child->pidfd, EPOLLIN, on_child_ended, child, error);
     if (child->watch == NULL)

@@ -7,11 +7,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <sys/epoll.h>
 #include <sys/file.h>
 
 #include "base/error.h"
+#include "base/thread.h"
 
 typedef struct {
     int references; /* the caller and the thread */
@@ -62,12 +62,7 @@ run_wait(void *data)
 static bool
 start_thread(Wait *wait)
 {
-    /* The application's signals are not for it: it inherits this mask. */
-    sigset_t all, old;
-    sigfillset(&all);
-    pthread_sigmask(SIG_BLOCK, &all, &old);
-    GThread *thread = g_thread_try_new("ipybox lock", run_wait, wait, NULL);
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    GThread *thread = ipb_thread_start("ipybox lock", run_wait, wait);
     if (thread != NULL)
         g_thread_unref(thread);
     return thread != NULL;

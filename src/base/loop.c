@@ -13,7 +13,7 @@
 
 #include "base/error.h"
 #include "base/fd.h"
-#include "base/parent-thread.h"
+#include "base/thread.h"
 
 /* Events taken by one wake-up; the rest comes at the next, so that other sources get their turn. */
 #define MAX_EVENTS 64

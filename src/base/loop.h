@@ -28,7 +28,7 @@ IpbLoop *ipb_loop_ref(IpbLoop *loop);
 void ipb_loop_unref(IpbLoop *loop);
 GMainContext *ipb_loop_context(IpbLoop *loop);
 /* Runs @func, which forks, and waits for its end: here in the main thread, else in a thread that lasts as long as the loop
- * (base/parent-thread.h). SYSTEM: there can be no such thread. */
+ * (base/thread.h). SYSTEM: there can be no such thread. */
 bool ipb_loop_run_as_parent(IpbLoop *loop, void (*func)(void *data), void *data, GError **error);
 /* An fd number that is kept for the moment when the process has no other left: closes what holds it. What was opened
  * instead must be closed before it is taken back. False: it could not be taken back the last time. */

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "base/printable.h"
+#include "base/display-text.h"
 
 /* The program's own setting, not the library's. */
 static int log_threshold = 2;
@@ -138,7 +138,7 @@ ipb_cli_status(const GError *error)
 char *
 ipb_cli_printable(const char *text)
 {
-    return ipb_printable(text);
+    return ipb_display_text_printable(text);
 }
 
 bool

@@ -13,7 +13,7 @@
 #include "base/error.h"
 #include "base/fd.h"
 #include "base/file.h"
-#include "base/quoted.h"
+#include "base/display-text.h"
 #include "base/utf8.h"
 #include "cli/cli.h"
 #include "cli/client.h"
@@ -210,9 +210,9 @@ on_approval(IpyboxSession *session, IpyboxApproval *approval, gpointer data)
         return;
     }
     g_autoptr(GString) tool = g_string_new(NULL);
-    ipb_quoted_append_name(tool, ipybox_approval_get_server(approval));
+    ipb_display_text_quote_name(tool, ipybox_approval_get_server(approval));
     g_string_append_c(tool, '.');
-    ipb_quoted_append_name(tool, ipybox_approval_get_tool(approval));
+    ipb_display_text_quote_name(tool, ipybox_approval_get_tool(approval));
     ipb_cli_fail(&ipb_verb_run, IPB_EXIT_FAILED,
                  "%s is refused: there is no terminal to ask; decide beforehand with --approve "
                  "allow or deny",

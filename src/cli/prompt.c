@@ -18,8 +18,8 @@
 #include <glib-unix.h>
 
 #include "base/fd.h"
-#include "base/quoted.h"
-#include "base/rows.h"
+#include "base/display-text.h"
+#include "base/display-text.h"
 #include "base/thread.h"
 
 /* Of a line that is typed; a longer one is no answer. */
@@ -184,10 +184,10 @@ static void
 show(IpbPrompt *prompt)
 {
     const Question *question = g_queue_peek_head(&prompt->questions);
-    g_autofree char *ascii = prompt->is_ascii ? ipb_quoted_to_ascii(question->text) : NULL;
+    g_autofree char *ascii = prompt->is_ascii ? ipb_display_text_to_ascii(question->text) : NULL;
     read_size(prompt, &prompt->width, &prompt->height);
     g_clear_pointer(&prompt->rows, g_ptr_array_unref);
-    prompt->rows = ipb_rows_new(ascii != NULL ? ascii : question->text, prompt->width);
+    prompt->rows = ipb_display_text_rows(ascii != NULL ? ascii : question->text, prompt->width);
     prompt->next_row = 0;
     prompt->state = SHOWN;
     prompt->is_withdrawn = false;

@@ -13,7 +13,7 @@
 #include <ipybox/version.h>
 
 #include "base/error.h"
-#include "base/printable.h"
+#include "base/display-text.h"
 
 #define DEFAULT_MAX_HEAD (64 * 1024)
 #define DEFAULT_MAX_HEADERS 128
@@ -234,7 +234,7 @@ describe(const IpbHttpCall *call, CURLcode code)
         return g_strdup("the proxy's address is wrong: see http_proxy, https_proxy, all_proxy");
     const char *text =
         *call->details != '\0' ? call->details : call->client->curl->easy_strerror(code);
-    g_autofree char *shown = ipb_printable(text);
+    g_autofree char *shown = ipb_display_text_printable(text);
     g_strdelimit(g_strchomp(shown), "\n\t", ' ');
     return g_utf8_substring(shown, 0, MIN(g_utf8_strlen(shown, -1), MAX_DETAILS));
 }

@@ -86,7 +86,7 @@ void ipb_kernel_reset(IpbKernel *kernel);
 void ipb_kernel_stop(IpbKernel *kernel, void (*done)(void *data), void *data);
 /* Back-pressure: while paused no output is read, so that a kernel that prints waits in the end. */
 void ipb_kernel_set_paused(IpbKernel *kernel, bool paused);
-/* Does its process, or one that descends from it, hold a socket with this inode? See base/process-tree.h. */
+/* Does its process, or one that descends from it, hold a socket with this inode? See base/descendants.h. */
 bool ipb_kernel_has_socket(const IpbKernel *kernel, uint64_t inode);
 /* Kills and reaps what is left. */
 void ipb_kernel_free(IpbKernel *kernel);

@@ -14,7 +14,7 @@
 
 #include "base/error.h"
 #include "base/fd.h"
-#include "base/process-tree.h"
+#include "base/descendants.h"
 #include "kernel/cpu-wait.h"
 #include "kernel/process-private.h"
 
@@ -299,7 +299,7 @@ bool
 ipb_process_has_socket(const IpbProcess *process, uint64_t inode)
 {
     return process->pid > 0 && process->pidfd >= 0 &&
-           ipb_process_tree_has_socket(process->pid, process->pidfd, inode);
+           ipb_descendants_have_socket(process->pid, process->pidfd, inode);
 }
 
 void

@@ -53,7 +53,7 @@ void ipb_process_interrupt(IpbProcess *process, bool is_repetition);
 void ipb_process_shut_down(IpbProcess *process, unsigned grace_ms, const char *cause);
 /* SIGKILL; on_end follows with this @cause, without waiting for anything. */
 void ipb_process_kill(IpbProcess *process, const char *cause);
-/* See base/process-tree.h; false before its fork and after its end. */
+/* See base/descendants.h; false before its fork and after its end. */
 bool ipb_process_has_socket(const IpbProcess *process, uint64_t inode);
 void ipb_process_set_paused(IpbProcess *process, bool paused);
 /* Kills it if it lives. */

@@ -13,7 +13,7 @@
 
 #include "base/child.h"
 #include "base/file.h"
-#include "base/place.h"
+#include "base/installed-files.h"
 #include "egress/boxed-command.h"
 #include "sandbox/quarantine.h"
 
@@ -53,7 +53,7 @@ find_ipybox(void)
         "../../bin", /* or in lib/<triplet> */
         NULL,
     };
-    return ipb_place_find(PLACES, "ipybox", "program", NULL);
+    return ipb_installed_files_find(PLACES, "ipybox", "program", NULL);
 }
 
 /* The words of the command; free with g_strfreev. */

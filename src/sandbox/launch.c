@@ -18,10 +18,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/child-start.h"
+#include "base/exec-plan.h"
 #include "base/error.h"
 #include "base/fd.h"
-#include "base/place.h"
+#include "base/installed-files.h"
 #include "sandbox/blob.h"
 #include "sandbox/identity.h"
 #include "sandbox/init/blob.h"
@@ -315,11 +315,11 @@ find_ours(const char *file, GError **error)
         "../..",                /* tests in the build tree */
         "../libexec/ipybox",    /* prefix: the program is in bin */
         "../../libexec/ipybox", /* the library is in lib/<triplet> */
-        IPB_PLACE_WHEEL "/libexec",
-        IPB_PLACE_WHEEL_TARGET "/libexec",
+        IPB_INSTALLED_FILES_WHEEL "/libexec",
+        IPB_INSTALLED_FILES_WHEEL_TARGET "/libexec",
         NULL,
     };
-    return ipb_place_find(PLACES, file, "sandbox", error);
+    return ipb_installed_files_find(PLACES, file, "sandbox", error);
 }
 
 char *
@@ -356,7 +356,7 @@ spawn(IpbSandbox *sandbox, int control, GError **error)
     };
     pid_t pid;
     int pidfd;
-    if (!ipb_child_start(sandbox->loop, &plan, &pid, &pidfd, error))
+    if (!ipb_exec_plan_start(sandbox->loop, &plan, &pid, &pidfd, error))
         return false;
     return ipb_launched_watch(&sandbox->launcher, sandbox->loop, pidfd, on_process_ended, sandbox,
                               error);

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "base/place.h"
+#include "base/installed-files.h"
 
 #define MAX_SETTING_SIZE 64
 /* By number: the C library's headers may be older than the kernel. */
@@ -61,10 +61,14 @@ static char *
 describe_apparmor(void)
 {
     static const char *const PLACES[] = {
-        "../share/ipybox/apparmor",  "../../share/ipybox/apparmor",      "data/apparmor",
-        IPB_PLACE_WHEEL "/apparmor", IPB_PLACE_WHEEL_TARGET "/apparmor", NULL,
+        "../share/ipybox/apparmor",
+        "../../share/ipybox/apparmor",
+        "data/apparmor",
+        IPB_INSTALLED_FILES_WHEEL "/apparmor",
+        IPB_INSTALLED_FILES_WHEEL_TARGET "/apparmor",
+        NULL,
     };
-    g_autofree char *profile = ipb_place_find(PLACES, "ipybox", "AppArmor profile", NULL);
+    g_autofree char *profile = ipb_installed_files_find(PLACES, "ipybox", "AppArmor profile", NULL);
     const char *path = profile != NULL ? profile : "data/apparmor/ipybox";
     return g_strdup_printf(
         "AppArmor keeps programs without a profile from user namespaces. Install ours: sudo cp %s "

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "base/place.h"
+#include "base/installed-files.h"
 
 #define HOST_SCRIPT "forkserver.py"
 
@@ -68,8 +68,9 @@ follow_to_environment(char *python)
 static char *
 find_of_wheel(const char *directory)
 {
-    static const char *const PLACES[] = {IPB_PLACE_WHEEL, NULL};
-    g_autofree char *host = ipb_place_find(PLACES, "kernel_host/forkserver.py", "package", NULL);
+    static const char *const PLACES[] = {IPB_INSTALLED_FILES_WHEEL, NULL};
+    g_autofree char *host =
+        ipb_installed_files_find(PLACES, "kernel_host/forkserver.py", "package", NULL);
     if (host == NULL)
         return NULL;
     /* PREFIX/lib/python3.13/site-packages/ipybox/kernel_host/forkserver.py */
@@ -128,7 +129,7 @@ find(const char *asked, GError **error)
     if (variable != NULL && *variable != '\0')
         return find_named(variable, "IPYBOX_PYTHON", error);
 
-    g_autofree char *directory = ipb_place_directory(error);
+    g_autofree char *directory = ipb_installed_files_directory(error);
     if (directory == NULL)
         return NULL;
     char *path = find_near(directory);
@@ -174,12 +175,12 @@ ipb_python_find_host(const char *asked, GError **error)
         "../python/ipybox/kernel_host",   /* build tree */
         "../share/ipybox/kernel_host",    /* PREFIX/bin, PREFIX/lib */
         "../../share/ipybox/kernel_host", /* PREFIX/lib/x86_64-linux-gnu */
-        IPB_PLACE_WHEEL "/kernel_host",
-        IPB_PLACE_WHEEL_TARGET "/kernel_host",
+        IPB_INSTALLED_FILES_WHEEL "/kernel_host",
+        IPB_INSTALLED_FILES_WHEEL_TARGET "/kernel_host",
         IPB_DATADIR "/kernel_host", /* as configured: a program that has us in itself */
         NULL,
     };
-    g_autofree char *script = ipb_place_find(PLACES, HOST_SCRIPT, "kernel host", error);
+    g_autofree char *script = ipb_installed_files_find(PLACES, HOST_SCRIPT, "kernel host", error);
     return script != NULL ? g_path_get_dirname(script) : NULL;
 }
 
@@ -190,7 +191,10 @@ ipb_python_find_requirements(GError **error)
         "../python",          /* build tree */
         "../share/ipybox",    /* PREFIX/bin, PREFIX/lib */
         "../../share/ipybox", /* PREFIX/lib/x86_64-linux-gnu */
-        IPB_PLACE_WHEEL,      IPB_PLACE_WHEEL_TARGET, IPB_DATADIR, NULL,
+        IPB_INSTALLED_FILES_WHEEL,
+        IPB_INSTALLED_FILES_WHEEL_TARGET,
+        IPB_DATADIR,
+        NULL,
     };
-    return ipb_place_find(PLACES, "requirements.txt", "list of what kernels need", error);
+    return ipb_installed_files_find(PLACES, "requirements.txt", "list of what kernels need", error);
 }

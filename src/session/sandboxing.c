@@ -10,7 +10,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
-#include "base/printable.h"
+#include "base/display-text.h"
 #include "egress/egress.h"
 #include "json/writer.h"
 #include "sandbox/paths.h"
@@ -223,7 +223,7 @@ ipb_sandboxing_sweep(IpbSandboxing *sandboxing)
     g_autoptr(GPtrArray) items = ipb_quarantine_sweep(sandboxing->quarantine);
     for (guint i = 0; i < items->len; i++) {
         g_autofree char *text = ipb_quarantined_describe(g_ptr_array_index(items, i));
-        g_autofree char *printable = ipb_printable(text);
+        g_autofree char *printable = ipb_display_text_printable(text);
         sandboxing->on_violation(printable, sandboxing->data);
     }
 }
@@ -258,7 +258,7 @@ ipb_sandboxing_explain_error(const IpbSandboxing *sandboxing, const char *ename,
         path != NULL ? ipb_sandbox_plan_find_mount(sandboxing->plan, path) : NULL;
     if (mount == NULL)
         return NULL;
-    g_autofree char *printable = ipb_printable(path);
+    g_autofree char *printable = ipb_display_text_printable(path);
     if (is_hiding(mount))
         return g_strdup_printf("operation not permitted: the sandbox hides %s (%s)", printable,
                                mount->reason);
@@ -287,7 +287,7 @@ static void
 on_denied_socket(const char *path, void *data)
 {
     const IpbSandboxing *sandboxing = data;
-    g_autofree char *printable = ipb_printable(path);
+    g_autofree char *printable = ipb_display_text_printable(path);
     g_autofree char *text =
         g_strdup_printf("operation not permitted: a connection to the socket %s: "
                         "network.allowUnixSockets can allow it",

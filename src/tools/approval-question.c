@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "base/quoted.h"
+#include "base/display-text.h"
 
 static bool
 is_full(const GString *out)
@@ -20,7 +20,7 @@ append_string(GString *out, const IpbJson *value)
 {
     size_t size;
     const char *text = ipb_json_string(value, &size);
-    ipb_quoted_append(out, text, size);
+    ipb_display_text_quote(out, text, size);
 }
 
 static void
@@ -30,7 +30,7 @@ append_key(GString *out, const IpbJson *item)
     const char *name = ipb_json_name(item, &size);
     if (name == NULL)
         return;
-    ipb_quoted_append(out, name, size);
+    ipb_display_text_quote(out, name, size);
     g_string_append(out, ": ");
 }
 
@@ -95,9 +95,9 @@ char *
 ipb_approval_question(const IpbApprovalRequest *request, GError **error)
 {
     g_autoptr(GString) out = g_string_new("Tool call: ");
-    ipb_quoted_append_name(out, request->server_name);
+    ipb_display_text_quote_name(out, request->server_name);
     g_string_append_c(out, '.');
-    ipb_quoted_append_name(out, request->tool_name);
+    ipb_display_text_quote_name(out, request->tool_name);
     const char *params = request->server_params;
     if (params != NULL &&
         !append_members(out, "Server that is not registered", params, strlen(params), error))

@@ -10,7 +10,7 @@
  *       "mode": 0.10
  *
  * Each argument is on one line, in the order in which it was sent, with its nested values. Strings and
- * names are quoted (base/quoted.h). Numbers are the text that was sent. Members of the same name are
+ * names are quoted (base/display-text.h). Numbers are the text that was sent. Members of the same name are
  * all shown. So equal questions mean equal calls.
  */
 #pragma once

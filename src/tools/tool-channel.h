@@ -18,7 +18,7 @@ typedef struct IpbToolChannel IpbToolChannel;
 IpbToolChannel *ipb_tool_channel_new(IpbLoop *loop, IpbToolHost *host);
 /* What is called runs at another tool server, instead of @host's. @relay is borrowed, and freed after the channel. */
 void ipb_tool_channel_set_relay(IpbToolChannel *channel, IpbToolRelay *relay);
-/* Does a process of the session's kernel hold the socket with this inode? See base/process-tree.h. */
+/* Does a process of the session's kernel hold the socket with this inode? See base/descendants.h. */
 typedef bool (*IpbToolChannelKnowsFunc)(uint64_t inode, void *data);
 /* Listens on 127.0.0.1, any port; requests must carry the token, or come by a socket that @knows. */
 bool ipb_tool_channel_listen(IpbToolChannel *channel, IpbToolChannelKnowsFunc knows, void *data,

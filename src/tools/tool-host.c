@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "base/printable.h"
+#include "base/display-text.h"
 #include "mcp/params.h"
 #include "tools/denial-note.h"
 #include "tools/tool-result.h"
@@ -295,8 +295,9 @@ describe_registration(const IpbRegistration *registration)
         ipb_json_parse(text, strlen(text), &IPB_JSON_LIMITS_SMALL, NULL);
     const IpbJson *params = document != NULL ? ipb_json_root(document) : NULL;
     const char *command = ipb_json_get_string(params, "command");
-    g_autofree char *shown = ipb_printable(command != NULL ? command : "an HTTP server");
-    g_autofree char *root = ipb_printable(registration->roots[0]);
+    g_autofree char *shown =
+        ipb_display_text_printable(command != NULL ? command : "an HTTP server");
+    g_autofree char *root = ipb_display_text_printable(registration->roots[0]);
     return g_strdup_printf("%s (%s, package in %s)", registration->id, shown, root);
 }
 

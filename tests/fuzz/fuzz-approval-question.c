@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "base/rows.h"
+#include "base/display-text.h"
 #include "tools/approval-question.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -68,11 +68,12 @@ check_arguments(const char *question, const char *name)
 static void
 check_rows(const char *question)
 {
-    g_autoptr(GPtrArray) rows = ipb_rows_new(question, 20);
+    g_autoptr(GPtrArray) rows = ipb_display_text_rows(question, 20);
     for (guint i = 0; i < rows->len; i++) {
         const char *row = g_ptr_array_index(rows, i);
         g_assert_true(g_str_has_prefix(row, "Tool call: ") || g_str_has_prefix(row, "Arguments:") ||
-                      g_str_has_prefix(row, "  \"") || g_str_has_prefix(row, IPB_ROWS_CONTINUED));
+                      g_str_has_prefix(row, "  \"") ||
+                      g_str_has_prefix(row, IPB_DISPLAY_TEXT_CONTINUED));
         g_assert_true(g_utf8_strlen(row, -1) <= 20);
     }
 }

@@ -10,7 +10,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "base/rows.h"
+#include "base/display-text.h"
 #include "tools/approval-question.h"
 
 /* Of a question: what a person can be expected to see whole in the dialogs of clients, which may not scroll sideways. */
@@ -98,7 +98,7 @@ make_message(const IpbApprovalRequest *request, char **ret_why)
         *ret_why = g_strdup_printf("%s; " HINT, error->message);
         return NULL;
     }
-    g_autoptr(GPtrArray) rows = ipb_rows_new(question, ROW_WIDTH);
+    g_autoptr(GPtrArray) rows = ipb_display_text_rows(question, ROW_WIDTH);
     glong n_chars = g_utf8_strlen(question, -1);
     if (n_chars > MAX_CHARS || rows->len > MAX_ROWS) {
         *ret_why = g_strdup_printf(

@@ -14,4 +14,4 @@
  * used again. False also if @root has ended, if /proc cannot be read, and for anything beyond the
  * bounds: 512 processes, 2,048 threads, 32 generations, 16,384 open files. A process whose parent
  * has ended is no longer in the tree. */
-bool ipb_process_tree_has_socket(pid_t root, int pidfd, uint64_t inode);
+bool ipb_descendants_have_socket(pid_t root, int pidfd, uint64_t inode);

@@ -2,7 +2,7 @@
  *
  * Finding our own files; see the header.
  */
-#include "base/place.h"
+#include "base/installed-files.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -30,11 +30,11 @@ program_path(GError **error)
 }
 
 char *
-ipb_place_directory(GError **error)
+ipb_installed_files_directory(GError **error)
 {
     Dl_info info;
     struct link_map *object = NULL;
-    char *(*here)(GError **) = ipb_place_directory;
+    char *(*here)(GError **) = ipb_installed_files_directory;
     g_autofree char *path = NULL;
     if (dladdr1((const void *) here, &info, (void **) &object, RTLD_DL_LINKMAP) != 0 &&
         object != NULL && object->l_name[0] != '\0') {
@@ -80,9 +80,10 @@ find_in(const char *directory, const char *pattern, const char *file)
 }
 
 char *
-ipb_place_find(const char *const *candidates, const char *file, const char *what, GError **error)
+ipb_installed_files_find(const char *const *candidates, const char *file, const char *what,
+                         GError **error)
 {
-    g_autofree char *directory = ipb_place_directory(error);
+    g_autofree char *directory = ipb_installed_files_directory(error);
     if (directory == NULL)
         return NULL;
     g_autoptr(GString) tried = g_string_new(NULL);

@@ -4,7 +4,7 @@
  * has gone, opening files through it fails, even if the process id is used again. A child counts
  * only if it names its parent while the parent still exists.
  */
-#include "base/process-tree.h"
+#include "base/descendants.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -152,7 +152,7 @@ search_process(int process, pid_t pid, unsigned generation, Search *search)
 }
 
 bool
-ipb_process_tree_has_socket(pid_t root, int pidfd, uint64_t inode)
+ipb_descendants_have_socket(pid_t root, int pidfd, uint64_t inode)
 {
     Search search = {0};
     g_snprintf(search.wanted, sizeof search.wanted, "socket:[%" PRIu64 "]", inode);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/quoted.h"
+#include "base/display-text.h"
 
 #include <string.h>
 
@@ -7,7 +7,7 @@ static void
 check(const char *text, size_t size, const char *wanted)
 {
     g_autoptr(GString) out = g_string_new(NULL);
-    ipb_quoted_append(out, text, size);
+    ipb_display_text_quote(out, text, size);
     g_assert_cmpstr(out->str, ==, wanted);
 }
 #define CHECK(text, wanted) check(text, sizeof text - 1, "\"" wanted "\"")
@@ -67,7 +67,7 @@ static void
 check_name(const char *name, const char *wanted)
 {
     g_autoptr(GString) out = g_string_new(NULL);
-    ipb_quoted_append_name(out, name);
+    ipb_display_text_quote_name(out, name);
     g_assert_cmpstr(out->str, ==, wanted);
 }
 
@@ -85,19 +85,67 @@ test_names(void)
 static void
 test_ascii(void)
 {
-    g_autofree char *text = ipb_quoted_to_ascii("a: \"é€😀\"\n");
+    g_autofree char *text = ipb_display_text_to_ascii("a: \"é€😀\"\n");
     g_assert_cmpstr(text, ==, "a: \"\\u00e9\\u20ac\\ud83d\\ude00\"\n");
+}
+
+static void
+check_rows(const char *text, unsigned width, const char *wanted)
+{
+    g_autoptr(GPtrArray) rows = ipb_display_text_rows(text, width);
+    g_ptr_array_add(rows, NULL);
+    g_autofree char *joined = g_strjoinv("|", (char **) rows->pdata);
+    g_assert_cmpstr(joined, ==, wanted);
+}
+
+static void
+test_row_lines(void)
+{
+    check_rows("", 20, "");
+    check_rows("a\nb", 20, "a|b");
+    check_rows("a\n\nb\n", 20, "a||b|");
+}
+
+static void
+test_row_breaks(void)
+{
+    check_rows("123456789012", 12, "123456789012");
+    check_rows("1234567890123", 12, "123456789012|  : 3");
+    check_rows("12345678901234567890123", 12, "123456789012|  : 34567890|  : 123");
+    check_rows("123456789012        Tool call: x", 12,
+               "123456789012|  :         |  : Tool cal|  : l: x");
+}
+
+static void
+test_row_widths(void)
+{
+    check_rows("12345678901日本", 12, "12345678901|  : 日本");
+    check_rows("1234567890日本", 12, "1234567890日|  : 本");
+    check_rows("12345678901Ω", 12, "12345678901|  : Ω"); /* wide in some fonts */
+    check_rows("12345678901☠", 12, "12345678901|  : ☠");
+    check_rows("12345678901q\u0307\u0307", 12,
+               "12345678901|  : q\u0307\u0307"); /* marks stay on their letter */
+}
+
+static void
+test_a_narrow_screen(void)
+{
+    check_rows("1234567890123", 1, "123456789012|  : 3");
 }
 
 int
 main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
-    g_test_add_func("/quoted/seen", test_seen);
-    g_test_add_func("/quoted/controls", test_controls);
-    g_test_add_func("/quoted/unseen", test_unseen);
-    g_test_add_func("/quoted/marks", test_marks);
-    g_test_add_func("/quoted/names", test_names);
-    g_test_add_func("/quoted/ascii", test_ascii);
+    g_test_add_func("/base/display-text/seen", test_seen);
+    g_test_add_func("/base/display-text/controls", test_controls);
+    g_test_add_func("/base/display-text/unseen", test_unseen);
+    g_test_add_func("/base/display-text/marks", test_marks);
+    g_test_add_func("/base/display-text/names", test_names);
+    g_test_add_func("/base/display-text/ascii", test_ascii);
+    g_test_add_func("/base/display-text/rows/lines", test_row_lines);
+    g_test_add_func("/base/display-text/rows/breaks", test_row_breaks);
+    g_test_add_func("/base/display-text/rows/widths", test_row_widths);
+    g_test_add_func("/base/display-text/rows/a-narrow-screen", test_a_narrow_screen);
     return g_test_run();
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The parent's side of starting a program; see the header.
+ * The parent's side of starting a program; the child's side is exec-child.c.
  */
-#include "base/child-start.h"
+#include "base/exec-plan.h"
 
 #include <errno.h>
 #include <sched.h>
@@ -11,11 +11,13 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/exec-child.h"
 #include "base/fd.h"
 
 #define CHILD_STACK_SIZE 32768
 
-/* ThreadSanitizer keeps a table of the process's signal handlers, which a child with our memory would change. */
+/* ThreadSanitizer keeps a table of the process's signal handlers. A child that shares our memory would
+ * change it. */
 #ifdef __SANITIZE_THREAD__
 #define SHARED_MEMORY 0
 #else
@@ -44,25 +46,26 @@ set_failure(GError **error, const IpbExecPlan *plan)
 IPB_CHILD_SIDE static int
 run_child(void *plan)
 {
-    ipb_child_exec(plan);
+    ipb_exec_child_run(plan);
 }
 
 typedef struct {
     IpbExecPlan *plan;
-    pid_t pid; /* -1: @saved_errno tells why not */
+    pid_t pid; /* -1: not started, see saved_errno */
     int pidfd;
     int saved_errno;
 } Fork;
 
-/* As vfork, and with a pidfd that is surely the child's: if the application ignores SIGCHLD, a child that ends at once leaves
- * nothing that could be opened. The child has our memory, and this thread waits, until it has executed or failed: no page
- * of a large program is copied, and no time passes in which a process that another thread forks could hold what tells us. */
+/* Like vfork: the child shares our memory, and this thread waits until the child has executed the
+ * program or failed. So no page of a large program is copied, and no process that another thread forks
+ * can hold the report pipe open. clone also returns the pidfd, which is certain to refer to the child.
+ * If the application ignores SIGCHLD and the child ends at once, it could not be opened later. */
 static void
 run_fork(void *data)
 {
     Fork *fork = data;
-    __attribute__((aligned(16))) char stack[CHILD_STACK_SIZE]; /* ours is not touched meanwhile */
-    /* No signal handler of this process may run in the child. */
+    __attribute__((aligned(16))) char stack[CHILD_STACK_SIZE];
+    /* No signal handler of this process may run in the child, which is on a stack of ours. */
     sigset_t all, old;
     sigfillset(&all);
     pthread_sigmask(SIG_BLOCK, &all, &old);
@@ -73,8 +76,8 @@ run_fork(void *data)
     pthread_sigmask(SIG_SETMASK, &old, NULL);
 }
 
-/* Where the memory was copied for all that, as under valgrind and ThreadSanitizer, what the child did is told by the pipe,
- * whose end is the execution. */
+/* Under valgrind and ThreadSanitizer the child has a copy of our memory. Then it reports through the
+ * pipe; the end of the pipe means that the program is executed. */
 static bool
 has_failed(IpbExecPlan *plan, int report_fd)
 {
@@ -95,7 +98,8 @@ reap(int pidfd)
 }
 
 bool
-ipb_child_start(IpbLoop *loop, IpbExecPlan *plan, pid_t *ret_pid, int *ret_pidfd, GError **error)
+ipb_exec_plan_start(IpbLoop *loop, IpbExecPlan *plan, pid_t *ret_pid, int *ret_pidfd,
+                    GError **error)
 {
     int report[2];
     if (!ipb_fd_pipe(report, error))

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The child's side of ipb_child_spawn; see the header for what may stand here.
+ * The child's side of ipb_exec_plan_start(); see the header for the rules of this file.
  */
-#include "base/child-exec.h"
+#include "base/exec-child.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -13,7 +13,7 @@
 
 #include "base/fd.h"
 
-/* Fds are first moved above this, so that none is overwritten before it is used. */
+/* All fds are first moved to this number or above, so that none is overwritten before it is used. */
 #define FIRST_SAFE_FD 16
 
 IPB_CHILD_SIDE static void
@@ -47,8 +47,9 @@ place_fds(IpbExecPlan *plan, int *report_fd)
     }
 }
 
-/* Ignored signals and the mask are inherited over exec; a program expects the defaults. */
-/* By the system call: the C library does not touch its own two signals, which make and others leave ignored in what they start. */
+/* Ignored signals and the signal mask are inherited over exec, but a program expects the defaults. This
+ * calls the kernel directly, because the C library refuses to change two signals that it uses itself,
+ * and programs such as make leave them ignored in their children. */
 static void
 reset_signals(void)
 {
@@ -61,7 +62,7 @@ reset_signals(void)
 }
 
 void
-ipb_child_exec(IpbExecPlan *plan)
+ipb_exec_child_run(IpbExecPlan *plan)
 {
     int report_fd = plan->report_fd;
     plan->is_shared = true;

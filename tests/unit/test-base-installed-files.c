@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  */
-#include "base/place.h"
+#include "base/installed-files.h"
 
 #include "base/error.h"
 #include "base/file.h"
@@ -28,13 +28,13 @@ test_patterns(void)
 
     g_autoptr(GError) error = NULL;
     const char *const places[] = {none, some, NULL};
-    g_autofree char *found = ipb_place_find(places, "host.py", "host", &error);
+    g_autofree char *found = ipb_installed_files_find(places, "host.py", "host", &error);
     g_assert_no_error(error);
     g_autofree char *expected =
         g_build_filename(top, "lib/python3.12/dist-packages/ipybox/kernel_host/host.py", NULL);
     g_assert_cmpstr(found, ==, expected);
 
-    g_assert_null(ipb_place_find(places, "guest.py", "guest", &error));
+    g_assert_null(ipb_installed_files_find(places, "guest.py", "guest", &error));
     g_assert_error(error, IPYBOX_ERROR, IPYBOX_ERROR_NOT_FOUND);
     g_assert_nonnull(strstr(error->message, "no guest (guest.py) in "));
     g_assert_nonnull(strstr(error->message, none));
@@ -45,6 +45,6 @@ int
 main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
-    g_test_add_func("/base/place/patterns", test_patterns);
+    g_test_add_func("/base/installed-files/patterns", test_patterns);
     return g_test_run();
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/process-tree.h"
+#include "base/descendants.h"
 
 #include <signal.h>
 #include <stdlib.h>
@@ -76,7 +76,7 @@ stop(Tree *tree)
 static bool
 has(const Tree *tree, uint64_t inode)
 {
-    return ipb_process_tree_has_socket(tree->root, tree->pidfd, inode);
+    return ipb_descendants_have_socket(tree->root, tree->pidfd, inode);
 }
 
 static void
@@ -118,7 +118,7 @@ test_ended(void)
     g_assert_false(has(&ended, ended.inode));
     Tree alive = start(0);
     g_assert_true(has(&alive, alive.inode));
-    g_assert_false(ipb_process_tree_has_socket(alive.root, ended.pidfd, alive.inode));
+    g_assert_false(ipb_descendants_have_socket(alive.root, ended.pidfd, alive.inode));
     stop(&alive);
     stop(&ended);
 }
@@ -138,7 +138,7 @@ test_threads(void)
     Tree tree;
     g_thread_join(g_thread_new("starter", run_thread, &tree));
     int pidfd = (int) syscall(SYS_pidfd_open, getpid(), 0);
-    g_assert_true(ipb_process_tree_has_socket(getpid(), pidfd, tree.inode));
+    g_assert_true(ipb_descendants_have_socket(getpid(), pidfd, tree.inode));
     close(pidfd);
     stop(&tree);
 }
@@ -201,7 +201,7 @@ test_bounded(void)
     Tree tree = start(0);
     int pidfd = (int) syscall(SYS_pidfd_open, getpid(), 0);
     ipb_autofd own = make_socket();
-    g_assert_true(ipb_process_tree_has_socket(getpid(), pidfd, inode_of(own)));
+    g_assert_true(ipb_descendants_have_socket(getpid(), pidfd, inode_of(own)));
     enum { MANY = 600 };
     pid_t children[MANY];
     for (int i = 0; i < MANY; i++) {
@@ -214,8 +214,8 @@ test_bounded(void)
     }
     Tree last = start(0);
     /* Six hundred sisters stand before it, and 512 are looked at. */
-    g_assert_false(ipb_process_tree_has_socket(getpid(), pidfd, last.inode));
-    g_assert_true(ipb_process_tree_has_socket(getpid(), pidfd, tree.inode));
+    g_assert_false(ipb_descendants_have_socket(getpid(), pidfd, last.inode));
+    g_assert_true(ipb_descendants_have_socket(getpid(), pidfd, tree.inode));
     stop(&last);
     for (int i = 0; i < MANY; i++) {
         kill(children[i], SIGKILL);
@@ -229,11 +229,11 @@ int
 main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
-    g_test_add_func("/base/process-tree/generations", test_generations);
-    g_test_add_func("/base/process-tree/others", test_others);
-    g_test_add_func("/base/process-tree/ended", test_ended);
-    g_test_add_func("/base/process-tree/threads", test_threads);
-    g_test_add_func("/base/process-tree/many-threads", test_many_threads);
-    g_test_add_func("/base/process-tree/bounded", test_bounded);
+    g_test_add_func("/base/descendants/generations", test_generations);
+    g_test_add_func("/base/descendants/others", test_others);
+    g_test_add_func("/base/descendants/ended", test_ended);
+    g_test_add_func("/base/descendants/threads", test_threads);
+    g_test_add_func("/base/descendants/many-threads", test_many_threads);
+    g_test_add_func("/base/descendants/bounded", test_bounded);
     return g_test_run();
 }

@@ -1,12 +1,43 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Quoting for people; see the header.
+ * Text for people; see the header.
  */
-#include "base/quoted.h"
+#include "base/display-text.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
+
+/* Marks that make text read in another order than it is written: a name could be made to look like another. */
+static bool
+is_direction_mark(gunichar c)
+{
+    return (c >= 0x202a && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069) || c == 0x200e ||
+           c == 0x200f || c == 0x061c;
+}
+
+char *
+ipb_display_text_printable(const char *text)
+{
+    g_autofree char *valid = g_utf8_make_valid(text, -1);
+    GString *out = g_string_new(NULL);
+    for (const char *p = valid; *p != '\0'; p = g_utf8_next_char(p)) {
+        gunichar c = g_utf8_get_char(p);
+        if (c == '\n' || c == '\t')
+            g_string_append_unichar(out, c);
+        else if (c < 0x20)
+            g_string_append_unichar(out, 0x2400 + c); /* the control pictures: ESC is shown as ␛ */
+        else if (c == 0x7f)
+            g_string_append_unichar(out, 0x2421);
+        else if ((c >= 0x80 && c < 0xa0) || is_direction_mark(c))
+            g_string_append_printf(out, "\\u%04x", c);
+        else
+            g_string_append_unichar(out, c);
+    }
+    return g_string_free(out, FALSE);
+}
+
+/* --- quoting -------------------------------------------------------------------------------------- */
 
 /* Combining marks of one letter. */
 #define MAX_MARKS 3
@@ -164,7 +195,7 @@ append_ascii(GString *out, char c)
 }
 
 void
-ipb_quoted_append(GString *out, const char *text, size_t size)
+ipb_display_text_quote(GString *out, const char *text, size_t size)
 {
     State state = {0};
     g_string_append_c(out, '"');
@@ -183,7 +214,7 @@ ipb_quoted_append(GString *out, const char *text, size_t size)
 }
 
 void
-ipb_quoted_append_name(GString *out, const char *name)
+ipb_display_text_quote_name(GString *out, const char *name)
 {
     size_t size = strlen(name);
     size_t n_plain =
@@ -191,11 +222,11 @@ ipb_quoted_append_name(GString *out, const char *name)
     if (size > 0 && n_plain == size)
         g_string_append(out, name);
     else
-        ipb_quoted_append(out, name, size);
+        ipb_display_text_quote(out, name, size);
 }
 
 char *
-ipb_quoted_to_ascii(const char *text)
+ipb_display_text_to_ascii(const char *text)
 {
     GString *out = g_string_new(NULL);
     for (const char *p = text; *p != '\0'; p = g_utf8_next_char(p)) {
@@ -206,4 +237,60 @@ ipb_quoted_to_ascii(const char *text)
             append_escape(out, c);
     }
     return g_string_free(out, FALSE);
+}
+
+/* --- rows ----------------------------------------------------------------------------------------- */
+
+static bool
+is_mark(gunichar c)
+{
+    return g_unichar_ismark(c);
+}
+
+static unsigned
+width_of(gunichar c)
+{
+    bool is_symbol =
+        c >= 0x80 && g_unichar_type(c) == G_UNICODE_OTHER_SYMBOL; /* emoji, in some fonts */
+    return is_symbol || g_unichar_iswide(c) || g_unichar_iswide_cjk(c) ? 2 : 1;
+}
+
+/* The end of the character at @p with its combining marks, and their width. A mark counts as wide
+ * as on terminals that show it beside the character. */
+static const char *
+find_end(const char *p, unsigned *ret_width)
+{
+    *ret_width = width_of(g_utf8_get_char(p));
+    for (p = g_utf8_next_char(p); *p != '\0' && is_mark(g_utf8_get_char(p));
+         p = g_utf8_next_char(p))
+        *ret_width += width_of(g_utf8_get_char(p));
+    return p;
+}
+
+static void
+add_line(GPtrArray *rows, const char *line, unsigned width)
+{
+    GString *row = g_string_new(NULL);
+    unsigned used = 0, added;
+    for (const char *p = line, *end; *p != '\0'; p = end) {
+        end = find_end(p, &added);
+        if (used + added > width) {
+            g_ptr_array_add(rows, g_string_free(row, FALSE));
+            row = g_string_new(IPB_DISPLAY_TEXT_CONTINUED);
+            used = strlen(IPB_DISPLAY_TEXT_CONTINUED);
+        }
+        g_string_append_len(row, p, end - p);
+        used += added;
+    }
+    g_ptr_array_add(rows, g_string_free(row, FALSE));
+}
+
+GPtrArray *
+ipb_display_text_rows(const char *text, unsigned width)
+{
+    GPtrArray *rows = g_ptr_array_new_with_free_func(g_free);
+    g_auto(GStrv) lines = g_strsplit(text, "\n", -1);
+    for (char **line = lines; *line != NULL; line++)
+        add_line(rows, *line, MAX(width, IPB_DISPLAY_TEXT_MIN_WIDTH));
+    return rows;
 }

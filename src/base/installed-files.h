@@ -8,13 +8,13 @@
 #include <glib.h>
 
 /* In an installed Python wheel the program is PREFIX/bin/ipybox, and all else is in the package, of whichever Python. */
-#define IPB_PLACE_WHEEL "../lib*/python3*/*-packages/ipybox"
+#define IPB_INSTALLED_FILES_WHEEL "../lib*/python3*/*-packages/ipybox"
 /* The same after `pip install --target`. */
-#define IPB_PLACE_WHEEL_TARGET "../ipybox"
+#define IPB_INSTALLED_FILES_WHEEL_TARGET "../ipybox"
 
 /* The directory of the object that holds this code: the program, or the shared library. */
-char *ipb_place_directory(GError **error);
+char *ipb_installed_files_directory(GError **error);
 /* The path of @file in the first of @candidates (directories relative to that one, in which patterns of glob(3) may be;
  * NULL-terminated) that has it; @what names it in the error. NOT_FOUND: in none, and which were tried. */
-char *ipb_place_find(const char *const *candidates, const char *file, const char *what,
-                     GError **error);
+char *ipb_installed_files_find(const char *const *candidates, const char *file, const char *what,
+                               GError **error);
