@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "cli/cli.h"
-#include "cli/client.h"
+#include "cli/api-client.h"
 #include "cli/options.h"
 #include "cli/signals.h"
 
@@ -25,15 +25,15 @@ typedef struct {
 static void
 on_signal(int number, void *data)
 {
-    IpbClient *client = data;
+    IpbApiClient *client = data;
     client->status = IPB_EXIT_INTERRUPTED;
-    ipb_client_end(client);
+    ipb_api_client_end(client);
 }
 
 static void
 on_registered(GObject *source, GAsyncResult *result, gpointer data)
 {
-    IpbClient *client = data;
+    IpbApiClient *client = data;
     g_autoptr(GError) error = NULL;
     g_auto(GStrv) modules = ipybox_session_register_finish(client->session, result, &error);
     if (modules == NULL)
@@ -43,7 +43,7 @@ on_registered(GObject *source, GAsyncResult *result, gpointer data)
         puts(modules[i]);
     fflush(stdout);
     if (!client->is_ending)
-        ipb_client_end(client);
+        ipb_api_client_end(client);
 }
 
 /* The parameters given, or those of the server of that name that was registered last. Caller frees. */
@@ -65,9 +65,9 @@ find_params(IpyboxRuntime *runtime, const ApigenArguments *arguments, GError **e
 }
 
 static bool
-start(IpbClient *client, const ApigenArguments *arguments, GError **error)
+start(IpbApiClient *client, const ApigenArguments *arguments, GError **error)
 {
-    if (!ipb_client_open(client, NULL, error))
+    if (!ipb_api_client_open(client, NULL, error))
         return false;
     g_autofree char *params = find_params(client->runtime, arguments, error);
     if (params == NULL)
@@ -76,7 +76,7 @@ start(IpbClient *client, const ApigenArguments *arguments, GError **error)
     session.workspace = arguments->workspace;
     session.connect_timeout_ms = (unsigned) (MAX(arguments->connect_timeout_s, 0) * 1000);
     session.approval = IPYBOX_APPROVAL_DENY;
-    session.on_log = ipb_client_log;
+    session.on_log = ipb_api_client_log;
     client->session = ipybox_session_new(client->runtime, &session, error);
     if (client->session == NULL)
         return false;
@@ -97,15 +97,15 @@ start(IpbClient *client, const ApigenArguments *arguments, GError **error)
 static int
 generate(const ApigenArguments *arguments)
 {
-    IpbClient client = {0};
+    IpbApiClient client = {0};
     g_autoptr(GError) error = NULL;
     IpbSignals *signals = ipb_signals_new((int[]){SIGINT, SIGTERM}, 2, on_signal, &client, &error);
     if (signals != NULL && start(&client, arguments, &error))
-        ipb_client_run(&client);
+        ipb_api_client_run(&client);
     else
         client.status = ipb_cli_fail(&ipb_verb_apigen, ipb_cli_status(error), "%s", error->message);
     ipb_signals_free(signals);
-    ipb_client_clear(&client);
+    ipb_api_client_clear(&client);
     return client.status;
 }
 

@@ -8,7 +8,8 @@
 
 #include "base/error.h"
 #include "cli/cli.h"
-#include "cli/doctor.h"
+#include "cli/doctor-checks.h"
+#include "cli/python-setup.h"
 #include "http/curl.h"
 #include "json/writer.h"
 #include "tools/registry.h"
@@ -20,10 +21,10 @@ check_program(GPtrArray *checks, const char *program, const char *purpose, const
 {
     g_autofree char *path = g_find_program_in_path(program);
     if (path != NULL)
-        ipb_doctor_add(checks, program, IPB_CHECK_OK, g_steal_pointer(&path), NULL);
+        ipb_doctor_checks_add(checks, program, IPB_CHECK_OK, g_steal_pointer(&path), NULL);
     else
-        ipb_doctor_add(checks, program, IPB_CHECK_OPTIONAL,
-                       g_strdup_printf("not found: %s", purpose), hint);
+        ipb_doctor_checks_add(checks, program, IPB_CHECK_OPTIONAL,
+                              g_strdup_printf("not found: %s", purpose), hint);
 }
 
 static void
@@ -33,10 +34,10 @@ check_registry(GPtrArray *checks)
     g_autoptr(GError) error = NULL;
     g_autoptr(GPtrArray) all = ipb_registry_list(registry, &error);
     if (all != NULL)
-        ipb_doctor_add(checks, "servers", IPB_CHECK_OK, g_strdup_printf("%u registered", all->len),
-                       NULL);
+        ipb_doctor_checks_add(checks, "servers", IPB_CHECK_OK,
+                              g_strdup_printf("%u registered", all->len), NULL);
     else
-        ipb_doctor_add(checks, "servers", IPB_CHECK_MISSING, g_strdup(error->message), NULL);
+        ipb_doctor_checks_add(checks, "servers", IPB_CHECK_MISSING, g_strdup(error->message), NULL);
 }
 
 static void
@@ -45,10 +46,10 @@ check_curl(GPtrArray *checks)
     g_autoptr(GError) error = NULL;
     g_autoptr(IpbCurl) curl = ipb_curl_load(&error);
     if (curl != NULL)
-        ipb_doctor_add(checks, "libcurl", IPB_CHECK_OK, g_strdup(curl->version()), NULL);
+        ipb_doctor_checks_add(checks, "libcurl", IPB_CHECK_OK, g_strdup(curl->version()), NULL);
     else
-        ipb_doctor_add(checks, "libcurl", IPB_CHECK_OPTIONAL, g_strdup(error->message),
-                       "sudo apt-get install libcurl4");
+        ipb_doctor_checks_add(checks, "libcurl", IPB_CHECK_OPTIONAL, g_strdup(error->message),
+                              "sudo apt-get install libcurl4");
 }
 
 /* --- the report -------------------------------------------------------------------------------- */
@@ -94,13 +95,13 @@ static int
 report(const char *python, bool as_json)
 {
     g_autoptr(GPtrArray) checks = ipb_doctor_checks_new();
-    ipb_doctor_check_kernel(checks, python);
+    ipb_doctor_checks_add_kernel(checks, python);
     check_registry(checks);
     check_curl(checks);
     check_program(checks, "npx", "MCP servers from npm need it", "sudo apt-get install npm");
     check_program(checks, "uvx", "MCP servers from PyPI are often started with it",
                   "pipx install uv");
-    ipb_doctor_check_sandbox(checks);
+    ipb_doctor_checks_add_sandbox(checks);
     if (as_json)
         print_json(checks);
     else
@@ -134,7 +135,7 @@ run_doctor(int argc, char **argv)
         return ipb_cli_fail(&ipb_verb_doctor, IPB_EXIT_USAGE, "%s: packages go with --setup only",
                             argv[1]);
     g_autoptr(GError) error = NULL;
-    if (is_setup && !ipb_doctor_set_up(asked, (const char *const *) argv + 1, &error))
+    if (is_setup && !ipb_python_setup_run(asked, (const char *const *) argv + 1, &error))
         return ipb_cli_fail(&ipb_verb_doctor, ipb_cli_status(error), "%s", error->message);
     return report(is_setup ? NULL : asked, as_json);
 }

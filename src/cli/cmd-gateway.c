@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "cli/cli.h"
-#include "cli/listen.h"
+#include "cli/serve-options.h"
 #include "cli/options.h"
 #include "cli/program.h"
 #include "sandbox/policy.h"
@@ -155,7 +155,7 @@ open_gateway(GatewayCommand *command, const GatewayArguments *arguments,
     });
     return ipb_gateway_listen(command->gateway, ipb_listen_arguments_host(&arguments->listen),
                               (unsigned) arguments->listen.port, error) &&
-           ipb_program_hang_on_input(&command->program, ipb_runtime_loop(command->runtime), error);
+           ipb_program_end_with_input(&command->program, ipb_runtime_loop(command->runtime), error);
 }
 
 /* What is wrong with it is said now, and not when the first kernel starts. Likewise below. */
@@ -197,7 +197,7 @@ serve(const GatewayArguments *arguments)
         find_tool_server(&session, &error) &&
         check_sandbox_config(arguments->kernel.sandbox_config, &error) &&
         open_gateway(&command, arguments, &session, &error)) {
-        ipb_listen_arguments_tell(&arguments->listen, ipb_gateway_port(command.gateway), NULL);
+        ipb_listen_arguments_report(&arguments->listen, ipb_gateway_port(command.gateway), NULL);
         ipb_runtime_start(command.runtime);
         ipb_program_run(&command.program);
     } else {

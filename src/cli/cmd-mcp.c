@@ -4,10 +4,10 @@
  * ends in order; a second signal ends it at once.
  */
 #include "base/error.h"
-#include "cli/approve-option.h"
+#include "cli/serve-options.h"
 #include "cli/cli.h"
 #include "cli/program.h"
-#include "cli/server-file.h"
+#include "cli/mcp-servers-file.h"
 #include "serve/mcp/server.h"
 #include "serve/stdio.h"
 #include "session/workspace.h"
@@ -81,7 +81,7 @@ static bool
 register_servers(McpCommand *command, const char *path, GError **error)
 {
     const IpbJson *servers;
-    g_autoptr(IpbJsonDoc) doc = ipb_server_file_load(path, &servers, error);
+    g_autoptr(IpbJsonDoc) doc = ipb_mcp_servers_file_load(path, &servers, error);
     if (doc == NULL)
         return false;
     IPB_JSON_FOREACH (server, servers) {
@@ -120,8 +120,8 @@ set_up(McpCommand *command, const McpArguments *arguments, GError **error)
         .on_log = ipb_cli_log,
         .data = command,
     };
-    if (!ipb_approve_option_read(&arguments->approval, &session.approval, &session.approval_rules,
-                                 error))
+    if (!ipb_approval_arguments_read(&arguments->approval, &session.approval,
+                                     &session.approval_rules, error))
         return false;
     command->runtime = ipb_runtime_new(NULL, &runtime, error);
     if (command->runtime == NULL)

@@ -30,7 +30,7 @@ set_up(RpcCommand *command, GError **error)
     command->loop = ipb_loop_new(NULL, error);
     int in, out;
     if (command->loop == NULL ||
-        !ipb_program_hang_on_parent(&command->program, command->loop, error) ||
+        !ipb_program_end_with_parent(&command->program, command->loop, error) ||
         !ipb_stdio_take_over(&in, &out, error))
         return false;
     IpbRpcServerOptions server = {

@@ -16,8 +16,8 @@
 #include "base/display-text.h"
 #include "base/utf8.h"
 #include "cli/cli.h"
-#include "cli/client.h"
-#include "cli/hold.h"
+#include "cli/api-client.h"
+#include "cli/held-output.h"
 #include "cli/options.h"
 #include "cli/prompt.h"
 #include "cli/signals.h"
@@ -42,9 +42,9 @@ typedef struct {
 } RunArguments;
 
 typedef struct {
-    IpbClient client;
+    IpbApiClient client;
     IpbPrompt *prompt;
-    IpbHold *hold;       /* what comes while a question is on the terminal */
+    IpbHeldOutput *hold; /* what comes while a question is on the terminal */
     bool is_asking;      /* one is */
     size_t held_lines;   /* bytes of lines that came meanwhile */
     unsigned n_left_out; /* lines that were not held */
@@ -83,8 +83,8 @@ print_to(RunCommand *command, int fd, const char *text)
         write_to(command, fd, text);
         return;
     }
-    ipb_hold_add_output(command->hold, fd, text);
-    if (ipb_hold_size(command->hold) > MAX_HELD)
+    ipb_held_output_add(command->hold, fd, text);
+    if (ipb_held_output_size(command->hold) > MAX_HELD)
         ipybox_session_set_paused(command->client.session, TRUE);
 }
 
@@ -165,9 +165,9 @@ on_log(IpyboxSession *session, const char *level, const char *text, gpointer dat
 {
     RunCommand *command = data;
     if (!command->is_asking)
-        ipb_client_log(session, level, text, data);
+        ipb_api_client_log(session, level, text, data);
     else if (has_room(command, text))
-        ipb_hold_add_log(command->hold, level, text);
+        ipb_held_output_add_log(command->hold, level, text);
 }
 
 static void
@@ -187,7 +187,7 @@ on_busy(gboolean is_busy, gpointer data)
     command->is_asking = is_busy;
     if (is_busy)
         return;
-    ipb_hold_release(command->hold, on_released, command);
+    ipb_held_output_release(command->hold, on_released, command);
     if (command->n_left_out > 0)
         ipb_cli_say(&ipb_verb_run,
                     "%u lines of servers and notices were dropped while a question waited",
@@ -279,7 +279,7 @@ static void
 on_executed(GObject *source, GAsyncResult *async_result, gpointer data)
 {
     RunCommand *command = data;
-    IpbClient *client = &command->client;
+    IpbApiClient *client = &command->client;
     g_autoptr(GError) error = NULL;
     g_autoptr(IpyboxResult) result =
         ipybox_session_execute_finish(client->session, async_result, &error);
@@ -296,7 +296,7 @@ on_executed(GObject *source, GAsyncResult *async_result, gpointer data)
     if (message != NULL)
         ipb_cli_fail(&ipb_verb_run, result != NULL ? IPB_EXIT_FAILED : client->status, "%s",
                      message);
-    ipb_client_end(client);
+    ipb_api_client_end(client);
 }
 
 /* The first Ctrl-C interrupts the cell, the second ends everything at once. */
@@ -321,7 +321,7 @@ on_signal(int number, void *data)
     }
     command->client.status = 128 + SIGTERM;
     end_questions(command);
-    ipb_client_end(&command->client);
+    ipb_api_client_end(&command->client);
 }
 
 /* --- set-up ------------------------------------------------------------------------------------ */
@@ -377,7 +377,7 @@ start(RunCommand *command, const RunArguments *arguments, const char *code, GErr
     IpyboxRuntimeOptions runtime = IPYBOX_RUNTIME_OPTIONS_INIT;
     runtime.python = arguments->kernel.python;
     runtime.preload = (const char *const *) preload;
-    if (!ipb_client_open(&command->client, &runtime, error) ||
+    if (!ipb_api_client_open(&command->client, &runtime, error) ||
         !open_session(command, arguments, error))
         return false;
     IpyboxExecuteOptions options = IPYBOX_EXECUTE_OPTIONS_INIT;
@@ -393,20 +393,20 @@ start(RunCommand *command, const RunArguments *arguments, const char *code, GErr
 static int
 execute(const RunArguments *arguments, const char *code)
 {
-    RunCommand command = {.at_line_start = true, .hold = ipb_hold_new()};
+    RunCommand command = {.at_line_start = true, .hold = ipb_held_output_new()};
     g_autoptr(GError) error = NULL;
     IpbSignals *signals = ipb_signals_new((int[]){SIGINT, SIGTERM}, 2, on_signal, &command, &error);
     if (signals != NULL && start(&command, arguments, code, &error))
-        ipb_client_run(&command.client);
+        ipb_api_client_run(&command.client);
     else
         command.client.status =
             ipb_cli_fail(&ipb_verb_run, ipb_cli_status(error), "%s", error->message);
     end_questions(&command); /* by a second signal: what is held is shown */
     ipb_signals_free(signals);
     int status = command.client.status;
-    ipb_client_clear(&command.client);
+    ipb_api_client_clear(&command.client);
     ipb_prompt_free(command.prompt);
-    ipb_hold_free(command.hold);
+    ipb_held_output_free(command.hold);
     g_clear_error(&command.write_error);
     return status;
 }

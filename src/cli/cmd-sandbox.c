@@ -15,7 +15,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "cli/cli.h"
-#include "cli/sandbox-run.h"
+#include "cli/sandboxed-run.h"
 #include "sandbox/plan.h"
 
 /* srt's, below the home directory. */
@@ -123,7 +123,7 @@ run_command(const Arguments *arguments, const IpbSandboxPlan *plan, IpbViolation
     if (argv == NULL)
         return ipb_cli_fail(&ipb_verb_sandbox, IPB_EXIT_USAGE,
                             "no command: give one after the options, or with -c");
-    return ipb_sandbox_run(&(IpbSandboxRun){
+    return ipb_sandboxed_run(&(IpbSandboxedRunOptions){
         .plan = plan,
         .argv = argv,
         .cwd = cwd,

@@ -8,7 +8,7 @@
 #include "apigen/apigen.h"
 #include "base/error.h"
 #include "cli/cli.h"
-#include "cli/server-file.h"
+#include "cli/mcp-servers-file.h"
 #include "json/writer.h"
 #include "tools/registry.h"
 
@@ -114,7 +114,7 @@ import_servers(IpbRegistry *registry, const char *path)
 {
     g_autoptr(GError) error = NULL;
     const IpbJson *servers;
-    g_autoptr(IpbJsonDoc) doc = ipb_server_file_load(path, &servers, &error);
+    g_autoptr(IpbJsonDoc) doc = ipb_mcp_servers_file_load(path, &servers, &error);
     if (doc == NULL)
         return fail(error);
     IPB_JSON_FOREACH (server, servers) {

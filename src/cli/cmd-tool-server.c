@@ -4,9 +4,8 @@
  * standard output. It ends in order with a signal, or with whoever started it (cli/lifeline.h).
  */
 #include "base/error.h"
-#include "cli/approve-option.h"
 #include "cli/cli.h"
-#include "cli/listen.h"
+#include "cli/serve-options.h"
 #include "cli/program.h"
 #include "serve/tool-server/http.h"
 #include "session/environment.h"
@@ -85,8 +84,8 @@ set_up(Command *command, const Arguments *arguments, GError **error)
         .connect_timeout_ms = (unsigned) (arguments->connect_timeout_s * 1000),
         .on_log = ipb_cli_log,
     };
-    if (!ipb_approve_option_read(&arguments->approval, &options.approval, &options.approval_rules,
-                                 error))
+    if (!ipb_approval_arguments_read(&arguments->approval, &options.approval,
+                                     &options.approval_rules, error))
         return false;
     command->loop = ipb_loop_new(NULL, error);
     if (command->loop == NULL)
@@ -98,10 +97,10 @@ set_up(Command *command, const Arguments *arguments, GError **error)
     if (command->server == NULL ||
         !ipb_tool_server_http_listen(command->server, ipb_listen_arguments_host(&arguments->listen),
                                      (unsigned) arguments->listen.port, error) ||
-        !ipb_program_hang_on_input(&command->program, command->loop, error))
+        !ipb_program_end_with_input(&command->program, command->loop, error))
         return false;
-    ipb_listen_arguments_tell(&arguments->listen, ipb_tool_server_http_port(command->server),
-                              token);
+    ipb_listen_arguments_report(&arguments->listen, ipb_tool_server_http_port(command->server),
+                                token);
     return true;
 }
 

@@ -2,12 +2,12 @@
  *
  * The life of a verb that uses libipybox; see the header.
  */
-#include "cli/client.h"
+#include "cli/api-client.h"
 
 #include "cli/cli.h"
 
 bool
-ipb_client_open(IpbClient *client, const IpyboxRuntimeOptions *options, GError **error)
+ipb_api_client_open(IpbApiClient *client, const IpyboxRuntimeOptions *options, GError **error)
 {
     client->main_loop = g_main_loop_new(NULL, FALSE);
     client->runtime = ipybox_runtime_new(options, error);
@@ -15,7 +15,7 @@ ipb_client_open(IpbClient *client, const IpyboxRuntimeOptions *options, GError *
 }
 
 void
-ipb_client_run(IpbClient *client)
+ipb_api_client_run(IpbApiClient *client)
 {
     g_main_loop_run(client->main_loop);
 }
@@ -24,13 +24,13 @@ ipb_client_run(IpbClient *client)
 static void
 on_closed(GObject *source, GAsyncResult *result, gpointer data)
 {
-    IpbClient *client = data;
+    IpbApiClient *client = data;
     ipybox_runtime_close_finish(client->runtime, result, NULL);
     g_main_loop_quit(client->main_loop);
 }
 
 void
-ipb_client_end(IpbClient *client)
+ipb_api_client_end(IpbApiClient *client)
 {
     if (client->is_ending) {
         g_main_loop_quit(client->main_loop);
@@ -41,7 +41,7 @@ ipb_client_end(IpbClient *client)
 }
 
 void
-ipb_client_clear(IpbClient *client)
+ipb_api_client_clear(IpbApiClient *client)
 {
     g_clear_pointer(&client->session, ipybox_session_free);
     g_clear_pointer(&client->runtime, ipybox_runtime_free);
@@ -49,7 +49,7 @@ ipb_client_clear(IpbClient *client)
 }
 
 void
-ipb_client_log(IpyboxSession *session, const char *level, const char *text, gpointer data)
+ipb_api_client_log(IpyboxSession *session, const char *level, const char *text, gpointer data)
 {
     ipb_cli_log(level, text, NULL);
 }

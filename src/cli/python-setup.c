@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * `ipybox doctor --setup`: makes the user's virtual environment for kernels, with the interpreter's own venv and pip, so that what the
- * user configured for pip (an index, a proxy) holds. Distributions have no IPython and pydantic that are new enough, and want
- * nothing installed into their own Python.
+ * Makes the user's environment for kernels, with the interpreter's own venv and pip, so that the user's
+ * settings for pip (an index, a proxy) apply. Distributions have no IPython and pydantic that are new
+ * enough, and want nothing installed into their own Python.
  *
- * Programs run one after the other in our process group. A Ctrl-C ends them, not us: what is half made is removed.
+ * Programs run one after the other in our process group. Ctrl-C ends them and not us, so we can remove
+ * an environment that is not finished.
  */
+#include "cli/python-setup.h"
+
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -15,7 +18,6 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "cli/cli.h"
-#include "cli/doctor.h"
 #include "session/python.h"
 
 /* How CHECK ends. */
@@ -186,7 +188,7 @@ make_and_fill(const char *asked, const char *directory, const char *python,
 }
 
 bool
-ipb_doctor_set_up(const char *asked, const char *const *packages, GError **error)
+ipb_python_setup_run(const char *asked, const char *const *packages, GError **error)
 {
     g_autofree char *directory = ipb_python_user_environment();
     g_autofree char *python = g_build_filename(directory, "bin", "python3", NULL);

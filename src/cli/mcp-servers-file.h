@@ -8,4 +8,5 @@
 
 /* NULL with @error, which names the file and the server: it cannot be read, or one of the servers in it is wrong. Caller frees the
  * document; *ret_servers is the object of the servers in it. */
-IpbJsonDoc *ipb_server_file_load(const char *path, const IpbJson **ret_servers, GError **error);
+IpbJsonDoc *ipb_mcp_servers_file_load(const char *path, const IpbJson **ret_servers,
+                                      GError **error);

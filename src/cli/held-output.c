@@ -2,7 +2,7 @@
  *
  * What waits until a question is answered; see the header.
  */
-#include "cli/hold.h"
+#include "cli/held-output.h"
 
 #include <string.h>
 
@@ -12,7 +12,7 @@ typedef struct {
     GString *text;
 } Piece;
 
-struct IpbHold {
+struct IpbHeldOutput {
     GQueue pieces; /* Piece; neighbours for one fd are one piece */
     size_t size;
 };
@@ -26,16 +26,16 @@ free_piece(void *data)
     g_free(piece);
 }
 
-IpbHold *
-ipb_hold_new(void)
+IpbHeldOutput *
+ipb_held_output_new(void)
 {
-    IpbHold *hold = g_new0(IpbHold, 1);
+    IpbHeldOutput *hold = g_new0(IpbHeldOutput, 1);
     g_queue_init(&hold->pieces);
     return hold;
 }
 
 void
-ipb_hold_free(IpbHold *hold)
+ipb_held_output_free(IpbHeldOutput *hold)
 {
     if (hold == NULL)
         return;
@@ -44,7 +44,7 @@ ipb_hold_free(IpbHold *hold)
 }
 
 static Piece *
-add_piece(IpbHold *hold, int fd, const char *level)
+add_piece(IpbHeldOutput *hold, int fd, const char *level)
 {
     Piece *piece = g_new(Piece, 1);
     *piece = (Piece){.fd = fd, .level = g_strdup(level), .text = g_string_new(NULL)};
@@ -54,7 +54,7 @@ add_piece(IpbHold *hold, int fd, const char *level)
 }
 
 void
-ipb_hold_add_output(IpbHold *hold, int fd, const char *text)
+ipb_held_output_add(IpbHeldOutput *hold, int fd, const char *text)
 {
     Piece *piece = g_queue_peek_tail(&hold->pieces);
     if (piece == NULL || piece->fd != fd)
@@ -64,7 +64,7 @@ ipb_hold_add_output(IpbHold *hold, int fd, const char *text)
 }
 
 void
-ipb_hold_add_log(IpbHold *hold, const char *level, const char *text)
+ipb_held_output_add_log(IpbHeldOutput *hold, const char *level, const char *text)
 {
     Piece *piece = add_piece(hold, -1, level);
     g_string_append(piece->text, text);
@@ -72,13 +72,13 @@ ipb_hold_add_log(IpbHold *hold, const char *level, const char *text)
 }
 
 size_t
-ipb_hold_size(const IpbHold *hold)
+ipb_held_output_size(const IpbHeldOutput *hold)
 {
     return hold->size;
 }
 
 void
-ipb_hold_release(IpbHold *hold, IpbHoldFunc func, gpointer data)
+ipb_held_output_release(IpbHeldOutput *hold, IpbHeldOutputFunc func, gpointer data)
 {
     Piece *piece;
     while ((piece = g_queue_pop_head(&hold->pieces)) != NULL) {

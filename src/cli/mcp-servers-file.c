@@ -2,7 +2,7 @@
  *
  * See the header.
  */
-#include "cli/server-file.h"
+#include "cli/mcp-servers-file.h"
 
 #include "apigen/apigen.h"
 #include "base/error.h"
@@ -26,7 +26,7 @@ check_servers(const IpbJson *servers, GError **error)
 }
 
 IpbJsonDoc *
-ipb_server_file_load(const char *path, const IpbJson **ret_servers, GError **error)
+ipb_mcp_servers_file_load(const char *path, const IpbJson **ret_servers, GError **error)
 {
     g_autofree char *text = NULL;
     size_t size;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The options of verbs that listen; see the header.
+ * Options of verbs that serve; see the header.
  */
-#include "cli/listen.h"
+#include "cli/serve-options.h"
 
 #include <stdio.h>
 
@@ -46,7 +46,7 @@ ipb_listen_arguments_open(const IpbListenArguments *arguments, IpbHttpGate *gate
 }
 
 void
-ipb_listen_arguments_tell(const IpbListenArguments *arguments, unsigned port, const char *token)
+ipb_listen_arguments_report(const IpbListenArguments *arguments, unsigned port, const char *token)
 {
     IpbJsonWriter *writer = ipb_json_writer_new();
     ipb_json_begin_object(writer);
@@ -66,4 +66,17 @@ ipb_listen_arguments_clear(IpbListenArguments *arguments)
     g_free(arguments->host);
     g_strfreev(arguments->hosts);
     g_strfreev(arguments->origins);
+}
+
+bool
+ipb_approval_arguments_read(const IpbApprovalArguments *arguments, IpbApprovalPolicy *ret_policy,
+                            const char **ret_rules, GError **error)
+{
+    if (arguments->approve == NULL || ipb_approval_policy_parse(arguments->approve, ret_policy))
+        return true;
+    if (!ipb_approval_arguments_check_file(arguments, error))
+        return false;
+    *ret_policy = IPB_APPROVAL_ASK;
+    *ret_rules = arguments->approve;
+    return true;
 }

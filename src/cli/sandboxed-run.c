@@ -2,10 +2,11 @@
  *
  * Runs a command in a sandbox; see the header.
  *
- * The command stays in our process group, as with `env` or `nice`: what is typed at the terminal (Ctrl-C, Ctrl-Z) reaches it and us alike,
- * pipelines and `fg` work. We outlive its signals and end as it does. A signal that was sent to us alone is passed on.
+ * The command stays in our process group, as with `env` or `nice`: what the user types at the terminal
+ * (Ctrl-C, Ctrl-Z) reaches both, and pipelines and `fg` work. We survive its signals and end as it does.
+ * A signal that was sent to us alone is passed on.
  */
-#include "cli/sandbox-run.h"
+#include "cli/sandboxed-run.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -19,23 +20,28 @@
 #include "base/error.h"
 #include "base/fd.h"
 #include "cli/cli.h"
+#include "egress/boxed-command.h"
+#include "json/lines.h"
+#include "sandbox/policy.h"
 #include "sandbox/quarantine.h"
 #include "sandbox/weaker.h"
-#include "cli/sandbox-control.h"
-#include "egress/boxed-command.h"
 
 /* Denials that are told at the end; the rest is counted. */
 #define MAX_TOLD_DENIALS 16
 /* As shells have it. */
 #define STATUS_NOT_EXECUTABLE 126
 #define STATUS_NOT_FOUND 127
+/* Bytes of a configuration, as in a file. */
+#define MAX_CONTROL_LINE (1024 * 1024)
+#define CONTROL_READ_SIZE (64 * 1024)
 
 typedef struct {
-    const IpbSandboxRun *run;
+    const IpbSandboxedRunOptions *options;
     GMainLoop *main_loop;
     IpbLoop *loop;
     IpbBoxedCommand *command;
-    IpbSandboxControl *control;
+    IpbWatch *control_watch;
+    IpbLineReader control_lines;
     IpbViolationLog *log; /* NULL, too, when it could not be written */
     IpbQuarantine *quarantine;
     GPtrArray *denials; /* char *, to be told at the end; each once */
@@ -112,7 +118,7 @@ on_violation(const IpbViolation *violation, void *data)
     Run *run = data;
     g_autoptr(GError) error = NULL;
     g_autofree char *text = ipb_violation_to_text(violation);
-    if (run->run->is_debug)
+    if (run->options->is_debug)
         ipb_cli_say(&ipb_verb_sandbox, "%s", text);
     else
         keep_denial(run, text);
@@ -132,32 +138,37 @@ tell_denials(const Run *run)
                     run->n_untold);
 }
 
-/* --- new configurations ------------------------------------------------------------------------ */
+/* --- new configurations: --control-fd ---------------------------------------------------------- */
 
 static void
-on_policy(IpbSandboxPolicy *policy, void *data)
+take_policy(Run *run, IpbSandboxPolicy *policy)
 {
-    Run *run = data;
     g_autoptr(GError) error = NULL;
     if (ipb_boxed_command_set_policy(run->command, policy, &error))
         run->has_update = true;
     else
         ipb_cli_say(&ipb_verb_sandbox, "--control-fd: %s", error->message);
-    if (run->run->is_debug && error == NULL)
+    if (run->options->is_debug && error == NULL)
         ipb_cli_say(&ipb_verb_sandbox, "a new configuration is in force");
 }
 
 static void
-on_bad_line(const GError *error, void *data)
+take_line(Run *run, const char *line, size_t size)
 {
-    ipb_cli_say(&ipb_verb_sandbox, "a line was dropped: %s", error->message);
+    g_autoptr(GError) error = NULL;
+    g_autoptr(IpbSandboxPolicy) policy =
+        ipb_sandbox_policy_parse(line, size, "--control-fd", &error);
+    if (policy != NULL)
+        take_policy(run, policy);
+    else
+        ipb_cli_say(&ipb_verb_sandbox, "a line was dropped: %s", error->message);
 }
 
-/* Who never said anything cannot be told from a channel that never worked: then nothing runs on unwatched. */
+/* If no configuration has come yet, the channel may never have worked. Then the command must not
+ * continue with a configuration that its supervisor wanted to change. */
 static void
-on_broken(const GError *error, void *data)
+lose_control(Run *run, const GError *error)
 {
-    Run *run = data;
     if (run->has_update) {
         ipb_cli_say(&ipb_verb_sandbox, "%s; the last configuration stays in force", error->message);
         return;
@@ -166,19 +177,41 @@ on_broken(const GError *error, void *data)
     g_main_loop_quit(run->main_loop);
 }
 
+static void
+on_control(uint32_t events, void *data)
+{
+    Run *run = data;
+    g_autoptr(GError) error = NULL;
+    char bytes[CONTROL_READ_SIZE];
+    const char *line;
+    size_t size;
+    ssize_t n = read(run->options->control_fd, bytes, sizeof bytes);
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    if (n < 0)
+        ipb_error_set_errno(&error, errno, "--control-fd cannot be read any more");
+    if (n <= 0 || !ipb_line_reader_push(&run->control_lines, bytes, (size_t) n, &error)) {
+        g_clear_pointer(&run->control_watch, ipb_watch_free);
+        if (error != NULL) /* else the channel has ended, and the configuration stays */
+            lose_control(run, error);
+        return;
+    }
+    while (ipb_line_reader_next(&run->control_lines, &line, &size))
+        if (size > 0)
+            take_line(run, line, size);
+}
+
+/* The descriptor becomes non-blocking. */
 static bool
 watch_control(Run *run, GError **error)
 {
-    const IpbSandboxControlOptions options = {
-        .on_policy = on_policy,
-        .on_bad_line = on_bad_line,
-        .on_broken = on_broken,
-        .data = run,
-    };
-    if (run->run->control_fd < 0)
+    int fd = run->options->control_fd;
+    if (fd < 0)
         return true;
-    run->control = ipb_sandbox_control_new(run->loop, run->run->control_fd, &options, error);
-    return run->control != NULL;
+    fcntl(fd, F_SETFD, FD_CLOEXEC);
+    if (ipb_fd_set_nonblocking(fd, true, error))
+        run->control_watch = ipb_watch_new(run->loop, fd, EPOLLIN, on_control, run, error);
+    return run->control_watch != NULL;
 }
 
 /* --- the command ------------------------------------------------------------------------------- */
@@ -219,7 +252,7 @@ on_ready(IpbBoxedCommand *command, void *data)
     run->is_ready = true;
     if (ipb_boxed_command_is_weaker(command))
         tell_weakness();
-    if (run->run->is_debug)
+    if (run->options->is_debug)
         ipb_cli_say(&ipb_verb_sandbox, "the sandbox stands");
     if (run->pending_signal != 0)
         ipb_boxed_command_signal(command, run->pending_signal);
@@ -241,15 +274,15 @@ start(Run *run, GError **error)
         return false;
     g_auto(GStrv) env = g_get_environ();
     const IpbBoxedCommandOptions options = {
-        .plan = run->run->plan,
-        .argv = run->run->argv,
+        .plan = run->options->plan,
+        .argv = run->options->argv,
         .env = (const char *const *) env,
-        .cwd = run->run->cwd,
+        .cwd = run->options->cwd,
         .stdin_fd = standard_fd(STDIN_FILENO),
         .stdout_fd = standard_fd(STDOUT_FILENO),
         .stderr_fd = standard_fd(STDERR_FILENO),
         .is_group_kept = true,
-        .is_weaker_allowed = run->run->is_weaker_allowed,
+        .is_weaker_allowed = run->options->is_weaker_allowed,
         .on_ready = on_ready,
         .on_end = on_end,
         .on_violation = on_violation,
@@ -281,7 +314,8 @@ sweep(const Run *run)
 static void
 clear(Run *run)
 {
-    ipb_sandbox_control_free(run->control);
+    ipb_watch_free(run->control_watch);
+    ipb_line_reader_clear(&run->control_lines);
     ipb_quarantine_free(run->quarantine);
     ipb_watch_free(run->signal_watch);
     ipb_fd_close(&run->signal_fd);
@@ -291,16 +325,17 @@ clear(Run *run)
 }
 
 int
-ipb_sandbox_run(const IpbSandboxRun *options)
+ipb_sandboxed_run(const IpbSandboxedRunOptions *options)
 {
     g_autoptr(GError) error = NULL;
-    Run run = {.run = options, .log = options->violation_log, .signal_fd = -1};
+    Run run = {.options = options, .log = options->violation_log, .signal_fd = -1};
     show_warnings(options->plan);
     g_autofree char *quarantine =
         g_build_filename(g_get_user_state_dir(), "ipybox", "quarantine", NULL);
     run.quarantine = ipb_quarantine_new(options->plan, quarantine);
     run.denials = g_ptr_array_new_with_free_func(g_free);
     run.main_loop = g_main_loop_new(NULL, FALSE);
+    ipb_line_reader_init(&run.control_lines, MAX_CONTROL_LINE);
     if (start(&run, &error))
         g_main_loop_run(run.main_loop);
     else

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * IpbClient: a verb that uses libipybox as any program may: main loop, runtime and session, and their orderly end. A plain struct,
+ * IpbApiClient: a verb that uses libipybox as any program may: main loop, runtime and session, and their orderly end. A plain struct,
  * owned by value by the verb; zeroed is not open.
  */
 #pragma once
@@ -15,16 +15,16 @@ typedef struct {
     IpyboxSession *session;
     bool is_ending;
     int status; /* the exit status */
-} IpbClient;
+} IpbApiClient;
 
 /* Opens the runtime; false with @error, and then _clear is still to be called. */
-bool ipb_client_open(IpbClient *client, const IpyboxRuntimeOptions *options, GError **error);
+bool ipb_api_client_open(IpbApiClient *client, const IpyboxRuntimeOptions *options, GError **error);
 /* Runs the loop until _end is through. */
-void ipb_client_run(IpbClient *client);
+void ipb_api_client_run(IpbApiClient *client);
 /* Closes session and runtime in order, for at most 15 s; a second call ends the loop at once. */
-void ipb_client_end(IpbClient *client);
+void ipb_api_client_end(IpbApiClient *client);
 /* Frees everything; what an orderly end has not ended is killed. */
-void ipb_client_clear(IpbClient *client);
+void ipb_api_client_clear(IpbApiClient *client);
 
 /* The log of a session, on stderr. */
-void ipb_client_log(IpyboxSession *session, const char *level, const char *text, gpointer data);
+void ipb_api_client_log(IpyboxSession *session, const char *level, const char *text, gpointer data);

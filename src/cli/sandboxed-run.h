@@ -17,7 +17,7 @@ typedef struct {
     bool is_weaker_allowed;
     int control_fd;                 /* of --control-fd; -1: none */
     IpbViolationLog *violation_log; /* or NULL */
-} IpbSandboxRun;
+} IpbSandboxedRunOptions;
 
-/* The command's exit status, 128 + the signal that ended it, or one of cli.h. */
-int ipb_sandbox_run(const IpbSandboxRun *run);
+/* Returns the exit status: of the command, 128 + the signal that ended it, or one of cli.h. */
+int ipb_sandboxed_run(const IpbSandboxedRunOptions *options);
