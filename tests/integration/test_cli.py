@@ -8,12 +8,11 @@ import os
 import re
 import signal
 import subprocess
-import sys
 import time
-from pathlib import Path
 
 import harness
 import pytest
+import scripted_server
 from terminal import Terminal
 
 # run
@@ -339,13 +338,9 @@ def test_approval_at_the_terminal(ipybox, place, time_api, keys, status, questio
 
 def test_waiting_for_an_answer_costs_no_time(ipybox, place, run_ipybox):
     """The cell's ten seconds do not run while the person thinks, eleven seconds in all. The server starts quickly."""
-    params = {"command": sys.executable, "args": [str(Path(__file__).with_name("fake_server.py"))]}
-    assert (
-        run_ipybox(
-            "apigen", "--server-name", "fake", "--server-params", json.dumps(params)
-        ).returncode
-        == 0
-    )
+    params = json.dumps(scripted_server.params("results"))
+    done = run_ipybox("apigen", "--server-name", "fake", "--server-params", params)
+    assert done.returncode == 0, done.stderr
     call = "from mcptools.fake import pid\nfor i in range(2): pid.run(pid.Params())"
     terminal = Terminal([ipybox, "run", "--timeout", "10", "-c", call], place)
     for _ in range(2):

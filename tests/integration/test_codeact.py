@@ -4,10 +4,7 @@ code action, use it; and then the server is registered again."""
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
-SERVER = Path(__file__).with_name("github_server.py")
+from scripted_server import params
 
 USE = """
 import json
@@ -112,12 +109,11 @@ for repo in run(username="torvalds", top_n_repos=2, last_n_commits=1):
 SAVED_OUTPUT = "linux 1,000,000 linux 0 https://example.org/linux/0\nsubsurface 100,000 subsurface 0 https://example.org/subsurface/0"
 
 
-def params(*options: str) -> dict:
-    return {"command": sys.executable, "args": ["-I", str(SERVER), *options]}
-
-
 def test_the_way_of_the_skill(mcp, workspace):
-    assert mcp.register("github", params()) == ["search_repositories", "list_commits"]
+    assert mcp.register("github", params("github", "older")) == [
+        "search_repositories",
+        "list_commits",
+    ]
     tools = workspace / "mcptools/github"
     assert sorted(path.name for path in tools.glob("[!.]*.py")) == [
         "__init__.py",
@@ -147,9 +143,9 @@ def test_the_way_of_the_skill(mcp, workspace):
     assert mcp.cell(SAVED) == SAVED_OUTPUT
 
     # Registered again, and a newer server: what was added is still there, the rest is new.
-    mcp.register("github", params())
+    mcp.register("github", params("github", "older"))
     assert module.read_text().endswith(INTERFACE)
-    mcp.register("github", params("--more"))
+    mcp.register("github", params("github"))
     assert module.read_text().endswith(INTERFACE) and "minimal_output: bool" in module.read_text()
     assert sorted(path.name for path in tools.iterdir() if path.name != "__pycache__") == [
         ".generated", "__init__.py", "list_commits.py", "search_repositories.py"

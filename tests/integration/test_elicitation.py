@@ -5,13 +5,11 @@ from __future__ import annotations
 
 import contextlib
 import json
-import sys
-from pathlib import Path
 
 import pytest
+import scripted_server
 from mcp_driver import YES, Client
 
-FAKE = Path(__file__).with_name("fake_server.py")
 CALL = """
 from mcptools.time import convert_time as c
 
@@ -204,9 +202,8 @@ def test_the_client_goes_while_it_is_asked(start):
 @pytest.fixture
 def fake(ipybox, place):
     """A client with a server that gives back what it gets, and a function that calls it."""
-    params = {"command": sys.executable, "args": [str(FAKE)]}
     with Client(ipybox, place, "--approve", "ask") as client:
-        assert "echo_json" in client.register("fake", params)
+        assert "echo_json" in client.register("fake", scripted_server.params("results"))
         client.cell("""
 from mcptools.fake import CLIENT
 

@@ -18,6 +18,7 @@ from pathlib import Path
 
 import harness
 import pytest
+import scripted_server
 from gateway_driver import Gateway, contents, types
 from server_process import free_port
 from websockets.exceptions import ConnectionClosed, InvalidStatus
@@ -654,8 +655,7 @@ def test_tool_server(
     sandbox: tuple[str],
 ) -> None:
     """With our own tool server: what the application registered is called through its generated package, and nothing else."""
-    fake = harness.ROOT / "tests/unit/servers/fake-mcp-server.py"
-    params = {"command": os.path.realpath(sys.executable), "args": ["-I", "-S", str(fake)]}
+    params = scripted_server.params("hostile", command=os.path.realpath(sys.executable))
     made = run_ipybox(
         "apigen",
         "--server-name=fake",

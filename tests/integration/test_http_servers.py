@@ -18,9 +18,9 @@ from pathlib import Path
 
 import pytest
 from harness import Place
-from http_server import TOOL, HttpServer, Request
 from little_internet import openssl
 from mcp_driver import McpServer
+from over_http import TOOL, HttpServer, Request
 
 MAX_MEMORY = 200 * 1024 * 1024
 MIB = b"x" * 1024 * 1024

@@ -8,9 +8,9 @@ import os
 import re
 import signal
 import sys
-from pathlib import Path
 
 import pytest
+import scripted_server
 from terminal import Terminal
 
 ALLOW = "[a]lways for this tool: "
@@ -39,10 +39,7 @@ def wait_for(name):
 @pytest.fixture
 def run(ipybox, place, run_ipybox):
     """run(code, …): a Terminal in which the cell runs."""
-    params = {
-        "command": sys.executable,
-        "args": [str(Path(__file__).with_name("fake_server.py")), "prompt-tool", "log=calls"],
-    }
+    params = scripted_server.params("results", "prompt-tool", "log=calls")
     done = run_ipybox("apigen", "--server-name", "fake", "--server-params", json.dumps(params))
     assert done.returncode == 0, done.stderr
     terminals = []
@@ -457,13 +454,13 @@ def test_always_is_said_of_one_tool(run):
 
 def test_always_is_said_of_one_command(run):
     """A cell names servers by their parameters, as packages made by mcpygen do. The name is of its choosing."""
-    fake = str(Path(__file__).with_name("fake_server.py"))
+    fake = scripted_server.arguments("results")
     terminal = run(
         f"""
 import json, os, urllib.request
 
 def post(*args):
-    params = {{"command": {sys.executable!r}, "args": [{fake!r}, *args]}}
+    params = {{"command": {sys.executable!r}, "args": [*{fake!r}, *args]}}
     body = {{"server_name": "fake", "server_params": params, "tool_name": "pid", "tool_args": {{}}}}
     url = f"http://{{os.environ['TOOL_SERVER_HOST']}}:{{os.environ['TOOL_SERVER_PORT']}}/run"
     request = urllib.request.Request(url, json.dumps(body).encode(), {{"Content-Type": "application/json"}})

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import scripted_server
 from rpc_driver import RpcCore, RpcError
 
 
@@ -32,8 +33,8 @@ def session(core) -> str:
 @pytest.fixture
 def api(run_ipybox) -> None:
     """The package of an MCP server that is up at once."""
-    params = {"command": sys.executable, "args": [str(Path(__file__).with_name("fake_server.py"))]}
-    done = run_ipybox("apigen", "--server-name", "fake", "--server-params", json.dumps(params))
+    params = json.dumps(scripted_server.params("results"))
+    done = run_ipybox("apigen", "--server-name", "fake", "--server-params", params)
     assert done.returncode == 0, done.stderr
 
 

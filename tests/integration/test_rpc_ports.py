@@ -5,17 +5,16 @@ from __future__ import annotations
 
 import json
 import socket
-import sys
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
+import scripted_server
 from rpc_driver import RpcCore, RpcError
 from websockets.sync.client import connect
 
-FAKE = {"command": sys.executable, "args": [str(Path(__file__).with_name("fake_server.py"))]}
+FAKE = scripted_server.params("results")
 CALL = "from mcptools.fake import two_texts\nprint(two_texts.run(two_texts.Params()))"
 
 

@@ -4,13 +4,12 @@
 from __future__ import annotations
 
 import random
-import sys
-from pathlib import Path
 
 import pytest
+import scripted_server
 from rpc_driver import RpcCore
 
-FAKE = {"command": sys.executable, "args": [str(Path(__file__).with_name("fake_server.py"))]}
+FAKE = scripted_server.params("results")
 SESSIONS = 12
 STEPS = 250
 

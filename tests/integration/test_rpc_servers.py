@@ -3,20 +3,19 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import scripted_server
 from rpc_driver import RpcCore, RpcError
 
-FAKE = Path(__file__).with_name("fake_server.py")
 CALL = "from mcptools.fake import two_texts\nprint(two_texts.run(two_texts.Params()))"
 SILENT = {"command": "sh", "args": ["-c", "cat > /dev/null"]}
 
 
 def fake(*modes: str) -> dict:
-    return {"command": sys.executable, "args": [str(FAKE), *modes]}
+    return scripted_server.params("results", *modes)
 
 
 @pytest.fixture
@@ -84,8 +83,8 @@ def test_variables_come_from_the_environment_given_and_the_workspace(core, works
         ({"server_name": "no-identifier"}, "invalid"),
         ({"server_params": {}}, "invalid"),
         ({"server_params": {"command": "/nonexistent/server"}}, "not_found"),
-        ({"server_params": fake("die-at-once")}, "server"),
-        ({"server_params": fake("bad-tools")}, "protocol"),
+        ({"server_params": fake("exit")}, "server"),
+        ({"server_params": fake("bad-tool")}, "protocol"),
         ({"server_params": SILENT, "connect_timeout": 0.2}, "timeout"),
     ],
 )
@@ -191,7 +190,9 @@ def test_cancelling_calls_and_connections(core, client):
 
 def test_the_end_with_all_of_it_under_way(ipybox, place, workspace):
     with RpcCore(ipybox, place) as core:
-        client = core.call("mcp.connect", server_params=fake("ignore-sigterm"))["client"]
+        client = core.call("mcp.connect", server_params=fake("ignore-sigterm", "ignore-eof"))[
+            "client"
+        ]
         core.request("mcp.call", client=client, tool_name="hang")
         core.request("mcp.connect", server_params=SILENT)
         core.request("mcp.close", client=core.call("mcp.connect", server_params=fake())["client"])

@@ -19,11 +19,12 @@ from pathlib import Path
 
 import harness
 import pytest
+import scripted_server
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import ClientConnection, connect
 
-FAKE_SERVER = harness.ROOT / "tests/unit/servers/fake-mcp-server.py"
-PARAMS = {"command": os.path.realpath(sys.executable), "args": ["-I", "-S", str(FAKE_SERVER)]}
+# The interpreter itself: a wrapper would be the process that ipybox starts.
+PARAMS = scripted_server.params("hostile", command=os.path.realpath(sys.executable))
 
 
 class ToolServer:

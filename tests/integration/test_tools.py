@@ -10,13 +10,12 @@ import sys
 from pathlib import Path
 
 import pytest
+import scripted_server
 from mcp_driver import McpServer, images_in
-
-FAKE = Path(__file__).with_name("fake_server.py")
 
 
 def fake(*modes: str, **more) -> dict:
-    return {"command": sys.executable, "args": [str(FAKE), *modes], **more}
+    return scripted_server.params("results", *modes, **more)
 
 
 # Real servers
@@ -322,8 +321,8 @@ def test_failed_registration_keeps_the_package(mcp, servers, workspace):
     }
     for params in (
         {"command": "no-such-command"},
-        fake("die-at-once"),
-        fake("bad-tools"),
+        fake("exit"),
+        fake("bad-tool"),
         {"command": 1},
     ):
         assert mcp.tool("register_mcp_server", {"server_name": "time", "server_params": params})[
@@ -586,7 +585,7 @@ def test_call_without_an_answer_ends(mcp):
 
 def test_noisy_server(mcp):
     """Banner lines on stdout, megabytes of stderr."""
-    mcp.register("fake", fake("banner", "stderr-flood"))
+    mcp.register("fake", fake("banner", "stderr"))
     assert mcp.cell("from mcptools.fake import two_texts as t\nt.run(t.Params())") == "'one\\ntwo'"
 
 
@@ -600,7 +599,7 @@ def test_hundred_megabytes(mcp):
 def test_server_that_ignores_sigterm_and_has_children(ipybox, place):
     """The autouse check finds whatever is left."""
     with McpServer(ipybox, place) as server:
-        server.register("fake", fake("ignore-sigterm", "grandchild"))
+        server.register("fake", fake("ignore-sigterm", "ignore-eof", "child"))
         pids(server)
 
 

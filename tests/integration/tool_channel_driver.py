@@ -15,11 +15,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import harness
+import scripted_server
 
 TOOL = Path(os.environ.get("IPYBOX_BIN", harness.ROOT / "build/ipybox")).resolve().parent
 TOOL = TOOL / "tests/unit/tool-channel-tool"
-FAKE_SERVER = harness.ROOT / "tests/unit/servers/fake-mcp-server.py"
-PARAMS = {"command": os.path.realpath(sys.executable), "args": ["-I", "-S", str(FAKE_SERVER)]}
+# The interpreter itself: a wrapper would be the process that ipybox starts.
+PARAMS = scripted_server.params("hostile", command=os.path.realpath(sys.executable))
 
 
 def load_client():

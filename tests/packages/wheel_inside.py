@@ -14,8 +14,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from http_server import HttpServer
 from little_internet import openssl
+from over_http import HttpServer
 
 ROOT = Path(__file__).resolve().parents[2]
 SERVERS = ROOT / ".cache/test"

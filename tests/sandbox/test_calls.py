@@ -10,11 +10,11 @@ import os
 from pathlib import Path
 
 import pytest
+import scripted_server
 from box import Box
 from kernels import Kernels
 from mcp_driver import YES, Client
 
-FAKE = Path(__file__).parents[1] / "integration/fake_server.py"
 MIB = 1 << 20
 
 # A cell's own way to its channel: bytes, without the stub.
@@ -91,11 +91,12 @@ class Caller:
     def __init__(self, kernels: Kernels) -> None:
         self.kernels = kernels
         home = kernels.place.home
-        script = home / "fake_server.py"
-        script.write_text(FAKE.read_text())
+        at = scripted_server.copy(home)
         self.log = home / "calls"
         self.log.write_text("")
-        params = {"command": "/usr/bin/python3", "args": [str(script), f"log={self.log}"]}
+        params = scripted_server.params(
+            "results", f"log={self.log}", at=at, command="/usr/bin/python3"
+        )
         self.file = home / "servers.json"
         self.file.write_text(json.dumps({"mcpServers": {"fake": params}}))
 

@@ -15,11 +15,9 @@ from pathlib import Path
 
 import harness
 import pytest
-from box import PROBES
+import scripted_server
 from kernels import Kernels
 from mcp_driver import McpServer
-
-FAKE = PROBES.parents[1] / "integration/fake_server.py"
 
 # A service that nobody is to find again, with its own session, environment and descriptors.
 DAEMON = """
@@ -173,9 +171,8 @@ def test_the_client_goes_at_any_step(kernels: Kernels) -> None:
 @pytest.mark.parametrize("is_boxed", [True, False])
 def test_killing_a_server(kernel: Kernels, is_boxed: bool) -> None:
     """Idle or in the middle of a call: an error of that call, and the next one finds another server."""
-    script = kernel.place.workspace / "fake_server.py"
-    script.write_text(FAKE.read_text())
-    params = {"command": "/usr/bin/python3", "args": [str(script), "grandchild"]}
+    at = scripted_server.copy(kernel.place.workspace)
+    params = scripted_server.params("results", "child", at=at, command="/usr/bin/python3")
     flags = [] if is_boxed else ["--unsandboxed-servers"]
     call = "from mcptools.fake import pid, hang\nprint(pid.run(pid.Params()))"
     with kernel.serve(*flags) as server:
@@ -184,7 +181,11 @@ def test_killing_a_server(kernel: Kernels, is_boxed: bool) -> None:
             inner = server.cell(call)
             pids = outer(inner, server) if is_boxed else [int(inner)]
             kill(
-                [pid for pid in pids if b"fake_server" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+                [
+                    pid
+                    for pid in pids
+                    if b"scripted_server" in Path(f"/proc/{pid}/cmdline").read_bytes()
+                ]
             )
             server.tool("execute_ipython_cell", {"code": call})
         inner = server.cell(call)
@@ -194,7 +195,9 @@ def test_killing_a_server(kernel: Kernels, is_boxed: bool) -> None:
         while not (kernel.place.workspace / "begun").exists():
             time.sleep(0.01)
         pids = outer(inner, server) if is_boxed else [int(inner)]
-        kill([pid for pid in pids if b"fake_server" in Path(f"/proc/{pid}/cmdline").read_bytes()])
+        kill(
+            [pid for pid in pids if b"scripted_server" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+        )
         assert server.answer(cell)["result"]["isError"]
         assert server.cell("print('works')") == "works"
         assert server.cell(call).isdigit()

@@ -7,28 +7,33 @@ import json
 import os
 import re
 import subprocess
-from pathlib import Path
 
 import harness
 import pytest
-from box import PROBES, Box, NetBox, make_settings
+import scripted_server
+from box import Box, NetBox, make_settings
 from mcp_driver import McpServer
 from rpc_driver import RpcCore
 
 
 def report(box: Box, actions: list[list], user: str = "root", **params) -> tuple[str, str]:
     """What a server with these server_params can do, as it says itself; and stderr of ipybox."""
-    script = box.place.workspace / "server.py"
-    script.write_text((PROBES / "server.py").read_text())
-    words = [str(script), *map(json.dumps, actions)]
+    server = probe(box, actions)
     if params.get("command") == "srt":
-        params["args"] += ["/usr/bin/python3", *words]
+        params["args"] += [server["command"], *server["args"]]
     else:
-        params |= {"command": "/usr/bin/python3", "args": words}
+        params |= server
     done = apigen(box, params, user)
     assert done.returncode == 0, done.stderr
     (found,) = re.findall(r"<(.*)>", (box.place.workspace / "out/probe/report.py").read_text())
     return found, done.stderr
+
+
+def probe(box: Box, actions: list[list], *modes: str) -> dict:
+    """The server_params of a server that reports what it could do. Sandboxes see its copy."""
+    at = scripted_server.copy(box.place.workspace)
+    words = (f"actions={json.dumps(actions)}", *modes)
+    return scripted_server.params("probe", *words, at=at, command="/usr/bin/python3")
 
 
 def apigen(box: Box, params: dict, user: str = "root") -> subprocess.CompletedProcess[str]:
@@ -147,14 +152,8 @@ def test_without_a_session(box: Box, sandbox: bool) -> None:
         (environment / path).parent.mkdir(parents=True, exist_ok=True)
         (environment / path).write_text("")
         (environment / path).chmod(0o755)
-    script = box.place.workspace / "server.py"
-    script.write_text((PROBES / "server.py").read_text())
     actions = [["write", str(environment / "new")], ["write", str(box.place.workspace / "new")]]
-    params = {
-        "command": "/usr/bin/python3",
-        "args": [str(script), *map(json.dumps, actions)],
-        "sandbox": sandbox,
-    }
+    params = probe(box, actions) | {"sandbox": sandbox}
     given = {"server_params": params, "python": str(environment / "bin/python3")}
     with RpcCore(str(box.binary), box.place) as core:
         core.call(
@@ -188,18 +187,12 @@ def test_what_the_client_registers(box: Box, flags: list[str], given: dict) -> N
         ]
     (box.place.workspace / "given").mkdir()
     (box.place.home / "secret").write_text("secret")
-    script = box.place.workspace / "probe.py"
-    script.write_text((PROBES / "server.py").read_text())
     actions = [
         ["write", str(box.place.home / "new")],
         ["write", str(box.place.workspace / "new")],
         ["read", str(box.place.home / "secret")],
     ]
-    params = {
-        "command": "/usr/bin/python3",
-        "args": [str(script), *map(json.dumps, actions)],
-        **given,
-    }
+    params = probe(box, actions) | given
     with McpServer(
         str(box.binary), box.place, "--workspace", str(box.place.workspace), *flags
     ) as mcp:
@@ -268,11 +261,6 @@ def test_server_time(box: Box, mcp: McpServer) -> None:
 
 def test_it_ends_with_its_session(box: Box, place: harness.Place) -> None:
     """Even one that ignores its end, and with what it started; the fixture looks for what is left."""
-    script = box.place.workspace / "stubborn.py"
-    script.write_text("import signal, subprocess\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\nsubprocess.Popen(['setsid', 'sleep', '600'])\n"
-                      + (PROBES / "server.py").read_text() + "\nsignal.pause()\n")  # fmt: skip
+    params = probe(box, [], "ignore-sigterm", "ignore-eof", "daemon") | {"sandbox": True}
     with McpServer(str(box.binary), place, "--workspace", str(place.workspace)) as mcp:
-        mcp.register(
-            "stubborn", {"command": "/usr/bin/python3", "args": [str(script)], "sandbox": True}
-        )
-    assert Path(script).exists()
+        mcp.register("stubborn", params)

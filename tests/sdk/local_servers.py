@@ -1,42 +1,37 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Commands of the documents' examples, `npx` and `uvx`, which start local MCP servers instead of the newest of a registry."""
+"""The commands `npx` and `uvx` for the examples of the documents.
+
+They start local MCP servers instead of the newest ones of a registry.
+"""
 
 from __future__ import annotations
 
-import shutil
-import sys
 from pathlib import Path
-from typing import Any
 
-SHAPES = Path(__file__).with_name("shapes_server.py")
+import scripted_server
 
 NPX = """#!/bin/sh
 # usage: npx -y PACKAGE [ARGUMENT]...
 [ "$1" != -y ] || shift
 case $1 in
-@brave/brave-search-mcp-server) name=brave_search ;;
-@modelcontextprotocol/server-filesystem) name=filesystem ;;
+@brave/brave-search-mcp-server) script=brave_search ;;
+@modelcontextprotocol/server-filesystem) script=filesystem ;;
 *) echo "npx of the tests: no $1 here" >&2; exit 1 ;;
 esac
-exec /usr/bin/python3 {shapes} $name
+exec /usr/bin/python3 -I -S {server} $script
 """
 UVX = """#!/bin/sh
 # usage: uvx mcp-server-fetch
 [ "$1" = mcp-server-fetch ] || exit 1
-exec /usr/bin/python3 {shapes} fetch
+exec /usr/bin/python3 -I -S {server} fetch
 """
 
 
 def write_commands(directory: Path) -> None:
-    """Puts the commands into a directory for PATH, with the servers: they can be started in a sandbox, too."""
+    """Puts the commands and their servers into a directory for PATH, also for use in sandboxes."""
     directory.mkdir()
-    servers = shutil.copy(SHAPES, directory)
+    server = Path(scripted_server.copy(directory)) / "scripted_server.py"
     for name, text in (("npx", NPX), ("uvx", UVX)):
         path = directory / name
-        path.write_text(text.format(shapes=servers))
+        path.write_text(text.format(server=server))
         path.chmod(0o755)
-
-
-def shapes(name: str, *args: str, **more: Any) -> dict[str, Any]:
-    """`server_params` of one of ours; it starts quickly."""
-    return {"command": sys.executable, "args": ["-I", "-S", str(SHAPES), name, *args], **more}

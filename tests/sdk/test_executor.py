@@ -26,6 +26,7 @@ from unittest.mock import create_autospec
 
 import harness
 import pytest
+import scripted_server
 from ipybox import (
     CodeExecutionChunk,
     CodeExecutionError,
@@ -37,7 +38,6 @@ from ipybox import (
 )
 from ipybox.core import Core, CoreDiedError, CoreError, acquire_core, client, close_core
 from ipybox.utils import arun
-from local_servers import shapes
 from server_process import free_port
 
 FOREVER = "import time\nprint('begun', flush=True)\ntime.sleep(1000)"
@@ -261,7 +261,7 @@ async def test_one_that_was_forgotten() -> None:
 async def test_forgotten_at_a_bad_moment() -> None:
     """The garbage collector may come to it in a thread that holds our locks."""
     executor = CodeExecutor()
-    mcp = MCPClient(shapes("work"))
+    mcp = MCPClient(scripted_server.params("work"))
     await executor.start()
     await mcp.start()
     core = acquire_core()
@@ -703,7 +703,7 @@ async def test_packages_anywhere_and_any_time(home: harness.Place) -> None:
     """An executor that runs already may call what is generated now, also outside of its workspace."""
     root = Path(tempfile.mkdtemp(dir=home.workspace))
     async with CodeExecutor() as executor:
-        await generate_mcp_sources("late", shapes("work"), root / "mcptools")
+        await generate_mcp_sources("late", scripted_server.params("work"), root / "mcptools")
         code = f"import sys; sys.path.insert(0, {str(root)!r})\nfrom mcptools.late import add\nadd.run(add.Params(a=1, b=2)).sum"
         assert (await executor.execute(code)).text == "3"
         text = (
@@ -717,7 +717,7 @@ async def test_packages_anywhere_and_any_time(home: harness.Place) -> None:
 async def test_packages_for_a_sandbox_that_runs_already() -> None:
     async with CodeExecutor(sandbox=True) as executor:
         await executor.execute("1")
-        await generate_mcp_sources("work", shapes("work"), Path("mcptools"))
+        await generate_mcp_sources("work", scripted_server.params("work"), Path("mcptools"))
         for code in (
             "from mcptools.work import add\nadd.run(add.Params(a=1, b=2)).sum",
             "add.run(add.Params(a=1, b=2)).sum",
@@ -728,7 +728,9 @@ async def test_packages_for_a_sandbox_that_runs_already() -> None:
 
 async def test_servers_start_anew_after_a_reset() -> None:
     Path(".env").write_text("MARK=one\n")
-    await generate_mcp_sources("work", shapes("work", env={"MARK": "${MARK}"}), Path("mcptools"))
+    await generate_mcp_sources(
+        "work", scripted_server.params("work", env={"MARK": "${MARK}"}), Path("mcptools")
+    )
     code = "from mcptools.work import environ\nenviron.run(environ.Params(name='MARK'))"
     async with CodeExecutor() as executor:
         for _ in range(2):

@@ -14,6 +14,7 @@ import threading
 from pathlib import Path
 
 import pytest
+import scripted_server
 from ipybox import (
     ApprovalRequest,
     CodeExecutionChunk,
@@ -23,7 +24,6 @@ from ipybox import (
     generate_mcp_sources,
 )
 from ipybox.utils import arun
-from local_servers import shapes
 
 BRAVE = {
     "command": "npx",
@@ -114,7 +114,9 @@ isinstance(brave_web_search.run(brave_web_search.Params(query="x")), str)
 
 
 async def test_generated_api_of_coroutines() -> None:
-    await generate_mcp_sources("work", shapes("work"), Path("mcptools"), async_api=True)
+    await generate_mcp_sources(
+        "work", scripted_server.params("work"), Path("mcptools"), async_api=True
+    )
     async with CodeExecutor() as executor:
         result = await executor.execute(
             "import asyncio\nfrom mcptools.work import add\n"
@@ -125,7 +127,9 @@ async def test_generated_api_of_coroutines() -> None:
 
 async def test_a_package_is_removed_and_made_again() -> None:
     await generate_mcp_sources("mine", FETCH, Path("mcptools"))
-    assert "odd_name_v2" in await generate_mcp_sources("mine", shapes("work"), Path("mcptools"))
+    assert "odd_name_v2" in await generate_mcp_sources(
+        "mine", scripted_server.params("work"), Path("mcptools")
+    )
     assert not Path("mcptools/mine/fetch.py").exists()
 
 
@@ -468,7 +472,7 @@ async def test_cancel() -> None:
 
 
 async def test_code_actions_of_the_skill(monkeypatch: pytest.MonkeyPatch) -> None:
-    names = await generate_mcp_sources("github", shapes("github"), Path("mcptools"))
+    names = await generate_mcp_sources("github", scripted_server.params("github"), Path("mcptools"))
     assert names == ["search_repositories", "list_commits"]
     async with CodeExecutor() as executor:
         result = await executor.execute(
@@ -498,7 +502,7 @@ for repo in top_repos:
 print(i, commit['sha'][:7], message, commit['html_url'])
 """
         )
-        assert result.text == "5 0000000 change 4 https://example.com/4"
+        assert result.text == "5 0000000 uemacs 4 https://example.org/uemacs/4"
 
 
 async def test_python_of_kernels_is_this_one() -> None:

@@ -19,6 +19,7 @@ from pathlib import Path
 import harness
 import ipybox
 import pytest
+import scripted_server
 from ipybox import (
     ApprovalRequest,
     CodeExecutionError,
@@ -30,7 +31,6 @@ from ipybox.mcp_apigen import sanitize_name
 from ipybox.tool_exec.approval.server import ApprovalChannel
 from ipybox.utils import arun, find_free_port
 from ipybox.vars import replace_variables
-from local_servers import shapes
 
 PUBLIC_MODULES = (
     "code_exec",
@@ -380,7 +380,7 @@ async def test_utils() -> None:
 async def test_mcp_client(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SECRET", "from the environment")
     Path(".env").write_text("OTHER=from the file\n")
-    client = MCPClient(shapes("work", env={"A": "${SECRET}", "B": "${OTHER}"}))
+    client = MCPClient(scripted_server.params("work", env={"A": "${SECRET}", "B": "${OTHER}"}))
     with pytest.raises(RuntimeError, match="^MCP client not started$"):
         await client.list_tools()
     async with client:
@@ -434,7 +434,7 @@ async def test_servers_that_cannot_be() -> None:
                 await use()
     for name in ("", "../evil", "1x", "class", "bad-name"):
         with pytest.raises(ValueError):
-            await generate_mcp_sources(name, shapes("work"), Path("mcptools"))
+            await generate_mcp_sources(name, scripted_server.params("work"), Path("mcptools"))
     assert not list(Path().glob("mcptools/*"))
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import scripted_server
 from ipybox import (
     ApprovalRequest,
     CodeExecutionChunk,
@@ -21,7 +22,6 @@ from ipybox import (
     CodeExecutor,
     generate_mcp_sources,
 )
-from local_servers import shapes
 
 SEED = int(os.environ.get("IPYBOX_TEST_SEED", "20261121"))
 EXECUTORS = 50
@@ -244,7 +244,9 @@ class Actor:
 async def test_fifty_executors_at_once() -> None:
     log = Path("calls.log").absolute()
     log.touch()
-    await generate_mcp_sources("work", shapes("work", str(log)), Path("mcptools"))
+    await generate_mcp_sources(
+        "work", scripted_server.params("work", f"notes={log}"), Path("mcptools")
+    )
     calls = Calls()
     await asyncio.gather(*(Actor(number, calls).run() for number in range(EXECUTORS)))
     lines = log.read_text().splitlines()

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import harness
 import pytest
+import scripted_server
 import uvicorn
 from fastapi import FastAPI
 from ipybox import generate_mcp_sources
@@ -37,8 +38,7 @@ from websockets.asyncio.client import connect
 from websockets.asyncio.server import ServerConnection, serve
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
-FAKE_SERVER = harness.ROOT / "tests/unit/servers/fake-mcp-server.py"
-PARAMS = {"command": os.path.realpath(sys.executable), "args": ["-I", "-S", str(FAKE_SERVER)]}
+PARAMS = scripted_server.params("hostile", command=os.path.realpath(sys.executable))
 
 
 def runner(server: ToolServer, **options) -> ToolRunner:

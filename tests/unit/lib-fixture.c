@@ -106,9 +106,11 @@ assert_prints(IpyboxSession *session, const char *code, const char *text)
 char *
 fake_server_params(const char *mode)
 {
-    const char *script = g_test_get_filename(G_TEST_DIST, "servers", "fake-mcp-server.py", NULL);
-    return g_strdup_printf("{\"command\": \"python3\", \"args\": [\"-I\", \"-S\", \"%s\", \"%s\"]}",
-                           script, mode);
+    const char *server =
+        g_test_get_filename(G_TEST_DIST, "..", "scripted_server", "scripted_server.py", NULL);
+    return g_strdup_printf("{\"command\": \"python3\", \"args\": [\"-I\", \"-S\", \"%s\", "
+                           "\"hostile\", \"%s\"]}",
+                           server, mode);
 }
 
 void

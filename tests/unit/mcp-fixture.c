@@ -206,25 +206,29 @@ find_python(void)
     return path;
 }
 
-static void
-start_script(Fixture *fixture, const char *name, const char *mode, const char *other_mode)
+const char *
+find_scripted_server(void)
 {
-    const char *script = g_test_get_filename(G_TEST_DIST, "servers", name, NULL);
-    const char *args[] = {"-I", "-S", script, mode, other_mode, NULL};
+    return g_test_get_filename(G_TEST_DIST, "..", "scripted_server", "scripted_server.py", NULL);
+}
+
+static void
+start_script(Fixture *fixture, const char *script, const char *mode, const char *other_mode)
+{
+    const char *args[] = {"-I", "-S", find_scripted_server(), script, mode, other_mode, NULL};
     fixture_start(fixture, find_python(), args);
 }
 
-/* The fake server in up to two modes. */
 void
 start_fake_in(Fixture *fixture, const char *mode, const char *other_mode)
 {
-    start_script(fixture, "fake-mcp-server.py", mode, other_mode);
+    start_script(fixture, "hostile", mode, other_mode);
 }
 
 void
 start_modern(Fixture *fixture, const char *mode, const char *other_mode)
 {
-    start_script(fixture, "modern-mcp-server.py", mode, other_mode);
+    start_script(fixture, "modern", mode, other_mode);
 }
 
 void

@@ -36,10 +36,12 @@ void fixture_start(Fixture *fixture, const char *command, const char *const *arg
 
 /* A Python to be executed without a wrapper. */
 const char *find_python(void);
-/* As fixture_start, for servers/fake-mcp-server.py in up to two modes (NULL: none). */
+/* tests/scripted_server/scripted_server.py. */
+const char *find_scripted_server(void);
+/* As fixture_start, for the script "hostile" in up to two modes (NULL: none). */
 void start_fake_in(Fixture *fixture, const char *mode, const char *other_mode);
 void start_fake(Fixture *fixture, const char *mode);
-/* As start_fake_in, for servers/modern-mcp-server.py. */
+/* As start_fake_in, for the script "modern". */
 void start_modern(Fixture *fixture, const char *mode, const char *other_mode);
 /* All of it: set up, started, connected. */
 void set_up_fake(Fixture *fixture, const char *mode);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The MCP client's protocol: handshake, lists, calls. Against servers/fake-mcp-server.py.
+ * The MCP client's protocol: handshake, lists, calls. Against the script
+ * "hostile" of tests/scripted_server.
  */
 #include "mcp-fixture.h"
 
@@ -102,8 +103,8 @@ test_results(void)
 static void
 test_revisions(void)
 {
-    static const char *const KNOWN[] = {"version=2024-11-05", "version=2025-03-26",
-                                        "version=2025-06-18", "version=2025-11-25", "picky"};
+    static const char *const KNOWN[] = {"revision=2024-11-05", "revision=2025-03-26",
+                                        "revision=2025-06-18", "revision=2025-11-25", "picky"};
     for (size_t i = 0; i < G_N_ELEMENTS(KNOWN); i++) {
         g_auto(Fixture) fixture;
         set_up_fake(&fixture, KNOWN[i]);
@@ -115,9 +116,9 @@ test_revisions(void)
         int code;
         const char *message;
     } WRONG[] = {
-        {"version=2026-07-28", IPYBOX_ERROR_PROTOCOL,
+        {"revision=2026-07-28", IPYBOX_ERROR_PROTOCOL,
          "MCP server fake: it speaks revision \"2026-07-28\" of MCP, ipybox 2024-11-05, "},
-        {"version=\033[2J", IPYBOX_ERROR_PROTOCOL, "revision \"\""},
+        {"revision=\033[2J", IPYBOX_ERROR_PROTOCOL, "revision \"\""},
         {"refuse", IPYBOX_ERROR_SERVER, "initialize: not today (code -32000)"},
     };
     for (size_t i = 0; i < G_N_ELEMENTS(WRONG); i++) {
@@ -140,7 +141,7 @@ static void
 test_batches(void)
 {
     g_auto(Fixture) fixture;
-    set_up_fake(&fixture, "version=2025-03-26");
+    set_up_fake(&fixture, "revision=2025-03-26");
     g_auto(Answer) answer = {0};
     call_ok(&fixture, "batch", "{}", &answer);
     g_assert_cmpstr(answer_text(&answer), ==, "batch");

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The MCP client and the two kinds of servers: which one it takes a server for, whatever that does to its
- * probe, and what is different with servers of revision 2026-07-28. Against servers/modern-mcp-server.py and
- * servers/fake-mcp-server.py.
+ * probe, and what is different with servers of revision 2026-07-28. Against the
+ * scripts "modern" and "hostile" of tests/scripted_server.
  */
 #include "mcp-fixture.h"
 
@@ -210,10 +210,8 @@ test_stale_era(void)
         g_auto(Fixture) fixture;
         fixture_set_up(&fixture);
         fixture.eras = eras;
-        const char *script =
-            g_test_get_filename(G_TEST_DIST, "servers", "modern-mcp-server.py", NULL);
         char *own[] = {(char *) "OWN=value", NULL};
-        const char *args[] = {"-I", "-S", script, "quiet", NULL};
+        const char *args[] = {"-I", "-S", find_scripted_server(), "modern", "quiet", NULL};
         IpbServerParams params = {
             .command = (char *) find_python(), .args = (char **) args, .env = own};
         g_autofree char *key = ipb_mcp_eras_make_key(&params);

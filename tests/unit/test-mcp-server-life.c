@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The MCP client and its server's process: start, noise, death, limits, the orderly end, and a client
- * that is freed at any moment. Against servers/fake-mcp-server.py.
+ * that is freed at any moment. Against the script "hostile" of
+ * tests/scripted_server.
  */
 #include "mcp-fixture.h"
 
@@ -497,8 +498,8 @@ test_free_in_events(void)
         {{.on_log = free_on_log}, "die", "{}"},
         {{.on_tools_changed = free_on_changed}, "changed", "{}"},
     };
-    const char *script = g_test_get_filename(G_TEST_DIST, "servers", "fake-mcp-server.py", NULL);
-    char *args[] = {(char *) "-I", (char *) "-S", (char *) script, NULL};
+    char *args[] = {(char *) "-I", (char *) "-S", (char *) find_scripted_server(),
+                    (char *) "hostile", NULL};
     IpbServerParams params = {.command = (char *) find_python(), .args = args};
     for (size_t i = 0; i < G_N_ELEMENTS(CASES); i++) {
         g_auto(Fixture) fixture;

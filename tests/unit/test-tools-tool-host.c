@@ -98,13 +98,19 @@ find_python(void)
     return path;
 }
 
-/* Allows the fake server in a mode; returns its id. */
+static const char *
+find_server(void)
+{
+    return g_test_get_filename(G_TEST_DIST, "..", "scripted_server", "scripted_server.py", NULL);
+}
+
+/* Allows the script "hostile" in a mode; returns its id. */
 static char *
 allow(Test *test, const char *mode)
 {
-    const char *script = g_test_get_filename(G_TEST_DIST, "servers", "fake-mcp-server.py", NULL);
-    g_autofree char *params = g_strdup_printf(
-        "{\"command\":\"%s\",\"args\":[\"-I\",\"-S\",\"%s\",\"%s\"]}", find_python(), script, mode);
+    g_autofree char *params =
+        g_strdup_printf("{\"command\":\"%s\",\"args\":[\"-I\",\"-S\",\"%s\",\"hostile\",\"%s\"]}",
+                        find_python(), find_server(), mode);
     g_autoptr(IpbJsonDoc) document =
         ipb_json_parse(params, strlen(params), &IPB_JSON_LIMITS_SMALL, NULL);
     char *id = ipb_registry_make_id("fake", ipb_json_root(document));
@@ -175,9 +181,9 @@ wait_done(const int *n_done)
 static char *
 make_params(int timeout)
 {
-    const char *script = g_test_get_filename(G_TEST_DIST, "servers", "fake-mcp-server.py", NULL);
-    return g_strdup_printf("{\"command\":\"%s\",\"args\":[\"-I\",\"-S\",\"%s\"],\"timeout\":%d}",
-                           find_python(), script, timeout);
+    return g_strdup_printf(
+        "{\"command\":\"%s\",\"args\":[\"-I\",\"-S\",\"%s\",\"hostile\"],\"timeout\":%d}",
+        find_python(), find_server(), timeout);
 }
 
 /* A registration of the fake server, with this timeout and root; its id. */
@@ -259,11 +265,12 @@ test_unregistered(void)
 {
     Test test;
     Answer answer;
-    const char *script = g_test_get_filename(G_TEST_DIST, "servers", "fake-mcp-server.py", NULL);
-    g_autofree char *params = g_strdup_printf(
-        "{\"command\":\"%s\",\"args\":[\"-I\",\"-S\",\"%s\"]}", find_python(), script);
-    g_autofree char *turned = g_strdup_printf(
-        "{ \"args\":[\"-I\",\"-S\",\"%s\"],\"command\":\"%s\" }", script, find_python());
+    g_autofree char *params =
+        g_strdup_printf("{\"command\":\"%s\",\"args\":[\"-I\",\"-S\",\"%s\",\"hostile\"]}",
+                        find_python(), find_server());
+    g_autofree char *turned =
+        g_strdup_printf("{ \"args\":[\"-I\",\"-S\",\"%s\",\"hostile\"],\"command\":\"%s\" }",
+                        find_server(), find_python());
     set_up_with(&test, IPB_APPROVAL_ALLOW, true);
     call_by_params(&test, "fake", params, "pid", &answer);
     while (answer.n_ended == 0)

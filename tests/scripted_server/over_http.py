@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An MCP server over HTTP on plain sockets, which answers each request as the test says, down to the last byte."""
+"""The scripted server over HTTP, in the process of the test.
+
+The test's function sees each request first and may answer it, down to the last byte. What it leaves
+is answered by a Server of scripted_server.py.
+"""
 
 from __future__ import annotations
 
@@ -12,11 +16,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
 
+import scripted_server
+
 TOOL = {"name": "echo", "inputSchema": {"type": "object"}}
 
 
 @dataclass
 class Request:
+    """An HTTP request. `message` is the JSON-RPC message in its body, or {}."""
+
     method: str
     path: str
     headers: dict[str, str]
@@ -56,21 +64,26 @@ class Request:
         self.send(f"data: {json.dumps(answer)}\n\n".encode())
 
     def initialize(self, *headers: str) -> None:
-        self.result(
-            {
-                "protocolVersion": "2025-11-25",
-                "capabilities": {"tools": {}},
-                "serverInfo": {"name": "h", "version": "1"},
-            },
-            *headers,
-        )
+        """Answers `initialize` as a good server, with more headers."""
+        self.result(good_result(self), *headers)
+
+
+def good_result(request: Request) -> dict:
+    """The result of a server with the one tool TOOL."""
+    server = scripted_server.Server("h", "2025-11-25")
+    server.tools[TOOL["name"]] = TOOL
+    return server.result_of(scripted_server.Request(request.body))
 
 
 Answer = Callable[[Request], bool]
 
 
 class HttpServer:
-    """`answer` returns False where the server should do what a good one does. With a certificate it speaks TLS."""
+    """Serves on loopback, at `url`, until the end of the `with` block.
+
+    `answer` returns False for a request that a good server is to answer. With a certificate the
+    server speaks TLS. `requests` has all requests so far.
+    """
 
     def __init__(self, answer: Answer, certificate: Path | None = None) -> None:
         self.answer = answer
@@ -137,7 +150,8 @@ class HttpServer:
             request.initialize("Mcp-Session-Id: s1")
         elif "id" not in request.message:
             request.reply("202 Accepted")
-        elif request.rpc == "tools/list":
-            request.result({"tools": [TOOL]})
         else:
-            request.reply("400 Bad Request")
+            try:
+                request.result(good_result(request))
+            except scripted_server.RpcError:
+                request.reply("400 Bad Request")
