@@ -9,6 +9,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import re
 import select
 import signal
 import socket
@@ -268,6 +269,19 @@ class Kernel:
     def signal(self, number: int) -> None:
         self.forked()
         signal.pidfd_send_signal(self.pidfd, number)
+
+    def wait_until_taken(self, number: int) -> None:
+        """Until a signal that was sent is not pending any more."""
+        self.forked()
+        deadline = time.monotonic() + TIMEOUT
+        while self._is_pending(number):
+            assert time.monotonic() < deadline, f"signal {number} is still pending"
+            time.sleep(0.001)
+
+    def _is_pending(self, number: int) -> bool:
+        status = Path(f"/proc/{self.pid}/status").read_text()
+        masks = re.findall(r"^(?:SigPnd|ShdPnd):\s*(\w+)$", status, re.MULTILINE)
+        return any(int(mask, 16) >> (number - 1) & 1 for mask in masks)
 
     def send_frame(self, kind: int, payload: dict[str, Any]) -> None:
         data = json.dumps(payload).encode()
