@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * `ipybox` and `ipybox mcp`: the MCP server on standard input and output. When the client has gone or a signal came it
- * ends in order; a second signal ends it at once.
+ * `ipybox` and `ipybox mcp`: the MCP server on standard input and output. When the client closes
+ * standard input, or a signal arrives, it ends in order. A second signal ends it at once.
  */
 #include "base/error.h"
-#include "cli/serve-options.h"
 #include "cli/cli.h"
-#include "cli/program.h"
 #include "cli/mcp-servers-file.h"
-#include "serve/mcp/server.h"
-#include "serve/stdio.h"
-#include "session/workspace.h"
+#include "cli/program.h"
+#include "cli/serve-options.h"
+#include "serve/mcp/service.h"
+#include "serve/stdio-channel.h"
 
 typedef struct {
     IpbProgram program;
     IpbRuntime *runtime;
-    IpbSession *session;
-    IpbMcpServer *server;
-    unsigned n_registering; /* of --servers; cells wait for them */
+    IpbMcpService *service;
+    /* These live as long as the service. */
+    IpbJsonDoc *servers;
+    char **server_variables;
 } McpCommand;
 
 typedef struct {
@@ -28,73 +28,36 @@ typedef struct {
     int port;
     int allows_builds;
     int frees_servers;
-    int without_register;
+    int no_register;
     char *servers;
     char *server_variables;
 } McpArguments;
 
 static void
-on_session_closed(void *data)
+on_closed(void *data)
 {
     McpCommand *command = data;
     ipb_runtime_stop(command->runtime, ipb_program_quit, &command->program);
 }
 
 static void
-close_session(void *data)
+close_service(void *data)
 {
     McpCommand *command = data;
-    ipb_session_close(command->session, on_session_closed, command);
+    ipb_mcp_service_close(command->service, on_closed, command);
 }
 
-/* The session runs no cell before the server stands, so there is one to ask. */
-static void
-on_approval(const IpbApprovalRequest *request, void *data)
-{
-    McpCommand *command = data;
-    ipb_mcp_server_ask(command->server, request);
-}
-
-static void
-on_approval_withdrawn(uint64_t request, void *data)
-{
-    McpCommand *command = data;
-    ipb_mcp_server_withdraw(command->server, request);
-}
-
-/* --- the servers of --servers ------------------------------------------------------------------ */
-
-static void
-on_registered(const char *const *modules, const GError *error, void *data)
-{
-    McpCommand *command = data;
-    if (error != NULL) {
-        g_autofree char *line = g_strdup_printf("--servers: %s", error->message);
-        ipb_cli_log("error", line, NULL);
-    }
-    if (--command->n_registering == 0)
-        ipb_session_hold_cells(command->session, false);
-}
-
-/* In the background: initialize does not wait for it. */
+/* The client on standard input and output. */
 static bool
-register_servers(McpCommand *command, const char *path, GError **error)
+connect_stdio(McpCommand *command, GError **error)
 {
-    const IpbJson *servers;
-    g_autoptr(IpbJsonDoc) doc = ipb_mcp_servers_file_load(path, &servers, error);
-    if (doc == NULL)
+    int in, out;
+    if (!ipb_stdio_channel_take_over(&in, &out, error))
         return false;
-    IPB_JSON_FOREACH (server, servers) {
-        IpbRegisterOptions options = {.name = ipb_json_name(server, NULL), .params = server};
-        if (ipb_session_register(command->session, &options, on_registered, command, error) == 0) {
-            g_prefix_error(error, "%s: mcpServers.%s: ", path, options.name);
-            return false;
-        }
-        command->n_registering++;
-    }
-    if (command->n_registering > 0)
-        ipb_session_hold_cells(command->session, true);
-    return true;
+    IpbMessageChannel *channel =
+        ipb_stdio_channel_new(ipb_runtime_loop(command->runtime), in, out, error);
+    return channel != NULL && ipb_mcp_service_connect(command->service, channel, ipb_program_end,
+                                                      &command->program, error) != NULL;
 }
 
 static bool
@@ -103,47 +66,41 @@ set_up(McpCommand *command, const McpArguments *arguments, GError **error)
     g_auto(GStrv) preload = ipb_options_split(arguments->kernel.preload);
     IpbRuntimeOptions runtime = {.python = arguments->kernel.python,
                                  .preload = (const char *const *) preload};
-    g_auto(GStrv) variables = ipb_options_split(arguments->server_variables);
+    command->server_variables = ipb_options_split(arguments->server_variables);
     IpbSessionOptions session = {
         .workspace = arguments->kernel.workspace,
-        .approval = IPB_APPROVAL_ALLOW, /* as the original: the MCP host asked its user already */
+        /* As in ipybox 0.9: the MCP host asked its user already. */
+        .approval = IPB_APPROVAL_ALLOW,
         .audit_log = arguments->approval.audit_log,
         .approval_timeout_ms = ipb_approval_arguments_timeout_ms(&arguments->approval),
-        .on_approval = on_approval,
-        .on_approval_withdrawn = on_approval_withdrawn,
         .is_sandboxed = arguments->kernel.is_sandboxed || arguments->kernel.sandbox_config != NULL,
         .makes_packages = true,
-        .server_variables = (const char *const *) variables,
+        .server_variables = (const char *const *) command->server_variables,
         .allows_builds = arguments->allows_builds,
         .frees_servers = arguments->frees_servers,
         .sandbox_config = arguments->kernel.sandbox_config,
-        .on_log = ipb_cli_log,
-        .data = command,
     };
+    const IpbJson *servers = NULL;
     if (!ipb_approval_arguments_read(&arguments->approval, &session.approval,
                                      &session.approval_rules, error))
         return false;
     command->runtime = ipb_runtime_new(NULL, &runtime, error);
     if (command->runtime == NULL)
         return false;
-    command->session = ipb_session_new(command->runtime, &session, error);
-    if (command->session == NULL || !ipb_workspace_allow_registered(command->session, error) ||
-        (arguments->servers != NULL && !register_servers(command, arguments->servers, error)))
-        return false;
-    int in, out;
-    if (!ipb_stdio_take_over(&in, &out, error))
-        return false;
-    IpbMcpServerOptions server = {
-        .session = command->session,
-        .without_register = arguments->without_register,
-        .in = in,
-        .out = out,
-        .on_end = ipb_program_end,
+    if (arguments->servers != NULL) {
+        command->servers = ipb_mcp_servers_file_load(arguments->servers, &servers, error);
+        if (command->servers == NULL)
+            return false;
+    }
+    IpbMcpServiceOptions service = {
+        .session = session,
+        .offers_register = !arguments->no_register,
+        .servers = servers,
+        .servers_path = arguments->servers,
         .on_log = ipb_cli_log,
-        .data = &command->program,
     };
-    command->server = ipb_mcp_server_new(ipb_runtime_loop(command->runtime), &server, error);
-    return command->server != NULL;
+    command->service = ipb_mcp_service_new(command->runtime, &service);
+    return connect_stdio(command, error);
 }
 
 static int
@@ -151,19 +108,17 @@ serve(const McpArguments *arguments)
 {
     McpCommand command = {0};
     g_autoptr(GError) error = NULL;
-    if (ipb_program_init(&command.program, true, close_session, &command, &error) &&
-        set_up(&command, arguments, &error)) {
-        /* In the background: initialize does not wait for it. */
-        ipb_session_start(command.session);
+    if (ipb_program_init(&command.program, true, close_service, &command, &error) &&
+        set_up(&command, arguments, &error))
         ipb_program_run(&command.program);
-    } else {
+    else
         command.program.status =
             ipb_cli_fail(&ipb_verb_mcp, ipb_cli_status(error), "%s", error->message);
-    }
     ipb_program_clear(&command.program);
-    g_clear_pointer(&command.session, ipb_session_free);
+    ipb_mcp_service_free(command.service);
     g_clear_pointer(&command.runtime, ipb_runtime_unref);
-    ipb_mcp_server_free(command.server);
+    ipb_json_doc_free(command.servers);
+    g_strfreev(command.server_variables);
     return command.program.status;
 }
 
@@ -188,7 +143,7 @@ run_mcp(int argc, char **argv)
         {"servers", 0, 0, G_OPTION_ARG_FILENAME, &arguments.servers,
          "register the MCP servers of this file, {\"mcpServers\": …}, before the first cell runs",
          "FILE"},
-        {"no-register", 0, 0, G_OPTION_ARG_NONE, &arguments.without_register,
+        {"no-register", 0, 0, G_OPTION_ARG_NONE, &arguments.no_register,
          "do not offer the tool register_mcp_server", NULL},
         {"server-variables", 0, 0, G_OPTION_ARG_STRING, &arguments.server_variables,
          "the variables that ${NAME} in server parameters may stand for (default: all)", "NAMES"},

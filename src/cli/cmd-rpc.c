@@ -9,7 +9,7 @@
 #include "cli/options.h"
 #include "cli/program.h"
 #include "serve/rpc/server.h"
-#include "serve/stdio.h"
+#include "serve/stdio-channel.h"
 
 typedef struct {
     IpbProgram program;
@@ -31,17 +31,19 @@ set_up(RpcCommand *command, GError **error)
     int in, out;
     if (command->loop == NULL ||
         !ipb_program_end_with_parent(&command->program, command->loop, error) ||
-        !ipb_stdio_take_over(&in, &out, error))
+        !ipb_stdio_channel_take_over(&in, &out, error))
+        return false;
+    IpbMessageChannel *channel = ipb_stdio_channel_new(command->loop, in, out, error);
+    if (channel == NULL)
         return false;
     IpbRpcServerOptions server = {
-        .in = in,
-        .out = out,
+        .channel = channel,
         .on_end = ipb_program_end,
         .on_log = ipb_cli_log,
         .data = &command->program,
     };
-    command->server = ipb_rpc_server_new(command->loop, &server, error);
-    return command->server != NULL;
+    command->server = ipb_rpc_server_new(command->loop, &server);
+    return true;
 }
 
 static int

@@ -130,7 +130,7 @@ ipb_mcp_call_send(IpbMcpCall *call, const char *method, char *params_json)
     IpbMcpClient *client = call->client;
     bool is_call = strcmp(method, "tools/call") == 0;
     const IpbTransportMessage message = {
-        .id = ipb_rpc_next_id(client->peer),
+        .id = ipb_rpc_peer_next_id(client->peer),
         .method = method,
         .name = is_call ? call->tool : NULL,
         .param_headers = is_call ? (const char *const *) call->param_headers : NULL,
@@ -138,7 +138,7 @@ ipb_mcp_call_send(IpbMcpCall *call, const char *method, char *params_json)
     call->refs++;
     client->outgoing = &message;
     call->rpc_id =
-        ipb_rpc_call(client->peer, method, params, call->timeout_ms, on_rpc_answer, call);
+        ipb_rpc_peer_call(client->peer, method, params, call->timeout_ms, on_rpc_answer, call);
     client->outgoing = NULL;
 }
 
@@ -241,7 +241,7 @@ ipb_mcp_call_withdraw(IpbMcpCall *call, const char *reason)
     if (call->rpc_id == 0)
         return;
     withdraw(call, call->rpc_id, reason);
-    ipb_rpc_cancel(call->client->peer, call->rpc_id);
+    ipb_rpc_peer_cancel_call(call->client->peer, call->rpc_id);
 }
 
 void
@@ -292,7 +292,7 @@ ipb_mcp_call_progress(IpbMcpClient *client, const IpbJson *params)
     IpbMcpCall *call = g_hash_table_lookup(client->calls, &id);
     if (call == NULL || call->rpc_id == 0 || call->error != NULL)
         return;
-    ipb_rpc_call_touch(client->peer, call->rpc_id);
+    ipb_rpc_peer_touch_call(client->peer, call->rpc_id);
     if (call->on_progress == NULL || !pass_gate(call))
         return;
     ipb_json_double(ipb_json_get(params, "total"), &progress.total);

@@ -261,7 +261,7 @@ fail_call_of(IpbMcpClient *client, IpbSpan message, const GError *why)
     g_autoptr(GError) error = g_error_new(IPYBOX_ERROR, IPYBOX_ERROR_PROTOCOL,
                                           "its answer cannot be read: %s", why->message);
     if (g_ascii_string_to_signed(text, 10, 1, INT64_MAX, &number, NULL))
-        ipb_rpc_fail(client->peer, number, error);
+        ipb_rpc_peer_fail_call(client->peer, number, error);
 }
 
 static void
@@ -348,7 +348,7 @@ on_notification(const char *method, const IpbJson *params, void *data)
 }
 
 static void
-send_text(const char *text, size_t size, void *data)
+send_message(const IpbRpcMessage *rpc_message, void *data)
 {
     IpbMcpClient *client = data;
     IpbTransportMessage message = {0};
@@ -356,8 +356,8 @@ send_text(const char *text, size_t size, void *data)
         return;
     if (client->outgoing != NULL)
         message = *client->outgoing;
-    message.text = text;
-    message.size = size;
+    message.text = rpc_message->text;
+    message.size = rpc_message->size;
     message.is_modern = client->is_modern || client->handshake.is_probing;
     message.revision = message.is_modern ? IPB_MODERN_REVISION : client->revision;
     client->transport->ops->send(client->transport, &message);
@@ -368,7 +368,7 @@ ipb_mcp_client_notify(IpbMcpClient *client, const char *method, const char *para
 {
     const IpbTransportMessage message = {.method = method}, *before = client->outgoing;
     client->outgoing = &message;
-    ipb_rpc_notify(client->peer, method, params_json);
+    ipb_rpc_peer_notify(client->peer, method, params_json);
     client->outgoing = before;
 }
 
@@ -377,7 +377,7 @@ on_request_failed(int64_t id, unsigned status, const GError *why, void *data)
 {
     IpbMcpClient *client = ipb_mcp_client_hold(data);
     client->failed_status = status;
-    ipb_rpc_fail(client->peer, id, why);
+    ipb_rpc_peer_fail_call(client->peer, id, why);
     client->failed_status = 0;
     ipb_mcp_client_unhold(client);
 }
@@ -446,7 +446,7 @@ static void
 start_peer(IpbMcpClient *client)
 {
     static const IpbRpcPeerFuncs FUNCS = {
-        .send = send_text,
+        .send = send_message,
         .on_request = on_request,
         .on_notification = on_notification,
         .on_invalid = on_invalid,

@@ -73,7 +73,7 @@ ipb_mcp_client_unsubscribed(IpbMcpClient *client, const IpbJson *params)
     if (call == NULL || call->error != NULL ||
         !is_id(ipb_json_get(params, "requestId"), call->rpc_id))
         return;
-    ipb_rpc_cancel(client->peer, call->rpc_id);
+    ipb_rpc_peer_cancel_call(client->peer, call->rpc_id);
     ipb_mcp_call_end_later(call, g_error_new(IPYBOX_ERROR, IPYBOX_ERROR_CANCELLED,
                                              "MCP server %s ended its subscription", client->name));
 }

@@ -2,32 +2,33 @@
  *
  * A conversation with a client; see the header.
  *
- * Requests are begun in the order in which they came: while one is held, all that follow are.
+ * Requests begin in the order of their arrival: while one is held, all that follow are held, too.
  */
 #include "serve/conversation.h"
 
 #include <string.h>
 
 #include "base/error.h"
-#include "serve/stdio.h"
 
-/* Bytes that may wait for the client; then it must read before more is begun. */
-#define MAX_AHEAD (8u * 1024 * 1024)
-/* Of requests that are held; then no more is read. */
+/* Bytes that may wait for the client; above it, the client must read before a request begins. */
+#define MAX_PENDING (8u * 1024 * 1024)
+/* Bytes and number of held requests; above one of them, the channel is paused. */
 #define MAX_HELD (64u * 1024 * 1024)
 #define MAX_HELD_REQUESTS 10000
 
 typedef struct {
-    char *id; /* JSON text; NULL: it is no valid request, which its answer will say */
+    /* JSON text; NULL: it is no valid request, and will be answered with an error */
+    char *id;
     char *method;
     char *text;
     size_t size;
 } Held;
 
 struct IpbConversation {
-    IpbStdio *stdio;
+    IpbMessageChannel *channel;
     IpbRpcPeer *peer;
-    GQueue held; /* Held */
+    /* Held */
+    GQueue held;
     size_t held_size;
     bool is_congested;
     bool is_finished;
@@ -51,7 +52,7 @@ pause_if_full(IpbConversation *conversation)
 {
     bool is_full = conversation->held_size > MAX_HELD ||
                    g_queue_get_length(&conversation->held) > MAX_HELD_REQUESTS;
-    ipb_stdio_set_paused(conversation->stdio, is_full);
+    conversation->channel->ops->set_paused(conversation->channel, is_full);
 }
 
 static void
@@ -64,7 +65,7 @@ receive_held(IpbConversation *conversation, GList *link)
     free_held(held);
 }
 
-/* Only a request asks for an answer, and so does what is no message at all. */
+/* A request is held, and what is no message at all, because it is answered, too. */
 static bool
 must_be_held(const IpbJson *message)
 {
@@ -116,7 +117,7 @@ take_batch(IpbConversation *conversation, const char *text, size_t size)
 {
     g_autoptr(IpbJsonDoc) batch = ipb_json_parse(text, size, &IPB_JSON_LIMITS_MESSAGE, NULL);
     if (batch == NULL || ipb_json_length(ipb_json_root(batch)) == 0) {
-        take_message(conversation, text, size); /* its answer says what is wrong */
+        take_message(conversation, text, size); /* the peer answers with an error */
         return;
     }
     IPB_JSON_FOREACH (item, ipb_json_root(batch)) {
@@ -126,28 +127,28 @@ take_batch(IpbConversation *conversation, const char *text, size_t size)
 }
 
 static void
-on_line(const char *line, size_t size, void *data)
+on_message(const char *text, size_t size, void *data)
 {
     IpbConversation *conversation = data;
     if (size == 0 || conversation->is_finished)
         return;
-    bool is_batch = *line == '[' && conversation->funcs.takes_batches != NULL &&
+    bool is_batch = *text == '[' && conversation->funcs.takes_batches != NULL &&
                     conversation->funcs.takes_batches(conversation->data);
     if (is_batch)
-        take_batch(conversation, line, size);
+        take_batch(conversation, text, size);
     else
-        take_message(conversation, line, size);
+        take_message(conversation, text, size);
 }
 
 static void
-on_long_line(const char *piece, size_t size, bool is_last, void *data)
+on_long_message(const char *piece, size_t size, bool is_last, void *data)
 {
     IpbConversation *conversation = data;
     if (!conversation->is_finished)
-        ipb_rpc_peer_skip(conversation->peer, piece, size, is_last, IPB_STDIO_MAX_LINE);
+        ipb_rpc_peer_skip(conversation->peer, piece, size, is_last, IPB_MESSAGE_CHANNEL_MAX_SIZE);
 }
 
-/* Begins what was held, until the conversation is congested again. */
+/* Begins held requests, until the conversation is congested again. */
 static void
 release(IpbConversation *conversation)
 {
@@ -156,7 +157,7 @@ release(IpbConversation *conversation)
     pause_if_full(conversation);
 }
 
-/* --- what the client gets ---------------------------------------------------------------------- */
+/* --- what is sent to the client ---------------------------------------------------------------- */
 
 static void
 set_congested(IpbConversation *conversation, bool is_congested)
@@ -168,12 +169,22 @@ set_congested(IpbConversation *conversation, bool is_congested)
 }
 
 static void
-on_send(const char *text, size_t size, void *data)
+send_message(const IpbRpcMessage *message, void *data)
 {
     IpbConversation *conversation = data;
-    ipb_stdio_send(conversation->stdio, text, size);
-    if (ipb_stdio_pending(conversation->stdio) > MAX_AHEAD)
+    IpbMessageChannel *channel = conversation->channel;
+    channel->ops->send(channel, message);
+    if (channel->ops->pending(channel) > MAX_PENDING)
         set_congested(conversation, true);
+}
+
+static void
+end_stream(const char *request_id, void *data)
+{
+    IpbConversation *conversation = data;
+    IpbMessageChannel *channel = conversation->channel;
+    if (channel->ops->drop != NULL)
+        channel->ops->drop(channel, request_id);
 }
 
 static void
@@ -209,7 +220,7 @@ on_invalid(const GError *why, const char *text, size_t size, void *data)
 }
 
 static void
-on_stdio_end(const GError *why, void *data)
+on_channel_end(const GError *why, void *data)
 {
     IpbConversation *conversation = data;
     conversation->funcs.on_end(why, conversation->data);
@@ -252,8 +263,9 @@ ipb_conversation_begin(IpbConversation *conversation, const char *id_json)
     pause_if_full(conversation);
 }
 
-bool
-ipb_conversation_drop(IpbConversation *conversation, const char *id_json)
+/* Removes the held request with this id; false if there is none. */
+static bool
+forget(IpbConversation *conversation, const char *id_json)
 {
     GList *link = find_held(conversation, id_json);
     if (link == NULL)
@@ -266,32 +278,50 @@ ipb_conversation_drop(IpbConversation *conversation, const char *id_json)
     return true;
 }
 
+bool
+ipb_conversation_drop(IpbConversation *conversation, const char *id_json)
+{
+    bool is_held = forget(conversation, id_json);
+    if (is_held)
+        end_stream(id_json, conversation);
+    return is_held;
+}
+
+bool
+ipb_conversation_refuse(IpbConversation *conversation, const char *id_json, int code,
+                        const char *message, const char *data_json)
+{
+    bool is_held = forget(conversation, id_json);
+    if (is_held)
+        ipb_rpc_peer_refuse(conversation->peer, id_json, code, message, data_json);
+    return is_held;
+}
+
 /* --- life -------------------------------------------------------------------------------------- */
 
 IpbConversation *
-ipb_conversation_new(IpbLoop *loop, int in, int out, const IpbConversationFuncs *funcs, void *data,
-                     GError **error)
+ipb_conversation_new(IpbLoop *loop, IpbMessageChannel *channel, const IpbConversationFuncs *funcs,
+                     void *data)
 {
-    static const IpbStdioFuncs STDIO_FUNCS = {
-        .on_line = on_line,
-        .on_long_line = on_long_line,
-        .on_end = on_stdio_end,
+    static const IpbMessageChannelFuncs CHANNEL_FUNCS = {
+        .on_message = on_message,
+        .on_long_message = on_long_message,
+        .on_end = on_channel_end,
         .on_drained = on_drained,
     };
     static const IpbRpcPeerFuncs PEER_FUNCS = {
-        .send = on_send,
+        .send = send_message,
         .on_request = on_request,
         .on_notification = on_notification,
         .on_invalid = on_invalid,
+        .on_dropped = end_stream,
     };
     IpbConversation *conversation = g_new0(IpbConversation, 1);
     conversation->funcs = *funcs;
     conversation->data = data;
-    conversation->stdio = ipb_stdio_new(loop, in, out, &STDIO_FUNCS, conversation, error);
-    if (conversation->stdio == NULL) {
-        g_free(conversation);
-        return NULL;
-    }
+    conversation->channel = channel;
+    channel->funcs = CHANNEL_FUNCS;
+    channel->data = conversation;
     IpbRpcPeerOptions options = {.limits = IPB_JSON_LIMITS_MESSAGE, .answer_invalid = true};
     conversation->peer = ipb_rpc_peer_new(loop, &options, &PEER_FUNCS, conversation);
     g_queue_init(&conversation->held);
@@ -302,7 +332,7 @@ void
 ipb_conversation_finish(IpbConversation *conversation, unsigned timeout_ms)
 {
     conversation->is_finished = true;
-    ipb_stdio_flush(conversation->stdio, timeout_ms);
+    conversation->channel->ops->flush(conversation->channel, timeout_ms);
 }
 
 void
@@ -312,7 +342,7 @@ ipb_conversation_free(IpbConversation *conversation)
         return;
     conversation->is_finished = true;
     ipb_rpc_peer_free(conversation->peer);
-    ipb_stdio_free(conversation->stdio);
+    conversation->channel->ops->free(conversation->channel);
     g_queue_clear_full(&conversation->held, (GDestroyNotify) free_held);
     g_free(conversation);
 }

@@ -28,13 +28,14 @@ typedef struct {
 } Call;
 
 static void
-on_send(const char *text, size_t size, void *data)
+on_send(const IpbRpcMessage *message, void *data)
 {
     g_autoptr(GError) error = NULL;
-    g_autoptr(IpbJsonDoc) doc = ipb_json_parse(text, size, &IPB_JSON_LIMITS_MESSAGE, &error);
+    g_autoptr(IpbJsonDoc) doc =
+        ipb_json_parse(message->text, message->size, &IPB_JSON_LIMITS_MESSAGE, &error);
     g_assert_no_error(error);
     g_assert_cmpstr(ipb_json_get_string(ipb_json_root(doc), "jsonrpc"), ==, "2.0");
-    g_assert_null(memchr(text, '\n', size));
+    g_assert_null(memchr(message->text, '\n', message->size));
 }
 
 static void
@@ -79,7 +80,7 @@ on_notification(const char *method, const IpbJson *params, void *data)
     if (g_str_equal(method, "free"))
         g_clear_pointer(&state->peer, ipb_rpc_peer_free);
     else if (g_str_equal(method, "cancel"))
-        ipb_rpc_cancel(state->peer, 1);
+        ipb_rpc_peer_cancel_call(state->peer, 1);
 }
 
 static void
@@ -135,7 +136,7 @@ feed(State *state, unsigned cut, const char *text, size_t size)
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static const IpbRpcPeerFuncs funcs = {on_send, on_request, on_notification, on_invalid};
+    static const IpbRpcPeerFuncs funcs = {on_send, on_request, on_notification, on_invalid, NULL};
     if (size == 0)
         return 0;
     static IpbLoop *loop; /* making one for each input would cost most of the time */
@@ -147,7 +148,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     Call calls[N_CALLS];
     for (int i = 0; i < N_CALLS; i++) {
         calls[i] = (Call){&state, i};
-        ipb_rpc_call(state.peer, "method", "{\"a\":[1]}", i == 1 ? 60000 : 0, on_answer, &calls[i]);
+        ipb_rpc_peer_call(state.peer, "method", "{\"a\":[1]}", i == 1 ? 60000 : 0, on_answer,
+                          &calls[i]);
     }
     feed(&state, data[0] >> 1, (const char *) data + 1, size - 1);
     ipb_rpc_peer_free(state.peer);

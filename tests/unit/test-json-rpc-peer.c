@@ -37,7 +37,7 @@ act(Fixture *f, Action *action)
         g_clear_pointer(&f->peer, ipb_rpc_peer_free);
         break;
     case CALL_AGAIN:
-        f->last_call = ipb_rpc_call(f->peer, "again", NULL, 0, on_answer, f);
+        f->last_call = ipb_rpc_peer_call(f->peer, "again", NULL, 0, on_answer, f);
         break;
     case ANSWER_IT: {
         static const char text[] = "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":\"at once\"}";
@@ -87,11 +87,11 @@ on_answer_steal(const IpbRpcAnswer *answer, void *data)
 }
 
 static void
-on_send(const char *text, size_t size, void *data)
+on_send(const IpbRpcMessage *message, void *data)
 {
     Fixture *f = data;
-    g_assert_null(memchr(text, '\n', size));
-    g_string_append_len(f->sent, text, (gssize) size);
+    g_assert_null(memchr(message->text, '\n', message->size));
+    g_string_append_len(f->sent, message->text, (gssize) message->size);
     g_string_append_c(f->sent, '\n');
     act(f, &f->on_send);
 }
@@ -127,7 +127,7 @@ on_invalid(const GError *why, const char *text, size_t size, void *data)
     act(f, &f->on_event);
 }
 
-static const IpbRpcPeerFuncs funcs = {on_send, on_request, on_notification, on_invalid};
+static const IpbRpcPeerFuncs funcs = {on_send, on_request, on_notification, on_invalid, NULL};
 
 static void
 set_up_with(Fixture *f, bool answer_invalid, const IpbRpcPeerFuncs *with_funcs)
@@ -164,7 +164,7 @@ static int64_t
 call(Fixture *f, const char *method, const char *params, unsigned timeout_ms)
 {
     f->in_call = true;
-    int64_t id = ipb_rpc_call(f->peer, method, params, timeout_ms, on_answer, f);
+    int64_t id = ipb_rpc_peer_call(f->peer, method, params, timeout_ms, on_answer, f);
     f->in_call = false;
     return id;
 }
@@ -283,11 +283,11 @@ test_steal_document(void)
 {
     Fixture f;
     set_up(&f);
-    ipb_rpc_call(f.peer, "a", NULL, 0, on_answer_steal, &f);
+    ipb_rpc_peer_call(f.peer, "a", NULL, 0, on_answer_steal, &f);
     receive(&f, MESSAGE("\"id\":1,\"result\":[1]"));
     const IpbJson *result = ipb_json_get(ipb_json_root(f.stolen), "result");
     g_assert_cmpuint(ipb_json_length(result), ==, 1);
-    ipb_rpc_call(f.peer, "nobody cares", NULL, 0, NULL, NULL);
+    ipb_rpc_peer_call(f.peer, "nobody cares", NULL, 0, NULL, NULL);
     receive(&f, MESSAGE("\"id\":2,\"result\":[1]"));
     tear_down(&f);
 }
@@ -306,12 +306,12 @@ test_timeout(void)
     /* A touch starts the time anew: of two calls with the same time, the first ends last. */
     int64_t id = call(&f, "touched", NULL, 20);
     call(&f, "other", NULL, 20);
-    ipb_rpc_call_touch(f.peer, id);
+    ipb_rpc_peer_touch_call(f.peer, id);
     while (strstr(f.log->str, "touched") == NULL)
         g_main_context_iteration(NULL, TRUE);
     CHECK_LOG("TIMEOUT: no answer to other within 0.02 seconds\n"
               "TIMEOUT: no answer to touched within 0.02 seconds\n");
-    ipb_rpc_call_touch(f.peer, 12345);
+    ipb_rpc_peer_touch_call(f.peer, 12345);
     tear_down(&f);
 }
 
@@ -322,9 +322,9 @@ test_cancel(void)
     set_up(&f);
     int64_t id = call(&f, "a", NULL, 0);
     CHECK_SENT(LINE("\"id\":1,\"method\":\"a\""));
-    g_assert_true(ipb_rpc_cancel(f.peer, id));
-    g_assert_false(ipb_rpc_cancel(f.peer, id));
-    g_assert_false(ipb_rpc_cancel(f.peer, 77));
+    g_assert_true(ipb_rpc_peer_cancel_call(f.peer, id));
+    g_assert_false(ipb_rpc_peer_cancel_call(f.peer, id));
+    g_assert_false(ipb_rpc_peer_cancel_call(f.peer, 77));
     receive(&f, MESSAGE("\"id\":1,\"result\":1"));
     CHECK_LOG("");
     iterate(&f);
@@ -333,7 +333,7 @@ test_cancel(void)
     /* Its time is over too before the loop runs: it is told once. */
     id = call(&f, "b", NULL, 1);
     gint64 start = g_get_monotonic_time();
-    g_assert_true(ipb_rpc_cancel(f.peer, id));
+    g_assert_true(ipb_rpc_peer_cancel_call(f.peer, id));
     while (g_get_monotonic_time() < start + 2000)
         ;
     iterate(&f);
@@ -368,7 +368,7 @@ test_too_many_calls(void)
     g_string_truncate(f.sent, 0);
     int64_t id = call(&f, "one more", NULL, 0);
     CHECK_SENT("");
-    g_assert_false(ipb_rpc_cancel(f.peer, id));
+    g_assert_false(ipb_rpc_peer_cancel_call(f.peer, id));
     iterate(&f);
     CHECK_LOG(BUSY);
     f.on_event = CALL_AGAIN;
@@ -390,7 +390,7 @@ test_free_ends_calls(void)
     call(&f, "a", NULL, 0);
     int64_t id = call(&f, "b", NULL, 60000);
     call(&f, "c", NULL, 0);
-    ipb_rpc_cancel(f.peer, id);
+    ipb_rpc_peer_cancel_call(f.peer, id);
     ipb_rpc_peer_free(g_steal_pointer(&f.peer));
     CHECK_LOG("CANCELLED: b was cancelled\n"
               "CANCELLED: the connection was closed here\n"
@@ -436,7 +436,7 @@ test_free_in_callbacks(void)
         call(&f, "b", NULL, 0);
         f.on_event = FREE;
         if (i == 1)
-            ipb_rpc_cancel(f.peer, 1);
+            ipb_rpc_peer_cancel_call(f.peer, 1);
         while (f.peer != NULL)
             g_main_context_iteration(NULL, TRUE);
         g_assert_cmpuint(strlen(f.log->str), >, 0);
@@ -460,7 +460,7 @@ test_act_while_sending(void)
 
     set_up(&f);
     f.on_send = FREE;
-    ipb_rpc_call(f.peer, "a", NULL, 60000, on_answer, &f);
+    ipb_rpc_peer_call(f.peer, "a", NULL, 60000, on_answer, &f);
     CHECK_LOG("CANCELLED: the connection was closed here\n");
     g_assert_null(f.peer);
     tear_down(&f);
@@ -562,8 +562,8 @@ test_notifications(void)
     receive(&f, " " MESSAGE("\"method\":\"n\",\"params\":{\"p\": []}") "\r");
     receive(&f, MESSAGE("\"method\":\"m\""));
     CHECK_LOG("notification n {\"p\": []}\nnotification m \n");
-    ipb_rpc_notify(f.peer, "x", NULL);
-    ipb_rpc_notify(f.peer, "y", "{\"a\":\n1}");
+    ipb_rpc_peer_notify(f.peer, "x", NULL);
+    ipb_rpc_peer_notify(f.peer, "y", "{\"a\":\n1}");
     CHECK_SENT(LINE("\"method\":\"x\"") LINE("\"method\":\"y\",\"params\":{\"a\":1}"));
     tear_down(&f);
 }

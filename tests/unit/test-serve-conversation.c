@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/fd.h"
 #include "json/lines.h"
+#include "serve/stdio-channel.h"
 
 #define MIB (1024u * 1024)
 #define ANSWER_SIZE MIB
@@ -98,9 +99,9 @@ set_up(Fixture *fixture, const void *unused)
     g_autofree char *text = g_strnfill(ANSWER_SIZE, 'x');
     fixture->answer = g_strdup_printf("\"%s\"", text);
     ipb_line_reader_init(&fixture->lines, 2 * ANSWER_SIZE);
-    fixture->conversation =
-        ipb_conversation_new(fixture->loop, in[0], out[1], &FUNCS, fixture, NULL);
-    g_assert_nonnull(fixture->conversation);
+    IpbMessageChannel *channel = ipb_stdio_channel_new(fixture->loop, in[0], out[1], NULL);
+    g_assert_nonnull(channel);
+    fixture->conversation = ipb_conversation_new(fixture->loop, channel, &FUNCS, fixture);
 }
 
 static void
@@ -314,8 +315,9 @@ test_file(Fixture *fixture, const void *unused)
     g_assert_true(ipb_fd_pipe(out, NULL));
     ipb_autofd reader = out[0];
     IpbConversation *of_pipes = fixture->conversation;
-    fixture->conversation =
-        ipb_conversation_new(fixture->loop, ipb_fd_steal(&file), out[1], &FUNCS, fixture, NULL);
+    IpbMessageChannel *channel =
+        ipb_stdio_channel_new(fixture->loop, ipb_fd_steal(&file), out[1], NULL);
+    fixture->conversation = ipb_conversation_new(fixture->loop, channel, &FUNCS, fixture);
     while (strstr(fixture->told->str, "drop") == NULL)
         g_main_context_iteration(NULL, TRUE);
     ipb_conversation_free(fixture->conversation);
@@ -360,8 +362,8 @@ test_long_lines(Fixture *fixture, const void *unused)
     g_assert_cmpstr(fixture->told->str, ==, "! ! ! ! ");
 
     /* The answer to our call. */
-    int64_t id = ipb_rpc_call(ipb_conversation_peer(fixture->conversation), "ask", NULL, 0,
-                              on_answer, fixture->answered);
+    int64_t id = ipb_rpc_peer_call(ipb_conversation_peer(fixture->conversation), "ask", NULL, 0,
+                                   on_answer, fixture->answered);
     g_autofree char *start =
         g_strdup_printf("{\"jsonrpc\":\"2.0\",\"id\":%" G_GINT64_FORMAT ",\"result\":\"", id);
     send_long(fixture, start, "\"}\n");
@@ -392,8 +394,8 @@ test_unreadable(Fixture *fixture, const void *unused)
     g_assert_cmpstr(answers, ==, "5(-32700) 6(-32700) (-32700) ");
 
     /* Nor does our call wait for ever for an answer that was sent. */
-    int64_t id = ipb_rpc_call(ipb_conversation_peer(fixture->conversation), "ask", NULL, 0,
-                              on_answer, fixture->answered);
+    int64_t id = ipb_rpc_peer_call(ipb_conversation_peer(fixture->conversation), "ask", NULL, 0,
+                                   on_answer, fixture->answered);
     g_autofree char *call = read_all(fixture);
     g_autofree char *answer =
         g_strdup_printf("{\"jsonrpc\":\"2.0\",\"id\":%" G_GINT64_FORMAT ",\"result\":%s", id, deep);

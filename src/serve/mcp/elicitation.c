@@ -24,10 +24,16 @@
     "(ipybox-rules(5))"
 
 typedef struct {
-    IpbElicitation *elicitation; /* NULL: nobody waits any more */
-    uint64_t request;
-    char *params; /* of elicitation/create */
-    int64_t call; /* 0: it waits for its turn */
+    /* NULL: its answer is not needed any more */
+    IpbElicitation *elicitation;
+    /* The session's number of the approval */
+    uint64_t approval;
+    /* The client's request that it belongs to, or NULL */
+    char *request_id;
+    /* Of elicitation/create */
+    char *params;
+    /* 0: it waits for its turn */
+    int64_t call;
 } Question;
 
 struct IpbElicitation {
@@ -41,6 +47,7 @@ static void
 free_question(void *data)
 {
     Question *question = data;
+    g_free(question->request_id);
     g_free(question->params);
     g_free(question);
 }
@@ -145,13 +152,13 @@ take_answer(const Question *question, const IpbRpcAnswer *answer)
                                   : answer->failure->message;
         g_autofree char *why = g_strdup_printf("the MCP client could not ask its user (%s); " HINT,
                                                message != NULL ? message : "it does not say why");
-        ipb_session_refuse(session, question->request, why);
+        ipb_session_refuse(session, question->approval, why);
         return;
     }
     const char *action = ipb_json_get_string(answer->result, "action");
     const char *decision = ipb_json_get_string(ipb_json_get(answer->result, "content"), "decision");
     bool is_yes = g_strcmp0(action, "accept") == 0 && g_strcmp0(decision, "allow") == 0;
-    ipb_session_respond(session, question->request, is_yes);
+    ipb_session_respond(session, question->approval, is_yes);
 }
 
 static void ask_head(IpbElicitation *elicitation);
@@ -175,52 +182,61 @@ ask_head(IpbElicitation *elicitation)
 {
     Question *question = g_queue_peek_head(&elicitation->questions);
     if (question != NULL && question->call == 0)
-        question->call = ipb_rpc_call(elicitation->peer, "elicitation/create", question->params,
-                                      /* timeout_ms= */ 0, on_answer, question);
+        question->call = ipb_rpc_peer_call_within(elicitation->peer, question->request_id,
+                                                  "elicitation/create", question->params,
+                                                  /* timeout_ms= */ 0, on_answer, question);
 }
 
 void
-ipb_elicitation_ask(IpbElicitation *elicitation, const IpbApprovalRequest *request)
+ipb_elicitation_ask(IpbElicitation *elicitation, const char *request_id,
+                    const IpbApprovalRequest *approval)
 {
     if (!elicitation->is_offered) {
-        ipb_session_refuse(elicitation->session, request->id,
+        ipb_session_refuse(elicitation->session, approval->id,
                            "it needs an approval, and the MCP client offers no way to ask its user "
                            "(elicitation); " HINT);
         return;
     }
     g_autofree char *why = NULL;
-    char *params = make_params(request, &why);
+    char *params = make_params(approval, &why);
     if (params == NULL) {
-        ipb_session_refuse(elicitation->session, request->id, why);
+        ipb_session_refuse(elicitation->session, approval->id, why);
         return;
     }
     Question *question = g_new0(Question, 1);
-    *question = (Question){.elicitation = elicitation, .request = request->id, .params = params};
+    *question = (Question){
+        .elicitation = elicitation,
+        .approval = approval->id,
+        .request_id = g_strdup(request_id),
+        .params = params,
+    };
     g_queue_push_tail(&elicitation->questions, question);
     ask_head(elicitation);
 }
 
 static void
-tell_cancelled(IpbElicitation *elicitation, int64_t call)
+notify_cancelled(IpbElicitation *elicitation, const char *request_id, int64_t call)
 {
     g_autofree char *params =
         g_strdup_printf("{\"requestId\":%" PRId64 ",\"reason\":\"the tool call has ended\"}", call);
-    ipb_rpc_notify(elicitation->peer, "notifications/cancelled", params);
+    ipb_rpc_peer_notify_within(elicitation->peer, request_id, "notifications/cancelled", params);
 }
 
 void
-ipb_elicitation_withdraw(IpbElicitation *elicitation, uint64_t request)
+ipb_elicitation_withdraw(IpbElicitation *elicitation, uint64_t approval)
 {
     for (GList *link = elicitation->questions.head; link != NULL; link = link->next) {
         Question *question = link->data;
-        if (question->request != request)
+        if (question->approval != approval)
             continue;
         int64_t call = question->call;
+        if (call != 0)
+            notify_cancelled(elicitation, question->request_id, call);
         g_queue_delete_link(&elicitation->questions, link);
         abandon(question);
         if (call != 0) {
-            tell_cancelled(elicitation, call);
-            ipb_rpc_cancel(elicitation->peer, call); /* frees the question, from the loop */
+            ipb_rpc_peer_cancel_call(elicitation->peer,
+                                     call); /* frees the question, from the loop */
         }
         ask_head(elicitation);
         return;

@@ -18,9 +18,11 @@ IpbElicitation *ipb_elicitation_new(IpbRpcPeer *peer, IpbSession *session);
 /* What the client said of itself in initialize. */
 void ipb_elicitation_set_client(IpbElicitation *elicitation, const char *revision,
                                 const IpbJson *capabilities);
-/* Asks; the session gets the answer, at once or later. */
-void ipb_elicitation_ask(IpbElicitation *elicitation, const IpbApprovalRequest *request);
+/* Asks the client's user; the session gets the answer, at once or later. @request_id: the client's
+ * request that the call belongs to (its id, JSON text); NULL: none. */
+void ipb_elicitation_ask(IpbElicitation *elicitation, const char *request_id,
+                         const IpbApprovalRequest *approval);
 /* The answer is no longer needed: notifies the client. */
-void ipb_elicitation_withdraw(IpbElicitation *elicitation, uint64_t request);
+void ipb_elicitation_withdraw(IpbElicitation *elicitation, uint64_t approval);
 /* After this no answer reaches the session. */
 void ipb_elicitation_free(IpbElicitation *elicitation);

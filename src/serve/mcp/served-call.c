@@ -73,7 +73,7 @@ ipb_served_call_send_news(IpbServedCall *call)
     glong n_chars = g_utf8_strlen(call->news->str, (gssize) call->news->len);
     const char *tail =
         g_utf8_offset_to_pointer(call->news->str, MAX(n_chars - MAX_PROGRESS_CHARS, 0));
-    call->on_progress(call->token_json, ++call->progress, tail, call->progress_data);
+    call->on_progress(call->request, call->token_json, ++call->progress, tail, call->progress_data);
     g_string_truncate(call->news, 0);
 }
 

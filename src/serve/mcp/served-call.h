@@ -25,6 +25,7 @@ struct IpbServedCall {
     uint64_t number;                     /* of the cell or the registration, for cancel */
     bool is_cancelled;
     /* Cells. */
+    bool is_running; /* it has started */
     IpbCellText *text;
     size_t max_output_chars;
     /* Installations. */
@@ -35,7 +36,8 @@ struct IpbServedCall {
     int64_t progress;
     GString *news;
     IpbTimer *progress_timer;
-    void (*on_progress)(const char *token_json, int64_t progress, const char *message, void *data);
+    void (*on_progress)(const IpbRpcRequest *request, const char *token_json, int64_t progress,
+                        const char *message, void *data);
     void *progress_data;
 };
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The protocol side of the MCP server: handshake, dispatch, cancellation, progress. What the tools do is in tools.c.
+ * The protocol side of the MCP server: handshake, dispatch, cancellation, progress, approvals. What
+ * the tools do is in tools.c.
  */
 #include "serve/mcp/server.h"
 
@@ -14,9 +15,7 @@
 #include "serve/mcp/elicitation.h"
 #include "serve/mcp/tools.h"
 
-#define FLUSH_TIMEOUT_MS 1000
-
-/* Newest first; the first is offered to a client that asks for one we do not speak. */
+/* Newest first. The first is offered to a client that asks for an unknown one. */
 static const char *const REVISIONS[] = {"2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"};
 
 static const char INSTRUCTIONS[] = "Runs Python in a stateful IPython kernel. Register MCP servers "
@@ -27,11 +26,14 @@ static const char INSTRUCTIONS[] = "Runs Python in a stateful IPython kernel. Re
 
 struct IpbMcpServer {
     IpbMcpServerOptions options;
+    IpbSession *session;
     IpbConversation *conversation;
-    IpbRpcPeer *peer; /* the conversation's */
+    /* The conversation's */
+    IpbRpcPeer *peer;
     IpbMcpTools *tools;
     IpbElicitation *elicitation;
-    const char *revision; /* NULL: not initialized */
+    /* NULL: not initialized */
+    const char *revision;
     bool is_ending;
 };
 
@@ -141,11 +143,12 @@ on_invalid(const GError *why, void *data)
 }
 
 static void
-on_progress(const char *token_json, int64_t progress, const char *message, void *data)
+on_progress(const IpbRpcRequest *request, const char *token_json, int64_t progress,
+            const char *message, void *data)
 {
     IpbMcpServer *server = data;
-    if (ipb_conversation_is_congested(server->conversation)) /* the answer says it all */
-        return;
+    if (ipb_conversation_is_congested(server->conversation))
+        return; /* the response will have all of it */
     IpbJsonWriter *writer = ipb_json_writer_new();
     ipb_json_begin_object(writer);
     ipb_json_key(writer, "progressToken");
@@ -154,18 +157,19 @@ on_progress(const char *token_json, int64_t progress, const char *message, void 
     ipb_json_member_string(writer, "message", message);
     ipb_json_end_object(writer);
     g_autofree char *params = ipb_json_writer_finish(writer, NULL);
-    ipb_rpc_notify(server->peer, "notifications/progress", params);
+    ipb_rpc_peer_notify_within(server->peer, ipb_rpc_request_id(request), "notifications/progress",
+                               params);
 }
 
 /* --- the conversation -------------------------------------------------------------------------- */
 
-/* A client that reads slowly: the cell that runs ends, the next ones wait. */
+/* When the client reads slowly, the running cell continues to its end and the next ones wait. */
 static void
 on_congested(bool is_congested, void *data)
 {
     IpbMcpServer *server = data;
-    if (!server->is_ending) /* the session may be gone already */
-        ipb_session_hold_cells(server->options.session, is_congested);
+    if (!server->is_ending)
+        ipb_session_hold_cells(server->session, is_congested);
 }
 
 /* Revision 2025-03-26 has them. */
@@ -183,54 +187,86 @@ on_end(const GError *why, void *data)
     server->options.on_end(why, server->options.data);
 }
 
-static const IpbConversationFuncs FUNCS = {
-    .on_request = on_request,
-    .on_notification = on_notification,
-    .on_invalid = on_invalid,
-    .takes_batches = takes_batches,
-    .on_congested = on_congested,
-    .on_end = on_end,
-};
+/* --- the session ------------------------------------------------------------------------------- */
+
+static void
+on_approval(const IpbApprovalRequest *approval, void *data)
+{
+    IpbMcpServer *server = data;
+    ipb_elicitation_ask(server->elicitation, ipb_mcp_tools_running_request(server->tools),
+                        approval);
+}
+
+static void
+on_approval_withdrawn(uint64_t approval, void *data)
+{
+    IpbMcpServer *server = data;
+    ipb_elicitation_withdraw(server->elicitation, approval);
+}
+
+static void
+on_session_log(const char *level, const char *text, void *data)
+{
+    log_text(data, level, text);
+}
+
+/* --- life -------------------------------------------------------------------------------------- */
 
 IpbMcpServer *
-ipb_mcp_server_new(IpbLoop *loop, const IpbMcpServerOptions *options, GError **error)
+ipb_mcp_server_new(IpbMessageChannel *channel, const IpbMcpServerOptions *options, GError **error)
 {
+    static const IpbConversationFuncs FUNCS = {
+        .on_request = on_request,
+        .on_notification = on_notification,
+        .on_invalid = on_invalid,
+        .takes_batches = takes_batches,
+        .on_congested = on_congested,
+        .on_end = on_end,
+    };
     IpbMcpServer *server = g_new0(IpbMcpServer, 1);
+    IpbLoop *loop = ipb_runtime_loop(options->runtime);
+    IpbSessionOptions session = options->session;
+    session.on_approval = on_approval;
+    session.on_approval_withdrawn = on_approval_withdrawn;
+    session.on_log = on_session_log;
+    session.data = server;
     server->options = *options;
-    server->conversation =
-        ipb_conversation_new(loop, options->in, options->out, &FUNCS, server, error);
-    if (server->conversation == NULL) {
+    server->session = ipb_session_new(options->runtime, &session, error);
+    if (server->session == NULL) {
+        channel->ops->free(channel);
         g_free(server);
         return NULL;
     }
+    server->conversation = ipb_conversation_new(loop, channel, &FUNCS, server);
     server->peer = ipb_conversation_peer(server->conversation);
-    server->elicitation = ipb_elicitation_new(server->peer, options->session);
+    server->elicitation = ipb_elicitation_new(server->peer, server->session);
     server->tools =
-        ipb_mcp_tools_new(loop, options->session, options->without_register, on_progress, server);
+        ipb_mcp_tools_new(loop, server->session, options->offers_register, on_progress, server);
     return server;
 }
 
-void
-ipb_mcp_server_ask(IpbMcpServer *server, const IpbApprovalRequest *request)
+IpbSession *
+ipb_mcp_server_session(IpbMcpServer *server)
 {
-    ipb_elicitation_ask(server->elicitation, request);
+    return server->session;
 }
 
 void
-ipb_mcp_server_withdraw(IpbMcpServer *server, uint64_t request)
+ipb_mcp_server_close(IpbMcpServer *server, void (*done)(void *data), void *data)
 {
-    ipb_elicitation_withdraw(server->elicitation, request);
+    ipb_session_close(server->session, done, data);
 }
 
 void
-ipb_mcp_server_free(IpbMcpServer *server)
+ipb_mcp_server_free(IpbMcpServer *server, unsigned flush_ms)
 {
     if (server == NULL)
         return;
     server->is_ending = true;
-    ipb_mcp_tools_free(server->tools); /* answers what is open */
+    ipb_session_free(server->session);
+    ipb_mcp_tools_free(server->tools); /* answers requests in flight */
     ipb_elicitation_free(server->elicitation);
-    ipb_conversation_finish(server->conversation, FLUSH_TIMEOUT_MS);
+    ipb_conversation_finish(server->conversation, flush_ms);
     ipb_conversation_free(server->conversation);
     g_free(server);
 }

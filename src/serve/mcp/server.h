@@ -1,29 +1,40 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * IpbMcpServer: ipybox as an MCP server on a pair of fds, handshake revisions 2024-11-05 to 2025-11-25. One server has
- * one session. Requests are handled while others run; notifications/cancelled ends the one it names.
+ * IpbMcpServer: ipybox as an MCP server for one client, handshake revisions 2024-11-05 to
+ * 2025-11-25, over a message channel. Each server has a session of its own. Requests are handled
+ * while others run; notifications/cancelled ends the one it names. What several servers share is in
+ * serve/mcp/service.h.
+ *
+ * Ownership: it owns the channel and the session.
  */
 #pragma once
 
+#include "serve/message-channel.h"
 #include "session/session.h"
 
 typedef struct IpbMcpServer IpbMcpServer;
 
 typedef struct {
-    IpbSession *
-        session; /* borrowed: closed by the owner when the server has ended; it may be freed before the server */
-    bool without_register; /* the client cannot register MCP servers */
-    int in, out;           /* become the server's */
-    /* The client has gone (@why NULL) or the conversation cannot go on. Once, from the loop. */
+    IpbRuntime *runtime;
+    /* Of the session. The server sets the functions and their data: approvals are asked of the
+     * client's user. */
+    IpbSessionOptions session;
+    /* The client may register MCP servers. */
+    bool offers_register;
+    /* The client closed the channel (@why NULL), or the channel failed. Once, from the loop. */
     void (*on_end)(const GError *why, void *data);
-    void (*on_log)(const char *level, const char *text, void *data); /* may be NULL */
+    /* May be NULL. */
+    void (*on_log)(const char *level, const char *text, void *data);
     void *data;
 } IpbMcpServerOptions;
 
-IpbMcpServer *ipb_mcp_server_new(IpbLoop *loop, const IpbMcpServerOptions *options, GError **error);
-/* Asks the client's user about a tool call of the session, and takes the question back. For the session's on_approval and
- * on_approval_withdrawn. */
-void ipb_mcp_server_ask(IpbMcpServer *server, const IpbApprovalRequest *request);
-void ipb_mcp_server_withdraw(IpbMcpServer *server, uint64_t request);
-/* Requests in flight are dropped; what was answered is written out, for at most a second. */
-void ipb_mcp_server_free(IpbMcpServer *server);
+/* Takes @channel, also on failure. Errors: those of ipb_session_new. */
+IpbMcpServer *ipb_mcp_server_new(IpbMessageChannel *channel, const IpbMcpServerOptions *options,
+                                 GError **error);
+/* Borrowed. */
+IpbSession *ipb_mcp_server_session(IpbMcpServer *server);
+/* Ends the session in order; @done from the loop when nothing of it is left. Once. */
+void ipb_mcp_server_close(IpbMcpServer *server, void (*done)(void *data), void *data);
+/* Drops requests in flight, and writes responses that wait, for at most @flush_ms. @flush_ms must
+ * be 0 within the loop. Not in a callback of the session. */
+void ipb_mcp_server_free(IpbMcpServer *server, unsigned flush_ms);

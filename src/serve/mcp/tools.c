@@ -73,7 +73,7 @@ static const char RESET_JSON[] =
 struct IpbMcpTools {
     IpbLoop *loop;
     IpbSession *session;
-    bool without_register;
+    bool offers_register;
     GPtrArray *calls; /* IpbServedCall */
     GQueue installs;  /* those of them that install, in the order they came */
     IpbMcpToolsProgressFunc on_progress;
@@ -189,6 +189,8 @@ on_cell_event(const IpbEvent *event, void *data)
         finish_cell(call, event);
         break;
     case IPB_EVENT_STARTED:
+        call->is_running = true;
+        break;
     case IPB_EVENT_DISPLAY:
     case IPB_EVENT_UPDATE:
     case IPB_EVENT_CLEAR_OUTPUT:
@@ -441,13 +443,13 @@ call_tool(const Tool *tool, IpbServedCall *call, const IpbJson *arguments)
 }
 
 IpbMcpTools *
-ipb_mcp_tools_new(IpbLoop *loop, IpbSession *session, bool without_register,
+ipb_mcp_tools_new(IpbLoop *loop, IpbSession *session, bool offers_register,
                   IpbMcpToolsProgressFunc on_progress, void *data)
 {
     IpbMcpTools *tools = g_new0(IpbMcpTools, 1);
     tools->loop = ipb_loop_ref(loop);
     tools->session = session;
-    tools->without_register = without_register;
+    tools->offers_register = offers_register;
     g_queue_init(&tools->installs);
     tools->calls = g_ptr_array_new_with_free_func((GDestroyNotify) ipb_served_call_free);
     tools->on_progress = on_progress;
@@ -458,7 +460,7 @@ ipb_mcp_tools_new(IpbLoop *loop, IpbSession *session, bool without_register,
 static bool
 is_offered(const IpbMcpTools *tools, size_t index)
 {
-    return !tools->without_register || TOOLS[index].call != call_register;
+    return tools->offers_register || TOOLS[index].call != call_register;
 }
 
 void
@@ -497,6 +499,17 @@ ipb_mcp_tools_call(IpbMcpTools *tools, IpbRpcRequest *request)
     }
     g_autofree char *message = g_strdup_printf("Unknown tool: %s", name);
     ipb_served_call_finish(new_call(tools, request, name), message, true);
+}
+
+const char *
+ipb_mcp_tools_running_request(const IpbMcpTools *tools)
+{
+    for (guint i = 0; i < tools->calls->len; i++) {
+        const IpbServedCall *call = g_ptr_array_index(tools->calls, i);
+        if (call->is_running)
+            return ipb_rpc_request_id(call->request);
+    }
+    return NULL;
 }
 
 void

@@ -10,17 +10,20 @@
 
 typedef struct IpbMcpTools IpbMcpTools;
 
-/* @token_json: the client's progress token. @progress rises with every call for a token. */
-typedef void (*IpbMcpToolsProgressFunc)(const char *token_json, int64_t progress,
-                                        const char *message, void *data);
+/* Progress of @request. @token_json: the client's progress token. @progress rises with every call
+ * for a token. */
+typedef void (*IpbMcpToolsProgressFunc)(const IpbRpcRequest *request, const char *token_json,
+                                        int64_t progress, const char *message, void *data);
 
-/* @without_register: there is no tool that registers servers. */
-IpbMcpTools *ipb_mcp_tools_new(IpbLoop *loop, IpbSession *session, bool without_register,
+/* @offers_register: there is a tool that registers MCP servers. */
+IpbMcpTools *ipb_mcp_tools_new(IpbLoop *loop, IpbSession *session, bool offers_register,
                                IpbMcpToolsProgressFunc on_progress, void *data);
 /* The value of "tools" in the answer to tools/list. */
 void ipb_mcp_tools_describe(const IpbMcpTools *tools, IpbJsonWriter *writer);
 /* Handles a tools/call request, which is answered now or later. */
 void ipb_mcp_tools_call(IpbMcpTools *tools, IpbRpcRequest *request);
+/* The id (JSON text) of the request whose cell runs now; NULL: none. Borrowed. */
+const char *ipb_mcp_tools_running_request(const IpbMcpTools *tools);
 /* Ends the call with that request id (JSON text); it is not answered, as MCP has it. */
 void ipb_mcp_tools_cancel(IpbMcpTools *tools, const char *id_json);
 /* Calls in flight are dropped. */

@@ -56,7 +56,7 @@ void
 ipb_rpc_client_notify(IpbRpcClient *client, const char *method, IpbJsonWriter *writer)
 {
     g_autofree char *params = ipb_json_writer_finish(writer, NULL);
-    ipb_rpc_notify(client->peer, method, params);
+    ipb_rpc_peer_notify(client->peer, method, params);
 }
 
 void

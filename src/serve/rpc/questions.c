@@ -102,8 +102,8 @@ ipb_rpc_questions_ask(IpbRpcQuestions *questions, const IpbApprovalRequest *requ
     Question *question = g_new0(Question, 1);
     *question = (Question){.questions = questions, .request = request->id};
     g_ptr_array_add(questions->open, question);
-    question->call = ipb_rpc_call(ipb_rpc_client_peer(questions->client), "approval.request",
-                                  params, /* timeout_ms= */ 0, on_answer, question);
+    question->call = ipb_rpc_peer_call(ipb_rpc_client_peer(questions->client), "approval.request",
+                                       params, /* timeout_ms= */ 0, on_answer, question);
 }
 
 static void
@@ -127,7 +127,7 @@ ipb_rpc_questions_withdraw(IpbRpcQuestions *questions, uint64_t request)
         g_ptr_array_remove_index(questions->open, i);
         notify_withdrawn(questions->client, question->call);
         /* Frees the question, from the loop. */
-        ipb_rpc_cancel(ipb_rpc_client_peer(questions->client), question->call);
+        ipb_rpc_peer_cancel_call(ipb_rpc_client_peer(questions->client), question->call);
         return;
     }
 }

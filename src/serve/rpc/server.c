@@ -104,9 +104,8 @@ cancel_held(IpbRpcServer *server, const char *id)
     case IPB_RPC_CANCEL_NEVER:
         break;
     case IPB_RPC_CANCEL_DROPS:
-        ipb_conversation_drop(server->conversation, id);
-        ipb_rpc_peer_refuse(ipb_rpc_client_peer(server->client), id, IPB_RPC_FAILED,
-                            "it was cancelled before it began", CANCELLED_ERROR);
+        ipb_conversation_refuse(server->conversation, id, IPB_RPC_FAILED,
+                                "it was cancelled before it began", CANCELLED_ERROR);
         break;
     }
     return true;
@@ -239,16 +238,11 @@ make_groups(IpbRpcServer *server)
 }
 
 IpbRpcServer *
-ipb_rpc_server_new(IpbLoop *loop, const IpbRpcServerOptions *options, GError **error)
+ipb_rpc_server_new(IpbLoop *loop, const IpbRpcServerOptions *options)
 {
     IpbRpcServer *server = g_new0(IpbRpcServer, 1);
     server->options = *options;
-    server->conversation =
-        ipb_conversation_new(loop, options->in, options->out, &FUNCS, server, error);
-    if (server->conversation == NULL) {
-        g_free(server);
-        return NULL;
-    }
+    server->conversation = ipb_conversation_new(loop, options->channel, &FUNCS, server);
     server->loop = ipb_loop_ref(loop);
     server->client = ipb_rpc_client_new(ipb_conversation_peer(server->conversation));
     server->eras = ipb_mcp_eras_new();
