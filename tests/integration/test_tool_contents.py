@@ -74,7 +74,7 @@ def test_what_is_in_a_content(tmp_path, part, data, mime_type, uri, name):
 )
 def test_contents_without_data(tmp_path, part):
     made = content.Content(part)
-    with pytest.raises(ValueError, match=r"has no data|is no base64"):
+    with pytest.raises(ValueError, match=r"has no data|is not valid base64"):
         made.save(tmp_path)
     assert list(tmp_path.iterdir()) == [] and repr(made)
 

@@ -335,8 +335,8 @@ def test_http_errors_tell_their_text(how, make_server):
         b"HTTP/1.1 200 OK\r\nContent-Length: 99999999999\r\n\r\n",
         b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
     ]
-    texts = ["no such token", "HTTP status 502", "HTTP status 200", "not understood"]
-    texts += ["SSH-2.0", "how long", "how long"]
+    texts = ["no such token", "HTTP status 502", "HTTP status 200", "not valid"]
+    texts += ["SSH-2.0", "Content-Length", "Content-Length"]
     tool_runner = runner(make_server(lambda _: replies.pop(0)))
     for text in texts:
         with pytest.raises(ToolRunnerError, match=text):

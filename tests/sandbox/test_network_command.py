@@ -54,7 +54,7 @@ def test_violation_log(net: NetBox) -> None:
     done = net(["touch", "ran"], SETTINGS, flags=("--violation-log", "/dev/null"))
     assert (
         done.returncode == 2
-        and "no regular file" in done.stderr
+        and "not a regular file" in done.stderr
         and not (net.place.workspace / "ran").exists()
     )
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The forkserver: a warm Python process that kernels are forked from.
 
-Run as `python -I [-S] forkserver.py` with the control socket as fd 3 (docs/internals/kernel-wire.md).
-It runs no user code; a forked child returns from `serve()` and becomes a kernel, with nothing of the
-forkserver left on its stack.
+Started as `python -I [-S] forkserver.py`, with the control socket as fd 3
+(docs/internals/kernel-wire.md). It runs no user code. A forked child returns from `serve()` and
+becomes a kernel, so its stack has no frames of the forkserver.
 """
 
 import gc
@@ -15,14 +15,14 @@ CONTROL_FD = 3
 
 
 def main() -> None:
-    # Nothing that is imported here becomes garbage, and a collection would cost more than it frees.
+    # What is imported here stays in use, so a collection would cost more than it frees.
     gc.disable()
-    # With a limit of file sizes, Python could leave a truncated .pyc file, which cannot be imported later, even without the
-    # limit.
+    # With a limit of file sizes, Python could leave a truncated .pyc file, which can never be
+    # imported.
     if resource.getrlimit(resource.RLIMIT_FSIZE)[0] != resource.RLIM_INFINITY:
         sys.dont_write_bytecode = True
-    # Under -I the script's own folder is not on the path. It needs to be there for one import only:
-    # the package finds its own modules through its __path__.
+    # With -I the script's folder is not on the path. It is needed for one import only, because the
+    # package finds its modules through its __path__.
     here = os.path.dirname(os.path.abspath(__file__))
     sys.path.insert(0, here)
     from ipybox_kernel import server

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""pip of this interpreter for a sandboxed session: `python -I -S installer.py install …`.
+"""Runs pip of this interpreter for a sandboxed session: `python -I -S installer.py install …`.
 
-`python -m pip` would run the code in .pth files, and a sitecustomize.py where an editable install leads: to a workspace, where a cell
-may have written it.
+`python -m pip` would run the code of .pth files. It would also run a sitecustomize.py in the folder
+of an editable install, which is a workspace, where a cell may have written it.
 """
 
 import os

@@ -1,12 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
 """The Python side of a kernel: IPython driven over the kernel wire (docs/internals/kernel-wire.md).
 
-In the forkserver: `server` (the loop), `packets` (its control socket), `interpreter` (import path),
-`warmup` (IPython made and warmed up, preloading), `children` (leftovers).
+In the forkserver:
 
-In a kernel: `process` (what the forked child becomes), `kernel` (start, and the loop that takes frames),
-`cells` (running one), `shell`, `display`, `history`, `tracebacks`, `commands`, `inspection` (IPython's parts
-as we need them), `output` with `streams`, `flusher` and `mime` (all that leaves the kernel, in order), `wire`
-(frames), `interrupts`, `forks`, `plots`, `randomness` with `imports`, `blas`. `linux` holds the system calls
-that Python lacks.
+- `server`: the loop, which forks kernels. `control_socket`: its packets.
+- `interpreter`: the import path. `warmup`: creates IPython's shell, warms it up, and preloads
+  modules.
+- `sandbox`: forks a kernel into a sandbox. `children`: kernels, and the processes they leave
+  behind.
+
+In a kernel:
+
+- `process`: turns the forked child into a kernel. `kernel`: its start, and the loop that takes
+  frames.
+- `cells`: runs a cell. `interrupts`: SIGINT.
+- `shell`, `display`, `history`, `inspection`, `tracebacks`: IPython's parts, adapted.
+- `commands`, `installs`, `shell_rules`: shell commands, `pip install`, and the rules for both.
+- `output`, `flusher`, `mime`, `wire`: all output, in order, as text and frames.
+- `user_processes`, `plots`, `randomness`, `blas`, `imports`: adjustments for forks and for
+  libraries.
+
+In both: `linux`, the system calls that Python lacks.
 """

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""OpenBLAS threads. A preloaded numpy has none, as the forkserver must have no thread when it forks;
-a kernel gets them back with its first cell."""
+"""Threads of OpenBLAS.
+
+A preloaded numpy has none, because the forkserver must not have threads when it forks. A kernel
+starts them with its first cell.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs one cell at a time: sync ones at once, async ones as a task of the loop.
+"""Runs cells, one at a time: synchronous ones directly, asynchronous ones as a task of the loop.
 
-Whatever happens to a cell, its `done` frame comes, and comes last.
+Each cell ends with a `done` frame, which is its last one, even if the cell fails in an unusual way.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from . import forks, inspection, wire
+from . import inspection, user_processes, wire
 from .interrupts import Interrupts
 from .output import Output
 
@@ -28,19 +28,19 @@ class CellRunner:
         on_done: Callable[[], None],
     ) -> None:
         self.is_busy = False
-        self.returns_to: str | None = None  # the directory after each cell
+        self.returns_to: str | None = None  # the working directory after each cell
         self._shell = shell
         self._output = output
         self._interrupts = interrupts
         self._loop = loop
         self._on_done = on_done
-        # One context for all cells: decimal.getcontext() and the like keep what a cell sets.
+        # All cells share one context, so that settings such as decimal.getcontext() are kept.
         self._context = contextvars.copy_context()
 
     def start(
         self, cell: int, code: str, store_history: bool, silent: bool, expressions: dict[str, str]
     ) -> None:
-        """Runs the cell, or starts it if it awaits something; calls on_done when it is over."""
+        """Runs the cell, or starts its task if it awaits something. At its end calls on_done."""
         self.is_busy = True
         self._silent = silent
         self._expressions = expressions
@@ -52,7 +52,8 @@ class CellRunner:
         result = error = cell = None
         is_async = False
         try:
-            # What user code left behind can make any of these fail: that is the cell's error then.
+            # User code may have changed something that makes one of these fail. That is the cell's
+            # error.
             self._output.repair_streams()
             self._interrupts.install()
             forget_missing_folders()
@@ -79,7 +80,7 @@ class CellRunner:
                 cell.close()
         finally:
             if not is_async:
-                # An assignment, not a call: at a call an interrupt could still come in between.
+                # An assignment, because an interrupt could still happen during a call.
                 self._interrupts.is_running = False
                 self._finish(result, error)
 
@@ -90,7 +91,7 @@ class CellRunner:
             return code, sys.exc_info()
 
     def _start_task(self, cell: Any) -> None:
-        self._interrupts.is_running = False  # until there is a task that can be cancelled
+        self._interrupts.is_running = False  # until there is a task to cancel
         if sys.version_info >= (3, 11):
             task = self._loop.create_task(cell, context=self._context)
         else:
@@ -112,7 +113,7 @@ class CellRunner:
         if isinstance(error, GeneratorExit) and self._interrupts.was_requested:
             error = KeyboardInterrupt()
         if not self._output.is_connected:
-            forks.leave_child(self._output, error)
+            user_processes.exit_child(self._output, error)
         values: dict[str, Any] | None = None
         try:
             self._interrupts.enter_callbacks()
@@ -125,7 +126,7 @@ class CellRunner:
         finally:
             self._interrupts.is_running = False
             self._interrupts.leave()
-            self._interrupts.guard()
+            self._interrupts.guard_handlers()
             self._send_end(error, values)
 
     def _send_end(self, error: BaseException | None, values: dict[str, Any] | None) -> None:
@@ -155,13 +156,13 @@ class CellRunner:
             self._on_done()
 
     def _return_to_directory(self) -> bool:
-        """Whether it had been left."""
+        """Whether the cell had changed it."""
         if self.returns_to is None or working_directory() == self.returns_to:
             return False
         try:
             os.chdir(self.returns_to)
         except OSError:
-            return False  # it is gone; `cwd` tells where the kernel is
+            return False  # it was removed; `cwd` says where the kernel is
         return True
 
     def _was_interrupted(self, error: BaseException) -> bool:
@@ -170,7 +171,7 @@ class CellRunner:
 
 
 def drive(cell: Any) -> Any:
-    """Runs a coroutine that never really waits."""
+    """Runs a coroutine that does not wait."""
     try:
         cell.send(None)
     except StopIteration as end:
@@ -180,11 +181,11 @@ def drive(cell: Any) -> Any:
 
 
 def forget_missing_folders() -> None:
-    """Folders on sys.path that did not exist so far may do so now: an install may have made them."""
+    """Makes imports look again for missing folders: an install may have created them."""
     cache = sys.path_importer_cache
     if not isinstance(cache, dict):
-        return  # user code put something else there
-    for path, finder in list(cache.items()):  # a copy: threads may be importing
+        return  # user code has replaced it
+    for path, finder in list(cache.items()):  # a copy, because threads may import
         if finder is None:
             cache.pop(path, None)
 

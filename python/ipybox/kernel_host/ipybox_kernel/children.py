@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The forkserver's children: its kernels, and what they left behind.
+"""The forkserver's children: its kernels, and the processes they leave behind.
 
-The forkserver is a subreaper, so whatever a kernel started becomes the forkserver's own child when its
-parent dies. A child of ours keeps its pid until we reap it: killing by pid cannot hit a stranger.
+The forkserver is a subreaper: if a process of a kernel loses its parent, it becomes the
+forkserver's child. A child keeps its pid until the forkserver reaps it, so killing by pid cannot
+hit another process.
 """
 
 from __future__ import annotations
@@ -18,10 +19,10 @@ KERNEL_ID = "IPYBOX_KERNEL_ID"
 class Kernel:
     id: int
     pid: int
-    oom_kills: int  # the system's counter when it was forked
+    oom_kills: int  # the system's counter at the time of the fork
     pipes: frozenset[str]  # as /proc/PID/fd shows them
-    status: int | None = None  # once it was reaped
-    was_killed: bool = False  # by our own hand
+    status: int | None = None  # set when it was reaped
+    was_killed: bool = False  # by the forkserver
 
 
 def pipe_name(fd: int) -> str:
@@ -44,7 +45,7 @@ def our_children() -> list[int]:
 
 
 def _stat_field(pid: int, number: int) -> int:
-    """Field @number of /proc/PID/stat as proc(5) counts them, from 4 on; -1 when there is none."""
+    """Field @number of /proc/PID/stat, numbered as in proc(5), from 4 on; -1 if there is none."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             return int(file.read().rpartition(b")")[2].split()[number - 3])
@@ -64,7 +65,7 @@ def belongs_to(pid: int, kernel: Kernel) -> bool:
         variables = []
     if any(variable.startswith(KERNEL_ID.encode() + b"=") for variable in variables):
         return entry in variables
-    # It cleared its environment, but may still write where the kernel wrote.
+    # It has cleared its environment, but it may still have one of the kernel's pipes.
     try:
         fds = os.listdir(f"/proc/{pid}/fd")
     except OSError:
@@ -79,12 +80,12 @@ def belongs_to(pid: int, kernel: Kernel) -> bool:
 
 
 def kill_group(kernel: Kernel) -> None:
-    """SIGKILL to the kernel and its process group. Only while it is not reaped."""
+    """Sends SIGKILL to the kernel and its process group. Only before the kernel is reaped."""
     for kill in (os.kill, os.killpg):
         try:
             kill(kernel.pid, signal.SIGKILL)
         except OSError:
-            pass  # has gone, or has not yet a group of its own
+            pass  # it has ended, or has no group of its own yet
 
 
 def kill(pid: int) -> None:
@@ -95,7 +96,7 @@ def kill(pid: int) -> None:
 
 
 def kill_everything() -> None:
-    """SIGKILL to all children, those that become ours meanwhile included, until none is left."""
+    """Sends SIGKILL to all children, also to those that become ours, until none is left."""
     while True:
         for pid in our_children():
             kill(pid)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Shell commands and scripts: `!cmd`, `x = !cmd`, `%%bash` and the like.
 
-A command gets fds 1 and 2 of the kernel, so its output is seen as it comes and in its place; only when
-user code has redirected sys.stdout is it piped there. An interrupt ends the command and all it started
-that stayed in its process group.
+A command writes to fds 1 and 2 of the kernel, so its output appears at once and in order. If user
+code has redirected sys.stdout, the output goes there through a pipe. An interrupt ends the command
+and the processes of its process group.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from IPython.utils.text import LSString, SList
 
 from . import installs
 
-# How long an interrupted command has between SIGINT and SIGKILL.
+# The time between SIGINT and SIGKILL for an interrupted command.
 KILL_AFTER_MS = 500
 READ_SIZE = 1 << 16
 
@@ -36,7 +36,7 @@ def system(shell: Any, command: str) -> None:
         code = _run(shell, _shell_argv(command), subprocess.DEVNULL)
         if code != 0:
             installs.explain_failure(command)
-    # As IPython has it: a command killed by signal N leaves -N.
+    # As in IPython: -N for a command that was killed by signal N.
     shell.user_ns["_exit_code"] = -(code - 128) if code > 128 else code
     if code != 0 and getattr(shell, "system_raise_on_error", False):
         raise subprocess.CalledProcessError(code, command)
@@ -60,7 +60,7 @@ def getoutput(shell: Any, command: str, split: bool) -> Any:
 
 
 def run_script(shell: Any, argv: list[str], script: str, raise_error: bool) -> None:
-    """The script comes to the program's stdin, out of a file in memory: no pipe that could fill up."""
+    """Runs a program with the script as stdin: a file in memory, because a pipe could fill up."""
     if not script.endswith("\n"):
         script += "\n"
     stdin = os.memfd_create("cell")
@@ -80,7 +80,7 @@ def run_script(shell: Any, argv: list[str], script: str, raise_error: bool) -> N
 
 
 def take_over_script_magics() -> None:
-    """`%%script` and its family without IPython's thread; in the background they stay IPython's."""
+    """Runs `%%script` and similar magics without IPython's thread, except in the background."""
     from IPython.core.magics.script import ScriptMagics
     from IPython.utils.process import arg_split
 
@@ -89,7 +89,7 @@ def take_over_script_magics() -> None:
     @functools.wraps(original)
     def shebang(self: Any, line: str, cell: str) -> Any:
         args, argv = original.parser.parse_known_args(arg_split(line, posix=True))
-        # What is plain bash or sh is told by the body alone; else what reads it is told, too.
+        # For plain bash or sh, the approval shows the script only; otherwise also the program.
         if argv:
             program = None if argv in (["bash"], ["sh"]) else " ".join(argv)
             self.shell.rules.approve("shell_magic", cell, program)
@@ -105,7 +105,7 @@ def _shell_argv(command: str) -> list[str]:
 
 
 def _run(shell: Any, argv: list[str], stdin: int) -> int:
-    """Runs it with its output going where ours goes; returns the exit status as a shell has it."""
+    """Runs a command whose output goes where ours goes. Returns the exit status as a shell does."""
     output = shell.output
     output.flush()
     streams: dict[str, Any] = {"stdin": stdin}
@@ -129,13 +129,13 @@ def _attend(
     streams: dict[str, Any],
     takers: dict[str, Callable[[bytes], Any]],
 ) -> int:
-    """Runs a command to its end, passes on what it writes into pipes; interrupted, it ends the command."""
+    """Runs a command and passes on its output from pipes. An interrupt ends it."""
     group: dict[str, Any] = {"start_new_session": True}
     if sys.version_info >= (3, 11):
         group = {"process_group": 0}
     process = None
     try:
-        with shell.interrupts.held(), shell.rules.escape():
+        with shell.interrupts.deferred(), shell.rules.escape():
             process = subprocess.Popen(argv, **streams, **group)
         _read_all({getattr(process, name): take for name, take in takers.items()})
         return process.wait()
@@ -148,7 +148,7 @@ def _attend(
             pipe = getattr(process, name, None)
             if pipe is not None:
                 pipe.close()
-        # It may have installed a package.
+        # The command may have installed a package.
         importlib.invalidate_caches()
 
 
@@ -180,7 +180,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
         finally:
             os.close(pidfd)
     except (OSError, KeyboardInterrupt):
-        pass  # asked again: no more patience
+        pass  # a second interrupt: kill it now
     _signal_group(process, signal.SIGKILL)
     process.wait()
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Displays and results: IPython's display publisher and display hook, sending frames."""
+"""Displays and results: IPython's display publisher and display hook, which send frames."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from IPython.lib import pretty
 
 from . import mime, wire
 
-# Of these types plain text is all there is, unless somebody registered a formatter for them.
+# Types that have plain text only, unless user code has registered a formatter for them.
 PLAIN_TYPES = frozenset((int, float, complex, bool, str, bytes, list, tuple, dict, set, frozenset))
-# And of these the text is the repr, unless somebody registered a printer.
+# Types whose text is the repr, unless user code has registered a printer.
 REPR_TYPES = (int, str, bool, bytes)
 
-# The instruction by which Python calls sys.displayhook.
+# The bytecode instruction that calls sys.displayhook.
 SHOWS_EXPRESSION = opcode.opmap.get("PRINT_EXPR", opcode.opmap.get("CALL_INTRINSIC_1"))
 
 
 def send_bundle(
     shell: Any, kind: int, data: Any, metadata: Any, with_next: bool = False, **fields: Any
 ) -> None:
-    """Sends a display or a result. What is too large for a frame is told on stderr."""
+    """Sends a display or a result. If it is too large for a frame, prints that to stderr."""
     output = shell.output
     if not output.is_connected:
         print(data.get("text/plain", ""))  # a forked child
@@ -67,9 +67,8 @@ class KernelDisplayPublisher(DisplayPublisher):
 
 
 class KernelDisplayHook(DisplayHook):
-    is_showing = (
-        False  # the value of an expression: an exception in its representations fails the cell
-    )
+    # While the value of an expression is shown: an exception in its representations fails the cell.
+    is_showing = False
     _ends_the_cell = False
 
     def __call__(self, result: Any = None) -> None:
@@ -81,7 +80,7 @@ class KernelDisplayHook(DisplayHook):
             self.is_showing = was_showing
 
     def _is_called_for_last_expression(self, frame: FrameType) -> bool:
-        """Called by Python itself, for the one expression of a cell that is shown, its last."""
+        """Whether Python itself calls the hook, for the last expression of a cell."""
         return (
             frame.f_lasti >= 0
             and frame.f_code.co_code[frame.f_lasti] == SHOWS_EXPRESSION
@@ -91,7 +90,7 @@ class KernelDisplayHook(DisplayHook):
         )
 
     def quiet(self) -> bool:
-        """Whether the cell ends in a semicolon. IPython's way to find out reads all of it anew."""
+        """Whether the cell ends in a semicolon. IPython's own check tokenises the cell again."""
         history = self.shell.history_manager.input_hist_parsed
         return bool(history) and ";" in history[-1] and super().quiet()
 
@@ -100,12 +99,11 @@ class KernelDisplayHook(DisplayHook):
         if formatter is None:
             return super().compute_format_data(result)
         text = formatter(result)
-        return (
-            {} if text is None else {"text/plain": text}
-        ), {}  # None: it failed, and the error was sent
+        # None: the formatter failed, and the error was sent.
+        return ({} if text is None else {"text/plain": text}), {}
 
     def _plain_formatter(self, result: Any) -> Callable[[Any], str | None] | None:
-        """The formatter of a value that has only a text representation; None: it may have others."""
+        """The formatter of a value that has text only; None if it may have more."""
         kind = type(result)
         if kind not in PLAIN_TYPES:
             return None
@@ -126,7 +124,7 @@ class KernelDisplayHook(DisplayHook):
         return plain
 
     def cull_cache(self) -> None:
-        """Forgets the oldest results as IPython does, without its warning in the cell's output."""
+        """Forgets the oldest results as IPython does, but without its warning."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             super().cull_cache()
@@ -140,7 +138,7 @@ class KernelDisplayHook(DisplayHook):
         send_bundle(self.shell, wire.RESULT, format_dict, md_dict, is_last, execution_count=count)
 
     def log_output(self, format_dict: Any) -> None:
-        # IPython's own would keep each bundle, pictures too, as long as the kernel lives.
+        # IPython's own method would keep each bundle, including images, until the kernel ends.
         text = format_dict.get("text/plain")
         if text is not None:
             if self.shell.logger.log_output:

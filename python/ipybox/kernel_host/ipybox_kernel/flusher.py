@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The thread that brings out buffered text when a cell takes its time.
+"""The thread that flushes buffered text while a cell runs for long.
 
-It sleeps on a timerfd without the GIL: arming it costs a short cell nothing, and it wakes only if text
-may have waited for the interval. It is not one of `threading`'s threads, so user code that counts
-threads does not see it, and it ends before each fork, so Python does not warn of forks with threads.
+It sleeps on a timerfd without the GIL. Arming it costs a short cell nothing, and it wakes only if
+text may have been buffered for the interval. It is not a thread of `threading`, so user code that
+counts threads does not see it. It ends before each fork, so Python does not warn about forks with
+threads.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ class Flusher:
         self._native_id = 0
 
     def arm(self) -> None:
-        """One tick after the interval. Raises RuntimeError or OSError where no thread can be had."""
+        """Requests a tick after the interval. RuntimeError or OSError: no thread can be started."""
         if self._timer is None:
             self._start()
         self._timer.set(INTERVAL_NS)  # type: ignore[union-attr]
@@ -60,7 +61,7 @@ class Flusher:
             self._has_ended.release()
 
     def stop(self) -> None:
-        """Ends the thread and waits until the system has none of it any more. Do not hold its locks."""
+        """Ends the thread and waits until it is removed. The caller must not hold its locks."""
         timer, self._timer = self._timer, None
         if timer is None:
             return
@@ -68,7 +69,7 @@ class Flusher:
         timer.set(1)
         if self._has_ended.acquire(timeout=STOP_TIMEOUT_S):
             self._has_ended.release()
-            # Python's part has ended; what is left of the thread lives for some microseconds.
+            # Python's part has ended. The system removes the thread some microseconds later.
             task = f"/proc/self/task/{self._native_id}"
             for _ in range(MAX_YIELDS):
                 if not os.path.exists(task):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""IPython's history without its database: the session's inputs and outputs, in memory."""
+"""IPython's history without its database: the inputs and outputs of the session, in memory."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from IPython.core.history import HistoryManager
 
 
 class KernelHistory(HistoryManager):
-    # IPython leaves exit() out, which ends it; here the numbers of In would shift.
+    # IPython does not record exit(), which ends it. Here that would shift the numbers of In.
     _exit_re = re.compile(r"(?!)")
 
     def __init__(self, **traits: Any) -> None:
@@ -54,14 +54,14 @@ class KernelHistory(HistoryManager):
         for line in self._lines(raw, output):
             if fnmatch.fnmatchcase(searched[line[1]], pattern):
                 key = line[2] if unique else line[1]
-                found.pop(key, None)  # the latest one of equal lines counts
+                found.pop(key, None)  # of equal lines, keep the latest
                 found[key] = line
         lines = list(found.values())
         return iter(lines if n is None else lines[-n:])
 
     def store_inputs(self, *args: Any, **kwargs: Any) -> None:
-        # IPython takes locks here that nobody would release after an interrupt.
-        with self.shell.interrupts.held():
+        # IPython takes locks here, and an interrupt would leave them locked.
+        with self.shell.interrupts.deferred():
             super().store_inputs(*args, **kwargs)
 
     def store_output(self, line_num: int) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls back when a module has been imported, at once if it already was."""
+"""Calls a function when a module has been imported, or at once if it already was."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def when_imported(name: str, callback: Callback) -> None:
 
 
 class _Finder(MetaPathFinder):
-    """Stands first, and only for the names it waits for lets the others find the module."""
+    """The first finder. For a module that a callback waits for, it asks the other finders."""
 
     def __init__(self) -> None:
         self.callbacks: dict[str, Callback] = {}
@@ -61,4 +61,4 @@ def _call_after_execution(loader: Loader, callback: Callback) -> None:
     try:
         loader.exec_module = exec_module  # type: ignore[method-assign]
     except AttributeError:
-        pass  # a loader without a place for it
+        pass  # the loader does not allow attributes

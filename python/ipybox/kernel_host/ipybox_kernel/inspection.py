@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Answers to `request` frames: what a front end wants to know, in the form that Jupyter's replies have."""
+"""Answers to `request` frames of front ends, in the form of Jupyter's replies."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from . import mime, tracebacks
 
 MAX_MATCHES = 1000
 MAX_HISTORY = 10_000
-# Values of a cell's user expressions together, and the text of one's error.
+# The values of all user expressions of a cell together, and the text of one error.
 MAX_EXPRESSIONS_SIZE = 8 << 20
 MAX_EXPRESSION_ERROR = 10_000
 
@@ -59,7 +59,7 @@ def complete(shell: Any, params: dict[str, Any]) -> dict[str, Any]:
 
 
 def _get_jedi(shell: Any) -> None:
-    """The warm-up kept it out, for it takes long to import."""
+    """Imports jedi, which the warm-up left out because its import takes long."""
     from IPython.core import completer
 
     if completer.JEDI_INSTALLED:
@@ -95,7 +95,7 @@ def is_complete(shell: Any, params: dict[str, Any]) -> dict[str, Any]:
 
 
 def history(shell: Any, params: dict[str, Any]) -> dict[str, Any]:
-    """The inputs of this kernel: there is no other session than its own."""
+    """The inputs of this kernel, which is the only session."""
     manager = shell.history_manager
     raw, output = bool(params.get("raw", True)), bool(params.get("output", False))
     limit = _limit(params.get("n"))
@@ -114,7 +114,7 @@ def history(shell: Any, params: dict[str, Any]) -> dict[str, Any]:
             line for line in lines if start <= line[1] and (stop is None or line[1] < int(stop))
         ]
     else:
-        raise ValueError(f"hist_access_type is one of tail, range and search, and not {kind!r}")
+        raise ValueError(f"hist_access_type must be one of tail, range and search, not {kind!r}")
     return {"history": [list(line) for line in lines]}
 
 
@@ -123,7 +123,7 @@ def _limit(n: Any) -> int:
 
 
 def comm_info(shell: Any, params: dict[str, Any]) -> dict[str, Any]:
-    """Widgets talk by comms, which this kernel does not have."""
+    """Comms are the channels of widgets. This kernel has none."""
     return {"comms": {}}
 
 
@@ -134,7 +134,8 @@ def kernel_info(shell: Any, params: dict[str, Any]) -> dict[str, Any]:
     return {
         "implementation": "ipybox",
         "implementation_version": IPython.__version__,
-        "banner": f"Python {version.major}.{version.minor}.{version.micro}, IPython {IPython.__version__}, in ipybox",
+        "banner": f"Python {version.major}.{version.minor}.{version.micro}, "
+        f"IPython {IPython.__version__}, in ipybox",
         "help_links": [],
         "language_info": {
             "name": "python",
@@ -149,7 +150,7 @@ def kernel_info(shell: Any, params: dict[str, Any]) -> dict[str, Any]:
 
 
 def evaluate(shell: Any, expressions: dict[str, str]) -> dict[str, Any]:
-    """A cell's user expressions: each has its own end, none is an end of the cell."""
+    """The user expressions of a cell. Each has its own result or error; none fails the cell."""
     results = {}
     room = MAX_EXPRESSIONS_SIZE
     for name, expression in expressions.items():

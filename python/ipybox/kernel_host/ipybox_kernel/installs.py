@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`!pip install` and `%pip install`. In a sandbox, which has no network, ipybox is asked to install, by a tool call."""
+"""`!pip install` and `%pip install`.
+
+A sandbox has no network. There a tool call asks ipybox to install the packages.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +12,12 @@ import re
 import shlex
 import sys
 
-# What a shell would do something about: then the line is left to it.
+# Characters that a shell interprets: a line that has one is left to the shell.
 SHELL_SYNTAX = re.compile(r"[;&|<>$`(){}*\n]")
-# A requirement as people write it without quotes, which a shell would take for a redirection: numpy>=1.20
+# A requirement without quotes, which a shell would take for a redirection: numpy>=1.20
 BARE_REQUIREMENT = re.compile(r"(?<!\S)([\w.-]+(?:\[[\w,.-]*\])?[<>=!~]=?[\w.*,<>=!~-]+)(?!\S)")
 QUOTED = re.compile(r"'[^']*'|\"[^\"$`\\]*\"")
-# They say nothing that matters here.
+# Options that have no effect here.
 IGNORED = {
     "-q",
     "-qq",
@@ -29,7 +32,7 @@ INSTALLERS = [["pip"], ["pip3"], ["uv", "pip"], ["python", "-m", "pip"], ["pytho
 
 
 def find_packages(command: str) -> list[str] | None:
-    """The requirements of a plain `pip install …`; None if it is something else."""
+    """The requirements of a plain `pip install …`; None for any other command."""
     line = BARE_REQUIREMENT.sub(r"'\1'", command)
     if SHELL_SYNTAX.search(QUOTED.sub("", line)):
         return None
@@ -50,7 +53,7 @@ def is_quiet(command: str) -> bool:
 
 
 def install(packages: list[str], quiet: bool) -> int:
-    """Returns the exit status as pip has it."""
+    """Installs by tool calls. Returns the exit status that pip would return."""
     from ipybox.tool_exec.client import ToolRunner, ToolRunnerError
 
     runner = ToolRunner("ipybox", server_id="ipybox")
@@ -67,7 +70,7 @@ def install(packages: list[str], quiet: bool) -> int:
 
 
 def explain_failure(command: str) -> None:
-    """Prints which settings of ipybox's environment pip and uv did not get when a cell started them, and how to pass them."""
+    """Prints which settings of ipybox's environment pip or uv did not get, and how to pass them."""
     withheld = [
         name
         for name in os.environ.get("IPYBOX_WITHHELD_SETTINGS", "").split(", ")
@@ -75,14 +78,15 @@ def explain_failure(command: str) -> None:
     ]
     if withheld and find_packages(command):
         print(
-            f"ipybox: cells do not get {', '.join(withheld)} of ipybox's environment, because they may contain passwords. install_package "
-            f"uses them. To pass one to cells, set KERNEL_ENV_{withheld[0]} instead.",
+            f"ipybox: cells do not get {', '.join(withheld)} of ipybox's environment, because they "
+            f"may contain passwords. install_package uses them. To pass one to cells, set "
+            f"KERNEL_ENV_{withheld[0]} instead.",
             file=sys.stderr,
         )
 
 
 def take_over(command: str) -> int | None:
-    """The exit status if the command was an installation that ipybox has done."""
+    """Runs the command if it is an installation for ipybox. Returns the exit status, else None."""
     if not os.environ.get("IPYBOX_INSTALLS"):
         return None
     packages = find_packages(command)

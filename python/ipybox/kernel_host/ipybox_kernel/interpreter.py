@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the forkserver imports from.
+"""The import path of the forkserver.
 
-Started with -I alone, Python has set up site-packages itself: virtual environments, .pth files and
-editable installs work. Started with -I -S nothing of that was done, because .pth files are code that
-somebody else may have written: then site-packages (or the folders that the core names) are appended here,
-of their .pth files only the lines that are paths are honoured, and what `site` sets besides is made up for. Paths that lead out
-of site-packages are for kernels only: an editable install's lead to where a cell writes, and what is imported here, outside of
-all sandboxes, looks for modules that are not installed (IPython for storemagic, copy for org).
+With -I alone, Python has set up site-packages itself: virtual environments, .pth files and editable
+installs work.
+
+With -I -S it has not, because .pth files are code, and a cell may have written them. Then this
+module does the work of `site`. It appends site-packages, or the folders that the core names. Of
+.pth files it uses only the lines that are paths. Paths that lead out of site-packages are used in
+kernels only: the path of an editable install leads to a folder where cells write, and the
+forkserver, which is outside of all sandboxes, tries to import modules that are not installed
+(IPython looks for storemagic, copy for org).
 """
 
 from __future__ import annotations
@@ -17,11 +20,11 @@ import os
 import subprocess
 import sys
 
-# What a kernel cannot do without, by the name a user installs it under.
+# The modules that a kernel needs, with the names of their packages.
 REQUIRED = {"IPython": "ipython", "pydantic": "pydantic"}
 
 
-# What .pth files name outside of site-packages.
+# Paths of .pth files that lead out of site-packages.
 _outer_paths: list[str] = []
 
 
@@ -37,14 +40,18 @@ def set_up(site_packages: list[str] | None) -> None:
 
 
 def become_kernel() -> None:
-    """In a kernel, which is in its sandbox."""
+    """Called in a kernel, which is in its sandbox."""
     for path in _outer_paths:
         _append(path)
 
 
 def keep_flags_from_children() -> None:
-    """multiprocessing and joblib start interpreters with the flags of ours. Those that the forkserver needs would take PYTHONPATH
-    from them, and site-packages. To be done before multiprocessing is imported, which keeps the function."""
+    """Removes the forkserver's flags from interpreters that multiprocessing and joblib start.
+
+    They start interpreters with the flags of this one, and -I and -S would hide PYTHONPATH and
+    site-packages from them. To be called before multiprocessing is imported, because it keeps a
+    reference to the function.
+    """
     own_flags = subprocess._args_from_interpreter_flags  # type: ignore[attr-defined]
 
     def flags_for_children() -> list[str]:
@@ -89,7 +96,7 @@ def _append_paths_of_pth_files(folder: str) -> None:
 
 
 def _find_site_packages(with_system: bool) -> list[str]:
-    """The folders that `site` would add; never the user's own, which -I leaves out, too."""
+    """The folders that `site` would add, except the user's own, which -I excludes as well."""
     import site
 
     prefixes = [sys.prefix]
@@ -99,9 +106,9 @@ def _find_site_packages(with_system: bool) -> list[str]:
 
 
 def _enter_virtual_environment() -> bool:
-    """Sets sys.prefix as `site` does; to be done before anything imports sysconfig.
+    """Sets sys.prefix as `site` does. To be called before any module imports sysconfig.
 
-    Returns whether the packages of the base installation are wanted, too.
+    Returns whether the packages of the base installation are included.
     """
     folder = os.path.dirname(os.path.abspath(sys.executable))
     for place in (folder, os.path.dirname(folder)):

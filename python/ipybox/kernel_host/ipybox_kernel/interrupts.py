@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""SIGINT: cancels an async cell, raises KeyboardInterrupt in a sync one, does nothing to an idle kernel. And the handlers that user code
-has set: they raise in cells only."""
+"""Interrupts, and the signal handlers of user code.
+
+SIGINT cancels an asynchronous cell, raises KeyboardInterrupt in a synchronous one, and has no
+effect on an idle kernel. What the signal handlers of user code raise ends cells only.
+"""
 
 from __future__ import annotations
 
-# `signal` makes enums of all it is asked, and each cell asks for every handler.
+# `signal` converts all results to enums, and each cell asks for every handler.
 import _signal  # type: ignore[import-not-found]
 import asyncio
 import signal
@@ -19,12 +22,13 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .output import Output
 
-# By this the core repeats an interrupt until the cell is done: one that came before the cell began, or just before a blocking call, had
-# no effect. A cell that has acted on an interrupt, and may be cleaning up, passes over it.
+# The core repeats an interrupt by this signal until the cell has ended, because an interrupt that
+# arrives before the cell begins, or just before a blocking call, has no effect. A cell that has
+# reacted to an interrupt ignores the repetitions, because it may be cleaning up.
 REPETITION = signal.SIGRTMIN + 6
-# So long a task may keep the loop from cancelling the cell. Then it is interrupted itself.
+# A task that keeps the loop from cancelling the cell for this long is interrupted itself.
 STUCK_AFTER_S = 1.0
-# Those that a handler can be set for.
+# The signals that can have a handler.
 HANDLED = signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}
 
 
@@ -33,22 +37,22 @@ class Interrupts:
         self,
         output: Output,
         loop: asyncio.AbstractEventLoop,
-        tell_error_of_nobody: Callable[[BaseException], None],
+        report_background_error: Callable[[BaseException], None],
     ) -> None:
         self.was_requested = False  # in this cell
-        self.is_running = False  # user code is, that may be interrupted
-        self.cell_code: CodeType | None = None  # of the coroutine that a cell is
+        self.is_running = False  # user code runs, and may be interrupted
+        self.cell_code: CodeType | None = None  # the code of a cell's coroutine
         self._output = output
         self._loop = loop
-        self._tell_error_of_nobody = tell_error_of_nobody
+        self._report_background_error = report_background_error
         self._task: asyncio.Task[Any] | None = None
-        self._is_held = False
-        self._has_waited = False
-        self._cancel_due_since: float | None = None  # the task shall be cancelled, by the loop
-        self._replaced: dict[int, Any] = {}  # what user code has set, until the next cell
+        self._is_deferring = False
+        self._was_deferred = False
+        self._cancel_due_since: float | None = None  # when the loop was asked to cancel the task
+        self._replaced: dict[int, Any] = {}  # user code's handlers, until the next cell
 
     def install(self) -> None:
-        """At each cell's start: user code may have put its own handler there."""
+        """Called at the start of each cell, because user code may have set its own handlers."""
         for number, handler in self._replaced.items():
             _signal.signal(number, handler)
         self._replaced.clear()
@@ -67,7 +71,7 @@ class Interrupts:
         self.is_running = True
 
     def enter_callbacks(self) -> None:
-        """What runs after the cell's own code."""
+        """Called before the callbacks that run after the cell's code."""
         self._task = None
         self.is_running = True
 
@@ -76,8 +80,11 @@ class Interrupts:
         self._task = None
         self._output.interrupt_waits = False
 
-    def guard(self) -> None:
-        """At each cell's end: what a handler of user code raises from now on would hit the kernel. It is told, and ends nothing."""
+    def guard_handlers(self) -> None:
+        """Called at the end of each cell. Replaces user code's handlers by one that calls them.
+
+        What they raise between cells is reported, and does not end the kernel.
+        """
         for number in HANDLED:
             handler = _signal.getsignal(number)
             if callable(handler) and handler not in (self._on_sigint, self._on_repetition):
@@ -90,21 +97,24 @@ class Interrupts:
         except (KeyboardInterrupt, SystemExit):
             pass
         except BaseException as error:
-            self._tell_error_of_nobody(error)
+            self._report_background_error(error)
 
-    def forget(self) -> None:
-        """What IPython or a finalizer took for an error of its own did not end the cell: the next repetition counts."""
+    def allow_repetition(self) -> None:
+        """Called if IPython or a finalizer caught the interrupt, and it did not end the cell.
+
+        The next repetition interrupts the cell again.
+        """
         self.was_requested = False
 
     def on_unraisable(self, what: Any) -> None:
         """sys.unraisablehook."""
-        sys.__unraisablehook__(what)  # which may swallow another one
+        sys.__unraisablehook__(what)  # it may catch another interrupt
         if what.exc_type is KeyboardInterrupt and self._output.is_connected:
-            self.forget()
+            self.allow_repetition()
 
     @contextmanager
-    def put_off(self) -> Iterator[None]:
-        """While a frame is sent that must come out whole; an interrupt meanwhile has come too late."""
+    def ignored(self) -> Iterator[None]:
+        """Ignores interrupts while a frame is sent that must be complete: they are too late."""
         was_running, self.is_running = self.is_running, False
         try:
             yield
@@ -112,17 +122,17 @@ class Interrupts:
             self.is_running = was_running
 
     @contextmanager
-    def held(self) -> Iterator[None]:
-        """While something begins that an interrupt has to end; it is delivered at the end of the block."""
-        if self._is_held or threading.current_thread() is not threading.main_thread():
+    def deferred(self) -> Iterator[None]:
+        """Defers an interrupt to the end of the block."""
+        if self._is_deferring or threading.current_thread() is not threading.main_thread():
             yield  # an outer block delivers it; only the main thread is ever interrupted
             return
-        self._is_held, self._has_waited = True, False
+        self._is_deferring, self._was_deferred = True, False
         try:
             yield
         finally:
-            self._is_held = False
-        if self._has_waited:
+            self._is_deferring = False
+        if self._was_deferred:
             raise KeyboardInterrupt
 
     def _is_in_cell(self, frame: FrameType | None) -> bool:
@@ -137,7 +147,7 @@ class Interrupts:
             self._on_sigint(number, frame)
 
     def _is_stuck(self) -> bool:
-        """Whether some task or callback lets nobody else run."""
+        """Whether a task or callback does not return to the loop."""
         since = self._cancel_due_since
         return since is not None and time.monotonic() - since >= STUCK_AFTER_S
 
@@ -160,16 +170,17 @@ class Interrupts:
         self.was_requested = True
         if self._task is not None:
             current = asyncio.current_task(self._loop)
-            # Between its awaits a cell is code like any other; what asyncio does at the task's ends is not, for a callback would
-            # be lost. Some other task that lets nobody else run is stopped when the user asks again, or after a while.
+            # The cell's own code can be interrupted like any other. asyncio's code at the start and
+            # the end of the task cannot, because a callback would be lost. Another task that does
+            # not return to the loop is interrupted at the user's next interrupt, or after a while.
             is_between = current is not self._task or not self._is_in_cell(frame)
             if is_between and self._is_stuck():
-                self._cancel_due_since = time.monotonic()  # patience anew: it may be cleaning up
+                self._cancel_due_since = time.monotonic()  # it may be cleaning up: wait again
             elif is_between and (is_first or current is None):
                 self._cancel_soon(self._task)
                 return
-        if self._is_held:
-            self._has_waited = True
+        if self._is_deferring:
+            self._was_deferred = True
             return
         if self._output.must_not_be_interrupted():
             self._output.interrupt_waits = True

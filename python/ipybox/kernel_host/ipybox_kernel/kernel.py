@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The kernel process: takes frames from the wire and runs cells, in an asyncio loop in the main thread.
+"""The kernel process: takes frames from the wire and runs cells.
 
-Tasks of user code go on while the kernel waits for the next cell, and while an async cell runs; a sync
-cell has the loop to itself.
+Everything runs in an asyncio loop in the main thread. Tasks of user code continue while the kernel
+waits for the next cell, and while an asynchronous cell runs. A synchronous cell blocks the loop.
 """
 
 from __future__ import annotations
@@ -20,7 +20,18 @@ import time
 from collections import deque
 from typing import Any
 
-from . import blas, forks, inspection, interpreter, linux, mime, plots, randomness, tracebacks, wire
+from . import (
+    blas,
+    inspection,
+    interpreter,
+    linux,
+    mime,
+    plots,
+    randomness,
+    tracebacks,
+    user_processes,
+    wire,
+)
 from .cells import CellRunner
 from .children import KERNEL_ID
 from .interrupts import Interrupts
@@ -29,21 +40,21 @@ from .process import Forked
 from .shell import ignore_breakpoint, refuse_input, refuse_password
 from .shell_rules import ShellRules
 
-READ_SIZE = 1 << 16  # less than what malloc maps anew for each read
+READ_SIZE = 1 << 16  # for larger buffers malloc would map new memory at each read
 KEY_SIZE = 12
-# The loop may fail so often without running once.
+# The loop may fail this often without running once.
 MAX_FAILURES = 100
-# Set unless the core has set them: nobody here looks at a terminal.
+# Set unless the core has set them: the output is not shown on a terminal.
 ENVIRONMENT = {"TERM": "dumb", "NO_COLOR": "1", "PAGER": "cat", "GIT_PAGER": "cat"}
 
 
 def run(forked: Forked) -> None:
-    """Is a kernel until the core asks it to end. Does not return."""
+    """Runs a kernel until the core asks it to end. Does not return."""
     Kernel(forked).run()
 
 
 class KernelEnd(Exception):
-    """The kernel cannot go on."""
+    """The kernel cannot continue."""
 
 
 class Kernel:
@@ -54,7 +65,7 @@ class Kernel:
         self._reader = wire.FrameReader()
         self._waiting: deque[dict[str, Any]] = deque()  # cells
         self._has_run_a_cell = False
-        self._failures = 0  # of the loop, which has not run since
+        self._failures = 0  # of the loop since it last ran
 
     def run(self) -> None:
         kind, message = self._read_first_frame()
@@ -62,24 +73,27 @@ class Kernel:
             fail(f"the first frame must be start, version {wire.VERSION}")
         self._start(message)
         self._loop.add_reader(self._wire, self._on_readable)
-        self._loop.call_soon(self._take_frames)  # that came together with the first one
+        self._loop.call_soon(self._take_frames)  # frames that came together with the first one
         while True:
             try:
                 self._run_loop()
             except KernelEnd:
                 raise
             except BaseException:
-                pass  # a second one came while the first was caught
+                pass  # a second exception came while the first was handled
 
     def _run_loop(self) -> None:
-        """Runs it for ever. User code can stop the loop, and raise through it: from a task, from a signal's handler, which may raise
-        again while that is told."""
+        """Runs the loop again whenever user code stops it.
+
+        User code can also raise through it, from a task or from a signal handler, which may raise
+        again while the first error is reported.
+        """
         failure: BaseException | None = None
         while True:
             try:
                 if failure is not None:
-                    told, failure = failure, None
-                    self._tell_error_of_nobody(told)
+                    reported, failure = failure, None
+                    self._report_background_error(reported)
                 self._loop.run_forever()
             except (KeyboardInterrupt, SystemExit):
                 pass
@@ -91,13 +105,13 @@ class Kernel:
         self._failures += 1
         if self._failures > MAX_FAILURES:
             raise KernelEnd("the event loop cannot run") from error  # its descriptors were closed
-        self._loop.call_soon(self._note_that_it_runs)
+        self._loop.call_soon(self._reset_failures)
 
-    def _note_that_it_runs(self) -> None:
+    def _reset_failures(self) -> None:
         self._failures = 0
 
-    def _tell_error_of_nobody(self, error: BaseException) -> None:
-        """What a signal's handler raised while no cell ran, as `signal.alarm` does after the cell that it was for."""
+    def _report_background_error(self, error: BaseException) -> None:
+        """Prints what a signal handler raised while no cell ran, as a late alarm does."""
         tracebacks.remove_our_frames(error)
         text = "\n".join(tracebacks.plain(type(error), error, error.__traceback__))
         self._output.stderr.write(f"while no cell ran:\n{text}\n")
@@ -130,8 +144,8 @@ class Kernel:
         plots.choose_backend(self._shell)
         self._make_loop(message.get("returns_to_cwd", False))
         self._prepare_shell(message)
-        forks.watch(self._output)
-        forks.multiprocess_by_fork()
+        user_processes.watch(self._output)
+        user_processes.make_multiprocessing_fork()
         self._interrupts.install()
         self._output.send(wire.HELLO, {"version": wire.VERSION, "pid": os.getpid()})
 
@@ -143,7 +157,7 @@ class Kernel:
         os.environ[KERNEL_ID] = str(self._forked.id)
         linux.rewrite_environment_block(f"{KERNEL_ID}={self._forked.id}".encode())
         time.tzset()
-        tempfile.tempdir = None  # TMPDIR may be another one
+        tempfile.tempdir = None  # TMPDIR may have changed
 
     def _set_import_path(self, path: list[str]) -> None:
         sys.argv = [""]
@@ -154,7 +168,7 @@ class Kernel:
     def _make_loop(self, returns_to_cwd: bool) -> None:
         self._loop = asyncio.new_event_loop()
         asyncio.set_event_loop(self._loop)
-        self._interrupts = Interrupts(self._output, self._loop, self._tell_error_of_nobody)
+        self._interrupts = Interrupts(self._output, self._loop, self._report_background_error)
         self._interrupts.cell_code = type(self._shell).run_cell_async.__code__
         self._cells = CellRunner(
             self._shell, self._output, self._interrupts, self._loop, self._on_cell_done
@@ -186,7 +200,7 @@ class Kernel:
         except OSError as error:
             fail(f"the wire is gone: {error}")
         if not data:
-            os._exit(1)  # no core, no kernel
+            os._exit(1)  # the core has ended
         self._reader.feed(data)
         self._take_frames()
 
@@ -200,7 +214,7 @@ class Kernel:
             elif kind == wire.SHUTDOWN:
                 self._end()
             else:
-                fail(f"a frame of type {kind}")
+                fail(f"unexpected frame of type {kind}")
 
     def _next_cell(self) -> None:
         if self._cells.is_busy or not self._waiting:
@@ -219,7 +233,7 @@ class Kernel:
 
     def _on_cell_done(self) -> None:
         if self._waiting:
-            self._loop.call_soon(self._next_cell)  # tasks get their turn in between
+            self._loop.call_soon(self._next_cell)  # so that tasks run in between
 
     def _answer(self, message: dict[str, Any]) -> None:
         reply: dict[str, Any] = {"id": message.get("id")}
@@ -228,7 +242,7 @@ class Kernel:
             result = inspection.answer(self._shell, str(message.get("method")), params)
             reply["result"] = mime.conform_json(result)
             self._output.send(wire.REPLY, reply)
-        except (Exception, KeyboardInterrupt) as error:  # it may be too large
+        except (Exception, KeyboardInterrupt) as error:  # also if the reply is too large
             text = tracebacks.clip(tracebacks.text_of(error), tracebacks.MAX_EVALUE)
             self._output.send(
                 wire.REPLY, {"id": reply["id"], "error": f"{type(error).__name__}: {text}"}
@@ -241,13 +255,13 @@ class Kernel:
         try:
             atexit._run_exitfuncs()
         except BaseException:
-            pass  # Python has shown it
+            pass  # Python has printed it
         self._output.flush()
         linux.flush_c_stdout()
         os._exit(0)
 
 
 def fail(reason: str) -> None:
-    """For what the core must never do, or what it is told by the end of the process. Does not return."""
+    """Ends the process, which is how the core learns of the error. Does not return."""
     os.write(2, f"ipybox kernel: {reason}\n".encode())
     os._exit(1)

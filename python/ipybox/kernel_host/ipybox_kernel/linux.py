@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The few things of Linux and libc that Python has no call for."""
+"""Functions of Linux and libc that Python does not offer."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ CLOCK_MONOTONIC = 1
 TFD_CLOEXEC = os.O_CLOEXEC
 
 _libc = ctypes.CDLL(None, use_errno=True)
-# Calls that never block need not give up the GIL.
+# For calls that never block and so can keep the GIL.
 _quick = ctypes.PyDLL(None, use_errno=True)
 
 
@@ -24,7 +24,7 @@ def _prctl(option: int, value: int) -> None:
 
 
 def become_subreaper() -> None:
-    """Orphans of our descendants become our children."""
+    """Makes orphaned descendants children of this process."""
     _prctl(PR_SET_CHILD_SUBREAPER, 1)
 
 
@@ -33,7 +33,7 @@ def die_with_parent(signal_number: int) -> None:
 
 
 def oom_kill_count() -> int:
-    """How often the system has killed a process for want of memory since it started."""
+    """How often the system has killed a process for lack of memory since the system started."""
     try:
         with open("/proc/vmstat", "rb") as file:
             for line in file:
@@ -44,8 +44,8 @@ def oom_kill_count() -> int:
     return 0
 
 
-def be_first_to_go() -> None:
-    """When memory runs out, the system shall choose this process, not what started it."""
+def be_first_oom_victim() -> None:
+    """Makes the system kill this process first when memory runs out, rather than its parent."""
     try:
         fd = os.open("/proc/self/oom_score_adj", os.O_WRONLY)
         try:
@@ -57,21 +57,21 @@ def be_first_to_go() -> None:
 
 
 def flush_c_stdout() -> None:
-    """C code's stdout only: fflush(NULL) would wait for any stream that another thread reads from."""
+    """Flushes C's stdout. fflush(NULL) could wait for a stream that another thread reads."""
     _libc.fflush(_c_stdout)
 
 
 def rewrite_environment_block(entry: bytes) -> None:
     """Makes /proc/self/environ begin with @entry ("NAME=value").
 
-    A process forked without exec shows the block its forerunner was started with, so this is how the
-    processes that a kernel forked are known after they have left its session. Only for a process whose
-    environment has been replaced: the old strings are overwritten in place.
+    A process that was forked without exec has the block of its parent. By this entry the forkserver
+    recognises processes that a kernel has forked and that have left its session. Only for a process
+    whose environment has been replaced, because the old strings are overwritten in place.
     """
     try:
         with open("/proc/self/stat", "rb") as file:
             fields = file.read().rpartition(b")")[2].split()
-        # Fields 50 and 51 of proc(5); the first one after the ")" is field 3.
+        # Fields 50 and 51 of proc(5). The first field after the ")" is number 3.
         start, end = int(fields[47]), int(fields[48])
     except (OSError, ValueError, IndexError):
         return
@@ -90,7 +90,7 @@ class _TimerSpec(ctypes.Structure):
 
 
 class Timer:
-    """A timerfd: setting it costs a microsecond and wakes nobody until it has run down."""
+    """A timerfd. Setting it costs a microsecond and wakes no thread until it expires."""
 
     def __init__(self, lowest_fd: int) -> None:
         fd = _quick.timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes of a MIME bundle what the kernel wire wants: texts, JSON values, base64 for the rest."""
+"""Converts MIME bundles for the kernel wire: text, JSON values, and base64 for the rest."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import numbers
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-# Of what JSON has no word for. Below it is text.
+# Depth to which a value that is not JSON is converted. Deeper values become text.
 MAX_DEPTH = 100
-# Of what is JSON; the core takes a frame of 256 and 2,097,152.
+# Limits of a JSON value. The limits of the core for a frame are 256 and 2,097,152.
 MAX_JSON_DEPTH = 200
 MAX_JSON_VALUES = 2_000_000
 
@@ -29,15 +29,14 @@ def conform(data: Mapping[Any, Any]) -> dict[str, Any]:
 
 
 def conform_json(value: Any) -> Any:
-    """The value as JSON can have it; what JSON has no word for becomes null or text, and so does what the core does not take."""
+    """The value as JSON; what JSON or the core does not accept becomes null or text."""
     try:
         text = json.dumps(value, allow_nan=False)
     except (ValueError, TypeError, RecursionError):
         value = _clean(value, 0)
         text = json.dumps(value)
-    n_containers = text.count("[") + text.count(
-        "{"
-    )  # at most; there may be more of these in strings
+    # At most: strings may contain brackets, too.
+    n_containers = text.count("[") + text.count("{")
     if n_containers <= MAX_JSON_DEPTH and n_containers + text.count(",") < MAX_JSON_VALUES:
         return value
     n_values, is_deep = _measure(value)
@@ -47,7 +46,7 @@ def conform_json(value: Any) -> Any:
 
 
 def _measure(value: Any) -> tuple[int, bool]:
-    """How many values there are, and whether they are nested too deep."""
+    """The number of values, and whether they are nested too deeply."""
     n_values, level = 0, [value]
     for _ in range(MAX_JSON_DEPTH):
         n_values += len(level)

@@ -1,16 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All that leaves a kernel, in order: text through fds 1 and 2, frames through the wire, markers between.
+"""The output of a kernel, in order: text on fds 1 and 2, and frames on the wire.
 
-Everything to be written goes through one queue, and only one caller at a time empties it: a display that
-a signal handler or a finalizer shows while a frame is half written waits its turn. Whatever interrupts
-the writing, the queue holds what is left, so a stream never has a hole or a piece twice.
+Markers connect the two orders (docs/internals/kernel-wire.md). All output goes through one queue,
+and only one caller at a time writes it. If a signal handler or a finalizer shows a display while a
+frame is being written, the display waits in the queue. If the writing is interrupted, the queue
+keeps the rest. So no piece of a stream is lost or written twice.
 
-Locking: `lock` guards all of it. While the main thread holds the lock, an interrupt is put off until it
-lets go (`interrupt_waits`), except while it waits for the core to read.
+sys.stdout and sys.stderr are `TextStream`s over fds 1 and 2. They are real io.TextIOWrapper
+objects: their buffer is written in C, which makes printing fast, and code that examines sys.stdout
+recognises them. Below each is a `_Sink`, which passes the bytes to `Output`.
+
+Locking: `lock` guards all state, also that of the streams. While the main thread holds the lock, an
+interrupt is postponed until the lock is released (`interrupt_waits`). The exception is the time in
+which the main thread waits for the core to read.
 """
 
 from __future__ import annotations
 
+import io
 import os
 import select
 import sys
@@ -21,20 +28,25 @@ from typing import TYPE_CHECKING, Any
 
 from . import linux, wire
 from .flusher import Flusher
-from .streams import TextStream
 
 if TYPE_CHECKING:
     from .process import Links
 
-# poll says that a pipe has room when this much fits; a blocking pipe takes no more without waiting.
+# If poll reports that a pipe is writable, this many bytes fit. A larger write to a blocking pipe
+# could wait.
 PIPE_CHUNK = select.PIPE_BUF
 WIRE_CHUNK = 1 << 20
-# So many lines are written at once before a flood is assumed, per cell and tick of the flusher.
+# A cell may write this many lines at once between two ticks of the flusher. Further lines are
+# buffered.
 LINE_CREDIT = 100
+TEXT_BUFFER_SIZE = 65536
+
+_write_text = io.TextIOWrapper.write
+_flush_text = io.TextIOWrapper.flush
 
 
 class Port:
-    """A descriptor that can be waited for."""
+    """A descriptor that `wait` waits for."""
 
     def __init__(self, fd: int, chunk: int) -> None:
         self.fd = fd
@@ -46,12 +58,12 @@ class Port:
 
 @dataclass
 class _Frames:
-    """Frames with one marker before them, or the marker alone."""
+    """Frames with one marker before them, or only a marker."""
 
     frames: list[tuple[int, bytes]]
 
 
-# What waits to be written: pieces with where they go, or what has yet to be numbered.
+# An item of the queue: pieces with their ports, or frames that have no marker number yet.
 _Item = list[tuple[Port, Any]] | _Frames
 
 
@@ -59,7 +71,7 @@ class Output:
     def __init__(self, links: Links, key: bytes) -> None:
         self.lock = threading.RLock()
         self.pid = os.getpid()
-        self.cell = 0  # the one that runs; 0 between cells
+        self.cell = 0  # the cell that runs; 0 between cells
         self.interrupt_waits = False
         self.line_credit = LINE_CREDIT
         self.flusher_is_armed = False
@@ -71,7 +83,7 @@ class Output:
         self._mark_head = b"\0" + key
         self._number = 0
         self._queue: deque[_Item] = deque()
-        self._held: list[tuple[int, bytes]] = []  # frames that wait for the next one
+        self._held: list[tuple[int, bytes]] = []  # frames that are sent with the next one
         self._is_writing = False
         self._waits_for_core = False
         self._has_unmarked_text = False
@@ -80,27 +92,27 @@ class Output:
 
         self.stdout = TextStream(self, Port(1, PIPE_CHUNK), "<stdout>")
         self.stderr = TextStream(self, Port(2, PIPE_CHUNK), "<stderr>")
-        self.current: TextStream | None = self.stdout  # only this one may have buffered text
+        self.current: TextStream | None = self.stdout  # no other stream has buffered text
 
     # Frames
 
     @property
     def is_connected(self) -> bool:
-        """False in a process that user code forked; by the pid, as C code forks without a word."""
+        """False in a process that user code, or C code without our hooks, has forked."""
         return self.pid == os.getpid()
 
     def send(self, kind: int, payload: dict[str, Any], with_next: bool = False) -> None:
-        """Sends a frame; all that was written before comes before it. May raise FrameTooLarge.
+        """Sends a frame, after everything that was written before. May raise FrameTooLarge.
 
-        @with_next: it may wait for the next frame or text, which is known to follow at once: each write
-        wakes the core, and together they need one marker and one write.
+        @with_next: the next frame or text follows at once, and the frame may be sent together with
+        it. Each write wakes the core; together they need one marker and one write.
         """
         data = wire.encode_payload(payload)
         with self.lock:
             self._flush_streams()
             self._held.append((kind, data))
             if with_next:
-                self.current = None  # so that any text comes by switch_to
+                self.current = None  # so that the next text calls switch_to
             else:
                 self._send_held()
         if self.interrupt_waits:
@@ -123,7 +135,7 @@ class Output:
             raise failure
 
     def switch_to(self, stream: TextStream) -> None:
-        """Text to @stream follows text to the other one. The caller holds the lock."""
+        """Orders text to @stream after text to the other stream. The caller holds the lock."""
         if self._held:
             self._send_held()
         if self.current is not None and not self.current.closed:
@@ -134,7 +146,7 @@ class Output:
         self.current = stream
 
     def flush(self) -> None:
-        """Brings out all that Python has buffered."""
+        """Writes all that Python has buffered."""
         with self.lock:
             self._flush_streams()
             if self._held:
@@ -149,7 +161,7 @@ class Output:
         self.flusher_is_armed = True
         try:
             self.flusher.arm()
-        except (RuntimeError, OSError):  # no thread to be had: the limit of processes
+        except (RuntimeError, OSError):  # no thread: the limit of processes is reached
             self.flusher_is_armed = False
             self.line_credit = LINE_CREDIT
 
@@ -172,13 +184,12 @@ class Output:
             setattr(sys, f"__{name}__", getattr(self, name))
 
     def repair_streams(self) -> None:
-        """Makes good what the last cell closed."""
+        """Opens again what the last cell closed."""
         try:
             os.fstat(0)
         except OSError:
-            os.open(
-                os.devnull, os.O_RDONLY
-            )  # else a file or socket would get that number, and children read it
+            # Otherwise a file or socket would get number 0, and child processes would read it.
+            os.open(os.devnull, os.O_RDONLY)
         for fd, mark in zip((1, 2), self._marks, strict=True):
             try:
                 os.fstat(fd)
@@ -196,19 +207,19 @@ class Output:
                 setattr(sys, name, getattr(self, name))
 
     def flush_replaced_streams(self) -> None:
-        """What user code has put into sys.stdout may have a buffer of its own."""
+        """Flushes the objects that user code has put into sys.stdout and sys.stderr."""
         for name in ("stdout", "stderr"):
             shown = getattr(sys, name, None)
             if shown is not getattr(self, name) and not is_closed(shown):
                 try:
                     shown.flush()  # type: ignore[union-attr]
                 except Exception:
-                    pass  # it need not have one
+                    pass  # the object need not have a flush()
 
     # Interrupts
 
     def must_not_be_interrupted(self) -> bool:
-        """Asked by the signal handler, in the main thread."""
+        """Called by the signal handler, in the main thread."""
         return self.lock._is_owned() and not self._waits_for_core  # type: ignore[attr-defined]
 
     def deliver_interrupt(self) -> None:
@@ -219,7 +230,7 @@ class Output:
     # Forks
 
     def become_child(self) -> None:
-        """In a process that user code forked: no wire, no markers, nothing of the parent's text."""
+        """In a process that user code forked: drops the wire, the markers and the parent's text."""
         links, self._links = self._links, None
         if links is None:
             return  # a child of a child
@@ -232,23 +243,23 @@ class Output:
         for stream in (self.stdout, self.stderr):
             if not stream.closed:
                 stream.discard()
-        # Each line goes out at once, without a flusher.
+        # Each line is written at once, without a flusher.
         self.line_credit = sys.maxsize
         self.flusher_is_armed = True
 
     # Writing
 
     def _write_queue(self) -> OSError | None:
-        """Writes all that waits; returns the first error of fd 1 or 2. The caller holds the lock."""
+        """Writes the queue; returns the first error of fd 1 or 2. The caller holds the lock."""
         if self._is_writing:
-            return None  # called from within a write: the outer call comes to it
+            return None  # called during a write: the outer call writes the new item, too
         failure = None
         self._is_writing = True
         try:
             while self._queue:
                 item = self._queue[0]
                 if not isinstance(item, list):
-                    # Numbered no earlier than now, so that numbers rise in the order of writing.
+                    # Numbered only now, so that numbers increase in the order of writing.
                     self._queue[0] = item = self._with_marks(item)
                 while item:
                     port = item[0][0]
@@ -256,7 +267,7 @@ class Output:
                         self._write_piece(item)
                     except OSError as error:
                         if port is self._wire:
-                            os._exit(1)  # no core, no kernel
+                            os._exit(1)  # the core has ended
                         if port not in self._marks:
                             failure = failure or error
                     del item[0]
@@ -287,7 +298,7 @@ class Output:
                 port.wait()
                 self._waits_for_core = False
                 try:
-                    # One call in C that writes and counts: no signal handler gets in between.
+                    # One call in C writes and counts, so no signal handler runs in between.
                     written.extend(map(os.write, (port.fd,), (view[done : done + port.chunk],)))
                 except BlockingIOError:
                     pass
@@ -297,9 +308,139 @@ class Output:
             raise
 
 
+class TextStream(io.TextIOWrapper):
+    mode = "w"
+
+    def __init__(self, output: Output, port: Port, name: str) -> None:
+        self._sink = _Sink(output, port, name)
+        # A print must never fail because of a lone surrogate.
+        super().__init__(self._sink, "utf-8", "backslashreplace", newline="\n")
+        self._CHUNK_SIZE = TEXT_BUFFER_SIZE
+        self._output = output
+        self._byte_stream = _ByteStream(self)
+
+    def write(self, text: str) -> int:
+        output = self._output
+        with output.lock:
+            if output.current is not self:
+                output.switch_to(self)
+            count = _write_text(self, text)
+            # The first lines are written at once, so that they come before what C code and child
+            # processes write next, and are not lost if the process dies. Many lines are buffered
+            # until the flusher's next tick.
+            if text.endswith("\n") and output.line_credit > 0:
+                output.line_credit -= 1
+                _flush_text(self)
+            elif not output.flusher_is_armed:
+                output.arm_flusher()
+        if output.interrupt_waits:
+            output.deliver_interrupt()
+        return count
+
+    def flush(self) -> None:
+        with self._output.lock:
+            _flush_text(self)
+        if self._output.interrupt_waits:
+            self._output.deliver_interrupt()
+
+    def close(self) -> None:
+        with self._output.lock:
+            super().close()
+
+    @property
+    def buffer(self) -> Any:
+        if self._byte_stream.closed and not self.closed:
+            # It was closed by a wrapper that is not used any more.
+            self._byte_stream = _ByteStream(self)
+        return self._byte_stream
+
+    def detach(self) -> Any:
+        """The byte stream, for a wrapper with another encoding. This stream stays usable."""
+        self.flush()
+        return self.buffer
+
+    # For the kernel
+
+    def write_bytes(self, data: bytes) -> None:
+        """Writes bytes after the text that was written before."""
+        output = self._output
+        with output.lock:
+            if output.current is not self:
+                output.switch_to(self)
+            _flush_text(self)
+            self._sink.write(data)
+        if output.interrupt_waits:
+            output.deliver_interrupt()
+
+    def flush_quietly(self) -> None:
+        """Flushes where an error, for example because fd 1 is closed, cannot be reported."""
+        try:
+            _flush_text(self)
+        except (OSError, ValueError):
+            pass
+
+    def discard(self) -> None:
+        """Drops buffered text."""
+        self._sink.is_discarding = True
+        self.flush_quietly()
+        self._sink.is_discarding = False
+
+
+class _Sink(io.BufferedIOBase):
+    """Receives the bytes of a text stream's C code. Closing it does not close the descriptor."""
+
+    def __init__(self, output: Output, port: Port, name: str) -> None:
+        self._output = output
+        self._port = port
+        self.name = name
+        self.is_discarding = False
+
+    def writable(self) -> bool:
+        return True
+
+    def fileno(self) -> int:
+        return self._port.fd
+
+    def write(self, data: Any) -> int:
+        if not self.is_discarding:
+            self._output.write(self._port, data)
+        return len(data)
+
+
+class _ByteStream(io.BufferedIOBase):
+    """`sys.stdout.buffer`, as user code sees it."""
+
+    mode = "wb"
+
+    def __init__(self, stream: TextStream) -> None:
+        self._stream = stream
+        self.name = stream.name
+
+    @property
+    def raw(self) -> Any:
+        return self
+
+    def writable(self) -> bool:
+        return True
+
+    def fileno(self) -> int:
+        return self._stream.fileno()
+
+    def write(self, data: Any) -> int:
+        if self.closed:
+            raise ValueError("I/O operation on closed file.")
+        content = bytes(memoryview(data).cast("B"))
+        self._stream.write_bytes(content)
+        return len(content)
+
+    def flush(self) -> None:
+        if not self._stream.closed:
+            self._stream.flush()
+
+
 def is_closed(stream: Any) -> bool:
-    """Of anything that user code may have put into sys.stdout."""
+    """Whether a stream is closed; user code may have put any object into sys.stdout."""
     try:
         return stream is None or bool(getattr(stream, "closed", False))
     except Exception:
-        return True  # a detached stream, a proxy with nothing behind it
+        return True  # a detached stream, or a proxy without an object

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Plots as PNG displays at the end of a cell, without a magic, and without importing matplotlib first.
+"""Plots as PNG displays at the end of a cell, without a magic or an import of matplotlib.
 
-matplotlib loads the backend that MPLBACKEND names with the first figure; IPython's inline backend then
-registers with the shell all by itself. Only what was preloaded needs a hand.
+With the first figure, matplotlib loads the backend that MPLBACKEND names, and IPython's inline
+backend registers itself with the shell. Only a preloaded matplotlib needs more.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ BACKEND_MODULE = "matplotlib_inline.backend_inline"
 
 
 def choose_backend(shell: Any) -> None:
-    """After the kernel's environment is in place."""
+    """Called after the kernel's environment was set."""
     backend = os.environ.setdefault("MPLBACKEND", BACKEND)
     matplotlib = sys.modules.get("matplotlib")
     if matplotlib is None or backend == BACKEND:
         return
-    # Preloaded, it has the inline backend by now.
+    # A preloaded matplotlib has the inline backend already.
     matplotlib.rcParams["backend"] = backend
     inline = sys.modules.get(BACKEND_MODULE)
     if inline is not None:

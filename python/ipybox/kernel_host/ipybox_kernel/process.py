@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a freshly forked child does to be a process of its own: session, signals, file descriptors."""
+"""Makes a forked child a kernel process: session, signals, file descriptors."""
 
 from __future__ import annotations
 
-# `signal` makes enums of all it is asked.
+# `signal` converts all results to enums.
 import _signal  # type: ignore[import-not-found]
 import fcntl
 import gc
@@ -15,15 +15,14 @@ from typing import Any
 
 from . import linux
 
-# The private descriptors lie as high as the usual limit allows, away from what programs count through.
+# The private descriptors have high numbers, below the usual limit. Programs use low numbers.
 HIGHEST_FD = 1024
 PRIVATE_FDS = 8
 
 
 @dataclass
 class Links:
-    """The kernel's private descriptors: all that ties it to its core. A fork of a running kernel only
-    needs others."""
+    """The kernel's private descriptors, which are its only connection to the core."""
 
     wire: int
     stdout_marks: int  # duplicates of fds 1 and 2, for markers
@@ -54,13 +53,13 @@ class Forked:
 def become_kernel(
     kernel_id: int, parent: int | None, wire: int, stdout: int, stderr: int
 ) -> Forked:
-    """@parent: None in a sandbox, which dies with its pid 1."""
+    """@parent: None in a sandbox, where all processes end with pid 1."""
     os.setsid()
     if parent is not None:
         linux.die_with_parent(signal.SIGKILL)
-        if os.getppid() != parent:  # it died before we asked for that
+        if os.getppid() != parent:  # it ended before the call
             os._exit(1)
-        linux.be_first_to_go()
+        linux.be_first_oom_victim()
     for number in (signal.SIGTERM, signal.SIGCHLD):
         _signal.signal(number, _signal.SIG_DFL)
     links = _move_fds(wire, stdout, stderr)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random generators after the fork: each kernel its own numbers, or those that a seed stands for."""
+"""Random generators after the fork: each kernel has its own numbers, or those of a seed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .imports import when_imported
 
 
 def reseed(seed: int | None) -> None:
-    """Python's own generator was reseeded by os.fork; the state of others is shared until here."""
+    """Seeds the generators. os.fork has reseeded Python's own; others still have a shared state."""
     if seed is None:
         for name, call in (("numpy.random", "seed"), ("torch", "seed")):
             module = sys.modules.get(name)

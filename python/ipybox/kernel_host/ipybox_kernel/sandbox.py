@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Forking a kernel into a sandbox: its child is in the namespaces that the core made, and locked down.
+"""Forks a kernel into a sandbox: into namespaces of the core, with restrictions.
 
-The work is done in C (src/sandbox/init/enter.c), in one call: a child that shares our memory joins the
-namespaces and forks the kernel, so only one fork copies anything, and none of our own state changes.
+One call in C does the work (src/sandbox/init/enter.c). A child that shares our memory joins the
+namespaces and forks the kernel. So only one fork copies memory, and our own state does not change.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _MAX_ERROR = 256
 
 class Entrance:
     def __init__(self, library: str) -> None:
-        # Not CDLL: the GIL stays ours, as os.fork() has it.
+        # Not CDLL: like os.fork(), the call must keep the GIL.
         self._enter = ctypes.PyDLL(library).ipb_enter_fork
         self._enter.argtypes = [
             ctypes.c_int,
@@ -28,8 +28,8 @@ class Entrance:
     def fork(self, init_pidfd: int, plan: int, channel: int) -> int:
         """Like os.fork(). Raises OSError if the sandbox cannot be entered.
 
-        @init_pidfd: of the sandbox's pid 1. @plan: what is to be locked down, a sealed memory file.
-        @channel: a socket to the core, which gets the notifications of seccomp.
+        @init_pidfd: the pidfd of the sandbox's pid 1. @plan: a sealed memory file with the
+        restrictions. @channel: a socket to the core, for the notifications of seccomp.
         """
         error = ctypes.create_string_buffer(_MAX_ERROR)
         ctypes.pythonapi.PyOS_BeforeFork()

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The forkserver's loop: it waits for packets of the core and for deaths of children, nothing else.
+"""The forkserver's loop: it waits for packets of the core and for the end of children.
 
-Single-threaded, and no thread exists in this process when it forks. All state is in one `Server`.
+The process has no threads when it forks. All state is in one `Server`.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ import traceback
 from typing import Any
 
 from . import children, interpreter, linux, process, warmup
+from .control_socket import ControlSocket, close_all, shorten
 from .interrupts import REPETITION
-from .packets import ControlSocket, close_all, shorten
 from .sandbox import Entrance
 
 VERSION = 1
 
 
 def serve(control_fd: int) -> process.Forked | None:
-    """Serves until the core is gone. Returns None then, and in each forked child what it has to be."""
+    """Serves until the core ends, and returns None. A forked child returns its kernel."""
     server = Server(ControlSocket(control_fd))
     try:
         return server.run()
     except BaseException as error:
-        # A child never comes here: it becomes a kernel or ends.
+        # A child never gets here: it becomes a kernel or ends.
         children.kill_everything()
-        if not isinstance(error, (BrokenPipeError, ConnectionResetError)):  # the core is gone
+        if not isinstance(error, (BrokenPipeError, ConnectionResetError)):  # the core has ended
             raise
         return None
 
@@ -40,7 +40,7 @@ class Server:
     def __init__(self, control: ControlSocket) -> None:
         self._control = control
         self._kernels: dict[int, children.Kernel] = {}  # by pid, until reaped
-        self._ending: list[children.Kernel] = []  # reaped; something of theirs may still live
+        self._ending: list[children.Kernel] = []  # reaped; their processes may still run
         self._preload: list[str] = []
         self._preload_failures: list[dict[str, str]] = []
         self._stub_dir: str | None = None
@@ -51,7 +51,8 @@ class Server:
     # Start
 
     def run(self) -> process.Forked | None:
-        # Not where we were started: that may be gone, or be a workspace, where what is imported would find a cell's files (matplotlibrc).
+        # The directory where we were started may not exist any more. Or it is a workspace, where
+        # imported modules would read a cell's files (matplotlibrc).
         os.chdir("/")
         linux.become_subreaper()
         self._catch_signals()
@@ -72,7 +73,7 @@ class Server:
                 "executable": sys.executable,
             }
         )
-        # A packet has a limit; who preloads dozens of modules that fail hears of the first ones.
+        # A packet has a limit, so of dozens of failed modules only the first ones are reported.
         self._control.send({"op": "preloaded", "failed": self._preload_failures[:20]})
         return self._loop()
 
@@ -97,14 +98,14 @@ class Server:
             self._entrance = Entrance(message["entrance"])
         os.environ.update(warmup.ENVIRONMENT)
         self._shell = warmup.make_shell()
-        # What the user wants to find loaded, every kernel has, the first one too; our own may wait for it.
+        # The user's modules are preloaded before the first kernel. Our own may be preloaded later.
         for name in message.get("preload") or []:
             self._preload_module(name)
         self._preload = list(warmup.ALWAYS_PRELOADED)
         return True
 
     def _catch_signals(self) -> None:
-        # Ctrl-C on the user's terminal is for the core to handle.
+        # The core handles Ctrl-C on the user's terminal.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         signal.signal(REPETITION, signal.SIG_IGN)  # until a kernel has its handler
         signal.signal(signal.SIGCHLD, _do_nothing)
@@ -123,7 +124,7 @@ class Server:
         poll.register(self._control.fileno(), select.POLLIN)
         poll.register(self._wakeup.fileno(), select.POLLIN)
         while not self._ended:
-            # While there is something to preload, requests are only looked for, not waited for.
+            # While there is something to preload, check for requests without waiting.
             events = poll.poll(0 if self._preload else None)
             if not events:
                 self._preload_next()
@@ -170,7 +171,7 @@ class Server:
                 self._kill(message["id"])
             return None
         finally:
-            # The child has moved them to where they belong, or we have no use for them.
+            # The child has its own copies, or the packet needs none.
             close_all(fds)
 
     # Kernels
@@ -186,7 +187,7 @@ class Server:
             elif self._entrance is not None:
                 pid = self._entrance.fork(*sandbox)
             else:
-                raise ValueError("this forkserver knows of no sandbox")
+                raise ValueError("this forkserver was started without sandbox support")
         except (OSError, TypeError, ValueError) as error:
             self._control.send(
                 {"op": "fork_failed", "id": kernel_id, "error": shorten(describe(error))}
@@ -205,7 +206,8 @@ class Server:
     def _become_kernel(self, kernel_id: int, parent: int | None, fds: list[int]) -> process.Forked:
         try:
             signal.set_wakeup_fd(-1)
-            # All descriptors get closed below; these objects must not close the numbers' next owners.
+            # All descriptors are closed below. These objects must not close numbers that are used
+            # again.
             self._control.detach()
             self._wakeup.detach()
             self._wakeup_writer.detach()
@@ -214,7 +216,7 @@ class Server:
             forked.shell, forked.stub_dir = self._shell, self._stub_dir
             return forked
         except BaseException as error:
-            tell_failure(fds, error)
+            report_failure(fds, error)
             os._exit(1)
 
     def _kill(self, kernel_id: int) -> None:
@@ -233,7 +235,7 @@ class Server:
                 break
             kernel = self._kernels.pop(dead.si_pid, None)
             if kernel is not None:
-                children.kill_group(kernel)  # the pid is still its own: it is not reaped yet
+                children.kill_group(kernel)  # its pid is still valid: it is not reaped yet
             _, status = os.waitpid(dead.si_pid, 0)
             if kernel is not None:
                 kernel.status = status
@@ -241,23 +243,23 @@ class Server:
         self._end_kernels()
 
     def _end_kernels(self) -> None:
-        """Kills what ended kernels left behind, tells of those that left nothing (any more)."""
+        """Kills what ended kernels left behind, and reports kernels that left nothing."""
         for kernel in list(self._ending):
             leftovers = [
                 pid for pid in our_orphans(self._kernels) if self._is_leftover(pid, kernel)
             ]
             for pid in leftovers:
                 children.kill(pid)
-            if not leftovers:  # else the next SIGCHLD brings us here again
+            if not leftovers:  # otherwise the next SIGCHLD leads here again
                 self._ending.remove(kernel)
-                self._tell_exit(kernel)
+                self._report_exit(kernel)
 
     def _is_leftover(self, pid: int, kernel: children.Kernel) -> bool:
-        # What hides its origin is taken for the last kernel's.
+        # If there is only one kernel, a process of unknown origin is taken for its own.
         alone = not self._kernels and self._ending == [kernel]
         return alone or children.belongs_to(pid, kernel)
 
-    def _tell_exit(self, kernel: children.Kernel) -> None:
+    def _report_exit(self, kernel: children.Kernel) -> None:
         status = kernel.status or 0
         by_sigkill = os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL
         oom_kill = (
@@ -276,8 +278,8 @@ def describe(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}"
 
 
-def tell_failure(fds: list[int], error: BaseException) -> None:
-    """To the user, through the pipe that is to become the kernel's stderr, or already is."""
+def report_failure(fds: list[int], error: BaseException) -> None:
+    """Writes the error to the pipe that will be, or already is, the kernel's stderr."""
     for fd in (*fds[2:3], 2):
         try:
             os.write(fd, f"ipybox kernel: {describe(error)}\n".encode())
@@ -287,7 +289,7 @@ def tell_failure(fds: list[int], error: BaseException) -> None:
 
 
 def flush_own_output() -> None:
-    """Else each child would write again what the forkserver has in its buffers."""
+    """Flushes the forkserver's buffers. Otherwise each child would write their content again."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
@@ -296,4 +298,4 @@ def flush_own_output() -> None:
 
 
 def _do_nothing(*_: Any) -> None:
-    """SIGCHLD's handler: that the wake-up socket gets a byte is all that is wanted."""
+    """SIGCHLD's handler: it is set so that Python writes a byte to the wake-up socket."""

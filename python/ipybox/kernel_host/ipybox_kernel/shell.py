@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""IPython's shell as a kernel needs it: nothing from or to the disk, errors as frames, cheap short cells."""
+"""IPython's shell, adapted for kernels: no files, errors as frames, and fast short cells."""
 
 from __future__ import annotations
 
@@ -25,17 +25,18 @@ from . import commands, tracebacks, wire
 from .display import KernelDisplayHook, KernelDisplayPublisher
 from .history import KernelHistory
 
-# A folder that neither exists nor can be made: IPython's own files are not read and not written.
+# A folder that does not exist and cannot be created, so IPython reads and writes no files of its
+# own.
 NO_FOLDER = os.path.join(os.devnull, "ipython")
-NO_INPUT = "{} has nobody to ask: this kernel has no terminal. Put the value into the code."
+NO_INPUT = "{} is not available: this kernel has no terminal. Put the value into the code."
 
-# What IPython's own syntax cannot do without: one of these characters anywhere, or such a line start.
+# IPython's own syntax needs one of these characters, or one of these at the start of a line.
 _SPECIAL_CHARACTER = re.compile(r"[%!?\f]|^\s|^\s*(?:>>>|\.\.\.|In \[|/|,|;)", re.MULTILINE)
 _FIRST_WORD = re.compile(r"[^\W\d]\w*")
 
 
 class MemoryStore(dict):  # type: ignore[type-arg]
-    """`get_ipython().db`, which IPython keeps in files."""
+    """`get_ipython().db` in memory. IPython keeps it in files."""
 
     def keys(self, pattern: str | None = None) -> Any:
         import fnmatch
@@ -57,7 +58,7 @@ class Exiter(ExitAutocall):
 
 
 class KernelEvents(EventManager):
-    """Callbacks around cells. An interrupt in one that comes before a cell ends the cell, too."""
+    """Callbacks around cells. An interrupt in a callback before a cell ends the cell, too."""
 
     def trigger(self, event: str, *args: Any, **kwargs: Any) -> None:
         for callback in self.callbacks[event][:]:
@@ -77,10 +78,10 @@ class KernelShell(InteractiveShell):
     rules: Any = None  # the session's ShellRules
     blas_thread_setters: Any = ()  # see blas.py
     error_was_sent = False  # whether the error that ended this cell was sent
-    # In this cell: what a representation of its value raised. It was sent.
+    # What a representation of the cell's value raised. It was sent.
     error_of_value: BaseException | None = None
 
-    _depth = 0  # of cells within cells
+    _depth = 0  # of nested cells
     _is_in_callback = False
 
     # Construction
@@ -118,16 +119,16 @@ class KernelShell(InteractiveShell):
         super().init_magics()
         load: Any = getattr(self.magics_manager, "load_lazy", None)  # since IPython 9.1x
 
-        def load_whole(*args: Any, **kwargs: Any) -> None:
-            # What an interrupt leaves half loaded IPython takes for loaded.
-            with self.interrupts.held() if self.interrupts else nullcontext():
+        def load_uninterrupted(*args: Any, **kwargs: Any) -> None:
+            # IPython would take magics that an interrupt leaves half loaded for loaded.
+            with self.interrupts.deferred() if self.interrupts else nullcontext():
                 load(*args, **kwargs)
 
         if load is not None:
-            self.magics_manager.load_lazy = load_whole
+            self.magics_manager.load_lazy = load_uninterrupted
 
     def init_transforms(self) -> None:
-        """Remembers what the input transformations were before any user could add one."""
+        """Stores the input transformations, before user code can add one."""
         manager = self.input_transformer_manager
         self._stock_transforms = [
             list(manager.cleanup_transforms),
@@ -136,7 +137,7 @@ class KernelShell(InteractiveShell):
         ]
 
     def _tee(self, channel: str) -> AbstractContextManager[None]:
-        # IPython 9 keeps a copy of all output here.
+        # IPython 9 would keep a copy of all output here.
         return nullcontext()
 
     # Cells
@@ -147,7 +148,7 @@ class KernelShell(InteractiveShell):
         return raw_cell if raw_cell.endswith("\n") else raw_cell + "\n"
 
     def _is_plain_python(self, cell: str) -> bool:
-        """True if no input transformation can change the cell; false if one might."""
+        """True if no input transformation can change the cell."""
         if not cell or _SPECIAL_CHARACTER.search(cell):
             return False
         manager = self.input_transformer_manager
@@ -162,7 +163,7 @@ class KernelShell(InteractiveShell):
             return False
         if "\n" in cell.rstrip("\n"):
             return True
-        # Single lines may call a magic, an alias or a macro by its bare name.
+        # A single line may call a magic, an alias or a macro by its name alone.
         word = _FIRST_WORD.match(cell)
         if word is None:
             return True
@@ -209,7 +210,8 @@ class KernelShell(InteractiveShell):
             self._is_in_callback = was_in_callback
 
     def new_main_mod(self, filename: str, modname: str) -> Any:
-        # What `%run` runs in. IPython empties it when a script runs again; multiprocessing needs the attribute.
+        # The module that `%run` uses. IPython empties it when a script runs again, and
+        # multiprocessing needs the attribute.
         main_mod = super().new_main_mod(filename, modname)
         vars(main_mod).setdefault("__spec__", None)
         return main_mod
@@ -230,14 +232,14 @@ class KernelShell(InteractiveShell):
             print("No traceback available to show.", file=sys.stderr)
             return
         if kind is GeneratorExit and self.interrupts.was_requested:
-            return  # what is left of an interrupt between two coroutines
+            return  # the result of an interrupt between two coroutines
         if value is None:
             value = kind()
         tracebacks.remove_our_frames(value)
         tb = value.__traceback__
         if exception_only and issubclass(kind, SystemExit):
             if not self.output.is_connected:
-                return  # a forked child ends by it
+                return  # it ends a forked child
             self._showtraceback(kind, value, "\n".join(tracebacks.exit_message(value)))
         elif kind is UsageError:
             self._showtraceback(kind, value, [f"UsageError: {value}"])
@@ -257,7 +259,7 @@ class KernelShell(InteractiveShell):
             self.send_error(etype, evalue, text)
             return
         if tracebacks.comes_of_interrupt(evalue):
-            self.interrupts.forget()
+            self.interrupts.allow_repetition()
         if self.output.is_connected and self._is_error_of_value():
             self.error_of_value = evalue
             self._send_error(etype, evalue, text)
@@ -265,7 +267,7 @@ class KernelShell(InteractiveShell):
             print(text, file=sys.stderr)
 
     def _is_own_error(self, error: Any) -> bool:
-        """Whether this is what ends the cell: not an error of a formatter, a callback, a nested cell."""
+        """Whether the error ends the cell: it is not of a formatter, callback or nested cell."""
         if self.error_was_sent or self._is_in_callback or self._depth > 1:
             return False
         result = self.displayhook.exec_result  # None until the cell's code is compiled
@@ -274,7 +276,8 @@ class KernelShell(InteractiveShell):
     def _is_error_of_value(self) -> bool:
         """Whether this is the first exception of a representation of the cell's value.
 
-        As in IPython's kernel, it fails the cell but does not end it."""
+        As in IPython's kernel, it fails the cell but does not end it.
+        """
         if (
             self.error_was_sent
             or self.error_of_value is not None
@@ -285,25 +288,26 @@ class KernelShell(InteractiveShell):
         return bool(self.displayhook.is_showing)
 
     def send_error(self, kind: type, value: BaseException, text: str) -> None:
-        with self.interrupts.put_off():
+        with self.interrupts.ignored():
             self._send_error(kind, value, text)
             self.error_was_sent = True
 
     def _send_error(self, kind: type, value: BaseException, text: str) -> None:
         payload = tracebacks.error_payload(self.output.cell, kind, value, text)
-        with self.interrupts.put_off():
+        with self.interrupts.ignored():
             self.output.send(wire.ERROR, payload)
 
     def send_bare_error(self, error: BaseException) -> None:
-        """For a cell that ended with an error which IPython did not show."""
+        """Sends the error of a cell if IPython did not show it."""
         try:
             tracebacks.remove_our_frames(error)
             text = "\n".join(tracebacks.plain(type(error), error, error.__traceback__))
-        except BaseException as failure:  # its own attributes raise
-            text = f"{tracebacks.name_of(type(error))}; showing it raised {tracebacks.name_of(type(failure))}"
+        except BaseException as failure:  # its attributes raise
+            names = [tracebacks.name_of(type(each)) for each in (error, failure)]
+            text = f"{names[0]}; showing it raised {names[1]}"
         self.send_error(type(error), error, text)
 
-    # What is different without a terminal
+    # Differences without a terminal
 
     def system(self, cmd: str) -> None:
         commands.system(self, self.var_expand(cmd, depth=1))
@@ -317,7 +321,7 @@ class KernelShell(InteractiveShell):
         raise SystemExit()
 
     def set_next_input(self, s: str, replace: bool = False) -> None:
-        """By `%load` and `%recall`. There is no prompt to put it at, so it is shown."""
+        """Called by `%load` and `%recall`. There is no prompt, so the text is printed."""
         print(s)
 
     def enable_gui(self, gui: Any = None) -> None:
@@ -327,14 +331,14 @@ class KernelShell(InteractiveShell):
     # Cleaning up after the warm-up
 
     def reset(self, new_session: bool = True, aggressive: bool = False) -> None:
-        # IPython's own takes the attributes of the module __main__ away, which multiprocessing needs.
+        # IPython's own method removes attributes of the module __main__ that multiprocessing needs.
         names = ("__doc__", "__loader__", "__package__", "__spec__")
         kept = {name: self.user_ns[name] for name in names if name in self.user_ns}
         super().reset(new_session, aggressive)
         self.user_ns.update(kept)
 
     def forget(self) -> None:
-        """Back to the state of a new shell; what has been loaded and compiled stays."""
+        """Returns to the state of a new shell. Loaded and compiled code is kept."""
         self.reset(new_session=True)
         self.execution_count = 1
         self.displayhook.exec_result = None
@@ -359,10 +363,10 @@ class KernelShell(InteractiveShell):
 
 
 def make_shell() -> KernelShell:
-    if hasattr(interactiveshell, "PickleShareDB"):  # IPython 8 makes its store at once
+    if hasattr(interactiveshell, "PickleShareDB"):  # IPython 8 creates its store at once
         interactiveshell.PickleShareDB = lambda *_: MemoryStore()
     commands.take_over_script_magics()
-    # What IPython says to a SystemExit is for people at its prompt.
+    # IPython's warning about SystemExit is for users of its prompt.
     warnings.filterwarnings("ignore", "To exit: use", UserWarning)
     colors = "nocolor" if IPython.version_info[0] >= 9 else "NoColor"
     shell = KernelShell.instance(colors=colors, display_page=True, warn_venv=False, quiet=True)

@@ -1,7 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The session's rules for shell commands: `approve_shell_cmds` asks before each, `require_shell_escape` refuses other ways.
+"""The session's rules for shell commands.
 
-These are hooks in the process that runs the user's code, so they hold for code that does not mean to get around them: no wall.
+`approve_shell_cmds` asks before each command. `require_shell_escape` refuses other ways to start
+programs.
+
+The rules are hooks in the process that runs the user's code. They are not a security boundary: code
+can bypass them on purpose.
 """
 
 from __future__ import annotations
@@ -14,8 +18,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-# Audit events of calls that run a program, and the name of the call. Calls that only fork Python (os.fork, multiprocessing) are
-# not included.
+# Audit events of calls that run a program, and the name of the call. Calls that only fork Python
+# (os.fork, multiprocessing) are not included.
 PROGRAM_EVENTS = {
     "subprocess.Popen": "subprocess",
     "os.system": "os.system()",
@@ -28,8 +32,8 @@ PROGRAM_EVENTS = {
 GUARDED_PREFIXES = ("exec", "spawn", "posix_spawn")
 # The first sentence is that of ipybox 0.9, which agents may match.
 REFUSED = (
-    "Direct {} calls are not allowed. This session has the rule require_shell_escape: run programs by a shell escape,"
-    " that is !command, name = !command, %sx, %%bash or %%sh."
+    "Direct {} calls are not allowed. This session has the rule require_shell_escape: run programs"
+    " by a shell escape, that is !command, name = !command, %sx, %%bash or %%sh."
 )
 
 
@@ -42,7 +46,7 @@ class ShellRules:
             self._guard_functions()
 
     def approve(self, tool: str, command: str, program: str | None = None) -> None:
-        """Returns if the command may run. Raises what the stub's ToolRunner raises: ApprovalRejectedError, …"""
+        """Returns if the command may run; else raises as ToolRunner does."""
         if not self._approves:
             return
         from ipybox.tool_exec.client import ToolRunner  # the stub package
@@ -52,7 +56,7 @@ class ShellRules:
 
     @contextmanager
     def escape(self) -> Iterator[None]:
-        """While a shell escape starts its program, in the thread that does so."""
+        """Allows the calls of this thread while a shell escape starts its program."""
         before = getattr(self._local, "is_escape", False)
         self._local.is_escape = True
         try:
@@ -69,13 +73,16 @@ class ShellRules:
             raise PermissionError(REFUSED.format(what))
 
     def _guard_functions(self) -> None:
-        """Guards the functions themselves, so that errors have their names: all of os.exec* are one audit event.
+        """Guards the functions of os, too, so that errors name the function.
 
-        Python's os.spawn* fork before the event, and the error would only be status 127."""
+        All of os.exec* have one audit event. os.spawn* fork before it, so the error would only be
+        status 127.
+        """
         for name, function in vars(os).copy().items():
             if name.startswith(GUARDED_PREFIXES) and callable(function):
                 setattr(os, name, self._guard(f"os.{name}()", function))
-        os._spawnvef = self._guard(PROGRAM_EVENTS["os.spawn"], os._spawnvef)  # type: ignore[attr-defined]
+        spawn = os._spawnvef  # type: ignore[attr-defined]
+        os._spawnvef = self._guard(PROGRAM_EVENTS["os.spawn"], spawn)  # type: ignore[attr-defined]
 
     def _guard(self, what: str, function: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(function)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tracebacks as the user shall see them: without our frames and without colour."""
+"""Tracebacks for the user: without our frames and without colour."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from typing import Any
 
 MAX_EVALUE = 100_000
 MAX_TRACEBACK = 1_000_000
-EXIT_HINT = "The kernel goes on and keeps its state."
+EXIT_HINT = "The kernel continues and keeps its state."
 
 _OUR_FOLDER = os.path.dirname(os.path.abspath(__file__)) + os.sep
-# The `ipybox` package of kernels: the way of a tool call, which ends there for the user.
+# The `ipybox` package of kernels. The user's traceback of a tool call ends before it.
 _STUB_FOLDER = os.path.join(os.path.dirname(_OUR_FOLDER.rstrip(os.sep)), "stub") + os.sep
 _ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
 _GROUP: Any = getattr(builtins, "BaseExceptionGroup", ())  # since Python 3.11
@@ -45,7 +45,7 @@ def text_of(value: BaseException) -> str:
 
 
 def clip(text: str, limit: int) -> str:
-    """The beginning and the end of a text that is too long."""
+    """Shortens a long text to its beginning and its end."""
     if len(text) <= limit:
         return text
     half = limit // 2
@@ -53,8 +53,11 @@ def clip(text: str, limit: int) -> str:
 
 
 def _is_hidden(frame: FrameType) -> bool:
-    """Ours, or of a function that says so, as pydantic's and those of generated APIs do: its caller is what was wrong. IPython marks
-    the frame that it runs cells in by a text there, and takes it out itself."""
+    """Whether the frame is ours, or its function hides it by `__tracebackhide__`.
+
+    pydantic and generated APIs do so where the error is the caller's. IPython sets it to a text in
+    the frame that runs cells, and removes that frame itself.
+    """
     code = frame.f_code
     if code.co_filename.startswith(_OUR_FOLDER):
         return True
@@ -64,7 +67,7 @@ def _is_hidden(frame: FrameType) -> bool:
 
 
 def remove_our_frames(value: BaseException | None) -> None:
-    """Takes this package's frames out of the exception's traceback, and of those it came from."""
+    """Removes our frames from the tracebacks of the exception, its causes and contexts."""
     seen: set[int] = set()
     waiting = [value]
     while waiting:
@@ -82,7 +85,7 @@ def _without_our_frames(tb: TracebackType | None) -> TracebackType | None:
     kept = []
     while tb is not None:
         if tb.tb_frame.f_code.co_filename.startswith(_STUB_FOLDER):
-            break  # nor what it calls
+            break  # also without the frames that it calls
         if not _is_hidden(tb.tb_frame):
             kept.append(tb)
         tb = tb.tb_next
@@ -94,7 +97,7 @@ def _without_our_frames(tb: TracebackType | None) -> TracebackType | None:
 
 
 def has_group(value: BaseException | None) -> bool:
-    """Whether an exception group is among an exception and those before it: IPython cannot show them."""
+    """Whether an exception, a cause or a context of it is a group. IPython cannot show groups."""
     seen: set[int] = set()
     while value is not None and id(value) not in seen:
         if isinstance(value, _GROUP):
@@ -115,7 +118,7 @@ def comes_of_interrupt(value: BaseException | None) -> bool:
 
 
 def plain(kind: type, value: BaseException, tb: TracebackType | None) -> list[str]:
-    """Python's own formatting, without the frame that IPython runs cells in."""
+    """Formats a traceback as Python does, without the frame in which IPython runs cells."""
     if tb is not None and tb.tb_next is not None and tb.tb_frame.f_code.co_name == "run_code":
         tb = tb.tb_next
     return "".join(traceback.format_exception(kind, value, tb)).splitlines()

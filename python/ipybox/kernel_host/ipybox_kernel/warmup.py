@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes the shell in the forkserver and runs it warm, so that a kernel's first cell and its first
-traceback cost what the tenth costs."""
+"""Creates the shell in the forkserver and warms it up.
+
+So the first cell and the first traceback of a kernel are as fast as the tenth.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,7 @@ from typing import Any
 
 from . import blas, plots
 
-# For the forkserver itself; a kernel gets an environment of its own.
+# For the forkserver itself. A kernel has its own environment.
 ENVIRONMENT = {
     "OPENBLAS_NUM_THREADS": "1",
     "MPLBACKEND": plots.BACKEND,
@@ -50,7 +52,7 @@ def make_shell() -> Any:
 
 
 def import_ipython() -> None:
-    """IPython without what it imports for nothing in its older versions: the terminal, and jedi."""
+    """Imports IPython without the terminal and jedi, which older versions import without need."""
     embed_name = "IPython.terminal.embed"
     stub = types.ModuleType(embed_name)
     stub.embed = _embed  # type: ignore[attr-defined]
@@ -72,7 +74,7 @@ def _embed(**kwargs: Any) -> Any:
 
 
 class _NoOutput:
-    """Stands for the kernel's output while nobody listens."""
+    """Replaces the kernel's output during the warm-up."""
 
     is_connected = True
     cell = 0
@@ -86,12 +88,12 @@ class _NoOutput:
 class _NoInterrupts:
     was_requested = False
 
-    def put_off(self) -> Any:
+    def ignored(self) -> Any:
         return contextlib.nullcontext()
 
-    held = put_off
+    deferred = ignored
 
-    def forget(self) -> None:
+    def allow_repetition(self) -> None:
         pass
 
 
@@ -119,7 +121,7 @@ def run_cells(shell: Any) -> None:
 
 
 def preload(name: str, shell: Any) -> str | None:
-    """Imports a module; returns what is wrong with it, if anything."""
+    """Imports a module. Returns an error message, or None."""
     threads = _thread_count()
     try:
         try:
@@ -142,13 +144,16 @@ def _thread_count() -> int:
 
 
 def settle() -> None:
-    """Moves all that exists out of the garbage collector's sight, so that it touches no shared page."""
+    """Hides all objects from the garbage collector, so that it does not write to shared pages."""
     gc.collect()
     gc.freeze()
 
 
 def forget_folders() -> None:
-    """So that a kernel finds what was installed since. Were it to do so itself, or were they there when it looks for missing ones, it
-    would write to a page for each."""
+    """Clears the caches of folders, so that a kernel finds packages that were installed later.
+
+    If the kernel cleared them, or checked the entries for missing folders, it would write to a
+    shared page for each entry.
+    """
     importlib.invalidate_caches()
     sys.path_importer_cache.clear()

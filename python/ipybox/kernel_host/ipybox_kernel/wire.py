@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Frames of the kernel wire: their types, their bytes, and a reader that takes what comes."""
+"""Frames of the kernel wire: types, encoding, and a reader."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class FrameTooLarge(ValueError):
 
 
 def encode_payload(payload: dict[str, Any]) -> bytes:
-    """JSON in UTF-8. Lone surrogates, which UTF-8 has no room for, go as escapes."""
+    """Encodes JSON in UTF-8. Lone surrogates, which UTF-8 cannot encode, become escapes."""
     try:
         data = _encode_text(payload).encode()
     except UnicodeEncodeError:
@@ -54,7 +54,7 @@ def frame(kind: int, marker: int, payload: bytes) -> bytes:
 
 
 class FrameReader:
-    """Takes bytes as they come and gives (type, payload) for each whole frame."""
+    """Takes bytes as they arrive, and yields (type, payload) for each complete frame."""
 
     def __init__(self) -> None:
         self._buffer = bytearray()

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `import ipybox` gives inside a kernel: the client that generated tool APIs call.
+"""The package `ipybox` inside a kernel: the client that generated tool APIs call.
 
-Standard library only, and cheap to import. The SDK of the same name runs outside of the kernel and is
-not available here: a kernel cannot start sessions, approve calls or register servers.
+It uses the standard library only, and imports fast. The SDK of the same name runs outside of the
+kernel and is not available here: a kernel cannot start sessions, approve calls or register servers.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ __all__ = [
     "ToolText",
 ]
 
-# Names that only the package outside the kernel has.
-OF_PROGRAMS = frozenset(
+# Names that only the SDK has.
+SDK_NAMES = frozenset(
     (
         "ApprovalChannel",
         "ApprovalClient",
@@ -59,11 +59,11 @@ def __getattr__(name: str) -> Any:
         from .tool_exec import client, content
 
         return getattr(content if name in ("Content", "ToolText") else client, name)
-    if name in OF_PROGRAMS:
-        # `from ipybox import NAME` replaces the text of an AttributeError by one of its own.
+    if name in SDK_NAMES:
+        # `from ipybox import NAME` would replace the text of an AttributeError.
         raise ImportError(
-            f"{name} is not for cells: import it in a program outside the kernel, where ipybox is the whole package."
-            f" In a cell ipybox has {', '.join(__all__)}.",
+            f"{name} is not for cells: import it in a program outside the kernel, where ipybox is"
+            f" the whole package. In a cell ipybox has {', '.join(__all__)}.",
             name=__name__,
         )
     raise AttributeError(

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tool execution, as a kernel sees it."""
+"""Runs MCP tools from inside a kernel."""

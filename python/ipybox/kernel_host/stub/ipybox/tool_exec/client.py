@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs MCP tools through the session's tool channel: `POST /run`, JSON, over a connection that stays open.
+"""Runs MCP tools through the session's tool channel: `POST /run` with JSON, on kept connections.
 
-The protocol is `docs/internals/tool-channel.md`. Two rules shape what follows:
+The protocol is described in `docs/internals/tool-channel.md`. Two rules apply:
 
-- A call is never sent twice, for it may have effects: only when a kept connection turns out to be closed
-  before a byte of the call was taken, a new one is used.
-- A connection carries one call at a time and belongs to one process: whoever calls takes one
-  from the pool or opens one, gives it back after a whole answer, and closes it after anything else. Closing
-  it cancels the call.
+- A call is never sent twice, because it may have side effects. A new connection is used only if a
+  kept connection turns out to be closed before it has accepted a byte of the call.
+- A connection carries one call at a time and belongs to one process. A caller takes one from the
+  pool or opens one. It returns the connection after a complete answer, and closes it otherwise.
+  Closing a connection cancels its call.
 """
 
 from __future__ import annotations
@@ -30,19 +30,21 @@ DEFAULT_HOST = "localhost"
 DEFAULT_PORT = 8900
 
 CONNECT_TIMEOUT_S = 10.0
-# Idle connections that are kept; the channel closes those that idle for five minutes.
+# Idle connections that are kept. The channel closes connections that are idle for five minutes.
 MAX_IDLE_CONNECTIONS = 8
 MAX_IDLE_S = 240.0
-# Calls at the same time, threads and tasks apart; the channel serves 64 connections. More calls wait here.
+# Calls at the same time, of threads and of tasks each. Further calls wait. The channel serves 64
+# connections.
 MAX_CONCURRENT_CALLS = 24
-# How deep arguments may be nested: a request may be 128 deep, itself included (src/tools/tool-request.c).
+# The depth of arguments. A request may be 128 deep, including its outer object
+# (src/tools/tool-request.c).
 MAX_ARGUMENT_DEPTH = 127
 MAX_RESPONSE_HEAD = 64 * 1024
 MAX_RESPONSE_BODY = 512 * 1024 * 1024
 RECEIVE_SIZE = 256 * 1024
-# Of a result that violates its schema: beyond the first number only the count is told.
+# If a result violates its schema more often than this, only the number is reported.
 MAX_VIOLATIONS_READ = 100_000
-MAX_VIOLATIONS_TOLD = 10
+MAX_VIOLATIONS_REPORTED = 10
 MAX_VIOLATION_TEXT = 300
 
 
@@ -51,24 +53,25 @@ class ToolRunnerError(Exception):
 
 
 class ApprovalRejectedError(ToolRunnerError):
-    """The call was not approved: somebody or a rule said no."""
+    """The call was not approved: a user or a rule rejected it."""
 
 
 class ApprovalTimeoutError(ToolRunnerError):
-    """Nobody said yes or no in time."""
+    """The call was neither approved nor rejected in time."""
 
 
 class ResultError(ToolRunnerError):
-    """The tool has run, but its result violates its output schema, or cannot be converted to a Python value.
+    """The tool has run, but its result violates its output schema or has no Python value.
 
     Attributes:
-        result: What came, unchanged. The JSON text of it where Python has no value for it.
-        path: Where in the result the first violation is: `("items", 3, "name")`; empty for the whole.
-        violations: What is wrong, at most ten of them, each a line.
+        result: The result, unchanged; its JSON text if Python has no value for it.
+        path: Where the first violation is, for example `("items", 3, "name")`; empty for the whole
+            result.
+        violations: The violations, a line each, at most ten.
     """
 
     def __init__(self, result: Any, error: Any) -> None:
-        """Args: result: what came; error: pydantic's ValidationError, or a text."""
+        """Args: result: the result; error: pydantic's ValidationError, or a text."""
         self.result = result
         self.path: tuple[int | str, ...] = ()
         if isinstance(error, str):
@@ -81,7 +84,7 @@ class ResultError(ToolRunnerError):
         if n_violations > len(lines):
             lines.append(f"and {n_violations - len(lines)} more")
         super().__init__(
-            "the tool has run, but its result is not what its schema says; `result` of this error has it:\n"
+            "the tool has run, but its result violates its schema; `result` of this error has it:\n"
             + "\n".join(f"- {line}" for line in lines)
         )
 
@@ -101,7 +104,7 @@ def _read_violations(
     if count > MAX_VIOLATIONS_READ:
         return (), [f"{count} violations"]
     details = error.errors(include_url=False, include_context=False, include_input=False)
-    details = details[:MAX_VIOLATIONS_TOLD]
+    details = details[:MAX_VIOLATIONS_REPORTED]
     paths = [_find_place(result, each["loc"], each["type"] == "missing") for each in details]
     lines = [
         _describe_violation(path, each["msg"]) for path, each in zip(paths, details, strict=True)
@@ -112,7 +115,7 @@ def _read_violations(
 def _find_place(
     result: Any, location: tuple[int | str, ...], is_missing: bool
 ) -> tuple[int | str, ...]:
-    """The location without what is no part of the result: pydantic names the alternatives of unions in it."""
+    """The location in the result: without the alternatives of unions, which pydantic includes."""
     path: list[int | str] = []
     for number, part in enumerate(location):
         if isinstance(result, dict) and part in result:
@@ -126,7 +129,7 @@ def _find_place(
 
 
 def _describe_violation(path: tuple[int | str, ...], message: str) -> str:
-    """`items[3].name: Input should be a valid string`, bounded, on one line."""
+    """One line of bounded length: `items[3].name: Input should be a valid string`."""
     place = ""
     for part in path:
         place += f"[{part}]" if isinstance(part, int) else f".{part}" if place else part
@@ -150,13 +153,13 @@ class ToolRunner:
 
     Args:
         server_name: Name of the MCP server.
-        server_params: How the server is started, for code that was generated without an id. It counts only
-            if the application registered a server with equal parameters.
+        server_params: How the server is started, for code that was generated without an id. Used
+            only if the application registered a server with equal parameters.
         host: Host of the tool channel; default: `TOOL_SERVER_HOST`, else localhost.
-        port: Its port; default: `TOOL_SERVER_PORT`, else 8900.
-        server_id: The registration that generated code carries.
-        token: What the tool server demands of processes of other users; default: `IPYBOX_TOOL_TOKEN`, for the tool
-            channel of the kernel.
+        port: Port of the tool channel; default: `TOOL_SERVER_PORT`, else 8900.
+        server_id: Id of the registration, which generated code contains.
+        token: Token that the tool server requires from processes of other users; default for the
+            kernel's own tool channel: `IPYBOX_TOOL_TOKEN`.
     """
 
     def __init__(
@@ -177,14 +180,15 @@ class ToolRunner:
         self.token = token
 
     async def run(self, tool_name: str, tool_args: Any) -> Any:
-        """Runs a tool and returns its result: an object, a text (ToolText if there are images and the like), or None.
+        """Runs a tool and returns its result.
 
+        The result is an object, a text (ToolText if there are images or other contents), or None.
         Cancelling the task cancels the call.
 
         Args:
             tool_name: Name of the tool.
-            tool_args: Its arguments: a dict or a pydantic model. Values may be anything that pydantic converts to JSON,
-                such as datetimes.
+            tool_args: Arguments of the tool: a dict or a pydantic model. Its values may be of any
+                type that pydantic converts to JSON, such as datetimes.
 
         Raises:
             ToolRunnerError: If the call fails or is not approved.
@@ -196,7 +200,7 @@ class ToolRunner:
         return ask_sync(*self._make_request(tool_name, tool_args))
 
     async def call(self, tool_name: str, tool_args: Any) -> ToolAnswer:
-        """Runs a tool and returns its whole answer: structured content, texts, images and other contents.
+        """Runs a tool and returns its answer: structured content, texts, images and others.
 
         Cancelling the task cancels the call. The arguments are those of `run`.
 
@@ -210,7 +214,7 @@ class ToolRunner:
         return _make_answer(ask_sync(*self._make_request(tool_name, tool_args, is_whole=True)))
 
     async def reset(self) -> None:
-        """Stops all MCP servers. Only an application may do this: a kernel gets ToolRunnerError."""
+        """Stops all MCP servers. For applications only: in a kernel it raises ToolRunnerError."""
         address, request = make_head("PUT", "/reset", 0, self.host, self.port, self.token)
         status, body = await _exchange_async(address, request)
         if status != 200:
@@ -235,12 +239,12 @@ class ToolRunner:
 
 
 def encode(message: dict[str, Any], tool_name: str, tool_args: Any) -> bytes:
-    """A request as JSON, with integers of any size, and lone surrogates as escapes.
+    """Encodes a request as JSON, with integers of any size, and lone surrogates as escapes.
 
-    Other values are converted by pydantic, if it is installed.
+    pydantic, if it is installed, converts other values.
 
     Raises:
-        ToolRunnerError: If the arguments cannot be sent; the text says why.
+        ToolRunnerError: If the arguments cannot be sent; the message says why.
     """
     message["tool_name"] = tool_name
     message["tool_args"] = tool_args
@@ -253,8 +257,8 @@ def encode(message: dict[str, Any], tool_name: str, tool_args: Any) -> bytes:
             text = _dump(message)
     except ValueError as error:
         raise ToolRunnerError(
-            f"the arguments of {name} cannot be sent as JSON, which has no NaN, no infinity and no circular references, "
-            f"and is nested {MAX_ARGUMENT_DEPTH} deep at most: {error}"
+            f"the arguments of {name} cannot be sent as JSON, which has no NaN, no infinity and no "
+            f"circular references, and may be nested {MAX_ARGUMENT_DEPTH} deep at most: {error}"
         ) from error
     except TypeError as error:
         raise ToolRunnerError(f"the arguments of {name} cannot be sent as JSON: {error}") from error
@@ -275,19 +279,20 @@ def _dump(message: dict[str, Any]) -> str:
 
 
 def _make_jsonable(value: Any, error: TypeError) -> Any:
-    """Datetimes, paths, UUIDs, enums, dataclasses, models … as pydantic writes them."""
+    """Converts datetimes, paths, UUIDs, enums, dataclasses, models and others as pydantic does."""
     try:
-        from pydantic_core import to_jsonable_python  # late: most calls have no use for it
+        # Imported late, because most calls do not need it.
+        from pydantic_core import to_jsonable_python
     except ImportError:
         raise TypeError(
-            f"{error}; with pydantic installed, datetimes, paths, dataclasses and others can be sent"
+            f"{error}; install pydantic to send datetimes, paths, dataclasses and others"
         ) from None
     return to_jsonable_python(value)
 
 
 def _is_too_deep(arguments: Any, text: str) -> bool:
     if text.count("[") + text.count("{") <= MAX_ARGUMENT_DEPTH:
-        return False  # brackets within strings only make it more
+        return False  # strings may contain further brackets, so this is an upper limit
     level = [arguments]
     for _ in range(MAX_ARGUMENT_DEPTH):
         containers = [value for value in level if isinstance(value, (dict, list, tuple))]
@@ -303,19 +308,20 @@ def _is_too_deep(arguments: Any, text: str) -> bool:
 
 def _too_deep(name: str) -> ToolRunnerError:
     return ToolRunnerError(
-        f"the arguments of {name} are nested too deeply: {MAX_ARGUMENT_DEPTH} arrays and objects in one another at most"
+        f"the arguments of {name} are nested too deeply: {MAX_ARGUMENT_DEPTH} levels of arrays and "
+        "objects at most"
     )
 
 
 def make_head(
     method: str, path: str, length: int, host: str | None, port: int | None, token: str | None
 ) -> tuple[tuple[str, int], bytes]:
-    """The head of a request, and where it goes."""
-    # Looked up for each call: a module may be imported before the kernel is forked.
+    """The address and the head of a request."""
+    # Read for each call, because the module may be imported before the kernel is forked.
     own_port = os.environ.get("TOOL_SERVER_PORT")
     host = host or os.environ.get("TOOL_SERVER_HOST") or DEFAULT_HOST
     port = port or _parse_port(own_port)
-    if token is None and own_port in (None, str(port)):  # nobody else is to know it
+    if token is None and own_port in (None, str(port)):  # only the kernel's own channel may know it
         token = os.environ.get("IPYBOX_TOOL_TOKEN")
     name = f"[{host}]" if ":" in host else host
     lines = [
@@ -335,11 +341,11 @@ def _parse_port(text: str | None) -> int:
     try:
         return int(text)
     except ValueError:
-        raise ToolRunnerError(f"TOOL_SERVER_PORT is no port number: {text!r}") from None
+        raise ToolRunnerError(f"TOOL_SERVER_PORT is not a port number: {text!r}") from None
 
 
 class _Connection:
-    """A socket to the channel. While idle it is blocking; an asynchronous call changes that for its time."""
+    """A socket to the channel. It is blocking, except during an asynchronous call."""
 
     def __init__(self, address: tuple[str, int], sock: socket.socket) -> None:
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -348,7 +354,7 @@ class _Connection:
         self.idle_since = 0.0
 
     def is_usable(self) -> bool:
-        """An idle connection has nothing to say; if it has, it was closed by the other side."""
+        """Whether the peer accepts calls. Input on an idle connection means that it was closed."""
         if time.monotonic() - self.idle_since > MAX_IDLE_S:
             return False
         poll = select.poll()
@@ -360,7 +366,7 @@ class _Connection:
 
 
 class _State:
-    """What belongs to this process: the idle connections and the limits."""
+    """The state of this process: idle connections and limits."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
@@ -369,7 +375,7 @@ class _State:
         self.async_limits: dict[asyncio.AbstractEventLoop, asyncio.Semaphore] = {}
 
     def take(self, address: tuple[str, int]) -> _Connection | None:
-        """An idle connection that is still open, if there is one."""
+        """An idle connection that is still open, or None."""
         while True:
             with self.lock:
                 connection = next((c for c in self.idle if c.address == address), None)
@@ -394,8 +400,8 @@ _state = _State()
 
 
 def _start_over_in_child() -> None:
-    # The parent's connections are the parent's: the child closes its copies, which ends nothing,
-    # and takes no lock, which a thread of the parent may have held.
+    # The connections belong to the parent. The child closes its copies, which does not end them. It
+    # takes no lock, because a thread of the parent may have held it.
     global _state
     idle = list(_state.idle)
     _state = _State()
@@ -435,8 +441,8 @@ def _cannot_connect(address: tuple[str, int], error: BaseException) -> ToolRunne
 def _lost(error: BaseException | None) -> ToolRunnerError:
     cause = f": {error}" if error is not None else ""
     return ToolRunnerError(
-        "the connection to the tool server was lost before the result came; the tool may have run"
-        + cause
+        "the connection to the tool server was lost before the result arrived; the tool may have"
+        f" run{cause}"
     )
 
 
@@ -453,14 +459,14 @@ def _exchange(address: tuple[str, int], request: bytes) -> tuple[int, bytearray]
         except OSError as error:
             raise _lost(error) from error
         _finish(state, connection, response)
-    except BaseException:  # KeyboardInterrupt, too: what was begun cannot be used for another call
+    except BaseException:  # also KeyboardInterrupt: an unfinished connection cannot be used again
         connection.close()
         raise
     return response.status, response.body
 
 
 def _send(connection: _Connection, request: bytes) -> _Connection:
-    """Sends it, over a new connection if not one byte went into this one. Returns the one that took it."""
+    """Sends the request, on a new connection if this one accepts no byte; returns that one."""
     try:
         n_sent = connection.sock.send(request)
     except (BrokenPipeError, ConnectionResetError):
@@ -468,7 +474,7 @@ def _send(connection: _Connection, request: bytes) -> _Connection:
         connection = _connect(connection.address)
         n_sent = 0
     try:
-        # Refused half-way: the answer that says why may have come already, so it is looked for.
+        # If the server refuses the request half-way, its answer may have arrived, so read it.
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):
             connection.sock.sendall(memoryview(request)[n_sent:])
     except BaseException:
@@ -499,10 +505,10 @@ async def _exchange_async(address: tuple[str, int], request: bytes) -> tuple[int
 
 
 async def ask(address: tuple[str, int], request: bytes) -> Any:
-    """Sends a request; returns the result in its answer.
+    """Sends a request and returns the result in its answer.
 
     Raises:
-        ToolRunnerError: The error in its answer, or what went wrong.
+        ToolRunnerError: The error in its answer, or another failure.
     """
     async with _async_limit():
         status, body = await _exchange_async(address, request)
@@ -539,8 +545,8 @@ async def _send_async(connection: _Connection, request: bytes) -> _Connection:
 
 
 async def _resolve(address: tuple[str, int]) -> list[Any]:
-    # Asyncio resolves names in a thread. The usual names need no resolver, and a thread that
-    # stays would make each later fork of the user's code one of a multi-threaded process.
+    # asyncio resolves names in a thread. The usual names need no resolver, and with a thread that
+    # stays each later fork of user code would be one of a multi-threaded process.
     host, port = address
     if host == "localhost" or ":" in host or host.replace(".", "").isdecimal():
         return socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
@@ -578,7 +584,7 @@ def _finish(state: _State, connection: _Connection, response: _Response) -> None
 
 
 class _Response:
-    """A response as it comes in: the head, then a body of the length that it announces."""
+    """A response that is being received: the head, then a body of the announced length."""
 
     def __init__(self) -> None:
         self.is_whole = False
@@ -600,7 +606,7 @@ class _Response:
         return memoryview(self._body)[self._filled : self._filled + RECEIVE_SIZE]
 
     def feed(self, size: int) -> None:
-        """So many bytes have come."""
+        """Processes @size bytes that were received into room()."""
         if size == 0:
             raise _lost(None)
         if self._head is None:
@@ -628,7 +634,7 @@ class _Response:
             headers[name.strip().lower()] = value.strip()
         length = headers.get("content-length", "")
         if not length.isdecimal() or int(length) > MAX_RESPONSE_BODY or len(rest) > int(length):
-            raise _not_understood("it does not say how long it is, or says something impossible")
+            raise _not_understood("its Content-Length is missing or not valid")
         self.keeps_open = parts[0] == "HTTP/1.1" and headers.get("connection", "") != "close"
         self._body = bytearray(int(length))
         self._body[: len(rest)] = rest
@@ -637,17 +643,17 @@ class _Response:
 
 
 def _not_understood(why: str) -> ToolRunnerError:
-    return ToolRunnerError(f"the answer of the tool server is not understood: {why}")
+    return ToolRunnerError(f"the answer of the tool server is not valid: {why}")
 
 
 class _Unreadable(Exception):
-    """JSON that Python has no value for."""
+    """Valid JSON that has no Python value."""
 
 
 def _parse_float(text: str) -> float:
     value = float(text)
     if math.isinf(value):
-        raise _Unreadable(f"it holds {text[:40]}, which is beyond the range of a float")
+        raise _Unreadable(f"it has {text[:40]}, which is beyond the range of a float")
     return value
 
 
@@ -658,18 +664,18 @@ def _parse_int(text: str) -> int | float:
         return int(text)
     except ValueError:
         raise _Unreadable(
-            f"it holds an integer of {len(text)} digits, see sys.set_int_max_str_digits"
+            f"it has an integer of {len(text)} digits, see sys.set_int_max_str_digits"
         ) from None
 
 
 def _parse_json(text: str) -> Any:
-    """Numbers as they were sent, or an error: 1e400 is no infinity, and -0 keeps its sign."""
+    """Parses numbers exactly or fails: 1e400 does not become infinity, and -0 keeps its sign."""
     try:
         if "-0" in text:
             return json.loads(text, parse_float=_parse_float, parse_int=_parse_int)
         return json.loads(text, parse_float=_parse_float)
     except ValueError as error:
-        # A subclass tells of syntax; the plain one of an integer with too many digits.
+        # JSON errors are of a subclass. ValueError itself is for an integer with too many digits.
         if type(error) is ValueError:
             return json.loads(text, parse_float=_parse_float, parse_int=_parse_int)
         raise
@@ -678,7 +684,7 @@ def _parse_json(text: str) -> Any:
 
 
 def _take_result_text(text: str) -> str:
-    """The JSON text of the result in an answer, or all of it."""
+    """The JSON text of the result in an answer, or the whole answer."""
     for prefix in ('{"result":', '{"tool_result":'):
         if text.startswith(prefix):
             result = text[len(prefix) : -1].strip()
@@ -687,7 +693,7 @@ def _take_result_text(text: str) -> str:
 
 
 def _take_structured(text: str) -> str:
-    """The text of the structured content within the text of a result that is valid JSON but has no Python value."""
+    """The JSON text of the structured content in the text of a result that has no Python value."""
     decoder = json.JSONDecoder(parse_float=str, parse_int=str)
     at = 0
     with contextlib.suppress(RecursionError):
@@ -709,10 +715,10 @@ def _make_answer(result: Any) -> ToolAnswer:
 
 
 def _open_contents(result: Any) -> Any:
-    """Contents that are not only text become a text that has them; anything else stays."""
+    """Converts contents that are not only text to a ToolText. Returns other values unchanged."""
     if not isinstance(result, list):
         return result
-    from .content import ToolText, is_contents  # late: most calls have no use for it
+    from .content import ToolText, is_contents  # imported late, because most calls do not need it
 
     return ToolText.make(result) if is_contents(result) else result
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a tool returns besides its value: texts, images, audio, resources and links."""
+"""The contents of a tool's result besides its value: texts, images, audio, resources and links."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-# Types that a notebook shows.
+# Image types that notebooks show.
 _SHOWN_TYPES = ("image/png", "image/jpeg", "image/gif", "image/webp")
-# Where the machine's own tables know none, or each another.
+# For types that are missing in the machine's tables, or differ between machines.
 _SUFFIXES = {
     "audio/mp3": ".mp3",
     "audio/mpeg": ".mp3",
@@ -31,14 +31,14 @@ _SUFFIXES = {
     "text/plain": ".txt",
 }
 MAX_FILE_NAME = 100
-# Names that are tried in a directory.
+# File names that are tried in a directory.
 MAX_FILES = 10_000
 
 Item = TypeVar("Item")
 
 
 class Content(dict[str, Any]):
-    """One part of a tool's result: the object that the server sent, as a dict, and what is in it."""
+    """One part of a tool's result: the object that the server sent, as a dict, with properties."""
 
     @property
     def type(self) -> str:
@@ -52,19 +52,19 @@ class Content(dict[str, Any]):
 
     @property
     def mime_type(self) -> str | None:
-        """Such as `image/png`; None if the server does not say."""
+        """The media type, such as `image/png`; None if the server does not send it."""
         value = self._body.get("mimeType")
         return value if isinstance(value, str) else None
 
     @property
     def uri(self) -> str | None:
-        """Of a resource or a link."""
+        """The URI of a resource or a link."""
         value = self._body.get("uri")
         return value if isinstance(value, str) else None
 
     @property
     def text(self) -> str | None:
-        """Of a text or a resource that is one."""
+        """The text of a text or a text resource."""
         value = self._body.get("text")
         return value if isinstance(value, str) else None
 
@@ -73,7 +73,7 @@ class Content(dict[str, Any]):
         """The bytes: decoded base64, or the text in UTF-8.
 
         Raises:
-            ValueError: If there are none, as in a link, or what was sent is no base64.
+            ValueError: If there is no data, as in a link, or if it is not valid base64.
         """
         if self.text is not None:
             return self.text.encode("utf-8", "surrogatepass")
@@ -84,14 +84,14 @@ class Content(dict[str, Any]):
         try:
             return base64.b64decode(value)
         except (binascii.Error, ValueError) as error:
-            raise ValueError(f"the data of this {self.type} is no base64: {error}") from None
+            raise ValueError(f"the data of this {self.type} is not valid base64: {error}") from None
 
     def save(self, path: str | os.PathLike[str] = ".") -> Path:
         """Writes the bytes to a file and returns its absolute path.
 
         Args:
-            path: The file, which is replaced; or a directory, which gets a new file that is named after the
-                URI or the type. Default: the current directory.
+            path: A file, which is replaced; or a directory, in which a new file is created, named
+                after the URI or the type. Default: the current directory.
 
         Raises:
             ValueError: See `data`.
@@ -116,7 +116,7 @@ class Content(dict[str, Any]):
         return target / name
 
     def _file_name(self) -> tuple[str, str]:
-        """Nothing of a server's URI leads anywhere: letters, digits, `_` and `-`, and a suffix of them."""
+        """A safe name from the server's URI: letters, digits, `_` and `-`, and a suffix of them."""
         base = re.split(r"[?#]", self.uri or "")[0].rstrip("/").rsplit("/", 1)[-1]
         stem, dot, suffix = base.rpartition(".")
         if not stem:
@@ -143,7 +143,7 @@ class Content(dict[str, Any]):
         return f"<{self._describe()[:300]}>"
 
     def _repr_mimebundle_(self, **options: Any) -> dict[str, Any]:
-        """What IPython shows of it."""
+        """The representations for IPython."""
         shown: dict[str, Any] = {"text/plain": repr(self)}
         if self.type == "image" and self.mime_type in _SHOWN_TYPES:
             shown[self.mime_type] = self["data"]
@@ -151,7 +151,9 @@ class Content(dict[str, Any]):
 
 
 class Beside:
-    """What came with a result but is not part of its value. All instances are equal, so that they do not count in comparisons.
+    """The parts of a result that are not in its value.
+
+    All instances are equal, so that comparisons of models ignore them.
 
     Attributes:
         contents: All contents in the server's order.
@@ -175,7 +177,7 @@ class Beside:
 
 
 class _Carrier:
-    """A value of a tool, with what came with it."""
+    """A value of a tool's result that also has the other parts of the result."""
 
     @property
     def _beside(self) -> Beside:
@@ -188,7 +190,7 @@ class _Carrier:
 
     @property
     def contents(self) -> list[Content]:
-        """All contents in the server's order, the texts among them."""
+        """All contents in the server's order, including texts."""
         return self._beside.contents
 
     @property
@@ -203,7 +205,7 @@ class _Carrier:
 
     @property
     def structured(self) -> Any:
-        """The structured content as the server sent it, None if there is none."""
+        """The structured content as the server sent it; None if there is none."""
         return self._beside.structured
 
     @property
@@ -222,10 +224,10 @@ class _Carrier:
 
 
 class ToolText(_Carrier, str):
-    """A text, with what came with it.
+    """A text with the other parts of the result.
 
-    For a tool without an output schema it is the tool's text. Without any text it is the structured content as JSON. Without that
-    it is a line for each content, which names it.
+    For a tool without an output schema it is the tool's text. If there is no text, it is the
+    structured content as JSON. If there is none either, it has a line that names each content.
     """
 
     @classmethod
@@ -249,19 +251,19 @@ class ToolText(_Carrier, str):
 
 
 class ToolInt(_Carrier, int):
-    """An integer with what came with it."""
+    """An integer with the other parts of the result."""
 
 
 class ToolFloat(_Carrier, float):
-    """A number with what came with it."""
+    """A number with the other parts of the result."""
 
 
 class ToolList(_Carrier, list[Item]):
-    """A list with what came with it."""
+    """A list with the other parts of the result."""
 
 
 class ToolDict(_Carrier, dict[str, Item]):
-    """A dict with what came with it."""
+    """A dict with the other parts of the result."""
 
 
 _CARRIERS: dict[type, Any] = {
@@ -274,7 +276,7 @@ _CARRIERS: dict[type, Any] = {
 
 
 class ToolAnswer:
-    """The whole answer of a tool.
+    """The complete answer of a tool.
 
     Attributes:
         contents: All contents in the server's order.
@@ -289,14 +291,14 @@ class ToolAnswer:
         parts = contents if isinstance(contents, list) else []
         self.contents = [Content(part) for part in parts if isinstance(part, dict)]
         self.structured = given.get("structuredContent")
-        # Some servers write null for none.
+        # Some servers send null if there is none.
         self.has_structured = "structuredContent" in given and (
             self.structured is not None or not self.contents
         )
 
     @classmethod
     def from_value(cls, value: Any) -> ToolAnswer:
-        """The answer of a tool server that sends only the value."""
+        """The answer of a tool server that sends the value only."""
         if isinstance(value, ToolText):
             return cls({"content": value.contents})
         if isinstance(value, str):
@@ -310,7 +312,7 @@ class ToolAnswer:
 
     @property
     def value(self) -> Any:
-        """The structured content, else the text (a ToolText if there is more than text), else None."""
+        """The structured content, else the text or a ToolText with other contents, else None."""
         if self.has_structured:
             return self.structured
         if not self.contents:
@@ -319,11 +321,11 @@ class ToolAnswer:
         return self.text if is_text else self.to_text()
 
     def to_text(self) -> ToolText:
-        """The text, else the structured content as JSON, else a line for each content, which names it."""
+        """The text, else the structured content as JSON, else a line that names each content."""
         return ToolText.make(self.contents, self.structured if self.has_structured else None)
 
     def attach(self, value: Any) -> Any:
-        """Adds what came with the result to a text, a number, a list or a dict. Returns other values unchanged."""
+        """Adds the other parts to a text, number, list or dict; returns other values unchanged."""
         carrier = _CARRIERS.get(type(value))
         if carrier is None:
             return value
@@ -333,7 +335,7 @@ class ToolAnswer:
 
     @property
     def beside(self) -> Beside:
-        """What came with the value."""
+        """The parts of the result that are not in the value."""
         return Beside(self.contents, self.structured)
 
 
@@ -347,7 +349,7 @@ _KINDS = {
 
 
 def is_contents(result: Any) -> bool:
-    """Is it the list of contents that the channel gives where there is more than text?"""
+    """Whether it is a list of contents, which the channel sends if there is more than text."""
     return (
         isinstance(result, list)
         and all(isinstance(part, dict) and isinstance(part.get("type"), str) for part in result)

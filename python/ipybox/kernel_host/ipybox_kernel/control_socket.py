@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The forkserver's control socket: one JSON object a packet, file descriptors beside it."""
+"""The forkserver's control socket: each packet is a JSON object, and may have file descriptors."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 MAX_PACKET = 65536
 MAX_FDS = 8
-# What one text of an answer may take, so that a packet never grows over its limit.
+# The maximum of one text in a packet, so that the packet stays below its limit.
 MAX_TEXT = 2000
 
 
@@ -24,7 +24,7 @@ class ControlSocket:
         return self._socket.fileno()
 
     def receive(self) -> tuple[dict[str, Any], list[int]] | None:
-        """The next packet and its descriptors; None at the end. Waits."""
+        """Waits for the next packet; returns it with its descriptors, or None at the end."""
         data, ancillary, _, _ = self._socket.recvmsg(
             MAX_PACKET, socket.CMSG_SPACE(MAX_FDS * 4), socket.MSG_CMSG_CLOEXEC
         )
@@ -41,7 +41,7 @@ class ControlSocket:
         socket.send_fds(self._socket, [data], fds or [])
 
     def detach(self) -> None:
-        """Lets go of the descriptor without closing it."""
+        """Forgets the descriptor without closing it."""
         self._socket.detach()
 
 

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What happens when user code forks, or starts a program: its output comes after ours, and only once. And that multiprocessing forks."""
+"""Processes that user code starts: forks, programs, and those of multiprocessing.
+
+Their output comes after the output of the kernel, and buffered text is written once.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ from .imports import when_imported
 if TYPE_CHECKING:
     from .output import Output
 
-# Audit events of calls that start a program without running the hooks of os.fork.
+# Audit events of calls that start a program without the hooks of os.fork.
 STARTS_PROGRAM = frozenset(
     ("subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.spawn")
 )
@@ -35,9 +38,12 @@ def watch(output: Output) -> None:
     sys.addaudithook(on_audit_event)
 
 
-def multiprocess_by_fork() -> None:
-    """The default of multiprocessing, as it was before Python 3.14. A process that is started in another way imports what it has to call,
-    and what cells define is in no file. User code may set another method."""
+def make_multiprocessing_fork() -> None:
+    """Sets the default of multiprocessing to fork, as before Python 3.14.
+
+    A process that is started in another way imports the function that it calls, and functions of
+    cells are not in a file. User code may set another method.
+    """
 
     def choose(context: Any) -> None:
         default = context._default_context
@@ -46,8 +52,8 @@ def multiprocess_by_fork() -> None:
     when_imported("multiprocessing.context", choose)
 
 
-def leave_child(output: Output, error: BaseException | None) -> None:
-    """The end of a forked process that ran to the end of its cell. Does not return."""
+def exit_child(output: Output, error: BaseException | None) -> None:
+    """Ends a forked process that has reached the end of its cell. Does not return."""
     if isinstance(error, SystemExit) and not isinstance(error.code, (int, type(None))):
         print(error.code, file=sys.stderr)
     output.flush()
