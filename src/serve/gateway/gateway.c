@@ -1,34 +1,59 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The gateway: its server and its table of kernels; see the header.
+ * The gateway: its kernels, its routes, its life; see the header.
  *
- * Invariant: a kernel that is closing stays in the table until its session is closed, so that the gateway's end waits for it, but nobody
- * finds it there.
+ * Invariant: a kernel that is closing stays in `kernels` until its session is closed, so that the
+ * gateway's end waits for it, but no request finds it.
  */
 #include "serve/gateway/gateway.h"
 
 #include <stdarg.h>
 #include <string.h>
 
+#include <ipybox/version.h>
+
 #include "base/error.h"
-#include "serve/gateway/private.h"
+#include "serve/gateway/channel.h"
+#include "serve/gateway/kernel.h"
 
 /* WebSockets included. */
 #define MAX_CONNECTIONS 1024
+/* Variables for a kernel in one request. */
+#define MAX_ENV 100
+#define ENV_PREFIX "KERNEL_"
+/* The only kernelspec. */
+#define SPEC "python3"
 
-void
-ipb_gateway_log(IpbGateway *gateway, const char *level, const char *format, ...)
+struct IpbGateway {
+    IpbGatewayOptions options;
+    IpbLoop *loop;
+    IpbHttpServer *server;
+    GPtrArray *kernels;  /* IpbGatewayKernel; those that are closing as well */
+    GPtrArray *endings;  /* Ending, of kernels that are closing */
+    GPtrArray *channels; /* IpbGatewayChannel */
+
+    bool is_closing;
+    IpbTimer *close_timer;
+    void (*closed)(void *data);
+    void *closed_data;
+};
+
+static void log_line(IpbGateway *gateway, const char *level, const char *format, ...)
+    G_GNUC_PRINTF(3, 4);
+
+static void
+log_line(IpbGateway *gateway, const char *level, const char *format, ...)
 {
-    if (gateway->on_log == NULL)
+    if (gateway->options.on_log == NULL)
         return;
     va_list arguments;
     va_start(arguments, format);
     g_autofree char *text = g_strdup_vprintf(format, arguments);
     va_end(arguments);
-    gateway->on_log(level, text, gateway->data);
+    gateway->options.on_log(level, text, gateway->options.data);
 }
 
-/* --- kernels ----------------------------------------------------------------------------------- */
+/* --- kernels ---------------------------------------------------------------------------------- */
 
 /* A kernel that is being closed, until its session is gone. */
 typedef struct {
@@ -37,7 +62,7 @@ typedef struct {
 } Ending;
 
 static void
-tell_if_closed(IpbGateway *gateway)
+report_if_closed(IpbGateway *gateway)
 {
     if (gateway->is_closing && gateway->kernels->len == 0 && gateway->closed != NULL)
         g_steal_pointer (&gateway->closed)(gateway->closed_data); /* may free the gateway */
@@ -50,11 +75,11 @@ on_kernel_closed(void *data)
     IpbGateway *gateway = ending->gateway;
     g_ptr_array_remove_fast(gateway->kernels, ending->kernel);
     g_ptr_array_remove_fast(gateway->endings, ending);
-    tell_if_closed(gateway);
+    report_if_closed(gateway);
 }
 
-void
-ipb_gateway_end_kernel(IpbGateway *gateway, IpbGatewayKernel *kernel)
+static void
+end_kernel(IpbGateway *gateway, IpbGatewayKernel *kernel)
 {
     Ending *ending = g_new0(Ending, 1);
     *ending = (Ending){gateway, kernel};
@@ -66,12 +91,12 @@ static void
 on_kernel_end(IpbGatewayKernel *kernel, IpbGatewayEnd why, void *data)
 {
     IpbGateway *gateway = data;
-    ipb_gateway_log(gateway, "info", "kernel %s ends: %s", ipb_gateway_kernel_id(kernel),
-                    why == IPB_GATEWAY_END_IDLE ? "it was idle for too long" : "a client asked");
-    ipb_gateway_end_kernel(gateway, kernel);
+    log_line(gateway, "info", "kernel %s ends: %s", ipb_gateway_kernel_id(kernel),
+             why == IPB_GATEWAY_END_IDLE ? "it was idle for too long" : "a client asked");
+    end_kernel(gateway, kernel);
 }
 
-/* What all kernels get, then @more, which wins. Borrows the strings. */
+/* The variables of all kernels, then @more, which override them. Borrows the strings. */
 static const char **
 join_env(const char *const *all, const char *const *more)
 {
@@ -84,29 +109,28 @@ join_env(const char *const *all, const char *const *more)
     return (const char **) g_ptr_array_free(env, FALSE);
 }
 
-IpbGatewayKernel *
-ipb_gateway_start_kernel(IpbGateway *gateway, const char *const *env, const char *working_dir,
-                         GError **error)
+static IpbGatewayKernel *
+start_kernel(IpbGateway *gateway, const char *const *env, const char *working_dir, GError **error)
 {
-    if (gateway->kernels->len >= gateway->max_kernels) {
+    if (gateway->kernels->len >= gateway->options.max_kernels) {
         g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_LIMIT,
                     "Resource Limit: there are %u kernels, and there may be no more",
-                    gateway->max_kernels);
+                    gateway->options.max_kernels);
         return NULL;
     }
     g_autofree char *id = g_uuid_string_random();
-    g_autofree const char **kernel_env = join_env(gateway->session->kernel_env, env);
-    IpbSessionOptions session = *gateway->session;
+    g_autofree const char **kernel_env = join_env(gateway->options.session->kernel_env, env);
+    IpbSessionOptions session = *gateway->options.session;
     session.kernel_env = (const char *const *) kernel_env;
     session.working_dir = working_dir;
     IpbGatewayKernel *kernel =
-        ipb_gateway_kernel_new(gateway->runtime,
+        ipb_gateway_kernel_new(gateway->options.runtime,
                                &(IpbGatewayKernelOptions){
                                    .session = &session,
                                    .id = id,
-                                   .name = IPB_GATEWAY_SPEC,
-                                   .idle_s = gateway->idle_s,
-                                   .culls_connected = gateway->culls_connected,
+                                   .name = SPEC,
+                                   .idle_s = gateway->options.idle_s,
+                                   .culls_connected = gateway->options.culls_connected,
                                    .on_end = on_kernel_end,
                                    .data = gateway,
                                },
@@ -114,12 +138,13 @@ ipb_gateway_start_kernel(IpbGateway *gateway, const char *const *env, const char
     if (kernel == NULL)
         return NULL;
     g_ptr_array_add(gateway->kernels, kernel);
-    ipb_gateway_log(gateway, "info", "kernel %s starts", id);
+    log_line(gateway, "info", "kernel %s starts", id);
     return kernel;
 }
 
-IpbGatewayKernel *
-ipb_gateway_find_kernel(IpbGateway *gateway, const char *id)
+/* NULL: there is none, or it is closing. */
+static IpbGatewayKernel *
+find_kernel(IpbGateway *gateway, const char *id)
 {
     for (guint i = 0; i < gateway->kernels->len; i++) {
         IpbGatewayKernel *kernel = g_ptr_array_index(gateway->kernels, i);
@@ -129,35 +154,354 @@ ipb_gateway_find_kernel(IpbGateway *gateway, const char *id)
     return NULL;
 }
 
-/* --- life -------------------------------------------------------------------------------------- */
+/* --- the kernelspec --------------------------------------------------------------------------- */
+
+static void
+write_empty_object(IpbJsonWriter *writer, const char *name)
+{
+    ipb_json_key(writer, name);
+    ipb_json_begin_object(writer);
+    ipb_json_end_object(writer);
+}
+
+static void
+write_spec(IpbJsonWriter *writer)
+{
+    ipb_json_begin_object(writer);
+    ipb_json_member_string(writer, "name", SPEC);
+    ipb_json_key(writer, "spec");
+    ipb_json_begin_object(writer);
+    ipb_json_key(writer, "argv"); /* only the gateway starts kernels */
+    ipb_json_begin_array(writer);
+    ipb_json_end_array(writer);
+    write_empty_object(writer, "env");
+    ipb_json_member_string(writer, "display_name", "Python 3 (ipybox)");
+    ipb_json_member_string(writer, "language", "python");
+    ipb_json_member_string(writer, "interrupt_mode", "message");
+    write_empty_object(writer, "metadata");
+    ipb_json_end_object(writer);
+    write_empty_object(writer, "resources");
+    ipb_json_end_object(writer);
+}
+
+static void
+write_specs(IpbJsonWriter *writer)
+{
+    ipb_json_begin_object(writer);
+    ipb_json_member_string(writer, "default", SPEC);
+    ipb_json_key(writer, "kernelspecs");
+    ipb_json_begin_object(writer);
+    ipb_json_key(writer, SPEC);
+    write_spec(writer);
+    ipb_json_end_object(writer);
+    ipb_json_end_object(writer);
+}
+
+/* --- requests --------------------------------------------------------------------------------- */
+
+static void
+answer_json(IpbHttpRequest *request, unsigned status, IpbJsonWriter *writer)
+{
+    ipb_http_request_answer_text(request, status, ipb_json_writer_finish(writer, NULL));
+}
+
+static unsigned
+status_of(const GError *error)
+{
+    if (g_error_matches(error, IPYBOX_ERROR, IPYBOX_ERROR_LIMIT))
+        return 403; /* as Jupyter's gateway has it */
+    bool is_of_client = g_error_matches(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID) ||
+                        g_error_matches(error, IPYBOX_ERROR, IPYBOX_ERROR_NOT_FOUND);
+    return is_of_client ? 400 : 500;
+}
+
+/* The kernel that the path names. NULL: there is none, and the request is answered. */
+static IpbGatewayKernel *
+need_kernel(IpbGateway *gateway, IpbHttpRequest *request)
+{
+    const char *id = ipb_http_request_parameter(request, 0);
+    IpbGatewayKernel *kernel = find_kernel(gateway, id);
+    if (kernel == NULL) {
+        g_autofree char *message = g_strdup_printf("Kernel does not exist: %s", id);
+        ipb_http_request_answer_error(request, 404, message);
+    }
+    return kernel;
+}
+
+/* --- reading ---------------------------------------------------------------------------------- */
+
+static void
+on_get_api(IpbHttpRequest *request, void *data)
+{
+    IpbJsonWriter *writer = ipb_json_writer_new();
+    ipb_json_begin_object(writer);
+    ipb_json_member_string(writer, "version", IPYBOX_VERSION);
+    ipb_json_end_object(writer);
+    answer_json(request, 200, writer);
+}
+
+static void
+on_get_specs(IpbHttpRequest *request, void *data)
+{
+    IpbJsonWriter *writer = ipb_json_writer_new();
+    write_specs(writer);
+    answer_json(request, 200, writer);
+}
+
+static void
+on_get_spec(IpbHttpRequest *request, void *data)
+{
+    const char *name = ipb_http_request_parameter(request, 0);
+    if (strcmp(name, SPEC) != 0) {
+        g_autofree char *message = g_strdup_printf("Kernel spec %s not found", name);
+        ipb_http_request_answer_error(request, 404, message);
+        return;
+    }
+    IpbJsonWriter *writer = ipb_json_writer_new();
+    write_spec(writer);
+    answer_json(request, 200, writer);
+}
+
+static void
+on_get_kernels(IpbHttpRequest *request, void *data)
+{
+    IpbGateway *gateway = data;
+    IpbJsonWriter *writer = ipb_json_writer_new();
+    ipb_json_begin_array(writer);
+    for (guint i = 0; i < gateway->kernels->len; i++) {
+        IpbGatewayKernel *kernel = g_ptr_array_index(gateway->kernels, i);
+        if (!ipb_gateway_kernel_is_closing(kernel))
+            ipb_gateway_kernel_describe(kernel, writer);
+    }
+    ipb_json_end_array(writer);
+    answer_json(request, 200, writer);
+}
+
+static void
+answer_kernel(IpbHttpRequest *request, const IpbGatewayKernel *kernel)
+{
+    IpbJsonWriter *writer = ipb_json_writer_new();
+    ipb_gateway_kernel_describe(kernel, writer);
+    answer_json(request, 200, writer);
+}
+
+static void
+on_get_kernel(IpbHttpRequest *request, void *data)
+{
+    IpbGatewayKernel *kernel = need_kernel(data, request);
+    if (kernel != NULL)
+        answer_kernel(request, kernel);
+}
+
+/* --- starting a kernel ------------------------------------------------------------------------ */
+
+/* Jupyter's clients may send variables of their environment. As in Jupyter's own gateway, only those
+ * named KERNEL_… reach kernels. */
+static char **
+read_env(const IpbJson *env)
+{
+    g_autoptr(GPtrArray) entries = g_ptr_array_new();
+    IPB_JSON_FOREACH (item, env) {
+        size_t size;
+        const char *name = ipb_json_name(item, &size);
+        const char *value = name != NULL ? ipb_json_get_string(env, name) : NULL;
+        if (value != NULL && strlen(name) == size && g_str_has_prefix(name, ENV_PREFIX) &&
+            strchr(name, '=') == NULL && entries->len < MAX_ENV)
+            g_ptr_array_add(entries, g_strdup_printf("%s=%s", name, value));
+    }
+    g_ptr_array_add(entries, NULL);
+    return (char **) g_ptr_array_steal(entries, NULL);
+}
+
+/* Without a body, or with an empty object, all settings have their defaults. */
+static bool
+parse_start(IpbSpan body, IpbJsonDoc **ret_doc, char ***ret_env, GError **error)
+{
+    g_autoptr(IpbJsonDoc) doc = NULL;
+    if (body.size > 0) {
+        doc = ipb_json_parse(body.start, body.size, &IPB_JSON_LIMITS_SMALL, error);
+        if (doc == NULL) {
+            (*error)->code = IPYBOX_ERROR_INVALID;
+            return false;
+        }
+    }
+    const IpbJson *root = doc != NULL ? ipb_json_root(doc) : NULL;
+    static const char *const STRINGS[] = {"name", "working_dir"};
+    if (root != NULL && !ipb_json_is(root, IPB_JSON_OBJECT) && !ipb_json_is(root, IPB_JSON_NULL)) {
+        g_set_error_literal(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID, "the body is no object");
+        return false;
+    }
+    for (size_t i = 0; i < G_N_ELEMENTS(STRINGS); i++) {
+        const IpbJson *value = ipb_json_get(root, STRINGS[i]);
+        if (value == NULL || ipb_json_is(value, IPB_JSON_NULL) ||
+            ipb_json_get_string(root, STRINGS[i]) != NULL)
+            continue;
+        g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID, "%s must be a string", STRINGS[i]);
+        return false;
+    }
+    *ret_env = read_env(ipb_json_get(root, "env"));
+    *ret_doc = g_steal_pointer(&doc);
+    return true;
+}
+
+static bool
+is_known_spec(const char *name)
+{
+    static const char *const NAMES[] = {SPEC, "python", "ipython", "ipybox", ""};
+    for (size_t i = 0; i < G_N_ELEMENTS(NAMES); i++)
+        if (name == NULL || strcmp(NAMES[i], name) == 0)
+            return true;
+    return false;
+}
+
+static void
+answer_started(IpbHttpRequest *request, const IpbGatewayKernel *kernel)
+{
+    IpbJsonWriter *writer = ipb_json_writer_new();
+    ipb_gateway_kernel_describe(kernel, writer);
+    size_t size;
+    char *text = ipb_json_writer_finish(writer, &size);
+    g_autoptr(GBytes) body = g_bytes_new_take(text, size);
+    g_autofree char *location =
+        g_strdup_printf("Location: /api/kernels/%s\r\n", ipb_gateway_kernel_id(kernel));
+    IpbHttpAnswer answer = {.status = 201, .headers = location, .body = body};
+    if (!ipb_http_request_answer(request, &answer))
+        ipb_http_request_answer_error(request, 503, "too many answers wait to be read");
+}
+
+static void
+on_start_kernel(IpbHttpRequest *request, void *data)
+{
+    g_autoptr(IpbJsonDoc) doc = NULL;
+    g_auto(GStrv) env = NULL;
+    g_autoptr(GError) error = NULL;
+    if (!parse_start(ipb_http_request_body(request), &doc, &env, &error)) {
+        ipb_http_request_answer_error(request, 400, error->message);
+        return;
+    }
+    const IpbJson *root = doc != NULL ? ipb_json_root(doc) : NULL;
+    const char *name = ipb_json_get_string(root, "name");
+    const char *working_dir = ipb_json_get_string(root, "working_dir");
+    if (!is_known_spec(name)) {
+        g_autofree char *message = g_strdup_printf("No such kernel named %s; there is " SPEC, name);
+        ipb_http_request_answer_error(request, 404, message);
+        return;
+    }
+    if (working_dir != NULL && !g_path_is_absolute(working_dir)) {
+        ipb_http_request_answer_error(request, 400, "working_dir must be an absolute path");
+        return;
+    }
+    IpbGatewayKernel *kernel = start_kernel(data, (const char *const *) env, working_dir, &error);
+    if (kernel == NULL)
+        ipb_http_request_answer_error(request, status_of(error), error->message);
+    else
+        answer_started(request, kernel);
+}
+
+/* --- changing a kernel ------------------------------------------------------------------------ */
+
+static void
+on_interrupt(IpbHttpRequest *request, void *data)
+{
+    IpbGatewayKernel *kernel = need_kernel(data, request);
+    if (kernel == NULL)
+        return;
+    ipb_gateway_kernel_interrupt(kernel);
+    ipb_http_request_answer_text(request, 204, NULL);
+}
+
+/* Replies as soon as the old process is being ended: messages that follow reach the new one. */
+static void
+on_restart(IpbHttpRequest *request, void *data)
+{
+    IpbGatewayKernel *kernel = need_kernel(data, request);
+    if (kernel == NULL)
+        return;
+    ipb_gateway_kernel_restart(kernel, NULL, NULL);
+    answer_kernel(request, kernel);
+}
+
+static void
+on_delete(IpbHttpRequest *request, void *data)
+{
+    IpbGatewayKernel *kernel = need_kernel(data, request);
+    if (kernel == NULL)
+        return;
+    end_kernel(data, kernel);
+    ipb_http_request_answer_text(request, 204, NULL);
+}
+
+static void
+on_channel_log(const char *level, const char *text, void *data)
+{
+    log_line(data, level, "%s", text);
+}
+
+static void
+on_channel_closed(IpbGatewayChannel *channel, void *data)
+{
+    IpbGateway *gateway = data;
+    g_ptr_array_remove_fast(gateway->channels, channel); /* frees it */
+}
+
+static void
+open_channel(IpbGateway *gateway, IpbGatewayKernel *kernel, IpbHttpRequest *request)
+{
+    static const IpbGatewayChannelFuncs FUNCS = {on_channel_log, on_channel_closed};
+    IpbGatewayChannel *channel =
+        ipb_gateway_channel_new(gateway->loop, kernel, request, &FUNCS, gateway);
+    if (channel != NULL)
+        g_ptr_array_add(gateway->channels, channel);
+}
+
+static void
+on_channels(IpbHttpRequest *request, void *data)
+{
+    IpbGatewayKernel *kernel = need_kernel(data, request);
+    if (kernel != NULL)
+        open_channel(data, kernel, request);
+}
+
+#define APPLICATION IPB_HTTP_ROLE_APPLICATION
+
+static const IpbHttpRoute ROUTES[] = {
+    {"GET", "/api", IPB_HTTP_BODY_NONE, APPLICATION, on_get_api},
+    {"GET", "/api/kernelspecs", IPB_HTTP_BODY_NONE, APPLICATION, on_get_specs},
+    {"GET", "/api/kernelspecs/@", IPB_HTTP_BODY_NONE, APPLICATION, on_get_spec},
+    {"GET", "/api/kernels", IPB_HTTP_BODY_NONE, APPLICATION, on_get_kernels},
+    {"POST", "/api/kernels", IPB_HTTP_BODY_OPTIONAL, APPLICATION, on_start_kernel},
+    {"GET", "/api/kernels/@", IPB_HTTP_BODY_NONE, APPLICATION, on_get_kernel},
+    {"DELETE", "/api/kernels/@", IPB_HTTP_BODY_NONE, APPLICATION, on_delete},
+    {"POST", "/api/kernels/@/interrupt", IPB_HTTP_BODY_OPTIONAL, APPLICATION, on_interrupt},
+    {"POST", "/api/kernels/@/restart", IPB_HTTP_BODY_OPTIONAL, APPLICATION, on_restart},
+    {"GET", "/api/kernels/@/channels", IPB_HTTP_BODY_NONE, APPLICATION, on_channels},
+};
+
+/* --- life ------------------------------------------------------------------------------------- */
 
 IpbGateway *
 ipb_gateway_new(const IpbGatewayOptions *options)
 {
     IpbGateway *gateway = g_new0(IpbGateway, 1);
-    gateway->runtime = ipb_runtime_ref(options->runtime);
+    gateway->options = *options;
+    ipb_runtime_ref(options->runtime);
     gateway->loop = ipb_loop_ref(ipb_runtime_loop(options->runtime));
-    gateway->session = options->session;
-    gateway->max_kernels = options->max_kernels;
-    gateway->idle_s = options->idle_s;
-    gateway->culls_connected = options->culls_connected;
-    gateway->on_log = options->on_log;
-    gateway->data = options->data;
     gateway->kernels = g_ptr_array_new_with_free_func((GDestroyNotify) ipb_gateway_kernel_free);
     gateway->endings = g_ptr_array_new_with_free_func(g_free);
     gateway->channels = g_ptr_array_new_with_free_func((GDestroyNotify) ipb_gateway_channel_free);
     IpbHttpServerOptions server = IPB_HTTP_SERVER_OPTIONS;
-    server.routes = IPB_GATEWAY_ROUTES;
-    server.n_routes = IPB_GATEWAY_N_ROUTES;
+    server.routes = ROUTES;
+    server.n_routes = G_N_ELEMENTS(ROUTES);
     server.data = gateway;
     server.error_member = "message";
-    server.takes_any_type_with_token = true; /* as Jupyter's own, whose client sends none */
+    server.takes_any_type_with_token = true; /* Jupyter's client sends no content type */
     server.max_connections = MAX_CONNECTIONS;
     gateway->server = ipb_http_server_new(gateway->loop, &server, options->gate);
     return gateway;
 }
 
-/* Some WebSocket clients, Jupyter's own among them, give the server itself for the origin. It serves no pages. */
+/* Some WebSocket clients, such as Jupyter's own, send the server itself as the origin. That is safe:
+ * the gateway serves no pages. */
 static void
 allow_own_origins(IpbGateway *gateway, const char *host)
 {
@@ -187,7 +531,7 @@ ipb_gateway_port(const IpbGateway *gateway)
 static void
 on_close_timer(void *data)
 {
-    tell_if_closed(data);
+    report_if_closed(data);
 }
 
 void
@@ -200,7 +544,7 @@ ipb_gateway_close(IpbGateway *gateway, void (*done)(void *data), void *data)
     for (guint i = 0; i < gateway->kernels->len; i++) {
         IpbGatewayKernel *kernel = g_ptr_array_index(gateway->kernels, i);
         if (!ipb_gateway_kernel_is_closing(kernel))
-            ipb_gateway_end_kernel(gateway, kernel);
+            end_kernel(gateway, kernel);
     }
     gateway->close_timer = ipb_timer_new(gateway->loop, 0, on_close_timer, gateway);
 }
@@ -216,6 +560,6 @@ ipb_gateway_free(IpbGateway *gateway)
     g_ptr_array_unref(gateway->kernels);
     g_ptr_array_unref(gateway->endings);
     ipb_loop_unref(gateway->loop);
-    ipb_runtime_unref(gateway->runtime);
+    ipb_runtime_unref(gateway->options.runtime);
     g_free(gateway);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * IpbGateway: Jupyter's REST and WebSocket interface to kernels in front of our sessions (docs/internals/gateway.md).
+ * IpbGateway: Jupyter's REST and WebSocket interface to kernels, each of which is a session
+ * (docs/internals/gateway.md). Names, statuses and members are Jupyter's.
  *
  * Ownership: the owner frees the gateway, after _close if it wants an orderly end.
  */
@@ -13,13 +14,13 @@ typedef struct IpbGateway IpbGateway;
 
 typedef struct {
     IpbRuntime *runtime;
-    /* Of each kernel; borrowed with what it points to, as long as the gateway lives. */
+    /* Of each kernel. They are borrowed as long as the gateway lives, with all that they point to. */
     const IpbSessionOptions *session;
     unsigned max_kernels;
-    unsigned idle_s;      /* a kernel that idles so long is ended; 0: none is */
-    bool culls_connected; /* even if clients are connected to it */
-    IpbHttpGate *gate;    /* taken; the application's role is asked for */
-    void (*on_log)(const char *level, const char *text, void *data);
+    unsigned idle_s;      /* how long a kernel may be idle before it ends; 0: for ever */
+    bool culls_connected; /* kernels end even while clients are connected */
+    IpbHttpGate *gate;    /* taken; requests need the role of the application */
+    void (*on_log)(const char *level, const char *text, void *data); /* may be NULL */
     void *data;
 } IpbGatewayOptions;
 
@@ -27,7 +28,7 @@ IpbGateway *ipb_gateway_new(const IpbGatewayOptions *options);
 /* See ipb_http_server_listen. */
 bool ipb_gateway_listen(IpbGateway *gateway, const char *host, unsigned port, GError **error);
 unsigned ipb_gateway_port(const IpbGateway *gateway);
-/* Ends all kernels in order; @done from the loop. Nothing is answered any more. */
+/* Stops serving and ends all kernels in order; @done from the loop. */
 void ipb_gateway_close(IpbGateway *gateway, void (*done)(void *data), void *data);
 void ipb_gateway_free(IpbGateway *gateway);
 

@@ -1,20 +1,122 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The life of a kernel of the gateway, and its clients; see the header.
+ * Kernels of the gateway; see the header.
+ *
+ * Invariant: while kernel->current is set, that request is being served, and finish_request ends it.
  */
 #include "serve/gateway/kernel.h"
 
+#include <string.h>
+
+#include <ipybox/version.h>
+
 #include "base/error.h"
-#include "serve/gateway/kernel-private.h"
+#include "serve/gateway/cell.h"
 
 #define MS_PER_S 1000u
 /* Of one timer, whose milliseconds are unsigned. */
 #define MAX_TIMER_S (24u * 3600)
+/* Requests that wait for one kernel, and their bytes. */
+#define MAX_WAITING 1000
+#define MAX_WAITING_SIZE (256u * 1024 * 1024)
+#define MAX_INFO_SIZE (64u * 1024)
+#define PROTOCOL_VERSION "5.3"
+static const char DEFAULT_INFO[] =
+    "{\"implementation\":\"ipybox\",\"implementation_version\":\"" IPYBOX_VERSION
+    "\",\"banner\":\"\",\"help_links\":[],\"language_info\":{\"name\":\"python\","
+    "\"version\":\"3\",\"mimetype\":\"text/x-python\",\"file_extension\":\".py\"}}";
 
-/* --- sending ----------------------------------------------------------------------------------- */
+typedef enum {
+    STATE_STARTING, /* it has had no request yet */
+    STATE_IDLE,
+    STATE_BUSY,
+    STATE_RESTARTING,
+} State;
 
-IpbJsonWriter *
-ipb_gateway_content_new(void)
+struct IpbGatewayKernel {
+    char *id;
+    char *name;
+    char *working_dir; /* or NULL */
+    IpbLoop *loop;
+    IpbRuntime *runtime;
+    IpbSession *session;
+    IpbGatewayPublisher *publisher;
+    GPtrArray *clients; /* IpbGatewayClient, borrowed */
+    State state;
+    int64_t last_activity_us; /* of the wall clock */
+    int64_t execution_count;  /* of the last cell */
+    char *info; /* JSON: the reply to its first kernel_info_request; NULL: there was none */
+
+    GQueue waiting; /* IpbGatewayRequest */
+    size_t waiting_size;
+    IpbGatewayRequest *current; /* or NULL */
+    IpbGatewayCell *cell;       /* of the current request, or NULL */
+    bool is_serving;            /* serve_waiting runs */
+
+    unsigned idle_s;
+    bool culls_connected;
+    IpbTimer *idle_timer;
+    int64_t idle_since_us; /* of the monotonic clock */
+    void (*on_end)(IpbGatewayKernel *kernel, IpbGatewayEnd why, void *data);
+    void *data;
+    IpbTimer *end_timer; /* on_end is to be called */
+    IpbGatewayEnd end;
+
+    bool is_closing;
+    void (*restarted)(void *data);
+    void *restarted_data;
+};
+
+struct IpbGatewayClient {
+    IpbGatewayKernel *kernel;
+    IpbGatewayClientFuncs funcs;
+    void *data;
+    bool is_slow;
+};
+
+/* --- sending ---------------------------------------------------------------------------------- */
+
+static void
+on_send(IpbGatewayOutgoing *outgoing, IpbGatewayClient *client, void *data)
+{
+    IpbGatewayKernel *kernel = data;
+    if (client != NULL) {
+        client->funcs.send(outgoing, client->data);
+        return;
+    }
+    kernel->last_activity_us = g_get_real_time();
+    for (guint i = 0; i < kernel->clients->len; i++) {
+        client = g_ptr_array_index(kernel->clients, i);
+        client->funcs.send(outgoing, client->data);
+    }
+}
+
+static bool
+has_clients(void *data)
+{
+    const IpbGatewayKernel *kernel = data;
+    return kernel->clients->len > 0;
+}
+
+static const IpbGatewayPublisherFuncs PUBLISHER_FUNCS = {on_send, has_clients};
+
+static void
+send_status(IpbGatewayKernel *kernel, const char *state, const IpbGatewayRequest *request)
+{
+    const IpbJson *parent = request != NULL ? request->message.header : NULL;
+    ipb_gateway_publisher_send_status(kernel->publisher, state, parent);
+}
+
+static void
+reply(IpbGatewayKernel *kernel, const IpbGatewayRequest *request, const char *msg_type,
+      IpbJsonWriter *writer)
+{
+    ipb_gateway_publisher_reply(kernel->publisher, request, msg_type, writer);
+}
+
+/* {"status": "ok" */
+static IpbJsonWriter *
+begin_ok(void)
 {
     IpbJsonWriter *writer = ipb_json_writer_new();
     ipb_json_begin_object(writer);
@@ -22,65 +124,7 @@ ipb_gateway_content_new(void)
     return writer;
 }
 
-/* The last member was written. */
-static IpbGatewayOutgoing *
-make_outgoing(IpbGatewayKernel *kernel, const char *channel, const char *msg_type,
-              const IpbJson *parent, const char *metadata, IpbJsonWriter *writer)
-{
-    ipb_json_end_object(writer);
-    IpbGatewayParts parts = {
-        .channel = channel,
-        .msg_type = msg_type,
-        .session = kernel->id,
-        .number = ++kernel->n_sent,
-        .parent = parent,
-        .metadata = metadata,
-    };
-    parts.content = ipb_json_writer_finish(writer, &parts.content_size);
-    return ipb_gateway_outgoing_new(&parts);
-}
-
-void
-ipb_gateway_kernel_broadcast_with(IpbGatewayKernel *kernel, const char *msg_type,
-                                  const IpbJson *parent, const char *metadata,
-                                  IpbJsonWriter *writer)
-{
-    kernel->last_activity_us = g_get_real_time();
-    g_autoptr(IpbGatewayOutgoing) outgoing =
-        make_outgoing(kernel, "iopub", msg_type, parent, metadata, writer);
-    for (guint i = 0; i < kernel->clients->len; i++) {
-        IpbGatewayClient *client = g_ptr_array_index(kernel->clients, i);
-        client->funcs.send(outgoing, client->data);
-    }
-}
-
-void
-ipb_gateway_kernel_broadcast(IpbGatewayKernel *kernel, const char *msg_type, const IpbJson *parent,
-                             IpbJsonWriter *writer)
-{
-    ipb_gateway_kernel_broadcast_with(kernel, msg_type, parent, NULL, writer);
-}
-
-void
-ipb_gateway_kernel_answer(IpbGatewayKernel *kernel, const IpbGatewayRequest *request,
-                          const char *msg_type, IpbJsonWriter *writer)
-{
-    g_autoptr(IpbGatewayOutgoing) outgoing = make_outgoing(
-        kernel, request->message.channel, msg_type, request->message.header, NULL, writer);
-    if (request->client != NULL)
-        request->client->funcs.send(outgoing, request->client->data);
-}
-
-void
-ipb_gateway_kernel_tell_status(IpbGatewayKernel *kernel, const char *state, const IpbJson *parent)
-{
-    IpbJsonWriter *writer = ipb_json_writer_new();
-    ipb_json_begin_object(writer);
-    ipb_json_member_string(writer, "execution_state", state);
-    ipb_gateway_kernel_broadcast(kernel, "status", parent, writer);
-}
-
-/* --- idling ------------------------------------------------------------------------------------ */
+/* --- idling ----------------------------------------------------------------------------------- */
 
 static void
 on_end_timer(void *data)
@@ -90,9 +134,9 @@ on_end_timer(void *data)
         kernel->on_end(kernel, kernel->end, kernel->data);
 }
 
-/* From the loop: whoever asks is in the middle of something. */
-void
-ipb_gateway_kernel_ask_for_end(IpbGatewayKernel *kernel, IpbGatewayEnd why)
+/* on_end is called from the loop, because the caller may still use the kernel. */
+static void
+ask_for_end(IpbGatewayKernel *kernel, IpbGatewayEnd why)
 {
     if (kernel->end_timer != NULL || kernel->is_closing)
         return;
@@ -102,13 +146,13 @@ ipb_gateway_kernel_ask_for_end(IpbGatewayKernel *kernel, IpbGatewayEnd why)
 
 static void on_idle_timer(void *data);
 
-/* The timer runs while the kernel counts as idle. */
+/* Starts the idle timer anew if the kernel counts as idle, else stops it. */
 static void
 watch_idling(IpbGatewayKernel *kernel)
 {
     g_clear_pointer(&kernel->idle_timer, ipb_timer_free);
     kernel->idle_since_us = g_get_monotonic_time();
-    if (kernel->idle_s == 0 || kernel->is_closing || kernel->state == IPB_GATEWAY_STATE_BUSY ||
+    if (kernel->idle_s == 0 || kernel->is_closing || kernel->state == STATE_BUSY ||
         (kernel->clients->len > 0 && !kernel->culls_connected))
         return;
     kernel->idle_timer = ipb_timer_new(kernel->loop, MIN(kernel->idle_s, MAX_TIMER_S) * MS_PER_S,
@@ -122,22 +166,408 @@ on_idle_timer(void *data)
     g_clear_pointer(&kernel->idle_timer, ipb_timer_free);
     int64_t idle_s = (g_get_monotonic_time() - kernel->idle_since_us) / G_USEC_PER_SEC;
     if (idle_s >= kernel->idle_s)
-        ipb_gateway_kernel_ask_for_end(kernel, IPB_GATEWAY_END_IDLE);
+        ask_for_end(kernel, IPB_GATEWAY_END_IDLE);
     else
         kernel->idle_timer = ipb_timer_new(
             kernel->loop, MIN(kernel->idle_s - (unsigned) idle_s, MAX_TIMER_S) * MS_PER_S,
             on_idle_timer, kernel);
 }
 
-void
-ipb_gateway_kernel_set_state(IpbGatewayKernel *kernel, IpbGatewayState state)
+static void
+set_state(IpbGatewayKernel *kernel, State state)
 {
     kernel->state = state;
     kernel->last_activity_us = g_get_real_time();
     watch_idling(kernel);
 }
 
-/* --- clients ----------------------------------------------------------------------------------- */
+/* --- requests --------------------------------------------------------------------------------- */
+
+static void
+free_request(IpbGatewayRequest *request)
+{
+    ipb_gateway_message_clear(&request->message);
+    g_free(request);
+}
+
+static bool
+is_of_type(const IpbGatewayRequest *request, const char *msg_type)
+{
+    return strcmp(request->message.msg_type, msg_type) == 0;
+}
+
+/* "execute_request" → "execute_reply"; NULL: such a message gets no reply. The caller frees it. */
+static char *
+reply_type(const IpbGatewayRequest *request)
+{
+    const char *msg_type = request->message.msg_type;
+    if (!g_str_has_suffix(msg_type, "_request"))
+        return NULL;
+    g_autofree char *stem = g_strndup(msg_type, strlen(msg_type) - strlen("_request"));
+    return g_strconcat(stem, "_reply", NULL);
+}
+
+static void
+answer_failure(IpbGatewayKernel *kernel, const IpbGatewayRequest *request, const char *status,
+               const char *ename, const char *evalue)
+{
+    g_autofree char *type = reply_type(request);
+    if (type == NULL)
+        return;
+    IpbJsonWriter *writer = ipb_json_writer_new();
+    ipb_json_begin_object(writer);
+    ipb_json_member_string(writer, "status", status);
+    ipb_json_member_string(writer, "ename", ename);
+    ipb_json_member_string(writer, "evalue", evalue);
+    ipb_json_key(writer, "traceback");
+    ipb_json_begin_array(writer);
+    ipb_json_end_array(writer);
+    if (is_of_type(request, "execute_request"))
+        ipb_json_member_int(writer, "execution_count", kernel->execution_count);
+    reply(kernel, request, type, writer);
+}
+
+/* Executions that wait are answered as aborted: those of @client, or all if it is NULL. */
+static void
+abort_executions(IpbGatewayKernel *kernel, const IpbGatewayClient *client)
+{
+    for (GList *link = kernel->waiting.head, *next; link != NULL; link = next) {
+        next = link->next;
+        IpbGatewayRequest *request = link->data;
+        if ((client != NULL && request->client != client) ||
+            !is_of_type(request, "execute_request"))
+            continue;
+        g_queue_delete_link(&kernel->waiting, link);
+        kernel->waiting_size -= request->size;
+        send_status(kernel, "busy", request);
+        answer_failure(kernel, request, "aborted", "Aborted", "an earlier cell has failed");
+        send_status(kernel, "idle", request);
+        free_request(request);
+    }
+}
+
+static void serve_waiting(IpbGatewayKernel *kernel);
+
+/* The current request was answered: tells clients that the kernel is idle, and serves the next one.
+ * @aborts: executions that its client has sent meanwhile are aborted. */
+static void
+finish_request(IpbGatewayKernel *kernel, bool aborts)
+{
+    IpbGatewayRequest *request = g_steal_pointer(&kernel->current);
+    set_state(kernel, STATE_IDLE);
+    send_status(kernel, "idle", request);
+    if (aborts && request->client != NULL)
+        abort_executions(kernel, request->client);
+    free_request(request);
+    serve_waiting(kernel);
+}
+
+/* --- interrupting and restarting -------------------------------------------------------------- */
+
+void
+ipb_gateway_kernel_interrupt(IpbGatewayKernel *kernel)
+{
+    ipb_session_interrupt(kernel->session);
+}
+
+static void
+on_reset(void *data)
+{
+    IpbGatewayKernel *kernel = data;
+    if (kernel->state == STATE_RESTARTING) {
+        set_state(kernel, STATE_IDLE);
+        send_status(kernel, "idle", NULL);
+    }
+    void (*restarted)(void *data) = g_steal_pointer(&kernel->restarted);
+    if (restarted != NULL)
+        restarted(kernel->restarted_data);
+}
+
+void
+ipb_gateway_kernel_restart(IpbGatewayKernel *kernel, void (*done)(void *data), void *data)
+{
+    if (kernel->restarted != NULL) /* an earlier restart, which this one includes */
+        kernel->restarted(kernel->restarted_data);
+    kernel->restarted = done;
+    kernel->restarted_data = data;
+    abort_executions(kernel, NULL);
+    kernel->execution_count = 0;
+    if (kernel->current == NULL)
+        set_state(kernel, STATE_RESTARTING);
+    if (kernel->cell != NULL)
+        ipb_gateway_cell_expect_restart(kernel->cell);
+    ipb_session_reset(kernel->session, on_reset, kernel);
+}
+
+/* --- requests that the Python kernel answers -------------------------------------------------- */
+
+/* The reply has the members of @result. */
+static void
+answer_ok(IpbGatewayKernel *kernel, const IpbGatewayRequest *request, const IpbJson *result)
+{
+    g_autofree char *type = reply_type(request);
+    IpbJsonWriter *writer = is_of_type(request, "is_complete_request")
+                                ? ipb_json_writer_new() /* its result has a status */
+                                : begin_ok();
+    if (is_of_type(request, "is_complete_request"))
+        ipb_json_begin_object(writer);
+    if (is_of_type(request, "kernel_info_request"))
+        ipb_json_member_string(writer, "protocol_version", PROTOCOL_VERSION);
+    IPB_JSON_FOREACH (member, result) {
+        size_t size;
+        const char *name = ipb_json_name(member, &size);
+        if (name == NULL)
+            break;
+        ipb_json_key_n(writer, name, size);
+        ipb_json_write_value(writer, member);
+    }
+    reply(kernel, request, type, writer);
+}
+
+/* A kernel does not answer while a cell runs, so its answer is kept for the control channel. */
+static void
+keep_info(IpbGatewayKernel *kernel, const IpbJson *result)
+{
+    IpbSpan raw = ipb_json_raw(result);
+    if (kernel->info == NULL && raw.size <= MAX_INFO_SIZE)
+        kernel->info = g_strndup(raw.start, raw.size);
+}
+
+static void
+on_reply(const IpbJson *result, const GError *error, void *data)
+{
+    IpbGatewayKernel *kernel = data;
+    const IpbGatewayRequest *request = kernel->current;
+    if (error != NULL) {
+        answer_failure(kernel, request, "error", "RuntimeError", error->message);
+    } else {
+        if (is_of_type(request, "kernel_info_request"))
+            keep_info(kernel, result);
+        answer_ok(kernel, request, result);
+    }
+    finish_request(kernel, false);
+}
+
+/* The kernel's method for such requests; NULL: there is none. */
+static const char *
+find_method(const IpbGatewayRequest *request)
+{
+    static const char *const METHODS[][2] = {
+        {"complete_request", "complete"},       {"inspect_request", "inspect"},
+        {"is_complete_request", "is_complete"}, {"history_request", "history"},
+        {"kernel_info_request", "kernel_info"}, {"comm_info_request", "comm_info"},
+    };
+    for (size_t i = 0; i < G_N_ELEMENTS(METHODS); i++)
+        if (is_of_type(request, METHODS[i][0]))
+            return METHODS[i][1];
+    return NULL;
+}
+
+/* Asks about the current request. on_reply finishes it later, unless asking fails. */
+static void
+ask_kernel(IpbGatewayKernel *kernel, const char *method)
+{
+    IpbSpan raw = ipb_json_raw(kernel->current->message.content);
+    g_autofree char *params = g_strndup(raw.start, raw.size);
+    g_autoptr(GError) error = NULL;
+    if (ipb_session_request(kernel->session, method, params, on_reply, kernel, &error))
+        return;
+    answer_failure(kernel, kernel->current, "error", "RuntimeError", error->message);
+    finish_request(kernel, false);
+}
+
+/* --- requests that are answered at once ------------------------------------------------------- */
+
+typedef void (*Handler)(IpbGatewayKernel *kernel, IpbGatewayRequest *request);
+
+/* The control channel does not wait for the kernel: it gets the kernel's earlier reply, or a default. */
+static void
+answer_kernel_info(IpbGatewayKernel *kernel, IpbGatewayRequest *request)
+{
+    const char *info = kernel->info != NULL ? kernel->info : DEFAULT_INFO;
+    g_autoptr(IpbJsonDoc) doc = ipb_json_parse(info, strlen(info), &IPB_JSON_LIMITS_SMALL, NULL);
+    if (doc != NULL)
+        answer_ok(kernel, request, ipb_json_root(doc));
+}
+
+/* No comm has a target here, so each is closed at once, as Jupyter's kernels do. */
+static void
+refuse_comm(IpbGatewayKernel *kernel, IpbGatewayRequest *request)
+{
+    IpbJsonWriter *writer = ipb_json_writer_new();
+    ipb_json_begin_object(writer);
+    ipb_json_member_value(writer, "comm_id", ipb_json_get(request->message.content, "comm_id"));
+    ipb_json_key(writer, "data");
+    ipb_json_begin_object(writer);
+    ipb_json_end_object(writer);
+    ipb_gateway_publisher_broadcast(kernel->publisher, "comm_close", request->message.header,
+                                    writer);
+}
+
+static void
+ignore(IpbGatewayKernel *kernel, IpbGatewayRequest *request)
+{
+}
+
+static void
+answer_interrupt(IpbGatewayKernel *kernel, IpbGatewayRequest *request)
+{
+    ipb_gateway_kernel_interrupt(kernel);
+    reply(kernel, request, "interrupt_reply", begin_ok());
+}
+
+static void
+answer_shutdown(IpbGatewayKernel *kernel, IpbGatewayRequest *request)
+{
+    bool is_restart = ipb_json_get_bool(request->message.content, "restart", false);
+    IpbJsonWriter *writer = begin_ok();
+    ipb_json_member_bool(writer, "restart", is_restart);
+    reply(kernel, request, "shutdown_reply", writer);
+    if (is_restart)
+        ipb_gateway_kernel_restart(kernel, NULL, NULL);
+    else
+        ask_for_end(kernel, IPB_GATEWAY_END_SHUTDOWN);
+}
+
+static void
+refuse(IpbGatewayKernel *kernel, IpbGatewayRequest *request)
+{
+    answer_failure(kernel, request, "error", "NotImplementedError",
+                   "this kernel does not know such requests");
+}
+
+static const struct {
+    const char *msg_type;
+    Handler handler;
+} HANDLERS[] = {
+    {"kernel_info_request", answer_kernel_info},
+    {"comm_open", refuse_comm},
+    {"comm_msg", ignore},
+    {"comm_close", ignore},
+    {"interrupt_request", answer_interrupt},
+    {"shutdown_request", answer_shutdown},
+};
+
+static Handler
+find_handler(const IpbGatewayRequest *request)
+{
+    for (size_t i = 0; i < G_N_ELEMENTS(HANDLERS); i++)
+        if (is_of_type(request, HANDLERS[i].msg_type))
+            return HANDLERS[i].handler;
+    return refuse;
+}
+
+/* --- the queue -------------------------------------------------------------------------------- */
+
+static void
+serve_at_once(IpbGatewayKernel *kernel, IpbGatewayRequest *request)
+{
+    send_status(kernel, "busy", request);
+    find_handler(request)(kernel, request);
+    send_status(kernel, "idle", request);
+    free_request(request);
+}
+
+static void
+on_cell_done(bool aborts, void *data)
+{
+    IpbGatewayKernel *kernel = data;
+    g_clear_pointer(&kernel->cell, ipb_gateway_cell_free);
+    finish_request(kernel, aborts);
+}
+
+static void
+execute(IpbGatewayKernel *kernel)
+{
+    kernel->cell = ipb_gateway_cell_new(&(IpbGatewayCellOptions){
+        .session = kernel->session,
+        .publisher = kernel->publisher,
+        .request = kernel->current,
+        .execution_count = &kernel->execution_count,
+        .on_done = on_cell_done,
+        .data = kernel,
+    });
+    ipb_gateway_cell_start(kernel->cell);
+}
+
+static void
+start_request(IpbGatewayKernel *kernel, IpbGatewayRequest *request)
+{
+    kernel->current = request;
+    set_state(kernel, STATE_BUSY);
+    send_status(kernel, "busy", request);
+    if (is_of_type(request, "execute_request")) {
+        execute(kernel);
+        return;
+    }
+    const char *method = find_method(request);
+    if (method != NULL) {
+        ask_kernel(kernel, method);
+        return;
+    }
+    find_handler(request)(kernel, request);
+    finish_request(kernel, false);
+}
+
+static void
+serve_waiting(IpbGatewayKernel *kernel)
+{
+    if (kernel->is_serving) /* a caller's loop continues */
+        return;
+    kernel->is_serving = true;
+    while (kernel->current == NULL && !kernel->is_closing) {
+        IpbGatewayRequest *request = g_queue_pop_head(&kernel->waiting);
+        if (request == NULL)
+            break;
+        kernel->waiting_size -= request->size;
+        start_request(kernel, request);
+    }
+    kernel->is_serving = false;
+}
+
+static void
+receive(IpbGatewayKernel *kernel, IpbGatewayRequest *request)
+{
+    const char *channel = request->message.channel;
+    if (kernel->is_closing || strcmp(channel, "stdin") == 0) { /* no input was asked for */
+        free_request(request);
+        return;
+    }
+    if (strcmp(channel, "control") == 0) {
+        serve_at_once(kernel, request);
+        return;
+    }
+    if (g_queue_get_length(&kernel->waiting) >= MAX_WAITING ||
+        request->size > MAX_WAITING_SIZE - kernel->waiting_size) {
+        answer_failure(kernel, request, "error", "RuntimeError",
+                       "too many requests wait for this kernel");
+        free_request(request);
+        return;
+    }
+    kernel->waiting_size += request->size;
+    g_queue_push_tail(&kernel->waiting, request);
+    serve_waiting(kernel);
+}
+
+static void
+forget_client(IpbGatewayKernel *kernel, const IpbGatewayClient *client)
+{
+    if (kernel->current != NULL && kernel->current->client == client)
+        kernel->current->client = NULL;
+    for (GList *link = kernel->waiting.head; link != NULL; link = link->next) {
+        IpbGatewayRequest *request = link->data;
+        if (request->client == client)
+            request->client = NULL;
+    }
+}
+
+static void
+clear_requests(IpbGatewayKernel *kernel)
+{
+    g_clear_pointer(&kernel->current, free_request);
+    g_queue_clear_full(&kernel->waiting, (GDestroyNotify) free_request);
+}
+/* --- clients ---------------------------------------------------------------------------------- */
 
 IpbGatewayClient *
 ipb_gateway_client_new(IpbGatewayKernel *kernel, const IpbGatewayClientFuncs *funcs, void *data)
@@ -160,10 +590,10 @@ ipb_gateway_client_receive(IpbGatewayClient *client, IpbGatewayMessage *message,
     request->message = *message;
     request->size = size;
     *message = (IpbGatewayMessage){0};
-    ipb_gateway_requests_receive(client->kernel, request);
+    receive(client->kernel, request);
 }
 
-/* One slow reader slows the kernel for all: nothing is lost for anybody. */
+/* One slow client pauses the kernel for all, so that no client loses messages. */
 static void
 pause_if_slow(IpbGatewayKernel *kernel)
 {
@@ -189,14 +619,14 @@ ipb_gateway_client_free(IpbGatewayClient *client)
         return;
     IpbGatewayKernel *kernel = client->kernel;
     g_ptr_array_remove(kernel->clients, client);
-    ipb_gateway_requests_forget_client(kernel, client);
+    forget_client(kernel, client);
     if (client->is_slow)
         pause_if_slow(kernel);
     watch_idling(kernel);
     g_free(client);
 }
 
-/* --- life -------------------------------------------------------------------------------------- */
+/* --- life ------------------------------------------------------------------------------------- */
 
 IpbGatewayKernel *
 ipb_gateway_kernel_new(IpbRuntime *runtime, const IpbGatewayKernelOptions *options, GError **error)
@@ -211,6 +641,7 @@ ipb_gateway_kernel_new(IpbRuntime *runtime, const IpbGatewayKernelOptions *optio
     kernel->runtime = ipb_runtime_ref(runtime);
     kernel->loop = ipb_runtime_loop(runtime);
     kernel->session = session;
+    kernel->publisher = ipb_gateway_publisher_new(kernel->id, &PUBLISHER_FUNCS, kernel);
     kernel->clients = g_ptr_array_new();
     g_queue_init(&kernel->waiting);
     kernel->idle_s = options->idle_s;
@@ -218,7 +649,7 @@ ipb_gateway_kernel_new(IpbRuntime *runtime, const IpbGatewayKernelOptions *optio
     kernel->on_end = options->on_end;
     kernel->data = options->data;
     ipb_session_start(session);
-    ipb_gateway_kernel_set_state(kernel, IPB_GATEWAY_STATE_STARTING);
+    set_state(kernel, STATE_STARTING);
     return kernel;
 }
 
@@ -240,10 +671,10 @@ void
 ipb_gateway_kernel_describe(const IpbGatewayKernel *kernel, IpbJsonWriter *writer)
 {
     static const char *const STATES[] = {
-        [IPB_GATEWAY_STATE_STARTING] = "starting",
-        [IPB_GATEWAY_STATE_IDLE] = "idle",
-        [IPB_GATEWAY_STATE_BUSY] = "busy",
-        [IPB_GATEWAY_STATE_RESTARTING] = "restarting",
+        [STATE_STARTING] = "starting",
+        [STATE_IDLE] = "idle",
+        [STATE_BUSY] = "busy",
+        [STATE_RESTARTING] = "restarting",
     };
     g_autofree char *time = format_time(kernel->last_activity_us);
     ipb_json_begin_object(writer);
@@ -258,46 +689,12 @@ ipb_gateway_kernel_describe(const IpbGatewayKernel *kernel, IpbJsonWriter *write
 }
 
 void
-ipb_gateway_kernel_interrupt(IpbGatewayKernel *kernel)
-{
-    ipb_session_interrupt(kernel->session);
-}
-
-static void
-on_reset(void *data)
-{
-    IpbGatewayKernel *kernel = data;
-    if (kernel->state == IPB_GATEWAY_STATE_RESTARTING) {
-        ipb_gateway_kernel_set_state(kernel, IPB_GATEWAY_STATE_IDLE);
-        ipb_gateway_kernel_tell_status(kernel, "idle", NULL);
-    }
-    void (*restarted)(void *data) = g_steal_pointer(&kernel->restarted);
-    if (restarted != NULL)
-        restarted(kernel->restarted_data);
-}
-
-void
-ipb_gateway_kernel_restart(IpbGatewayKernel *kernel, void (*done)(void *data), void *data)
-{
-    if (kernel->restarted != NULL) /* that one is as good */
-        kernel->restarted(kernel->restarted_data);
-    kernel->restarted = done;
-    kernel->restarted_data = data;
-    ipb_gateway_requests_abort(kernel, NULL);
-    kernel->execution_count = 0;
-    if (kernel->current == NULL)
-        ipb_gateway_kernel_set_state(kernel, IPB_GATEWAY_STATE_RESTARTING);
-    kernel->cell.ends_by_restart = kernel->current != NULL;
-    ipb_session_reset(kernel->session, on_reset, kernel);
-}
-
-void
 ipb_gateway_kernel_close(IpbGatewayKernel *kernel, void (*done)(void *data), void *data)
 {
     kernel->is_closing = true;
     watch_idling(kernel);
-    ipb_gateway_requests_abort(kernel, NULL);
-    ipb_gateway_kernel_tell_status(kernel, "dead", NULL);
+    abort_executions(kernel, NULL);
+    send_status(kernel, "dead", NULL);
     for (guint i = kernel->clients->len; i-- > 0;) {
         IpbGatewayClient *client = g_ptr_array_index(kernel->clients, i);
         client->funcs.on_kernel_end(client->data);
@@ -320,8 +717,9 @@ ipb_gateway_kernel_free(IpbGatewayKernel *kernel)
     ipb_session_free(kernel->session);
     ipb_timer_free(kernel->idle_timer);
     ipb_timer_free(kernel->end_timer);
-    ipb_gateway_requests_clear(kernel);
-    ipb_gateway_cell_clear(kernel);
+    clear_requests(kernel);
+    ipb_gateway_cell_free(kernel->cell);
+    ipb_gateway_publisher_free(kernel->publisher);
     g_ptr_array_unref(kernel->clients);
     ipb_runtime_unref(kernel->runtime);
     g_free(kernel->info);

@@ -1,32 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * IpbGatewayKernel: a session as a Jupyter kernel: clients give it messages, requests are served one after the other, and what happens is
- * told to all clients (docs/internals/gateway.md). Knows nothing of WebSockets.
+ * IpbGatewayKernel: a session as a Jupyter kernel (docs/internals/gateway.md). Clients send it
+ * messages. Requests on the shell channel are served one after the other, in the order in which
+ * they came from any client; requests on the control channel are served at once. All clients are
+ * notified that the kernel is busy and idle and of what happens; the reply goes to the client that
+ * asked. It knows nothing of WebSockets.
  *
- * Ownership: the owner frees the kernel, after _close if it wants an orderly end; its clients are freed before.
+ * Ownership: the owner frees the kernel, after _close if it wants an orderly end. Its clients are
+ * freed before it.
  */
 #pragma once
 
 #include "json/writer.h"
-#include "serve/gateway/message.h"
+#include "serve/gateway/publisher.h"
 #include "session/session.h"
 
 typedef struct IpbGatewayKernel IpbGatewayKernel;
-/* One connection to a kernel. */
-typedef struct IpbGatewayClient IpbGatewayClient;
 
 typedef enum {
-    IPB_GATEWAY_END_IDLE,     /* nobody has used it for so long */
+    IPB_GATEWAY_END_IDLE,     /* it was idle for idle_s */
     IPB_GATEWAY_END_SHUTDOWN, /* a client asked for it */
 } IpbGatewayEnd;
 
 typedef struct {
-    const IpbSessionOptions *session; /* its on_log and data as well */
+    const IpbSessionOptions *session;
     const char *id;
     const char *name;     /* of the kernelspec */
-    unsigned idle_s;      /* it is to end after so many seconds of idling; 0: never */
-    bool culls_connected; /* even while clients are connected */
-    /* It should end now: close it. Once, from the loop. */
+    unsigned idle_s;      /* how long it may be idle before it ends; 0: for ever */
+    bool culls_connected; /* it ends even while clients are connected */
+    /* Called once, from the loop: close the kernel now. */
     void (*on_end)(IpbGatewayKernel *kernel, IpbGatewayEnd why, void *data);
     void *data;
 } IpbGatewayKernelOptions;
@@ -34,13 +36,15 @@ typedef struct {
 IpbGatewayKernel *ipb_gateway_kernel_new(IpbRuntime *runtime,
                                          const IpbGatewayKernelOptions *options, GError **error);
 const char *ipb_gateway_kernel_id(const IpbGatewayKernel *kernel);
-/* {"id", "name", "last_activity", "execution_state", "connections"}, and "working_dir" if it has one. */
+/* Writes {"id", "name", "last_activity", "execution_state", "connections"}, and "working_dir" if it
+ * has one. */
 void ipb_gateway_kernel_describe(const IpbGatewayKernel *kernel, IpbJsonWriter *writer);
-/* Nothing if no cell runs. */
+/* Does nothing if no cell runs. */
 void ipb_gateway_kernel_interrupt(IpbGatewayKernel *kernel);
-/* A fresh process; requests that wait are aborted. @done when the old one's tools are gone. */
+/* Gives it a fresh process and aborts requests that wait. @done (may be NULL) when the tools of the
+ * old process have ended. */
 void ipb_gateway_kernel_restart(IpbGatewayKernel *kernel, void (*done)(void *data), void *data);
-/* Tells its clients to go, and ends the session; @done from the loop. */
+/* Calls on_kernel_end of its clients, and ends the session; @done from the loop. */
 void ipb_gateway_kernel_close(IpbGatewayKernel *kernel, void (*done)(void *data), void *data);
 bool ipb_gateway_kernel_is_closing(const IpbGatewayKernel *kernel);
 void ipb_gateway_kernel_free(IpbGatewayKernel *kernel);
@@ -53,9 +57,10 @@ typedef struct {
 
 IpbGatewayClient *ipb_gateway_client_new(IpbGatewayKernel *kernel,
                                          const IpbGatewayClientFuncs *funcs, void *data);
-/* Takes what @message owns. @size: of what came, for the bound on what waits. */
+/* Takes the content of @message. @size: its bytes, which count towards the bound on waiting
+ * requests. */
 void ipb_gateway_client_receive(IpbGatewayClient *client, IpbGatewayMessage *message, size_t size);
-/* What it is sent is not read: the kernel's output waits meanwhile. */
+/* The client does not read what it is sent; the kernel's output is paused meanwhile. */
 void ipb_gateway_client_set_slow(IpbGatewayClient *client, bool is_slow);
 void ipb_gateway_client_free(IpbGatewayClient *client);
 

@@ -22,7 +22,7 @@
 static const IpbJsonLimits LIMITS = {IPB_GATEWAY_MAX_MESSAGE, MAX_DEPTH, MAX_VALUES};
 static const char *const CHANNELS[] = {"shell", "control", "stdin"};
 
-/* --- what comes -------------------------------------------------------------------------------- */
+/* --- what comes ------------------------------------------------------------------------------- */
 
 static uint64_t
 read_le64(const uint8_t *bytes)
@@ -179,7 +179,7 @@ ipb_gateway_message_clear(IpbGatewayMessage *message)
     *message = (IpbGatewayMessage){0};
 }
 
-/* --- what goes --------------------------------------------------------------------------------- */
+/* --- what goes -------------------------------------------------------------------------------- */
 
 struct IpbGatewayOutgoing {
     const char *channel; /* static */

@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The WebSocket half of the gateway: a connection to /api/kernels/<id>/channels is one client of a kernel.
- *
- * A channel lives until its socket is closed. Its kernel may end before: then there is no client any more.
+ * Channels; see the header.
  */
+#include "serve/gateway/channel.h"
+
 #include <string.h>
 
 #include "base/error.h"
 #include "http/websocket.h"
-#include "serve/gateway/private.h"
 
-/* Of one client: beyond SLOW_SIZE the kernel waits, so that what is in flight then is all that comes on top. A display can have
- * 64 MiB, and more when it is escaped. */
+/* Bytes that wait to be sent to one client. Beyond SLOW_SIZE the kernel is paused, so only messages
+ * that are on their way are added. A display may have 64 MiB, and more when it is escaped. */
 #define MAX_QUEUE (512u * 1024 * 1024)
 #define SLOW_SIZE (4u * 1024 * 1024)
 #define CLOSE_GOING_AWAY 1001
@@ -19,9 +18,10 @@
 #define CLOSE_LIMIT 1009
 
 struct IpbGatewayChannel {
-    IpbGateway *gateway;
+    const IpbGatewayChannelFuncs *funcs;
+    void *data;
     IpbWebSocket *socket;
-    IpbGatewayClient *client; /* NULL: its kernel has ended, or the socket is closing */
+    IpbGatewayClient *client; /* NULL: the kernel has ended, or the socket is closing */
     IpbGatewayFraming framing;
 };
 
@@ -33,7 +33,7 @@ hang_up(IpbGatewayChannel *channel, unsigned code, const char *reason)
     ipb_websocket_close(channel->socket, code, reason);
 }
 
-/* --- the kernel's side ------------------------------------------------------------------------- */
+/* --- the kernel's side ------------------------------------------------------------------------ */
 
 static void
 on_send(IpbGatewayOutgoing *outgoing, void *data)
@@ -45,7 +45,7 @@ on_send(IpbGatewayOutgoing *outgoing, void *data)
     bool is_text = channel->framing == IPB_GATEWAY_FRAMING_JSON;
     g_autoptr(GError) error = NULL;
     if (!ipb_websocket_send(channel->socket, bytes, size, is_text, &error)) {
-        /* The client is freed when the socket has closed: not here. */
+        /* The client is freed when the socket has closed, not here. */
         ipb_websocket_close(channel->socket, CLOSE_LIMIT, error->message);
         return;
     }
@@ -59,7 +59,7 @@ on_kernel_end(void *data)
     hang_up(data, CLOSE_GOING_AWAY, "the kernel has ended");
 }
 
-/* --- the socket's side ------------------------------------------------------------------------- */
+/* --- the socket's side ------------------------------------------------------------------------ */
 
 static void
 on_message(IpbWebSocket *socket, const char *bytes, size_t size, bool is_text, void *data)
@@ -70,7 +70,8 @@ on_message(IpbWebSocket *socket, const char *bytes, size_t size, bool is_text, v
     if (channel->client == NULL)
         return;
     if (!ipb_gateway_message_parse(channel->framing, !is_text, bytes, size, &message, &error)) {
-        ipb_gateway_log(channel->gateway, "warning", "a client is closed: %s", error->message);
+        g_autofree char *text = g_strdup_printf("a client is closed: %s", error->message);
+        channel->funcs->on_log("warning", text, channel->data);
         hang_up(channel, CLOSE_BAD_MESSAGE, error->message);
         return;
     }
@@ -89,14 +90,16 @@ static void
 on_closed(IpbWebSocket *socket, unsigned code, const char *reason, void *data)
 {
     IpbGatewayChannel *channel = data;
-    ipb_gateway_log(channel->gateway, "debug", "a client has gone (%u %s)", code, reason);
-    g_ptr_array_remove_fast(channel->gateway->channels, channel);
+    g_autofree char *text = g_strdup_printf("a client has gone (%u %s)", code, reason);
+    channel->funcs->on_log("debug", text, channel->data);
+    channel->funcs->on_closed(channel, channel->data);
 }
 
-/* --- life -------------------------------------------------------------------------------------- */
+/* --- life ------------------------------------------------------------------------------------- */
 
-void
-ipb_gateway_channel_open(IpbGateway *gateway, IpbGatewayKernel *kernel, IpbHttpRequest *request)
+IpbGatewayChannel *
+ipb_gateway_channel_new(IpbLoop *loop, IpbGatewayKernel *kernel, IpbHttpRequest *request,
+                        const IpbGatewayChannelFuncs *funcs, void *data)
 {
     static const char *const PROTOCOLS[] = {IPB_GATEWAY_SUBPROTOCOL_V1, NULL};
     static const IpbWebSocketFuncs SOCKET_FUNCS = {
@@ -107,17 +110,18 @@ ipb_gateway_channel_open(IpbGateway *gateway, IpbGatewayKernel *kernel, IpbHttpR
     options.max_message = IPB_GATEWAY_MAX_MESSAGE;
     options.max_queue = MAX_QUEUE;
     IpbGatewayChannel *channel = g_new0(IpbGatewayChannel, 1);
-    channel->gateway = gateway;
+    channel->funcs = funcs;
+    channel->data = data;
     channel->socket =
-        ipb_websocket_accept(gateway->loop, request, PROTOCOLS, &options, &SOCKET_FUNCS, channel);
+        ipb_websocket_accept(loop, request, PROTOCOLS, &options, &SOCKET_FUNCS, channel);
     if (channel->socket == NULL) {
         g_free(channel);
-        return;
+        return NULL;
     }
     if (strcmp(ipb_websocket_protocol(channel->socket), IPB_GATEWAY_SUBPROTOCOL_V1) == 0)
         channel->framing = IPB_GATEWAY_FRAMING_V1;
-    g_ptr_array_add(gateway->channels, channel);
     channel->client = ipb_gateway_client_new(kernel, &CLIENT_FUNCS, channel);
+    return channel;
 }
 
 void
