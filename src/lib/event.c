@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Events; see <ipybox/event.h>. An event is a view of the core's for as long as its callback runs; what has to be made of it, such as
- * JSON text, is made when it is asked for and kept until then.
+ * Events; see <ipybox/event.h>. A public event is a view of the core's while its callback runs.
+ * Texts that getters have to make, such as JSON, are made when they are asked for and freed after
+ * the callback.
  */
-#include <ipybox/event.h>
+#include "lib/event.h"
 
 #include <string.h>
 
 #include "json/writer.h"
 #include "kernel/bundle-text.h"
 #include "lib/block.h"
-#include "lib/lib-private.h"
 
 struct IpyboxEvent {
     IpyboxEventType type;
     const IpbEvent *core;
-    GPtrArray *made;  /* texts that were made for getters */
+    GPtrArray *made;  /* texts that getters made */
     GHashTable *json; /* IpbJson → its text, borrowed from `made` */
 };
 
@@ -33,28 +33,28 @@ SAME_TYPE(TOOL_PROGRESS);
 SAME_TYPE(NOTICE);
 
 void
-ipb_lib_tell_event(IpyboxSession *session, const IpbEvent *event, IpyboxEventFunc func,
-                   gpointer user_data)
+ipb_lib_event_report(IpyboxSession *session, const IpbEvent *event, IpyboxEventFunc func,
+                     gpointer user_data)
 {
     if (func == NULL || event->type > IPB_EVENT_NOTICE)
         return;
     g_autoptr(GPtrArray) made = g_ptr_array_new_with_free_func(g_free);
     g_autoptr(GHashTable) json = g_hash_table_new(NULL, NULL);
-    IpyboxEvent told = {
+    IpyboxEvent reported = {
         .type = (IpyboxEventType) event->type, .core = event, .made = made, .json = json};
     ipb_block_enter_callback();
-    func(session, &told, user_data);
+    func(session, &reported, user_data);
     ipb_block_leave_callback();
 }
 
 char *
 ipb_lib_make_valid(const char *text, size_t size)
 {
-    /* Validation ends at a NUL as at any other byte that does not belong there. */
+    /* Validation ends at a NUL as at any other byte that is not valid. */
     return g_utf8_validate_len(text, size, NULL) ? NULL : g_utf8_make_valid(text, (gssize) size);
 }
 
-/* --- JSON -------------------------------------------------------------------------------------- */
+/* --- JSON ------------------------------------------------------------------------------------- */
 
 static char *
 text_of_json(const IpbJson *value)
@@ -70,7 +70,7 @@ text_of_json(const IpbJson *value)
     return ipb_json_writer_finish(writer, NULL);
 }
 
-/* The value as text, made once; NULL for none. */
+/* The value as text, made once; NULL if there is no value. */
 static const char *
 get_json(const IpyboxEvent *event, const IpbJson *value)
 {
@@ -85,7 +85,7 @@ get_json(const IpyboxEvent *event, const IpbJson *value)
     return made;
 }
 
-/* --- getters ----------------------------------------------------------------------------------- */
+/* --- getters ---------------------------------------------------------------------------------- */
 
 IpyboxEventType
 ipybox_event_get_type(const IpyboxEvent *event)

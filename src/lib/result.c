@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Results of cells; see <ipybox/event.h>. A collector gathers a cell's events and becomes the result at the last of them.
+ * Results of cells; see the header and <ipybox/event.h>.
  */
-#include <ipybox/event.h>
+#include "lib/result.h"
 
 #include <string.h>
 
 #include "base/error.h"
-#include "lib/lib-private.h"
+#include "lib/event.h"
 #include "session/cell-text.h"
 
-/* Of a notice among the output, which says whose it is. */
+/* The beginning of a notice, which violations do not have. */
 #define NOTICE_PREFIX "[ipybox] "
 
 struct IpyboxResult {
@@ -29,7 +29,7 @@ struct IpbLibCollector {
     IpyboxResult *result; /* in the making */
 };
 
-/* --- collecting -------------------------------------------------------------------------------- */
+/* --- collecting ------------------------------------------------------------------------------- */
 
 IpbLibCollector *
 ipb_lib_collector_new(size_t max_text_chars)
@@ -149,7 +149,7 @@ ipb_lib_result_new_cancelled(void)
     return result;
 }
 
-/* --- getters ----------------------------------------------------------------------------------- */
+/* --- getters ---------------------------------------------------------------------------------- */
 
 IpyboxStatus
 ipybox_result_get_status(const IpyboxResult *result)

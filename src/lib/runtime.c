@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The life of a runtime; see <ipybox/runtime.h>.
+ * Runtimes; see <ipybox/runtime.h>.
  */
+#include "lib/runtime.h"
+
 #include "base/error.h"
 #include "base/thread.h"
 #include "lib/block.h"
-#include "lib/lib-private.h"
+#include "lib/session.h"
+#include "lib/version.h"
 
 static bool
 check_options(const IpyboxRuntimeOptions *options, GError **error)
@@ -57,7 +60,7 @@ ipybox_runtime_get_python(IpyboxRuntime *runtime)
     return ipb_runtime_python(runtime->core);
 }
 
-/* --- the end: the sessions, then Python -------------------------------------------------------- */
+/* --- the end: sessions, then Python ----------------------------------------------------------- */
 
 static void
 finish_close(IpyboxRuntime *runtime, GError *error)
@@ -78,9 +81,10 @@ on_stopped(void *data)
     finish_close(data, NULL);
 }
 
-void
-ipb_lib_runtime_session_closed(IpyboxRuntime *runtime)
+static void
+on_part_closed(void *data)
 {
+    IpyboxRuntime *runtime = data;
     if (--runtime->n_closing == 0)
         ipb_runtime_stop(runtime->core, on_stopped, runtime);
 }
@@ -99,13 +103,9 @@ static void
 close_sessions(IpyboxRuntime *runtime)
 {
     runtime->n_closing = 1 + runtime->sessions->len;
-    for (guint i = 0; i < runtime->sessions->len; i++) {
-        IpyboxSession *session = g_ptr_array_index(runtime->sessions, i);
-        session->is_runtime_waiting = true;
-        if (!session->is_closed)
-            ipb_lib_session_close(session);
-    }
-    ipb_lib_runtime_session_closed(runtime); /* our own one */
+    for (guint i = 0; i < runtime->sessions->len; i++)
+        ipb_lib_session_close(g_ptr_array_index(runtime->sessions, i), on_part_closed, runtime);
+    on_part_closed(runtime); /* this function's own part */
 }
 
 void
@@ -156,18 +156,18 @@ destroy(gpointer data)
 }
 
 static gboolean
-on_destroy_turn(gpointer data)
+on_destroy(gpointer data)
 {
-    return G_SOURCE_REMOVE; /* its destroy function does it */
+    return G_SOURCE_REMOVE; /* then destroy is called */
 }
 
-/* After the cores of the sessions, which go in the same way and were asked before. */
+/* After the cores of the sessions, whose sources were attached before. */
 static void
 destroy_soon(IpyboxRuntime *runtime)
 {
     g_autoptr(GSource) source = g_idle_source_new();
     g_source_set_priority(source, G_PRIORITY_DEFAULT);
-    g_source_set_callback(source, on_destroy_turn, runtime, destroy);
+    g_source_set_callback(source, on_destroy, runtime, destroy);
     g_source_attach(source, runtime->context);
 }
 
@@ -179,11 +179,8 @@ ipybox_runtime_free(IpyboxRuntime *runtime)
     runtime->is_closed = true;
     g_autoptr(GPtrArray) sessions = g_steal_pointer(&runtime->sessions);
     runtime->sessions = g_ptr_array_new();
-    for (guint i = 0; i < sessions->len; i++) {
-        IpyboxSession *session = g_ptr_array_index(sessions, i);
-        session->runtime = NULL;
-        ipb_lib_session_end(session);
-    }
+    for (guint i = 0; i < sessions->len; i++)
+        ipb_lib_session_lose_runtime(g_ptr_array_index(sessions, i));
     if (runtime->closing != NULL)
         finish_close(runtime,
                      g_error_new(IPYBOX_ERROR, IPYBOX_ERROR_CANCELLED, "the runtime was freed"));

@@ -4,11 +4,13 @@
  */
 #include <ipybox/server.h>
 
+#include "lib/server.h"
+
 #include <string.h>
 
 #include "apigen/apigen.h"
 #include "base/error.h"
-#include "lib/lib-private.h"
+#include "lib/runtime.h"
 
 struct IpyboxServer {
     IpbRegistration *registration;
@@ -33,12 +35,12 @@ ipybox_server_free(IpyboxServer *server)
 }
 
 IpbJsonDoc *
-ipb_lib_parse_params(const char *params_json, GError **error)
+ipb_lib_parse_server_params(const char *params_json, GError **error)
 {
     g_autoptr(GError) parse_error = NULL;
     IpbJsonDoc *params =
         ipb_json_parse(params_json, strlen(params_json), &IPB_JSON_LIMITS_SMALL, &parse_error);
-    if (params == NULL) /* to the parser it is a peer that broke its protocol */
+    if (params == NULL) /* the parser's own error would be PROTOCOL */
         g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID, "the server's parameters: %s",
                     parse_error->message);
     return params;
@@ -62,7 +64,7 @@ ipybox_runtime_add_server(IpyboxRuntime *runtime, const char *name, const char *
                           GError **error)
 {
     g_return_val_if_fail(runtime != NULL && name != NULL && params_json != NULL, NULL);
-    g_autoptr(IpbJsonDoc) params = ipb_lib_parse_params(params_json, error);
+    g_autoptr(IpbJsonDoc) params = ipb_lib_parse_server_params(params_json, error);
     if (params == NULL)
         return NULL;
     if (!ipb_apigen_check_server_name(name, error))

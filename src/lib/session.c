@@ -1,16 +1,164 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The life of a session; see <ipybox/session.h> and lib/lib-private.h. Its end is in session-end.c, its cells are in cells.c, registrations and
- * installations in jobs.c.
+ * Sessions; see <ipybox/session.h>.
+ *
+ * A public session is a shell around an IpbSession, its core. The core may end before the shell: when
+ * the session was closed, when its runtime was freed, or when the session was freed from within a
+ * callback. The callback is on the core's stack then, so the core is freed in the context's next
+ * iteration. Calls on a session without a core end with BUSY. Events of a core that is about to be
+ * freed are not reported.
  */
+#include "lib/session.h"
+
 #include <string.h>
 
 #include "base/error.h"
+#include "lib/approval.h"
 #include "lib/block.h"
-#include "lib/lib-private.h"
+#include "lib/event.h"
+#include "lib/result.h"
+#include "lib/runtime.h"
+#include "lib/server.h"
+#include "lib/version.h"
 #include "session/workspace.h"
 
-/* The program's word for what the core calls by another name. */
+struct IpyboxSession {
+    unsigned references;
+    IpyboxRuntime *runtime; /* NULL: it was freed, or the core has ended */
+    GMainContext *context;
+    IpbSession *core; /* NULL: it has ended */
+    char *workspace;
+    IpyboxApprovalFunc on_approval;
+    IpyboxWithdrawnFunc on_withdrawn;
+    IpyboxLogFunc on_log;
+    gpointer user_data;
+    bool can_register;
+    bool is_closed; /* or being closed */
+    bool is_freed;  /* by the program: no callback is called any more */
+    IpbCall *closing;
+    IpbTimer *close_timer;
+    void (*ended)(void *data); /* for the runtime, which waits for the end; or NULL */
+    void *ended_data;
+    GPtrArray *calls;     /* IpbCall that the core has not ended */
+    GPtrArray *approvals; /* IpyboxApproval that wait; borrowed */
+};
+
+static bool
+is_open(const IpyboxSession *session)
+{
+    return session->core != NULL && !session->is_closed && !session->is_freed;
+}
+
+static IpyboxSession *
+session_ref(IpyboxSession *session)
+{
+    session->references++;
+    return session;
+}
+
+static void
+session_unref(IpyboxSession *session)
+{
+    if (--session->references > 0)
+        return;
+    g_ptr_array_unref(session->calls);
+    g_ptr_array_unref(session->approvals);
+    g_main_context_unref(session->context);
+    g_free(session->workspace);
+    g_free(session);
+}
+
+/* Runs in the context's next iteration; the session is kept until then. */
+typedef void (*RunFunc)(IpyboxSession *session, void *data);
+
+typedef struct {
+    IpyboxSession *session;
+    RunFunc func;
+    void *data;
+    GDestroyNotify free_data;
+} Run;
+
+static void
+free_run(gpointer data)
+{
+    Run *run = data;
+    if (run->free_data != NULL)
+        run->free_data(run->data);
+    session_unref(run->session);
+    g_free(run);
+}
+
+static gboolean
+on_run(gpointer data)
+{
+    Run *run = data;
+    run->func(run->session, run->data);
+    return G_SOURCE_REMOVE;
+}
+
+static void
+run_soon(IpyboxSession *session, RunFunc func, void *data, GDestroyNotify free_data)
+{
+    Run *run = g_new(Run, 1);
+    *run = (Run){session_ref(session), func, data, free_data};
+    g_autoptr(GSource) source = g_idle_source_new();
+    g_source_set_priority(source, G_PRIORITY_DEFAULT);
+    g_source_set_callback(source, on_run, run, free_run);
+    g_source_attach(source, session->context);
+}
+
+/* --- callbacks of the core -------------------------------------------------------------------- */
+
+static void
+on_approval(const IpbApprovalRequest *request, void *data)
+{
+    IpyboxSession *session = data;
+    if (session->is_freed)
+        return;
+    g_autoptr(IpyboxApproval) approval =
+        ipb_lib_approval_new(request, session->core, session->approvals);
+    ipb_block_enter_callback();
+    session->on_approval(session, approval, session->user_data);
+    ipb_block_leave_callback();
+}
+
+static void
+report_withdrawn(IpyboxSession *session, void *approval)
+{
+    if (session->is_freed)
+        return;
+    ipb_block_enter_callback();
+    session->on_withdrawn(session, approval, session->user_data);
+    ipb_block_leave_callback();
+}
+
+/* Also called from within calls of the program, so it is reported later. If the program did not keep
+ * the request, there is nothing to report. */
+static void
+on_withdrawn(uint64_t id, void *data)
+{
+    IpyboxSession *session = data;
+    IpyboxApproval *approval = ipb_lib_approval_detach(session->approvals, id);
+    if (approval != NULL && !session->is_freed)
+        run_soon(session, report_withdrawn, ipybox_approval_ref(approval),
+                 (GDestroyNotify) ipybox_approval_unref);
+}
+
+static void
+on_log(const char *level, const char *text, void *data)
+{
+    IpyboxSession *session = data;
+    if (session->on_log == NULL || session->is_freed)
+        return;
+    /* While the session is being made, the program does not have it yet. */
+    IpyboxSession *source = session->core != NULL ? session : NULL;
+    ipb_block_enter_callback();
+    session->on_log(source, level, text, session->user_data);
+    ipb_block_leave_callback();
+}
+
+/* --- opening ---------------------------------------------------------------------------------- */
+
 static IpbApprovalPolicy
 policy_of(IpyboxApprovalPolicy policy)
 {
@@ -24,21 +172,6 @@ policy_of(IpyboxApprovalPolicy policy)
     }
     return IPB_APPROVAL_DENY;
 }
-
-static void
-on_log(const char *level, const char *text, void *data)
-{
-    IpyboxSession *session = data;
-    if (session->on_log == NULL || session->is_freed)
-        return;
-    /* What is told while the session is made comes before the program has it. */
-    IpyboxSession *told = session->core != NULL ? session : NULL;
-    ipb_block_enter_callback();
-    session->on_log(told, level, text, session->user_data);
-    ipb_block_leave_callback();
-}
-
-/* --- making one -------------------------------------------------------------------------------- */
 
 static bool
 check_environment(const char *const *environment, const char *name, GError **error)
@@ -96,8 +229,8 @@ make_core(IpyboxSession *session, const IpyboxSessionOptions *options, GError **
         .approval_rules = options->approval_rules,
         .audit_log = options->audit_log,
         .approval_timeout_ms = options->approval_timeout_ms,
-        .on_approval = options->on_approval != NULL ? ipb_lib_on_approval : NULL,
-        .on_approval_withdrawn = options->on_withdrawn != NULL ? ipb_lib_on_withdrawn : NULL,
+        .on_approval = options->on_approval != NULL ? on_approval : NULL,
+        .on_approval_withdrawn = options->on_withdrawn != NULL ? on_withdrawn : NULL,
         .connect_timeout_ms = options->connect_timeout_ms,
         .seed = options->seed,
         .has_seed = options->seed >= 0,
@@ -117,18 +250,6 @@ make_core(IpyboxSession *session, const IpyboxSessionOptions *options, GError **
     if (core == NULL || !ipb_workspace_allow_registered(core, error))
         return NULL;
     return g_steal_pointer(&core);
-}
-
-void
-ipb_lib_session_unref(IpyboxSession *session)
-{
-    if (--session->references > 0)
-        return;
-    g_ptr_array_unref(session->calls);
-    g_ptr_array_unref(session->approvals);
-    g_main_context_unref(session->context);
-    g_free(session->workspace);
-    g_free(session);
 }
 
 static void
@@ -167,7 +288,7 @@ ipybox_session_new(IpyboxRuntime *runtime, const IpyboxSessionOptions *options, 
         set_closed(error);
     }
     if (session->core == NULL) {
-        ipb_lib_session_unref(session);
+        session_unref(session);
         return NULL;
     }
     session->workspace = g_strdup(ipb_session_workspace(session->core));
@@ -175,19 +296,13 @@ ipybox_session_new(IpyboxRuntime *runtime, const IpyboxSessionOptions *options, 
     return session;
 }
 
-/* --- while it is open -------------------------------------------------------------------------- */
-
-bool
-ipb_lib_session_is_open(const IpyboxSession *session)
-{
-    return session->core != NULL && !session->is_closed && !session->is_freed;
-}
+/* --- while it is open ------------------------------------------------------------------------- */
 
 void
 ipybox_session_start(IpyboxSession *session)
 {
     g_return_if_fail(session != NULL);
-    if (ipb_lib_session_is_open(session))
+    if (is_open(session))
         ipb_session_start(session->core);
 }
 
@@ -202,7 +317,7 @@ void
 ipybox_session_interrupt(IpyboxSession *session)
 {
     g_return_if_fail(session != NULL);
-    if (ipb_lib_session_is_open(session))
+    if (is_open(session))
         ipb_session_interrupt(session->core);
 }
 
@@ -210,14 +325,17 @@ void
 ipybox_session_set_paused(IpyboxSession *session, gboolean paused)
 {
     g_return_if_fail(session != NULL);
-    if (ipb_lib_session_is_open(session))
+    if (is_open(session))
         ipb_session_set_paused(session->core, paused);
 }
 
-bool
-ipb_lib_session_begin(IpyboxSession *session, IpbCall *call)
+/* --- calls that the core ends ----------------------------------------------------------------- */
+
+/* Keeps @call until forget_call. If there is no open core, the call ends with BUSY: false. */
+static bool
+begin_call(IpyboxSession *session, IpbCall *call)
 {
-    if (!ipb_lib_session_is_open(session)) {
+    if (!is_open(session)) {
         ipb_call_return_error(
             call, g_error_new(IPYBOX_ERROR, IPYBOX_ERROR_BUSY, "the session is closed"));
         return false;
@@ -227,8 +345,8 @@ ipb_lib_session_begin(IpyboxSession *session, IpbCall *call)
     return true;
 }
 
-void
-ipb_lib_session_forget(IpyboxSession *session, IpbCall *call)
+static void
+forget_call(IpyboxSession *session, IpbCall *call)
 {
     g_ptr_array_remove_fast(session->calls, call);
 }
@@ -238,7 +356,7 @@ on_reset(void *data)
 {
     IpbCall *call = data;
     ipb_call_return(call, GINT_TO_POINTER(TRUE), NULL);
-    ipb_lib_session_forget(call->owner, call);
+    forget_call(call->owner, call);
 }
 
 void
@@ -247,7 +365,7 @@ ipybox_session_reset_async(IpyboxSession *session, GAsyncReadyCallback callback,
     g_return_if_fail(session != NULL);
     g_autoptr(IpbCall) call =
         ipb_call_new(session->context, ipybox_session_reset_async, callback, user_data);
-    if (ipb_lib_session_begin(session, call))
+    if (begin_call(session, call))
         ipb_session_reset(session->core, on_reset, call);
 }
 
@@ -267,4 +385,448 @@ ipybox_session_reset(IpyboxSession *session, GError **error)
     ipybox_session_reset_async(session, ipb_block_on_ready, &block);
     g_autoptr(GAsyncResult) result = ipb_block_wait(&block);
     return ipybox_session_reset_finish(NULL, result, error);
+}
+
+/* --- cells ------------------------------------------------------------------------------------ */
+
+/* Data of the call of a cell. */
+typedef struct {
+    IpyboxEventFunc on_event;
+    gpointer user_data;
+    IpbLibCollector *collector;
+} Cell;
+
+static void
+free_cell(void *data)
+{
+    Cell *cell = data;
+    ipb_lib_collector_free(cell->collector);
+    g_free(cell);
+}
+
+static void
+on_cell_event(const IpbEvent *event, void *data)
+{
+    IpbCall *call = data;
+    IpyboxSession *session = call->owner;
+    Cell *cell = call->data;
+    if (!call->is_told)
+        ipb_lib_event_report(session, event, cell->on_event, cell->user_data);
+    IpyboxResult *result = ipb_lib_collector_add(cell->collector, event);
+    if (result == NULL)
+        return;
+    ipb_call_return(call, result, (GDestroyNotify) ipybox_result_free);
+    forget_call(session, call);
+}
+
+static void
+cancel_cell(IpbCall *call)
+{
+    IpyboxSession *session = call->owner;
+    ipb_session_cancel(session->core, call->number);
+}
+
+static void
+start_cell(IpyboxSession *session, IpbCall *call, const char *code, unsigned timeout_ms,
+           GCancellable *cancellable)
+{
+    if (!begin_call(session, call))
+        return;
+    g_autoptr(GError) error = NULL;
+    if (cancellable != NULL && g_cancellable_is_cancelled(cancellable))
+        ipb_call_return(call, ipb_lib_result_new_cancelled(), (GDestroyNotify) ipybox_result_free);
+    else
+        call->number =
+            ipb_session_execute(session->core, code, timeout_ms, on_cell_event, call, &error);
+    if (error != NULL)
+        ipb_call_return_copy(call, error);
+    if (call->number == 0)
+        forget_call(session, call);
+    else
+        ipb_call_watch(call, cancellable, cancel_cell);
+}
+
+void
+ipybox_session_execute_async(IpyboxSession *session, const char *code,
+                             const IpyboxExecuteOptions *options, GCancellable *cancellable,
+                             GAsyncReadyCallback callback, gpointer user_data)
+{
+    g_return_if_fail(session != NULL && code != NULL);
+    static const IpyboxExecuteOptions DEFAULTS = IPYBOX_EXECUTE_OPTIONS_INIT;
+    if (options == NULL)
+        options = &DEFAULTS;
+    g_autoptr(IpbCall) call =
+        ipb_call_new(session->context, ipybox_session_execute_async, callback, user_data);
+    g_autoptr(GError) error = NULL;
+    if (!ipb_lib_check_version(options->version, IPYBOX_EXECUTE_OPTIONS_VERSION,
+                               "IpyboxExecuteOptions", &error)) {
+        ipb_call_return_copy(call, error);
+        return;
+    }
+    Cell *cell = g_new(Cell, 1);
+    *cell = (Cell){
+        .on_event = options->on_event,
+        .user_data = options->user_data,
+        .collector = ipb_lib_collector_new(options->max_text_chars),
+    };
+    call->data = cell;
+    call->free_data = free_cell;
+    start_cell(session, call, code, options->timeout_ms, cancellable);
+}
+
+IpyboxResult *
+ipybox_session_execute_finish(IpyboxSession *session, GAsyncResult *result, GError **error)
+{
+    return ipb_call_finish(result, ipybox_session_execute_async, error);
+}
+
+IpyboxResult *
+ipybox_session_execute(IpyboxSession *session, const char *code,
+                       const IpyboxExecuteOptions *options, GCancellable *cancellable,
+                       GError **error)
+{
+    g_return_val_if_fail(session != NULL && code != NULL, NULL);
+    IpbBlock block;
+    if (!ipb_block_begin(&block, session->context, error))
+        return NULL;
+    ipybox_session_execute_async(session, code, options, cancellable, ipb_block_on_ready, &block);
+    g_autoptr(GAsyncResult) result = ipb_block_wait(&block);
+    return ipybox_session_execute_finish(NULL, result, error);
+}
+
+/* --- MCP servers ------------------------------------------------------------------------------ */
+
+static void
+on_registered(const char *const *modules, const GError *error, void *data)
+{
+    IpbCall *call = data;
+    if (error != NULL)
+        ipb_call_return_copy(call, error);
+    else
+        ipb_call_return(call, g_strdupv((char **) modules), (GDestroyNotify) g_strfreev);
+    forget_call(call->owner, call);
+}
+
+static void
+cancel_register(IpbCall *call)
+{
+    IpyboxSession *session = call->owner;
+    ipb_session_cancel_register(session->core, call->number);
+}
+
+static bool
+start_register(IpyboxSession *session, IpbCall *call, const char *name, const char *params_json,
+               const IpyboxRegisterOptions *options, GError **error)
+{
+    if (!ipb_lib_check_version(options->version, IPYBOX_REGISTER_OPTIONS_VERSION,
+                               "IpyboxRegisterOptions", error))
+        return false;
+    if (!session->can_register) {
+        g_set_error_literal(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID,
+                            "a session in a sandbox registers servers only if it was opened with "
+                            "register_servers: its kernel could change what is generated");
+        return false;
+    }
+    if ((unsigned) options->listing > IPYBOX_LISTING_STUBS) {
+        g_set_error_literal(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID,
+                            "listing is no value of IpyboxListing");
+        return false;
+    }
+    g_autoptr(IpbJsonDoc) params = ipb_lib_parse_server_params(params_json, error);
+    if (params == NULL)
+        return false;
+    IpbRegisterOptions core_options = {
+        .name = name,
+        .params = ipb_json_root(params),
+        .root_dir = options->root_dir,
+        .async_api = options->async_api,
+        .listing = (IpbApigenListing) options->listing,
+    };
+    call->number = ipb_session_register(session->core, &core_options, on_registered, call, error);
+    return call->number != 0;
+}
+
+void
+ipybox_session_register_async(IpyboxSession *session, const char *name, const char *params_json,
+                              const IpyboxRegisterOptions *options, GCancellable *cancellable,
+                              GAsyncReadyCallback callback, gpointer user_data)
+{
+    g_return_if_fail(session != NULL && name != NULL && params_json != NULL);
+    static const IpyboxRegisterOptions DEFAULTS = IPYBOX_REGISTER_OPTIONS_INIT;
+    g_autoptr(IpbCall) call =
+        ipb_call_new(session->context, ipybox_session_register_async, callback, user_data);
+    if (!begin_call(session, call))
+        return;
+    g_autoptr(GError) error = NULL;
+    if (start_register(session, call, name, params_json, options != NULL ? options : &DEFAULTS,
+                       &error)) {
+        ipb_call_watch(call, cancellable, cancel_register);
+        return;
+    }
+    ipb_call_return_copy(call, error);
+    forget_call(session, call);
+}
+
+char **
+ipybox_session_register_finish(IpyboxSession *session, GAsyncResult *result, GError **error)
+{
+    return ipb_call_finish(result, ipybox_session_register_async, error);
+}
+
+char **
+ipybox_session_register(IpyboxSession *session, const char *name, const char *params_json,
+                        const IpyboxRegisterOptions *options, GCancellable *cancellable,
+                        GError **error)
+{
+    g_return_val_if_fail(session != NULL && name != NULL && params_json != NULL, NULL);
+    IpbBlock block;
+    if (!ipb_block_begin(&block, session->context, error))
+        return NULL;
+    ipybox_session_register_async(session, name, params_json, options, cancellable,
+                                  ipb_block_on_ready, &block);
+    g_autoptr(GAsyncResult) result = ipb_block_wait(&block);
+    return ipybox_session_register_finish(NULL, result, error);
+}
+
+/* --- packages --------------------------------------------------------------------------------- */
+
+/* Data of the call of an installation. */
+typedef struct {
+    IpyboxInstallFunc on_line;
+    gpointer line_data;
+} Installation;
+
+static void
+on_install_line(const char *line, void *data)
+{
+    IpbCall *call = data;
+    const Installation *installation = call->data;
+    if (installation->on_line == NULL || call->is_told)
+        return;
+    ipb_block_enter_callback();
+    installation->on_line(call->owner, line, installation->line_data);
+    ipb_block_leave_callback();
+}
+
+static void
+on_installed(const char *output, const GError *error, void *data)
+{
+    IpbCall *call = data;
+    if (error != NULL)
+        ipb_call_return_copy(call, error);
+    else
+        ipb_call_return(call, g_strdup(output), g_free);
+    forget_call(call->owner, call);
+}
+
+static void
+cancel_install(IpbCall *call)
+{
+    IpyboxSession *session = call->owner;
+    ipb_session_cancel_install(session->core);
+}
+
+void
+ipybox_session_install_async(IpyboxSession *session, const char *package, IpyboxInstallFunc on_line,
+                             gpointer line_data, GCancellable *cancellable,
+                             GAsyncReadyCallback callback, gpointer user_data)
+{
+    g_return_if_fail(session != NULL && package != NULL);
+    g_autoptr(IpbCall) call =
+        ipb_call_new(session->context, ipybox_session_install_async, callback, user_data);
+    Installation *installation = g_new(Installation, 1);
+    *installation = (Installation){on_line, line_data};
+    call->data = installation;
+    call->free_data = g_free;
+    if (!begin_call(session, call))
+        return;
+    g_autoptr(GError) error = NULL;
+    if (ipb_session_install(session->core, package, on_install_line, on_installed, call, &error)) {
+        ipb_call_watch(call, cancellable, cancel_install);
+        return;
+    }
+    ipb_call_return_copy(call, error);
+    forget_call(session, call);
+}
+
+char *
+ipybox_session_install_finish(IpyboxSession *session, GAsyncResult *result, GError **error)
+{
+    return ipb_call_finish(result, ipybox_session_install_async, error);
+}
+
+char *
+ipybox_session_install(IpyboxSession *session, const char *package, GCancellable *cancellable,
+                       GError **error)
+{
+    g_return_val_if_fail(session != NULL && package != NULL, NULL);
+    IpbBlock block;
+    if (!ipb_block_begin(&block, session->context, error))
+        return NULL;
+    ipybox_session_install_async(session, package, NULL, NULL, cancellable, ipb_block_on_ready,
+                                 &block);
+    g_autoptr(GAsyncResult) result = ipb_block_wait(&block);
+    return ipybox_session_install_finish(NULL, result, error);
+}
+
+/* --- the end ---------------------------------------------------------------------------------- */
+
+/* Frees the core; what it still had to report is lost. */
+static void
+drop_core(IpyboxSession *session)
+{
+    g_clear_pointer(&session->close_timer, ipb_timer_free);
+    g_clear_pointer(&session->core, ipb_session_free);
+    g_ptr_array_set_size(session->calls, 0);
+    if (session->runtime == NULL)
+        return;
+    g_ptr_array_remove_fast(session->runtime->sessions, session);
+    session->runtime = NULL; /* which may be freed before the session */
+    if (session->ended != NULL)
+        g_steal_pointer (&session->ended)(session->ended_data);
+}
+
+static void
+on_drop(IpyboxSession *session, void *data)
+{
+    drop_core(session);
+}
+
+static GError *
+make_cancelled(const IpyboxSession *session)
+{
+    return g_error_new(IPYBOX_ERROR, IPYBOX_ERROR_CANCELLED, "%s was freed",
+                       session->is_freed ? "the session" : "the runtime of the session");
+}
+
+/* Ends the core now, or in the next iteration from within a callback. */
+static void
+end_core(IpyboxSession *session)
+{
+    if (session->core == NULL)
+        return;
+    session->is_closed = true;
+    ipb_lib_approval_detach_all(session->approvals);
+    for (guint i = 0; i < session->calls->len; i++)
+        ipb_call_return_error(g_ptr_array_index(session->calls, i), make_cancelled(session));
+    if (session->closing != NULL)
+        ipb_call_return_error(session->closing, make_cancelled(session));
+    g_clear_pointer(&session->closing, ipb_call_unref);
+    if (ipb_block_is_in_callback())
+        run_soon(session, on_drop, NULL, NULL);
+    else
+        drop_core(session);
+}
+
+/* The orderly end is over, in time or not. No function of the core is on the stack. Takes @error. */
+static void
+finish_close(IpyboxSession *session, GError *error)
+{
+    IpbCall *closing = g_steal_pointer(&session->closing);
+    session_ref(session);
+    ipb_lib_approval_detach_all(session->approvals);
+    drop_core(session);
+    if (closing != NULL && error != NULL)
+        ipb_call_return_error(closing, error);
+    else if (closing != NULL)
+        ipb_call_return(closing, GINT_TO_POINTER(TRUE), NULL);
+    else
+        g_clear_error(&error);
+    g_clear_pointer(&closing, ipb_call_unref);
+    session_unref(session);
+}
+
+static void
+on_closed(void *data)
+{
+    finish_close(data, NULL);
+}
+
+static void
+on_core_closed(void *data)
+{
+    IpyboxSession *session = data;
+    if (session->runtime == NULL) /* it was freed meanwhile, which frees the core, too */
+        return;
+    ipb_timer_free(session->close_timer);
+    session->close_timer =
+        ipb_timer_new(ipb_runtime_loop(session->runtime->core), 0, on_closed, session);
+}
+
+static void
+on_close_timeout(void *data)
+{
+    finish_close(data, g_error_new(IPYBOX_ERROR, IPYBOX_ERROR_TIMEOUT,
+                                   "the session had not ended after %d s: what was left was killed",
+                                   IPB_LIB_CLOSE_TIMEOUT_MS / 1000));
+}
+
+static void
+start_close(IpyboxSession *session)
+{
+    session->is_closed = true;
+    session->close_timer = ipb_timer_new(ipb_runtime_loop(session->runtime->core),
+                                         IPB_LIB_CLOSE_TIMEOUT_MS, on_close_timeout, session);
+    ipb_session_close(session->core, on_core_closed, session);
+}
+
+void
+ipybox_session_close_async(IpyboxSession *session, GAsyncReadyCallback callback, gpointer user_data)
+{
+    g_return_if_fail(session != NULL);
+    g_autoptr(IpbCall) call =
+        ipb_call_new(session->context, ipybox_session_close_async, callback, user_data);
+    if (!is_open(session)) {
+        ipb_call_return_error(
+            call, g_error_new(IPYBOX_ERROR, IPYBOX_ERROR_BUSY, "the session is closed already"));
+        return;
+    }
+    session->closing = g_steal_pointer(&call);
+    start_close(session);
+}
+
+gboolean
+ipybox_session_close_finish(IpyboxSession *session, GAsyncResult *result, GError **error)
+{
+    return ipb_call_finish(result, ipybox_session_close_async, error) != NULL;
+}
+
+gboolean
+ipybox_session_close(IpyboxSession *session, GError **error)
+{
+    g_return_val_if_fail(session != NULL, FALSE);
+    IpbBlock block;
+    if (!ipb_block_begin(&block, session->context, error))
+        return FALSE;
+    ipybox_session_close_async(session, ipb_block_on_ready, &block);
+    g_autoptr(GAsyncResult) result = ipb_block_wait(&block);
+    return ipybox_session_close_finish(NULL, result, error);
+}
+
+void
+ipybox_session_free(IpyboxSession *session)
+{
+    if (session == NULL)
+        return;
+    session->is_freed = true;
+    end_core(session);
+    session_unref(session);
+}
+
+/* --- for the runtime -------------------------------------------------------------------------- */
+
+void
+ipb_lib_session_close(IpyboxSession *session, void (*ended)(void *data), void *data)
+{
+    session->ended = ended;
+    session->ended_data = data;
+    if (!session->is_closed)
+        start_close(session);
+}
+
+void
+ipb_lib_session_lose_runtime(IpyboxSession *session)
+{
+    session->runtime = NULL;
+    end_core(session);
 }
