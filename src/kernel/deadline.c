@@ -1,12 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A timer that can stand still; see the header.
+ * A timer that can be paused; see the header.
  */
 #include "kernel/deadline.h"
 
-/* By so much, all in all, a deadline is put off for want of CPU. */
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+
+/* Maximum total extension of a deadline when the kernel gets no CPU. */
 #define MAX_EXTENSION_MS 30000
-/* Less is what every process waits now and then. */
+/* Every process waits for less than this now and then. */
 #define MIN_EXTENSION_MS 100
 
 static void on_timer(void *data);
@@ -18,7 +25,7 @@ run(IpbDeadline *deadline, unsigned delay_ms)
     deadline->timer = ipb_timer_new(deadline->loop, delay_ms, on_timer, deadline);
 }
 
-/* What nobody could use: the process waited for a CPU, or this program came here too late. */
+/* Time that was lost: the process waited for a CPU, or this program came here too late. */
 static unsigned
 take_lost_ms(IpbDeadline *deadline)
 {
@@ -85,4 +92,18 @@ ipb_deadline_set_paused(IpbDeadline *deadline, bool paused)
     int64_t remaining_us = MAX(deadline->end_us - g_get_monotonic_time(), 0);
     deadline->remaining_ms = (unsigned) (remaining_us / 1000);
     g_clear_pointer(&deadline->timer, ipb_timer_free);
+}
+
+uint64_t
+ipb_deadline_cpu_wait_us(pid_t pid)
+{
+    char path[64], text[128];
+    snprintf(path, sizeof path, "/proc/%d/schedstat", (int) pid);
+    ipb_autofd fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd >= 0 ? read(fd, text, sizeof text - 1) : -1;
+    if (n < 0)
+        return 0;
+    text[n] = '\0';
+    uint64_t ran_ns, waited_ns; /* proc(5): the first two of three */
+    return sscanf(text, "%" SCNu64 " %" SCNu64, &ran_ns, &waited_ns) == 2 ? waited_ns / 1000 : 0;
 }

@@ -1,19 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * IpbDeadline: a timer that can stand still. While a kernel's output is not read (back-pressure), it
- * cannot answer, so its time limits must not run; nor does the time count in which it, or this program, got no CPU.
+ * IpbDeadline: a timer that can be paused. While a kernel's output is not read (back-pressure), the
+ * kernel cannot answer, so its time limits are paused. Time in which the kernel, or this program, got
+ * no CPU does not count either, up to a maximum.
+ *
  * Plain struct, owned by value.
  */
 #pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "base/loop.h"
 
 typedef struct {
     void (*func)(void *data);
-    /* How long the process that the deadline is for has waited for a CPU since it exists (kernel/cpu-wait.h). */
+    /* ipb_deadline_cpu_wait_us() of the process that the deadline is for */
     uint64_t (*cpu_wait_us)(void *data);
 } IpbDeadlineFuncs;
 
@@ -21,9 +24,9 @@ typedef struct {
     IpbLoop *loop; /* borrowed */
     IpbTimer *timer;
     int64_t end_us;        /* monotonic, while the timer runs */
-    unsigned remaining_ms; /* while it stands still */
+    unsigned remaining_ms; /* while it is paused */
     bool is_set, is_paused;
-    uint64_t cpu_wait_us; /* that does not count any more */
+    uint64_t cpu_wait_us; /* is accounted for already */
     unsigned extended_ms;
     IpbDeadlineFuncs funcs;
     void *data;
@@ -31,8 +34,13 @@ typedef struct {
 
 void ipb_deadline_init(IpbDeadline *deadline, IpbLoop *loop, const IpbDeadlineFuncs *funcs,
                        void *data);
-/* Calls the function in @delay_ms, not counting pauses and, up to a maximum, waits for a CPU. Restarts a running one. */
+/* Calls the function in @delay_ms, not counting pauses and, up to a maximum, waits for a CPU. Restarts
+ * a running deadline. */
 void ipb_deadline_set(IpbDeadline *deadline, unsigned delay_ms);
 /* Also the clear function. */
 void ipb_deadline_unset(IpbDeadline *deadline);
 void ipb_deadline_set_paused(IpbDeadline *deadline, bool paused);
+/* How long the main thread of a process has waited for a CPU since it was created: on a busy machine,
+ * that time is not its own. 0 if the system does not report it. The pid may belong to another process
+ * by now. Then the figure is wrong, and the caller must tolerate that. */
+uint64_t ipb_deadline_cpu_wait_us(pid_t pid);

@@ -109,6 +109,12 @@ ipb_kernel_set_paused(IpbKernel *kernel, bool paused)
     kernel->ops->set_paused(kernel, paused);
 }
 
+void
+ipb_kernel_report_late_output(IpbKernel *kernel)
+{
+    kernel->ops->report_late_output(kernel);
+}
+
 bool
 ipb_kernel_has_socket(const IpbKernel *kernel, uint64_t inode)
 {

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * IpbKernel: something that runs cells one after the other and tells by events what they print,
- * show and return. The interface that backends implement (native: a forked IPython of our own;
- * later: a Jupyter kernel over ZeroMQ), and the calls that dispatch to one.
+ * IpbKernel: runs cells, one after the other, and reports by events what they print, display and
+ * return. This is the interface that each kind of kernel implements, and the calls that dispatch to
+ * it. An IpbKernelProvider (kernel/kernel-provider.h) makes kernels.
  *
  * A kernel object outlives its process: after a death or a reset the next cell runs in a fresh one.
- * States: STOPPED → STARTING → IDLE ⇄ BUSY → (INTERRUPTING) → IDLE, and from each of them DYING →
- * STOPPED.
+ * Each process that becomes ready is reported by READY.
  *
- * Ownership: the owner frees it. Events are borrowed for the callback. The callback may call
- * interrupt, execute or reset, but not free.
+ * Ownership: the owner frees the kernel. Events are borrowed for the callback. The callback may call
+ * anything but ipb_kernel_free().
  */
 #pragma once
 
@@ -18,6 +17,7 @@
 
 #include "base/loop.h"
 #include "kernel/event.h"
+#include "sandbox/plan.h"
 
 typedef struct IpbKernel IpbKernel;
 
@@ -25,20 +25,57 @@ typedef struct IpbKernel IpbKernel;
 typedef struct {
     bool approves_shell_cmds;
     bool requires_shell_escape;
-    bool returns_to_cwd; /* after each cell */
+    /* after each cell */
+    bool returns_to_cwd;
 } IpbKernelRules;
 
-/* What to run, and how: as Jupyter's execute_request has it. */
+/* What the owner of a kernel does about its sandboxes. Each process of the kernel has a sandbox of its
+ * own, which is made before the process and ends with it. */
+typedef struct {
+    /* Returns the plan for a process that is about to start. If it returns NULL with @error, the process
+     * does not start. The caller owns the plan. */
+    IpbSandboxPlan *(*make_plan)(void *data, GError **error);
+    /* The sandbox is ready: its listeners, in the order of plan->listeners. The receiver owns them. */
+    void (*on_listeners)(const int *listeners, size_t n_listeners, void *data);
+    /* Code in the sandbox was not allowed to connect to a socket of the host. @path: as the code gave
+     * it, untrusted. */
+    void (*on_denied_socket)(const char *path, void *data);
+    void *data;
+} IpbKernelSandboxFuncs;
+
+/* Everything is copied. */
+typedef struct {
+    /* "NAME=value": the kernel's whole environment; NULL-terminated */
+    const char *const *env;
+    /* absolute */
+    const char *cwd;
+    /* prepended to sys.path, NULL-terminated; NULL: none */
+    const char *const *path;
+    /* with has_seed: for the generators of random, numpy and torch */
+    int64_t seed;
+    bool has_seed;
+    IpbKernelRules rules;
+    /* 0: 5000 */
+    unsigned interrupt_grace_ms;
+    /* from the start of a process until it is ready; 0: 10000 */
+    unsigned init_timeout_ms;
+    /* NULL: no sandbox. Its data must live as long as the kernel */
+    const IpbKernelSandboxFuncs *sandbox;
+} IpbKernelOptions;
+
+/* What to run, and how: as in Jupyter's execute_request. */
 typedef struct {
     const char *code;
-    bool is_silent;   /* no displayed value, no history, no post_run_cell */
-    bool is_unstored; /* not in the history, does not count */
-    /* Text of a JSON object {name: expression}, evaluated after it; or NULL */
+    /* no displayed value, no history, no post_run_cell */
+    bool is_silent;
+    /* it is added to the history, and counts */
+    bool stores_history;
+    /* text of a JSON object {name: expression}, evaluated after the code; or NULL */
     const char *user_expressions;
 } IpbKernelCode;
 
-/* The end of a request; exactly one is set. @result: borrowed. Errors: CANCELLED (the kernel ended, was reset or stopped), SERVER (the
- * kernel says why). */
+/* The end of a request; exactly one of @result and @error is set. @result is borrowed. Errors:
+ * CANCELLED: the kernel ended, was reset or stopped. SERVER: the kernel's own reason. */
 typedef void (*IpbKernelReplyFunc)(const IpbJson *result, const GError *error, void *data);
 
 typedef struct {
@@ -50,11 +87,12 @@ typedef struct {
     void (*reset)(IpbKernel *kernel);
     void (*stop)(IpbKernel *kernel, void (*done)(void *data), void *data);
     void (*set_paused)(IpbKernel *kernel, bool paused);
+    void (*report_late_output)(IpbKernel *kernel);
     bool (*has_socket)(const IpbKernel *kernel, uint64_t inode);
     void (*free)(IpbKernel *kernel);
 } IpbKernelOps;
 
-/* Backends embed this as their first member. */
+/* Each kind of kernel embeds this as its first member. */
 struct IpbKernel {
     const IpbKernelOps *ops;
     IpbEventFunc on_event;
@@ -62,31 +100,38 @@ struct IpbKernel {
     uint64_t last_cell;
 };
 
-/* Gets a process ready in the background; execute does it too. */
+/* Gets a process ready in the background, as execute does, too. READY or START_FAILED follows, from
+ * the loop, also if the kernel is ready already. */
 void ipb_kernel_start(IpbKernel *kernel);
-/* Runs a cell: events follow from the loop, DONE is the last one and always comes. Returns the cell's
- * number, or 0: BUSY (a cell is running), LIMIT (code over 32 MiB), INVALID (no UTF-8; user_expressions is no JSON object of
- * strings). */
+/* Runs a cell. Events follow from the loop; DONE is the last one and always comes. Returns the cell's
+ * number, or 0 with @error: BUSY (a cell is running), LIMIT (code over 32 MiB), INVALID (no UTF-8;
+ * user_expressions is not a JSON object of strings). */
 uint64_t ipb_kernel_execute(IpbKernel *kernel, const IpbKernelCode *code, GError **error);
-/* Asks the kernel something: @method and its @params (text of a JSON object) and result are in docs/internals/kernel-wire.md: complete,
- * inspect, is_complete, history, kernel_info, comm_info. A kernel that has no process gets one first; one that runs a cell answers when
- * it has ended or awaits something. @func is called once, from the loop, unless the kernel is freed.
- * False: INVALID (params), LIMIT (too large, too many at once), BUSY (the kernel is being stopped). */
+/* Sends the kernel a request: complete, inspect, is_complete, history, kernel_info, comm_info.
+ * docs/internals/kernel-wire.md describes @params (text of a JSON object) and the result of each
+ * @method. A kernel without a process gets one first. A kernel that runs a cell answers when the cell
+ * has ended or awaits something. @func is called once, from the loop, unless the kernel is freed.
+ * Returns false with @error: INVALID (params), LIMIT (too large, too many at once), BUSY (the kernel is
+ * being stopped). */
 bool ipb_kernel_request(IpbKernel *kernel, const char *method, const char *params,
                         IpbKernelReplyFunc func, void *data, GError **error);
-/* Interrupts the running cell, if any; one that waits for its kernel's start ends at once (ERROR, DONE with
- * IPB_CELL_INTERRUPTED). One that goes on for the grace period (options) loses its kernel:
- * DONE with IPB_CELL_LOST, the cause says that the state is gone. */
+/* Interrupts the running cell, if any. A cell that waits for its kernel's start ends at once (ERROR,
+ * then DONE with IPB_CELL_INTERRUPTED). If the cell still runs after the grace period (options), its
+ * kernel is killed: DONE has IPB_CELL_LOST, and the cause says that the state is gone. */
 void ipb_kernel_interrupt(IpbKernel *kernel);
-/* Throws the process away; a running cell ends with IPB_CELL_LOST ("reset"). Without one, atexit handlers run and files are
- * written, for two seconds at most. Then a fresh one starts in the background. */
+/* Ends the process. A running cell ends with IPB_CELL_LOST ("reset"). If no cell runs, atexit handlers
+ * run and files are written, for two seconds at most. Then a fresh process starts in the background. */
 void ipb_kernel_reset(IpbKernel *kernel);
-/* Ends the process in order (atexit handlers get the grace period), then SIGKILL; @done when all is gone.
- * A running cell ends with IPB_CELL_LOST. */
+/* Ends the process in order: atexit handlers get the grace period, then it is killed. Calls @done when
+ * everything is gone. A running cell ends with IPB_CELL_LOST. */
 void ipb_kernel_stop(IpbKernel *kernel, void (*done)(void *data), void *data);
-/* Back-pressure: while paused no output is read, so that a kernel that prints waits in the end. */
+/* Back-pressure: while paused no output is read, so a kernel that continues to print waits. */
 void ipb_kernel_set_paused(IpbKernel *kernel, bool paused);
-/* Does its process, or one that descends from it, hold a socket with this inode? See base/descendants.h. */
+/* Reports now, with the cell number 0, the LATE_OUTPUT and NOTICE events with which the next cell would
+ * begin. Call it while no cell runs or waits. */
+void ipb_kernel_report_late_output(IpbKernel *kernel);
+/* Whether its process, or one that descends from it, holds the socket with this inode; see
+ * base/descendants.h. */
 bool ipb_kernel_has_socket(const IpbKernel *kernel, uint64_t inode);
 /* Kills and reaps what is left. */
 void ipb_kernel_free(IpbKernel *kernel);

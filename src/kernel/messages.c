@@ -345,7 +345,7 @@ ipb_message_build_execute(uint64_t cell, const IpbKernelCode *code, size_t *ret_
     ipb_json_member_string(writer, "code", code->code);
     if (code->is_silent)
         ipb_json_member_bool(writer, "silent", true);
-    if (code->is_unstored)
+    if (!code->stores_history)
         ipb_json_member_bool(writer, "store_history", false);
     if (code->user_expressions != NULL) {
         ipb_json_key(writer, "user_expressions");

@@ -1,23 +1,79 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The native backend: the states of a kernel and its cells, over one process at a time.
+ * A native kernel: its states, its cells and its requests, over one process at a time.
  *
- * A cell that is given while no process is ready waits (`code`); it is sent after hello. A process that ends
- * takes the cell that it ran with it (DONE, LOST), never one that still waits, unless the process
- * could not be started for it. Everything is told from the loop: what a call causes at once waits for
- * the loop's next turn (`turn_timer`).
+ * States: STOPPED → STARTING → IDLE ⇄ BUSY → (INTERRUPTING) → IDLE, and from each of them DYING →
+ * STOPPED.
+ *
+ * A cell that is given while no process is ready waits (`code`); it is sent after hello. If a process
+ * ends, the cell that runs in it ends, too (DONE, LOST). A cell that still waits does not, unless the
+ * process could not be started for it. All events come from the loop: what a call causes at once waits
+ * for the loop's next turn (`turn_timer`).
  */
 #include "kernel/native-kernel.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 #include "base/error.h"
-#include "kernel/native-kernel-private.h"
+#include "kernel/bundle-text.h"
+#include "kernel/interrupt.h"
+#include "kernel/late-output.h"
+#include "kernel/process.h"
+#include "kernel/requests.h"
 
 #define INTERRUPT_GRACE_MS 5000
 #define INIT_TIMEOUT_MS 10000
 /* An idle kernel that is reset ends in order, unless that takes longer. */
 #define RESET_GRACE_MS 2000
+/* How much of what a kernel printed before it failed to start goes into the message. */
+#define MAX_SHOWN_OUTPUT 2000
+
+#define STATE_LOST "its state is lost, the next cell runs in a fresh kernel"
+
+typedef enum {
+    STATE_STOPPED, /* no process */
+    STATE_STARTING,
+    STATE_IDLE,
+    STATE_BUSY,
+    STATE_INTERRUPTING,
+    STATE_DYING, /* dead, killed or asked to end; its end is not reported yet */
+} State;
+
+typedef struct {
+    IpbKernel base;
+    IpbLoop *loop;
+    IpbForkserver *forkserver;
+    char **env, **path, *cwd;
+    bool has_seed;
+    int64_t seed;
+    IpbKernelRules rules;
+    unsigned interrupt_grace_ms, init_timeout_ms;
+    bool is_sandboxed;
+    IpbKernelSandboxFuncs sandbox;
+    State state;
+    IpbProcess *process;
+    bool has_run_cell;     /* the process may hold state */
+    bool is_ready_awaited; /* READY or START_FAILED is due for ipb_kernel_start() */
+    bool is_stopping, is_resetting;
+    bool is_paused;
+    GQueue stop_waiters;
+    IpbTimer *turn_timer;
+    IpbInterrupt interrupt;
+    IpbLateOutput late;
+    size_t late_size_at_start; /* of the process */
+    IpbRequests *requests;
+    /* The cell: from execute to DONE. */
+    uint64_t cell;          /* 0: none */
+    char *code;             /* not sent yet */
+    IpbKernelCode options;  /* of the cell: all but the code */
+    char *user_expressions; /* of the cell */
+    int64_t last_count;     /* of executions, as the process reported it last */
+    bool is_started_due;    /* the cell was sent, and STARTED is not reported yet */
+    bool has_error;         /* ERROR was reported */
+    bool is_interrupt_due;  /* interrupted before it was sent */
+    const char *lost_cause; /* however the cell ends, it is LOST */
+} NativeKernel;
 
 typedef struct {
     void (*done)(void *data);
@@ -25,15 +81,15 @@ typedef struct {
 } StopWaiter;
 
 static const char *
-state_name(IpbKernelState state)
+state_name(State state)
 {
     static const char *const names[] = {"stopped", "starting",     "idle",
                                         "busy",    "interrupting", "dying"};
     return names[state];
 }
 
-void
-ipb_native_kernel_set_state(IpbNativeKernel *kernel, IpbKernelState state)
+static void
+set_state(NativeKernel *kernel, State state)
 {
     if (kernel->state != state)
         g_debug("kernel %p: %s -> %s, cell %" PRIu64, (void *) kernel, state_name(kernel->state),
@@ -41,8 +97,16 @@ ipb_native_kernel_set_state(IpbNativeKernel *kernel, IpbKernelState state)
     kernel->state = state;
 }
 
-void
-ipb_native_kernel_tell_stopped(IpbNativeKernel *kernel)
+static bool
+is_ready(const NativeKernel *kernel)
+{
+    return kernel->state == STATE_IDLE || kernel->state == STATE_BUSY ||
+           kernel->state == STATE_INTERRUPTING;
+}
+
+/* The callbacks may free the kernel, so nothing may follow. */
+static void
+report_stopped(NativeKernel *kernel)
 {
     GQueue waiters = kernel->stop_waiters;
     g_queue_init(&kernel->stop_waiters);
@@ -53,42 +117,418 @@ ipb_native_kernel_tell_stopped(IpbNativeKernel *kernel)
     }
 }
 
-/* --- what calls left for the loop's next turn -------------------------------------------------- */
+/* --- events ------------------------------------------------------------------------------------ */
+
+static void
+report(NativeKernel *kernel, const IpbEvent *event)
+{
+    kernel->base.on_event(event, kernel->base.data);
+}
+
+static void
+report_text(NativeKernel *kernel, IpbEventType type, const char *text, size_t size)
+{
+    report(kernel,
+           &(IpbEvent){.type = type, .cell = kernel->cell, .text = text, .text_size = size});
+}
+
+static void
+report_notices(NativeKernel *kernel)
+{
+    char *next;
+    while ((next = ipb_late_output_take_notice(&kernel->late)) != NULL) {
+        g_autofree char *notice = next;
+        report_text(kernel, IPB_EVENT_NOTICE, notice, strlen(notice));
+    }
+}
+
+static void
+report_late(NativeKernel *kernel)
+{
+    size_t size;
+    g_autofree char *text = ipb_late_output_take(&kernel->late, &size);
+    if (text != NULL)
+        report_text(kernel, IPB_EVENT_LATE_OUTPUT, text, size);
+    report_notices(kernel);
+}
+
+static void
+report_ready(NativeKernel *kernel)
+{
+    kernel->is_ready_awaited = false;
+    report(kernel, &(IpbEvent){
+                       .type = IPB_EVENT_READY,
+                       .preload_failures = ipb_forkserver_preload_failures(kernel->forkserver),
+                   });
+}
+
+static void
+report_start_failed(NativeKernel *kernel, const char *cause)
+{
+    kernel->is_ready_awaited = false;
+    report(kernel, &(IpbEvent){
+                       .type = IPB_EVENT_START_FAILED,
+                       .text = cause,
+                       .text_size = strlen(cause),
+                   });
+}
+
+/* --- the cell ---------------------------------------------------------------------------------- */
+
+/* A cell runs that was sent to the process. */
+static bool
+is_cell_running(const NativeKernel *kernel)
+{
+    return kernel->cell != 0 && kernel->code == NULL;
+}
+
+/* Comes before every event of a cell: STARTED first, then what was late. */
+static void
+report_cell_start(NativeKernel *kernel)
+{
+    if (kernel->is_started_due) {
+        kernel->is_started_due = false;
+        bool is_counted = !kernel->options.is_silent && kernel->options.stores_history;
+        report(kernel, &(IpbEvent){
+                           .type = IPB_EVENT_STARTED,
+                           .cell = kernel->cell,
+                           .execution_count = kernel->last_count + (is_counted ? 1 : 0),
+                       });
+    }
+    if (kernel->code == NULL)
+        report_late(kernel);
+}
+
+/* The callback of DONE may start the next cell, so the state is settled before. */
+static void
+end_cell(NativeKernel *kernel, const IpbEvent *done)
+{
+    IpbEvent event = *done;
+    event.type = IPB_EVENT_DONE;
+    event.cell = kernel->cell;
+    kernel->cell = 0;
+    g_clear_pointer(&kernel->code, g_free);
+    g_clear_pointer(&kernel->user_expressions, g_free);
+    kernel->is_started_due = kernel->is_interrupt_due = false;
+    kernel->lost_cause = NULL;
+    ipb_interrupt_end(&kernel->interrupt);
+    if (kernel->state == STATE_BUSY || kernel->state == STATE_INTERRUPTING)
+        set_state(kernel, STATE_IDLE);
+    report(kernel, &event);
+}
+
+static void
+lose_cell(NativeKernel *kernel, const char *cause)
+{
+    report_cell_start(kernel);
+    end_cell(kernel,
+             &(IpbEvent){.status = IPB_CELL_LOST, .text = cause, .text_size = strlen(cause)});
+}
+
+/* The cause of a failed start. What the process printed says more than how it ended. */
+static char *
+describe_failed_start(const NativeKernel *kernel, const char *cause)
+{
+    const char *output = kernel->late.text != NULL ? kernel->late.text->str : "";
+    size_t size = strlen(output);
+    g_autofree char *printed = g_strdup(output + MIN(kernel->late_size_at_start, size));
+    size = strlen(g_strchomp(printed));
+    const char *shown = printed + (size > MAX_SHOWN_OUTPUT ? size - MAX_SHOWN_OUTPUT : 0);
+    while (((unsigned char) *shown & 0xc0) == 0x80)
+        shown++;
+    return g_strconcat(cause, *shown != '\0' ? "; it printed: " : "", shown, NULL);
+}
+
+/* What the process printed is in the cause; what was printed before it started is late output. */
+static void
+lose_cell_at_start(NativeKernel *kernel, const char *cause)
+{
+    size_t size = 0;
+    g_autofree char *output = ipb_late_output_take(&kernel->late, &size);
+    size_t before = MIN(kernel->late_size_at_start, size);
+    if (before > 0)
+        report_text(kernel, IPB_EVENT_LATE_OUTPUT, output, before);
+    report_notices(kernel);
+    lose_cell(kernel, cause);
+}
+
+/* It was interrupted before it was sent. */
+static void
+end_unsent_cell(NativeKernel *kernel)
+{
+    static const char text[] = "KeyboardInterrupt: the cell was interrupted before it ran";
+    uint64_t cell = kernel->cell;
+    g_clear_pointer(&kernel->code, g_free);
+    report(kernel, &(IpbEvent){
+                       .type = IPB_EVENT_ERROR,
+                       .cell = cell,
+                       .ename = "KeyboardInterrupt",
+                       .evalue = "",
+                       .text = text,
+                       .text_size = strlen(text),
+                   });
+    if (kernel->cell == cell)
+        end_cell(kernel, &(IpbEvent){
+                             .status = IPB_CELL_INTERRUPTED,
+                             .text = kernel->cwd,
+                             .text_size = strlen(kernel->cwd),
+                         });
+}
+
+/* Sends the cell that waits; false only if it is too large for a frame. */
+static bool
+send_cell(NativeKernel *kernel, GError **error)
+{
+    g_autoptr(GError) send_error = NULL;
+    IpbKernelCode code = kernel->options;
+    code.code = kernel->code;
+    code.user_expressions = kernel->user_expressions;
+    if (!ipb_process_execute(kernel->process, kernel->cell, &code, &send_error)) {
+        if (g_error_matches(send_error, IPYBOX_ERROR, IPYBOX_ERROR_LIMIT)) {
+            g_propagate_error(error, g_steal_pointer(&send_error));
+            return false;
+        }
+        /* The process is dead, and its end will be reported: the cell waits for the next process. */
+        set_state(kernel, STATE_DYING);
+        return true;
+    }
+    g_clear_pointer(&kernel->code, g_free);
+    g_clear_pointer(&kernel->user_expressions, g_free);
+    kernel->has_run_cell = kernel->is_started_due = true;
+    kernel->has_error = false;
+    set_state(kernel, STATE_BUSY);
+    return true;
+}
+
+/* --- the loop's next turn ---------------------------------------------------------------------- */
+
+static bool
+send_request(uint64_t id, const char *method, const char *params, GError **error, void *data)
+{
+    NativeKernel *kernel = data;
+    return ipb_process_request(kernel->process, id, method, params, error);
+}
 
 static void
 on_turn(void *data)
 {
-    IpbNativeKernel *kernel = data;
+    NativeKernel *kernel = data;
     g_clear_pointer(&kernel->turn_timer, ipb_timer_free);
+    if (kernel->is_ready_awaited && is_ready(kernel))
+        report_ready(kernel);
     if (kernel->cell != 0 && kernel->is_interrupt_due)
-        ipb_native_cell_end_unsent(kernel);
-    else if (ipb_native_cell_is_running(kernel))
-        ipb_native_cell_begin_telling(kernel);
-    if (kernel->state == IPB_KERNEL_STATE_IDLE || kernel->state == IPB_KERNEL_STATE_BUSY ||
-        kernel->state == IPB_KERNEL_STATE_INTERRUPTING)
-        ipb_native_process_send_requests(kernel);
+        end_unsent_cell(kernel);
+    else if (is_cell_running(kernel))
+        report_cell_start(kernel);
+    if (is_ready(kernel))
+        ipb_requests_send(kernel->requests, send_request, kernel);
     if (!kernel->is_stopping)
-        ipb_native_kernel_tell_stopped(kernel);
+        report_stopped(kernel);
 }
 
-void
-ipb_native_kernel_turn_soon(IpbNativeKernel *kernel)
+static void
+schedule_turn(NativeKernel *kernel)
 {
     if (kernel->turn_timer == NULL)
         kernel->turn_timer = ipb_timer_new(kernel->loop, 0, on_turn, kernel);
 }
 
+/* --- the process ------------------------------------------------------------------------------- */
+
+static void start_process(NativeKernel *kernel);
+
+static void
+on_hello(void *data)
+{
+    NativeKernel *kernel = data;
+    if (kernel->state == STATE_DYING)
+        return;
+    set_state(kernel, STATE_IDLE);
+    kernel->last_count = 0;
+    report_ready(kernel);
+    if (is_ready(kernel))
+        ipb_requests_send(kernel->requests, send_request, kernel);
+    if (kernel->state != STATE_IDLE || kernel->cell == 0 || kernel->code == NULL ||
+        kernel->is_interrupt_due)
+        return;
+    g_autoptr(GError) error = NULL;
+    if (!send_cell(kernel, &error))
+        lose_cell(kernel, error->message);
+    else
+        schedule_turn(kernel);
+}
+
+static void
+on_text(bool is_stderr, bool is_late, const char *text, size_t size, void *data)
+{
+    NativeKernel *kernel = data;
+    if (is_late || !is_cell_running(kernel)) {
+        ipb_late_output_add(&kernel->late, text, size);
+        return;
+    }
+    report_cell_start(kernel);
+    if (is_cell_running(kernel))
+        report_text(kernel, is_stderr ? IPB_EVENT_STDERR : IPB_EVENT_STDOUT, text, size);
+}
+
+/* A display that belongs to no cell, while none runs: its text is late output. */
+static void
+keep_late_display(NativeKernel *kernel, const IpbEvent *event)
+{
+    if (event->type != IPB_EVENT_DISPLAY && event->type != IPB_EVENT_UPDATE)
+        return;
+    g_autofree char *text = ipb_bundle_text(event->data);
+    if (text == NULL) {
+        ipb_late_output_add_notice(&kernel->late, "a display without text came while no cell ran");
+        return;
+    }
+    g_autofree char *line = g_utf8_make_valid(text, -1);
+    ipb_late_output_add(&kernel->late, line, strlen(line));
+    ipb_late_output_add(&kernel->late, "\n", 1);
+}
+
+static bool
+check_cell(NativeKernel *kernel, const IpbEvent *event, GError **error)
+{
+    bool may_be_of_none = event->type == IPB_EVENT_DISPLAY || event->type == IPB_EVENT_UPDATE ||
+                          event->type == IPB_EVENT_CLEAR_OUTPUT;
+    uint64_t running = is_cell_running(kernel) ? kernel->cell : 0;
+    if (event->cell == running ? running != 0 || may_be_of_none
+                               : event->cell == 0 && may_be_of_none)
+        return true;
+    g_autofree char *present =
+        running != 0 ? g_strdup_printf("cell %" PRIu64, running) : g_strdup("no cell");
+    g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_PROTOCOL,
+                "a frame of cell %" PRIu64 " while %s runs", event->cell, present);
+    return false;
+}
+
+static bool
+on_done(NativeKernel *kernel, const IpbEvent *event, GError **error)
+{
+    if (event->status != IPB_CELL_OK && !kernel->has_error) {
+        g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_PROTOCOL,
+                    "a cell that failed without an error frame");
+        return false;
+    }
+    kernel->last_count = event->execution_count;
+    if (kernel->lost_cause != NULL)
+        lose_cell(kernel, kernel->lost_cause);
+    else
+        end_cell(kernel, event);
+    return true;
+}
+
+static bool
+on_message(const IpbMessage *message, GError **error, void *data)
+{
+    NativeKernel *kernel = data;
+    IpbEvent event = message->event;
+    if (message->type == IPB_FRAME_REPLY)
+        return ipb_requests_answer(kernel->requests, message->request, message->result,
+                                   message->error, error);
+    if (!check_cell(kernel, &event, error))
+        return false;
+    if (!is_cell_running(kernel)) {
+        keep_late_display(kernel, &event);
+        return true;
+    }
+    event.cell = kernel->cell;
+    report_cell_start(kernel);
+    if (event.type == IPB_EVENT_DONE)
+        return on_done(kernel, &event, error);
+    if (event.type == IPB_EVENT_ERROR)
+        kernel->has_error = true;
+    report(kernel, &event);
+    return true;
+}
+
+/* The process could not be started. The callbacks may give the kernel something new to do. */
+static void
+fail_start(NativeKernel *kernel, const char *cause)
+{
+    uint64_t cell = kernel->cell;
+    g_autofree char *text = describe_failed_start(kernel, cause);
+    report_start_failed(kernel, text);
+    if (cell != 0 && kernel->cell == cell)
+        lose_cell_at_start(kernel, text);
+}
+
+static void
+on_process_end(const char *cause, void *data)
+{
+    NativeKernel *kernel = data;
+    bool was_starting = kernel->state == STATE_STARTING;
+    bool is_expected = kernel->is_stopping || kernel->is_resetting;
+    bool is_restarting = kernel->is_resetting, was_stopping = kernel->is_stopping;
+    bool has_lost_state = kernel->has_run_cell;
+    g_clear_pointer(&kernel->process, ipb_process_free);
+    kernel->is_stopping = kernel->is_resetting = kernel->has_run_cell = false;
+    set_state(kernel, STATE_STOPPED);
+    if (kernel->cell != 0 && kernel->lost_cause != NULL) {
+        lose_cell(kernel, kernel->lost_cause);
+    } else if (is_cell_running(kernel)) {
+        g_autofree char *text = g_strdup_printf("%s; " STATE_LOST, cause);
+        lose_cell(kernel, text);
+    } else if (was_starting) {
+        fail_start(kernel, cause);
+    } else if (!is_expected && has_lost_state) {
+        g_autofree char *notice = g_strdup_printf("while idle, %s; its state is lost", cause);
+        ipb_late_output_add_notice(&kernel->late, notice);
+    }
+    if (was_stopping && kernel->is_ready_awaited)
+        report_start_failed(kernel, cause);
+    if (is_restarting) /* its late output is dropped with it */
+        ipb_late_output_clear(&kernel->late);
+    /* A process that could not start takes the requests with it that waited for it. */
+    ipb_requests_fail(kernel->requests, was_stopping || (was_starting && !is_restarting), cause);
+    if (is_restarting || kernel->cell != 0 || kernel->is_ready_awaited ||
+        !ipb_requests_is_empty(kernel->requests))
+        start_process(kernel);
+    report_stopped(kernel);
+}
+
+/* Does nothing if there is one. */
+static void
+start_process(NativeKernel *kernel)
+{
+    static const IpbProcessFuncs funcs = {
+        .on_hello = on_hello,
+        .on_text = on_text,
+        .on_message = on_message,
+        .on_end = on_process_end,
+    };
+    if (kernel->process != NULL)
+        return;
+    IpbProcessOptions options = {
+        .env = (const char *const *) kernel->env,
+        .cwd = kernel->cwd,
+        .path = (const char *const *) kernel->path,
+        .has_seed = kernel->has_seed,
+        .seed = kernel->seed,
+        .rules = kernel->rules,
+        .init_timeout_ms = kernel->init_timeout_ms,
+        .sandbox = kernel->is_sandboxed ? &kernel->sandbox : NULL,
+    };
+    kernel->process = ipb_process_new(kernel->loop, kernel->forkserver, &options, &funcs, kernel);
+    ipb_process_set_paused(kernel->process, kernel->is_paused);
+    kernel->late_size_at_start = ipb_late_output_size(&kernel->late);
+    set_state(kernel, STATE_STARTING);
+}
+
+/* --- interrupting ------------------------------------------------------------------------------ */
+
 static void
 send_interrupt(bool is_repetition, void *data)
 {
-    IpbNativeKernel *kernel = data;
+    NativeKernel *kernel = data;
     ipb_process_interrupt(kernel->process, is_repetition);
 }
 
 static void
 on_grace_end(void *data)
 {
-    IpbNativeKernel *kernel = data;
+    NativeKernel *kernel = data;
     g_autofree char *cause =
         g_strdup_printf("the cell did not react to the interrupt within %.3g s, so the kernel was "
                         "killed",
@@ -99,7 +539,7 @@ on_grace_end(void *data)
 static uint64_t
 cpu_wait_us(void *data)
 {
-    IpbNativeKernel *kernel = data;
+    NativeKernel *kernel = data;
     return ipb_process_cpu_wait_us(kernel->process);
 }
 
@@ -108,13 +548,20 @@ cpu_wait_us(void *data)
 static void
 start(IpbKernel *base)
 {
-    ipb_native_process_start((IpbNativeKernel *) base);
+    NativeKernel *kernel = (NativeKernel *) base;
+    if (kernel->is_stopping)
+        return;
+    kernel->is_ready_awaited = true;
+    if (is_ready(kernel))
+        schedule_turn(kernel);
+    else
+        start_process(kernel);
 }
 
 static bool
 execute(IpbKernel *base, const IpbKernelCode *code, uint64_t cell, GError **error)
 {
-    IpbNativeKernel *kernel = (IpbNativeKernel *) base;
+    NativeKernel *kernel = (NativeKernel *) base;
     if (kernel->cell != 0 || kernel->is_stopping) {
         g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_BUSY, "the kernel %s",
                     kernel->is_stopping ? "is being stopped" : "runs another cell");
@@ -122,15 +569,18 @@ execute(IpbKernel *base, const IpbKernelCode *code, uint64_t cell, GError **erro
     }
     kernel->cell = cell;
     kernel->code = g_strdup(code->code);
-    kernel->how = (IpbKernelCode){.is_silent = code->is_silent, .is_unstored = code->is_unstored};
+    kernel->options = *code;
     kernel->user_expressions = g_strdup(code->user_expressions);
-    if (kernel->state == IPB_KERNEL_STATE_IDLE && !ipb_native_process_send_cell(kernel, error)) {
-        kernel->cell = 0;
-        g_clear_pointer(&kernel->code, g_free);
-        g_clear_pointer(&kernel->user_expressions, g_free);
-        return false;
+    if (kernel->state == STATE_IDLE) {
+        if (!send_cell(kernel, error)) {
+            kernel->cell = 0;
+            g_clear_pointer(&kernel->code, g_free);
+            g_clear_pointer(&kernel->user_expressions, g_free);
+            return false;
+        }
+        schedule_turn(kernel);
     }
-    ipb_native_process_start(kernel);
+    start_process(kernel);
     return true;
 }
 
@@ -138,42 +588,42 @@ static bool
 request(IpbKernel *base, const char *method, const char *params, IpbKernelReplyFunc func,
         void *data, GError **error)
 {
-    IpbNativeKernel *kernel = (IpbNativeKernel *) base;
+    NativeKernel *kernel = (NativeKernel *) base;
     if (kernel->is_stopping) {
         g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_BUSY, "the kernel is being stopped");
         return false;
     }
     if (!ipb_requests_add(kernel->requests, method, params, func, data, error))
         return false;
-    ipb_native_kernel_turn_soon(kernel);
-    ipb_native_process_start(kernel);
+    schedule_turn(kernel);
+    start_process(kernel);
     return true;
 }
 
 static void
 interrupt(IpbKernel *base)
 {
-    IpbNativeKernel *kernel = (IpbNativeKernel *) base;
+    NativeKernel *kernel = (NativeKernel *) base;
     if (kernel->cell != 0 && kernel->code != NULL && kernel->lost_cause == NULL) {
         kernel->is_interrupt_due = true;
-        ipb_native_kernel_turn_soon(kernel);
+        schedule_turn(kernel);
         return;
     }
-    if (kernel->state != IPB_KERNEL_STATE_BUSY && kernel->state != IPB_KERNEL_STATE_INTERRUPTING)
+    if (kernel->state != STATE_BUSY && kernel->state != STATE_INTERRUPTING)
         return;
-    ipb_native_kernel_set_state(kernel, IPB_KERNEL_STATE_INTERRUPTING);
+    set_state(kernel, STATE_INTERRUPTING);
     ipb_interrupt_send(&kernel->interrupt, kernel->interrupt_grace_ms);
 }
 
 static void
 reset(IpbKernel *base)
 {
-    IpbNativeKernel *kernel = (IpbNativeKernel *) base;
+    NativeKernel *kernel = (NativeKernel *) base;
     if (kernel->is_stopping)
         return;
     ipb_late_output_clear(&kernel->late);
     if (kernel->process == NULL) {
-        ipb_native_process_start(kernel);
+        start_process(kernel);
         return;
     }
     kernel->is_resetting = true;
@@ -181,10 +631,9 @@ reset(IpbKernel *base)
     if (kernel->cell != 0)
         kernel->lost_cause = "the kernel was reset";
     ipb_interrupt_end(&kernel->interrupt);
-    /* What user code has not written to its files yet is written at an end in order. */
-    bool ends_in_order =
-        kernel->state == IPB_KERNEL_STATE_IDLE && kernel->cell == 0 && kernel->has_ran_cell;
-    ipb_native_kernel_set_state(kernel, IPB_KERNEL_STATE_DYING);
+    /* User code may have data to write to its files: an end in order lets it. */
+    bool ends_in_order = kernel->state == STATE_IDLE && kernel->cell == 0 && kernel->has_run_cell;
+    set_state(kernel, STATE_DYING);
     if (ends_in_order)
         ipb_process_shut_down(kernel->process, RESET_GRACE_MS, "the kernel was reset");
     else
@@ -194,13 +643,13 @@ reset(IpbKernel *base)
 static void
 stop(IpbKernel *base, void (*done)(void *data), void *data)
 {
-    IpbNativeKernel *kernel = (IpbNativeKernel *) base;
+    NativeKernel *kernel = (NativeKernel *) base;
     StopWaiter *waiter = g_new(StopWaiter, 1);
     *waiter = (StopWaiter){done, data};
     g_queue_push_tail(&kernel->stop_waiters, waiter);
     kernel->is_resetting = false;
     if (kernel->process == NULL) {
-        ipb_native_kernel_turn_soon(kernel);
+        schedule_turn(kernel);
         return;
     }
     if (kernel->is_stopping)
@@ -209,33 +658,41 @@ stop(IpbKernel *base, void (*done)(void *data), void *data)
     if (kernel->cell != 0)
         kernel->lost_cause = "the kernel was stopped";
     ipb_interrupt_end(&kernel->interrupt);
-    if (ipb_native_cell_is_running(kernel))
+    if (is_cell_running(kernel))
         ipb_interrupt_send(&kernel->interrupt, kernel->interrupt_grace_ms);
-    ipb_native_kernel_set_state(kernel, IPB_KERNEL_STATE_DYING);
+    set_state(kernel, STATE_DYING);
     ipb_process_shut_down(kernel->process, kernel->interrupt_grace_ms, "the kernel was stopped");
 }
 
 static void
 set_paused(IpbKernel *base, bool paused)
 {
-    IpbNativeKernel *kernel = (IpbNativeKernel *) base;
+    NativeKernel *kernel = (NativeKernel *) base;
     kernel->is_paused = paused;
     ipb_interrupt_set_paused(&kernel->interrupt, paused);
     if (kernel->process != NULL)
         ipb_process_set_paused(kernel->process, paused);
 }
 
+static void
+report_late_output(IpbKernel *base)
+{
+    NativeKernel *kernel = (NativeKernel *) base;
+    if (kernel->cell == 0)
+        report_late(kernel);
+}
+
 static bool
 has_socket(const IpbKernel *base, uint64_t inode)
 {
-    const IpbNativeKernel *kernel = (const IpbNativeKernel *) base;
+    const NativeKernel *kernel = (const NativeKernel *) base;
     return kernel->process != NULL && ipb_process_has_socket(kernel->process, inode);
 }
 
 static void
 free_kernel(IpbKernel *base)
 {
-    IpbNativeKernel *kernel = (IpbNativeKernel *) base;
+    NativeKernel *kernel = (NativeKernel *) base;
     ipb_process_free(kernel->process);
     ipb_requests_free(kernel->requests);
     g_free(kernel->user_expressions);
@@ -253,8 +710,8 @@ free_kernel(IpbKernel *base)
 }
 
 IpbKernel *
-ipb_native_kernel_new(IpbLoop *loop, IpbForkserver *forkserver,
-                      const IpbNativeKernelOptions *options, IpbEventFunc on_event, void *data)
+ipb_native_kernel_new(IpbLoop *loop, IpbForkserver *forkserver, const IpbKernelOptions *options,
+                      IpbEventFunc on_event, void *data)
 {
     static const IpbDeadlineFuncs grace = {on_grace_end, cpu_wait_us};
     static const IpbKernelOps ops = {
@@ -265,10 +722,11 @@ ipb_native_kernel_new(IpbLoop *loop, IpbForkserver *forkserver,
         .reset = reset,
         .stop = stop,
         .set_paused = set_paused,
+        .report_late_output = report_late_output,
         .has_socket = has_socket,
         .free = free_kernel,
     };
-    IpbNativeKernel *kernel = g_new0(IpbNativeKernel, 1);
+    NativeKernel *kernel = g_new0(NativeKernel, 1);
     kernel->base = (IpbKernel){.ops = &ops, .on_event = on_event, .data = data};
     kernel->loop = ipb_loop_ref(loop);
     kernel->forkserver = ipb_forkserver_ref(forkserver);

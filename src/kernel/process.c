@@ -2,28 +2,84 @@
  *
  * One kernel process; see the header.
  *
- * FORKING (also while its sandbox is made) → GREETING (start was sent) → READY, and from each of them ENDING → ENDED. It is ENDING when it is
- * known to be dead, or was killed. Then two things are waited for: the collector tells what is left, and the
- * forkserver tells how it died and that all it started is gone. A kill for a known cause waits
- * for the first only.
+ * The states are FORKING (its sandbox, if it gets one, is made first), GREETING (`start` was sent),
+ * READY, ENDING and ENDED. Each of the first three can be followed by ENDING: the process is known to
+ * be dead, or was killed. Then two things are waited for: the collector delivers what is left of the
+ * output, and the forkserver reports how the process died and that everything it started is gone. A
+ * kill for a known cause waits for the collector only. An error during the start is the process's
+ * end, with that cause.
  */
 #include "kernel/process.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/random.h>
+#include <unistd.h>
 
+#include "base/buffer.h"
+#include "base/descendants.h"
 #include "base/error.h"
 #include "base/fd.h"
-#include "base/descendants.h"
-#include "kernel/cpu-wait.h"
-#include "kernel/process-private.h"
+#include "kernel/marker.h"
+#include "kernel/output.h"
+#include "sandbox/launch.h"
 
 /* Not SIGINT again; see docs/internals/kernel-wire.md. */
 #define REPEATED_INTERRUPT (SIGRTMIN + 6)
-/* From a death to the forkserver's word on how it came about. */
+/* From the request for a fork to the fork. It includes the forkserver's start and its imports. */
+#define FORK_TIMEOUT_MS 180000
+/* From a death to the forkserver's report on how it happened. */
 #define EXIT_WAIT_MS 2000
-/* From the end of the wire to the end of the process: a kernel that closed the one lives without use. */
+/* From the end of the wire to the end of the process: a kernel without a wire is of no use. */
 #define CLOSED_WIRE_GRACE_MS 1000
+/* Frames that wait to be written. */
+#define MAX_WRITE_QUEUE (2 * (size_t) IPB_FRAME_MAX_SIZE)
+
+typedef enum {
+    IPB_PROCESS_FORKING,
+    IPB_PROCESS_GREETING, /* start was sent */
+    IPB_PROCESS_READY,
+    IPB_PROCESS_ENDING,
+    IPB_PROCESS_ENDED,
+} IpbProcessState;
+
+struct IpbProcess {
+    IpbLoop *loop;
+    IpbProcessFuncs funcs;
+    void *data;
+    IpbProcessState state;
+    char **env, **path, *cwd;
+    bool has_seed;
+    int64_t seed;
+    IpbKernelRules rules;
+    unsigned init_timeout_ms;
+    IpbKernelSandboxFuncs sandboxing;
+    IpbSandbox *sandbox; /* NULL: none; what is in it dies with it */
+    IpbForkserver *forkserver;
+    IpbFork *fork;
+    pid_t pid; /* 0: not forked yet */
+    int pidfd;
+    IpbWatch *pidfd_watch;
+    IpbOutput *output;
+    int write_fd; /* a duplicate of the wire, for the queue */
+    IpbWriteQueue *write_queue;
+    IpbDeadline init_deadline;
+    IpbTimer *fork_timer;
+    IpbTimer *kill_timer; /* shut down, or the wire was closed: then SIGKILL */
+    IpbTimer *exit_timer; /* then the forkserver's word is not waited for any more */
+    IpbTimer *end_timer;
+    char *cause;      /* known by us, before any other */
+    char *exit_cause; /* the forkserver's word */
+    bool is_paused;
+    bool is_wire_closed; /* by the kernel, alive or not */
+    bool has_broken_protocol;
+    bool is_killed, is_finished, is_exited, waits_for_exit;
+};
 
 /* --- the end ----------------------------------------------------------------------------------- */
 
@@ -76,8 +132,8 @@ send_kill(IpbProcess *process)
         ipb_fork_kill(process->fork);
 }
 
-void
-ipb_process_end(IpbProcess *process, bool with_frames, bool waits_for_exit)
+static void
+end_process(IpbProcess *process, bool with_frames, bool waits_for_exit)
 {
     if (process->state >= IPB_PROCESS_ENDING) {
         process->waits_for_exit = process->waits_for_exit && waits_for_exit;
@@ -100,8 +156,8 @@ ipb_process_end(IpbProcess *process, bool with_frames, bool waits_for_exit)
     check_end(process);
 }
 
-void
-ipb_process_set_cause(IpbProcess *process, const char *cause)
+static void
+set_cause(IpbProcess *process, const char *cause)
 {
     if (process->cause == NULL)
         process->cause = g_strdup(cause);
@@ -110,19 +166,19 @@ ipb_process_set_cause(IpbProcess *process, const char *cause)
 void
 ipb_process_kill(IpbProcess *process, const char *cause)
 {
-    ipb_process_set_cause(process, cause);
+    set_cause(process, cause);
     send_kill(process);
-    ipb_process_end(process, /* with_frames= */ true, /* waits_for_exit= */ false);
+    end_process(process, /* with_frames= */ true, /* waits_for_exit= */ false);
 }
 
 static void
 end_by_breach(IpbProcess *process, const char *what)
 {
     g_autofree char *cause = g_strdup_printf("the kernel broke its protocol: %s", what);
-    ipb_process_set_cause(process, cause);
+    set_cause(process, cause);
     process->has_broken_protocol = true;
     send_kill(process);
-    ipb_process_end(process, /* with_frames= */ false, /* waits_for_exit= */ false);
+    end_process(process, /* with_frames= */ false, /* waits_for_exit= */ false);
 }
 
 static void
@@ -131,15 +187,14 @@ on_kill_timer(void *data)
     IpbProcess *process = data;
     g_clear_pointer(&process->kill_timer, ipb_timer_free);
     if (process->is_wire_closed)
-        ipb_process_set_cause(process,
-                              "the kernel's connection was closed by code that ran in it, so the "
-                              "kernel was killed");
+        set_cause(process, "the kernel's connection was closed by code that ran in it, so the "
+                           "kernel was killed");
     send_kill(process);
-    ipb_process_end(process, /* with_frames= */ true, /* waits_for_exit= */ true);
+    end_process(process, /* with_frames= */ true, /* waits_for_exit= */ true);
 }
 
-void
-ipb_process_note_exit(int wait_status, const char *cause, void *data)
+static void
+on_exit_report(int wait_status, const char *cause, void *data)
 {
     IpbProcess *process = data;
     process->is_exited = true;
@@ -149,7 +204,7 @@ ipb_process_note_exit(int wait_status, const char *cause, void *data)
     /* With the forkserver lost, nobody else makes sure of it. */
     if (process->pidfd >= 0)
         ipb_pidfd_signal(process->pidfd, SIGKILL, NULL);
-    ipb_process_end(process, /* with_frames= */ true, /* waits_for_exit= */ true);
+    end_process(process, /* with_frames= */ true, /* waits_for_exit= */ true);
 }
 
 /* --- what the collector tells ------------------------------------------------------------------ */
@@ -217,12 +272,257 @@ on_finished(void *data)
     check_end(process);
 }
 
-const IpbOutputFuncs IPB_PROCESS_OUTPUT_FUNCS = {
+static const IpbOutputFuncs output_funcs = {
     .on_text = on_text,
     .on_frame = on_frame,
     .on_wire_end = on_wire_end,
     .on_finished = on_finished,
 };
+
+uint64_t
+ipb_process_cpu_wait_us(const IpbProcess *process)
+{
+    return process->pid > 0 ? ipb_deadline_cpu_wait_us(process->pid) : 0;
+}
+
+/* --- the fork ---------------------------------------------------------------------------------- */
+
+/* There will be no process. */
+static void
+fail_start(IpbProcess *process, const char *cause)
+{
+    process->is_exited = true;
+    set_cause(process, cause);
+    end_process(process, /* with_frames= */ true, /* waits_for_exit= */ false);
+}
+
+static void
+on_init_timeout(void *data)
+{
+    IpbProcess *process = data;
+    g_autofree char *cause =
+        g_strdup_printf("the kernel did not answer within %.3g s after its fork",
+                        process->init_timeout_ms / 1000.0);
+    ipb_process_kill(process, cause);
+}
+
+static uint64_t
+cpu_wait_us(void *data)
+{
+    return ipb_process_cpu_wait_us(data);
+}
+
+static const IpbDeadlineFuncs init_funcs = {on_init_timeout, cpu_wait_us};
+
+static void
+on_fork_timeout(void *data)
+{
+    g_autofree char *cause = g_strdup_printf("the forkserver did not fork a kernel within %d s "
+                                             "(does the import of a preloaded module hang?)",
+                                             FORK_TIMEOUT_MS / 1000);
+    ipb_process_kill(data, cause);
+}
+
+static void
+on_process_dead(uint32_t events, void *data)
+{
+    end_process(data, /* with_frames= */ true, /* waits_for_exit= */ true);
+}
+
+static void
+forget_start(IpbProcess *process)
+{
+    g_clear_pointer(&process->env, g_strfreev);
+    g_clear_pointer(&process->path, g_strfreev);
+    g_clear_pointer(&process->cwd, g_free);
+}
+
+/* @frame: NULL fails, with the @error that is set. */
+static bool
+send_frame(IpbProcess *process, const char *frame, size_t size, GError **error)
+{
+    return frame != NULL && ipb_write_queue_push(process->write_queue, frame, size, error);
+}
+
+static bool
+send_start(IpbProcess *process, int64_t id, uint8_t *key, GError **error)
+{
+    if (getrandom(key, IPB_MARKER_KEY_SIZE, 0) != IPB_MARKER_KEY_SIZE)
+        return ipb_error_set_errno(error, errno, "cannot get random bytes");
+    char key_text[2 * IPB_MARKER_KEY_SIZE + 1];
+    for (int i = 0; i < IPB_MARKER_KEY_SIZE; i++)
+        snprintf(key_text + 2 * i, 3, "%02x", key[i]);
+    IpbStartMessage start = {
+        .key = key_text,
+        .id = id,
+        .env = (const char *const *) process->env,
+        .cwd = process->cwd,
+        .path = (const char *const *) process->path,
+        .has_seed = process->has_seed,
+        .seed = process->seed,
+        .rules = process->rules,
+    };
+    size_t size;
+    g_autofree char *frame = ipb_message_build_start(&start, &size, error);
+    forget_start(process);
+    return send_frame(process, frame, size, error);
+}
+
+static bool
+open_channels(IpbProcess *process, const IpbForkedProcess *forked, GError **error)
+{
+    ipb_autofd wire_fd = forked->wire_fd;
+    ipb_autofd stdout_fd = forked->stdout_fd;
+    ipb_autofd stderr_fd = forked->stderr_fd;
+    process->write_fd = fcntl(wire_fd, F_DUPFD_CLOEXEC, 3);
+    if (process->write_fd < 0)
+        return ipb_error_set_errno(error, errno, "cannot duplicate the wire");
+    process->write_queue = ipb_write_queue_new(process->loop, process->write_fd, MAX_WRITE_QUEUE,
+                                               NULL, process, error);
+    if (process->write_queue == NULL)
+        return false;
+    uint8_t key[IPB_MARKER_KEY_SIZE];
+    g_autoptr(GError) send_error = NULL;
+    /* A kernel that is dead already takes no write. Its end is reported below, with the cause. */
+    if (!send_start(process, forked->id, key, &send_error) &&
+        !ipb_write_queue_has_failed(process->write_queue)) {
+        g_propagate_error(error, g_steal_pointer(&send_error));
+        return false;
+    }
+    process->output = ipb_output_new(process->loop, stdout_fd, stderr_fd, wire_fd, key,
+                                     &output_funcs, process, error);
+    if (process->output == NULL)
+        return false;
+    stdout_fd = stderr_fd = wire_fd = -1;
+    ipb_output_set_paused(process->output, process->is_paused);
+    process->pidfd_watch =
+        ipb_watch_new(process->loop, process->pidfd, EPOLLIN, on_process_dead, process, error);
+    return process->pidfd_watch != NULL;
+}
+
+static void
+close_fds(const IpbForkedProcess *forked)
+{
+    int fds[] = {forked->wire_fd, forked->stdout_fd, forked->stderr_fd};
+    for (size_t i = 0; i < G_N_ELEMENTS(fds); i++)
+        ipb_fd_close(&fds[i]);
+}
+
+static void
+on_forked(const IpbForkedProcess *forked, const GError *error, void *data)
+{
+    IpbProcess *process = data;
+    g_clear_pointer(&process->fork_timer, ipb_timer_free);
+    if (forked == NULL) {
+        /* What went wrong with the sandbox comes first: it kills who enters it then. */
+        const GError *failure =
+            process->sandbox != NULL ? ipb_sandbox_failure(process->sandbox) : NULL;
+        fail_start(process, failure != NULL ? failure->message : error->message);
+        return;
+    }
+    process->pid = forked->pid;
+    process->pidfd = forked->pidfd;
+    if (process->state != IPB_PROCESS_FORKING) { /* killed meanwhile */
+        close_fds(forked);
+        return;
+    }
+    process->state = IPB_PROCESS_GREETING;
+    g_autoptr(GError) channel_error = NULL;
+    if ((process->sandbox != NULL &&
+         !ipb_sandbox_add_process(process->sandbox, forked->pid, &channel_error)) ||
+        !open_channels(process, forked, &channel_error)) {
+        ipb_process_kill(process, channel_error->message);
+        return;
+    }
+    ipb_deadline_set(&process->init_deadline, process->init_timeout_ms);
+}
+
+/* --- the sandbox ------------------------------------------------------------------------------- */
+
+static void
+on_sandbox_ready(IpbSandbox *sandbox, const int *listeners, size_t n_listeners, void *data)
+{
+    IpbProcess *process = data;
+    process->sandboxing.on_listeners(listeners, n_listeners, process->sandboxing.data);
+    IpbForkSandbox place = {
+        .init_pidfd = ipb_sandbox_pidfd(sandbox),
+        .plan_fd = ipb_sandbox_plan_fd(sandbox),
+        .channel_fd = ipb_sandbox_channel_fd(sandbox),
+    };
+    process->fork = ipb_fork_new(process->forkserver, &place, on_forked, on_exit_report, process);
+}
+
+static void
+on_sandbox_end(IpbSandbox *sandbox, int wait_status, const GError *error, void *data)
+{
+    IpbProcess *process = data;
+    g_autofree char *cause =
+        error != NULL ? g_strdup(error->message) : g_strdup("its sandbox ended");
+    if (process->fork == NULL)
+        fail_start(process, cause);
+    else /* it is killed already: that is how a pid namespace ends */
+        ipb_process_kill(process, cause);
+}
+
+static void
+on_denied_socket(IpbSandbox *sandbox, const char *path, void *data)
+{
+    IpbProcess *process = data;
+    process->sandboxing.on_denied_socket(path, process->sandboxing.data);
+}
+
+/* How the outside is reached from in there, whatever the application's environment says. */
+static void
+change_environment(IpbProcess *process, const IpbSandboxPlan *plan)
+{
+    for (char **name = plan->unset; *name != NULL; name++)
+        process->env = g_environ_unsetenv(process->env, *name);
+    for (char **entry = plan->environment; *entry != NULL; entry++) {
+        const char *equals = strchr(*entry, '=');
+        g_autofree char *name = g_strndup(*entry, (gsize) (equals - *entry));
+        process->env = g_environ_setenv(process->env, name, equals + 1, TRUE);
+    }
+}
+
+static void
+make_sandbox(IpbProcess *process)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(IpbSandboxPlan) plan =
+        process->sandboxing.make_plan(process->sandboxing.data, &error);
+    if (plan == NULL) {
+        fail_start(process, error->message);
+        return;
+    }
+    change_environment(process, plan);
+    IpbSandboxOptions options = {
+        .plan = plan,
+        .stdin_fd = -1,
+        .stdout_fd = -1,
+        .stderr_fd = -1,
+        .on_ready = on_sandbox_ready,
+        .on_end = on_sandbox_end,
+        .on_denied_socket = on_denied_socket,
+        .data = process,
+    };
+    process->sandbox = ipb_sandbox_new(process->loop, &options, &error);
+    if (process->sandbox == NULL)
+        fail_start(process, error->message);
+}
+
+static void
+start(IpbProcess *process, const IpbKernelSandboxFuncs *sandbox)
+{
+    ipb_deadline_init(&process->init_deadline, process->loop, &init_funcs, process);
+    process->fork_timer = ipb_timer_new(process->loop, FORK_TIMEOUT_MS, on_fork_timeout, process);
+    if (sandbox != NULL) {
+        process->sandboxing = *sandbox;
+        make_sandbox(process);
+    } else {
+        process->fork = ipb_fork_new(process->forkserver, /* sandbox= */ NULL, on_forked,
+                                     on_exit_report, process);
+    }
+}
 
 /* --- what its owner does ----------------------------------------------------------------------- */
 
@@ -243,7 +543,7 @@ ipb_process_new(IpbLoop *loop, IpbForkserver *forkserver, const IpbProcessOption
     process->init_timeout_ms = options->init_timeout_ms;
     process->pidfd = process->write_fd = -1;
     process->forkserver = ipb_forkserver_ref(forkserver);
-    ipb_process_start(process, options->sandbox);
+    start(process, options->sandbox);
     return process;
 }
 
@@ -264,12 +564,6 @@ check_alive(IpbProcess *process, GError **error)
 }
 
 bool
-ipb_process_send(IpbProcess *process, const char *frame, size_t size, GError **error)
-{
-    return frame != NULL && ipb_write_queue_push(process->write_queue, frame, size, error);
-}
-
-bool
 ipb_process_execute(IpbProcess *process, uint64_t cell, const IpbKernelCode *code, GError **error)
 {
     size_t size;
@@ -277,7 +571,7 @@ ipb_process_execute(IpbProcess *process, uint64_t cell, const IpbKernelCode *cod
     if (frame == NULL || !check_alive(process, error))
         return false;
     ipb_output_mark_cell(process->output);
-    return ipb_process_send(process, frame, size, error);
+    return send_frame(process, frame, size, error);
 }
 
 bool
@@ -286,13 +580,7 @@ ipb_process_request(IpbProcess *process, uint64_t id, const char *method, const 
 {
     size_t size;
     g_autofree char *frame = ipb_message_build_request(id, method, params, &size, error);
-    return check_alive(process, error) && ipb_process_send(process, frame, size, error);
-}
-
-uint64_t
-ipb_process_cpu_wait_us(const IpbProcess *process)
-{
-    return process->pid > 0 ? ipb_cpu_wait_us(process->pid) : 0;
+    return check_alive(process, error) && send_frame(process, frame, size, error);
 }
 
 bool
@@ -312,17 +600,17 @@ ipb_process_interrupt(IpbProcess *process, bool is_repetition)
 void
 ipb_process_shut_down(IpbProcess *process, unsigned grace_ms, const char *cause)
 {
-    ipb_process_set_cause(process, cause);
+    set_cause(process, cause);
     if (process->state >= IPB_PROCESS_ENDING)
         return;
     if (process->state != IPB_PROCESS_READY) {
         send_kill(process);
-        ipb_process_end(process, /* with_frames= */ true, /* waits_for_exit= */ true);
+        end_process(process, /* with_frames= */ true, /* waits_for_exit= */ true);
         return;
     }
     size_t size;
     g_autofree char *frame = ipb_message_build_shutdown(&size);
-    ipb_process_send(process, frame, size, NULL);
+    send_frame(process, frame, size, NULL);
     g_clear_pointer(&process->kill_timer, ipb_timer_free);
     process->kill_timer = ipb_timer_new(process->loop, grace_ms, on_kill_timer, process);
 }
@@ -358,7 +646,7 @@ ipb_process_free(IpbProcess *process)
     ipb_fd_close(&process->pidfd);
     g_free(process->cause);
     g_free(process->exit_cause);
-    ipb_process_forget_start(process);
+    forget_start(process);
     ipb_loop_unref(process->loop);
     g_free(process);
 }

@@ -9,7 +9,6 @@
 
 #include "kernel/deadline.h"
 #include "kernel/forkserver.h"
-#include "kernel/kernel-sandbox.h"
 #include "kernel/messages.h"
 
 typedef struct IpbProcess IpbProcess;
@@ -22,7 +21,7 @@ typedef struct {
     int64_t seed;
     IpbKernelRules rules;
     unsigned init_timeout_ms;
-    const IpbKernelSandbox *sandbox; /* NULL: none */
+    const IpbKernelSandboxFuncs *sandbox; /* NULL: none */
 } IpbProcessOptions;
 
 typedef struct {
@@ -45,7 +44,7 @@ bool ipb_process_execute(IpbProcess *process, uint64_t cell, const IpbKernelCode
 /* Sends a request to a process that is ready. */
 bool ipb_process_request(IpbProcess *process, uint64_t id, const char *method, const char *params,
                          GError **error);
-/* See kernel/cpu-wait.h; 0 before its fork. */
+/* ipb_deadline_cpu_wait_us() of the process; 0 before its fork. */
 uint64_t ipb_process_cpu_wait_us(const IpbProcess *process);
 /* @is_repetition: for a cell that may not have noticed the first one; nothing to one that has. */
 void ipb_process_interrupt(IpbProcess *process, bool is_repetition);

@@ -12,7 +12,7 @@ ipb_cell_new(IpbLoop *loop, const char *code, const IpbCellOptions *options, Ipb
     cell->loop = ipb_loop_ref(loop);
     cell->code = g_strdup(code);
     cell->is_silent = options->is_silent;
-    cell->is_unstored = options->is_unstored;
+    cell->stores_history = options->stores_history;
     cell->user_expressions = g_strdup(options->user_expressions);
     cell->timeout_ms = options->timeout_ms;
     cell->left_us = (int64_t) options->timeout_ms * 1000;

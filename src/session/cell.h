@@ -11,7 +11,7 @@ typedef struct {
     uint64_t number;        /* the session's */
     uint64_t kernel_number; /* the kernel's; 0: not running yet */
     char *code;
-    bool is_silent, is_unstored;
+    bool is_silent, stores_history;
     char *user_expressions; /* or NULL */
     IpbEventFunc on_event;
     void *data;

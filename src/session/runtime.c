@@ -4,33 +4,20 @@
  */
 #include "session/runtime.h"
 
-#include "sandbox/launch.h"
+#include "kernel/native-provider.h"
 #include "session/python.h"
 
 struct IpbRuntime {
     int references;
     IpbLoop *loop;
-    IpbForkserver *forkserver;
-    IpbForkserver *sandbox_forkserver; /* NULL before the first session that is sandboxed */
+    GPtrArray *kernel_providers; /* the first is the default */
     IpbRegistry *registry;
     IpbMcpEras *eras;
-    char *python, *host_directory, *state_dir, **preload;
+    char *python, *host_directory, *state_dir;
     unsigned n_stopping;
     void (*stopped)(void *data);
     void *stopped_data;
 };
-
-static IpbForkserver *
-make_forkserver(const IpbRuntime *runtime, const char *entrance)
-{
-    IpbForkserverOptions options = {
-        .python = runtime->python,
-        .host_directory = runtime->host_directory,
-        .preload = (const char *const *) runtime->preload,
-        .entrance = entrance,
-    };
-    return ipb_forkserver_new(runtime->loop, &options);
-}
 
 IpbRuntime *
 ipb_runtime_new(GMainContext *context, const IpbRuntimeOptions *options, GError **error)
@@ -54,8 +41,15 @@ ipb_runtime_new(GMainContext *context, const IpbRuntimeOptions *options, GError 
                              : g_build_filename(g_get_user_state_dir(), "ipybox", NULL);
     runtime->registry = ipb_registry_new(runtime->state_dir);
     runtime->eras = ipb_mcp_eras_new();
-    runtime->preload = g_strdupv((char **) options->preload);
-    runtime->forkserver = make_forkserver(runtime, NULL);
+    runtime->kernel_providers =
+        g_ptr_array_new_with_free_func((GDestroyNotify) ipb_kernel_provider_unref);
+    g_autoptr(IpbKernelProvider) native =
+        ipb_native_provider_new(runtime->loop, &(IpbNativeProviderOptions){
+                                                   .python = runtime->python,
+                                                   .host_directory = runtime->host_directory,
+                                                   .preload = options->preload,
+                                               });
+    ipb_runtime_add_kernel_provider(runtime, native);
     return runtime;
 }
 
@@ -71,26 +65,24 @@ ipb_runtime_unref(IpbRuntime *runtime)
 {
     if (runtime == NULL || --runtime->references > 0)
         return;
-    ipb_forkserver_unref(runtime->forkserver);
-    g_clear_pointer(&runtime->sandbox_forkserver, ipb_forkserver_unref);
+    g_ptr_array_unref(runtime->kernel_providers);
     ipb_registry_free(runtime->registry);
     ipb_mcp_eras_unref(runtime->eras);
     ipb_loop_unref(runtime->loop);
     g_free(runtime->python);
     g_free(runtime->host_directory);
     g_free(runtime->state_dir);
-    g_strfreev(runtime->preload);
     g_free(runtime);
 }
 
 void
 ipb_runtime_start(IpbRuntime *runtime)
 {
-    ipb_forkserver_start(runtime->forkserver);
+    ipb_kernel_provider_start(ipb_runtime_kernel_provider(runtime));
 }
 
 static void
-on_forkserver_stopped(void *data)
+on_provider_stopped(void *data)
 {
     IpbRuntime *runtime = data;
     if (--runtime->n_stopping == 0)
@@ -102,10 +94,10 @@ ipb_runtime_stop(IpbRuntime *runtime, void (*done)(void *data), void *data)
 {
     runtime->stopped = done;
     runtime->stopped_data = data;
-    runtime->n_stopping = runtime->sandbox_forkserver != NULL ? 2 : 1;
-    if (runtime->sandbox_forkserver != NULL)
-        ipb_forkserver_stop(runtime->sandbox_forkserver, on_forkserver_stopped, runtime);
-    ipb_forkserver_stop(runtime->forkserver, on_forkserver_stopped, runtime);
+    runtime->n_stopping = runtime->kernel_providers->len;
+    for (guint i = 0; i < runtime->kernel_providers->len; i++)
+        ipb_kernel_provider_stop(g_ptr_array_index(runtime->kernel_providers, i),
+                                 on_provider_stopped, runtime);
 }
 
 IpbLoop *
@@ -126,18 +118,16 @@ ipb_runtime_eras(IpbRuntime *runtime)
     return runtime->eras;
 }
 
-IpbForkserver *
-ipb_runtime_forkserver(IpbRuntime *runtime, bool is_sandboxed, GError **error)
+void
+ipb_runtime_add_kernel_provider(IpbRuntime *runtime, IpbKernelProvider *provider)
 {
-    if (!is_sandboxed)
-        return runtime->forkserver;
-    if (runtime->sandbox_forkserver == NULL) {
-        g_autofree char *entrance = ipb_sandbox_find_entrance(error);
-        if (entrance == NULL)
-            return NULL;
-        runtime->sandbox_forkserver = make_forkserver(runtime, entrance);
-    }
-    return runtime->sandbox_forkserver;
+    g_ptr_array_add(runtime->kernel_providers, ipb_kernel_provider_ref(provider));
+}
+
+IpbKernelProvider *
+ipb_runtime_kernel_provider(IpbRuntime *runtime)
+{
+    return g_ptr_array_index(runtime->kernel_providers, 0);
 }
 
 const char *

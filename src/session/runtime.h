@@ -1,42 +1,48 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * IpbRuntime: what the sessions of one program share: the loop, the warm Python that kernels are forked
- * from, the registry of MCP servers. No state is global: two runtimes in one process do not meet.
+ * IpbRuntime: what the sessions of one program share: the loop, the providers of kernels, the registry
+ * of MCP servers. No state is global: two runtimes in one process share nothing.
  *
  * Ownership: reference-counted; each session keeps a reference.
  */
 #pragma once
 
-#include "kernel/forkserver.h"
+#include "kernel/kernel-provider.h"
 #include "mcp/eras.h"
 #include "tools/registry.h"
 
 typedef struct IpbRuntime IpbRuntime;
 
 typedef struct {
-    const char *python; /* interpreter for kernels; NULL: see session/python.h */
-    const char *const
-        *preload; /* modules to import before the first fork, NULL-terminated; or NULL */
-    const char *host_directory; /* where forkserver.py is; NULL: found from the program's place */
-    const char *state_dir;      /* of the registry; NULL: the user's */
+    /* interpreter for kernels; NULL: see session/python.h */
+    const char *python;
+    /* modules to import before the first kernel starts, NULL-terminated; or NULL */
+    const char *const *preload;
+    /* where forkserver.py is; NULL: found from the program's place */
+    const char *host_directory;
+    /* where the registry is; NULL: the user's state directory */
+    const char *state_dir;
 } IpbRuntimeOptions;
 
-/* Starts nothing. NOT_FOUND: no Python, or the installation is not whole. */
+/* Starts nothing. It has one provider of kernels, the native one. NOT_FOUND: no Python, or the
+ * installation is not complete. */
 IpbRuntime *ipb_runtime_new(GMainContext *context, const IpbRuntimeOptions *options,
                             GError **error);
 IpbRuntime *ipb_runtime_ref(IpbRuntime *runtime);
 void ipb_runtime_unref(IpbRuntime *runtime);
-/* Warms Python up in the background. */
+/* Gets the default provider ready in the background. */
 void ipb_runtime_start(IpbRuntime *runtime);
-/* Ends Python and every kernel in order; @done from the loop. Sessions should be closed before. */
+/* Ends all providers and their kernels in order; @done from the loop. Close the sessions before. */
 void ipb_runtime_stop(IpbRuntime *runtime, void (*done)(void *data), void *data);
 
 IpbLoop *ipb_runtime_loop(IpbRuntime *runtime);
+/* The provider of sessions that name none; borrowed. */
+IpbKernelProvider *ipb_runtime_kernel_provider(IpbRuntime *runtime);
+/* Adds another provider, which sessions can name and which ends with the runtime. Keeps a reference. */
+void ipb_runtime_add_kernel_provider(IpbRuntime *runtime, IpbKernelProvider *provider);
 IpbRegistry *ipb_runtime_registry(IpbRuntime *runtime);
 /* What was found out about MCP servers; borrowed. */
 IpbMcpEras *ipb_runtime_eras(IpbRuntime *runtime);
-/* The forkserver whose kernels live in sandboxes, or the other one; borrowed. NOT_FOUND: the installation is not whole. */
-IpbForkserver *ipb_runtime_forkserver(IpbRuntime *runtime, bool is_sandboxed, GError **error);
 const char *ipb_runtime_python(IpbRuntime *runtime);
 const char *ipb_runtime_host_directory(IpbRuntime *runtime);
 const char *ipb_runtime_state_dir(IpbRuntime *runtime);

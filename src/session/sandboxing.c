@@ -321,10 +321,10 @@ take_listeners(const int *listeners, size_t n_listeners, void *data)
         warn(sandboxing, egress_error->message);
 }
 
-IpbKernelSandbox
+IpbKernelSandboxFuncs
 ipb_sandboxing_of_kernel(IpbSandboxing *sandboxing)
 {
-    return (IpbKernelSandbox){make_plan, take_listeners, on_denied_socket, sandboxing};
+    return (IpbKernelSandboxFuncs){make_plan, take_listeners, on_denied_socket, sandboxing};
 }
 
 const IpbSandboxPolicy *

@@ -7,7 +7,7 @@
  */
 #pragma once
 
-#include "kernel/kernel-sandbox.h"
+#include "kernel/kernel.h"
 #include "tools/tool-channel.h"
 
 /* Where the tool channel listens inside: each sandbox has a network of its own, so the original's port is always free. */
@@ -49,6 +49,6 @@ IpbSandboxPlan *ipb_sandboxing_make_install_plan(const IpbSandboxing *sandboxing
                                                  const char *directory, const char *const *readable,
                                                  const char *const *hosts, GError **error);
 /* For the kernel of this session; valid as long as the object. */
-IpbKernelSandbox ipb_sandboxing_of_kernel(IpbSandboxing *sandboxing);
+IpbKernelSandboxFuncs ipb_sandboxing_of_kernel(IpbSandboxing *sandboxing);
 const IpbSandboxPolicy *ipb_sandboxing_policy(const IpbSandboxing *sandboxing);
 void ipb_sandboxing_free(IpbSandboxing *sandboxing);

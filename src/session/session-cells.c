@@ -184,14 +184,60 @@ on_cell_started(IpbSession *session, const IpbEvent *event)
         ipb_cell_start_clock(session->current, on_cell_timeout, session);
     ipb_cell_emit(session->current, event);
     tell_kept_notices(session);
-    const char *const *failure = ipb_forkserver_preload_failures(session->forkserver);
-    if (failure == NULL || session->has_told_preload_failures)
+}
+
+/* Once for a session: the failures of the next process are the same. */
+static void
+log_preload_failures(IpbSession *session, const IpbEvent *event)
+{
+    const char *const *failure = event->preload_failures;
+    if (failure == NULL || session->has_logged_preload_failures)
         return;
-    session->has_told_preload_failures = true;
+    session->has_logged_preload_failures = true;
     for (; *failure != NULL; failure++) {
         g_autofree char *text = g_strdup_printf("not preloaded: %s", *failure);
         ipb_session_log(session, "warning", text);
     }
+}
+
+/* It belongs to no cell. */
+static void
+report(IpbSession *session, const IpbEvent *event)
+{
+    if (session->on_event != NULL)
+        session->on_event(event, session->data);
+}
+
+/* Events that belong to no cell; false for all others. */
+static bool
+take_kernel_event(IpbSession *session, const IpbEvent *event)
+{
+    if (event->cell != 0)
+        return false;
+    if (event->type == IPB_EVENT_READY)
+        log_preload_failures(session, event);
+    if (event->type == IPB_EVENT_NOTICE) {
+        g_autofree char *notice = g_strconcat("[ipybox] ", event->text, NULL);
+        report(session, &(IpbEvent){.type = IPB_EVENT_NOTICE, .text = notice});
+    } else {
+        report(session, event);
+    }
+    return true;
+}
+
+void
+ipb_session_report_late_output(IpbSession *session)
+{
+    if (session->current != NULL || session->is_closing)
+        return;
+    GQueue kept = session->kept_notices;
+    g_queue_init(&session->kept_notices); /* the callback may keep them again */
+    char *next;
+    while ((next = g_queue_pop_head(&kept)) != NULL) {
+        g_autofree char *notice = next;
+        report(session, &(IpbEvent){.type = IPB_EVENT_NOTICE, .text = notice});
+    }
+    ipb_kernel_report_late_output(session->kernel);
 }
 
 static void
@@ -209,8 +255,8 @@ void
 ipb_session_on_kernel_event(const IpbEvent *event, void *data)
 {
     IpbSession *session = data;
-    if (session->current == NULL)
-        return; /* closed meanwhile */
+    if (take_kernel_event(session, event) || session->current == NULL)
+        return;
     switch (event->type) {
     case IPB_EVENT_STARTED:
         on_cell_started(session, event);
@@ -252,8 +298,12 @@ start_next_cell(IpbSession *session)
             return;
         session->current = cell;
         g_autoptr(GError) error = NULL;
-        IpbKernelCode code = {cell->code, cell->is_silent, cell->is_unstored,
-                              cell->user_expressions};
+        IpbKernelCode code = {
+            .code = cell->code,
+            .is_silent = cell->is_silent,
+            .stores_history = cell->stores_history,
+            .user_expressions = cell->user_expressions,
+        };
         cell->kernel_number = ipb_kernel_execute(session->kernel, &code, &error);
         if (cell->kernel_number != 0)
             return;
@@ -283,8 +333,8 @@ uint64_t
 ipb_session_execute(IpbSession *session, const char *code, unsigned timeout_ms,
                     IpbEventFunc on_event, void *data, GError **error)
 {
-    return ipb_session_execute_with(session, code, &(IpbCellOptions){.timeout_ms = timeout_ms},
-                                    on_event, data, error);
+    IpbCellOptions options = {.timeout_ms = timeout_ms, .stores_history = true};
+    return ipb_session_execute_with(session, code, &options, on_event, data, error);
 }
 
 uint64_t

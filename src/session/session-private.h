@@ -34,7 +34,8 @@ struct IpbSession {
     IpbApprovalWithdrawnFunc on_approval_withdrawn;
     void *data;
 
-    IpbForkserver *forkserver; /* the runtime's */
+    IpbKernelProvider *kernel_provider;
+    IpbEventFunc on_event;
     IpbKernel *kernel;
     IpbCell *current;
     GQueue waiting; /* IpbCell */
@@ -45,7 +46,7 @@ struct IpbSession {
 
     IpbApprovals *approvals;
     bool is_waiting_for_approval;
-    bool has_told_preload_failures;
+    bool has_logged_preload_failures;
     IpbToolHost *tool_host;
     IpbToolChannel *tool_channel;
     IpbToolRelay *tool_relay;  /* or NULL */

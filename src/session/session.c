@@ -7,7 +7,6 @@
 
 #include "base/error.h"
 #include "base/file.h"
-#include "kernel/native-kernel.h"
 #include "session/allowed-servers.h"
 #include "session/environment.h"
 #include "session/packages.h"
@@ -250,8 +249,8 @@ make_import_path(const IpbSession *session, const char *const *kernel_env)
     return g_strv_builder_end(path);
 }
 
-static void
-make_kernel(IpbSession *session, const IpbSessionOptions *options)
+static bool
+make_kernel(IpbSession *session, const IpbSessionOptions *options, GError **error)
 {
     g_auto(GStrv) env = ipb_environment_kernel(&(IpbKernelEnvironment){
         .python = ipb_runtime_python(session->runtime),
@@ -265,7 +264,7 @@ make_kernel(IpbSession *session, const IpbSessionOptions *options)
         .tool_token = ipb_tool_channel_token(session->tool_channel),
     });
     g_auto(GStrv) path = make_import_path(session, options->kernel_env);
-    IpbNativeKernelOptions kernel = {
+    IpbKernelOptions kernel = {
         .env = (const char *const *) env,
         .cwd = session->working_dir != NULL ? session->working_dir : session->workspace,
         .path = (const char *const *) path,
@@ -276,20 +275,32 @@ make_kernel(IpbSession *session, const IpbSessionOptions *options)
                   .returns_to_cwd = session->working_dir != NULL},
         .init_timeout_ms = options->kernel_init_timeout_ms,
     };
-    IpbKernelSandbox sandbox;
+    IpbKernelSandboxFuncs sandbox;
     if (session->sandboxing != NULL) {
         sandbox = ipb_sandboxing_of_kernel(session->sandboxing);
         kernel.sandbox = &sandbox;
     }
-    session->kernel = ipb_native_kernel_new(session->loop, session->forkserver, &kernel,
-                                            ipb_session_on_kernel_event, session);
+    session->kernel = ipb_kernel_provider_make_kernel(session->kernel_provider, &kernel,
+                                                      ipb_session_on_kernel_event, session, error);
+    return session->kernel != NULL;
 }
 
+static IpbKernelProvider *
+find_provider(IpbRuntime *runtime, const IpbSessionOptions *options)
+{
+    return options->kernel_provider != NULL ? options->kernel_provider
+                                            : ipb_runtime_kernel_provider(runtime);
+}
+
+/* The provider itself refuses what only a kernel could do; see make_kernel(). */
 static bool
-check_options(const IpbSessionOptions *options, GError **error)
+check_options(const IpbSessionOptions *options, IpbKernelCapabilities capabilities, GError **error)
 {
     const char *problem = NULL;
-    if (options->requires_shell_escape && !options->approves_shell_cmds)
+    bool has_stubs = (capabilities & IPB_KERNEL_HAS_TOOL_STUBS) != 0;
+    if (!has_stubs && (options->allowed_servers != NULL || options->tool_server_host != NULL))
+        problem = "allowed_servers and tool_server: kernels of this kind cannot call tools";
+    else if (options->requires_shell_escape && !options->approves_shell_cmds)
         problem = "require_shell_escape needs approve_shell_cmds";
     else if (options->limits != NULL && !options->is_sandboxed)
         problem = "limits are those of a sandbox: they need one";
@@ -315,7 +326,8 @@ find_directory(const char *path, const char *what, GError **error)
 IpbSession *
 ipb_session_new(IpbRuntime *runtime, const IpbSessionOptions *options, GError **error)
 {
-    if (!check_options(options, error))
+    IpbKernelProvider *provider = find_provider(runtime, options);
+    if (!check_options(options, ipb_kernel_provider_capabilities(provider), error))
         return NULL;
     g_autofree char *workspace =
         find_directory(options->workspace != NULL ? options->workspace : ".", "workspace", error);
@@ -328,6 +340,8 @@ ipb_session_new(IpbRuntime *runtime, const IpbSessionOptions *options, GError **
     IpbSession *session = g_new0(IpbSession, 1);
     session->runtime = ipb_runtime_ref(runtime);
     session->loop = ipb_loop_ref(ipb_runtime_loop(runtime));
+    session->kernel_provider = ipb_kernel_provider_ref(provider);
+    session->on_event = options->on_event;
     session->on_log = options->on_log;
     session->on_approval = options->on_approval;
     session->on_approval_withdrawn = options->on_approval_withdrawn;
@@ -351,13 +365,11 @@ ipb_session_new(IpbRuntime *runtime, const IpbSessionOptions *options, GError **
     session->server_env =
         ipb_environment_servers((const char *const *) session->env, options->server_variables);
     session->keep_out = ipb_sandbox_paths_kept_out(runtime, options);
-    session->forkserver = ipb_runtime_forkserver(runtime, options->is_sandboxed, error);
-    if (session->forkserver == NULL || !make_approvals(session, options, error) ||
-        !make_tools(session, options, error) || !make_sandboxing(session, options, error)) {
+    if (!make_approvals(session, options, error) || !make_tools(session, options, error) ||
+        !make_sandboxing(session, options, error) || !make_kernel(session, options, error)) {
         ipb_session_free(session);
         return NULL;
     }
-    make_kernel(session, options);
     return session;
 }
 
@@ -424,6 +436,7 @@ ipb_session_free(IpbSession *session)
     g_free(session->overlay);
     g_free(session->working_dir);
     g_free(session->workspace);
+    ipb_kernel_provider_unref(session->kernel_provider);
     ipb_loop_unref(session->loop);
     ipb_runtime_unref(session->runtime);
     g_free(session);

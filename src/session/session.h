@@ -62,15 +62,24 @@ typedef struct {
      * kernel's Python, not walls: SECURITY.md. */
     bool approves_shell_cmds;
     bool requires_shell_escape;
-    unsigned kernel_init_timeout_ms; /* from a kernel's fork until it is ready; 0: 10000 */
+    unsigned kernel_init_timeout_ms; /* from the start of a kernel until it is ready; 0: 10000 */
+    /* makes the session's kernel; NULL: the runtime's default */
+    IpbKernelProvider *kernel_provider;
+    /* Gets the events that belong to no cell: READY, START_FAILED; and see
+     * ipb_session_report_late_output(). May be NULL. */
+    IpbEventFunc on_event;
     /* What MCP servers log and what else is worth a log line; level is "debug", "info", "warning". May be NULL. */
     void (*on_log)(const char *level, const char *text, void *data);
-    void *data; /* for on_approval, on_approval_withdrawn and on_log */
+    void *data; /* for on_event, on_approval, on_approval_withdrawn and on_log */
 } IpbSessionOptions;
 
 IpbSession *ipb_session_new(IpbRuntime *runtime, const IpbSessionOptions *options, GError **error);
-/* Gets a kernel ready in the background; execute does it too. */
+/* Gets a kernel ready in the background, as execute does, too. READY or START_FAILED is reported to
+ * on_event of the options, from the loop, also if the kernel is ready already. */
 void ipb_session_start(IpbSession *session);
+/* Reports to on_event of the options what the next cell would begin with: LATE_OUTPUT and NOTICE events
+ * about the time since the last cell. Does nothing while a cell runs: its events have them. */
+void ipb_session_report_late_output(IpbSession *session);
 
 /* Queues a cell. @timeout_ms: of its running, waits for approvals not counted; 0: none. Returns its number, or 0:
  * INVALID, LIMIT (too large, too many waiting). */
@@ -80,7 +89,7 @@ uint64_t ipb_session_execute(IpbSession *session, const char *code, unsigned tim
 typedef struct {
     unsigned timeout_ms;
     bool is_silent;               /* see kernel/kernel.h */
-    bool is_unstored;             /* likewise */
+    bool stores_history;          /* likewise */
     const char *user_expressions; /* likewise; NULL: none */
 } IpbCellOptions;
 uint64_t ipb_session_execute_with(IpbSession *session, const char *code,

@@ -91,6 +91,12 @@ static void
 on_event(const IpbEvent *event, void *data)
 {
     KernelFixture *fixture = data;
+    if (event->type == IPB_EVENT_READY || event->type == IPB_EVENT_START_FAILED) {
+        g_assert_cmpuint(event->cell, ==, 0);
+        fixture->n_ready += event->type == IPB_EVENT_READY;
+        fixture->n_failed_starts += event->type == IPB_EVENT_START_FAILED;
+        return;
+    }
     g_assert_cmpuint(event->cell, ==, fixture->kernel->last_cell);
     if (event->type == IPB_EVENT_STDOUT || event->type == IPB_EVENT_STDERR ||
         event->type == IPB_EVENT_LATE_OUTPUT) {
@@ -137,7 +143,7 @@ kernel_fixture_set_up(KernelFixture *fixture, const void *data)
     };
     fixture->forkserver = ipb_forkserver_new(fixture->loop, &forkserver_options);
     g_auto(GStrv) env = g_get_environ();
-    IpbNativeKernelOptions kernel_options = {
+    IpbKernelOptions kernel_options = {
         .env = (const char *const *) env,
         .cwd = "/",
         .interrupt_grace_ms = options->interrupt_grace_ms,
@@ -194,7 +200,8 @@ kernel_fixture_wait_for(KernelFixture *fixture, const char *told)
 uint64_t
 kernel_execute(IpbKernel *kernel, const char *code, GError **error)
 {
-    return ipb_kernel_execute(kernel, &(IpbKernelCode){.code = code}, error);
+    return ipb_kernel_execute(kernel, &(IpbKernelCode){.code = code, .stores_history = true},
+                              error);
 }
 
 uint64_t

@@ -16,6 +16,8 @@ typedef struct {
     GString *told; /* "started out(x) err(y) late(z) display(x) … done(ok)", one space between */
     int open_text; /* the event type of the text that "told" ends in, or -1 */
     unsigned n_done;
+    unsigned n_ready;
+    unsigned n_failed_starts;
     IpbCellStatus status; /* of the last cell */
     char *cause;          /* and its text */
     char *traceback;      /* of the last error */

@@ -5,7 +5,6 @@
 #include <limits.h>
 #include <unistd.h>
 
-#include "kernel/cpu-wait.h"
 #include "kernel/deadline.h"
 
 #define DELAY_MS 20
@@ -100,9 +99,9 @@ test_paused(void)
 static void
 test_cpu_wait(void)
 {
-    uint64_t before = ipb_cpu_wait_us(getpid());
-    g_assert_cmpuint(ipb_cpu_wait_us(getpid()), >=, before);
-    g_assert_cmpuint(ipb_cpu_wait_us(INT_MAX), ==, 0);
+    uint64_t before = ipb_deadline_cpu_wait_us(getpid());
+    g_assert_cmpuint(ipb_deadline_cpu_wait_us(getpid()), >=, before);
+    g_assert_cmpuint(ipb_deadline_cpu_wait_us(INT_MAX), ==, 0);
 }
 
 int

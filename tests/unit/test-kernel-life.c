@@ -277,7 +277,7 @@ test_many_kernels(Fixture *fixture, const void *data)
 {
     IpbKernel *kernels[20];
     unsigned n_done = 0;
-    IpbNativeKernelOptions options = {.cwd = "/"};
+    IpbKernelOptions options = {.cwd = "/"};
     for (size_t i = 0; i < G_N_ELEMENTS(kernels); i++) {
         kernels[i] = ipb_native_kernel_new(fixture->loop, fixture->forkserver, &options, count_done,
                                            &n_done);

@@ -265,9 +265,10 @@ test_notebook_cells(Fixture *fixture, const void *unused)
 {
     Client client;
     open_client(fixture, &client);
-    const IpbCellOptions plain = {0}, silent = {.is_silent = true},
-                         unstored = {.is_unstored = true};
-    const IpbCellOptions asking = {.user_expressions = "{\"a\": \"x + 1\"}"};
+    const IpbCellOptions plain = {.stores_history = true},
+                         silent = {.is_silent = true, .stores_history = true}, unstored = {0};
+    const IpbCellOptions asking = {.stores_history = true,
+                                   .user_expressions = "{\"a\": \"x + 1\"}"};
     assert_told(client.session, "x = 1", &plain, "in 1, done 1 ");
     assert_told(client.session, "x", &plain, "in 2, out 2, done 2 ");
     assert_told(client.session, "x", &silent, "in 2, done 2 ");
@@ -278,7 +279,7 @@ test_notebook_cells(Fixture *fixture, const void *unused)
     ipb_session_reset(client.session, NULL, NULL);
     assert_told(client.session, "1", &plain, "in 1, out 1, done 1 ");
     g_autoptr(GError) error = NULL;
-    const IpbCellOptions wrong = {.user_expressions = "{\"a\": 1}"};
+    const IpbCellOptions wrong = {.stores_history = true, .user_expressions = "{\"a\": 1}"};
     assert_told(client.session, "1", &wrong, "done 0 "); /* the kernel does not take it */
     close_client(&client);
 }

@@ -290,7 +290,7 @@ run(IpbGatewayCell *cell, const char *code, GError **error)
     g_autofree char *expressions = copy_expressions(content);
     IpbCellOptions options = {
         .is_silent = cell->is_silent,
-        .is_unstored = !ipb_json_get_bool(content, "store_history", true),
+        .stores_history = ipb_json_get_bool(content, "store_history", true),
         .user_expressions = expressions,
     };
     return ipb_session_execute_with(cell->options.session, code, &options, on_event, cell, error) !=

@@ -121,6 +121,7 @@ open_gateway(IpbRpcSessionPorts *ports, const IpbSessionOptions *session,
     if (session->approval == IPB_APPROVAL_ASK)
         ports->kernel.approval = IPB_APPROVAL_DENY;
     ports->kernel.saves_no_images = true;
+    ports->kernel.on_event = NULL;
     set_kernel_tool_server(ports);
     IpbHttpGate *gate = ipb_http_gate_new();
     ipb_http_gate_add_token(gate, ports->gateway_token, IPB_HTTP_ROLE_APPLICATION);

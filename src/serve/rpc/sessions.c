@@ -38,7 +38,6 @@ typedef struct {
     bool asks_for_shell_only; /* shell commands need an approval, and other calls do not */
     GQueue cells;             /* Cell, the running one first */
     GPtrArray *starts;        /* Start */
-    uint64_t start_cell;      /* 0: none */
     bool is_paused;           /* by the client */
     bool is_closing;
     IpbRpcPending *close_request; /* or NULL */
@@ -127,8 +126,7 @@ on_approval_withdrawn(uint64_t request, void *data)
 
 /* --- starting a kernel ------------------------------------------------------------------------ */
 
-/* A session.start that waits. A kernel is ready when it has run an empty cell, which waits behind
- * the cells that the client gave before. */
+/* A session.start that waits for READY or START_FAILED. */
 typedef struct {
     Session *session;
     IpbRpcPending *pending;
@@ -173,23 +171,29 @@ cancel_start(IpbRpcPending *pending)
     end_start(pending->data, error);
 }
 
-/* Notices and output that come before the first cell belong to no answer: they are logged. */
+/* What the kernel printed before its first cell belongs to no answer: it is logged. */
 static void
-on_start_event(const IpbEvent *event, void *data)
+end_starts(Session *session, const GError *error)
 {
-    Session *session = data;
-    if (event->type == IPB_EVENT_NOTICE || event->type == IPB_EVENT_LATE_OUTPUT)
-        ipb_rpc_client_log(session->client, "warning", event->text, session->id);
-    if (event->type != IPB_EVENT_DONE)
-        return;
-    session->start_cell = 0;
-    g_autoptr(GError) error = NULL;
-    if (event->status != IPB_CELL_OK)
-        error =
-            g_error_new(IPYBOX_ERROR, IPYBOX_ERROR_KERNEL_DIED, "no kernel could be started: %s",
-                        event->text != NULL ? event->text : "its first cell failed");
+    if (session->starts->len > 0)
+        ipb_session_report_late_output(session->core);
     while (session->starts->len > 0)
         end_start(g_ptr_array_index(session->starts, 0), error);
+}
+
+static void
+on_session_event(const IpbEvent *event, void *data)
+{
+    Session *session = data;
+    if (event->type == IPB_EVENT_NOTICE || event->type == IPB_EVENT_LATE_OUTPUT) {
+        ipb_rpc_client_log(session->client, "warning", event->text, session->id);
+    } else if (event->type == IPB_EVENT_READY) {
+        end_starts(session, NULL);
+    } else if (event->type == IPB_EVENT_START_FAILED) {
+        g_autoptr(GError) error = g_error_new(IPYBOX_ERROR, IPYBOX_ERROR_KERNEL_DIED,
+                                              "no kernel could be started: %s", event->text);
+        end_starts(session, error);
+    }
 }
 
 static void
@@ -200,14 +204,6 @@ session_start(void *group, IpbRpcRequest *request, IpbRpcParams *params)
         params, "timeout", session != NULL ? session->options->start_timeout_ms : 0);
     if (!ipb_rpc_params_check(params, request))
         return;
-    g_autoptr(GError) error = NULL;
-    if (session->start_cell == 0)
-        session->start_cell =
-            ipb_session_execute(session->core, "", 0, on_start_event, session, &error);
-    if (session->start_cell == 0) {
-        ipb_rpc_reply_error(request, error);
-        return;
-    }
     Start *start = g_new0(Start, 1);
     start->session = session;
     start->pending = ipb_rpc_pending_new(session->client, session, request);
@@ -217,6 +213,7 @@ session_start(void *group, IpbRpcRequest *request, IpbRpcParams *params)
     start->timer =
         ipb_timer_new(ipb_runtime_loop(session->runtime), timeout_ms, on_start_timeout, start);
     g_ptr_array_add(session->starts, start);
+    ipb_session_start(session->core);
 }
 
 /* --- opening a session ------------------------------------------------------------------------ */
@@ -281,6 +278,7 @@ open_core(Session *session, GError **error)
         core->approves_shell_cmds && core->approval == IPB_APPROVAL_ALLOW;
     core->on_approval = on_approval;
     core->on_approval_withdrawn = on_approval_withdrawn;
+    core->on_event = on_session_event;
     core->on_log = on_log;
     core->data = session;
     session->core = ipb_session_new(session->runtime, core, error);
