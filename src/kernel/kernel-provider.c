@@ -32,6 +32,18 @@ ipb_kernel_provider_capabilities(const IpbKernelProvider *provider)
     return provider->ops->capabilities;
 }
 
+bool
+ipb_kernel_provider_check(const IpbKernelProvider *provider, IpbKernelCapabilities capability,
+                          const char *what, GError **error)
+{
+    if ((provider->ops->capabilities & capability) != 0)
+        return true;
+    g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID,
+                "kernels of the kind \"%s\" cannot %s: leave the option out, or use another kind",
+                provider->ops->name, what);
+    return false;
+}
+
 /* A kernel that ignores a rule or a sandbox would be less safe than its owner believes. */
 static bool
 check_options(const IpbKernelProvider *provider, const IpbKernelOptions *options, GError **error)
@@ -40,21 +52,17 @@ check_options(const IpbKernelProvider *provider, const IpbKernelOptions *options
     const struct {
         bool is_needed;
         IpbKernelCapabilities capability;
-        const char *problem;
+        const char *what;
     } needs[] = {
-        {options->sandbox != NULL, IPB_KERNEL_CAN_BE_SANDBOXED, "cannot run in a sandbox"},
-        {rules->approves_shell_cmds, IPB_KERNEL_TAKES_RULES, "cannot approve shell commands"},
-        {rules->requires_shell_escape, IPB_KERNEL_TAKES_RULES, "cannot require shell escapes"},
-        {rules->returns_to_cwd, IPB_KERNEL_TAKES_RULES, "cannot return to a working directory"},
+        {options->sandbox != NULL, IPB_KERNEL_CAN_BE_SANDBOXED, "run in a sandbox"},
+        {rules->approves_shell_cmds, IPB_KERNEL_TAKES_RULES, "approve shell commands"},
+        {rules->requires_shell_escape, IPB_KERNEL_TAKES_RULES, "require shell escapes"},
+        {rules->returns_to_cwd, IPB_KERNEL_TAKES_RULES, "return to a working directory"},
     };
-    for (size_t i = 0; i < G_N_ELEMENTS(needs); i++) {
-        if (!needs[i].is_needed || (provider->ops->capabilities & needs[i].capability) != 0)
-            continue;
-        g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID,
-                    "kernels of the kind \"%s\" %s: leave the option out, or use another kind",
-                    provider->ops->name, needs[i].problem);
-        return false;
-    }
+    for (size_t i = 0; i < G_N_ELEMENTS(needs); i++)
+        if (needs[i].is_needed &&
+            !ipb_kernel_provider_check(provider, needs[i].capability, needs[i].what, error))
+            return false;
     return true;
 }
 

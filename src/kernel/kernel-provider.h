@@ -54,6 +54,10 @@ IpbKernelProvider *ipb_kernel_provider_ref(IpbKernelProvider *provider);
 void ipb_kernel_provider_unref(IpbKernelProvider *provider);
 const char *ipb_kernel_provider_name(const IpbKernelProvider *provider);
 IpbKernelCapabilities ipb_kernel_provider_capabilities(const IpbKernelProvider *provider);
+/* Whether kernels have the capability. If not, @error (INVALID) says so: "kernels of the kind … cannot
+ * @what". */
+bool ipb_kernel_provider_check(const IpbKernelProvider *provider, IpbKernelCapabilities capability,
+                               const char *what, GError **error);
 /* Makes a kernel without a process: its first cell or ipb_kernel_start() starts one. Errors: INVALID:
  * the options need a capability that the provider lacks; NOT_FOUND: the installation is not complete. */
 IpbKernel *ipb_kernel_provider_make_kernel(IpbKernelProvider *provider,

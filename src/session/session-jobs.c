@@ -74,13 +74,9 @@ ipb_session_register(IpbSession *session, const IpbRegisterOptions *options, Ipb
                     MAX_JOBS);
         return 0;
     }
-    IpbKernelCapabilities capabilities = ipb_kernel_provider_capabilities(session->kernel_provider);
-    if ((capabilities & IPB_KERNEL_HAS_TOOL_STUBS) == 0) {
-        g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID,
-                    "%s: kernels of the kind \"%s\" cannot call tools", options->name,
-                    ipb_kernel_provider_name(session->kernel_provider));
+    if (!ipb_kernel_provider_check(session->kernel_provider, IPB_KERNEL_HAS_TOOL_STUBS,
+                                   "call tools", error))
         return 0;
-    }
     g_autoptr(IpbJsonDoc) boxed = NULL, asked = NULL;
     bool must_box = options->is_of_client && session->sandboxing != NULL && !session->frees_servers;
     if (must_box) {

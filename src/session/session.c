@@ -292,15 +292,16 @@ find_provider(IpbRuntime *runtime, const IpbSessionOptions *options)
                                             : ipb_runtime_kernel_provider(runtime);
 }
 
-/* The provider itself refuses what only a kernel could do; see make_kernel(). */
+/* What only a kernel could do is refused by the provider; see make_kernel(). */
 static bool
-check_options(const IpbSessionOptions *options, IpbKernelCapabilities capabilities, GError **error)
+check_options(const IpbSessionOptions *options, const IpbKernelProvider *provider, GError **error)
 {
     const char *problem = NULL;
-    bool has_stubs = (capabilities & IPB_KERNEL_HAS_TOOL_STUBS) != 0;
-    if (!has_stubs && (options->allowed_servers != NULL || options->tool_server_host != NULL))
-        problem = "allowed_servers and tool_server: kernels of this kind cannot call tools";
-    else if (options->requires_shell_escape && !options->approves_shell_cmds)
+    bool needs_tools = options->allowed_servers != NULL || options->tool_server_host != NULL;
+    if (needs_tools &&
+        !ipb_kernel_provider_check(provider, IPB_KERNEL_HAS_TOOL_STUBS, "call tools", error))
+        return false;
+    if (options->requires_shell_escape && !options->approves_shell_cmds)
         problem = "require_shell_escape needs approve_shell_cmds";
     else if (options->limits != NULL && !options->is_sandboxed)
         problem = "limits are those of a sandbox: they need one";
@@ -327,7 +328,7 @@ IpbSession *
 ipb_session_new(IpbRuntime *runtime, const IpbSessionOptions *options, GError **error)
 {
     IpbKernelProvider *provider = find_provider(runtime, options);
-    if (!check_options(options, ipb_kernel_provider_capabilities(provider), error))
+    if (!check_options(options, provider, error))
         return NULL;
     g_autofree char *workspace =
         find_directory(options->workspace != NULL ? options->workspace : ".", "workspace", error);

@@ -458,6 +458,63 @@ test_paused_and_stopped(Fixture *fixture, const void *data)
     g_assert_cmpint(fixture->status, ==, IPB_CELL_LOST);
 }
 
+/* Readiness. */
+
+static void
+wait_until(const unsigned *count, unsigned n)
+{
+    while (*count < n)
+        g_main_context_iteration(NULL, TRUE);
+    g_assert_cmpuint(*count, ==, n);
+}
+
+static void
+test_ready(Fixture *fixture, const void *data)
+{
+    ipb_kernel_start(fixture->kernel);
+    g_assert_cmpuint(fixture->n_ready, ==, 0);
+    wait_until(&fixture->n_ready, 1);
+    ipb_kernel_start(fixture->kernel); /* is ready already */
+    ipb_kernel_start(fixture->kernel);
+    wait_until(&fixture->n_ready, 2);
+    kernel_fixture_assert_cell(fixture, "out('ok')", "started out(ok) done(ok)");
+    ipb_kernel_start(fixture->kernel);
+    ipb_kernel_reset(fixture->kernel); /* the fresh process counts */
+    wait_until(&fixture->n_ready, 3);
+    kernel_fixture_assert_cell(fixture, "out('ok')", "started out(ok) done(ok)");
+    g_assert_cmpuint(fixture->n_ready, ==, 3);
+    g_assert_cmpuint(fixture->n_failed_starts, ==, 0);
+}
+
+static void
+test_ready_by_cell(Fixture *fixture, const void *data)
+{
+    kernel_fixture_cell(fixture, "os._exit(1)");
+    g_assert_cmpuint(fixture->n_ready, ==, 1);
+    kernel_fixture_cell(fixture, "");
+    g_assert_cmpuint(fixture->n_ready, ==, 2);
+}
+
+static void
+test_failed_start(Fixture *fixture, const void *data)
+{
+    ipb_kernel_start(fixture->kernel);
+    wait_until(&fixture->n_failed_starts, 1);
+    kernel_fixture_cell(fixture, "");
+    g_assert_cmpint(fixture->status, ==, IPB_CELL_LOST);
+    g_assert_cmpuint(fixture->n_failed_starts, ==, 2);
+    g_assert_cmpuint(fixture->n_ready, ==, 0);
+}
+
+static void
+test_stop_while_starting(Fixture *fixture, const void *data)
+{
+    ipb_kernel_start(fixture->kernel);
+    kernel_fixture_stop(fixture);
+    g_assert_cmpuint(fixture->n_failed_starts, ==, 1);
+    g_assert_cmpuint(fixture->n_ready, ==, 0);
+}
+
 /* Callbacks that call back. */
 
 static void
@@ -552,6 +609,10 @@ main(int argc, char **argv)
     ADD("interrupt-before-start", NULL, test_interrupt_before_start);
     ADD("paused", &quick_interrupt, test_paused);
     ADD("paused-and-stopped", &quick_interrupt, test_paused_and_stopped);
+    ADD("ready", NULL, test_ready);
+    ADD("ready-by-cell", NULL, test_ready_by_cell);
+    ADD("failed-start", &die_before_start_mode, test_failed_start);
+    ADD("stop-while-starting", NULL, test_stop_while_starting);
     ADD("execute-in-callback", NULL, test_execute_in_callback);
     ADD("reset-in-callback", NULL, test_reset_in_callback);
     ADD("interrupt-in-callback", NULL, test_interrupt_in_callback);

@@ -80,7 +80,7 @@ test_build(void)
     size_t size;
     g_autoptr(GError) error = NULL;
     g_autofree char *frame = ipb_message_build_execute(
-        3, &(IpbKernelCode){.code = "print('\xc3\xa9')\n"}, &size, &error);
+        3, &(IpbKernelCode){.code = "print('\xc3\xa9')\n", .stores_history = true}, &size, &error);
     g_assert_no_error(error);
     const char payload[] = "{\"cell\":3,\"code\":\"print('\xc3\xa9')\\n\"}";
     g_assert_cmpuint(size, ==, 9 + strlen(payload));
@@ -101,7 +101,7 @@ test_build_request(void)
     const char expected[] = "{\"id\":7,\"method\":\"complete\",\"params\":{\"code\":\"a\"}}";
     g_assert_cmpmem(request + 9, size - 9, expected, strlen(expected));
     g_assert_cmpint(request[4], ==, IPB_FRAME_REQUEST);
-    IpbKernelCode code = {.code = "1", true, true, "{\"x\": \"y\"}"};
+    IpbKernelCode code = {.code = "1", .is_silent = true, .user_expressions = "{\"x\": \"y\"}"};
     g_autofree char *cell = ipb_message_build_execute(1, &code, &size, NULL);
     const char how[] = "{\"cell\":1,\"code\":\"1\",\"silent\":true,\"store_history\":false,"
                        "\"user_expressions\":{\"x\":\"y\"}}";
