@@ -5,7 +5,7 @@
 #pragma once
 
 #include "http/client.h"
-#include "mcp/params.h"
+#include "mcp/server-params.h"
 
 /* Its parameters, ${NAME} replaced from the environment and the .env file of the working directory. A URL that is registered
  * has the parameters of its registration. NOT_FOUND, INVALID. */

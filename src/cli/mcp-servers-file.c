@@ -7,7 +7,7 @@
 #include "apigen/apigen.h"
 #include "base/error.h"
 #include "base/file.h"
-#include "mcp/params.h"
+#include "mcp/server-params.h"
 
 #define MAX_SIZE (1024 * 1024)
 

@@ -19,6 +19,8 @@
 #define MAX_DATA 500
 /* A revision that is not ours, in a message. */
 #define MAX_REVISION 40
+/* A resultType that is not ours, in a message. */
+#define MAX_TYPE 100
 
 #define META_PREFIX "io.modelcontextprotocol/"
 /* Of the log messages that a modern server is asked for. */
@@ -32,7 +34,7 @@ static const char *const LOG_LEVELS[] = {"debug", "info",     "notice", "warning
                                          "error", "critical", "alert",  "emergency"};
 
 const char *
-ipb_message_newest_revision(void)
+ipb_mcp_message_newest_revision(void)
 {
     return REVISIONS[0];
 }
@@ -48,18 +50,18 @@ find_revision(const char *text)
 }
 
 bool
-ipb_message_has_batches(const char *revision)
+ipb_mcp_message_has_batches(const char *revision)
 {
     return revision != NULL && strcmp(revision, "2025-03-26") == 0;
 }
 
 char *
-ipb_message_list_revisions(void)
+ipb_mcp_message_list_revisions(void)
 {
     GString *out = g_string_new(NULL);
     for (size_t i = G_N_ELEMENTS(REVISIONS); i-- > 0;)
         g_string_append_printf(out, "%s, ", REVISIONS[i]);
-    g_string_append(out, IPB_MODERN_REVISION);
+    g_string_append(out, IPB_MCP_MODERN_REVISION);
     return g_string_free(out, false);
 }
 
@@ -92,7 +94,7 @@ write_raw_member(IpbJsonWriter *writer, const char *key, const char *text)
 }
 
 char *
-ipb_message_initialize(const char *revision)
+ipb_mcp_message_initialize(const char *revision)
 {
     IpbJsonWriter *writer = ipb_json_writer_new();
     ipb_json_begin_object(writer);
@@ -105,7 +107,7 @@ ipb_message_initialize(const char *revision)
 
 /* The end of each request's parameters. NULL instead of empty ones. */
 static char *
-finish_params(IpbJsonWriter *writer, const IpbMessageMeta *meta)
+finish_params(IpbJsonWriter *writer, const IpbMcpMessageMeta *meta)
 {
     if (meta->revision != NULL || meta->progress_token != 0) {
         ipb_json_key(writer, "_meta");
@@ -126,7 +128,7 @@ finish_params(IpbJsonWriter *writer, const IpbMessageMeta *meta)
 }
 
 char *
-ipb_message_discover(const IpbMessageMeta *meta)
+ipb_mcp_message_discover(const IpbMcpMessageMeta *meta)
 {
     IpbJsonWriter *writer = ipb_json_writer_new();
     ipb_json_begin_object(writer);
@@ -134,7 +136,7 @@ ipb_message_discover(const IpbMessageMeta *meta)
 }
 
 char *
-ipb_message_list(const char *cursor, const IpbMessageMeta *meta)
+ipb_mcp_message_list(const char *cursor, const IpbMcpMessageMeta *meta)
 {
     if (cursor == NULL && meta->revision == NULL)
         return NULL;
@@ -145,7 +147,7 @@ ipb_message_list(const char *cursor, const IpbMessageMeta *meta)
 }
 
 char *
-ipb_message_listen(const IpbMessageMeta *meta)
+ipb_mcp_message_listen(const IpbMcpMessageMeta *meta)
 {
     IpbJsonWriter *writer = ipb_json_writer_new();
     ipb_json_begin_object(writer);
@@ -157,7 +159,7 @@ ipb_message_listen(const IpbMessageMeta *meta)
 }
 
 bool
-ipb_message_check_initialize(const IpbJson *result, const char **ret_revision, GError **error)
+ipb_mcp_message_check_initialize(const IpbJson *result, const char **ret_revision, GError **error)
 {
     const char *text = ipb_json_get_string(result, "protocolVersion");
     if (text == NULL) {
@@ -168,7 +170,7 @@ ipb_message_check_initialize(const IpbJson *result, const char **ret_revision, G
     const char *revision = find_revision(text);
     if (revision == NULL) {
         g_autofree char *theirs = ipb_server_log_clean(text, strlen(text), MAX_REVISION);
-        g_autofree char *ours = ipb_message_list_revisions();
+        g_autofree char *ours = ipb_mcp_message_list_revisions();
         g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_PROTOCOL,
                     "it speaks revision \"%s\" of MCP, ipybox %s", theirs, ours);
         return false;
@@ -184,7 +186,7 @@ look_into_list(const IpbJson *list, bool *ret_has_modern, bool *ret_has_legacy)
     *ret_has_modern = *ret_has_legacy = false;
     IPB_JSON_FOREACH (item, list) {
         const char *text = ipb_json_string(item, NULL);
-        *ret_has_modern |= g_strcmp0(text, IPB_MODERN_REVISION) == 0;
+        *ret_has_modern |= g_strcmp0(text, IPB_MCP_MODERN_REVISION) == 0;
         *ret_has_legacy |= find_revision(text) != NULL;
     }
 }
@@ -196,14 +198,14 @@ describe_list(const IpbJson *list)
     return ipb_server_log_clean(raw.start, raw.size, MAX_DATA);
 }
 
-IpbProbe
-ipb_message_judge_probe(const IpbJson *result, const IpbJson *rpc_error, bool is_again,
-                        char **ret_theirs)
+IpbMcpProbe
+ipb_mcp_message_judge_probe(const IpbJson *result, const IpbJson *rpc_error, bool is_again,
+                            char **ret_theirs)
 {
     *ret_theirs = NULL;
-    int64_t code = ipb_message_error_code(rpc_error);
+    int64_t code = ipb_mcp_message_error_code(rpc_error);
     if (code == IPB_MCP_HEADER_MISMATCH || code == IPB_MCP_MISSING_CAPABILITY)
-        return IPB_PROBE_REFUSED;
+        return IPB_MCP_PROBE_REFUSED;
     const IpbJson *list = NULL;
     if (result != NULL)
         list = ipb_json_get(result, "supportedVersions");
@@ -211,31 +213,32 @@ ipb_message_judge_probe(const IpbJson *result, const IpbJson *rpc_error, bool is
         list = ipb_json_get(ipb_json_get(rpc_error, "data"), "supported");
     /* Whatever else an old server answers to a method that it does not know. */
     if (!ipb_json_is(list, IPB_JSON_ARRAY))
-        return IPB_PROBE_LEGACY;
+        return IPB_MCP_PROBE_LEGACY;
     bool has_modern, has_legacy;
     look_into_list(list, &has_modern, &has_legacy);
     if (result != NULL && has_modern)
-        return IPB_PROBE_MODERN;
+        return IPB_MCP_PROBE_MODERN;
     if (has_modern && !is_again)
-        return IPB_PROBE_AGAIN;
+        return IPB_MCP_PROBE_AGAIN;
     if (has_legacy)
-        return IPB_PROBE_LEGACY;
+        return IPB_MCP_PROBE_LEGACY;
     *ret_theirs = describe_list(list);
-    return IPB_PROBE_UNSUPPORTED;
+    return IPB_MCP_PROBE_UNSUPPORTED;
 }
 
-IpbResultType
-ipb_message_result_type(const IpbJson *result)
+IpbMcpResultType
+ipb_mcp_message_result_type(const IpbJson *result)
 {
     const IpbJson *type = ipb_json_get(result, "resultType");
     const char *text = ipb_json_string(type, NULL);
     if (type == NULL || g_strcmp0(text, "complete") == 0)
-        return IPB_RESULT_COMPLETE;
-    return g_strcmp0(text, "input_required") == 0 ? IPB_RESULT_INPUT_REQUIRED : IPB_RESULT_UNKNOWN;
+        return IPB_MCP_RESULT_COMPLETE;
+    return g_strcmp0(text, "input_required") == 0 ? IPB_MCP_RESULT_INPUT_REQUIRED
+                                                  : IPB_MCP_RESULT_UNKNOWN;
 }
 
 const char *
-ipb_message_find_supported(const IpbJson *rpc_error)
+ipb_mcp_message_find_supported(const IpbJson *rpc_error)
 {
     const IpbJson *supported = ipb_json_get(ipb_json_get(rpc_error, "data"), "supported");
     if (!ipb_json_is(supported, IPB_JSON_ARRAY))
@@ -251,8 +254,8 @@ ipb_message_find_supported(const IpbJson *rpc_error)
 }
 
 char *
-ipb_message_call(const char *tool, const IpbJson *arguments, const char *state,
-                 const char *responses, const IpbMessageMeta *meta)
+ipb_mcp_message_call(const char *tool, const IpbJson *arguments, const char *state,
+                     const char *responses, const IpbMcpMessageMeta *meta)
 {
     IpbJsonWriter *writer = ipb_json_writer_new();
     ipb_json_begin_object(writer);
@@ -279,7 +282,7 @@ check_content(const IpbJson *content, GError **error)
 }
 
 bool
-ipb_message_check_call(const IpbJson *result, GError **error)
+ipb_mcp_message_check_call(const IpbJson *result, GError **error)
 {
     const IpbJson *content = ipb_json_get(result, "content");
     if (ipb_json_is(content, IPB_JSON_ARRAY))
@@ -290,8 +293,58 @@ ipb_message_check_call(const IpbJson *result, GError **error)
     return false;
 }
 
+bool
+ipb_mcp_message_check_complete(const IpbJson *result, GError **error)
+{
+    if (ipb_mcp_message_result_type(result) == IPB_MCP_RESULT_COMPLETE)
+        return true;
+    IpbSpan raw = ipb_json_raw(ipb_json_get(result, "resultType"));
+    g_autofree char *type = ipb_server_log_clean(raw.start, raw.size, MAX_TYPE);
+    g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_PROTOCOL,
+                "its result has the resultType %s, which is not possible here", type);
+    return false;
+}
+
+/* An application that could answer elicitation/create would be asked here, and the capability would
+ * be declared with it. */
+static void
+refuse_input_requests(const IpbJson *requests, GError **error)
+{
+    const IpbJson *request = ipb_json_first(requests);
+    const char *method = ipb_json_get_string(request, "method");
+    const char *message = ipb_json_get_string(ipb_json_get(request, "params"), "message");
+    const char *name = method != NULL ? method : "something without a name";
+    g_autofree char *what = ipb_server_log_clean(name, strlen(name), MAX_DATA);
+    g_autofree char *text = ipb_server_log_clean(message != NULL ? message : "",
+                                                 message != NULL ? strlen(message) : 0, MAX_DATA);
+    g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_UNAVAILABLE,
+                "it asks for %s before it continues, which ipybox does not offer%s%s", what,
+                *text != '\0' ? ": " : "", text);
+}
+
+bool
+ipb_mcp_message_answer_input(const IpbJson *result, char **ret_state, char **ret_responses,
+                             GError **error)
+{
+    const IpbJson *state = ipb_json_get(result, "requestState");
+    const IpbJson *requests = ipb_json_get(result, "inputRequests");
+    if (ipb_json_length(requests) > 0) {
+        refuse_input_requests(requests, error);
+        return false;
+    }
+    if (!ipb_json_is(state, IPB_JSON_STRING) && !ipb_json_is(requests, IPB_JSON_OBJECT)) {
+        g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_PROTOCOL,
+                    "its result is \"input_required\" and asks for nothing");
+        return false;
+    }
+    IpbSpan raw = ipb_json_raw(state);
+    *ret_state = state != NULL ? g_strndup(raw.start, raw.size) : NULL;
+    *ret_responses = requests != NULL ? g_strdup("{}") : NULL;
+    return true;
+}
+
 char *
-ipb_message_cancelled(int64_t request_id, const char *reason)
+ipb_mcp_message_cancelled(int64_t request_id, const char *reason)
 {
     IpbJsonWriter *writer = ipb_json_writer_new();
     ipb_json_begin_object(writer);
@@ -302,7 +355,7 @@ ipb_message_cancelled(int64_t request_id, const char *reason)
 }
 
 int64_t
-ipb_message_error_code(const IpbJson *rpc_error)
+ipb_mcp_message_error_code(const IpbJson *rpc_error)
 {
     int64_t code = 0;
     return ipb_json_get_int64(rpc_error, "code", &code) ? code : 0;
@@ -326,7 +379,7 @@ describe_capabilities(const IpbJson *rpc_error)
 }
 
 char *
-ipb_message_describe_error(const IpbJson *rpc_error)
+ipb_mcp_message_describe_error(const IpbJson *rpc_error)
 {
     size_t size = 0;
     const char *message = ipb_json_string(ipb_json_get(rpc_error, "message"), &size);
@@ -340,7 +393,7 @@ ipb_message_describe_error(const IpbJson *rpc_error)
         IpbSpan raw = ipb_json_raw(data);
         details = ipb_server_log_clean(raw.start, raw.size, MAX_DATA);
     }
-    if (ipb_message_error_code(rpc_error) == IPB_MCP_MISSING_CAPABILITY) {
+    if (ipb_mcp_message_error_code(rpc_error) == IPB_MCP_MISSING_CAPABILITY) {
         g_autofree char *names = describe_capabilities(rpc_error);
         return g_strdup_printf("the server needs something that ipybox does not offer: %s "
                                "(code -32021): %s",
@@ -351,7 +404,7 @@ ipb_message_describe_error(const IpbJson *rpc_error)
 }
 
 char *
-ipb_message_describe_log(const IpbJson *params, const char **ret_level)
+ipb_mcp_message_describe_log(const IpbJson *params, const char **ret_level)
 {
     const char *level = ipb_json_get_string(params, "level");
     *ret_level = "info";

@@ -156,7 +156,7 @@ pass_gate(IpbServerLog *log)
 }
 
 void
-ipb_server_log_tell(IpbServerLog *log, const char *level, const char *text, size_t size)
+ipb_server_log_write(IpbServerLog *log, const char *level, const char *text, size_t size)
 {
     if (log->func == NULL || !pass_gate(log))
         return;
@@ -186,7 +186,7 @@ tell_line(IpbServerLog *log)
     g_autoptr(GString) line = log->line;
     log->line = g_string_new(NULL);
     if (line->len > 0)
-        ipb_server_log_tell(log, "stderr", line->str, line->len);
+        ipb_server_log_write(log, "stderr", line->str, line->len);
 }
 
 void

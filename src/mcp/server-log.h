@@ -25,7 +25,7 @@ IpbServerLog *ipb_server_log_ref(IpbServerLog *log);
 void ipb_server_log_unref(IpbServerLog *log);
 void ipb_server_log_mute(IpbServerLog *log);
 
-void ipb_server_log_tell(IpbServerLog *log, const char *level, const char *text, size_t size);
+void ipb_server_log_write(IpbServerLog *log, const char *level, const char *text, size_t size);
 /* Bytes of stderr as they come; @is_end tells an unfinished last line too. */
 void ipb_server_log_add_stderr(IpbServerLog *log, const char *bytes, size_t size, bool is_end);
 /* The lines so far are of no interest any more. */

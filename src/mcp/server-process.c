@@ -105,7 +105,7 @@ start_child(IpbServerProcess *process, IpbLoop *loop, const IpbServerProcessOpti
 static void
 tell(const IpbServerProcess *process, const char *text)
 {
-    ipb_server_log_tell(process->log, "warning", text, strlen(text));
+    ipb_server_log_write(process->log, "warning", text, strlen(text));
 }
 
 static void

@@ -8,7 +8,7 @@
 #pragma once
 
 #include "base/loop.h"
-#include "mcp/params.h"
+#include "mcp/server-params.h"
 #include "mcp/server-log.h"
 
 typedef struct IpbServerProcess IpbServerProcess;

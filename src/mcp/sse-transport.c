@@ -28,7 +28,7 @@ typedef struct {
     size_t size;
     unsigned status;
     GString *body; /* its beginning */
-    IpbExchange *exchange;
+    IpbEndpointRequest *exchange;
 } Post;
 
 struct SseTransport {
@@ -37,7 +37,7 @@ struct SseTransport {
     bool is_freed, is_over; /* closed, or lost */
     char *revision;
     IpbEndpoint *endpoint;
-    IpbExchange *stream;
+    IpbEndpointRequest *stream;
     IpbEventStream *events;
     char *url;      /* where messages go; NULL: not known yet */
     GQueue waiting; /* of Post: without an exchange yet */
@@ -76,7 +76,7 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(SseTransport, unhold)
 static void
 free_post(Post *post)
 {
-    ipb_exchange_free(post->exchange);
+    ipb_endpoint_request_free(post->exchange);
     g_string_free(post->body, true);
     g_free(post->text);
     g_free(post);
@@ -97,7 +97,7 @@ remove_post(Post *post)
 static void
 stop(SseTransport *sse)
 {
-    g_clear_pointer(&sse->stream, ipb_exchange_free);
+    g_clear_pointer(&sse->stream, ipb_endpoint_request_free);
     GHashTableIter iter;
     gpointer post;
     g_hash_table_iter_init(&iter, sse->posts);
@@ -137,13 +137,13 @@ lose(SseTransport *sse, int code, const char *text)
 /* --- messages to the server -------------------------------------------------------------------- */
 
 static void
-on_post_head(IpbExchange *exchange, unsigned status, void *data)
+on_post_head(IpbEndpointRequest *exchange, unsigned status, void *data)
 {
     ((Post *) data)->status = status;
 }
 
 static void
-on_post_body(IpbExchange *exchange, const char *bytes, size_t size, void *data)
+on_post_body(IpbEndpointRequest *exchange, const char *bytes, size_t size, void *data)
 {
     GString *body = ((Post *) data)->body;
     g_string_append_len(body, bytes, (gssize) MIN(size, MAX_SHOWN - body->len));
@@ -160,7 +160,7 @@ make_status_error(const Post *post)
 static void pump(SseTransport *sse);
 
 static void
-on_post_end(IpbExchange *exchange, const GError *error, void *data)
+on_post_end(IpbEndpointRequest *exchange, const GError *error, void *data)
 {
     Post *post = data;
     g_autoptr(SseTransport) sse = hold(post->sse);
@@ -174,8 +174,8 @@ on_post_end(IpbExchange *exchange, const GError *error, void *data)
         sse->base.funcs.on_failed(id, status, failure, sse->base.data);
     } else if (failure != NULL) {
         g_autofree char *text =
-            g_strdup_printf("it did not take a notification or an answer: %s", failure->message);
-        ipb_server_log_tell(ipb_endpoint_log(sse->endpoint), "warning", text, strlen(text));
+            g_strdup_printf("it rejected a notification or a reply: %s", failure->message);
+        ipb_server_log_write(ipb_endpoint_log(sse->endpoint), "warning", text, strlen(text));
     }
     if (!sse->is_over && !sse->is_freed)
         pump(sse);
@@ -184,7 +184,7 @@ on_post_end(IpbExchange *exchange, const GError *error, void *data)
 static void
 send_post(Post *post)
 {
-    static const IpbExchangeFuncs FUNCS = {
+    static const IpbEndpointRequestFuncs FUNCS = {
         .on_head = on_post_head,
         .on_body = on_post_body,
         .on_end = on_post_end,
@@ -193,7 +193,7 @@ send_post(Post *post)
     g_autofree char *revision = g_strconcat("MCP-Protocol-Version: ", sse->revision, NULL);
     const char *headers[] = {"Content-Type: application/json",
                              sse->revision != NULL ? revision : NULL, NULL};
-    IpbExchangeOptions options = {
+    IpbEndpointRequestOptions options = {
         .method = "POST",
         .url = sse->url,
         .headers = headers,
@@ -202,7 +202,7 @@ send_post(Post *post)
         .total_ms = ipb_endpoint_limits(sse->endpoint)->connect_timeout_ms,
     };
     g_hash_table_add(sse->posts, post);
-    post->exchange = ipb_exchange_new(sse->endpoint, &options, &FUNCS, post);
+    post->exchange = ipb_endpoint_request_new(sse->endpoint, &options, &FUNCS, post);
 }
 
 /* Sends what may be sent now. */
@@ -284,10 +284,10 @@ on_event(const IpbEvent *event, void *data)
 }
 
 static void
-on_head(IpbExchange *exchange, unsigned status, void *data)
+on_head(IpbEndpointRequest *exchange, unsigned status, void *data)
 {
     SseTransport *sse = data;
-    const char *type = ipb_exchange_header(exchange, "Content-Type");
+    const char *type = ipb_endpoint_request_header(exchange, "Content-Type");
     if (status == 200 && type != NULL &&
         g_ascii_strncasecmp(type, "text/event-stream", strlen("text/event-stream")) == 0) {
         sse->events = ipb_event_stream_new(ipb_endpoint_limits(sse->endpoint)->message_size);
@@ -299,7 +299,7 @@ on_head(IpbExchange *exchange, unsigned status, void *data)
 }
 
 static void
-on_body(IpbExchange *exchange, const char *bytes, size_t size, void *data)
+on_body(IpbEndpointRequest *exchange, const char *bytes, size_t size, void *data)
 {
     g_autoptr(SseTransport) sse = hold(data);
     g_autoptr(GError) error = NULL;
@@ -311,7 +311,7 @@ on_body(IpbExchange *exchange, const char *bytes, size_t size, void *data)
 }
 
 static void
-on_end(IpbExchange *exchange, const GError *error, void *data)
+on_end(IpbEndpointRequest *exchange, const GError *error, void *data)
 {
     SseTransport *sse = data;
     if (error != NULL)
@@ -323,20 +323,20 @@ on_end(IpbExchange *exchange, const GError *error, void *data)
 static void
 open_stream(SseTransport *sse)
 {
-    static const IpbExchangeFuncs FUNCS = {
+    static const IpbEndpointRequestFuncs FUNCS = {
         .on_head = on_head,
         .on_body = on_body,
         .on_end = on_end,
     };
     static const char *const HEADERS[] = {"Accept: text/event-stream", NULL};
-    IpbExchangeOptions options = {.method = "GET", .headers = HEADERS};
-    sse->stream = ipb_exchange_new(sse->endpoint, &options, &FUNCS, sse);
+    IpbEndpointRequestOptions options = {.method = "GET", .headers = HEADERS};
+    sse->stream = ipb_endpoint_request_new(sse->endpoint, &options, &FUNCS, sse);
 }
 
 /* --- the end ----------------------------------------------------------------------------------- */
 
 static char *
-last_words(const IpbTransport *transport)
+last_stderr(const IpbTransport *transport)
 {
     return NULL;
 }
@@ -364,13 +364,13 @@ free_transport(IpbTransport *transport)
 }
 
 IpbTransport *
-ipb_sse_transport_new(IpbLoop *loop, const IpbEndpointOptions *options,
+ipb_transport_new_sse(IpbLoop *loop, const IpbEndpointOptions *options,
                       const IpbTransportFuncs *funcs, void *data, GError **error)
 {
     static const IpbTransportOps OPS = {
         .send = send_message,
         .has_room = has_room,
-        .last_words = last_words,
+        .last_stderr = last_stderr,
         .close = close_transport,
         .free = free_transport,
     };

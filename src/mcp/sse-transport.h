@@ -5,9 +5,9 @@
  */
 #pragma once
 
-#include "mcp/exchange.h"
+#include "mcp/endpoint.h"
 #include "mcp/transport.h"
 
 /* Opens the stream; messages wait until it has told its endpoint. Errors: as ipb_endpoint_new(). */
-IpbTransport *ipb_sse_transport_new(IpbLoop *loop, const IpbEndpointOptions *options,
+IpbTransport *ipb_transport_new_sse(IpbLoop *loop, const IpbEndpointOptions *options,
                                     const IpbTransportFuncs *funcs, void *data, GError **error);

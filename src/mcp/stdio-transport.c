@@ -117,7 +117,7 @@ start_ladder(StdioTransport *stdio)
 }
 
 static char *
-last_words(const IpbTransport *transport)
+last_stderr(const IpbTransport *transport)
 {
     return ipb_server_log_last_lines(((const StdioTransport *) transport)->log);
 }
@@ -126,7 +126,7 @@ last_words(const IpbTransport *transport)
 static GError *
 make_error(StdioTransport *stdio, int code, const char *text)
 {
-    g_autofree char *words = last_words(&stdio->base);
+    g_autofree char *words = last_stderr(&stdio->base);
     return words == NULL ? g_error_new(IPYBOX_ERROR, code, "MCP server %s %s", stdio->name, text)
                          : g_error_new(IPYBOX_ERROR, code,
                                        "MCP server %s %s. The end of its standard error:\n%s",
@@ -389,7 +389,7 @@ free_transport(IpbTransport *transport)
 static const IpbTransportOps STDIO_OPS = {
     .send = send_message,
     .has_room = has_room,
-    .last_words = last_words,
+    .last_stderr = last_stderr,
     .close = close_transport,
     .free = free_transport,
 };
@@ -476,7 +476,7 @@ spawn(StdioTransport *stdio, const IpbStdioTransportOptions *options, const Chil
 }
 
 IpbTransport *
-ipb_stdio_transport_new(IpbLoop *loop, const IpbStdioTransportOptions *options,
+ipb_transport_new_stdio(IpbLoop *loop, const IpbStdioTransportOptions *options,
                         const IpbTransportFuncs *funcs, void *data, GError **error)
 {
     StdioTransport *stdio = g_new0(StdioTransport, 1);

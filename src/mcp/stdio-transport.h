@@ -6,7 +6,7 @@
 #pragma once
 
 #include "base/loop.h"
-#include "mcp/params.h"
+#include "mcp/server-params.h"
 #include "mcp/server-log.h"
 #include "mcp/transport.h"
 
@@ -23,5 +23,5 @@ typedef struct {
 
 /* Starts the process. Errors: NOT_FOUND (the command), SYSTEM; INVALID and UNAVAILABLE of its sandbox. What a sandbox finds later
  * comes by on_closed. */
-IpbTransport *ipb_stdio_transport_new(IpbLoop *loop, const IpbStdioTransportOptions *options,
+IpbTransport *ipb_transport_new_stdio(IpbLoop *loop, const IpbStdioTransportOptions *options,
                                       const IpbTransportFuncs *funcs, void *data, GError **error);

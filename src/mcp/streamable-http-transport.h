@@ -6,10 +6,10 @@
  */
 #pragma once
 
-#include "mcp/exchange.h"
+#include "mcp/endpoint.h"
 #include "mcp/transport.h"
 
 /* Sends nothing yet. Errors: as ipb_endpoint_new(). */
-IpbTransport *ipb_streamable_http_transport_new(IpbLoop *loop, const IpbEndpointOptions *options,
+IpbTransport *ipb_transport_new_streamable_http(IpbLoop *loop, const IpbEndpointOptions *options,
                                                 const IpbTransportFuncs *funcs, void *data,
                                                 GError **error);

@@ -84,7 +84,7 @@ read_headers(IpbToolList *list, const char *name, const IpbJson *tool)
         return true;
     g_autofree char *clean = ipb_server_log_clean(name, strlen(name), MAX_NAME_SHOWN);
     g_autofree char *text = g_strdup_printf("tool %s is left out: %s", clean, error->message);
-    ipb_server_log_tell(list->log, "warning", text, strlen(text));
+    ipb_server_log_write(list->log, "warning", text, strlen(text));
     return false;
 }
 

@@ -46,7 +46,7 @@ typedef struct {
     /* Would a message of @size bytes go into the queue now? */
     bool (*has_room)(const IpbTransport *transport, size_t size);
     /* What the server last said on stderr, to be put below an error; NULL: nothing. Caller frees. */
-    char *(*last_words)(const IpbTransport *transport);
+    char *(*last_stderr)(const IpbTransport *transport);
     /* Shuts down in order; @done once when nothing is left. No on_closed comes any more. Once only. */
     void (*close)(IpbTransport *transport, void (*done)(void *data), void *data);
     void (*free)(IpbTransport *transport);

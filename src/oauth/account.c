@@ -153,7 +153,7 @@ ipb_oauth_account_can_renew(const IpbOAuthAccount *account)
 }
 
 void
-ipb_oauth_account_keep_challenge(IpbOAuthAccount *account, const IpbOAuthBearer *bearer,
+ipb_oauth_account_keep_challenge(IpbOAuthAccount *account, const IpbOAuthChallenge *challenge,
                                  bool is_step_up)
 {
     if (!ipb_oauth_store_make_directory(&account->store, NULL))
@@ -163,8 +163,8 @@ ipb_oauth_account_keep_challenge(IpbOAuthAccount *account, const IpbOAuthBearer 
         return;
     IpbOAuthRecord *record = account->record;
     ipb_oauth_record_clear_challenge(record);
-    record->wanted_scope = g_strdup(bearer->scope);
-    record->resource_metadata = g_strdup(bearer->resource_metadata);
+    record->wanted_scope = g_strdup(challenge->scope);
+    record->resource_metadata = g_strdup(challenge->resource_metadata);
     record->is_step_up = is_step_up;
     save(account, NULL);
 }

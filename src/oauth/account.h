@@ -41,7 +41,7 @@ const IpbOAuthToken *ipb_oauth_account_token(const IpbOAuthAccount *account);
 bool ipb_oauth_account_has_credentials(const IpbOAuthAccount *account);
 bool ipb_oauth_account_can_renew(const IpbOAuthAccount *account);
 /* Keeps a challenge that could not be met, for the next login. Not worth waiting for another process. */
-void ipb_oauth_account_keep_challenge(IpbOAuthAccount *account, const IpbOAuthBearer *bearer,
+void ipb_oauth_account_keep_challenge(IpbOAuthAccount *account, const IpbOAuthChallenge *challenge,
                                       bool is_step_up);
 /* "@why@words: run "ipybox login NAME"". */
 GError *ipb_oauth_account_login_error(const IpbOAuthAccount *account, const char *why,

@@ -79,30 +79,30 @@ is_printable(const char *text)
 
 /* The first of equal names counts. */
 static void
-set_member(IpbOAuthBearer *bearer, const char *name, const char *value)
+set_member(IpbOAuthChallenge *challenge, const char *name, const char *value)
 {
     static const struct {
         const char *name;
         size_t offset;
     } MEMBERS[] = {
-        {"error", G_STRUCT_OFFSET(IpbOAuthBearer, error)},
-        {"error_description", G_STRUCT_OFFSET(IpbOAuthBearer, error_description)},
-        {"resource_metadata", G_STRUCT_OFFSET(IpbOAuthBearer, resource_metadata)},
+        {"error", G_STRUCT_OFFSET(IpbOAuthChallenge, error)},
+        {"error_description", G_STRUCT_OFFSET(IpbOAuthChallenge, error_description)},
+        {"resource_metadata", G_STRUCT_OFFSET(IpbOAuthChallenge, resource_metadata)},
     };
     if (!is_printable(value))
         return;
-    if (g_ascii_strcasecmp(name, "scope") == 0 && bearer->scope == NULL)
-        bearer->scope = ipb_oauth_scope_union(value, NULL);
+    if (g_ascii_strcasecmp(name, "scope") == 0 && challenge->scope == NULL)
+        challenge->scope = ipb_oauth_scope_union(value, NULL);
     for (size_t i = 0; i < G_N_ELEMENTS(MEMBERS); i++) {
-        char **member = &G_STRUCT_MEMBER(char *, bearer, MEMBERS[i].offset);
+        char **member = &G_STRUCT_MEMBER(char *, challenge, MEMBERS[i].offset);
         if (g_ascii_strcasecmp(name, MEMBERS[i].name) == 0 && *member == NULL && *value != '\0')
             *member = g_strdup(value);
     }
 }
 
-/* The parameters of a challenge, into @bearer unless it is NULL. Ends before what begins the next challenge. */
+/* The parameters of a challenge, into @challenge unless it is NULL. Ends before what begins the next challenge. */
 static bool
-read_parameters(Reader *reader, IpbOAuthBearer *bearer)
+read_parameters(Reader *reader, IpbOAuthChallenge *challenge)
 {
     for (;;) {
         skip(reader, " \t,");
@@ -119,8 +119,8 @@ read_parameters(Reader *reader, IpbOAuthBearer *bearer)
         g_autofree char *value = take_value(reader);
         if (value == NULL)
             return false;
-        if (bearer != NULL)
-            set_member(bearer, name, value);
+        if (challenge != NULL)
+            set_member(challenge, name, value);
     }
 }
 
@@ -139,39 +139,39 @@ skip_token68(Reader *reader)
 }
 
 static void
-read_header(const char *header, IpbOAuthBearer *bearer)
+read_header(const char *header, IpbOAuthChallenge *challenge)
 {
     Reader reader = {header, header + strnlen(header, IPB_OAUTH_MAX_CHALLENGE)};
-    while (!bearer->is_bearer) {
+    while (!challenge->is_bearer) {
         skip(&reader, " \t,");
         g_autofree char *scheme = take_token(&reader);
         if (scheme == NULL)
             return;
         skip(&reader, " \t");
-        bearer->is_bearer = g_ascii_strcasecmp(scheme, "Bearer") == 0;
-        if (!bearer->is_bearer)
+        challenge->is_bearer = g_ascii_strcasecmp(scheme, "Bearer") == 0;
+        if (!challenge->is_bearer)
             skip_token68(&reader);
-        if (!read_parameters(&reader, bearer->is_bearer ? bearer : NULL))
+        if (!read_parameters(&reader, challenge->is_bearer ? challenge : NULL))
             return;
     }
 }
 
 void
-ipb_oauth_bearer_parse(const char *const *headers, IpbOAuthBearer *ret_bearer)
+ipb_oauth_challenge_parse(const char *const *headers, IpbOAuthChallenge *ret_challenge)
 {
-    *ret_bearer = (IpbOAuthBearer){0};
-    for (; headers != NULL && *headers != NULL && !ret_bearer->is_bearer; headers++)
-        read_header(*headers, ret_bearer);
+    *ret_challenge = (IpbOAuthChallenge){0};
+    for (; headers != NULL && *headers != NULL && !ret_challenge->is_bearer; headers++)
+        read_header(*headers, ret_challenge);
 }
 
 void
-ipb_oauth_bearer_clear(IpbOAuthBearer *bearer)
+ipb_oauth_challenge_clear(IpbOAuthChallenge *challenge)
 {
-    g_clear_pointer(&bearer->scope, g_free);
-    g_clear_pointer(&bearer->error, g_free);
-    g_clear_pointer(&bearer->error_description, g_free);
-    g_clear_pointer(&bearer->resource_metadata, g_free);
-    bearer->is_bearer = false;
+    g_clear_pointer(&challenge->scope, g_free);
+    g_clear_pointer(&challenge->error, g_free);
+    g_clear_pointer(&challenge->error_description, g_free);
+    g_clear_pointer(&challenge->resource_metadata, g_free);
+    challenge->is_bearer = false;
 }
 
 /* scope-token: visible ASCII but for quote and backslash */

@@ -19,15 +19,15 @@ typedef struct {
     char *error;
     char *error_description;
     char *resource_metadata;
-} IpbOAuthBearer;
+} IpbOAuthChallenge;
 
 /* @headers: the values, NULL-terminated; NULL: none. Never fails: what cannot be read is as good as absent. */
-void ipb_oauth_bearer_parse(const char *const *headers, IpbOAuthBearer *ret_bearer);
-void ipb_oauth_bearer_clear(IpbOAuthBearer *bearer);
+void ipb_oauth_challenge_parse(const char *const *headers, IpbOAuthChallenge *ret_challenge);
+void ipb_oauth_challenge_clear(IpbOAuthChallenge *challenge);
 
 /* A list of scopes as the protocol has it (RFC 6749 §3.3), each once, in order: the words of @a, then those of @b that are new. NULL:
  * neither has a word; words with other characters are dropped. */
 char *ipb_oauth_scope_union(const char *a, const char *b);
 bool ipb_oauth_scope_has(const char *scope, const char *word);
 
-G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(IpbOAuthBearer, ipb_oauth_bearer_clear)
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(IpbOAuthChallenge, ipb_oauth_challenge_clear)

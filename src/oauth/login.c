@@ -11,7 +11,7 @@
 #include "oauth/callback.h"
 #include "oauth/challenge.h"
 #include "oauth/discovery.h"
-#include "oauth/exchange.h"
+#include "oauth/token-request.h"
 #include "oauth/pkce.h"
 #include "oauth/registration.h"
 #include "oauth/url.h"
@@ -45,7 +45,7 @@ struct IpbOAuthLogin {
     IpbOAuthDiscovery *discovery;
     IpbOAuthCallback *callback;
     IpbOAuthRegistration *registration;
-    IpbOAuthExchange *exchange;
+    IpbOAuthTokenRequest *exchange;
     IpbFileLockWait *lock_wait;
     GError *error;
 };
@@ -126,12 +126,12 @@ redeem(IpbOAuthLogin *login)
     ipb_oauth_form_add(form, "redirect_uri", ipb_oauth_callback_uri(login->callback));
     ipb_oauth_form_add(form, "code_verifier", login->verifier);
     ipb_oauth_form_add(form, "resource", pattern.resource);
-    IpbOAuthExchangeRequest request = {
+    IpbOAuthTokenRequestOptions request = {
         .form = form,
         .pattern = &pattern,
         .client_secret = login->client->client_secret,
     };
-    login->exchange = ipb_oauth_exchange(login->http, &request, on_exchanged, login);
+    login->exchange = ipb_oauth_token_request_new(login->http, &request, on_exchanged, login);
 }
 
 /* --- The way back ------------------------------------------------------------------------------ */
@@ -362,11 +362,11 @@ on_probed(const IpbOAuthReply *reply, const GError *error, void *data)
         end(login, g_error_copy(error));
         return;
     }
-    g_auto(IpbOAuthBearer) bearer = {0};
+    g_auto(IpbOAuthChallenge) challenge = {0};
     if (error == NULL && (reply->status == 401 || reply->status == 403))
-        ipb_oauth_bearer_parse(reply->www_authenticate, &bearer);
-    login->challenged_scope = g_steal_pointer(&bearer.scope);
-    login->resource_metadata = g_steal_pointer(&bearer.resource_metadata);
+        ipb_oauth_challenge_parse(reply->www_authenticate, &challenge);
+    login->challenged_scope = g_steal_pointer(&challenge.scope);
+    login->resource_metadata = g_steal_pointer(&challenge.resource_metadata);
     start_discovery(login);
 }
 
@@ -420,7 +420,7 @@ ipb_oauth_login_free(IpbOAuthLogin *login)
     ipb_oauth_discovery_cancel(login->discovery);
     ipb_oauth_callback_free(login->callback);
     ipb_oauth_registration_cancel(login->registration);
-    ipb_oauth_exchange_cancel(login->exchange);
+    ipb_oauth_token_request_cancel(login->exchange);
     ipb_file_lock_wait_cancel(login->lock_wait);
     ipb_oauth_record_free(login->record);
     ipb_oauth_store_clear(&login->store);

@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "base/file-lock.h"
-#include "oauth/exchange.h"
+#include "oauth/token-request.h"
 #include "oauth/store.h"
 #include "oauth/url.h"
 
@@ -84,7 +84,7 @@ revoke_next(IpbOAuthLogout *logout)
     GString *form = g_string_new(NULL);
     ipb_oauth_form_add(form, "token", texts[logout->next]);
     ipb_oauth_form_add(form, "token_type_hint", HINTS[logout->next++]);
-    g_autofree char *authorization = ipb_oauth_authenticate(
+    g_autofree char *authorization = ipb_oauth_token_request_authenticate(
         form, token->auth_method, token->client_id, find_secret(logout, token));
     IpbOAuthFetchRequest request = {
         .url = token->revocation_endpoint,

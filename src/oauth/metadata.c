@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "oauth/challenge.h"
-#include "oauth/document.h"
+#include "oauth/json-document.h"
 #include "oauth/url.h"
 
 #define RESOURCE "the protected resource metadata of the MCP server"
@@ -17,7 +17,7 @@
 static char *
 read_scopes(const IpbJson *object, const char *name)
 {
-    g_auto(GStrv) list = ipb_oauth_document_list(object, name);
+    g_auto(GStrv) list = ipb_oauth_json_document_list(object, name);
     g_autofree char *joined = list != NULL ? g_strjoinv(" ", list) : NULL;
     return ipb_oauth_scope_union(joined, NULL);
 }
@@ -41,13 +41,13 @@ ipb_oauth_resource_covers(const char *resource, const char *server_url)
 IpbOAuthResource *
 ipb_oauth_resource_parse(const char *text, size_t size, const char *server_url, GError **error)
 {
-    g_autoptr(IpbJsonDoc) document = ipb_oauth_document_parse(text, size, RESOURCE, error);
+    g_autoptr(IpbJsonDoc) document = ipb_oauth_json_document_parse(text, size, RESOURCE, error);
     if (document == NULL)
         return NULL;
     const IpbJson *root = ipb_json_root(document);
     g_autoptr(IpbOAuthResource) resource = g_new0(IpbOAuthResource, 1);
-    resource->resource = ipb_oauth_document_text(root, "resource");
-    resource->authorization_servers = ipb_oauth_document_list(root, "authorization_servers");
+    resource->resource = ipb_oauth_json_document_text(root, "resource");
+    resource->authorization_servers = ipb_oauth_json_document_list(root, "authorization_servers");
     resource->scopes_supported = read_scopes(root, "scopes_supported");
     if (resource->resource == NULL) {
         g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_PROTOCOL, RESOURCE " names no \"resource\"");
@@ -86,7 +86,7 @@ read_endpoint(const IpbJson *root, const char *name, bool may_be_loopback, char 
     if (ipb_json_get(root, name) == NULL || ipb_json_is(ipb_json_get(root, name), IPB_JSON_NULL))
         return true;
     g_autofree char *what = g_strdup_printf("%s in " SERVER, name);
-    *ret_url = ipb_oauth_document_text(root, name);
+    *ret_url = ipb_oauth_json_document_text(root, name);
     if (*ret_url != NULL)
         return ipb_oauth_url_check(*ret_url, what, may_be_loopback, error);
     g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_PROTOCOL, "%s is no URL", what);
@@ -114,12 +114,12 @@ IpbOAuthServer *
 ipb_oauth_server_parse(const char *text, size_t size, const char *issuer, bool may_be_loopback,
                        GError **error)
 {
-    g_autoptr(IpbJsonDoc) document = ipb_oauth_document_parse(text, size, SERVER, error);
+    g_autoptr(IpbJsonDoc) document = ipb_oauth_json_document_parse(text, size, SERVER, error);
     if (document == NULL)
         return NULL;
     const IpbJson *root = ipb_json_root(document);
     g_autoptr(IpbOAuthServer) server = g_new0(IpbOAuthServer, 1);
-    server->issuer = ipb_oauth_document_text(root, "issuer");
+    server->issuer = ipb_oauth_json_document_text(root, "issuer");
     if (g_strcmp0(server->issuer, issuer) != 0) {
         g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_REFUSED,
                     SERVER " is of another issuer: %s was asked and %s answers", issuer,
@@ -128,7 +128,7 @@ ipb_oauth_server_parse(const char *text, size_t size, const char *issuer, bool m
     }
     if (!read_endpoints(root, may_be_loopback, server, error))
         return NULL;
-    g_auto(GStrv) methods = ipb_oauth_document_list(root, "code_challenge_methods_supported");
+    g_auto(GStrv) methods = ipb_oauth_json_document_list(root, "code_challenge_methods_supported");
     server->has_s256 = methods != NULL && g_strv_contains((const char *const *) methods, "S256");
     server->scopes_supported = read_scopes(root, "scopes_supported");
     server->auth_methods = read_scopes(root, "token_endpoint_auth_methods_supported");

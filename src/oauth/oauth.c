@@ -185,76 +185,76 @@ ipb_oauth_get(IpbOAuth *oauth, IpbOAuthFunc func, void *data)
 
 /* " (the server says: …)", or nothing. Caller frees. */
 static char *
-describe(const IpbOAuthBearer *bearer)
+describe(const IpbOAuthChallenge *challenge)
 {
     const char *text =
-        bearer->error_description != NULL ? bearer->error_description : bearer->error;
+        challenge->error_description != NULL ? challenge->error_description : challenge->error;
     return text != NULL ? g_strdup_printf(" (the server says: %.*s)", MAX_SHOWN, text)
                         : g_strdup("");
 }
 
 static GError *
-make_refusal(const IpbOAuthChallenge *challenge, const IpbOAuthBearer *bearer, const char *why)
+make_refusal(const IpbOAuthRefusal *refusal, const IpbOAuthChallenge *challenge, const char *why)
 {
-    bool has_words = bearer->error_description != NULL || bearer->error != NULL;
-    bool has_body = !has_words && challenge->body != NULL && *challenge->body != '\0';
+    bool has_words = challenge->error_description != NULL || challenge->error != NULL;
+    bool has_body = !has_words && refusal->body != NULL && *refusal->body != '\0';
     g_autofree char *words =
-        has_body ? g_strdup_printf(" (the server says: %s)", challenge->body) : describe(bearer);
+        has_body ? g_strdup_printf(" (the server says: %s)", refusal->body) : describe(challenge);
     return g_error_new(IPYBOX_ERROR, IPYBOX_ERROR_REFUSED,
-                       "the MCP server refuses the request with status %u%s%s", challenge->status,
+                       "the MCP server refuses the request with status %u%s%s", refusal->status,
                        words, why);
 }
 
 static GError *
-refuse_scope(IpbOAuth *oauth, const IpbOAuthBearer *bearer)
+refuse_scope(IpbOAuth *oauth, const IpbOAuthChallenge *challenge)
 {
     g_autofree char *why =
         g_strdup_printf("the login does not allow this%s%.*s",
-                        bearer->scope != NULL ? ", the server wants the scopes " : "", MAX_SHOWN,
-                        bearer->scope != NULL ? bearer->scope : "");
-    g_autofree char *words = describe(bearer);
-    ipb_oauth_account_keep_challenge(&oauth->account, bearer, /* is_step_up= */ true);
+                        challenge->scope != NULL ? ", the server wants the scopes " : "", MAX_SHOWN,
+                        challenge->scope != NULL ? challenge->scope : "");
+    g_autofree char *words = describe(challenge);
+    ipb_oauth_account_keep_challenge(&oauth->account, challenge, /* is_step_up= */ true);
     return ipb_oauth_account_login_error(&oauth->account, why, words);
 }
 
 /* The error that ends the request; NULL: @call has an answer, or waits for one. */
 static GError *
-decide(IpbOAuth *oauth, const IpbOAuthChallenge *challenge, const IpbOAuthBearer *bearer,
+decide(IpbOAuth *oauth, const IpbOAuthRefusal *refusal, const IpbOAuthChallenge *challenge,
        IpbOAuthCall *call)
 {
     GError *error = NULL;
     bool lacks_scope =
-        challenge->status == 403 && g_strcmp0(bearer->error, "insufficient_scope") == 0;
+        refusal->status == 403 && g_strcmp0(challenge->error, "insufficient_scope") == 0;
     if (oauth->account.server_url == NULL)
-        return make_refusal(challenge, bearer,
+        return make_refusal(refusal, challenge,
                             ": give it what it wants in \"headers\" of its parameters");
-    if (challenge->status != 401 && !lacks_scope)
-        return make_refusal(challenge, bearer, "");
+    if (refusal->status != 401 && !lacks_scope)
+        return make_refusal(refusal, challenge, "");
     if (!ipb_oauth_account_reload(&oauth->account, &error))
         return error;
     const IpbOAuthToken *token = ipb_oauth_account_token(&oauth->account);
     g_autofree char *header = token != NULL ? ipb_oauth_token_header(token) : NULL;
-    bool is_new = header != NULL && g_strcmp0(header, challenge->authorization) != 0;
-    if (is_new && !is_expired(token) && challenge->n_retries < MAX_RETRIES) {
+    bool is_new = header != NULL && g_strcmp0(header, refusal->authorization) != 0;
+    if (is_new && !is_expired(token) && refusal->n_retries < MAX_RETRIES) {
         make_ready(call, NULL);
         return NULL;
     }
     bool can_be_renewed = ipb_oauth_account_has_credentials(&oauth->account) ||
                           (!lacks_scope && ipb_oauth_account_can_renew(&oauth->account));
     unsigned max_retries = ipb_oauth_account_has_credentials(&oauth->account) ? MAX_RETRIES : 1;
-    if (can_be_renewed && challenge->n_retries < max_retries) {
+    if (can_be_renewed && refusal->n_retries < max_retries) {
         g_autofree char *scope =
-            ipb_oauth_scope_union(token != NULL ? token->scope : NULL, bearer->scope);
-        renew(oauth, scope, bearer->resource_metadata);
+            ipb_oauth_scope_union(token != NULL ? token->scope : NULL, challenge->scope);
+        renew(oauth, scope, challenge->resource_metadata);
         return NULL;
     }
     if (ipb_oauth_account_has_credentials(&oauth->account))
-        return make_refusal(challenge, bearer, ", with a new token too");
+        return make_refusal(refusal, challenge, ", with a new token too");
     if (lacks_scope)
-        return refuse_scope(oauth, bearer);
+        return refuse_scope(oauth, challenge);
     bool had_token = token != NULL;
-    ipb_oauth_account_keep_challenge(&oauth->account, bearer, /* is_step_up= */ false);
-    g_autofree char *words = describe(bearer);
+    ipb_oauth_account_keep_challenge(&oauth->account, challenge, /* is_step_up= */ false);
+    g_autofree char *words = describe(challenge);
     return ipb_oauth_account_login_error(
         &oauth->account,
         had_token ? "the MCP server does not take the stored token any more"
@@ -263,15 +263,15 @@ decide(IpbOAuth *oauth, const IpbOAuthChallenge *challenge, const IpbOAuthBearer
 }
 
 IpbOAuthCall *
-ipb_oauth_challenge(IpbOAuth *oauth, const IpbOAuthChallenge *challenge, IpbOAuthFunc func,
-                    void *data)
+ipb_oauth_handle_refusal(IpbOAuth *oauth, const IpbOAuthRefusal *refusal, IpbOAuthFunc func,
+                         void *data)
 {
     IpbOAuthCall *call = add_call(oauth, func, data);
-    g_auto(IpbOAuthBearer) bearer = {0};
-    ipb_oauth_bearer_parse(challenge->www_authenticate, &bearer);
+    g_auto(IpbOAuthChallenge) challenge = {0};
+    ipb_oauth_challenge_parse(refusal->www_authenticate, &challenge);
     call->is_challenge = true;
-    if (oauth->renewal == NULL || challenge->n_retries >= MAX_RETRIES) {
-        GError *error = decide(oauth, challenge, &bearer, call);
+    if (oauth->renewal == NULL || refusal->n_retries >= MAX_RETRIES) {
+        GError *error = decide(oauth, refusal, &challenge, call);
         if (error != NULL)
             make_ready(call, error);
     }

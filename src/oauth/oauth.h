@@ -56,13 +56,13 @@ typedef struct {
     const char *authorization;
     /* How often this same request has been sent again already because of a challenge. */
     unsigned n_retries;
-} IpbOAuthChallenge;
+} IpbOAuthRefusal;
 
 /* The server answered with 401 or 403. With an authorization: send the same request once more with it. With an error
  * (REFUSED): the request has failed; the message says why, with the server's own words, and which command to run.
  * Never both NULL. What the challenge asks for (scopes, place of the metadata) is kept for the next login. */
-IpbOAuthCall *ipb_oauth_challenge(IpbOAuth *oauth, const IpbOAuthChallenge *challenge,
-                                  IpbOAuthFunc func, void *data);
+IpbOAuthCall *ipb_oauth_handle_refusal(IpbOAuth *oauth, const IpbOAuthRefusal *challenge,
+                                       IpbOAuthFunc func, void *data);
 
 /* No answer comes any more. Not from within its own answer. A token request that is under way goes on, for the next call. */
 void ipb_oauth_call_cancel(IpbOAuthCall *call);

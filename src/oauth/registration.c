@@ -63,7 +63,7 @@ on_reply(const IpbOAuthReply *reply, const GError *error, void *data)
             registration->client->redirect_uri = g_steal_pointer(&registration->redirect_uri);
     } else {
         g_autofree char *code = NULL;
-        g_autofree char *refusal = ipb_oauth_refusal_parse(reply->body, reply->size, &code);
+        g_autofree char *refusal = ipb_oauth_error_parse(reply->body, reply->size, &code);
         g_set_error(&registration->error, IPYBOX_ERROR, IPYBOX_ERROR_SERVER,
                     "the authorization server %s registers no client (status %u): %s. Register one "
                     "there yourself, and give it as \"oauth\": {\"clientId\": …} in the server's "

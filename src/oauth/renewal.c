@@ -8,7 +8,7 @@
 #include "base/fd.h"
 #include "base/file-lock.h"
 #include "oauth/discovery.h"
-#include "oauth/exchange.h"
+#include "oauth/token-request.h"
 #include "oauth/url.h"
 
 /* How long another process may take to renew the same token. */
@@ -24,7 +24,7 @@ struct IpbOAuthRenewal {
     IpbFileLockWait *lock_wait;
     int lock;
     IpbOAuthDiscovery *discovery;
-    IpbOAuthExchange *exchange;
+    IpbOAuthTokenRequest *exchange;
 };
 
 void
@@ -32,7 +32,7 @@ ipb_oauth_renewal_cancel(IpbOAuthRenewal *renewal)
 {
     g_clear_pointer(&renewal->lock_wait, ipb_file_lock_wait_cancel);
     g_clear_pointer(&renewal->discovery, ipb_oauth_discovery_cancel);
-    g_clear_pointer(&renewal->exchange, ipb_oauth_exchange_cancel);
+    g_clear_pointer(&renewal->exchange, ipb_oauth_token_request_cancel);
     ipb_fd_close(&renewal->lock);
     g_free(renewal->stale);
     g_free(renewal->wanted_scope);
@@ -87,12 +87,13 @@ start_exchange(IpbOAuthRenewal *renewal, GString *form, const IpbOAuthToken *pat
                const char *secret)
 {
     ipb_oauth_form_add(form, "resource", pattern->resource);
-    IpbOAuthExchangeRequest request = {
+    IpbOAuthTokenRequestOptions request = {
         .form = form,
         .pattern = pattern,
         .client_secret = secret,
     };
-    renewal->exchange = ipb_oauth_exchange(renewal->account->http, &request, on_exchanged, renewal);
+    renewal->exchange =
+        ipb_oauth_token_request_new(renewal->account->http, &request, on_exchanged, renewal);
 }
 
 static void

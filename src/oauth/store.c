@@ -11,7 +11,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
-#include "oauth/document.h"
+#include "oauth/json-document.h"
 
 #define VERSION 1
 #define MAX_FILE (256 * 1024)
@@ -137,8 +137,8 @@ read_record(const IpbOAuthStore *store, const IpbJson *root, IpbOAuthRecord *rec
         return set_bad(error, store, "its version is not 1, another ipybox wrote it");
     if (g_strcmp0(ipb_json_get_string(root, "server"), store->server) != 0)
         return set_bad(error, store, "it is of another server");
-    record->wanted_scope = ipb_oauth_document_text(challenge, "scope");
-    record->resource_metadata = ipb_oauth_document_text(challenge, "resource_metadata");
+    record->wanted_scope = ipb_oauth_json_document_text(challenge, "scope");
+    record->resource_metadata = ipb_oauth_json_document_text(challenge, "resource_metadata");
     record->is_step_up = ipb_json_get_bool(challenge, "step_up", false);
     IPB_JSON_FOREACH (item, ipb_json_get(root, "clients")) {
         IpbOAuthClient *client = ipb_oauth_client_from_json(item);
@@ -189,7 +189,8 @@ read_server(const char *directory, const char *name)
         return NULL;
     g_autoptr(IpbJsonDoc) document = ipb_json_parse(text, size, &IPB_JSON_LIMITS_SMALL, NULL);
     explicit_bzero(text, size);
-    return document != NULL ? ipb_oauth_document_text(ipb_json_root(document), "server") : NULL;
+    return document != NULL ? ipb_oauth_json_document_text(ipb_json_root(document), "server")
+                            : NULL;
 }
 
 char **

@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 #include "oauth/challenge.h"
-#include "oauth/document.h"
+#include "oauth/json-document.h"
 
 #define ANSWER "the answer of the token endpoint"
 #define REGISTRATION "the answer of the registration endpoint"
@@ -51,7 +51,7 @@ set_bad(GError **error, const char *what)
 static bool
 check_answer(const IpbJson *root, const IpbOAuthToken *token, GError **error)
 {
-    g_autofree char *type = ipb_oauth_document_text(root, "token_type");
+    g_autofree char *type = ipb_oauth_json_document_text(root, "token_type");
     if (token->access_token == NULL || !is_token_text(token->access_token))
         return set_bad(error, ANSWER " has no access_token that fits into a header");
     if (type == NULL || g_ascii_strcasecmp(type, "Bearer") != 0)
@@ -63,16 +63,16 @@ check_answer(const IpbJson *root, const IpbOAuthToken *token, GError **error)
 IpbOAuthToken *
 ipb_oauth_token_parse(const char *text, size_t size, int64_t now, GError **error)
 {
-    g_autoptr(IpbJsonDoc) document = ipb_oauth_document_parse(text, size, ANSWER, error);
+    g_autoptr(IpbJsonDoc) document = ipb_oauth_json_document_parse(text, size, ANSWER, error);
     if (document == NULL)
         return NULL;
     const IpbJson *root = ipb_json_root(document);
     g_autoptr(IpbOAuthToken) token = g_new0(IpbOAuthToken, 1);
-    token->access_token = ipb_oauth_document_text(root, "access_token");
-    token->refresh_token = ipb_oauth_document_text(root, "refresh_token");
+    token->access_token = ipb_oauth_json_document_text(root, "access_token");
+    token->refresh_token = ipb_oauth_json_document_text(root, "refresh_token");
     if (!check_answer(root, token, error))
         return NULL;
-    g_autofree char *scope = ipb_oauth_document_text(root, "scope");
+    g_autofree char *scope = ipb_oauth_json_document_text(root, "scope");
     token->scope = ipb_oauth_scope_union(scope, NULL);
     int64_t seconds;
     if (read_number(root, "expires_in", &seconds))
@@ -81,12 +81,12 @@ ipb_oauth_token_parse(const char *text, size_t size, int64_t now, GError **error
 }
 
 char *
-ipb_oauth_refusal_parse(const char *text, size_t size, char **ret_code)
+ipb_oauth_error_parse(const char *text, size_t size, char **ret_code)
 {
-    g_autoptr(IpbJsonDoc) document = ipb_oauth_document_parse(text, size, ANSWER, NULL);
+    g_autoptr(IpbJsonDoc) document = ipb_oauth_json_document_parse(text, size, ANSWER, NULL);
     const IpbJson *root = document != NULL ? ipb_json_root(document) : NULL;
-    g_autofree char *description = ipb_oauth_document_text(root, "error_description");
-    *ret_code = ipb_oauth_document_text(root, "error");
+    g_autofree char *description = ipb_oauth_json_document_text(root, "error_description");
+    *ret_code = ipb_oauth_json_document_text(root, "error");
     if (*ret_code == NULL)
         return g_strdup("no reason is given");
     if (description == NULL)
@@ -163,20 +163,20 @@ IpbOAuthClient *
 ipb_oauth_client_parse(const char *text, size_t size, const IpbOAuthServer *server,
                        IpbOAuthAuthMethod asked, GError **error)
 {
-    g_autoptr(IpbJsonDoc) document = ipb_oauth_document_parse(text, size, REGISTRATION, error);
+    g_autoptr(IpbJsonDoc) document = ipb_oauth_json_document_parse(text, size, REGISTRATION, error);
     if (document == NULL)
         return NULL;
     const IpbJson *root = ipb_json_root(document);
     g_autoptr(IpbOAuthClient) client = g_new0(IpbOAuthClient, 1);
     client->issuer = g_strdup(server->issuer);
-    client->client_id = ipb_oauth_document_text(root, "client_id");
-    client->client_secret = ipb_oauth_document_text(root, "client_secret");
+    client->client_id = ipb_oauth_json_document_text(root, "client_id");
+    client->client_secret = ipb_oauth_json_document_text(root, "client_secret");
     if (client->client_id == NULL) {
         set_bad(error, REGISTRATION " has no client_id");
         return NULL;
     }
     read_number(root, "client_secret_expires_at", &client->secret_expires);
-    g_autofree char *method = ipb_oauth_document_text(root, "token_endpoint_auth_method");
+    g_autofree char *method = ipb_oauth_json_document_text(root, "token_endpoint_auth_method");
     if (method == NULL || !ipb_oauth_auth_method_parse(method, &client->auth_method))
         client->auth_method = asked;
     if (client->client_secret == NULL)
@@ -223,14 +223,14 @@ IpbOAuthToken *
 ipb_oauth_token_from_json(const IpbJson *object)
 {
     g_autoptr(IpbOAuthToken) token = g_new0(IpbOAuthToken, 1);
-    token->access_token = ipb_oauth_document_text(object, "access_token");
-    token->refresh_token = ipb_oauth_document_text(object, "refresh_token");
-    token->scope = ipb_oauth_document_text(object, "scope");
-    token->issuer = ipb_oauth_document_text(object, "issuer");
-    token->resource = ipb_oauth_document_text(object, "resource");
-    token->token_endpoint = ipb_oauth_document_text(object, "token_endpoint");
-    token->revocation_endpoint = ipb_oauth_document_text(object, "revocation_endpoint");
-    token->client_id = ipb_oauth_document_text(object, "client_id");
+    token->access_token = ipb_oauth_json_document_text(object, "access_token");
+    token->refresh_token = ipb_oauth_json_document_text(object, "refresh_token");
+    token->scope = ipb_oauth_json_document_text(object, "scope");
+    token->issuer = ipb_oauth_json_document_text(object, "issuer");
+    token->resource = ipb_oauth_json_document_text(object, "resource");
+    token->token_endpoint = ipb_oauth_json_document_text(object, "token_endpoint");
+    token->revocation_endpoint = ipb_oauth_json_document_text(object, "revocation_endpoint");
+    token->client_id = ipb_oauth_json_document_text(object, "client_id");
     token->auth_method = read_method(object);
     ipb_json_get_int64(object, "expires", &token->expires);
     if (token->access_token == NULL || !is_token_text(token->access_token) ||
@@ -268,10 +268,10 @@ IpbOAuthClient *
 ipb_oauth_client_from_json(const IpbJson *object)
 {
     g_autoptr(IpbOAuthClient) client = g_new0(IpbOAuthClient, 1);
-    client->issuer = ipb_oauth_document_text(object, "issuer");
-    client->client_id = ipb_oauth_document_text(object, "client_id");
-    client->client_secret = ipb_oauth_document_text(object, "client_secret");
-    client->redirect_uri = ipb_oauth_document_text(object, "redirect_uri");
+    client->issuer = ipb_oauth_json_document_text(object, "issuer");
+    client->client_id = ipb_oauth_json_document_text(object, "client_id");
+    client->client_secret = ipb_oauth_json_document_text(object, "client_secret");
+    client->redirect_uri = ipb_oauth_json_document_text(object, "redirect_uri");
     client->auth_method = read_method(object);
     ipb_json_get_int64(object, "secret_expires", &client->secret_expires);
     if (client->issuer == NULL || client->client_id == NULL || client->redirect_uri == NULL)

@@ -39,7 +39,7 @@ typedef struct {
 /* A successful answer of a token endpoint: access_token, refresh_token, expires, scope; the rest stays empty. PROTOCOL. */
 IpbOAuthToken *ipb_oauth_token_parse(const char *text, size_t size, int64_t now, GError **error);
 /* What a failed answer says ("invalid_grant: …"), printable, for an error; *ret_code: its code, or NULL. */
-char *ipb_oauth_refusal_parse(const char *text, size_t size, char **ret_code);
+char *ipb_oauth_error_parse(const char *text, size_t size, char **ret_code);
 bool ipb_oauth_token_is_expired(const IpbOAuthToken *token, int64_t now);
 /* "Bearer …" Caller frees. */
 char *ipb_oauth_token_header(const IpbOAuthToken *token);

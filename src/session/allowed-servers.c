@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "mcp/params.h"
+#include "mcp/server-params.h"
 
 #define MAX_SERVERS 1000
 

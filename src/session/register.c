@@ -154,7 +154,7 @@ prepare(IpbRegistering *registering, const IpbRegisteringOptions *options, GErro
         .keep_out = options->keep_out,
         .base_env = options->env,
         .connect_timeout_ms = options->connect_timeout_ms,
-        .eras = options->eras,
+        .legacy_servers = options->legacy_servers,
         /* A server that lists its tools is not at work for long. */
         .call_timeout_ms = options->connect_timeout_ms > 0 ? options->connect_timeout_ms : 30000,
     };

@@ -23,7 +23,7 @@ typedef struct {
     const char *const *keep_out; /* likewise */
     const char *const *env;
     unsigned connect_timeout_ms;
-    IpbMcpEras *eras; /* see mcp/client.h */
+    IpbLegacyServers *legacy_servers; /* see mcp/client.h */
     void (*on_log)(const char *server_name, const char *level, const char *text, void *data);
     /* Once, from the loop: the modules and the registration (borrowed), or an error. */
     void (*on_done)(const char *const *modules, const IpbRegistration *registration,

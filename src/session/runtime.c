@@ -12,7 +12,7 @@ struct IpbRuntime {
     IpbLoop *loop;
     GPtrArray *kernel_providers; /* the first is the default */
     IpbRegistry *registry;
-    IpbMcpEras *eras;
+    IpbLegacyServers *legacy_servers;
     char *python, *host_directory, *state_dir;
     unsigned n_stopping;
     void (*stopped)(void *data);
@@ -40,7 +40,7 @@ ipb_runtime_new(GMainContext *context, const IpbRuntimeOptions *options, GError 
                              ? g_canonicalize_filename(options->state_dir, NULL)
                              : g_build_filename(g_get_user_state_dir(), "ipybox", NULL);
     runtime->registry = ipb_registry_new(runtime->state_dir);
-    runtime->eras = ipb_mcp_eras_new();
+    runtime->legacy_servers = ipb_legacy_servers_new();
     runtime->kernel_providers =
         g_ptr_array_new_with_free_func((GDestroyNotify) ipb_kernel_provider_unref);
     g_autoptr(IpbKernelProvider) native =
@@ -67,7 +67,7 @@ ipb_runtime_unref(IpbRuntime *runtime)
         return;
     g_ptr_array_unref(runtime->kernel_providers);
     ipb_registry_free(runtime->registry);
-    ipb_mcp_eras_unref(runtime->eras);
+    ipb_legacy_servers_unref(runtime->legacy_servers);
     ipb_loop_unref(runtime->loop);
     g_free(runtime->python);
     g_free(runtime->host_directory);
@@ -112,10 +112,10 @@ ipb_runtime_registry(IpbRuntime *runtime)
     return runtime->registry;
 }
 
-IpbMcpEras *
-ipb_runtime_eras(IpbRuntime *runtime)
+IpbLegacyServers *
+ipb_runtime_legacy_servers(IpbRuntime *runtime)
 {
-    return runtime->eras;
+    return runtime->legacy_servers;
 }
 
 void

@@ -8,7 +8,7 @@
 #pragma once
 
 #include "kernel/kernel-provider.h"
-#include "mcp/eras.h"
+#include "mcp/legacy-servers.h"
 #include "tools/registry.h"
 
 typedef struct IpbRuntime IpbRuntime;
@@ -42,7 +42,7 @@ IpbKernelProvider *ipb_runtime_kernel_provider(IpbRuntime *runtime);
 void ipb_runtime_add_kernel_provider(IpbRuntime *runtime, IpbKernelProvider *provider);
 IpbRegistry *ipb_runtime_registry(IpbRuntime *runtime);
 /* What was found out about MCP servers; borrowed. */
-IpbMcpEras *ipb_runtime_eras(IpbRuntime *runtime);
+IpbLegacyServers *ipb_runtime_legacy_servers(IpbRuntime *runtime);
 const char *ipb_runtime_python(IpbRuntime *runtime);
 const char *ipb_runtime_host_directory(IpbRuntime *runtime);
 const char *ipb_runtime_state_dir(IpbRuntime *runtime);

@@ -110,7 +110,7 @@ ipb_session_register(IpbSession *session, const IpbRegisterOptions *options, Ipb
         .keep_out = (const char *const *) session->keep_out,
         .env = (const char *const *) session->server_env,
         .connect_timeout_ms = session->connect_timeout_ms,
-        .eras = ipb_runtime_eras(session->runtime),
+        .legacy_servers = ipb_runtime_legacy_servers(session->runtime),
         .on_log = on_registering_log,
         .on_done = on_registered,
         .on_closed = on_registering_closed,

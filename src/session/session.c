@@ -208,7 +208,7 @@ make_tools(IpbSession *session, const IpbSessionOptions *options, GError **error
                            .keep_out = (const char *const *) session->keep_out,
                            .env = (const char *const *) session->server_env,
                            .connect_timeout_ms = session->connect_timeout_ms,
-                           .eras = ipb_runtime_eras(session->runtime),
+                           .legacy_servers = ipb_runtime_legacy_servers(session->runtime),
                            .takes_params = !options->is_sandboxed,
                            .on_log = on_server_log,
                            .on_progress = on_tool_progress,

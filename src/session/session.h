@@ -13,7 +13,7 @@
 #include "apigen/apigen.h"
 #include "kernel/kernel.h"
 #include "session/runtime.h"
-#include "tools/approval.h"
+#include "tools/approvals.h"
 
 typedef struct IpbSession IpbSession;
 

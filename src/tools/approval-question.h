@@ -15,7 +15,7 @@
  */
 #pragma once
 
-#include "tools/approval.h"
+#include "tools/approvals.h"
 
 /* Bytes. A longer question is too long for a person to read. */
 #define IPB_APPROVAL_QUESTION_MAX_SIZE (1024 * 1024)

@@ -5,16 +5,23 @@
  */
 #include "tools/registry.h"
 
+#include <errno.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/error.h"
 #include "base/file-lock.h"
 #include "base/file.h"
-#include "mcp/params.h"
-#include "tools/registry-file.h"
+#include "json/writer.h"
+#include "mcp/server-params.h"
 
 #define FILE_NAME "servers.json"
 #define LOCK_NAME "servers.lock"
+#define VERSION 1
+#define MAX_FILE (16 * 1024 * 1024)
+#define MAX_SERVERS 1000
+#define MAX_ROOTS 1000
 #define MAX_NAME 128
 #define ID_DIGITS 32
 #define LOCK_TIMEOUT_MS 10000
@@ -24,6 +31,17 @@ struct IpbRegistry {
     char *path;
     char *lock_path;
 };
+
+/* A registration and the object that it was read from, for the members that are not ours. */
+typedef struct {
+    IpbRegistration *registration;
+    const IpbJson *source; /* or NULL */
+} Entry;
+
+typedef struct {
+    IpbJsonDoc *document; /* NULL: there was no file */
+    GPtrArray *entries;   /* Entry, owned */
+} File;
 
 void
 ipb_registration_free(IpbRegistration *registration)
@@ -89,15 +107,245 @@ ipb_registry_free(IpbRegistry *registry)
     g_free(registry);
 }
 
-static bool
-load(const IpbRegistry *registry, IpbRegistryFile *ret_file, GError **error)
+char *
+ipb_registry_make_id(const char *name, const IpbJson *params)
 {
-    return ipb_registry_file_load(registry->directory, registry->path, ret_file, error);
+    g_autofree char *canonical = ipb_server_params_canonical(params);
+    g_autoptr(GChecksum) checksum = g_checksum_new(G_CHECKSUM_SHA256);
+    g_checksum_update(checksum, (const guchar *) name, (gssize) strlen(name) + 1);
+    g_checksum_update(checksum, (const guchar *) canonical, -1);
+    return g_strndup(g_checksum_get_string(checksum), ID_DIGITS);
+}
+
+static char *
+to_text(const IpbJson *value)
+{
+    IpbJsonWriter *writer = ipb_json_writer_new();
+    ipb_json_write_value(writer, value);
+    return ipb_json_writer_finish(writer, NULL);
+}
+
+static void
+free_entry(void *data)
+{
+    Entry *entry = data;
+    ipb_registration_free(entry->registration);
+    g_free(entry);
+}
+
+static void
+clear_file(File *file)
+{
+    g_clear_pointer(&file->entries, g_ptr_array_unref);
+    g_clear_pointer(&file->document, ipb_json_doc_free);
+}
+
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(File, clear_file)
+
+static Entry *
+get_entry(const File *file, guint i)
+{
+    return g_ptr_array_index(file->entries, i);
+}
+
+static Entry *
+add_entry(File *file, const char *name, const IpbJson *params)
+{
+    Entry *entry = g_new0(Entry, 1);
+    entry->registration = g_new0(IpbRegistration, 1);
+    entry->registration->id = ipb_registry_make_id(name, params);
+    entry->registration->name = g_strdup(name);
+    entry->registration->params_json = to_text(params);
+    entry->registration->roots = g_new0(char *, 1);
+    g_ptr_array_add(file->entries, entry);
+    return entry;
+}
+
+/* --- reading the file --- */
+
+/* The file says which commands are run: nobody else may be able to write it. */
+static bool
+check_owner(const char *path, GError **error)
+{
+    struct stat info;
+    if (stat(path, &info) < 0) {
+        if (errno == ENOENT || errno == ENOTDIR) /* below /dev/null, the home of some users */
+            return true;
+        return ipb_error_set_errno(error, errno, "cannot look at %s", path);
+    }
+    if (!S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode)) {
+        g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_REFUSED,
+                    "%s is neither a file nor a directory: move it away", path);
+        return false;
+    }
+    if ((info.st_uid == geteuid() || info.st_uid == 0) && (info.st_mode & (S_IWGRP | S_IWOTH)) == 0)
+        return true;
+    g_set_error(
+        error, IPYBOX_ERROR, IPYBOX_ERROR_REFUSED,
+        "%s can be written by others, who could register commands to be run: check what is in "
+        "it, then make it yours alone with chown and chmod go-w",
+        path);
+    return false;
+}
+
+static bool
+corrupt(const char *path, GError **error, const char *what)
+{
+    g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID,
+                "the registry %s cannot be read: %s. Correct it, or move it away and register the "
+                "servers again",
+                path, what);
+    return false;
+}
+
+/* NULL if it is no array of strings. */
+static char **
+read_roots(const IpbJson *roots)
+{
+    if (!ipb_json_is(roots, IPB_JSON_ARRAY) || ipb_json_length(roots) > MAX_ROOTS)
+        return NULL;
+    g_autoptr(GStrvBuilder) builder = g_strv_builder_new();
+    IPB_JSON_FOREACH (root, roots) {
+        size_t size;
+        const char *text = ipb_json_string(root, &size);
+        if (text == NULL || strlen(text) != size)
+            return NULL;
+        g_strv_builder_add(builder, text);
+    }
+    return g_strv_builder_end(builder);
+}
+
+/* NULL, or what is wrong with it. The id is recomputed: one written by hand would stand for
+ * something else. */
+static const char *
+read_entry(const IpbJson *object, File *file)
+{
+    const char *name = ipb_json_get_string(object, "name");
+    const IpbJson *params = ipb_json_get(object, "params");
+    if (name == NULL)
+        return "a server has no name";
+    if (!ipb_json_is(params, IPB_JSON_OBJECT))
+        return "the params of a server are no object";
+    g_auto(GStrv) roots = read_roots(ipb_json_get(object, "roots"));
+    if (roots == NULL)
+        return "the roots of a server are no list of strings";
+    Entry *entry = add_entry(file, name, params);
+    entry->source = object;
+    g_strfreev(entry->registration->roots);
+    entry->registration->roots = g_steal_pointer(&roots);
+    entry->registration->tools = g_strdup(ipb_json_get_string(object, "tools"));
+    return NULL;
+}
+
+static bool
+parse_file(const char *path, const char *text, size_t size, File *file, GError **error)
+{
+    g_autoptr(GError) cause = NULL;
+    file->document = ipb_json_parse(text, size, &IPB_JSON_LIMITS_SMALL, &cause);
+    if (file->document == NULL)
+        return corrupt(path, error, cause->message);
+    const IpbJson *root = ipb_json_root(file->document);
+    const IpbJson *servers = ipb_json_get(root, "servers");
+    int64_t version;
+    if (!ipb_json_get_int64(root, "version", &version) || version != VERSION)
+        return corrupt(path, error, "its version is not 1, another ipybox wrote it");
+    if (!ipb_json_is(servers, IPB_JSON_ARRAY) || ipb_json_length(servers) > MAX_SERVERS)
+        return corrupt(path, error, "\"servers\" is no list of at most 1000 servers");
+    IPB_JSON_FOREACH (server, servers) {
+        const char *problem = read_entry(server, file);
+        if (problem != NULL)
+            return corrupt(path, error, problem);
+    }
+    return true;
+}
+
+static bool
+load_file(const char *directory, const char *path, File *ret_file, GError **error)
+{
+    g_auto(File) file = {NULL, g_ptr_array_new_with_free_func(free_entry)};
+    g_autofree char *text = NULL;
+    size_t size;
+    g_autoptr(GError) failure = NULL;
+    if (!check_owner(directory, error) || !check_owner(path, error))
+        return false;
+    if (ipb_file_read(path, MAX_FILE, &text, &size, &failure)) {
+        if (!parse_file(path, text, size, &file, error))
+            return false;
+    } else if (!g_error_matches(failure, IPYBOX_ERROR, IPYBOX_ERROR_NOT_FOUND)) {
+        g_propagate_error(error, g_steal_pointer(&failure));
+        return false;
+    }
+    *ret_file = file;
+    file = (File){0};
+    return true;
+}
+
+/* --- writing the file --- */
+
+static bool
+is_ours(const IpbJson *member, const char *const *names)
+{
+    return g_strv_contains(names, ipb_json_name(member, NULL));
+}
+
+/* The members of @source that we do not write ourselves. */
+static void
+write_others(IpbJsonWriter *writer, const IpbJson *source, const char *const *ours)
+{
+    IPB_JSON_FOREACH (member, source) {
+        size_t size;
+        const char *name = ipb_json_name(member, &size);
+        if (!is_ours(member, ours)) {
+            ipb_json_key_n(writer, name, size);
+            ipb_json_write_value(writer, member);
+        }
+    }
+}
+
+static void
+write_entry(IpbJsonWriter *writer, const Entry *entry)
+{
+    static const char *const OURS[] = {"id", "name", "params", "roots", "tools", NULL};
+    ipb_json_begin_object(writer);
+    ipb_registration_write(entry->registration, writer);
+    write_others(writer, entry->source, OURS);
+    ipb_json_end_object(writer);
+}
+
+static bool
+save_file(const File *file, const char *path, GError **error)
+{
+    static const char *const OURS[] = {"version", "servers", NULL};
+    g_autoptr(IpbJsonWriter) writer = ipb_json_writer_new();
+    ipb_json_begin_object(writer);
+    ipb_json_member_int(writer, "version", VERSION);
+    ipb_json_key(writer, "servers");
+    ipb_json_begin_array(writer);
+    for (guint i = 0; i < file->entries->len; i++)
+        write_entry(writer, get_entry(file, i));
+    ipb_json_end_array(writer);
+    if (file->document != NULL)
+        write_others(writer, ipb_json_root(file->document), OURS);
+    ipb_json_end_object(writer);
+    size_t size;
+    g_autofree char *text = ipb_json_writer_finish(g_steal_pointer(&writer), &size);
+    if (size > MAX_FILE) {
+        g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_LIMIT,
+                    "the registry %s would be larger than %d bytes", path, MAX_FILE);
+        return false;
+    }
+    return ipb_file_write_atomic(path, text, size, 0600, error);
+}
+
+static bool
+load(const IpbRegistry *registry, File *ret_file, GError **error)
+{
+    return load_file(registry->directory, registry->path, ret_file, error);
 }
 
 /* The lock, and what the file holds under it. -1 on failure. */
 static int
-lock_and_load(const IpbRegistry *registry, IpbRegistryFile *ret_file, GError **error)
+lock_and_load(const IpbRegistry *registry, File *ret_file, GError **error)
 {
     if (!ipb_file_make_directories(registry->directory, 0700, error))
         return -1;
@@ -108,16 +356,6 @@ lock_and_load(const IpbRegistry *registry, IpbRegistryFile *ret_file, GError **e
 }
 
 /* What is done with a registry */
-
-char *
-ipb_registry_make_id(const char *name, const IpbJson *params)
-{
-    g_autofree char *canonical = ipb_server_params_canonical(params);
-    g_autoptr(GChecksum) checksum = g_checksum_new(G_CHECKSUM_SHA256);
-    g_checksum_update(checksum, (const guchar *) name, (gssize) strlen(name) + 1);
-    g_checksum_update(checksum, (const guchar *) canonical, -1);
-    return g_strndup(g_checksum_get_string(checksum), ID_DIGITS);
-}
 
 static int
 compare_digests(const void *a, const void *b)
@@ -170,46 +408,46 @@ add_root(IpbRegistration *registration, const char *root)
     registration->roots = g_strv_builder_end(builder);
 }
 
-static IpbRegistryEntry *
-find_entry(const IpbRegistryFile *file, const char *id)
+static Entry *
+find_entry(const File *file, const char *id)
 {
     for (guint i = 0; i < file->entries->len; i++)
-        if (g_str_equal(ipb_registry_file_get(file, i)->registration->id, id))
-            return ipb_registry_file_get(file, i);
+        if (g_str_equal(get_entry(file, i)->registration->id, id))
+            return get_entry(file, i);
     return NULL;
 }
 
 /* The entry for the server, which is added if there is none; NULL if there is no room. */
-static IpbRegistryEntry *
-provide_entry(IpbRegistryFile *file, const char *name, const IpbJson *params, GError **error)
+static Entry *
+provide_entry(File *file, const char *name, const IpbJson *params, GError **error)
 {
     g_autofree char *id = ipb_registry_make_id(name, params);
-    IpbRegistryEntry *entry = find_entry(file, id);
+    Entry *entry = find_entry(file, id);
     if (entry != NULL)
         return entry;
-    if (file->entries->len >= IPB_REGISTRY_MAX_SERVERS) {
+    if (file->entries->len >= MAX_SERVERS) {
         g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_LIMIT,
                     "%d servers are registered: remove some with ipybox servers remove",
-                    IPB_REGISTRY_MAX_SERVERS);
+                    MAX_SERVERS);
         return NULL;
     }
-    return ipb_registry_file_add(file, name, params);
+    return add_entry(file, name, params);
 }
 
 /* One root holds one package of a name: whoever generated last has it. */
 static bool
-move_root(IpbRegistryFile *file, IpbRegistryEntry *to, const char *root, GError **error)
+move_root(File *file, Entry *to, const char *root, GError **error)
 {
     for (guint i = 0; i < file->entries->len; i++) {
-        IpbRegistration *other = ipb_registry_file_get(file, i)->registration;
+        IpbRegistration *other = get_entry(file, i)->registration;
         if (g_str_equal(other->name, to->registration->name))
             remove_root(other, root);
     }
-    if (g_strv_length(to->registration->roots) >= IPB_REGISTRY_MAX_ROOTS) {
+    if (g_strv_length(to->registration->roots) >= MAX_ROOTS) {
         g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_LIMIT,
                     "the server %s has packages in %d directories already: remove it with ipybox "
                     "servers remove and register it again",
-                    to->registration->name, IPB_REGISTRY_MAX_ROOTS);
+                    to->registration->name, MAX_ROOTS);
         return false;
     }
     add_root(to->registration, root);
@@ -253,18 +491,18 @@ ipb_registry_add_package(IpbRegistry *registry, const char *name, const IpbJson 
 {
     if (!ipb_registry_check(name, params, error) || !check_root(root, error))
         return NULL;
-    g_auto(IpbRegistryFile) file = {0};
+    g_auto(File) file = {0};
     ipb_autofd lock = lock_and_load(registry, &file, error);
     if (lock < 0)
         return NULL;
-    IpbRegistryEntry *entry = provide_entry(&file, name, params, error);
+    Entry *entry = provide_entry(&file, name, params, error);
     if (entry == NULL || (root != NULL && !move_root(&file, entry, root, error)))
         return NULL;
     if (tools != NULL) {
         g_free(entry->registration->tools);
         entry->registration->tools = g_strdup(tools);
     }
-    if (!ipb_registry_file_save(&file, registry->path, error))
+    if (!save_file(&file, registry->path, error))
         return NULL;
     return ipb_registration_copy(entry->registration);
 }
@@ -272,10 +510,10 @@ ipb_registry_add_package(IpbRegistry *registry, const char *name, const IpbJson 
 IpbRegistration *
 ipb_registry_get(IpbRegistry *registry, const char *id, GError **error)
 {
-    g_auto(IpbRegistryFile) file = {0};
+    g_auto(File) file = {0};
     if (!load(registry, &file, error))
         return NULL;
-    IpbRegistryEntry *entry = find_entry(&file, id);
+    Entry *entry = find_entry(&file, id);
     if (entry != NULL)
         return ipb_registration_copy(entry->registration);
     g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_NOT_FOUND,
@@ -292,26 +530,26 @@ free_registration(void *registration)
 GPtrArray *
 ipb_registry_list(IpbRegistry *registry, GError **error)
 {
-    g_auto(IpbRegistryFile) file = {0};
+    g_auto(File) file = {0};
     if (!load(registry, &file, error))
         return NULL;
     GPtrArray *list = g_ptr_array_new_with_free_func(free_registration);
     for (guint i = 0; i < file.entries->len; i++)
-        g_ptr_array_add(list, g_steal_pointer(&ipb_registry_file_get(&file, i)->registration));
+        g_ptr_array_add(list, g_steal_pointer(&get_entry(&file, i)->registration));
     return list;
 }
 
 /* The one that is meant, by id or by a name that only one has. */
-static IpbRegistryEntry *
-find_one(const IpbRegistryFile *file, const char *id_or_name, GError **error)
+static Entry *
+find_one(const File *file, const char *id_or_name, GError **error)
 {
-    IpbRegistryEntry *found = find_entry(file, id_or_name);
+    Entry *found = find_entry(file, id_or_name);
     g_autoptr(GString) ids = g_string_new(NULL);
     unsigned n_found = 0;
     for (guint i = 0; found == NULL && i < file->entries->len; i++)
-        if (g_str_equal(ipb_registry_file_get(file, i)->registration->name, id_or_name))
+        if (g_str_equal(get_entry(file, i)->registration->name, id_or_name))
             g_string_append_printf(ids, "%s%s", n_found++ > 0 ? ", " : "",
-                                   ipb_registry_file_get(file, i)->registration->id);
+                                   get_entry(file, i)->registration->id);
     if (n_found == 1)
         return find_entry(file, ids->str);
     if (n_found > 1)
@@ -327,13 +565,13 @@ find_one(const IpbRegistryFile *file, const char *id_or_name, GError **error)
 bool
 ipb_registry_remove(IpbRegistry *registry, const char *id_or_name, GError **error)
 {
-    g_auto(IpbRegistryFile) file = {0};
+    g_auto(File) file = {0};
     ipb_autofd lock = lock_and_load(registry, &file, error);
     if (lock < 0)
         return false;
-    IpbRegistryEntry *entry = find_one(&file, id_or_name, error);
+    Entry *entry = find_one(&file, id_or_name, error);
     if (entry == NULL)
         return false;
     g_ptr_array_remove(file.entries, entry);
-    return ipb_registry_file_save(&file, registry->path, error);
+    return save_file(&file, registry->path, error);
 }

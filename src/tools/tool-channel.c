@@ -6,7 +6,6 @@
 
 #include "base/error.h"
 #include "http/server.h"
-#include "tools/tool-channel-private.h"
 #include "tools/tool-request.h"
 #include "tools/tool-response.h"
 

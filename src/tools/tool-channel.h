@@ -9,6 +9,7 @@
  */
 #pragma once
 
+#include "http/server.h"
 #include "tools/tool-host.h"
 #include "tools/tool-relay.h"
 
@@ -29,6 +30,8 @@ bool ipb_tool_channel_take_listener(IpbToolChannel *channel, int fd, unsigned po
 unsigned ipb_tool_channel_port(const IpbToolChannel *channel);
 const char *
 ipb_tool_channel_token(const IpbToolChannel *channel); /* 64 hex digits; "": none is needed */
+/* For tests: shorter ones. */
+void ipb_tool_channel_set_timeouts(IpbToolChannel *channel, const IpbHttpTimeouts *timeouts);
 /* Closes all connections; running calls of them are cancelled. */
 void ipb_tool_channel_free(IpbToolChannel *channel);
 

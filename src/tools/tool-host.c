@@ -9,12 +9,12 @@
 
 #include <string.h>
 
-#include "base/error.h"
 #include "base/display-text.h"
-#include "mcp/params.h"
+#include "base/error.h"
+#include "mcp/server-params.h"
 #include "tools/denial-note.h"
+#include "tools/on-demand-server.h"
 #include "tools/tool-result.h"
-#include "tools/tool-server.h"
 
 /* Calls at the same time, waiting for approval or an answer. */
 #define MAX_CALLS 1000
@@ -32,8 +32,9 @@ typedef struct {
     unsigned refs;
     IpbToolHost *host; /* NULL: it has ended */
     uint64_t id;
-    IpbToolServer *server; /* NULL: there is none, and the error says so, or the tool is our own */
-    bool is_unregistered;  /* the server */
+    IpbOnDemandServer
+        *server;          /* NULL: there is none, and the error says so, or the tool is our own */
+    bool is_unregistered; /* the server */
     bool is_own;
     bool is_own_running;
     char *tool_name;
@@ -56,12 +57,12 @@ typedef struct {
 struct IpbToolHost {
     IpbLoop *loop;
     IpbToolHostOptions options; /* of it, the functions */
-    IpbToolServerOptions server_options;
+    IpbOnDemandServerOptions server_options;
     char *cwd;
     char *state_dir;
     char **keep_out;
     char **env;
-    GHashTable *servers;      /* id → IpbToolServer, both owned */
+    GHashTable *servers;      /* id → IpbOnDemandServer, both owned */
     GHashTable *unregistered; /* likewise: servers that callers named by parameters */
     GHashTable *aliases;      /* id that parameters give → id of the registration that is meant */
     GHashTable *superseded;   /* id of a registration → id of the one that replaced it */
@@ -74,14 +75,15 @@ struct IpbToolHost {
 static const char *
 get_server_name(const Call *call)
 {
-    return call->is_own ? OWN_SERVER : ipb_tool_server_registration(call->server)->name;
+    return call->is_own ? OWN_SERVER : ipb_on_demand_server_registration(call->server)->name;
 }
 
 /* What a question about the call shows of its server, and the audit log notes. */
 static const char *
 get_shown_params(const Call *call)
 {
-    return call->is_unregistered ? ipb_tool_server_registration(call->server)->params_json : NULL;
+    return call->is_unregistered ? ipb_on_demand_server_registration(call->server)->params_json
+                                 : NULL;
 }
 
 /* Calls */
@@ -106,7 +108,7 @@ detach(Call *call)
 {
     g_hash_table_remove(call->host->calls, &call->id);
     if (call->server != NULL)
-        ipb_tool_server_forget(call->server, call);
+        ipb_on_demand_server_forget(call->server, call);
     g_clear_pointer(&call->error_timer, ipb_timer_free);
     call->host = NULL;
     return call;
@@ -121,8 +123,8 @@ abandon(Call *call)
         ipb_approvals_cancel(host->options.approvals, call->approval);
     if (call->is_own_running)
         host->options.on_own_cancel(call->id, host->options.data);
-    if (call->mcp_call != 0 && ipb_tool_server_client(call->server) != NULL)
-        ipb_mcp_client_cancel(ipb_tool_server_client(call->server), call->mcp_call);
+    if (call->mcp_call != 0 && ipb_on_demand_server_client(call->server) != NULL)
+        ipb_mcp_client_cancel(ipb_on_demand_server_client(call->server), call->mcp_call);
 }
 
 static void
@@ -176,7 +178,7 @@ end_with_client_error(Call *call, const GError *error)
 static void
 add_denial_note(const Call *call, GError **failure)
 {
-    const IpbRegistration *registration = ipb_tool_server_registration(call->server);
+    const IpbRegistration *registration = ipb_on_demand_server_registration(call->server);
     const char *note = ipb_denial_note(registration->params_json, (*failure)->message);
     if (note == NULL)
         return;
@@ -245,7 +247,7 @@ on_approval(const GError *error, void *data)
         call->host->options.on_own_call(call->id, call->tool_name, call->arguments,
                                         call->arguments_size, call->host->options.data);
     } else {
-        ipb_tool_server_use(call->server, on_server, call);
+        ipb_on_demand_server_use(call->server, on_server, call);
     }
 }
 
@@ -316,14 +318,14 @@ static const IpbRegistration *
 find_successor(IpbToolHost *host, const char *server_id, const char *server_name)
 {
     const char *id = g_hash_table_lookup(host->superseded, server_id);
-    IpbToolServer *server = id != NULL ? g_hash_table_lookup(host->servers, id) : NULL;
+    IpbOnDemandServer *server = id != NULL ? g_hash_table_lookup(host->servers, id) : NULL;
     if (server != NULL)
-        return ipb_tool_server_registration(server);
+        return ipb_on_demand_server_registration(server);
     GHashTableIter iter;
     void *value;
     g_hash_table_iter_init(&iter, host->servers);
     while (g_hash_table_iter_next(&iter, NULL, &value)) {
-        const IpbRegistration *registration = ipb_tool_server_registration(value);
+        const IpbRegistration *registration = ipb_on_demand_server_registration(value);
         if (g_str_equal(registration->name, server_name) && registration->roots[0] != NULL &&
             !g_hash_table_contains(host->superseded, registration->id))
             return registration;
@@ -345,7 +347,7 @@ make_unknown(IpbToolHost *host, const char *server_id, const char *server_name)
 /* Servers by parameters */
 
 static bool
-is_in_use(IpbToolHost *host, const IpbToolServer *server)
+is_in_use(IpbToolHost *host, const IpbOnDemandServer *server)
 {
     GHashTableIter iter;
     void *call;
@@ -366,7 +368,7 @@ make_room(IpbToolHost *host)
         return true;
     g_hash_table_iter_init(&iter, host->unregistered);
     while (g_hash_table_iter_next(&iter, NULL, &server))
-        if (ipb_tool_server_is_idle(server) && !is_in_use(host, server))
+        if (ipb_on_demand_server_is_idle(server) && !is_in_use(host, server))
             g_hash_table_iter_remove(&iter);
     return g_hash_table_size(host->unregistered) < MAX_UNREGISTERED;
 }
@@ -399,11 +401,11 @@ check_unregistered(IpbToolHost *host, const char *name, const char *params, GErr
 }
 
 /* The server that is named by its parameters, made if it is new. */
-static IpbToolServer *
+static IpbOnDemandServer *
 provide_unregistered(IpbToolHost *host, const char *id, const char *name,
                      const IpbJson *server_params, GError **error)
 {
-    IpbToolServer *server = g_hash_table_lookup(host->unregistered, id);
+    IpbOnDemandServer *server = g_hash_table_lookup(host->unregistered, id);
     if (server != NULL)
         return server;
     g_autofree char *text = ipb_server_params_canonical(server_params);
@@ -417,7 +419,7 @@ provide_unregistered(IpbToolHost *host, const char *id, const char *name,
         .params_json = text,
         .roots = (char *[]){NULL},
     };
-    server = ipb_tool_server_new(host->loop, &host->server_options, &registration);
+    server = ipb_on_demand_server_new(host->loop, &host->server_options, &registration);
     g_hash_table_insert(host->unregistered, g_strdup(id), server);
     return server;
 }
@@ -438,7 +440,7 @@ make_not_named(const char *server_name)
 }
 
 /* Of code that was generated without an id. A registration that was replaced is none. */
-static IpbToolServer *
+static IpbOnDemandServer *
 find_by_params(IpbToolHost *host, const char *name, const IpbJson *params, bool *ret_unregistered,
                GError **error)
 {
@@ -447,7 +449,7 @@ find_by_params(IpbToolHost *host, const char *name, const IpbJson *params, bool 
     const char *alias = g_hash_table_lookup(host->aliases, id);
     const char *meant = alias != NULL ? alias : id;
     bool is_superseded = g_hash_table_contains(host->superseded, meant);
-    IpbToolServer *server = is_superseded ? NULL : g_hash_table_lookup(host->servers, meant);
+    IpbOnDemandServer *server = is_superseded ? NULL : g_hash_table_lookup(host->servers, meant);
     if (server != NULL)
         return server;
     *ret_unregistered = host->options.takes_params;
@@ -458,13 +460,13 @@ find_by_params(IpbToolHost *host, const char *name, const IpbJson *params, bool 
     return NULL;
 }
 
-static IpbToolServer *
+static IpbOnDemandServer *
 find_server(IpbToolHost *host, const char *server_id, const char *server_name,
             const IpbJson *server_params, bool *ret_unregistered, GError **error)
 {
     if (server_id == NULL && ipb_json_is(server_params, IPB_JSON_OBJECT))
         return find_by_params(host, server_name, server_params, ret_unregistered, error);
-    IpbToolServer *server = NULL;
+    IpbOnDemandServer *server = NULL;
     if (server_id != NULL && !g_hash_table_contains(host->superseded, server_id))
         server = g_hash_table_lookup(host->servers, server_id);
     if (server == NULL)
@@ -557,7 +559,7 @@ on_log(const char *server_name, const char *level, const char *text, void *data)
 static void
 free_server(void *server)
 {
-    ipb_tool_server_free(server);
+    ipb_on_demand_server_free(server);
 }
 
 static bool
@@ -567,7 +569,7 @@ is_stopped(GHashTable *servers)
     void *server;
     g_hash_table_iter_init(&iter, servers);
     while (g_hash_table_iter_next(&iter, NULL, &server))
-        if (!ipb_tool_server_is_stopped(server))
+        if (!ipb_on_demand_server_is_stopped(server))
             return false;
     return true;
 }
@@ -585,7 +587,7 @@ stop(GHashTable *servers)
     void *server;
     g_hash_table_iter_init(&iter, servers);
     while (g_hash_table_iter_next(&iter, NULL, &server))
-        ipb_tool_server_stop(server);
+        ipb_on_demand_server_stop(server);
 }
 
 static void
@@ -622,14 +624,14 @@ ipb_tool_host_new(IpbLoop *loop, const IpbToolHostOptions *options)
     host->state_dir = g_strdup(options->state_dir);
     host->keep_out = g_strdupv((char **) options->keep_out);
     host->env = g_strdupv((char **) options->env);
-    host->server_options = (IpbToolServerOptions){
+    host->server_options = (IpbOnDemandServerOptions){
         .cwd = host->cwd,
         .state_dir = host->state_dir,
         .keep_out = (const char *const *) host->keep_out,
         .env = (const char *const *) host->env,
         .connect_timeout_ms = options->connect_timeout_ms,
         .call_timeout_ms = options->call_timeout_ms,
-        .eras = options->eras,
+        .legacy_servers = options->legacy_servers,
         .on_log = on_log,
         .on_stopped = on_server_stopped,
         .data = host,
@@ -664,7 +666,7 @@ note_superseded(IpbToolHost *host, const IpbRegistration *by)
     g_hash_table_remove(host->superseded, by->id);
     g_hash_table_iter_init(&iter, host->servers);
     while (g_hash_table_iter_next(&iter, NULL, &server)) {
-        const IpbRegistration *other = ipb_tool_server_registration(server);
+        const IpbRegistration *other = ipb_on_demand_server_registration(server);
         if (supersedes(by, other))
             g_hash_table_replace(host->superseded, g_strdup(other->id), g_strdup(by->id));
     }
@@ -675,15 +677,16 @@ ipb_tool_host_allow(IpbToolHost *host, const IpbRegistration *registration)
 {
     void *id = NULL, *named = NULL;
     /* Equal ids are equal servers: only the roots may differ. */
-    IpbToolServer *server = g_hash_table_lookup(host->servers, registration->id);
+    IpbOnDemandServer *server = g_hash_table_lookup(host->servers, registration->id);
     if (server != NULL) {
-        ipb_tool_server_set_registration(server, registration);
+        ipb_on_demand_server_set_registration(server, registration);
     } else if (g_hash_table_steal_extended(host->unregistered, registration->id, &id, &named)) {
-        ipb_tool_server_set_registration(named, registration);
+        ipb_on_demand_server_set_registration(named, registration);
         g_hash_table_insert(host->servers, id, named);
     } else {
-        g_hash_table_insert(host->servers, g_strdup(registration->id),
-                            ipb_tool_server_new(host->loop, &host->server_options, registration));
+        g_hash_table_insert(
+            host->servers, g_strdup(registration->id),
+            ipb_on_demand_server_new(host->loop, &host->server_options, registration));
     }
     note_superseded(host, registration);
 }

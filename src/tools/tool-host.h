@@ -8,7 +8,7 @@
  * fail, with an error that names its successor.
  *
  * If takes_params is set, a call may also name a server that is not registered, by its parameters. Such
- * calls are decided on as tools/approval.h says. Their servers are started, shared, restarted and ended
+ * calls are decided on as tools/approvals.h says. Their servers are started, shared, restarted and ended
  * like registered ones.
  */
 #pragma once
@@ -16,7 +16,7 @@
 #include "base/loop.h"
 #include "json/json.h"
 #include "mcp/client.h"
-#include "tools/approval.h"
+#include "tools/approvals.h"
 #include "tools/registry.h"
 #include "tools/tool-result.h"
 
@@ -32,7 +32,7 @@ typedef struct {
     unsigned connect_timeout_ms;
     /* Without answer or progress, if server_params do not say; 0: 600000 */
     unsigned call_timeout_ms;
-    IpbMcpEras *eras; /* see mcp/client.h */
+    IpbLegacyServers *legacy_servers; /* see mcp/client.h */
     /* Callers may name servers that are not registered: they are kernels without a sandbox, which
      * can start any program anyway. At most 64 such servers, with 64 KiB of parameters each. */
     bool takes_params;

@@ -172,17 +172,17 @@ run_session(Run *run, IpbLoop *loop, const IpbServerParams *params, const IpbJso
     static const IpbMcpClientFuncs FUNCS = {.on_log = on_log};
     g_auto(GStrv) env = g_get_environ();
     /* The suite wants one revision, and its servers of old revisions find fault with a probe; so the client knows already. */
-    g_autoptr(IpbMcpEras) eras = ipb_mcp_eras_new();
-    g_autofree char *key = ipb_mcp_eras_make_key(params);
+    g_autoptr(IpbLegacyServers) legacy_servers = ipb_legacy_servers_new();
+    g_autofree char *key = ipb_legacy_servers_make_key(params);
     bool is_legacy = g_strcmp0(g_getenv("MCP_CONFORMANCE_PROTOCOL_VERSION"), "2026-07-28") < 0;
-    ipb_mcp_eras_set_legacy(eras, key, is_legacy);
+    ipb_legacy_servers_set(legacy_servers, key, is_legacy);
     IpbMcpClientOptions options = {
         .name = "conformance",
         .params = params,
         .base_env = (const char *const *) env,
         .connect_timeout_ms = TIMEOUT_MS,
         .call_timeout_ms = TIMEOUT_MS,
-        .eras = eras,
+        .legacy_servers = legacy_servers,
     };
     run->client = ipb_mcp_client_new(loop, &options, &FUNCS, run);
     ipb_mcp_client_connect(run->client, on_answer, run);

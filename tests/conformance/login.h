@@ -6,7 +6,7 @@
 #pragma once
 
 #include "base/loop.h"
-#include "mcp/params.h"
+#include "mcp/server-params.h"
 
 /* The token is in the store of $XDG_STATE_HOME then. Runs the loop meanwhile. */
 bool log_in(IpbLoop *loop, const IpbServerParams *params, GError **error);

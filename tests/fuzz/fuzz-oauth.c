@@ -26,12 +26,12 @@ static void
 fuzz_challenge(const char *text)
 {
     const char *const headers[] = {text, NULL};
-    g_auto(IpbOAuthBearer) bearer = {0};
-    ipb_oauth_bearer_parse(headers, &bearer);
-    check_printable(bearer.scope);
-    check_printable(bearer.error);
-    check_printable(bearer.error_description);
-    check_printable(bearer.resource_metadata);
+    g_auto(IpbOAuthChallenge) challenge = {0};
+    ipb_oauth_challenge_parse(headers, &challenge);
+    check_printable(challenge.scope);
+    check_printable(challenge.error);
+    check_printable(challenge.error_description);
+    check_printable(challenge.resource_metadata);
 }
 
 static void
@@ -52,7 +52,7 @@ static void
 fuzz_documents(const char *text, size_t size)
 {
     g_autofree char *code = NULL;
-    g_autofree char *refusal = ipb_oauth_refusal_parse(text, size, &code);
+    g_autofree char *refusal = ipb_oauth_error_parse(text, size, &code);
     check_printable(refusal);
     g_autoptr(IpbOAuthResource) resource = ipb_oauth_resource_parse(text, size, SERVER, NULL);
     if (resource != NULL)

@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "mcp/params.h"
+#include "mcp/server-params.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -242,7 +242,7 @@ HOSTILE = {
         JSON + b"\r\n",
         b'{"jsonrpc":"2.0","id":999,"result":{"tools":[]}}',
         1,
-        "no answer to this request",
+        "not an answer to this request",
     ),
     "string-body": (
         b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n",
@@ -292,13 +292,13 @@ HOSTILE = {
         JSON + b"\r\n",
         b'[{"jsonrpc":"2.0","id":3,"result":{"tools":[]}}]',
         1,
-        "no answer to this request",
+        "not an answer to this request",
     ),
     "no-jsonrpc": (
         JSON + b"\r\n",
         b'{"id":3,"result":{"tools":[]}}',
         1,
-        "no answer to this request",
+        "not an answer to this request",
     ),
     "no-id": (
         JSON + b"\r\n",
@@ -544,7 +544,7 @@ def test_the_time_of_a_request_is_that_of_its_token_too(ipybox: str, place: Plac
         mcp.register("web", {"url": server.url, "oauth": oauth, "limits": {"connect_timeout": 8}})
         cell = mcp.start_tool("execute_ipython_cell", {"code": CALL})
         deadline = time.monotonic() + 120
-        while "it did not take a notification or an answer" not in log.read_text():
+        while "it rejected a notification or a reply" not in log.read_text():
             assert time.monotonic() < deadline, log.read_text()
             ended.wait(0.1)
         ended.set()

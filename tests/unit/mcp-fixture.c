@@ -96,7 +96,7 @@ fixture_start(Fixture *fixture, const char *command, const char *const *args)
         .base_env = (const char *const *) environ,
         .connect_timeout_ms = fixture->connect_timeout_ms,
         .call_timeout_ms = fixture->call_timeout_ms,
-        .eras = fixture->eras,
+        .legacy_servers = fixture->legacy_servers,
     };
     fixture->client = ipb_mcp_client_new(fixture->loop, &options, &FUNCS, fixture);
 }

@@ -14,7 +14,7 @@ typedef struct {
     unsigned n_closed, n_changed;
     unsigned connect_timeout_ms, call_timeout_ms;
     IpbMcpLimits limits;
-    IpbMcpEras *eras; /* borrowed */
+    IpbLegacyServers *legacy_servers; /* borrowed */
     const char *cwd;
 } Fixture;
 

@@ -58,13 +58,13 @@ on_reply(const IpbOAuthReply *reply, const GError *error, void *data)
             ipb_oauth_get(tool->oauth, on_authorization, tool);
         return;
     }
-    IpbOAuthChallenge challenge = {
+    IpbOAuthRefusal challenge = {
         .status = reply->status,
         .www_authenticate = reply->www_authenticate,
         .authorization = tool->authorization,
         .n_retries = tool->n_retries++,
     };
-    ipb_oauth_challenge(tool->oauth, &challenge, on_authorization, tool);
+    ipb_oauth_handle_refusal(tool->oauth, &challenge, on_authorization, tool);
 }
 
 static void

@@ -182,18 +182,18 @@ test_exit(void)
     assert_answer_error(&answer, IPYBOX_ERROR_SERVER, "has ended: exit status 4");
     g_assert_cmpuint(count_parts(answer.error->message, "no configuration found"), ==, 1);
     g_assert_cmpuint(count_parts(fixture.log->str, "no configuration found"), ==, 2);
-    g_assert_contains(fixture.log->str, "debug: it ended when it was asked for server/discover");
+    g_assert_contains(fixture.log->str, "debug: it exited when it was asked for server/discover");
 }
 
 /* The second connection knows what the first one found out. */
 static void
-test_eras(void)
+test_legacy_servers(void)
 {
-    g_autoptr(IpbMcpEras) eras = ipb_mcp_eras_new();
+    g_autoptr(IpbLegacyServers) legacy_servers = ipb_legacy_servers_new();
     for (unsigned i = 0; i < 2; i++) {
         g_auto(Fixture) fixture;
         fixture_set_up(&fixture);
-        fixture.eras = eras;
+        fixture.legacy_servers = legacy_servers;
         start_fake(&fixture, "probe-exit");
         fixture_connect(&fixture);
         g_assert_cmpuint(count_parts(fixture.log->str, "server/discover"), ==, i == 0 ? 1 : 0);
@@ -205,23 +205,23 @@ test_eras(void)
 static void
 test_stale_era(void)
 {
-    g_autoptr(IpbMcpEras) eras = ipb_mcp_eras_new();
+    g_autoptr(IpbLegacyServers) legacy_servers = ipb_legacy_servers_new();
     for (unsigned i = 0; i < 2; i++) {
         g_auto(Fixture) fixture;
         fixture_set_up(&fixture);
-        fixture.eras = eras;
+        fixture.legacy_servers = legacy_servers;
         char *own[] = {(char *) "OWN=value", NULL};
         const char *args[] = {"-I", "-S", find_scripted_server(), "modern", "quiet", NULL};
         IpbServerParams params = {
             .command = (char *) find_python(), .args = (char **) args, .env = own};
-        g_autofree char *key = ipb_mcp_eras_make_key(&params);
+        g_autofree char *key = ipb_legacy_servers_make_key(&params);
         if (i == 0)
-            ipb_mcp_eras_set_legacy(eras, key, true);
+            ipb_legacy_servers_set(legacy_servers, key, true);
         start_modern(&fixture, "quiet", NULL);
         fixture_connect(&fixture);
         assert_seen(&fixture, i == 0 ? "[\"initialize\", \"server/discover\", \"tools/call\"]"
                                      : "[\"server/discover\", \"tools/call\"]");
-        g_assert_false(ipb_mcp_eras_is_legacy(eras, key));
+        g_assert_false(ipb_legacy_servers_has(legacy_servers, key));
     }
 }
 
@@ -275,7 +275,7 @@ test_rounds(void)
     g_auto(Answer) elicit = {0};
     call(&fixture, "elicit", "{}", &elicit);
     assert_answer_error(&elicit, IPYBOX_ERROR_UNAVAILABLE,
-                        "tool elicit: it asks for elicitation/create before it goes on, which "
+                        "tool elicit: it asks for elicitation/create before it continues, which "
                         "ipybox does not offer: Your name?");
     g_assert_null(strchr(elicit.error->message, '\033'));
 }
@@ -470,7 +470,7 @@ main(int argc, char **argv)
     add_test("/mcp/revisions/guesses", test_guesses);
     add_test("/mcp/revisions/no-way", test_no_way);
     add_test("/mcp/revisions/exit", test_exit);
-    add_test("/mcp/revisions/eras", test_eras);
+    add_test("/mcp/revisions/legacy-servers", test_legacy_servers);
     add_test("/mcp/revisions/stale-era", test_stale_era);
     add_test("/mcp/revisions/results", test_results);
     add_test("/mcp/revisions/rounds", test_rounds);

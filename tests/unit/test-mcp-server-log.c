@@ -67,7 +67,7 @@ test_lines(void)
     g_assert_cmpuint(strlen(end), <, 500);
 
     ipb_server_log_mute(log);
-    ipb_server_log_tell(log, "info", "x", 1);
+    ipb_server_log_write(log, "info", "x", 1);
     g_assert_null(strstr(told->str, "info"));
 }
 
@@ -97,7 +97,7 @@ test_gate(void)
     g_autoptr(GString) told = g_string_new(NULL);
     g_autoptr(IpbServerLog) log = ipb_server_log_new(loop, on_line, told);
     for (int i = 0; i < 5000; i++)
-        ipb_server_log_tell(log, "info", "x", 1);
+        ipb_server_log_write(log, "info", "x", 1);
     size_t size = told->len;
     /* 100, or 200 if a second has passed meanwhile. */
     g_assert_cmpuint(size, >=, 100 * strlen("info: x\n"));

@@ -33,13 +33,13 @@ test_cases(void)
 {
     for (size_t i = 0; i < G_N_ELEMENTS(CASES); i++) {
         const char *const headers[] = {CASES[i].header, NULL};
-        g_auto(IpbOAuthBearer) bearer = {0};
+        g_auto(IpbOAuthChallenge) challenge = {0};
         g_test_message("%s", CASES[i].header);
-        ipb_oauth_bearer_parse(headers, &bearer);
-        g_assert_true(bearer.is_bearer);
-        g_assert_cmpstr(bearer.scope, ==, CASES[i].scope);
-        g_assert_cmpstr(bearer.error, ==, CASES[i].error);
-        g_assert_cmpstr(bearer.resource_metadata, ==, CASES[i].metadata);
+        ipb_oauth_challenge_parse(headers, &challenge);
+        g_assert_true(challenge.is_bearer);
+        g_assert_cmpstr(challenge.scope, ==, CASES[i].scope);
+        g_assert_cmpstr(challenge.error, ==, CASES[i].error);
+        g_assert_cmpstr(challenge.resource_metadata, ==, CASES[i].metadata);
     }
 }
 
@@ -49,20 +49,20 @@ test_none(void)
     static const char *const HEADERS[] = {
         "",      "Basic realm=\"Bearer\"", ",,,", "=", "\"Bearer\"",
         "Basic", "BearerX scope=\"a\"",    NULL};
-    g_auto(IpbOAuthBearer) bearer = {0};
-    ipb_oauth_bearer_parse(HEADERS, &bearer);
-    g_assert_false(bearer.is_bearer);
-    ipb_oauth_bearer_parse(NULL, &bearer);
-    g_assert_false(bearer.is_bearer);
+    g_auto(IpbOAuthChallenge) challenge = {0};
+    ipb_oauth_challenge_parse(HEADERS, &challenge);
+    g_assert_false(challenge.is_bearer);
+    ipb_oauth_challenge_parse(NULL, &challenge);
+    g_assert_false(challenge.is_bearer);
 }
 
 static void
 test_second_header(void)
 {
     static const char *const HEADERS[] = {"Basic realm=\"x\"", "Bearer scope=\"a\"", NULL};
-    g_auto(IpbOAuthBearer) bearer = {0};
-    ipb_oauth_bearer_parse(HEADERS, &bearer);
-    g_assert_cmpstr(bearer.scope, ==, "a");
+    g_auto(IpbOAuthChallenge) challenge = {0};
+    ipb_oauth_challenge_parse(HEADERS, &challenge);
+    g_assert_cmpstr(challenge.scope, ==, "a");
 }
 
 static void

@@ -154,8 +154,8 @@ test_refusals(void)
 {
     g_autofree char *code = NULL, *none = NULL;
     const char *text = "{\"error\":\"invalid_grant\",\"error_description\":\"gone\"}";
-    g_autofree char *refusal = ipb_oauth_refusal_parse(text, strlen(text), &code);
-    g_autofree char *html = ipb_oauth_refusal_parse("<html>", 6, &none);
+    g_autofree char *refusal = ipb_oauth_error_parse(text, strlen(text), &code);
+    g_autofree char *html = ipb_oauth_error_parse("<html>", 6, &none);
     g_assert_cmpstr(refusal, ==, "invalid_grant: gone");
     g_assert_cmpstr(code, ==, "invalid_grant");
     g_assert_null(none);

@@ -17,7 +17,7 @@
 
 #include "base/error.h"
 #include "json/writer.h"
-#include "tools/tool-channel-private.h"
+#include "tools/tool-channel.h"
 
 #define MAX_SESSIONS 8
 /* Of the arguments of a request for approval. */

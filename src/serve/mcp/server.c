@@ -177,7 +177,7 @@ static bool
 takes_batches(void *data)
 {
     const IpbMcpServer *server = data;
-    return server->revision != NULL && ipb_message_has_batches(server->revision);
+    return server->revision != NULL && ipb_mcp_message_has_batches(server->revision);
 }
 
 static void

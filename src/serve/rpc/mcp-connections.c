@@ -19,7 +19,7 @@
 struct IpbRpcMcpConnections {
     IpbLoop *loop;
     IpbRpcClient *client;
-    IpbMcpEras *eras;
+    IpbLegacyServers *legacy_servers;
     GHashTable *connections;    /* id → Connection */
     void (*closed)(void *data); /* NULL: not closing */
     void *closed_data;
@@ -151,7 +151,7 @@ mcp_connect(void *group, IpbRpcRequest *request, IpbRpcParams *params)
         .name = NAME,
         .cwd = workspace != NULL ? workspace : current_dir,
         .connect_timeout_ms = (unsigned) ipb_rpc_params_ms(params, "connect_timeout", 0),
-        .eras = connections->eras,
+        .legacy_servers = connections->legacy_servers,
     };
     if (!ipb_rpc_params_check(params, request))
         return;
@@ -319,12 +319,12 @@ const size_t IPB_RPC_N_MCP_METHODS = G_N_ELEMENTS(IPB_RPC_MCP_METHODS);
 /* --- all connections -------------------------------------------------------------------------- */
 
 IpbRpcMcpConnections *
-ipb_rpc_mcp_connections_new(IpbLoop *loop, IpbRpcClient *client, IpbMcpEras *eras)
+ipb_rpc_mcp_connections_new(IpbLoop *loop, IpbRpcClient *client, IpbLegacyServers *legacy_servers)
 {
     IpbRpcMcpConnections *connections = g_new0(IpbRpcMcpConnections, 1);
     connections->loop = loop;
     connections->client = client;
-    connections->eras = eras;
+    connections->legacy_servers = legacy_servers;
     connections->connections =
         g_hash_table_new_full(g_str_hash, g_str_equal, NULL, free_connection);
     return connections;

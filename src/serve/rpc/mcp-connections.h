@@ -16,9 +16,9 @@ typedef struct IpbRpcMcpConnections IpbRpcMcpConnections;
 extern const IpbRpcMethod IPB_RPC_MCP_METHODS[];
 extern const size_t IPB_RPC_N_MCP_METHODS;
 
-/* @client and @eras (see mcp/client.h) are borrowed. */
+/* @client and @legacy_servers (see mcp/client.h) are borrowed. */
 IpbRpcMcpConnections *ipb_rpc_mcp_connections_new(IpbLoop *loop, IpbRpcClient *client,
-                                                  IpbMcpEras *eras);
+                                                  IpbLegacyServers *legacy_servers);
 /* Closes all in order; @done when none is left, at once if none is open. */
 void ipb_rpc_mcp_connections_close(IpbRpcMcpConnections *connections, void (*done)(void *data),
                                    void *data);

@@ -99,7 +99,7 @@ start_job(IpbRpcPackageGenerator *generator, IpbRpcRequest *request, IpbRegister
     Job *job = g_new0(Job, 1);
     job->generator = generator;
     options->registry = generator->registry;
-    options->eras = generator->options.eras;
+    options->legacy_servers = generator->options.legacy_servers;
     options->on_log = on_log;
     options->on_done = on_done;
     options->on_closed = on_closed;

@@ -20,8 +20,8 @@ extern const size_t IPB_RPC_N_PACKAGE_METHODS;
 
 typedef struct {
     IpbLoop *loop;
-    IpbRpcClient *client; /* borrowed */
-    IpbMcpEras *eras;     /* see mcp/client.h; borrowed */
+    IpbRpcClient *client;             /* borrowed */
+    IpbLegacyServers *legacy_servers; /* see mcp/client.h; borrowed */
     /* A package was generated: sessions may call its server. */
     void (*on_generated)(const IpbRegistration *registration, void *data);
     void *data;

@@ -35,7 +35,7 @@ struct IpbRpcServer {
     IpbLoop *loop;
     IpbConversation *conversation;
     IpbRpcClient *client;
-    IpbMcpEras *eras;
+    IpbLegacyServers *legacy_servers;
     IpbRpcRuntimes *runtimes;
     IpbRpcSessions *sessions;
     IpbRpcPackageGenerator *generator;
@@ -221,11 +221,12 @@ make_groups(IpbRpcServer *server)
     server->generator = ipb_rpc_package_generator_new(&(IpbRpcPackageGeneratorOptions){
         .loop = server->loop,
         .client = server->client,
-        .eras = server->eras,
+        .legacy_servers = server->legacy_servers,
         .on_generated = on_generated,
         .data = server,
     });
-    server->connections = ipb_rpc_mcp_connections_new(server->loop, server->client, server->eras);
+    server->connections =
+        ipb_rpc_mcp_connections_new(server->loop, server->client, server->legacy_servers);
     server->sockets = ipb_rpc_websockets_new(server->loop, server->client);
     const Group groups[MAX_GROUPS] = {
         {METHODS, G_N_ELEMENTS(METHODS), server},
@@ -245,7 +246,7 @@ ipb_rpc_server_new(IpbLoop *loop, const IpbRpcServerOptions *options)
     server->conversation = ipb_conversation_new(loop, options->channel, &FUNCS, server);
     server->loop = ipb_loop_ref(loop);
     server->client = ipb_rpc_client_new(ipb_conversation_peer(server->conversation));
-    server->eras = ipb_mcp_eras_new();
+    server->legacy_servers = ipb_legacy_servers_new();
     server->runtimes = ipb_rpc_runtimes_new();
     make_groups(server);
     return server;
@@ -290,7 +291,7 @@ ipb_rpc_server_free(IpbRpcServer *server)
     ipb_rpc_mcp_connections_free(server->connections);
     ipb_rpc_websockets_free(server->sockets);
     ipb_rpc_package_generator_free(server->generator);
-    ipb_mcp_eras_unref(server->eras);
+    ipb_legacy_servers_unref(server->legacy_servers);
     ipb_rpc_client_free(server->client);
     ipb_conversation_free(server->conversation);
     ipb_rpc_runtimes_free(server->runtimes);

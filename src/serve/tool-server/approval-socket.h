@@ -9,7 +9,7 @@
 #pragma once
 
 #include "http/websocket.h"
-#include "tools/approval.h"
+#include "tools/approvals.h"
 
 typedef struct IpbApprovalSocket IpbApprovalSocket;
 

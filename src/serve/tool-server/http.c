@@ -12,7 +12,7 @@
 #include "json/writer.h"
 #include "serve/tool-server/approval-socket.h"
 #include "session/sandbox-paths.h"
-#include "tools/approval.h"
+#include "tools/approvals.h"
 #include "tools/tool-host.h"
 #include "tools/tool-request.h"
 #include "tools/tool-response.h"
@@ -27,7 +27,7 @@ struct IpbToolServerHttp {
     char *workspace, *state_dir;
     char **env;
     IpbRegistry *registry;
-    IpbMcpEras *eras;
+    IpbLegacyServers *legacy_servers;
     IpbApprovals *approvals;
     IpbApprovalSocket *approval_socket;
     IpbToolHost *host;
@@ -371,7 +371,7 @@ make_tools(IpbToolServerHttp *server)
                                          .keep_out = (const char *const *) keep_out,
                                          .env = (const char *const *) server->env,
                                          .connect_timeout_ms = server->options.connect_timeout_ms,
-                                         .eras = server->eras,
+                                         .legacy_servers = server->legacy_servers,
                                          .on_log = on_server_log,
                                          .data = server,
                                      });
@@ -396,7 +396,7 @@ ipb_tool_server_http_new(IpbLoop *loop, const IpbToolServerHttpOptions *options,
                             : g_build_filename(g_get_user_state_dir(), "ipybox", NULL);
     server->env = g_strdupv((char **) options->env);
     server->registry = ipb_registry_new(server->state_dir);
-    server->eras = ipb_mcp_eras_new();
+    server->legacy_servers = ipb_legacy_servers_new();
     server->known = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     server->works = g_ptr_array_new_with_free_func(free_work);
     server->http = ipb_http_server_new(loop, &http, gate);
@@ -447,7 +447,7 @@ ipb_tool_server_http_free(IpbToolServerHttp *server)
     ipb_approval_socket_free(server->approval_socket);
     g_ptr_array_unref(server->works);
     ipb_registry_free(server->registry);
-    ipb_mcp_eras_unref(server->eras);
+    ipb_legacy_servers_unref(server->legacy_servers);
     g_hash_table_unref(server->known);
     g_strfreev(server->env);
     g_free(server->workspace);

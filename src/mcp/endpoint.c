@@ -2,7 +2,7 @@
  *
  * One request to an MCP server over HTTP; see the header.
  */
-#include "mcp/exchange.h"
+#include "mcp/endpoint.h"
 
 #include <string.h>
 
@@ -25,7 +25,7 @@ struct IpbEndpoint {
     IpbMcpLimits limits;
 };
 
-struct IpbExchange {
+struct IpbEndpointRequest {
     IpbEndpoint *endpoint;
     char *method, *url;
     char **headers;
@@ -33,7 +33,7 @@ struct IpbExchange {
     size_t body_size;
     unsigned total_ms;
     IpbTimer *timer; /* of that; NULL: none */
-    IpbExchangeFuncs funcs;
+    IpbEndpointRequestFuncs funcs;
     void *data;
     IpbHttpCall *call;
     IpbOAuthCall *oauth_call;
@@ -65,7 +65,7 @@ static void
 on_oauth_warning(const char *text, void *data)
 {
     IpbEndpoint *endpoint = data;
-    ipb_server_log_tell(endpoint->log, "warning", text, strlen(text));
+    ipb_server_log_write(endpoint->log, "warning", text, strlen(text));
 }
 
 static bool
@@ -175,25 +175,25 @@ ipb_endpoint_resolve(IpbEndpoint *endpoint, const char *reference, GError **erro
 
 /* --- exchanges --------------------------------------------------------------------------------- */
 
-static void send_request(IpbExchange *exchange);
+static void send_request(IpbEndpointRequest *exchange);
 
 /* May free it. */
 static void
-end(IpbExchange *exchange, const GError *error)
+end(IpbEndpointRequest *exchange, const GError *error)
 {
     g_clear_pointer(&exchange->timer, ipb_timer_free);
     exchange->funcs.on_end(exchange, error, exchange->data);
 }
 
 static void
-fail(IpbExchange *exchange, int code, const char *text)
+fail(IpbEndpointRequest *exchange, int code, const char *text)
 {
     g_autoptr(GError) error = g_error_new_literal(IPYBOX_ERROR, code, text);
     end(exchange, error);
 }
 
 static void
-cut_off(IpbExchange *exchange)
+cut_off(IpbEndpointRequest *exchange)
 {
     g_clear_pointer(&exchange->oauth_call, ipb_oauth_call_cancel);
     g_clear_pointer(&exchange->call, ipb_http_call_free);
@@ -202,7 +202,7 @@ cut_off(IpbExchange *exchange)
 static void
 on_timeout(void *data)
 {
-    IpbExchange *exchange = data;
+    IpbEndpointRequest *exchange = data;
     g_autofree char *text =
         g_strdup_printf("%s: the answer was not complete within %g s", exchange->endpoint->origin,
                         exchange->total_ms / 1000.0);
@@ -218,7 +218,7 @@ is_redirect(unsigned status)
 }
 
 static void
-follow(IpbExchange *exchange, unsigned status)
+follow(IpbEndpointRequest *exchange, unsigned status)
 {
     const char *location = ipb_http_call_header(exchange->call, "Location", 0);
     unsigned most = exchange->endpoint->limits.redirects;
@@ -247,7 +247,7 @@ follow(IpbExchange *exchange, unsigned status)
 
 /* 401 or 403, for which there is nothing but static headers; or a proxy's 407. */
 static void
-refuse(IpbExchange *exchange, unsigned status)
+refuse(IpbEndpointRequest *exchange, unsigned status)
 {
     bool is_proxy = status == 407;
     GString *text = g_string_new(NULL);
@@ -270,7 +270,7 @@ refuse(IpbExchange *exchange, unsigned status)
 static void
 on_authorization(const char *authorization, const GError *error, void *data)
 {
-    IpbExchange *exchange = data;
+    IpbEndpointRequest *exchange = data;
     exchange->oauth_call = NULL;
     if (error != NULL) {
         end(exchange, error);
@@ -282,7 +282,7 @@ on_authorization(const char *authorization, const GError *error, void *data)
 }
 
 static void
-challenge_owner(IpbExchange *exchange, unsigned status)
+challenge_owner(IpbEndpointRequest *exchange, unsigned status)
 {
     IpbOAuth *oauth = exchange->endpoint->oauth;
     if (oauth == NULL || exchange->challenges >= MAX_CHALLENGES) {
@@ -296,20 +296,20 @@ challenge_owner(IpbExchange *exchange, unsigned status)
          (value = ipb_http_call_header(exchange->call, "WWW-Authenticate", i)) != NULL; i++)
         g_ptr_array_add(values, (char *) value);
     g_ptr_array_add(values, NULL);
-    IpbOAuthChallenge challenge = {
+    IpbOAuthRefusal challenge = {
         .status = status,
         .www_authenticate = values->len > 1 ? (const char *const *) values->pdata : NULL,
         .body = body,
         .authorization = exchange->authorization,
         .n_retries = exchange->challenges++,
     };
-    exchange->oauth_call = ipb_oauth_challenge(oauth, &challenge, on_authorization, exchange);
+    exchange->oauth_call = ipb_oauth_handle_refusal(oauth, &challenge, on_authorization, exchange);
 }
 
 static void
 on_call_head(IpbHttpCall *call, unsigned status, void *data)
 {
-    IpbExchange *exchange = data;
+    IpbEndpointRequest *exchange = data;
     exchange->is_ours = is_redirect(status) || status == 401 || status == 403 || status == 407;
     g_string_truncate(exchange->text, 0);
     if (!exchange->is_ours)
@@ -319,7 +319,7 @@ on_call_head(IpbHttpCall *call, unsigned status, void *data)
 static void
 on_call_body(IpbHttpCall *call, const char *bytes, size_t size, void *data)
 {
-    IpbExchange *exchange = data;
+    IpbEndpointRequest *exchange = data;
     if (!exchange->is_ours)
         exchange->funcs.on_body(exchange, bytes, size, exchange->data);
     else if (exchange->text->len < MAX_SHOWN)
@@ -330,7 +330,7 @@ on_call_body(IpbHttpCall *call, const char *bytes, size_t size, void *data)
 static void
 on_call_end(IpbHttpCall *call, const GError *error, void *data)
 {
-    IpbExchange *exchange = data;
+    IpbEndpointRequest *exchange = data;
     unsigned status = ipb_http_call_status(call);
     if (error != NULL || !exchange->is_ours)
         end(exchange, error);
@@ -344,7 +344,7 @@ on_call_end(IpbHttpCall *call, const GError *error, void *data)
 
 /* Ours, those of server_params that are not among them, and the authorization. */
 static GPtrArray *
-make_headers(const IpbExchange *exchange)
+make_headers(const IpbEndpointRequest *exchange)
 {
     GPtrArray *all = g_ptr_array_new_with_free_func(g_free);
     char **headers = exchange->headers;
@@ -367,7 +367,7 @@ make_headers(const IpbExchange *exchange)
 }
 
 static void
-send_request(IpbExchange *exchange)
+send_request(IpbEndpointRequest *exchange)
 {
     const IpbMcpLimits *limits = &exchange->endpoint->limits;
     g_autoptr(GPtrArray) headers = make_headers(exchange);
@@ -389,11 +389,11 @@ send_request(IpbExchange *exchange)
     exchange->call = ipb_http_client_send(exchange->endpoint->http, &options);
 }
 
-IpbExchange *
-ipb_exchange_new(IpbEndpoint *endpoint, const IpbExchangeOptions *options,
-                 const IpbExchangeFuncs *funcs, void *data)
+IpbEndpointRequest *
+ipb_endpoint_request_new(IpbEndpoint *endpoint, const IpbEndpointRequestOptions *options,
+                         const IpbEndpointRequestFuncs *funcs, void *data)
 {
-    IpbExchange *exchange = g_new0(IpbExchange, 1);
+    IpbEndpointRequest *exchange = g_new0(IpbEndpointRequest, 1);
     exchange->endpoint = endpoint;
     exchange->method = g_strdup(options->method);
     exchange->url = g_strdup(options->url != NULL ? options->url : endpoint->url);
@@ -414,7 +414,7 @@ ipb_exchange_new(IpbEndpoint *endpoint, const IpbExchangeOptions *options,
 }
 
 void
-ipb_exchange_free(IpbExchange *exchange)
+ipb_endpoint_request_free(IpbEndpointRequest *exchange)
 {
     if (exchange == NULL)
         return;
@@ -430,7 +430,7 @@ ipb_exchange_free(IpbExchange *exchange)
 }
 
 const char *
-ipb_exchange_header(const IpbExchange *exchange, const char *name)
+ipb_endpoint_request_header(const IpbEndpointRequest *exchange, const char *name)
 {
     return exchange->call != NULL ? ipb_http_call_header(exchange->call, name, 0) : NULL;
 }

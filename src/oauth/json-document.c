@@ -2,7 +2,7 @@
  *
  * Reads small JSON objects; see the header.
  */
-#include "oauth/document.h"
+#include "oauth/json-document.h"
 
 #include "base/error.h"
 
@@ -12,7 +12,7 @@
 static const IpbJsonLimits LIMITS = {256 * 1024, 32, 10000};
 
 IpbJsonDoc *
-ipb_oauth_document_parse(const char *text, size_t size, const char *what, GError **error)
+ipb_oauth_json_document_parse(const char *text, size_t size, const char *what, GError **error)
 {
     g_autoptr(IpbJsonDoc) document = ipb_json_parse(text, size, &LIMITS, error);
     if (document == NULL) {
@@ -39,13 +39,13 @@ get_printable(const IpbJson *value)
 }
 
 char *
-ipb_oauth_document_text(const IpbJson *object, const char *name)
+ipb_oauth_json_document_text(const IpbJson *object, const char *name)
 {
     return g_strdup(get_printable(ipb_json_get(object, name)));
 }
 
 char **
-ipb_oauth_document_list(const IpbJson *object, const char *name)
+ipb_oauth_json_document_list(const IpbJson *object, const char *name)
 {
     const IpbJson *value = ipb_json_get(object, name);
     if (!ipb_json_is(value, IPB_JSON_ARRAY) || ipb_json_length(value) > MAX_ITEMS)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "mcp/params.h"
+#include "mcp/server-params.h"
 
 #include <string.h>
 
@@ -325,15 +325,15 @@ int
 main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
-    g_test_add_func("/mcp/params/stdio", test_stdio);
-    g_test_add_func("/mcp/params/timeout", test_timeout);
-    g_test_add_func("/mcp/params/limits", test_limits);
-    g_test_add_func("/mcp/params/sandbox", test_sandbox);
-    g_test_add_func("/mcp/params/http", test_http);
-    g_test_add_func("/mcp/params/refused", test_refused);
-    g_test_add_func("/mcp/params/canonical", test_canonical);
-    g_test_add_func("/mcp/params/expand", test_expand);
-    g_test_add_func("/mcp/params/expand-errors", test_expand_errors);
-    g_test_add_func("/mcp/params/environment", test_environment);
+    g_test_add_func("/mcp/server-params/stdio", test_stdio);
+    g_test_add_func("/mcp/server-params/timeout", test_timeout);
+    g_test_add_func("/mcp/server-params/limits", test_limits);
+    g_test_add_func("/mcp/server-params/sandbox", test_sandbox);
+    g_test_add_func("/mcp/server-params/http", test_http);
+    g_test_add_func("/mcp/server-params/refused", test_refused);
+    g_test_add_func("/mcp/server-params/canonical", test_canonical);
+    g_test_add_func("/mcp/server-params/expand", test_expand);
+    g_test_add_func("/mcp/server-params/expand-errors", test_expand_errors);
+    g_test_add_func("/mcp/server-params/environment", test_environment);
     return g_test_run();
 }

@@ -7,7 +7,7 @@
 #include "oauth/fetch.h"
 #include "oauth/token.h"
 
-typedef struct IpbOAuthExchange IpbOAuthExchange;
+typedef struct IpbOAuthTokenRequest IpbOAuthTokenRequest;
 
 typedef struct {
     GString *form; /* without the client's authentication; becomes the exchange's */
@@ -15,15 +15,16 @@ typedef struct {
      * answer says none; refresh_token if there is no new one. */
     const IpbOAuthToken *pattern;
     const char *client_secret;
-} IpbOAuthExchangeRequest;
+} IpbOAuthTokenRequestOptions;
 
 /* @token: the receiver's. @error: SERVER and *@is_final: the server has said that this grant is worth nothing (any more). */
-typedef void (*IpbOAuthExchangeFunc)(IpbOAuthToken *token, bool is_final, const GError *error,
-                                     void *data);
+typedef void (*IpbOAuthTokenRequestFunc)(IpbOAuthToken *token, bool is_final, const GError *error,
+                                         void *data);
 
-IpbOAuthExchange *ipb_oauth_exchange(IpbHttpClient *http, const IpbOAuthExchangeRequest *request,
-                                     IpbOAuthExchangeFunc func, void *data);
-void ipb_oauth_exchange_cancel(IpbOAuthExchange *exchange);
+IpbOAuthTokenRequest *ipb_oauth_token_request_new(IpbHttpClient *http,
+                                                  const IpbOAuthTokenRequestOptions *request,
+                                                  IpbOAuthTokenRequestFunc func, void *data);
+void ipb_oauth_token_request_cancel(IpbOAuthTokenRequest *exchange);
 /* Adds the client's authentication to @form; the Authorization header, or NULL. Caller frees. */
-char *ipb_oauth_authenticate(GString *form, IpbOAuthAuthMethod method, const char *client_id,
-                             const char *client_secret);
+char *ipb_oauth_token_request_authenticate(GString *form, IpbOAuthAuthMethod method,
+                                           const char *client_id, const char *client_secret);

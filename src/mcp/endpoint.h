@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * IpbEndpoint: an MCP server at a URL, and what goes with each request to it: its headers from server_params (to
- * its own origin only), its authorization. IpbExchange: one request to it and the answer, after redirects within
+ * its own origin only), its authorization. IpbEndpointRequest: one request to it and the answer, after redirects within
  * the origin (307 and 308, at most limits.redirects) and what a 401 or 403 leads to.
  *
  * Ownership: a transport owns its endpoint and its exchanges, and frees these before. An exchange may be freed at any
@@ -11,11 +11,11 @@
 
 #include "http/client.h"
 #include "mcp/limits.h"
-#include "mcp/params.h"
+#include "mcp/server-params.h"
 #include "mcp/server-log.h"
 
 typedef struct IpbEndpoint IpbEndpoint;
-typedef struct IpbExchange IpbExchange;
+typedef struct IpbEndpointRequest IpbEndpointRequest;
 
 /* Also what the HTTP transports are made of. */
 typedef struct {
@@ -40,11 +40,11 @@ char *ipb_endpoint_resolve(IpbEndpoint *endpoint, const char *reference, GError 
 
 typedef struct {
     /* Not told of what is handled here: redirects, 401, 403, 407. */
-    void (*on_head)(IpbExchange *exchange, unsigned status, void *data);
-    void (*on_body)(IpbExchange *exchange, const char *bytes, size_t size, void *data);
+    void (*on_head)(IpbEndpointRequest *exchange, unsigned status, void *data);
+    void (*on_body)(IpbEndpointRequest *exchange, const char *bytes, size_t size, void *data);
     /* Once. Errors as in http/client.h, and REFUSED for 401, 403, 407 and redirects elsewhere. */
-    void (*on_end)(IpbExchange *exchange, const GError *error, void *data);
-} IpbExchangeFuncs;
+    void (*on_end)(IpbEndpointRequest *exchange, const GError *error, void *data);
+} IpbEndpointRequestFuncs;
 
 typedef struct {
     const char *method;
@@ -53,12 +53,13 @@ typedef struct {
     const char *body;           /* copied; NULL: none */
     size_t body_size;
     unsigned total_ms; /* redirects, and what a token takes, included; 0: no limit */
-} IpbExchangeOptions;
+} IpbEndpointRequestOptions;
 
-IpbExchange *ipb_exchange_new(IpbEndpoint *endpoint, const IpbExchangeOptions *options,
-                              const IpbExchangeFuncs *funcs, void *data);
-void ipb_exchange_free(IpbExchange *exchange);
+IpbEndpointRequest *ipb_endpoint_request_new(IpbEndpoint *endpoint,
+                                             const IpbEndpointRequestOptions *options,
+                                             const IpbEndpointRequestFuncs *funcs, void *data);
+void ipb_endpoint_request_free(IpbEndpointRequest *exchange);
 /* A header of the answer; NULL if there is none. */
-const char *ipb_exchange_header(const IpbExchange *exchange, const char *name);
+const char *ipb_endpoint_request_header(const IpbEndpointRequest *exchange, const char *name);
 
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(IpbEndpoint, ipb_endpoint_free)

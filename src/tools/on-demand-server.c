@@ -4,14 +4,14 @@
  * stopped, or whose server has died, is put aside to end in order, and nothing that it says counts
  * any more: the next use makes a new one.
  */
-#include "tools/tool-server.h"
+#include "tools/on-demand-server.h"
 
 #include <string.h>
 
 #include "base/error.h"
 
 typedef struct {
-    IpbToolServer *server;
+    IpbOnDemandServer *server;
     IpbMcpClient *client;
     bool is_connected; /* the handshake is done */
     bool is_closing;   /* put aside */
@@ -20,13 +20,13 @@ typedef struct {
 } Connection;
 
 typedef struct {
-    IpbToolServerFunc func;
+    IpbOnDemandServerFunc func;
     void *data;
 } Waiter;
 
-struct IpbToolServer {
+struct IpbOnDemandServer {
     IpbLoop *loop;
-    const IpbToolServerOptions *options;
+    const IpbOnDemandServerOptions *options;
     IpbRegistration *registration;
     Connection *connection; /* NULL: not started, or ended */
     char *told_tools;       /* the digest of the last change that was logged; NULL: none was */
@@ -47,11 +47,11 @@ free_connection(void *data)
     g_free(connection);
 }
 
-IpbToolServer *
-ipb_tool_server_new(IpbLoop *loop, const IpbToolServerOptions *options,
-                    const IpbRegistration *registration)
+IpbOnDemandServer *
+ipb_on_demand_server_new(IpbLoop *loop, const IpbOnDemandServerOptions *options,
+                         const IpbRegistration *registration)
 {
-    IpbToolServer *server = g_new0(IpbToolServer, 1);
+    IpbOnDemandServer *server = g_new0(IpbOnDemandServer, 1);
     server->loop = ipb_loop_ref(loop);
     server->options = options;
     server->registration = ipb_registration_copy(registration);
@@ -61,7 +61,7 @@ ipb_tool_server_new(IpbLoop *loop, const IpbToolServerOptions *options,
 }
 
 void
-ipb_tool_server_free(IpbToolServer *server)
+ipb_on_demand_server_free(IpbOnDemandServer *server)
 {
     if (server == NULL)
         return;
@@ -77,21 +77,22 @@ ipb_tool_server_free(IpbToolServer *server)
 }
 
 void
-ipb_tool_server_set_registration(IpbToolServer *server, const IpbRegistration *registration)
+ipb_on_demand_server_set_registration(IpbOnDemandServer *server,
+                                      const IpbRegistration *registration)
 {
     ipb_registration_free(server->registration);
     server->registration = ipb_registration_copy(registration);
 }
 
 const IpbRegistration *
-ipb_tool_server_registration(const IpbToolServer *server)
+ipb_on_demand_server_registration(const IpbOnDemandServer *server)
 {
     return server->registration;
 }
 
 /* Tells those who wait now, and not those who begin to wait meanwhile. */
 static void
-tell_waiters(IpbToolServer *server, IpbMcpClient *client, const GError *error)
+tell_waiters(IpbOnDemandServer *server, IpbMcpClient *client, const GError *error)
 {
     for (guint n = server->waiters.length; n > 0; n--) {
         g_autofree Waiter *waiter = g_queue_pop_head(&server->waiters);
@@ -107,14 +108,14 @@ static void
 on_connection_gone(void *data)
 {
     Connection *connection = data;
-    IpbToolServer *server = connection->server;
+    IpbOnDemandServer *server = connection->server;
     g_ptr_array_remove_fast(server->closing, connection);
     if (server->closing->len == 0 && server->options->on_stopped != NULL)
         server->options->on_stopped(server->options->data);
 }
 
 static void
-put_connection_aside(IpbToolServer *server)
+put_connection_aside(IpbOnDemandServer *server)
 {
     Connection *connection = g_steal_pointer(&server->connection);
     if (connection == NULL)
@@ -133,16 +134,16 @@ on_connection_closed(const GError *why, void *data)
 }
 
 bool
-ipb_tool_server_is_stopped(const IpbToolServer *server)
+ipb_on_demand_server_is_stopped(const IpbOnDemandServer *server)
 {
     return server->closing->len == 0;
 }
 
 bool
-ipb_tool_server_is_idle(const IpbToolServer *server)
+ipb_on_demand_server_is_idle(const IpbOnDemandServer *server)
 {
     return server->connection == NULL && server->failure == NULL && server->waiters.length == 0 &&
-           ipb_tool_server_is_stopped(server);
+           ipb_on_demand_server_is_stopped(server);
 }
 
 /* Connecting */
@@ -150,7 +151,7 @@ ipb_tool_server_is_idle(const IpbToolServer *server)
 static void
 on_failure_timer(void *data)
 {
-    IpbToolServer *server = data;
+    IpbOnDemandServer *server = data;
     g_clear_pointer(&server->failure_timer, ipb_timer_free);
     g_autoptr(GError) failure = g_steal_pointer(&server->failure);
     tell_waiters(server, NULL, failure);
@@ -158,7 +159,7 @@ on_failure_timer(void *data)
 
 /* Takes @failure. */
 static void
-fail_later(IpbToolServer *server, GError *failure)
+fail_later(IpbOnDemandServer *server, GError *failure)
 {
     if (server->failure != NULL) {
         g_error_free(failure);
@@ -172,7 +173,7 @@ static void
 on_connected(const IpbJson *result, IpbJsonDoc **document, const GError *error, void *data)
 {
     Connection *connection = data;
-    IpbToolServer *server = connection->server;
+    IpbOnDemandServer *server = connection->server;
     if (connection->is_closing)
         return;
     if (error != NULL) {
@@ -187,14 +188,14 @@ on_connected(const IpbJson *result, IpbJsonDoc **document, const GError *error, 
 static void
 on_log(const char *level, const char *text, void *data)
 {
-    const IpbToolServer *server = ((Connection *) data)->server;
+    const IpbOnDemandServer *server = ((Connection *) data)->server;
     if (server->options->on_log != NULL)
         server->options->on_log(server->registration->name, level, text, server->options->data);
 }
 
 /* Do these tools differ from those that the package was made of, and was this not logged yet? */
 static bool
-is_news(IpbToolServer *server, const IpbJson *tools)
+is_news(IpbOnDemandServer *server, const IpbJson *tools)
 {
     g_autofree char *digest = ipb_registry_digest_tools(tools);
     bool is_known = g_strcmp0(digest, server->registration->tools) == 0;
@@ -212,7 +213,7 @@ on_tools(const IpbJson *result, IpbJsonDoc **document, const GError *error, void
     static const char TEXT[] =
         "its tools changed; register it again to generate its package anew (nothing was rewritten)";
     Connection *connection = data;
-    IpbToolServer *server = connection->server;
+    IpbOnDemandServer *server = connection->server;
     if (connection->is_closing)
         return;
     connection->is_listing = false;
@@ -245,7 +246,7 @@ on_tools_changed(void *data)
 
 /* The parameters with ${NAME} replaced, from the application's environment. */
 static IpbServerParams *
-expand_params(const IpbToolServer *server, GError **error)
+expand_params(const IpbOnDemandServer *server, GError **error)
 {
     const char *text = server->registration->params_json;
     g_autoptr(IpbJsonDoc) document =
@@ -257,7 +258,7 @@ expand_params(const IpbToolServer *server, GError **error)
 }
 
 static bool
-start_connection(IpbToolServer *server, GError **error)
+start_connection(IpbOnDemandServer *server, GError **error)
 {
     static const IpbMcpClientFuncs FUNCS = {
         .on_closed = on_connection_closed,
@@ -278,7 +279,7 @@ start_connection(IpbToolServer *server, GError **error)
         .base_env = server->options->env,
         .connect_timeout_ms = server->options->connect_timeout_ms,
         .call_timeout_ms = server->options->call_timeout_ms,
-        .eras = server->options->eras,
+        .legacy_servers = server->options->legacy_servers,
     };
     Connection *connection = server->connection = g_new0(Connection, 1);
     connection->server = server;
@@ -288,7 +289,7 @@ start_connection(IpbToolServer *server, GError **error)
 }
 
 void
-ipb_tool_server_use(IpbToolServer *server, IpbToolServerFunc func, void *data)
+ipb_on_demand_server_use(IpbOnDemandServer *server, IpbOnDemandServerFunc func, void *data)
 {
     GError *failure = NULL;
     if (server->connection != NULL && server->connection->is_connected) {
@@ -303,7 +304,7 @@ ipb_tool_server_use(IpbToolServer *server, IpbToolServerFunc func, void *data)
 }
 
 void
-ipb_tool_server_forget(IpbToolServer *server, const void *data)
+ipb_on_demand_server_forget(IpbOnDemandServer *server, const void *data)
 {
     for (GList *item = server->waiters.head; item != NULL; item = item->next) {
         Waiter *waiter = item->data;
@@ -316,14 +317,14 @@ ipb_tool_server_forget(IpbToolServer *server, const void *data)
 }
 
 IpbMcpClient *
-ipb_tool_server_client(IpbToolServer *server)
+ipb_on_demand_server_client(IpbOnDemandServer *server)
 {
     bool is_connected = server->connection != NULL && server->connection->is_connected;
     return is_connected ? server->connection->client : NULL;
 }
 
 void
-ipb_tool_server_stop(IpbToolServer *server)
+ipb_on_demand_server_stop(IpbOnDemandServer *server)
 {
     g_queue_clear_full(&server->waiters, g_free);
     g_clear_pointer(&server->failure_timer, ipb_timer_free);

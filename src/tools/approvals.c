@@ -7,7 +7,7 @@
  *
  * @func may start, answer and cancel other requests; it may not free the approvals.
  */
-#include "tools/approval.h"
+#include "tools/approvals.h"
 
 #include "base/error.h"
 

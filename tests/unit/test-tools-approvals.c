@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tools/approval.h"
+#include "tools/approvals.h"
 
 #include <signal.h>
 #include <string.h>
@@ -324,15 +324,15 @@ int
 main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
-    g_test_add_func("/tools/approval/allow", test_allow);
-    g_test_add_func("/tools/approval/deny-and-nobody", test_deny_and_nobody);
-    g_test_add_func("/tools/approval/ask", test_ask);
-    g_test_add_func("/tools/approval/answer-at-once", test_answer_at_once);
-    g_test_add_func("/tools/approval/timeout", test_timeout);
-    g_test_add_func("/tools/approval/cancel", test_cancel);
-    g_test_add_func("/tools/approval/free-cancels", test_free_cancels);
-    g_test_add_func("/tools/approval/policy-changes", test_policy_changes);
-    g_test_add_func("/tools/approval/flood", test_flood);
+    g_test_add_func("/tools/approvals/allow", test_allow);
+    g_test_add_func("/tools/approvals/deny-and-nobody", test_deny_and_nobody);
+    g_test_add_func("/tools/approvals/ask", test_ask);
+    g_test_add_func("/tools/approvals/answer-at-once", test_answer_at_once);
+    g_test_add_func("/tools/approvals/timeout", test_timeout);
+    g_test_add_func("/tools/approvals/cancel", test_cancel);
+    g_test_add_func("/tools/approvals/free-cancels", test_free_cancels);
+    g_test_add_func("/tools/approvals/policy-changes", test_policy_changes);
+    g_test_add_func("/tools/approvals/flood", test_flood);
     g_test_add_func("/approval/rules-and-audit-log", test_rules_and_audit_log);
     g_test_add_func("/approval/audit-log-that-is-full", test_audit_log_that_is_full);
     return g_test_run();

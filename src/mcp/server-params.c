@@ -3,12 +3,21 @@
  * Reading and checking server parameters, and their canonical text; see the header. Replacement of
  * ${NAME} is in params-expand.c.
  */
-#include "mcp/params-private.h"
+#include "mcp/server-params.h"
 
 #include <string.h>
 
 #include "base/error.h"
 #include "json/writer.h"
+
+/* An argument or a variable above this cannot be given to a program on Linux (MAX_ARG_STRLEN). */
+#define MAX_TEXT (128 * 1024 - 1)
+/* Of args, env and headers each. */
+#define MAX_ITEMS 1000
+/* Of a call; a longer one is as good as none, and some programs count milliseconds. */
+#define MAX_TIMEOUT_S 86400
+/* So many missing variables are named; of the others only the number. */
+#define MAX_NAMED_MISSING 20
 
 static const struct {
     const char *name;
@@ -55,9 +64,8 @@ read_text(const IpbJson *value, const char *path, GError **error)
         set_invalid(error, "%s must not hold a NUL character", path);
     else if (!g_utf8_validate_len(text, size, NULL))
         set_invalid(error, "%s holds a lone surrogate, which is no character", path);
-    else if (size > MAX_PARAMS_TEXT)
-        set_invalid(error, "%s has %zu bytes; at most %d are possible", path, size,
-                    MAX_PARAMS_TEXT);
+    else if (size > MAX_TEXT)
+        set_invalid(error, "%s has %zu bytes; at most %d are possible", path, size, MAX_TEXT);
     else
         return g_strndup(text, size);
     return NULL;
@@ -78,10 +86,9 @@ static bool
 check_count(const IpbJson *value, const char *name, GError **error)
 {
     size_t count = ipb_json_length(value);
-    if (count <= MAX_PARAMS_ITEMS)
+    if (count <= MAX_ITEMS)
         return true;
-    return set_invalid(error, ".%s has %zu items; at most %d are possible", name, count,
-                       MAX_PARAMS_ITEMS);
+    return set_invalid(error, ".%s has %zu items; at most %d are possible", name, count, MAX_ITEMS);
 }
 
 static bool
@@ -151,7 +158,7 @@ read_pairs(const IpbJson *object, const char *member, const char *separator,
         g_autofree char *path = make_member_path(member, name, size);
         if (!is_name(name, size))
             return set_invalid(error, "%s: this name is not possible", path);
-        if (size > MAX_PARAMS_TEXT)
+        if (size > MAX_TEXT)
             return set_invalid(error, "%s: this name is too long", path);
         if (ipb_json_get(value, name) != item)
             continue;
@@ -165,8 +172,8 @@ read_pairs(const IpbJson *object, const char *member, const char *separator,
     return true;
 }
 
-size_t
-ipb_params_placeholder(const char *text)
+static size_t
+placeholder_size(const char *text)
 {
     if (text[0] != '$' || text[1] != '{')
         return 0;
@@ -180,13 +187,13 @@ static bool
 has_placeholder(const char *text)
 {
     for (; (text = strchr(text, '$')) != NULL; text++)
-        if (ipb_params_placeholder(text) > 0)
+        if (placeholder_size(text) > 0)
             return true;
     return false;
 }
 
-IpbServerKind
-ipb_params_kind_of_url(const char *url)
+static IpbServerKind
+kind_of_url(const char *url)
 {
     /* The path only: https://mcp.example.com/sse is SSE. */
     const char *authority = strstr(url, "://");
@@ -227,8 +234,8 @@ check_headers(char **headers, GError **error)
     return true;
 }
 
-bool
-ipb_params_check(const IpbServerParams *params, bool is_expanded, GError **error)
+static bool
+check_values(const IpbServerParams *params, bool is_expanded, GError **error)
 {
     if (params->kind == IPB_SERVER_STDIO) {
         if (*params->command == '\0')
@@ -302,7 +309,7 @@ read_timeout(const IpbJson *object, unsigned *ret_timeout_ms, GError **error)
     if (!ipb_json_double(value, &seconds) || !(seconds >= 0.001))
         return set_invalid(error, ".timeout must be a number of seconds above zero: how long a "
                                   "tool call may take without an answer or progress");
-    *ret_timeout_ms = (unsigned) (MIN(seconds, MAX_PARAMS_TIMEOUT_S) * 1000);
+    *ret_timeout_ms = (unsigned) (MIN(seconds, MAX_TIMEOUT_S) * 1000);
     return true;
 }
 
@@ -331,7 +338,7 @@ read_members(const IpbJson *object, IpbServerParams *params, GError **error)
     if (oauth != NULL && params->oauth == NULL)
         return false;
     if (!params->is_kind_given)
-        params->kind = ipb_params_kind_of_url(params->url);
+        params->kind = kind_of_url(params->url);
     return true;
 }
 
@@ -347,7 +354,7 @@ ipb_server_params_parse(const IpbJson *object, GError **error)
         !read_sandbox(object, params, error) ||
         !read_timeout(object, &params->limits.call_timeout_ms, error) ||
         !read_limits(object, &params->limits, error) ||
-        !ipb_params_check(params, /* is_expanded= */ false, error))
+        !check_values(params, /* is_expanded= */ false, error))
         return NULL;
     return g_steal_pointer(&params);
 }
@@ -462,4 +469,151 @@ ipb_server_params_canonical(const IpbJson *object)
     IpbJsonWriter *writer = ipb_json_writer_new();
     write_canonical(writer, object);
     return ipb_json_writer_finish(writer, NULL);
+}
+
+/* --- replacing ${NAME} --- */
+
+typedef struct {
+    const char *const *env;
+    GPtrArray *missing;   /* names, each once */
+    const char *too_long; /* the member that grew beyond the limit, or NULL */
+} Expansion;
+
+static const char *
+find_variable(const char *const *env, const char *name, size_t size)
+{
+    const char *found = NULL;
+    for (; env != NULL && *env != NULL; env++)
+        if (strncmp(*env, name, size) == 0 && (*env)[size] == '=')
+            found = *env + size + 1;
+    return found;
+}
+
+static void
+add_missing(Expansion *expansion, const char *name, size_t size)
+{
+    g_autofree char *text = g_strndup(name, size);
+    if (!g_ptr_array_find_with_equal_func(expansion->missing, text, g_str_equal, NULL))
+        g_ptr_array_add(expansion->missing, g_steal_pointer(&text));
+}
+
+/* @text with its variables; NULL stays NULL. */
+static char *
+expand_text(Expansion *expansion, const char *member, const char *text)
+{
+    if (text == NULL)
+        return NULL;
+    GString *out = g_string_new(NULL);
+    while (*text != '\0' && expansion->too_long == NULL) {
+        size_t plain = strcspn(text, "$");
+        g_string_append_len(out, text, (gssize) plain);
+        text += plain;
+        size_t size = *text == '$' ? placeholder_size(text) : 0;
+        if (size > 0) {
+            const char *value = find_variable(expansion->env, text + 2, size);
+            if (value == NULL)
+                add_missing(expansion, text + 2, size);
+            else
+                g_string_append_len(out, value, (gssize) strnlen(value, MAX_TEXT + 1));
+            text += size + 3;
+        } else if (*text == '$') {
+            g_string_append_c(out, *text++);
+        }
+        if (out->len > 2 * MAX_TEXT)
+            expansion->too_long = member;
+    }
+    if (out->len > MAX_TEXT)
+        expansion->too_long = member;
+    return g_string_free(out, false);
+}
+
+static void
+replace_text(Expansion *expansion, const char *member, char **text)
+{
+    char *expanded = expand_text(expansion, member, *text);
+    g_free(*text);
+    *text = expanded;
+}
+
+/* Each item; with @separator only what comes after it (values, not names). */
+static char **
+expand_list(Expansion *expansion, const char *member, char **list, const char *separator)
+{
+    g_autoptr(GStrvBuilder) out = g_strv_builder_new();
+    for (char **item = list; item != NULL && *item != NULL; item++) {
+        const char *value = *item;
+        if (separator != NULL)
+            value = strstr(*item, separator) + strlen(separator);
+        g_autofree char *name = g_strndup(*item, (gsize) (value - *item));
+        g_autofree char *expanded = expand_text(expansion, member, value);
+        g_autofree char *text = g_strconcat(name, expanded, NULL);
+        g_strv_builder_add(out, text);
+    }
+    return g_strv_builder_end(out);
+}
+
+static void
+set_missing_error(GError **error, const GPtrArray *missing)
+{
+    GString *names = g_string_new(NULL);
+    for (guint i = 0; i < missing->len && i < MAX_NAMED_MISSING; i++) {
+        const char *name = g_ptr_array_index(missing, i);
+        const char *comma = i == 0 ? "" : i + 1 == missing->len ? " and " : ", ";
+        g_string_append_printf(names, "%s${%.100s}", comma, name);
+    }
+    if (missing->len > MAX_NAMED_MISSING)
+        g_string_append_printf(names, " and %u more", missing->len - MAX_NAMED_MISSING);
+    g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_NOT_FOUND,
+                "server_params uses %s, which %s not set. Set %s in the environment that ipybox is "
+                "started with, or in the .env file of its workspace",
+                names->str, missing->len == 1 ? "is" : "are", missing->len == 1 ? "it" : "them");
+    g_string_free(names, true);
+}
+
+/* execve takes no more, and neither should we hold more. */
+static bool
+check_too_long(const Expansion *expansion, GError **error)
+{
+    if (expansion->too_long == NULL)
+        return true;
+    g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_LIMIT,
+                "server_params.%s: a value has more than %d bytes after its variables are replaced",
+                expansion->too_long, MAX_TEXT);
+    return false;
+}
+
+IpbServerParams *
+ipb_server_params_expand(const IpbServerParams *params, const char *const *env, GError **error)
+{
+    g_autoptr(GPtrArray) missing = g_ptr_array_new_with_free_func(g_free);
+    Expansion expansion = {.env = env, .missing = missing};
+    g_autoptr(IpbServerParams) expanded = g_new0(IpbServerParams, 1);
+    expanded->kind = params->kind;
+    expanded->is_kind_given = params->is_kind_given;
+    expanded->limits = params->limits;
+    expanded->command = expand_text(&expansion, "command", params->command);
+    expanded->args = expand_list(&expansion, "args", params->args, NULL);
+    expanded->env = expand_list(&expansion, "env", params->env, "=");
+    expanded->cwd = expand_text(&expansion, "cwd", params->cwd);
+    expanded->sandbox = params->sandbox != NULL ? ipb_sandbox_policy_ref(params->sandbox) : NULL;
+    expanded->url = expand_text(&expansion, "url", params->url);
+    expanded->ca_file = expand_text(&expansion, "ca_file", params->ca_file);
+    expanded->headers = expand_list(&expansion, "headers", params->headers, ": ");
+    if (params->oauth != NULL) {
+        IpbOAuthSettings *oauth = ipb_oauth_settings_copy(params->oauth);
+        replace_text(&expansion, "oauth.clientId", &oauth->client_id);
+        replace_text(&expansion, "oauth.clientSecret", &oauth->client_secret);
+        expanded->oauth = oauth;
+    }
+    if (missing->len > 0) {
+        set_missing_error(error, missing);
+        return NULL;
+    }
+    if (!check_too_long(&expansion, error))
+        return NULL;
+    if (expanded->url != NULL && !expanded->is_kind_given)
+        expanded->kind = kind_of_url(expanded->url);
+    if (!check_values(expanded, /* is_expanded= */ true, error))
+        return NULL;
+    return g_steal_pointer(&expanded);
 }

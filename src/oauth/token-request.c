@@ -2,17 +2,17 @@
  *
  * Token requests; see the header.
  */
-#include "oauth/exchange.h"
+#include "oauth/token-request.h"
 
 #include <string.h>
 
 #include "base/error.h"
 #include "oauth/url.h"
 
-struct IpbOAuthExchange {
+struct IpbOAuthTokenRequest {
     IpbOAuthFetch *fetch;
     IpbOAuthToken *pattern;
-    IpbOAuthExchangeFunc func;
+    IpbOAuthTokenRequestFunc func;
     void *data;
 };
 
@@ -24,8 +24,8 @@ free_form(GString *form)
 }
 
 char *
-ipb_oauth_authenticate(GString *form, IpbOAuthAuthMethod method, const char *client_id,
-                       const char *client_secret)
+ipb_oauth_token_request_authenticate(GString *form, IpbOAuthAuthMethod method,
+                                     const char *client_id, const char *client_secret)
 {
     if (method != IPB_OAUTH_AUTH_SECRET_BASIC || client_secret == NULL) {
         ipb_oauth_form_add(form, "client_id", client_id);
@@ -41,7 +41,7 @@ ipb_oauth_authenticate(GString *form, IpbOAuthAuthMethod method, const char *cli
 }
 
 void
-ipb_oauth_exchange_cancel(IpbOAuthExchange *exchange)
+ipb_oauth_token_request_cancel(IpbOAuthTokenRequest *exchange)
 {
     if (exchange == NULL)
         return;
@@ -67,7 +67,7 @@ complete(IpbOAuthToken *token, const IpbOAuthToken *pattern)
 }
 
 static IpbOAuthToken *
-read_reply(const IpbOAuthExchange *exchange, const IpbOAuthReply *reply, bool *ret_is_final,
+read_reply(const IpbOAuthTokenRequest *exchange, const IpbOAuthReply *reply, bool *ret_is_final,
            GError **error)
 {
     if (reply->status == 200) {
@@ -78,7 +78,7 @@ read_reply(const IpbOAuthExchange *exchange, const IpbOAuthReply *reply, bool *r
         return token;
     }
     g_autofree char *code = NULL;
-    g_autofree char *refusal = ipb_oauth_refusal_parse(reply->body, reply->size, &code);
+    g_autofree char *refusal = ipb_oauth_error_parse(reply->body, reply->size, &code);
     /* A status without a reason may be anybody's on the way: it ends no login. */
     *ret_is_final = code != NULL && reply->status >= 400 && reply->status < 500 &&
                     reply->status != 429 && reply->status != 408;
@@ -91,7 +91,7 @@ read_reply(const IpbOAuthExchange *exchange, const IpbOAuthReply *reply, bool *r
 static void
 on_reply(const IpbOAuthReply *reply, const GError *error, void *data)
 {
-    IpbOAuthExchange *exchange = data;
+    IpbOAuthTokenRequest *exchange = data;
     g_autoptr(GError) failure = NULL;
     bool is_final = false;
     IpbOAuthToken *token = NULL;
@@ -100,22 +100,22 @@ on_reply(const IpbOAuthReply *reply, const GError *error, void *data)
     else
         failure = g_error_copy(error);
     exchange->fetch = NULL;
-    IpbOAuthExchangeFunc func = exchange->func;
+    IpbOAuthTokenRequestFunc func = exchange->func;
     void *receiver = exchange->data;
-    ipb_oauth_exchange_cancel(exchange);
+    ipb_oauth_token_request_cancel(exchange);
     func(token, is_final, failure, receiver);
 }
 
-IpbOAuthExchange *
-ipb_oauth_exchange(IpbHttpClient *http, const IpbOAuthExchangeRequest *request,
-                   IpbOAuthExchangeFunc func, void *data)
+IpbOAuthTokenRequest *
+ipb_oauth_token_request_new(IpbHttpClient *http, const IpbOAuthTokenRequestOptions *request,
+                            IpbOAuthTokenRequestFunc func, void *data)
 {
-    IpbOAuthExchange *exchange = g_new0(IpbOAuthExchange, 1);
+    IpbOAuthTokenRequest *exchange = g_new0(IpbOAuthTokenRequest, 1);
     const IpbOAuthToken *pattern = request->pattern;
     exchange->pattern = ipb_oauth_token_copy(pattern);
     exchange->func = func;
     exchange->data = data;
-    g_autofree char *authorization = ipb_oauth_authenticate(
+    g_autofree char *authorization = ipb_oauth_token_request_authenticate(
         request->form, pattern->auth_method, pattern->client_id, request->client_secret);
     IpbOAuthFetchRequest fetch = {
         .url = pattern->token_endpoint,
