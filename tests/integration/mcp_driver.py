@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import time
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,24 @@ ANSWER_SECONDS = 120.0
 
 # The answer that lets a call run.
 YES = {"action": "accept", "content": {"decision": "allow"}}
+
+
+def try_cell(command: list[str], place: Any) -> tuple[str, str, int]:
+    """Runs the cell `6 * 7` in a server that may fail at any step.
+
+    Returns the cell's text, "" if there was none, the server's stderr and its status.
+    """
+    program, *args = command
+    server = McpServer(program, place, *args, initialize=False, stderr=subprocess.PIPE)
+    try:
+        server.initialize()
+        result = server.tool("execute_ipython_cell", {"code": "print(6 * 7)"})
+        text = result["content"][0]["text"]
+        server.process.stdin.close()
+    except (EOFError, BrokenPipeError):
+        text = ""
+    errors = server.process.stderr.read().decode()
+    return text, errors, server.close()
 
 
 class McpServer(LineProgram):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""MCP servers over HTTP as processes of a test: started, waited for until they listen, ended."""
+"""Servers as processes of a test: started, waited for until they listen, ended."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import contextlib
 import random
 import re
 import select
+import signal
 import socket
 import subprocess
 import threading
@@ -14,16 +15,21 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import harness
+
 START_SECONDS = 60.0
 
 
-# Where the system takes the ports from that nobody chose.
+# The range from which the system takes ports for sockets without a chosen one.
 EPHEMERAL_PORTS = Path("/proc/sys/net/ipv4/ip_local_port_range")
 
 
 def free_port() -> int:
-    """A port that is free now, for servers that must be told one. Until they listen, nobody else is given it: not the system's
-    own choice (unless that has them all), nor a choice of many."""
+    """A port that is free now, for servers that cannot choose one themselves.
+
+    It is outside of the range that the system chooses from, if there are such ports, and random, so
+    that no other process takes it before the server listens.
+    """
     first, last = map(int, EPHEMERAL_PORTS.read_text().split())
     ports = [port for port in range(10_000, 65_536) if not first <= port <= last] or range(
         10_000, 65_536
@@ -35,7 +41,7 @@ def free_port() -> int:
 
 
 def wait_for_line(process: subprocess.Popen[bytes], pattern: str) -> re.Match[str]:
-    """The first line of its output that matches; the process must not end before."""
+    """The match of the first line of output that matches. The process must not end before it."""
     seen = b""
     deadline = time.monotonic() + START_SECONDS
     while True:
@@ -58,10 +64,20 @@ def drain(process: subprocess.Popen[bytes]) -> None:
 
 
 @contextlib.contextmanager
-def running(command: list[str], environ: dict[str, str], pattern: str) -> Iterator[re.Match[str]]:
-    """Gives the match of the line by which it says that it listens. Both its outputs are read, to its end."""
+def running(
+    command: list[str],
+    environ: dict[str, str],
+    pattern: str,
+    cwd: Path | None = None,
+    end: int = signal.SIGKILL,
+) -> Iterator[re.Match[str]]:
+    """Yields the match of the line that says that the server listens.
+
+    Its stdout and stderr are read until it ends, by the signal `end`.
+    """
     process = subprocess.Popen(
         command,
+        cwd=cwd,
         env=environ,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
@@ -74,8 +90,28 @@ def running(command: list[str], environ: dict[str, str], pattern: str) -> Iterat
         reader.start()
         yield found
     finally:
-        process.kill()
+        process.send_signal(end)
         process.wait()
         if reader.ident is not None:
             reader.join()
         process.stdout.close()
+
+
+@contextlib.contextmanager
+def jupyter_server(
+    directory: Path, environ: dict[str, str], token: str, *arguments: str
+) -> Iterator[int]:
+    """Yields the port of a Jupyter server."""
+    port = free_port()
+    command = [str(jupyter_python()), "-m", "jupyter_server", "--allow-root", "--no-browser"]
+    command += ["--ServerApp.ip=127.0.0.1", f"--ServerApp.port={port}"]
+    command += ["--ServerApp.port_retries=0", f"--IdentityProvider.token={token}"]
+    command += [f"--ServerApp.root_dir={directory}", *arguments]
+    # Terminated, the server ends its kernels.
+    with running(command, environ, "is running at", directory, signal.SIGTERM):
+        yield port
+
+
+def jupyter_python() -> Path:
+    """A Python that has Jupyter."""
+    return harness.existing(harness.CACHE / "jupyter/bin/python")

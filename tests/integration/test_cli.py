@@ -337,15 +337,15 @@ def test_approval_at_the_terminal(ipybox, place, time_api, keys, status, questio
 
 
 def test_waiting_for_an_answer_costs_no_time(ipybox, place, run_ipybox):
-    """The cell's ten seconds do not run while the person thinks, eleven seconds in all. The server starts quickly."""
+    """The cell's four seconds are paused while the user thinks, for five seconds in total."""
     params = json.dumps(scripted_server.params("results"))
     done = run_ipybox("apigen", "--server-name", "fake", "--server-params", params)
     assert done.returncode == 0, done.stderr
     call = "from mcptools.fake import pid\nfor i in range(2): pid.run(pid.Params())"
-    terminal = Terminal([ipybox, "run", "--timeout", "10", "-c", call], place)
+    terminal = Terminal([ipybox, "run", "--timeout", "4", "-c", call], place)
     for _ in range(2):
         terminal.expect("Allow?")
-        time.sleep(5.5)
+        time.sleep(2.5)
         terminal.type("y\n")
     assert terminal.wait() == 0
 

@@ -6,12 +6,12 @@ from __future__ import annotations
 import os
 import select
 import signal
-import time
 import types
 from pathlib import Path
 
 import pytest
 from mcp_driver import McpServer
+from meeting import DIE, Meeting, run_while_idle, wait_until_reaped
 
 # How a kernel can end, and what the error must say.
 DEATHS = {
@@ -47,16 +47,11 @@ def test_death_with_a_child_that_keeps_the_pipes(mcp):
     assert not Path("/proc", pid).exists()
 
 
-# What is given to a thread that goes on when there is the file `go`.
-WHEN_TOLD = "import os, threading, time\ndef late():\n    while not os.path.exists('go'): time.sleep(0.01)\n"
-
-
 def test_death_while_idle(mcp, workspace):
-    pid = mcp.cell("import os; print(os.getpid())")
-    mcp.cell(WHEN_TOLD + "    os.kill(os.getpid(), 9)\nthreading.Thread(target=late).start()")
-    (workspace / "go").touch()
-    while Path("/proc", pid).exists():
-        time.sleep(0.01)
+    go = Meeting(workspace / "go")
+    pid = mcp.cell(run_while_idle(go, DIE))
+    go.wait()
+    wait_until_reaped(pid)
     text = mcp.cell("print('fresh')")
     assert (
         text.startswith("fresh\n\n[ipybox] while idle, the kernel was killed by SIGKILL")
@@ -173,13 +168,10 @@ def test_flood_of_displays(mcp):
 
 
 def test_late_output_comes_with_the_next_cell(mcp, workspace):
-    mcp.cell(
-        WHEN_TOLD
-        + "    print('late')\n    open('told', 'w').close()\nthreading.Thread(target=late).start()"
-    )
-    (workspace / "go").touch()
-    while not (workspace / "told").exists():
-        time.sleep(0.01)
+    go, printed = Meeting(workspace / "go"), Meeting(workspace / "printed")
+    mcp.cell(run_while_idle(go, f"print('late'); {printed.code}"))
+    go.wait()
+    printed.wait()
     assert mcp.cell("1") == "late\n1"
     assert mcp.cell("1") == "1"
 

@@ -1,37 +1,31 @@
 # SPDX-License-Identifier: Apache-2.0
-"""With a limit on file descriptors that is too low for what is to be done, step by step: it works, or it ends with an error that
-names the limit. Nothing hangs, crashes or is left behind (which the fixture `place` checks). How many it takes is not always the
-same: what happens at once in one run comes one after the other in the next."""
+"""ipybox under a limit on file descriptors that is raised step by step.
+
+Under each limit it works, or ends with an error that names the limit. Nothing hangs, crashes or is
+left behind, which the fixture `place` checks. The number of descriptors that are needed varies:
+things that happen at the same time in one run happen one after the other in the next.
+"""
 
 from __future__ import annotations
 
-import subprocess
-
+import harness
 import pytest
-from mcp_driver import McpServer
+from mcp_driver import try_cell
 
-# With fewer than these GLib has none for its main context, and ends the program, which no program that uses it can help.
+# With fewer GLib has no descriptor for its main context, and ends the program.
 LEAST = 6
 # With these everything works; a sandbox takes a few.
 ENOUGH = 34
 
 
-def limited(ipybox: str, n: int) -> list[str]:
-    return ["prlimit", f"--nofile={n}:{n}", ipybox]
+def limited(n: int, *command: str) -> list[str]:
+    return ["prlimit", f"--nofile={n}:{n}", *command]
 
 
 @pytest.mark.parametrize("options", [["--no-sandbox"], []], ids=["kernel", "sandbox"])
 def test_run(ipybox, place, options):
     for n in range(LEAST, ENOUGH + 1):
-        result = subprocess.run(
-            [*limited(ipybox, n), "run", *options, "-c", "print(6 * 7)"],
-            cwd=place.workspace,
-            env=place.environ,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=120,
-        )
+        result = harness.run(limited(n, ipybox, "run", *options, "-c", "print(6 * 7)"), place)
         works = result.returncode == 0
         if works:
             assert result.stdout == "42\n"
@@ -42,26 +36,11 @@ def test_run(ipybox, place, options):
 
 def test_mcp_server(ipybox, place):
     for n in range(LEAST, ENOUGH + 1, 2):
-        program, *arguments = limited(ipybox, n)
-        server = McpServer(program, place, *arguments, initialize=False, stderr=subprocess.PIPE)
-        try:
-            server.initialize()
-            text = server.tool("execute_ipython_cell", {"code": "print(6 * 7)"})["content"][0][
-                "text"
-            ]
-            assert server.process.stdin
-            server.process.stdin.close()
-        except (EOFError, BrokenPipeError):
-            text = ""
-        said = server.process.stderr.read().decode()
-        status = server.close()
+        text, errors, status = try_cell(limited(n, ipybox), place)
         works = text == "42"
         if works:
             assert status == 0
         else:
-            assert status in (0, 1) and f"this process may have {n}" in text + said, (
-                status,
-                text,
-                said,
-            )
+            is_named = f"this process may have {n}" in text + errors
+            assert status in (0, 1) and is_named, (status, text, errors)
     assert works

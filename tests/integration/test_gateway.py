@@ -11,7 +11,6 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
@@ -20,7 +19,8 @@ import harness
 import pytest
 import scripted_server
 from gateway_driver import Gateway, contents, types
-from server_process import free_port
+from meeting import DIE, Meeting, run_while_idle, wait_until_reaped
+from server_process import jupyter_python, jupyter_server
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 
@@ -300,16 +300,10 @@ def test_notices_are_on_stderr_of_a_cell_that_is_seen(
 ) -> None:
     """And marked, so that a client can tell them from what the cell wrote."""
     with gateway.channels(gateway.start_kernel(), v1=v1) as client:
-        pid = contents(client.run("import os, threading, time; os.getpid()"), "execute_result")[0][
-            "data"
-        ]["text/plain"]
-        client.run(
-            "def die():\n    while not os.path.exists('go'): time.sleep(0.01)\n    os.kill(os.getpid(), 9)\n"
-            "threading.Thread(target=die).start()"
-        )
-        (place.workspace / "go").touch()
-        while Path("/proc", pid).exists():
-            time.sleep(0.01)
+        go = Meeting(place.workspace / "go")
+        (printed,) = contents(client.run(run_while_idle(go, DIE)), "stream")
+        go.wait()
+        wait_until_reaped(printed["text"].strip())
         assert contents(client.run("1", silent=True), "stream") == []
         messages = client.run("import sys; print('{}', file=sys.stderr)")
         notice, own = (message for message in messages if message["header"]["msg_type"] == "stream")
@@ -746,46 +740,13 @@ def test_refusals(
 
 def test_jupyter(gateway: Gateway, place: harness.Place) -> None:
     """A Jupyter server with our gateway behind it executes a notebook with plots through nbclient, completes and interrupts."""
-    python = harness.existing(harness.ROOT / ".cache/test/jupyter/bin/python")
-    port = free_port()
-    arguments = [
-        "--allow-root",
-        "--no-browser",
-        "--ServerApp.ip=127.0.0.1",
-        f"--ServerApp.port={port}",
-    ]
-    arguments += [
-        "--ServerApp.port_retries=0",
-        "--IdentityProvider.token=",
-        "--ServerApp.disable_check_xsrf=True",
-    ]
-    arguments += [
-        f"--gateway-url=http://127.0.0.1:{gateway.port}",
-        f"--ServerApp.root_dir={place.workspace}",
-    ]
-    server = subprocess.Popen(
-        [python, "-m", "jupyter_server", *arguments],
-        cwd=place.workspace,
-        env=place.environ,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    try:
-        for line in server.stderr:
-            if "is running at" in line:
-                break
-        drain = threading.Thread(target=server.stderr.read)
-        drain.start()
-        program = Path(__file__).with_name("jupyter_program.py")
-        result = harness.run(
-            [str(python), str(program), f"http://127.0.0.1:{port}", ""], place, timeout=240
-        )
+    program = str(Path(__file__).with_name("jupyter_program.py"))
+    arguments = ["--ServerApp.disable_check_xsrf=True"]
+    arguments += [f"--gateway-url=http://127.0.0.1:{gateway.port}"]
+    with jupyter_server(place.workspace, place.environ, "", *arguments) as port:
+        command = [str(jupyter_python()), program, f"http://127.0.0.1:{port}", ""]
+        result = harness.run(command, place, timeout=240)
         assert result.returncode == 0, result.stderr
-    finally:
-        server.terminate()
-        server.wait()
-    drain.join()
-    server.stderr.close()
     outcome = json.loads(result.stdout)
     plot, updated, last = outcome["outputs"]
     assert plot[0] == {"output_type": "stream", "name": "stdout", "text": "one\n"}

@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""With a limit on the address space that is too low: it works, or it ends with an error that tells of it. Nothing hangs or is left."""
+"""ipybox under a limit on its address space that is raised step by step.
+
+Under each limit it works, or ends with an error that says why. Nothing hangs or is left behind.
+"""
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 
+import harness
 from docs_program import sanitizer_flags
 
-# With much less GLib cannot make its thread, and ends the program, which no program that uses it can help.
+# With much less GLib cannot create its thread, and ends the program.
 LEAST_MIB = 32
 ENOUGH_MIB = 512
 
@@ -19,23 +22,15 @@ def test_run(ipybox, place):
     works = False
     limits = [*range(LEAST_MIB, 64, 4), *range(64, ENOUGH_MIB, 96), ENOUGH_MIB]
     for mib in limits:
-        result = subprocess.run(
-            ["prlimit", f"--as={mib << 20}", ipybox, "run", "-c", "print(6 * 7)"],
-            cwd=place.workspace,
-            env=place.environ,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=120,
-        )
+        command = ["prlimit", f"--as={mib << 20}", ipybox, "run", "-c", "print(6 * 7)"]
+        result = harness.run(command, place)
         works = result.returncode == 0
         if works:
             assert result.stdout == "42\n"
         else:
-            # Before the cell the limit is named, whatever Python says (it has many words for this); in it, Python's error is all.
+            # Before the cell runs, our error names the limit, whatever Python says; Python has many
+            # messages for this. In the cell, Python's error is all that there is.
             expected = ("memory (address space) is limited", "thread", "MemoryError", "Traceback")
-            assert result.returncode == 1 and any(text in result.stderr for text in expected), (
-                mib,
-                result,
-            )
+            assert result.returncode == 1, (mib, result)
+            assert any(text in result.stderr for text in expected), (mib, result)
     assert works

@@ -4,14 +4,11 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
-import subprocess
-import time
-from pathlib import Path
 
 import pytest
 from mcp_driver import McpServer, images_in
+from meeting import DIE, Meeting, run_while_idle, wait_until_reaped
 
 REVISIONS = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"]
 
@@ -296,14 +293,10 @@ def test_notices_are_marked_and_come_last(mcp, workspace):
 
 
 def test_notices_of_a_cancelled_cell_come_with_the_next(mcp, workspace):
-    pid = mcp.cell("import os, threading, time; print(os.getpid())")
-    mcp.cell(
-        "def die():\n    while not os.path.exists('go'): time.sleep(0.01)\n    os.kill(os.getpid(), 9)\n"
-        "threading.Thread(target=die).start()"
-    )
-    (workspace / "go").touch()
-    while Path("/proc", pid).exists():
-        time.sleep(0.01)
+    go = Meeting(workspace / "go")
+    pid = mcp.cell(run_while_idle(go, DIE))
+    go.wait()
+    wait_until_reaped(pid)
     id = mcp.start_tool(
         "execute_ipython_cell",
         {"code": "print('go', flush=True)\nimport time\ntime.sleep(1000)"},

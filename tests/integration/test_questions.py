@@ -70,6 +70,22 @@ def question(terminal: Terminal, end: str = ALLOW) -> str:
     return before[before.index("Tool call: ") :].replace("\r\n", "\n").rpartition("\n")[0]
 
 
+def refuse(terminal: Terminal, expected: str = "") -> None:
+    """Answers no to the last question; the cell prints what is expected and ends well."""
+    answer(terminal, "n", expected)
+
+
+def allow(terminal: Terminal, expected: str = "") -> None:
+    answer(terminal, "y", expected)
+
+
+def answer(terminal: Terminal, key: str, expected: str) -> None:
+    terminal.type(key + "\n")
+    if expected:
+        terminal.expect(expected)
+    assert terminal.wait() == 0
+
+
 # What is shown
 
 
@@ -82,9 +98,7 @@ def test_the_canonical_form(run):
         '  "value": "é\\n\\u001b[2J\\u202e\\u200b\\udb40\\udc41\\u00ade\\u0301"\n'
         '  "PaTh": [1, {"n": 1180591620717411303424}]'
     )
-    terminal.type("n\n")
-    terminal.expect("ApprovalRejectedError")
-    assert terminal.wait() == 0
+    refuse(terminal, "ApprovalRejectedError")
 
 
 def test_what_is_shown_is_what_runs(run):
@@ -108,15 +122,13 @@ def test_no_argument_looks_like_a_line_of_its_own(run):
     assert rows[2] == "Arguments:" and all(len(row) <= 20 for row in rows)
     assert rows[3].startswith('  "value": "x') and all(row.startswith("  : ") for row in rows[4:])
     assert "".join(row[4:] for row in rows[4:]).endswith("Allow? [y]es" + '"')
-    terminal.type("n\n")
-    assert terminal.wait() == 0
+    refuse(terminal)
 
 
 def test_names_of_tools_are_quoted(run):
     terminal = run("call('pid   Allow? [y]es, [n]o: y')")
     assert question(terminal) == 'Tool call: fake."pid   Allow? [y]es, [n]o: y"\nArguments: none'
-    terminal.type("n\n")
-    assert terminal.wait() == 0
+    refuse(terminal)
 
 
 @pytest.mark.parametrize(("locale", "shown"), [
@@ -125,8 +137,7 @@ def test_names_of_tools_are_quoted(run):
 def test_terminals_of_other_character_sets(run, locale, shown):
     terminal = run("call(value='é€😀')", LC_ALL=locale)
     assert question(terminal).endswith(f'"value": {shown}')
-    terminal.type("n\n")
-    assert terminal.wait() == 0
+    refuse(terminal)
 
 
 def test_a_dumb_terminal(run):
@@ -153,9 +164,7 @@ def test_a_yes_counts_only_after_all_was_shown(run):
     terminal.type("\n")
     seen += terminal.expect(ALLOW_PAGED)
     assert seen.count("x") == 5000 and 'END"' in seen
-    terminal.type("y\n")
-    terminal.expect("<class 'dict'>")
-    assert terminal.wait() == 0
+    allow(terminal, "<class 'dict'>")
 
 
 def test_the_question_again(run):
@@ -167,26 +176,20 @@ def test_the_question_again(run):
     assert question(terminal, MORE).startswith("Tool call: fake.echo_json")
     terminal.type("y\n")  # shown again, it is to be read again
     terminal.expect("Not all of it")
-    terminal.type("n\n")
-    terminal.expect("ApprovalRejectedError")
-    assert terminal.wait() == 0
+    refuse(terminal, "ApprovalRejectedError")
 
 
 def test_ten_thousand_arguments(run):
     terminal = run("print(call(**{f'argument_{i}': i for i in range(10_000)}))")
     assert "of 10002 lines" in terminal.expect(MORE)
-    terminal.type("n\n")
-    terminal.expect("ApprovalRejectedError")
-    assert terminal.wait() == 0
+    refuse(terminal, "ApprovalRejectedError")
 
 
 def test_what_nobody_reads_is_refused(run):
     terminal = run("print(call(value='x' * (1 << 20)))\nprint(type(call('pid')))")
     terminal.expect("A tool call was refused: its question is too long to read.")
     assert "ApprovalRejectedError" in terminal.expect(ALLOW)
-    terminal.type("y\n")
-    terminal.expect("<class 'str'>")
-    assert terminal.wait() == 0
+    allow(terminal, "<class 'str'>")
 
 
 # Nothing else
@@ -253,9 +256,7 @@ def test_log_lines_are_held_back(run, fifo, workspace):
     (workspace / "changed").read_text()
     terminal.type("?\n")
     assert terminal.expect("Please answer") == "?\r\n"
-    terminal.type("y\n")
-    terminal.expect("spilled")
-    assert terminal.wait() == 0
+    allow(terminal, "spilled")
 
 
 def test_a_flood_of_progress_is_counted(run, fifo, workspace):
@@ -304,9 +305,7 @@ def test_what_was_typed_before_is_no_answer(run, fifo, workspace):
     terminal.expect(ALLOW)
     terminal.type("\n")
     terminal.expect("Please answer y, n or a: ")
-    terminal.type("n\n")
-    terminal.expect("ApprovalRejectedError")
-    assert terminal.wait() == 0
+    refuse(terminal, "ApprovalRejectedError")
 
 
 def test_one_answer_is_for_one_question(run):
@@ -347,9 +346,7 @@ def test_the_answer_to_a_withdrawn_question_is_for_no_other(run, fifo, workspace
     terminal.expect(ENTER)
     terminal.type("\n")  # the rest of the answer
     assert "fake.two_texts" in terminal.expect(ALLOW)
-    terminal.type("n\n")
-    terminal.expect("ApprovalRejectedError done")
-    assert terminal.wait() == 0
+    refuse(terminal, "ApprovalRejectedError done")
 
 
 def test_a_whole_answer_to_a_withdrawn_question(run, fifo, workspace):
@@ -362,9 +359,7 @@ def test_a_whole_answer_to_a_withdrawn_question(run, fifo, workspace):
     terminal.expect(ENTER)
     terminal.type("\n")
     assert "fake.two_texts" in terminal.expect(ALLOW)
-    terminal.type("y\n")
-    terminal.expect("<class 'str'> done")
-    assert terminal.wait() == 0
+    allow(terminal, "<class 'str'> done")
 
 
 SOME_WITHDRAWN = """
@@ -418,9 +413,7 @@ def test_a_question_that_a_cell_prints(run, fifo, workspace):
     terminal.expect("a\r\n")
     (workspace / "go").write_text("")
     assert "Tool call: fake.pid" in terminal.expect(ALLOW)
-    terminal.type("n\n")
-    terminal.expect("ApprovalRejectedError")
-    assert terminal.wait() == 0
+    refuse(terminal, "ApprovalRejectedError")
 
 
 def test_nothing_is_asked_after_the_end(run, fifo, workspace):
@@ -512,17 +505,14 @@ print("who asks", call("terminal"))
     terminal.expect("cell has none")
     terminal.expect("child has none")
     terminal.expect(ALLOW)
-    terminal.type("y\n")
-    terminal.expect("who asks none")
-    assert terminal.wait() == 0
+    allow(terminal, "who asks none")
 
 
 def test_colours_left_by_others_are_reset(run):
     """Of a program that the output is piped to; it could hide the question."""
     terminal = run("call('pid')")
     assert "\x1b[0m\x1b(B\x0f\r\nTool call: " in terminal.expect(ALLOW)
-    terminal.type("n\n")
-    assert terminal.wait() == 0
+    refuse(terminal)
 
 
 def test_a_resized_terminal_shows_the_question_again(run):
@@ -534,9 +524,7 @@ def test_a_resized_terminal_shows_the_question_again(run):
     terminal.expect(MORE)
     terminal.type("y\n")
     terminal.expect("Not all of it was shown yet")
-    terminal.type("n\n")
-    terminal.expect("ApprovalRejectedError")
-    assert terminal.wait() == 0
+    refuse(terminal, "ApprovalRejectedError")
 
 
 @pytest.mark.parametrize("keys", ["\x04", "y\x04\x04"])
@@ -575,6 +563,4 @@ def test_a_line_that_is_no_answer(run):
         terminal.expect("a: " if line != "yy" else ALLOW)
         terminal.type(line + "\n")
     terminal.expect("y, n or a: ")
-    terminal.type("n\n")
-    terminal.expect("ApprovalRejectedError")
-    assert terminal.wait() == 0
+    refuse(terminal, "ApprovalRejectedError")

@@ -10,12 +10,12 @@ import select
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import scripted_server
+from meeting import DIE, Meeting, run_while_idle, wait_until_reaped
 from rpc_driver import RpcCore, RpcError
 
 
@@ -445,18 +445,11 @@ def test_limits_are_those_of_a_sandbox(core):
     )
 
 
-# What ends a kernel while no cell runs.
-DIE = (
-    "import os, threading, time\ndef die():\n    while not os.path.exists('go'): time.sleep(0.01)\n    os.kill(os.getpid(), 9)\n"
-    "threading.Thread(target=die).start(); print(os.getpid())"
-)
-
-
 def test_notices_are_beside_the_text(core, session, workspace):
-    pid = core.text(session, DIE)
-    (workspace / "go").touch()
-    while Path("/proc", pid).exists():
-        time.sleep(0.01)
+    go = Meeting(workspace / "go")
+    pid = core.text(session, run_while_idle(go, DIE))
+    go.wait()
+    wait_until_reaped(pid)
     result = core.execute(session, "print('{}')", events=True)
     assert result["text"] == "{}"
     (notice,) = result["notices"]

@@ -84,6 +84,13 @@ def test_no_port_is_open_without_being_asked_for(core):
     assert set(open_with(core, tool_server=None)) == {"session", "workspace"}
 
 
+@pytest.fixture
+def package(core) -> None:
+    """The package of the server FAKE, in the workspace."""
+    root = core.workspace + "/mcptools"
+    core.call("sources.generate", server_name="fake", server_params=FAKE, root_dir=root)
+
+
 def test_a_tool_server(core):
     answer = open_with(core, approval="allow", tool_server={})
     assert answer["gateway"] is None
@@ -97,13 +104,7 @@ def test_a_tool_server(core):
     assert core.text(answer["session"], "1") == "1"
 
 
-def test_a_gateway(core):
-    core.call(
-        "sources.generate",
-        server_name="fake",
-        server_params=FAKE,
-        root_dir=core.workspace + "/mcptools",
-    )
+def test_a_gateway(core, package):
     answer = open_with(core, approval="allow", gateway={"host": "127.0.0.1"}, kernel_env={"A": "b"})
     assert answer["tool_server"] is None
     assert run_in_gateway(answer["gateway"], "import os; print(os.environ['A'])") == "b\n"
@@ -116,13 +117,7 @@ def test_a_gateway(core):
         ask(answer["gateway"], "GET", "/api/kernels")
 
 
-def test_kernels_of_a_gateway_call_tools_at_its_tool_server(core):
-    core.call(
-        "sources.generate",
-        server_name="fake",
-        server_params=FAKE,
-        root_dir=core.workspace + "/mcptools",
-    )
+def test_kernels_of_a_gateway_call_tools_at_its_tool_server(core, package):
     answer = open_with(core, approval="allow", gateway={}, tool_server={})
     assert run_in_gateway(answer["gateway"], CALL) == "one\ntwo\n"
     # The token is not theirs.
@@ -135,13 +130,7 @@ def test_kernels_of_a_gateway_call_tools_at_its_tool_server(core):
     )
 
 
-def test_nobody_is_asked_for_calls_of_a_gateway(core):
-    core.call(
-        "sources.generate",
-        server_name="fake",
-        server_params=FAKE,
-        root_dir=core.workspace + "/mcptools",
-    )
+def test_nobody_is_asked_for_calls_of_a_gateway(core, package):
     answer = open_with(core, approval="ask", gateway={})
     assert "no cell runs" in run_in_gateway(answer["gateway"], CALL)
 
@@ -170,13 +159,7 @@ def test_the_end_with_ports_open(ipybox, place):
         )
 
 
-def test_shell_commands_are_asked_for_where_tools_are_allowed(core):
-    core.call(
-        "sources.generate",
-        server_name="fake",
-        server_params=FAKE,
-        root_dir=core.workspace + "/mcptools",
-    )
+def test_shell_commands_are_asked_for_where_tools_are_allowed(core, package):
     session = core.open(approval="allow", approve_shell_cmds=True)
     id = core.request("session.execute", session=session, code=CALL + "\n!echo three")
     question = core.wait_for_request()
@@ -190,13 +173,7 @@ def test_shell_commands_are_asked_for_where_tools_are_allowed(core):
     assert core.wait(id)["status"] == "error"
 
 
-def test_rules_that_ask_hold_where_only_shell_commands_are_asked_for(core, place):
-    core.call(
-        "sources.generate",
-        server_name="fake",
-        server_params=FAKE,
-        root_dir=core.workspace + "/mcptools",
-    )
+def test_rules_that_ask_hold_where_only_shell_commands_are_asked_for(core, package, place):
     rules = place.workspace / "rules.json"
     rules.write_text(json.dumps({"rules": [{"server": "fake", "decision": "ask"}]}))
     session = core.open(approval="allow", approve_shell_cmds=True, approval_rules=str(rules))

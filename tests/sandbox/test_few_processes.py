@@ -5,13 +5,12 @@ names the limit. Nothing hangs, aborts or is left behind, which the fixture `pla
 from __future__ import annotations
 
 import os
-import subprocess
 
 import harness
 import pytest
 from box import Box
 from kernels import Kernels
-from mcp_driver import McpServer
+from mcp_driver import try_cell
 
 # With these everything works: the program, the forkserver with the threads of its imports, the kernel and its own, and what makes
 # a sandbox.
@@ -62,18 +61,7 @@ def test_mcp_server(lonely: Kernels) -> None:
     place = harness.Place(**{**vars(lonely.place), "environ": lonely.environ})
     works = False
     for n in range(1, ENOUGH + 1):
-        program, *arguments = limited(lonely, n, "mcp")
-        server = McpServer(program, place, *arguments, initialize=False, stderr=subprocess.PIPE)
-        try:
-            server.initialize()
-            text = server.tool("execute_ipython_cell", {"code": "print(6 * 7)"})["content"][0][
-                "text"
-            ]
-            server.process.stdin.close()
-        except (EOFError, BrokenPipeError):
-            text = ""
-        said = server.process.stderr.read().decode()
-        status = server.close()
+        text, said, status = try_cell(limited(lonely, n, "mcp"), place)
         works = text == "42"
         if works:
             assert status == 0

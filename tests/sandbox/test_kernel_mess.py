@@ -18,6 +18,7 @@ import pytest
 import scripted_server
 from kernels import Kernels
 from mcp_driver import McpServer
+from meeting import Meeting
 
 # A service that nobody is to find again, with its own session, environment and descriptors.
 DAEMON = """
@@ -115,16 +116,10 @@ def test_killing_during_a_cell(kernel: Kernels, victim: str) -> None:
     with kernel.serve() as server:
         server.cell("1")
         pids = VICTIMS[victim](server)
-        begun = kernel.place.workspace / "begun"
-        cell = server.start_tool(
-            "execute_ipython_cell",
-            {
-                "code": DAEMON + "open('begun', 'w').close()\nimport time; time.sleep(1000)",
-                "timeout": 90,
-            },
-        )
-        while not begun.exists():
-            time.sleep(0.01)
+        begun = Meeting(kernel.place.workspace / "begun")
+        code = f"{DAEMON}{begun.code}\nimport time; time.sleep(1000)"
+        cell = server.start_tool("execute_ipython_cell", {"code": code, "timeout": 90})
+        begun.wait()
         kill(pids)
         if victim == "forkserver":
             # Its kernels go on, but they cannot be told from dead ones: either way the cell comes to an end.
@@ -189,11 +184,10 @@ def test_killing_a_server(kernel: Kernels, is_boxed: bool) -> None:
             )
             server.tool("execute_ipython_cell", {"code": call})
         inner = server.cell(call)
-        cell = server.start_tool(
-            "execute_ipython_cell", {"code": "open('begun', 'w').close(); hang.run(hang.Params())"}
-        )
-        while not (kernel.place.workspace / "begun").exists():
-            time.sleep(0.01)
+        begun = Meeting(kernel.place.workspace / "begun")
+        code = f"{begun.code}; hang.run(hang.Params())"
+        cell = server.start_tool("execute_ipython_cell", {"code": code})
+        begun.wait()
         pids = outer(inner, server) if is_boxed else [int(inner)]
         kill(
             [pid for pid in pids if b"scripted_server" in Path(f"/proc/{pid}/cmdline").read_bytes()]
@@ -287,9 +281,8 @@ def test_a_command_line_that_is_killed(kernels: Kernels) -> None:
     """`ipybox run`, by signals that can be caught and by the one that cannot."""
     before = harness.descendants()
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGKILL):
-        code = DAEMON + "open('begun', 'w').close()\nimport time; time.sleep(1000)"
-        begun = kernels.place.workspace / "begun"
-        begun.unlink(missing_ok=True)
+        begun = Meeting(kernels.place.workspace / "begun")
+        code = f"{DAEMON}{begun.code}\nimport time; time.sleep(1000)"
         process = harness.subprocess.Popen(
             kernels.command("run", "-c", code),
             cwd=kernels.place.workspace,
@@ -298,8 +291,7 @@ def test_a_command_line_that_is_killed(kernels: Kernels) -> None:
             stderr=-3,
             stdin=-3,
         )
-        while not begun.exists():
-            time.sleep(0.01)
+        begun.wait()
         process.send_signal(number)
         assert process.wait(60) != 0
         assert json.dumps(harness.processes_left(before)) == "[]"

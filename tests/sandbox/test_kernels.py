@@ -10,12 +10,12 @@ import shutil
 import signal
 import socket
 import subprocess
-import time
 
 import harness
 import pytest
 from box import make_settings
 from kernels import Kernels, make_environment
+from meeting import Meeting, run_while_idle
 from packages import make_wheel
 
 NAMESPACES = ["user", "pid", "mnt", "net", "ipc", "uts", "cgroup"]
@@ -131,14 +131,10 @@ def test_what_must_not_come_into_being(kernel: Kernels) -> None:
         assert moved.read_text() == "evil" and "quarantine" in str(moved)
         assert "came into being" not in server.cell("print(1)")
         # By something that goes on when the cell is done: at the end of the session.
-        server.cell(
-            "import threading, time, os\n"
-            "def late():\n    while not os.path.exists('go'): time.sleep(0.01)\n    open('.mcp.json', 'w').close(); os.unlink('go')\n"
-            "threading.Thread(target=late).start()"
-        )
-        (workspace / "go").write_text("")
-        while (workspace / "go").exists():
-            time.sleep(0.01)
+        go, written = Meeting(workspace / "go"), Meeting(workspace / "written")
+        server.cell(run_while_idle(go, f"open('.mcp.json', 'w').close(); {written.code}"))
+        go.wait()
+        written.wait()
     assert not (workspace / ".mcp.json").exists()
 
 

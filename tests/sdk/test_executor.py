@@ -38,6 +38,7 @@ from ipybox import (
 )
 from ipybox.core import Core, CoreDiedError, CoreError, acquire_core, client, close_core
 from ipybox.utils import arun
+from meeting import Meeting
 from server_process import free_port
 
 FOREVER = "import time\nprint('begun', flush=True)\ntime.sleep(1000)"
@@ -501,8 +502,9 @@ async def test_cancel_interrupts_only_the_running_cell() -> None:
         running.cancel()
         assert await task == [CodeExecutionChunk("begun\n")]
         assert (await waiting).text == "'next'"
-        task2 = asyncio.create_task(executor.execute(FOREVER))
-        await asyncio.sleep(0.1)
+        begun = Meeting(Path("begun").absolute())
+        task2 = asyncio.create_task(executor.execute(f"{begun.code}\n{FOREVER}"))
+        await asyncio.to_thread(begun.wait)
         executor.cancel()
         result = await task2
         assert result == CodeExecutionResult(text=None, images=[])

@@ -291,10 +291,10 @@ async def test_approval_waits_do_not_count() -> None:
         async for item in executor.stream(code):  # once without haste: the server runs then
             if isinstance(item, ApprovalRequest):
                 await item.accept()
-        items = executor.stream(code, timeout=10)
+        items = executor.stream(code, timeout=4)
         request = await anext(items)
         assert isinstance(request, ApprovalRequest)
-        await asyncio.sleep(10.2)  # longer than the cell may take
+        await asyncio.sleep(4.1)  # longer than the cell may take
         await request.accept()
         result = await anext(items)
         assert isinstance(result, CodeExecutionResult)

@@ -13,7 +13,6 @@ import subprocess
 import sys
 import threading
 import urllib.request
-from collections.abc import Iterator
 from pathlib import Path
 
 import harness
@@ -25,7 +24,8 @@ from ipybox.kernel_mgr.server import KernelGateway
 from ipybox.mcp_apigen import generate_mcp_sources
 from ipybox.tool_exec.approval.client import ApprovalClient, ApprovalRequest
 from ipybox.tool_exec.server import ToolServer
-from server_process import free_port
+from meeting import DIE, Meeting, run_while_idle, until, wait_until_reaped
+from server_process import free_port, jupyter_server
 
 
 def parameters(callable_: object) -> list[tuple[str, object]]:
@@ -168,15 +168,10 @@ async def test_notices_are_beside_the_text() -> None:
     async with gateway() as server, KernelClient(port=server.port) as client:
 
         async def die_while_idle() -> None:
-            pid = (await client.execute("import os, threading, time; os.getpid()")).text
-            Path("go").unlink(missing_ok=True)
-            await client.execute(
-                "def die():\n    while not os.path.exists('go'): time.sleep(0.01)\n    os.kill(os.getpid(), 9)\n"
-                "threading.Thread(target=die).start()"
-            )
-            Path("go").touch()
-            while Path(f"/proc/{pid}").exists():
-                await asyncio.sleep(0.01)
+            go = Meeting(Path("go").absolute())
+            pid = (await client.execute(run_while_idle(go, DIE))).text
+            go.wait()
+            wait_until_reaped(pid)
 
         def assert_killed(notices: list[str]) -> None:
             (notice,) = notices
@@ -251,8 +246,7 @@ async def test_a_python_that_hangs(workspace: Path, monkeypatch: pytest.MonkeyPa
             assert isinstance(caught.value, TimeoutError)
         with pytest.raises(RuntimeError, match="^Not connected to kernel$"):
             await client.execute("1")
-        while kernels(server.port):  # the client waits for nothing
-            await asyncio.sleep(0.01)
+        await until(lambda: not kernels(server.port))  # the client does not wait for their end
         with pytest.raises(ValueError, match="kernel_init_timeout"):
             await client.connect(kernel_init_timeout=0)
 
@@ -546,40 +540,15 @@ def test_as_a_command() -> None:
         assert process.wait(60) == 0
 
 
-@pytest.fixture
-def jupyter_server(home: harness.Place, workspace: Path) -> Iterator[int]:
-    """A Jupyter server with kernels of its own, of ipykernel; the port."""
-    python = harness.existing(harness.ROOT / ".cache/test/jupyter/bin/python")
-    port = free_port()
-    arguments = [
-        "--allow-root",
-        "--no-browser",
-        "--ServerApp.ip=127.0.0.1",
-        f"--ServerApp.port={port}",
-    ]
-    arguments += [
-        "--ServerApp.port_retries=0",
-        "--IdentityProvider.token=secret",
-        f"--ServerApp.root_dir={workspace}",
-    ]
-    server = subprocess.Popen(
-        [python, "-m", "jupyter_server", *arguments], stderr=subprocess.PIPE, text=True
-    )
-    for line in server.stderr:
-        if "is running at" in line:
-            break
-    drain = threading.Thread(target=server.stderr.read)
-    drain.start()
-    yield port
-    server.terminate()
-    server.wait()
-    drain.join()
-    server.stderr.close()
+async def test_any_jupyter_server(home: harness.Place, workspace: Path) -> None:
+    """Its kernels are its own, of ipykernel."""
+    with jupyter_server(workspace, dict(os.environ), "secret") as port:
+        await use_jupyter_server(port)
 
 
-async def test_any_jupyter_server(jupyter_server: int) -> None:
+async def use_jupyter_server(port: int) -> None:
     async with KernelClient(
-        host="127.0.0.1", port=jupyter_server, token="secret", kernel_init_timeout=60
+        host="127.0.0.1", port=port, token="secret", kernel_init_timeout=60
     ) as client:
         assert (await client.execute("x = 6\nprint('out')\nx * 7")).text == "out\n42"
         with pytest.raises(ExecutionError, match="ZeroDivisionError"):
@@ -587,9 +556,9 @@ async def test_any_jupyter_server(jupyter_server: int) -> None:
         with pytest.raises(TimeoutError):
             await client.execute("import time; time.sleep(600)", timeout=1)
         assert (await client.execute("x")).text == "6"
-    client = KernelClient(host="127.0.0.1", port=jupyter_server, token="secret", working_dir=Path())
+    client = KernelClient(host="127.0.0.1", port=port, token="secret", working_dir=Path())
     with pytest.raises(RuntimeError, match="needs a gateway of ipybox"):
         await client.connect()
-    client = KernelClient(host="127.0.0.1", port=jupyter_server, token="wrong")
+    client = KernelClient(host="127.0.0.1", port=port, token="wrong")
     with pytest.raises(RuntimeError, match="Failed to connect.*403"):
         await client.connect(retries=1)

@@ -31,6 +31,7 @@ from ipybox.mcp_apigen import sanitize_name
 from ipybox.tool_exec.approval.server import ApprovalChannel
 from ipybox.utils import arun, find_free_port
 from ipybox.vars import replace_variables
+from meeting import Meeting
 
 PUBLIC_MODULES = (
     "code_exec",
@@ -444,8 +445,10 @@ async def test_a_server_that_does_not_start_in_time() -> None:
         await generate_mcp_sources("x", params, Path("mcptools"), connect_timeout=0.2)
     with pytest.raises(TimeoutError):
         await MCPClient(params, connect_timeout=0.2).start()
-    task = asyncio.create_task(MCPClient(params).start())
-    await asyncio.sleep(0.05)
+    begun = Meeting(Path("begun").absolute())
+    script = f"cat {begun.path}; exec sleep 1000"
+    task = asyncio.create_task(MCPClient({"command": "sh", "args": ["-c", script]}).start())
+    await asyncio.to_thread(begun.wait)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task

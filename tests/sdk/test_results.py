@@ -13,21 +13,17 @@ from pathlib import Path
 
 import pytest
 from ipybox import CodeExecutionError, CodeExecutionResult, CodeExecutionTimeout, CodeExecutor
+from meeting import DIE, Meeting, run_while_idle, wait_until_reaped
 
 KILLED = "[ipybox] while idle, the kernel was killed by SIGKILL"
 
 
 async def die_while_idle(executor: CodeExecutor) -> None:
     """When this returns, the next cell has a notice."""
-    pid = (await executor.execute("import os, threading, time; os.getpid()")).text
-    Path("go").unlink(missing_ok=True)
-    await executor.execute(
-        "def die():\n    while not os.path.exists('go'): time.sleep(0.01)\n    os.kill(os.getpid(), 9)\n"
-        "threading.Thread(target=die).start()"
-    )
-    Path("go").touch()
-    while Path(f"/proc/{pid}").exists():
-        await asyncio.sleep(0.01)
+    go = Meeting(Path("go").absolute())
+    pid = (await executor.execute(run_while_idle(go, DIE))).text
+    go.wait()
+    wait_until_reaped(pid)
 
 
 @asynccontextmanager
@@ -47,6 +43,14 @@ async def begin(executor: CodeExecutor, code: str) -> AsyncGenerator[object, Non
     stream = executor.stream(code, chunks=True)
     await stream.__anext__()
     return stream
+
+
+async def begin_task(executor: CodeExecutor) -> asyncio.Task[CodeExecutionResult]:
+    """A cell that runs forever, as a task; it has begun."""
+    begun = Meeting(Path("begun").absolute())
+    task = asyncio.create_task(_await(executor.execute(f"{begun.code}\n{FOREVER}")))
+    await asyncio.to_thread(begun.wait)
+    return task
 
 
 FOREVER = "import time\nprint('begun', flush=True)\ntime.sleep(1000)"
@@ -81,11 +85,7 @@ async def test_notices_of_an_error_and_of_a_timeout() -> None:
 async def test_notices_that_reached_nobody_come_with_the_next_result(end: str) -> None:
     async with executor_with_notice() as executor:
         if end == "task":
-            task = asyncio.create_task(
-                _await(executor.execute("open('begun', 'w').close()\n" + FOREVER))
-            )
-            while not Path("begun").exists():
-                await asyncio.sleep(0.01)
+            task = await begin_task(executor)
             task.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await task
@@ -107,11 +107,7 @@ async def test_notices_that_reached_nobody_come_with_the_next_result(end: str) -
 
 async def test_a_cancellation_that_is_told_has_the_notices() -> None:
     async with executor_with_notice() as executor:
-        running = asyncio.create_task(
-            _await(executor.execute("open('begun', 'w').close()\n" + FOREVER))
-        )
-        while not Path("begun").exists():
-            await asyncio.sleep(0.01)
+        running = await begin_task(executor)
         executor.cancel()
         result = await running
         assert result.is_cancelled and result == CodeExecutionResult(text=None, images=[])

@@ -32,6 +32,7 @@ from ipybox.tool_exec.client import (
 )
 from ipybox.tool_exec.server import ToolServer
 from ipybox.utils import find_free_port
+from meeting import until
 from pydantic import BaseModel
 from typing_extensions import Self
 from websockets.asyncio.client import connect
@@ -426,8 +427,7 @@ class Application:
 
     async def __aenter__(self) -> Self:
         self.thread.start()
-        while not self.server.started:
-            await asyncio.sleep(0.01)
+        await until(lambda: self.server.started)
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -444,8 +444,7 @@ async def test_channel_in_fastapi():
             assert application.channel.open
             answers = await asyncio.gather(*(application.get(f"/ask?i={i}") for i in range(4)))
             assert answers == [{"result": True}] * 4
-        while application.channel.open:
-            await asyncio.sleep(0.01)
+        await until(lambda: not application.channel.open)
         async with ApprovalClient(reject, port=application.port):
             assert await application.get("/ask") == {"result": False}
     async with Application() as application:
@@ -523,8 +522,7 @@ async def test_channel_takes_one_client_at_a_time():
         async with contextlib.AsyncExitStack() as stack:
             async with connect(url):
                 second = await stack.enter_async_context(connect(url))
-            while application.asked_port() != second.local_address[1]:
-                await asyncio.sleep(0.01)
+            await until(lambda: application.asked_port() == second.local_address[1])
             ask = asyncio.create_task(application.get("/ask"))
             question = json.loads(await second.recv())
             third = await stack.enter_async_context(connect(url))
