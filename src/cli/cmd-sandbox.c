@@ -16,7 +16,7 @@
 #include "base/file.h"
 #include "cli/cli.h"
 #include "cli/sandboxed-run.h"
-#include "sandbox/plan.h"
+#include "sandbox/explain.h"
 
 /* srt's, below the home directory. */
 #define DEFAULT_SETTINGS ".srt-settings.json"
@@ -82,7 +82,10 @@ make_plan(const Arguments *arguments, const char *workspace, GError **error)
 static int
 explain(const IpbSandboxPlan *plan, bool as_json)
 {
-    g_autofree char *text = ipb_sandbox_plan_explain(plan, as_json);
+    g_autoptr(GError) error = NULL;
+    g_autofree char *text = ipb_sandbox_explain(plan, as_json, &error);
+    if (text == NULL)
+        return fail(error);
     g_autofree char *printable = ipb_cli_printable(text);
     fputs(printable, stdout);
     return fflush(stdout) == 0 ? IPB_EXIT_OK : IPB_EXIT_FAILED;

@@ -20,7 +20,7 @@
 #include "cli/cli.h"
 #include "cli/selftest-attacks.h"
 #include "json/writer.h"
-#include "sandbox/launch.h"
+#include "sandbox/sandbox.h"
 
 #define MAX_REPORT_SIZE 65536
 #define N_LISTENERS 4

@@ -9,9 +9,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
-#include "sandbox/cgroup.h"
-#include "sandbox/launch.h"
-#include "sandbox/probe.h"
+#include "sandbox/sandbox.h"
 #include "session/python.h"
 #include "session/session.h"
 
@@ -161,9 +159,6 @@ ipb_doctor_checks_add_kernel(GPtrArray *checks, const char *asked)
 
 /* --- a sandbox -------------------------------------------------------------------------------- */
 
-/* The first that allows renames between directories. */
-#define MIN_LANDLOCK_ABI 2
-
 typedef struct {
     GMainLoop *main_loop;
     char *failure; /* NULL: it worked */
@@ -253,71 +248,31 @@ try_sandbox(bool is_weaker, int *ret_took_ms, char **ret_failure)
 }
 
 static void
-add_tier(GPtrArray *checks)
+add_tier(GPtrArray *checks, const IpbSandboxProbe *probe)
 {
     int took_ms;
     g_autofree char *failure = NULL, *weaker_failure = NULL;
     if (try_sandbox(false, &took_ms, &failure)) {
-        ipb_doctor_checks_add(
-            checks, "sandbox", IPB_CHECK_OK,
-            g_strdup_printf("full: namespaces, seccomp%s; made in %d ms",
-                            ipb_probe_landlock_abi() >= MIN_LANDLOCK_ABI ? ", Landlock" : "",
-                            took_ms),
-            NULL);
+        ipb_doctor_checks_add(checks, "sandbox", IPB_CHECK_OK,
+                              g_strdup_printf("full: %s; made in %d ms", probe->full, took_ms),
+                              NULL);
         return;
     }
-    bool is_weaker = try_sandbox(true, &took_ms, &weaker_failure);
-    ipb_doctor_checks_add(
-        checks, "sandbox", IPB_CHECK_OPTIONAL,
-        g_strdup_printf(is_weaker ? "weaker (Landlock and seccomp only, when asked for): %s"
-                                  : "none: %s",
-                        failure),
-        NULL);
-}
-
-static void
-add_landlock(GPtrArray *checks)
-{
-    int abi = ipb_probe_landlock_abi();
-    if (abi >= MIN_LANDLOCK_ABI)
-        ipb_doctor_checks_add(checks, "landlock", IPB_CHECK_OK, g_strdup_printf("ABI %d", abi),
-                              NULL);
-    else
-        ipb_doctor_checks_add(checks, "landlock", IPB_CHECK_OPTIONAL,
-                              g_strdup(abi == 1 ? "ABI 1 is not enough: sandboxes go without it"
-                                                : "not there: sandboxes go without it"),
-                              "Linux 5.19 or later, with landlock in the kernel option lsm=");
-}
-
-static void
-add_seccomp(GPtrArray *checks)
-{
-    if (ipb_probe_has_seccomp() && ipb_probe_has_notifications())
-        ipb_doctor_checks_add(checks, "seccomp", IPB_CHECK_OK, g_strdup("with user notification"),
-                              NULL);
-    else
-        ipb_doctor_checks_add(checks, "seccomp", IPB_CHECK_OPTIONAL,
-                              g_strdup("not there: no sandbox can be made"),
-                              "Linux 5.0 or later, with CONFIG_SECCOMP_FILTER");
-}
-
-static void
-add_cgroup(GPtrArray *checks)
-{
-    char *cgroup = ipb_cgroup_find_delegated();
-    if (cgroup != NULL)
-        ipb_doctor_checks_add(checks, "cgroup", IPB_CHECK_OK, cgroup, NULL);
-    else
-        ipb_doctor_checks_add(checks, "cgroup", IPB_CHECK_OPTIONAL,
-                              g_strdup("not delegated: limits of memory hold for each process"),
-                              "systemd-run --user --scope -p Delegate=yes ipybox …");
+    char *detail = try_sandbox(true, &took_ms, &weaker_failure)
+                       ? g_strdup_printf("weaker (%s, when asked for): %s", probe->weaker, failure)
+                       : g_strdup_printf("none: %s", failure);
+    ipb_doctor_checks_add(checks, "sandbox", IPB_CHECK_OPTIONAL, detail, NULL);
 }
 
 void
 ipb_doctor_checks_add_sandbox(GPtrArray *checks)
 {
-    add_tier(checks);
-    add_landlock(checks);
-    add_seccomp(checks);
-    add_cgroup(checks);
+    g_autoptr(IpbSandboxProbe) probe = ipb_sandbox_probe_new();
+    add_tier(checks, probe);
+    for (guint i = 0; i < probe->features->len; i++) {
+        const IpbSandboxFeature *feature = g_ptr_array_index(probe->features, i);
+        IpbCheckState state = feature->is_available ? IPB_CHECK_OK : IPB_CHECK_OPTIONAL;
+        ipb_doctor_checks_add(checks, feature->name, state, g_strdup(feature->text),
+                              feature->hint);
+    }
 }

@@ -20,11 +20,11 @@
 #include "base/error.h"
 #include "base/fd.h"
 #include "cli/cli.h"
-#include "egress/boxed-command.h"
+#include "command/sandboxed-command.h"
 #include "json/lines.h"
 #include "sandbox/policy.h"
 #include "sandbox/quarantine.h"
-#include "sandbox/weaker.h"
+#include "sandbox/sandbox.h"
 
 /* Denials that are told at the end; the rest is counted. */
 #define MAX_TOLD_DENIALS 16
@@ -39,7 +39,7 @@ typedef struct {
     const IpbSandboxedRunOptions *options;
     GMainLoop *main_loop;
     IpbLoop *loop;
-    IpbBoxedCommand *command;
+    IpbSandboxedCommand *command;
     IpbWatch *control_watch;
     IpbLineReader control_lines;
     IpbViolationLog *log; /* NULL, too, when it could not be written */
@@ -77,7 +77,7 @@ on_signal(uint32_t events, void *data)
     if (info.ssi_code == SI_KERNEL)
         return;
     if (run->is_ready)
-        ipb_boxed_command_signal(run->command, (int) info.ssi_signo);
+        ipb_sandboxed_command_signal(run->command, (int) info.ssi_signo);
     else
         run->pending_signal = (int) info.ssi_signo;
 }
@@ -144,7 +144,7 @@ static void
 take_policy(Run *run, IpbSandboxPolicy *policy)
 {
     g_autoptr(GError) error = NULL;
-    if (ipb_boxed_command_set_policy(run->command, policy, &error))
+    if (ipb_sandboxed_command_set_policy(run->command, policy, &error))
         run->has_update = true;
     else
         ipb_cli_say(&ipb_verb_sandbox, "--control-fd: %s", error->message);
@@ -217,11 +217,11 @@ watch_control(Run *run, GError **error)
 /* --- the command ------------------------------------------------------------------------------- */
 
 static void
-on_end(IpbBoxedCommand *command, int wait_status, const GError *error, void *data)
+on_end(IpbSandboxedCommand *command, int wait_status, const GError *error, void *data)
 {
     Run *run = data;
     g_autofree char *limit =
-        error == NULL ? ipb_boxed_command_describe_limit(command, wait_status) : NULL;
+        error == NULL ? ipb_sandboxed_command_describe_limit(command, wait_status) : NULL;
     if (limit != NULL)
         ipb_cli_say(&ipb_verb_sandbox, "the command was ended: %s", limit);
     if (error != NULL)
@@ -239,23 +239,23 @@ tell_weakness(void)
         &ipb_verb_sandbox,
         "warning: namespaces are forbidden here: this is the weaker sandbox, of Landlock and "
         "seccomp only:");
-    for (const char *const *limit = IPB_WEAKER_LIMITS; *limit != NULL; limit++)
-        ipb_cli_say(&ipb_verb_sandbox, "- %s", *limit);
+    for (const char *const *gap = ipb_sandbox_weaker_gaps(); *gap != NULL; gap++)
+        ipb_cli_say(&ipb_verb_sandbox, "- %s", *gap);
 }
 
 /* Not before the egress is there, which the configurations are for. */
 static void
-on_ready(IpbBoxedCommand *command, void *data)
+on_ready(IpbSandboxedCommand *command, void *data)
 {
     Run *run = data;
     g_autoptr(GError) error = NULL;
     run->is_ready = true;
-    if (ipb_boxed_command_is_weaker(command))
+    if (ipb_sandboxed_command_is_weaker(command))
         tell_weakness();
     if (run->options->is_debug)
         ipb_cli_say(&ipb_verb_sandbox, "the sandbox stands");
     if (run->pending_signal != 0)
-        ipb_boxed_command_signal(command, run->pending_signal);
+        ipb_sandboxed_command_signal(command, run->pending_signal);
     if (!watch_control(run, &error))
         on_end(command, 0, error, run);
 }
@@ -273,7 +273,7 @@ start(Run *run, GError **error)
     if (run->loop == NULL || !watch_signals(run, error))
         return false;
     g_auto(GStrv) env = g_get_environ();
-    const IpbBoxedCommandOptions options = {
+    const IpbSandboxedCommandOptions options = {
         .plan = run->options->plan,
         .argv = run->options->argv,
         .env = (const char *const *) env,
@@ -288,7 +288,7 @@ start(Run *run, GError **error)
         .on_violation = on_violation,
         .data = run,
     };
-    run->command = ipb_boxed_command_new(run->loop, &options, error);
+    run->command = ipb_sandboxed_command_new(run->loop, &options, error);
     return run->command != NULL;
 }
 
@@ -340,7 +340,7 @@ ipb_sandboxed_run(const IpbSandboxedRunOptions *options)
         g_main_loop_run(run.main_loop);
     else
         run.status = fail(error);
-    ipb_boxed_command_free(run.command);
+    ipb_sandboxed_command_free(run.command);
     tell_denials(&run);
     sweep(&run);
     clear(&run);

@@ -109,10 +109,10 @@ ipb_destination_equal(const IpbDestination *a, const IpbDestination *b)
 /* Entries. sandbox/policy.h compares a host with them. What depends on addresses is here. */
 
 /* The entry that denies the host or an address that it embeds; or NULL. */
-static const IpbSandboxDomain *
+static const IpbDomainPattern *
 find_denial(const IpbDomainRules *rules, const IpbHost *host, unsigned port)
 {
-    const IpbSandboxDomain *entry;
+    const IpbDomainPattern *entry;
     IpbHost embedded[IPB_ADDRESS_CLASS_MAX_EMBEDDED];
     size_t n = ipb_address_class_embedded(host, embedded);
     if (ipb_sandbox_policy_judge(rules->policy, host, port, &entry) == IPB_DOMAIN_DENIED)
@@ -137,7 +137,7 @@ is_spelled_out(const IpbDomainRules *rules, const IpbDestination *destination)
 {
     GPtrArray *entries = rules->policy->allowed_domains;
     for (guint i = 0; i < entries->len; i++) {
-        const IpbSandboxDomain *entry = g_ptr_array_index(entries, i);
+        const IpbDomainPattern *entry = g_ptr_array_index(entries, i);
         bool is_port = entry->port == 0 || entry->port == destination->port;
         if (is_port && !entry->is_wildcard && entry->host != NULL &&
             strcmp(entry->host, destination->host.text) == 0)
@@ -149,7 +149,7 @@ is_spelled_out(const IpbDomainRules *rules, const IpbDestination *destination)
 /* Decisions */
 
 static char *
-explain_denial(const IpbSandboxDomain *entry)
+explain_denial(const IpbDomainPattern *entry)
 {
     if (entry->reason == NULL)
         return g_strdup_printf(
@@ -165,7 +165,7 @@ bool
 ipb_domain_rules_check(const IpbDomainRules *rules, const IpbDestination *destination,
                        char **ret_reason)
 {
-    const IpbSandboxDomain *denial = find_denial(rules, &destination->host, destination->port);
+    const IpbDomainPattern *denial = find_denial(rules, &destination->host, destination->port);
     if (denial != NULL) {
         *ret_reason = explain_denial(denial);
         return false;
@@ -181,7 +181,7 @@ ipb_domain_rules_check(const IpbDomainRules *rules, const IpbDestination *destin
 bool
 ipb_domain_rules_check_name(const IpbDomainRules *rules, const IpbHost *name, char **ret_reason)
 {
-    const IpbSandboxDomain *denial = find_denial(rules, name, ANY_PORT);
+    const IpbDomainPattern *denial = find_denial(rules, name, ANY_PORT);
     if (denial != NULL) {
         *ret_reason = explain_denial(denial);
         return false;
@@ -196,7 +196,7 @@ ipb_domain_rules_check_name(const IpbDomainRules *rules, const IpbHost *name, ch
 const char *
 ipb_domain_rules_denial_reason(const IpbDomainRules *rules, const IpbDestination *destination)
 {
-    const IpbSandboxDomain *denial = find_denial(rules, &destination->host, destination->port);
+    const IpbDomainPattern *denial = find_denial(rules, &destination->host, destination->port);
     return denial != NULL ? denial->reason : NULL;
 }
 

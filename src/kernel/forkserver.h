@@ -38,7 +38,7 @@ typedef void (*IpbForkExitFunc)(int wait_status, const char *cause, void *data);
 
 typedef struct IpbFork IpbFork;
 
-/* The sandbox that a kernel is forked into (sandbox/launch.h); the fds are borrowed for the call. */
+/* The sandbox that a kernel is forked into (sandbox/sandbox.h); the fds are borrowed for the call. */
 typedef struct {
     int init_pidfd; /* of its pid 1 */
     int plan_fd;    /* what is locked down */

@@ -6,7 +6,7 @@
 
 #include "kernel/forkserver.h"
 #include "kernel/native-kernel.h"
-#include "sandbox/launch.h"
+#include "sandbox/sandbox.h"
 
 typedef struct {
     IpbKernelProvider base;
@@ -37,7 +37,7 @@ get_forkserver(NativeProvider *provider, bool is_sandboxed, GError **error)
     if (!is_sandboxed)
         return provider->forkserver;
     if (provider->sandbox_forkserver == NULL) {
-        g_autofree char *entrance = ipb_sandbox_find_entrance(error);
+        g_autofree char *entrance = ipb_sandbox_find_entry_library(error);
         if (entrance != NULL)
             provider->sandbox_forkserver = new_forkserver(provider, entrance);
     }

@@ -27,7 +27,7 @@
 #include "base/fd.h"
 #include "kernel/marker.h"
 #include "kernel/output.h"
-#include "sandbox/launch.h"
+#include "sandbox/sandbox.h"
 
 /* Not SIGINT again; see docs/internals/kernel-wire.md. */
 #define REPEATED_INTERRUPT (SIGRTMIN + 6)
@@ -444,10 +444,11 @@ on_sandbox_ready(IpbSandbox *sandbox, const int *listeners, size_t n_listeners, 
 {
     IpbProcess *process = data;
     process->sandboxing.on_listeners(listeners, n_listeners, process->sandboxing.data);
+    const IpbSandboxEntry entry = ipb_sandbox_entry(sandbox);
     IpbForkSandbox place = {
-        .init_pidfd = ipb_sandbox_pidfd(sandbox),
-        .plan_fd = ipb_sandbox_plan_fd(sandbox),
-        .channel_fd = ipb_sandbox_channel_fd(sandbox),
+        .init_pidfd = entry.fds[0],
+        .plan_fd = entry.fds[1],
+        .channel_fd = entry.fds[2],
     };
     process->fork = ipb_fork_new(process->forkserver, &place, on_forked, on_exit_report, process);
 }

@@ -14,12 +14,12 @@
 #include "base/child.h"
 #include "base/file.h"
 #include "base/installed-files.h"
-#include "egress/boxed-command.h"
+#include "command/sandboxed-command.h"
 #include "sandbox/quarantine.h"
 
 struct IpbServerProcess {
-    IpbChild *child;        /* or */
-    IpbBoxedCommand *boxed; /* in a sandbox */
+    IpbChild *child;            /* or */
+    IpbSandboxedCommand *boxed; /* in a sandbox */
     IpbQuarantine *quarantine;
     IpbServerLog *log;
     IpbServerExitFunc on_exit;
@@ -128,7 +128,7 @@ sweep(IpbServerProcess *process)
 }
 
 static void
-on_boxed_end(IpbBoxedCommand *boxed, int wait_status, const GError *error, void *data)
+on_boxed_end(IpbSandboxedCommand *boxed, int wait_status, const GError *error, void *data)
 {
     IpbServerProcess *process = data;
     process->has_ended = true;
@@ -213,7 +213,7 @@ start_boxed(IpbServerProcess *process, IpbLoop *loop, const IpbServerProcessOpti
     for (guint i = 0; i < plan->warnings->len; i++)
         tell(process, g_ptr_array_index(plan->warnings, i));
     process->quarantine = ipb_quarantine_new(plan, quarantine);
-    const IpbBoxedCommandOptions boxed = {
+    const IpbSandboxedCommandOptions boxed = {
         .plan = plan,
         .argv = (const char *const *) argv,
         .env = options->env,
@@ -225,7 +225,7 @@ start_boxed(IpbServerProcess *process, IpbLoop *loop, const IpbServerProcessOpti
         .on_violation = on_violation,
         .data = process,
     };
-    process->boxed = ipb_boxed_command_new(loop, &boxed, error);
+    process->boxed = ipb_sandboxed_command_new(loop, &boxed, error);
     return process->boxed != NULL;
 }
 
@@ -261,7 +261,7 @@ ipb_server_process_stop(IpbServerProcess *process, unsigned grace_ms)
     if (process->child != NULL)
         ipb_child_stop(process->child, grace_ms);
     else
-        ipb_boxed_command_stop(process->boxed, grace_ms);
+        ipb_sandboxed_command_stop(process->boxed, grace_ms);
 }
 
 void
@@ -270,7 +270,7 @@ ipb_server_process_free(IpbServerProcess *process)
     if (process == NULL)
         return;
     ipb_child_free(process->child);
-    ipb_boxed_command_free(process->boxed);
+    ipb_sandboxed_command_free(process->boxed);
     if (process->quarantine != NULL)
         sweep(process);
     ipb_server_log_unref(process->log);

@@ -1,19 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A plan in words: a table for people, JSON for programs. Nothing of the plan is left out.
+ * See the header.
  */
+#include "sandbox/explain.h"
 
 #include "json/writer.h"
-#include "sandbox/cgroup.h"
-#include "sandbox/plan-private.h"
+#include "sandbox/backend.h"
 
-static const char *const MOUNT_NAMES[] = {
-    [IPB_MOUNT_READ_ONLY] = "read-only", [IPB_MOUNT_WRITABLE] = "writable",
-    [IPB_MOUNT_TMPFS] = "private",       [IPB_MOUNT_HIDE_DIR] = "hidden",
-    [IPB_MOUNT_HIDE_FILE] = "hidden",    [IPB_MOUNT_FILE] = "file",
-    [IPB_MOUNT_PROC] = "proc",           [IPB_MOUNT_DEV] = "dev",
-    [IPB_MOUNT_DEVPTS] = "devpts",
-};
+typedef struct {
+    const IpbSandboxPlan *plan;
+    IpbSandboxDetails details;
+} Explanation;
 
 static const char *const LISTENER_NAMES[] = {
     [IPB_LISTENER_TOOLS] = "tools",     [IPB_LISTENER_HTTP_PROXY] = "http-proxy",
@@ -80,22 +77,22 @@ add_array(GString *text, const char *heading, const GPtrArray *array)
 }
 
 static void
-add_mounts(GString *text, const IpbSandboxPlan *plan)
+add_paths(GString *text, const GArray *paths)
 {
     int width = 0;
-    for (guint i = 0; i < plan->mounts->len; i++) {
-        const IpbPlanMount *mount = g_ptr_array_index(plan->mounts, i);
-        width = MAX(width, (int) g_utf8_strlen(mount->target, -1));
+    for (guint i = 0; i < paths->len; i++) {
+        const IpbSandboxPathDetail *detail = &g_array_index(paths, IpbSandboxPathDetail, i);
+        width = MAX(width, (int) g_utf8_strlen(detail->path, -1));
     }
     add_heading(text, "Files (a later line covers an earlier one)");
-    for (guint i = 0; i < plan->mounts->len; i++) {
-        const IpbPlanMount *mount = g_ptr_array_index(plan->mounts, i);
+    for (guint i = 0; i < paths->len; i++) {
+        const IpbSandboxPathDetail *detail = &g_array_index(paths, IpbSandboxPathDetail, i);
         g_string_append(text, "  ");
-        add_cell(text, MOUNT_NAMES[mount->kind], 9);
-        add_cell(text, mount->target, width);
-        add_cell(text, mount->reason, 0);
-        if (mount->kind == IPB_MOUNT_TMPFS) {
-            g_autofree char *size = format_number(true, mount->size_bytes);
+        add_cell(text, detail->kind, 9);
+        add_cell(text, detail->path, width);
+        add_cell(text, detail->reason, 0);
+        if (detail->has_size) {
+            g_autofree char *size = format_number(true, detail->size_bytes);
             g_string_append_printf(text, " (%s)", size);
         }
         g_string_append_c(text, '\n');
@@ -106,7 +103,7 @@ static void
 add_domains(GString *text, const char *word, const GPtrArray *domains)
 {
     for (guint i = 0; i < domains->len; i++) {
-        const IpbSandboxDomain *domain = g_ptr_array_index(domains, i);
+        const IpbDomainPattern *domain = g_ptr_array_index(domains, i);
         g_string_append(text, "  ");
         add_cell(text, word, 9);
         g_string_append_printf(text, "%s%s%s\n", domain->text, domain->reason != NULL ? "  " : "",
@@ -138,38 +135,39 @@ add_network(GString *text, const IpbSandboxPlan *plan)
 }
 
 static void
-add_limits(GString *text, const IpbSandboxPlan *plan)
+add_limits(GString *text, const Explanation *explanation)
 {
-    IpbPlanLimit limit;
+    const char *group = explanation->details.limit_group;
+    IpbSandboxLimit limit;
     add_heading(text, "Limits");
-    for (size_t i = 0; ipb_plan_limit_at(&plan->limits, i, &limit); i++) {
+    for (size_t i = 0; ipb_sandbox_limits_at(&explanation->plan->limits, i, &limit); i++) {
         g_autofree char *value = format_number(limit.is_size, limit.value);
         g_string_append(text, "  ");
         add_cell(text, limit.name, 14);
         add_cell(text, value, 8);
         g_string_append_printf(text, "%s\n", limit.reason);
     }
-    g_autofree char *cgroup = ipb_cgroup_find_delegated();
-    if (cgroup != NULL)
+    if (group != NULL)
         g_string_append_printf(
-            text, "  memory and processes of all that is inside together: cgroup %s\n", cgroup);
+            text, "  memory and processes of the whole sandbox together: cgroup %s\n", group);
     else
         g_string_append(text, "  memory of each process: no cgroup is delegated to ipybox (see "
                               "ipybox doctor)\n");
 }
 
 static char *
-explain_as_text(const IpbSandboxPlan *plan)
+explain_as_text(const Explanation *explanation)
 {
+    const IpbSandboxPlan *plan = explanation->plan;
     GString *text = g_string_new(NULL);
     g_string_append_printf(text, "workspace  %s\npolicy     %s\n", plan->workspace,
                            plan->policy->origin != NULL ? plan->policy->origin
                                                         : "built-in default");
-    add_mounts(text, plan);
-    add_array(text, "Must not come into being (moved away at the end)", plan->absent);
-    add_array(text, "Links that must stay as they are (compared at the end)", plan->links);
+    add_paths(text, explanation->details.paths);
+    add_array(text, "Must not be created (moved away at the end)", plan->paths->absent);
+    add_array(text, "Links that must not change (compared at the end)", plan->paths->links);
     add_network(text, plan);
-    add_limits(text, plan);
+    add_limits(text, explanation);
     add_list(text, "Environment", plan->environment);
     add_list(text, "Removed from the environment", plan->unset);
     add_list(text, "Keys without effect", plan->policy->without_effect);
@@ -200,20 +198,20 @@ write_array(IpbJsonWriter *writer, const char *name, const GPtrArray *array)
 }
 
 static void
-write_mounts(IpbJsonWriter *writer, const IpbSandboxPlan *plan)
+write_paths(IpbJsonWriter *writer, const GArray *paths)
 {
     ipb_json_key(writer, "mounts");
     ipb_json_begin_array(writer);
-    for (guint i = 0; i < plan->mounts->len; i++) {
-        const IpbPlanMount *mount = g_ptr_array_index(plan->mounts, i);
+    for (guint i = 0; i < paths->len; i++) {
+        const IpbSandboxPathDetail *detail = &g_array_index(paths, IpbSandboxPathDetail, i);
         ipb_json_begin_object(writer);
-        ipb_json_member_string(writer, "kind", MOUNT_NAMES[mount->kind]);
-        ipb_json_member_string(writer, "target", mount->target);
-        if (mount->content != NULL)
-            ipb_json_member_string(writer, "content", mount->content);
-        if (mount->size_bytes > 0)
-            ipb_json_member_int(writer, "size_bytes", (int64_t) mount->size_bytes);
-        ipb_json_member_string(writer, "reason", mount->reason);
+        ipb_json_member_string(writer, "kind", detail->kind);
+        ipb_json_member_string(writer, "target", detail->path);
+        if (detail->content != NULL)
+            ipb_json_member_string(writer, "content", detail->content);
+        if (detail->size_bytes > 0)
+            ipb_json_member_int(writer, "size_bytes", (int64_t) detail->size_bytes);
+        ipb_json_member_string(writer, "reason", detail->reason);
         ipb_json_end_object(writer);
     }
     ipb_json_end_array(writer);
@@ -225,7 +223,7 @@ write_domains(IpbJsonWriter *writer, const char *name, const GPtrArray *domains)
     ipb_json_key(writer, name);
     ipb_json_begin_array(writer);
     for (guint i = 0; i < domains->len; i++) {
-        const IpbSandboxDomain *domain = g_ptr_array_index(domains, i);
+        const IpbDomainPattern *domain = g_ptr_array_index(domains, i);
         ipb_json_begin_object(writer);
         ipb_json_member_string(writer, "domain", domain->text);
         if (domain->reason != NULL)
@@ -257,12 +255,12 @@ write_network(IpbJsonWriter *writer, const IpbSandboxPlan *plan)
 }
 
 static void
-write_limits(IpbJsonWriter *writer, const IpbSandboxPlan *plan)
+write_limits(IpbJsonWriter *writer, const Explanation *explanation)
 {
-    IpbPlanLimit limit;
+    IpbSandboxLimit limit;
     ipb_json_key(writer, "limits");
     ipb_json_begin_array(writer);
-    for (size_t i = 0; ipb_plan_limit_at(&plan->limits, i, &limit); i++) {
+    for (size_t i = 0; ipb_sandbox_limits_at(&explanation->plan->limits, i, &limit); i++) {
         ipb_json_begin_object(writer);
         ipb_json_member_string(writer, "name", limit.name);
         ipb_json_member_int(writer, "value", (int64_t) limit.value);
@@ -270,22 +268,22 @@ write_limits(IpbJsonWriter *writer, const IpbSandboxPlan *plan)
         ipb_json_end_object(writer);
     }
     ipb_json_end_array(writer);
-    g_autofree char *cgroup = ipb_cgroup_find_delegated();
-    ipb_json_member_string(writer, "cgroup", cgroup);
+    ipb_json_member_string(writer, "cgroup", explanation->details.limit_group);
 }
 
 static char *
-explain_as_json(const IpbSandboxPlan *plan)
+explain_as_json(const Explanation *explanation)
 {
+    const IpbSandboxPlan *plan = explanation->plan;
     IpbJsonWriter *writer = ipb_json_writer_new();
     ipb_json_begin_object(writer);
     ipb_json_member_string(writer, "workspace", plan->workspace);
     ipb_json_member_string(writer, "policy", plan->policy->origin);
-    write_mounts(writer, plan);
-    write_array(writer, "absent", plan->absent);
-    write_array(writer, "links", plan->links);
+    write_paths(writer, explanation->details.paths);
+    write_array(writer, "absent", plan->paths->absent);
+    write_array(writer, "links", plan->paths->links);
     write_network(writer, plan);
-    write_limits(writer, plan);
+    write_limits(writer, explanation);
     write_list(writer, "environment", plan->environment);
     write_list(writer, "unset", plan->unset);
     write_list(writer, "without_effect", plan->policy->without_effect);
@@ -296,7 +294,15 @@ explain_as_json(const IpbSandboxPlan *plan)
 }
 
 char *
-ipb_sandbox_plan_explain(const IpbSandboxPlan *plan, bool as_json)
+ipb_sandbox_explain(const IpbSandboxPlan *plan, bool as_json, GError **error)
 {
-    return as_json ? explain_as_json(plan) : explain_as_text(plan);
+    Explanation explanation = {.plan = plan};
+    IpbSandboxDetails *details = &explanation.details;
+    if (!IPB_SANDBOX_BACKEND.explain(plan, details, error))
+        return NULL;
+    char *text = as_json ? explain_as_json(&explanation) : explain_as_text(&explanation);
+    g_array_unref(details->paths);
+    g_ptr_array_unref(details->owner);
+    g_free(details->limit_group);
+    return text;
 }

@@ -1,14 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The automaton of a glob; see the header. A state is a position in the list of tokens; a set of states is a string of bytes, one a
- * state, which is simple and small (patterns are short).
+ * The automaton and the walk. A state is a position in the list of tokens. A set of states is a string
+ * of bytes, one for each state, which is simple, and small because patterns are short.
+ *
+ * In the walk, directories wait in a queue with the states in which the pattern reached them. A
+ * directory is listed once for each set of states, so links that lead in circles end.
  */
 #include "sandbox/glob.h"
 
+#include <dirent.h>
+#include <errno.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/error.h"
-#include "sandbox/glob-private.h"
 
 #define MAX_PATTERN 4096
 
@@ -145,8 +150,8 @@ token_at(const IpbGlob *glob, size_t state)
     return &g_array_index(glob->tokens, Token, state);
 }
 
-size_t
-ipb_glob_n_states(const IpbGlob *glob)
+static size_t
+count_states(const IpbGlob *glob)
 {
     return glob->tokens->len;
 }
@@ -166,8 +171,8 @@ close_states(const IpbGlob *glob, unsigned char *states)
     }
 }
 
-void
-ipb_glob_start(const IpbGlob *glob, unsigned char *states)
+static void
+start_states(const IpbGlob *glob, unsigned char *states)
 {
     memset(states, 0, glob->tokens->len);
     states[0] = 1;
@@ -219,9 +224,8 @@ read_byte(const IpbGlob *glob, size_t state, unsigned char c, unsigned char *nex
         next[state + 1] = 1;
 }
 
-bool
-ipb_glob_feed(const IpbGlob *glob, const unsigned char *states, const char *text,
-              unsigned char *ret_states)
+static bool
+feed(const IpbGlob *glob, const unsigned char *states, const char *text, unsigned char *ret_states)
 {
     size_t n = glob->tokens->len;
     g_autofree unsigned char *current = g_memdup2(states, n);
@@ -240,8 +244,8 @@ ipb_glob_feed(const IpbGlob *glob, const unsigned char *states, const char *text
     return memchr(current, 1, n) != NULL;
 }
 
-bool
-ipb_glob_accepts(const IpbGlob *glob, const unsigned char *states)
+static bool
+accepts(const IpbGlob *glob, const unsigned char *states)
 {
     return states[glob->tokens->len - 1] != 0;
 }
@@ -250,7 +254,151 @@ bool
 ipb_glob_matches(const IpbGlob *glob, const char *text)
 {
     g_autofree unsigned char *states = g_malloc(glob->tokens->len);
-    ipb_glob_start(glob, states);
-    ipb_glob_feed(glob, states, text, states);
-    return ipb_glob_accepts(glob, states);
+    start_states(glob, states);
+    feed(glob, states, text, states);
+    return accepts(glob, states);
+}
+
+/* --- the walk ---------------------------------------------------------------------------------- */
+
+typedef struct {
+    char *path;
+    unsigned char *states; /* after the slash that ends the directory */
+} Directory;
+
+typedef struct {
+    const IpbGlob *glob;
+    const IpbGlobWalk *walk;
+    GQueue waiting;   /* Directory */
+    GHashTable *seen; /* GBytes: device, inode, states */
+} Walker;
+
+static void
+free_directory(Directory *directory)
+{
+    g_free(directory->path);
+    g_free(directory->states);
+    g_free(directory);
+}
+
+static bool
+spend(IpbGlobBudget *budget, GError **error)
+{
+    if (budget->entries_left > 0 && g_get_monotonic_time() < budget->deadline_us) {
+        budget->entries_left--;
+        return true;
+    }
+    g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_LIMIT,
+                "the file system is too large for this pattern: begin it with a directory, and use "
+                "\"**\" as far down as possible");
+    return false;
+}
+
+/* Is it the first time that this directory is met in these states? */
+static bool
+add_seen(Walker *walker, const struct stat *info, const unsigned char *states)
+{
+    g_autoptr(GByteArray) key = g_byte_array_new();
+    g_byte_array_append(key, (const guint8 *) &info->st_dev, sizeof info->st_dev);
+    g_byte_array_append(key, (const guint8 *) &info->st_ino, sizeof info->st_ino);
+    g_byte_array_append(key, states, (guint) count_states(walker->glob));
+    return g_hash_table_add(walker->seen, g_byte_array_free_to_bytes(g_steal_pointer(&key)));
+}
+
+/* The kernel's own file systems are no places for anybody's files, and have no end. */
+static bool
+is_kernel_tree(const char *path)
+{
+    return g_str_equal(path, "/proc") || g_str_equal(path, "/sys") || g_str_equal(path, "/dev");
+}
+
+static bool
+is_empty(const char *path)
+{
+    DIR *stream = opendir(path);
+    if (stream == NULL)
+        return false;
+    const struct dirent *entry;
+    bool is_found = false;
+    while (!is_found && (entry = readdir(stream)) != NULL)
+        is_found = strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0;
+    closedir(stream);
+    return !is_found;
+}
+
+static void
+visit(Walker *walker, const char *path, const unsigned char *states)
+{
+    struct stat info;
+    const IpbGlobWalk *walk = walker->walk;
+    size_t n = count_states(walker->glob);
+    bool is_match = accepts(walker->glob, states);
+    g_autofree unsigned char *below = g_malloc(n);
+    bool goes_on = feed(walker->glob, states, "/", below);
+    if (!is_match && !goes_on)
+        return;
+    bool is_there = (walk->follow_links ? stat(path, &info) : lstat(path, &info)) == 0;
+    bool is_directory = is_there && S_ISDIR(info.st_mode);
+    if (is_match && (!walk->only_directories || (is_directory && !is_empty(path))))
+        walk->on_match(path, false, walk->data);
+    if (!goes_on || !is_directory || is_kernel_tree(path) || !add_seen(walker, &info, below))
+        return;
+    Directory *directory = g_new0(Directory, 1);
+    directory->path = g_strdup(path);
+    directory->states = g_steal_pointer(&below);
+    g_queue_push_tail(&walker->waiting, directory);
+}
+
+static bool
+list(Walker *walker, const Directory *directory, GError **error)
+{
+    const IpbGlobWalk *walk = walker->walk;
+    g_autofree unsigned char *states = g_malloc(count_states(walker->glob));
+    bool is_root = g_str_equal(directory->path, "/");
+    DIR *stream = opendir(directory->path);
+    if (stream == NULL) {
+        if (errno != ENOENT && errno != ENOTDIR)
+            walk->on_match(directory->path, true, walk->data);
+        return true;
+    }
+    bool is_fine = true;
+    const struct dirent *entry;
+    while (is_fine && (entry = readdir(stream)) != NULL) {
+        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
+            continue;
+        is_fine = spend(walk->budget, error);
+        if (!is_fine || !feed(walker->glob, directory->states, entry->d_name, states))
+            continue;
+        g_autofree char *path =
+            g_strconcat(is_root ? "" : directory->path, "/", entry->d_name, NULL);
+        visit(walker, path, states);
+    }
+    closedir(stream);
+    return is_fine;
+}
+
+bool
+ipb_glob_walk(const IpbGlob *glob, const IpbGlobWalk *walk, GError **error)
+{
+    Walker walker = {
+        .glob = glob,
+        .walk = walk,
+        .waiting = G_QUEUE_INIT,
+        .seen = g_hash_table_new_full(g_bytes_hash, g_bytes_equal, (GDestroyNotify) g_bytes_unref,
+                                      NULL),
+    };
+    Directory *first = g_new0(Directory, 1);
+    first->path = g_strdup(walk->base);
+    first->states = g_malloc(count_states(glob));
+    start_states(glob, first->states);
+    g_queue_push_tail(&walker.waiting, first);
+    bool is_fine = true;
+    while (is_fine && !g_queue_is_empty(&walker.waiting)) {
+        Directory *directory = g_queue_pop_head(&walker.waiting);
+        is_fine = list(&walker, directory, error);
+        free_directory(directory);
+    }
+    g_queue_clear_full(&walker.waiting, (GDestroyNotify) free_directory);
+    g_hash_table_unref(walker.seen);
+    return is_fine;
 }

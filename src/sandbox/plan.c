@@ -1,105 +1,180 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The plan as an object, and the order in which it comes about; see plan-private.h.
+ * A plan is made in this order: rules for paths (policy-paths.c, protected-paths.c, own-paths.c),
+ * the sockets that listen inside with the environment that leads programs to them, then the access
+ * that follows from the rules (path-rules.c).
  */
 #include "sandbox/plan.h"
 
 #include "base/error.h"
-#include "sandbox/plan-private.h"
+#include "sandbox/own-paths.h"
+#include "sandbox/path.h"
+#include "sandbox/policy-paths.h"
+#include "sandbox/protected-paths.h"
 
-/* What looking at the file system may cost before a plan is refused. */
-#define MAX_GLOB_ENTRIES 500000
-#define GLOB_TIMEOUT_MS 5000
+#define TOOL_PORT 8900
+#define SOCKS_PORT 1080
 
-IpbPlanMount *
-ipb_plan_mount_new(IpbMountKind kind, const char *source, const char *target, const char *reason)
+/* If git.safeDirectories has more, all directories are safe. */
+#define MAX_SAFE_DIRECTORIES 8
+
+#define SOCKS_ADDRESS "localhost:" G_STRINGIFY(SOCKS_PORT)
+#define SOCKS_URL "socks5h://" SOCKS_ADDRESS
+/* Private networks, too, as in srt: they are allowed or denied by address, which needs no proxy. */
+#define NOT_PROXIED "localhost,127.0.0.1,::1,169.254.0.0/16,10.0.0.0/8,172.16.0.0/12,192.168.0.0/16"
+
+static const struct {
+    const char *name;
+    const char *value;
+} PROXIES[] = {
+    {"HTTP_PROXY", IPB_PLAN_HTTP_PROXY_URL},
+    {"HTTPS_PROXY", IPB_PLAN_HTTP_PROXY_URL},
+    {"http_proxy", IPB_PLAN_HTTP_PROXY_URL},
+    {"https_proxy", IPB_PLAN_HTTP_PROXY_URL},
+    /* Not socks5h://: Python's httpx fails on that without an extra package. */
+    {"ALL_PROXY", IPB_PLAN_HTTP_PROXY_URL},
+    {"all_proxy", IPB_PLAN_HTTP_PROXY_URL},
+    {"GRPC_PROXY", IPB_PLAN_HTTP_PROXY_URL},
+    {"grpc_proxy", IPB_PLAN_HTTP_PROXY_URL},
+    {"FTP_PROXY", SOCKS_URL},
+    {"ftp_proxy", SOCKS_URL},
+    {"RSYNC_PROXY", SOCKS_ADDRESS},
+    {"DOCKER_HTTP_PROXY", IPB_PLAN_HTTP_PROXY_URL},
+    {"DOCKER_HTTPS_PROXY", IPB_PLAN_HTTP_PROXY_URL},
+    {"CLOUDSDK_PROXY_TYPE", "http"},
+    {"CLOUDSDK_PROXY_ADDRESS", "localhost"},
+    {"CLOUDSDK_PROXY_PORT", G_STRINGIFY(IPB_PLAN_HTTP_PROXY_PORT)},
+    {"NO_PROXY", NOT_PROXIED},
+    {"no_proxy", NOT_PROXIED},
+};
+
+/* They name sockets of the host, or hold the passwords of proxies. */
+static const char *const UNSET[] = {
+    "CLOUDSDK_PROXY_USERNAME",
+    "CLOUDSDK_PROXY_PASSWORD",
+    "SSH_AUTH_SOCK",
+    "SSH_AGENT_PID",
+    "GPG_AGENT_INFO",
+    "DBUS_SESSION_BUS_ADDRESS",
+    "XDG_RUNTIME_DIR",
+    "DISPLAY",
+    "WAYLAND_DISPLAY",
+    "XAUTHORITY",
+    "TMUX",
+    "NOTIFY_SOCKET",
+};
+
+/* --- the network ------------------------------------------------------------------------------- */
+
+static void
+add_listener(IpbSandboxPlan *plan, IpbListenerKind kind, unsigned port, bool is_any_address)
 {
-    IpbPlanMount *mount = g_new0(IpbPlanMount, 1);
-    mount->kind = kind;
-    mount->source = g_strdup(source);
-    mount->target = g_strdup(target);
-    mount->reason = g_strdup(reason);
-    return mount;
+    g_array_append_val(plan->listeners, ((IpbPlanListener){kind, port, is_any_address}));
 }
 
-void
-ipb_plan_mount_free(IpbPlanMount *mount)
+static bool
+has_network(const IpbPlanOptions *options)
 {
-    if (mount == NULL)
-        return;
-    g_free(mount->source);
-    g_free(mount->target);
-    g_free(mount->content);
-    g_free(mount->reason);
-    g_free(mount);
+    return options->policy->allowed_domains->len > 0 || options->is_network_kept;
 }
 
 static void
-free_rule(IpbPlanRule *rule)
+add_listeners(IpbSandboxPlan *plan, const IpbPlanOptions *options)
 {
-    g_free(rule->path);
-    g_free(rule->read_reason);
-    g_free(rule->write_reason);
-    ipb_plan_mount_free(rule->fixed);
-    g_free(rule);
-}
-
-IpbPlanRule *
-ipb_plan_rule_get(IpbPlanner *planner, const char *path, bool is_directory)
-{
-    IpbPlanRule *rule = g_hash_table_lookup(planner->rules, path);
-    if (rule == NULL) {
-        rule = g_new0(IpbPlanRule, 1);
-        rule->path = g_strdup(path);
-        g_hash_table_insert(planner->rules, rule->path, rule);
-    }
-    rule->is_directory |= is_directory;
-    return rule;
-}
-
-void
-ipb_plan_set_reason(char **reason, const char *text)
-{
-    if (*reason == NULL)
-        *reason = g_strdup(text);
-}
-
-void
-ipb_plan_warn(IpbPlanner *planner, const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    g_ptr_array_add(planner->plan->warnings, g_strdup_vprintf(format, args));
-    va_end(args);
-}
-
-void
-ipb_plan_deny_write(IpbPlanner *planner, const char *path, const char *reason)
-{
-    g_auto(IpbPath) found;
-    ipb_path_resolve(path, &found);
-    for (guint i = 0; i < found.links->len; i++)
-        g_hash_table_add(planner->links, g_strdup(g_ptr_array_index(found.links, i)));
-    if (found.state == IPB_PATH_MISSING) {
-        g_hash_table_add(planner->absent, g_steal_pointer(&found.real));
+    unsigned tool_port = options->tool_port != 0 ? options->tool_port : TOOL_PORT;
+    if (options->has_tools)
+        add_listener(plan, IPB_LISTENER_TOOLS, tool_port, false);
+    if (!has_network(options))
         return;
-    }
-    bool is_directory = found.state == IPB_PATH_DIRECTORY || found.state == IPB_PATH_CLOSED;
-    IpbPlanRule *rule = ipb_plan_rule_get(planner, found.real, is_directory);
-    if (!rule->deny_write)
-        g_clear_pointer(&rule->write_reason, g_free);
-    rule->deny_write = true;
-    rule->n_names = is_directory ? 1 : found.n_names;
-    ipb_plan_set_reason(&rule->write_reason, reason);
+    add_listener(plan, IPB_LISTENER_HTTP_PROXY, IPB_PLAN_HTTP_PROXY_PORT, false);
+    add_listener(plan, IPB_LISTENER_SOCKS, SOCKS_PORT, false);
+    add_listener(plan, IPB_LISTENER_DNS_UDP, 53, true);
+    add_listener(plan, IPB_LISTENER_DNS_TCP, 53, true);
+    add_listener(plan, IPB_LISTENER_TLS, 443, true);
+    add_listener(plan, IPB_LISTENER_HTTP, 80, true);
 }
+
+static void
+add_variable(GPtrArray *environment, const char *name, const char *value)
+{
+    g_ptr_array_add(environment, g_strconcat(name, "=", value, NULL));
+}
+
+/* git over ssh reads no proxy variable. If socat is installed, ssh goes through the proxy with it. */
+static void
+add_git_ssh(GPtrArray *environment)
+{
+    g_autofree char *socat = g_find_program_in_path("socat");
+    if (socat != NULL)
+        add_variable(environment, "GIT_SSH_COMMAND",
+                     "ssh -o ControlMaster=no -o ControlPath=none -o ProxyCommand='socat - "
+                     "PROXY:localhost:%h:%p,proxyport=" G_STRINGIFY(IPB_PLAN_HTTP_PROXY_PORT) "'");
+}
+
+static void
+add_git_setting(GPtrArray *environment, unsigned *number, const char *value)
+{
+    g_autofree char *key = g_strdup_printf("GIT_CONFIG_KEY_%u", *number);
+    g_autofree char *name = g_strdup_printf("GIT_CONFIG_VALUE_%u", *number);
+    add_variable(environment, key, "safe.directory");
+    add_variable(environment, name, value);
+    ++*number;
+}
+
+/* git.safeDirectories: git trusts repositories in them, whoever owns them. */
+static void
+add_safe_directories(GPtrArray *environment, const IpbSandboxPlan *plan,
+                     const IpbPlanOptions *options)
+{
+    char **directories = plan->policy->git_safe_directories;
+    unsigned number = 0;
+    if (g_strv_length(directories) > MAX_SAFE_DIRECTORIES)
+        add_git_setting(environment, &number, "*");
+    for (char **text = directories; *text != NULL && number != 1; text++) {
+        g_autofree char *path = ipb_path_expand(*text, plan->workspace, options->home);
+        g_autofree char *below = g_build_filename(path, "*", NULL);
+        add_git_setting(environment, &number, path);
+        add_git_setting(environment, &number, below);
+    }
+    if (number == 0)
+        return;
+    g_autofree char *count = g_strdup_printf("%u", number);
+    add_variable(environment, "GIT_CONFIG_COUNT", count);
+}
+
+static void
+add_environment(IpbSandboxPlan *plan, const IpbPlanOptions *options)
+{
+    g_autoptr(GPtrArray) environment = g_ptr_array_new_with_free_func(g_free);
+    g_autoptr(GPtrArray) unset = g_ptr_array_new_with_free_func(g_free);
+    add_variable(environment, "SANDBOX_RUNTIME", "1");
+    add_variable(environment, "TMPDIR", "/tmp");
+    for (size_t i = 0; i < G_N_ELEMENTS(PROXIES); i++) {
+        if (has_network(options))
+            add_variable(environment, PROXIES[i].name, PROXIES[i].value);
+        else
+            g_ptr_array_add(unset, g_strdup(PROXIES[i].name));
+    }
+    if (has_network(options))
+        add_git_ssh(environment);
+    add_safe_directories(environment, plan, options);
+    for (size_t i = 0; i < G_N_ELEMENTS(UNSET); i++)
+        g_ptr_array_add(unset, g_strdup(UNSET[i]));
+    g_ptr_array_add(environment, NULL);
+    g_ptr_array_add(unset, NULL);
+    plan->environment = (char **) g_ptr_array_steal(environment, NULL);
+    plan->unset = (char **) g_ptr_array_steal(unset, NULL);
+}
+
+/* --- the plan ---------------------------------------------------------------------------------- */
 
 static bool
 check_absolute(const char *what, const char *path, GError **error)
 {
     if (path != NULL && *path == '/')
         return true;
-    g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID, "%s is no absolute path: \"%s\"", what,
-                path != NULL ? path : "");
+    g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID, "%s is not an absolute path: \"%s\"",
+                what, path != NULL ? path : "");
     return false;
 }
 
@@ -116,40 +191,27 @@ new_empty(const IpbPlanOptions *options)
     IpbSandboxPlan *plan = g_new0(IpbSandboxPlan, 1);
     plan->references = 1;
     plan->policy = ipb_sandbox_policy_ref((IpbSandboxPolicy *) options->policy);
-    plan->mounts = g_ptr_array_new_with_free_func((GDestroyNotify) ipb_plan_mount_free);
+    plan->paths = ipb_path_rules_new();
+    plan->warnings = plan->paths->warnings;
     plan->listeners = g_array_new(FALSE, FALSE, sizeof(IpbPlanListener));
-    plan->absent = g_ptr_array_new_with_free_func(g_free);
-    plan->links = g_ptr_array_new_with_free_func(g_free);
     plan->unix_sockets = g_ptr_array_new_with_free_func(g_free);
-    plan->warnings = g_ptr_array_new_with_free_func(g_free);
     plan->limits = ipb_sandbox_limits_merge(&options->policy->limits, &options->limits);
     return plan;
 }
 
-/* The workspace must be there: everything starts from it. */
+/* The workspace must exist: relative paths start from it. */
 static bool
-find_workspace(IpbPlanner *planner, GError **error)
+find_workspace(IpbSandboxPlan *plan, const char *workspace, GError **error)
 {
     g_auto(IpbPath) path;
-    ipb_path_resolve(planner->options->workspace, &path);
+    ipb_path_resolve(workspace, &path);
     if (path.state != IPB_PATH_DIRECTORY) {
-        g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID, "the workspace %s is no directory",
-                    planner->options->workspace);
+        g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID,
+                    "the workspace %s is not a directory", workspace);
         return false;
     }
-    planner->plan->workspace = g_steal_pointer(&path.real);
+    plan->workspace = g_steal_pointer(&path.real);
     return true;
-}
-
-static bool
-make_plan(IpbPlanner *planner, GError **error)
-{
-    if (!find_workspace(planner, error) || !ipb_plan_add_rules(planner, error))
-        return false;
-    ipb_plan_add_mandatory(planner);
-    ipb_plan_add_system(planner);
-    ipb_plan_make_network(planner);
-    return ipb_plan_make_mounts(planner, error);
 }
 
 IpbSandboxPlan *
@@ -158,32 +220,49 @@ ipb_sandbox_plan_new(const IpbPlanOptions *options, GError **error)
     if (!check_options(options, error))
         return NULL;
     g_autoptr(IpbSandboxPlan) plan = new_empty(options);
-    g_autoptr(GHashTable) rules =
-        g_hash_table_new_full(g_str_hash, g_str_equal, NULL, (GDestroyNotify) free_rule);
-    g_autoptr(GHashTable) absent = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
-    g_autoptr(GHashTable) links = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
-    g_autoptr(GHashTable) aliases = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
-    IpbPlanner planner = {
-        .options = options,
-        .plan = plan,
-        .rules = rules,
-        .absent = absent,
-        .links = links,
-        .aliases = aliases,
-        .budget = {MAX_GLOB_ENTRIES, g_get_monotonic_time() + GLOB_TIMEOUT_MS * 1000},
-    };
-    return make_plan(&planner, error) ? g_steal_pointer(&plan) : NULL;
+    if (!find_workspace(plan, options->workspace, error) ||
+        !ipb_policy_paths_add(plan, options, error))
+        return NULL;
+    ipb_protected_paths_add(plan, options);
+    ipb_own_paths_add(plan, options, has_network(options));
+    add_listeners(plan, options);
+    add_environment(plan, options);
+    ipb_path_rules_resolve(plan->paths);
+    return g_steal_pointer(&plan);
 }
 
-const IpbPlanMount *
-ipb_sandbox_plan_find_mount(const IpbSandboxPlan *plan, const char *path)
+/* Code inside reaches a kept path by a second name, where there would be nothing otherwise. */
+static const char *
+follow_alias(const IpbSandboxPlan *plan, const char *path)
 {
-    for (guint i = plan->mounts->len; i > 0; i--) {
-        const IpbPlanMount *mount = g_ptr_array_index(plan->mounts, i - 1);
-        if (ipb_path_is_in(path, mount->target))
-            return mount;
+    for (guint i = 0; i < plan->paths->aliases->len; i++) {
+        const IpbPathAlias *alias = g_ptr_array_index(plan->paths->aliases, i);
+        if (ipb_path_is_in(path, alias->path))
+            return alias->real;
     }
-    return NULL;
+    return path;
+}
+
+const IpbPathRule *
+ipb_sandbox_plan_find_rule(const IpbSandboxPlan *plan, const char *path)
+{
+    const IpbPathRule *rule = ipb_path_rules_find(plan->paths, follow_alias(plan, path));
+    while (rule->parent != NULL && rule->access.view == rule->parent->access.view &&
+           rule->access.is_writable == rule->parent->access.is_writable)
+        rule = rule->parent;
+    return rule;
+}
+
+bool
+ipb_sandbox_plan_is_writable_below(const IpbSandboxPlan *plan, const char *path)
+{
+    for (guint i = 0; i < plan->paths->sorted->len; i++) {
+        const IpbPathRule *rule = g_ptr_array_index(plan->paths->sorted, i);
+        if (rule->access.view == IPB_VIEW_HOST && rule->access.is_writable &&
+            ipb_path_is_below(path, rule->path))
+            return true;
+    }
+    return false;
 }
 
 IpbSandboxPlan *
@@ -200,13 +279,10 @@ ipb_sandbox_plan_unref(IpbSandboxPlan *plan)
         return;
     ipb_sandbox_policy_unref(plan->policy);
     g_free(plan->workspace);
-    g_ptr_array_unref(plan->mounts);
+    ipb_path_rules_free(plan->paths);
     g_array_unref(plan->listeners);
+    g_ptr_array_unref(plan->unix_sockets);
     g_strfreev(plan->environment);
     g_strfreev(plan->unset);
-    g_ptr_array_unref(plan->absent);
-    g_ptr_array_unref(plan->links);
-    g_ptr_array_unref(plan->unix_sockets);
-    g_ptr_array_unref(plan->warnings);
     g_free(plan);
 }

@@ -11,18 +11,8 @@
 #pragma once
 
 #include "json/json.h"
-#include "sandbox/hostname.h"
+#include "sandbox/domain-pattern.h"
 #include "sandbox/limits.h"
-
-typedef struct {
-    char *text; /* as written */
-    /* Canonical: lower case, no trailing dot; of a wildcard what follows "*."; NULL: every host */
-    char *host;
-    bool is_wildcard; /* "*.example.com": names below, not the name itself */
-    bool is_address;  /* an IP literal */
-    unsigned port;    /* 0: any */
-    char *reason;     /* of a denial, or NULL */
-} IpbSandboxDomain;
 
 typedef struct {
     int references;
@@ -34,7 +24,7 @@ typedef struct {
     bool allow_git_config;
     unsigned mandatory_deny_depth; /* mandatoryDenySearchDepth, default 3 */
     /* network */
-    GPtrArray *allowed_domains; /* IpbSandboxDomain */
+    GPtrArray *allowed_domains; /* IpbDomainPattern */
     GPtrArray *denied_domains;
     char **denied_addresses; /* deniedResolvedAddresses: each parses with ipb_address_range_parse */
     bool strict_allowlist;
@@ -80,6 +70,6 @@ typedef enum {
 /* May something inside talk to @host at @port? @port 0 asks about the name alone, as DNS does: allowed if some port is.
  * *ret_rule (may be NULL) is the rule that decided, borrowed; NULL where no rule did. */
 IpbDomainVerdict ipb_sandbox_policy_judge(const IpbSandboxPolicy *policy, const IpbHost *host,
-                                          unsigned port, const IpbSandboxDomain **ret_rule);
+                                          unsigned port, const IpbDomainPattern **ret_rule);
 
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(IpbSandboxPolicy, ipb_sandbox_policy_unref)

@@ -22,8 +22,8 @@ typedef struct {
     bool is_restored; /* a symbolic link that was there before is there again */
 } IpbQuarantined;
 
-/* Before the sandbox starts: notes what is to be compared later. @directory: where things are moved to, made when there is something;
- * what cannot be moved that far gets another name where it is. */
+/* Before the sandbox starts: notes what is to be compared later. @directory: where things are moved to, created when needed. What cannot
+ * be moved there is renamed in its place. */
 IpbQuarantine *ipb_quarantine_new(const IpbSandboxPlan *plan, const char *directory);
 /* @path, one of the plan's, may come into being as a directory, since others make it, too; but not as a link to one. */
 void ipb_quarantine_allow_directory(IpbQuarantine *quarantine, const char *path);

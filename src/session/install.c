@@ -16,7 +16,7 @@
 #include "base/file.h"
 #include "base/fd.h"
 #include "base/utf8.h"
-#include "egress/boxed-command.h"
+#include "command/sandboxed-command.h"
 #include "json/lines.h"
 #include "base/child.h"
 #include "session/install-env.h"
@@ -34,7 +34,7 @@ struct IpbInstall {
     IpbLoop *loop;
     IpbChild
         *child; /* the installer, or before one in a sandbox what asks pip for its configuration */
-    IpbBoxedCommand *boxed;
+    IpbSandboxedCommand *boxed;
     IpbPackageIndex *index; /* NULL: no sandbox */
     IpbUpstream *upstream;  /* likewise */
     bool is_asking;
@@ -174,8 +174,8 @@ end_with(IpbInstall *install, IpyboxError code, const char *message)
         return;
     install->why_ended = g_error_new_literal(IPYBOX_ERROR, (int) code, message);
     if (install->boxed != NULL) {
-        ipb_boxed_command_signal(install->boxed, SIGTERM);
-        ipb_boxed_command_stop(install->boxed, GRACE_MS);
+        ipb_sandboxed_command_signal(install->boxed, SIGTERM);
+        ipb_sandboxed_command_stop(install->boxed, GRACE_MS);
     } else {
         ipb_child_signal(install->child, SIGTERM);
         ipb_child_stop(install->child, GRACE_MS);
@@ -253,7 +253,7 @@ spawn_installer(IpbInstall *install, GError **error)
 /* --- in a sandbox ------------------------------------------------------------------------------ */
 
 static void
-on_boxed_end(IpbBoxedCommand *command, int wait_status, const GError *error, void *data)
+on_boxed_end(IpbSandboxedCommand *command, int wait_status, const GError *error, void *data)
 {
     finish(data, wait_status, error != NULL ? g_error_copy(error) : NULL);
 }
@@ -313,21 +313,21 @@ spawn_boxed(IpbInstall *install, GError **error)
         return false;
     g_auto(GStrv) argv = make_command(install, uv);
     install->upstream = ipb_upstream_new(options->env, own_proxy, PIP_PROXY);
-    install->boxed = ipb_boxed_command_new(install->loop,
-                                           &(IpbBoxedCommandOptions){
-                                               .plan = plan,
-                                               .argv = (const char *const *) argv,
-                                               .env = (const char *const *) env,
-                                               .cwd = options->workspace,
-                                               .stdin_fd = -1,
-                                               .stdout_fd = child_end,
-                                               .stderr_fd = child_end,
-                                               .on_end = on_boxed_end,
-                                               .on_violation = on_violation,
-                                               .upstream = install->upstream,
-                                               .data = install,
-                                           },
-                                           error);
+    install->boxed = ipb_sandboxed_command_new(install->loop,
+                                               &(IpbSandboxedCommandOptions){
+                                                   .plan = plan,
+                                                   .argv = (const char *const *) argv,
+                                                   .env = (const char *const *) env,
+                                                   .cwd = options->workspace,
+                                                   .stdin_fd = -1,
+                                                   .stdout_fd = child_end,
+                                                   .stderr_fd = child_end,
+                                                   .on_end = on_boxed_end,
+                                                   .on_violation = on_violation,
+                                                   .upstream = install->upstream,
+                                                   .data = install,
+                                               },
+                                               error);
     return install->boxed != NULL;
 }
 
@@ -400,7 +400,7 @@ ipb_install_free(IpbInstall *install)
     if (install == NULL)
         return;
     ipb_child_free(install->child);
-    ipb_boxed_command_free(install->boxed);
+    ipb_sandboxed_command_free(install->boxed);
     ipb_upstream_free(install->upstream);
     ipb_package_index_free(install->index);
     g_free(install->package);

@@ -13,7 +13,7 @@
 #include "base/display-text.h"
 #include "egress/egress.h"
 #include "json/writer.h"
-#include "sandbox/paths.h"
+#include "sandbox/path.h"
 #include "sandbox/quarantine.h"
 #include "session/sandbox-paths.h"
 
@@ -173,12 +173,13 @@ make_install_policy(const IpbSandboxing *sandboxing, const char *directory,
 static bool
 writes_in_workspace_only(const IpbSandboxPlan *plan, const char *directory, GError **error)
 {
-    for (guint i = 0; i < plan->mounts->len; i++) {
-        const IpbPlanMount *mount = g_ptr_array_index(plan->mounts, i);
-        if (mount->kind != IPB_MOUNT_WRITABLE || ipb_path_is_below(mount->target, plan->workspace))
+    for (guint i = 0; i < plan->paths->sorted->len; i++) {
+        const IpbPathRule *rule = g_ptr_array_index(plan->paths->sorted, i);
+        if (rule->access.view != IPB_VIEW_HOST || !rule->access.is_writable ||
+            ipb_path_is_below(rule->path, plan->workspace))
             continue;
         g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_REFUSED,
-                    "a symbolic link leads from %s to %s: remove it", directory, mount->target);
+                    "a symbolic link leads from %s to %s: remove it", directory, rule->path);
         return false;
     }
     return true;
@@ -241,12 +242,6 @@ find_path(const IpbSandboxing *sandboxing, const char *evalue)
     return g_canonicalize_filename(path, sandboxing->workspace);
 }
 
-static bool
-is_hiding(const IpbPlanMount *mount)
-{
-    return mount->kind == IPB_MOUNT_HIDE_DIR || mount->kind == IPB_MOUNT_HIDE_FILE;
-}
-
 char *
 ipb_sandboxing_explain_error(const IpbSandboxing *sandboxing, const char *ename, const char *evalue)
 {
@@ -254,23 +249,22 @@ ipb_sandboxing_explain_error(const IpbSandboxing *sandboxing, const char *ename,
     if (sandboxing->plan == NULL || !g_strv_contains(ERRORS, ename))
         return NULL;
     g_autofree char *path = find_path(sandboxing, evalue);
-    const IpbPlanMount *mount =
-        path != NULL ? ipb_sandbox_plan_find_mount(sandboxing->plan, path) : NULL;
-    if (mount == NULL)
+    if (path == NULL)
         return NULL;
+    const IpbPathRule *rule = ipb_sandbox_plan_find_rule(sandboxing->plan, path);
     g_autofree char *printable = ipb_display_text_printable(path);
-    if (is_hiding(mount))
+    if (ipb_path_rule_hides(rule))
         return g_strdup_printf("operation not permitted: the sandbox hides %s (%s)", printable,
-                               mount->reason);
+                               rule->access.reason);
     /* Root's sandboxes run as somebody else: what is closed to others is closed before it is read-only. */
     bool is_closed = geteuid() == 0 && g_str_has_prefix(evalue, "[Errno 13]");
-    if (mount->kind != IPB_MOUNT_READ_ONLY ||
+    if (rule->access.view != IPB_VIEW_HOST || rule->access.is_writable ||
         !(is_closed || g_str_has_prefix(evalue, "[Errno 30]")))
         return NULL;
     return g_strdup_printf("operation not permitted: the sandbox does not write %s%s (%s); "
                            "filesystem.allowWrite can allow it",
                            is_closed ? "or read what is closed to other users than root: " : "",
-                           printable, mount->reason);
+                           printable, rule->access.reason);
 }
 
 /* --- what the kernel reaches -------------------------------------------------------------------- */

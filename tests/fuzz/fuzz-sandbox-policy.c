@@ -23,7 +23,7 @@ static void
 check_domains(const GPtrArray *domains)
 {
     for (guint i = 0; i < domains->len; i++) {
-        const IpbSandboxDomain *domain = g_ptr_array_index(domains, i);
+        const IpbDomainPattern *domain = g_ptr_array_index(domains, i);
         g_assert(domain->text != NULL && domain->port <= 65535);
         g_assert(domain->host == NULL || strlen(domain->host) > 0);
     }
@@ -47,7 +47,7 @@ check_policy(const IpbSandboxPolicy *policy)
     g_assert(limits.memory_bytes == 0 || limits.memory_bytes >= 16 << 20);
     IpbHost host;
     g_assert(ipb_hostname_parse("example.com", strlen("example.com"), &host, NULL));
-    const IpbSandboxDomain *rule = NULL;
+    const IpbDomainPattern *rule = NULL;
     IpbDomainVerdict verdict = ipb_sandbox_policy_judge(policy, &host, 443, &rule);
     g_assert((verdict == IPB_DOMAIN_NOT_LISTED) == (rule == NULL));
 }

@@ -94,7 +94,7 @@ def test_closed_standard_streams(box: Box, closed: str) -> None:
 def test_a_home_directory_that_is_none(box: Box, home: str) -> None:
     box.place.environ["HOME"] = home
     done = box(["touch", "ran"])
-    assert done.returncode == 2 and f'HOME) is no absolute path: "{home}"' in done.stderr
+    assert done.returncode == 2 and f'HOME) is not an absolute path: "{home}"' in done.stderr
     assert not (box.place.workspace / "ran").exists()
 
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Attack suite A, posture: what a sandboxed process is, read from outside; each thread, and again after new threads and children; of a
-command and of a kernel, which gets there by another way (src/sandbox/init/enter.c)."""
+command and of a kernel, which gets there by another way (src/sandbox/linux/init/enter.c)."""
 
 from __future__ import annotations
 

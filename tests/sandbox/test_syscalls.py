@@ -8,7 +8,7 @@ import re
 import harness
 from box import Box
 
-TABLE = harness.ROOT / "src/sandbox/seccomp-table.c"
+TABLE = harness.ROOT / "src/sandbox/linux/seccomp-table.c"
 # Of other architectures.
 FOREIGN = {"vm86", "vm86old", "umount", "clock_settime64", "stime"}
 # What this kernel may not have either: nothing to compare with.

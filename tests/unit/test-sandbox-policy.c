@@ -6,7 +6,7 @@
 #include <glib/gstdio.h>
 
 #include "base/error.h"
-#include "sandbox/policy-private.h"
+#include "sandbox/policy.h"
 
 #define FILES "\"filesystem\": {\"denyRead\": [], \"allowWrite\": [\".\"], \"denyWrite\": []}"
 #define NETWORK "\"network\": {\"allowedDomains\": [], \"deniedDomains\": []}"
@@ -93,7 +93,7 @@ test_every_key(void)
     g_assert_cmpuint(policy->socks_proxy_port, ==, 1080);
     g_assert_cmpuint(policy->mandatory_deny_depth, ==, 10);
     g_assert_cmpuint(g_hash_table_size(policy->ignore_violations), ==, 2);
-    const IpbSandboxDomain *domain = g_ptr_array_index(policy->allowed_domains, 1);
+    const IpbDomainPattern *domain = g_ptr_array_index(policy->allowed_domains, 1);
     g_assert_cmpstr(domain->host, ==, "example.org");
     g_assert_true(domain->is_wildcard);
     g_assert_cmpuint(domain->port, ==, 443);
@@ -116,7 +116,7 @@ test_refusals(void)
          "filesystem.denyWrite: the key is missing"},
         {"{" FILES ", \"network\": 1}", "network: an object"},
         {"{" FILES ", \"network\": null}", "network: an object"},
-        {"{" NETWORK "," NETWORK "," FILES "}", "network: the key stands twice"},
+        {"{" NETWORK "," NETWORK "," FILES "}", "network: the key is given twice"},
         {"{" NETWORK "," FILES ", \"alowPty\": true}", "did you mean allowPty?"},
         {"{" NETWORK "," FILES ", \"ALLOWPTY\": true}", "ALLOWPTY: there is no such key; did you"},
         {"{" NETWORK "," FILES ", \"denyRead\": []}", "did you mean filesystem.denyRead?"},
@@ -208,13 +208,13 @@ test_patterns(void)
     for (size_t i = 0; i < G_N_ELEMENTS(CASES); i++) {
         for (int is_denial = 0; is_denial < 2; is_denial++) {
             const char *reason = NULL;
-            IpbSandboxDomain *domain =
-                ipb_policy_domain_parse(CASES[i].text, strlen(CASES[i].text), is_denial, &reason);
+            IpbDomainPattern *domain =
+                ipb_domain_pattern_parse(CASES[i].text, strlen(CASES[i].text), is_denial, &reason);
             bool is_fine = is_denial ? CASES[i].is_fine_denial : CASES[i].is_fine;
             if ((domain != NULL) != is_fine)
                 g_error("%s, %d: %s", CASES[i].text, is_denial, reason);
             g_assert_true(domain != NULL || reason != NULL);
-            g_clear_pointer(&domain, ipb_policy_domain_free);
+            g_clear_pointer(&domain, ipb_domain_pattern_free);
         }
     }
 }

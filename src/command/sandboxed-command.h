@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * IpbSandboxedCommand: a command in a sandbox, with its way out: what `ipybox sandbox`, sandboxed MCP servers and sandboxed installations
+ * run. It joins IpbSandbox (the namespaces) and IpbEgress (the network), and tells of what both deny.
+ *
+ * Ownership: the owner frees it, which kills everything inside. Callbacks come from the loop; on_ready and on_end may free it,
+ * on_violation may not.
+ */
+#pragma once
+
+#include "egress/egress.h"
+#include "sandbox/plan.h"
+
+typedef struct IpbSandboxedCommand IpbSandboxedCommand;
+
+typedef struct {
+    const IpbSandboxPlan *plan;
+    const char *const *argv; /* its first word is looked up in PATH of @env */
+    const char *const *env;  /* whole; what the plan sets and unsets comes on top */
+    const char *cwd;
+    int stdin_fd, stdout_fd, stderr_fd; /* borrowed; -1: /dev/null */
+    bool is_group_kept;                 /* as in sandbox/sandbox.h */
+    bool is_weaker_allowed;
+    const IpbUpstream *upstream; /* as in egress.h; borrowed, lives longer */
+    /* The command runs. May be NULL. */
+    void (*on_ready)(IpbSandboxedCommand *command, void *data);
+    /* Once: it is gone, and everything inside. @error: it could not be run; or NULL and how it ended, as of waitpid. What it was denied
+     * has been told. */
+    void (*on_end)(IpbSandboxedCommand *command, int wait_status, const GError *error, void *data);
+    /* What the policy's ignoreViolations lists is not told. May be NULL. */
+    void (*on_violation)(const IpbViolation *violation, void *data);
+    void *data;
+} IpbSandboxedCommandOptions;
+
+/* Errors that are found at once; others come by on_end. */
+IpbSandboxedCommand *
+ipb_sandboxed_command_new(IpbLoop *loop, const IpbSandboxedCommandOptions *options, GError **error);
+/* To its process group; nothing before on_ready and after the end. */
+void ipb_sandboxed_command_signal(IpbSandboxedCommand *command, int signal_number);
+/* Starts the ladder: waits @grace_ms for it to end by itself, SIGTERM, @grace_ms more, SIGKILL to everything inside. on_end tells
+ * the end, as killed by SIGKILL in the last case. A second call does nothing. */
+void ipb_sandboxed_command_stop(IpbSandboxedCommand *command, unsigned grace_ms);
+/* Other network lists from now on. UNAVAILABLE: it runs without a network, since nothing was allowed when it began. */
+bool ipb_sandboxed_command_set_policy(IpbSandboxedCommand *command, IpbSandboxPolicy *policy,
+                                      GError **error);
+/* Is it in the weaker sandbox (sandbox/sandbox.h)? Known from on_ready on. */
+bool ipb_sandboxed_command_is_weaker(const IpbSandboxedCommand *command);
+/* As ipb_sandbox_describe_limit. */
+char *ipb_sandboxed_command_describe_limit(const IpbSandboxedCommand *command, int wait_status);
+void ipb_sandboxed_command_free(IpbSandboxedCommand *command);
+
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(IpbSandboxedCommand, ipb_sandboxed_command_free)

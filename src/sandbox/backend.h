@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * IpbSandboxBackend: how one operating system makes sandboxes.
+ *
+ * Everything in src/sandbox is portable and says what a sandbox allows. Each system has a folder below
+ * with its backend; src/sandbox/linux is the one that exists. The build includes the folder of the
+ * system that it is made for.
+ *
+ * To add a backend for another system:
+ * 1. Create src/sandbox/<system>, with `const IpbSandboxBackend IPB_SANDBOX_BACKEND` in it.
+ * 2. Carry out the plan (plan.h): what its paths show and whether they can be written, its
+ *    listeners, its Unix sockets, its environment, its limits. What the system cannot do is an error
+ *    UNAVAILABLE of prepare(), never left out in silence.
+ * 3. Add the folder to src/sandbox/meson.build, for that system.
+ * Nothing outside that folder includes its headers; scripts/check-layers holds that.
+ *
+ * The plan also has a place for rules about names (which files may be created or changed under which
+ * name). A backend enforces them where it mediates calls: on Linux that is linux/supervisor.c.
+ */
+#pragma once
+
+#include "sandbox/sandbox.h"
+
+/* How a plan is carried out at one path. */
+typedef struct {
+    const char *kind; /* "read-only", "hidden", … */
+    const char *path; /* these belong to the plan or to @owner */
+    const char *content;
+    const char *reason;
+    bool has_size;
+    uint64_t size_bytes;
+} IpbSandboxPathDetail;
+
+/* What only a backend knows about how it carries out a plan; for explain.h. */
+typedef struct {
+    GArray *paths; /* IpbSandboxPathDetail, in order: a later one covers an earlier one */
+    /* The group of processes for which memory and processes are limited together; NULL: each process
+     * has the limits for itself */
+    char *limit_group;
+    GPtrArray *owner;
+} IpbSandboxDetails;
+
+typedef struct {
+    /* What this machine offers. Fills all members of @probe. */
+    void (*probe)(IpbSandboxProbe *probe);
+    /* Sets up all that can be set up without starting a process. The options live until start()
+     * returns. UNAVAILABLE, INVALID, LIMIT, SYSTEM. */
+    IpbSandbox *(*prepare)(IpbLoop *loop, const IpbSandboxOptions *options, GError **error);
+    /* Starts what was prepared. */
+    bool (*start)(IpbSandbox *sandbox, GError **error);
+    /* Kills everything inside, and frees the sandbox, in whatever state it is. */
+    void (*stop)(IpbSandbox *sandbox);
+    /* LIMIT. */
+    bool (*explain)(const IpbSandboxPlan *plan, IpbSandboxDetails *ret_details, GError **error);
+
+    /* As the functions of sandbox.h. */
+    bool (*is_weaker)(const IpbSandbox *sandbox);
+    void (*signal)(IpbSandbox *sandbox, int signal_number);
+    const GError *(*failure)(const IpbSandbox *sandbox);
+    char *(*describe_limit)(const IpbSandbox *sandbox, int wait_status);
+    char *(*find_entry_library)(GError **error);
+    IpbSandboxEntry (*entry)(const IpbSandbox *sandbox);
+    bool (*add_process)(const IpbSandbox *sandbox, pid_t pid, GError **error);
+    const char *const *weaker_gaps;
+} IpbSandboxBackend;
+
+/* The one of this system. */
+extern const IpbSandboxBackend IPB_SANDBOX_BACKEND;

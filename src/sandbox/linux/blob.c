@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The writer of the blob; see the header. The header goes first, tables and strings follow in any order, each table aligned to 8.
+ */
+#include "sandbox/linux/blob.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+
+#include <linux/filter.h>
+
+#include "base/error.h"
+#include "base/fd.h"
+#include "sandbox/linux/identity.h"
+#include "sandbox/linux/init/blob.h"
+#include "sandbox/linux/mount-list.h"
+#include "sandbox/linux/seccomp.h"
+
+#define ALIGNMENT 8
+#define HOST_NAME "ipybox"
+#define OOM_SCORE 1000
+/* Between SIGXCPU, which a program may handle, and SIGKILL. */
+#define CPU_GRACE_S 5
+
+static void
+align(GByteArray *blob)
+{
+    static const uint8_t ZEROS[ALIGNMENT];
+    g_byte_array_append(blob, ZEROS, (ALIGNMENT - blob->len % ALIGNMENT) % ALIGNMENT);
+}
+
+static IpbBlobTable
+add_table(GByteArray *blob, const void *rows, size_t row_size, size_t n)
+{
+    align(blob);
+    IpbBlobTable table = {blob->len, (uint32_t) n};
+    g_byte_array_append(blob, rows, (guint) (row_size * n));
+    return table;
+}
+
+static uint32_t
+add_string(GByteArray *blob, const char *text)
+{
+    if (text == NULL)
+        return 0;
+    uint32_t offset = blob->len;
+    g_byte_array_append(blob, (const uint8_t *) text, (guint) strlen(text) + 1);
+    return offset;
+}
+
+static IpbBlobTable
+add_strings(GByteArray *blob, const char *const *strings)
+{
+    g_autoptr(GArray) offsets = g_array_new(FALSE, FALSE, sizeof(uint32_t));
+    for (; strings != NULL && *strings != NULL; strings++) {
+        uint32_t offset = add_string(blob, *strings);
+        g_array_append_val(offsets, offset);
+    }
+    return add_table(blob, offsets->data, sizeof(uint32_t), offsets->len);
+}
+
+static IpbBlobTable
+add_mounts(GByteArray *blob, const GPtrArray *mounts)
+{
+    g_autoptr(GArray) rows = g_array_new(FALSE, TRUE, sizeof(IpbBlobMount));
+    for (guint i = 0; i < mounts->len; i++) {
+        const IpbMount *mount = g_ptr_array_index(mounts, i);
+        IpbBlobMount row = {
+            .kind = mount->kind,
+            .source = add_string(blob, mount->source),
+            .target = add_string(blob, mount->target),
+            .content = add_string(blob, mount->content),
+            .content_size = mount->content != NULL ? (uint32_t) strlen(mount->content) : 0,
+            .is_denial = mount->is_denial,
+            .size_bytes = mount->size_bytes,
+        };
+        g_array_append_val(rows, row);
+    }
+    return add_table(blob, rows->data, sizeof(IpbBlobMount), rows->len);
+}
+
+static IpbBlobTable
+add_listeners(GByteArray *blob, const IpbSandboxPlan *plan, uint32_t *flags)
+{
+    g_autoptr(GArray) rows = g_array_new(FALSE, TRUE, sizeof(IpbBlobListener));
+    for (guint i = 0; i < plan->listeners->len; i++) {
+        const IpbPlanListener *listener = &g_array_index(plan->listeners, IpbPlanListener, i);
+        IpbBlobListener row = {.is_udp = listener->kind == IPB_LISTENER_DNS_UDP,
+                               .is_any_address = listener->is_any_address,
+                               .port = listener->port};
+        if (listener->is_any_address)
+            *flags |= IPB_BLOB_ANY_ADDRESS;
+        g_array_append_val(rows, row);
+    }
+    return add_table(blob, rows->data, sizeof(IpbBlobListener), rows->len);
+}
+
+static void
+add_limit(GArray *rows, int resource, uint64_t soft, uint64_t hard)
+{
+    IpbBlobLimit row = {.resource = (uint32_t) resource, .soft = soft, .hard = hard};
+    if (soft > 0)
+        g_array_append_val(rows, row);
+}
+
+static IpbBlobTable
+add_limits(GByteArray *blob, const IpbSandboxLimits *limits, bool is_weaker)
+{
+    g_autoptr(GArray) rows = g_array_new(FALSE, TRUE, sizeof(IpbBlobLimit));
+    /* Not RLIMIT_AS: runtimes reserve far more address space than they use. */
+    add_limit(rows, RLIMIT_DATA, limits->memory_bytes, limits->memory_bytes);
+    /* Without a user namespace it would count what the user runs elsewhere. */
+    if (!is_weaker)
+        add_limit(rows, RLIMIT_NPROC, limits->processes, limits->processes);
+    add_limit(rows, RLIMIT_CPU, limits->cpu_s, limits->cpu_s + CPU_GRACE_S);
+    add_limit(rows, RLIMIT_NOFILE, limits->open_files, limits->open_files);
+    add_limit(rows, RLIMIT_FSIZE, limits->file_bytes, limits->file_bytes);
+    /* 1, not 0: where cores go to a program of the host, 0 does not keep it from being started, with data of the inside's choice. */
+    add_limit(rows, RLIMIT_CORE, 1, 1);
+    return add_table(blob, rows->data, sizeof(IpbBlobLimit), rows->len);
+}
+
+/* The name of "NAME=value" counts: is it in @environment? */
+static bool
+is_set_in(const char *entry, char *const *environment)
+{
+    size_t size = strcspn(entry, "=");
+    for (; environment != NULL && *environment != NULL; environment++)
+        if (strncmp(entry, *environment, size) == 0 && (*environment)[size] == '=')
+            return true;
+    return false;
+}
+
+static bool
+is_unset(const char *entry, char *const *names)
+{
+    size_t size = strcspn(entry, "=");
+    for (; names != NULL && *names != NULL; names++)
+        if (strncmp(entry, *names, size) == 0 && (*names)[size] == '\0')
+            return true;
+    return false;
+}
+
+/* The command's environment without what the plan unsets, and the plan's entries over it. */
+static char **
+merge_environment(const char *const *env, const IpbSandboxPlan *plan)
+{
+    char *const *plan_env = plan->environment;
+    g_autoptr(GStrvBuilder) builder = g_strv_builder_new();
+    for (; env != NULL && *env != NULL; env++)
+        if (!is_set_in(*env, plan_env) && !is_unset(*env, plan->unset))
+            g_strv_builder_add(builder, *env);
+    for (; plan_env != NULL && *plan_env != NULL; plan_env++)
+        g_strv_builder_add(builder, *plan_env);
+    return g_strv_builder_end(builder);
+}
+
+static IpbBlobTable
+add_filter(GByteArray *blob, GBytes *filter)
+{
+    return add_table(blob, g_bytes_get_data(filter, NULL), sizeof(struct sock_filter),
+                     g_bytes_get_size(filter) / sizeof(struct sock_filter));
+}
+
+static bool
+add_filters(GByteArray *blob, IpbBlobHeader *header, GError **error)
+{
+    bool is_restricted = (header->flags & IPB_BLOB_NOTIFY) != 0;
+    bool has_network = (header->flags & IPB_BLOB_WEAKER) == 0;
+    g_autoptr(GBytes) filter = ipb_seccomp_filter(is_restricted, has_network, error);
+    g_autoptr(GBytes) notify = filter != NULL ? ipb_seccomp_filter_notify(error) : NULL;
+    g_autoptr(GBytes) init = notify != NULL ? ipb_seccomp_filter_init(error) : NULL;
+    if (init == NULL)
+        return false;
+    header->filter = add_filter(blob, filter);
+    header->notify_filter = add_filter(blob, notify);
+    header->init_filter = add_filter(blob, init);
+    return true;
+}
+
+static void
+set_identity(IpbBlobHeader *header)
+{
+    IpbIdentity identity = ipb_identity_choose();
+    header->inner_uid = identity.inner_uid;
+    header->inner_gid = identity.inner_gid;
+    header->outer_uid = identity.outer_uid;
+    header->outer_gid = identity.outer_gid;
+    if (identity.is_root_mapped)
+        header->flags |= IPB_BLOB_MAP_ROOT;
+}
+
+static int
+seal(const GByteArray *blob, GError **error)
+{
+    ipb_autofd fd = memfd_create("ipybox-plan", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (fd < 0) {
+        ipb_error_set_errno(error, errno, "cannot make a memory file");
+        return -1;
+    }
+    if (!ipb_fd_write_all(fd, blob->data, blob->len, error))
+        return -1;
+    if (fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0) {
+        ipb_error_set_errno(error, errno, "cannot seal the plan");
+        return -1;
+    }
+    return ipb_fd_steal(&fd);
+}
+
+int
+ipb_blob_new(const IpbSandboxOptions *options, const GPtrArray *mounts, bool is_weaker,
+             GError **error)
+{
+    const IpbSandboxPlan *plan = options->plan;
+    IpbBlobHeader header = {.magic = IPB_BLOB_MAGIC, .oom_score_adj = OOM_SCORE};
+    g_autoptr(GByteArray) blob = g_byte_array_new();
+    g_byte_array_append(blob, (const uint8_t *) &header, sizeof header);
+    g_auto(GStrv) env = merge_environment(options->env, plan);
+    set_identity(&header);
+    if (options->is_group_kept)
+        header.flags |= IPB_BLOB_KEEP_GROUP;
+    if (!plan->policy->allow_all_unix_sockets)
+        header.flags |= IPB_BLOB_NOTIFY;
+    if (is_weaker)
+        header.flags |= IPB_BLOB_WEAKER;
+    header.hostname = add_string(blob, HOST_NAME);
+    header.cwd = add_string(blob, options->cwd);
+    header.argv = add_strings(blob, options->argv);
+    header.env = add_strings(blob, (const char *const *) env);
+    header.listeners = add_listeners(blob, plan, &header.flags);
+    header.limits = add_limits(blob, &plan->limits, is_weaker);
+    header.mounts = add_mounts(blob, mounts);
+    if (!add_filters(blob, &header, error))
+        return -1;
+    g_byte_array_append(blob, (const uint8_t *) "", 1);
+    header.size = blob->len;
+    memcpy(blob->data, &header, sizeof header);
+    if (blob->len > IPB_BLOB_MAX_SIZE) {
+        g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_LIMIT,
+                    "command, environment and plan of the sandbox have %u bytes, more than %u",
+                    blob->len, IPB_BLOB_MAX_SIZE);
+        return -1;
+    }
+    return seal(blob, error);
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * See the header.
+ */
+#include "sandbox/linux/identity.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+#include <glib.h>
+
+/* Who root is inside: not 0, which would be taken for powers it does not have. */
+#define ROOT_INNER_ID 1000
+
+/* Ids that own nothing: beyond what distributions, systemd and containers give out, but below 2^31; and, in a container that has
+ * 65,536 of them, the last but one before "nobody". */
+static const uint32_t UNPRIVILEGED[] = {0x7ffe0000, 65532};
+
+/* Is @id mapped in our own user namespace? */
+static bool
+is_mapped(const char *map_file, uint32_t id)
+{
+    FILE *file = fopen(map_file, "re");
+    if (file == NULL)
+        return false;
+    unsigned long inner, outer, count;
+    bool found = false;
+    while (!found && fscanf(file, "%lu %lu %lu", &inner, &outer, &count) == 3)
+        found = id >= inner && id - inner < count;
+    fclose(file);
+    return found;
+}
+
+IpbIdentity
+ipb_identity_choose(void)
+{
+    uint32_t uid = geteuid(), gid = getegid();
+    for (size_t i = 0; uid == 0 && i < G_N_ELEMENTS(UNPRIVILEGED); i++) {
+        uint32_t outer = UNPRIVILEGED[i];
+        if (is_mapped("/proc/self/uid_map", outer) && is_mapped("/proc/self/gid_map", outer))
+            return (IpbIdentity){true, ROOT_INNER_ID, ROOT_INNER_ID, outer, outer};
+    }
+    /* An ordinary user; or a root whose user namespace knows nobody else, who is an ordinary user outside of it. */
+    return (IpbIdentity){false, uid, gid, uid, gid};
+}

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Maps and checks the blob. It comes from our own core; the checks keep a mistake there from becoming a wrong mount here.
+ */
+#include "sandbox/linux/init/init.h"
+
+#include <errno.h>
+#include <linux/filter.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#define ALIGNMENT 8u
+
+static bool
+is_table_good(size_t size, IpbBlobTable table, size_t row_size, uint32_t max_rows)
+{
+    return table.count == 0 || (table.count <= max_rows && table.offset % ALIGNMENT == 0 &&
+                                table.offset >= sizeof(IpbBlobHeader) && table.offset < size &&
+                                table.count <= (size - table.offset) / row_size);
+}
+
+/* The blob ends with a NUL, so a string that begins inside ends inside. */
+static bool
+is_string_good(size_t size, uint32_t offset)
+{
+    return offset == 0 || (offset >= sizeof(IpbBlobHeader) && offset < size);
+}
+
+static bool
+is_path_good(const uint8_t *bytes, size_t size, uint32_t offset)
+{
+    return offset != 0 && is_string_good(size, offset) && bytes[offset] == '/';
+}
+
+static bool
+are_strings_good(const uint8_t *bytes, size_t size, IpbBlobTable table)
+{
+    if (!is_table_good(size, table, sizeof(uint32_t), IPB_BLOB_MAX_STRINGS))
+        return false;
+    const uint32_t *offsets = ipb_blob_at(bytes, table);
+    for (uint32_t i = 0; i < table.count; i++)
+        if (offsets[i] == 0 || !is_string_good(size, offsets[i]))
+            return false;
+    return true;
+}
+
+static bool
+is_mount_good(const uint8_t *bytes, size_t size, const IpbBlobMount *mount)
+{
+    if (mount->kind == 0 || mount->kind > IPB_MOUNT_LAST ||
+        !is_path_good(bytes, size, mount->target))
+        return false;
+    bool needs_source = mount->kind == IPB_MOUNT_READ_ONLY || mount->kind == IPB_MOUNT_WRITABLE;
+    if (needs_source && !is_path_good(bytes, size, mount->source))
+        return false;
+    return mount->kind != IPB_MOUNT_FILE ||
+           (mount->content >= sizeof(IpbBlobHeader) && mount->content <= size &&
+            mount->content_size <= size - mount->content);
+}
+
+static bool
+are_mounts_good(const uint8_t *bytes, size_t size, const IpbBlobHeader *header)
+{
+    if (!is_table_good(size, header->mounts, sizeof(IpbBlobMount), IPB_BLOB_MAX_MOUNTS))
+        return false;
+    const IpbBlobMount *mounts = ipb_blob_at(bytes, header->mounts);
+    for (uint32_t i = 0; i < header->mounts.count; i++)
+        if (!is_mount_good(bytes, size, &mounts[i]))
+            return false;
+    if ((header->flags & IPB_BLOB_WEAKER) != 0)
+        return true;
+    /* The first one makes the root. */
+    return header->mounts.count > 0 &&
+           (mounts[0].kind == IPB_MOUNT_READ_ONLY || mounts[0].kind == IPB_MOUNT_WRITABLE) &&
+           strcmp(ipb_blob_string(bytes, mounts[0].source), "/") == 0 &&
+           strcmp(ipb_blob_string(bytes, mounts[0].target), "/") == 0;
+}
+
+const char *
+ipb_blob_check(const uint8_t *bytes, size_t size)
+{
+    const IpbBlobHeader *header = (const IpbBlobHeader *) bytes;
+    if (size < sizeof *header || size > IPB_BLOB_MAX_SIZE || bytes[size - 1] != '\0')
+        return "size";
+    if (header->magic != IPB_BLOB_MAGIC || header->size != size)
+        return "header";
+    if (!is_string_good(size, header->hostname) ||
+        (header->cwd != 0 && !is_path_good(bytes, size, header->cwd)))
+        return "string";
+    if (!are_strings_good(bytes, size, header->argv) || !are_strings_good(bytes, size, header->env))
+        return "argv or env";
+    if (!are_mounts_good(bytes, size, header))
+        return "mount";
+    if (!is_table_good(size, header->listeners, sizeof(IpbBlobListener), IPB_BLOB_MAX_LISTENERS) ||
+        !is_table_good(size, header->limits, sizeof(IpbBlobLimit), IPB_BLOB_MAX_LIMITS))
+        return "table";
+    const IpbBlobTable filters[] = {header->filter, header->notify_filter, header->init_filter};
+    for (size_t i = 0; i < sizeof filters / sizeof *filters; i++)
+        if (!is_table_good(size, filters[i], sizeof(struct sock_filter), IPB_BLOB_MAX_FILTER))
+            return "filter";
+    /* Nothing runs unfiltered. */
+    if (header->filter.count == 0 || header->init_filter.count == 0)
+        return "missing filter";
+    return NULL;
+}
+
+bool
+ipb_blob_map(int fd, const uint8_t **ret_bytes, IpbStepError *error)
+{
+    struct stat info;
+    if (fstat(fd, &info) < 0)
+        return ipb_step_fail(error, IPB_STEP_BLOB, 0);
+    if (info.st_size < (off_t) sizeof(IpbBlobHeader) || info.st_size > IPB_BLOB_MAX_SIZE) {
+        errno = EBADMSG;
+        return ipb_step_fail(error, IPB_STEP_BLOB, 0);
+    }
+    size_t size = (size_t) info.st_size;
+    void *bytes = mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0);
+    if (bytes == MAP_FAILED)
+        return ipb_step_fail(error, IPB_STEP_BLOB, 0);
+    if (ipb_blob_check(bytes, size) != NULL) {
+        munmap(bytes, size);
+        errno = EBADMSG;
+        return ipb_step_fail(error, IPB_STEP_BLOB, 0);
+    }
+    *ret_bytes = bytes;
+    return true;
+}

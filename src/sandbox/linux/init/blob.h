@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the core and ipybox-sandbox-init say to each other: the blob, a plan as one flat piece of memory in a sealed memory file, and
+ * the packets on the control socket. Shared by both sides, so without GLib. docs/internals/sandbox.md tells it in prose.
+ *
+ * All numbers are of the machine's byte order; tables are aligned to 8. A string is named by its offset in the blob, 0 is no string.
+ * Both programs come from one build; IPB_BLOB_MAGIC changes with the format, so that a mixed installation is noticed.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define IPB_BLOB_MAGIC UINT32_C(0x33584249)
+#define IPB_BLOB_MAX_SIZE (UINT32_C(8) << 20)
+#define IPB_BLOB_MAX_MOUNTS 4096u
+#define IPB_BLOB_MAX_LISTENERS 16u
+#define IPB_BLOB_MAX_LIMITS 16u
+#define IPB_BLOB_MAX_STRINGS 65536u /* of argv, and of env */
+#define IPB_BLOB_MAX_FILTER 4096u   /* BPF instructions, the kernel's BPF_MAXINSNS */
+
+/* The fds with which the program is started, besides 0 – 2 of the command. */
+#define IPB_INIT_CONTROL_FD 3
+#define IPB_INIT_BLOB_FD 4
+#define IPB_INIT_CGROUP_FD                                                                         \
+    5 /* writing "0" puts the writer into the sandbox's cgroup; or /dev/null */
+
+enum {
+    /* The caller is root: the inside is mapped to outer_uid, and what is writable is mounted with an id map. */
+    IPB_BLOB_MAP_ROOT = 1 << 0,
+    /* The command stays in the process group and session of the caller: Ctrl-C at the terminal reaches it. */
+    IPB_BLOB_KEEP_GROUP = 1 << 1,
+    /* Every address is local (a listener is on any address). */
+    IPB_BLOB_ANY_ADDRESS = 1 << 2,
+    /* Landlock and seccomp only: no namespaces. */
+    IPB_BLOB_WEAKER = 1 << 3,
+    /* notify_filter asks for connect() on the control socket (or the channel of an entered kernel). */
+    IPB_BLOB_NOTIFY = 1 << 4,
+};
+
+typedef struct {
+    uint32_t offset, count;
+} IpbBlobTable;
+
+typedef enum {
+    IPB_MOUNT_READ_ONLY = 1,
+    IPB_MOUNT_WRITABLE,
+    IPB_MOUNT_TMPFS,
+    IPB_MOUNT_HIDE_DIR,
+    IPB_MOUNT_HIDE_FILE,
+    IPB_MOUNT_FILE,
+    IPB_MOUNT_PROC,
+    IPB_MOUNT_DEV,
+    IPB_MOUNT_DEVPTS,
+    IPB_MOUNT_LAST = IPB_MOUNT_DEVPTS,
+} IpbMountKind;
+
+typedef struct {
+    uint32_t kind;
+    uint32_t source, target;        /* strings; absolute, without symbolic links */
+    uint32_t content, content_size; /* of a file */
+    uint32_t is_denial;             /* of a read-only mount: it opens nothing */
+    uint64_t size_bytes;            /* of a file system; 0: the kernel's default */
+} IpbBlobMount;
+
+typedef struct {
+    uint32_t is_udp, is_any_address;
+    uint32_t port, reserved;
+} IpbBlobListener;
+
+typedef struct {
+    uint32_t resource, reserved; /* RLIMIT_… */
+    uint64_t soft, hard;
+} IpbBlobLimit;
+
+typedef struct {
+    uint32_t magic, size, flags;
+    uint32_t inner_uid, inner_gid, outer_uid, outer_gid;
+    int32_t oom_score_adj;
+    uint32_t hostname, cwd;
+    IpbBlobTable mounts;        /* IpbBlobMount */
+    IpbBlobTable listeners;     /* IpbBlobListener */
+    IpbBlobTable limits;        /* IpbBlobLimit */
+    IpbBlobTable argv, env;     /* uint32_t: strings; no argv: the sandbox waits to be entered */
+    IpbBlobTable filter;        /* struct sock_filter: of everything inside */
+    IpbBlobTable notify_filter; /* of the command: asks the core */
+    IpbBlobTable init_filter;   /* of pid 1: allows what it does, nothing else */
+} IpbBlobHeader;
+
+/* What was being done when something failed; the core has the words (launch-error.c). */
+typedef enum {
+    IPB_STEP_NONE,
+    IPB_STEP_BLOB,
+    IPB_STEP_PREPARE,
+    IPB_STEP_CGROUP,
+    IPB_STEP_ID_MAP_HELPER,
+    IPB_STEP_SOURCE,
+    IPB_STEP_ID_MAP_MOUNT,
+    IPB_STEP_NAMESPACES,
+    IPB_STEP_ID_MAPS,
+    IPB_STEP_IDS,
+    IPB_STEP_HOSTNAME,
+    IPB_STEP_LOOPBACK,
+    IPB_STEP_ROUTE,
+    IPB_STEP_LISTENER,
+    IPB_STEP_DIAG,
+    IPB_STEP_PRIVATE,
+    IPB_STEP_ROOT,
+    IPB_STEP_PIVOT,
+    IPB_STEP_TARGET,
+    IPB_STEP_MOUNT,
+    IPB_STEP_DEVICE,
+    IPB_STEP_PROC,
+    IPB_STEP_DETACH,
+    IPB_STEP_FORK,
+    IPB_STEP_SESSION,
+    IPB_STEP_OOM,
+    IPB_STEP_LIMIT,
+    IPB_STEP_CWD,
+    IPB_STEP_CAPABILITIES,
+    IPB_STEP_NO_NEW_PRIVILEGES,
+    IPB_STEP_LANDLOCK,
+    IPB_STEP_SECCOMP,
+    IPB_STEP_EXEC,
+    IPB_STEP_CONTROL,
+    IPB_STEP_JOIN,
+    IPB_STEP_LAST = IPB_STEP_JOIN,
+} IpbStep;
+
+typedef struct {
+    uint32_t step;
+    int32_t saved_errno;
+    uint32_t index; /* of the mount, listener or limit */
+} IpbStepError;
+
+typedef enum {
+    IPB_PACKET_INIT = 1, /* with a pidfd of pid 1 */
+    IPB_PACKET_LISTENER, /* index; with the socket */
+    IPB_PACKET_DIAG,     /* with a NETLINK_SOCK_DIAG socket of the inside */
+    IPB_PACKET_NOTIFY,   /* with the fd of seccomp's notifications */
+    IPB_PACKET_READY,    /* the sandbox stands, the command runs */
+    IPB_PACKET_EXITED,   /* value: the command's wait status; nothing follows */
+    IPB_PACKET_FAILED,   /* error; nothing follows */
+    IPB_PACKET_SIGNAL,   /* to the init: value: to the command's process group */
+} IpbPacketType;
+
+typedef struct {
+    uint32_t type;
+    uint32_t index;
+    int32_t value;
+    IpbStepError error;
+} IpbPacket;

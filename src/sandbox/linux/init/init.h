@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the files of ipybox-sandbox-init share. Everything here is single-threaded, uses no GLib and no malloc, and never prints: a
+ * failure is an IpbStepError, which goes to the core. The program is small because 1,000 sandboxes hold 1,000 of it.
+ *
+ * Order (main.c): outer.c on the host's side → clone → network.c, mounts.c inside → command.c forks the command, which locks itself
+ * down (lockdown.c: limits.c, caps.c, landlock.c, filter.c) and executes → reap.c, pid 1's loop.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "sandbox/linux/init/blob.h"
+
+typedef struct {
+    const uint8_t *bytes; /* the blob, mapped read-only */
+    const IpbBlobHeader *header;
+    int control;                    /* socket to the core */
+    int child_ended;                /* signalfd for SIGCHLD */
+    int trees[IPB_BLOB_MAX_MOUNTS]; /* detached mounts that the host's root opened; -1: none */
+} IpbInit;
+
+/* Fills @error with errno and returns false, so that it can end a function. */
+bool ipb_step_fail(IpbStepError *error, IpbStep step, uint32_t index);
+
+/* --- the blob (blob-check.c) --- */
+
+/* Maps @fd and checks everything in it: afterwards each offset, count and string is good. */
+bool ipb_blob_map(int fd, const uint8_t **ret_bytes, IpbStepError *error);
+/* NULL if all is good, else what is wrong. */
+const char *ipb_blob_check(const uint8_t *bytes, size_t size);
+
+static inline const char *
+ipb_blob_string(const uint8_t *bytes, uint32_t offset)
+{
+    return offset != 0 ? (const char *) bytes + offset : NULL;
+}
+
+static inline const void *
+ipb_blob_at(const uint8_t *bytes, IpbBlobTable table)
+{
+    return bytes + table.offset;
+}
+
+/* --- packets (report.c) --- */
+
+/* @fd goes along unless it is -1. */
+bool ipb_report(int control, const IpbPacket *packet, int fd);
+void ipb_report_failure(int control, const IpbStepError *error);
+
+/* --- the host's side (outer.c, idmap.c) --- */
+
+/* Opens what only the host's root can open, makes the namespaces and tells the core; in pid 1 it returns 0, in the outer process
+ * it never returns. */
+bool ipb_outer_enter(IpbInit *init, IpbStepError *error);
+/* Fills init->trees with id-mapped mounts. */
+bool ipb_idmap_open_trees(IpbInit *init, IpbStepError *error);
+/* Writes /proc/<pid>/{uid_map,gid_map}: one id each. */
+bool ipb_idmap_write(pid_t pid, uint32_t inner_uid, uint32_t outer_uid, uint32_t inner_gid,
+                     uint32_t outer_gid);
+
+/* --- inside --- */
+
+bool ipb_network_set_up(const IpbInit *init, IpbStepError *error);
+bool ipb_mounts_build(IpbInit *init, IpbStepError *error);
+/* Becomes the blob's inner ids; all capabilities of the user namespace stay. */
+bool ipb_lockdown_become(const uint8_t *blob, IpbStepError *error);
+
+/* --- rights (lockdown.c and what it calls); also for a kernel that enters --- */
+
+bool ipb_limits_set(const uint8_t *blob, IpbStepError *error);
+bool ipb_caps_drop(const uint8_t *blob, IpbStepError *error);
+bool ipb_landlock_restrict(const uint8_t *blob, IpbStepError *error);
+/* ret_notify: fd of the notifications, or NULL: none are asked for. */
+bool ipb_filter_load(const uint8_t *blob, IpbBlobTable filter, int *ret_notify,
+                     IpbStepError *error);
+/* All of it, for what runs the user's code; notifications go to @channel. */
+bool ipb_lockdown_command(const uint8_t *blob, int channel, IpbStepError *error);
+/* For pid 1. */
+bool ipb_lockdown_init(const uint8_t *blob, IpbStepError *error);
+
+/* --- the command and its end --- */
+
+/* Forks and waits until the command was executed. */
+bool ipb_command_start(const IpbInit *init, pid_t *ret_pid, IpbStepError *error);
+/* @argv[0] as execvpe finds it; returns only on failure, with errno. */
+void ipb_exec_search(char *const *argv, char *const *env);
+/* Reaps until the command @pid has ended (0: there is none) or the core is gone; never returns. */
+void ipb_reap_forever(const IpbInit *init, pid_t pid) __attribute__((noreturn));

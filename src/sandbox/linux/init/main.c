@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * ipybox-sandbox-init: makes the namespaces of one sandbox as its blob says, and is pid 1 in them. Started by src/sandbox/linux/sandbox.c
+ * with the control socket and the blob as fds 3 and 4; see init.h for the order of things.
+ */
+#include "sandbox/linux/init/init.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "sandbox/linux/init/syscalls.h"
+
+/* Not on the stack: its tables are large. */
+static IpbInit init;
+
+static void
+fail(const IpbStepError *error)
+{
+    ipb_report_failure(init.control, error);
+    _exit(1);
+}
+
+/* Each mount that the host's root opens needs an fd; the command gets its limits from the blob. */
+static void
+allow_many_fds(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+        limit.rlim_cur = limit.rlim_max;
+        setrlimit(RLIMIT_NOFILE, &limit);
+    }
+}
+
+static bool
+set_host_name(IpbStepError *error)
+{
+    const char *name = ipb_blob_string(init.bytes, init.header->hostname);
+    return name == NULL || (init.header->flags & IPB_BLOB_WEAKER) != 0 ||
+           sethostname(name, strlen(name)) == 0 || ipb_step_fail(error, IPB_STEP_HOSTNAME, 0);
+}
+
+/* Before the command is forked, or its end could be missed. Nothing else is listened to: without a handler no signal reaches pid 1. */
+static bool
+open_signals(IpbStepError *error)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGCHLD);
+    sigprocmask(SIG_SETMASK, &set, NULL);
+    init.child_ended = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    return init.child_ended >= 0 || ipb_step_fail(error, IPB_STEP_PREPARE, 0);
+}
+
+/* Before anything is forked, so that all is in it; and the cgroup namespace that is made then ends there. */
+static bool
+enter_cgroup(IpbStepError *error)
+{
+    bool ok = write(IPB_INIT_CGROUP_FD, "0", 1) == 1 || ipb_step_fail(error, IPB_STEP_CGROUP, 0);
+    close(IPB_INIT_CGROUP_FD);
+    return ok;
+}
+
+int
+main(void)
+{
+    IpbStepError error = {0};
+    pid_t command = 0;
+    init.control = IPB_INIT_CONTROL_FD;
+    if (fcntl(IPB_INIT_CONTROL_FD, F_SETFD, FD_CLOEXEC) < 0 ||
+        fcntl(IPB_INIT_BLOB_FD, F_SETFD, FD_CLOEXEC) < 0)
+        return 2; /* not started by ipybox: nobody to tell */
+    sys_close_range(IPB_INIT_CGROUP_FD + 1, ~0u);
+    memset(init.trees, 0xff, sizeof init.trees);
+    if (!ipb_blob_map(IPB_INIT_BLOB_FD, &init.bytes, &error))
+        fail(&error);
+    init.header = (const IpbBlobHeader *) init.bytes;
+    close(IPB_INIT_BLOB_FD);
+    allow_many_fds();
+    if (!enter_cgroup(&error) || !ipb_outer_enter(&init, &error))
+        fail(&error);
+    /* Here this is pid 1, or in the weaker sort just a process, to which what is left behind comes nevertheless. */
+    if ((init.header->flags & IPB_BLOB_WEAKER) != 0 &&
+        prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0) {
+        ipb_step_fail(&error, IPB_STEP_PREPARE, 0);
+        fail(&error);
+    }
+    if (!open_signals(&error) || !ipb_lockdown_become(init.bytes, &error) ||
+        !set_host_name(&error) || !ipb_network_set_up(&init, &error) ||
+        !ipb_mounts_build(&init, &error))
+        fail(&error);
+    if (init.header->argv.count > 0 && !ipb_command_start(&init, &command, &error))
+        fail(&error);
+    if (!ipb_lockdown_init(init.bytes, &error))
+        fail(&error);
+    IpbPacket ready = {.type = IPB_PACKET_READY};
+    ipb_report(init.control, &ready, -1);
+    ipb_reap_forever(&init, command);
+}

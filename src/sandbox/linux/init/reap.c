@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Pid 1's life: it reaps whatever ends, passes signals of the core on to the command, and ends with the command or with the core. When
+ * pid 1 ends, the kernel of the system kills everything in its namespace. No signal of the inside reaches it. In the weaker sort,
+ * which has no namespaces, it does that itself.
+ */
+#include "sandbox/linux/init/init.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* The children of this process, which has one thread; -1: none. */
+static pid_t
+first_child(void)
+{
+    char text[32];
+    int fd = open("/proc/thread-self/children", O_RDONLY | O_CLOEXEC);
+    ssize_t size = fd >= 0 ? read(fd, text, sizeof text) : -1;
+    if (fd >= 0)
+        close(fd);
+    pid_t pid = 0;
+    for (ssize_t i = 0; i < size && text[i] >= '0' && text[i] <= '9'; i++)
+        pid = pid * 10 + (text[i] - '0');
+    return pid > 0 ? pid : -1;
+}
+
+/* Without a pid namespace nothing is killed with us. Whose parent is killed becomes our child: until there is none. */
+static void
+kill_all(void)
+{
+    pid_t pid;
+    while ((pid = first_child()) > 0) {
+        kill(pid, SIGKILL);
+        waitpid(pid, NULL, 0);
+    }
+}
+
+static void
+end(const IpbInit *init, int status)
+{
+    if ((init->header->flags & IPB_BLOB_WEAKER) != 0)
+        kill_all();
+    _exit(status);
+}
+
+static void
+reap(const IpbInit *init, pid_t command)
+{
+    pid_t pid;
+    int status;
+    while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+        if (pid != command)
+            continue;
+        IpbPacket packet = {.type = IPB_PACKET_EXITED, .value = status};
+        ipb_report(init->control, &packet, -1);
+        end(init, 0);
+    }
+}
+
+/* False: the core is gone. */
+static bool
+obey(const IpbInit *init, pid_t command)
+{
+    IpbPacket packet;
+    ssize_t n = recv(init->control, &packet, sizeof packet, MSG_DONTWAIT);
+    if (n < 0)
+        return errno == EAGAIN || errno == EINTR;
+    if (n == sizeof packet && packet.type == IPB_PACKET_SIGNAL && command > 0) {
+        bool leads_group = (init->header->flags & IPB_BLOB_KEEP_GROUP) == 0;
+        kill(leads_group ? -command : command, packet.value);
+    }
+    return n > 0;
+}
+
+void
+ipb_reap_forever(const IpbInit *init, pid_t command)
+{
+    struct pollfd fds[2] = {
+        {.fd = init->control, .events = POLLIN},
+        {.fd = init->child_ended, .events = POLLIN},
+    };
+    reap(init, command);
+    for (;;) {
+        if (poll(fds, 2, -1) < 0 && errno != EINTR)
+            end(init, 1);
+        if (fds[1].revents != 0) {
+            struct signalfd_siginfo info;
+            (void) !read(init->child_ended, &info, sizeof info);
+            reap(init, command);
+        }
+        if (fds[0].revents != 0 && !obey(init, command))
+            end(init, 0);
+    }
+}

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What this machine offers to sandboxes, found out by asking the system's kernel. Changes nothing.
+ */
+#pragma once
+
+#include "sandbox/sandbox.h"
+
+/* Fills all members of @probe. */
+void ipb_probe_fill(IpbSandboxProbe *probe);
+/* What on this machine is known to forbid user namespaces, and how to allow them, as sentences. NULL:
+ * nothing is known. Caller frees. */
+char *ipb_probe_namespace_obstacle(void);

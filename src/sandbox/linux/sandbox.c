@@ -1,0 +1,791 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The Linux backend: a sandbox is a set of namespaces and the small first process (pid 1) that holds
+ * them. The program ipybox-sandbox-init (init/) makes both as its blob says, opens the listeners
+ * inside and passes them out, then either runs a command or waits for a kernel to enter. If the
+ * IpbSandbox is freed or this process dies, pid 1 ends, and the system's kernel kills everything
+ * inside.
+ *
+ * Two processes are ours to reap: the launcher, which ends soon, and pid 1, which the launcher makes as
+ * a child of ours (CLONE_PARENT) and hands over as a pidfd. The sandbox has ended when the control
+ * socket is closed and both are reaped. Then everything inside is gone, too, since pid 1's end waits
+ * for that.
+ *
+ * The weaker sandbox has neither namespaces nor a pid 1: Landlock and seccomp can only restrict what is
+ * written, not hide anything, so plans that need more are refused.
+ */
+#include "sandbox/sandbox.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <glib-unix.h>
+
+#include "base/exec-plan.h"
+#include "base/error.h"
+#include "base/fd.h"
+#include "base/installed-files.h"
+#include "sandbox/backend.h"
+#include "sandbox/linux/blob.h"
+#include "sandbox/linux/cgroup.h"
+#include "sandbox/linux/identity.h"
+#include "sandbox/linux/init/blob.h"
+#include "sandbox/linux/mount-list.h"
+#include "sandbox/linux/probe.h"
+#include "sandbox/linux/step-error.h"
+#include "sandbox/linux/supervisor.h"
+
+#define READY_TIMEOUT_MS 10000
+/* How long freeing waits for a process that is about to end or was killed. */
+#define END_TIMEOUT_MS 200
+/* Fds that are kept for later are moved above this. */
+#define FIRST_SAFE_FD 16
+
+#ifndef P_PIDFD
+#define P_PIDFD 3
+#endif
+
+/* The launcher, or pid 1. */
+typedef struct {
+    int pidfd; /* -1: none, or reaped */
+    IpbWatch *watch;
+} Child;
+
+struct IpbSandbox {
+    IpbLoop *loop;
+    IpbSandboxOptions options; /* callbacks only; the pointers are not kept */
+    IpbSandboxPlan *plan;
+    GPtrArray *mounts;      /* IpbMount; NULL once it is ready */
+    char **own_directories; /* the sandbox's own file systems that are writable */
+    IpbCgroup *cgroup;      /* NULL: there is none */
+    char *command;
+    int control, plan_fd;
+    IpbWatch *control_watch;
+    int channel, channel_theirs; /* of a sandbox that is entered: what kernels report */
+    IpbWatch *channel_watch;
+    int diag_fd;
+    GPtrArray *supervisors; /* IpbSupervisor, one for each command or kernel */
+    IpbTimer *timer;
+    Child launcher, init;
+    int listeners[IPB_BLOB_MAX_LISTENERS];
+    bool has_init; /* we were told of pid 1, which may have ended since */
+    bool is_ready, has_ended;
+    bool is_group_kept, is_weaker;
+    int stdio[3];           /* -1: /dev/null; ours only while the weaker sandbox may be needed */
+    int weaker_fd;          /* its plan, if it is allowed and possible */
+    GError *weaker_failure; /* why it is not possible */
+    bool has_status;
+    int wait_status;
+    GError *failure; /* the first one */
+};
+
+static bool launch(IpbSandbox *sandbox, GError **error);
+static void finish_if_over(IpbSandbox *sandbox);
+
+/* --- our children ------------------------------------------------------------------------------ */
+
+static bool
+reap(int pidfd)
+{
+    siginfo_t info = {0};
+    int result;
+    do
+        result = waitid(P_PIDFD, (id_t) pidfd, &info, WEXITED | WNOHANG);
+    while (result < 0 && errno == EINTR);
+    /* ECHILD: the application around us reaps processes that it does not know. */
+    return result < 0 || info.si_pid != 0;
+}
+
+static void
+on_child_ended(IpbSandbox *sandbox, Child *child)
+{
+    if (!reap(child->pidfd))
+        return;
+    g_clear_pointer(&child->watch, ipb_watch_free);
+    ipb_fd_close(&child->pidfd);
+    finish_if_over(sandbox);
+}
+
+static void
+on_launcher_ended(uint32_t events, void *data)
+{
+    IpbSandbox *sandbox = data;
+    on_child_ended(sandbox, &sandbox->launcher);
+}
+
+static void
+on_init_ended(uint32_t events, void *data)
+{
+    IpbSandbox *sandbox = data;
+    on_child_ended(sandbox, &sandbox->init);
+}
+
+static void
+kill_child(const Child *child)
+{
+    if (child->pidfd >= 0)
+        ipb_pidfd_signal(child->pidfd, SIGKILL, NULL);
+}
+
+/* A process that was killed and takes longer to end. Pid 1 ends only when everything inside has,
+ * kernels included, which their forkserver must reap. The main context, which outlives the loop,
+ * reaps it then. */
+typedef struct {
+    int pidfd;
+    IpbCgroup *cgroup; /* or NULL */
+} Straggler;
+
+static gboolean
+on_straggler_ended(int pidfd, GIOCondition condition, void *data)
+{
+    return reap(pidfd) ? G_SOURCE_REMOVE : G_SOURCE_CONTINUE;
+}
+
+static void
+free_straggler(void *data)
+{
+    Straggler *straggler = data;
+    ipb_fd_close(&straggler->pidfd);
+    ipb_cgroup_free(straggler->cgroup);
+    g_free(straggler);
+}
+
+static void
+reap_later(IpbLoop *loop, int pidfd, IpbCgroup *cgroup)
+{
+    Straggler *straggler = g_new(Straggler, 1);
+    *straggler = (Straggler){pidfd, cgroup};
+    g_autoptr(GSource) source = g_unix_fd_source_new(pidfd, G_IO_IN);
+    /* GLib casts to the type of callback that the source calls. */
+    g_source_set_callback(source, G_SOURCE_FUNC(on_straggler_ended), straggler, free_straggler);
+    g_source_attach(source, ipb_loop_context(loop));
+}
+
+/* Kills and reaps it. If it takes longer, it is reaped later and takes the cgroup along, which is
+ * freed then. */
+static void
+end_child(IpbSandbox *sandbox, Child *child)
+{
+    g_clear_pointer(&child->watch, ipb_watch_free);
+    if (child->pidfd < 0)
+        return;
+    kill_child(child);
+    if (ipb_fd_wait(child->pidfd, POLLIN, END_TIMEOUT_MS) && reap(child->pidfd)) {
+        ipb_fd_close(&child->pidfd);
+        return;
+    }
+    reap_later(sandbox->loop, ipb_fd_steal(&child->pidfd), g_steal_pointer(&sandbox->cgroup));
+}
+
+/* --- the end ----------------------------------------------------------------------------------- */
+
+static void
+kill_all(IpbSandbox *sandbox)
+{
+    kill_child(&sandbox->init);
+    kill_child(&sandbox->launcher);
+}
+
+static void
+fail(IpbSandbox *sandbox, GError *error)
+{
+    if (sandbox->failure == NULL)
+        sandbox->failure = error;
+    else
+        g_error_free(error);
+    kill_all(sandbox);
+}
+
+static void
+forget_weaker(IpbSandbox *sandbox)
+{
+    if (sandbox->weaker_fd < 0)
+        return;
+    ipb_fd_close(&sandbox->weaker_fd);
+    for (size_t i = 0; i < G_N_ELEMENTS(sandbox->stdio); i++)
+        ipb_fd_close(&sandbox->stdio[i]);
+}
+
+/* The full one cannot be made here, and is over: true if the weaker one was begun. */
+static bool
+fall_back(IpbSandbox *sandbox)
+{
+    if (sandbox->is_weaker || sandbox->is_ready ||
+        !g_error_matches(sandbox->failure, IPYBOX_ERROR, IPYBOX_ERROR_UNAVAILABLE))
+        return false;
+    if (sandbox->weaker_failure != NULL) {
+        g_autoptr(GError) failure = g_steal_pointer(&sandbox->failure);
+        g_set_error(&sandbox->failure, IPYBOX_ERROR, IPYBOX_ERROR_UNAVAILABLE, "%s. And %s",
+                    failure->message, sandbox->weaker_failure->message);
+    }
+    if (sandbox->weaker_fd < 0)
+        return false;
+    sandbox->is_weaker = true;
+    g_clear_error(&sandbox->failure);
+    ipb_fd_close(&sandbox->control);
+    ipb_fd_close(&sandbox->plan_fd);
+    sandbox->plan_fd = ipb_fd_steal(&sandbox->weaker_fd);
+    /* There is no other first process than the one that is launched. */
+    sandbox->has_init = true;
+    bool ok = launch(sandbox, &sandbox->failure);
+    for (size_t i = 0; i < G_N_ELEMENTS(sandbox->stdio); i++)
+        ipb_fd_close(&sandbox->stdio[i]);
+    return ok;
+}
+
+/* May free the sandbox. */
+static void
+finish_if_over(IpbSandbox *sandbox)
+{
+    if (sandbox->has_ended || sandbox->control_watch != NULL || sandbox->launcher.pidfd >= 0 ||
+        sandbox->init.pidfd >= 0 || fall_back(sandbox))
+        return;
+    sandbox->has_ended = true;
+    g_clear_pointer(&sandbox->timer, ipb_timer_free);
+    if (sandbox->failure == NULL && !sandbox->has_status)
+        g_set_error_literal(&sandbox->failure, IPYBOX_ERROR, IPYBOX_ERROR_SYSTEM,
+                            "the sandbox's first process was killed");
+    g_autoptr(GError) failure = g_steal_pointer(&sandbox->failure);
+    if (sandbox->options.on_end != NULL)
+        sandbox->options.on_end(sandbox, sandbox->wait_status, failure, sandbox->options.data);
+}
+
+/* --- what the init says ------------------------------------------------------------------------ */
+
+static void
+take_ready(IpbSandbox *sandbox)
+{
+    int listeners[IPB_BLOB_MAX_LISTENERS];
+    size_t n = sandbox->plan->listeners->len;
+    g_clear_pointer(&sandbox->timer, ipb_timer_free);
+    sandbox->is_ready = true;
+    g_clear_pointer(&sandbox->mounts, g_ptr_array_unref);
+    forget_weaker(sandbox);
+    for (size_t i = 0; i < n; i++)
+        listeners[i] = ipb_fd_steal(&sandbox->listeners[i]);
+    if (sandbox->options.on_ready != NULL)
+        sandbox->options.on_ready(sandbox, listeners, n, sandbox->options.data);
+    else
+        for (size_t i = 0; i < n; i++)
+            ipb_fd_close(&listeners[i]);
+}
+
+static void
+on_denied_socket(const char *path, void *data)
+{
+    IpbSandbox *sandbox = data;
+    if (sandbox->options.on_denied_socket != NULL)
+        sandbox->options.on_denied_socket(sandbox, path, sandbox->options.data);
+}
+
+static void
+on_supervisor_ended(IpbSupervisor *supervisor, void *data)
+{
+    IpbSandbox *sandbox = data;
+    g_ptr_array_remove_fast(sandbox->supervisors, supervisor);
+}
+
+/* Without somebody who answers, what was started waits in its first connect(). */
+static void
+take_notify(IpbSandbox *sandbox, int notify_fd)
+{
+    GError *error = NULL;
+    IpbIdentity identity = ipb_identity_choose();
+    IpbSupervisor *supervisor =
+        ipb_supervisor_new(sandbox->loop,
+                           &(IpbSupervisorOptions){
+                               .notify_fd = notify_fd,
+                               .diag_fd = sandbox->diag_fd,
+                               .unix_sockets = sandbox->plan->unix_sockets,
+                               .own_directories = (const char *const *) sandbox->own_directories,
+                               .uid = identity.outer_uid,
+                               .gid = identity.outer_gid,
+                               .on_denied = on_denied_socket,
+                               .on_ended = on_supervisor_ended,
+                               .data = sandbox,
+                           },
+                           &error);
+    if (supervisor == NULL)
+        fail(sandbox, error);
+    else
+        g_ptr_array_add(sandbox->supervisors, supervisor);
+}
+
+static bool
+are_listeners_there(const IpbSandbox *sandbox)
+{
+    for (guint i = 0; i < sandbox->plan->listeners->len; i++)
+        if (sandbox->listeners[i] < 0)
+            return false;
+    return sandbox->has_init;
+}
+
+/* @fd: what came along, or -1; taken over if it is wanted. May free the sandbox. False: the packet makes no sense now. */
+static bool
+take_packet(IpbSandbox *sandbox, const IpbPacket *packet, int *fd)
+{
+    GError *error = NULL;
+    switch ((IpbPacketType) packet->type) {
+    case IPB_PACKET_INIT:
+        if (*fd < 0 || sandbox->has_init)
+            return false;
+        sandbox->has_init = true;
+        sandbox->init.pidfd = ipb_fd_steal(fd);
+        sandbox->init.watch = ipb_watch_new(sandbox->loop, sandbox->init.pidfd, EPOLLIN,
+                                            on_init_ended, sandbox, &error);
+        if (sandbox->init.watch == NULL)
+            fail(sandbox, error);
+        return true;
+    case IPB_PACKET_LISTENER:
+        if (*fd < 0 || packet->index >= sandbox->plan->listeners->len)
+            return false;
+        sandbox->listeners[packet->index] = ipb_fd_steal(fd);
+        return true;
+    case IPB_PACKET_READY:
+        if (sandbox->is_ready || !are_listeners_there(sandbox))
+            return false;
+        take_ready(sandbox);
+        return true;
+    case IPB_PACKET_EXITED:
+        sandbox->has_status = true;
+        sandbox->wait_status = packet->value;
+        return true;
+    case IPB_PACKET_FAILED:
+        ipb_step_error_set(&error, &packet->error,
+                           &(IpbStepContext){sandbox->plan, sandbox->mounts, sandbox->command});
+        fail(sandbox, error);
+        return true;
+    case IPB_PACKET_DIAG:
+        if (*fd < 0 || sandbox->diag_fd >= 0)
+            return false;
+        sandbox->diag_fd = ipb_fd_steal(fd);
+        return true;
+    case IPB_PACKET_NOTIFY:
+        if (*fd < 0)
+            return false;
+        take_notify(sandbox, ipb_fd_steal(fd));
+        return true;
+    case IPB_PACKET_SIGNAL:
+        break;
+    }
+    return false;
+}
+
+/* One packet a time: its callback may free the sandbox. */
+static void
+on_control(uint32_t events, void *data)
+{
+    IpbSandbox *sandbox = data;
+    IpbPacket packet;
+    size_t n_fds = 0;
+    ipb_autofd fd = -1;
+    ssize_t n = ipb_fd_receive(sandbox->control, &packet, sizeof packet, &fd, 1, &n_fds);
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    if (n_fds == 0)
+        fd = -1;
+    if (n <= 0) {
+        g_clear_pointer(&sandbox->control_watch, ipb_watch_free);
+        finish_if_over(sandbox);
+    } else if (n != sizeof packet) {
+        fail(sandbox, g_error_new_literal(IPYBOX_ERROR, IPYBOX_ERROR_PROTOCOL,
+                                          "the sandbox's init sent a broken packet"));
+    } else if (!take_packet(sandbox, &packet, &fd)) {
+        fail(sandbox, g_error_new(IPYBOX_ERROR, IPYBOX_ERROR_PROTOCOL,
+                                  "the sandbox's init sent packet %u out of turn", packet.type));
+    }
+}
+
+/* Kernels that entered: their forkserver sends for them, and nothing but listeners of notifications. */
+static void
+on_channel(uint32_t events, void *data)
+{
+    IpbSandbox *sandbox = data;
+    IpbPacket packet;
+    size_t n_fds = 0;
+    int fd = -1;
+    ssize_t n = ipb_fd_receive(sandbox->channel, &packet, sizeof packet, &fd, 1, &n_fds);
+    if (n_fds == 1 && n == sizeof packet && packet.type == IPB_PACKET_NOTIFY)
+        take_notify(sandbox, fd);
+    else if (n_fds == 1)
+        ipb_fd_close(&fd);
+}
+
+static void
+on_ready_timeout(void *data)
+{
+    IpbSandbox *sandbox = data;
+    g_clear_pointer(&sandbox->timer, ipb_timer_free);
+    fail(sandbox, g_error_new(IPYBOX_ERROR, IPYBOX_ERROR_TIMEOUT,
+                              "the sandbox was not made within %d s", READY_TIMEOUT_MS / 1000));
+}
+
+/* --- the beginning ----------------------------------------------------------------------------- */
+
+static char *
+find_ours(const char *file, GError **error)
+{
+    static const char *const PLACES[] = {
+        ".",                    /* build tree */
+        "../..",                /* tests in the build tree */
+        "../libexec/ipybox",    /* prefix: the program is in bin */
+        "../../libexec/ipybox", /* the library is in lib/<triplet> */
+        IPB_INSTALLED_FILES_WHEEL "/libexec",
+        IPB_INSTALLED_FILES_WHEEL_TARGET "/libexec",
+        NULL,
+    };
+    return ipb_installed_files_find(PLACES, file, "sandbox", error);
+}
+
+static char *
+find_entry_library(GError **error)
+{
+    return find_ours("ipybox-enter.so", error);
+}
+
+static bool
+spawn(IpbSandbox *sandbox, int control, GError **error)
+{
+    /* The environment of pid 1 can be read from within: it has none. */
+    static const char *const ARGV[] = {"ipybox-sandbox-init", NULL}, *const NO_ENV[] = {NULL};
+    g_autofree char *path = find_ours(ARGV[0], error);
+    ipb_autofd null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+    if (path == NULL)
+        return false;
+    if (null_fd < 0)
+        return ipb_error_set_errno(error, errno, "cannot open /dev/null");
+    IpbExecPlan plan = {
+        .path = path,
+        .argv = ARGV,
+        .envp = NO_ENV,
+        .fds =
+            {
+                sandbox->stdio[0] >= 0 ? sandbox->stdio[0] : null_fd,
+                sandbox->stdio[1] >= 0 ? sandbox->stdio[1] : null_fd,
+                sandbox->stdio[2] >= 0 ? sandbox->stdio[2] : null_fd,
+                control,
+                sandbox->plan_fd,
+                sandbox->cgroup != NULL ? ipb_cgroup_join_fd(sandbox->cgroup) : null_fd,
+            },
+        .is_group_kept = sandbox->is_group_kept,
+    };
+    pid_t pid;
+    if (!ipb_exec_plan_start(sandbox->loop, &plan, &pid, &sandbox->launcher.pidfd, error))
+        return false;
+    sandbox->launcher.watch = ipb_watch_new(sandbox->loop, sandbox->launcher.pidfd, EPOLLIN,
+                                            on_launcher_ended, sandbox, error);
+    return sandbox->launcher.watch != NULL;
+}
+
+static bool
+open_channel(IpbSandbox *sandbox, GError **error)
+{
+    int pair[2];
+    if (!ipb_fd_socketpair(SOCK_SEQPACKET, pair, error))
+        return false;
+    sandbox->channel = pair[0];
+    sandbox->channel_theirs = pair[1];
+    sandbox->channel_watch =
+        ipb_watch_new(sandbox->loop, sandbox->channel, EPOLLIN, on_channel, sandbox, error);
+    return sandbox->channel_watch != NULL;
+}
+
+static bool
+launch(IpbSandbox *sandbox, GError **error)
+{
+    int pair[2];
+    if (!ipb_fd_socketpair(SOCK_SEQPACKET, pair, error))
+        return false;
+    ipb_autofd theirs = pair[1];
+    sandbox->control = pair[0];
+    if (!ipb_fd_set_nonblocking(sandbox->control, true, error))
+        return false;
+    sandbox->control_watch =
+        ipb_watch_new(sandbox->loop, sandbox->control, EPOLLIN, on_control, sandbox, error);
+    if (sandbox->control_watch == NULL || !spawn(sandbox, theirs, error))
+        return false;
+    sandbox->timer = ipb_timer_new(sandbox->loop, READY_TIMEOUT_MS, on_ready_timeout, sandbox);
+    return true;
+}
+
+static bool
+refuse_weaker(GError **error, const char *why)
+{
+    g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_UNAVAILABLE, "the weaker sandbox %s", why);
+    return false;
+}
+
+/* Can the weaker sandbox do what @plan wants? UNAVAILABLE says which key is in the way. */
+static bool
+check_weaker(const IpbSandboxPlan *plan, GError **error)
+{
+    if (ipb_identity_choose().is_root_mapped)
+        return refuse_weaker(error, "is not for root, whose secrets it could not protect");
+    if (plan->listeners->len > 0)
+        return refuse_weaker(error, "has no network: network.allowedDomains must be empty");
+    if (plan->policy->deny_read[0] != NULL)
+        return refuse_weaker(error, "cannot hide anything: filesystem.denyRead must be empty");
+    if (plan->policy->deny_write[0] != NULL)
+        return refuse_weaker(error, "cannot protect anything within a writable directory: "
+                                    "filesystem.denyWrite must be empty");
+    return true;
+}
+
+/* Now, because the options are gone when it is needed. */
+static bool
+prepare_weaker(IpbSandbox *sandbox, const IpbSandboxOptions *options, GError **error)
+{
+    if (!check_weaker(options->plan, &sandbox->weaker_failure))
+        return true;
+    sandbox->weaker_fd = ipb_blob_new(options, sandbox->mounts, true, error);
+    if (sandbox->weaker_fd < 0)
+        return false;
+    for (size_t i = 0; i < G_N_ELEMENTS(sandbox->stdio); i++) {
+        if (sandbox->stdio[i] >= 0)
+            sandbox->stdio[i] = ipb_fd_duplicate(sandbox->stdio[i], FIRST_SAFE_FD);
+    }
+    return true;
+}
+
+/* --- freeing ----------------------------------------------------------------------------------- */
+
+/* A launcher killed between making pid 1 and telling us would leave us a child we do not know: let it finish, it takes 1 ms. */
+static void
+await_init(IpbSandbox *sandbox)
+{
+    if (sandbox->launcher.pidfd < 0 || sandbox->has_init || sandbox->control < 0)
+        return;
+    ipb_fd_wait(sandbox->launcher.pidfd, POLLIN, END_TIMEOUT_MS);
+    IpbPacket packet;
+    size_t n_fds = 0;
+    int fd = -1;
+    if (ipb_fd_receive(sandbox->control, &packet, sizeof packet, &fd, 1, &n_fds) == sizeof packet &&
+        n_fds == 1 && packet.type == IPB_PACKET_INIT)
+        sandbox->init.pidfd = fd;
+    else if (n_fds == 1)
+        ipb_fd_close(&fd);
+}
+
+/* The first process kills what is there when the control socket is at its end; killed itself, it could not. */
+static void
+end_weaker(IpbSandbox *sandbox)
+{
+    ipb_fd_close(&sandbox->control);
+    struct pollfd item = {.fd = sandbox->launcher.pidfd, .events = POLLIN};
+    if (sandbox->is_weaker && item.fd >= 0)
+        poll(&item, 1, END_TIMEOUT_MS);
+}
+
+static void
+stop(IpbSandbox *sandbox)
+{
+    g_clear_pointer(&sandbox->control_watch, ipb_watch_free);
+    g_clear_pointer(&sandbox->channel_watch, ipb_watch_free);
+    g_clear_pointer(&sandbox->timer, ipb_timer_free);
+    await_init(sandbox);
+    end_weaker(sandbox);
+    end_child(sandbox, &sandbox->launcher);
+    end_child(sandbox, &sandbox->init);
+    g_clear_pointer(&sandbox->cgroup, ipb_cgroup_free);
+    g_ptr_array_unref(sandbox->supervisors);
+    forget_weaker(sandbox);
+    g_clear_error(&sandbox->weaker_failure);
+    ipb_fd_close(&sandbox->plan_fd);
+    ipb_fd_close(&sandbox->diag_fd);
+    ipb_fd_close(&sandbox->channel);
+    ipb_fd_close(&sandbox->channel_theirs);
+    for (size_t i = 0; i < G_N_ELEMENTS(sandbox->listeners); i++)
+        ipb_fd_close(&sandbox->listeners[i]);
+    g_clear_error(&sandbox->failure);
+    g_clear_pointer(&sandbox->mounts, g_ptr_array_unref);
+    g_strfreev(sandbox->own_directories);
+    ipb_sandbox_plan_unref(sandbox->plan);
+    g_free(sandbox->command);
+    ipb_loop_unref(sandbox->loop);
+    g_free(sandbox);
+}
+
+/* --- setting it up ----------------------------------------------------------------------------- */
+
+static char **
+find_own_directories(const GPtrArray *mounts)
+{
+    g_autoptr(GStrvBuilder) builder = g_strv_builder_new();
+    for (guint i = 0; i < mounts->len; i++) {
+        const IpbMount *mount = g_ptr_array_index(mounts, i);
+        if (mount->kind == IPB_MOUNT_TMPFS)
+            g_strv_builder_add(builder, mount->target);
+    }
+    return g_strv_builder_end(builder);
+}
+
+static bool
+set_up(IpbSandbox *sandbox, const IpbSandboxOptions *options, GError **error)
+{
+    const int stdio[] = {options->stdin_fd, options->stdout_fd, options->stderr_fd};
+    memcpy(sandbox->stdio, stdio, sizeof stdio);
+    sandbox->is_group_kept = options->is_group_kept;
+    sandbox->mounts = ipb_mount_list_new(options->plan, error);
+    if (sandbox->mounts == NULL)
+        return false;
+    sandbox->own_directories = find_own_directories(sandbox->mounts);
+    sandbox->plan_fd = ipb_blob_new(options, sandbox->mounts, false, error);
+    if (sandbox->plan_fd < 0 || (options->argv == NULL && !open_channel(sandbox, error)))
+        return false;
+    sandbox->cgroup = ipb_cgroup_new(&options->plan->limits);
+    bool has_weaker = options->is_weaker_allowed && options->argv != NULL;
+    return !has_weaker || prepare_weaker(sandbox, options, error);
+}
+
+static IpbSandbox *
+prepare(IpbLoop *loop, const IpbSandboxOptions *options, GError **error)
+{
+    if (options->plan->listeners->len > IPB_BLOB_MAX_LISTENERS) {
+        g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_LIMIT, "more than %u listeners",
+                    IPB_BLOB_MAX_LISTENERS);
+        return NULL;
+    }
+    IpbSandbox *sandbox = g_new0(IpbSandbox, 1);
+    sandbox->loop = ipb_loop_ref(loop);
+    sandbox->options = (IpbSandboxOptions){.on_ready = options->on_ready,
+                                           .on_end = options->on_end,
+                                           .on_denied_socket = options->on_denied_socket,
+                                           .data = options->data};
+    sandbox->plan = ipb_sandbox_plan_ref((IpbSandboxPlan *) options->plan);
+    sandbox->command = options->argv != NULL ? g_strdup(options->argv[0]) : NULL;
+    sandbox->control = sandbox->plan_fd = sandbox->diag_fd = -1;
+    sandbox->channel = sandbox->channel_theirs = sandbox->weaker_fd = -1;
+    sandbox->supervisors = g_ptr_array_new_with_free_func((GDestroyNotify) ipb_supervisor_free);
+    sandbox->launcher.pidfd = sandbox->init.pidfd = -1;
+    memset(sandbox->listeners, 0xff, sizeof sandbox->listeners);
+    if (!set_up(sandbox, options, error))
+        g_clear_pointer(&sandbox, stop);
+    return sandbox;
+}
+
+/* --- while it runs ----------------------------------------------------------------------------- */
+
+static bool
+is_weaker(const IpbSandbox *sandbox)
+{
+    return sandbox->is_weaker;
+}
+
+static void
+send_signal(IpbSandbox *sandbox, int signal_number)
+{
+    IpbPacket packet = {.type = IPB_PACKET_SIGNAL, .value = signal_number};
+    if (sandbox->is_ready && sandbox->control_watch != NULL)
+        ipb_fd_send(sandbox->control, &packet, sizeof packet, NULL, 0);
+}
+
+static const GError *
+failure_of(const IpbSandbox *sandbox)
+{
+    return sandbox->failure;
+}
+
+/* Pid 1, whose namespaces setns() joins. The plan in its sealed memory file, for what each process
+ * restricts for itself (ids, capabilities, limits, Landlock, seccomp). A socket over which the process
+ * sends us the listener of its seccomp notifications. The forkserver passes them to ipb_enter_fork()
+ * of the library (init/enter.c). */
+static IpbSandboxEntry
+entry_of(const IpbSandbox *sandbox)
+{
+    if (!sandbox->is_ready)
+        return (IpbSandboxEntry){{-1, -1, -1}};
+    return (IpbSandboxEntry){{sandbox->init.pidfd, sandbox->plan_fd, sandbox->channel_theirs}};
+}
+
+static bool
+add_process(const IpbSandbox *sandbox, pid_t pid, GError **error)
+{
+    return sandbox->cgroup == NULL || ipb_cgroup_add(sandbox->cgroup, pid, error);
+}
+
+static char *
+describe_limit(const IpbSandbox *sandbox, int wait_status)
+{
+    const IpbSandboxLimits *limits = &sandbox->plan->limits;
+    /* A shell reports the end of its last command like this. */
+    bool is_killed = WIFSIGNALED(wait_status) ? WTERMSIG(wait_status) == SIGKILL
+                                              : WEXITSTATUS(wait_status) == 128 + SIGKILL;
+    if (is_killed && sandbox->cgroup != NULL && ipb_cgroup_has_run_out(sandbox->cgroup))
+        return g_strdup_printf("the processes in the sandbox used up its memory: limits.memory is "
+                               "%" G_GUINT64_FORMAT " bytes",
+                               limits->memory_bytes);
+    return ipb_sandbox_limits_describe_end(limits, wait_status);
+}
+
+/* --- explaining a plan ------------------------------------------------------------------------- */
+
+static const char *const MOUNT_NAMES[] = {
+    [IPB_MOUNT_READ_ONLY] = "read-only", [IPB_MOUNT_WRITABLE] = "writable",
+    [IPB_MOUNT_TMPFS] = "private",       [IPB_MOUNT_HIDE_DIR] = "hidden",
+    [IPB_MOUNT_HIDE_FILE] = "hidden",    [IPB_MOUNT_FILE] = "file",
+    [IPB_MOUNT_PROC] = "proc",           [IPB_MOUNT_DEV] = "dev",
+    [IPB_MOUNT_DEVPTS] = "devpts",
+};
+
+static bool
+explain(const IpbSandboxPlan *plan, IpbSandboxDetails *ret_details, GError **error)
+{
+    GPtrArray *mounts = ipb_mount_list_new(plan, error);
+    if (mounts == NULL)
+        return false;
+    GArray *paths = g_array_new(FALSE, FALSE, sizeof(IpbSandboxPathDetail));
+    for (guint i = 0; i < mounts->len; i++) {
+        const IpbMount *mount = g_ptr_array_index(mounts, i);
+        g_array_append_val(paths, ((IpbSandboxPathDetail){
+                                      .kind = MOUNT_NAMES[mount->kind],
+                                      .path = mount->target,
+                                      .content = mount->content,
+                                      .reason = mount->reason,
+                                      .has_size = mount->kind == IPB_MOUNT_TMPFS,
+                                      .size_bytes = mount->size_bytes,
+                                  }));
+    }
+    *ret_details = (IpbSandboxDetails){
+        .paths = paths,
+        .limit_group = ipb_cgroup_find_delegated(),
+        .owner = mounts,
+    };
+    return true;
+}
+
+/* --- the backend ------------------------------------------------------------------------------- */
+
+static const char *const WEAKER_GAPS[] = {
+    "what is never writable elsewhere (.git/hooks, .env, .bashrc, …) can be written in writable "
+    "directories",
+    "everything that the user can read can be read",
+    "other processes of the user can be seen and, before Linux 6.12, signalled",
+    "/tmp, /run and /dev/shm are the host's, and not writable",
+    "there is no network at all, no terminal of its own, and no Unix socket can be connected to",
+    "limits.processes does not hold",
+    "a process that kills the sandbox's first one can outlive it",
+    NULL,
+};
+
+const IpbSandboxBackend IPB_SANDBOX_BACKEND = {
+    .probe = ipb_probe_fill,
+    .prepare = prepare,
+    .start = launch,
+    .stop = stop,
+    .explain = explain,
+    .is_weaker = is_weaker,
+    .signal = send_signal,
+    .failure = failure_of,
+    .describe_limit = describe_limit,
+    .find_entry_library = find_entry_library,
+    .entry = entry_of,
+    .add_process = add_process,
+    .weaker_gaps = WEAKER_GAPS,
+};

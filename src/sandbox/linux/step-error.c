@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * One row for each step; see the header. If namespaces are refused, probe.c finds out why.
+ */
+#include "sandbox/linux/step-error.h"
+
+#include <errno.h>
+
+#include "base/error.h"
+#include "sandbox/linux/mount-list.h"
+#include "sandbox/linux/probe.h"
+
+typedef enum { ABOUT_NOTHING, ABOUT_SOURCE, ABOUT_TARGET, ABOUT_LISTENER } About;
+
+typedef struct {
+    const char *text;
+    About about;
+} Row;
+
+static const Row ROWS[IPB_STEP_LAST + 1] = {
+    [IPB_STEP_BLOB] = {"cannot read the plan (do ipybox and ipybox-sandbox-init come from one "
+                       "installation?)"},
+    [IPB_STEP_PREPARE] = {"cannot prepare"},
+    [IPB_STEP_CGROUP] = {"cannot enter the sandbox's cgroup"},
+    [IPB_STEP_ID_MAP_HELPER] = {"cannot make the id map for", ABOUT_SOURCE},
+    [IPB_STEP_SOURCE] = {"cannot open", ABOUT_SOURCE},
+    [IPB_STEP_ID_MAP_MOUNT] = {"cannot mount with an id map", ABOUT_SOURCE},
+    [IPB_STEP_NAMESPACES] = {"cannot make namespaces"},
+    [IPB_STEP_ID_MAPS] = {"cannot map the user's ids"},
+    [IPB_STEP_IDS] = {"cannot become the inner user"},
+    [IPB_STEP_HOSTNAME] = {"cannot set the host name"},
+    [IPB_STEP_LOOPBACK] = {"cannot raise the loopback device"},
+    [IPB_STEP_ROUTE] = {"cannot make every address local"},
+    [IPB_STEP_LISTENER] = {"cannot listen inside on port", ABOUT_LISTENER},
+    [IPB_STEP_DIAG] = {"cannot open the socket that lists sockets"},
+    [IPB_STEP_PRIVATE] = {"cannot make mounts private"},
+    [IPB_STEP_ROOT] = {"cannot make the read-only root"},
+    [IPB_STEP_PIVOT] = {"cannot change the root"},
+    [IPB_STEP_TARGET] = {"cannot find or make the place to mount at", ABOUT_TARGET},
+    [IPB_STEP_MOUNT] = {"cannot mount", ABOUT_TARGET},
+    [IPB_STEP_DEVICE] = {"cannot fill", ABOUT_TARGET},
+    [IPB_STEP_PROC] = {"cannot mount a /proc of its own at", ABOUT_TARGET},
+    [IPB_STEP_DETACH] = {"cannot detach the host's root"},
+    [IPB_STEP_FORK] = {"cannot fork inside"},
+    [IPB_STEP_SESSION] = {"cannot make a session for the command"},
+    [IPB_STEP_OOM] = {"cannot set oom_score_adj"},
+    [IPB_STEP_LIMIT] = {"cannot set a resource limit"},
+    [IPB_STEP_CWD] = {"cannot enter the command's working directory"},
+    [IPB_STEP_CAPABILITIES] = {"cannot drop capabilities"},
+    [IPB_STEP_NO_NEW_PRIVILEGES] = {"cannot set no_new_privs"},
+    [IPB_STEP_LANDLOCK] = {"cannot set up Landlock"},
+    [IPB_STEP_SECCOMP] = {"cannot load the seccomp filter"},
+    [IPB_STEP_EXEC] = {"cannot execute"},
+    [IPB_STEP_CONTROL] = {"cannot report"},
+    [IPB_STEP_JOIN] = {"cannot join the namespaces"},
+};
+
+static char *
+describe_object(About about, uint32_t index, const IpbStepContext *context)
+{
+    if (about == ABOUT_LISTENER && index < context->plan->listeners->len)
+        return g_strdup_printf(
+            " %u", g_array_index(context->plan->listeners, IpbPlanListener, index).port);
+    if ((about != ABOUT_SOURCE && about != ABOUT_TARGET) || context->mounts == NULL ||
+        index >= context->mounts->len)
+        return g_strdup("");
+    const IpbMount *mount = g_ptr_array_index(context->mounts, index);
+    const char *path =
+        about == ABOUT_SOURCE && mount->source != NULL ? mount->source : mount->target;
+    return g_strdup_printf(" %s (%s)", path, mount->reason != NULL ? mount->reason : "planned");
+}
+
+/* Where namespaces are forbidden, or (by AppArmor) are given but without rights in them. */
+static bool
+is_refused_namespace(const IpbStepError *failure)
+{
+    switch (failure->step) {
+    case IPB_STEP_NAMESPACES:
+        return true;
+    case IPB_STEP_ID_MAP_HELPER:
+    case IPB_STEP_ID_MAPS:
+    case IPB_STEP_IDS:
+    case IPB_STEP_HOSTNAME:
+    case IPB_STEP_LOOPBACK:
+    case IPB_STEP_ROUTE:
+    case IPB_STEP_PRIVATE:
+        return failure->saved_errno == EPERM || failure->saved_errno == EACCES;
+    default:
+        return false;
+    }
+}
+
+static char *
+hint_about_namespaces(const IpbStepError *failure)
+{
+    /* Our own filter says that there is no clone3. */
+    if (failure->saved_errno == ENOSYS && g_getenv("SANDBOX_RUNTIME") != NULL)
+        return g_strdup(". This is a sandbox already, and there is none within a sandbox");
+    g_autofree char *obstacle = ipb_probe_namespace_obstacle();
+    if (obstacle != NULL)
+        return g_strconcat(". ", obstacle, NULL);
+    if (failure->saved_errno == EPERM || failure->saved_errno == EACCES)
+        return g_strdup(". A container (its seccomp filter, its AppArmor profile) or a chroot may "
+                        "forbid namespaces: for docker, --security-opt seccomp=unconfined "
+                        "--security-opt apparmor=unconfined");
+    if (failure->saved_errno == ENOSPC || failure->saved_errno == EUSERS)
+        return g_strdup(". There are too many namespaces already: sudo sysctl "
+                        "user.max_user_namespaces=15000 allows for more");
+    return g_strdup("");
+}
+
+/* What one can do about it, where that is known. */
+static const char *
+hint(const IpbStepError *failure)
+{
+    int number = failure->saved_errno;
+    if (failure->step == IPB_STEP_ID_MAP_MOUNT && number == EINVAL)
+        return ". As root, what a sandbox writes must be on a file system that can be mounted with "
+               "an "
+               "id map: ext4, xfs, btrfs or tmpfs, not overlayfs (a container's own layer). Use a "
+               "volume, or run ipybox as an ordinary user";
+    if ((failure->step == IPB_STEP_ID_MAP_MOUNT || failure->step == IPB_STEP_SOURCE) &&
+        number == EPERM)
+        return ". This root may not mount (it is root of a container only). Run ipybox as an "
+               "ordinary "
+               "user, or give the container CAP_SYS_ADMIN";
+    if (failure->step == IPB_STEP_PROC && number == EPERM)
+        return ". A container hides parts of its /proc, so the kernel gives no other one: start it "
+               "with "
+               "unmasked paths (docker run --security-opt systempaths=unconfined)";
+    if (number == ENOSYS)
+        return ". The kernel is too old: Linux 5.12 or later is needed";
+    if (failure->step == IPB_STEP_TARGET && (number == ELOOP || number == ENOENT))
+        return ". It changed since the plan was made";
+    return "";
+}
+
+static int
+code_of(const IpbStepError *failure)
+{
+    if (failure->step == IPB_STEP_EXEC && failure->saved_errno == EACCES)
+        return IPYBOX_ERROR_REFUSED;
+    if (failure->step == IPB_STEP_EXEC || failure->step == IPB_STEP_CWD)
+        return failure->saved_errno == ENOENT ? IPYBOX_ERROR_NOT_FOUND : IPYBOX_ERROR_SYSTEM;
+    if (failure->saved_errno == ENOSYS || *hint(failure) != '\0' || is_refused_namespace(failure))
+        return IPYBOX_ERROR_UNAVAILABLE;
+    return IPYBOX_ERROR_SYSTEM;
+}
+
+void
+ipb_step_error_set(GError **error, const IpbStepError *failure, const IpbStepContext *context)
+{
+    if (failure->step == IPB_STEP_NONE || failure->step > IPB_STEP_LAST) {
+        g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_PROTOCOL,
+                    "the sandbox cannot be made: unknown step %u failed", failure->step);
+        return;
+    }
+    const Row *row = &ROWS[failure->step];
+    if (failure->step == IPB_STEP_EXEC) {
+        g_set_error(error, IPYBOX_ERROR, code_of(failure), "cannot execute %s in the sandbox: %s",
+                    context->command, g_strerror(failure->saved_errno));
+        return;
+    }
+    g_autofree char *object = describe_object(row->about, failure->index, context);
+    g_autofree char *advice =
+        is_refused_namespace(failure) ? hint_about_namespaces(failure) : g_strdup(hint(failure));
+    g_set_error(error, IPYBOX_ERROR, code_of(failure), "the sandbox cannot be made: %s%s: %s%s",
+                row->text, object, g_strerror(failure->saved_errno), advice);
+}

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Describes what failed in ipybox-sandbox-init, and what can be done about it.
+ */
+#pragma once
+
+#include "sandbox/linux/init/blob.h"
+#include "sandbox/plan.h"
+
+/* What the step was part of. */
+typedef struct {
+    const IpbSandboxPlan *plan;
+    const GPtrArray *mounts; /* IpbMount; may be NULL */
+    const char *command;     /* argv[0], or NULL */
+} IpbStepContext;
+
+void ipb_step_error_set(GError **error, const IpbStepError *failure, const IpbStepContext *context);
