@@ -19,7 +19,7 @@ typedef struct {
 
 /* @may_be_all: "*" and "*:port" are allowed. NULL: *ret_reason, a constant, says what is wrong. */
 IpbDomainPattern *ipb_domain_pattern_parse(const char *text, size_t size, bool may_be_all,
-                                     const char **ret_reason);
+                                           const char **ret_reason);
 /* Ignores the port. */
 bool ipb_domain_pattern_matches(const IpbDomainPattern *pattern, const IpbHost *host);
 void ipb_domain_pattern_free(IpbDomainPattern *pattern);

@@ -47,8 +47,10 @@ ipb_sandbox_policy_closed(void)
     policy->allow_unix_sockets = empty_list();
     policy->git_safe_directories = empty_list();
     policy->without_effect = empty_list();
-    policy->allowed_domains = g_ptr_array_new_with_free_func((GDestroyNotify) ipb_domain_pattern_free);
-    policy->denied_domains = g_ptr_array_new_with_free_func((GDestroyNotify) ipb_domain_pattern_free);
+    policy->allowed_domains =
+        g_ptr_array_new_with_free_func((GDestroyNotify) ipb_domain_pattern_free);
+    policy->denied_domains =
+        g_ptr_array_new_with_free_func((GDestroyNotify) ipb_domain_pattern_free);
     policy->ignore_violations =
         g_hash_table_new_full(g_str_hash, g_str_equal, g_free, (GDestroyNotify) g_strfreev);
     policy->mandatory_deny_depth = DEFAULT_SEARCH_DEPTH;

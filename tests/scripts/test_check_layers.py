@@ -31,6 +31,7 @@ def check(src: Path, name: str, text: str) -> tuple[int, str]:
         ("cli/main.c", "session/session.h"),
         ("cli/cmd-run.c", "base/fd.h"),
         ("cli/cmd-run.c", "cli/prompt.h"),
+        ("sandbox/linux/probe.c", "sandbox/linux/cgroup.h"),
     ],
 )
 def test_accepts(tmp_path, name, include):
@@ -50,6 +51,8 @@ def test_accepts(tmp_path, name, include):
         ("cli/cmd-run.c", "session/session.h", "below the public API"),
         ("cli/cmd-apigen.c", "cli/program.h", "below the public API"),
         ("cli/prompt.h", "json/lines.h", "below the public API"),
+        ("kernel/kernel.h", "sandbox/linux/cgroup.h", "a header of a backend"),
+        ("sandbox/plan.c", "sandbox/linux/cgroup.h", "a header of a backend"),
     ],
 )
 def test_refuses(tmp_path, name, include, reason):

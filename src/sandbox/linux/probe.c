@@ -88,7 +88,7 @@ add_cgroup(IpbSandboxProbe *probe)
 }
 
 void
-ipb_probe_fill(IpbSandboxProbe *probe)
+ipb_linux_probe(IpbSandboxProbe *probe)
 {
     int abi = landlock_abi();
     probe->full =
@@ -138,7 +138,7 @@ describe_apparmor(void)
 }
 
 char *
-ipb_probe_namespace_obstacle(void)
+ipb_linux_namespace_obstacle(void)
 {
     if (is_setting("/proc/sys/user/max_user_namespaces", "0"))
         return g_strdup("No user namespaces are allowed on this machine. To allow them: sudo "

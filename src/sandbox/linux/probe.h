@@ -7,7 +7,7 @@
 #include "sandbox/sandbox.h"
 
 /* Fills all members of @probe. */
-void ipb_probe_fill(IpbSandboxProbe *probe);
+void ipb_linux_probe(IpbSandboxProbe *probe);
 /* What on this machine is known to forbid user namespaces, and how to allow them, as sentences. NULL:
  * nothing is known. Caller frees. */
-char *ipb_probe_namespace_obstacle(void);
+char *ipb_linux_namespace_obstacle(void);

@@ -775,7 +775,7 @@ static const char *const WEAKER_GAPS[] = {
 };
 
 const IpbSandboxBackend IPB_SANDBOX_BACKEND = {
-    .probe = ipb_probe_fill,
+    .probe = ipb_linux_probe,
     .prepare = prepare,
     .start = launch,
     .stop = stop,

@@ -96,7 +96,7 @@ hint_about_namespaces(const IpbStepError *failure)
     /* Our own filter says that there is no clone3. */
     if (failure->saved_errno == ENOSYS && g_getenv("SANDBOX_RUNTIME") != NULL)
         return g_strdup(". This is a sandbox already, and there is none within a sandbox");
-    g_autofree char *obstacle = ipb_probe_namespace_obstacle();
+    g_autofree char *obstacle = ipb_linux_namespace_obstacle();
     if (obstacle != NULL)
         return g_strconcat(". ", obstacle, NULL);
     if (failure->saved_errno == EPERM || failure->saved_errno == EACCES)
