@@ -272,7 +272,6 @@ ipb_doctor_checks_add_sandbox(GPtrArray *checks)
     for (guint i = 0; i < probe->features->len; i++) {
         const IpbSandboxFeature *feature = g_ptr_array_index(probe->features, i);
         IpbCheckState state = feature->is_available ? IPB_CHECK_OK : IPB_CHECK_OPTIONAL;
-        ipb_doctor_checks_add(checks, feature->name, state, g_strdup(feature->text),
-                              feature->hint);
+        ipb_doctor_checks_add(checks, feature->name, state, g_strdup(feature->text), feature->hint);
     }
 }
