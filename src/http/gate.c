@@ -10,7 +10,7 @@
 #include <sys/random.h>
 
 #include "base/error.h"
-#include "http/form.h"
+#include "http/target.h"
 
 #define MAX_TOKENS 16
 #define MAX_TOKEN_SIZE 1024
@@ -250,7 +250,7 @@ decide_by_token(const IpbHttpGate *gate, const IpbHttpHead *head, unsigned *ret_
     IpbSpan token, value;
     bool has_token = get_header_token(head, &token);
     if (!has_token && gate->takes_query_token &&
-        (query_token = ipb_http_form_query(head->target, "token")) != NULL) {
+        (query_token = ipb_http_target_query(head->target, "token")) != NULL) {
         token = (IpbSpan){query_token, strlen(query_token)};
         has_token = true;
     }

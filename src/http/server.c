@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The HTTP server: its listening sockets, how many may connect, and what all connections together may hold. One connection is
- * server-connection.c. See the header.
+ * The HTTP server: its listening sockets, and which connections it accepts and keeps. One
+ * connection is in http/connection.c. See the header.
  */
 #include "http/server.h"
 
@@ -15,10 +15,10 @@
 
 #include "base/error.h"
 #include "base/fd.h"
+#include "http/connection.h"
 #include "http/listener.h"
-#include "http/server-private.h"
+#include "http/output.h"
 #include "http/trusting-port.h"
-#include "json/writer.h"
 
 /* Connections accepted by one wake-up; the rest comes with the next. */
 #define MAX_ACCEPTS 16
@@ -47,40 +47,46 @@ typedef struct {
     IpbWatch *watch;
 } Listener;
 
-/* Reference-counted: of the server, and of each place. */
-typedef struct {
-    unsigned n;
-} Places;
-
-struct IpbHttpPlace {
-    Places *places;
-};
-
 struct IpbHttpServer {
-    IpbLoop *loop;
-    IpbHttpServerOptions options;
-    IpbHttpGate *gate;
+    IpbHttpShared shared;
     Listener listeners[IPB_LISTENER_MAX];
     size_t n_listeners;
-    IpbTimer *accept_timer; /* accepting stands still */
-    unsigned port;
-    int trusting_port;      /* says that the port is one; -1: it is none */
-    GPtrArray *connections; /* IpbHttpConnection, owned, the oldest first */
-    Places *places;         /* of connections that were taken over */
-    size_t held_bodies;
-    size_t held_answers;
+    /* While it runs, nothing is accepted */
+    IpbTimer *accept_timer;
+    /* Marks the port as one that trusts its user's processes; -1: it is none */
+    int trusting_port;
+    /* IpbHttpConnection, owned, the oldest first */
+    GPtrArray *connections;
 };
+
+/* The connection may be gone from the array already. */
+static void
+end_connection(IpbHttpServer *server, IpbHttpConnection *connection)
+{
+    if (g_ptr_array_remove(server->connections, connection))
+        ipb_http_connection_end(connection);
+}
+
+static void
+on_over(IpbHttpConnection *connection, void *data)
+{
+    end_connection(data, connection);
+}
 
 IpbHttpServer *
 ipb_http_server_new(IpbLoop *loop, const IpbHttpServerOptions *options, IpbHttpGate *gate)
 {
     IpbHttpServer *server = g_new0(IpbHttpServer, 1);
-    server->loop = ipb_loop_ref(loop);
-    server->options = *options;
-    server->gate = gate;
+    server->shared = (IpbHttpShared){
+        .loop = ipb_loop_ref(loop),
+        .options = *options,
+        .gate = gate,
+        .places = g_rc_box_new0(IpbHttpPlaces),
+        .on_over = on_over,
+        .data = server,
+    };
     server->trusting_port = -1;
     server->connections = g_ptr_array_new();
-    server->places = g_rc_box_new0(Places);
     return server;
 }
 
@@ -88,7 +94,7 @@ static void
 close_connections(IpbHttpServer *server)
 {
     while (server->connections->len > 0)
-        ipb_http_server_forget(server, g_ptr_array_index(server->connections, 0));
+        end_connection(server, g_ptr_array_index(server->connections, 0));
 }
 
 static void
@@ -100,7 +106,7 @@ close_listeners(IpbHttpServer *server)
         ipb_fd_close(&server->listeners[i].fd);
     }
     server->n_listeners = 0;
-    server->port = 0;
+    server->shared.port = 0;
     ipb_fd_close(&server->trusting_port);
 }
 
@@ -112,118 +118,34 @@ ipb_http_server_free(IpbHttpServer *server)
     close_listeners(server);
     close_connections(server);
     g_ptr_array_unref(server->connections);
-    g_rc_box_release(server->places);
-    ipb_http_gate_free(server->gate);
-    ipb_loop_unref(server->loop);
+    g_rc_box_release(server->shared.places);
+    ipb_http_gate_free(server->shared.gate);
+    ipb_loop_unref(server->shared.loop);
     g_free(server);
-}
-
-const IpbHttpServerOptions *
-ipb_http_server_options(const IpbHttpServer *server)
-{
-    return &server->options;
-}
-
-IpbLoop *
-ipb_http_server_loop(IpbHttpServer *server)
-{
-    return server->loop;
 }
 
 IpbHttpGate *
 ipb_http_server_gate(IpbHttpServer *server)
 {
-    return server->gate;
+    return server->shared.gate;
 }
 
 unsigned
 ipb_http_server_port(const IpbHttpServer *server)
 {
-    return server->port;
+    return server->shared.port;
 }
 
 void
 ipb_http_server_set_timeouts(IpbHttpServer *server, const IpbHttpTimeouts *timeouts)
 {
-    server->options.timeouts = *timeouts;
+    server->shared.options.timeouts = *timeouts;
 }
 
-void
-ipb_http_server_forget(IpbHttpServer *server, IpbHttpConnection *connection)
-{
-    if (g_ptr_array_remove(server->connections, connection))
-        ipb_http_connection_end(connection);
-}
+/* --- accepting --------------------------------------------------------------------------------- */
 
-GBytes *
-ipb_http_server_describe(const IpbHttpServer *server, const char *message)
-{
-    IpbJsonWriter *writer = ipb_json_writer_new();
-    size_t size;
-    ipb_json_begin_object(writer);
-    ipb_json_member_string(writer, server->options.error_member, message);
-    ipb_json_end_object(writer);
-    char *text = ipb_json_writer_finish(writer, &size);
-    return g_bytes_new_take(text, size);
-}
-
-/* Memory, and places */
-
-static bool
-claim(size_t *held, size_t size, size_t max)
-{
-    if (size > max - *held)
-        return false;
-    *held += size;
-    return true;
-}
-
-bool
-ipb_http_server_claim_body(IpbHttpServer *server, size_t size)
-{
-    return claim(&server->held_bodies, size, server->options.max_held_bodies);
-}
-
-bool
-ipb_http_server_claim_answer(IpbHttpServer *server, size_t size)
-{
-    return claim(&server->held_answers, size, server->options.max_held_answers);
-}
-
-void
-ipb_http_server_release_body(IpbHttpServer *server, size_t size)
-{
-    server->held_bodies -= size;
-}
-
-void
-ipb_http_server_release_answer(IpbHttpServer *server, size_t size)
-{
-    server->held_answers -= size;
-}
-
-IpbHttpPlace *
-ipb_http_server_new_place(IpbHttpServer *server)
-{
-    IpbHttpPlace *place = g_new0(IpbHttpPlace, 1);
-    place->places = g_rc_box_acquire(server->places);
-    place->places->n++;
-    return place;
-}
-
-void
-ipb_http_place_free(IpbHttpPlace *place)
-{
-    if (place == NULL)
-        return;
-    place->places->n--;
-    g_rc_box_release(place->places);
-    g_free(place);
-}
-
-/* Accepting */
-
-/* Somebody who was not admitted for the longest time, else who idles for the longest time. */
+/* The connection that is given up for a new one: the oldest that was not admitted, else the one that
+ * is idle for the longest time. NULL: all are needed. */
 static IpbHttpConnection *
 find_least_needed(const IpbHttpServer *server)
 {
@@ -231,7 +153,7 @@ find_least_needed(const IpbHttpServer *server)
     for (guint i = 0; i < server->connections->len; i++) {
         IpbHttpConnection *connection = g_ptr_array_index(server->connections, i);
         if (ipb_http_connection_has_unread(connection))
-            continue; /* that may be a request with the token */
+            continue; /* it may be a request with the token */
         if (!ipb_http_connection_is_admitted(connection))
             return connection;
         if (ipb_http_connection_is_idle(connection) &&
@@ -245,14 +167,14 @@ find_least_needed(const IpbHttpServer *server)
 static void
 turn_away(const IpbHttpServer *server, int fd, const char *reason)
 {
-    g_autoptr(GBytes) body = ipb_http_server_describe(server, reason);
+    g_autoptr(GBytes) body = ipb_http_shared_describe_error(&server->shared, reason);
     IpbHttpAnswer answer = {.status = 503, .body = body, .is_last = true};
     IpbHttpOutput output = {0};
     char unread[4096];
-    ipb_http_output_set(&output, &answer, NULL, NULL);
+    ipb_http_output_set(&output, &answer, &(IpbHttpOutputExtras){0});
     ipb_http_output_write(&output, fd);
     ipb_http_output_clear(&output);
-    /* What was sent already would make the close a reset, which destroys the answer. */
+    /* With unread bytes, the close would be a reset, which discards the answer. */
     shutdown(fd, SHUT_WR);
     while (recv(fd, unread, sizeof unread, MSG_DONTWAIT) == sizeof unread)
         ;
@@ -264,17 +186,19 @@ add_connection(IpbHttpServer *server, int accepted)
     ipb_autofd fd = accepted;
     int on = 1;
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-    if (server->connections->len + server->places->n >= server->options.max_connections) {
+    if (server->connections->len + server->shared.places->n >=
+        server->shared.options.max_connections) {
         IpbHttpConnection *least = find_least_needed(server);
         if (least == NULL) {
             g_autofree char *reason = g_strdup_printf("too many at once: %u connections are in use",
-                                                      server->options.max_connections);
+                                                      server->shared.options.max_connections);
             turn_away(server, fd, reason);
             return;
         }
-        ipb_http_server_forget(server, least);
+        end_connection(server, least);
     }
-    IpbHttpConnection *connection = ipb_http_connection_new(server, ipb_fd_steal(&fd), NULL);
+    IpbHttpConnection *connection =
+        ipb_http_connection_new(&server->shared, ipb_fd_steal(&fd), NULL);
     if (connection != NULL)
         g_ptr_array_add(server->connections, connection);
 }
@@ -294,12 +218,13 @@ on_accept_timer(void *data)
     set_accepting(server, true);
 }
 
-/* The process has no fd left: who asks is told so, not left waiting. False: not even one for that. */
+/* The process has no fd left. The peer gets an error instead of waiting. False: there is no fd even
+ * for that. */
 static bool
 turn_away_one(IpbHttpServer *server, int listener)
 {
-    if (!ipb_loop_give_spare_fd(server->loop)) {
-        ipb_loop_take_spare_fd(server->loop);
+    if (!ipb_loop_give_spare_fd(server->shared.loop)) {
+        ipb_loop_take_spare_fd(server->shared.loop);
         return false;
     }
     ipb_autofd fd = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
@@ -310,7 +235,7 @@ turn_away_one(IpbHttpServer *server, int listener)
         turn_away(server, fd, reason->message);
         ipb_fd_close(&fd);
     }
-    ipb_loop_take_spare_fd(server->loop);
+    ipb_loop_take_spare_fd(server->shared.loop);
     return is_accepted;
 }
 
@@ -327,11 +252,11 @@ on_acceptable(uint32_t events, void *data)
         } else if (saved == EMFILE && turn_away_one(server, listener->fd)) {
             continue;
         } else if (saved == EMFILE || saved == ENFILE || saved == ENOMEM || saved == ENOBUFS) {
-            /* It stays acceptable: without a pause we would do nothing else. */
+            /* The socket stays acceptable: without a pause the loop would do nothing else. */
             set_accepting(server, false);
             if (server->accept_timer == NULL)
                 server->accept_timer =
-                    ipb_timer_new(server->loop, ACCEPT_RETRY_MS, on_accept_timer, server);
+                    ipb_timer_new(server->shared.loop, ACCEPT_RETRY_MS, on_accept_timer, server);
             return;
         } else if (saved == EAGAIN) {
             return;
@@ -345,7 +270,8 @@ watch_listener(IpbHttpServer *server, int fd, GError **error)
     ipb_autofd owned = fd;
     Listener *listener = &server->listeners[server->n_listeners];
     *listener = (Listener){.server = server, .fd = -1};
-    listener->watch = ipb_watch_new(server->loop, fd, EPOLLIN, on_acceptable, listener, error);
+    listener->watch =
+        ipb_watch_new(server->shared.loop, fd, EPOLLIN, on_acceptable, listener, error);
     if (listener->watch == NULL)
         return false;
     listener->fd = ipb_fd_steal(&owned);
@@ -360,11 +286,11 @@ ipb_http_server_take_listener(IpbHttpServer *server, int fd, unsigned port, GErr
     close_connections(server);
     if (!watch_listener(server, fd, error))
         return false;
-    server->port = port;
+    server->shared.port = port;
     return true;
 }
 
-/* The gate takes these, with our port only. */
+/* The gate accepts these, with our port only. */
 static bool
 is_loopback_name(const char *host)
 {
@@ -372,12 +298,12 @@ is_loopback_name(const char *host)
            strcmp(host, "::1") == 0;
 }
 
-/* What connected before the port was known as ours may be a sandbox's egress: it is dropped. */
+/* A connection made before the port was claimed may come from a sandbox's egress: it is dropped. */
 static bool
 keep_from_sandboxes(IpbHttpServer *server, const int *fds, size_t n_fds, unsigned port,
                     GError **error)
 {
-    if (!ipb_http_gate_trusts_own_user(server->gate))
+    if (!ipb_http_gate_trusts_own_user(server->shared.gate))
         return true;
     server->trusting_port = ipb_trusting_port_claim(port, error);
     if (server->trusting_port < 0)
@@ -395,7 +321,7 @@ ipb_http_server_listen(IpbHttpServer *server, const char *host, unsigned port, G
     size_t n_fds;
     unsigned got;
     bool is_public;
-    if (server->port != 0) {
+    if (server->shared.port != 0) {
         g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_BUSY, "the server listens already");
         return false;
     }
@@ -412,10 +338,10 @@ ipb_http_server_listen(IpbHttpServer *server, const char *host, unsigned port, G
         close_listeners(server);
         return false;
     }
-    server->port = got;
+    server->shared.port = got;
     if (is_public)
-        ipb_http_gate_set_public(server->gate);
+        ipb_http_gate_set_public(server->shared.gate);
     if (host[0] != '\0' && !is_loopback_name(host))
-        ipb_http_gate_allow_host(server->gate, host);
+        ipb_http_gate_allow_host(server->shared.gate, host);
     return true;
 }

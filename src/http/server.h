@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * IpbHttpServer: our HTTP/1.1 server, for hostile peers: the strict head parser (http/request-head.h), bodies by Content-Length
- * only, bounds on everything, deadlines for everything that a peer does. Kernels reach it (tools/tool-channel.h), and
- * applications do (`ipybox tool-server`, `ipybox gateway`).
+ * IpbHttpServer: our HTTP/1.1 server, for hostile peers: a strict head parser
+ * (http/request-head.h), bodies by Content-Length only, bounds on everything, deadlines for
+ * everything that a peer does. Kernels reach it (tools/tool-channel.h), and applications do
+ * (`ipybox tool-server`, `ipybox gateway`).
  *
- * Who may ask is decided by a gate (http/gate.h), what can be asked for is a table of routes. A handler gets whole requests, and answers
- * now or later. Requests of one connection are answered one after the other. A peer that closes its end, even only the
- * sending half, while its request is being handled has gone: the handler is told.
+ * A gate decides who may send requests (http/gate.h), and a table of routes says which requests
+ * there are. A handler gets whole requests, and answers now or later, at once or in pieces. Requests
+ * of one connection are answered one after the other. A peer that closes its end while its request
+ * is being handled, even only the sending half, is gone: the handler is notified.
  *
- * Ownership: the owner frees the server; then all connections are closed, and those who handle requests are told that their
- * peers have gone. Not from within a handler.
+ * Ownership: the owner frees the server, not from within a handler. All connections are closed
+ * then, and the handlers of their requests are notified that the peers are gone.
  */
 #pragma once
 
@@ -18,26 +20,31 @@
 #include "http/request-head.h"
 
 typedef struct IpbHttpServer IpbHttpServer;
-/* A whole request, from when the handler gets it until it is answered or its peer has gone; then it does not exist any more. */
+/* A whole request. It exists from the call of its handler until it is answered or its peer is gone.
+ */
 typedef struct IpbHttpRequest IpbHttpRequest;
 
-/* Must answer, or take over (ipb_http_request_steal), or keep @request and do so later, and then
- * ipb_http_request_set_gone must have been called. */
+/* Must answer the request, take over its connection (ipb_http_request_steal), or keep it and do so
+ * later. A handler that keeps it must call ipb_http_request_set_gone. */
 typedef void (*IpbHttpHandler)(IpbHttpRequest *request, void *data);
 
 typedef enum {
-    IPB_HTTP_BODY_NONE,     /* what has a body is refused */
-    IPB_HTTP_BODY_JSON,     /* there must be one, with the Content-Type application/json */
-    IPB_HTTP_BODY_OPTIONAL, /* if there is one, it is JSON */
+    /* A request with a body is refused. */
+    IPB_HTTP_BODY_NONE,
+    /* There must be a body, with the Content-Type application/json. */
+    IPB_HTTP_BODY_JSON,
+    /* If there is a body, it is JSON. */
+    IPB_HTTP_BODY_OPTIONAL,
 } IpbHttpBodyKind;
 
 typedef struct {
     const char *method;
-    /* "/api/kernels/@/interrupt": each "@" is a segment of the path that is not empty, see ipb_http_request_parameter. The rest is
-     * compared as it is sent. */
+    /* "/api/kernels/@/interrupt": each "@" is a segment of the path that is not empty, see
+     * ipb_http_request_parameter. The rest is compared as it is sent. */
     const char *path;
     IpbHttpBodyKind body;
-    unsigned roles; /* bits of those who may (http/gate.h) */
+    /* Bits of the roles that may send it (http/gate.h) */
+    unsigned roles;
     IpbHttpHandler handler;
 } IpbHttpRoute;
 
@@ -45,45 +52,53 @@ typedef struct {
 typedef struct {
     /* From the first byte of a head, or the start of the connection, to its end */
     unsigned head_ms;
-    unsigned body_ms;  /* for the whole body */
-    unsigned write_ms; /* to take another MiB of an answer, or its rest */
-    unsigned idle_ms;  /* between an answer and the next request */
-    unsigned drain_ms; /* to go after an answer that ends the connection */
+    /* For the whole body */
+    unsigned body_ms;
+    /* To accept another MiB of an answer, or its rest */
+    unsigned write_ms;
+    /* Between an answer and the next request */
+    unsigned idle_ms;
+    /* To close after an answer that ends the connection */
+    unsigned drain_ms;
 } IpbHttpTimeouts;
 
 typedef struct {
     /* Static, as all texts here. */
     const IpbHttpRoute *routes;
     size_t n_routes;
-    void *data; /* of the handlers */
-    /* The member of the JSON object that tells errors of the server itself: "error". */
+    /* Of the handlers */
+    void *data;
+    /* The member of the JSON object that carries the server's own errors: "error". */
     const char *error_member;
-    /* What is said for a path that is no route's; NULL: that it is not here. */
+    /* The error for a path that no route has; NULL: a general one. */
     const char *not_found;
     /* With a token in the header Authorization, bodies may have any Content-Type or none. The check
      * of the type is the guard against web pages, and these cannot send that header without a
      * preflight request. */
     bool takes_any_type_with_token;
-    unsigned max_connections; /* those that were taken over included */
+    /* Including those that were taken over */
+    unsigned max_connections;
     size_t max_body;
-    /* Of all requests together, until they are answered; at least max_body */
+    /* Bytes of all requests together, until they are answered; at least max_body */
     size_t max_held_bodies;
-    size_t max_held_answers; /* of all answers together, until they are written */
+    /* Bytes of all whole answers together, until they are written */
+    size_t max_held_answers;
     IpbHttpTimeouts timeouts;
 } IpbHttpServerOptions;
 
-/* What is good for most: 64 connections, bodies of 64 MiB, 256 MiB and 512 MiB of held bodies and answers; 10 s for a head, 60 s for a
- * body and for a MiB of an answer, 5 min of idling. */
+/* Defaults: 64 connections, bodies of 64 MiB, 256 MiB and 512 MiB of held bodies and answers; 10 s
+ * for a head, 60 s for a body and for a MiB of an answer, 5 min of idling. */
 extern const IpbHttpServerOptions IPB_HTTP_SERVER_OPTIONS;
 
-/* @gate: the new server's. */
+/* Takes @gate. */
 IpbHttpServer *ipb_http_server_new(IpbLoop *loop, const IpbHttpServerOptions *options,
                                    IpbHttpGate *gate);
-/* Listens on @host (a name or an address; "localhost" is both loopback addresses) and @port; 0: any free one. Looks a name up, which
- * may take its time, unless it is localhost or an address. The gate takes the host's name from then on. */
+/* Listens on @host (a name or an address; "localhost" is both loopback addresses) and @port; 0: any
+ * free one. Resolves a name, which may block, unless it is localhost or an address. The gate allows
+ * the host's name from then on. */
 bool ipb_http_server_listen(IpbHttpServer *server, const char *host, unsigned port, GError **error);
-/* Listens on @fd (taken, also on failure), which is bound to @port, instead of what it listened on before; connections
- * from there are closed. */
+/* Listens on @fd (taken, also on failure), which is bound to @port, instead of the previous socket;
+ * connections from there are closed. */
 bool ipb_http_server_take_listener(IpbHttpServer *server, int fd, unsigned port, GError **error);
 /* 0: it does not listen. */
 unsigned ipb_http_server_port(const IpbHttpServer *server);
@@ -92,43 +107,85 @@ IpbHttpGate *ipb_http_server_gate(IpbHttpServer *server);
 void ipb_http_server_set_timeouts(IpbHttpServer *server, const IpbHttpTimeouts *timeouts);
 void ipb_http_server_free(IpbHttpServer *server);
 
-/* The request. What is returned lives as long as the request, if nothing else is said. */
+/* --- the request: what is returned lives as long as it does, unless stated otherwise ------------ */
 
-/* The segment of the path at the @index-th "@" of its route, decoded; valid UTF-8 without control characters. */
+const IpbHttpHead *ipb_http_request_head(const IpbHttpRequest *request);
+/* The segment of the path at the @index-th "@" of its route, decoded; valid UTF-8 without control
+ * characters. */
 const char *ipb_http_request_parameter(const IpbHttpRequest *request, size_t index);
-/* Until the handler returns or answers, whatever is first. */
+/* Valid until the handler returns or answers, whichever is first. */
 IpbSpan ipb_http_request_body(const IpbHttpRequest *request);
 /* The role that the gate gave it. */
 unsigned ipb_http_request_role(const IpbHttpRequest *request);
-/* Called when the peer leaves before the answer: the request does not exist any more. */
-void ipb_http_request_set_gone(IpbHttpRequest *request, void (*gone)(void *data), void *data);
+/* @on_gone: the peer left before the answer, and the request does not exist any more. */
+void ipb_http_request_set_gone(IpbHttpRequest *request, void (*on_gone)(void *data), void *data);
 
-/* The answer. Each of these ends the request. */
+/* --- the answer: each of these ends the request. To a HEAD request only the head is sent --------- */
 
 typedef struct {
     unsigned status;
-    const char *content_type; /* static; NULL: application/json */
-    const char *headers;      /* further ones, each ending in "\r\n", or NULL */
-    /* What is sent is these in a row; each may be NULL. The body is not copied. */
-    const char *prefix; /* static, as the suffix */
-    GBytes *body;       /* borrowed */
+    /* Static; NULL: application/json */
+    const char *content_type;
+    /* Further headers, each ending in "\r\n", or NULL */
+    const char *headers;
+    /* These three are sent in a row; each may be NULL. @prefix and @suffix are static. @body is
+     * borrowed and not copied. */
+    const char *prefix;
+    GBytes *body;
     const char *suffix;
-    bool is_last; /* close the connection then */
+    /* Close the connection then */
+    bool is_last;
 } IpbHttpAnswer;
 
-/* False: what waits to be read by all peers together exceeds its maximum; then nothing was done. An answer without @body never fails. */
+/* False: nothing was done, because all answers together would exceed their maximum. An answer
+ * without @body never fails. */
 bool ipb_http_request_answer(IpbHttpRequest *request, const IpbHttpAnswer *answer);
-/* The same with a text for a body, which is taken: small ones, that are not counted. NULL: no body. */
+/* Answers with a short text, which is taken and not counted. NULL: no body. */
 void ipb_http_request_answer_text(IpbHttpRequest *request, unsigned status, char *text);
 /* The same, and the connection is closed then. */
 void ipb_http_request_refuse(IpbHttpRequest *request, unsigned status, char *text);
-/* {"error": @message}, or what the error member is. */
+/* {"error": @message}, with the server's name for the member. */
 void ipb_http_request_answer_error(IpbHttpRequest *request, unsigned status, const char *message);
+/* The same with further headers (as in IpbHttpAnswer), and the connection is closed then. */
+void ipb_http_request_refuse_error(IpbHttpRequest *request, unsigned status, const char *message,
+                                   const char *headers);
+
+/* --- an answer in pieces ------------------------------------------------------------------------ */
+
+/* Bytes of one stream that wait for its peer. */
+#define IPB_HTTP_STREAM_MAX_WAITING (256 * 1024)
+
+/* An answer whose body is written in pieces over time, for example server-sent events. HTTP/1.1
+ * peers get it chunked; for HTTP/1.0 the connection ends with it. */
+typedef struct IpbHttpStream IpbHttpStream;
+
+/* Called from the loop (on_gone also from ipb_http_server_free), never from within a function of
+ * the stream. */
+typedef struct {
+    /* A write took less than it was given; now there is room again. */
+    void (*on_writable)(void *data);
+    /* The peer is gone, or did not accept what waited within write_ms. The stream does not exist
+     * any more. Once. */
+    void (*on_gone)(void *data);
+} IpbHttpStreamFuncs;
+
+/* Sends the head of @answer, whose body must be empty. NULL: it was a HEAD request; nothing
+ * follows. */
+IpbHttpStream *ipb_http_request_answer_stream(IpbHttpRequest *request, const IpbHttpAnswer *answer,
+                                              const IpbHttpStreamFuncs *funcs, void *data);
+/* Returns how many bytes were taken. If these are fewer than @size, IPB_HTTP_STREAM_MAX_WAITING
+ * bytes wait for the peer: write the rest after on_writable. */
+size_t ipb_http_stream_write(IpbHttpStream *stream, const char *bytes, size_t size);
+/* Ends the body. What waits is still sent; the stream does not exist any more. */
+void ipb_http_stream_end(IpbHttpStream *stream);
+
+/* --- taking over -------------------------------------------------------------------------------- */
 
 /* A place among the connections of a server, of one that was taken over. */
 typedef struct IpbHttpPlace IpbHttpPlace;
-/* Takes the connection over: its fd (non-blocking) and the bytes that were read and belong to no request. It counts as
- * one of the server's connections until the place is freed, which may be after the server. */
+/* Takes over the connection: its fd (non-blocking) and the bytes that were read and belong to no
+ * request. It counts as one of the server's connections until the place is freed, which may be
+ * after the server. */
 int ipb_http_request_steal(IpbHttpRequest *request, GBytes **ret_unread, IpbHttpPlace **ret_place);
 void ipb_http_place_free(IpbHttpPlace *place);
 

@@ -7,24 +7,14 @@
 
 #include "base/fd.h"
 #include "http/handshake.h"
-#include "http/server-private.h"
 #include "http/websocket-private.h"
 
 static void
 answer_refusal(IpbHttpRequest *request, const IpbHttpHead *head)
 {
-    const IpbHttpServer *server = ipb_http_request_server(request);
-    g_autoptr(GBytes) body = ipb_http_server_describe(server, head->reason);
-    gsize size;
-    const char *text = g_bytes_get_data(body, &size);
-    g_autofree char *prefix = g_strndup(text, size);
-    IpbHttpAnswer answer = {
-        .status = head->status,
-        .headers = head->status == 426 ? "Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\n" : "",
-        .prefix = prefix,
-        .is_last = true,
-    };
-    ipb_http_request_answer(request, &answer);
+    ipb_http_request_refuse_error(
+        request, head->status, head->reason,
+        head->status == 426 ? "Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\n" : NULL);
 }
 
 /* Small, and the first thing that is sent: the socket's buffer takes it. */

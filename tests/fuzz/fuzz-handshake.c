@@ -4,7 +4,7 @@
  */
 #include <string.h>
 
-#include "http/form.h"
+#include "http/target.h"
 #include "http/handshake.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -24,8 +24,8 @@ check_request(const char *bytes, size_t size)
         g_assert(strlen(accept) == IPB_HANDSHAKE_ACCEPT_SIZE - 1);
     else
         g_assert(head.status >= 400 && head.reason != NULL);
-    g_autofree char *value = ipb_http_form_query(head.target, "token");
-    g_autofree char *path = ipb_http_form_decode(ipb_http_form_path(head.target), false);
+    g_autofree char *value = ipb_http_target_query(head.target, "token");
+    g_autofree char *path = ipb_http_target_decode(ipb_http_target_path(head.target), false);
     g_assert(value == NULL || g_utf8_validate(value, -1, NULL));
     g_assert(path == NULL || g_utf8_validate(path, -1, NULL));
 }

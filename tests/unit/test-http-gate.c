@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
-#include "http/form.h"
+#include "http/target.h"
 #include "http/gate.h"
 
 #define PORT 8900
@@ -177,17 +177,17 @@ test_targets(void)
     };
     for (size_t i = 0; i < G_N_ELEMENTS(CASES); i++) {
         IpbSpan span = {CASES[i].text, strlen(CASES[i].text)};
-        g_autofree char *decoded = ipb_http_form_decode(span, CASES[i].is_query);
+        g_autofree char *decoded = ipb_http_target_decode(span, CASES[i].is_query);
         g_assert_cmpstr(decoded, ==, CASES[i].decoded);
     }
     IpbSpan target = {"/p/q?a=1&b&c=2&c=3&=4", 21};
     static const char *const PARAMETERS[][2] = {
         {"a", "1"}, {"b", ""}, {"c", "2"}, {"", "4"}, {"d", NULL}};
     for (size_t i = 0; i < G_N_ELEMENTS(PARAMETERS); i++) {
-        g_autofree char *value = ipb_http_form_query(target, PARAMETERS[i][0]);
+        g_autofree char *value = ipb_http_target_query(target, PARAMETERS[i][0]);
         g_assert_cmpstr(value, ==, PARAMETERS[i][1]);
     }
-    IpbSpan path = ipb_http_form_path(target);
+    IpbSpan path = ipb_http_target_path(target);
     g_assert_cmpuint(path.size, ==, 4);
 }
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The HTTP server: routes, answers at once and later, upgrades, peers that go. What hostile peers do is tested on the tool
- * channel (tests/integration/test_tool_channel_hostile.py).
+ * The HTTP server: routes, answers at once, later and in pieces, upgrades, peers that leave. What
+ * hostile peers do with whole answers is tested on the tool channel
+ * (tests/integration/test_tool_channel_hostile.py).
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -21,6 +22,13 @@ typedef struct {
     int stolen;
     char *unread;
     IpbHttpPlace *place;
+    /* An answer in pieces */
+    IpbHttpStream *stream;
+    bool is_asked; /* for a stream */
+    unsigned n_writable;
+    unsigned n_stream_gone;
+    size_t n_taken; /* bytes, by streams that are filled */
+    bool fills;     /* the stream, whenever it is writable */
 } Fixture;
 
 static void
@@ -64,11 +72,65 @@ on_steal(IpbHttpRequest *request, void *data)
     fixture->unread = g_strndup(g_bytes_get_data(unread, NULL), g_bytes_get_size(unread));
 }
 
+/* --- an answer in pieces ----------------------------------------------------------------------- */
+
+static void
+fill(Fixture *fixture)
+{
+    g_autofree char *bytes = g_strnfill(1024 * 1024, 'x');
+    size_t n;
+    do {
+        n = ipb_http_stream_write(fixture->stream, bytes, 1024 * 1024);
+        fixture->n_taken += n;
+    } while (n == 1024 * 1024);
+}
+
+static void
+on_writable(void *data)
+{
+    Fixture *fixture = data;
+    fixture->n_writable++;
+    if (fixture->fills)
+        fill(fixture);
+}
+
+static void
+on_stream_gone(void *data)
+{
+    Fixture *fixture = data;
+    fixture->stream = NULL;
+    fixture->n_stream_gone++;
+}
+
+static void
+on_stream(IpbHttpRequest *request, void *data)
+{
+    static const IpbHttpStreamFuncs FUNCS = {on_writable, on_stream_gone};
+    Fixture *fixture = data;
+    IpbHttpAnswer answer = {.status = 200, .content_type = "text/event-stream"};
+    fixture->is_asked = true;
+    fixture->stream = ipb_http_request_answer_stream(request, &answer, &FUNCS, fixture);
+}
+
+/* All of it is written at once. */
+static void
+on_short_stream(IpbHttpRequest *request, void *data)
+{
+    Fixture *fixture = data;
+    on_stream(request, data);
+    g_assert_cmpuint(ipb_http_stream_write(fixture->stream, "short", 5), ==, 5);
+    ipb_http_stream_end(g_steal_pointer(&fixture->stream));
+}
+
 static const IpbHttpRoute ROUTES[] = {
     {"POST", "/things/@/echo", IPB_HTTP_BODY_OPTIONAL, IPB_HTTP_ROLE_ANY, on_echo},
     {"GET", "/later", IPB_HTTP_BODY_NONE, IPB_HTTP_ROLE_ANY, on_later},
     {"DELETE", "/empty", IPB_HTTP_BODY_NONE, IPB_HTTP_ROLE_ANY, on_empty},
     {"GET", "/steal", IPB_HTTP_BODY_NONE, IPB_HTTP_ROLE_ANY, on_steal},
+    {"GET", "/stream", IPB_HTTP_BODY_NONE, IPB_HTTP_ROLE_ANY, on_stream},
+    {"HEAD", "/stream", IPB_HTTP_BODY_NONE, IPB_HTTP_ROLE_ANY, on_stream},
+    {"HEAD", "/echo/@", IPB_HTTP_BODY_NONE, IPB_HTTP_ROLE_ANY, on_echo},
+    {"GET", "/short-stream", IPB_HTTP_BODY_NONE, IPB_HTTP_ROLE_ANY, on_short_stream},
     {"GET", "/secret", IPB_HTTP_BODY_NONE, IPB_HTTP_ROLE_APPLICATION, on_empty},
 };
 
@@ -249,6 +311,202 @@ test_steal(Fixture *fixture, const void *data)
     expect(first, "x", "x");
 }
 
+#define STREAM_HEAD                                                                                \
+    "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+static void
+ask_for_stream(Fixture *fixture, int fd)
+{
+    fixture->is_asked = false;
+    ask(fixture, fd, "GET /stream", "\r\n");
+    while (!fixture->is_asked)
+        g_main_context_iteration(NULL, TRUE);
+}
+
+static void
+settle(void)
+{
+    while (g_main_context_iteration(NULL, FALSE))
+        ;
+}
+
+static void
+write_text(Fixture *fixture, const char *text)
+{
+    g_assert_cmpuint(ipb_http_stream_write(fixture->stream, text, strlen(text)), ==, strlen(text));
+}
+
+/* Pieces arrive when they are written, and the next request is answered after the stream. */
+static void
+test_stream(Fixture *fixture, const void *data)
+{
+    ipb_autofd fd = dial(fixture);
+    ask_for_stream(fixture, fd);
+    expect(fd, STREAM_HEAD, "\r\n\r\n");
+    write_text(fixture, "data: 1\n\n");
+    expect(fd, "9\r\ndata: 1\n\n\r\n", "");
+    ask(fixture, fd, "POST /things/next/echo", "\r\n"); /* pipelined */
+    settle();
+    write_text(fixture, "data: 22\n\n");
+    expect(fd, "a\r\ndata: 22\n\n\r\n", "\n\n\r\n");
+    ipb_http_stream_end(g_steal_pointer(&fixture->stream));
+    expect(fd, "0\r\n\r\n", "0\r\n\r\n");
+    expect(fd, "HTTP/1.1 200 OK\r\n", "next: ");
+    g_assert_cmpuint(fixture->n_stream_gone, ==, 0);
+    g_assert_cmpuint(fixture->n_writable, ==, 0);
+}
+
+/* Requests that came in one piece, the first of which is answered by a stream at once. */
+static void
+test_stream_in_pipeline(Fixture *fixture, const void *data)
+{
+    ipb_autofd fd = dial(fixture);
+    g_autofree char *text = g_strdup_printf("GET /short-stream HTTP/1.1\r\nHost: localhost:%u\r\n"
+                                            "\r\nDELETE /empty HTTP/1.1\r\nHost: localhost:%u\r\n"
+                                            "\r\n",
+                                            ipb_http_server_port(fixture->server),
+                                            ipb_http_server_port(fixture->server));
+    g_autoptr(GString) answers = g_string_new(NULL);
+    g_assert_true(ipb_fd_write_all(fd, text, strlen(text), NULL));
+    while (!g_str_has_suffix(answers->str, "204 No Content\r\n\r\n")) {
+        g_autofree char *more = receive(fd);
+        g_assert_cmpstr(more, !=, "");
+        g_string_append(answers, more);
+    }
+    g_assert_cmpstr(answers->str, ==,
+                    STREAM_HEAD "5\r\nshort\r\n0\r\n\r\nHTTP/1.1 204 No Content\r\n\r\n");
+}
+
+/* HTTP/1.0 knows no chunks: the connection's end is the body's. */
+static void
+test_stream_http_1_0(Fixture *fixture, const void *data)
+{
+    ipb_autofd fd = dial(fixture);
+    g_autofree char *text =
+        g_strdup_printf("GET /short-stream HTTP/1.0\r\nHost: localhost:%u\r\n\r\n",
+                        ipb_http_server_port(fixture->server));
+    g_autoptr(GString) answer = g_string_new(NULL);
+    g_assert_true(ipb_fd_write_all(fd, text, strlen(text), NULL));
+    for (;;) {
+        g_autofree char *more = receive(fd);
+        if (*more == '\0')
+            break;
+        g_string_append(answer, more);
+    }
+    g_assert_cmpstr(answer->str, ==,
+                    "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n"
+                    "Connection: close\r\n\r\nshort");
+}
+
+/* A client that never reads: the writer is stopped at a bounded amount, and told that the client is
+ * gone when nothing was accepted for the timeout. */
+static void
+test_stream_unread(Fixture *fixture, const void *data)
+{
+    IpbHttpTimeouts timeouts = IPB_HTTP_SERVER_OPTIONS.timeouts;
+    ipb_autofd fd = dial(fixture);
+    timeouts.write_ms = 200;
+    ipb_http_server_set_timeouts(fixture->server, &timeouts);
+    ask_for_stream(fixture, fd);
+    fixture->fills = true;
+    fill(fixture);
+    g_assert_cmpuint(ipb_http_stream_write(fixture->stream, "x", 1), ==, 0);
+    while (fixture->n_stream_gone == 0)
+        g_main_context_iteration(NULL, TRUE);
+    /* The rest is in the buffers of the system's sockets. */
+    g_assert_cmpuint(fixture->n_taken, >=, IPB_HTTP_STREAM_MAX_WAITING);
+    g_assert_cmpuint(fixture->n_taken, <, 32 * 1024 * 1024);
+}
+
+/* A client that reads slowly gets everything; the writer continues when there is room again. */
+static void
+test_stream_slow_reader(Fixture *fixture, const void *data)
+{
+    ipb_autofd fd = dial(fixture);
+    ask_for_stream(fixture, fd);
+    fill(fixture);
+    size_t n_body = 0, n_written = fixture->n_taken;
+    g_assert_cmpuint(ipb_http_stream_write(fixture->stream, "rest", 4), ==, 0);
+    while (fixture->n_writable == 0) {
+        g_autofree char *piece = receive(fd);
+        for (const char *at = piece; *at != '\0'; at++)
+            n_body += *at == 'x';
+    }
+    g_assert_cmpuint(ipb_http_stream_write(fixture->stream, "rest", 4), ==, 4);
+    ipb_http_stream_end(g_steal_pointer(&fixture->stream));
+    for (bool is_whole = false; !is_whole;) {
+        g_autofree char *piece = receive(fd);
+        g_assert_cmpstr(piece, !=, "");
+        for (const char *at = piece; *at != '\0'; at++)
+            n_body += *at == 'x';
+        is_whole = g_str_has_suffix(piece, "0\r\n\r\n");
+    }
+    g_assert_cmpuint(n_body - 1, ==,
+                     n_written); /* and the one of text/event-stream is read before */
+    g_assert_cmpuint(fixture->n_stream_gone, ==, 0);
+}
+
+/* A client that leaves in the middle: with unread bytes, silently, and with only half of it. */
+static void
+test_stream_gone(Fixture *fixture, const void *data)
+{
+    for (unsigned i = 0; i < 4; i++) {
+        ipb_autofd fd = dial(fixture);
+        ask_for_stream(fixture, fd);
+        if (i == 0)
+            expect(fd, STREAM_HEAD, "\r\n\r\n");
+        if (i == 1)
+            fill(fixture);
+        if (i == 2)
+            shutdown(fd, SHUT_WR);
+        else
+            ipb_fd_close(&fd);
+        if (i == 3) /* before the loop has noticed: writing must not call back */
+            write_text(fixture, "late");
+        g_assert_cmpuint(fixture->n_stream_gone, ==, i);
+        while (fixture->n_stream_gone == i)
+            g_main_context_iteration(NULL, TRUE);
+        g_assert_null(fixture->stream);
+    }
+    /* And the server that is freed. */
+    ipb_autofd fd = dial(fixture);
+    ask_for_stream(fixture, fd);
+    g_clear_pointer(&fixture->server, ipb_http_server_free);
+    g_assert_cmpuint(fixture->n_stream_gone, ==, 5);
+}
+
+/* A client that leaves after the writer has ended the stream is of no interest to the writer. */
+static void
+test_stream_gone_after_end(Fixture *fixture, const void *data)
+{
+    int fd = dial(fixture);
+    ask_for_stream(fixture, fd);
+    fill(fixture);
+    ipb_http_stream_end(g_steal_pointer(&fixture->stream));
+    ipb_fd_close(&fd);
+    settle();
+    ipb_autofd next = dial(fixture);
+    ask(fixture, next, "DELETE /empty", "\r\n");
+    expect(next, "HTTP/1.1 204", "\r\n\r\n");
+    g_assert_cmpuint(fixture->n_stream_gone, ==, 0);
+}
+
+/* To HEAD only the head is sent, and the connection continues. */
+static void
+test_head(Fixture *fixture, const void *data)
+{
+    ipb_autofd fd = dial(fixture);
+    ask(fixture, fd, "HEAD /stream", "\r\n");
+    expect(fd, STREAM_HEAD, "chunked\r\n\r\n");
+    g_assert_true(fixture->is_asked);
+    g_assert_null(fixture->stream);
+    ask(fixture, fd, "HEAD /echo/a", "\r\n");
+    expect(fd, "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 3\r\n\r\n",
+           "3\r\n\r\n");
+    ask(fixture, fd, "HEAD /later", "\r\n");
+    expect(fd, "HTTP/1.1 405", "Connection: close\r\n\r\n");
+}
+
 int
 main(int argc, char **argv)
 {
@@ -256,9 +514,19 @@ main(int argc, char **argv)
         const char *name;
         void (*func)(Fixture *fixture, const void *data);
     } TESTS[] = {
-        {"/http/server/routes", test_routes},     {"/http/server/later", test_later},
-        {"/http/server/gone", test_gone},         {"/http/server/steal", test_steal},
+        {"/http/server/routes", test_routes},
+        {"/http/server/later", test_later},
+        {"/http/server/gone", test_gone},
+        {"/http/server/steal", test_steal},
         {"/http/server/pipeline", test_pipeline},
+        {"/http/server/head", test_head},
+        {"/http/server/stream", test_stream},
+        {"/http/server/stream-in-pipeline", test_stream_in_pipeline},
+        {"/http/server/stream-http-1.0", test_stream_http_1_0},
+        {"/http/server/stream-unread", test_stream_unread},
+        {"/http/server/stream-slow-reader", test_stream_slow_reader},
+        {"/http/server/stream-gone", test_stream_gone},
+        {"/http/server/stream-gone-after-end", test_stream_gone_after_end},
     };
     g_test_init(&argc, &argv, NULL);
     for (size_t i = 0; i < G_N_ELEMENTS(TESTS); i++)

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Answers on their way; see server-private.h.
+ * Answers while they are written; see the header.
  */
+#include "http/output.h"
+
 #include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 
-#include "http/server-private.h"
 #include "http/status.h"
 
 static size_t
@@ -16,25 +17,26 @@ length(const char *text)
     return text != NULL ? strlen(text) : 0;
 }
 
+/* @framing: the header that says where the body ends; "" if the connection's end does. */
 static char *
-make_head(const IpbHttpAnswer *answer, size_t size, const char *allow, const char *origin)
+make_head(const IpbHttpAnswer *answer, const char *framing, const IpbHttpOutputExtras *extras)
 {
     GString *head = g_string_new(NULL);
     g_string_append_printf(head, "HTTP/1.1 %u %s\r\n", answer->status,
                            ipb_http_status_phrase(answer->status));
     if (answer->status != 204)
         g_string_append_printf(
-            head, "Content-Type: %s\r\nContent-Length: %zu\r\n",
-            answer->content_type != NULL ? answer->content_type : "application/json", size);
+            head, "Content-Type: %s\r\n%s",
+            answer->content_type != NULL ? answer->content_type : "application/json", framing);
     if (answer->status == 401)
         g_string_append(head, "WWW-Authenticate: Bearer\r\n");
-    if (allow != NULL)
-        g_string_append_printf(head, "Allow: %s\r\n", allow);
-    if (origin != NULL)
+    if (extras->allow != NULL)
+        g_string_append_printf(head, "Allow: %s\r\n", extras->allow);
+    if (extras->origin != NULL)
         g_string_append_printf(head,
                                "Access-Control-Allow-Origin: %s\r\nVary: Origin\r\n"
                                "Access-Control-Expose-Headers: Location\r\n",
-                               origin);
+                               extras->origin);
     if (answer->headers != NULL)
         g_string_append(head, answer->headers);
     if (answer->is_last)
@@ -43,24 +45,35 @@ make_head(const IpbHttpAnswer *answer, size_t size, const char *allow, const cha
     return g_string_free(head, FALSE);
 }
 
+char *
+ipb_http_output_stream_head(const IpbHttpAnswer *answer, const IpbHttpOutputExtras *extras,
+                            bool is_chunked)
+{
+    return make_head(answer, is_chunked ? "Transfer-Encoding: chunked\r\n" : "", extras);
+}
+
 void
-ipb_http_output_set(IpbHttpOutput *output, const IpbHttpAnswer *answer, const char *allow,
-                    const char *origin)
+ipb_http_output_set(IpbHttpOutput *output, const IpbHttpAnswer *answer,
+                    const IpbHttpOutputExtras *extras)
 {
     gsize body_size = 0;
     const char *body = answer->body != NULL ? g_bytes_get_data(answer->body, &body_size) : NULL;
     size_t size = length(answer->prefix) + body_size + length(answer->suffix);
-    output->head = make_head(answer, size, allow, origin);
-    output->body = answer->body != NULL ? g_bytes_ref(answer->body) : NULL;
+    g_autofree char *framing = g_strdup_printf("Content-Length: %zu\r\n", size);
+    output->head = make_head(answer, framing, extras);
     output->parts[0] = (IpbSpan){output->head, strlen(output->head)};
+    output->size = output->parts[0].size;
+    output->at = 0;
+    if (extras->is_head_only)
+        return;
+    output->body = answer->body != NULL ? g_bytes_ref(answer->body) : NULL;
     output->parts[1] = (IpbSpan){answer->prefix, length(answer->prefix)};
     output->parts[2] = (IpbSpan){body, body_size};
     output->parts[3] = (IpbSpan){answer->suffix, length(answer->suffix)};
-    output->size = output->parts[0].size + size;
-    output->at = 0;
+    output->size += size;
 }
 
-/* The parts that are left, for sendmsg. */
+/* The parts that are not written yet, for sendmsg. */
 static size_t
 fill_vector(const IpbHttpOutput *output, struct iovec *vector)
 {
@@ -93,6 +106,5 @@ ipb_http_output_clear(IpbHttpOutput *output)
 {
     g_clear_pointer(&output->head, g_free);
     g_clear_pointer(&output->body, g_bytes_unref);
-    output->size = 0;
-    output->at = 0;
+    *output = (IpbHttpOutput){0};
 }

@@ -2,12 +2,12 @@
  *
  * The parts of a target; see the header.
  */
-#include "http/form.h"
+#include "http/target.h"
 
 #include <string.h>
 
 IpbSpan
-ipb_http_form_path(IpbSpan target)
+ipb_http_target_path(IpbSpan target)
 {
     const char *mark = memchr(target.start, '?', target.size);
     return (IpbSpan){target.start, mark != NULL ? (size_t) (mark - target.start) : target.size};
@@ -23,7 +23,7 @@ is_printable(const char *text, size_t size)
 }
 
 char *
-ipb_http_form_decode(IpbSpan text, bool is_query)
+ipb_http_target_decode(IpbSpan text, bool is_query)
 {
     g_autofree char *decoded = g_malloc(text.size + 1);
     size_t n = 0;
@@ -46,19 +46,20 @@ ipb_http_form_decode(IpbSpan text, bool is_query)
 }
 
 char *
-ipb_http_form_query(IpbSpan target, const char *name)
+ipb_http_target_query(IpbSpan target, const char *name)
 {
-    size_t path_size = ipb_http_form_path(target).size;
+    size_t path_size = ipb_http_target_path(target).size;
     while (path_size < target.size) {
         IpbSpan rest = {target.start + path_size + 1, target.size - path_size - 1};
         const char *end = memchr(rest.start, '&', rest.size);
         IpbSpan pair = {rest.start, end != NULL ? (size_t) (end - rest.start) : rest.size};
         const char *equals = memchr(pair.start, '=', pair.size);
         size_t name_size = equals != NULL ? (size_t) (equals - pair.start) : pair.size;
-        g_autofree char *decoded = ipb_http_form_decode((IpbSpan){pair.start, name_size}, true);
+        g_autofree char *decoded = ipb_http_target_decode((IpbSpan){pair.start, name_size}, true);
         if (decoded != NULL && strcmp(decoded, name) == 0) {
             size_t skipped = equals != NULL ? name_size + 1 : name_size;
-            return ipb_http_form_decode((IpbSpan){pair.start + skipped, pair.size - skipped}, true);
+            return ipb_http_target_decode((IpbSpan){pair.start + skipped, pair.size - skipped},
+                                          true);
         }
         path_size += 1 + pair.size;
     }

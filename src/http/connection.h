@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * IpbHttpConnection: one connection to the server (http/server.h), with the request that is being
+ * handled and its answer. What handlers call is declared in server.h.
+ *
+ * Ownership: the server holds one reference until ipb_http_connection_end. A running callback holds
+ * another.
+ */
+#pragma once
+
+#include "http/server.h"
+
+typedef struct IpbHttpConnection IpbHttpConnection;
+
+/* Number of connections that were taken over. Reference-counted (g_rc_box): the server and each
+ * place hold it, because a place may outlive the server. */
+typedef struct {
+    unsigned n;
+} IpbHttpPlaces;
+
+/* What the connections of one server share. The server owns it, and it outlives them. */
+typedef struct {
+    IpbLoop *loop;
+    IpbHttpServerOptions options;
+    IpbHttpGate *gate;
+    /* 0: the server does not listen */
+    unsigned port;
+    IpbHttpPlaces *places;
+    /* Bytes of bodies and answers that all connections hold */
+    size_t held_bodies, held_answers;
+    /* The connection is over: its owner ends it. */
+    void (*on_over)(IpbHttpConnection *connection, void *data);
+    void *data;
+} IpbHttpShared;
+
+/* Takes @fd, which is non-blocking. */
+IpbHttpConnection *ipb_http_connection_new(IpbHttpShared *shared, int fd, GError **error);
+/* Closes it and drops the reference. The handler of its request or stream is notified. */
+void ipb_http_connection_end(IpbHttpConnection *connection);
+/* Has the gate admitted one of its requests? */
+bool ipb_http_connection_is_admitted(const IpbHttpConnection *connection);
+/* Have bytes arrived that were not read yet? */
+bool ipb_http_connection_has_unread(const IpbHttpConnection *connection);
+/* Does it wait for a request, of which no byte was read? */
+bool ipb_http_connection_is_idle(const IpbHttpConnection *connection);
+/* Since when, in µs of monotonic time. */
+int64_t ipb_http_connection_idle_since(const IpbHttpConnection *connection);
+
+/* {"error": @message}, with the server's name for the member. Caller frees. */
+GBytes *ipb_http_shared_describe_error(const IpbHttpShared *shared, const char *message);
