@@ -150,7 +150,7 @@ def target_text(values: dict[str, float | None], row: Row) -> str:
     sign = "=" if row.is_count else "≥" if row.more_is_better else "≤"
     numbers = " / ".join(dict.fromkeys(targets.values()))
     missed = [name for name, target in targets.items() if not is_reached(values[name], target, row)]
-    return f"{sign} {numbers} {'MISSED: ' + ', '.join(missed) if missed else 'reached'}"
+    return f"{sign} {numbers} {'✗ ' + ', '.join(missed) if missed else '✓'}"
 
 
 def table(run: Run) -> list[list[str]]:

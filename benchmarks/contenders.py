@@ -19,9 +19,9 @@ ORIGINAL_VENV = ROOT / ".cache" / "bench" / "original"
 ORIGINAL_PINS = HERE / "requirements-original.txt"
 
 # As the table heads their columns.
-ORIGINAL = "original"
+ORIGINAL = "0.9.2"
 OURS = "ipybox"
-SANDBOXED = "sandboxed"
+SANDBOXED = "sandbox"
 
 
 # One cell of the original without an MCP host, as `ipybox run -c` does it.
