@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Accepting; see the header.
+ * Accepting connections; see the header.
  */
 #include "base/acceptor.h"
 
@@ -11,7 +11,7 @@
 #include "base/error.h"
 #include "base/fd.h"
 
-/* Connections by one wake-up; the rest comes at the next. */
+/* Connections accepted in one wake-up. The rest is accepted in the next. */
 #define MAX_ACCEPTS 64
 #define RETRY_MS 100
 
@@ -19,10 +19,10 @@ struct IpbAcceptor {
     IpbLoop *loop;
     int listener;
     IpbWatch *watch;
-    IpbTimer *retry; /* it stands still */
+    IpbTimer *retry; /* NULL: not paused */
     IpbAcceptorFunc func;
     void *data;
-    bool *is_freed; /* of the function that is accepting now */
+    bool *is_freed; /* set to true if the acceptor is freed while it accepts */
 };
 
 static void

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * IpbAcceptor: takes connections off a listening socket. When the process has no fds left it stands still for a moment, since the
- * socket stays readable and the loop would do nothing else.
+ * IpbAcceptor: accepts the connections of a listening socket. If the process has no file
+ * descriptors left, it pauses for a moment: the socket stays readable, and the loop would do
+ * nothing else.
  *
  * Ownership: the owner frees it.
  */
@@ -11,10 +12,11 @@
 
 typedef struct IpbAcceptor IpbAcceptor;
 
-/* @fd: accepted, non-blocking, close-on-exec, the receiver's. May free the acceptor. */
+/* @fd: the connection, non-blocking and close-on-exec; the callee owns it. May free the
+ * acceptor. */
 typedef void (*IpbAcceptorFunc)(int fd, void *data);
 
-/* @listener: the new object's, whatever becomes of the call; it is made non-blocking. */
+/* Takes @listener, also if the call fails, and makes it non-blocking. */
 IpbAcceptor *ipb_acceptor_new(IpbLoop *loop, int listener, IpbAcceptorFunc func, void *data,
                               GError **error);
 void ipb_acceptor_free(IpbAcceptor *acceptor);

@@ -14,7 +14,7 @@
 #include "base/fd.h"
 
 #define MIN_CAPACITY 4096
-/* An emptied buffer that grew beyond this gives its memory back. */
+/* An empty buffer that is larger than this releases its memory. */
 #define MAX_IDLE_CAPACITY (256 * 1024)
 
 void
@@ -37,8 +37,8 @@ ipb_buffer_reserve(IpbBuffer *buffer, size_t size)
     if (size > buffer->max_size - used)
         return NULL;
     if (size > buffer->capacity - buffer->end) {
-        /* Moving to the front is worth it only if that frees at least half; else it would be
-         * done again and again for small reads. */
+        /* Move to the front only if that frees at least half. Otherwise small reads would move the
+         * content again and again. */
         if (used + size <= buffer->capacity && used <= buffer->capacity / 2) {
             memmove(buffer->bytes, buffer->bytes + buffer->start, used);
         } else {
@@ -94,7 +94,7 @@ struct IpbWriteQueue {
     int fd;
     IpbBuffer buffer;
     IpbWatch *watch;
-    IpbTimer *error_timer; /* tells the owner of a failure from the loop, not from within push */
+    IpbTimer *error_timer; /* reports a failure from the loop, not from within push */
     int error;             /* errno of the write that failed; 0: alive */
     IpbWriteQueueFuncs funcs;
     void *data;
@@ -118,7 +118,7 @@ fail(IpbWriteQueue *queue, int saved_errno)
     queue->error_timer = ipb_timer_new(queue->loop, 0, on_error_timer, queue);
 }
 
-/* One write without signals; 0 when the fd can take nothing now, -1 with errno. */
+/* Writes once, without signals. Returns 0 if the fd can take nothing now, -1 with errno. */
 static ssize_t
 write_some(int fd, const void *bytes, size_t size)
 {
@@ -190,7 +190,7 @@ ipb_write_queue_push(IpbWriteQueue *queue, const void *bytes, size_t size, GErro
     }
     if (!ipb_buffer_append(&queue->buffer, bytes, size)) {
         g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_LIMIT,
-                    "the reader is too slow: more than %zu bytes wait to be written",
+                    "the reader is too slow: more than %zu bytes are waiting to be written",
                     queue->buffer.max_size);
         return false;
     }

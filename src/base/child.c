@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Spawning, watching and ending child processes; see the header.
+ * Starting, watching and ending child processes; see the header.
  *
- * The pidfd tells the end; waitid on it reaps. Signals go to the process group while the child is not
- * reaped: until then its number cannot be given to another process. An application that reaps our children, which it should
- * not, costs us their exit status and the rest of their groups, and nothing more.
+ * The pidfd reports the end; waitid on it reaps the child. Signals go to the process group while
+ * the child is not reaped: until then its number cannot be given to another process. An application
+ * must not reap our children. If it does, we lose their exit status and cannot kill the rest of
+ * their groups, but nothing else happens.
  */
 #include "base/child.h"
 
@@ -46,7 +47,7 @@ find_env(const char *const *envp, const char *name)
     return NULL;
 }
 
-/* The program's path as execvpe would find it, relative ones to @cwd; NULL if there is none. */
+/* The path of the program as execvpe() would find it, relative ones to @cwd. NULL: not found. */
 static char *
 find_program(const IpbChildOptions *options, const char *const *envp)
 {
@@ -61,7 +62,8 @@ find_program(const IpbChildOptions *options, const char *const *envp)
     const char *path = find_env(envp, "PATH");
     g_auto(GStrv) directories = g_strsplit(path != NULL ? path : FALLBACK_PATH, ":", -1);
     for (char **directory = directories; *name != '\0' && *directory != NULL; directory++) {
-        /* An empty or relative entry means the working directory: never executed from. */
+        /* An empty or relative entry means the working directory. No program is executed from
+         * there. */
         if (!g_path_is_absolute(*directory))
             continue;
         g_autofree char *full = g_build_filename(*directory, name, NULL);
@@ -71,7 +73,7 @@ find_program(const IpbChildOptions *options, const char *const *envp)
     return NULL;
 }
 
-/* Waits until the child has ended, and gives its number back. */
+/* Waits until the child has ended, and reaps it. */
 static int
 reap(int pidfd)
 {
@@ -87,7 +89,7 @@ reap(int pidfd)
     return info.si_status | (info.si_code == CLD_DUMPED ? WCOREFLAG : 0);
 }
 
-/* Nobody has reaped it, so its number and its group's are still its own. */
+/* Whether it is not reaped yet, so that its number and its group's number are still its own. */
 static bool
 is_ours(const IpbChild *child, bool *ret_has_ended)
 {
@@ -106,7 +108,7 @@ on_child_ended(uint32_t events, void *data)
     if (is_ours(child, &has_ended)) {
         if (!has_ended)
             return;
-        /* What is left of the group must go before the child's number can be reused. */
+        /* Kill the rest of the group before the child's number can be used again. */
         kill(-child->pid, SIGKILL);
         status = reap(child->pidfd);
     }

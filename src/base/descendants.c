@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Process trees; see the header. A descriptor of /proc/PID belongs to one process: when the process
- * has gone, opening files through it fails, even if the process id is used again. A child counts
- * only if it names its parent while the parent still exists.
+ * Descendants of a process; see the header. A descriptor of /proc/PID belongs to one process: after
+ * the process has ended, opening files through it fails, even if the process id is used again. A
+ * child counts only if it names its parent while the parent still exists.
  */
 #include "base/descendants.h"
 
@@ -23,12 +23,12 @@
 #define MAX_THREADS 2048
 #define MAX_GENERATIONS 32
 #define MAX_FILES 16384
-/* Of a list of children; what it does not hold is not looked at. */
+/* Bytes of a list of children; the rest of the list is not searched. */
 #define MAX_CHILDREN_TEXT 8192
 #define MAX_STAT 1024
 
 typedef struct {
-    char wanted[64]; /* what the link of the socket says */
+    char wanted[64]; /* the target of the link of the socket */
     unsigned n_processes, n_threads, n_files;
 } Search;
 
@@ -47,7 +47,7 @@ has_ended(int pidfd)
     return poll(&ended, 1, 0) != 0;
 }
 
-/* What it held is in @text, which ends in a NUL. */
+/* Reads a file into @text, which then ends in NUL. */
 static bool
 read_file(int directory, const char *name, char *text, size_t size)
 {
@@ -72,7 +72,7 @@ open_list(int directory, const char *name)
     return list;
 }
 
-/* 0: it has gone. */
+/* Returns 0 if the process has ended. */
 static pid_t
 get_parent(int process)
 {
@@ -80,7 +80,7 @@ get_parent(int process)
     int parent;
     if (!read_file(process, "stat", text, sizeof text))
         return 0;
-    /* "PID (NAME) STATE PARENT …", and a name may hold anything. */
+    /* "PID (NAME) STATE PARENT …", where NAME may hold any characters. */
     const char *end = strrchr(text, ')');
     return end != NULL && sscanf(end + 1, " %*c %d", &parent) == 1 ? parent : 0;
 }
@@ -118,10 +118,10 @@ search_children(int process, pid_t pid, const char *thread, unsigned generation,
     char *end;
     for (const char *at = text; search->n_processes < MAX_PROCESSES; at = end) {
         pid_t child_pid = (pid_t) strtol(at, &end, 10);
-        if (end == at || *end == '\0') /* a number at the end may be cut */
+        if (end == at || *end == '\0') /* the last number may be incomplete */
             return false;
         ipb_autofd child = open_process(child_pid);
-        /* Its parent is looked at last: as long as that is there, no other process has its id. */
+        /* Check that the parent exists last: as long as it does, no other process has its id. */
         if (child >= 0 && get_parent(child) == pid && get_parent(process) != 0 &&
             search_process(child, child_pid, generation + 1, search))
             return true;

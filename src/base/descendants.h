@@ -9,9 +9,9 @@
 
 #include <sys/types.h>
 
-/* Does the process @root, which @pidfd refers to, or one of its descendants hold a socket with this
- * @inode? Never true for a process that is not in the tree at that time, even if process ids are
- * used again. False also if @root has ended, if /proc cannot be read, and for anything beyond the
- * bounds: 512 processes, 2,048 threads, 32 generations, 16,384 open files. A process whose parent
- * has ended is no longer in the tree. */
+/* Whether the process @root, which @pidfd refers to, or one of its descendants holds a socket with
+ * this @inode. Never true for a process that is not a descendant at that time, even if process ids
+ * are used again. Also false if @root has ended, if /proc cannot be read, and for anything beyond
+ * these limits: 512 processes, 2,048 threads, 32 generations, 16,384 open files. A process whose
+ * parent has ended is not a descendant any more. */
 bool ipb_descendants_have_socket(pid_t root, int pidfd, uint64_t inode);

@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Marks that make text read in another order than it is written: a name could be made to look like another. */
+/* Marks that change the direction of text, so that one name could look like another. */
 static bool
 is_direction_mark(gunichar c)
 {
@@ -26,7 +26,7 @@ ipb_display_text_printable(const char *text)
         if (c == '\n' || c == '\t')
             g_string_append_unichar(out, c);
         else if (c < 0x20)
-            g_string_append_unichar(out, 0x2400 + c); /* the control pictures: ESC is shown as ␛ */
+            g_string_append_unichar(out, 0x2400 + c); /* control pictures: ESC becomes ␛ */
         else if (c == 0x7f)
             g_string_append_unichar(out, 0x2421);
         else if ((c >= 0x80 && c < 0xa0) || is_direction_mark(c))
@@ -37,18 +37,19 @@ ipb_display_text_printable(const char *text)
     return g_string_free(out, FALSE);
 }
 
-/* --- quoting -------------------------------------------------------------------------------------- */
+/* --- quoting ---------------------------------------------------------------------------------- */
 
-/* Combining marks of one letter. */
+/* Combining marks on one letter. */
 #define MAX_MARKS 3
-/* Unicode's combining class of marks that lie over the letter: they make "=" look like "≠". */
+/* Unicode's combining class of marks over the letter: they make "=" look like "≠". */
 #define CLASS_OVERLAY 1
 
 typedef struct {
     gunichar first, last;
 } Range;
 
-/* Letters, marks and symbols that have no picture, or choose another one for the character before. */
+/* Letters, marks and symbols that are invisible, or choose another form of the character before
+ * them. */
 static const Range BLANK[] = {
     {0x034f, 0x034f},   {0x115f, 0x1160},   {0x17b4, 0x17b5},   {0x180b, 0x180f},
     {0x2800, 0x2800},   {0x3164, 0x3164},   {0xfe00, 0xfe0f},   {0xffa0, 0xffa0},
@@ -56,7 +57,7 @@ static const Range BLANK[] = {
     {0xe0000, 0xe0fff},
 };
 
-/* The blocks that Unicode keeps for right-to-left scripts. */
+/* The blocks that Unicode reserves for right-to-left scripts. */
 static const Range RIGHT_TO_LEFT[] = {
     {0x0590, 0x08ff}, {0xfb1d, 0xfdff}, {0xfe70, 0xfeff}, {0x10800, 0x10fff}, {0x1e800, 0x1efff},
 };
@@ -72,8 +73,8 @@ is_in(gunichar c, const Range *ranges, size_t n)
 
 typedef enum {
     UNSEEN,
-    BASE, /* seen by itself */
-    MARK, /* seen on a base */
+    BASE, /* visible by itself */
+    MARK, /* visible on a base */
 } Kind;
 
 static Kind
@@ -155,7 +156,7 @@ decode(const char *p, size_t size, size_t *ret_size)
 
 /* What the characters so far mean for the next one. */
 typedef struct {
-    gunichar base; /* that a mark may be on; 0: none */
+    gunichar base; /* the character that a mark may be on; 0: none */
     unsigned n_marks;
 } State;
 
@@ -239,7 +240,7 @@ ipb_display_text_to_ascii(const char *text)
     return g_string_free(out, FALSE);
 }
 
-/* --- rows ----------------------------------------------------------------------------------------- */
+/* --- rows ------------------------------------------------------------------------------------- */
 
 static bool
 is_mark(gunichar c)
@@ -251,7 +252,7 @@ static unsigned
 width_of(gunichar c)
 {
     bool is_symbol =
-        c >= 0x80 && g_unichar_type(c) == G_UNICODE_OTHER_SYMBOL; /* emoji, in some fonts */
+        c >= 0x80 && g_unichar_type(c) == G_UNICODE_OTHER_SYMBOL; /* emoji are wide in some fonts */
     return is_symbol || g_unichar_iswide(c) || g_unichar_iswide_cjk(c) ? 2 : 1;
 }
 

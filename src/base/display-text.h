@@ -8,13 +8,13 @@
 
 #include <glib.h>
 
-/* @text with control characters made visible (ESC as ␛), except newline and tab, and with marks that
- * change the direction of text as \uXXXX. Caller frees. */
+/* @text with control characters made visible (ESC as ␛), except newline and tab, and with marks
+ * that change the direction of text as \uXXXX. Caller frees. */
 char *ipb_display_text_printable(const char *text);
 
-/* Appends @text in quotation marks, so that a person sees what it is. Each text has one quoted form,
- * and no two texts have the same. The quoted form is a JSON string. Characters that are invisible, or
- * change how the text beside them looks, are written as \uXXXX:
+/* Appends @text in quotation marks, so that a person sees what it is. Each text has one quoted
+ * form, and no two texts have the same. The quoted form is a JSON string. Characters that are
+ * invisible, or change how the text beside them looks, are written as \uXXXX:
  *
  * - control and format characters (zero-width, bidirectional, tags, soft hyphen), line separators,
  *   all spaces except U+0020;
@@ -32,8 +32,8 @@ void ipb_display_text_quote_name(GString *out, const char *name);
 /* Quoted text for where only ASCII can be shown: other characters become \uXXXX. Caller frees. */
 char *ipb_display_text_to_ascii(const char *text);
 
-/* The mark at the beginning of a row that continues the row above. No line begins with this mark, so
- * a line that is broken at some place cannot look like two lines. */
+/* The mark at the beginning of a row that continues the row above. No line begins with this mark,
+ * so a line that is broken at some place cannot look like two lines. */
 #define IPB_DISPLAY_TEXT_CONTINUED "  : "
 /* A narrower screen breaks the rows again. */
 #define IPB_DISPLAY_TEXT_MIN_WIDTH 12

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A small recursive-descent reader over one text; see the header. It never fails as a whole.
+ * A small recursive-descent reader of one text; see the header. It never fails as a whole.
  */
 #include "base/dotenv.h"
 
@@ -11,7 +11,7 @@
 #include "base/utf8.h"
 
 #define MAX_FILE (1024 * 1024)
-/* More would not help anybody, and a binary file by that name would fill a log. */
+/* More would not help, and a binary file of that name would fill a log. */
 #define MAX_WARNINGS 20
 
 typedef struct {
@@ -69,7 +69,7 @@ skip_line(Reader *reader)
         advance(reader);
 }
 
-/* "export" and a blank, which are no part of the name. */
+/* Skips "export" and a blank, which are not part of the name. */
 static void
 skip_export(Reader *reader)
 {
@@ -78,12 +78,12 @@ skip_export(Reader *reader)
         const char *start = reader->at;
         reader->at += 6;
         skip_blanks(reader);
-        if (peek(reader) == '=') /* a variable that is called so */
+        if (peek(reader) == '=') /* a variable named export */
             reader->at = start;
     }
 }
 
-/* The character that stands for "\@c" in double quotes; '\0' if that is no escape. */
+/* The character that "\@c" means in double quotes; '\0' if it is not an escape. */
 static char
 unescape(char c)
 {
@@ -92,8 +92,8 @@ unescape(char c)
     return at != NULL ? meanings[at - letters] : '\0';
 }
 
-/* A quoted text with its quotes; false if it does not end. In single quotes only \\ and \' are
- * escapes; what is no escape stays as it is, backslash included. */
+/* Reads a quoted text with its quotes. Returns false if it does not end. In single quotes only \\
+ * and \' are escapes. Other backslashes are ordinary characters. */
 static bool
 read_quoted(Reader *reader, GString *out)
 {
@@ -119,7 +119,7 @@ read_quoted(Reader *reader, GString *out)
     return false;
 }
 
-/* Up to the end of the line or a comment, which begins with a blank and '#'. */
+/* Reads up to the end of the line, or up to a comment, which begins with a blank and '#'. */
 static void
 read_unquoted(Reader *reader, GString *out)
 {
@@ -169,7 +169,7 @@ read_value(Reader *reader, GString *out)
     return strlen(out->str) == out->len ? NULL : "the value holds a NUL byte";
 }
 
-/* What may follow a statement: blanks and a comment. */
+/* Whether only blanks and a comment follow the statement. */
 static bool
 is_rest_of_line_empty(Reader *reader)
 {
@@ -226,7 +226,7 @@ read_line(Reader *reader)
         Reader start = *reader;
         const char *problem = read_statement(reader);
         if (problem != NULL) {
-            /* Only the first line is lost: a quote that never ends must not swallow the rest. */
+            /* Skip only the first line: a quote that never ends must not swallow the rest. */
             warn(reader, start.line, problem);
             reader->at = start.at;
             reader->line = start.line;
@@ -250,7 +250,7 @@ ipb_dotenv_parse(const char *text, size_t size, GPtrArray *warnings)
     return env;
 }
 
-/* Names the file in the warnings from @from on. */
+/* Puts the path in front of the warnings from index @from on. */
 static void
 prefix_warnings(GPtrArray *warnings, guint from, const char *path)
 {

@@ -16,7 +16,7 @@ ipybox_error_quark(void)
     return g_quark_from_static_string("ipybox-error");
 }
 
-/* What to do about the errors of the system that one can do something about. */
+/* What the user can do about an error of the system; "" if that is not known. */
 static char *
 make_hint(int saved_errno)
 {
@@ -30,7 +30,8 @@ make_hint(int saved_errno)
         return g_strdup_printf(" (files of this process may have %" PRIuMAX
                                " bytes: raise the limit with ulimit -f)",
                                (uintmax_t) limit.rlim_cur);
-    /* Of what is reported, only a new process or thread fails with this: reads and writes that would wait are not errors. */
+    /* Only starting a process or thread is reported with this error. Reads and writes that would
+     * wait are not errors. */
     if (saved_errno == EAGAIN)
         return g_strdup(
             " (no more processes and threads are allowed: end some, or raise the limit of "

@@ -13,7 +13,8 @@
 
 #include "base/fd.h"
 
-/* All fds are first moved to this number or above, so that none is overwritten before it is used. */
+/* All fds are first moved to this number or above, so that none is overwritten before it is
+ * used. */
 #define FIRST_SAFE_FD 16
 
 IPB_CHILD_SIDE static void
@@ -47,9 +48,9 @@ place_fds(IpbExecPlan *plan, int *report_fd)
     }
 }
 
-/* Ignored signals and the signal mask are inherited over exec, but a program expects the defaults. This
- * calls the kernel directly, because the C library refuses to change two signals that it uses itself,
- * and programs such as make leave them ignored in their children. */
+/* Ignored signals and the signal mask are inherited over exec, but a program expects the defaults.
+ * This calls the kernel directly, because the C library refuses to change two signals that it uses
+ * itself, and programs such as make leave them ignored in their children. */
 static void
 reset_signals(void)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The code that runs in a child between clone and exec. It is async-signal-safe: no GLib, no malloc.
- * The child shares the parent's memory, and writes only to the plan's report.
+ * The code that runs in a child between clone and exec. It is async-signal-safe: no GLib, no
+ * malloc. The child shares the parent's memory, and writes only to the plan's report.
  */
 #pragma once
 

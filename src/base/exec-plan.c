@@ -16,8 +16,8 @@
 
 #define CHILD_STACK_SIZE 32768
 
-/* ThreadSanitizer keeps a table of the process's signal handlers. A child that shares our memory would
- * change it. */
+/* ThreadSanitizer keeps a table of the process's signal handlers. A child that shares our memory
+ * would change it. */
 #ifdef __SANITIZE_THREAD__
 #define SHARED_MEMORY 0
 #else
@@ -57,9 +57,10 @@ typedef struct {
 } Fork;
 
 /* Like vfork: the child shares our memory, and this thread waits until the child has executed the
- * program or failed. So no page of a large program is copied, and no process that another thread forks
- * can hold the report pipe open. clone also returns the pidfd, which is certain to refer to the child.
- * If the application ignores SIGCHLD and the child ends at once, it could not be opened later. */
+ * program or failed. So no page of a large program is copied, and no process that another thread
+ * forks can hold the report pipe open. clone also returns the pidfd, which is certain to refer to
+ * the child. If the application ignores SIGCHLD and the child ends at once, it could not be opened
+ * later. */
 static void
 run_fork(void *data)
 {
@@ -76,8 +77,8 @@ run_fork(void *data)
     pthread_sigmask(SIG_SETMASK, &old, NULL);
 }
 
-/* Under valgrind and ThreadSanitizer the child has a copy of our memory. Then it reports through the
- * pipe; the end of the pipe means that the program is executed. */
+/* Under valgrind and ThreadSanitizer the child has a copy of our memory. Then it reports through
+ * the pipe; the end of the pipe means that the program is executed. */
 static bool
 has_failed(IpbExecPlan *plan, int report_fd)
 {

@@ -46,7 +46,7 @@ typedef struct {
 } IpbExecPlan;
 
 /* Starts the program and returns when it is executed. *ret_pidfd is close-on-exec. It refers to the
- * child even if the child has ended since and another part of the application has reaped it. Errors:
- * SYSTEM, with argv[0] in the message. */
+ * child even if the child has ended since and another part of the application has reaped it.
+ * Errors: SYSTEM, with argv[0] in the message. */
 bool ipb_exec_plan_start(IpbLoop *loop, IpbExecPlan *plan, pid_t *ret_pid, int *ret_pidfd,
                          GError **error);

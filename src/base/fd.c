@@ -26,7 +26,7 @@ ipb_fd_close(int *fd)
     if (*fd < 0)
         return;
     int saved = errno;
-    close(*fd); /* not repeated after EINTR: Linux has closed it */
+    close(*fd); /* do not repeat after EINTR: Linux has closed the fd */
     *fd = -1;
     errno = saved;
 }
@@ -64,7 +64,7 @@ ipb_fd_begin_quiet(IpbQuiet *quiet)
     pthread_sigmask(SIG_BLOCK, &signals, &quiet->blocked);
 }
 
-/* Both signals go to the thread that writes, so no other thread's signal is removed. */
+/* Both signals are sent to the thread that writes, so no signal of another thread is removed. */
 void
 ipb_fd_end_quiet(const IpbQuiet *quiet, bool has_failed)
 {
@@ -107,7 +107,7 @@ ipb_fd_write_all(int fd, const void *data, size_t size, GError **error)
         ssize_t n = ipb_fd_write(fd, p, size);
         if (n < 0 && errno == EINTR)
             continue;
-        if (n < 0 && errno == EAGAIN) { /* a terminal that somebody made non-blocking */
+        if (n < 0 && errno == EAGAIN) { /* a terminal that another process made non-blocking */
             ipb_fd_wait(fd, POLLOUT, UINT_MAX);
             continue;
         }
@@ -240,5 +240,5 @@ ipb_pidfd_signal(int pidfd, int signal_number, GError **error)
 int
 ipb_pidfd_open(pid_t pid)
 {
-    return (int) syscall(SYS_pidfd_open, pid, 0); /* close-on-exec by itself */
+    return (int) syscall(SYS_pidfd_open, pid, 0); /* always close-on-exec */
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * flock with a timeout. The system has none, so a lock that is taken is waited for in a thread,
- * which the caller leaves behind if it takes too long: it ends, and lets go, when it gets the lock.
+ * flock with a timeout. The system has none, so a thread waits for the lock. If that takes too
+ * long, the caller gives up and the thread ends as soon as it gets the lock, which it releases.
  */
 #include "base/file-lock.h"
 
@@ -14,12 +14,12 @@
 #include "base/thread.h"
 
 typedef struct {
-    int references; /* the caller and the thread */
+    int references; /* of the caller and the thread */
     int fd;
-    int signal_fd; /* closed when the thread is done; -1: none */
+    int signal_fd; /* closed when the thread has ended; -1: none */
     GMutex mutex;
     GCond is_decided;
-    bool is_done; /* the thread is */
+    bool is_done; /* the thread has ended */
     int result;   /* errno */
 } Wait;
 
@@ -68,7 +68,7 @@ start_thread(Wait *wait)
     return thread != NULL;
 }
 
-/* Takes both fds. NULL: there can be no thread. */
+/* Takes both fds. Returns NULL if no thread can be started. */
 static Wait *
 start_wait(int fd, int signal_fd)
 {
@@ -141,7 +141,7 @@ ipb_file_lock(const char *path, unsigned timeout_ms, GError **error)
     return locked;
 }
 
-/* --- On the loop ------------------------------------------------------------------------------- */
+/* --- On the loop ------------------------------------------------------------------------------ */
 
 struct IpbFileLockWait {
     IpbFileLockFunc func;
@@ -153,7 +153,7 @@ struct IpbFileLockWait {
     Wait *thread; /* NULL: there is none */
     int signal_fd;
     IpbWatch *watch;
-    IpbTimer *timer; /* of the answer, or of the timeout */
+    IpbTimer *timer; /* reports the result, or the timeout */
 };
 
 void
@@ -197,7 +197,6 @@ on_timeout(void *data)
     answer(wait);
 }
 
-/* The thread is done. */
 static void
 on_thread_done(uint32_t events, void *data)
 {

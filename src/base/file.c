@@ -16,7 +16,7 @@
 #include "base/error.h"
 #include "base/fd.h"
 
-/* Directories deeper than this are not removed: each level holds an fd open. */
+/* Directories below this depth are not removed: each level keeps an fd open. */
 #define MAX_TREE_DEPTH 256
 
 static int
@@ -26,7 +26,8 @@ open_to_read(const char *path, int flags, GError **error)
     do
         fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | flags);
     while (fd < 0 && errno == EINTR);
-    if (fd < 0 && (errno == ENOENT || errno == ENOTDIR)) /* such as below /dev/null */
+    /* ENOTDIR: such as a path below /dev/null */
+    if (fd < 0 && (errno == ENOENT || errno == ENOTDIR))
         g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_NOT_FOUND, "no such file: %s", path);
     else if (fd < 0)
         ipb_error_set_errno(error, errno, "cannot open %s", path);
@@ -61,7 +62,7 @@ read_all(int fd, const char *path, size_t max_size, char **ret_text, size_t *ret
 bool
 ipb_file_read(const char *path, size_t max_size, char **ret_text, size_t *ret_size, GError **error)
 {
-    /* O_NONBLOCK: a FIFO is opened at once, and so is a device. */
+    /* O_NONBLOCK: opening a FIFO or a device does not wait. */
     ipb_autofd fd = open_to_read(path, O_NONBLOCK, error);
     struct stat status;
     if (fd < 0)
@@ -69,7 +70,7 @@ ipb_file_read(const char *path, size_t max_size, char **ret_text, size_t *ret_si
     if (fstat(fd, &status) < 0)
         return ipb_error_set_errno(error, errno, "cannot read %s", path);
     if (!S_ISREG(status.st_mode)) {
-        g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID, "%s is no regular file", path);
+        g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID, "%s is not a regular file", path);
         return false;
     }
     return read_all(fd, path, max_size, ret_text, ret_size, error);
@@ -119,7 +120,7 @@ ipb_file_check_current_directory(GError **error)
     char *path = getcwd(NULL, 0);
     if (path == NULL)
         return ipb_error_set_errno(error, errno,
-                                   "the current directory has no name any more: it was removed");
+                                   "the current directory was removed: change to another one");
     free(path);
     return true;
 }
@@ -132,7 +133,7 @@ ipb_file_make_directories(const char *path, mode_t mode, GError **error)
     return true;
 }
 
-/* One step down from @parent, making it if need be. */
+/* Opens the directory @name in @parent, and makes it if it does not exist. */
 static int
 open_step(int parent, const char *name)
 {
@@ -157,7 +158,7 @@ ipb_file_open_directory_in(const char *base, const char *path, GError **error)
         return fd;
     if (errno == ENOTDIR || errno == ELOOP)
         g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_REFUSED,
-                    "%s is no directory, or a symbolic link leads there: remove it", path);
+                    "%s is not a directory, or is reached by a symbolic link: remove it", path);
     else
         ipb_error_set_errno(error, errno, "cannot make the directory %s", path);
     return -1;
@@ -175,7 +176,7 @@ ipb_file_make_temp_directory(const char *parent, const char *prefix, GError **er
     return g_steal_pointer(&path);
 }
 
-/* Removes @name below @dir_fd; errno says why not. */
+/* Removes @name in @dir_fd. Sets errno if that fails. */
 static bool
 remove_at(int dir_fd, const char *name, unsigned depth)
 {
@@ -219,7 +220,7 @@ ipb_file_remove_tree(const char *path, GError **error)
     return true;
 }
 
-/* For file systems without RENAME_EXCHANGE: @target is missing for a moment. */
+/* For file systems without RENAME_EXCHANGE. @target is missing for a moment. */
 static bool
 swap_by_renames(const char *source, const char *target, GError **error)
 {

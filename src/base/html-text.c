@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The text of HTML; see the header. One pass, without a tree: a tag changes only where the
- * following text goes. As in browsers, an element that is never closed lasts to the end.
+ * HTML as plain text; see the header. One pass, without a tree: a tag only changes where the
+ * following text goes. As in browsers, an element that is never closed continues to the end.
  */
 #include "base/html-text.h"
 
@@ -11,9 +11,9 @@
 
 #include <glib.h>
 
-/* Of longer HTML no more is read: the loop of many sessions waits meanwhile. */
+/* Longer HTML is not read, because the loop of all sessions waits for this function. */
 #define MAX_HTML (8u * 1024 * 1024)
-/* Longer names are of no element that counts here; `&` and `;` of a reference are no further apart. */
+/* No element in the table has a longer name, and no reference is longer from `&` to `;`. */
 #define MAX_NAME 16
 #define MAX_REFERENCE 12
 
@@ -21,8 +21,8 @@ typedef struct {
     const char *at;
     GString *out;
     size_t line_start;  /* in `out` */
-    bool is_space_due;  /* white space was passed over since the last text */
-    unsigned pre_depth; /* of <pre>: white space counts */
+    bool is_space_due;  /* white space was skipped since the last text */
+    unsigned pre_depth; /* of <pre>, where white space counts */
     unsigned n_cells;   /* of the row */
 } Reader;
 
@@ -33,7 +33,7 @@ typedef struct {
     Effect effect;
 } Element;
 
-/* Sorted. HIDDEN: what is in them is no text, or says only that a browser is needed. */
+/* Sorted by name. HIDDEN: their content is not text, or only says that a browser is needed. */
 static const Element ELEMENTS[] = {
     {"address", BLOCK},    {"article", BLOCK}, {"aside", BLOCK},      {"audio", HIDDEN},
     {"blockquote", BLOCK}, {"body", BLOCK},    {"br", BREAK},         {"canvas", HIDDEN},
@@ -64,7 +64,7 @@ effect_of(const char *name)
     return element != NULL ? element->effect : INLINE;
 }
 
-/* --- text -------------------------------------------------------------------------------------- */
+/* --- text ------------------------------------------------------------------------------------- */
 
 static void
 end_line(Reader *reader)
@@ -100,7 +100,7 @@ put_char(Reader *reader, char c)
     }
 }
 
-/* "#N", "#xN"; 0: it is none, or of no character. */
+/* The character of "#N" or "#xN"; 0 if there is none. */
 static gunichar
 numbered_char(const char *name)
 {
@@ -143,9 +143,9 @@ read_reference(Reader *reader)
     put_char(reader, *reader->at++);
 }
 
-/* --- tags -------------------------------------------------------------------------------------- */
+/* --- tags ------------------------------------------------------------------------------------- */
 
-/* Past the end of @what, without regard to case; NULL: it is not there. */
+/* Returns the position after the next @what, ignoring case; NULL if there is none. */
 static const char *
 skip_past(const char *at, const char *what)
 {
@@ -156,7 +156,7 @@ skip_past(const char *at, const char *what)
     return NULL;
 }
 
-/* Past the `>` that ends the tag; one in quotes does not. */
+/* Returns the position after the `>` that ends the tag. A `>` in quotes does not end it. */
 static const char *
 skip_tag(const char *at)
 {
@@ -256,7 +256,7 @@ read_tag(Reader *reader)
     apply(reader, lower, is_closing);
 }
 
-/* One that the end of what was read has cut. */
+/* Removes a character that is incomplete because the HTML was cut. */
 static void
 drop_cut_char(GString *text)
 {

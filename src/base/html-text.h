@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The text of HTML, for readers without a browser.
+ * HTML as plain text, for readers without a browser.
  */
 #pragma once
 
-/* What a browser would show of @html as text: no tags, scripts or styles; a line for each block and
- * each table row, with tabs between cells. It is no longer than the HTML. It never fails: malformed
- * HTML gives some text. Of HTML of more than 8 MiB it is the text of the beginning, and a line that
- * says so. Caller frees. */
+/* What a browser would show of @html, as text: without tags, scripts and styles; a line for each
+ * block and each table row, with tabs between cells. The text is not longer than the HTML. It never
+ * fails: malformed HTML gives some text. Only the first 8 MiB of HTML are read; then the text ends
+ * with a line that says so. Caller frees. */
 char *ipb_html_text(const char *html);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Finding our own files; see the header.
+ * Finding the files of ipybox; see the header.
  */
 #include "base/installed-files.h"
 
@@ -15,7 +15,7 @@
 
 #include "base/error.h"
 
-/* The loader knows the program by what it was called, not by its path. */
+/* Used for the program: the loader knows only the name by which it was called, not its path. */
 static char *
 program_path(GError **error)
 {
@@ -46,7 +46,7 @@ ipb_installed_files_directory(GError **error)
     return path != NULL ? g_path_get_dirname(path) : NULL;
 }
 
-/* For glob(3). */
+/* Escapes the characters that are special for glob(3). */
 static char *
 escape(const char *path)
 {
@@ -59,7 +59,7 @@ escape(const char *path)
     return g_string_free(text, FALSE);
 }
 
-/* The first @file in a directory that the pattern names, or NULL. */
+/* The first @file in a directory that matches the pattern, or NULL. */
 static char *
 find_in(const char *directory, const char *pattern, const char *file)
 {
@@ -95,6 +95,7 @@ ipb_installed_files_find(const char *const *candidates, const char *file, const 
         g_string_append_printf(tried, "%s%s", tried->len > 0 ? ", " : "", place);
     }
     g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_NOT_FOUND,
-                "the installation is not whole: no %s (%s) in %s", what, file, tried->str);
+                "the installation of ipybox is incomplete: no %s (%s) in %s; install ipybox again",
+                what, file, tried->str);
     return NULL;
 }

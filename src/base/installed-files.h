@@ -1,20 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Where our own files are: found from where this code lies, be it in the program, in a library that another program loaded, in a
- * build tree or installed.
+ * The files of ipybox itself. They are found relative to this code, which may be in the program or
+ * in a library that another program loaded, in a build tree or installed.
  */
 #pragma once
 
 #include <glib.h>
 
-/* In an installed Python wheel the program is PREFIX/bin/ipybox, and all else is in the package, of whichever Python. */
+/* In an installed Python wheel the program is PREFIX/bin/ipybox. All other files are in the Python
+ * package, of any version of Python. */
 #define IPB_INSTALLED_FILES_WHEEL "../lib*/python3*/*-packages/ipybox"
 /* The same after `pip install --target`. */
 #define IPB_INSTALLED_FILES_WHEEL_TARGET "../ipybox"
 
-/* The directory of the object that holds this code: the program, or the shared library. */
+/* The directory of the program or shared library that holds this code. */
 char *ipb_installed_files_directory(GError **error);
-/* The path of @file in the first of @candidates (directories relative to that one, in which patterns of glob(3) may be;
- * NULL-terminated) that has it; @what names it in the error. NOT_FOUND: in none, and which were tried. */
+/* The path of @file in the first of @candidates that has it. @candidates: directories relative to
+ * the one above, NULL-terminated; they may be patterns of glob(3). @what: the name of the file for
+ * the error. NOT_FOUND: it is in none; the message lists them. */
 char *ipb_installed_files_find(const char *const *candidates, const char *file, const char *what,
                                GError **error);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One GSource that polls one epoll fd; timers are ordinary GLib timeout sources.
+ * One GSource that polls one epoll fd. Timers are ordinary GLib timeout sources.
  *
- * A watch freed while events are being dispatched may still stand in the batch that epoll_wait
- * returned, so it is only marked (fd -1) and put aside until the batch is over.
+ * A watch that is freed while events are dispatched may still be in the batch that epoll_wait
+ * returned. So it is marked (fd -1) and freed after the batch.
  */
 #include "base/loop.h"
 
@@ -15,7 +15,8 @@
 #include "base/fd.h"
 #include "base/thread.h"
 
-/* Events taken by one wake-up; the rest comes at the next, so that other sources get their turn. */
+/* Events handled in one wake-up. The rest is handled in the next, so that other sources get a
+ * turn. */
 #define MAX_EVENTS 64
 
 typedef struct {
@@ -31,7 +32,7 @@ struct IpbLoop {
     int spare_fd;
     int dispatch_depth;
     GPtrArray *freed;        /* IpbWatch, freed during a dispatch */
-    IpbParentThread *parent; /* NULL as long as none is needed */
+    IpbParentThread *parent; /* NULL: not needed so far */
 };
 
 struct IpbWatch {
@@ -66,7 +67,7 @@ on_epoll_ready(GSource *source, GSourceFunc callback, gpointer data)
     loop->dispatch_depth++;
     for (int i = 0; i < n; i++) {
         IpbWatch *watch = events[i].data.ptr;
-        /* Paused or freed by a callback earlier in this batch. */
+        /* A callback earlier in this batch may have paused or freed it. */
         if (watch->fd >= 0 && watch->events != 0)
             watch->func(events[i].events, watch->data);
     }
@@ -159,8 +160,9 @@ ipb_loop_take_spare_fd(IpbLoop *loop)
         loop->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 }
 
-/* epoll tells errors and hang-ups even with no events asked for. Edge-triggered, a paused fd tells them once,
- * which on_epoll_ready passes over; taking the fd out instead would need memory when it comes back. */
+/* epoll reports errors and hang-ups even if no events are requested. Edge-triggered, it reports
+ * them once for a paused fd, and on_epoll_ready ignores them. Removing the fd from epoll instead
+ * would need memory when it is added again. */
 static uint32_t
 epoll_events(uint32_t events)
 {
@@ -172,8 +174,8 @@ ipb_watch_new(IpbLoop *loop, int fd, uint32_t events, IpbWatchFunc func, void *d
 {
     IpbWatch *watch = g_new0(IpbWatch, 1);
     struct epoll_event event = {.events = epoll_events(events), .data.ptr = watch};
-    /* Also without events to wait for: later it could fail for want of memory. But what is only written may be a file,
-     * which epoll refuses, and which is always ready. */
+    /* Added even without events to wait for, because adding it later could fail for lack of memory.
+     * An fd that is only written may be a file, which epoll refuses and which is always ready. */
     bool is_added = epoll_ctl(loop->epoll_fd, EPOLL_CTL_ADD, fd, &event) == 0;
     if (!is_added && (events != 0 || errno != EPERM)) {
         ipb_error_set_errno(error, errno, "cannot watch fd %d", fd);
@@ -193,7 +195,7 @@ ipb_watch_set_events(IpbWatch *watch, uint32_t events)
     watch->events = events;
     if (!watch->is_added || epoll_ctl(watch->loop->epoll_fd, EPOLL_CTL_MOD, watch->fd, &event) < 0)
         g_critical("epoll_ctl on fd %d: %s", watch->fd,
-                   g_strerror(errno)); /* a file, or closed too early: a bug */
+                   g_strerror(errno)); /* a file, or an fd closed too early: a bug */
 }
 
 void
@@ -231,7 +233,7 @@ ipb_timer_new(IpbLoop *loop, unsigned delay_ms, IpbTimerFunc func, void *data)
         func,
         data,
     };
-    /* An idle source has low priority by default: fds that are always ready would starve it. */
+    /* An idle source has low priority by default, and fds that are always ready would starve it. */
     g_source_set_priority(timer->source, G_PRIORITY_DEFAULT);
     g_source_set_callback(timer->source, on_timeout, timer, NULL);
     g_source_attach(timer->source, loop->context);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Distance of names; see the header.
+ * The distance of names; see the header.
  */
 #include "base/spelling.h"
 

@@ -4,6 +4,6 @@
  */
 #pragma once
 
-/* How many letters must be changed, inserted or removed to make one of the other, ignoring case.
- * Only the first 64 bytes of each name count. */
+/* The number of letters that must be changed, inserted or removed to turn one name into the other,
+ * ignoring case. Only the first 64 bytes of each name count. */
 unsigned ipb_spelling_distance(const char *a, const char *b);

@@ -12,8 +12,8 @@
 
 #define N_THREADS 3
 
-/* Each thread starts the next one, so that all exist at the same time. Returns NULL if one could not
- * be started. */
+/* Each thread starts the next one, so that all exist at the same time. Returns NULL if one could
+ * not be started. */
 static void *
 start_next(void *data)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Starting threads, and IpbParentThread, a thread that forks. The kernel binds the death signal of a
- * child to the thread that forked it, not to the process. In a program with threads a child would
+ * Starting threads, and IpbParentThread, a thread that forks. The kernel binds the death signal of
+ * a child to the thread that forked it, not to the process. In a program with threads a child would
  * die with the thread that happened to start it. A parent thread lives as long as its owner. It
  * handles no signals and does nothing else.
  */
@@ -12,9 +12,9 @@
 #include <glib.h>
 
 /* Checks that as many threads as GTask needs can be started: one for GLib's own main context, one
- * that starts those of its pool, and one of the pool. If GLib cannot start a thread that it needs, it
- * ends the process or waits for ever, so code that makes GLib start threads calls this first. SYSTEM:
- * the limit of processes and threads (ulimit -u) or of memory is reached. */
+ * that starts those of its pool, and one of the pool. If GLib cannot start a thread that it needs,
+ * it ends the process or waits for ever, so code that makes GLib start threads calls this first.
+ * SYSTEM: the limit of processes and threads (ulimit -u) or of memory is reached. */
 bool ipb_thread_check(GError **error);
 /* Starts a thread that handles no signals. Returns NULL if none can be started. */
 GThread *ipb_thread_start(const char *name, GThreadFunc func, void *data);

@@ -8,7 +8,7 @@
 
 #define REPLACEMENT "\xef\xbf\xbd"
 
-/* Length of a sequence by its first byte, 0 for a byte that starts none. */
+/* Length of a sequence by its first byte; 0 if no sequence begins with it. */
 static size_t
 sequence_length(uint8_t first)
 {
@@ -47,7 +47,7 @@ valid_prefix(const uint8_t *bytes, size_t size)
     return n;
 }
 
-/* Decodes the one sequence at @bytes; returns how many bytes it took, 0 if it is cut by the end. */
+/* Decodes the sequence at @bytes. Returns how many bytes it took; 0 if it is cut by the end. */
 static size_t
 decode_one(const uint8_t *bytes, size_t size, GString *out)
 {
@@ -66,7 +66,7 @@ void
 ipb_utf8_decode(IpbUtf8Decoder *decoder, const void *bytes, size_t size, bool is_end, GString *out)
 {
     const uint8_t *p = bytes, *end = p + size;
-    /* A sequence from the last piece: complete it byte by byte. */
+    /* Complete a sequence of the last piece, byte by byte. */
     while (decoder->n_pending > 0 && p < end) {
         decoder->pending[decoder->n_pending++] = *p++;
         size_t taken = decode_one(decoder->pending, decoder->n_pending, out);
@@ -74,20 +74,20 @@ ipb_utf8_decode(IpbUtf8Decoder *decoder, const void *bytes, size_t size, bool is
             continue;
         decoder->n_pending -= taken;
         memmove(decoder->pending, decoder->pending + taken, decoder->n_pending);
-        if (decoder->n_pending > 0) { /* the byte that broke the sequence starts anew */
+        if (decoder->n_pending > 0) { /* the byte that broke the sequence begins a new one */
             decoder->n_pending = 0;
             p--;
         }
     }
     while (p < end) {
-        /* The frequent case in one copy: everything up to the first invalid byte. */
+        /* The common case in one copy: everything up to the first invalid byte. */
         const char *valid_end;
         g_utf8_validate_len((const char *) p, (gsize) (end - p), &valid_end);
         g_string_append_len(out, (const char *) p, valid_end - (const char *) p);
         p = (const uint8_t *) valid_end;
         if (p == end)
             break;
-        if (*p == 0) { /* valid UTF-8, but not for GLib */
+        if (*p == 0) { /* NUL is valid UTF-8, but not for GLib */
             g_string_append_c(out, '\0');
             p++;
             continue;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * IpbUtf8Decoder: makes valid UTF-8 of a byte stream that comes in pieces. An invalid sequence
- * becomes U+FFFD; one that is cut by the end of a piece waits for the next. And the byte order mark.
+ * IpbUtf8Decoder: makes valid UTF-8 of a byte stream that arrives in pieces. An invalid sequence
+ * becomes U+FFFD. A sequence that is cut by the end of a piece waits for the next piece.
  */
 #pragma once
 
@@ -16,7 +16,8 @@ typedef struct {
     size_t n_pending;
 } IpbUtf8Decoder;
 
-/* Passes over the byte order mark (EF BB BF) that a text may begin with, and that nobody needs. True: there was one. */
+/* Skips the byte order mark (EF BB BF) at the beginning of a text. Returns true if there was
+ * one. */
 bool ipb_utf8_skip_mark(const char **text, size_t *size);
 
 /* Appends the decoded text to @out. With @is_end a waiting sequence becomes U+FFFD. */

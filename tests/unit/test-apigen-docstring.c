@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Docstrings and literals; that Python reads them back is tested in tests/integration/test_apigen.py.
+ * Docstrings and literals. tests/integration/test_apigen.py checks that Python reads them back.
  */
 #include "apigen/docstring.h"
 
@@ -76,7 +76,7 @@ test_wrapping(void)
     for (char **line = lines; *line != NULL; line++)
         g_assert_cmpuint(strlen(*line), <=, 100);
     g_assert_true(g_str_has_prefix(lines[1], "      word")); /* under the item's text */
-    /* What cannot be broken is not. */
+    /* A long word is not broken. */
     g_autofree char *word = g_strnfill(150, 'w');
     g_autofree char *expected = g_strdup_printf("    \"\"\"%s\n    x\n    \"\"\"\n", word);
     g_autofree char *both = g_strdup_printf("%s x", word);

@@ -31,11 +31,11 @@ test_identifier(void)
     check_identifier("🎉", "field");
     check_identifier("größe", "größe");
     check_identifier("名前", "名前");
-    check_identifier("ﬁ", "field");            /* NFKC makes two letters of it */
+    check_identifier("ﬁ", "field");            /* NFKC turns it into two letters */
     check_identifier("x\xe2\x80\xaey", "x_y"); /* right-to-left override */
     check_identifier("a\xed\xa0\x80", "a");    /* a lone surrogate */
-    check_identifier("a\xff\xc3", "a");        /* no UTF-8 */
-    check_identifier("match", "match");        /* a soft keyword is a name */
+    check_identifier("a\xff\xc3", "a");        /* not UTF-8 */
+    check_identifier("match", "match");        /* a soft keyword can be a name */
     g_autofree char *with_nul = ipb_identifier_make((IpbSpan){"a\0b", 3});
     g_assert_cmpstr(with_nul, ==, "a_b");
     g_autofree char *wire = g_strnfill(10000, 'n');
@@ -50,7 +50,7 @@ test_member(void)
         {"help-wanted-issues", "help_wanted_issues"},
         {"3xl", "_3xl"},
         {"1", "_1"},
-        {"1_", "field_1_"}, /* Enum has names like _1_ for itself */
+        {"1_", "field_1_"}, /* names like _1_ are reserved for Enum */
         {"field_1", "field_1"},
         {"_1", "field_1"},
         {"", "empty"},

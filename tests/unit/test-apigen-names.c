@@ -36,10 +36,10 @@ test_fields(void)
                  (const char *[]){"query", "Sort_", "str_", "json_", "id", "Any_"});
     check_fields((const char *[]){"run", "annotations", "run_parsed", "_id", "Params", NULL},
                  (const char *[]){"run", "annotations", "run_parsed", "field_id", "Params_"});
-    /* What can keep its name does, wherever it stands. */
+    /* A name that is usable stays, wherever it is. */
     check_fields((const char *[]){"a-b", "a.b", "a_b", "class", "class_", NULL},
                  (const char *[]){"a_b_2", "a_b_3", "a_b", "class__2", "class_"});
-    /* No field has another one's wire name. */
+    /* No field gets the wire name of another. */
     check_fields((const char *[]){"$from", "from", "1", "2", "", NULL},
                  (const char *[]){"from_", "from__2", "field_1", "field_2", "field"});
 }

@@ -67,7 +67,8 @@ test_refused(void)
     g_assert_null(ipb_pattern_translate((IpbSpan){0}));
 }
 
-/* What is cut off anywhere, also within a character, is translated or refused, and nothing behind it is read. */
+/* A pattern that is cut at any place, also within a character, is translated or refused, and
+ * nothing after it is read. */
 static void
 test_every_prefix(void)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Schemas as types: what a parameter's annotation and note become.
+ * Schemas as types: the annotation and the notes of a parameter.
  */
 #include "apigen/schema.h"
 
@@ -13,7 +13,7 @@ typedef struct {
     IpbModule *module;
 } Tool;
 
-/* A tool whose parameter p has the schema @json; beside it $defs with @definitions. */
+/* Reads a tool whose parameter p has the schema @json. @definitions: its $defs. */
 static void
 read_parameter(Tool *tool, const char *json, const char *definitions)
 {

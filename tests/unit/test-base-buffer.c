@@ -100,7 +100,7 @@ test_queue(void)
         g_main_context_iteration(NULL, TRUE);
     g_assert_cmpint(log.drained, ==, 1);
 
-    ipb_fd_close(&ends[1]); /* the reader goes away: no SIGPIPE, one report */
+    ipb_fd_close(&ends[1]); /* the reader closes: no SIGPIPE, one report */
     g_assert_false(ipb_write_queue_push(queue, "x", 1, NULL));
     g_assert_cmpint(log.errors, ==, 0);
     while (log.errors == 0)

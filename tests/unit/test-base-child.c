@@ -45,7 +45,7 @@ wait_for(const Ended *ended)
         g_main_context_iteration(NULL, TRUE);
 }
 
-/* Reads a line, for a child's report that it got so far. */
+/* Reads a line, by which a child reports its progress. */
 static void
 read_line(int fd, char *line, size_t size)
 {
@@ -92,7 +92,7 @@ test_errors(void)
     g_assert_cmpint(waitpid(-1, NULL, WNOHANG), ==, -1); /* nothing left to reap */
 }
 
-/* A child that ignores SIGTERM, with a grandchild that does too: the ladder ends both. */
+/* A child and its grandchild ignore SIGTERM. Stopping the child ends both. */
 static void
 test_ladder_ends_group(void)
 {
@@ -137,13 +137,13 @@ set_sigchld(void (*handler)(int))
     g_assert_cmpint(sigaction(SIGCHLD, &action, NULL), ==, 0);
 }
 
-/* Applications do that, so that they need not wait for their own children. */
+/* Applications ignore SIGCHLD so that they need not wait for their own children. */
 static void
 test_sigchld_ignored(void)
 {
     set_sigchld(SIG_IGN);
     g_autoptr(IpbLoop) loop = ipb_loop_new(NULL, NULL);
-    for (int i = 0; i < 50; i++) { /* some are gone before we can look */
+    for (int i = 0; i < 50; i++) { /* some have ended before we can check */
         Ended ended = {0};
         g_autoptr(IpbChild) child = spawn_shell(loop, "exit 3", -1, -1, &ended);
         wait_for(&ended);
@@ -166,7 +166,7 @@ test_sigchld_ignored(void)
     set_sigchld(SIG_DFL);
 }
 
-/* As a program does that calls waitpid(-1). */
+/* Like a program that calls waitpid(-1). */
 static void
 test_reaped_by_application(void)
 {
@@ -174,7 +174,7 @@ test_reaped_by_application(void)
     Ended ended = {0};
     g_autoptr(IpbChild) child = spawn_shell(loop, "exit 3", -1, -1, &ended);
     g_assert_cmpint(waitpid(-1, NULL, 0), ==, ipb_child_pid(child));
-    ipb_child_signal(child, SIGTERM); /* the number may be somebody else's */
+    ipb_child_signal(child, SIGTERM); /* the number may belong to another process */
     wait_for(&ended);
     g_assert_cmpint(ended.status, ==, IPB_CHILD_STATUS_UNKNOWN);
 }
@@ -238,7 +238,7 @@ spawn_in_thread(void *data)
     return NULL;
 }
 
-/* The death signal is that of the thread that forks, which is not to be noticed. */
+/* The kernel binds the death signal to the thread that forks. Callers must not notice that. */
 static void
 test_outlives_its_thread(void)
 {
@@ -283,8 +283,8 @@ fork_and_keep(void *data)
     return NULL;
 }
 
-/* Another thread of the application forks without executing: what its children hold must not hold us. (Under
- * ThreadSanitizer it does: base/child.c.) */
+/* Another thread of the application forks without executing. Fds that its children inherit must not
+ * block us. (Under ThreadSanitizer they do, see base/exec-plan.c.) */
 static void
 test_forks_beside(void)
 {

@@ -30,9 +30,9 @@ make_socket(void)
 }
 
 typedef struct {
-    pid_t root; /* and process group */
+    pid_t root; /* also the process group */
     int pidfd;
-    uint64_t inode; /* of a socket of the last one */
+    uint64_t inode; /* of a socket of the last process in the chain */
 } Tree;
 
 /* A chain of @depth processes below the root. */
@@ -107,7 +107,7 @@ test_others(void)
     stop(&second);
 }
 
-/* A process of which the pidfd says that it has ended is none, whatever has its id now. */
+/* If the pidfd says that the process has ended, a process with the same id does not count. */
 static void
 test_ended(void)
 {
@@ -131,7 +131,7 @@ run_thread(void *data)
     return NULL;
 }
 
-/* What another thread than the first has started is a child as well. */
+/* A process that was started by another thread than the first is a child as well. */
 static void
 test_threads(void)
 {
@@ -187,14 +187,14 @@ test_many_threads(void)
 {
     Tree some = start_threads("100"), many = start_threads("2100");
     bool has_some = has(&some, some.inode), has_many = has(&many, many.inode);
-    /* First: what is left of a failure would keep its output open. */
+    /* First, because processes left by a failure would keep its output open. */
     stop(&some);
     stop(&many);
     g_assert_true(has_some);
     g_assert_false(has_many);
 }
 
-/* More processes than are looked at. */
+/* More processes than the search reads. */
 static void
 test_bounded(void)
 {
@@ -213,7 +213,7 @@ test_bounded(void)
         }
     }
     Tree last = start(0);
-    /* Six hundred sisters stand before it, and 512 are looked at. */
+    /* Six hundred sisters come before it, and the search reads 512 processes. */
     g_assert_false(ipb_descendants_have_socket(getpid(), pidfd, last.inode));
     g_assert_true(ipb_descendants_have_socket(getpid(), pidfd, tree.inode));
     stop(&last);

@@ -41,11 +41,12 @@ test_unseen(void)
     CHECK("❤\ufe0f\U000e0100", "❤\\ufe0f\\udb40\\udd00");              /* variation selectors */
     CHECK("\U000e0041\U000e007f", "\\udb40\\udc41\\udb40\\udc7f");     /* tags */
     CHECK("\ue000\U000f0000\U0010fffd", "\\ue000\\udb80\\udc00\\udbff\\udffd"); /* private */
-    CHECK("\u0378\ufdd0\U0001ffff", "\\u0378\\ufdd0\\ud83f\\udfff"); /* of no character */
+    CHECK("\u0378\ufdd0\U0001ffff", "\\u0378\\ufdd0\\ud83f\\udfff");            /* no characters */
     CHECK("\u3164\uffa0\u115f\u2800\U0001d159", "\\u3164\\uffa0\\u115f\\u2800\\ud834\\udd59");
-    CHECK("a\u00a0b\u2003\u3000", "a\\u00a0b\\u2003\\u3000"); /* spaces that are none */
-    CHECK("\u05d0 \u0627", "\\u05d0 \\u0627");                /* right to left */
-    CHECK("\xed\xa0\x80", "\\ud800");                         /* a lone surrogate */
+    /* characters that look like a space */
+    CHECK("a\u00a0b\u2003\u3000", "a\\u00a0b\\u2003\\u3000");
+    CHECK("\u05d0 \u0627", "\\u05d0 \\u0627"); /* right to left */
+    CHECK("\xed\xa0\x80", "\\ud800");          /* a lone surrogate */
     CHECK("\xff\xc3", "\\ufffd\\ufffd");
 }
 

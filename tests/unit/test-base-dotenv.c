@@ -64,7 +64,7 @@ test_quotes(void)
     check("'A'=1\n'B C' = 2\n", "A=1|B C=2", "");
 }
 
-/* A bad line costs itself alone. */
+/* A bad line is ignored; the others count. */
 static void
 test_warnings(void)
 {

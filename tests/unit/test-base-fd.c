@@ -19,7 +19,8 @@ typedef struct {
     struct rlimit before;
 } Fixture;
 
-/* A file of this process may have LIMIT bytes, and both signals have their default action: one of them would end the test. */
+/* Files of this process may have LIMIT bytes. Both signals have their default action, so either of
+ * them would end the test. */
 static void
 set_up(Fixture *fixture, const void *unused)
 {
@@ -81,7 +82,7 @@ test_no_reader(Fixture *fixture, const void *unused)
     ipb_fd_close(&fds[1]);
 }
 
-/* A signal that the application has blocked and not yet taken is its own. */
+/* A pending signal that the application has blocked is not removed. */
 static void
 test_pending_before(Fixture *fixture, const void *unused)
 {

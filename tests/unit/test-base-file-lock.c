@@ -51,7 +51,7 @@ run_unlock(void *data)
     return NULL;
 }
 
-/* flock knows open files, not processes: a second open is as good as another process. */
+/* flock locks open files, not processes: a second open file acts like another process. */
 static void
 test_waits(void)
 {
@@ -76,7 +76,7 @@ test_gives_up(void)
     g_assert_cmpint(ipb_file_lock(place.path, 10, &error), ==, -1);
     g_assert_error(error, IPYBOX_ERROR, IPYBOX_ERROR_BUSY);
     ipb_fd_close(&first);
-    /* The waiter that was left behind gets the lock, and lets go of it. */
+    /* The thread of the call that timed out gets the lock later, and releases it. */
     int third = ipb_file_lock(place.path, 60000, NULL);
     g_assert_cmpint(third, >=, 0);
     ipb_fd_close(&third);

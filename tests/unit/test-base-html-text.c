@@ -55,7 +55,7 @@ test_what_is_no_text(void)
     check("<SCRIPT>a</script >b", "b");
 }
 
-/* What is no HTML, and what never ends. */
+/* Text that is not HTML, and elements that never end. */
 static void
 test_mess(void)
 {

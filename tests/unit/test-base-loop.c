@@ -21,7 +21,7 @@ on_free_other(uint32_t events, void *data)
     g_clear_pointer(&watched->other, ipb_watch_free);
 }
 
-/* Both fds are ready in one batch: whichever comes first frees both, and the other is not called. */
+/* Both fds are ready in one batch. The first callback frees both, and the other is not called. */
 static void
 test_free_in_callback(void)
 {
@@ -58,7 +58,8 @@ test_pause(void)
     IpbWatch *watch = ipb_watch_new(loop, ends[0], EPOLLIN, on_count, &calls, NULL);
     ipb_watch_set_events(watch, 0);
     ipb_fd_close(
-        &ends[1]); /* a hang-up: not told while paused, and no reason to wake up again and again */
+        /* a hang-up is not reported while paused, and does not wake up the loop again and again */
+        &ends[1]);
     while (g_main_context_iteration(NULL, FALSE))
         ;
     g_assert_cmpint(calls, ==, 0);

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* @bytes decoded whole, and in two pieces cut at every place, gives @text. */
+/* @bytes, decoded in one piece and in two pieces cut at every place, give @text. */
 static void
 check(const char *bytes, size_t size, const char *text, size_t text_size)
 {
