@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Types as annotations.
+ * Types as annotations; see the header.
  */
 #include "apigen/annotation.h"
 
@@ -9,9 +9,9 @@
 #include "apigen/literal.h"
 #include "apigen/wtf8.h"
 
-/* Fields of a class that are tried as what tells it from others. */
+/* Fields of a class that are tried as discriminators. */
 #define MAX_TAGS 20
-/* Values of an enum, and bytes of them, that are written out beside it. */
+/* Values of an enum, and bytes of them, that an argument's type shows. */
 #define MAX_VALUES 20
 #define MAX_VALUES_SIZE 300
 
@@ -30,7 +30,8 @@ append_length(GString *out, const char *name, int64_t value)
                                value);
 }
 
-/* The required field of the name that holds only such strings as tell one class from others; NULL: there is none. */
+/* The type of the required field @name, if it allows only certain strings, so that it can be a
+ * discriminator. NULL: there is no such field. */
 static const IpbType *
 get_tag(const IpbClass *class, const char *name)
 {
@@ -50,7 +51,7 @@ get_tag(const IpbClass *class, const char *name)
     return NULL;
 }
 
-/* Do all classes of the union have that tag, each with values of its own? */
+/* Whether all classes of the union have that field, each with other values. */
 static bool
 tells_apart(const IpbType *type, guint n_classes, const char *name)
 {
@@ -71,7 +72,7 @@ tells_apart(const IpbType *type, guint n_classes, const char *name)
     return true;
 }
 
-/* The name of the field by which a union's classes are told apart; NULL: by their members. */
+/* The name of the field that discriminates between a union's classes; NULL: none does. */
 static const char *
 find_discriminator(const IpbType *type)
 {
@@ -118,7 +119,7 @@ append_literal_type(GString *out, const IpbType *type)
         const IpbJson *value = g_ptr_array_index(type->members, i);
         int64_t integer;
         g_string_append(out, i > 0 ? ", " : "");
-        if (ipb_json_int64(value, &integer)) /* Literal[1.0] is no type */
+        if (ipb_json_int64(value, &integer)) /* Literal[1.0] is not a type */
             g_string_append_printf(out, "%" G_GINT64_FORMAT, integer);
         else
             ipb_literal_append_scalar(out, value);
@@ -133,7 +134,7 @@ append_members(GString *out, const IpbType *type, const char *before, const char
     g_string_append(out, before);
     for (guint i = 0; i < type->members->len; i++) {
         g_string_append(out, i > 0 ? between : "");
-        ipb_annotation_append(out, g_ptr_array_index(type->members, i), false);
+        ipb_annotation_append(out, g_ptr_array_index(type->members, i), true);
     }
     g_string_append(out, after);
 }
@@ -165,7 +166,7 @@ append_bare(GString *out, const IpbType *type)
         break;
     case IPB_TYPE_LIST:
         g_string_append(out, "list[");
-        ipb_annotation_append(out, type->item, false);
+        ipb_annotation_append(out, type->item, true);
         g_string_append_c(out, ']');
         break;
     case IPB_TYPE_TUPLE:
@@ -174,9 +175,9 @@ append_bare(GString *out, const IpbType *type)
     case IPB_TYPE_DICT:
         g_string_append(out, "dict[");
         if (type->key != NULL)
-            ipb_annotation_append(out, type->key, false);
+            ipb_annotation_append(out, type->key, true);
         g_string_append(out, type->key != NULL ? ", " : "str, ");
-        ipb_annotation_append(out, type->item, false);
+        ipb_annotation_append(out, type->item, true);
         g_string_append_c(out, ']');
         break;
     case IPB_TYPE_UNION:
@@ -189,16 +190,16 @@ append_bare(GString *out, const IpbType *type)
         g_string_append(out, type->enumeration->name);
         break;
     case IPB_TYPE_LATER:
-        ipb_annotation_append(out, type->item, false);
+        ipb_annotation_append(out, type->item, true);
         break;
     }
 }
 
 void
-ipb_annotation_append(GString *out, const IpbType *type, bool is_bare)
+ipb_annotation_append(GString *out, const IpbType *type, bool with_bounds)
 {
     g_autoptr(GString) bounds = g_string_new(NULL);
-    if (!is_bare)
+    if (with_bounds)
         ipb_annotation_append_bounds(bounds, type);
     g_string_append(out, bounds->len > 0 ? "Annotated[" : "");
     append_bare(out, type);
@@ -222,7 +223,7 @@ append_carrier(GString *out, const IpbType *type)
     case IPB_TYPE_LIST:
     case IPB_TYPE_DICT:
         g_string_append(out, type->kind == IPB_TYPE_LIST ? "ToolList[" : "ToolDict[");
-        ipb_annotation_append(out, type->item, false);
+        ipb_annotation_append(out, type->item, true);
         g_string_append_c(out, ']');
         break;
     case IPB_TYPE_UNION:
@@ -255,7 +256,7 @@ ipb_annotation_append_result(GString *out, const IpbType *type)
         g_string_append_printf(out, ", Field(%s)]", bounds->str);
 }
 
-/* " | Literal["a", "b"]"; " | str" for many. */
+/* Appends " | Literal["a", "b"]", or " | str" if there are many values. */
 static void
 append_values(GString *out, const IpbEnum *enumeration)
 {
@@ -279,7 +280,8 @@ has_part(const GPtrArray *parts, const char *part)
     return g_ptr_array_find_with_equal_func((GPtrArray *) parts, part, g_str_equal, NULL);
 }
 
-/* Each alternative once: some differ by their bounds only, and every int is a float for type checkers. */
+/* Writes each alternative once. Some differ only by their bounds, and for type checkers every int
+ * is a float. */
 static void
 append_plain_union(GString *out, const IpbType *type,
                    void (*append_part)(GString *out, const IpbType *type))

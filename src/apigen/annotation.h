@@ -6,9 +6,9 @@
 
 #include "apigen/model.h"
 
-/* Appends the annotation for @type. @without_bounds: leave out the bounds of @type itself, because
- * the caller writes them in a Field(). */
-void ipb_annotation_append(GString *out, const IpbType *type, bool without_bounds);
+/* Appends the annotation for @type. @with_bounds: with the bounds of @type itself. Without them the
+ * caller writes them in a Field(). The bounds of types in @type are always written. */
+void ipb_annotation_append(GString *out, const IpbType *type, bool with_bounds);
 /* Appends the type that run returns. Values that can carry the contents of the tool's answer have a
  * type that does (ipybox.tool_exec.content). */
 void ipb_annotation_append_result(GString *out, const IpbType *type);

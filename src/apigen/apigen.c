@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A server's tools as a package: module names and the files.
+ * The modules of a package: their names and their sources.
  */
 #include "apigen/apigen.h"
 
@@ -13,9 +13,9 @@
 #include "base/error.h"
 
 #define MAX_TOOLS 10000
-/* Bytes of all modules together. */
+/* Bytes of all modules. */
 #define MAX_PACKAGE_SIZE (64 << 20)
-/* Characters of a module's name; what is longer ends in a digest. */
+/* Characters of a module's name. A longer name ends in a digest. */
 #define MAX_MODULE_NAME 100
 #define DIGEST_SIZE 8
 #define MAX_SERVER_NAME 100
@@ -23,16 +23,16 @@
 bool
 ipb_apigen_check_server_name(const char *name, GError **error)
 {
-    /* __init__ and __pycache__ have a meaning of their own in a folder of packages. */
+    /* __init__ and __pycache__ have a special meaning in a directory of packages. */
     if (ipb_identifier_is_plain(name) && strlen(name) <= MAX_SERVER_NAME &&
         !g_str_has_prefix(name, "__"))
         return true;
     g_autofree char *shown = g_utf8_make_valid(name, (gssize) strnlen(name, MAX_SERVER_NAME));
     g_set_error(
         error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID,
-        "\"%s\" cannot be the name of a server: it becomes a Python package, so it consists of "
-        "letters, digits and _, does not begin with a digit or __, is no keyword of Python and has "
-        "%d characters at most",
+        "\"%s\" cannot be the name of a server, because it becomes a Python package: use letters, "
+        "digits and _, at most %d characters, no digit or __ at the beginning, and no keyword of "
+        "Python",
         shown, MAX_SERVER_NAME);
     return false;
 }
@@ -44,7 +44,7 @@ ipb_apigen_module_name(const char *tool_name)
     bool has_alnum = false;
     for (const char *p = tool_name; *p != '\0'; p++) {
         if (((unsigned char) *p & 0xc0) == 0x80)
-            continue; /* one _ for each character, not each byte */
+            continue; /* one _ for each character, not for each byte */
         has_alnum |= (bool) g_ascii_isalnum(*p);
         g_string_append_c(name, g_ascii_isalnum(*p) ? g_ascii_tolower(*p) : '_');
     }
@@ -85,7 +85,7 @@ name_of(const IpbJson *tool)
     return ipb_json_string(ipb_json_get(tool, "name"), NULL);
 }
 
-/* Takes over @name if it is free, else frees it. */
+/* Takes @name if it is free, else frees it and returns NULL. */
 static char *
 take(GHashTable *taken, char *name)
 {
@@ -97,8 +97,8 @@ take(GHashTable *taken, char *name)
     return name;
 }
 
-/* Each tool's module. Tools that can keep their names come first, so that a tool that is added
- * changes as few names as can be; then numbers tell the others apart. */
+/* Names each tool's module. Tools that can keep their names come first, so that adding a tool
+ * changes as few names as possible. Then numbers distinguish the others. */
 static char **
 name_modules(const IpbJson *tools)
 {
@@ -130,7 +130,7 @@ check_tools(const IpbJson *tools, GError **error)
 {
     if (!ipb_json_is(tools, IPB_JSON_ARRAY)) {
         g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_PROTOCOL,
-                    "the server's list of tools is no array");
+                    "the server's list of tools is not an array");
         return false;
     }
     if (ipb_json_length(tools) > MAX_TOOLS) {
@@ -151,7 +151,7 @@ check_tools(const IpbJson *tools, GError **error)
     return true;
 }
 
-/* *name becomes what is told of the tool. */
+/* Generates a module. *name, the module's name, becomes what the listing says about the tool. */
 static char *
 generate_module(const IpbJson *tool, char **name, const IpbApigenOptions *options)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Descriptions as docstrings; see the header. What is not plainly visible becomes U+FFFD. Then two
- * escapes are enough: the backslash, and a quote that could end the docstring with its neighbours.
+ * Docstrings; see the header. Characters that a reader cannot see become U+FFFD. Then only two
+ * characters need escapes: the backslash, and a quote that could end the docstring together with
+ * its neighbours.
  */
 #include "apigen/docstring.h"
 
@@ -11,11 +12,11 @@
 
 #define WIDTH 100
 #define TAB_SIZE 4
-/* Indentation of a description's lines that is kept. */
+/* Columns of indentation of a description's lines that are kept. */
 #define MAX_KEPT_INDENT 24
 #define MAX_DOCSTRING_CHARACTERS 20000
 
-/* The text with \n for every kind of line end, spaces for tabs, and nothing hidden. */
+/* The text with \n for every kind of line end, spaces for tabs, and no invisible characters. */
 static GString *
 normalize(IpbSpan text)
 {
@@ -46,8 +47,8 @@ indentation(const char *line)
     return strspn(line, " ");
 }
 
-/* Removes the indentation that all lines but the first have in common, as of a docstring that was sent as it
- * stood in its source, and spaces at the ends of lines. */
+/* Removes the indentation that all lines but the first have in common, as in a docstring that was
+ * sent as it is in its source. Removes spaces at the ends of lines, too. */
 static void
 dedent(char **lines)
 {
@@ -67,7 +68,8 @@ dedent(char **lines)
     }
 }
 
-/* Backslashes, each quote that follows a quote, and one at the end: no three can stand together. */
+/* Escapes backslashes, each quote that follows a quote, and a quote at the end of the line. So
+ * there are never three quotes in a row. */
 static char *
 escape_docstring(const char *line)
 {
@@ -81,8 +83,8 @@ escape_docstring(const char *line)
     return g_string_free(out, FALSE);
 }
 
-/* Where to break a line that is longer than @width characters: the last space within, or the first
- * after it. NULL: it fits or cannot be broken. */
+/* Where to break a line that is longer than @width characters: the last space within the width, or
+ * the first one after it. NULL: the line fits or cannot be broken. */
 static const char *
 find_break(const char *line, size_t width)
 {
@@ -97,7 +99,7 @@ find_break(const char *line, size_t width)
     return n > width ? found : NULL;
 }
 
-/* Columns by which the continuation of @line is indented: under the text of a list's item. */
+/* The indentation of the rows after the first: under the text of a list's item. */
 static size_t
 continuation_indent(const char *line)
 {
@@ -111,7 +113,7 @@ continuation_indent(const char *line)
     return indent;
 }
 
-/* @used: columns of the first line that are taken. */
+/* @used: columns of the first row that are used already. */
 static void
 append_wrapped(GString *out, unsigned indent, size_t used, const char *line)
 {
@@ -157,7 +159,8 @@ append_paragraphs(GString *out, unsigned indent, IpbSpan text)
     append_lines(out, indent, lines);
 }
 
-/* Appends notes to a description: in parentheses if both fit on one line, else on lines of their own. */
+/* Appends notes to a description: in parentheses if both fit on one line, else on their own
+ * lines. */
 static void
 join(GString *body, const GString *notes, unsigned indent)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The package's __init__.py: the client, and the base of all models. The names that its functions use hold a capital
- * letter, builtins too: the modules, which are named after tools in small letters ("type"), become its attributes, and
- * are what such a name means then.
+ * The package's __init__.py: the client, and the base class of all models. Modules are named after
+ * tools, in small letters ("type"), and become attributes of the package, which would hide a
+ * builtin or a function of that name. So all names that the functions here use, also those of
+ * builtins, have a capital letter.
  */
 #include "apigen/emit.h"
 #include "apigen/literal.h"
@@ -33,7 +34,7 @@ static const char CLASSES[] = //
     "\n"
     "\n"
     "class Model(BaseModel):\n"
-    "    \"\"\"Goes to a tool or comes from it. Members that the schema does not name are "
+    "    \"\"\"Arguments or results of a tool. Members that the schema does not name are "
     "kept.\"\"\"\n"
     "\n"
     "    model_config = ConfigDict(\n"
@@ -47,7 +48,7 @@ static const char CLASSES[] = //
     "\n"
     "    @classmethod\n"
     "    def _may_be_null(cls, name: str) -> bool:\n"
-    "        \"\"\"Is None a value of the field? Else it means \"not given\".\"\"\"\n"
+    "        \"\"\"Whether None is a value of the field. If not, it means \"not given\".\"\"\"\n"
     "        field = cls.model_fields[name]\n"
     "        if field.is_required() or field.annotation is Any:\n"
     "            return True\n"
@@ -57,8 +58,7 @@ static const char CLASSES[] = //
     "\n"
     "    @classmethod\n"
     "    def _names(cls) -> dict[str, str]:\n"
-    "        \"\"\"The names that fields may be given by, the tool's own among them, and whose "
-    "they are.\"\"\"\n"
+    "        \"\"\"Maps each name that can set a field, also the tool's own, to the field.\"\"\"\n"
     "        fields = cls.model_fields.items()\n"
     "        return {name: n for n, f in fields for name in (n, f.alias) if name is not None}\n"
     "\n"
@@ -99,7 +99,7 @@ static const char CLASSES[] = //
     "\n"
     "    @model_serializer(mode=\"wrap\")\n"
     "    def _dump(self, handler: SerializerFunctionWrapHandler) -> Any:\n"
-    "        \"\"\"A default that was changed in place, as lists can be, counts as set.\"\"\"\n"
+    "        \"\"\"A default that was changed in place, such as a list, counts as set.\"\"\"\n"
     "        fields = self.__class__.model_fields\n"
     "        for name in self.__dict__.keys() & (fields.keys() - self.model_fields_set):\n"
     "            if self.__dict__[name] != fields[name].default:\n"
@@ -107,7 +107,7 @@ static const char CLASSES[] = //
     "        return handler(self)\n"
     "\n"
     "    def to_wire(self) -> dict[str, Any]:\n"
-    "        \"\"\"What was set, under the tool's own names; what was not set is left out.\"\"\"\n"
+    "        \"\"\"The fields that were set, under the tool's own names.\"\"\"\n"
     "        return self.model_dump(by_alias=True, exclude_unset=True, warnings=False)\n"
     "\n"
     "    @classmethod\n"
@@ -146,7 +146,8 @@ static const char CLASSES[] = //
     "\n"
     "    @staticmethod\n"
     "    def from_wire(kind: Any, answer: ToolAnswer, member: str | None = None) -> Any:\n"
-    "        \"\"\"A tool's result, checked. member: where in the structured content it is.\"\"\"\n"
+    "        \"\"\"Checks a tool's result. member: the member of the structured content that has "
+    "it.\"\"\"\n"
     "        __tracebackhide__ = True\n"
     "        value = answer.value\n"
     "        if member is not None:\n"

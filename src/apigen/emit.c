@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A module as Python text: imports, enums, classes, run. The body is written first; what it uses is
- * imported. Everything untrusted goes through text.c or has a name of names.c.
+ * A module as Python text: imports, enums, classes, run. The body is written first, and then the
+ * imports that it uses. All untrusted text goes through literal.c or docstring.c, or is a name of
+ * names.c.
  */
 #include "apigen/emit.h"
 
@@ -15,21 +16,22 @@
 
 #define WIDTH 100
 #define INDENT 4
-/* Bytes of a title or a tool's name that are shown in the module's docstring. */
+/* Bytes of a title or a tool's name in the module's docstring. */
 #define MAX_TITLE 200
-/* Bytes of a default that a parameter of run shows; it shows no list and no object, as linters want it. */
+/* Bytes of a default that a parameter of run shows. Lists and objects are never shown, because
+ * linters forbid mutable defaults. */
 #define MAX_SHOWN_DEFAULT 40
 
-/* Types of ipybox.tool_exec.content. */
+/* Types of ipybox.tool_exec.content that the module imports. */
 enum { TOOL_DICT, TOOL_FLOAT, TOOL_INT, TOOL_LIST, TOOL_TEXT, N_CARRIERS };
 
-/* What a body uses. */
+/* The names that a body uses. */
 typedef struct {
     bool annotated, literal, field, enums, model;
-    bool any_result, tool_result; /* bases of result classes; the first also for other results */
-    bool content;                 /* under the name _Content */
+    bool any_result, tool_result; /* bases of result classes; AnyResult also reads other results */
+    bool content;                 /* imported as _Content */
     bool carriers[N_CARRIERS];
-    bool forward; /* an annotation names a class that comes later */
+    bool forward; /* an annotation names a class that is defined later */
 } Uses;
 
 static void
@@ -53,7 +55,7 @@ note_type_use(Uses *uses, const IpbType *type, const GHashTable *written, bool i
             note_type_use(uses, g_ptr_array_index(type->members, i), written, false);
 }
 
-/* What ipb_annotation_append_result has of the type beside what note_type_use finds. */
+/* Notes what ipb_annotation_append_result() uses in addition to note_type_use(). */
 static void
 note_result_use(Uses *uses, const IpbType *type)
 {
@@ -67,7 +69,8 @@ note_result_use(Uses *uses, const IpbType *type)
             note_result_use(uses, g_ptr_array_index(type->members, i));
 }
 
-/* What ipb_annotation_append_argument has of the type: nothing that its field does not use, but for the values of enums. */
+/* Notes what ipb_annotation_append_argument() uses. Only the values of enums are not used by the
+ * field itself. */
 static void
 note_argument_use(Uses *uses, const char *annotation)
 {
@@ -90,7 +93,7 @@ append_enum(GString *out, const IpbEnum *enumeration)
     }
 }
 
-/* The one member that has bounds beside None: Field() speaks of it. */
+/* The type that Field() describes: of a union with None, the other member. */
 static const IpbType *
 get_bounded(const IpbType *type)
 {
@@ -136,8 +139,8 @@ has_alias(const IpbField *field)
            memcmp(field->name, field->wire_name.start, field->wire_name.size) != 0;
 }
 
-/* What an argument is if it is left out; nothing for a required one. Returns whether the annotation
- * must allow None for that. */
+/* Appends the default of a field; nothing for a required one. Returns whether the annotation must
+ * add None for it. */
 static bool
 append_default(GString *value, const IpbField *field)
 {
@@ -148,7 +151,7 @@ append_default(GString *value, const IpbField *field)
     return !field->is_required && field->default_value == NULL && !ipb_type_has_none(field->type);
 }
 
-/* name: annotation = value. @optional: the field's type or None, for one without a default. */
+/* Appends "name: annotation = value". */
 static void
 append_field_line(GString *out, const IpbField *field, Uses *uses, const GHashTable *written)
 {
@@ -160,7 +163,7 @@ append_field_line(GString *out, const IpbField *field, Uses *uses, const GHashTa
     g_autoptr(GString) bounds = g_string_new(NULL);
     ipb_annotation_append_bounds(bounds, bounded);
     g_string_append_printf(out, "    %s: ", field->name);
-    ipb_annotation_append(out, bounded, true);
+    ipb_annotation_append(out, bounded, false);
     if (adds_none || bounded != field->type)
         g_string_append(out, " | None");
 
@@ -171,7 +174,7 @@ append_field_line(GString *out, const IpbField *field, Uses *uses, const GHashTa
         g_ptr_array_add(arguments, make_alias(field->wire_name));
     if (bounds->len > 0)
         g_ptr_array_add(arguments, g_strdup(bounds->str));
-    /* Linters, who do not know that Model is pydantic's, refuse lists and objects that stand bare in a class. */
+    /* Linters do not know that Model is pydantic's, and forbid lists and objects as defaults. */
     bool is_nested = value->str[0] == '[' || value->str[0] == '{';
     if (is_nested || has_alias(field) || bounds->len > 0) {
         uses->field = true;
@@ -192,7 +195,7 @@ has_field(const IpbClass *class, const char *name)
     return false;
 }
 
-/* A result has `contents` and `text` of its base, unless these are members of it. */
+/* Whether a result can inherit `contents` and `text`, because no member has such a name. */
 static bool
 is_plain_result(const IpbClass *class)
 {
@@ -231,7 +234,8 @@ allows_null(const IpbType *type)
     return ipb_type_has_none(type);
 }
 
-/* The fields whose default is None and that may be sent as null: None means "not given" for all others. Any says it itself. */
+/* The fields whose default is None and that may be sent as null. For all other fields None means
+ * "not given". Any is not listed: its annotation says it. */
 static char **
 list_nullable(const IpbClass *class)
 {
@@ -266,7 +270,8 @@ append_nullable(GString *out, const IpbClass *class, bool is_apart)
     return true;
 }
 
-/* What came with a result, under a name that no member has: `_` is put behind it until it is free. */
+/* Appends a property for what came with a result. `_` is appended to its name until no member has
+ * it. */
 static void
 append_beside(GString *out, const IpbClass *class, const char *name, const char *type,
               const char *what)
@@ -287,13 +292,13 @@ append_class(GString *out, const IpbClass *class, Uses *uses, const GHashTable *
     bool has_doc = ipb_docstring_append(out, INDENT, class->description, class->notes);
     if (!has_doc && class->fields->len == 0 && class->extra == NULL)
         g_string_append(out, "    pass\n");
-    /* A blank line stands between what has a docstring and what follows. */
+    /* A blank line separates a docstring from what follows. */
     bool is_apart = append_nullable(out, class, has_doc);
     if (class->extra != NULL) {
         note_type_use(uses, class->extra, written, false);
         g_string_append(out, is_apart ? "\n    " : "    ");
         g_string_append(out, "__pydantic_extra__: dict[str, ");
-        ipb_annotation_append(out, class->extra, false);
+        ipb_annotation_append(out, class->extra, true);
         g_string_append(out, "]\n");
         is_apart = true;
     }
@@ -310,7 +315,7 @@ append_class(GString *out, const IpbClass *class, Uses *uses, const GHashTable *
     append_beside(out, class, "text", "str", "The texts among the contents.");
 }
 
-/* Is the result the class of that name, and not another type? */
+/* Whether the result is the class named Result, and not another type. */
 static bool
 is_result_class(const IpbModule *module)
 {
@@ -318,7 +323,7 @@ is_result_class(const IpbModule *module)
            g_str_equal(module->result->class->name, "Result");
 }
 
-/* "name: type = default" of a parameter of run. */
+/* Appends "name: type = default", for a parameter of run. */
 static void
 append_parameter(GString *out, const IpbField *field, Uses *uses)
 {
@@ -333,7 +338,7 @@ append_parameter(GString *out, const IpbField *field, Uses *uses)
         g_string_append_printf(out, " = %s", is_shown ? value->str : "...");
 }
 
-/* The fields as parameters that have names only. */
+/* The fields as keyword-only parameters. */
 static GPtrArray *
 make_parameters(const IpbClass *params, Uses *uses)
 {
@@ -361,7 +366,7 @@ make_parameters(const IpbClass *params, Uses *uses)
     return parameters;
 }
 
-/* "def run(…) -> result" on one line, or a line for each parameter. */
+/* Appends "def run(…) -> result" on one line, or with a line for each parameter. */
 static void
 append_define(GString *out, const char *define, const GPtrArray *parameters, const char *result)
 {
@@ -419,7 +424,7 @@ append_run(GString *out, const IpbModule *module, bool async_api, Uses *uses)
     append_return(out, module);
 }
 
-/* The result's type under the name Result, unless it is the class of that name. */
+/* Defines the result's type as Result, unless it is the class of that name. */
 static void
 append_result_alias(GString *out, const IpbModule *module, Uses *uses, const GHashTable *written)
 {
@@ -471,7 +476,7 @@ append_imports(GString *out, const Uses *uses)
                   (bool[]){true, uses->any_result, uses->model, uses->tool_result});
 }
 
-/* "Title: tool name of MCP server server." */
+/* Appends "Title: tool NAME of MCP server SERVER." */
 static void
 append_module_docstring(GString *out, const IpbModule *module)
 {

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Identifiers made of names from the wire; see the header.
+ * Identifiers; see the header.
  *
- * Letters beyond ASCII stay if they are of a script that every supported Python knows and that is
- * written from left to right, and if NFKC, which Python applies to identifiers, does not change them.
+ * A letter that is not ASCII is kept if its script is known to every supported version of Python
+ * and is written from left to right, and if NFKC, which Python applies to identifiers, does not
+ * change it.
  */
 #include "apigen/identifier.h"
 
@@ -11,7 +12,7 @@
 
 #include "apigen/wtf8.h"
 
-/* Characters of a generated name, its number apart. */
+/* Characters of a generated name without its number. */
 #define MAX_NAME 60
 
 const char *const IPB_PYTHON_KEYWORDS[] = {
@@ -38,7 +39,7 @@ ipb_identifier_is_plain(const char *name)
     return !ipb_identifier_is_keyword(name);
 }
 
-/* Letters with and without accents, Greek, Cyrillic, kana, Han, Hangul: assigned long ago. */
+/* Latin letters with accents, Greek, Cyrillic, kana, Han, Hangul: assigned long ago. */
 static bool
 is_known_script(gunichar c)
 {
@@ -83,20 +84,20 @@ ipb_identifier_make(IpbSpan wire)
         if (!stays && (was_replaced || name->len == 0))
             continue;
         if (c == '_' && name->len == 0)
-            continue; /* pydantic takes leading underscores for private attributes */
+            continue; /* for pydantic a leading underscore means a private attribute */
         g_string_append_unichar(name, stays ? c : '_');
         was_replaced = !stays;
     }
     if (was_replaced)
         g_string_truncate(name, name->len - 1);
     if (is_private || has_bad_start(name->str))
-        g_string_prepend(name, name->len > 0 ? "field_" : "field"); /* the original's name */
+        g_string_prepend(name, name->len > 0 ? "field_" : "field"); /* as in ipybox 0.9 */
     if (ipb_identifier_is_keyword(name->str))
         g_string_append_c(name, '_');
     return g_string_free(g_steal_pointer(&name), FALSE);
 }
 
-/* What signs are called that are all of a name. */
+/* Names for signs that are a whole name. */
 static const struct {
     const char *signs, *name;
 } SIGNS[] = {
@@ -124,7 +125,7 @@ find_sign(IpbSpan wire)
     return NULL;
 }
 
-/* The signs of numbers as words: "+1" → "plus 1", "at -1" → "at minus 1", but "utf-8" stays. */
+/* Spells out the signs of numbers: "+1" → "plus 1", "at -1" → "at minus 1"; "utf-8" stays. */
 static GString *
 spell_signs(IpbSpan wire)
 {
@@ -156,7 +157,7 @@ ipb_identifier_make_member(IpbSpan wire)
     size_t size = strlen(PREFIX);
     bool is_made = wire.start[0] != '_' && g_str_has_prefix(name, PREFIX) &&
                    g_ascii_isdigit(name[size]) && !g_str_has_prefix(spelled->str, PREFIX);
-    /* "_1_" would be a name of Enum itself. */
+    /* "_1_" would be reserved for Enum. */
     if (!is_made || g_str_has_suffix(name, "_"))
         return name;
     char *shorter = g_strdup(name + size - 1);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * HEAD
+ * Literals and defaults; see the header. A default must fit what a type checker expects for the
+ * field. Its bounds are not checked: pydantic does not check a default against them, and a default
+ * is not sent unless it was changed.
  */
 #include "apigen/literal.h"
 
@@ -9,7 +11,7 @@
 
 #include "apigen/wtf8.h"
 
-/* Python refuses integers of more than 4,300 digits; nobody means one of that size. */
+/* Python refuses integers of more than 4,300 digits. Real ones are much shorter. */
 #define MAX_NUMBER_SIZE 300
 
 void
@@ -71,7 +73,7 @@ ipb_literal_append_scalar(GString *out, const IpbJson *value)
 
 static bool append_any(GString *out, const IpbJson *value);
 
-/* The type of items, values and places: NULL stands for any. */
+/* Appends an item or value of another. @type: NULL is any. */
 static bool
 append_inner(GString *out, const IpbType *type, const IpbJson *value, bool enums_by_value)
 {
@@ -89,7 +91,7 @@ append_integer(GString *out, const IpbJson *value)
     return true;
 }
 
-/* "[a, b]", or "(a, b)" of a tuple's places. */
+/* Appends "[a, b]", or "(a, b)" for a tuple. */
 static bool
 append_list(GString *out, const IpbType *type, const IpbJson *value, bool enums_by_value)
 {
@@ -110,7 +112,7 @@ append_list(GString *out, const IpbType *type, const IpbJson *value, bool enums_
     return true;
 }
 
-/* Names stand once: of two the last would count, and linters complain. */
+/* A name may occur once only: of two the last would count, and linters complain. */
 static bool
 append_dict(GString *out, const IpbType *item, const IpbJson *value, bool enums_by_value)
 {

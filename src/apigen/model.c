@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The model's life, and the algebra of types: equality, unions.
+ * The model's objects, and operations on types: equality and unions.
  */
 #include "apigen/model.h"
 
@@ -104,7 +104,7 @@ ipb_module_keep(IpbModule *module, const char *text)
     return g_string_chunk_insert(module->strings, text);
 }
 
-/* Strings, booleans, and integers that mean the same. */
+/* Whether two strings, booleans or integers have the same value. */
 static bool
 scalar_equal(const IpbJson *a, const IpbJson *b)
 {
@@ -197,7 +197,7 @@ has_numbers(const IpbType *type)
            has_literal(type, IPB_JSON_NUMBER);
 }
 
-/* @type without its booleans; NULL if nothing is left. */
+/* The literal @type without its booleans; NULL if no value remains. */
 static const IpbType *
 remove_booleans(IpbModule *module, const IpbType *type)
 {
@@ -210,8 +210,8 @@ remove_booleans(IpbModule *module, const IpbType *type)
     return rest->members->len > 0 ? rest : NULL;
 }
 
-/* For Python, True == 1, and pydantic's literals take the one for the other. Beside numbers booleans are
- * therefore any boolean, and bool comes first: in a union the first exact match counts. */
+/* In Python True == 1, and pydantic's literals accept one for the other. So beside numbers,
+ * booleans become the type bool, which comes first: in a union the first exact match counts. */
 static void
 tell_booleans_from_numbers(IpbModule *module, GPtrArray *members)
 {
@@ -235,7 +235,7 @@ tell_booleans_from_numbers(IpbModule *module, GPtrArray *members)
     g_ptr_array_insert(members, 0, ipb_module_add_type(module, IPB_TYPE_BOOL));
 }
 
-/* Adds @type, which is no union, to the members of @into. */
+/* Adds @type, which is not a union, to the members of @into. */
 static void
 add_member(IpbModule *module, IpbType *into, const IpbType *type)
 {

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What stands between a schema and its Python text: a module with its classes, enums and types.
- * schema.c makes it, names are given by names.c, emit.c writes it. It knows nothing of Python's syntax
- * but the names.
+ * The model between schemas and Python text: a module with its classes, enums and types. schema.c
+ * creates it, names.c names its parts, and emit.c writes it. Except for names, it does not depend
+ * on Python's syntax.
  *
- * Ownership: a module owns everything in it: types, classes, enums (its arrays) and strings (a chunk).
- * Types are shared freely and form cycles through classes only. JSON values are borrowed from the
- * tool's document, which must outlive the module. All texts are WTF-8 as they came: untrusted.
+ * Ownership: a module owns everything in it: types, classes, enums (in its arrays) and strings (in
+ * its chunk). Types are shared freely, and form cycles through classes only. JSON values are
+ * borrowed from the tool's document, which must outlive the module. All texts are WTF-8 as the
+ * server sent them: untrusted.
  */
 #pragma once
 
@@ -23,21 +24,21 @@ typedef enum {
     IPB_TYPE_INT,
     IPB_TYPE_NUMBER, /* int | float: 1 stays 1 on the wire */
     IPB_TYPE_STR,
-    IPB_TYPE_LITERAL, /* one of some strings, 64-bit integers, booleans */
+    IPB_TYPE_LITERAL, /* some strings, 64-bit integers, booleans */
     IPB_TYPE_LIST,    /* of @item */
-    IPB_TYPE_TUPLE,   /* of @members, as many */
-    IPB_TYPE_DICT,    /* of @key, or str, to @item */
-    IPB_TYPE_UNION,   /* of @members, no unions among them, None last */
+    IPB_TYPE_TUPLE,   /* one item of each of @members */
+    IPB_TYPE_DICT,    /* from @key, or str, to @item */
+    IPB_TYPE_UNION,   /* of @members; none is a union, None is last */
     IPB_TYPE_CLASS,
     IPB_TYPE_ENUM,
-    IPB_TYPE_LATER, /* @item, which is known only at the end: it holds a class that holds this */
+    IPB_TYPE_LATER, /* @item, set at the end: it has a class that refers to it */
 } IpbTypeKind;
 
-/* What a value must keep to beside its type; NULL or negative: nothing. Numbers as text. */
+/* Restrictions of a value. NULL or negative: none. Numbers are text. */
 typedef struct {
     const char *ge, *gt, *le, *lt, *multiple_of;
     const char *pattern;            /* a Python literal */
-    int64_t min_length, max_length; /* of strings (code points), lists and dicts */
+    int64_t min_length, max_length; /* of strings (in code points), lists and dicts */
 } IpbBounds;
 
 struct IpbType {
@@ -48,48 +49,49 @@ struct IpbType {
     IpbClass *class;
     IpbEnum *enumeration;
     IpbBounds bounds;
-    unsigned height; /* of what is nested in it; 0: nothing, or a class that is not complete yet */
+    unsigned height; /* levels of types in it; 0: none, or a class that is incomplete */
 };
 
 typedef struct {
     IpbSpan wire_name;
-    const char *name; /* given at the end, by ipb_names_give_fields */
+    const char *name; /* set at the end by ipb_names_give_fields() */
     const IpbType *type;
     bool is_required;
-    const IpbJson *default_value; /* NULL: none, or one that cannot be written */
+    const IpbJson *default_value; /* NULL: none, or not expressible */
     IpbSpan description;
-    const char *notes; /* ours, one a line; NULL: none */
+    const char *notes; /* one on each line; NULL: none */
 } IpbField;
 
-/* What a class or an enum wants to be called, and where it stands, which counts if others want the same; see names.c. */
+/* The name that a class or enum claims, and its place in the schema, which decides if several claim
+ * the same name; see names.c. */
 typedef struct {
-    const char **name; /* of the class or enum: is given at the end */
+    const char **name; /* of the class or enum; set at the end */
     const char *base;
-    const IpbClass *class;  /* that it is for; NULL: it is for an enum */
-    const IpbClass *parent; /* the class around it; NULL: none of its own */
-    unsigned rank;          /* classes around it, the least counts; 0: a definition */
+    const IpbClass *class;  /* that claims it; NULL: an enum does */
+    const IpbClass *parent; /* the class around it; NULL: none */
+    unsigned rank;          /* number of classes around it; the lowest wins; 0: a definition */
     bool is_input;
 } IpbClaim;
 
 struct IpbClass {
     const char *name;
-    IpbClaim *claim; /* NULL: its name was given */
+    IpbClaim *claim; /* NULL: its name is fixed */
     IpbSpan description;
     const char *notes;
     GPtrArray *fields;    /* IpbField */
-    const IpbType *extra; /* of members that are not named; NULL: any */
+    const IpbType *extra; /* type of members that are not named; NULL: any */
     bool is_input;        /* belongs to Params, not to Result */
-    bool is_closed;       /* other members are an error */
-    bool is_open;         /* the schema says that there may be others */
-    bool is_result;       /* what run returns may be one */
+    bool is_closed;       /* members that are not named are an error */
+    bool is_open;         /* the schema allows members that are not named */
+    bool is_result;       /* run may return one */
 };
 
 typedef struct {
     const char *name;
-    const IpbJson *value; /* a string */
+    const IpbJson *value; /* a JSON string */
 } IpbEnumMember;
 
-/* Of strings only; other enums are literals. */
+/* An enum of strings. Other enums are literals. */
 struct IpbEnum {
     const char *name;
     IpbClaim *claim;
@@ -103,36 +105,40 @@ typedef struct {
     const char *server_name;
     IpbSpan tool_name, title, description;
     IpbClass *params;
-    const IpbType *result; /* NULL: text; a class type named Result, or any other */
+    const IpbType *result; /* NULL: text. Otherwise a class type named Result, or any other type */
     const char *result_notes;
-    const char *result_member; /* of the structured content: the value; NULL: all of it */
-    /* Classes and enums in the order in which they are written: what is used comes first, but for cycles. */
+    /* the member of the structured content that is the value; NULL: all of it */
+    const char *result_member;
+    /* Classes and enums in the order in which they are written: a class that others use comes
+     * first, except in cycles. */
     GPtrArray *classes, *enums;
-    GPtrArray *claims; /* IpbClaim of these, in the order in which they were met */
+    GPtrArray *claims; /* their IpbClaim, in the order in which they were read */
     GPtrArray *types;
-    GHashTable *taken;    /* names of the module's level, of classes and enums */
+    GHashTable *taken;    /* names at the module's level */
     GHashTable *counters; /* name → its last number; see names.c */
     GStringChunk *strings;
 } IpbModule;
 
 IpbModule *ipb_module_new(void);
 void ipb_module_free(IpbModule *module);
-/* All of these belong to the module. */
+/* The module owns everything that these functions return. */
 IpbType *ipb_module_add_type(IpbModule *module, IpbTypeKind kind);
-/* Not yet in module->classes: its place is where it is complete. @name: NULL if it gets a claim. */
+/* The caller adds the class to module->classes when it is complete. @name: NULL if it has a
+ * claim. */
 IpbClass *ipb_class_new(const char *name);
 IpbField *ipb_class_add_field(IpbClass *class);
 IpbEnum *ipb_module_add_enum(IpbModule *module);
 /* A copy of @text that lives as long as the module. */
 const char *ipb_module_keep(IpbModule *module, const char *text);
-/* @type or None; @type itself if None is in it. */
+/* @type or None; @type itself if it includes None. */
 const IpbType *ipb_module_make_optional(IpbModule *module, const IpbType *type);
-/* The union of @types (IpbType): flat, each once, integers in numbers, None last, Any if Any is in it. */
+/* The union of @types (IpbType). It is flat and has each type once, with integers merged into
+ * numbers, and None last. It is Any if one of them is. */
 const IpbType *ipb_module_make_union(IpbModule *module, GPtrArray *types);
 bool ipb_type_has_none(const IpbType *type);
-/* The member of an enum with the string @value; NULL if there is none. */
+/* The member of an enum whose value is the string @value; NULL if there is none. */
 const IpbEnumMember *ipb_enum_find(const IpbEnum *enumeration, const IpbJson *value);
-/* Is @value among those of the literal @type? */
+/* Whether @value is one of the values of the literal @type. */
 bool ipb_literal_has(const IpbType *type, const IpbJson *value);
 
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(IpbModule, ipb_module_free)

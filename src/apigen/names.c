@@ -2,16 +2,16 @@
  *
  * Names within a module and within a class; see the header.
  *
- * Several classes or enums of a module can claim the same name. An addition to a schema should rename
- * nothing else, so the order in the schema decides as little as possible:
+ * Several classes or enums of a module can claim the same name. An addition to a schema should
+ * rename nothing else, so the order in the schema decides as little as possible:
  *
- * - Input comes before output, a definition before a property, and a class with fewer classes around
- *   it before one with more.
- * - If several claims of different classes are equal, none gets the bare name. Each gets the name of
- *   the class around it in front.
+ * - Input comes before output, a definition before a property, and a class with fewer classes
+ *   around it before one with more.
+ * - If several claims of different classes are equal, none gets the bare name. Each gets the name
+ *   of the class around it in front.
  * - Several claims of one class, such as alternatives, get the constant of a required member that
- *   differs in each: "MarkerOverlay". Without such a member they are numbered. So are definitions, and
- *   names that are still equal.
+ *   differs in each: "MarkerOverlay". Without such a member they are numbered. So are definitions,
+ *   and names that are still equal.
  */
 #include "apigen/names.h"
 
@@ -20,7 +20,8 @@
 #include "apigen/identifier.h"
 #include "apigen/wtf8.h"
 
-/* What generated modules use at their level, whether this one does or not: names stay stable. */
+/* Names that generated modules use at their level. All are reserved in every module, so that names
+ * are stable. */
 static const char *const MODULE_NAMES[] = {
     "Annotated", "Any",         "AnyResult",       "CLIENT",      "Enum",       "Field",
     "Literal",   "Model",       "Params",          "Result",      "run",        "ResultError",
@@ -29,13 +30,13 @@ static const char *const MODULE_NAMES[] = {
     NULL,
 };
 
-/* A field of such a name would hide what an annotation or a default of its class means … */
+/* A field of such a name would hide a name that annotations and defaults of its class use … */
 static const char *const ANNOTATION_NAMES[] = {
     "Annotated", "Any", "Field", "Literal", "bool",  "dict",
     "float",     "int", "list",  "str",     "tuple", NULL,
 };
 
-/* … or what pydantic, in any version from 2.5 on, and our Model have as attributes. */
+/* … or an attribute of pydantic's models, in any version from 2.5 on, or of our Model. */
 static const char *const MODEL_NAMES[] = {
     "construct",
     "copy",
@@ -88,8 +89,8 @@ ipb_names_is_str_method(const char *name)
     return g_strv_contains(STR_METHODS, name);
 }
 
-/* @name, or the first of @name_2, @name_3 … that is in neither set. Numbers go up by a search that stays
- * linear over all: @counters remembers the last number of each name. */
+/* Returns @name, or the first of @name_2, @name_3 … that is in neither set. @counters remembers the
+ * last number of each name, so that naming many things takes linear time. */
 static char *
 make_unique(const char *name, GHashTable *taken, GHashTable *also_taken, GHashTable *counters)
 {
@@ -124,12 +125,12 @@ ipb_names_take(IpbModule *module, const char *base)
     return kept;
 }
 
-/* The fields or members of one class while they are named: those that can keep their wire names do, then
- * the others are named around them. */
+/* Names the fields or members of one class. First those that can keep their wire names get them,
+ * then the others get names that are free. */
 typedef struct {
     IpbModule *module;
     GHashTable *taken;
-    /* Kept free even where they are no names here, so that both spellings are clear */
+    /* no other field gets one of these, so that both spellings are unambiguous */
     GHashTable *wire_names;
     GHashTable *counters;
 } Naming;
@@ -190,7 +191,7 @@ ipb_names_give_members(IpbModule *module, IpbEnum *enumeration)
     clear_naming(&naming);
 }
 
-/* "run" and "annotations" stand in no annotation. */
+/* "run" and "annotations" are used in no annotation, so fields may have these names. */
 static bool
 is_reserved_field(const IpbModule *module, const char *name)
 {
@@ -268,9 +269,9 @@ ipb_names_claim_again(IpbClaim *claim, IpbNameHint hint)
     claim->parent = hint.is_definition ? NULL : hint.parent;
 }
 
-/* Bytes of a name with that of the class around it. */
+/* Bytes of a name with the name of the class around it in front. */
 #define MAX_QUALIFIED 120
-/* Alternatives that are named by a member of theirs, and members that are tried. */
+/* Alternatives that are named by a constant, and members that are tried for it. */
 #define MAX_TAGGED 64
 #define MAX_TAGS 20
 
@@ -283,11 +284,12 @@ compare_claims(const void *a, const void *b)
     return x->rank < y->rank ? -1 : x->rank > y->rank;
 }
 
-/* The best claim for each name; is_shared: others are as good, and have other classes around them. */
+/* The best claims for one name. is_shared: several are equal, and have different classes around
+ * them. */
 typedef struct {
     const IpbClaim *best;
     bool is_shared;
-    GPtrArray *equals; /* IpbClaim that are as good, the best among them */
+    GPtrArray *equals; /* IpbClaim that are equal to the best, including it */
 } Contest;
 
 static void
@@ -319,7 +321,7 @@ find_contests(const GPtrArray *claims)
     return contests;
 }
 
-/* The constant of the member by which an alternative is known; an empty text: it has none. */
+/* The constant of the member @name of an alternative; empty if it has none. */
 static IpbSpan
 get_tag(const IpbClass *class, IpbSpan name)
 {
@@ -332,7 +334,7 @@ get_tag(const IpbClass *class, IpbSpan name)
     return (IpbSpan){0};
 }
 
-/* The claims' names with the constants of that member in front; NULL if not each has another. */
+/* The claims' names with the constants of that member in front. NULL if two would be equal. */
 static GPtrArray *
 make_tagged(const GPtrArray *claims, IpbSpan member)
 {
@@ -349,7 +351,7 @@ make_tagged(const GPtrArray *claims, IpbSpan member)
     return g_steal_pointer(&names);
 }
 
-/* Names alternatives by the value in which they differ, if there is one. */
+/* Names alternatives by a constant that differs in each, if there is one. */
 static void
 take_tagged(IpbModule *module, const Contest *contest)
 {
@@ -369,8 +371,9 @@ take_tagged(IpbModule *module, const Contest *contest)
     }
 }
 
-/* The class in "Item_2" is "ItemSort", with a number of its own if needed. A class that would have
- * the name of the module's own class gets "Value" appended. */
+/* Takes a name with the class around it in front. In the class "Item_2" it is "ItemSort", with a
+ * number of its own if needed. A class that would have the name of the module's own class gets
+ * "Value" appended. */
 static const char *
 take_qualified(IpbModule *module, const IpbClaim *claim)
 {
@@ -392,7 +395,7 @@ ipb_names_give_classes(IpbModule *module)
 {
     g_autoptr(GPtrArray) claims = g_ptr_array_new();
     g_ptr_array_extend(claims, module->claims, NULL, NULL);
-    g_ptr_array_sort(claims, compare_claims); /* keeps the order of equals */
+    g_ptr_array_sort(claims, compare_claims); /* the sort is stable */
     g_autoptr(GHashTable) contests = find_contests(claims);
     for (guint i = 0; i < claims->len; i++) {
         const IpbClaim *claim = g_ptr_array_index(claims, i);
@@ -403,7 +406,7 @@ ipb_names_give_classes(IpbModule *module)
             !g_hash_table_contains(module->taken, claim->base))
             *claim->name = ipb_names_take(module, claim->base);
     }
-    /* Classes around others come before them, so they have their names. */
+    /* A class comes before the classes in it, so its name is known here. */
     for (guint i = 0; i < claims->len; i++) {
         const IpbClaim *claim = g_ptr_array_index(claims, i);
         const Contest *contest = g_hash_table_lookup(contests, claim->base);

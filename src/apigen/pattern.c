@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Translates a regular expression while it parses it; see the header. The two dialects look alike and differ in what \d, \w, \s and the
- * dot stand for, so these are written out. What an expression costs is counted, for Rust refuses one that compiles
- * to more than 10 MB, and then the module would not import.
+ * Parses a regular expression and writes its translation; see the header. The two dialects look
+ * alike, but \d, \w, \s and the dot mean different sets of characters, so these are written out.
+ * The cost of an expression is counted, because Rust refuses one that compiles to more than 10 MB.
+ * Then the generated module could not be imported.
  */
 #include "apigen/pattern.h"
 
@@ -13,15 +14,15 @@
 
 #define MAX_SIZE 500
 #define MAX_DEPTH 20
-/* Of one number in a quantifier, and of all atoms times their repetitions. */
+/* The largest number in a quantifier, and the sum of all atoms times their repetitions. */
 #define MAX_REPEAT 1000
 #define MAX_COST 4000
-/* Atoms that stand for almost all of Unicode have automata of so many states. */
+/* The cost of an atom that matches almost all of Unicode, whose automaton has this many states. */
 #define COST_WIDE 12
 
 #define DIGITS "0-9"
 #define WORD "0-9A-Z_a-z"
-/* Rust's \s has U+0085, and not the byte order mark. */
+/* Rust's \s has U+0085, and does not have the byte order mark. */
 #define SPACES "\\s\\x{FEFF}--\\x{85}"
 
 typedef struct {
@@ -40,7 +41,7 @@ is_at_end(const Parser *parser)
     return parser->at >= parser->text.size;
 }
 
-/* The next byte; NUL, which no expression has, at the end. */
+/* The next byte. At the end it is NUL, which no expression contains. */
 static char
 peek(const Parser *parser)
 {
@@ -65,7 +66,7 @@ fail(Parser *parser)
     return 0;
 }
 
-/* A character that stands for itself, in a class or outside. */
+/* Appends a literal character, in a class or outside. */
 static void
 append_character(GString *out, gunichar c)
 {
@@ -81,7 +82,7 @@ append_character(GString *out, gunichar c)
         g_string_append_printf(out, "\\x{%X}", c);
 }
 
-/* Hex digits of \x41 or \u0041. */
+/* Reads the hex digits of \x41 or \u0041. */
 static bool
 read_hex(Parser *parser, size_t n_digits, gunichar *ret_c)
 {
@@ -96,7 +97,7 @@ read_hex(Parser *parser, size_t n_digits, gunichar *ret_c)
     return c < 0xd800 || c > 0xdfff;
 }
 
-/* The character that an escape stands for, after the backslash. False for classes and all else. */
+/* Reads an escape after its backslash, if it means one character. Returns false otherwise. */
 static bool
 read_escape(Parser *parser, gunichar *ret_c)
 {
@@ -126,12 +127,13 @@ static bool
 read_plain(Parser *parser, gunichar *ret_c)
 {
     *ret_c = ipb_wtf8_next(parser->text, &parser->at);
-    /* Beyond the BMP a character is two for ECMA-262 without the flag u. */
+    /* Without the flag u, ECMA-262 reads a character beyond the BMP as two. */
     return *ret_c != 0 && *ret_c != IPB_WTF8_REPLACEMENT && *ret_c <= 0xffff &&
            (*ret_c < 0xd800 || *ret_c > 0xdfff);
 }
 
-/* The members of \d, \w or \s; NULL if the next is none of them. */
+/* Reads d, w or s of a class escape, and returns its members; NULL if the next is another
+ * character. */
 static const char *
 take_set(Parser *parser)
 {
@@ -150,7 +152,7 @@ take_negative_set(Parser *parser)
                                : NULL;
 }
 
-/* One end of a range in a class. */
+/* Reads one end of a range in a class. */
 static bool
 read_class_character(Parser *parser, gunichar *ret_c)
 {
@@ -193,14 +195,14 @@ parse_class_item(Parser *parser)
     return true;
 }
 
-/* After the bracket. */
+/* Parses a class after its opening bracket. Returns its cost. */
 static long
 parse_class(Parser *parser)
 {
     bool is_negative = take(parser, "^");
     g_string_append(parser->out, is_negative ? "[^" : "[");
     if (peek(parser) == ']')
-        return fail(parser); /* nothing, or anything */
+        return fail(parser); /* [] matches nothing, [^] anything */
     while (!is_at_end(parser) && peek(parser) != ']')
         if (!parse_class_item(parser))
             return fail(parser);
@@ -210,7 +212,7 @@ parse_class(Parser *parser)
     return is_negative ? COST_WIDE : 3;
 }
 
-/* After the parenthesis. */
+/* Parses a group after its opening parenthesis. */
 static long
 parse_group(Parser *parser)
 {
@@ -230,7 +232,7 @@ parse_group(Parser *parser)
     return cost;
 }
 
-/* After the backslash. */
+/* Parses an escape after its backslash. */
 static long
 parse_escape(Parser *parser)
 {
@@ -282,7 +284,7 @@ read_number(Parser *parser, long *ret_number)
     return parser->at > start && number <= MAX_REPEAT;
 }
 
-/* {n}, {n,} or {n,m}, after the brace. Returns how often it repeats what it costs. */
+/* Parses {n}, {n,} or {n,m} after the brace. Returns the number of repetitions. */
 static long
 parse_counts(Parser *parser)
 {
@@ -299,7 +301,7 @@ parse_counts(Parser *parser)
     return MAX(most, 1);
 }
 
-/* What follows an atom; 1 if it stands once. */
+/* Parses the quantifier of an atom. Returns the number of repetitions, 1 if there is none. */
 static long
 parse_quantifier(Parser *parser)
 {
@@ -313,7 +315,7 @@ parse_quantifier(Parser *parser)
     } else {
         return 1;
     }
-    if (take(parser, "?")) /* lazy: matches the same texts */
+    if (take(parser, "?")) /* a lazy quantifier matches the same texts */
         g_string_append_c(parser->out, '?');
     c = peek(parser);
     return c != '\0' && strchr("*+?{", c) != NULL ? fail(parser) : times;

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Regular expressions of JSON Schema (ECMA-262) as those of pydantic (Rust's regex crate), where both mean the same.
+ * Regular expressions of JSON Schema (ECMA-262) as those of pydantic (Rust's regex crate).
  */
 #pragma once
 
 #include "apigen/model.h"
 
-/* An equal expression, bounded in what it costs; NULL where there is none, or nobody has shown that it is equal: look-around,
- * back references, \p, \B, and whatever is no plain syntax. */
+/* An expression that matches the same texts, with a bounded cost. NULL if there is none, or if it
+ * is not known to be equal: look-around, back references, \p, \B, and all syntax that is not
+ * basic. */
 char *ipb_pattern_translate(IpbSpan pattern);

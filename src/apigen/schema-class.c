@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Objects with named members become classes. The members come from all facets. Members that only some
- * alternatives of an anyOf or oneOf name are in the class, too, and are not required.
+ * Objects with named members become classes. The members come from all facets. Members that only
+ * some alternatives of an anyOf or oneOf name are in the class, too, and are not required.
  */
 #include "apigen/schema-reader.h"
 
@@ -13,16 +13,16 @@
 #include "apigen/wtf8.h"
 
 #define MAX_FIELDS 5000
-/* Bytes of a default that is written as one; of an array or object. */
+/* Bytes of a default in the source: of a scalar, and of an array or object. */
 #define MAX_DEFAULT 200
 #define MAX_NESTED_DEFAULT 60
-/* Bytes of schemas that are compared to share a class. */
+/* Bytes of a schema that is compared with others, so that equal ones share a class. */
 #define MAX_INLINE_KEY (16 << 10)
 
 typedef struct {
     IpbSpan name;
-    GPtrArray *nodes;    /* its schemas that hold at once */
-    GPtrArray *variants; /* those of alternatives: one of them holds */
+    GPtrArray *nodes;    /* IpbJson: schemas that all hold for it */
+    GPtrArray *variants; /* IpbJson: schemas of alternatives, of which one holds */
     bool is_required;
 } Member;
 
@@ -106,9 +106,9 @@ gather_properties(IpbSchemaReader *reader, const IpbJson *facet, Members *member
     IPB_JSON_FOREACH (property, properties) {
         Member *member = get_member(members, ipb_wtf8_from_name(property));
         if (is_variant && member->nodes->len > 0)
-            continue; /* described outside the alternatives, for all of them */
+            continue; /* it is described outside the alternatives, for all of them */
         GPtrArray *into = is_variant ? member->variants : member->nodes;
-        if (!g_hash_table_add(seen, &member->name)) /* twice in one object: the last counts */
+        if (!g_hash_table_add(seen, &member->name)) /* the same name twice: the last counts */
             g_ptr_array_set_size(into, (gint) into->len - 1);
         g_ptr_array_add(into, (void *) property);
     }
@@ -126,7 +126,7 @@ gather_required(IpbSchemaReader *reader, const IpbJson *facet, Members *members,
             get_member(members, ipb_wtf8_from_json(item))->is_required = true;
 }
 
-/* The properties that an alternative has; its required ones hold only for it. */
+/* Adds the properties of the alternatives. What an alternative requires holds only for it. */
 static void
 gather_variants(IpbSchemaReader *reader, const GPtrArray *facets, const char *keyword,
                 Members *members, GString *notes)
@@ -145,7 +145,8 @@ gather_variants(IpbSchemaReader *reader, const GPtrArray *facets, const char *ke
     }
 }
 
-/* Can the field's default be written as one? It is not, if it would not be taken for the field's type, or is long. */
+/* Whether the field's default can be in the source: not if it does not fit the field's type, or is
+ * long. */
 static bool
 can_be_written(IpbSchemaReader *reader, const IpbField *field, const IpbJson *value)
 {
@@ -157,7 +158,7 @@ can_be_written(IpbSchemaReader *reader, const IpbField *field, const IpbJson *va
            ipb_literal_append_default(unused, field->type, value, false);
 }
 
-/* The field's default, or a note of it. */
+/* Sets the field's default, or adds a note of it. */
 static void
 set_default(IpbSchemaReader *reader, IpbField *field, const IpbJson *value, GString *notes)
 {
@@ -169,7 +170,7 @@ set_default(IpbSchemaReader *reader, IpbField *field, const IpbJson *value, GStr
         ipb_schema_note_value(notes, "Default", value);
 }
 
-/* Is the description that a definition brings shown at its class? */
+/* Whether the description of a definition is shown at its class. */
 static bool
 is_described_elsewhere(const IpbType *type)
 {
@@ -192,7 +193,7 @@ get_of_nodes(const GPtrArray *nodes, const char *keyword)
     return NULL;
 }
 
-/* The union of what the alternatives say of one member. */
+/* The union of the types that alternatives give to one member. */
 static const IpbType *
 read_variants(IpbSchemaReader *reader, const Member *member, IpbNameHint hint, IpbSpan *description,
               GString *notes)
@@ -210,7 +211,7 @@ read_variants(IpbSchemaReader *reader, const Member *member, IpbNameHint hint, I
     return ipb_module_make_union(reader->module, types);
 }
 
-/* Letters and digits of the text in small letters. */
+/* The letters and digits of the text, in lower case. */
 static char *
 make_bare(IpbSpan text)
 {
@@ -221,7 +222,8 @@ make_bare(IpbSpan text)
     return g_string_free(out, FALSE);
 }
 
-/* A title says something if it is more than the name in other letters: generators make "Server Name" of server_name. */
+/* The title, or nothing if it is only the name in other words: generators make "Server Name" of
+ * server_name. */
 static IpbSpan
 get_title(const GPtrArray *nodes, IpbSpan name)
 {
@@ -266,7 +268,7 @@ read_field(IpbSchemaReader *reader, IpbClass *class, const Member *member)
         field->notes = ipb_module_keep(reader->module, notes->str);
 }
 
-/* What members that are not named may be, or that they are an error. */
+/* Reads what the schema says about members that it does not name. */
 static void
 read_additional(IpbSchemaReader *reader, const GPtrArray *facets, IpbClass *class, GString *notes)
 {
@@ -284,7 +286,7 @@ read_additional(IpbSchemaReader *reader, const GPtrArray *facets, IpbClass *clas
     } else if (is_schema) {
         ipb_schema_note_value(notes, "Other members", additional);
     }
-    /* With several facets, "additional" is what one of them does not name, though another may. */
+    /* With several facets, a member that one facet does not name may be named by another. */
     class->is_closed = facets->len == 1 && !ipb_json_bool(additional, true) && !has_patterns;
     bool names_some = facets->len == 0 || ipb_schema_get(facets, "properties") != NULL;
     class->is_open = has_patterns || is_schema || ipb_json_bool(additional, false) ||
@@ -310,7 +312,7 @@ ipb_schema_fill_class(IpbSchemaReader *reader, const GPtrArray *facets, IpbClass
     for (guint i = 0; i < members.in_order->len; i++) {
         const Member *member = g_ptr_array_index(members.in_order, i);
         if (ipb_wtf8_has_surrogate(member->name)) {
-            ipb_schema_note(notes, "Not typed, as its name is no valid text: %s",
+            ipb_schema_note(notes, "Not typed, because its name is not valid text: %s",
                             member->name.start);
             class->is_closed = false;
             continue;
@@ -329,7 +331,8 @@ ipb_schema_fill_class(IpbSchemaReader *reader, const GPtrArray *facets, IpbClass
     g_ptr_array_add(reader->module->classes, class);
 }
 
-/* What tells one schema written out in a place from others; NULL: it is not looked for elsewhere. */
+/* A key for a schema that is written out in its place. NULL: it shares no class with other
+ * places. */
 static char *
 make_inline_key(const GPtrArray *facets, const char *name)
 {

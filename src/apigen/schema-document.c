@@ -10,18 +10,18 @@
 #include "apigen/schema-keywords.h"
 #include "apigen/wtf8.h"
 
-/* Members of schemas that are looked at for one schema. */
+/* Members of schemas that are looked at for one document. */
 #define MAX_VISITED 400000
-/* Smaller objects are searched. */
+/* Objects with fewer members are searched without an index. */
 #define MIN_INDEXED 32
-/* Objects and arrays that are looked at for an $id, and subschemas with one. */
+/* Objects and arrays that are searched for an $id, and subschemas that have one. */
 #define MAX_SEARCHED 400000
 #define MAX_RESOURCES 1000
 
-/* A schema with an $id: what "#" and relative references mean in it. */
+/* A schema with an $id. "#" and relative references in it refer to it. */
 typedef struct {
     const IpbJson *node;
-    char *uri; /* absolute, unless the $id is none */
+    char *uri; /* absolute, unless the $id is not a URI */
 } Resource;
 
 bool
@@ -34,7 +34,7 @@ ipb_schema_document_visit(IpbSchemaDocument *document, size_t n, GString *notes)
     return false;
 }
 
-/* One reference token of a JSON Pointer in a URI fragment: %XX, ~1 and ~0 decoded. */
+/* Decodes one token of a JSON Pointer in a URI fragment: %XX, ~1 and ~0. */
 static char *
 decode_token(const char *token, size_t size)
 {
@@ -50,7 +50,7 @@ decode_token(const char *token, size_t size)
     return g_string_free(out, FALSE);
 }
 
-/* A member of a big object, by an index that is made once: definitions are looked up all the time. */
+/* A member of a large object, by an index that is made once: definitions are looked up often. */
 static const IpbJson *
 get_indexed(IpbSchemaDocument *document, const IpbJson *object, const char *name)
 {
@@ -98,22 +98,22 @@ resolve_pointer(IpbSchemaDocument *document, const IpbJson *node, const char *po
 
 /* --- walking through a schema ----------------------------------------------------------------- */
 
-/* Keywords whose members are schemas by names of their own. */
+/* Keywords whose value maps names to schemas. */
 static const char *const MAPS[] = {
     "$defs",      "definitions",       "dependencies", "dependentSchemas",
     "properties", "patternProperties", NULL,
 };
 
-/* Keywords with values, which only look like schemas. */
+/* Keywords whose value may look like a schema but is not. */
 static const char *const VALUES[] = {"const", "default", "enum", "example", "examples", NULL};
 
-/* An object or array in a schema; in a map, names are no keywords. */
+/* An object or array in a schema. In a map, names of members are not keywords. */
 typedef struct {
     const IpbJson *node;
     bool is_map;
 } Place;
 
-/* What stands at @item of @place; its node is NULL where no schemas are. */
+/* The place of @item in @place. Its node is NULL if @item holds no schemas. */
 static Place
 enter(Place place, const IpbJson *item)
 {
@@ -149,7 +149,8 @@ has_anchor(Place place, const char *name)
            (id != NULL && id[0] == '#' && g_str_equal(id + 1, name));
 }
 
-/* The subschema of the document around @place with "$anchor": @name, or with the id "#name" of older drafts. */
+/* Finds the subschema with "$anchor": @name, or with the id "#name" of older drafts, in the
+ * document that @place belongs to. */
 static const IpbJson *
 find_anchor(IpbSchemaDocument *document, Place place, const char *name, GString *notes)
 {
@@ -159,7 +160,7 @@ find_anchor(IpbSchemaDocument *document, Place place, const char *name, GString 
         return NULL;
     IPB_JSON_FOREACH (item, place.node) {
         Place inner = enter(place, item);
-        /* The same name may be another's in a document inside this one. */
+        /* A document inside this one may have the same anchor. */
         const IpbJson *found = inner.node == NULL || is_document(inner)
                                    ? NULL
                                    : find_anchor(document, inner, name, notes);
@@ -171,10 +172,10 @@ find_anchor(IpbSchemaDocument *document, Place place, const char *name, GString 
 
 /* --- documents in the document ---------------------------------------------------------------- */
 
-/* Where a schema without $id comes from: relative references need a base. */
+/* The base URI of a schema without $id: relative references need one. */
 #define NOWHERE "tool:///"
 
-/* @reference without its fragment, which begins behind @size bytes, as an absolute URI. */
+/* @reference without its fragment, which begins after @size bytes, as an absolute URI. */
 static char *
 resolve_uri(const char *base, const char *reference, size_t size)
 {
@@ -202,7 +203,7 @@ add_resource(IpbSchemaDocument *document, const IpbJson *node, const char *base)
     return resource->uri;
 }
 
-/* Adds each subschema below @place with an $id of its own. */
+/* Adds each subschema in @place with an $id of its own. */
 static void
 find_resources(IpbSchemaDocument *document, Place place, const char *base, size_t *n_seen)
 {
@@ -218,7 +219,7 @@ find_resources(IpbSchemaDocument *document, Place place, const char *base, size_
     }
 }
 
-/* The root comes first. */
+/* All resources of the document; the root comes first. */
 static const GPtrArray *
 get_resources(IpbSchemaDocument *document)
 {
@@ -233,14 +234,14 @@ get_resources(IpbSchemaDocument *document)
     return document->resources;
 }
 
-/* The innermost document around @ref: what "#" means there, and what is relative. */
+/* The innermost resource around @ref, which "#" and relative references refer to. */
 static const Resource *
 get_document(IpbSchemaDocument *document, const IpbJson *ref)
 {
     const GPtrArray *resources = get_resources(document);
     const Resource *found = g_ptr_array_index(resources, 0);
     IpbSpan inner = ipb_json_raw(ref);
-    for (guint i = 1; i < resources->len; i++) { /* outer ones come first */
+    for (guint i = 1; i < resources->len; i++) { /* outer resources come first */
         const Resource *resource = g_ptr_array_index(resources, i);
         IpbSpan outer = ipb_json_raw(resource->node);
         if (inner.start >= outer.start && inner.start < outer.start + outer.size)
@@ -249,7 +250,7 @@ get_document(IpbSchemaDocument *document, const IpbJson *ref)
     return found;
 }
 
-/* The document that the first @size bytes of @text name where @ref stands. */
+/* The resource that the first @size bytes of @text name, from the place of @ref. */
 static const IpbJson *
 find_document(IpbSchemaDocument *document, const IpbJson *ref, const char *text, size_t size)
 {
@@ -307,7 +308,7 @@ ipb_schema_document_resolve(IpbSchemaDocument *document, const IpbJson *ref, GSt
     size_t size;
     const char *text = ipb_json_string(ref, &size);
     bool is_text = text != NULL && strlen(text) == size;
-    /* With documents in the document, what a text means depends on where it stands. */
+    /* If there are several resources, the meaning of a $ref depends on its place. */
     bool is_remembered = is_text && get_resources(document)->len == 1;
     const IpbJson *target = is_remembered ? g_hash_table_lookup(document->targets, text) : NULL;
     if (target != NULL)

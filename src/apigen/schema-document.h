@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * IpbSchemaDocument: the JSON document of a tool's input or output schema. It resolves each $ref: to
- * a JSON pointer, an anchor or an $id in the same document. It never fetches another document.
+ * IpbSchemaDocument: the JSON document of a tool's input or output schema. It resolves each $ref:
+ * to a JSON pointer, an anchor or an $id in the same document. It never fetches another document.
  *
  * Ownership: a plain struct, owned by value. It borrows the JSON values.
  */

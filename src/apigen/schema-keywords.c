@@ -22,7 +22,7 @@ ipb_schema_note(GString *notes, const char *format, ...)
     va_end(args);
     if (notes->len + strlen(line) > MAX_NOTES)
         return;
-    /* The same cause at several places is told once. */
+    /* Do not repeat a note that several places have caused. */
     const char *found = strstr(notes->str, line);
     size_t size = strlen(line);
     if (found != NULL && (found == notes->str || found[-1] == '\n') &&
@@ -33,7 +33,7 @@ ipb_schema_note(GString *notes, const char *format, ...)
     g_string_append(notes, line);
 }
 
-/* The value's text on one line, cut at a character's start. A string stands as it is. */
+/* The value's JSON text on one line, cut before a character. A string is its own text. */
 static char *
 make_note_value(const IpbJson *value)
 {
@@ -71,7 +71,7 @@ ipb_schema_get(const GPtrArray *facets, const char *keyword)
     return NULL;
 }
 
-/* Rules that no type here expresses. */
+/* Rules that most types do not express. */
 static const char *const UNCHECKED[] = {
     "$dynamicRef",
     "$recursiveRef",
@@ -98,7 +98,7 @@ static const char *const UNCHECKED[] = {
     NULL,
 };
 
-/* Rules that are expressed once: in the first facet that has them. */
+/* Rules that are expressed for the first facet that has them only. */
 static const char *const ONCE[] = {
     "anyOf",       "const", "enum",    "items",
     "multipleOf",  "oneOf", "pattern", "additionalProperties",

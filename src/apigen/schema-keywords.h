@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The keywords of a schema. A schema is read as its *facets*: the schema itself, the schema that its
- * $ref names, and the members of its allOf. All of them hold for the same value. A keyword counts in
- * the first facet that has it. Keywords that the generated types do not express become notes, which
- * are shown in docstrings, one on each line.
+ * The keywords of a schema. A schema is read as its *facets*: the schema itself, the schema that
+ * its $ref names, and the members of its allOf. All of them hold for the same value. A keyword
+ * counts in the first facet that has it. Keywords that the generated types do not express become
+ * notes, which are shown in docstrings, one on each line.
  */
 #pragma once
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * IpbSchemaReader: the state of reading one schema into the model, shared by the files of the reader.
- * schema-scalar.c reads schemas that hold no others. schema.c and schema-class.c call each other,
- * because schemas hold schemas.
+ * IpbSchemaReader: the state of reading one schema into the model, shared by the files of the
+ * reader. schema-scalar.c reads schemas that hold no others. schema.c and schema-class.c call each
+ * other, because schemas hold schemas.
  *
  * The result of each reading is remembered by the schema's facets (schema-keywords.h). So a
  * definition becomes one class, however often it is used, and recursion ends.
@@ -50,7 +50,7 @@ ipb_schema_reader_spend_text(IpbSchemaReader *reader, size_t size)
     return true;
 }
 
-/* --- schema.c ---------------------------------------------------------------------------------- */
+/* --- schema.c --------------------------------------------------------------------------------- */
 
 /* The facets of @nodes (IpbJson), which are taken as one allOf. */
 GPtrArray *ipb_schema_collect(IpbSchemaReader *reader, GPtrArray *nodes, GString *notes);
@@ -60,7 +60,7 @@ const IpbSchemaReading *ipb_schema_read(IpbSchemaReader *reader, GPtrArray *node
 const IpbSchemaReading *ipb_schema_read_node(IpbSchemaReader *reader, const IpbJson *node,
                                              IpbNameHint hint);
 
-/* --- schema-class.c ---------------------------------------------------------------------------- */
+/* --- schema-class.c --------------------------------------------------------------------------- */
 
 /* Whether the facets name members of an object. */
 bool ipb_schema_has_members(const GPtrArray *facets);
@@ -72,7 +72,7 @@ const IpbType *ipb_schema_read_class(IpbSchemaReader *reader, const GPtrArray *f
 void ipb_schema_fill_class(IpbSchemaReader *reader, const GPtrArray *facets, IpbClass *class,
                            GString *notes);
 
-/* --- schema-scalar.c --------------------------------------------------------------------------- */
+/* --- schema-scalar.c -------------------------------------------------------------------------- */
 
 const IpbType *ipb_schema_read_string(IpbSchemaReader *reader, const GPtrArray *facets,
                                       GString *notes);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Schemas that hold no others. Numbers and strings become types with bounds. An enum or a const becomes
- * a class with a member for each string, or a literal type for other scalars. Values that Python or
- * pydantic cannot compare exactly become a looser type with the values in a note.
+ * Schemas that hold no others. Numbers and strings become types with bounds. An enum or a const
+ * becomes a class with a member for each string, or a literal type for other scalars. Values that
+ * Python or pydantic cannot compare exactly become a looser type with the values in a note.
  */
 #include "apigen/schema-reader.h"
 
@@ -15,10 +15,10 @@
 
 /* --- numbers and strings ---------------------------------------------------------------------- */
 
-/* Integers of more digits are bounds for nobody. */
+/* Bounds with more digits are ignored. */
 #define MAX_BOUND_SIZE 100
 
-/* A bound of a number as Python text; NULL if it cannot be one. */
+/* A bound of a number as Python text; NULL if it cannot be a bound. */
 static const char *
 make_bound(IpbSchemaReader *reader, const IpbJson *value, bool is_integer)
 {
@@ -33,7 +33,7 @@ make_bound(IpbSchemaReader *reader, const IpbJson *value, bool is_integer)
     return text->len > 0 ? ipb_module_keep(reader->module, text->str) : NULL;
 }
 
-/* The bound that a facet states: by a number, or before draft 6 by true beside the other keyword. */
+/* The bound of a facet: a number, or before draft 6 true beside the other keyword. */
 static const IpbJson *
 get_bound(const IpbJson *facet, const char *keyword, const char *exclusive, bool is_exclusive)
 {
@@ -44,7 +44,7 @@ get_bound(const IpbJson *facet, const char *keyword, const char *exclusive, bool
     return is_exclusive == is_other ? ipb_json_get(facet, keyword) : NULL;
 }
 
-/* The tightest of the facets' bounds, for all of them hold. */
+/* The tightest bound of the facets, since all of them hold. */
 static const char *
 read_bound(IpbSchemaReader *reader, const GPtrArray *facets, bool is_maximum, bool is_exclusive,
            bool is_integer, GString *notes)
@@ -77,7 +77,8 @@ read_multiple(IpbSchemaReader *reader, const GPtrArray *facets, bool is_integer,
         return NULL;
     if (is_integer && ipb_json_int64(value, &integer) && integer > 0)
         return make_bound(reader, value, true);
-    ipb_schema_note_value(notes, "multipleOf", value); /* 0.3 is no multiple of 0.1 for floats */
+    /* in floating point 0.3 is not a multiple of 0.1 */
+    ipb_schema_note_value(notes, "multipleOf", value);
     return NULL;
 }
 
@@ -140,7 +141,7 @@ ipb_schema_read_string(IpbSchemaReader *reader, const GPtrArray *facets, GString
 
 #define MAX_ENUM_MEMBERS 1000
 #define MAX_LITERALS 64
-/* Bytes of all values in a note. */
+/* Bytes of all values in one note. */
 #define MAX_NOTE_VALUES 500
 
 typedef struct {
@@ -179,7 +180,7 @@ count_kinds(const GPtrArray *values)
     return kinds;
 }
 
-/* The values but nulls, each once, in their order. */
+/* The values except null, each once, in their order. */
 static GPtrArray *
 make_distinct(const GPtrArray *values)
 {
@@ -248,7 +249,7 @@ make_class(IpbSchemaReader *reader, const GPtrArray *values, IpbNameHint hint, I
     return type;
 }
 
-/* The type that all values have, with a note. */
+/* The common type of all values, with a note of the values. */
 static const IpbType *
 make_loose(IpbSchemaReader *reader, const GPtrArray *values, const Kinds *kinds, GString *notes)
 {
@@ -269,7 +270,7 @@ read_distinct(IpbSchemaReader *reader, const GPtrArray *values, IpbNameHint hint
     for (guint i = 0; i < values->len; i++)
         size += ipb_json_raw(g_ptr_array_index(values, i)).size;
     if (kinds.has_surrogates || kinds.n_others > 0 || kinds.n_numbers > kinds.n_integers ||
-        (kinds.n_numbers > 0 && kinds.n_booleans > 0) || /* for Python, 1 == True */
+        (kinds.n_numbers > 0 && kinds.n_booleans > 0) || /* in Python 1 == True */
         !ipb_schema_reader_spend_text(reader, size))
         return make_loose(reader, values, &kinds, notes);
     if (kinds.n_strings == values->len && values->len > 1 && values->len <= MAX_ENUM_MEMBERS)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Reads schemas into types: which kinds of values a schema allows, and their bounds. The input schema
- * of a tool becomes the class Params. The output schema becomes the class Result, or another type
- * of that name if it is no object with named members.
+ * Reads schemas into types: which kinds of values a schema allows, and their bounds. The input
+ * schema of a tool becomes the class Params. The output schema becomes the class Result, or another
+ * type of that name if it is not an object with named members.
  */
 #include "apigen/schema.h"
 
@@ -15,19 +15,19 @@
 
 /* --- facets: $ref and allOf ------------------------------------------------------------------- */
 
-/* Schemas that hold for one value; more are noted. */
+/* Schemas that hold for one value. More are ignored with a note. */
 #define MAX_FACETS 64
-/* $refs that lead to $refs. */
+/* Length of a chain of $refs. */
 #define MAX_HOPS 32
 
-/* Keywords that say nothing about which values are valid. */
+/* Keywords that do not restrict the values. */
 static const char *const ANNOTATIONS[] = {
     "$anchor",     "$comment",   "$defs",       "$id",     "$schema",  "default",
     "definitions", "deprecated", "description", "example", "examples", "id",
     "readOnly",    "title",      "writeOnly",   NULL,
 };
 
-/* The value of @keyword if it is all that @node says but for annotations. */
+/* The value of @keyword if @node has no other keyword except annotations. */
 static const IpbJson *
 get_alone(const IpbJson *node, const char *keyword)
 {
@@ -42,7 +42,7 @@ get_alone(const IpbJson *node, const char *keyword)
     return value;
 }
 
-/* The only one of an allOf, anyOf or oneOf that is all there is. */
+/* The only schema in an allOf, anyOf or oneOf, if @node says nothing else. */
 static const IpbJson *
 get_only_part(const IpbJson *node)
 {
@@ -89,7 +89,7 @@ collect_node(IpbSchemaReader *reader, const IpbJson *node, GPtrArray *facets, GS
         return;
     }
     if (!ipb_json_is(node, IPB_JSON_OBJECT)) {
-        ipb_schema_note(notes, "The schema is not understood: it is no object.");
+        ipb_schema_note(notes, "The schema is invalid: it is not an object.");
         return;
     }
     if (g_ptr_array_find(facets, node, NULL))
@@ -121,7 +121,7 @@ ipb_schema_collect(IpbSchemaReader *reader, GPtrArray *nodes, GString *notes)
 
 /* --- arrays, and objects without named members ------------------------------------------------ */
 
-/* Items of arrays that have schemas of their own. */
+/* Items of an array that have schemas of their own. */
 #define MAX_PLACES 64
 
 static bool
@@ -130,7 +130,7 @@ is_false(const IpbJson *value)
     return ipb_json_is(value, IPB_JSON_BOOL) && !ipb_json_bool(value, true);
 }
 
-/* The type of items or values, its notes and description told with @what before them. */
+/* The type of items or values. Its notes and description are added with @what in front. */
 static const IpbType *
 read_inner(IpbSchemaReader *reader, const IpbJson *schema, IpbNameHint hint, const char *what,
            GString *notes)
@@ -144,7 +144,7 @@ read_inner(IpbSchemaReader *reader, const IpbJson *schema, IpbNameHint hint, con
     return reading->type;
 }
 
-/* Schemas by place: "prefixItems", or an array of "items" before 2020-12; NULL if there are none. */
+/* The schemas by position: "prefixItems", or an array in "items" before 2020-12. NULL: none. */
 static const IpbJson *
 get_places(const GPtrArray *facets)
 {
@@ -154,21 +154,21 @@ get_places(const GPtrArray *facets)
     return ipb_json_is(places, IPB_JSON_ARRAY) && ipb_json_length(places) > 0 ? places : NULL;
 }
 
-/* The schema of what comes after the places; false: nothing may. */
+/* The schema of the items after these positions; false if there may be none. */
 static const IpbJson *
 get_rest(const GPtrArray *facets)
 {
     for (guint i = 0; i < facets->len; i++) {
         const IpbJson *facet = g_ptr_array_index(facets, i);
         const IpbJson *items = ipb_json_get(facet, "items");
-        if (items != NULL) /* additionalItems speaks of its own schema's items only */
+        if (items != NULL) /* additionalItems belongs to the items of the same schema */
             return ipb_json_is(items, IPB_JSON_ARRAY) ? ipb_json_get(facet, "additionalItems")
                                                       : items;
     }
     return NULL;
 }
 
-/* The types of the places, and of what comes after them if @rest is given; empty if not all are known. */
+/* Adds the types of the positions, and of the items after them if @rest is given. */
 static void
 read_place_types(IpbSchemaReader *reader, const IpbJson *places, const IpbJson *rest,
                  IpbNameHint hint, GPtrArray *types, GString *notes)
@@ -179,7 +179,7 @@ read_place_types(IpbSchemaReader *reader, const IpbJson *places, const IpbJson *
         g_ptr_array_add(types, (void *) read_inner(reader, rest, hint, "Items", notes));
 }
 
-/* A tuple if there is exactly one item for each place, else a list of what the places allow. */
+/* A tuple if there is exactly one item for each position, else a list of all their types. */
 static const IpbType *
 read_places(IpbSchemaReader *reader, const GPtrArray *facets, const IpbJson *places,
             IpbNameHint hint, GString *notes)
@@ -236,7 +236,8 @@ read_list(IpbSchemaReader *reader, const GPtrArray *facets, IpbNameHint hint, GS
     return type;
 }
 
-/* What the keys keep to, by propertyNames; NULL if that is nothing, or more than a str with bounds. */
+/* The type of the keys by propertyNames. NULL: any str, or rules that a str with bounds cannot
+ * express. */
 static const IpbType *
 read_keys(IpbSchemaReader *reader, const GPtrArray *facets, IpbSchemaReading *reading)
 {
@@ -257,7 +258,8 @@ read_keys(IpbSchemaReader *reader, const GPtrArray *facets, IpbSchemaReading *re
     return key;
 }
 
-/* patternProperties of one pattern without anything beside it: the values' schema, and the keys' type. */
+/* If patternProperties has one pattern and nothing else names members: the values' schema, and the
+ * keys' type. NULL otherwise. */
 static const IpbJson *
 read_one_pattern(IpbSchemaReader *reader, const GPtrArray *facets, const IpbType **ret_key)
 {
@@ -314,17 +316,17 @@ read_dict(IpbSchemaReader *reader, const GPtrArray *facets, IpbNameHint hint,
 /* --- anyOf and oneOf -------------------------------------------------------------------------- */
 
 #define MAX_UNION_MEMBERS 64
-/* Constants that are told with their descriptions. */
+/* Bytes of a constant that is shown with its description. */
 #define MAX_NOTED_CONSTANT 60
 
-/* Does the schema say by itself what kind of value it allows? */
+/* Whether the schema itself says what kind of value it allows. */
 static bool
 has_shape(const IpbJson *schema)
 {
     static const char *const SHAPES[] = {"type",  "$ref",  "enum",  "const",      "anyOf",
                                          "oneOf", "allOf", "items", "properties", NULL};
     if (ipb_json_length(schema) == 0)
-        return true; /* {}: anything */
+        return true; /* {} allows any value */
     for (const char *const *keyword = SHAPES; *keyword != NULL; keyword++)
         if (ipb_json_get(schema, *keyword) != NULL)
             return true;
@@ -346,7 +348,8 @@ get_alternatives(const GPtrArray *facets)
     return alternatives;
 }
 
-/* The values of alternatives that are constants with a title or description each; NULL if they are not. */
+/* The values of the alternatives if all are constants, with a note of each title or description;
+ * else NULL. */
 static GPtrArray *
 get_constants(const IpbJson *alternatives, GString *notes)
 {
@@ -367,7 +370,7 @@ get_constants(const IpbJson *alternatives, GString *notes)
     return g_steal_pointer(&values);
 }
 
-/* The description of an alternative; an object's is that of its class. */
+/* Adds the description of an alternative. For an object its class shows it. */
 static void
 note_alternative(const IpbSchemaReading *inner, const char *word, GString *notes)
 {
@@ -382,7 +385,7 @@ read_union(IpbSchemaReader *reader, const IpbJson *alternatives, IpbNameHint hin
 {
     g_autoptr(GPtrArray) types = g_ptr_array_new();
     g_autoptr(GPtrArray) described = g_ptr_array_new(); /* IpbSchemaReading */
-    bool has_classes = false;                           /* a field leaves its description to them */
+    bool has_classes = false; /* the classes show the description, not the field */
     hint.is_definition = false;
     IPB_JSON_FOREACH (alternative, alternatives) {
         if (types->len == MAX_UNION_MEMBERS) {
@@ -416,7 +419,7 @@ read_union(IpbSchemaReader *reader, const IpbJson *alternatives, IpbNameHint hin
     return ipb_module_make_union(reader->module, types);
 }
 
-/* What stands beside alternatives that are read as a union. */
+/* Adds notes of the keywords beside alternatives that become a union. */
 static void
 note_beside(const GPtrArray *facets, GString *notes)
 {
@@ -448,7 +451,8 @@ read_alternatives(IpbSchemaReader *reader, const GPtrArray *facets, const IpbJso
 
 /* --- types ------------------------------------------------------------------------------------ */
 
-/* Schemas in schemas, and types in types: pydantic recurses through them, with some ten Python frames for each. */
+/* Levels of schemas in schemas, and of types in types. pydantic recurses through them with about
+ * ten Python frames for each. */
 #define MAX_DEPTH 24
 #define MAX_HEIGHT 24
 
@@ -494,7 +498,8 @@ read_type_keyword(const IpbJson *type, GString *notes)
     return allowed;
 }
 
-/* What the type keywords of all facets leave; without any, what the other keywords are about. */
+/* The kinds of values that the type keywords of all facets allow. Without type keywords, the kind
+ * that the other keywords are about. */
 static unsigned
 read_allowed(const GPtrArray *facets, GString *notes)
 {
@@ -508,7 +513,7 @@ read_allowed(const GPtrArray *facets, GString *notes)
             continue;
         unsigned here = read_type_keyword(type, notes);
         if ((here & ALLOWS_NUMBER) != 0 && (allowed & ALLOWS_NUMBER) == 0)
-            here |= ALLOWS_INTEGER; /* integer and number: integer */
+            here |= ALLOWS_INTEGER; /* integer and number allow integers */
         if ((here & ALLOWS_INTEGER) != 0 && (allowed & ALLOWS_NUMBER) != 0)
             allowed |= ALLOWS_INTEGER;
         allowed &= here;
@@ -519,7 +524,7 @@ read_allowed(const GPtrArray *facets, GString *notes)
                                        ipb_json_length(ipb_schema_get(facets, "prefixItems")) > 0))
         allowed = ALLOWS_ARRAY;
     if (allowed == 0) {
-        ipb_schema_note(notes, "The schema's types exclude each other.");
+        ipb_schema_note(notes, "The schema's types contradict each other.");
         return ALLOWS_ALL;
     }
     return allowed | (is_nullable ? ALLOWS_NULL : 0);
@@ -534,7 +539,7 @@ read_object(IpbSchemaReader *reader, const GPtrArray *facets, IpbNameHint hint,
     return read_dict(reader, facets, hint, reading);
 }
 
-/* The union of what the facets allow by type. */
+/* The union of the types that the facets allow. */
 static const IpbType *
 read_by_type(IpbSchemaReader *reader, const GPtrArray *facets, IpbNameHint hint,
              IpbSchemaReading *reading)
@@ -563,7 +568,7 @@ read_by_type(IpbSchemaReader *reader, const GPtrArray *facets, IpbNameHint hint,
     return ipb_module_make_union(reader->module, types);
 }
 
-/* The values of enum or const; NULL if there is neither. */
+/* The values of enum or const; NULL if the schema has neither. */
 static GPtrArray *
 get_values(const GPtrArray *facets)
 {
@@ -590,7 +595,7 @@ read_facets(IpbSchemaReader *reader, const GPtrArray *facets, IpbNameHint hint,
             ipb_schema_read_enum(reader, values, hint, reading->description, reading->notes);
         g_autoptr(GString) unused = g_string_new(NULL);
         unsigned allowed = read_allowed(facets, unused);
-        /* Servers list null among the types and forget it among the values. */
+        /* Some servers list null among the types and forget it among the values. */
         bool is_nullable = allowed != ALLOWS_ALL && (allowed & ALLOWS_NULL) != 0;
         return is_nullable ? ipb_module_make_optional(reader->module, type) : type;
     }
@@ -639,11 +644,11 @@ finish_reading(IpbSchemaReader *reader, const GPtrArray *facets, IpbNameHint hin
     const IpbJson *pattern = ipb_schema_get(facets, "pattern");
     if (pattern != NULL && !has_pattern(type))
         ipb_schema_note_value(reading->notes, "pattern", pattern);
-    if (!is_class(type)) /* a class has these notes already */
+    if (!is_class(type)) /* the class has these notes */
         ipb_schema_note_rest(facets, &reading->checks, reading->notes);
 }
 
-/* A reading that is not remembered: nothing is known of the schema but @notes. */
+/* Makes a reading that is not remembered: any value, with @notes. */
 static const IpbSchemaReading *
 add_loose(IpbSchemaReader *reader, const GString *notes)
 {
@@ -654,7 +659,8 @@ add_loose(IpbSchemaReader *reader, const GString *notes)
     return reading;
 }
 
-/* Recursion through a class: what is being read now will have a type, and the class can be written before it. */
+/* Recursion through a class. The type that is being read is set when it is known, and the class can
+ * be written before it. */
 static const IpbSchemaReading *
 add_later(IpbSchemaReader *reader, IpbSchemaReading *reading)
 {
@@ -692,7 +698,7 @@ read_collected(IpbSchemaReader *reader, const GPtrArray *facets, IpbNameHint hin
     }
     if (reading != NULL && reading->type->height < MAX_HEIGHT)
         return reading;
-    /* Not remembered: elsewhere, nearer to the root, there is room for it. */
+    /* Not remembered, because at a place nearer to the root there is room for it. */
     ipb_schema_note(notes, "Nested too deeply: not typed further.");
     return add_loose(reader, notes);
 }
@@ -761,7 +767,7 @@ clear_reader(IpbSchemaReader *reader)
     g_hash_table_unref(reader->inlined);
 }
 
-/* The facets of the root, remembered as the class @name, so that a reference to it finds it. */
+/* Remembers the facets of the root as the class @name, so that references to it find it. */
 static IpbType *
 add_root_class(IpbSchemaReader *reader, const GPtrArray *facets, const char *name)
 {
@@ -826,7 +832,8 @@ is_object_with_members(IpbSchemaReader *reader, const IpbJson *schema)
     return may_be_object && ipb_schema_has_members(facets);
 }
 
-/* FastMCP makes {"result": value} of a value that is no object. The value's schema; NULL: it is not wrapped. */
+/* FastMCP wraps a value that is not an object: {"result": value}. Returns the value's schema; NULL:
+ * it is not wrapped. */
 static const IpbJson *
 get_wrapped(const IpbJson *schema)
 {
@@ -836,7 +843,7 @@ get_wrapped(const IpbJson *schema)
                                                           : NULL;
 }
 
-/* Classes that run may return have what came beside them. */
+/* Marks the classes that run may return: they carry the contents of the answer. */
 static void
 mark_results(const IpbType *type)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A tool in few words, for models that must save tokens: one line, or a stub without bounds and imports. Bounded, whatever
- * the schema: what is cut ends in "…" or is a looser type.
+ * Signatures and stubs; see the header. Both leave out bounds and imports. What does not fit is
+ * replaced by "…" or by a looser type.
  */
 #include "apigen/stub.h"
 
@@ -14,26 +14,27 @@
 /* Bytes of a signature's parameters, and of a stub. */
 #define MAX_SIGNATURE 2000
 #define MAX_STUB (64 << 10)
-/* Characters of a description. */
+/* Characters of descriptions. */
 #define MAX_SUMMARY 100
 #define MAX_STUB_SUMMARY 200
 #define MAX_STUB_NOTES 100
-/* Values of an enum that are written out. */
+/* Values of an enum that are listed. */
 #define MAX_VALUES 12
 #define MAX_STUB_VALUES 40
-/* Objects in objects whose members a signature shows. */
+/* Levels of objects whose members a signature shows. */
 #define MAX_INLINE_DEPTH 2
 
 typedef struct {
     GString *out;
-    bool is_stub; /* classes by their names; else their members */
+    bool is_stub; /* write classes by name; else by their members */
     unsigned depth;
-    bool is_cut; /* there is no room for more parameters */
+    bool is_cut; /* there was no room for more parameters */
 } Writer;
 
 static void append_type(Writer *writer, const IpbType *type);
 
-/* The end of the first sentence of @line, not that of "1." or "e.g."; NULL: it does not end there. */
+/* The end of the first sentence of @line, ignoring "1." and "e.g.". NULL: no sentence ends
+ * there. */
 static const char *
 find_sentence_end(const char *line)
 {
@@ -43,7 +44,8 @@ find_sentence_end(const char *line)
     return NULL;
 }
 
-/* The first paragraph of @text on one line, cut; only its first sentence where there is not room for more. False if there is none. */
+/* Appends the first paragraph of @text on one line. If that is too long, appends its first
+ * sentence, or cuts it. Returns false if there is no text. */
 static bool
 append_summary(GString *out, IpbSpan text, long max_characters)
 {
@@ -86,7 +88,7 @@ append_comment(GString *out, IpbSpan text, long max_characters)
         g_string_truncate(out, size);
 }
 
-/* A description, and in parentheses what is noted of rules that the type does not say. */
+/* Appends a description, and in parentheses the notes of rules that the type does not express. */
 static void
 append_remark(GString *out, IpbSpan text, const char *notes)
 {
@@ -119,14 +121,15 @@ append_values(Writer *writer, const IpbEnum *enumeration)
     g_string_append_c(writer->out, ']');
 }
 
-/* Is None what is meant by leaving the field out, and not a value that its type has already? */
+/* Whether None means that the field is left out, and is not a value of its type. */
 static bool
 adds_none(const IpbField *field)
 {
     return !field->is_required && field->default_value == NULL && !ipb_type_has_none(field->type);
 }
 
-/* {"a": str, "b?": int} is what one gives, where a dict does; Name(a=str) what one gets: its members are attributes. */
+/* Input is shown as {"a": str, "b?": int}, because a dict can be given. A result is shown as
+ * Name(a=str), because its members are attributes. */
 static void
 append_members(Writer *writer, const IpbClass *class)
 {
@@ -205,12 +208,12 @@ append_type(Writer *writer, const IpbType *type)
     case IPB_TYPE_INT:
     case IPB_TYPE_STR:
     case IPB_TYPE_LITERAL:
-        ipb_annotation_append(writer->out, type, true);
+        ipb_annotation_append(writer->out, type, false);
         break;
     }
 }
 
-/* "name: type = default" */
+/* Appends "name: type = default". */
 static void
 append_field(Writer *writer, const IpbField *field)
 {
@@ -241,7 +244,7 @@ append_result(Writer *writer, const IpbModule *module)
     }
 }
 
-/* The fields that are required, or the others; those that are left are one `**more`. */
+/* Appends the required fields, or the others. Fields without room become one `**more`. */
 static void
 append_parameters(Writer *writer, const IpbClass *params, bool is_required)
 {

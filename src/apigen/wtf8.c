@@ -35,7 +35,7 @@ ipb_wtf8_from(const char *text)
     return (IpbSpan){text, text != NULL ? strlen(text) : 0};
 }
 
-/* Bytes of the sequence that begins with @lead; 0 if none does. */
+/* Bytes of the sequence that begins with @lead; 0 if no sequence does. */
 static size_t
 sequence_size(uint8_t lead)
 {
@@ -94,7 +94,7 @@ ipb_wtf8_is_visible(gunichar c)
         return false;
     if ((c & 0xfffe) == 0xfffe || (c >= 0xe0000 && c <= 0xe0fff))
         return false;
-    if (c == 0x200c || c == 0x200d) /* joiners: some scripts and emoji need them */
+    if (c == 0x200c || c == 0x200d) /* joiners, which some scripts and emoji need */
         return true;
     return g_unichar_type(c) != G_UNICODE_FORMAT;
 }

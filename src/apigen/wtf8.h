@@ -21,6 +21,6 @@ bool ipb_wtf8_equal(IpbSpan a, IpbSpan b);
  * any other invalid byte as U+FFFD. */
 gunichar ipb_wtf8_next(IpbSpan text, size_t *at);
 bool ipb_wtf8_has_surrogate(IpbSpan text);
-/* Whether a reader can see that the character is there. False for controls, bidirectional overrides,
- * tags and other characters that hide text, and lone surrogates. */
+/* Whether a reader can see that the character is there. False for controls, bidirectional
+ * overrides, tags and other characters that hide text, and lone surrogates. */
 bool ipb_wtf8_is_visible(gunichar c);

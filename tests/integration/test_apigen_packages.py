@@ -136,7 +136,7 @@ def test_what_is_not_generated_is_not_replaced(workspace):
     for name in ("precious", "file", "link"):
         with pytest.raises(subprocess.CalledProcessError) as caught:
             write(workspace, [tool()], server=name)
-        assert b"is no generated package" in caught.value.stderr
+        assert b"is not a generated package" in caught.value.stderr
     assert (precious / "__init__.py").read_text() == "# mine\n" and (
         workspace / "file"
     ).read_text() == "mine"

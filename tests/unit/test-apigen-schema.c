@@ -40,7 +40,7 @@ check_with(const char *definitions, const char *json, const char *annotation, co
     read_parameter(&tool, json, definitions);
     const IpbField *field = g_ptr_array_index(tool.module->params->fields, 0);
     g_autoptr(GString) text = g_string_new(NULL);
-    ipb_annotation_append(text, field->type, false);
+    ipb_annotation_append(text, field->type, true);
     g_assert_cmpstr(text->str, ==, annotation);
     g_assert_cmpstr(field->notes, ==, notes);
     clear(&tool);
@@ -58,7 +58,7 @@ test_simple(void)
     check("{}", "Any", NULL);
     check("true", "Any", NULL);
     check("false", "Any", "The schema allows no value here.");
-    check("5", "Any", "The schema is not understood: it is no object.");
+    check("5", "Any", "The schema is invalid: it is not an object.");
     check("{\"type\": \"string\"}", "str", NULL);
     check("{\"type\": \"integer\"}", "int", NULL);
     check("{\"type\": \"number\"}", "int | float", NULL);
