@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How long it takes to generate and write the package of 1,000 tools of real servers (tests/corpus).
+"""Measures the generation of the package of 1,000 tools of real servers (tests/corpus).
 
 usage: python benchmarks/apigen.py [--rounds N] [--tools N]
 """
@@ -46,10 +46,12 @@ def main() -> None:
     own = (after.ru_utime - before.ru_utime) * 1000 / arguments.rounds
     kernel = (after.ru_stime - before.ru_stime) * 1000 / arguments.rounds
     print(
-        f"median {statistics.median(times):.0f} ms, best {min(times):.0f} ms, a process each time (target: 200 ms)"
+        f"median {statistics.median(times):.0f} ms, best {min(times):.0f} ms, a process each time"
+        " (target: 200 ms)"
     )
     print(
-        f"of it {own:.0f} ms CPU for the text, {kernel:.0f} ms for the file system, where the package replaces one"
+        f"of it {own:.0f} ms CPU for the text, {kernel:.0f} ms for the file system, where the"
+        " package replaces one"
     )
 
 

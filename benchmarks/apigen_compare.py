@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Compares generated APIs with what datamodel-code-generator makes of the same schemas, those of tests/corpus.
+"""Compares generated APIs with those of datamodel-code-generator, for the schemas of tests/corpus.
 
-Both get the same instances, drawn by hypothesis-jsonschema and changed into invalid ones; jsonschema judges what goes over
-the wire. docs/benchmarks.md has the table and says what its rows mean.
+Both get the same instances: valid ones by hypothesis-jsonschema, and invalid ones that are made by
+changes. jsonschema validates what goes over the wire. docs/benchmarks.md has the table and says
+what its rows mean.
 
-usage: benchmarks/apigen_compare.py [--examples N] [--each N] [--contender PYTHON] [--json FILE] [NAME]...
+usage: benchmarks/apigen_compare.py [--examples N] [--each N] [--contender PYTHON] [--json FILE]
+[NAME]...
 
-Needs build/tests/unit/apigen-tool and tests/requirements.txt. Without --contender, requirements-apigen.txt is installed
-into .cache/bench first (once).
+Needs build/tests/unit/apigen-tool and tests/requirements.txt. Without --contender, it first
+installs requirements-apigen.txt into .cache/bench (once).
 """
 
 from __future__ import annotations
@@ -35,7 +37,8 @@ import agreement
 from apigen_package import Package, write
 
 VENV = ROOT / ".cache/bench/apigen"
-# What can be seen of the original's code is made with the defaults; the other is the generator's own advice.
+# The generated code of ipybox 0.9 looks like that of the defaults. The generator recommends the
+# other.
 OPTIONS = {
     "dcg": ["--output-model-type", "pydantic_v2.BaseModel"],
     "dcg, its best": ["--preset", "practical-py310-20261027", "--extra-fields", "allow"],
@@ -80,7 +83,8 @@ def draw_cases(path: Path, examples: int, each: int) -> list[Case]:
         for name, schema in schemas.items():
             rng = random.Random(agreement.SEED)
             names = agreement.property_names(schema)
-            # hypothesis-jsonschema does not know all formats; what a validator does not check by default, contenders may.
+            # hypothesis-jsonschema does not know all formats. Contenders may check formats that a
+            # validator does not check by default.
             checker = agreement.make_validator(schema, formats=True)
             valid = [
                 one
@@ -250,7 +254,8 @@ def find_contender() -> Path:
 def summary(score: Score) -> dict[str, Any]:
     kinds = Counter(text.partition(":")[2].strip()[:60] for text in score.failures)
     return {
-        "failures": score.failures, "kinds": dict(kinds), "refused": score.refused[:200], "changed": score.changed[:200],
+        "failures": score.failures, "kinds": dict(kinds),
+        "refused": score.refused[:200], "changed": score.changed[:200],
         "let_through": score.let_through[:200],
     }  # fmt: skip
 

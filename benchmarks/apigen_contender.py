@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""datamodel-code-generator's part of apigen_compare.py: makes a module of each schema, imports it, and tells what becomes of instances.
+"""datamodel-code-generator's part of apigen_compare.py.
 
-Runs in the environment of requirements-apigen.txt. Reads cases from a JSON file and writes what came of them to another.
+Generates a module from each schema, imports it, and reports how it handles instances. Runs in the
+environment of requirements-apigen.txt. Reads cases from a JSON file, and writes the results to
+another.
 
 usage: apigen_contender.py CASES ANSWERS OPTION...     the options are datamodel-codegen's
 """
@@ -35,7 +37,7 @@ def load(path: Path, class_name: str) -> Any:
 
 
 def send(model: Any, instance: Any) -> Any:
-    """What goes over the wire, sent as well as it can be: by the wire's names, and only what was set."""
+    """What goes over the wire at best: the names of the wire, and only fields that are set."""
     try:
         value = model.model_validate(instance)
     except ValueError as error:
@@ -60,7 +62,8 @@ def answer(
     try:
         with contextlib.redirect_stderr(errors):
             status = generate(
-                ["--input", str(source), "--input-file-type", "jsonschema", "--output", str(output), "--class-name", case["name"],
+                ["--input", str(source), "--input-file-type", "jsonschema",
+                 "--output", str(output), "--class-name", case["name"],
                  "--disable-timestamp", "--disable-warnings", *options]
             )  # fmt: skip
         seconds = time.process_time() - begun

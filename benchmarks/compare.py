@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Measures ipybox without and with its sandbox, and beside it the original (ipybox 0.9.2 from PyPI), in one interleaved run.
+"""Measures ipybox without and with its sandbox, and ipybox 0.9.2, in one interleaved run.
 
-All are driven as MCP servers, by raw JSON-RPC over stdio, and by one program that uses the Python SDK. Every round measures each row for the one and at once for
-the others, so that a machine that gets slower or faster does it to all. Medians count, and their ratios.
+All are driven as MCP servers by raw JSON-RPC over stdio, and by one program that uses the Python
+SDK. Each round measures a row for one of them and then at once for the others, so that a machine
+that becomes slower or faster affects all. The results are medians and their ratios.
 benchmarks/README.md says what each row means.
 """
 
@@ -57,7 +58,7 @@ class Run:
 
     def measure(self) -> None:
         for number in range(self.plan.rounds):
-            # Whoever was second is first the next time.
+            # The last one of a round is the first one of the next.
             order = self.contenders if number % 2 == 0 else self.contenders[::-1]
             self._round(number, order)
         self._say_done()
@@ -108,7 +109,7 @@ class Run:
             print("\r\033[K", end="", file=sys.stderr, flush=True)
 
 
-# --- the table -------------------------------------------------------------------------------------------------------
+# The table
 
 
 def number_text(value: float | None, row: Row) -> str:
@@ -199,7 +200,8 @@ def print_table(lines: list[list[str]], markdown: bool) -> None:
 
 def machine() -> str:
     cpus = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    return f"{cpus} CPUs, {platform.system()} {platform.release().split('-')[0]}, Python {platform.python_version()}"
+    release = platform.release().split("-")[0]
+    return f"{cpus} CPUs, {platform.system()} {release}, Python {platform.python_version()}"
 
 
 def as_json(run: Run) -> dict[str, Any]:
@@ -259,7 +261,7 @@ def parse_options() -> argparse.Namespace:
 
 
 def find_contenders(options: argparse.Namespace, state: Path) -> list[Contender]:
-    """The original first, where there is one. Paths are not resolved: a virtual environment's Python is a link."""
+    """ipybox 0.9.2 comes first. Paths are not resolved: a venv's Python is a link."""
     python = options.python
     if not python and (ROOT / ".venv/bin/python").exists():
         python = ROOT / ".venv/bin/python"
@@ -280,7 +282,8 @@ def find_contenders(options: argparse.Namespace, state: Path) -> list[Contender]
         contenders.insert(0, original_contender(original.absolute(), options.log))
     else:
         print(
-            "Without the original: --with-original installs it, --original PYTHON uses one that is there."
+            "Without ipybox 0.9.2: --with-original installs it, --original PYTHON uses an"
+            " installation."
         )
     return contenders
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What compare.py compares: the original, ipybox, and ipybox with its sandbox."""
+"""What compare.py compares: ipybox 0.9.2, ipybox, and ipybox with its sandbox."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def environment_with(python: Path) -> dict[str, str]:
 def our_contender(
     build: Path, python: Path | None, state: Path, log: Path | None, *, is_sandboxed: bool
 ) -> Contender:
-    """The sandbox is that of kernels: the servers of tools, which are timed too, run outside for both."""
+    """Only kernels are sandboxed. The tool servers, measured too, run outside for both."""
     binary = build / "ipybox"
     if not os.access(binary, os.X_OK):
         raise BenchmarkError(f"{binary} is not there; build it first: make")

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Parses and writes one message such as MCP servers send, with our JSON and with others, in turn; prints
- * the best round of each. "write" is the whole tree, every string encoded again; "pass on" is what
- * the core does with arguments and results: the value's own bytes, copied and compacted.
+ * Parses and writes a message like those of MCP servers, with our JSON and with others, in turn.
+ * Prints the best round of each. "write" writes the whole tree and encodes every string again.
+ * "pass on" is what the core does with arguments and results: it copies and compacts the value's
+ * bytes.
  *
  * usage: json-bench [MEGABYTES [ROUNDS]]
  */

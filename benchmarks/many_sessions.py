@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Opens many sessions in one program, uses each and closes them; says what that takes.
+"""Opens many sessions in one program, uses each and closes them; prints times and memory.
 
-Each is used twice: when it is opened, and when all are there. With --sandbox each has a sandbox of its own. What is
-left when the program has ended is an error: processes, and mounts that the machine did not have before.
+Each session is used twice: when it is opened, and when all are open. With --sandbox each has its
+own sandbox. If the program leaves processes or new mounts behind, that is an error.
 """
 
 from __future__ import annotations
@@ -82,7 +82,8 @@ def measure(command: list[str], count: int) -> None:
     left = [pid for pid in tree if os.path.exists(f"/proc/{pid}")]
     if program.process.returncode != 0 or left or mounts() - mounted:
         raise BenchmarkError(
-            f"exit status {program.process.returncode}; left: processes {left}, mounts {mounts() - mounted}"
+            f"exit status {program.process.returncode}; left: processes {left}, "
+            f"mounts {mounts() - mounted}"
         )
     further = sorted(times[1:]) or times
     rows = [

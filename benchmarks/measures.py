@@ -129,7 +129,7 @@ class Samples:
         return sum(values) if row.is_count else statistics.median(values)
 
     def best(self, row: Row) -> float | None:
-        """The best sample: what the machine lets through when it does nothing else. A difference has none."""
+        """The best sample: the time if the machine does nothing else. A difference has none."""
         values = self.values.get(row.key)
         if not values or row.is_count or row.is_difference:
             return None
@@ -245,7 +245,8 @@ def measure_stdout(server: McpProcess, samples: Samples, plan: Plan) -> None:
     samples.add("stdout_small", megabytes / (took_ms / 1000))
 
     blocks = plan.big_write_mb * 1_000_000 // 65536
-    big = f"import os\nblock = b'y' * 65535 + b'\\n'\nfor _ in range({blocks}): n = os.write(1, block)"
+    big = "import os\nblock = b'y' * 65535 + b'\\n'\n"
+    big += f"for _ in range({blocks}): n = os.write(1, block)"
     took_ms = elapsed_ms(lambda: server.cell(big, max_output_chars=1000))
     samples.add("stdout_big", blocks * 65536 / 1e6 / (took_ms / 1000))
 
@@ -257,7 +258,7 @@ def measure_lost(server: McpProcess, samples: Samples, plan: Plan) -> None:
 
 
 def loses_output(server: McpProcess, number: int) -> bool:
-    """Whether a cell's answer is anything but what it printed, an error or no answer in time included."""
+    """Whether an answer differs from what its cell printed. An error or a timeout also differs."""
     try:
         return server.cell(f"print('output', {number})", timeout=LOST_AFTER_S) != f"output {number}"
     except BenchmarkError:

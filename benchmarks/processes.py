@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs that benchmarks drive: an MCP server, one that answers line by line; how they end, and what memory they take."""
+"""Programs that benchmarks drive: an MCP server, and one that answers lines."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ class McpProcess:
         return self.call("execute_ipython_cell", code=code, **arguments)
 
     def close(self) -> None:
-        """End of input is how an MCP server is told to end."""
+        """Closes the input, which ends an MCP server."""
         assert self._process.stdin and self._process.stdout
         self._process.stdin.close()
         wait_for_end(self._process)

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A program that uses the Python SDK, ours or the original's: compare.py runs it and asks for what is measured.
+"""A program that uses the Python SDK, ours or that of ipybox 0.9; compare.py drives it.
 
-It prints the seconds that `import ipybox` took. Then it answers each line of its input with a line of seconds: `new` opens an executor
-and runs the cell `1` in it; `cells N` and `resets N` run the cell N times in the newest one, each time after a reset or not. At the end
-of its input it closes them all. With the argument `--sandbox`, the executors are sandboxed.
+It prints the seconds that `import ipybox` took. Then it answers each line of its input with a line
+of seconds. `new` opens an executor and runs the cell `1` in it. `cells N` runs the cell N times in
+the newest executor, `resets N` the same with a reset before each. At the end of its input it closes
+all. With the argument `--sandbox`, the executors are sandboxed.
 """
 
 import time

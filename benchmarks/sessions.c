@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Opens many sessions in one program, for compare.py and many_sessions.py. A line "new" on stdin opens one more in the
- * current directory, runs the cell `1` in it and prints the seconds from asking to its end; a line "cells" runs the cell in
- * each session there is, one after the other, and prints the seconds of all. The end of stdin closes all.
+ * Opens many sessions in one program, for compare.py and many_sessions.py. A line "new" on stdin
+ * opens a session in the current directory, runs the cell `1` in it, and prints the seconds that
+ * this took. A line "cells" runs the cell in each session, one after the other, and prints the
+ * seconds of all. The end of stdin closes all sessions.
  *
  * usage: bench-sessions [--sandbox] [--python PYTHON]
  */

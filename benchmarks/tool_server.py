@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A small MCP server on stdio for the benchmarks: as little time of its own as Python allows.
+"""A small MCP server on stdio for the benchmarks, as fast as Python allows.
 
 usage: tool_server.py [--tools N]
 
-Its tools are `echo` and N - 1 more with parameters as real servers have them: an enum, a nested object, an array.
+Its tools are `echo` and N - 1 more, with parameters like those of real servers: an enum, a nested
+object, an array.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ ECHO = {
 def search_tool(number: int) -> dict[str, Any]:
     return {
         "name": f"search-items-{number}",
-        "description": f"Search the items of collection {number}.\n\nResults come one page at a time.",
+        "description": f"Search the items of collection {number}.\n\n"
+        "Results come one page at a time.",
         "inputSchema": {
             "type": "object",
             "properties": {

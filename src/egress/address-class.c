@@ -111,7 +111,7 @@ look_up(const IpbHost *address, const char **ret_name)
     return IPB_ADDRESS_CLASS_PUBLIC;
 }
 
-/* Its own row, without what it carries: ::1 is loopback, not the IPv4-compatible 0.0.0.1. */
+/* The class of the address itself: ::1 is loopback, and not the IPv4-compatible 0.0.0.1. */
 static IpbAddressClass
 look_up_exactly(const IpbHost *address, const char **ret_name)
 {

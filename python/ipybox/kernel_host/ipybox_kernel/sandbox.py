@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Forks a kernel into a sandbox: into namespaces of the core, with restrictions.
 
-One call in C does the work (src/sandbox/linux/init/enter.c). A child that shares our memory joins the
-namespaces and forks the kernel. So only one fork copies memory, and our own state does not change.
+One call in C does the work (src/sandbox/linux/init/enter.c). A child that shares our memory joins
+the namespaces and forks the kernel. So only one fork copies memory, and our own state does not
+change.
 """
 
 from __future__ import annotations
