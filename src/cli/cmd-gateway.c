@@ -188,7 +188,6 @@ serve(const GatewayArguments *arguments)
         .approval_timeout_ms = -1,
         .is_sandboxed = arguments->kernel.is_sandboxed || arguments->kernel.sandbox_config != NULL,
         .sandbox_config = arguments->kernel.sandbox_config,
-        .saves_no_images = true,
         .on_log = ipb_cli_log,
     };
     g_autoptr(GError) error = NULL;

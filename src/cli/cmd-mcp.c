@@ -27,7 +27,7 @@ typedef struct {
     char *host; /* of the original's inner servers: accepted, without effect */
     int port;
     int allows_builds;
-    int frees_servers;
+    int allows_unsandboxed_servers;
     int no_register;
     char *servers;
     char *server_variables;
@@ -69,6 +69,7 @@ set_up(McpCommand *command, const McpArguments *arguments, GError **error)
     command->server_variables = ipb_options_split(arguments->server_variables);
     IpbSessionOptions session = {
         .workspace = arguments->kernel.workspace,
+        .saves_images = true,
         /* As in ipybox 0.9: the MCP host asked its user already. */
         .approval = IPB_APPROVAL_ALLOW,
         .audit_log = arguments->approval.audit_log,
@@ -77,7 +78,7 @@ set_up(McpCommand *command, const McpArguments *arguments, GError **error)
         .makes_packages = true,
         .server_variables = (const char *const *) command->server_variables,
         .allows_builds = arguments->allows_builds,
-        .frees_servers = arguments->frees_servers,
+        .allows_unsandboxed_servers = arguments->allows_unsandboxed_servers,
         .sandbox_config = arguments->kernel.sandbox_config,
     };
     const IpbJson *servers = NULL;
@@ -152,7 +153,7 @@ run_mcp(int argc, char **argv)
          "and "
          "takes URLs",
          NULL},
-        {"unsandboxed-servers", 0, 0, G_OPTION_ARG_NONE, &arguments.frees_servers,
+        {"unsandboxed-servers", 0, 0, G_OPTION_ARG_NONE, &arguments.allows_unsandboxed_servers,
          "with a sandbox: servers that the client registers run outside of one, unless their "
          "parameters ask for it",
          NULL},

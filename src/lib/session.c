@@ -20,7 +20,6 @@
 #include "lib/runtime.h"
 #include "lib/server.h"
 #include "lib/version.h"
-#include "session/workspace.h"
 
 struct IpyboxSession {
     unsigned references;
@@ -221,6 +220,7 @@ make_core(IpyboxSession *session, const IpyboxSessionOptions *options, GError **
 {
     IpbSessionOptions core_options = {
         .workspace = options->workspace,
+        .saves_images = true,
         .images_dir = options->images_dir,
         .kernel_env = options->kernel_env,
         .env = options->env,
@@ -247,7 +247,7 @@ make_core(IpyboxSession *session, const IpyboxSessionOptions *options, GError **
         .data = session,
     };
     g_autoptr(IpbSession) core = ipb_session_new(session->runtime->core, &core_options, error);
-    if (core == NULL || !ipb_workspace_allow_registered(core, error))
+    if (core == NULL || !ipb_session_allow_below(core, NULL, error))
         return NULL;
     return g_steal_pointer(&core);
 }

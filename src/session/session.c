@@ -1,21 +1,61 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A session puts kernel, tools and approvals together; see the header. This file has its life; its cells are in
- * session-cells.c, installations in session-install.c, registrations in session-jobs.c.
+ * A session connects a kernel, cells, tools and approvals; see the header.
  */
 #include "session/session.h"
 
+#include <string.h>
+
 #include "base/error.h"
 #include "base/file.h"
+#include "json/writer.h"
 #include "session/allowed-servers.h"
 #include "session/environment.h"
-#include "session/packages.h"
+#include "session/install-command.h"
 #include "session/sandbox-paths.h"
-#include "session/session-private.h"
+#include "tools/tool-channel.h"
 
-void
-ipb_session_log(IpbSession *session, const char *level, const char *text)
+/* A tool of ipybox itself: `!pip install` in a sandboxed session calls it. */
+#define INSTALL_TOOL "install_package"
+
+struct IpbSession {
+    IpbRuntime *runtime;
+    IpbLoop *loop;
+    char *workspace;
+    char *working_dir; /* or NULL */
+    char *overlay;     /* see install-command.h; or NULL */
+    char **env;        /* the application's */
+    char **server_env; /* what of it MCP servers get, and ${NAME} in their parameters */
+    char **keep_out;   /* see sandbox-paths.h */
+    bool approves_shell_cmds;
+    void (*on_log)(const char *level, const char *text, void *data);
+    IpbApprovalAskFunc on_approval;
+    IpbApprovalWithdrawnFunc on_approval_withdrawn;
+    IpbEventFunc on_event;
+    void *data;
+
+    IpbKernelProvider *kernel_provider;
+    IpbKernel *kernel;
+    IpbCells *cells;
+    IpbApprovals *approvals;
+    IpbToolHost *tool_host;
+    IpbToolChannel *tool_channel;
+    IpbToolRelay *tool_relay;  /* or NULL */
+    IpbSandboxing *sandboxing; /* NULL: no sandbox */
+    IpbRegistrar *registrar;
+    IpbInstaller *installer;
+    uint64_t install_call; /* the tool call that installs a package; 0: none */
+
+    bool is_closing;
+    unsigned n_closing; /* parts that are not closed yet */
+    void (*closed)(void *data);
+    void *closed_data;
+};
+
+static void
+on_log(const char *level, const char *text, void *data)
 {
+    IpbSession *session = data;
     if (session->on_log != NULL)
         session->on_log(level, text, session->data);
 }
@@ -23,14 +63,14 @@ ipb_session_log(IpbSession *session, const char *level, const char *text)
 static void
 on_env_warning(const char *text, void *data)
 {
-    ipb_session_log(data, "warning", text);
+    on_log("warning", text, data);
 }
 
 static void
 on_server_log(const char *server_name, const char *level, const char *text, void *data)
 {
     g_autofree char *line = g_strdup_printf("%s: %s", server_name, text);
-    ipb_session_log(data, level, line);
+    on_log(level, line, data);
 }
 
 static void
@@ -38,16 +78,30 @@ on_tool_progress(const char *server_name, const char *tool_name, const IpbMcpPro
                  void *data)
 {
     IpbSession *session = data;
-    if (session->current == NULL)
-        return;
     g_autoptr(GString) text = g_string_new(NULL);
     g_string_append_printf(text, "%s.%s: %g", server_name, tool_name, progress->progress);
     if (progress->total > 0)
         g_string_append_printf(text, "/%g", progress->total);
     if (progress->message != NULL)
         g_string_append_printf(text, " %s", progress->message);
-    ipb_cell_emit(session->current,
-                  &(IpbEvent){.type = IPB_EVENT_TOOL_PROGRESS, .text = text->str});
+    if (session->cells != NULL)
+        ipb_cells_report_progress(session->cells, text->str);
+}
+
+static void
+on_event(const IpbEvent *event, void *data)
+{
+    IpbSession *session = data;
+    if (session->on_event != NULL)
+        session->on_event(event, session->data);
+}
+
+static void
+on_approval_wait(bool is_waiting, void *data)
+{
+    IpbSession *session = data;
+    if (session->cells != NULL)
+        ipb_cells_set_awaiting_approval(session->cells, is_waiting);
 }
 
 static void
@@ -90,12 +144,40 @@ ipb_session_allow(IpbSession *session, const IpbRegistration *registration)
     ipb_tool_host_allow(session->tool_host, registration);
 }
 
+static bool
+is_below(const char *path, const char *directory)
+{
+    size_t size = strlen(directory);
+    while (size > 1 && directory[size - 1] == '/')
+        size--;
+    return strncmp(path, directory, size) == 0 &&
+           (path[size] == '/' || path[size] == '\0' || size == 1);
+}
+
+bool
+ipb_session_allow_below(IpbSession *session, const char *directory, GError **error)
+{
+    if (directory == NULL)
+        directory = session->workspace;
+    g_autoptr(GPtrArray) all = ipb_registry_list(ipb_runtime_registry(session->runtime), error);
+    if (all == NULL)
+        return false;
+    for (guint i = 0; i < all->len; i++) {
+        const IpbRegistration *registration = g_ptr_array_index(all, i);
+        for (char **root = registration->roots; *root != NULL; root++) {
+            if (is_below(*root, directory)) {
+                ipb_session_allow(session, registration);
+                break;
+            }
+        }
+    }
+    return true;
+}
+
 void
 ipb_session_reset(IpbSession *session, void (*done)(void *data), void *data)
 {
-    if (session->current != NULL)
-        session->current->is_reset = true;
-    ipb_session_drop_waiting_cells(session, "the session was reset");
+    ipb_cells_reset(session->cells);
     ipb_approvals_cancel_all(session->approvals);
     ipb_kernel_reset(session->kernel);
     ipb_tool_host_reset(session->tool_host, done, data);
@@ -141,25 +223,92 @@ make_approvals(IpbSession *session, const IpbSessionOptions *options, GError **e
         .timeout_ms = options->approval_timeout_ms,
         .ask = options->on_approval != NULL ? on_approval_ask : NULL,
         .on_withdrawn = options->on_approval_withdrawn != NULL ? on_approval_withdrawn : NULL,
-        .on_wait = ipb_session_on_approval_wait,
+        .on_wait = on_approval_wait,
         .data = session,
     };
     session->approvals = ipb_approvals_new(session->loop, &approvals);
     return true;
 }
 
-/* --- sandbox ----------------------------------------------------------------------------------- */
+/* --- tools of ipybox itself --------------------------------------------------------------------- */
 
 static void
-on_sandbox_log(const char *level, const char *text, void *data)
+on_own_installed(const char *output, const GError *error, void *data)
 {
-    ipb_session_log(data, level, text);
+    IpbSession *session = data;
+    g_autoptr(GBytes) result = NULL;
+    if (error == NULL) {
+        IpbJsonWriter *writer = ipb_json_writer_new();
+        ipb_json_write_string(writer, output);
+        size_t size;
+        char *text = ipb_json_writer_finish(writer, &size);
+        result = g_bytes_new_take(text, size);
+    }
+    uint64_t call = session->install_call;
+    session->install_call = 0;
+    ipb_tool_host_answer(session->tool_host, call, result, error);
 }
+
+/* The package in {"package": "…"}. The caller frees the document. */
+static const char *
+find_package(const char *arguments, size_t size, IpbJsonDoc **ret_document, GError **error)
+{
+    *ret_document = ipb_json_parse(arguments, size, &IPB_JSON_LIMITS_SMALL, error);
+    if (*ret_document == NULL)
+        return NULL;
+    const char *package = ipb_json_get_string(ipb_json_root(*ret_document), "package");
+    if (package == NULL)
+        g_set_error_literal(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID,
+                            INSTALL_TOOL ": {\"package\": a string}");
+    return package;
+}
+
+/* A call of these tools only asks for approval: the kernel itself runs the command. */
+static bool
+is_shell_tool(const char *tool_name)
+{
+    return g_str_equal(tool_name, "shell") || g_str_equal(tool_name, "shell_magic");
+}
+
+static void
+on_own_call(uint64_t call, const char *tool_name, const char *arguments, size_t size, void *data)
+{
+    IpbSession *session = data;
+    g_autoptr(GError) error = NULL;
+    g_autoptr(IpbJsonDoc) document = NULL;
+    const char *package = NULL;
+    if (session->approves_shell_cmds && is_shell_tool(tool_name)) {
+        g_autoptr(GBytes) nothing = g_bytes_new_static("null", strlen("null"));
+        ipb_tool_host_answer(session->tool_host, call, nothing, NULL);
+        return;
+    }
+    if (session->sandboxing == NULL || !g_str_equal(tool_name, INSTALL_TOOL))
+        g_set_error(&error, IPYBOX_ERROR, IPYBOX_ERROR_NOT_FOUND, "ipybox has no tool \"%s\"",
+                    tool_name);
+    else
+        package = find_package(arguments, size, &document, &error);
+    if (package != NULL &&
+        ipb_session_install(session, package, NULL, on_own_installed, session, &error))
+        session->install_call = call;
+    else
+        ipb_tool_host_answer(session->tool_host, call, NULL, error);
+}
+
+static void
+on_own_cancel(uint64_t call, void *data)
+{
+    IpbSession *session = data;
+    if (session->install_call == call)
+        ipb_session_cancel_install(session);
+}
+
+/* --- sandbox ----------------------------------------------------------------------------------- */
 
 static void
 on_violation(const char *text, void *data)
 {
-    ipb_session_tell_violation(data, text);
+    IpbSession *session = data;
+    ipb_cells_report_violation(session->cells, text);
 }
 
 static bool
@@ -179,7 +328,7 @@ make_sandboxing(IpbSession *session, const IpbSessionOptions *options, GError **
                                .state_dir = ipb_runtime_state_dir(session->runtime),
                                .keep_out = (const char *const *) session->keep_out,
                                .tool_channel = session->tool_channel,
-                               .on_log = on_sandbox_log,
+                               .on_log = on_log,
                                .on_violation = on_violation,
                                .data = session,
                            },
@@ -201,23 +350,23 @@ static bool
 make_tools(IpbSession *session, const IpbSessionOptions *options, GError **error)
 {
     session->tool_host = ipb_tool_host_new(
-        session->loop, &(IpbToolHostOptions){
-                           .approvals = session->approvals,
-                           .cwd = session->workspace,
-                           .state_dir = ipb_runtime_state_dir(session->runtime),
-                           .keep_out = (const char *const *) session->keep_out,
-                           .env = (const char *const *) session->server_env,
-                           .connect_timeout_ms = session->connect_timeout_ms,
-                           .legacy_servers = ipb_runtime_legacy_servers(session->runtime),
-                           .takes_params = !options->is_sandboxed,
-                           .on_log = on_server_log,
-                           .on_progress = on_tool_progress,
-                           .on_own_call = options->is_sandboxed || options->approves_shell_cmds
-                                              ? ipb_session_on_own_call
-                                              : NULL,
-                           .on_own_cancel = ipb_session_on_own_cancel,
-                           .data = session,
-                       });
+        session->loop,
+        &(IpbToolHostOptions){
+            .approvals = session->approvals,
+            .cwd = session->workspace,
+            .state_dir = ipb_runtime_state_dir(session->runtime),
+            .keep_out = (const char *const *) session->keep_out,
+            .env = (const char *const *) session->server_env,
+            .connect_timeout_ms = options->connect_timeout_ms,
+            .legacy_servers = ipb_runtime_legacy_servers(session->runtime),
+            .takes_params = !options->is_sandboxed,
+            .on_log = on_server_log,
+            .on_progress = on_tool_progress,
+            .on_own_call =
+                options->is_sandboxed || options->approves_shell_cmds ? on_own_call : NULL,
+            .on_own_cancel = on_own_cancel,
+            .data = session,
+        });
     session->tool_channel = ipb_tool_channel_new(session->loop, session->tool_host);
     if (options->tool_server_host != NULL) {
         session->tool_relay =
@@ -280,9 +429,65 @@ make_kernel(IpbSession *session, const IpbSessionOptions *options, GError **erro
         sandbox = ipb_sandboxing_of_kernel(session->sandboxing);
         kernel.sandbox = &sandbox;
     }
-    session->kernel = ipb_kernel_provider_make_kernel(session->kernel_provider, &kernel,
-                                                      ipb_session_on_kernel_event, session, error);
-    return session->kernel != NULL;
+    session->kernel = ipb_kernel_provider_make_kernel(
+        session->kernel_provider, &kernel, ipb_cells_on_kernel_event, session->cells, error);
+    if (session->kernel == NULL)
+        return false;
+    ipb_cells_set_kernel(session->cells, session->kernel);
+    return true;
+}
+
+static void
+make_cells(IpbSession *session, const IpbSessionOptions *options)
+{
+    g_autofree char *images_dir = g_canonicalize_filename(
+        options->images_dir != NULL ? options->images_dir : "images", session->workspace);
+    session->cells =
+        ipb_cells_new(session->loop, &(IpbCellsOptions){
+                                         .approvals = session->approvals,
+                                         .sandboxing = session->sandboxing,
+                                         .workspace = session->workspace,
+                                         .images_dir = options->saves_images ? images_dir : NULL,
+                                         .working_dir = session->working_dir,
+                                         .on_event = on_event,
+                                         .on_log = on_log,
+                                         .data = session,
+                                     });
+}
+
+static void
+make_registrar(IpbSession *session, const IpbSessionOptions *options)
+{
+    session->registrar = ipb_registrar_new(
+        session->loop, &(IpbRegistrarOptions){
+                           .registry = ipb_runtime_registry(session->runtime),
+                           .tool_host = session->tool_host,
+                           .sandboxing = session->sandboxing,
+                           .legacy_servers = ipb_runtime_legacy_servers(session->runtime),
+                           .workspace = session->workspace,
+                           .state_dir = ipb_runtime_state_dir(session->runtime),
+                           .keep_out = (const char *const *) session->keep_out,
+                           .env = (const char *const *) session->server_env,
+                           .connect_timeout_ms = options->connect_timeout_ms,
+                           .allows_unsandboxed_servers = options->allows_unsandboxed_servers,
+                           .on_log = on_log,
+                           .data = session,
+                       });
+}
+
+static void
+make_installer(IpbSession *session, const IpbSessionOptions *options)
+{
+    session->installer = ipb_installer_new(
+        session->loop, &(IpbInstallerOptions){
+                           .python = ipb_runtime_python(session->runtime),
+                           .host_directory = ipb_runtime_host_directory(session->runtime),
+                           .workspace = session->workspace,
+                           .overlay = session->overlay,
+                           .sandboxing = session->sandboxing,
+                           .allows_builds = options->allows_builds,
+                           .env = (const char *const *) session->env,
+                       });
 }
 
 static IpbKernelProvider *
@@ -347,19 +552,10 @@ ipb_session_new(IpbRuntime *runtime, const IpbSessionOptions *options, GError **
     session->on_approval = options->on_approval;
     session->on_approval_withdrawn = options->on_approval_withdrawn;
     session->data = options->data;
-    session->allows_builds = options->allows_builds;
-    session->frees_servers = options->frees_servers;
     session->approves_shell_cmds = options->approves_shell_cmds;
     session->working_dir = g_steal_pointer(&working_dir);
-    session->saves_no_images = options->saves_no_images;
-    session->connect_timeout_ms = options->connect_timeout_ms;
-    session->jobs = g_ptr_array_new_with_free_func((GDestroyNotify) ipb_session_job_free);
-    g_queue_init(&session->waiting);
-    g_queue_init(&session->kept_notices);
-    session->images_dir = g_canonicalize_filename(
-        options->images_dir != NULL ? options->images_dir : "images", workspace);
-    session->overlay = ipb_packages_overlay(ipb_runtime_python(runtime), workspace,
-                                            /* is_sandboxed= */ options->is_sandboxed);
+    session->overlay = ipb_install_command_overlay(ipb_runtime_python(runtime), workspace,
+                                                   /* is_sandboxed= */ options->is_sandboxed);
     session->workspace = g_steal_pointer(&workspace);
     session->env =
         ipb_environment_application(options->env, session->workspace, on_env_warning, session);
@@ -367,10 +563,15 @@ ipb_session_new(IpbRuntime *runtime, const IpbSessionOptions *options, GError **
         ipb_environment_servers((const char *const *) session->env, options->server_variables);
     session->keep_out = ipb_sandbox_paths_kept_out(runtime, options);
     if (!make_approvals(session, options, error) || !make_tools(session, options, error) ||
-        !make_sandboxing(session, options, error) || !make_kernel(session, options, error)) {
+        !make_sandboxing(session, options, error)) {
         ipb_session_free(session);
         return NULL;
     }
+    make_cells(session, options);
+    make_registrar(session, options);
+    make_installer(session, options);
+    if (!make_kernel(session, options, error))
+        g_clear_pointer(&session, ipb_session_free);
     return session;
 }
 
@@ -384,12 +585,6 @@ static void
 on_part_closed(void *data)
 {
     IpbSession *session = data;
-    ipb_session_part_closed(session);
-}
-
-void
-ipb_session_part_closed(IpbSession *session)
-{
     if (--session->n_closing > 0)
         return;
     if (session->sandboxing != NULL)
@@ -404,10 +599,11 @@ ipb_session_close(IpbSession *session, void (*done)(void *data), void *data)
     session->is_closing = true;
     session->closed = done;
     session->closed_data = data;
-    session->n_closing = 2;
-    ipb_session_drop_waiting_cells(session, "the session was closed");
+    session->n_closing = 4;
+    ipb_cells_close(session->cells);
     ipb_approvals_cancel_all(session->approvals);
-    ipb_session_close_jobs(session);
+    ipb_registrar_close(session->registrar, on_part_closed, session);
+    ipb_installer_close(session->installer, on_part_closed, session);
     ipb_tool_host_reset(session->tool_host, on_part_closed, session);
     ipb_kernel_stop(session->kernel, on_part_closed, session);
 }
@@ -418,22 +614,18 @@ ipb_session_free(IpbSession *session)
     if (session == NULL)
         return;
     session->is_closing = true;
-    ipb_timer_free(session->start_timer);
-    ipb_kernel_free(session->kernel);
-    g_clear_pointer(&session->current, ipb_cell_free);
-    g_queue_clear_full(&session->waiting, (GDestroyNotify) ipb_cell_free);
-    g_queue_clear_full(&session->kept_notices, g_free);
+    g_clear_pointer(&session->kernel, ipb_kernel_free);
+    g_clear_pointer(&session->cells, ipb_cells_free);
     g_clear_pointer(&session->sandboxing, ipb_sandboxing_free);
     g_clear_pointer(&session->tool_channel, ipb_tool_channel_free);
     g_clear_pointer(&session->tool_relay, ipb_tool_relay_free);
     g_clear_pointer(&session->tool_host, ipb_tool_host_free);
     g_clear_pointer(&session->approvals, ipb_approvals_free);
-    g_ptr_array_unref(session->jobs);
-    g_clear_pointer(&session->install, ipb_install_free);
+    g_clear_pointer(&session->registrar, ipb_registrar_free);
+    g_clear_pointer(&session->installer, ipb_installer_free);
     g_strfreev(session->env);
     g_strfreev(session->server_env);
     g_strfreev(session->keep_out);
-    g_free(session->images_dir);
     g_free(session->overlay);
     g_free(session->working_dir);
     g_free(session->workspace);
@@ -441,4 +633,99 @@ ipb_session_free(IpbSession *session)
     ipb_loop_unref(session->loop);
     ipb_runtime_unref(session->runtime);
     g_free(session);
+}
+
+/* --- cells ------------------------------------------------------------------------------------- */
+
+void
+ipb_session_report_late_output(IpbSession *session)
+{
+    ipb_cells_report_late_output(session->cells);
+}
+
+uint64_t
+ipb_session_execute(IpbSession *session, const char *code, unsigned timeout_ms,
+                    IpbEventFunc on_cell_event, void *data, GError **error)
+{
+    IpbCellOptions options = {.timeout_ms = timeout_ms, .stores_history = true};
+    return ipb_session_execute_with(session, code, &options, on_cell_event, data, error);
+}
+
+uint64_t
+ipb_session_execute_with(IpbSession *session, const char *code, const IpbCellOptions *options,
+                         IpbEventFunc on_cell_event, void *data, GError **error)
+{
+    return ipb_cells_execute(session->cells, code, options, on_cell_event, data, error);
+}
+
+bool
+ipb_session_cancel(IpbSession *session, uint64_t cell)
+{
+    return ipb_cells_cancel(session->cells, cell);
+}
+
+void
+ipb_session_interrupt(IpbSession *session)
+{
+    ipb_cells_interrupt(session->cells);
+}
+
+void
+ipb_session_keep_notices(IpbSession *session, const GPtrArray *notices)
+{
+    ipb_cells_keep_notices(session->cells, notices);
+}
+
+void
+ipb_session_hold_cells(IpbSession *session, bool is_held)
+{
+    ipb_cells_hold(session->cells, is_held);
+}
+
+bool
+ipb_session_request(IpbSession *session, const char *method, const char *params,
+                    IpbKernelReplyFunc func, void *data, GError **error)
+{
+    if (session->is_closing) {
+        g_set_error_literal(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID, "the session is closed");
+        return false;
+    }
+    return ipb_kernel_request(session->kernel, method, params, func, data, error);
+}
+
+void
+ipb_session_set_paused(IpbSession *session, bool paused)
+{
+    ipb_kernel_set_paused(session->kernel, paused);
+}
+
+/* --- registrations and installations ------------------------------------------------------------ */
+
+uint64_t
+ipb_session_register(IpbSession *session, const IpbRegisterOptions *options, IpbRegisterFunc func,
+                     void *data, GError **error)
+{
+    if (!ipb_kernel_provider_check(session->kernel_provider, IPB_KERNEL_HAS_TOOL_STUBS,
+                                   "call tools", error))
+        return 0;
+    return ipb_registrar_register(session->registrar, options, func, data, error);
+}
+
+void
+ipb_session_cancel_register(IpbSession *session, uint64_t number)
+{
+    ipb_registrar_cancel(session->registrar, number);
+}
+
+bool
+ipb_session_install(IpbSession *session, const char *package, IpbInstallLineFunc on_line,
+                    IpbInstallDoneFunc on_done, void *data, GError **error)
+{
+    return ipb_installer_install(session->installer, package, on_line, on_done, data, error);
+}
+
+void
+ipb_session_cancel_install(IpbSession *session)
+{
+    ipb_installer_cancel(session->installer);
 }

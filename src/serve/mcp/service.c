@@ -8,7 +8,6 @@
 #include "serve/mcp/service.h"
 
 #include "base/error.h"
-#include "session/workspace.h"
 
 #define DEFAULT_MAX_CONNECTIONS 1000
 #define FLUSH_TIMEOUT_MS 1000
@@ -66,7 +65,7 @@ release_cells(IpbMcpConnection *connection)
         return;
     connection->is_held = false;
     IpbSession *session = ipb_mcp_server_session(connection->server);
-    if (!ipb_workspace_allow_registered(session, &error))
+    if (!ipb_session_allow_below(session, NULL, &error))
         log_error(connection->service, error);
     ipb_session_hold_cells(session, false);
 }
@@ -144,7 +143,7 @@ set_up_registrations(IpbMcpConnection *connection, GError **error)
 {
     IpbMcpService *service = connection->service;
     IpbSession *session = ipb_mcp_server_session(connection->server);
-    if (!ipb_workspace_allow_registered(session, error))
+    if (!ipb_session_allow_below(session, NULL, error))
         return false;
     if (service->are_registered || ipb_json_length(service->options.servers) == 0)
         return true;

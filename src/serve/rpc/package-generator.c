@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "session/environment.h"
-#include "session/register.h"
+#include "session/registering.h"
 #include "session/sandbox-paths.h"
 
 /* Each is a child process. */

@@ -134,6 +134,7 @@ ipb_rpc_session_options_new(IpbRpcRequest *request, IpbRpcParams *params)
     session->workspace = ipb_rpc_params_path(params, "workspace");
     if (session->workspace == NULL)
         ipb_rpc_params_refuse(params, "workspace", "an absolute path");
+    session->saves_images = true;
     session->images_dir = ipb_rpc_params_path(params, "images_dir");
     session->connect_timeout_ms = (unsigned) ipb_rpc_params_ms(params, "connect_timeout", 0);
     session->seed = ipb_rpc_params_int(params, "seed", -1, 0, MAX_SEED);

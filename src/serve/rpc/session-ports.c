@@ -120,7 +120,7 @@ open_gateway(IpbRpcSessionPorts *ports, const IpbSessionOptions *session,
     ports->kernel.on_approval_withdrawn = NULL;
     if (session->approval == IPB_APPROVAL_ASK)
         ports->kernel.approval = IPB_APPROVAL_DENY;
-    ports->kernel.saves_no_images = true;
+    ports->kernel.saves_images = false;
     ports->kernel.on_event = NULL;
     set_kernel_tool_server(ports);
     IpbHttpGate *gate = ipb_http_gate_new();

@@ -8,7 +8,6 @@
 #include "serve/rpc/cell-answer.h"
 #include "serve/rpc/questions.h"
 #include "serve/rpc/session-ports.h"
-#include "session/workspace.h"
 
 #define MAX_SESSIONS 1000
 /* Registrations that are kept for sessions that are opened later. */
@@ -258,13 +257,13 @@ static bool
 allow_packages(Session *session, GError **error)
 {
     const GPtrArray *registrations = session->owner->registrations;
-    if (!ipb_workspace_allow_registered(session->core, error))
+    if (!ipb_session_allow_below(session->core, NULL, error))
         return false;
     for (guint i = 0; i < registrations->len; i++)
         ipb_session_allow(session->core, g_ptr_array_index(registrations, i));
     char **roots = session->options->package_roots;
     for (; roots != NULL && *roots != NULL; roots++)
-        if (!ipb_workspace_allow_below(session->core, *roots, error))
+        if (!ipb_session_allow_below(session->core, *roots, error))
             return false;
     return true;
 }

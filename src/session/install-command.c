@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Where packages go, and the installer's command line; see the header.
+ * Where packages are installed, and the installer's command line; see the header.
  */
-#include "session/packages.h"
+#include "session/install-command.h"
 
 #include <glob.h>
 #include <string.h>
@@ -27,7 +27,7 @@ matches(const char *prefix, const char *pattern, int mode)
 }
 
 char *
-ipb_packages_overlay(const char *python, const char *workspace, bool is_sandboxed)
+ipb_install_command_overlay(const char *python, const char *workspace, bool is_sandboxed)
 {
     g_autofree char *bin = g_path_get_dirname(python);
     g_autofree char *prefix = g_path_get_dirname(bin);
@@ -40,17 +40,17 @@ ipb_packages_overlay(const char *python, const char *workspace, bool is_sandboxe
 }
 
 bool
-ipb_packages_check(const char *package, GError **error)
+ipb_install_command_check_package(const char *package, GError **error)
 {
     const char *problem = NULL;
     if (*package == '\0')
         problem = "is empty";
     else if (*package == '-')
-        problem = "begins with '-': options are not taken";
+        problem = "begins with '-': options are not accepted";
     else if (strlen(package) > MAX_PACKAGE_SIZE)
         problem = "is too long";
     else if (strpbrk(package, "\n\r") != NULL)
-        problem = "holds a line break: name one package a call";
+        problem = "contains a line break: install one package at a time";
     if (problem == NULL)
         return true;
     g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID, "the package name %s", problem);
@@ -67,7 +67,7 @@ has_pip(const char *python)
 }
 
 char *
-ipb_packages_find_uv(const char *python, bool is_sandboxed)
+ipb_install_command_find_uv(const char *python, bool is_sandboxed)
 {
     return is_sandboxed && has_pip(python) ? NULL : g_find_program_in_path("uv");
 }
@@ -79,7 +79,7 @@ add_words(GStrvBuilder *builder, const char *const *words)
         g_strv_builder_add(builder, *words);
 }
 
-/* The workspace is the cells': no module of theirs is taken for pip's, nor run by Python's own start. */
+/* Cells write the workspace. So no module there may be imported instead of pip's, or by Python's start. */
 static void
 add_isolated_pip(GStrvBuilder *builder, const char *python, const char *host_directory)
 {
@@ -88,7 +88,7 @@ add_isolated_pip(GStrvBuilder *builder, const char *python, const char *host_dir
 }
 
 char **
-ipb_packages_question(const char *python, const char *host_directory)
+ipb_install_command_config_argv(const char *python, const char *host_directory)
 {
     g_autoptr(GStrvBuilder) builder = g_strv_builder_new();
     add_isolated_pip(builder, python, host_directory);
@@ -97,27 +97,27 @@ ipb_packages_question(const char *python, const char *host_directory)
 }
 
 char **
-ipb_packages_command(const IpbPackageCommand *options)
+ipb_install_command_argv(const IpbInstallCommand *command)
 {
     g_autoptr(GStrvBuilder) builder = g_strv_builder_new();
-    if (options->uv != NULL)
-        add_words(builder, (const char *const[]){options->uv, "pip", "install", "--python",
-                                                 options->python, NULL});
-    else if (options->is_sandboxed)
-        add_isolated_pip(builder, options->python, options->host_directory);
+    if (command->uv != NULL)
+        add_words(builder, (const char *const[]){command->uv, "pip", "install", "--python",
+                                                 command->python, NULL});
+    else if (command->is_sandboxed)
+        add_isolated_pip(builder, command->python, command->host_directory);
     else
-        add_words(builder, (const char *const[]){options->python, "-m", "pip", NULL});
-    if (options->uv == NULL)
+        add_words(builder, (const char *const[]){command->python, "-m", "pip", NULL});
+    if (command->uv == NULL)
         add_words(builder, (const char *const[]){"install", "--disable-pip-version-check",
                                                  "--no-input", NULL});
-    if (options->is_sandboxed && !options->allows_builds)
+    if (command->is_sandboxed && !command->allows_builds)
         add_words(builder,
-                  (const char *const[]){options->uv != NULL ? "--no-build" : "--only-binary",
-                                        options->uv != NULL ? NULL : ":all:", NULL});
-    if (options->is_sandboxed)
-        g_strv_builder_add(builder, options->uv != NULL ? "--no-cache" : "--no-cache-dir");
-    if (options->overlay != NULL)
-        add_words(builder, (const char *const[]){"--target", options->overlay, "--upgrade", NULL});
-    g_strv_builder_add(builder, options->package);
+                  (const char *const[]){command->uv != NULL ? "--no-build" : "--only-binary",
+                                        command->uv != NULL ? NULL : ":all:", NULL});
+    if (command->is_sandboxed)
+        g_strv_builder_add(builder, command->uv != NULL ? "--no-cache" : "--no-cache-dir");
+    if (command->overlay != NULL)
+        add_words(builder, (const char *const[]){"--target", command->overlay, "--upgrade", NULL});
+    g_strv_builder_add(builder, command->package);
     return g_strv_builder_end(builder);
 }

@@ -2,7 +2,7 @@
  *
  * Registering an MCP server; see the header.
  */
-#include "session/register.h"
+#include "session/registering.h"
 
 #include <string.h>
 #include <sys/stat.h>

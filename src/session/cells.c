@@ -1,0 +1,573 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The cells of a session; see the header.
+ *
+ * Invariant: at most one cell is current (given to the kernel), the others wait in the queue in order.
+ * A current cell ends only by the kernel's DONE, which always comes.
+ */
+#include "session/cells.h"
+
+#include <string.h>
+
+#include "base/error.h"
+#include "session/images.h"
+
+/* Shown with one cell. */
+#define MAX_VIOLATIONS 10
+#define MAX_KEPT_NOTICES 100
+/* Cells that may wait behind the running one. */
+#define MAX_WAITING_CELLS 1000
+#define MAX_CODE_SIZE (32u * 1024 * 1024)
+#define NOTICE_PREFIX "[ipybox] "
+
+typedef struct {
+    IpbCells *cells;
+    uint64_t number;
+    char *code;
+    bool is_silent, stores_history;
+    char *user_expressions; /* or NULL */
+    IpbEventFunc on_event;
+    void *data;
+    bool is_timed_out;
+    bool is_cancelled;
+    bool is_interrupted;
+    bool is_reset; /* while it ran: its kernel is ended on purpose */
+    unsigned n_violations;
+    /* Its clock. */
+    unsigned timeout_ms;
+    int64_t left_us;    /* of the time, when the clock was last paused */
+    int64_t started_us; /* when the clock was last started */
+    IpbTimer *timer;    /* NULL: the clock is paused */
+} Cell;
+
+struct IpbCells {
+    IpbLoop *loop;
+    IpbKernel *kernel;
+    IpbApprovals *approvals;
+    IpbSandboxing *sandboxing; /* NULL: no sandbox */
+    char *workspace;
+    char *images_dir;  /* or NULL */
+    char *working_dir; /* or NULL */
+    IpbEventFunc on_event;
+    void (*on_log)(const char *level, const char *text, void *data);
+    void *data;
+    Cell *current;
+    GQueue waiting; /* Cell */
+    uint64_t last_number;
+    unsigned n_holds;    /* cells wait until all are released */
+    GQueue kept_notices; /* char *: for the next cell */
+    IpbTimer *start_timer;
+    bool is_awaiting_approval;
+    bool has_logged_preload_failures;
+    bool is_closed;
+};
+
+/* --- a cell ------------------------------------------------------------------------------------ */
+
+static Cell *
+new_cell(IpbCells *cells, const char *code, const IpbCellOptions *options, IpbEventFunc on_event,
+         void *data)
+{
+    Cell *cell = g_new0(Cell, 1);
+    cell->cells = cells;
+    cell->number = ++cells->last_number;
+    cell->code = g_strdup(code);
+    cell->is_silent = options->is_silent;
+    cell->stores_history = options->stores_history;
+    cell->user_expressions = g_strdup(options->user_expressions);
+    cell->timeout_ms = options->timeout_ms;
+    cell->left_us = (int64_t) options->timeout_ms * 1000;
+    cell->on_event = on_event;
+    cell->data = data;
+    return cell;
+}
+
+static void
+free_cell(Cell *cell)
+{
+    if (cell == NULL)
+        return;
+    ipb_timer_free(cell->timer);
+    g_free(cell->code);
+    g_free(cell->user_expressions);
+    g_free(cell);
+}
+
+static void
+send_event(const Cell *cell, const IpbEvent *event)
+{
+    if (cell->on_event != NULL)
+        cell->on_event(event, cell->data);
+}
+
+static void
+on_timeout(void *data)
+{
+    Cell *cell = data;
+    IpbCells *cells = cell->cells;
+    g_clear_pointer(&cell->timer, ipb_timer_free);
+    cell->is_timed_out = true;
+    ipb_approvals_cancel_all(cells->approvals);
+    ipb_kernel_interrupt(cells->kernel);
+}
+
+static void
+start_clock(Cell *cell)
+{
+    if (cell->timeout_ms == 0 || cell->timer != NULL)
+        return;
+    unsigned left_ms = (unsigned) ((MAX(cell->left_us, 0) + 999) / 1000);
+    cell->started_us = g_get_monotonic_time();
+    cell->timer = ipb_timer_new(cell->cells->loop, left_ms, on_timeout, cell);
+}
+
+static void
+pause_clock(Cell *cell)
+{
+    if (cell->timer == NULL)
+        return;
+    g_clear_pointer(&cell->timer, ipb_timer_free);
+    cell->left_us -= g_get_monotonic_time() - cell->started_us;
+}
+
+/* Ends a cell, however it ended, and frees it. @event: the kernel's DONE; NULL if the kernel did not
+ * run it. */
+static void
+end_cell(Cell *cell, IpbCellStatus status, const char *text, const IpbEvent *event)
+{
+    pause_clock(cell);
+    send_event(cell, &(IpbEvent){
+                         .type = IPB_EVENT_DONE,
+                         .status = status,
+                         .text = text,
+                         .execution_count = event != NULL ? event->execution_count : 0,
+                         .user_expressions = event != NULL ? event->user_expressions : NULL,
+                     });
+    free_cell(cell);
+}
+
+/* What the end of a cell means to the caller that asked for it. The caller frees @ret_text. */
+static IpbCellStatus
+explain_end(const Cell *cell, const IpbEvent *event, char **ret_text)
+{
+    bool is_lost = event->status == IPB_CELL_LOST;
+    bool has_handled_interrupt = event->status == IPB_CELL_OK && !cell->is_cancelled;
+    *ret_text = NULL;
+    if (cell->is_timed_out) {
+        *ret_text = g_strdup_printf(
+            "Code execution exceeded timeout of %.2fs (approval wait excluded). %s%s",
+            cell->timeout_ms / 1000.0,
+            is_lost ? "The kernel is gone; variables are lost: "
+                    : "The cell was interrupted; variables are kept.",
+            is_lost ? event->text : "");
+        return IPB_CELL_TIMEOUT;
+    }
+    if (cell->is_cancelled || (cell->is_interrupted && !has_handled_interrupt)) {
+        *ret_text = is_lost ? g_strdup(event->text) : g_strdup("the cell was interrupted");
+        return IPB_CELL_CANCELLED;
+    }
+    if (is_lost)
+        *ret_text = g_strdup(event->text);
+    /* Another process sent the SIGINT: the ERROR event has said it. */
+    return event->status == IPB_CELL_INTERRUPTED ? IPB_CELL_ERROR : event->status;
+}
+
+/* --- notices ----------------------------------------------------------------------------------- */
+
+static void
+log_text(const IpbCells *cells, const char *level, const char *text)
+{
+    cells->on_log(level, text, cells->data);
+}
+
+static void
+send_notice(const Cell *cell, const char *text)
+{
+    g_autofree char *notice = g_strconcat(NOTICE_PREFIX, text, NULL);
+    send_event(cell, &(IpbEvent){.type = IPB_EVENT_NOTICE, .text = notice});
+}
+
+/* @func may keep them again. */
+static void
+send_kept_notices(IpbCells *cells, IpbEventFunc func, void *data)
+{
+    GQueue kept = cells->kept_notices;
+    g_queue_init(&cells->kept_notices);
+    char *next;
+    while ((next = g_queue_pop_head(&kept)) != NULL) {
+        g_autofree char *notice = next;
+        if (func != NULL)
+            func(&(IpbEvent){.type = IPB_EVENT_NOTICE, .text = notice}, data);
+    }
+}
+
+void
+ipb_cells_keep_notices(IpbCells *cells, const GPtrArray *notices)
+{
+    for (guint i = 0; i < notices->len; i++)
+        if (g_queue_get_length(&cells->kept_notices) < MAX_KEPT_NOTICES)
+            g_queue_push_tail(&cells->kept_notices, g_strdup(g_ptr_array_index(notices, i)));
+}
+
+void
+ipb_cells_report_progress(IpbCells *cells, const char *text)
+{
+    if (cells->current != NULL)
+        send_event(cells->current, &(IpbEvent){.type = IPB_EVENT_TOOL_PROGRESS, .text = text});
+}
+
+void
+ipb_cells_report_violation(IpbCells *cells, const char *text)
+{
+    Cell *cell = cells->current;
+    log_text(cells, cell != NULL ? "info" : "warning", text);
+    if (cell == NULL || cell->n_violations >= MAX_VIOLATIONS)
+        return;
+    bool is_last = ++cell->n_violations == MAX_VIOLATIONS;
+    g_autofree char *notice = g_strconcat(
+        NOTICE_PREFIX, text, is_last ? " (further denials are in the log only)" : "", NULL);
+    send_event(cell, &(IpbEvent){.type = IPB_EVENT_NOTICE, .text = notice, .is_violation = true});
+}
+
+/* --- events of the kernel ---------------------------------------------------------------------- */
+
+static void start_next_cell(IpbCells *cells);
+
+static void
+on_started(IpbCells *cells, const IpbEvent *event)
+{
+    Cell *cell = cells->current;
+    if (!cells->is_awaiting_approval)
+        start_clock(cell);
+    send_event(cell, event);
+    send_kept_notices(cells, cell->on_event, cell->data);
+}
+
+/* The image is saved first, so that the event can name the file. */
+static void
+on_bundle(IpbCells *cells, const IpbEvent *event)
+{
+    g_autofree char *image_path = NULL;
+    g_autoptr(GError) error = NULL;
+    if (cells->images_dir != NULL &&
+        !ipb_images_save(event->data, cells->images_dir, cells->workspace, &image_path, &error)) {
+        g_autofree char *notice = g_strdup_printf("image not saved: %s", error->message);
+        send_notice(cells->current, notice);
+    }
+    IpbEvent with_path = *event;
+    with_path.image_path = image_path;
+    send_event(cells->current, &with_path);
+}
+
+static void
+on_error(IpbCells *cells, const IpbEvent *event)
+{
+    send_event(cells->current, event);
+    g_autofree char *text =
+        cells->sandboxing != NULL
+            ? ipb_sandboxing_explain_error(cells->sandboxing, event->ename, event->evalue)
+            : NULL;
+    if (text != NULL)
+        ipb_cells_report_violation(cells, text);
+}
+
+/* A caller that cancelled the cell may not look at its end, and would not know why the variables are
+ * gone. */
+static void
+report_lost_state(const IpbCells *cells, const Cell *cell, const IpbEvent *event)
+{
+    if (event->status == IPB_CELL_LOST && cell->is_cancelled && !cell->is_reset &&
+        !cells->is_closed)
+        send_notice(cell, event->text);
+}
+
+static void
+on_done(IpbCells *cells, const IpbEvent *event)
+{
+    Cell *cell = cells->current;
+    send_kept_notices(cells, cell->on_event, cell->data); /* of a cell that never started */
+    g_autofree char *text = NULL;
+    IpbCellStatus status = explain_end(cell, event, &text);
+    if (status == IPB_CELL_LOST)
+        ipb_approvals_cancel_all(cells->approvals);
+    if (cells->sandboxing != NULL)
+        ipb_sandboxing_sweep(cells->sandboxing); /* violations that it reports are this cell's */
+    cells->current = NULL;
+    if (event->is_cwd_reset && cells->working_dir != NULL) {
+        g_autofree char *notice =
+            g_strconcat(NOTICE_PREFIX "cwd reset to ", cells->working_dir, NULL);
+        send_event(cell, &(IpbEvent){.type = IPB_EVENT_NOTICE, .text = notice, .is_in_text = true});
+    }
+    report_lost_state(cells, cell, event);
+    end_cell(cell, status, text, event);
+    start_next_cell(cells);
+}
+
+/* Once for a session: the failures of the next process are the same. */
+static void
+log_preload_failures(IpbCells *cells, const IpbEvent *event)
+{
+    const char *const *failure = event->preload_failures;
+    if (failure == NULL || cells->has_logged_preload_failures)
+        return;
+    cells->has_logged_preload_failures = true;
+    for (; *failure != NULL; failure++) {
+        g_autofree char *text = g_strdup_printf("not preloaded: %s", *failure);
+        log_text(cells, "warning", text);
+    }
+}
+
+/* An event that belongs to no cell. */
+static void
+on_event_of_no_cell(IpbCells *cells, const IpbEvent *event)
+{
+    if (event->type == IPB_EVENT_READY)
+        log_preload_failures(cells, event);
+    if (cells->on_event == NULL)
+        return;
+    IpbEvent copy = *event;
+    g_autofree char *notice =
+        event->type == IPB_EVENT_NOTICE ? g_strconcat(NOTICE_PREFIX, event->text, NULL) : NULL;
+    if (notice != NULL)
+        copy.text = notice;
+    cells->on_event(&copy, cells->data);
+}
+
+void
+ipb_cells_on_kernel_event(const IpbEvent *event, void *data)
+{
+    IpbCells *cells = data;
+    if (event->cell == 0) {
+        on_event_of_no_cell(cells, event);
+        return;
+    }
+    if (cells->current == NULL)
+        return;
+    switch (event->type) {
+    case IPB_EVENT_STARTED:
+        on_started(cells, event);
+        break;
+    case IPB_EVENT_STDOUT:
+    case IPB_EVENT_STDERR:
+    case IPB_EVENT_LATE_OUTPUT:
+    case IPB_EVENT_CLEAR_OUTPUT:
+        send_event(cells->current, event);
+        break;
+    case IPB_EVENT_NOTICE:
+        send_notice(cells->current, event->text);
+        break;
+    case IPB_EVENT_ERROR:
+        on_error(cells, event);
+        break;
+    case IPB_EVENT_DISPLAY:
+    case IPB_EVENT_UPDATE:
+    case IPB_EVENT_RESULT:
+        on_bundle(cells, event);
+        break;
+    case IPB_EVENT_DONE:
+        on_done(cells, event);
+        break;
+    case IPB_EVENT_TOOL_PROGRESS: /* not of a kernel */
+    case IPB_EVENT_READY:         /* of no cell */
+    case IPB_EVENT_START_FAILED:
+        break;
+    }
+}
+
+void
+ipb_cells_report_late_output(IpbCells *cells)
+{
+    if (cells->current != NULL || cells->is_closed)
+        return;
+    send_kept_notices(cells, cells->on_event, cells->data);
+    ipb_kernel_report_late_output(cells->kernel);
+}
+
+/* --- the queue --------------------------------------------------------------------------------- */
+
+static void
+start_next_cell(IpbCells *cells)
+{
+    while (cells->current == NULL && !cells->is_closed && cells->n_holds == 0) {
+        Cell *cell = g_queue_pop_head(&cells->waiting);
+        if (cell == NULL)
+            return;
+        cells->current = cell;
+        g_autoptr(GError) error = NULL;
+        IpbKernelCode code = {
+            .code = cell->code,
+            .is_silent = cell->is_silent,
+            .stores_history = cell->stores_history,
+            .user_expressions = cell->user_expressions,
+        };
+        if (ipb_kernel_execute(cells->kernel, &code, &error) != 0)
+            return;
+        cells->current = NULL;
+        end_cell(cell, IPB_CELL_LOST, error->message, NULL);
+    }
+}
+
+static void
+on_start_timer(void *data)
+{
+    IpbCells *cells = data;
+    g_clear_pointer(&cells->start_timer, ipb_timer_free);
+    start_next_cell(cells);
+}
+
+/* From the loop: no event comes from within a call. */
+static void
+schedule_start(IpbCells *cells)
+{
+    if (cells->start_timer == NULL)
+        cells->start_timer = ipb_timer_new(cells->loop, 0, on_start_timer, cells);
+}
+
+void
+ipb_cells_hold(IpbCells *cells, bool is_held)
+{
+    g_return_if_fail(is_held || cells->n_holds > 0);
+    cells->n_holds += is_held ? 1 : -1u;
+    if (cells->n_holds == 0)
+        schedule_start(cells);
+}
+
+uint64_t
+ipb_cells_execute(IpbCells *cells, const char *code, const IpbCellOptions *options,
+                  IpbEventFunc on_event, void *data, GError **error)
+{
+    size_t size = strlen(code);
+    if (cells->is_closed) {
+        g_set_error_literal(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID, "the session is closed");
+        return 0;
+    }
+    if (size > MAX_CODE_SIZE || g_queue_get_length(&cells->waiting) >= MAX_WAITING_CELLS) {
+        g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_LIMIT,
+                    size > MAX_CODE_SIZE ? "the code is larger than %u MiB"
+                                         : "more than %u cells wait in this session",
+                    size > MAX_CODE_SIZE ? MAX_CODE_SIZE >> 20 : MAX_WAITING_CELLS);
+        return 0;
+    }
+    if (!g_utf8_validate_len(code, size, NULL)) {
+        g_set_error_literal(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID,
+                            "the code is not valid UTF-8");
+        return 0;
+    }
+    Cell *cell = new_cell(cells, code, options, on_event, data);
+    g_queue_push_tail(&cells->waiting, cell);
+    schedule_start(cells);
+    return cell->number;
+}
+
+static void
+interrupt_current(IpbCells *cells)
+{
+    ipb_approvals_cancel_all(cells->approvals);
+    ipb_kernel_interrupt(cells->kernel);
+}
+
+bool
+ipb_cells_cancel(IpbCells *cells, uint64_t number)
+{
+    if (cells->current != NULL && cells->current->number == number) {
+        cells->current->is_cancelled = true;
+        interrupt_current(cells);
+        return true;
+    }
+    for (GList *link = cells->waiting.head; link != NULL; link = link->next) {
+        Cell *cell = link->data;
+        if (cell->number != number)
+            continue;
+        g_queue_delete_link(&cells->waiting, link);
+        end_cell(cell, IPB_CELL_CANCELLED, "the cell was cancelled before it ran", NULL);
+        return true;
+    }
+    return false;
+}
+
+void
+ipb_cells_interrupt(IpbCells *cells)
+{
+    if (cells->current == NULL)
+        return;
+    cells->current->is_interrupted = true;
+    interrupt_current(cells);
+}
+
+static void
+drop_waiting(IpbCells *cells, const char *why)
+{
+    Cell *cell;
+    while ((cell = g_queue_pop_head(&cells->waiting)) != NULL)
+        end_cell(cell, IPB_CELL_LOST, why, NULL);
+}
+
+void
+ipb_cells_reset(IpbCells *cells)
+{
+    if (cells->current != NULL)
+        cells->current->is_reset = true;
+    drop_waiting(cells, "the session was reset");
+}
+
+void
+ipb_cells_close(IpbCells *cells)
+{
+    cells->is_closed = true;
+    drop_waiting(cells, "the session was closed");
+}
+
+void
+ipb_cells_set_awaiting_approval(IpbCells *cells, bool is_awaiting)
+{
+    Cell *cell = cells->current;
+    cells->is_awaiting_approval = is_awaiting;
+    if (cell == NULL || cell->is_timed_out)
+        return;
+    if (is_awaiting)
+        pause_clock(cell);
+    else
+        start_clock(cell);
+}
+
+void
+ipb_cells_set_kernel(IpbCells *cells, IpbKernel *kernel)
+{
+    cells->kernel = kernel;
+}
+
+IpbCells *
+ipb_cells_new(IpbLoop *loop, const IpbCellsOptions *options)
+{
+    IpbCells *cells = g_new0(IpbCells, 1);
+    *cells = (IpbCells){
+        .loop = ipb_loop_ref(loop),
+        .approvals = options->approvals,
+        .sandboxing = options->sandboxing,
+        .workspace = g_strdup(options->workspace),
+        .images_dir = g_strdup(options->images_dir),
+        .working_dir = g_strdup(options->working_dir),
+        .on_event = options->on_event,
+        .on_log = options->on_log,
+        .data = options->data,
+    };
+    g_queue_init(&cells->waiting);
+    g_queue_init(&cells->kept_notices);
+    return cells;
+}
+
+void
+ipb_cells_free(IpbCells *cells)
+{
+    if (cells == NULL)
+        return;
+    ipb_timer_free(cells->start_timer);
+    free_cell(cells->current);
+    g_queue_clear_full(&cells->waiting, (GDestroyNotify) free_cell);
+    g_queue_clear_full(&cells->kept_notices, g_free);
+    g_free(cells->workspace);
+    g_free(cells->images_dir);
+    g_free(cells->working_dir);
+    ipb_loop_unref(cells->loop);
+    g_free(cells);
+}

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * IpbCells: the cells of a session. It queues them, gives them to the kernel one after the other,
+ * passes the kernel's events on to each cell's own callback, and keeps their time limits. The clock of
+ * a cell is paused while an approval is awaited.
+ *
+ * Ownership: the session owns it, and frees it after the kernel. Callbacks come from the loop, except
+ * that ipb_cells_cancel(), ipb_cells_reset() and ipb_cells_close() report the end of waiting cells at
+ * once. They may call everything but ipb_cells_free().
+ */
+#pragma once
+
+#include "kernel/kernel.h"
+#include "session/sandboxing.h"
+#include "tools/approvals.h"
+
+typedef struct IpbCells IpbCells;
+
+typedef struct {
+    /* those of the session's calls, which end with the cell; borrowed */
+    IpbApprovals *approvals;
+    /* borrowed, or NULL */
+    IpbSandboxing *sandboxing;
+    const char *workspace;
+    /* absolute: where images of displays are saved; NULL: they are not saved */
+    const char *images_dir;
+    /* where the kernel returns to after each cell; NULL: it stays where the cell went */
+    const char *working_dir;
+    /* gets the events that belong to no cell; may be NULL */
+    IpbEventFunc on_event;
+    void (*on_log)(const char *level, const char *text, void *data);
+    void *data;
+} IpbCellsOptions;
+
+/* How to run a cell; see kernel/kernel.h. */
+typedef struct {
+    /* of its running, waits for approvals not counted; 0: none */
+    unsigned timeout_ms;
+    bool is_silent;
+    bool stores_history;
+    /* NULL: none */
+    const char *user_expressions;
+} IpbCellOptions;
+
+IpbCells *ipb_cells_new(IpbLoop *loop, const IpbCellsOptions *options);
+void ipb_cells_free(IpbCells *cells);
+/* What runs the cells; borrowed. Its events must go to ipb_cells_on_kernel_event(). */
+void ipb_cells_set_kernel(IpbCells *cells, IpbKernel *kernel);
+/* An IpbEventFunc; @data: the cells. */
+void ipb_cells_on_kernel_event(const IpbEvent *event, void *data);
+
+/* See ipb_session_execute_with(). */
+uint64_t ipb_cells_execute(IpbCells *cells, const char *code, const IpbCellOptions *options,
+                           IpbEventFunc on_event, void *data, GError **error);
+bool ipb_cells_cancel(IpbCells *cells, uint64_t number);
+void ipb_cells_interrupt(IpbCells *cells);
+void ipb_cells_hold(IpbCells *cells, bool is_held);
+void ipb_cells_keep_notices(IpbCells *cells, const GPtrArray *notices);
+void ipb_cells_report_late_output(IpbCells *cells);
+/* Ends the waiting cells, because the kernel is about to be reset. */
+void ipb_cells_reset(IpbCells *cells);
+/* Likewise, because the session ends. No cell is taken any more. */
+void ipb_cells_close(IpbCells *cells);
+
+/* An approval is awaited, or none any more. */
+void ipb_cells_set_awaiting_approval(IpbCells *cells, bool is_awaiting);
+/* How far a tool call of the running cell is. */
+void ipb_cells_report_progress(IpbCells *cells, const char *text);
+/* What code in the sandbox was denied: it is logged, and reported with the running cell. */
+void ipb_cells_report_violation(IpbCells *cells, const char *text);
