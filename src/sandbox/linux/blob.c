@@ -14,8 +14,8 @@
 
 #include "base/error.h"
 #include "base/fd.h"
-#include "sandbox/linux/identity.h"
-#include "sandbox/linux/init/blob.h"
+#include "sandbox/linux/sandbox-user.h"
+#include "sandbox/linux/init/protocol.h"
 #include "sandbox/linux/mount-list.h"
 #include "sandbox/linux/seccomp.h"
 
@@ -182,14 +182,14 @@ add_filters(GByteArray *blob, IpbBlobHeader *header, GError **error)
 }
 
 static void
-set_identity(IpbBlobHeader *header)
+set_user(IpbBlobHeader *header)
 {
-    IpbIdentity identity = ipb_identity_choose();
-    header->inner_uid = identity.inner_uid;
-    header->inner_gid = identity.inner_gid;
-    header->outer_uid = identity.outer_uid;
-    header->outer_gid = identity.outer_gid;
-    if (identity.is_root_mapped)
+    const IpbSandboxUser user = ipb_sandbox_user_choose();
+    header->inner_uid = user.inner_uid;
+    header->inner_gid = user.inner_gid;
+    header->outer_uid = user.outer_uid;
+    header->outer_gid = user.outer_gid;
+    if (user.is_root_mapped)
         header->flags |= IPB_BLOB_MAP_ROOT;
 }
 
@@ -219,7 +219,7 @@ ipb_blob_new(const IpbSandboxOptions *options, const GPtrArray *mounts, bool is_
     g_autoptr(GByteArray) blob = g_byte_array_new();
     g_byte_array_append(blob, (const uint8_t *) &header, sizeof header);
     g_auto(GStrv) env = merge_environment(options->env, plan);
-    set_identity(&header);
+    set_user(&header);
     if (options->is_group_kept)
         header.flags |= IPB_BLOB_KEEP_GROUP;
     if (!plan->policy->allow_all_unix_sockets)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Writes the blob: mounts, a command and the filters in one sealed memory file, for
- * ipybox-sandbox-init. init/blob.h describes the format.
+ * ipybox-sandbox-init. init/protocol.h describes the format.
  */
 #pragma once
 

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "sandbox/linux/identity.h"
+#include "sandbox/linux/sandbox-user.h"
 #include "sandbox/path.h"
 
 #define MAX_MOUNTS 4000
@@ -203,7 +203,7 @@ GPtrArray *
 ipb_mount_list_new(const IpbSandboxPlan *plan, GError **error)
 {
     g_autoptr(GPtrArray) mounts = g_ptr_array_new_with_free_func((GDestroyNotify) free_mount);
-    const Builder builder = {plan->paths, mounts, ipb_identity_choose().is_root_mapped};
+    const Builder builder = {plan->paths, mounts, ipb_sandbox_user_choose().is_root_mapped};
     for (guint i = 0; i < plan->paths->sorted->len; i++)
         add_mounts(&builder, i);
     add_aliases(&builder);

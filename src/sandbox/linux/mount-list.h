@@ -13,7 +13,7 @@
  */
 #pragma once
 
-#include "sandbox/linux/init/blob.h"
+#include "sandbox/linux/init/protocol.h"
 #include "sandbox/plan.h"
 
 typedef struct {

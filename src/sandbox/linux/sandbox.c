@@ -35,8 +35,8 @@
 #include "sandbox/backend.h"
 #include "sandbox/linux/blob.h"
 #include "sandbox/linux/cgroup.h"
-#include "sandbox/linux/identity.h"
-#include "sandbox/linux/init/blob.h"
+#include "sandbox/linux/sandbox-user.h"
+#include "sandbox/linux/init/protocol.h"
 #include "sandbox/linux/mount-list.h"
 #include "sandbox/linux/probe.h"
 #include "sandbox/linux/step-error.h"
@@ -297,7 +297,7 @@ static void
 take_notify(IpbSandbox *sandbox, int notify_fd)
 {
     GError *error = NULL;
-    IpbIdentity identity = ipb_identity_choose();
+    const IpbSandboxUser user = ipb_sandbox_user_choose();
     IpbSupervisor *supervisor =
         ipb_supervisor_new(sandbox->loop,
                            &(IpbSupervisorOptions){
@@ -305,8 +305,8 @@ take_notify(IpbSandbox *sandbox, int notify_fd)
                                .diag_fd = sandbox->diag_fd,
                                .unix_sockets = sandbox->plan->unix_sockets,
                                .own_directories = (const char *const *) sandbox->own_directories,
-                               .uid = identity.outer_uid,
-                               .gid = identity.outer_gid,
+                               .uid = user.outer_uid,
+                               .gid = user.outer_gid,
                                .on_denied = on_denied_socket,
                                .on_ended = on_supervisor_ended,
                                .data = sandbox,
@@ -526,7 +526,7 @@ refuse_weaker(GError **error, const char *why)
 static bool
 check_weaker(const IpbSandboxPlan *plan, GError **error)
 {
-    if (ipb_identity_choose().is_root_mapped)
+    if (ipb_sandbox_user_choose().is_root_mapped)
         return refuse_weaker(error, "is not for root, whose secrets it could not protect");
     if (plan->listeners->len > 0)
         return refuse_weaker(error, "has no network: network.allowedDomains must be empty");

@@ -4,7 +4,7 @@
  */
 #pragma once
 
-#include "sandbox/linux/init/blob.h"
+#include "sandbox/linux/init/protocol.h"
 #include "sandbox/plan.h"
 
 /* What the step was part of. */

@@ -13,7 +13,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "sandbox/linux/init/blob.h"
+#include "sandbox/linux/init/protocol.h"
 
 typedef struct {
     const uint8_t *bytes; /* the blob, mapped read-only */
@@ -30,8 +30,6 @@ bool ipb_step_fail(IpbStepError *error, IpbStep step, uint32_t index);
 
 /* Maps @fd and checks everything in it: afterwards each offset, count and string is good. */
 bool ipb_blob_map(int fd, const uint8_t **ret_bytes, IpbStepError *error);
-/* NULL if all is good, else what is wrong. */
-const char *ipb_blob_check(const uint8_t *bytes, size_t size);
 
 static inline const char *
 ipb_blob_string(const uint8_t *bytes, uint32_t offset)
@@ -71,12 +69,7 @@ bool ipb_lockdown_become(const uint8_t *blob, IpbStepError *error);
 
 /* --- rights (lockdown.c and what it calls); also for a kernel that enters --- */
 
-bool ipb_limits_set(const uint8_t *blob, IpbStepError *error);
-bool ipb_caps_drop(const uint8_t *blob, IpbStepError *error);
 bool ipb_landlock_restrict(const uint8_t *blob, IpbStepError *error);
-/* ret_notify: fd of the notifications, or NULL: none are asked for. */
-bool ipb_filter_load(const uint8_t *blob, IpbBlobTable filter, int *ret_notify,
-                     IpbStepError *error);
 /* All of it, for what runs the user's code; notifications go to @channel. */
 bool ipb_lockdown_command(const uint8_t *blob, int channel, IpbStepError *error);
 /* For pid 1. */

@@ -1,14 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Giving up rights, in the one order that works: ids while the capabilities are there, limits, capabilities, Landlock (wants no_new_privs),
- * and seccomp last, which forbids all of the former.
+ * Gives up rights, in the one order that works: ids while the capabilities are there, limits,
+ * capabilities, Landlock (which needs no_new_privs), and seccomp last, which forbids all of the former.
  */
 #include "sandbox/linux/init/init.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
+#include <linux/capability.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <linux/securebits.h>
+
 #include "sandbox/linux/init/syscalls.h"
+#include "sandbox/linux/init/text.h"
+
+/* Above every capability that a kernel may have. */
+#define MAX_CAPABILITY 63
+
+/* Linux 5.19: a connect() that the core has taken up is only interrupted by death. Without it a signal would restart one that is done. */
+#ifndef SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV
+#define SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV (1UL << 5)
+#endif
+
+/* --- ids ----------------------------------------------------------------------------------------- */
 
 bool
 ipb_lockdown_become(const uint8_t *blob, IpbStepError *error)
@@ -26,16 +45,134 @@ ipb_lockdown_become(const uint8_t *blob, IpbStepError *error)
     return true;
 }
 
+/* --- limits -------------------------------------------------------------------------------------- */
+
 static bool
-load_filter(const uint8_t *blob, int channel, IpbStepError *error)
+set_limit(const IpbBlobLimit *limit)
+{
+    struct rlimit old, wanted = {.rlim_cur = limit->soft, .rlim_max = limit->hard};
+    if (getrlimit((int) limit->resource, &old) < 0)
+        return false;
+    /* Never above what the caller had: that would need a right we do not have. */
+    if (wanted.rlim_max > old.rlim_max)
+        wanted.rlim_max = old.rlim_max;
+    if (wanted.rlim_cur > wanted.rlim_max)
+        wanted.rlim_cur = wanted.rlim_max;
+    return setrlimit((int) limit->resource, &wanted) == 0;
+}
+
+static bool
+set_oom_score(int32_t score)
+{
+    int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+    if (fd < 0)
+        return errno == ENOENT; /* a plan without /proc */
+    IpbText text = {0};
+    ipb_text_add_number(&text, (uint64_t) score);
+    ssize_t n = write(fd, text.bytes, text.size);
+    int saved = errno;
+    close(fd);
+    errno = saved;
+    return n == (ssize_t) text.size;
+}
+
+static bool
+set_limits(const uint8_t *blob, IpbStepError *error)
 {
     const IpbBlobHeader *header = (const IpbBlobHeader *) blob;
-    if (!ipb_filter_load(blob, header->filter, NULL, error))
+    const IpbBlobLimit *limits = ipb_blob_at(blob, header->limits);
+    if (header->oom_score_adj > 0 && !set_oom_score(header->oom_score_adj))
+        return ipb_step_fail(error, IPB_STEP_OOM, 0);
+    for (uint32_t i = 0; i < header->limits.count; i++)
+        if (!set_limit(&limits[i]))
+            return ipb_step_fail(error, IPB_STEP_LIMIT, i);
+    return true;
+}
+
+/* --- capabilities -------------------------------------------------------------------------------- */
+
+static bool
+drop_bounding(void)
+{
+    for (unsigned long capability = 0; capability <= MAX_CAPABILITY; capability++) {
+        if (prctl(PR_CAPBSET_DROP, capability, 0, 0, 0) == 0)
+            continue;
+        return errno == EINVAL; /* beyond the last one of this kernel */
+    }
+    return true;
+}
+
+/* Without a user namespace of our own only these can be given up. None had come back anyway: the caller is an ordinary user, and
+ * no_new_privs holds. */
+static bool
+drop_own(IpbStepError *error)
+{
+    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct none[2] = {0};
+    if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) < 0 ||
+        syscall(SYS_capset, &header, none) < 0)
+        return ipb_step_fail(error, IPB_STEP_CAPABILITIES, 0);
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+        return ipb_step_fail(error, IPB_STEP_NO_NEW_PRIVILEGES, 0);
+    return true;
+}
+
+/* No capability is left, and none can come back: not by exec (no_new_privs, empty bounding set), not by
+ * uid 0 (securebits). */
+static bool
+drop_capabilities(const uint8_t *blob, IpbStepError *error)
+{
+    if ((((const IpbBlobHeader *) blob)->flags & IPB_BLOB_WEAKER) != 0)
+        return drop_own(error);
+    const unsigned long bits = SECBIT_NOROOT | SECBIT_NOROOT_LOCKED | SECBIT_NO_SETUID_FIXUP |
+                               SECBIT_NO_SETUID_FIXUP_LOCKED | SECBIT_KEEP_CAPS_LOCKED |
+                               SECBIT_NO_CAP_AMBIENT_RAISE | SECBIT_NO_CAP_AMBIENT_RAISE_LOCKED;
+    if (prctl(PR_SET_SECUREBITS, bits, 0, 0, 0) < 0 || !drop_bounding())
+        return ipb_step_fail(error, IPB_STEP_CAPABILITIES, 0);
+    return drop_own(error);
+}
+
+/* --- filters ------------------------------------------------------------------------------------- */
+
+static long
+load(const struct sock_fprog *program, unsigned long flags)
+{
+    return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, program);
+}
+
+static bool
+load_filter(const uint8_t *blob, IpbBlobTable filter, int *ret_notify, IpbStepError *error)
+{
+    struct sock_fprog program = {
+        .len = (unsigned short) filter.count,
+        .filter = (struct sock_filter *) (uintptr_t) ipb_blob_at(blob, filter),
+    };
+    long result;
+    if (ret_notify == NULL) {
+        result = load(&program, 0);
+    } else {
+        result = load(&program,
+                      SECCOMP_FILTER_FLAG_NEW_LISTENER | SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV);
+        if (result < 0 && errno == EINVAL)
+            result = load(&program, SECCOMP_FILTER_FLAG_NEW_LISTENER);
+    }
+    if (result < 0)
+        return ipb_step_fail(error, IPB_STEP_SECCOMP, 0);
+    if (ret_notify != NULL)
+        *ret_notify = (int) result;
+    return true;
+}
+
+static bool
+load_filters(const uint8_t *blob, int channel, IpbStepError *error)
+{
+    const IpbBlobHeader *header = (const IpbBlobHeader *) blob;
+    if (!load_filter(blob, header->filter, NULL, error))
         return false;
     if ((header->flags & IPB_BLOB_NOTIFY) == 0)
         return true;
-    int notify;
-    if (!ipb_filter_load(blob, header->notify_filter, &notify, error))
+    int notify = -1;
+    if (!load_filter(blob, header->notify_filter, &notify, error))
         return false;
     IpbPacket packet = {.type = IPB_PACKET_NOTIFY};
     bool ok = ipb_report(channel, &packet, notify) || ipb_step_fail(error, IPB_STEP_CONTROL, 0);
@@ -47,8 +184,8 @@ load_filter(const uint8_t *blob, int channel, IpbStepError *error)
 bool
 ipb_lockdown_command(const uint8_t *blob, int channel, IpbStepError *error)
 {
-    return ipb_limits_set(blob, error) && ipb_caps_drop(blob, error) &&
-           ipb_landlock_restrict(blob, error) && load_filter(blob, channel, error);
+    return set_limits(blob, error) && drop_capabilities(blob, error) &&
+           ipb_landlock_restrict(blob, error) && load_filters(blob, channel, error);
 }
 
 bool
@@ -57,6 +194,6 @@ ipb_lockdown_init(const uint8_t *blob, IpbStepError *error)
     const IpbBlobHeader *header = (const IpbBlobHeader *) blob;
     /* Without namespaces it has to find and kill what is left at the end (reap.c), and nobody is nearer to it than to others. */
     if ((header->flags & IPB_BLOB_WEAKER) != 0)
-        return ipb_caps_drop(blob, error);
-    return ipb_caps_drop(blob, error) && ipb_filter_load(blob, header->init_filter, NULL, error);
+        return drop_capabilities(blob, error);
+    return drop_capabilities(blob, error) && load_filter(blob, header->init_filter, NULL, error);
 }

@@ -12,6 +12,6 @@ typedef struct {
     bool is_root_mapped;
     uint32_t inner_uid, inner_gid;
     uint32_t outer_uid, outer_gid;
-} IpbIdentity;
+} IpbSandboxUser;
 
-IpbIdentity ipb_identity_choose(void);
+IpbSandboxUser ipb_sandbox_user_choose(void);

@@ -2,7 +2,7 @@
  *
  * See the header.
  */
-#include "sandbox/linux/identity.h"
+#include "sandbox/linux/sandbox-user.h"
 
 #include <stdio.h>
 #include <unistd.h>
@@ -31,15 +31,15 @@ is_mapped(const char *map_file, uint32_t id)
     return found;
 }
 
-IpbIdentity
-ipb_identity_choose(void)
+IpbSandboxUser
+ipb_sandbox_user_choose(void)
 {
     uint32_t uid = geteuid(), gid = getegid();
     for (size_t i = 0; uid == 0 && i < G_N_ELEMENTS(UNPRIVILEGED); i++) {
         uint32_t outer = UNPRIVILEGED[i];
         if (is_mapped("/proc/self/uid_map", outer) && is_mapped("/proc/self/gid_map", outer))
-            return (IpbIdentity){true, ROOT_INNER_ID, ROOT_INNER_ID, outer, outer};
+            return (IpbSandboxUser){true, ROOT_INNER_ID, ROOT_INNER_ID, outer, outer};
     }
     /* An ordinary user; or a root whose user namespace knows nobody else, who is an ordinary user outside of it. */
-    return (IpbIdentity){false, uid, gid, uid, gid};
+    return (IpbSandboxUser){false, uid, gid, uid, gid};
 }

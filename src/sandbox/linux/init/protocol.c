@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Maps and checks the blob. It comes from our own core; the checks keep a mistake there from becoming a wrong mount here.
+ * The side of ipybox-sandbox-init. The blob comes from our own core; the checks keep a mistake there from
+ * becoming a wrong mount here. A packet that cannot be sent is dropped: the core is gone then, and pid 1
+ * ends with the socket.
  */
 #include "sandbox/linux/init/init.h"
 
@@ -8,9 +10,19 @@
 #include <linux/filter.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 
 #define ALIGNMENT 8u
+
+bool
+ipb_step_fail(IpbStepError *error, IpbStep step, uint32_t index)
+{
+    *error = (IpbStepError){step, errno, index};
+    return false;
+}
+
+/* --- the blob ------------------------------------------------------------------------------------ */
 
 static bool
 is_table_good(size_t size, IpbBlobTable table, size_t row_size, uint32_t max_rows)
@@ -77,32 +89,32 @@ are_mounts_good(const uint8_t *bytes, size_t size, const IpbBlobHeader *header)
            strcmp(ipb_blob_string(bytes, mounts[0].target), "/") == 0;
 }
 
-const char *
-ipb_blob_check(const uint8_t *bytes, size_t size)
+static bool
+is_blob_good(const uint8_t *bytes, size_t size)
 {
     const IpbBlobHeader *header = (const IpbBlobHeader *) bytes;
     if (size < sizeof *header || size > IPB_BLOB_MAX_SIZE || bytes[size - 1] != '\0')
-        return "size";
+        return false;
     if (header->magic != IPB_BLOB_MAGIC || header->size != size)
-        return "header";
+        return false;
     if (!is_string_good(size, header->hostname) ||
         (header->cwd != 0 && !is_path_good(bytes, size, header->cwd)))
-        return "string";
+        return false;
     if (!are_strings_good(bytes, size, header->argv) || !are_strings_good(bytes, size, header->env))
-        return "argv or env";
+        return false;
     if (!are_mounts_good(bytes, size, header))
-        return "mount";
+        return false;
     if (!is_table_good(size, header->listeners, sizeof(IpbBlobListener), IPB_BLOB_MAX_LISTENERS) ||
         !is_table_good(size, header->limits, sizeof(IpbBlobLimit), IPB_BLOB_MAX_LIMITS))
-        return "table";
+        return false;
     const IpbBlobTable filters[] = {header->filter, header->notify_filter, header->init_filter};
     for (size_t i = 0; i < sizeof filters / sizeof *filters; i++)
         if (!is_table_good(size, filters[i], sizeof(struct sock_filter), IPB_BLOB_MAX_FILTER))
-            return "filter";
+            return false;
     /* Nothing runs unfiltered. */
     if (header->filter.count == 0 || header->init_filter.count == 0)
-        return "missing filter";
-    return NULL;
+        return false;
+    return true;
 }
 
 bool
@@ -119,11 +131,45 @@ ipb_blob_map(int fd, const uint8_t **ret_bytes, IpbStepError *error)
     void *bytes = mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0);
     if (bytes == MAP_FAILED)
         return ipb_step_fail(error, IPB_STEP_BLOB, 0);
-    if (ipb_blob_check(bytes, size) != NULL) {
+    if (!is_blob_good(bytes, size)) {
         munmap(bytes, size);
         errno = EBADMSG;
         return ipb_step_fail(error, IPB_STEP_BLOB, 0);
     }
     *ret_bytes = bytes;
     return true;
+}
+
+/* --- packets ------------------------------------------------------------------------------------- */
+
+bool
+ipb_report(int control, const IpbPacket *packet, int fd)
+{
+    struct iovec part = {(void *) packet, sizeof *packet};
+    union {
+        struct cmsghdr header;
+        char space[CMSG_SPACE(sizeof(int))];
+    } ancillary = {0};
+    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
+    if (fd >= 0) {
+        message.msg_control = &ancillary;
+        message.msg_controllen = sizeof ancillary;
+        struct cmsghdr *item = CMSG_FIRSTHDR(&message);
+        item->cmsg_level = SOL_SOCKET;
+        item->cmsg_type = SCM_RIGHTS;
+        item->cmsg_len = CMSG_LEN(sizeof fd);
+        memcpy(CMSG_DATA(item), &fd, sizeof fd);
+    }
+    ssize_t n;
+    do
+        n = sendmsg(control, &message, MSG_NOSIGNAL);
+    while (n < 0 && errno == EINTR);
+    return n == (ssize_t) sizeof *packet;
+}
+
+void
+ipb_report_failure(int control, const IpbStepError *error)
+{
+    IpbPacket packet = {.type = IPB_PACKET_FAILED, .error = *error};
+    ipb_report(control, &packet, -1);
 }
