@@ -39,6 +39,7 @@ typedef struct {
     char *path; /* before links are followed */
     IpbPath found;
     bool is_match;        /* of a glob */
+    bool is_link;         /* the glob matched a symbolic link, or something behind one */
     bool hides_all_below; /* the text ends in two stars, which stand for everything below */
 } Entry;
 
@@ -50,6 +51,7 @@ typedef struct {
     EntryKind kind;
     const char *name;
     bool hides_all_below;
+    const GPtrArray *base_links; /* char *: links on the way to where a glob starts; or NULL */
     size_t n_matches;
 } Collector;
 
@@ -78,6 +80,9 @@ add_entry(Collector *collector, const char *path, bool is_match)
     entry->is_match = is_match;
     entry->hides_all_below = collector->hides_all_below;
     ipb_path_resolve(path, &entry->found);
+    entry->is_link = is_match && entry->found.links->len > 0;
+    for (guint i = 0; is_match && i < collector->base_links->len; i++)
+        g_ptr_array_add(entry->found.links, g_strdup(g_ptr_array_index(collector->base_links, i)));
     g_ptr_array_add(collector->entries, entry);
 }
 
@@ -124,6 +129,7 @@ expand_glob(Collector *collector, const char *text, GError **error)
         ipb_path_expand(base, collector->plan->workspace, collector->options->home);
     g_auto(IpbPath) found;
     ipb_path_resolve(absolute, &found);
+    collector->base_links = found.links;
     if (found.state == IPB_PATH_CLOSED)
         on_glob_match(absolute, true, collector);
     if (found.state != IPB_PATH_DIRECTORY)
@@ -212,27 +218,39 @@ find_planted_link(const GPtrArray *entries, const Entry *entry, const char **ret
     return NULL;
 }
 
+/* Once for all matches of a glob. */
+static void
+warn_about_link(IpbPathRules *rules, const Entry *entry, const char *link, const char *writable)
+{
+    g_autofree char *advice =
+        entry->is_match ? g_strdup("") : g_strdup_printf("; name %s itself", entry->found.real);
+    g_autofree char *warning =
+        g_strdup_printf("%s: not allowed: the symbolic link %s is in %s, which is writable, so a "
+                        "sandbox could have created it%s",
+                        entry->name, link, writable, advice);
+    guint n = rules->warnings->len;
+    if (n == 0 || !g_str_equal(g_ptr_array_index(rules->warnings, n - 1), warning))
+        ipb_path_rules_warn(rules, "%s", warning);
+}
+
 static bool
-is_allowed_path_fine(IpbSandboxPlan *plan, const GPtrArray *entries, const Entry *entry)
+may_be_allowed(IpbSandboxPlan *plan, const GPtrArray *entries, const Entry *entry)
 {
     const char *link = NULL;
     /* A glob allows what it matches, not what a link there leads to. */
-    if (entry->is_match && entry->found.links->len > 0)
+    if (entry->is_link)
         return false;
     if (entry->found.state == IPB_PATH_MISSING || entry->found.state == IPB_PATH_CLOSED) {
         if (plan->policy->origin != NULL)
             ipb_path_rules_warn(plan->paths, "%s: %s", entry->name,
-                                entry->found.state == IPB_PATH_MISSING ? "there is nothing"
-                                                                       : "it cannot be looked at");
+                                entry->found.state == IPB_PATH_MISSING ? "it does not exist"
+                                                                       : "it cannot be accessed");
         return false;
     }
     const char *writable = find_planted_link(entries, entry, &link);
     if (writable == NULL)
         return true;
-    ipb_path_rules_warn(plan->paths,
-                        "%s: not allowed: the symbolic link %s lies in %s, which is writable, so a "
-                        "sandbox could have made it; name %s itself",
-                        entry->name, link, writable, entry->found.real);
+    warn_about_link(plan->paths, entry, link, writable);
     return false;
 }
 
@@ -263,13 +281,13 @@ deny_read(IpbSandboxPlan *plan, const Entry *entry)
     if (entry->found.state == IPB_PATH_MISSING) {
         if (plan->policy->origin != NULL && !entry->is_match)
             ipb_path_rules_warn(plan->paths,
-                                "%s: there is nothing; what comes there later can be read",
+                                "%s: it does not exist; if it is created later, it can be read",
                                 entry->name);
         return;
     }
     bool is_closed = entry->found.state == IPB_PATH_CLOSED;
     if (is_closed)
-        ipb_path_rules_warn(plan->paths, "%s: it cannot be looked at, so %s is hidden", entry->name,
+        ipb_path_rules_warn(plan->paths, "%s: it cannot be accessed, so %s is hidden", entry->name,
                             path);
     if (strcmp(path, "/") == 0) {
         const IpbPathRule *root = ipb_path_rules_lookup(plan->paths, "/");
@@ -304,7 +322,7 @@ apply_entries(IpbSandboxPlan *plan, const GPtrArray *entries)
     /* Allowed paths first: what denies "/" asks for them. */
     for (guint i = 0; i < entries->len; i++) {
         const Entry *entry = g_ptr_array_index(entries, i);
-        if (!is_denial(entry->kind) && is_allowed_path_fine(plan, entries, entry))
+        if (!is_denial(entry->kind) && may_be_allowed(plan, entries, entry))
             allow(plan, entry);
     }
     for (guint i = 0; i < entries->len; i++) {

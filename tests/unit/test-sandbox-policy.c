@@ -163,62 +163,6 @@ test_refusals(void)
         assert_refused(CASES[i][0], CASES[i][1]);
 }
 
-static void
-test_patterns(void)
-{
-    static const struct {
-        const char *text;
-        bool is_fine, is_fine_denial;
-    } CASES[] = {
-        {"example.com", true, true},
-        {"*.example.com", true, true},
-        {"example.com:443", true, true},
-        {"localhost", true, true},
-        {"localhost:3000", true, true},
-        {"127.0.0.1:8080", true, true},
-        {"[::1]", true, true},
-        {"[2001:db8::1]:443", true, true},
-        {"*.a.b.c:1", true, true},
-        {"*", false, true},
-        {"*:22", false, true},
-        {"*:0", false, false},
-        {"*.com", false, false},
-        {"*.", false, false},
-        {"*.com:443", false, false},
-        {"**.example.com", false, false},
-        {"a.*.com", false, false},
-        {"*example.com", false, false},
-        {"*.*.com", false, false},
-        {"*.1.2.3.4", false, false},
-        {"intranet", false, false},
-        {"example.com.", false, false},
-        {"example.com.:80", false, false},
-        {".example.com", false, false},
-        {"*.example.com.", false, false},
-        {"https://example.com", false, false},
-        {"example.com/path", false, false},
-        {"example.com:99999", false, false},
-        {"example.com:x", false, false},
-        {"::1", false, false},
-        {"2001:db8::1:443", false, false},
-        {"", false, false},
-        {"ex ample.com", false, false},
-        {"user@example.com", false, false},
-    };
-    for (size_t i = 0; i < G_N_ELEMENTS(CASES); i++) {
-        for (int is_denial = 0; is_denial < 2; is_denial++) {
-            const char *reason = NULL;
-            IpbDomainPattern *domain =
-                ipb_domain_pattern_parse(CASES[i].text, strlen(CASES[i].text), is_denial, &reason);
-            bool is_fine = is_denial ? CASES[i].is_fine_denial : CASES[i].is_fine;
-            if ((domain != NULL) != is_fine)
-                g_error("%s, %d: %s", CASES[i].text, is_denial, reason);
-            g_assert_true(domain != NULL || reason != NULL);
-            g_clear_pointer(&domain, ipb_domain_pattern_free);
-        }
-    }
-}
-
 static IpbDomainVerdict
 judge(const IpbSandboxPolicy *policy, const char *name, unsigned port)
 {
@@ -348,7 +292,6 @@ main(int argc, char **argv)
     g_test_add_func("/sandbox/policy/defaults", test_defaults);
     g_test_add_func("/sandbox/policy/every-key", test_every_key);
     g_test_add_func("/sandbox/policy/refusals", test_refusals);
-    g_test_add_func("/sandbox/policy/patterns", test_patterns);
     g_test_add_func("/sandbox/policy/judge", test_judge);
     g_test_add_func("/sandbox/policy/load", test_load);
     g_test_add_func("/sandbox/policy/documented", test_documented);
