@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where things are: the suite, as scripts/test-setup installs it, and the client under test, beside $IPYBOX_BIN."""
+"""Paths: the suite, as scripts/test-setup installs it, and the client under test, beside
+$IPYBOX_BIN.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture(scope="session")
 def suite() -> list[str]:
-    """The suite's command."""
+    """The command of the official suite."""
     modules = harness.CACHE / "conformance/node_modules/@modelcontextprotocol/conformance"
     return [
         str(harness.existing(harness.CACHE / "conformance/bin/node")),
@@ -27,14 +29,14 @@ def suite() -> list[str]:
 
 @pytest.fixture(scope="session")
 def client() -> Path:
-    """tests/conformance/client.c."""
+    """The program made of tests/conformance/client.c."""
     build = Path(os.environ.get("IPYBOX_BIN", harness.ROOT / "build/ipybox")).resolve().parent
     return harness.existing(build / "tests/conformance/conformance-client")
 
 
 @pytest.fixture
 def run_scenario(suite, client, tmp_path):
-    """run_scenario(name, revision): the suite's exit status and what it said."""
+    """run_scenario(name, revision) returns the suite's exit status and output."""
 
     def run(scenario: str, revision: str) -> tuple[int, str]:
         before = harness.descendants()

@@ -12,7 +12,7 @@ REVISIONS = ["2025-11-25", "2026-07-28"]
 REQUIREMENTS = (
     harness.CACHE / "conformance/node_modules/@modelcontextprotocol/conformance/requirements"
 )
-# Not required, as the suite has had them only since, or as extensions: the client passes them all the same.
+# Not required, because the suite got them later or calls them extensions; the client passes them.
 MORE = {revision: ["json-schema-2020-12-preservation"] for revision in REVISIONS}
 
 

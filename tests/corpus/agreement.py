@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Do generated classes agree with a validator about what is valid?
 
-The judge is PyPI's jsonschema, the instances are hypothesis-jsonschema's. A valid one must be accepted and go over the
-wire unchanged. Invalid ones are made of valid ones by small changes; they should be refused, and what is let through is
-counted by the keyword that forbids it.
+The judge is PyPI's jsonschema, the instances come from hypothesis-jsonschema. A valid instance must
+be accepted and sent unchanged. Invalid ones are made of valid ones by small changes. They should be
+refused; those that are accepted are counted by the keyword that forbids them.
 
-usage: python tests/corpus/agreement.py [--examples N] [NAME]...     the report over the corpus
+usage: python tests/corpus/agreement.py [--examples N] [NAME]...
+
+It prints the report over the corpus.
 """
 
 from __future__ import annotations
@@ -39,7 +41,7 @@ HERE = Path(__file__).resolve().parent
 LISTS = sorted(path for path in HERE.glob("*.json") if path.name != "servers.json")
 EXAMPLES = int(os.environ.get("IPYBOX_CORPUS_EXAMPLES", "2"))
 SEED = 8
-# Levels of recursion in what is drawn.
+# Levels of recursion in instances.
 MAX_UNROLLED = 2
 # Invalid instances for each valid one.
 CHANGES = 4
@@ -50,17 +52,20 @@ def load(path: Path) -> list[dict[str, Any]]:
 
 
 def package_name(path: Path) -> str:
-    """Not `time` and `git`, which are other things in Python."""
+    """Not `time` and `git`, which are modules of Python."""
     return "mcp_" + re.sub(r"\W", "_", path.stem)
 
 
 def canonical(value: Any) -> str:
-    """Tells 1, 1.0 and True apart, but not the order of members."""
+    """Distinguishes 1, 1.0 and True, but not the order of members."""
     return json.dumps(value, sort_keys=True)
 
 
 def unroll(node: Any, root: Any, seen: tuple[str, ...] = ()) -> Any:
-    """The schema with its local references written out, recursive ones MAX_UNROLLED times, and true in their place."""
+    """The schema with its local references written out.
+
+    Recursive ones are written out MAX_UNROLLED times, and are true below that.
+    """
     if isinstance(node, list):
         return [unroll(item, root, seen) for item in node]
     if not isinstance(node, dict):
@@ -81,7 +86,9 @@ def unroll(node: Any, root: Any, seen: tuple[str, ...] = ()) -> Any:
 
 
 def drawable(schema: Any) -> Any:
-    """As hypothesis-jsonschema knows it, which is older than 2020-12 and knows Python's regular expressions only."""
+    """The schema as hypothesis-jsonschema knows it, which predates 2020-12 and knows only Python's
+    regular expressions.
+    """
     schema = with_python_patterns(unroll(schema, schema))
 
     def clean(node: Any) -> Any:
@@ -120,7 +127,10 @@ def bare(node: Any) -> Any:
 
 
 def draw(schema: Any, count: int) -> list[Any]:
-    """Valid instances, the same at each run. Servers repeat their schemas, so what was drawn is remembered."""
+    """Valid instances, the same in each run.
+
+    Servers repeat their schemas, so instances are remembered.
+    """
     return copy.deepcopy(draw_bare(canonical(bare(schema)), count))
 
 
@@ -145,7 +155,9 @@ def draw_bare(text: str, count: int) -> list[Any]:
 
 
 def as_python(pattern: str) -> str:
-    """An expression that means in Python what it means in ECMA-262: \\d is ASCII, and $ the very end."""
+    """An expression that means in Python what it means in ECMA-262: \\d is ASCII, and $ the very
+    end.
+    """
     return "(?a)" + re.sub(
         r"\\.|\[(?:\\.|[^\]])*\]|\$",
         lambda found: r"\Z" if found[0] == "$" else found[0],
@@ -196,7 +208,7 @@ def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
 
 
 def change(instance: Any, rng: random.Random, names: list[str]) -> Any:
-    """Another instance, one place of which is something else, absent or new."""
+    """An instance in which one place is replaced, absent or new."""
     instance = copy.deepcopy(instance)
     path = rng.choice([path for path in places(instance)])
     inner = instance
@@ -232,7 +244,7 @@ def property_names(schema: Any) -> list[str]:
 
 
 def reason(error: ValidationError) -> str:
-    """The keyword that forbids an instance, the innermost."""
+    """The innermost keyword that forbids an instance."""
     while error.context:
         inner = best_match(error.context)
         if inner is None:
@@ -247,7 +259,7 @@ def reason(error: ValidationError) -> str:
 
 @dataclass
 class Report:
-    """What came of the instances of some schemas."""
+    """The outcome for the instances of some schemas."""
 
     schemas: int = 0
     not_drawn: list[str] = field(default_factory=list)
@@ -271,7 +283,7 @@ class Report:
 
 
 class Refused(Exception):
-    """An instance that generated code does not take."""
+    """An instance that generated code does not accept."""
 
 
 Take = Callable[[Any], Any]
@@ -285,13 +297,13 @@ def judge(
     report: Report,
     instances: list[Any] | None = None,
 ) -> None:
-    """`take` gives what goes over the wire for an instance."""
+    """`take` returns what is sent for an instance."""
     report.schemas += 1
     validator = make_validator(schema)
     if instances is None:
         try:
             instances = draw(schema, examples)
-        except Exception as error:  # what a foreign library raises
+        except Exception as error:  # a library may raise anything
             report.not_drawn.append(f"{where}: {type(error).__name__}: {error}"[:300])
             return
     rng = random.Random(SEED)

@@ -1,16 +1,20 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Collects the tool lists of real MCP servers, the corpus that generated code is checked with.
+"""Collects the tool lists of real MCP servers, the corpus for tests of generated code.
 
-Each server of servers.json is installed by name, at its pinned version, into a scratch directory, started with nothing
-of the user's (its own HOME, no credentials: variables that only need to be set are set to nonsense), asked for its
-tools over stdio, and removed. What it answered is kept as <name>.json if the licence of the package lets us;
-of the others servers.json has the name and the version, and this script is how to get the list. A `licence-by-hand` is
-what the package's project says where the package does not; `not-stored` is another reason not to.
+Each server of servers.json is installed by name, at its pinned version, into a scratch directory.
+It is started with its own HOME and without credentials: variables that only need to be set have
+invalid values. It is asked for its tools over stdio, and removed.
+
+The list is stored as <name>.json if the licence of the package allows it. Otherwise servers.json
+has the name and the version, and this script gets the list. `licence-by-hand` is what the project
+says where its package does not. `not-stored` is another reason not to store a list.
 
 usage: tests/corpus/collect.py [--latest] [--all] [--scratch DIRECTORY] [NAME]...
 
---latest takes the newest versions and pins them; --all keeps the lists of all licences, for use here only.
+--latest takes the newest versions and pins them. --all keeps the lists of all licences, for use
+here only.
+
 Needs npm and node 20 or later, and uv.
 """
 
@@ -34,7 +38,7 @@ HERE = Path(__file__).resolve().parent
 SERVERS = HERE / "servers.json"
 START_SECONDS = 90
 INSTALL_SECONDS = 600
-# Under these a list may be stored and passed on.
+# Licences under which a list may be stored and distributed.
 PERMISSIVE = {
     "MIT",
     "MIT-0",
@@ -54,7 +58,7 @@ SPELLINGS = {
 
 
 class Failure(Exception):
-    """A server that could not be asked."""
+    """The server's list could not be collected."""
 
 
 def run(command: list[str], environ: dict[str, str], directory: Path) -> str:
@@ -183,7 +187,7 @@ class Client:
             try:
                 message = json.loads(line)
             except ValueError:
-                continue  # some print greetings
+                continue  # some servers print greetings
             if not isinstance(message, dict):
                 continue
             if "method" in message and "id" in message:
@@ -248,7 +252,7 @@ def list_tools(client: Client) -> list[dict[str, Any]]:
 
 
 def environment(scratch: Path) -> dict[str, str]:
-    """Nothing of the user's but where the tools of the trade are and how registries are reached."""
+    """Nothing of the user's, except where tools are and how registries are reached."""
     kept = {"PATH", "LANG", "SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "NODE_EXTRA_CA_CERTS", "http_proxy", "https_proxy",
             "HTTP_PROXY", "HTTPS_PROXY", "no_proxy", "NO_PROXY"}  # fmt: skip
     kept |= {
@@ -274,7 +278,7 @@ def simplify(licence: str) -> str:
 
 
 def may_be_stored(licence: str) -> bool:
-    """All of an AND, one of an OR."""
+    """All licences of an AND, one of an OR."""
     return any(
         all(part.strip() in PERMISSIVE for part in choice.split(" AND "))
         for choice in licence.replace("(", "").replace(")", "").split(" OR ")
@@ -282,7 +286,7 @@ def may_be_stored(licence: str) -> bool:
 
 
 def without_paths(text: str, scratch: Path) -> str:
-    """Descriptions tell where the server runs."""
+    """Descriptions may name the directory in which the server runs."""
     return text.replace(json.dumps(str(scratch))[1:-1], "/tmp/scratch")
 
 

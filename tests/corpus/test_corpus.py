@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Generated APIs of the tools of real MCP servers: imported, linted, type-checked, and held against a validator.
+"""Generated APIs of the tools of real MCP servers: imported, linted, type-checked, and compared
+with a validator.
 
 IPYBOX_CORPUS_EXAMPLES=50 draws that many instances for each schema.
 """
@@ -48,7 +49,7 @@ def test_lists_are_stored_with_one_line_for_each_tool():
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("path", LISTS, ids=lambda path: path.stem)
 def test_a_validator_agrees(tmp_path: Path, path: Path):
-    """What the server declares valid is accepted and goes over the wire unchanged, all of it."""
+    """All instances that the server declares valid are accepted and sent unchanged."""
     report = judge_list(path, tmp_path, EXAMPLES)
     assert not report.wrong, "\n".join(report.wrong[:20])
     assert not report.not_drawn, "\n".join(report.not_drawn[:20])
@@ -78,7 +79,7 @@ def run_check(directory: Path, *command: str) -> None:
 
 
 def test_clean_under_ruff(packages: Path):
-    """Under the defaults of the newest ruff (tests/requirements.txt), also for the oldest Python."""
+    """With the defaults of the newest ruff (tests/requirements.txt), also for the oldest Python."""
     run_check(packages, "ruff", "check", "--no-cache", "--isolated", ".")
     run_check(
         packages, "ruff", "check", "--no-cache", "--isolated", "--target-version", "py310", "."

@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Random schemas and hostile names through the generator, for as long as wanted.
+"""Generates packages from random schemas and hostile names, for any time.
 
-Three kinds in turn: schemas that make sense, nonsense that looks like a schema, and the real ones of tests/corpus with
-parts replaced. Whatever comes in, generation ends well or says why not, what it writes compiles, and at module level there
-are imports, classes, functions and constants only. Of every tenth batch all modules are imported.
+Three kinds in turn: sensible schemas, nonsense that looks like a schema, and real ones of
+tests/corpus with parts replaced. Generation must succeed or say why not. What it writes must
+compile, with imports, classes, functions and constants only at module level. Of every tenth batch
+all modules are imported.
 
 usage: tests/fuzz/apigen_loop.py [--seconds N] [--seed N] [--keep DIRECTORY]
 
-What breaks something is kept as <seed>.json; the exit status is 1 if anything did.
+An input that breaks something is kept as <seed>.json, and the exit status is 1.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ def places(node: Any) -> list[tuple[Any, Any]]:
 
 
 def spoil(tool: dict[str, Any], rng: random.Random) -> dict[str, Any]:
-    """A real tool, some places of which are something else."""
+    """A real tool in which some places are replaced."""
     tool = copy.deepcopy(tool)
     for _ in range(rng.randrange(1, 6)):
         container, key = rng.choice(places(tool))
@@ -116,7 +117,7 @@ def make_batch(seed: int, real: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def try_batch(text: bytes, do_import: bool) -> str | None:
-    """What went wrong; REFUSED is nothing wrong."""
+    """The failure of a batch. REFUSED is not a failure."""
     with tempfile.TemporaryDirectory() as directory:
         try:
             if do_import:
@@ -128,7 +129,7 @@ def try_batch(text: bytes, do_import: bool) -> str | None:
         except subprocess.CalledProcessError as error:
             refused = error.returncode == 1 and error.stderr.strip()
             return REFUSED if refused else f"ended with {error.returncode}: {error.stderr!r}"
-        except Exception as error:  # whatever a module does at import
+        except Exception as error:  # a module may do anything at import
             return f"{type(error).__name__}: {error}"
     return None
 

@@ -26,7 +26,7 @@ LISTS = sorted((harness.ROOT / "tests/data/tools").glob("*.json"))
 
 
 def load_stub() -> ModuleType:
-    """The kernels' package `ipybox`; not by its name, which is the SDK's out here."""
+    """The kernels' package `ipybox`, under another name: here `ipybox` is the SDK."""
     path = harness.ROOT / "python/ipybox/kernel_host/stub/ipybox"
     spec = importlib.util.spec_from_file_location(
         "apigen_package_stub", path / "__init__.py", submodule_search_locations=[str(path)]
@@ -46,14 +46,14 @@ NOTHING = object()
 
 
 class ToolRunner:
-    """Keeps the calls as JSON text, as the real one sends them, and answers with `results`."""
+    """Keeps the calls as JSON text, as the real one sends them, and returns `result`."""
 
     def __init__(self, *, server_name: str, server_id: str) -> None:
         self.server_name = server_name
         self.server_id = server_id
         self.calls: list[tuple[str, str]] = []
         self.result: Any = "done"
-        self.answer: Any = NOTHING  # the result object of MCP, in place of `result`
+        self.answer: Any = NOTHING  # the result object of MCP, instead of `result`
 
     def call_sync(self, tool_name: str, tool_args: dict[str, Any]) -> Any:
         self.calls.append((tool_name, json.dumps(tool_args, allow_nan=False)))
@@ -68,7 +68,10 @@ class ToolRunner:
 
 
 def write(root: Path, tools: Any, *options: str, server: str = "srv") -> list[str]:
-    """Writes the package and returns its modules' names; CalledProcessError if that is refused."""
+    """Writes the package and returns the names of its modules.
+
+    Raises CalledProcessError if refused.
+    """
     text = tools if isinstance(tools, bytes) else json.dumps(tools).encode()
     done = subprocess.run(
         [str(harness.existing(TOOL)), *options, server, str(root)],
@@ -100,7 +103,7 @@ def check_clean(directory: Path) -> None:
 
 
 def check_source(path: Path) -> ast.Module:
-    """Compiles without a warning; at module level there is nothing but what defines things."""
+    """Compiles without a warning. At module level there are only definitions."""
     source = path.read_bytes().decode("utf-8")
     assert source.endswith("\n") and not source.endswith("\n\n")
     with warnings.catch_warnings():
@@ -188,7 +191,7 @@ class Package:
         return (self.directory / f"{name}.py").read_text()
 
     def send(self, module: str, /, **arguments: Any) -> str:
-        """Calls the tool, and returns the arguments as they went over the wire. The result may be wrong."""
+        """Calls the tool, and returns the arguments as they were sent. The result may be wrong."""
         params = self[module].Params(**arguments)
         with contextlib.suppress(ToolRunnerError):
             self[module].run(params)
@@ -196,7 +199,9 @@ class Package:
 
 
 def complete(module: ModuleType) -> None:
-    """Resolves all annotations now, while the module can be found: pydantic does it at the first use."""
+    """Resolves all annotations now, while the module can be found; pydantic would do it at the
+    first use.
+    """
     for value in vars(module).values():
         if isinstance(value, type) and hasattr(value, "model_rebuild"):
             value.model_rebuild()
@@ -209,7 +214,7 @@ def tool(
     required: list[str] | None = None,
     **more: Any,
 ):
-    """A tool; `more`: other members of its input schema, or of the tool if they are its own."""
+    """A tool. `more` has other members of its input schema, or of the tool if they belong there."""
     own = {key: more.pop(key) for key in ("title", "description", "outputSchema") if key in more}
     schema = {"type": "object", "properties": properties or {}, "required": required or [], **more}
     return {"name": name, "inputSchema": schema, **own}

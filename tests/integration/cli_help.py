@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the program says about itself by --help: its verbs, their options and commands."""
+"""What `--help` lists: verbs, their options and their commands."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ COMMAND = re.compile(r"^  ([a-z][\w-]*)((?: [A-Z|]+)*)  ")
 
 @dataclass
 class Help:
-    """Options by their long name, with what they take; short names; commands of a verb, such as `servers add`."""
+    """Options by long name with their argument, short names, and commands such as `servers add`."""
 
     options: dict[str, str | None] = field(default_factory=dict)
     short: dict[str, str] = field(default_factory=dict)
@@ -32,7 +32,7 @@ class Help:
 
 
 def read(run_ipybox) -> dict[str, Help]:
-    """Of each verb; of the program itself under "", its commands being the verbs."""
+    """The help of each verb. That of the program itself is under ""; its commands are the verbs."""
 
     def help(*verb: str) -> Help:
         done = run_ipybox(*verb, "--help")

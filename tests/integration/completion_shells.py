@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shells that are asked what they would offer at the end of a line: bash, zsh and fish, with our completions and nothing else."""
+"""Asks shells for completions of a line.
+
+The shells are bash, zsh and fish, with our completions and no others.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +33,7 @@ while IFS= read -r line; do
 done
 """
 
-# A line editor that fills in each line in turn, asks for completion, and notes what is added.
+# A line editor that fills in each line in turn, asks for completions, and writes them down.
 ZSHRC = r"""
 PS1= PS2= LISTMAX=10000
 fpath=({completions} $fpath)
@@ -72,7 +75,10 @@ end
 
 
 def split(text: str) -> list[set[str]]:
-    """What was offered for each line. Names of options go without what is added to them; directories end in a slash, or not."""
+    """The completions of each line.
+
+    Names of options come without what follows them. Directories end in a slash, or not.
+    """
     parts = text.replace("\r", "").split("-- end\n")
     return [
         {word.strip().rstrip("/") for word in part.splitlines() if word.strip()}
@@ -88,7 +94,7 @@ def ask_bash(lines: list[str], place: harness.Place) -> list[set[str]]:
 def ask_fish(lines: list[str], place: harness.Place) -> list[set[str]]:
     script = FISH.format(completions=COMPLETIONS)
     answers = split(run(["fish", "--no-config", "-c", script], lines, place))
-    # --approve=allow is offered for --approve=a: the value alone counts, as in the others.
+    # For --approve=a it offers --approve=allow; the other shells offer the value alone.
     return [{word.partition("=")[2] or word for word in answer} for answer in answers]
 
 

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fixtures of the integration tests. The binary under test: $IPYBOX_BIN, else build/ipybox."""
+"""Fixtures of the integration tests; tests/README.md lists them.
+
+The binary under test is $IPYBOX_BIN, else build/ipybox.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +31,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def ipybox() -> str:
-    """The binary."""
+    """The path of the binary."""
     return str(
         harness.existing(
             Path(os.environ.get("IPYBOX_BIN", harness.ROOT / "build/ipybox")).resolve()
@@ -44,26 +47,31 @@ def python() -> str:
 
 @pytest.fixture(scope="session")
 def servers() -> harness.Servers:
-    """`server_params` of real MCP servers: servers.time(), .git(repo), .sqlite(db), .everything(), .filesystem(*dirs)."""
+    """The `server_params` of real MCP servers.
+
+    servers.time(), .git(repo), .sqlite(db), .everything(), .filesystem(*dirs).
+    """
     return harness.Servers()
 
 
 @pytest.fixture(scope="session")
 def inspector() -> list[str]:
-    """MCP Inspector's command line: [*inspector, ipybox, …, "--method", "tools/list"]."""
+    """The command of MCP Inspector: [*inspector, ipybox, …, "--method", "tools/list"]."""
     return harness.inspector_command()
 
 
 @pytest.fixture(params=[1, 2], ids=["mcp1", "mcp2"])
 def client_python(request: pytest.FixtureRequest) -> str:
-    """A Python with the official MCP SDK: runs the test with version 1 and with version 2."""
+    """A Python with the official MCP SDK. The test runs with version 1 and with version 2."""
     return harness.client_python(request.param)
 
 
 @pytest.fixture(autouse=True)
 def place() -> Iterator[harness.Place]:
-    """The test's own directories and environment. Afterwards nothing may be left: no process, no temporary file,
-    no socket."""
+    """The test's own directories and environment.
+
+    After the test nothing may be left: no process, no temporary file, no socket.
+    """
     before = harness.descendants()
     # A short path: sockets live below it.
     place = harness.Place.make(Path(tempfile.mkdtemp(prefix="ipb-")) / "x")
@@ -84,7 +92,7 @@ def workspace(place: harness.Place) -> Path:
 
 @pytest.fixture
 def environ(place: harness.Place) -> dict[str, str]:
-    """The environment for what the test starts; may be changed."""
+    """The environment of the programs that the test starts. The test may change it."""
     return place.environ
 
 
@@ -92,7 +100,7 @@ def environ(place: harness.Place) -> dict[str, str]:
 def run_ipybox(
     ipybox: str, place: harness.Place
 ) -> Callable[..., subprocess.CompletedProcess[str]]:
-    """run_ipybox("run", "-c", "1 + 1", stdin="…", timeout=60): runs it to its end."""
+    """run_ipybox("run", "-c", "1 + 1", stdin="…", timeout=60) runs ipybox to its end."""
 
     def run(*args: str, **options) -> subprocess.CompletedProcess[str]:
         return harness.run([ipybox, *args], place, **options)
@@ -109,7 +117,7 @@ def mcp(ipybox: str, place: harness.Place) -> Iterator[McpServer]:
 
 @pytest.fixture(scope="module")
 def forkserver() -> Iterator[Forkserver]:
-    """One for all tests of a file, which fork their kernels from it."""
+    """One forkserver for all tests of a file, which fork their kernels from it."""
     server = Forkserver()
     server.wait_for("ready")
     server.wait_for("preloaded")
@@ -137,7 +145,7 @@ def kernel(make_kernel: Callable[..., Kernel]) -> Kernel:
 
 @pytest.fixture
 def make(workspace: Path):
-    """make(tool, …): the package of these tools."""
+    """make(tool, …) generates and imports the package of these tools."""
 
     def make(*tools: dict, options: tuple[str, ...] = ()) -> Package:
         return Package(workspace, list(tools), *options)
@@ -147,7 +155,7 @@ def make(workspace: Path):
 
 @pytest.fixture
 def sends(make):
-    """sends(schema, value): the JSON that `p=value` becomes, for a tool whose parameter p has the schema."""
+    """sends(schema, value) is the JSON of `p=value` for a tool whose parameter p has the schema."""
 
     def sends(schema: Any, value: Any, **more: Any) -> str:
         text = make(tool({"p": schema}, **more)).send("do", p=value)
@@ -159,7 +167,7 @@ def sends(make):
 
 @pytest.fixture
 def refuses(make):
-    """refuses(schema, value): such a parameter is refused."""
+    """refuses(schema, value) asserts that such a parameter is refused."""
 
     def refuses(schema: Any, value: Any, **more: Any) -> None:
         with pytest.raises(ValidationError):

@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The code blocks of the documents: where they stand, what kind they are, and what is said about them for the tests.
+"""The code blocks of the documents: where they are, their kinds, and their marks for the tests.
 
-In Markdown a block is fenced, its first word names its kind, and HTML comments right before it are its marks:
+In Markdown a block is fenced. Its first word names its kind, and HTML comments right before it are
+its marks, such as `<!-- not run: needs a token of GitHub -->`.
 
-    <!-- not run: needs a token of GitHub -->
-    ```sh
-
-In a manual page the marks are comments of scdoc (`; not run: …`), and the kind shows from the text. In a header, blocks stand
-between @code{.c} and @endcode. CONTRIBUTING.md says what the kinds and marks mean.
+In a manual page the marks are comments of scdoc (`; not run: …`), and the text shows the kind. In a
+header, blocks are between @code{.c} and @endcode. CONTRIBUTING.md says what the kinds and marks
+mean.
 """
 
 from __future__ import annotations

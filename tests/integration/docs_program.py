@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""C in the documents: compiled against include/, as strictly as our own; whole programs are run.
+"""C in the documents is compiled against include/ as strictly as our own code; programs are run.
 
-What has neither an #include nor a function is a part of one. It is compiled as the body of a function to which `runtime`,
-`session`, `cancellable`, `user_data` and `error` are given.
+A block with neither an #include nor a function is a part of a program. It is compiled as the body
+of a function that has `runtime`, `session`, `cancellable`, `user_data` and `error`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ RUN_SECONDS = 60
 
 
 def sanitizer_flags(build: Path) -> list[str]:
-    """What a program is compiled with to use the library of that build folder."""
+    """The flags for a program that uses the library of that build folder."""
     options = json.loads((build / "meson-info/intro-buildoptions.json").read_text())
     sanitizers = next(
         (option["value"] for option in options if option["name"] == "b_sanitize"), "none"
@@ -62,7 +62,7 @@ class CExamples:
             raise BadBlock(f"does not compile:\n{done.stderr}")
 
     def run(self, text: str, line: int) -> str:
-        """Returns what the program printed; "" for what is none."""
+        """Returns what the program printed; "" for a part of a program."""
         self.directory.mkdir(exist_ok=True)
         source = self.directory / f"example-{line}.c"
         is_part = "#include" not in text and not re.search(r"^\w+\([^;]*\)\n\{", text, re.MULTILINE)

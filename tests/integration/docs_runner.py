@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs the blocks of a document, one after the other, as a reader would who follows it from top to bottom.
+"""Runs the blocks of a document in order, as a reader does who follows it from top to bottom.
 
-They share a directory, what earlier blocks left there, and exported variables. The directory has the repository's examples/.
-`ipybox` is the program under test; `uvx` and `npx` start the MCP servers that the tests have at hand, not the newest ones.
+The blocks share a directory with the repository's examples/, the files of earlier blocks, and
+exported variables. `ipybox` is the program under test. `uvx` and `npx` start the MCP servers that
+scripts/test-setup fetched, not the newest ones.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from docs_blocks import BadBlock, Block
 from docs_program import CExamples
 from mcp_driver import McpServer
 
-# What stands for the real place in commands and in what they print.
+# Placeholders for real paths, in commands and in their output.
 PLACES = ("/path/to/workspace", "/path/to/ipybox", "/path/to/venv")
 # Matches anything within a line; alone on a line, any lines.
 ANYTHING = "…"
@@ -41,14 +42,17 @@ script={cache}/node/node_modules/$1/dist/index.js
 shift
 exec {cache}/node/bin/node "$script" "$@"
 """
-# `python` as where the package is installed.
+# `python` has the package installed.
 PYTHON = """#!/bin/sh
 PYTHONPATH={root}/python IPYBOX_BIN={ipybox} exec {root}/.venv/bin/python "$@"
 """
 
 
 def lines_match(shown: str, printed: str) -> bool:
-    """Is what a document shows that which was printed? See ANYTHING; white space at the ends of lines does not count."""
+    """Whether a document shows what was printed.
+
+    See ANYTHING. White space at the ends of lines is ignored.
+    """
     pattern = ""
     for line in shown.rstrip().splitlines():
         if line.strip() == ANYTHING:
@@ -60,7 +64,10 @@ def lines_match(shown: str, printed: str) -> bool:
 
 
 def commands_of(text: str) -> list[tuple[str, str]]:
-    """The commands of a console block, each with what it prints. A line that ends in a backslash goes on in the next."""
+    """The commands of a console block, each with its output.
+
+    A line that ends in a backslash continues on the next line.
+    """
     commands: list[tuple[str, str]] = []
     goes_on = False
     for line in text.splitlines():
@@ -85,7 +92,7 @@ class Runner:
         self.names = dict(
             zip(PLACES, map(str, (place.workspace, harness.ROOT, installed)), strict=True)
         )
-        self.printed = ""  # by the block before
+        self.printed = ""  # by the previous block
         self.programs = CExamples(Path(ipybox).parent, place)
         self.kept = place.root / "kept"
         self.kept.mkdir()
@@ -109,7 +116,9 @@ class Runner:
         return text
 
     def shell(self, script: str, stdin: str | None = None) -> subprocess.CompletedProcess[str]:
-        """Runs it with the directory and the variables that the ones before left; stderr goes where stdout goes."""
+        """Runs it in the directory and with the variables that earlier blocks left; stderr goes to
+        stdout.
+        """
         begin = f'[ ! -e {self.kept}/env ] || . {self.kept}/env; [ ! -e {self.kept}/cwd ] || cd "$(cat {self.kept}/cwd)"\n'
         begin += f"trap 'export -p >{self.kept}/env; pwd >{self.kept}/cwd' EXIT\n"
         given = {"input": stdin} if stdin is not None else {"stdin": subprocess.DEVNULL}
@@ -159,7 +168,7 @@ class Runner:
         for command, shown in commands_of(block.text):
             words = shlex.split(command, comments=True) if command.startswith("cat ") else []
             if len(words) == 2 and not self.file(words[1]).exists():
-                # A file that is shown and not there is one that the reader writes now.
+                # The reader writes a file that is shown and does not exist.
                 path = self.file(words[1])
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_text(self.real(shown))
@@ -180,7 +189,7 @@ class Runner:
         return self.programs.run(self.real(block.text), block.line)
 
     def run_json(self, block: Block) -> None:
-        """A configuration is used: that of an MCP host or a sandbox, the parameters of a server, approval rules."""
+        """Uses a configuration: of an MCP host or a sandbox, a server's parameters, approval rules."""
         try:
             value = json.loads(self.real(block.text))
         except ValueError as error:
@@ -212,7 +221,7 @@ class Runner:
                 self.use_ipybox(params.get("args", []))
 
     def use_ipybox(self, arguments: list[str]) -> None:
-        """It starts as a host starts it, and runs a cell."""
+        """Starts it as a host does, and runs a cell."""
         try:
             with McpServer(self.ipybox, self.place, *arguments) as server:
                 printed = server.cell("print(6 * 7)")
@@ -222,7 +231,10 @@ class Runner:
             raise BadBlock(f"a cell printed {printed!r}")
 
     def check_excerpt(self, block: Block) -> None:
-        """The block is a part of a file: all its lines, in order, with what is left out shown as a line of ANYTHING."""
+        """The block is a part of a file: all its lines, in order.
+
+        A line of ANYTHING stands for lines that are left out.
+        """
         path = self.file(block.marks["excerpt of"])
         shown = f"{ANYTHING}\n{self.real(block.text).rstrip()}\n{ANYTHING}"
         if not path.exists() or not lines_match(shown, path.read_text()):

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Clients of `ipybox gateway`: REST by the standard library, WebSockets by `websockets`; both framings of messages."""
+"""Clients of `ipybox gateway`.
+
+REST uses the standard library, WebSockets the package `websockets`, with both framings of messages.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,7 @@ class Gateway(LineProgram):
         self.port = json.loads(self.read_line(TIMEOUT))["port"]
 
     def request(self, method: str, path: str, body: Any = None, **headers: str) -> tuple[int, Any]:
-        """Status and JSON of the answer."""
+        """Status and JSON of the response."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=TIMEOUT)
         try:
             if body is not None:
@@ -85,7 +88,7 @@ class Channels:
         return parse_v1(frame) if self.v1 else json.loads(frame)
 
     def receive_until(self, msg_id: str, msg_type: str, **content: Any) -> list[dict]:
-        """The messages that belong to a request, up to one of this type with this in its content."""
+        """The messages of a request, up to one of this type with this in its content."""
         messages = []
         while True:
             message = self.receive()
@@ -132,7 +135,7 @@ def parse_v1(frame: bytes) -> dict:
 
 
 def types(messages: list[dict]) -> list[str]:
-    """Their types; states of a status stand for it."""
+    """Their types. A status message is represented by its state."""
     return [
         message["content"].get("execution_state") or message["header"]["msg_type"]
         for message in messages

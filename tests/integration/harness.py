@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the integration tests stand on: where things are, and whether a test left anything behind."""
+"""What all pytest suites share: paths, the test's directories, and the check for leftovers."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 CACHE = ROOT / ".cache" / "test"
 
-# How long processes that are on their way out (killed, not yet reaped) may take.
+# How long ending processes (killed, not yet reaped) may take.
 GRACE_SECONDS = 15.0
 
 PR_SET_CHILD_SUBREAPER = 36
 
 
 def existing(path: Path) -> Path:
-    """The path, or an error that says how to get what is missing: nothing is skipped."""
+    """Returns the path, or raises an error that says how to get it: nothing is skipped."""
     if not path.exists():
         raise FileNotFoundError(f"{path} is missing; `make check` or scripts/test-setup makes it")
     return path
 
 
 def leave_out_what_needs_root(items: list[Any]) -> None:
-    """As an ordinary user tests that are marked so are not run, and not counted."""
+    """An ordinary user does not run, and does not count, the tests marked needs_root."""
     if os.geteuid() != 0:
         items[:] = [item for item in items if item.get_closest_marker("needs_root") is None]
 
 
-# How long a server may take for its start: what it imports takes a while where many programs want the CPU.
+# How long a server may take to start. On a busy machine its imports take a while.
 SERVER_LIMITS = {"connect_timeout": 120}
 
 
@@ -81,7 +81,7 @@ def client_python(version: int) -> str:
 
 @dataclass
 class Place:
-    """Directories of one test, and the environment that keeps programs within them."""
+    """The directories of one test, and the environment that keeps programs within them."""
 
     root: Path
     environ: dict[str, str] = field(default_factory=dict)
@@ -134,7 +134,7 @@ class Place:
         return self.root / "state"
 
     def left_behind(self) -> list[str]:
-        """Temporary files and sockets; a test's own files belong into the workspace."""
+        """Temporary files and sockets. A test's own files belong into the workspace."""
         found = [p for top in (self.tmp, self.runtime) for p in sorted(top.rglob("*"))]
         found += [p for p in sorted(self.root.rglob("*")) if p.is_socket() and p not in found]
         return [str(p.relative_to(self.root)) for p in found]
@@ -143,14 +143,14 @@ class Place:
         shutil.rmtree(self.root, ignore_errors=True)
 
 
-# Processes. This process is a child subreaper: whatever a test started and lost comes back to it,
-# so "left behind" is "still below me", with no marker that a process could drop.
+# Processes. This process is a child subreaper: orphans of a test are re-parented to it. So "left
+# behind" means "still a descendant", and no process can hide by dropping a marker.
 
 
 def prepare_process() -> None:
-    """Makes this one what tests expect: a subreaper of ordinary habits."""
-    # Whoever runs the tests may be in the background, where a shell has it ignored, may keep files from others, and may be a hook of
-    # git's: what tests start would be, too.
+    """Makes this process a subreaper with ordinary signals, umask and environment."""
+    # The tests may have been started in the background, where shells ignore SIGINT, with a strict
+    # umask, or by a hook of git. The programs that they start would inherit that.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     os.umask(0o022)
     for name in [
@@ -176,7 +176,7 @@ def _children() -> dict[int, list[int]]:
 
 
 def descendants() -> set[int]:
-    """The processes below this one, zombies too."""
+    """The processes below this one, including zombies."""
     children = _children()
     found: set[int] = set()
     todo = [os.getpid()]
@@ -206,7 +206,11 @@ def _reap(pid: int) -> None:
 
 
 def wait_for_end(pids: set[int], deadline: float) -> None:
-    """Reaps each as it ends: another may wait for that, as the first process of a pid namespace does for those within."""
+    """Waits until they end, and reaps each as it ends.
+
+    Another process may wait for that, as the first process of a pid namespace waits for its
+    children.
+    """
     ends = {}
     for pid in pids:
         try:
@@ -228,12 +232,12 @@ def wait_for_end(pids: set[int], deadline: float) -> None:
 
 
 def processes_left(before: set[int]) -> list[str]:
-    """What runs below this process and did not `before`; killed after it was noted."""
+    """The descendants that are not in `before`, after a grace period. They are killed."""
     deadline = time.monotonic() + GRACE_SECONDS
     left = descendants() - before
     while left and time.monotonic() < deadline:
         wait_for_end(left, deadline)
-        # What the ended ones left is below us now.
+        # Orphans of the ended ones are our children now.
         left = descendants() - before
     found = [describe(pid) for pid in sorted(left)]
     while left:
@@ -250,7 +254,7 @@ def processes_left(before: set[int]) -> list[str]:
 def run(
     command: list[str], place: Place, *, stdin: str | None = None, timeout: float = 120, **options
 ) -> subprocess.CompletedProcess[str]:
-    """Runs a program to its end in the test's place; stdin is empty unless given."""
+    """Runs a program to its end in the test's place. stdin is empty unless given."""
     options.setdefault("cwd", place.workspace)
     options.setdefault("env", place.environ)
     given = {"input": stdin} if stdin is not None else {"stdin": subprocess.DEVNULL}

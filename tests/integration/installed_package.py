@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The package `ipybox` installed by pip in an environment of its own, as applications have it, and type checks beside it."""
+"""The package `ipybox`, installed by pip in its own environment as applications have it, and type
+checks of programs that use it.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,10 @@ NAME = "ipybox-1.0.0.dev0"
 
 
 def make_wheel(directory: Path) -> Path:
-    """What the real wheel has in Python, without the program: python/meson.build takes the same folder."""
+    """A wheel with the Python files of the real one and without the program.
+
+    python/meson.build takes the same folder.
+    """
     source = harness.ROOT / "python"
     files = {
         str(path.relative_to(source)): path.read_bytes()
@@ -43,7 +48,7 @@ def make_wheel(directory: Path) -> Path:
 
 
 def install(directory: Path) -> Path:
-    """The environment's Python. Of other packages it has those that the tests have."""
+    """Returns the environment's Python. It also has the other packages that the tests have."""
     wheel = make_wheel(directory)
     python = directory / "venv/bin/python"
     run(sys.executable, "-m", "venv", "--without-pip", str(directory / "venv"))
@@ -70,7 +75,7 @@ def run(*command: str) -> None:
 
 
 def check_types(python: Path, directory: Path, *what: str) -> subprocess.CompletedProcess[str]:
-    """`mypy --strict` of what is in the directory, by default all of it, beside that package."""
+    """Runs `mypy --strict` on the directory, or on some of it, beside that package."""
     options = [
         "--strict",
         "--python-version",

@@ -1,6 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs in an environment with jupyter_server and nbclient: argv[1] is the URL of a Jupyter server, argv[2] its token. A notebook with
-plots is executed there through nbclient; its kernel is then asked for completions, and interrupted. Prints what came of it as JSON."""
+"""Runs in an environment with jupyter_server and nbclient.
+
+argv[1] is the URL of a Jupyter server, argv[2] its token. The program executes a notebook with
+plots there through nbclient, asks its kernel for completions, and interrupts it. It prints the
+outcome as JSON.
+"""
 
 import asyncio
 import json

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A small core in Python: starts the real forkserver, forks kernels, speaks the kernel wire.
 
-`OrderedReader` is a reference implementation of docs/internals/kernel-wire.md's output order.
+`OrderedReader` is a reference implementation of the output order in docs/internals/kernel-wire.md.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ class Forkserver:
         return self.log.read().decode(errors="replace")
 
     def fork(self, **start: Any) -> Kernel:
-        """A kernel that has got its start frame; say `hello()` to wait for it."""
+        """A kernel that has received its start frame. Call `hello()` to wait for it."""
         self._last_id += 1
         kernel = Kernel(self, self._last_id)
         self.kernels.append(kernel)
@@ -130,14 +130,14 @@ class Forkserver:
         return kernel
 
     def end(self, kernel: Kernel) -> dict[str, Any]:
-        """Kills a kernel and waits until nothing of it is left."""
+        """Kills a kernel and waits until none of its processes is left."""
         self.send({"op": "kill", "id": kernel.id})
         message = self.wait_for_exit(kernel)
         kernel.close()
         return message
 
     def stop(self) -> int:
-        """Ends it as the core does, by closing the socket; returns its exit status."""
+        """Ends it as the core does, by closing the socket. Returns its exit status."""
         self.control.close()
         status = self.process.wait(TIMEOUT)
         for kernel in self.kernels:
@@ -147,12 +147,12 @@ class Forkserver:
 
 
 class OrderedReader:
-    """Puts what comes through two pipes and a wire into the one order it was written in."""
+    """Puts what comes through two pipes and a wire into the order in which it was written."""
 
     def __init__(self, key: bytes) -> None:
         self._head = b"\0" + key
         self._pipes = (bytearray(), bytearray())
-        self._passed = 0  # the last marker that came in both pipes
+        self._passed = 0  # the last marker that came through both pipes
         self._frames: list[tuple[int, str, dict[str, Any]]] = []
         self.events: list[tuple[str, Any]] = []
 
@@ -163,8 +163,11 @@ class OrderedReader:
         self._frames.append((marker, name, payload))
 
     def advance(self) -> None:
-        """Delivers what can be. Before, the wire must have been read until it was empty: then the frame of
-        a marker is here if any of the text that was written after it is."""
+        """Delivers what can be delivered.
+
+        The wire must have been read until it was empty: then the frame of a marker is here if any
+        of the text after the marker is.
+        """
         while True:
             while self._frames and self._frames[0][0] <= self._passed:
                 _, name, payload = self._frames.pop(0)
@@ -180,7 +183,7 @@ class OrderedReader:
                 end = len(pipe)
                 for size in range(min(len(self._head), len(pipe)), 0, -1):
                     if pipe.endswith(self._head[:size]):
-                        end -= size  # may become a marker
+                        end -= size  # may be the beginning of a marker
                         break
             if end:
                 self._add_text(name, bytes(pipe[:end]))
@@ -247,19 +250,19 @@ class Kernel:
         )
 
     def forked(self) -> None:
-        """Takes pid and pidfd from the forkserver's answer."""
+        """Takes pid and pidfd from the forkserver's reply."""
         if self.pidfd < 0:
             message, fds = self.forkserver.wait_for("forked", id=self.id)
             self.pid = message["pid"]
             self.pidfd = fds[0] if fds else os.pidfd_open(self.pid)
 
     def interrupt(self) -> None:
-        """As the core does it: the signal, then the other one until the cell is done."""
+        """Sends the signal, and then the repetition until the cell is done, as the core does."""
         self.signal(signal.SIGINT)
         self.expect_interrupt()
 
     def expect_interrupt(self) -> None:
-        """The signal was sent, whoever did it."""
+        """The signal was sent by other means; only repetitions follow."""
         self._repeat_after = REPEAT_INTERRUPT
         self._repeat_at = time.monotonic() + self._repeat_after
 
@@ -271,7 +274,7 @@ class Kernel:
         signal.pidfd_send_signal(self.pidfd, number)
 
     def wait_until_taken(self, number: int) -> None:
-        """Until a signal that was sent is not pending any more."""
+        """Waits until a signal that was sent is not pending any more."""
         self.forked()
         deadline = time.monotonic() + TIMEOUT
         while self._is_pending(number):
@@ -312,7 +315,7 @@ class Kernel:
         self.wait_until(lambda event: event[0] in ("stdout", "stderr") and text in event[1])
 
     def wait_for_bytes(self, fd: int, n: int) -> None:
-        """Until that much waits in a pipe or on the wire, and is not read."""
+        """Waits until that many bytes are in a pipe or on the wire, unread."""
         self.forked()
         deadline = time.monotonic() + TIMEOUT
         waiting = 0
@@ -340,7 +343,7 @@ class Kernel:
                 self._read(deadline - now)
 
     def read_to_end(self) -> list[tuple[str, Any]]:
-        """All that comes until the kernel has closed everything."""
+        """All events until the kernel has closed everything."""
         deadline = time.monotonic() + TIMEOUT
         while self._open:
             self._read(deadline - time.monotonic())
@@ -395,7 +398,7 @@ class Kernel:
 
 
 class Cell:
-    """What one cell brought."""
+    """The outcome of one cell."""
 
     def __init__(self, events: list[tuple[str, Any]]) -> None:
         self.events = events
@@ -420,7 +423,7 @@ class Cell:
 
 
 def only_error(cell: Cell) -> dict[str, Any]:
-    """The cell's one error; that it shows nothing of ours and no colour."""
+    """The cell's one error. Asserts that it shows nothing of ours and no colour."""
     assert cell.status == "error", cell.events
     (error,) = cell.errors
     assert "ipybox_kernel" not in error["traceback"]

@@ -1,9 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An MCP server with one tool for each kind of result, made with the library that the first argument names.
+"""An MCP server with one tool for each kind of result, made with an official or popular SDK.
 
-usage: kinds_server.py {mcp1 | mcp2 | fastmcp} {stdio | streamable_http | sse}
+usage: kinds_server.py {mcp1
 
-Over HTTP it listens on a free port of the loopback, and prints the port when it does.
+mcp2
+
+fastmcp} {stdio
+
+streamable_http
+
+sse}
+
+It stays apart from the scripted server because the tests check the results that the SDKs make.
+
+Over HTTP it listens on a free port of the loopback, and prints the port when it listens.
 """
 
 from __future__ import annotations
@@ -73,12 +83,12 @@ def fail(why: str) -> str:
     raise failures[0](why)
 
 
-# What the library passes on to the client: other exceptions may be hidden from it.
+# The exceptions that the library reports to the client; it may hide others.
 failures: list[type[Exception]] = []
 
 
 async def count(steps: int, ctx: Any) -> str:
-    """Tells its progress."""
+    """Reports its progress."""
     for step in range(1, steps + 1):
         await ctx.report_progress(step, steps, f"step {step}")
     return f"counted to {steps}"

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the drivers of `ipybox` have in common: a program that ends with its input, and speaks in lines. The standard library only."""
+"""A program that speaks in lines and ends with its input, for mcp_driver and rpc_driver.
+
+The standard library only.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ Self = TypeVar("Self", bound="LineProgram")
 
 
 class LineProgram:
-    """A context manager: the end closes stdin and waits for the exit."""
+    """A context manager: its end closes stdin and waits for the exit."""
 
     def __init__(self, command: list[str], place: Any, stderr: int | None = None):
         self.process = subprocess.Popen(
@@ -38,7 +41,7 @@ class LineProgram:
             self.process.wait()
 
     def close(self, timeout: float = 60) -> int:
-        """End of input; returns the exit status."""
+        """Closes stdin and returns the exit status."""
         if not self.process.stdin.closed:
             self.process.stdin.close()
         status = self.process.wait(timeout)

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A host and an internet of its own, for tests of what may go out of a sandbox: in mount and network namespaces of this process,
-names resolve as NAMES says, and servers listen on public, private, loopback and metadata addresses. Nothing of the real
-network is there.
+"""A host with an internet of its own, for tests of network access from sandboxes.
 
-As a program: `little_internet.py DIRECTORY` makes it, with the test's certificates and files in DIRECTORY, and then runs commands there, as
-JSON lines on stdin say; `LittleInternet` talks to that.
+In mount and network namespaces of this process, names resolve as NAMES says, and servers listen on
+public, private, loopback and metadata addresses. Nothing of the real network is there.
+
+As a program, `little_internet.py DIRECTORY` creates it, with the test's certificates and files in
+DIRECTORY. It then runs commands there, which it reads as JSON lines from stdin. `LittleInternet` is
+the other end.
 """
 
 from __future__ import annotations
@@ -29,18 +31,18 @@ from typing import Any
 
 PUBLIC, PRIVATE, METADATA, LOOPBACK = "203.0.113.1", "10.1.2.3", "169.254.169.254", "127.0.0.1"
 PUBLIC6 = "2001:db8::1"
-# Reached by the proxy only, which knows the name; it wants a user and a password.
+# Only the proxy knows this name. The proxy requires a user and a password.
 FAR, PROXY, PROXY_PORT, PROXY_USER = "far.test", "203.0.113.2", 3128, "user:proxy-secret"
 ROUTES = ("203.0.113.0/24", "10.1.2.0/24", "169.254.169.254/32", "2001:db8::/64")
 NAMES = {
     "good.test": PUBLIC,
-    "evil.test": PUBLIC,  # the same server: what a name may not reach is not a matter of addresses
+    "evil.test": PUBLIC,  # the same server: rules are about names, not addresses
     "www.wild.test": PUBLIC,
     "port.test": PUBLIC,
     "git.test": PUBLIC,
     "index.test": PUBLIC,
     "registry.test": PUBLIC,
-    "refused.test": "203.0.113.9",  # nobody listens
+    "refused.test": "203.0.113.9",  # nothing listens
     "intranet.test": PRIVATE,
     "lan.wild.test": PRIVATE,
     "rebound.test": LOOPBACK,
@@ -86,7 +88,7 @@ def raise_loopback() -> None:
 
 
 def add_local_route(network: str) -> None:
-    """`ip route add local NETWORK dev lo`: servers can listen on its addresses, yet no interface has them."""
+    """`ip route add local NETWORK dev lo`: servers can listen on addresses that no interface has."""
     target = ipaddress.ip_network(network)
     address = target.network_address.packed
     attributes = struct.pack("=HH", 4 + len(address), 1) + address + struct.pack("=HHI", 8, 4, 1)
@@ -107,7 +109,7 @@ def add_local_route(network: str) -> None:
 
 
 def cover(path: str, content: str, directory: Path) -> None:
-    """Another content for a file of /etc, in this mount namespace."""
+    """Gives a file of /etc another content, in this mount namespace."""
     copy = directory / Path(path).name
     copy.write_text(content)
     check(
@@ -148,7 +150,10 @@ def make_certificates(directory: Path) -> None:
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
-    """Files below www, git repositories below git, a WebSocket that echoes, and else what the request was, as JSON."""
+    """Serves files below www, git repositories below git, and a WebSocket that echoes.
+
+    Other requests get their own description as JSON.
+    """
 
     protocol_version = "HTTP/1.1"
     root: Path
@@ -238,13 +243,13 @@ class Server(http.server.ThreadingHTTPServer):
     request_queue_size = 256
 
     def handle_error(self, request: object, client_address: object) -> None:
-        pass  # clients that leave are the point of some tests
+        pass  # some tests have clients that hang up
 
 
 def serve_http(address: str, port: int, context: ssl.SSLContext | None) -> None:
     server = Server((address, port), Handler)
     if context is not None:
-        # The handshake is the connection's thread's matter.
+        # The thread of the connection does the handshake.
         server.socket = context.wrap_socket(
             server.socket, server_side=True, do_handshake_on_connect=False
         )
@@ -267,7 +272,7 @@ def serve_echo(address: str, port: int) -> None:
 
 
 def serve_public6() -> None:
-    """No interface has the address, which IPv6 wants to be told."""
+    """No interface has the address. IPv6 needs an option for that."""
     listener = socket.socket(socket.AF_INET6)
     listener.setsockopt(socket.IPPROTO_IPV6, IPV6_FREEBIND, 1)
     listener.bind((PUBLIC6, 80))
@@ -279,7 +284,9 @@ def serve_public6() -> None:
 
 
 def serve_datagrams(directory: Path) -> None:
-    """Echoes; and a name server that writes down what it is asked, as the other end of a tunnel would, and knows nothing."""
+    """Echoes datagrams, and is a name server that writes down its queries, as the far end of a DNS
+    tunnel would. It knows no names.
+    """
     echo, names = (socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in range(2))
     echo.bind((PUBLIC, ECHO_PORT))
     names.bind((PUBLIC, 53))
@@ -303,7 +310,10 @@ def serve_datagrams(directory: Path) -> None:
 
 
 class ProxyHandler(http.server.BaseHTTPRequestHandler):
-    """Takes CONNECT to port 443 only, as proxies do, and http:// URLs. It logs each request for `proxied`."""
+    """Accepts http:// URLs, and CONNECT to port 443 only, as proxies do.
+
+    Logs each request for `proxied`.
+    """
 
     log: Path
 
@@ -405,7 +415,10 @@ def serve_all(directory: Path) -> None:
 
 
 def run(request: dict[str, Any]) -> list[Any]:
-    """Status and output. What cannot be run, or not in time, is one test's failure, and not that of all others."""
+    """Status and output.
+
+    A command that cannot run, or not in time, fails one test and not all others.
+    """
     try:
         done = subprocess.run(
             request["command"],
@@ -466,11 +479,11 @@ class LittleInternet:
 
     @property
     def asked(self) -> bytes:
-        """What the name server was asked."""
+        """The queries that the name server received."""
         return (self.directory / "asked").read_bytes()
 
     def proxied(self) -> list[str]:
-        """What the proxy was asked since the last time."""
+        """The requests that the proxy received since the last call."""
         path = self.directory / "proxied"
         lines = path.read_text().splitlines()
         path.write_text("")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A bare JSON-RPC client for `ipybox` as an MCP server: what goes over the wire is what the test says."""
+"""A bare JSON-RPC client for `ipybox` as an MCP server: the test decides what is sent."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class McpServer(LineProgram):
         return message
 
     def answer(self, id: Any, timeout: float = ANSWER_SECONDS) -> dict:
-        """The whole answer to a request."""
+        """The whole response to a request."""
         deadline = time.monotonic() + timeout
         while id not in self.answers:
             self.receive(max(0, deadline - time.monotonic()))
@@ -135,19 +135,19 @@ class McpServer(LineProgram):
 
     def _text(self, result: dict, is_error: bool) -> str:
         assert result["isError"] is is_error, result
-        (block,) = result["content"]  # always one: some hosts read the first only
+        (block,) = result["content"]  # always one block: some hosts read the first only
         assert block["type"] == "text"
         return block["text"]
 
 
 class Client(McpServer):
-    """Offers elicitation, and answers by hand."""
+    """Offers elicitation; the test answers."""
 
     def initialize(self, version: str = "2025-11-25", **capabilities) -> dict:
         return super().initialize(version, **(capabilities or {"elicitation": {}}))
 
     def question(self) -> dict:
-        """The next request that is not answered yet."""
+        """The next request that has no answer yet."""
         while not self.waiting():
             self.receive()
         return self.waiting()[0]
@@ -167,7 +167,7 @@ class Client(McpServer):
 
 
 def images_in(text: str) -> list[Path]:
-    """The paths that a cell's text names."""
+    """The paths of images that a cell's text names."""
     section = text.partition("Generated images:\n\n")[2]
     return [
         Path(line.rpartition("](")[2].rstrip(")"))

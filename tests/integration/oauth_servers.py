@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An MCP server that wants a token, and its authorization server, on loopback, with switches for misbehaviour.
+"""An authorization server and a server that requires its tokens, on loopback.
 
-with OAuthServers(scope="a b") as servers:
-    servers.url, servers.issuer, servers.requests
+Switches make them misbehave:
+
+    with OAuthServers(scope="a b") as servers:
+        servers.url, servers.issuer, servers.requests
 """
 
 from __future__ import annotations
@@ -33,7 +35,7 @@ class Switches:
     )  # more members of the server's metadata; None removes
     metadata_status: int = 200
     resource_bytes: bytes | None = None
-    redirects: str | None = None  # where metadata is said to be
+    redirects: str | None = None  # where requests for metadata are redirected to
     answer: dict[str, str | None] = field(
         default_factory=dict
     )  # more members of the redirect; None removes
@@ -300,7 +302,7 @@ class BaseHandler(http.server.BaseHTTPRequestHandler):
 
 
 def browse(url: str) -> tuple[int, str]:
-    """A browser: follows the redirects, and says where it ended: (status, address)."""
+    """Follows redirects as a browser does, and returns the last status and address."""
     for _ in range(5):
         parts = urllib.parse.urlsplit(url)
         connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=120)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Packages to install."""
+"""Wheels for the tests of installations."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from pathlib import Path
 
 
 def make_wheel(directory: Path, name: str, value: str, version: str = "1.0") -> Path:
-    """A wheel with one module that holds `value`, and a command of the same name: no index is asked for it."""
+    """A wheel with one module that has `value`, and a command of the same name.
+
+    No index is needed.
+    """
     wheel = directory / f"{name}-{version}-py3-none-any.whl"
     info = f"{name}-{version}.dist-info"
     files = {

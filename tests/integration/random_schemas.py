@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random JSON Schemas: sensible ones with valid values to them, and nonsense."""
+"""Random JSON Schemas: sensible ones with valid values, and nonsense."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ TEXTS = [
 
 
 class Schemas:
-    """Sensible schemas. Each comes with a function that makes valid values."""
+    """Sensible schemas, each with a function that makes valid values."""
 
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
@@ -197,7 +197,7 @@ class Schemas:
 
     def map(self, depth: int) -> tuple[Any, Sampler]:
         values, sample = self.make(depth - 1)
-        # Not a_b: where a class has a-b, that is its name in Python.
+        # Not a_b: where a class has a-b, a_b is the Python name of a-b.
         names = [name for name in NAMES if name != "a_b"]
         return {"type": "object", "additionalProperties": values}, lambda: {
             self.random.choice(names): sample() for _ in range(3)
@@ -299,7 +299,7 @@ class Schemas:
             name = f"D{len(self.definitions)}"
             self.definitions[name] = {}
             schema, sample = self.object(depth - 1)
-            # Itself it contains at one place only, so that values end.
+            # It contains itself in one place only, so that values end.
             schema["properties"]["next"] = {
                 "anyOf": [{"$ref": f"#/$defs/{name}"}, {"type": "null"}]
             }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A bare client of `ipybox rpc`: what goes over the wire is what the test says. The standard library only."""
+"""A bare client of `ipybox rpc`: the test decides what is sent. The standard library only."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ANSWER_SECONDS = 120.0
 
 
 class RpcError(Exception):
-    """The core's error answer."""
+    """An error response of the core."""
 
     def __init__(self, error: dict):
         super().__init__(error["message"])
@@ -38,7 +38,7 @@ class RpcCore(LineProgram):
         self.last_id = 0
         self.answers: dict[Any, dict] = {}
         self.notifications: list[dict] = []
-        self.requests: list[dict] = []  # of the core, not answered yet
+        self.requests: list[dict] = []  # requests of the core without an answer so far
         self.on_approval: Callable[[dict], bool] | None = None  # answers at once
         if initialize:
             self.hello = self.call(
@@ -74,7 +74,7 @@ class RpcCore(LineProgram):
         self.send({"jsonrpc": "2.0", "id": request["id"], "result": result})
 
     def wait(self, id: int, timeout: float = ANSWER_SECONDS) -> Any:
-        """The result of a request; an error is raised."""
+        """The result of a request. Raises its error."""
         deadline = time.monotonic() + timeout
         while id not in self.answers:
             self.receive(max(0, deadline - time.monotonic()))
@@ -84,13 +84,13 @@ class RpcCore(LineProgram):
         return answer["result"]
 
     def wait_for_request(self) -> dict:
-        """The next request of the core that is not answered yet."""
+        """The next request of the core that has no answer yet."""
         while not self.requests:
             self.receive()
         return self.requests.pop(0)
 
     def wait_for_event(self, id: int, type: str) -> dict:
-        """The first event of this type of an execute that comes from now on."""
+        """The first event of this type, from now on, of an execution."""
         while True:
             message = self.receive()
             params = message.get("params", {})
@@ -102,7 +102,7 @@ class RpcCore(LineProgram):
                 return params["event"]
 
     def events(self, id: int) -> list[dict]:
-        """The events of an execute so far."""
+        """The events of an execution so far."""
         of_it = (n["params"] for n in self.notifications if n["method"] == "session.event")
         return [params["event"] for params in of_it if params["request"] == id]
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Run by test_sdk_clients.py under the official Python SDK, version 1 or 2: all four tools of `ipybox`.
+"""Calls all four tools of `ipybox` with the official Python SDK, version 1 or 2. Run by
+test_sdk_clients.py.
 
 usage: sdk_client.py IPYBOX WORKSPACE RULES SERVER_PARAMS_JSON
 """
@@ -15,12 +16,12 @@ from mcp.types import ElicitResult
 
 
 def is_error(result) -> bool:
-    """Version 2 writes the name in Python's way."""
+    """Version 2 has a Python name for it."""
     return result.is_error if hasattr(result, "is_error") else result.isError
 
 
 async def call(session: ClientSession, tool: str, arguments: dict, fails: bool = False) -> str:
-    """The text of the answer, which is one block always."""
+    """The text of the result, which is always one block."""
     result = await session.call_tool(tool, arguments)
     (block,) = result.content
     if is_error(result) != fails:
@@ -29,13 +30,13 @@ async def call(session: ClientSession, tool: str, arguments: dict, fails: bool =
 
 
 async def on_elicitation(context, params):
-    """The user of this client allows what is asked for."""
+    """The user of this client allows everything."""
     assert "time.get_current_time" in params.message, params.message
     return ElicitResult(action="accept", content={"decision": "allow"})
 
 
 async def main(ipybox: str, workspace: str, rules: str, server_params: str) -> None:
-    # The SDK hands on few variables by itself; the test's environment is meant.
+    # The SDK passes few variables by default; the server needs the test's environment.
     server = StdioServerParameters(
         command=ipybox, args=["--workspace", workspace, "--approve", rules], env=dict(os.environ)
     )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A program at a terminal: a pty of its own, which is the program's controlling terminal."""
+"""A program on a pseudo-terminal of its own, which is its controlling terminal."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import Any
 
 
 class Terminal:
-    """Starts the program. A context manager: the end of it ends the program, if it is still there."""
+    """Starts the program. As a context manager, it ends the program if it still runs."""
 
     def __init__(
         self, command: list[str], place: Any, columns: int = 80, rows: int = 24, **environ: str
@@ -37,7 +37,7 @@ class Terminal:
             os.waitpid(self.pid, 0)
 
     def _read(self, timeout: float) -> bool:
-        """False at the end."""
+        """Returns False at the end of the output."""
         assert select.select([self.fd], [], [], timeout)[0], self.seen
         try:
             chunk = os.read(self.fd, 65536)
@@ -47,7 +47,7 @@ class Terminal:
         return bool(chunk)
 
     def expect(self, text: str, timeout: float = 60) -> str:
-        """Reads until `text` is there; returns what came before it, and goes on after it."""
+        """Reads until `text` appears. Returns what came before it, and continues after it."""
         deadline = time.monotonic() + timeout
         while text not in self.seen:
             assert self._read(max(0, deadline - time.monotonic())), self.seen

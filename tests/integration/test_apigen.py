@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Generated packages: imported, called, and compared with what goes over the wire. Values, names, results and whole packages have
-files of their own."""
+"""Generated packages: imported, called, and compared with what is sent.
+
+Values, names, results and whole packages have files of their own.
+"""
 
 from __future__ import annotations
 
@@ -125,7 +127,8 @@ def test_plain_values_unset_and_none(make):
     assert f"{params.sort}" == "help-wanted-issues"
     assert package.send(name, query="x", sort="forks") == '{"query": "x", "sort": "forks"}'
     assert package.send(name, query="x") == '{"query": "x"}'
-    assert package.send(name, query="x", sort=None) == '{"query": "x"}'  # the schema knows no null
+    # the schema does not allow null
+    assert package.send(name, query="x", sort=None) == '{"query": "x"}'
     assert (
         package.send(name, query="x", minimal_output=True)
         == '{"query": "x", "minimal_output": true}'
@@ -165,7 +168,7 @@ def test_wrong_arguments(make, arguments):
 
 
 def test_errors_name_the_alternatives_as_they_are_called(make):
-    """`value.Point.x`, and nothing of how the classes are made."""
+    """`value.Point.x`, and no trace of how the classes are made."""
     point = {
         "type": "object",
         "title": "Point",
@@ -182,7 +185,10 @@ def test_errors_name_the_alternatives_as_they_are_called(make):
 
 
 def test_none_is_null_only_where_the_schema_knows_it(make):
-    """None for an optional parameter means "not given", as in the original; null is sent where it is a value."""
+    """None for an optional parameter means "not given", as in ipybox 0.9.
+
+    null is sent where it is a value.
+    """
     null = {"type": "null"}
     properties = {
         "plain": {"type": "string"},
@@ -216,7 +222,7 @@ def test_none_is_null_only_where_the_schema_knows_it(make):
 
 
 def test_fields_by_name(make):
-    """run(name=value) is run(Params(name=value)), whatever the names; nothing else is taken."""
+    """run(name=value) is run(Params(name=value)), for all names. Other names are refused."""
     odd = tool(
         {
             "params": {"type": ["integer", "object"]},
@@ -395,7 +401,10 @@ def test_recursion(make):
 
 
 def test_definitions(make):
-    """References in all the ways that stay in the document; a definition is one class however it is reached."""
+    """References of all kinds within the document.
+
+    A definition is one class, however it is referenced.
+    """
     user = {
         "type": "object",
         "description": "A user.",
@@ -467,7 +476,7 @@ NESTED_DEFAULTS = [
     ({"prefixItems": [{"type": "integer"}], "minItems": 1, "maxItems": 1, "default": [5]}, "tuple[int] = (5,)"),
     ({"type": "object", "additionalProperties": {"type": "boolean"}, "default": {"a\"": True}}, 'dict[str, bool] = Field(default={"a\\"": True})'),
     ({"default": {"a": [None, {"b": 1.5}]}}, 'Any = Field(default={"a": [None, {"b": 1.5}]})'),
-    # What does not fit, is long or would be an object of a class is told.
+    # Defaults that do not fit, are long, or would be objects of a class are described instead.
     ({"type": "array", "items": {"type": "string"}, "default": [1]}, "list[str] | None = None"),
     ({"type": "array", "items": {"properties": {"x": {}}}, "default": [{"x": 1}]}, "list[PItem] | None = None"),
     ({"properties": {"x": {}}, "default": {"x": 1}}, "P | None = None"),
@@ -525,7 +534,7 @@ def test_defaults_that_are_changed_in_place_are_sent(make):
 
 
 def test_none_for_a_field_with_a_default_is_not_given(make):
-    """As in the original; where null is a value it is sent."""
+    """As in ipybox 0.9. Where null is a value, it is sent."""
     package = make(
         tool(
             {
@@ -562,7 +571,7 @@ def test_none_for_a_field_with_a_default_is_not_given(make):
 
 
 def test_tools_named_as_builtins(make):
-    """Their modules become attributes of the package, which is where its functions look for names first."""
+    """Their modules become attributes of the package, where its functions look up names first."""
     names = [
         name.lower() for name in dir(builtins) if name.isidentifier() and not name.startswith("_")
     ]
@@ -620,7 +629,7 @@ def test_enums_share_a_class_if_they_are_equal(make):
 
 
 def test_all_alternatives_keep_their_descriptions(make):
-    """In the field's docstring; those of objects in their classes."""
+    """They are in the field's docstring; those of objects are in their classes."""
     css, role = (
         {"type": "string", "pattern": "^#", "description": "A CSS\nselector."},
         {"type": "string", "maxLength": 9, "description": "An ARIA role."},

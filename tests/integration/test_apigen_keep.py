@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What users added to a generated package is still there when it is generated again."""
+"""What users added to a generated package remains when it is generated again."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ADDED = "\n\ndef run_parsed(params: Params) -> int:\n    return len(run(params))
 
 @pytest.fixture
 def package(workspace: Path):
-    """generate(tools) → what is told; package.directory."""
+    """generate(tools) → the messages; package.directory."""
 
     class Package:
         directory = workspace / "srv"
@@ -116,7 +116,7 @@ def test_a_new_tool_does_not_replace_a_users_file(package):
 
 
 def test_packages_without_a_list(package):
-    """Of the original, or of an ipybox before there were lists."""
+    """Packages of ipybox 0.9, or of an ipybox before there were lists."""
     (package.directory / ".generated").unlink()
     package.write("b.py", package.read("b.py") + ADDED)
     package.write("mine.py", "X = 1\n")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Generated packages: names of properties, classes, enums and tools, and texts, all of them hostile."""
+"""Generated packages: hostile names of properties, classes, enums and tools, and hostile texts."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ HOSTILE_NAMES = [
 
 def test_hostile_property_names(make):
     package = make(tool({name: {"type": "integer", "description": name} for name in HOSTILE_NAMES}))
-    with pytest.raises(ValidationError, match="unicode"):  # pydantic has no members of such names
+    # pydantic allows no members of such names
+    with pytest.raises(ValidationError, match="unicode"):
         package.send("do", **{"\ud800": 1})
     usable = [name for name in HOSTILE_NAMES if name != "\ud800"]
     arguments = {name: number for number, name in enumerate(usable)}
@@ -43,7 +44,7 @@ def test_hostile_property_names(make):
     by_name = {by_alias[name]: number for name, number in arguments.items()}
     assert all(name.isidentifier() for name in by_name)
     assert json.loads(package.send("do", **by_name)) == arguments
-    # What was usable has stayed.
+    # Usable names are unchanged.
     for name in (
         "self",
         "cls",
@@ -139,7 +140,7 @@ def global_names(code: CodeType) -> set[str]:
 
 
 def test_no_tool_takes_the_place_of_a_name_that_the_package_uses(make):
-    """Its modules are attributes of the package, and their names have small letters."""
+    """Its modules are attributes of the package, and their names are in lower case."""
     package = make(
         tool({"a": {"type": "integer", "default": 1}}),
         tool(name="_isinstance"),
@@ -171,7 +172,7 @@ BREAKOUTS = [
 
 @pytest.mark.parametrize("text", BREAKOUTS, ids=[str(number) for number in range(len(BREAKOUTS))])
 def test_texts_stay_texts(make, text):
-    """Wherever a text may stand; check_source has looked at what the module consists of."""
+    """In every place where a text may be. check_source has checked what the module consists of."""
     package = make(
         tool(
             {
@@ -241,14 +242,14 @@ def test_descriptions_are_wrapped_and_dedented(make):
     assert all(len(line) <= 100 for line in package.source("do").splitlines())
     lines = inspect.cleandoc(
         package["do"].run.__doc__
-    ).splitlines()  # from Python 3.13 on it is clean already
+    ).splitlines()  # from Python 3.13 on it is clean without that
     assert lines[:3] == ["Reads.", "", "Args:"] and lines[3].startswith("    path: where")
     assert lines[-2:] == ["", "Ends."]
     assert "word " * 59 + "word" in " ".join(package.source("do").split())
 
 
 def thing(**properties: Any) -> dict[str, Any]:
-    """An object whose class no other shares."""
+    """An object whose class is shared with no other."""
     return {"type": "object", "properties": {"a": {"type": "string"}, **properties}}
 
 
@@ -263,7 +264,7 @@ DEFINITIONS = {"User": thing(name={}), "Twice": {"properties": {"sort": {"enum":
 
 
 def class_names(make, properties: dict[str, Any], output: dict[str, Any]) -> dict[str, str]:
-    """Each class by what is in it; of equal ones the first, which is the input's."""
+    """Each class by its content. Of equal classes it is the first, which is the input's."""
     package = make(tool(properties, **{"$defs": DEFINITIONS}, outputSchema={"properties": output}))
     found = re.findall(r"class (\w+)\(.*\):\n((?:    .*\n)*)", package.source("do"))
     return {body: name for name, body in reversed(found) if name not in ("Params", "Result")}

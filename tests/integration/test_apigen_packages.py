@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Generated packages as a whole: of real servers, huge and random schemas; clean, the same each time, never half written."""
+"""Generated packages as a whole: of real servers, huge and random schemas.
+
+They are clean, reproducible, and never half written.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ from test_apigen_values import VALUES
 
 @pytest.mark.parametrize("path", LISTS, ids=lambda path: path.stem)
 def test_real_servers(workspace, path):
-    """The tools of real servers: each can be called with what its schema needs, and with nothing more."""
+    """Each tool of real servers can be called with the arguments that its schema requires."""
     tools = json.loads(path.read_text())
     package = Package(workspace, tools)
     for spec, name in zip(tools, package.names, strict=True):
@@ -37,7 +40,7 @@ def test_real_servers(workspace, path):
 
 
 def example(schema: dict, root: dict) -> Any:
-    """A valid value of the simple schemas that real servers have."""
+    """A valid value for the simple schemas that real servers have."""
     if "$ref" in schema:
         return example(root["$defs"][schema["$ref"].split("/")[-1]], root)
     if "enum" in schema:
@@ -153,7 +156,7 @@ def test_bad_server_names(workspace, name):
 
 
 def test_huge_schemas_end_loose_or_refused(workspace):
-    """Nothing explodes: depth, width, merges that multiply, enums without end."""
+    """Depth, width, merges that multiply and endless enums do not explode."""
     chain = {
         f"C{n}": {"type": "object", "properties": {"c": {"$ref": f"#/$defs/C{n + 1}"}}}
         for n in range(300)
@@ -202,7 +205,7 @@ def test_huge_schemas_end_loose_or_refused(workspace):
 
 
 def test_ten_megabytes_and_ten_thousand_levels(workspace):
-    """A result, or an error that says what is too much and where."""
+    """The outcome is a result, or an error that says what is too large and where."""
     inner = {
         f"q{m}": {"type": "string", "enum": [f"v{k}" for k in range(20)], "description": "d" * 500}
         for m in range(10)
@@ -228,7 +231,7 @@ def test_ten_megabytes_and_ten_thousand_levels(workspace):
 
 
 def test_random_schemas(workspace):
-    """Valid values of schemas that make sense arrive unchanged."""
+    """Valid values of sensible schemas arrive unchanged."""
     schemas = [Schemas(seed).parameters() for seed in range(200)]
     tools = [
         {"name": f"t{n}", "inputSchema": schema, "outputSchema": schema}
@@ -247,12 +250,12 @@ def test_random_schemas(workspace):
 
 
 def canonical(value: Any) -> str:
-    """Tells 1, 1.0 and True apart, but not the order of members."""
+    """Distinguishes 1, 1.0 and True, but not the order of members."""
     return json.dumps(value, sort_keys=True)
 
 
 def test_random_nonsense(workspace):
-    """Nothing that looks like a schema makes a module that does not compile or import."""
+    """Whatever looks like a schema makes a module that compiles and imports."""
     rng = random.Random(1)
     tools = [{"name": f"t{n}", "description": "x"} for n in range(400)]
     for spec in tools:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Regular expressions: what pydantic checks is what ECMA-262 means; what it cannot check is a note."""
+"""Regular expressions: pydantic checks what ECMA-262 means. What it cannot check becomes a note."""
 
 from __future__ import annotations
 

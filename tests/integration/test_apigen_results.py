@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Generated packages: what is made of results, and of those that violate their schema."""
+"""Generated packages: how results are converted, also those that violate their schema."""
 
 from __future__ import annotations
 
@@ -54,7 +54,10 @@ def test_wrong_results_are_not_lost(make):
 
 
 def violate(make, schema, value):
-    """The error of a result that violates the schema. It has the result, and its text is bounded."""
+    """The error of a result that violates the schema.
+
+    It has the result, and its text is bounded.
+    """
     with pytest.raises(ResultError) as caught:
         result_of(make, schema, value)
     error = caught.value
@@ -219,7 +222,7 @@ def text(value: str) -> dict[str, Any]:
     ],
 )
 def test_a_tool_without_output_schema_returns_a_text(make, answer, expected):
-    """Never anything else, and all that came is reachable."""
+    """It returns nothing else, and all contents are reachable."""
     package = make(tool())
     package.client.answer = answer
     result = package["do"].run()
@@ -242,7 +245,7 @@ def test_a_result_has_what_came_beside_it(make):
     assert (result.n, result.text, result.contents) == (7, "seven", [text("seven"), PNG])
     assert result.contents[1].data == b"hi"
     assert result.model_dump() == {"n": 7, "text": "mine"} == {**result.model_extra, "n": 7}
-    # It is no part of the value.
+    # It is not a part of the value.
     plain = result_class(n=7, **{"text": "mine"})
     assert result == plain and (plain.contents, plain.text) == ([], "")
     result.n = 8
@@ -262,7 +265,7 @@ def test_members_keep_their_names_and_ours_get_out_of_the_way(make):
 
 
 def wrap(schema: dict[str, Any]) -> dict[str, Any]:
-    """As FastMCP does."""
+    """Wraps a value as FastMCP does."""
     return {
         "type": "object",
         "properties": {"result": schema},
@@ -302,7 +305,7 @@ def test_wrapped_results_are_unwrapped(make, schema, value, annotation):
         return
     assert result.result == value and type(result.result) is type(
         result
-    )  # as programs for 0.9 have it
+    )  # as in programs for ipybox 0.9
     assert (result.contents, result.text, len(result.images)) == ([text("t"), PNG], "t", 1)
     assert result.structured == {"result": value}
     for copied in (pickle.loads(pickle.dumps(result)), copy.deepcopy(result)):

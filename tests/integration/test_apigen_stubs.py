@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tools in few words: signatures and stubs."""
+"""Short descriptions of tools: signatures and stubs."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def run(params: Params | None = None, **fields) -> Result: ...  # Find repositor
 
 
 def check_signatures(text: str) -> None:
-    """Valid Python, a function a line; what is required comes first, and has no default."""
+    """Valid Python, one function a line. Required parameters come first and have no default."""
     functions = ast.parse(text).body
     assert [function.lineno for function in functions] == list(range(1, len(text.splitlines()) + 1))
     for function in functions:

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which values the types of less usual keywords take, and what is noted of them. See test_apigen.py for the usual ones."""
+"""Values that the types of less usual keywords accept, and the notes about them.
+
+See test_apigen.py for the usual ones.
+"""
 
 from __future__ import annotations
 

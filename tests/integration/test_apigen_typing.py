@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a type checker says about programs that call generated packages, beside the installed package `ipybox`."""
+"""What a type checker says about programs that call generated packages, with `ipybox` installed."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ def test_run_shows_other_representations_as_text(run_ipybox):
 
 
 def test_run_notices_are_no_output(run_ipybox, workspace):
-    """A program may read JSON from its standard output."""
+    """A program may read JSON from standard output."""
     (workspace / "images").touch()
     done = run_ipybox("run", "-c", "display({'image/png': 'iVBORw0KGgo='}, raw=True)\nprint('{}')")
     assert (done.returncode, done.stdout) == (0, "{}\n")
@@ -76,7 +76,7 @@ def test_run_error(run_ipybox):
     ("import sys; sys.exit('reason')", 1), ("import sys; sys.exit(-1)", 255),
 ])  # fmt: skip
 def test_run_code_that_exits(run_ipybox, code, status):
-    """As under Python: a script may end by sys.exit(main())."""
+    """As under Python, a script may end with sys.exit(main())."""
     done = run_ipybox("run", "-c", f"print('before')\n{code}\nprint('after')")
     assert (done.returncode, done.stdout) == (status, "before\n")
     assert done.stderr == ("reason\n" if status == 1 else "")
@@ -84,7 +84,7 @@ def test_run_code_that_exits(run_ipybox, code, status):
 
 @pytest.mark.parametrize("locale", ["C", "C.UTF-8", "no.such"])
 def test_run_in_any_locale(run_ipybox, environ, locale):
-    """In a container there often is none."""
+    """Containers often have no locale."""
     environ["LC_ALL"] = locale
     done = run_ipybox("run", "-c", "print('é'); raise ValueError('日本')")
     assert (done.returncode, done.stdout) == (1, "é\n") and "日本" in done.stderr
@@ -103,7 +103,7 @@ def test_end_of_options(run_ipybox, workspace):
     ("run", "-c", "print('x')"), ("run", "--no-sandbox", "-c", "print('x')"), ("sandbox", "echo", "x"), ("servers",),
 ])  # fmt: skip
 def test_home_that_is_none(run_ipybox, environ, words):
-    """That of some users of services."""
+    """Some users of services have such a home."""
     environ.pop("XDG_STATE_HOME", None)
     environ["HOME"] = "/dev/null"
     done = run_ipybox(*words)
@@ -169,7 +169,7 @@ def test_run_output_to_a_reader_that_leaves(ipybox, place):
 
 @pytest.fixture
 def unread():
-    """A pipe to write to, which nobody reads any more."""
+    """A pipe to write to, whose reading end is closed."""
     reader, writer = os.pipe()
     os.close(reader)
     yield writer
@@ -180,7 +180,7 @@ def unread():
     ("--version",), ("--help",), ("run", "--help"), ("run", "-c", "1"), ("servers", "--json"), ("sandbox", "--explain"),
 ])  # fmt: skip
 def test_output_that_nobody_reads(ipybox, place, unread, words):
-    """As programs end whose output goes to `head`, without a word."""
+    """ipybox ends as programs do whose output goes to `head`: without a message."""
     done = subprocess.run(
         [ipybox, *words],
         cwd=place.workspace,
@@ -262,7 +262,7 @@ def test_output_that_a_full_disk_does_not_take(ipybox, place, words):
 
 @pytest.mark.parametrize("closed", [">&-", "<&- >&- 2>&-"])
 def test_run_without_standard_files(ipybox, place, closed):
-    """What is printed goes nowhere, and into no file of ours that got the free number."""
+    """Output is discarded, and does not go into a file of ours that got the free number."""
     code = "import sys; print('out'); print('err', file=sys.stderr); open('done', 'w').close()"
     done = subprocess.run(
         ["bash", "-c", f'"$0" run -c "$1" {closed}', ipybox, code],
@@ -278,7 +278,7 @@ def test_run_without_standard_files(ipybox, place, closed):
 
 
 def test_run_handles_an_interrupt(ipybox, place):
-    """As under Python: a script may catch it, and end as it likes."""
+    """As under Python, a script may catch it and end as it likes."""
     code = "try:\n    print('go', flush=True)\n    while True: pass\nexcept KeyboardInterrupt: print('handled')"
     process = subprocess.Popen(
         [ipybox, "run", "-c", code], cwd=place.workspace, env=place.environ, stdin=subprocess.DEVNULL,
@@ -586,7 +586,7 @@ def test_doctor_takes_packages_for_setup_only(run_ipybox):
     ["rpc"], ["tool-server", "--allow-origin=x"],
 ])  # fmt: skip
 def test_help(run_ipybox, words):
-    """Whatever stands before it. In CI this looks for leaks, too."""
+    """Also with other arguments before --help. In CI this finds leaks, too."""
     done = run_ipybox(*words, "--help")
     assert done.returncode == 0 and done.stdout.startswith("Usage:") and done.stderr == ""
 
@@ -599,7 +599,7 @@ def test_version(run_ipybox):
     ["run", "-c", "print(1)"], ["mcp"], ["gateway", "--port", "0"], ["sandbox", "--settings"],
 ], ids=lambda command: command[0])  # fmt: skip
 def test_a_sandbox_configuration_that_is_not_there(run_ipybox, workspace, command):
-    """Never the default in its place, which may allow what it was to deny."""
+    """The default is never used instead: it may allow what the configuration denies."""
     option = (
         ["nosuch.json", "echo", "1"]
         if command[0] == "sandbox"

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The way of the codeact skill, step by step as the guide tells it: discover, call, add an output parser, chain, save the
-code action, use it; and then the server is registered again."""
+"""The workflow of the codeact skill, step by step as in the guide.
+
+Discover, call, add an output parser, chain, save the code action, use it. Then the server is
+registered again.
+"""
 
 from __future__ import annotations
 
@@ -142,7 +145,7 @@ def test_the_way_of_the_skill(mcp, workspace):
     mcp.tool("reset")
     assert mcp.cell(SAVED) == SAVED_OUTPUT
 
-    # Registered again, and a newer server: what was added is still there, the rest is new.
+    # Registered again, with a newer server: the additions remain, the rest is new.
     mcp.register("github", params("github", "older"))
     assert module.read_text().endswith(INTERFACE)
     mcp.register("github", params("github"))

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shell completion offers what --help says, in bash, zsh and fish: a new verb or option without it fails here."""
+"""Shell completion offers what --help lists, in bash, zsh and fish.
+
+A new verb or option without completion fails here.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ LEVELS = {"DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"}
 
 @pytest.fixture(params=completion_shells.SHELLS)
 def ask(request, ipybox, place, workspace):
-    """ask(line, …): what is offered at the end of each, by one shell that runs in a workspace with some files."""
+    """ask(line, …): the completions of each line, by one shell in a workspace with some files."""
     (workspace / "directory").mkdir()
     for name in ("cell.py", "some.json"):
         (workspace / name).touch()
@@ -48,7 +51,10 @@ def test_options(ask, run_ipybox):
 
 
 def test_values(ask, run_ipybox):
-    """By what --help calls a value: a directory, a file, one of some words, a name; nothing for numbers and texts."""
+    """Completions follow the name that --help has for a value.
+
+    A directory, a file, one of some words, a name; nothing for numbers and texts.
+    """
     helps = cli_help.read(run_ipybox)
     options = [
         (verb, name, value)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every example of the documents runs, and prints what the document says."""
+"""Every example of the documents runs, and prints what the document shows."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from docs_runner import Runner, commands_of, lines_match
 
 DOCUMENTS = [str(path.relative_to(harness.ROOT)) for path in docs_blocks.documents(harness.ROOT)]
 
-# The blocks that are not run, each with its reason in the document. One more is one more number here.
+# The number of blocks that are not run. The document has the reason of each.
 NOT_RUN = {
     "CONTRIBUTING.md": 2,
     "README.md": 2,

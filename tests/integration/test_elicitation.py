@@ -130,7 +130,10 @@ def test_several_questions_one_after_the_other(start):
 
 
 def test_the_answer_to_a_withdrawn_question_is_for_no_other(start):
-    """The second call is asked for when the first is cancelled. Then a late yes to the first comes."""
+    """When the first call is cancelled, the second is asked for.
+
+    Then a late yes to the first arrives.
+    """
     client = start()
     client.cell("from mcptools.time import CLIENT")
     cell = client.start_cell("""
@@ -182,7 +185,10 @@ def test_a_question_has_its_time(start):
 
 
 def test_the_wait_is_not_the_cells(start):
-    """The cell has half a second; while its call waits, other requests are answered and its clock stands."""
+    """The cell has half a second.
+
+    While its call waits, its clock is paused and other requests are answered.
+    """
     client = start()
     client.cell("from mcptools.time import convert_time")
     cell = client.start_cell("import time\n" + CALL, timeout=30)
@@ -201,7 +207,7 @@ def test_the_client_goes_while_it_is_asked(start):
 
 @pytest.fixture
 def fake(ipybox, place):
-    """A client with a server that gives back what it gets, and a function that calls it."""
+    """A client with a server that echoes, and a function that calls it."""
     with Client(ipybox, place, "--approve", "ask") as client:
         assert "echo_json" in client.register("fake", scripted_server.params("results"))
         client.cell("""

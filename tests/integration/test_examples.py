@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The programs of examples/ against the installed library: what pkg-config says is all they need."""
+"""The programs of examples/ against the installed library, with nothing but the flags of
+pkg-config.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,10 @@ EXAMPLES = harness.ROOT / "examples"
 
 @pytest.fixture(scope="module")
 def prefix(ipybox, tmp_path_factory) -> Path:
-    """Where the library is installed. Its .pc file is told the place, as if there were no DESTDIR."""
+    """Where the library is installed.
+
+    Its .pc file names that place, as if there were no DESTDIR.
+    """
     destdir = tmp_path_factory.mktemp("installed")
     command = [
         "meson",
@@ -90,7 +95,7 @@ def test_approvals(place, examples):
         *question("everybody", "no"),
         "ApprovalRejectedError: Approval request for mail.send_mail rejected",
     ]
-    # Nobody is there: nothing is sent, and nothing hangs.
+    # Without a user nothing is sent, and nothing hangs.
     assert [line for line in run(place, examples, "approvals") if line.startswith("sent")] == []
 
 

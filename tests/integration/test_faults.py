@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kernels that die, hang and flood: told at once with the cause, and the next cell works."""
+"""Kernels that die, hang and flood.
+
+The cause is reported at once, and the next cell works.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +41,10 @@ def test_death_is_told_with_its_cause(mcp, name):
 
 
 def test_death_with_a_child_that_keeps_the_pipes(mcp):
-    """A background child holds fd 1 open; the end is told at once all the same, and the child goes."""
+    """A background child holds fd 1 open.
+
+    The death is reported at once all the same, and the child is killed.
+    """
     text = mcp.failing_cell(
         "import subprocess, os\np = subprocess.Popen(['sleep', '1000'])\nprint(p.pid, flush=True)\nos._exit(1)"
     )
@@ -61,7 +67,7 @@ def test_death_while_idle(mcp, workspace):
 
 
 def test_out_of_memory(mcp):
-    """A limit on the address space: a MemoryError, and the kernel goes on."""
+    """Under a limit on the address space a cell gets a MemoryError, and the kernel keeps running."""
     text = mcp.failing_cell(
         "import resource\nresource.setrlimit(resource.RLIMIT_AS, (2 << 30, 2 << 30))\nx = bytearray(8 << 30)"
     )
@@ -108,7 +114,10 @@ def test_system_exit_keeps_the_kernel(mcp):
 
 
 def test_forkserver_killed(mcp):
-    """The warm Python dies, its kernels with it: told, and the next cell starts another."""
+    """Its kernels die with it.
+
+    The death is reported, and the next cell starts another forkserver.
+    """
     parent = mcp.cell("import os; print(os.getppid())")
     text = mcp.failing_cell(
         f"import os, signal, time\nos.kill({parent}, signal.SIGKILL)\ntime.sleep(1000)"
@@ -148,7 +157,7 @@ def test_closed_sys_stdout(mcp):
     "import subprocess\nsubprocess.run('head -c 100000000 /dev/zero | tr \"\\\\0\" z', shell=True);",
 ])  # fmt: skip
 def test_hundred_megabytes_of_output(mcp, code):
-    """All of it flows through; the core keeps what is asked for and its memory is bounded."""
+    """All of it is read. The core keeps what was asked for, and its memory is bounded."""
 
     def memory_kib() -> int:
         status = Path("/proc", str(mcp.process.pid), "status").read_text()
@@ -177,7 +186,7 @@ def test_late_output_comes_with_the_next_cell(mcp, workspace):
 
 
 def test_stopped_kernel(ipybox, place):
-    """SIGSTOP cannot be interrupted: after the grace period the kernel is replaced."""
+    """A stopped kernel cannot be interrupted. After the grace period it is replaced."""
     with McpServer(ipybox, place) as server:
         text = server.failing_cell(
             "import os, signal\nos.kill(os.getpid(), signal.SIGSTOP)", timeout=0.5
@@ -188,7 +197,7 @@ def test_stopped_kernel(ipybox, place):
 
 @pytest.mark.parametrize("victim", ["core", "forkserver", "kernel"])
 def test_sigkill_leaves_nothing(ipybox, place, victim):
-    """Also not what user code started in process groups and sessions of its own."""
+    """User code may have started process groups and sessions of its own; they end, too."""
     server = McpServer(ipybox, place)
     kernel, forkserver = map(
         int, server.cell("import os; print(os.getpid(), os.getppid())").split()
@@ -204,7 +213,7 @@ def test_sigkill_leaves_nothing(ipybox, place, victim):
     assert select.select([end], [], [], 60)[0], "the kernel lives on"
     os.close(end)
     if victim != "core":
-        # The first cell may still be given to the kernel that is about to die.
+        # The first cell may still go to the kernel that is about to die.
         server.tool("execute_ipython_cell", {"code": "1"})
         assert server.cell("1") == "1"
     server.close()

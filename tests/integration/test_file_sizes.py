@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""With a limit on the size of files (ulimit -f, as containers and batch systems set it), a file that is too large is an error
-that names the file and the limit. No part of it is left, and the sessions continue."""
+"""ipybox under a limit on the size of files (ulimit -f), as containers and batch systems set it.
+
+A file that is too large is an error that names the file and the limit. No part of it is left, and
+the sessions continue.
+"""
 
 from __future__ import annotations
 
@@ -54,7 +57,7 @@ def test_image_over_rpc(ipybox, place, workspace):
 
 
 def test_output_file_of_run(ipybox, place, workspace):
-    """Standard output is a file, and the cell prints more than it may have."""
+    """Standard output is a file, and the cell prints more than the limit."""
     with open(workspace / "out", "wb") as out:
         done = subprocess.run(
             [*limited(ipybox), "run", "--no-sandbox", "-c", "print('x' * 20_000)"],
@@ -71,7 +74,7 @@ def test_output_file_of_run(ipybox, place, workspace):
 
 
 def test_audit_log(ipybox, place, workspace, servers):
-    """The decision cannot be logged: the call is refused, and the session lives."""
+    """If the decision cannot be logged, the call is refused. The session continues."""
     (workspace / "audit.jsonl").write_text("x" * (LIMIT - 10) + "\n")
     program, *arguments = limited(ipybox)
     with McpServer(program, place, *arguments, "--audit-log", "audit.jsonl") as server:
@@ -87,7 +90,7 @@ def test_audit_log(ipybox, place, workspace, servers):
 
 @pytest.mark.parametrize("size", [1000, 100], ids=["package", "registry"])
 def test_registration(ipybox, place, workspace, servers, size):
-    """What was registered before stays, package and entry, and no piece of the new one is left."""
+    """The previous package and entry remain, and no part of the new ones is left."""
     with McpServer(ipybox, place) as server:
         server.register("clock", servers.time())
 
@@ -114,7 +117,7 @@ def test_registration(ipybox, place, workspace, servers, size):
 
 
 def test_cells_get_the_limit_as_an_error(ipybox, place):
-    """As from any Python: OSError, not a death."""
+    """As in any Python: OSError, not a death."""
     program, *arguments = limited(ipybox)
     with McpServer(program, place, *arguments) as server:
         text = server.failing_cell(
@@ -125,8 +128,11 @@ def test_cells_get_the_limit_as_an_error(ipybox, place):
 
 
 def test_installers_get_the_default_of_signals(run_ipybox, workspace):
-    """`doctor --setup` runs pip, which may run anything: it ignores no signal because ipybox does. Others may be ignored since the
-    tests were started so, as by nohup."""
+    """`doctor --setup` runs pip, which may run anything.
+
+    It does not inherit the signals that ipybox ignores. It may inherit those that were ignored when
+    the tests were started, as by nohup.
+    """
     python = workspace / "python"
     python.write_text("#!/bin/sh\ngrep SigIgn /proc/$$/status > signals\nexit 3\n")
     python.chmod(0o755)

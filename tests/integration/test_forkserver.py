@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The forkserver (python/ipybox/kernel_host): its start, the processes it makes, and their ends."""
+"""The forkserver (python/ipybox/kernel_host): its start, its processes, and their ends."""
 
 from __future__ import annotations
 
@@ -110,7 +110,10 @@ def test_without_site_nothing_of_site_packages_is_executed(start, tmp_path):
 
 @pytest.mark.parametrize("flags", [("-I",), ("-I", "-S")])
 def test_interpreters_that_libraries_start_find_what_any_would(start, tmp_path, flags):
-    """The flags of the forkserver are not theirs. As multiprocessing and joblib do it."""
+    """They do not inherit the forkserver's flags.
+
+    multiprocessing and joblib start such interpreters.
+    """
     (tmp_path / "module_of_path.py").write_text("x = 3")
     server = start(flags=flags)
     server.wait_for("ready")
@@ -167,7 +170,9 @@ def test_preload(start):
 
 
 def test_a_kernel_finds_what_was_installed_since(start, tmp_path):
-    """Python lists a folder anew when its time has changed, which it need not have: it may be too coarse."""
+    """Python lists a folder again when its modification time changed; the time may be too coarse
+    for that.
+    """
     server = start(
         flags=("-I", "-S"),
         site_packages=[*SITE_PACKAGES, str(tmp_path)],
@@ -182,7 +187,7 @@ def test_a_kernel_finds_what_was_installed_since(start, tmp_path):
 
 
 def test_multiprocessing_forks_by_default(start, tmp_path):
-    """Whatever Python's default is: since 3.14 it is another one, which knows nothing of what cells define."""
+    """Since 3.14 Python's own default is another one, whose children lack what cells define."""
     (tmp_path / "other_default.py").write_text(
         "from multiprocessing import context\ndefault = context._default_context\n"
         "default._default_context = default.get_context('forkserver')"
@@ -210,7 +215,7 @@ def test_preload_of_numpy_leaves_no_thread_in_the_forkserver(start):
         kernel.run("import numpy\nfloat(numpy.random.rand())").result for kernel in (first, second)
     ]
     assert drawn[0] != drawn[1]
-    # BLAS has its threads back, as many as it would have had.
+    # BLAS has as many threads again as it would have without a fork.
     expected = subprocess.run(
         [sys.executable, "-c", "import numpy, os; print(len(os.listdir('/proc/self/task')))"],
         capture_output=True, text=True, env={"HOME": "/nonexistent"},
@@ -363,7 +368,7 @@ LEFTOVERS = {
 
 @pytest.mark.parametrize("kind", LEFTOVERS)
 def test_nothing_is_left_of_a_killed_kernel(server, kind):
-    other = server.kernel()  # so that not all that is left can be taken for the killed one's
+    other = server.kernel()  # so that a process remains that the killed kernel did not start
     kernel = server.kernel()
     other_pid = int(other.run("!sleep 1000 & echo $!").stdout)
     pid = int(kernel.run(LEFTOVERS[kind]).stdout.split()[0])
@@ -453,7 +458,7 @@ def test_many_kernels(server):
         server.end(kernel)
     pid = server.process.pid
     assert Path(f"/proc/{pid}/task/{pid}/children").read_text() == ""
-    # It may have been reading a module of its own when they were counted first.
+    # It may have been reading one of its modules at the first count.
     assert len(os.listdir(f"/proc/{pid}/fd")) <= fds
 
 

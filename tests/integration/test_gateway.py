@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`ipybox gateway`, as foreign clients see it: Jupyter's REST and WebSocket interface."""
+"""`ipybox gateway`, as other clients see it: Jupyter's REST and WebSocket interface."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def gateway(ipybox: str, place: harness.Place, python: str) -> Iterator[Gateway]
 
 @pytest.fixture
 def start(ipybox: str, place: harness.Place, python: str) -> Callable[..., Gateway]:
-    """start("--token-file=…"): a gateway; a context manager."""
+    """start("--token-file=…") is a gateway, as a context manager."""
     return lambda *args: Gateway(ipybox, place, "--python", python, *args)
 
 
@@ -144,13 +144,13 @@ def test_plot(gateway: Gateway, workspace: Path) -> None:
         messages = client.run("import matplotlib.pyplot as plt\nplt.plot([1, 2])\nplt.show()")
         (display,) = contents(messages, "display_data")
         assert base64.b64decode(display["data"]["image/png"]).startswith(b"\x89PNG")
-    assert not (workspace / "images").exists()  # whoever asked has it
+    assert not (workspace / "images").exists()  # the client that asked has it
 
 
 def test_large_output_with_slow_reader(gateway: Gateway) -> None:
     with gateway.channels(gateway.start_kernel()) as client:
         msg_id = client.execute("for i in range(200_000): print(i, 'x' * 90)")
-        # Nothing is read for as long as it takes the kernel to fill every buffer on the way.
+        # Nothing is read until the kernel has filled every buffer on the way.
         client.socket.ping().wait(60)
         messages = client.receive_until(msg_id, "status", execution_state="idle")
         text = "".join(content["text"] for content in contents(messages, "stream"))
@@ -176,7 +176,7 @@ def test_several_clients(gateway: Gateway) -> None:
         assert types(mine) == ["busy", "execute_input", "stream", "execute_reply", "idle"]
         assert types(others) == ["busy", "execute_input", "stream", "idle"]
         assert contents(two.run("x + 1"), "execute_result")[0]["data"] == {"text/plain": "2"}
-        # A client that leaves does not take its cell with it.
+        # A cell continues when its client leaves.
         msg_id = one.execute("print('begun'); input_ = 1; import time; time.sleep(600)")
         two.receive_until(msg_id, "stream")
     with gateway.channels(kernel) as three:
@@ -249,7 +249,7 @@ def test_interrupt(gateway: Gateway, way: str) -> None:
 
 
 def test_an_interrupt_that_the_cell_handles(gateway: Gateway) -> None:
-    """It has succeeded: what waits behind it runs."""
+    """The cell has succeeded, so the cells that wait behind it run."""
     kernel = gateway.start_kernel()
     with gateway.channels(kernel) as client:
         msg_id = client.execute(
@@ -268,7 +268,7 @@ def test_an_interrupt_that_the_cell_handles(gateway: Gateway) -> None:
 
 
 def test_a_value_that_cannot_be_shown(gateway: Gateway) -> None:
-    """As IPython's own kernel has it: an error, and what could be shown."""
+    """As in IPython's own kernel: an error, and the representations that could be made."""
     with gateway.channels(gateway.start_kernel()) as client:
         messages = client.run("class A:\n    def __repr__(self): raise ValueError('no repr')\nA()")
         assert (
@@ -285,7 +285,7 @@ def test_a_value_that_cannot_be_shown(gateway: Gateway) -> None:
 
 
 def test_bundles_are_as_they_were(gateway: Gateway) -> None:
-    """Only results that are text show other representations in the place of a class's name."""
+    """Only results that are text show other representations instead of a class's name."""
     with gateway.channels(gateway.start_kernel()) as client:
         messages = client.run("from IPython.display import Markdown; Markdown('# T')")
         assert contents(messages, "execute_result")[0]["data"] == {
@@ -298,7 +298,7 @@ def test_bundles_are_as_they_were(gateway: Gateway) -> None:
 def test_notices_are_on_stderr_of_a_cell_that_is_seen(
     gateway: Gateway, place: harness.Place, v1: bool
 ) -> None:
-    """And marked, so that a client can tell them from what the cell wrote."""
+    """They are marked, so that a client can distinguish them from the cell's output."""
     with gateway.channels(gateway.start_kernel(), v1=v1) as client:
         go = Meeting(place.workspace / "go")
         (printed,) = contents(client.run(run_while_idle(go, DIE)), "stream")
@@ -327,7 +327,7 @@ def test_restart(gateway: Gateway) -> None:
             or messages[-1]["parent_header"].get("msg_id") != msg_id
         ):
             messages.append(client.receive())
-        # To front ends that status means that the kernel has died.
+        # For front ends that status means that the kernel has died.
         assert "restarting" not in types(messages)
         assert contents(messages, "error")[0]["ename"] == "NameError"
         assert contents(messages, "execute_input")[0]["execution_count"] == 1
@@ -341,7 +341,7 @@ def test_restart_while_a_cell_runs(gateway: Gateway) -> None:
         gateway.request("POST", f"/api/kernels/{kernel}/restart", {})
         messages = client.receive_until(msg_id, "status", execution_state="idle")
         assert "restarting" not in types(messages) and contents(messages, "error")
-        # A death after that is one.
+        # A death after that is reported as one.
         messages = client.run("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)")
         assert "restarting" in types(messages)
 
@@ -454,7 +454,7 @@ def test_browsers_are_refused(gateway: Gateway, headers: dict[str, str]) -> None
 
 
 def test_forms_are_refused(gateway: Gateway) -> None:
-    """A web page can send these without being asked first."""
+    """A web page can send these without a preflight request."""
     with socket.create_connection(("127.0.0.1", gateway.port)) as connection:
         connection.sendall(
             f"POST /api/kernels HTTP/1.1\r\nHost: 127.0.0.1:{gateway.port}\r\n"
@@ -466,7 +466,7 @@ def test_forms_are_refused(gateway: Gateway) -> None:
 def ask(
     gateway: Gateway, method: str, path: str, body: str | None = None, **headers: str
 ) -> tuple[int, dict[str, str]]:
-    """Status and headers of the answer; headers are sent as they are given."""
+    """Status and headers of the response. Headers are sent as given."""
     connection = http.client.HTTPConnection("127.0.0.1", gateway.port, timeout=60)
     connection.request(
         method, path, body, {name.replace("_", "-"): value for name, value in headers.items()}
@@ -480,7 +480,10 @@ def ask(
 def test_content_type_where_there_is_a_token(
     start: Callable[..., Gateway], workspace: Path
 ) -> None:
-    """Tornado's client sends none. A web page cannot send the header without being asked first, but any it can send the query."""
+    """Tornado's client sends none.
+
+    A web page needs a preflight request for the header, but not for the query.
+    """
     (workspace / "token").write_text("secret\n")
     with start("--token-file=token") as gateway:
         for headers in ({}, {"Content_Type": "text/plain"}):
@@ -517,7 +520,7 @@ def test_preflight(start: Callable[..., Gateway], workspace: Path) -> None:
             and "Authorization" in headers["Access-Control-Allow-Headers"]
         )
         assert headers["Vary"] == "Origin"
-        # The answer itself, errors included.
+        # The response itself, also for errors.
         for token, expected in (("secret", 200), ("wrong", 401)):
             status, headers = ask(
                 gateway,
@@ -566,7 +569,7 @@ def test_origins(start: Callable[..., Gateway]) -> None:
     with start("--allow-origin=http://localhost:3000") as gateway:
         assert gateway.request("GET", "/api", Origin="http://localhost:3000")[0] == 200
         assert gateway.request("GET", "/api", Origin="http://localhost:3001")[0] == 403
-        # Jupyter's own WebSocket clients name the server itself.
+        # Jupyter's own WebSocket clients send the server's address as their Origin.
         assert gateway.request("GET", "/api", Origin=f"http://127.0.0.1:{gateway.port}")[0] == 200
 
 
@@ -585,7 +588,7 @@ def test_environment(ipybox: str, place: harness.Place, python: str) -> None:
 
 
 class ToolServer(BaseHTTPRequestHandler):
-    """Keeps what it is asked for."""
+    """Keeps the requests that it receives."""
 
     requests: list[tuple[str, dict[str, str], dict]]
 
@@ -623,7 +626,7 @@ print(runner.run_sync("fetch", {"n": 2**70}))
 def test_tools(
     ipybox: str, place: harness.Place, python: str, tool_server: HTTPServer, sandbox: tuple[str]
 ) -> None:
-    """A kernel's calls go to the tool server that the gateway was told, in the kernel's role."""
+    """A kernel's calls go to the tool server that the gateway was given, in the role of a kernel."""
     place.environ["KERNEL_ENV_TOOL_SERVER_HOST"] = "127.0.0.1"
     place.environ["KERNEL_ENV_TOOL_SERVER_PORT"] = str(tool_server.server_port)
     place.environ["KERNEL_ENV_IPYBOX_TOOL_TOKEN"] = "tool token"
@@ -648,7 +651,9 @@ def test_tool_server(
     run_ipybox: Callable[..., subprocess.CompletedProcess[str]],
     sandbox: tuple[str],
 ) -> None:
-    """With our own tool server: what the application registered is called through its generated package, and nothing else."""
+    """Our own tool server: a generated package calls what the application registered, and nothing
+    else.
+    """
     params = scripted_server.params("hostile", command=os.path.realpath(sys.executable))
     made = run_ipybox(
         "apigen",
@@ -680,7 +685,7 @@ def test_tool_server(
             f"ToolRunner(**{evil!r}).run_sync('touch', {{}})"
         )
         assert contents(messages, "error")[0]["ename"] == "ToolRunnerError"
-        # The application's own paths do not exist for a kernel.
+        # A kernel does not see the paths of the application.
         messages = client.run(
             "import os, urllib.request, urllib.error\n"
             "base = 'http://{TOOL_SERVER_HOST}:{TOOL_SERVER_PORT}'.format(**os.environ)\n"
@@ -739,7 +744,7 @@ def test_refusals(
 
 
 def test_jupyter(gateway: Gateway, place: harness.Place) -> None:
-    """A Jupyter server with our gateway behind it executes a notebook with plots through nbclient, completes and interrupts."""
+    """A Jupyter server with our gateway executes a notebook with plots, completes and interrupts."""
     program = str(Path(__file__).with_name("jupyter_program.py"))
     arguments = ["--ServerApp.disable_check_xsrf=True"]
     arguments += [f"--gateway-url=http://127.0.0.1:{gateway.port}"]

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`ipybox gateway --allow-origin` from pages in a real browser: REST with a token, after a preflight request, and a WebSocket."""
+"""`ipybox gateway --allow-origin` from pages in a real browser.
+
+REST with a token, after a preflight request, and a WebSocket.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ FLAGS = (
     "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage", "--disable-breakpad",
 )  # fmt: skip
 
-# Uses the gateway at the address in its own query, and tells its server what came of it.
+# Uses the gateway at the address in its query, and reports the outcome to its server.
 PAGE = """<!doctype html><script type="module">
 const base = new URLSearchParams(location.search).get("gateway"), outcome = {};
 const headers = {Authorization: "token secret", "Content-Type": "application/json"};
@@ -55,7 +58,7 @@ await fetch("/outcome", {method: "POST", body: JSON.stringify(outcome)});
 
 
 class Pages:
-    """Serves the page, and gets what it says."""
+    """Serves the page, and receives its report."""
 
     def __init__(self) -> None:
         outcomes: queue.Queue[dict[str, Any]] = queue.Queue()
@@ -91,7 +94,7 @@ class Pages:
 
 
 def browse(pages: Pages, place: harness.Place, gateway: Gateway) -> dict[str, Any]:
-    """What the page comes to."""
+    """The report of the page."""
     program = shutil.which("chromium")
     assert program, "chromium is missing; `make check` installs it"
     profile = place.root / "profile"

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Clients of `ipybox gateway` that do what comes to their minds, while kernels are interrupted, restarted, killed and deleted: each
-request is answered once, is enclosed by busy and idle, and nothing hangs or is left behind."""
+"""Clients of `ipybox gateway` act at random while kernels are interrupted, restarted, killed and
+deleted.
+
+Each request is answered once, between busy and idle. Nothing hangs or is left behind.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +37,7 @@ CELLS = [
     "input()",
 ]
 QUESTIONS = ["kernel_info", "complete", "inspect", "is_complete", "history", "comm_info", "unknown"]
-# Longer than anything takes here, on the slowest of machines.
+# Longer than anything takes here, on the slowest machine.
 PATIENCE = 60
 
 
@@ -55,7 +58,7 @@ class Chaos:
         return status
 
     async def disturb(self) -> None:
-        """Until it is cancelled. What runs for ever is interrupted, sooner or later."""
+        """Runs until it is cancelled. A cell that never ends is interrupted sooner or later."""
         while True:
             await asyncio.sleep(self.random.random() * 0.3)
             for kernel in list(self.kernels):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The leak checks find leaks, and the third-party parts are there."""
+"""The checks for leftovers find them, and the third-party programs are installed."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_finds_files_and_sockets(tmp_path):
 
 
 def test_third_party_servers_are_there(servers, tmp_path, inspector, environ):
-    """Each answers tools/list, asked by MCP Inspector."""
+    """Each answers tools/list of MCP Inspector."""
     expected = {
         "convert_time": servers.time(),
         "git_log": servers.git(harness.ROOT),

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""MCP servers over HTTP: sessions, resumption, redirects; and servers that mean harm. The client is `ipybox apigen`."""
+"""MCP servers over HTTP: sessions, resumption, redirects, and hostile servers.
+
+The client is `ipybox apigen`.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +32,10 @@ MIB = b"x" * 1024 * 1024
 def apigen(
     ipybox: str, tmp_path: Path, url: str, environ: dict[str, str] | None = None, **params: object
 ) -> tuple[int, str]:
-    """The exit status and what was printed. Beyond its memory the client would end with something else."""
+    """The exit status and the output.
+
+    Beyond its memory limit the client would end in another way.
+    """
     command = [
         ipybox,
         "apigen",
@@ -124,7 +130,7 @@ def test_stream_is_resumed(ipybox: str, tmp_path: Path) -> None:
 
 
 def test_stream_that_cannot_be_resumed(mcp: McpServer) -> None:
-    """The session is gone, but the message was taken before: it is not sent a second time."""
+    """The session is gone, but the server had accepted the message: it is not sent a second time."""
 
     def answer(request: Request) -> bool:
         if request.rpc == "tools/call":
@@ -146,7 +152,7 @@ def test_stream_that_cannot_be_resumed(mcp: McpServer) -> None:
 
 
 def test_session_that_cannot_be_renewed(mcp: McpServer) -> None:
-    """The next call begins anew."""
+    """The next call starts a new session."""
     answers = ["503 Service Unavailable", "404 Not Found"]
 
     def answer(request: Request) -> bool:
@@ -217,7 +223,7 @@ def test_refusal_is_told(ipybox: str, tmp_path: Path) -> None:
 EVENTS = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n"
 JSON = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
 
-# What tools/list is answered with, and what the error says.
+# Responses to tools/list, and what the error says.
 HOSTILE = {
     "endless-line": (EVENTS + b"data: ", MIB, 64, "a line of its event stream has more than"),
     "endless-event": (
@@ -388,7 +394,7 @@ def test_session_id_is_checked(ipybox: str, tmp_path: Path) -> None:
 
 
 class SseServer:
-    """`answer` for HTTP+SSE. What a request is answered with comes on the stream, before its own 202."""
+    """`answer` for HTTP+SSE. The response to a request is on the stream, before its own 202."""
 
     def __init__(self, endpoint: str = "/messages") -> None:
         self.endpoint = endpoint
@@ -419,7 +425,7 @@ class SseServer:
 
 @pytest.mark.parametrize("requests", [1, 32])
 def test_sse(ipybox: str, tmp_path: Path, requests: int) -> None:
-    """In this order, and whatever waits is sent as soon as it can be."""
+    """In this order; messages that wait are sent as soon as possible."""
     with HttpServer(SseServer()) as server:
         works(ipybox, tmp_path, server.url, type="sse", limits={"requests": requests})
     assert [request.rpc for request in server.requests] == [
@@ -460,11 +466,11 @@ def test_sse_endpoint_of_another_origin(ipybox: str, tmp_path: Path) -> None:
     assert len(server.requests) == 1
 
 
-# Calls. The client is a kernel's session.
+# Calls. The client is the session of a kernel.
 
 
 def is_modern(request: Request) -> bool:
-    """Answers what comes before a call as a server of 2026-07-28 does."""
+    """Answers the requests before a call as a server of 2026-07-28 does."""
     cached = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
     if request.rpc == "server/discover":
         request.result(
@@ -482,7 +488,7 @@ CALL = "from mcptools.web import echo\necho.run(echo.Params())"
 
 @pytest.mark.parametrize("n_pings", [40, 11000])
 def test_requests_of_the_server(mcp: McpServer, n_pings: int) -> None:
-    """Answers to them wait as requests do, and not without an end."""
+    """Answers to them wait as requests do, within a limit."""
     release = threading.Event()
     held: queue.Queue[Request] = queue.Queue()
     n_held = 0
@@ -517,7 +523,7 @@ def test_requests_of_the_server(mcp: McpServer, n_pings: int) -> None:
 
 
 def test_the_time_of_a_request_is_that_of_its_token_too(ipybox: str, place: Place) -> None:
-    """An answer to the server gets 401, and the authorization server says nothing."""
+    """An answer to the server gets 401, and the authorization server does not respond."""
     ended = threading.Event()
 
     def answer(request: Request) -> bool:
@@ -556,7 +562,7 @@ def test_the_time_of_a_request_is_that_of_its_token_too(ipybox: str, place: Plac
 
 
 def cancel_call(mcp: McpServer, called: threading.Event) -> None:
-    """Runs CALL, and cancels its cell when the call has come to the server."""
+    """Runs CALL, and cancels its cell when the call has reached the server."""
     cell = mcp.start_tool("execute_ipython_cell", {"code": CALL})
     assert called.wait(60)
     mcp.notify("notifications/cancelled", {"requestId": cell})
@@ -607,7 +613,10 @@ def test_a_modern_call_is_cancelled_by_its_end(mcp: McpServer) -> None:
 
 
 def test_headers_that_a_server_refuses(mcp: McpServer) -> None:
-    """Its tools may want others by now: they are listed again, and the call is tried once more, not twice."""
+    """Its tools may need others by now.
+
+    They are listed again, and the call is tried once more, not twice.
+    """
     refusals = 1
 
     def answer(request: Request) -> bool:
@@ -642,7 +651,7 @@ def test_headers_that_a_server_refuses(mcp: McpServer) -> None:
 
 
 def test_changed_tools_are_told(ipybox: str, place: Place) -> None:
-    """On the stream that a GET opens."""
+    """The notification is on the stream of a GET."""
     streams: queue.Queue[Request] = queue.Queue()
     ended, called = threading.Event(), threading.Event()
     changed = {"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}
@@ -716,7 +725,7 @@ def test_a_subscription_takes_no_place_from_calls(mcp: McpServer) -> None:
 
 
 def test_an_answer_in_a_batch_is_the_end_of_its_request(mcp: McpServer) -> None:
-    """Whose stream stays open, and takes no place from the next call."""
+    """Its stream stays open, and does not count against the next call."""
     ended = threading.Event()
 
     def answer(request: Request) -> bool:
@@ -744,7 +753,7 @@ def test_an_answer_in_a_batch_is_the_end_of_its_request(mcp: McpServer) -> None:
 
 
 def test_a_new_session_is_listened_to(mcp: McpServer) -> None:
-    """Also where the server leaves the stream of the old one open."""
+    """Also where the server leaves the stream of the old session open."""
     ended, listening, heard = threading.Event(), threading.Event(), threading.Event()
     sessions = iter(["s0", "s1", "s2"])  # the first is the registration's, which does not listen
 
@@ -778,7 +787,7 @@ def test_a_new_session_is_listened_to(mcp: McpServer) -> None:
 
 
 def test_tools_that_change_all_the_time(ipybox: str, place: Place) -> None:
-    """The log does not fill up with it."""
+    """They do not fill the log."""
     changed = b'data: {"jsonrpc":"2.0","method":"notifications/tools/list_changed"}\n\n'
     began = time.monotonic()
     numbers = itertools.count()
@@ -812,7 +821,9 @@ def test_tools_that_change_all_the_time(ipybox: str, place: Place) -> None:
 
 @pytest.fixture(scope="module")
 def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """ca.pem; good.pem and stranger.pem, key and certificate each, by that authority for this host and for another."""
+    """ca.pem; good.pem and stranger.pem, each a key and a certificate of that authority, for this
+    host and for another.
+    """
     directory = tmp_path_factory.mktemp("certificates")
     new = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"]
     openssl(
@@ -866,7 +877,7 @@ def test_certificates(ipybox: str, tmp_path: Path, certificates: Path) -> None:
 
 
 def test_no_tls(ipybox: str, tmp_path: Path) -> None:
-    """One attempt: it says nothing of the revisions that the server speaks."""
+    """There is one attempt only, since the failure says nothing about the server's revisions."""
     n_connections = 0
 
     def serve(listener: socket.socket) -> None:
@@ -917,7 +928,7 @@ def test_proxy_of_http(ipybox: str, tmp_path: Path) -> None:
 
 
 def test_proxy_of_https(ipybox: str, tmp_path: Path, certificates: Path) -> None:
-    """What goes through it is TLS with the server: the proxy hears the name of the host, nothing else."""
+    """TLS with the server goes through it. The proxy sees the name of the host, nothing else."""
     targets = []
 
     def pump(source: socket.socket, target: socket.socket) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which lines of a cell are installations that ipybox takes over."""
+"""Which lines of a cell are installations that ipybox performs itself."""
 
 from __future__ import annotations
 

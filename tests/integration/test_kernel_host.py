@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The kernel host (python/ipybox/kernel_host), driven as the core drives it: what cells do.
 
-What they show is in test_kernel_output.py, interrupts are in test_kernel_interrupts.py, requests in test_kernel_requests.py; the
-forkserver, processes and deaths in test_forkserver.py.
+Their output is in test_kernel_output.py, interrupts in test_kernel_interrupts.py, requests in
+test_kernel_requests.py; the forkserver, processes and deaths in test_forkserver.py.
 """
 
 from __future__ import annotations
@@ -171,7 +171,8 @@ def test_magics(kernel, tmp_path):
     assert kernel.run("len?").displays[0]["data"]["text/plain"].startswith("Signature: len(")
     assert only_error(kernel.run("%nonsense"))["ename"] == "UsageError"
     assert kernel.run("x = %pwd\nx").result == "'/tmp'"
-    # What is put at the next prompt elsewhere is shown; what needs a terminal says so.
+    # Text that other front ends put at the next prompt is shown. Commands that need a terminal say
+    # so.
     assert (
         kernel.run(f"%load {script}").stdout
         == "# %load " + str(script) + "\ny = 5\nprint(__name__)\n"
@@ -279,7 +280,7 @@ def test_traceback_hides_what_wants_to_be(kernel):
     )
     text = only_error(kernel.run("f()"))["traceback"]
     assert "in f()" in text and "in hidden()" not in text and "ZeroDivisionError" in text
-    # IPython 8 marks the frame that cells run in by a text, and counts on it.
+    # IPython 8 marks the frame of a cell by a text, and relies on it.
     kernel.run("def marked():\n    __tracebackhide__ = '__ipython_bottom__'\n    return 1 / 0")
     assert "in marked()" in only_error(kernel.run("marked()"))["traceback"]
 
@@ -422,7 +423,7 @@ def test_a_forked_child_prints_and_ends(kernel):
 
 
 def test_a_grandchild_does_not_close_the_childs_files(kernel):
-    """A child's files may have the numbers that the kernel's private descriptors had."""
+    """A child's files may have the numbers of the kernel's private descriptors."""
     cell = kernel.run(
         "import os\n"
         "if not os.fork():\n"

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Interrupts of the kernel host: a cell ends by them wherever it is, and nothing else does. See test_kernel_host.py."""
+"""Interrupts of the kernel host: they end a cell at any point, and end nothing else.
+
+See test_kernel_host.py.
+"""
 
 from __future__ import annotations
 
@@ -74,7 +77,7 @@ def test_interrupt_when_a_task_holds_the_loop(kernel):
     ],
 )
 def test_interrupt_once_when_something_holds_the_loop(kernel, cell):
-    """Nobody asks twice after a timeout."""
+    """After a timeout there is no second request."""
     kernel.run(
         "import asyncio\ndef function():\n    print('started')\n    while True: pass\n"
         "async def coroutine(): function()"
@@ -90,7 +93,7 @@ def test_interrupt_ends_what_a_command_started(kernel, tmp_path):
         end = os.pidfd_open(int((tmp_path / "pid").read_text()))
     except ProcessLookupError:
         return
-    # It was killed; when it gets the CPU to end is the machine's matter.
+    # It was killed, but it may get the CPU late.
     assert select.select([end], [], [], 60)[0], "what it started lives on"
     os.close(end)
 
@@ -100,7 +103,10 @@ def test_interrupt_of_a_command_that_ignores_it(kernel):
 
 
 def test_repetition_of_an_interrupt(kernel):
-    """It counts where the interrupt had no effect, and leaves a cell alone that is cleaning up."""
+    """A repetition counts if the interrupt had no effect.
+
+    It does not disturb a cell that is cleaning up.
+    """
     kernel.execute("print('started')\nwhile True: pass")
     kernel.wait_for_text(b"started")
     kernel.repeat_interrupt()
@@ -171,14 +177,14 @@ class Begun:  # the cell after this one has
 
 
 def test_an_interrupt_while_a_magic_is_loaded(kernel):
-    """IPython loads its magics when a cell first looks as if it used one, and must come to the end of it."""
+    """IPython loads its magics when a cell first seems to use one. It must complete that."""
     kernel.run(
         INTERRUPT_AT + "interrupt_at(1, lambda frame, event: frame.f_code.co_name == 'load_lazy')"
     )
-    kernel.run("time.sleep(0)")  # there is a %time
+    kernel.run("time.sleep(0)")  # %time exists
     kernel.run(
         "import sys, time; sys.setprofile(None)"
-    )  # in an IPython that loads them at the start
+    )  # for an IPython that loads them at its start
     cell = kernel.run("time.sleep(0)")
     assert cell.status == "ok", cell.events
 
@@ -238,7 +244,7 @@ def test_an_error_in_a_callback_is_not_the_cells(kernel):
 
 
 def test_interrupt_while_nobody_reads_the_output(kernel):
-    """A kernel that waits for a slow core can be interrupted, and no byte is lost or doubled."""
+    """A kernel that waits for a slow core can be interrupted. No byte is lost or doubled."""
     kernel.execute("import sys\nfor i in range(10**9): print(i)")
     kernel.wait_for_bytes(kernel.pipes[0], 1 << 15)
     kernel.interrupt()
@@ -270,7 +276,7 @@ def test_caught_interrupts_leave_the_cell_to_go_on(kernel):
 
 
 def test_what_a_signal_handler_raises_between_cells_ends_nothing(kernel):
-    """An alarm that comes after the cell that it was for."""
+    """The alarm comes after the cell that set it."""
     kernel.run(
         "import os, signal, time\ndef expire(*_): raise TimeoutError('too late')\n"
         "signal.signal(signal.SIGALRM, expire)\nx = 1"

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What cells of the kernel host show: displays, and text in its order. See test_kernel_host.py."""
+"""The output of cells of the kernel host: displays, and text in its order.
+
+See test_kernel_host.py.
+"""
 
 from __future__ import annotations
 
@@ -76,7 +79,7 @@ def test_what_is_too_large_is_refused(kernel):
     assert "left out" in error["evalue"] and len(error["traceback"]) < 2_000_000
 
 
-# A value that cannot be shown, or not whole, and what is shown of it all the same: as IPython's own kernel does.
+# A value that cannot be shown, or only in part, is shown as by IPython's own kernel.
 BROKEN = {
     "html": ("class A:\n    def _repr_html_(self): return 1/0\nA()", "<__main__.A"),
     "bundle": ("class A:\n    def _repr_mimebundle_(self, **_): return 1/0\nA()", "<__main__.A"),
@@ -282,7 +285,10 @@ def test_stdin_that_was_closed_comes_back(kernel):
 
 
 def test_streams_can_be_wrapped_anew(kernel):
-    """As scripts do to have another encoding. Their text is not lost, and the kernel's own streams stay."""
+    """Scripts do it to change the encoding.
+
+    Their text is not lost, and the kernel's own streams remain.
+    """
     for stream in ("sys.stdout.detach()", "sys.stdout.buffer"):
         cell = kernel.run(
             f"import io, sys\nsys.stdout = io.TextIOWrapper({stream}, encoding='utf-8')\nprint('ä')\n1"
@@ -335,7 +341,7 @@ def test_output_of_threads_after_the_cell(kernel):
         "import threading\ngo = threading.Event()\n"
         "def late():\n    go.wait()\n    print('late')\n    display('late')\nt = threading.Thread(target=late)\nt.start()"
     )
-    # Not by a timer, which may run out while the cell is still running.
+    # Not by a timer, which may expire while the cell is still running.
     kernel.run("import signal\nsignal.signal(signal.SIGUSR1, lambda *_: go.set())")
     kernel.signal(signal.SIGUSR1)
     frame = kernel.wait_for("display")

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What front ends ask the kernel host for: completion, documentation, history, expressions. See test_kernel_host.py."""
+"""Requests of front ends to the kernel host: completion, documentation, history, expressions.
+
+See test_kernel_host.py.
+"""
 
 from __future__ import annotations
 

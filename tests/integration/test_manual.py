@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The manual says what --help says: every verb has a page, and each page has the verb's options and no others."""
+"""The manual agrees with --help: every verb has a page, with exactly the verb's options."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ITEM = re.compile(r"^\*(-[\w-]+)\*(?:, \*(--[\w-]+)\*)?(?:=_([^_]+)_)?$")
 
 
 def options_of(page: str) -> dict[str, tuple[str | None, str | None]]:
-    """Long name to short name and what it takes, of the page's section OPTIONS."""
+    """The options of the page's section OPTIONS: long name → short name and argument."""
     text = (MANUAL / page).read_text()
     section = text.partition("\n# OPTIONS\n")[2].partition("\n# ")[0]
     found = [ITEM.match(line) for line in section.splitlines()]

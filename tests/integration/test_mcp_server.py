@@ -31,7 +31,7 @@ def test_unknown_revision_gets_the_newest_we_speak(ipybox, place):
 
 
 def test_initialize_needs_no_python(ipybox, place):
-    """It is answered although the interpreter cannot work; the cell says why."""
+    """initialize is answered although the interpreter cannot work. The cell reports it."""
     broken = place.workspace / "python"
     broken.write_text("#!/bin/sh\nexec sleep 1000\n")
     broken.chmod(0o755)
@@ -59,13 +59,13 @@ def test_protocol_errors(ipybox, place):
         assert server.receive()["error"]["code"] == -32700
         server.send("[]")
         assert server.receive()["error"]["code"] == -32600
-        # Ids come back as they were sent.
+        # Ids are returned as they were sent.
         for id in ("1", 1, 2**53 + 1, "ü\u2028\\"):
             assert server.answer(server.request("ping", id=id))["id"] == id
 
 
 def test_batches(ipybox, place):
-    """They are of revision 2025-03-26 alone; the answers come one by one."""
+    """Only revision 2025-03-26 has them. The responses come one by one."""
     ping = {"jsonrpc": "2.0", "method": "ping"}
     batch = json.dumps(
         [
@@ -169,7 +169,7 @@ def mcp_shared(ipybox, tmp_path_factory):
 
     place = harness.Place.make(tmp_path_factory.mktemp("shared") / "x")
     with McpServer(ipybox, place) as server:
-        server.cell("1")  # the leak check takes what runs now for given
+        server.cell("1")  # the check for leftovers ignores what runs now
         yield server
 
 
@@ -189,13 +189,13 @@ def test_reset_writes_what_open_files_hold(mcp, workspace):
     mcp.cell("file = open('out.txt', 'w')\n_ = file.write('data')")
     mcp.tool("reset")
     assert mcp.cell("open('out.txt').read()") == "'data'"
-    mcp.cell("import atexit, time\natexit.register(time.sleep, 1000);")  # that long nobody waits
+    mcp.cell("import atexit, time\natexit.register(time.sleep, 1000);")  # no test waits that long
     mcp.tool("reset")
     assert mcp.cell("'time' in dir()") == "False"
 
 
 def test_error_format(mcp):
-    """One text: the error, then what the cell had put out before."""
+    """One text: the error, then the output before it."""
     text = mcp.failing_cell("print('before')\n1/0")
     assert text.startswith(
         "Error executing tool execute_ipython_cell: ZeroDivisionError: division by zero\n-----"
@@ -209,7 +209,7 @@ def test_error_format(mcp):
 
 
 def test_an_unknown_argument_is_named_with_the_right_one(mcp, workspace):
-    """It was meant to do something; what would run without it is not what was asked for."""
+    """It was meant to have an effect; without it, the cell would not run as asked."""
     write = "open('ran', 'w').close()"
     for tool, arguments, wanted in [
         (
@@ -251,7 +251,7 @@ def test_an_unknown_argument_is_named_with_the_right_one(mcp, workspace):
 
 
 def test_a_value_that_cannot_be_shown_is_an_error(mcp):
-    """As for IPython's own kernel, whatever the representation was."""
+    """As in IPython's own kernel, for every representation."""
     text = mcp.failing_cell(
         "class A:\n    def __repr__(self): raise ValueError('no repr')\nprint('before')\nx = A()\nx"
     )
@@ -263,7 +263,7 @@ def test_a_value_that_cannot_be_shown_is_an_error(mcp):
     assert "ValueError: no html" in text and text.endswith("B!")
     assert "no repr" in mcp.cell(
         "display(x)\nprint('after')"
-    )  # not the value of the cell: told, and it goes on
+    )  # not the value of the cell: reported, and the cell continues
     assert (
         "no repr" in mcp.failing_cell("[x]")
         and mcp.failing_cell("[x]").count("ValueError: no repr") == 2
@@ -393,7 +393,7 @@ def test_the_next_cell_says_that_a_cancelled_one_lost_the_state(mcp):
     assert mcp.cell("1") == "1"
 
 
-# A cell that runs until there is the file `go`.
+# A cell that runs until the file `go` exists.
 UNTIL_TOLD = "import os, time\nwhile not os.path.exists('go'): time.sleep(0.01)\n"
 
 
@@ -551,7 +551,7 @@ def test_wrong_flags(run_ipybox):
 
 
 def test_ten_thousand_cells_lose_nothing(mcp):
-    """Prints, C writes to fd 1, stderr, displays, results: complete and in order, whatever the cell."""
+    """Prints, C writes to fd 1, stderr, displays and results are complete and in order."""
     mcp.cell("import os, sys, ctypes\nlibc = ctypes.CDLL(None)")
     total, batch = 10_000, 200
     for start in range(0, total, batch):

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""OAuth for MCP servers over HTTP: `ipybox login`, `ipybox logout`, and what transports ask for (build/tests/unit/oauth-tool)."""
+"""OAuth for MCP servers over HTTP: `ipybox login`, `ipybox logout`, and what transports ask for.
+
+Transports are driven by build/tests/unit/oauth-tool.
+"""
 
 from __future__ import annotations
 
@@ -72,7 +75,7 @@ def start_login(ipybox: str, place: harness.Place) -> Iterator[Callable[..., Log
 
 @pytest.fixture
 def log_in(start_login: Callable[..., Login]) -> Callable[..., str]:
-    """Logs in; the output."""
+    """Logs in; returns the output."""
 
     def run(*args: str) -> str:
         login = start_login(*args)
@@ -86,7 +89,7 @@ def log_in(start_login: Callable[..., Login]) -> Callable[..., str]:
 
 @pytest.fixture
 def fail_login(start_login: Callable[..., Login]) -> Callable[..., str]:
-    """A login that fails before the browser has anything to do; the error."""
+    """A login that fails before the browser is involved; returns the error."""
 
     def run(*args: str) -> str:
         status, out, err = start_login(*args).end()
@@ -152,7 +155,7 @@ def test_second_login_keeps_the_client(serve, log_in):
 
 
 def test_registered_server(serve, log_in, run_ipybox, environ):
-    """With a client of one's own, its secret from the environment."""
+    """With the user's own client, whose secret is in the environment."""
     servers = serve(metadata={"token_endpoint_auth_methods_supported": ["client_secret_basic"]})
     servers.add_client("mine", "s:e c/r=t")
     environ["SHOP_SECRET"] = "s:e c/r=t"
@@ -234,7 +237,9 @@ def test_issuer_with_a_path(serve, log_in):
 
 @pytest.mark.parametrize("has_metadata", [True, False])
 def test_server_of_the_first_specification(serve, log_in, ask, has_metadata):
-    """MCP 2025-03-26: the MCP server is its own authorization server; its endpoints may be where they always are."""
+    """MCP 2025-03-26: the MCP server is its own authorization server, with endpoints at their
+    default paths.
+    """
     servers = serve(one_port=True, has_resource=False, has_metadata=has_metadata)
     log_in(servers.url)
     assert servers.authorizations[0]["resource"] == servers.url
@@ -290,7 +295,7 @@ def test_good_issuer_in_the_answer(serve, log_in):
 
 
 def test_strangers_at_the_callback(serve, start_login):
-    """Nobody without the state ends the login, or gets in."""
+    """A request without the state neither ends the login nor gets in."""
     servers = serve()
     login = start_login(servers.url)
     query = dict(urllib.parse.parse_qsl(urllib.parse.urlsplit(login.url()).query))
@@ -371,7 +376,7 @@ def test_refresh_refused(serve, log_in, ask, place):
 
 
 def test_refresh_fails_for_now(serve, log_in, ask, place):
-    """A server in trouble costs no login."""
+    """A temporary failure of the server does not end the login."""
     servers = serve(refresh_status=503)
     log_in(servers.url)
     servers.expire_tokens()
@@ -382,7 +387,7 @@ def test_refresh_fails_for_now(serve, log_in, ask, place):
 
 
 def test_refresh_refused_by_somebody_else(serve, log_in, ask, place):
-    """A 403 without OAuth's words may be a wall's on the way."""
+    """A 403 without an OAuth error may come from a firewall."""
     servers = serve(refresh_status=403, refresh_error=None)
     log_in(servers.url)
     servers.expire_tokens()
@@ -405,7 +410,7 @@ def test_two_processes_refresh_once(serve, log_in, place):
 
 
 class Once(dict):
-    """Tokens that are good for one request."""
+    """Tokens that are valid for one request."""
 
     def __init__(self, tokens: dict[str, str], on_use: Callable[[], object]) -> None:
         super().__init__(tokens)
@@ -417,7 +422,7 @@ class Once(dict):
 
 
 def test_token_that_cannot_be_saved(serve, log_in, place, monkeypatch):
-    """It is used while the process lives, also when the store, with the old token in it, is read again."""
+    """It is used while the process lives, also after the store with the old token is read again."""
     servers = serve(scope="a")
     log_in(servers.url)
     store, aside = place.state / "ipybox/oauth", place.state / "aside"
@@ -480,7 +485,7 @@ def test_unsaved_token_gives_way_to_a_new_login(serve, log_in, place, monkeypatc
 
 
 class Proxy(http.server.BaseHTTPRequestHandler):
-    """Of HTTP; it notes what it is asked for."""
+    """An HTTP proxy that records its requests."""
 
     targets: list[str]
 
@@ -518,14 +523,14 @@ def proxy() -> Iterator[http.server.ThreadingHTTPServer]:
 
 
 def test_proxy_of_the_env_file(serve, log_in, run_ipybox, place, proxy):
-    """Login, renewal and logout go by the proxy that the MCP server's requests go by."""
+    """Login, renewal and logout use the proxy that the MCP server's requests use."""
     servers = serve()
     (place.workspace / ".env").write_text(f"http_proxy=http://127.0.0.1:{proxy.server_port}\n")
     targets = proxy.RequestHandlerClass.targets
     log_in(servers.url)
     assert (
         len(targets) == len(servers.requests) - 1 and f"{servers.origin}/token" in targets
-    )  # but the browser's one
+    )  # except the browser's request
     servers.expire_tokens()
     run_ipybox("servers", "add", "shop", json.dumps({"url": servers.url}))
     assert targets.count(f"{servers.origin}/token") == 1
@@ -549,7 +554,7 @@ def test_token_without_refresh(serve, log_in, ask):
 
 
 def test_never_content(serve, log_in, ask):
-    """A server that refuses every token gets no endless loop."""
+    """A server that refuses every token does not cause an endless loop."""
     servers = serve()
     log_in(servers.url)
     for status in (401, 403):

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Installing packages: into the interpreter's environment, or beside it where that belongs to somebody else; importable
-at once."""
+"""Installing packages: into the interpreter's environment, or beside it if that is not writable.
+
+They can be imported at once.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,7 @@ from packages import make_wheel
 
 @pytest.fixture
 def own_environment(place) -> Path:
-    """A virtual environment of the test's own that sees the packages of .venv."""
+    """A virtual environment for the test that sees the packages of .venv."""
     subprocess.run(
         [sys.executable, "-m", "venv", "env"], cwd=place.workspace, check=True, env=place.environ
     )
@@ -28,7 +30,7 @@ def own_environment(place) -> Path:
 
 @pytest.fixture
 def foreign_environment(place) -> Path:
-    """An interpreter whose environment is not for us to write: its prefix has no site-packages."""
+    """An interpreter whose environment we may not write: its prefix has no site-packages."""
     python = place.workspace / "foreign/bin/python3"
     python.parent.mkdir(parents=True)
     python.write_text(f'#!/bin/sh\nexec {harness.ROOT / ".venv/bin/python"} "$@"\n')
@@ -90,7 +92,7 @@ def test_what_is_no_requirement(mcp, name):
 
 
 def test_one_installation_at_a_time(ipybox, place, foreign_environment, tmp_path):
-    """Others wait for their turn; one that was cancelled meanwhile is passed over."""
+    """Others wait for their turn. One that was cancelled while it waited is skipped."""
     names = ["ipb_first", "ipb_second", "ipb_third"]
     wheels = [str(make_wheel(tmp_path, name, "x")) for name in names]
     with McpServer(ipybox, place, "--python", str(foreign_environment)) as server:

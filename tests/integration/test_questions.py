@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Questions at the terminal: what a person approves is what runs, all of it, and nothing else is on the screen meanwhile."""
+"""Questions at the terminal.
+
+What a person approves is exactly what runs, and nothing else is on the screen until the answer.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +41,7 @@ def wait_for(name):
 
 @pytest.fixture
 def run(ipybox, place, run_ipybox):
-    """run(code, …): a Terminal in which the cell runs."""
+    """run(code, …) is a Terminal in which the cell runs."""
     params = scripted_server.params("results", "prompt-tool", "log=calls")
     done = run_ipybox("apigen", "--server-name", "fake", "--server-params", json.dumps(params))
     assert done.returncode == 0, done.stderr
@@ -55,7 +58,7 @@ def run(ipybox, place, run_ipybox):
 
 @pytest.fixture
 def fifo(workspace):
-    """fifo(name): a pipe between the test and the cell."""
+    """fifo(name, …) makes pipes between the test and the cell."""
 
     def make(*names: str) -> None:
         for name in names:
@@ -112,7 +115,7 @@ def test_what_is_shown_is_what_runs(run):
 
 
 def test_no_argument_looks_like_a_line_of_its_own(run):
-    """On a narrow screen the text would break where another line is to begin."""
+    """On a narrow screen the text would break where another line seems to begin."""
     value = (
         "x" * 40 + "Tool call: fake.pid" + " " * 21 + "Arguments: none" + " " * 25 + "Allow? [y]es"
     )
@@ -174,7 +177,7 @@ def test_the_question_again(run):
     terminal.expect(ALLOW_PAGED)
     terminal.type("v\n")
     assert question(terminal, MORE).startswith("Tool call: fake.echo_json")
-    terminal.type("y\n")  # shown again, it is to be read again
+    terminal.type("y\n")  # shown again, it must be read again
     terminal.expect("Not all of it")
     refuse(terminal, "ApprovalRejectedError")
 
@@ -230,7 +233,7 @@ print(*answers, "after")
 
 
 def test_much_output_waits_and_is_whole(run, fifo, workspace):
-    """More than is held: the kernel waits in its write."""
+    """It is more than ipybox holds back, so the kernel waits in its write."""
     fifo("asked")
     terminal = run(HOLD + "for i in range(400_000): print(i)\nthread.join()\nprint('after')")
     terminal.expect(ALLOW)
@@ -242,7 +245,7 @@ def test_much_output_waits_and_is_whole(run, fifo, workspace):
 
 
 def test_log_lines_are_held_back(run, fifo, workspace):
-    """A server logs while another call is asked for."""
+    """A server logs while there is a question about another call."""
     fifo("asked", "changed")
     terminal = run(
         HOLD + "call('change'); say('changed')\nthread.join()",
@@ -260,7 +263,7 @@ def test_log_lines_are_held_back(run, fifo, workspace):
 
 
 def test_a_flood_of_progress_is_counted(run, fifo, workspace):
-    """Its server does not wait, so not all of it is held."""
+    """The server does not wait, so not all of it is kept."""
     fifo("asked", "flooded")
     terminal = run(HOLD + "call('flood'); say('flooded')\nthread.join()", "--approve", "rules.json")
     terminal.expect(ALLOW)
@@ -309,7 +312,7 @@ def test_what_was_typed_before_is_no_answer(run, fifo, workspace):
 
 
 def test_one_answer_is_for_one_question(run):
-    """Several threads ask at once; what is pasted behind an answer is for none."""
+    """Several threads ask at once. Text that is pasted after an answer is ignored."""
     terminal = run("""
 from concurrent.futures import ThreadPoolExecutor
 with ThreadPoolExecutor(3) as pool:
@@ -335,7 +338,7 @@ print(type(await race()), "done")
 
 
 def test_the_answer_to_a_withdrawn_question_is_for_no_other(run, fifo, workspace):
-    """The person types "y" for one call, when it is cancelled and another asks."""
+    """The user types "y" for one call, when it is cancelled and another question appears."""
     fifo("asked")
     terminal = run(WITHDRAWN.replace("type(await race())", "await race()"))
     assert "fake.pid" in terminal.expect(ALLOW)
@@ -381,7 +384,10 @@ print("these ran:", [n for n, ran in enumerate(await asyncio.gather(*map(ask, ra
 
 @pytest.mark.parametrize("seed", [1, 2])
 def test_races_of_answers_and_withdrawals(run, workspace, seed):
-    """The person allows calls with even numbers. None with an odd number ever runs, whatever is withdrawn while they type."""
+    """The user allows calls with even numbers.
+
+    No call with an odd number ever runs, whatever is withdrawn while they type.
+    """
     terminal = run(SOME_WITHDRAWN.replace("SEED", str(seed)))
     what_comes = re.compile(
         r'"n": (\d+)\r\n(?:.*\r\n)*?Allow\?.*tool: |Press Enter to see it: |these ran: (\[.*\])\r\n'
@@ -404,7 +410,7 @@ def test_races_of_answers_and_withdrawals(run, workspace, seed):
 
 
 def test_a_question_that_a_cell_prints(run, fifo, workspace):
-    """The person answers it. The answer is for no question of ours."""
+    """The user answers it. The answer counts for no question of ours."""
     fifo("go")
     printed = "Tool call: time.convert_time\nArguments: none\nAllow? [y]es, [n]o, [a]lways for this tool: "
     terminal = run(f"print({printed!r}, end='', flush=True); wait_for('go'); print(call('pid'))")
@@ -446,7 +452,10 @@ def test_always_is_said_of_one_tool(run):
 
 
 def test_always_is_said_of_one_command(run):
-    """A cell names servers by their parameters, as packages made by mcpygen do. The name is of its choosing."""
+    """A cell names servers by their parameters, as packages made by mcpygen do.
+
+    The cell chooses the name.
+    """
     fake = scripted_server.arguments("results")
     terminal = run(
         f"""
@@ -474,7 +483,7 @@ print(call("pid").isdigit(), post("log=one"), post("log=one"), post("log=two\\u2
 
 
 def test_questions_that_time_out_one_after_the_other(run):
-    """Nobody is there: each is withdrawn, and none is answered."""
+    """Without a user each is withdrawn, and none is answered."""
     terminal = run("print([call('pid') for i in range(3)])", "--approval-timeout", "0.3")
     terminal.expect(ALLOW)
     terminal.expect(ENTER)
@@ -487,7 +496,10 @@ def test_questions_that_time_out_one_after_the_other(run):
 
 @pytest.mark.parametrize("options", [[], ["--no-sandbox"]])
 def test_cells_have_no_terminal(run, options):
-    """Nor has what they start. (By its path, code without a sandbox can open every terminal of its user.)"""
+    """Neither have their children.
+
+    Without a sandbox, code can open every terminal of its user by its path.
+    """
     terminal = run(
         """
 import subprocess
@@ -509,7 +521,7 @@ print("who asks", call("terminal"))
 
 
 def test_colours_left_by_others_are_reset(run):
-    """Of a program that the output is piped to; it could hide the question."""
+    """A program in a pipe with ipybox may have set them; they could hide the question."""
     terminal = run("call('pid')")
     assert "\x1b[0m\x1b(B\x0f\r\nTool call: " in terminal.expect(ALLOW)
     refuse(terminal)
@@ -520,7 +532,7 @@ def test_a_resized_terminal_shows_the_question_again(run):
     assert question(terminal).count("\n") == 3
     terminal.resize(40, 24)
     assert question(terminal).count("\n") == 5
-    terminal.resize(40, 5)  # it does not fit any more
+    terminal.resize(40, 5)  # it does not fit
     terminal.expect(MORE)
     terminal.type("y\n")
     terminal.expect("Not all of it was shown yet")

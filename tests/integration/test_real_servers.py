@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Servers made with other libraries, over every transport that they have: registered, generated, called from a cell."""
+"""Servers made with other libraries, over every transport that they have.
+
+They are registered, generated, and called from a cell.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ PATHS = {"streamable_http": "/mcp", "sse": "/sse"}
 
 
 def kinds_command(library: str, transport: str) -> list[str]:
-    """kinds_server.py or its twin, with that library."""
+    """kinds_server.py or kinds_server.mjs, with that library."""
     if library == "typescript":
         modules = harness.existing(harness.CACHE / "node/node_modules")
         node = harness.existing(harness.CACHE / "node/bin/node")
@@ -32,7 +35,7 @@ def kinds_command(library: str, transport: str) -> list[str]:
 
 @contextmanager
 def kinds(library: str, transport: str, environ: dict[str, str]) -> Iterator[dict]:
-    """Its server_params, while it runs."""
+    """The server_params of a running server."""
     command = kinds_command(library, transport)
     if transport == "stdio":
         yield {"command": command[0], "args": command[1:]}
@@ -54,7 +57,7 @@ def everything(transport: str, environ: dict[str, str], servers: harness.Servers
         yield {"url": f"http://127.0.0.1:{port}{PATHS[transport]}"}
 
 
-# Prints one JSON object: what each tool gave, as Python has it.
+# Prints one JSON object: the result of each tool, as Python has it.
 CALL_ALL = """
 import json
 from ipybox import ToolRunnerError

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`ipybox rpc`: sessions, cells, approvals, and the end of it, as docs/internals/rpc.md has them."""
+"""`ipybox rpc`: sessions, cells, approvals, and their end, as in docs/internals/rpc.md."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def session(core) -> str:
 
 @pytest.fixture
 def api(run_ipybox) -> None:
-    """The package of an MCP server that is up at once."""
+    """The package of an MCP server that starts at once."""
     params = json.dumps(scripted_server.params("results"))
     done = run_ipybox("apigen", "--server-name", "fake", "--server-params", params)
     assert done.returncode == 0, done.stderr
@@ -465,7 +465,7 @@ def test_notices_are_beside_the_text(core, session, workspace):
 
 
 def test_an_interrupt_that_the_cell_handles(core, session):
-    """By session.interrupt it is ok then; a timeout and a cancellation stay what they are."""
+    """After session.interrupt the cell is ok. A timeout and a cancellation remain what they are."""
     code = (
         "try:\n    import time\n    print('begun', flush=True)\n    time.sleep(1000)\n"
         "except KeyboardInterrupt: print('handled')\n'end'"

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`ipybox rpc` with clients that are wrong, greedy or slow: an answer says what is wrong, nothing hangs, nothing grows."""
+"""`ipybox rpc` with wrong, greedy and slow clients.
+
+The response says what is wrong; nothing hangs, nothing grows.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,7 @@ def core(ipybox, place) -> Iterator[RpcCore]:
 # --- wrong messages ---
 
 
-# A line, and the code and id of the error that answers it; None: nothing does.
+# A line, and the code and id of its error response; None: there is none.
 LINES = [
     ("nonsense", -32700, None),
     ('{"jsonrpc": "2.0", "id": 7, "method": "session.open"', -32700, 7),
@@ -245,8 +248,11 @@ def peak_memory(pid: int) -> int:
 
 
 def wait_until_full(fd: int) -> None:
-    """Until the core cannot write any more. How many bytes that are cannot be told: a page that a write has not filled counts
-    as full. So the writing end is asked, opened once more."""
+    """Waits until the core cannot write any more.
+
+    The number of bytes does not show it: a page that a write did not fill counts as full. So the
+    writing end is opened once more and polled.
+    """
     writer = os.open(f"/proc/self/fd/{fd}", os.O_WRONLY | os.O_NONBLOCK)
     try:
         deadline = time.monotonic() + 60

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`ipybox rpc`: the tool server and the gateway of a session, and what is asked for where shell commands are."""
+"""`ipybox rpc`: the tool server and the gateway of a session, and questions about shell commands."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def open_with(core: RpcCore, **options) -> dict:
 
 
 def run_in_gateway(gateway: dict, code: str) -> str:
-    """What a cell of a new kernel prints."""
+    """The output of a cell in a new kernel."""
     kernel = ask(gateway, "POST", "/api/kernels", {})["id"]
     url = f"ws://{gateway['host']}:{gateway['port']}/api/kernels/{kernel}/channels?token={gateway['token']}"
     header = {
@@ -98,7 +98,7 @@ def test_a_tool_server(core):
     assert server["host"] == "localhost"
     call = {"server_name": "fake", "server_params": FAKE, "tool_name": "two_texts", "tool_args": {}}
     assert ask(server, "POST", "/run", call) == {"result": "one\ntwo"}
-    # Not even our own user needs no token here: kernels are his processes.
+    # Our own user needs the token, too: kernels are processes of that user.
     with pytest.raises(urllib.error.HTTPError, match="401"):
         ask(server, "POST", "/run", call, token="x")
     assert core.text(answer["session"], "1") == "1"
@@ -120,7 +120,7 @@ def test_a_gateway(core, package):
 def test_kernels_of_a_gateway_call_tools_at_its_tool_server(core, package):
     answer = open_with(core, approval="allow", gateway={}, tool_server={})
     assert run_in_gateway(answer["gateway"], CALL) == "one\ntwo\n"
-    # The token is not theirs.
+    # Kernels do not have the token.
     assert (
         run_in_gateway(
             answer["gateway"],

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`ipybox rpc` under a random mix of everything at once: each request is answered once, and by what the model says may be."""
+"""`ipybox rpc` under a random mix of requests.
+
+Each request is answered once, in a way that the model allows.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ FAKE = scripted_server.params("results")
 SESSIONS = 12
 STEPS = 250
 
-# Code, and the statuses that it ends with if nobody interferes.
+# Code, and the statuses that it ends with if nothing interferes.
 CELLS = {
     "x = globals().get('x', 0) + 1; print(x)": {"ok"},
     "1 / 0": {"error"},
@@ -23,7 +26,7 @@ CELLS = {
     "from mcptools.fake import two_texts as t; print(t.run(t.Params()))": {"ok", "error"},
     "await __import__('asyncio').sleep(0.01)": {"ok"},
 }
-# What an interference may make of a cell, beside its own end.
+# The statuses of a cell after an interference, besides its own.
 BY = {
     "cancel": {"cancelled"},
     "interrupt": {"interrupted", "error"},
@@ -77,7 +80,7 @@ class Model:
             self.core.notify("session.cancel", request=id)
         elif what == "interrupt":
             self.interfere("interrupt", mine)
-            # One that is interrupted by the client is also one that ends so.
+            # An interruption by the client is one of these ends, too.
             for id in mine:
                 self.cells[id][1].add("cancelled")
             self.request("session.interrupt", session=session)
@@ -95,7 +98,7 @@ class Model:
             self.request("session.start", session=session)
 
     def check(self) -> None:
-        """Takes what was answered by now out of the model."""
+        """Removes the answered requests from the model."""
         for id in list(self.core.answers):
             answer = self.core.answers.pop(id)
             assert id not in self.answered, f"answered twice: {answer}"
@@ -105,7 +108,7 @@ class Model:
                 assert answer["result"]["status"] in statuses, (answer, statuses)
             else:
                 method = self.others.pop(id)
-                # A kernel may be reset while it is waited for.
+                # A kernel may be reset while the test waits for it.
                 assert "result" in answer or method == "session.start", (method, answer)
         self.core.notifications.clear()
 

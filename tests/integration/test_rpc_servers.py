@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`ipybox rpc`: generating packages, registering servers, installing, and connections to MCP servers without a kernel."""
+"""`ipybox rpc`: generates packages, registers servers, installs, and connects to MCP servers
+without a kernel.
+"""
 
 from __future__ import annotations
 

@@ -20,7 +20,9 @@ def core(ipybox, place) -> Iterator[RpcCore]:
 
 
 def handle(peer: ServerConnection) -> None:
-    """/echo gives messages back, /headers the request's, /flood sends without end, /close closes, /silent says nothing."""
+    """/echo echoes, /headers sends the request's headers, /flood never ends, /close closes, /silent
+    is silent.
+    """
     path = peer.request.path
     if path == "/close":
         peer.close(4001, "go away")
@@ -94,7 +96,7 @@ def test_protocols_and_headers(core, port):
 
 
 def test_pause(core, port):
-    """What comes meanwhile waits with the peer; nothing is lost."""
+    """Messages wait at the peer during the pause. None is lost."""
     socket = open_socket(core, port)
     assert core.call("websocket.pause", socket=socket) == {}
     for number in range(50):

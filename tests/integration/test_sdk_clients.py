@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Official clients drive the binary: the Python SDK in both major versions, MCP Inspector's command line."""
+"""Official clients drive the binary: the Python SDK in both major versions, and MCP Inspector."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_python_sdk(client_python, ipybox, place, servers):
 
 
 class Inspector:
-    """One call a process, as the command line of MCP Inspector works."""
+    """One call for each process, as the command line of MCP Inspector works."""
 
     def __init__(self, command: list[str], ipybox: str, place: harness.Place):
         self.command = [*command, ipybox, "--workspace", str(place.workspace)]
@@ -70,7 +70,7 @@ def test_inspector(inspector, ipybox, place, servers):
         "register_mcp_server", server_name="time", server_params=json.dumps(servers.time())
     )
     assert registered["content"] == [{"type": "text", "text": "get_current_time\nconvert_time"}]
-    # Another process, the same workspace: the registration is still good.
+    # Another process in the same workspace: the registration is still valid.
     called = inspect.tool(
         "execute_ipython_cell",
         code="from mcptools.time import get_current_time as g; 'UTC' in str(g.run(g.Params(timezone='UTC')))",

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Clients on stdio that read slowly or send messages that are too long: over MCP and over rpc the session continues, nothing is
-lost, and the core's memory is bounded."""
+"""Clients on stdio that read slowly or send messages that are too long.
+
+Over MCP and over rpc the session continues, nothing is lost, and the core's memory is bounded.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,11 @@ def peak_mib(program: LineProgram) -> float:
 
 
 def wait_until_quiet(program: LineProgram) -> None:
-    """Until core and kernels do nothing for a while. Should one only be slow, the test sees less than it could."""
+    """Waits until core and kernels have done nothing for a second.
+
+    There is no event for that. If one is only slow, the test sees less than it could, and does not
+    fail.
+    """
 
     def used() -> list:
         todo, found = [program.process.pid], []
@@ -55,7 +61,7 @@ def send_long_line(program: LineProgram, start: bytes, end: bytes) -> None:
 
 
 def test_mcp_host_that_does_not_read(ipybox, place, workspace):
-    """Its cells print more than 256 MB in total: those that it did not make room for wait."""
+    """Its cells print more than 256 MB in total. Those for which there is no room wait."""
     n = 400
     with McpServer(ipybox, place) as server:
         server.cell("ran = 0")
@@ -93,7 +99,7 @@ def test_mcp_host_that_leaves_without_having_read(ipybox, place):
 
 
 def test_rpc_client_that_does_not_read(ipybox, place, workspace):
-    """Also what no cell puts out: answers of many requests."""
+    """Also for responses that are not output of cells."""
     n = 40
     with RpcCore(ipybox, place) as core:
         sessions = [core.open() for _ in range(2)]
@@ -149,7 +155,7 @@ def test_rpc_line_that_is_too_long(ipybox, place):
 
 
 def test_answer_to_elicitation_that_is_too_long(ipybox, place, servers):
-    """The question is over, as if nobody had answered: the call is refused, and the session lives."""
+    """The question ends as if there were no answer: the call is refused, and the session continues."""
     with McpServer(ipybox, place, "--approve", "ask", initialize=False) as server:
         server.initialize(elicitation={})
         server.register("clock", servers.time())

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tool channel: what calls send and get, who may ask, and for what; the kernel stub against it."""
+"""The tool channel: requests and responses of calls, which callers may ask for what, and the kernel
+stub.
+"""
 
 from __future__ import annotations
 
@@ -72,7 +74,7 @@ def test_results_reach_python(core, monkeypatch, text, expected):
 
 
 def test_nested_arguments(core, monkeypatch):
-    """The limit is the same on both sides, and both name it."""
+    """Both sides have the same limit, and name it."""
     value = {"x": 0}
     for _ in range(client.MAX_ARGUMENT_DEPTH - 1):
         value = {"x": value}
@@ -142,7 +144,7 @@ def test_tool_errors_reach_python(core, monkeypatch):
         core.runner(monkeypatch).run_sync("result", {"text": json.dumps(failure)})
     with pytest.raises(client.ToolRunnerError, match="out of cheese"):
         core.runner(monkeypatch).run_sync("die", {})
-    # The next call has a new server.
+    # The next call starts a new server.
     assert core.runner(monkeypatch).run_sync("echo", {"a": 1}) == {"a": 1}
 
 
@@ -210,7 +212,7 @@ def test_expect_continue(core):
 
 
 def test_large_result_with_bounded_memory(core, monkeypatch):
-    """It lies in memory once or so, however slowly it is read."""
+    """It is in memory about once, however slowly it is read."""
     assert core.runner(monkeypatch).run_sync("echo", {}) == {}
     before = core.memory()
     result = core.runner(monkeypatch).run_sync("big", {"megabytes": 100})
@@ -304,13 +306,13 @@ def test_unknown_server(core):
 
 
 def test_own_server_params(core, place):
-    """They never start anything; they count only if they are equal to what is registered."""
+    """They never start anything. They count only if they equal a registration."""
     trace = place.workspace / "started"
     own = {"command": "/bin/sh", "args": ["-c", f"touch {trace}"]}
     with core.connect() as peer:
         status, value = peer.ask(core.request(core.body(server_id=None, server_params=own)))
         assert value["error_type"] == "not_found"
-        # Beside the id of a registered server they are nothing.
+        # Beside the id of a registered server they are ignored.
         status, value = peer.ask(core.request(core.body(server_params=own)))
         assert value == {"result": {}}
         equal = dict(reversed(PARAMS.items()))

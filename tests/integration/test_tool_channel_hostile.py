@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tool channel against callers who want to break it: half, giant and slow requests, floods, nobody who reads."""
+"""The tool channel with hostile callers: half, giant and slow requests, floods, results that are
+not read.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,7 @@ def test_hanging_up_cancels_the_call(start):
         with core.connect() as peer:
             ask(peer, "never")
             ask(other, "pid")
-            assert other.receive()[0] == 200  # so the server has the first call, too
+            assert other.receive()[0] == 200  # so the server has received the first call, too
         cancelled = "[]"
         while cancelled == "[]":
             ask(other, "cancelled")
@@ -47,7 +49,7 @@ def test_hanging_up_cancels_the_call(start):
 
 @pytest.mark.parametrize("end", ["close", "reset", "half"])
 def test_half_requests(core, end):
-    """Cut at every place; nothing is run, nothing is kept."""
+    """Cut at every place; no call runs, nothing is kept."""
     data = core.request(core.body("die"))
     for size in range(0, len(data), 7):
         peer = core.connect()
@@ -64,7 +66,7 @@ def test_half_requests(core, end):
 
 
 def test_giant_request(core):
-    """It is refused by its head; what follows is not kept."""
+    """Its head is enough to refuse it; the rest is not kept."""
     before = core.memory()
     with core.connect() as peer:
         peer.send(core.head(1 << 30))
@@ -88,7 +90,7 @@ def test_giant_head(core):
 
 
 def test_many_large_requests(core):
-    """Each may be sent; all together hold a bounded amount of memory."""
+    """Each is allowed. Together they hold a bounded amount of memory."""
     answers = []
     peers = [core.connect() for _ in range(5)]
     for peer in peers:
@@ -107,7 +109,8 @@ def test_large_arguments_that_wait_for_approval(start):
     data = core.request(core.body(args='{"text": "' + "x" * (60 * MIB) + '"}'))
     peers = []
     for _ in range(4):
-        peers.append(core.connect())  # not earlier: who says nothing for ten seconds is cut off
+        # not earlier: a client that sends nothing for ten seconds is disconnected
+        peers.append(core.connect())
         peers[-1].send(data)
         core.asked()
     with core.connect() as peer:
@@ -122,7 +125,7 @@ def test_large_arguments_that_wait_for_approval(start):
 
 
 def test_flood_of_strangers(core):
-    """They make room for those who have the token, also in the middle of a call."""
+    """They make room for clients that have the token, also in the middle of a call."""
     with core.connect() as caller:
         caller.send(core.request(core.body("never")))
         strangers = [core.connect() for _ in range(100)]
@@ -147,7 +150,10 @@ def test_flood_of_idle_connections(core):
 
 
 def test_flood_of_calls(start):
-    """The 65th call at the same time is told so; others go on, and when one ends there is room."""
+    """The 65th simultaneous call is refused with the reason.
+
+    The others continue, and when one ends there is room.
+    """
     core = start("ask")
     peers = []
     for _ in range(64):
@@ -161,7 +167,7 @@ def test_flood_of_calls(start):
         assert peer.is_closed()
     core.tell("accept", 0, 1)
     assert peers[0].receive()[0] == 200
-    with core.connect() as peer:  # takes the place of the one that idles now
+    with core.connect() as peer:  # takes the place of the connection that is idle now
         peer.send(core.request())
         core.tell("accept", 0, core.asked()["id"])
         assert peer.receive()[0] == 200
@@ -174,7 +180,10 @@ def test_flood_of_calls(start):
     ["", "POST /run", "head", "head and half a body", "a call, and nothing more", "bad request"],
 )
 def test_peers_that_take_their_time(start, environ, sent):
-    """Whoever stops in the middle is cut off. Where an answer comes first, the request must be there in time."""
+    """A peer that stops in the middle is disconnected.
+
+    If the response comes first, the request must be complete in time.
+    """
     environ["TOOL_CHANNEL_TIMEOUT_MS"] = "3000" if "call" in sent or "bad" in sent else "300"
     core = start()
     data = {
@@ -191,7 +200,7 @@ def test_peers_that_take_their_time(start, environ, sent):
 
 
 def test_peer_that_trickles(start, environ):
-    """Each byte is no new chance."""
+    """A byte does not extend the time."""
     environ["TOOL_CHANNEL_TIMEOUT_MS"] = "300"
     core = start()
     with core.connect() as peer, contextlib.suppress(ConnectionError):
@@ -206,9 +215,9 @@ def test_reader_that_takes_too_long(start, environ):
     core = start()
     with core.connect() as peer:
         peer.send(core.request(core.body("big", '{"megabytes": 30}')))
-        assert peer.sock.recv(1) == b"H"  # the time runs from now on
+        assert peer.sock.recv(1) == b"H"  # the time starts now
         with core.connect() as later:
-            assert later.is_closed()  # and this one's ran out after it
+            assert later.is_closed()  # and this one's expired after it
         size = 0
         with contextlib.suppress(ConnectionResetError):
             while data := peer.sock.recv(MIB):
@@ -217,7 +226,7 @@ def test_reader_that_takes_too_long(start, environ):
 
 
 def test_no_file_descriptors_left(core):
-    """Accepting stands still, and goes on when there are some."""
+    """Accepting pauses, and resumes when there are some."""
     n_open = len(os.listdir(f"/proc/{core.process.pid}/fd"))
     limits = resource.prlimit(core.process.pid, resource.RLIMIT_NOFILE)
     with core.connect() as first:
@@ -232,7 +241,7 @@ def test_no_file_descriptors_left(core):
 
 
 def test_reader_that_does_not_read(core):
-    """Others are served meanwhile."""
+    """Other clients are served at the same time."""
     with core.connect() as slow, core.connect() as peer:
         slow.send(core.request(core.body("big", '{"megabytes": 30}')))
         assert slow.sock.recv(10, socket.MSG_WAITALL) == b"HTTP/1.1 2"
@@ -240,7 +249,7 @@ def test_reader_that_does_not_read(core):
 
 
 def test_results_that_nobody_reads(core):
-    """They hold a bounded amount of memory; whoever is refused is told."""
+    """They hold a bounded amount of memory. A refused client gets the reason."""
     peers = [core.connect() for _ in range(7)]
     for peer in peers:
         peer.send(core.request(core.body("big", '{"megabytes": 100}')))

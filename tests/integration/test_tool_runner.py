@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The kernel stub's ToolRunner against a server that answers as told."""
+"""The kernel stub's ToolRunner against a server whose responses the test chooses."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ STUB = Path(__file__).resolve().parents[2] / "python/ipybox/kernel_host/stub"
 
 
 def load_stub():
-    """The stub, under a name of its own: `ipybox` is the SDK in this process."""
+    """The stub under another name: `ipybox` is the SDK in this process."""
     package = STUB / "ipybox"
     spec = importlib.util.spec_from_file_location(
         "ipybox_stub", package / "__init__.py", submodule_search_locations=[str(package)]
@@ -212,7 +212,7 @@ def test_results_keep_numbers_or_say_why_not(make_server):
     ids=["large", "digits", "deep"],
 )
 def test_results_that_python_cannot_hold_are_not_lost(how, make_server, result, text):
-    """The tool has run: what it said comes as text."""
+    """The tool has run; its result is returned as text."""
     with pytest.raises(ResultError, match=text) as caught:
         call(how, runner(make_server(lambda _: response(b'{"result":' + result + b"}"))), "t", {})
     assert caught.value.result == result.decode() and caught.value.path == ()
@@ -286,7 +286,7 @@ def test_arguments_must_be_an_object(how, value, make_server):
 
 
 def nested(depth: int, leaf: object = 0) -> dict:
-    """An object of so many objects and arrays in one another."""
+    """Objects and arrays, nested this deep."""
     value = leaf
     for i in range(depth - 1):
         value = [value] if i % 2 else {"x": value}
@@ -365,7 +365,7 @@ def test_connection_closed_meanwhile_is_replaced(how, make_server):
     assert call(how, tool_runner, "t", {}) == {}
     server.drop_all()
     idle = client._state.idle[0].sock
-    assert idle.recv(1, socket.MSG_PEEK) == b""  # the end has come through
+    assert idle.recv(1, socket.MSG_PEEK) == b""  # the end has arrived
     assert call(how, tool_runner, "t", {"again": 1}) == {"again": 1}
     assert server.n_connections == 2
 
@@ -421,7 +421,7 @@ def test_response_in_pieces():
 
 
 def test_refusal_before_the_body_was_taken(make_server):
-    """The server answers and closes while the arguments are still being sent."""
+    """The server responds and closes while the arguments are still being sent."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
 
         def refuse() -> None:
@@ -449,7 +449,7 @@ def test_threads_have_their_own_connections(make_server):
     barrier = threading.Barrier(12)
 
     def answer(request) -> bytes:
-        barrier.wait(30)  # all are under way at the same time
+        barrier.wait(30)  # all run at the same time
         return echo(request)
 
     server = make_server(answer)
@@ -496,18 +496,18 @@ def test_cancelling_a_task_hangs_up(make_server):
 
 def test_keyboard_interrupt_hangs_up(make_server):
     main_thread = threading.get_ident()
-    # Whoever was started in the background by a shell ignores it.
+    # A process that a shell started in the background ignores it.
     handler = signal.signal(signal.SIGINT, signal.default_int_handler)
 
     def interrupt() -> None:
-        # A signal that comes just before recv() blocks does not end it: then another one must.
+        # A signal just before recv() blocks does not end recv(), so it is sent again.
         signal.pthread_kill(main_thread, signal.SIGINT)
         while not server.hung_up.wait(5):
             signal.pthread_kill(main_thread, signal.SIGINT)
 
     def answer(request) -> bytes | None:
         threading.Thread(target=interrupt, daemon=True).start()
-        return b""  # nothing comes; the next thing that is read is the end
+        return b""  # nothing is sent; the next read gets the end
 
     server = make_server(answer)
     try:
@@ -529,7 +529,7 @@ def _child(port: int, i: int) -> tuple[int, object]:
 def test_forked_children_have_their_own_connections(make_server):
     server = make_server()
     assert runner(server).run_sync("t", {}) == {}  # a connection that the children inherit
-    with client._state.lock:  # as if another thread had it at the moment of the fork
+    with client._state.lock:  # as if another thread held it at the fork
         pool = multiprocessing.get_context("fork").Pool(2)
     with pool:
         results = pool.starmap(_child, [(server.port, i) for i in range(6)])
@@ -537,7 +537,7 @@ def test_forked_children_have_their_own_connections(make_server):
     assert results == [(i, {"i": i}) for i in range(6)]
     before = server.n_connections
     assert runner(server).run_sync("t", {"after": 1}) == {"after": 1}
-    assert server.n_connections == before  # the parent's own is still good
+    assert server.n_connections == before  # the parent's own still works
 
 
 def test_child_that_exits_does_not_close_the_parents_connection(make_server):
@@ -552,7 +552,7 @@ def test_child_that_exits_does_not_close_the_parents_connection(make_server):
 
 
 def test_import_is_light():
-    """In a kernel `import ipybox` comes with generated code; nothing heavy may come along."""
+    """Generated code imports `ipybox` in kernels. It must not import anything heavy."""
     code = (
         "import sys; import __future__, typing; before = set(sys.modules); import ipybox\n"
         "assert ipybox.__version__\n"

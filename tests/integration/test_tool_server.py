@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`ipybox tool-server`, with curl and the PyPI package websockets as clients, and as what hostile ones send.
+"""`ipybox tool-server` with curl and the PyPI package websockets as clients, and with hostile
+bytes.
 
-The MCP server behind it is the unit tests' fake one.
+The MCP server behind it is the script `hostile`.
 """
 
 from __future__ import annotations
@@ -83,7 +84,7 @@ class ToolServer:
         return connect(f"ws://localhost:{self.port}/approval", **options)
 
     def end(self) -> tuple[int, str]:
-        """Status and what was logged."""
+        """The status and the log."""
         with contextlib.suppress(BrokenPipeError):
             self.process.stdin.close()
         errors = self.process.stderr.read()
@@ -203,7 +204,10 @@ def test_other_users_need_the_token(start):
 
 
 def test_every_address(start):
-    """Reached by any address in figures, since it is names that are rebound; who needs the token is as everywhere."""
+    """Any numeric address works, since only names can be rebound.
+
+    The rules for tokens are the same.
+    """
     server = start("--host=0.0.0.0")
     for address in ("127.0.0.1", "127.0.0.2"):
         assert server.curl("/status", address=address)[0] == 200
@@ -230,7 +234,7 @@ def test_given_token_and_allowed_names(start):
 
 
 def test_kernels_start_nothing(start, workspace):
-    """They run what an application ran here, with equal parameters, and nothing else."""
+    """They can call what an application started here with equal parameters, and nothing else."""
     server = start()
     kernel = ["-H", "Ipybox-Role: kernel"]
     trace = workspace / "started"
@@ -244,7 +248,7 @@ def test_kernels_start_nothing(start, workspace):
 
 
 def test_registered_servers(start, run_ipybox, workspace):
-    """By id: for an application any, for a kernel those of the workspace."""
+    """By id: an application may call any, a kernel those of the workspace."""
     generated = ["--server-params", json.dumps(PARAMS), "--root-dir"]
     elsewhere = workspace.parent / "elsewhere"
     assert (
@@ -343,7 +347,7 @@ def test_nobody_is_asked(start):
 
 
 def test_client_that_leaves(start):
-    """What it was asked is refused, and the next client is asked the next."""
+    """Its open question is refused, and the next client gets the next question."""
     server = start("--approval-required")
     with ThreadPoolExecutor() as pool:
         with server.approval() as client:
@@ -370,7 +374,7 @@ def test_approval_timeout(start):
 
 
 def test_second_client_waits(start):
-    """For the first to leave; then it is asked."""
+    """It gets questions once the first client has left."""
     server = start("--approval-required")
     with ThreadPoolExecutor() as pool, contextlib.ExitStack() as stack:
         with server.approval():
@@ -437,7 +441,7 @@ def test_ends_with_signals(start, number):
 
 
 def test_ends_with_its_parent(ipybox, environ, workspace):
-    """Though a child that the parent forked holds the pipe open."""
+    """Although a child that the parent forked holds the pipe open."""
     script = (
         "import subprocess, sys, os, json\n"
         "p = subprocess.Popen(sys.argv[1:], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)\n"

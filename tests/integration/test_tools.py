@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Registered MCP servers, called from cells: real servers, exact values, what is refused."""
+"""Registered MCP servers, called from cells: real servers, exact values, refusals."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_tools_from_threads_tasks_and_children(mcp, servers):
     "True", "[]", "{}", "{'a': [1, {'b': None}]}", "'\\\\ \" \\n'", "'x' * 1_000_000",
 ])  # fmt: skip
 def test_arguments_and_results_are_exact(mcp_fake, value):
-    """The server echoes the text of its arguments; the result comes back as data."""
+    """The server echoes the text of its arguments. The result is returned as data."""
     assert (
         mcp_fake.cell(
             f"value = {value}\n"
@@ -116,7 +116,10 @@ def test_arguments_and_results_are_exact(mcp_fake, value):
 
 
 def test_numbers_beyond_python(mcp_fake):
-    """Digits of integers are never lost; what no float can hold is an error that says so, not infinity."""
+    """No digit of an integer is lost.
+
+    A number that no float can hold is an error that says so, not infinity.
+    """
     assert (
         mcp_fake.cell(
             "from mcptools.fake import numbers as n\nr = n.run(n.Params()).structured\nr['big'], r['small']"
@@ -129,7 +132,7 @@ def test_numbers_beyond_python(mcp_fake):
 
 
 def test_a_result_that_violates_its_schema_is_not_lost(mcp_fake):
-    """Nor is one that Python has no value for."""
+    """Neither is one for which Python has no value."""
     assert (
         mcp_fake.cell(
             "from ipybox import ResultError, ToolRunnerError\n"
@@ -157,7 +160,7 @@ def test_nan_is_refused_with_a_reason(mcp_fake):
 
 
 def test_contents(mcp_fake):
-    """Text is text; what comes with it is in its contents, nothing is dropped."""
+    """Text is text. All other contents are in `contents`; nothing is dropped."""
     assert (
         mcp_fake.cell("from mcptools.fake import two_texts as t\nt.run(t.Params())")
         == "'one\\ntwo'"
@@ -219,7 +222,7 @@ def mcp_fake(ipybox, tmp_path_factory):
     place = harness.Place.make(tmp_path_factory.mktemp("shared") / "x")
     with McpServer(ipybox, place) as server:
         server.register("fake", fake())
-        pids(server)  # the leak check takes what runs now for given
+        pids(server)  # the check for leftovers ignores what runs now
         yield server
 
 
@@ -242,7 +245,7 @@ def test_variables(ipybox, place):
             "register_mcp_server", {"server_name": "m", "server_params": fake(env={"A": "${NOPE}"})}
         )
         assert missing["isError"] and "NOPE" in missing["content"][0]["text"]
-    # The secret stands neither in the package nor in the registry.
+    # The secret is neither in the package nor in the registry.
     for path in [*place.workspace.rglob("*.py"), *place.state.rglob("*")]:
         assert not path.is_file() or "hunter-e1" not in path.read_text()
 
@@ -257,7 +260,7 @@ def test_servers_environment_is_small(ipybox, place):
 
 
 def test_changed_tools_are_told(ipybox, place):
-    """Once for several changes at once, on stderr; the package stays as it is."""
+    """Once for several changes at once, on stderr. The package remains unchanged."""
     log = place.root / "stderr"
     with open(log, "wb") as stderr, McpServer(ipybox, place, stderr=stderr.fileno()) as server:
         server.register("fake", fake())
@@ -269,7 +272,7 @@ def test_changed_tools_are_told(ipybox, place):
             )
             == "changed"
         )
-        for _ in range(20):  # each takes longer than changes are gathered
+        for _ in range(20):  # each takes longer than the time in which changes are collected
             server.cell("s.run(s.Params())")
             if "tools changed" in log.read_text():
                 break
@@ -282,7 +285,9 @@ def test_changed_tools_are_told(ipybox, place):
 
 
 def test_tools_that_did_not_change_are_not_told(ipybox, place):
-    """Servers say that they changed whenever they like. It is remembered what the package was made of."""
+    """Servers may send the notification at any time, so ipybox compares the list with that of the
+    package.
+    """
     log = place.root / "stderr"
     for is_registered in (False, True):
         with open(log, "wb") as stderr, McpServer(ipybox, place, stderr=stderr.fileno()) as server:
@@ -350,7 +355,7 @@ def test_a_call_of_a_replaced_registration_says_by_whom(ipybox, place, workspace
         )[1]
         replaced = rf'MCP server "x" \(id [0-9a-f]{{32}}\) was replaced by the registration {new_id} \(.*, package in .*mcptools\)'
         assert re.search(replaced, mcp.failing_cell(call))
-        # As it says: imported again, it is the new one.
+        # As the error says: imported again, it is the new one.
         assert (
             mcp.cell(
                 f"import importlib, mcptools.x\nimportlib.reload(mcptools.x); importlib.reload(only)\n{call}"
@@ -386,7 +391,10 @@ def fill(directory):
 def test_a_registration_on_a_full_disk_keeps_the_package_and_the_registry(
     ipybox, place, workspace, full
 ):
-    """A small file system of its own, full in earnest; the old package and its registration work as before."""
+    """On a small file system that is really full.
+
+    The old package and its registration still work.
+    """
     directories = {"PACKAGES": workspace / "mcptools", "REGISTRY": place.state / "ipybox"}
     directories[full].mkdir(mode=0o700, parents=True)
     mount = 'mount -t tmpfs -o size=1m,mode=0700 tmpfs "$0" && exec "$@"'
@@ -418,7 +426,7 @@ def test_a_registration_on_a_full_disk_keeps_the_package_and_the_registry(
                 == "True True"
             )
         assert mcp.cell(call) == "only one"
-        # A fresh session knows what the registry says.
+        # A new session reads the registry.
         again = f"import subprocess\nprint(subprocess.run([{ipybox!r}, 'run', '--no-sandbox', '--approve', 'allow', '-c', {call!r}]"
         assert (
             mcp.cell(
@@ -463,7 +471,10 @@ def test_registration_outlives_the_process(ipybox, place, servers):
 
 
 def test_package_of_another_workspace_is_not_callable(ipybox, place, servers, tmp_path):
-    """A moved package names its registration; the session was not given it, and the error says what helps."""
+    """A moved package names a registration that the session does not have.
+
+    The error says what helps.
+    """
     with McpServer(ipybox, place) as server:
         server.register("time", servers.time())
     other = tmp_path / "other"
@@ -477,8 +488,10 @@ def test_package_of_another_workspace_is_not_callable(ipybox, place, servers, tm
 
 
 def test_a_kernel_in_a_sandbox_cannot_name_a_command(ipybox, place, workspace):
-    """server_params from a kernel start nothing, unless they equal what was registered; that the registration got a sandbox does
-    not count."""
+    """server_params from a kernel start nothing unless they equal a registration.
+
+    The sandbox that the registration got makes no difference.
+    """
     with McpServer(ipybox, place, "--sandbox") as mcp:
         try_to_name_a_command(mcp, workspace)
 
@@ -564,7 +577,7 @@ def test_server_that_dies_in_a_call(mcp):
 
 def test_call_that_never_ends_can_be_interrupted(mcp):
     mcp.register("fake", fake())
-    assert pids(mcp).isdigit()  # it runs, so the call comes to it
+    assert pids(mcp).isdigit()  # it runs, so the call reaches it
     text = mcp.failing_cell("from mcptools.fake import hang as h\nh.run(h.Params())", timeout=2)
     assert "exceeded timeout of 2.00s" in text
     assert "cancelled" in mcp.cell(
@@ -584,7 +597,7 @@ def test_call_without_an_answer_ends(mcp):
 
 
 def test_noisy_server(mcp):
-    """Banner lines on stdout, megabytes of stderr."""
+    """Banner lines on stdout and megabytes of stderr are ignored."""
     mcp.register("fake", fake("banner", "stderr"))
     assert mcp.cell("from mcptools.fake import two_texts as t\nt.run(t.Params())") == "'one\\ntwo'"
 
@@ -597,7 +610,7 @@ def test_hundred_megabytes(mcp):
 
 
 def test_server_that_ignores_sigterm_and_has_children(ipybox, place):
-    """The autouse check finds whatever is left."""
+    """The fixture `place` finds processes that are left."""
     with McpServer(ipybox, place) as server:
         server.register("fake", fake("ignore-sigterm", "ignore-eof", "child"))
         pids(server)
@@ -634,7 +647,7 @@ def test_progress_of_tools_reaches_the_client(mcp):
 
 
 def test_image_of_a_tool_can_be_shown(mcp, servers):
-    """What a tool returns as an image is bytes for Python."""
+    """An image that a tool returns is bytes in Python."""
     mcp.register("fake", fake())
     text = mcp.cell("from mcptools.fake import mixed as t\nt.run().images[0]")
     assert images_in(text)[0].read_bytes().startswith(b"\x89PNG")

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tool channels without kernels: the program that runs them (build/tests/unit/tool-channel-tool, with the unit tests' fake
-MCP server behind them), raw connections to them, and the kernel stub's client."""
+"""Tool channels without kernels.
+
+The program that runs them (build/tests/unit/tool-channel-tool, with the script `hostile` behind
+it), raw connections to them, and the kernel stub's client.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,7 @@ PARAMS = scripted_server.params("hostile", command=os.path.realpath(sys.executab
 
 
 def load_client():
-    """The stub's client module, under a name of its own: `ipybox` is the SDK in this process."""
+    """The stub's client module under another name: `ipybox` is the SDK in this process."""
     package = harness.ROOT / "python/ipybox/kernel_host/stub/ipybox"
     spec = importlib.util.spec_from_file_location(
         "ipybox_stub", package / "__init__.py", submodule_search_locations=[str(package)]
@@ -118,7 +121,7 @@ class Core:
 
     def close(self) -> None:
         self.process.stdin.close()
-        self.process.stdout.read()  # it may tell something still
+        self.process.stdout.read()  # it may still print something
         self.process.stdout.close()
         assert self.process.wait() == 0
 
@@ -148,7 +151,7 @@ class Peer:
         return status, value
 
     def is_closed(self) -> bool:
-        """Waits for the end; data would be a bug."""
+        """Waits for the end. Data would be a bug."""
         with contextlib.suppress(ConnectionResetError):
             assert self.input.read() == b""
         return True
@@ -166,7 +169,7 @@ class Peer:
 
 @contextlib.contextmanager
 def running_cores(environ: dict[str, str]) -> Iterator[Callable[..., Core]]:
-    """Gives the function that starts them; the end closes those that were not closed."""
+    """Yields the function that starts them. Closes those that the test did not close."""
     cores = []
 
     def start(*args, **options) -> Core:

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The installed wheel on a machine that has none of our libraries. scripts/check-wheel runs this as root in a mount namespace of its own,
-in which they are hidden: pytest, since it is not called test_….py, does not find it by itself.
+"""The installed wheel on a machine without our libraries.
+
+scripts/check-wheel runs this as root in a mount namespace in which they are hidden. pytest does not
+find it by itself, since it is not called test_….py.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ SERVERS = ROOT / ".cache/test"
 ENVIRONMENT = Path(os.environ["IPYBOX_WHEEL_ENVIRONMENT"])
 IPYBOX = str(ENVIRONMENT / "bin/ipybox")
 
-# Those that neither Python nor `mount` uses.
+# Libraries that neither Python nor `mount` uses.
 LIBRARIES = [
     "libcurl-gnutls",
     "libcurl",
@@ -48,8 +50,11 @@ def mount(*arguments: str | Path) -> None:
 
 @pytest.fixture(scope="session")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A directory on a file system of which sandboxes can be made as root, in a system without the libraries and without
-    certificates. In it, `etc` is /etc. All that is mounted ends with the namespace."""
+    """A directory for the tests, in a system without our libraries and without certificates.
+
+    Sandboxes can be made in its file system as root. In it, `etc` is /etc. All mounts end with the
+    namespace.
+    """
     top = tmp_path_factory.mktemp("wheel")
     mount("-t", "tmpfs", "none", top)
     certificates = top / "certificates"
@@ -144,7 +149,7 @@ def test_doctor(place: Path) -> None:
 
 
 class McpServer:
-    """A running one, asked on stdio."""
+    """A running server on stdio."""
 
     def __init__(self, place: Path, *command: str) -> None:
         self.process = subprocess.Popen(
@@ -189,7 +194,7 @@ class McpServer:
 
 
 def test_only_the_c_library_is_loaded(place: Path) -> None:
-    """By a program that has looked up a name and spoken HTTPS, too."""
+    """In a program that has looked up a name and used HTTPS."""
     with (
         HttpServer(lambda request: False, place / "certificates/server.pem") as web,
         McpServer(place, IPYBOX) as server,
@@ -240,7 +245,7 @@ def test_certificates_of_the_machine(place: Path, path: str) -> None:
 
 
 def test_tool_call(place: Path) -> None:
-    """With a server from npm. The cell's `ipybox` is what kernels import, not the package."""
+    """With a server from npm. The cell's `ipybox` is the package of kernels, not the SDK."""
     parameters = {
         "command": str(SERVERS / "node/bin/node"),
         "args": [
@@ -266,7 +271,7 @@ def test_mcp_server_module(place: Path) -> None:
         assert server.call("execute_ipython_cell", code="6 * 7") == "42"
 
 
-# The guide's, with a server that needs no account.
+# The example of the guide, with a server that needs no account.
 QUICKSTART = """\
 import asyncio
 from pathlib import Path

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The settings of doxygen let nothing pass that is not documented."""
+"""With our settings doxygen reports everything that is not documented."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ G_END_DECLS
 
 @pytest.fixture
 def doxygen(tmp_path):
-    """Makes the reference of a header; returns what doxygen warns of."""
+    """Makes the reference of a header; returns doxygen's warnings."""
     for folder in ("source/include/ipybox", "source/docs", "build/include/ipybox"):
         (tmp_path / folder).mkdir(parents=True)
     (tmp_path / "source/docs/api.md").write_text("# Things\n\nSee thing.h.\n")

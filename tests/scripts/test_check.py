@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The counts of scripts/check: failures, crashes and skips are never counted as passed."""
+"""scripts/check never counts failures, crashes and skips as passed."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_no_report_is_a_failure(check, tmp_path):
     assert check.at_least_one_failure(check.Count(), 0).failed == 1
 
 
-# Fails at its first attempt, passes or fails at its second.
+# Fails in its first attempt, passes or fails in its second.
 UNSTEADY = """
 import pathlib
 def test_steady():
@@ -118,7 +118,8 @@ def test_a_second_attempt_that_ran_nothing_changes_nothing(check):
     assert check.after_second_attempt(first, ["a", "b"], check.Count(1, 0)) is first
 
 
-# A program of two tests, of which the second fails at its first attempt; one that passes; and what a case adds.
+# A program of two tests, of which the second fails in its first attempt; one that passes; and the
+# tests of the case.
 PROJECT = """
 project('some', meson_version: '>= 0.60')
 sh = find_program('sh')

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The document check finds names of files that are not there."""
+"""The document check finds names of files that do not exist."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-# In a user namespace where no further one can be made: no sandbox either.
+# In a user namespace where no further one can be created, so no sandbox either.
 NO_NAMESPACES = [
     "unshare",
     "--user",
@@ -26,7 +26,7 @@ NO_NAMESPACES = [
 
 
 def built_by_make() -> list[Path]:
-    """The programs that `make` builds, as make and ninja say: in a build folder there may be much else."""
+    """The programs that `make` builds, by make and ninja. A build folder may have many others."""
     commands = subprocess.run(
         ["make", "-n", "all"], cwd=ROOT, check=True, capture_output=True, text=True
     ).stdout
@@ -48,7 +48,7 @@ def built_by_make() -> list[Path]:
 
 @pytest.fixture
 def clone() -> Iterator[Path]:
-    """A checkout after `make`. Not below /tmp, which each sandbox has for itself."""
+    """A checkout after `make`. Not below /tmp: each sandbox has a /tmp of its own."""
     with tempfile.TemporaryDirectory(prefix="ipb-demo-", dir="/var/tmp") as directory:
         clone = Path(directory)
         for name in ("scripts", "examples", "python", ".venv", ".cache"):
@@ -94,7 +94,7 @@ def test_an_installation_that_is_not_whole_is_no_demo(clone):
 
 
 def test_a_cell_outside_is_noticed(clone):
-    """Should ipybox run the cell without a sandbox."""
+    """If ipybox ran the cell without a sandbox."""
     program = clone / "build/ipybox"
     program.rename(clone / "build/real")
     program.write_text(

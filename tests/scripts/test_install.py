@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""scripts/install removes exactly what it put, with and without DESTDIR, and cleans up after an earlier version."""
+"""scripts/install removes exactly what it installed, also with DESTDIR and after an earlier
+version.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,7 @@ SCRIPT = Path(__file__).resolve().parents[2] / "scripts/install"
 
 @pytest.fixture
 def project(tmp_path):
-    """A project that installs two files in directories of their own; its build folder."""
+    """The build folder of a project that installs two files into directories of their own."""
     source = tmp_path / "source"
     source.mkdir()
     for name in ("one.py", "two"):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""scripts/packages installs as root only, and only what is missing; others get the one line to run."""
+"""scripts/packages installs missing packages as root; other users get the line to run."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ TOOLS = [
 
 @pytest.fixture
 def system(tmp_path):
-    """A PATH where ninja and meson are missing; `apt-get install` notes its call and brings them."""
+    """A PATH without ninja and meson. `apt-get install` records its call and provides them."""
     path = tmp_path / "bin"
     path.mkdir()
     for tool in TOOLS:
@@ -73,7 +73,7 @@ def test_installs_what_is_missing_as_root(system):
         log.read_text()
         == "noninteractive install -y -q --no-install-recommends meson ninja-build\n"
     )
-    # Nothing is missing now: apt-get is not asked again.
+    # Nothing is missing now, so apt-get is not called again.
     assert run(0, "exit 1\n").returncode == 0
     assert len(log.read_text().splitlines()) == 1
 
@@ -125,7 +125,7 @@ def test_make_asks_once_for_all_that_its_goals_need(goals, groups):
 
 
 def test_programs_of_the_tests_are_set_up(system, tmp_path):
-    """`make check` as an ordinary user of a machine that has what is needed to build, and nothing else."""
+    """`make check` as an ordinary user of a machine that has only what a build needs."""
     path = tmp_path / "bin"
     for tool, text in (("apt-get", "exit 1\n"), ("id", "echo 1000\n")):
         (path / tool).write_text("#!/bin/sh\n" + text)

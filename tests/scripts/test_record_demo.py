@@ -50,7 +50,9 @@ def test_the_recording_shows_a_sandbox_an_approval_and_a_plot(record):
 
 
 def test_only_the_names_of_images_may_differ(record):
-    """The tests' own tool: what is shown comes back from the picture, and another text is another picture."""
+    """Tests the comparison: the text of a picture can be read back, and another text makes another
+    picture.
+    """
 
     def shown(*lines: str) -> list[str]:
         return record.texts(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Each run has the same packages: what tests/requirements*.txt name is one version, so a release of somebody else's breaks nothing."""
+"""Each run has the same packages: tests/requirements*.txt pin one version of each."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 TESTS = Path(__file__).resolve().parents[1]
-# For the one old Python, whose last releases have been made, a range does.
+# A range is enough for the oldest Python, because no release of these packages supports it any
+# more.
 PINNED = re.compile(r'[\w.-]+==[\w.]+(; python_version (<|>=) "3\.11")?')
 OLD = re.compile(r'[\w.-]+(<|~=)[\d.]+; python_version < "3\.11"')
 

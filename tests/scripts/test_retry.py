@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""scripts/retry: a command that fails is begun anew, not for ever, and its status is told."""
+"""scripts/retry runs a failing command again, a limited number of times, and returns its status."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SCRIPT = Path(__file__).resolve().parents[2] / "scripts/retry"
     ids=["first", "second", "third", "never"],
 )
 def test_attempts(tmp_path, good, status, attempts):
-    """The command works from its attempt `good` on."""
+    """The command succeeds from its attempt `good` on."""
     command = f'echo "$1" >>log; [ "$(wc -l <log)" -ge {good} ] || exit 7'
     done = subprocess.run(
         [SCRIPT, "sh", "-c", command, "sh", "an argument"],

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What pyproject.toml says again that other files say, too. scripts/check-wheel builds, installs and uses the wheel."""
+"""What pyproject.toml repeats from other files agrees with them.
+
+scripts/check-wheel builds, installs and uses the wheel.
+"""
 
 from __future__ import annotations
 

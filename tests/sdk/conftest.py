@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fixtures of the tests of the Python SDK, which is imported here, from python/ipybox. Tests are coroutine functions where they
-await something. The program under test: $IPYBOX_BIN, else build/ipybox."""
+"""Fixtures of the tests of the Python SDK; tests/README.md lists them.
+
+The SDK is imported here, from python/ipybox. A test that awaits something is a coroutine function.
+The program under test is $IPYBOX_BIN, else build/ipybox.
+"""
 
 from __future__ import annotations
 
@@ -33,10 +36,13 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
 
 @pytest.fixture(scope="session")
 def home() -> Iterator[harness.Place]:
-    """The environment of all tests of this process, which share a core: starting one for each would take most of the time.
-    In the end nothing may be left of it."""
+    """The environment of all tests of this process.
+
+    The tests share a core, since starting one for each would take most of the time. At the end
+    nothing may be left of it.
+    """
     before = harness.descendants()
-    # Not below /tmp, which each sandbox has for itself.
+    # Not below /tmp: each sandbox has a /tmp of its own.
     place = harness.Place.make(Path(tempfile.mkdtemp(prefix="ipb-", dir="/var/tmp")) / "x")
     place.root.parent.chmod(0o755)
     commands = place.root / "bin"
@@ -59,7 +65,10 @@ def home() -> Iterator[harness.Place]:
 
 @pytest.fixture(autouse=True)
 def workspace(home: harness.Place, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """An empty directory for the test, the current one. After the test no kernel and no MCP server may be left."""
+    """An empty directory for the test, which is the current one.
+
+    After the test no kernel and no MCP server may be left.
+    """
     for name in list(os.environ):
         if not name.startswith("PYTEST"):
             monkeypatch.delenv(name)
@@ -73,7 +82,7 @@ def workspace(home: harness.Place, monkeypatch: pytest.MonkeyPatch) -> Iterator[
 
 
 def kernels_left() -> list[str]:
-    """What runs below the core but its forkservers, when it has had time to end."""
+    """The descendants of the core besides its forkservers, after a grace period."""
     deadline = time.monotonic() + harness.GRACE_SECONDS
     left = _extra_processes()
     while left and time.monotonic() < deadline:
@@ -83,7 +92,10 @@ def kernels_left() -> list[str]:
 
 
 def _extra_processes() -> set[int]:
-    """A core is a child of this process; its children are forkservers; what else there is should not be."""
+    """The descendants that are neither cores nor forkservers.
+
+    A core is a child of this process; a forkserver is a child of a core.
+    """
     ours = harness.descendants()
     cores = {pid for pid in ours if parent_of(pid) == os.getpid()}
     forkservers = {

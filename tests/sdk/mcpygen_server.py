@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An MCP server for packages that mcpygen generates; the official SDK is in mcpygen's environment."""
+"""An MCP server for packages that mcpygen generates.
+
+It is made with FastMCP, in mcpygen's environment, and not with the scripted server, because the
+tests check what mcpygen makes of FastMCP's own results.
+"""
 
 import hashlib
 import os
@@ -50,7 +54,7 @@ def pid() -> str:
 
 @server.tool(structured_output=False)
 def digest() -> str:
-    """Of the key: a result that holds the key would be one that the kernel sees."""
+    """The hash of the key: the kernel sees the result, and must not see the key."""
     return hashlib.sha256(os.environ["API_KEY"].encode()).hexdigest()
 
 

@@ -28,7 +28,7 @@ from ipybox.core.lines import MAX_MESSAGE_BYTES, HugeInteger, LineCutter, decode
 
 @pytest.fixture
 def core(monkeypatch: pytest.MonkeyPatch) -> Iterator[Core]:
-    """A core of its own, that nobody else gets."""
+    """A core of its own for the test."""
     monkeypatch.setenv("IPYBOX_BIN", str(Path(__file__).with_name("fake_core.py")))
     core = Core()
     yield core
@@ -76,13 +76,13 @@ async def test_a_cancelled_call_gives_its_result_to_who_asked_for_late_ones(core
 
 
 async def test_cancelled_with_the_result_on_its_way(core: Core) -> None:
-    """Whenever it is cancelled: either the caller has the result, or who asked for late ones."""
+    """At any moment: the result goes to the caller, or to the callback for late results."""
     for n_steps in range(12):
         late: list[Any] = []
         task = asyncio.create_task(core.call("echo", {"n": n_steps}, late.append))
         for _ in range(n_steps):
             await asyncio.sleep(0)
-        # The answer is there, but not seen: this thread was busy.
+        # The response has arrived, but this busy thread has not read it.
         event = threading.Event()
         core.request("echo", {}, SetOnDone(event))
         event.wait()
@@ -92,7 +92,7 @@ async def test_cancelled_with_the_result_on_its_way(core: Core) -> None:
         except asyncio.CancelledError:
             taken = []
         await core.call("echo", {})
-        # A task that had not begun has sent nothing.
+        # A task that had not started has sent nothing.
         assert taken + late == [{"n": n_steps}] or n_steps == 0
 
 
@@ -141,7 +141,7 @@ async def test_numbers_of_any_length(core: Core) -> None:
 
 
 async def test_nobody_decides(core: Core) -> None:
-    """A handler that does not say what it does with approvals refuses them, and so does one that fails."""
+    """Handlers that return no decision, or fail, refuse the approval."""
 
     class Waits(Handler):
         def __init__(self) -> None:
@@ -171,7 +171,7 @@ async def test_nobody_decides(core: Core) -> None:
 
 
 def test_fork(core: Core) -> None:
-    """The child cannot use the parent's, does not keep it alive, and gets one of its own."""
+    """The child cannot use the parent's core, does not keep it alive, and gets its own."""
     pid = os.fork()
     if pid == 0:
         status = 1
@@ -199,14 +199,14 @@ def test_a_forked_child_does_not_keep_it(core: Core) -> None:
         os.read(read, 1)
         os._exit(0)
     os.close(read)
-    core.close()  # waits for the core's end, which comes by the end of its stdin
+    core.close()  # waits for the core, which ends with its stdin
     assert "exit status 0" not in str(core.error)
     os.close(write)
     os.waitpid(pid, 0)
 
 
 def test_a_fork_after_the_end_closes_nothing_of_others(core: Core) -> None:
-    """The numbers of its descriptors are somebody else's by then."""
+    """The numbers of its descriptors belong to other files by then."""
     asyncio.run(core.call("echo", {}))
     core.close()
     fds = [os.open("/dev/null", os.O_RDONLY) for _ in range(8)]
@@ -225,7 +225,7 @@ def test_a_fork_after_the_end_closes_nothing_of_others(core: Core) -> None:
 
 
 def test_the_end_while_somebody_wakes_it(core: Core, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The number of the pipe must not become somebody else's before that has written to it."""
+    """The number of the pipe must not be reused before the other thread has written to it."""
     asyncio.run(core.call("echo", {}))
     write = os.write
     was_same: list[bool] = []

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""CodeExecutor beyond the examples: its ends, cancellations, loops, threads, forks, and what the documents of the original do not have."""
+"""CodeExecutor beyond the examples: its end, cancellations, loops, threads, forks, and what only
+ipybox 1.0 has.
+"""
 
 from __future__ import annotations
 
@@ -142,7 +144,7 @@ async def test_a_start_that_fails_leaves_nothing() -> None:
 
 
 async def test_a_python_that_hangs(workspace: Path) -> None:
-    """It waits until somebody writes to the pipe, and nobody does."""
+    """It reads from a pipe to which nothing is written."""
     os.mkfifo(workspace / "never")
     python = workspace / "python"
     python.write_text(f"#!/bin/sh\nread line <{workspace}/never\n")
@@ -158,7 +160,7 @@ async def test_a_python_that_hangs(workspace: Path) -> None:
 
 
 async def test_one_limit_for_the_whole_start(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the start of the core and `session.open` took is no more there for the kernel."""
+    """The kernel gets what the start of the core and `session.open` left of the limit."""
     asked: list[Any] = []
     call = Core.call
 
@@ -234,14 +236,14 @@ async def test_what_is_not_utf8(workspace: Path) -> None:
 
 
 async def test_python_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is looked for in PATH, as everywhere."""
+    """It is searched in PATH, as everywhere."""
     monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}:{os.environ['PATH']}")
     async with CodeExecutor(python=Path(sys.executable).name, preload="json") as executor:
         assert (await executor.execute("import sys; print(sys.prefix)")).text == sys.prefix
 
 
 def n_forgotten(caught: list[warnings.WarningMessage]) -> int:
-    """Garbage of other tests may warn, too."""
+    """Counts warnings of this test only; garbage of other tests may warn, too."""
     return sum(
         each.category is ResourceWarning and "was not stopped" in str(each.message)
         for each in caught
@@ -260,7 +262,7 @@ async def test_one_that_was_forgotten() -> None:
 
 
 async def test_forgotten_at_a_bad_moment() -> None:
-    """The garbage collector may come to it in a thread that holds our locks."""
+    """The garbage collector may run in a thread that holds our locks."""
     executor = CodeExecutor()
     mcp = MCPClient(scripted_server.params("work"))
     await executor.start()
@@ -273,7 +275,7 @@ async def test_forgotten_at_a_bad_moment() -> None:
         gc.collect()
     core.release()
     assert n_forgotten(caught) == 2
-    # That they have ended is checked after each test.
+    # The fixture checks after each test that they have ended.
 
 
 # Cells
@@ -296,7 +298,7 @@ async def test_awaitable_in_all_ways() -> None:
 
 
 async def test_execute_is_a_coroutine_function() -> None:
-    """Frameworks that take functions as tools ask, and so do mocks."""
+    """Frameworks that take functions as tools check that, and so do mocks."""
     is_coroutine_function = (
         inspect.iscoroutinefunction if sys.version_info >= (3, 12) else asyncio.iscoroutinefunction
     )
@@ -329,7 +331,7 @@ async def test_text_and_its_white_space() -> None:
         assert (result.text, result.raw_text) == ("a  b\n0  1  2", "   a  b\n0  1  2\n")
         result = await executor.execute(
             "print('\\xa0x\\v')"
-        )  # white space of Unicode, as in the original
+        )  # white space of Unicode, as in ipybox 0.9
         assert (result.text, result.raw_text) == ("x", "\xa0x\v\n")
         result = await executor.execute("x = 1")
         assert (result.text, result.raw_text, result.is_cancelled) == (None, None, False)
@@ -409,7 +411,10 @@ async def test_violations() -> None:
 
 
 async def test_a_sandbox_configuration_that_is_not_there() -> None:
-    """Never the default in its place, which may allow what it was to deny. Without a sandbox it is not looked at, as in 0.9."""
+    """The default is never used instead: it may allow what the configuration denies.
+
+    Without a sandbox the configuration is not read, as in ipybox 0.9.
+    """
     async with CodeExecutor(sandbox=False, sandbox_config=Path("nosuch.json")) as executor:
         assert (await executor.execute("1")).text == "1"
     with pytest.raises(
@@ -448,7 +453,7 @@ async def test_large_texts() -> None:
 
 
 async def test_a_stream_that_is_not_read_makes_its_kernel_wait(workspace: Path) -> None:
-    """And no other: that one runs many cells meanwhile, in which the first would have come to its end."""
+    """Other kernels do not wait: one runs many cells in a time in which the first would have ended."""
     code = "for i in range(100_000): print(f'{i:0999}')\nopen('done', 'w').close()"
     async with CodeExecutor() as slow, CodeExecutor() as quick:
         items = slow.stream(code, chunks=True)
@@ -512,7 +517,7 @@ async def test_cancel_interrupts_only_the_running_cell() -> None:
 
 
 async def test_cancelled_tasks_at_any_point() -> None:
-    """Whatever a task was at when it was cancelled, nothing is left of it (the fixture looks), and others go on."""
+    """Nothing is left of a cancelled task, which the fixture checks, and other tasks continue."""
     draw = random.Random(7)
 
     async def whole() -> None:
@@ -573,7 +578,7 @@ async def test_fork() -> None:
         if pid == 0:
             status = 1
             try:
-                # As multiprocessing would: no loop of the parent is used.
+                # As multiprocessing does it: no loop of the parent is used.
                 asyncio.events._set_running_loop(None)
 
                 async def main() -> None:
@@ -634,7 +639,7 @@ asyncio.run(main())
     ],
 )
 def test_the_client_ends(how: str, number: int) -> None:
-    """However it does, the core ends with it. Ctrl-C on a terminal is for the whole process group."""
+    """In every case the core ends with it. Ctrl-C at a terminal goes to the whole process group."""
     program = subprocess.Popen(
         [sys.executable, "-W", "ignore", "-c", PROGRAM.replace("HOW", how)],
         stdout=subprocess.PIPE,
@@ -672,7 +677,7 @@ def ask(port: int | None, path: str, token: str | None) -> int:
 
 
 async def test_ports() -> None:
-    """One that was asked for listens, for who has the token; else there is none."""
+    """A port that was asked for listens, for clients with the token. There are no others."""
     wanted = free_port()
     async with (
         CodeExecutor() as plain,
@@ -702,7 +707,7 @@ async def test_ports() -> None:
 
 
 async def test_packages_anywhere_and_any_time(home: harness.Place) -> None:
-    """An executor that runs already may call what is generated now, also outside of its workspace."""
+    """A running executor may call what is generated later, also outside of its workspace."""
     root = Path(tempfile.mkdtemp(dir=home.workspace))
     async with CodeExecutor() as executor:
         await generate_mcp_sources("late", scripted_server.params("work"), root / "mcptools")

@@ -35,7 +35,7 @@ async def test_there_and_back(outside: Path) -> None:
         got = await executor.download("result.txt", outside / "new" / "result.txt")
         assert (got.files, got.skipped) == ([PurePath(".")], [])
         assert (outside / "new/result.txt").read_text() == "A,B\n1,2\n"
-        # Again, over what is there.
+        # Again, over existing files.
         (outside / "data.csv").write_text("c")
         await executor.upload(str(outside / "data.csv"), PurePath("in/data.csv"))
         assert (await executor.execute("open('in/data.csv').read()")).text == "'c'"
@@ -70,7 +70,7 @@ async def test_paths_that_are_not_below(path: str, outside: Path) -> None:
 
 
 async def test_links_are_not_followed(outside: Path, workspace: Path) -> None:
-    """Neither at the end nor on the way, neither to read nor to write."""
+    """Neither at the end nor within a path, neither to read nor to write."""
     executor = CodeExecutor()
     (workspace / "file").symlink_to(outside / "secret")
     (workspace / "directory").symlink_to(outside)
@@ -150,7 +150,10 @@ async def test_no_set_user_id_comes_out(outside: Path, workspace: Path) -> None:
 
 
 async def test_a_race_for_links(outside: Path, workspace: Path) -> None:
-    """While a directory and a link to the secret take turns in one place, the secret never comes out, and nothing gets in."""
+    """A directory and a link to the secret alternate in one place.
+
+    The secret never gets out, and nothing gets in.
+    """
     (workspace / "real").mkdir()
     (workspace / "real/secret").write_text("harmless")
     over = threading.Event()
@@ -163,7 +166,7 @@ async def test_a_race_for_links(outside: Path, workspace: Path) -> None:
                 os.rename("place", "real")
                 os.symlink(outside, "place")
                 os.unlink("place")
-            except OSError:  # an upload has made a directory there
+            except OSError:  # an upload created a directory there
                 number += 1
                 with contextlib.suppress(OSError):
                     os.rename("place", f"aside{number}")

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the documents of ipybox 0.7 to 0.9 show works as written: each example, with local MCP servers behind `npx` and `uvx`."""
+"""The documents of ipybox 0.7 to 0.9 work as written: each example, with local MCP servers behind
+`npx` and `uvx`.
+"""
 
 from __future__ import annotations
 
@@ -217,7 +219,9 @@ async def test_rejection() -> None:
 
 
 async def test_chunks() -> None:
-    """As the document has it, but the second one comes when the first has come, however long that takes."""
+    """As in the document, but the second chunk is printed when the first has arrived, however long
+    that takes.
+    """
     code = """
 from os.path import exists
 from time import sleep
@@ -288,7 +292,7 @@ async def test_approval_waits_do_not_count() -> None:
     await generate_mcp_sources("fetch", FETCH, Path("mcptools"))
     async with CodeExecutor() as executor:
         code = "from mcptools.fetch import fetch\nfetch.run(fetch.Params(url='u'))"
-        async for item in executor.stream(code):  # once without haste: the server runs then
+        async for item in executor.stream(code):  # once without a limit: then the server runs
             if isinstance(item, ApprovalRequest):
                 await item.accept()
         items = executor.stream(code, timeout=4)
@@ -380,7 +384,9 @@ class Domain(http.server.BaseHTTPRequestHandler):
 
 
 async def test_custom_sandbox() -> None:
-    """Instead of example.org, which the tests do not have: a server of ours, allowed by address and port."""
+    """Instead of example.org, which the tests cannot reach: a server of ours, allowed by address
+    and port.
+    """
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Domain) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         address = f"127.0.0.1:{server.server_port}"
@@ -551,7 +557,7 @@ async def test_shell_commands_ask() -> None:
         assert (await executor.execute("!echo given")).text == "given"
 
 
-# What starts a program, and what ipybox 0.9 calls that in its error.
+# Ways to start a program, and their names in errors of ipybox 0.9.
 PROGRAM_CALLS = {
     "subprocess.run(['true'])": "subprocess",
     "subprocess.Popen('true', shell=True)": "subprocess",
@@ -582,7 +588,7 @@ PROGRAM_CALLS = {
         for name in ("posix_spawn", "posix_spawnp")
     },
     "pty.spawn(['true'])": "pty.spawn()",
-    # Ways that ipybox 0.9 leaves open.
+    # Ways that ipybox 0.9 allows.
     "posix.system('true')": "os.system()",
     "posix.execv('/bin/true', ['true'])": "os.exec*()",
 }

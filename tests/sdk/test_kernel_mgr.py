@@ -228,7 +228,7 @@ async def test_working_directories(workspace: Path) -> None:
 
 
 async def test_a_python_that_hangs(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It waits until somebody writes to the pipe, and nobody does."""
+    """It reads from a pipe to which nothing is written."""
     os.mkfifo(workspace / "never")
     python = workspace / "python"
     python.write_text(f"#!/bin/sh\nread line <{workspace}/never\n")
@@ -267,7 +267,7 @@ async def test_a_gateway_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -
 
 
 async def test_a_python_that_is_none(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is said at once, and not tried again."""
+    """The error comes at once, and there is no second attempt."""
     python = workspace / "python"
     python.write_text("#!/bin/sh\necho started >>started\nexit 7\n")
     python.chmod(0o755)
@@ -437,7 +437,7 @@ async def test_gateway_that_ends() -> None:
 
 
 async def test_cancelled_and_abandoned() -> None:
-    """Whoever stops waiting interrupts the code; nothing of it disturbs what follows."""
+    """A caller that stops waiting interrupts the code. Nothing of it disturbs later cells."""
     async with gateway() as server, KernelClient(port=server.port) as client:
         await client.execute("x = 1")
         running = asyncio.create_task(client.execute("import time; time.sleep(600)"))
@@ -493,7 +493,9 @@ async def test_sandbox(workspace: Path) -> None:
 
 @pytest.mark.parametrize("sandbox", [False, True])
 async def test_tools_and_approvals(sandbox: bool) -> None:
-    """What CodeExecutor does, put together by hand: a tool server, a gateway whose kernels call it, and somebody who decides."""
+    """The parts of CodeExecutor, put together by hand: a tool server, a gateway whose kernels call
+    it, and an approval client.
+    """
     params = {"command": "uvx", "args": ["mcp-server-fetch"]}
     asked: list[str] = []
 
@@ -517,7 +519,7 @@ async def test_tools_and_approvals(sandbox: bool) -> None:
 
 
 def test_as_a_command() -> None:
-    """`python -m ipybox.kernel_mgr.server`; and a client of it."""
+    """`python -m ipybox.kernel_mgr.server`, and a client of it."""
     port = free_port()
     process = subprocess.Popen(
         [sys.executable, "-m", "ipybox.kernel_mgr.server", "--port", str(port)],

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Packages that the real mcpygen generates, in our sessions. Their client sends a server's name and parameters, and no token."""
+"""Packages that the real mcpygen generates, in our sessions.
+
+Their client sends a server's name and parameters, and no token.
+"""
 
 from __future__ import annotations
 
@@ -30,8 +33,10 @@ KEY = "sk-3f8a1c99d2"
 
 
 def run_mcpygen(name: str, params: dict[str, Any], *options: str) -> None:
-    """Generates `gen/NAME` in the current directory. On a busy machine a server may take seconds to start, and mcpygen gives up.
-    Then it is run again."""
+    """Generates `gen/NAME` in the current directory.
+
+    On a busy machine a server may take seconds to start, and mcpygen gives up. Then it runs again.
+    """
     words = [
         "apigen",
         "--server-name",
@@ -55,7 +60,10 @@ def run_mcpygen(name: str, params: dict[str, Any], *options: str) -> None:
 
 @pytest.fixture(scope="session")
 def generated(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
-    """The packages `calc` and `calc_async`, and the parameters in both. mcpygen takes seconds, so it runs once."""
+    """The packages `calc` and `calc_async`, and their parameters.
+
+    mcpygen takes seconds, so it runs once.
+    """
     directory = tmp_path_factory.mktemp("mcpygen", numbered=False)
     server = shutil.copy(Path(__file__).with_name("mcpygen_server.py"), directory)
     params = {"command": str(PYTHON), "args": [server], "env": {"API_KEY": "${API_KEY}"}}
@@ -71,7 +79,7 @@ def generated(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str,
 
 @pytest.fixture
 def params(generated: tuple[Path, dict[str, Any]], workspace: Path) -> dict[str, Any]:
-    """Those of the packages, which are in the workspace then."""
+    """The parameters of the packages, which are copied into the workspace."""
     packages, params = generated
     shutil.copytree(packages, workspace / "gen")
     (workspace / ".env").write_text(f"API_KEY={KEY}\n")
@@ -85,7 +93,7 @@ def make_executor(**options: Any) -> CodeExecutor:
 async def ask(
     executor: CodeExecutor, code: str, *, accept: bool = True
 ) -> tuple[str | None, list[ApprovalRequest]]:
-    """The text of a cell's result, and what was asked."""
+    """The text of a cell's result, and the approval requests."""
     requests, text = [], None
     async for item in executor.stream(textwrap.dedent(code)):
         if isinstance(item, ApprovalRequest):
@@ -100,8 +108,11 @@ ADD = "from gen.calc import add\nprint(add.run(add.Params(a=3)))"
 
 
 async def register(params: dict[str, Any]) -> str:
-    """Registers the server, and returns a cell that calls it by equal parameters. They differ from those of the packages, because
-    this registration is valid in all later sessions of this process."""
+    """Registers the server, and returns a cell that calls it by equal parameters.
+
+    They differ from those of the packages, because this registration is valid in all later sessions
+    of this process.
+    """
     registered = {**params, "timeout": 60}
     await generate_mcp_sources("calc", registered, Path("mcptools"))
     return f"from gen.calc import CLIENT\nCLIENT.server_params = {registered!r}\n" + ADD
@@ -233,7 +244,9 @@ def post(port: int, params: dict[str, Any]) -> tuple[int, dict[str, Any]]:
 
 
 async def test_nobody_else_may_call(params: dict[str, Any]) -> None:
-    """A process of the same user, and a process of another session's kernel, which knows everything but the token."""
+    """Neither a process of the same user, nor one of another session's kernel that knows everything
+    but the token.
+    """
     call = textwrap.dedent(
         """
         import json, os, urllib.error, urllib.request
@@ -272,7 +285,7 @@ async def test_nobody_else_may_call(params: dict[str, Any]) -> None:
             text=True,
         )
         assert child.stdout.startswith("401 ")
-        # The kernel that was reset is not the session's any more; the one after it is.
+        # The kernel before the reset does not belong to the session; the one after it does.
         await first.reset()
         await first.execute(f"PARAMS = {params!r}\n{call}")
         assert (await first.execute(f"print(post({number}))")).text == '{"result":"3"}'
@@ -294,7 +307,7 @@ async def test_no_rule_allows_it_and_the_policy_does(
         assert "refused by approval rule 1" in str(text) and not requests
     async with make_executor(approve_tool_calls=False) as executor:
         assert await ask(executor, ADD) == ("5", [])
-    # The control: what the application named or registered is what the rules mean.
+    # The control: rules are for servers that the application named or registered.
     async with make_executor(approval_rules=rules, allowed_servers={"calc": params}) as executor:
         assert await ask(executor, ADD) == ("5", [])
     call = await register(params)
@@ -336,7 +349,7 @@ async def test_in_a_sandbox_only_what_was_registered_or_named(params: dict[str, 
         evil = "from gen.calc import CLIENT\nCLIENT.server_params = {'command': 'touch', 'args': ['/tmp/x']}\n"
         with pytest.raises(CodeExecutionError, match="allowed_servers"):
             await ask(executor, evil + ADD)
-        # Equal is equal as JSON, in whatever order.
+        # Parameters are equal if they are equal as JSON, in any order.
         turned = (
             "from gen.calc import CLIENT\nCLIENT.server_params = dict(reversed(PARAMS.items()))\n"
         )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The package: its names and signatures, what importing it costs, and the small modules."""
+"""The package: its names and signatures, the cost of its import, and the small modules."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ async def test_names_of_the_table() -> None:
 
 
 def test_import_loads_nothing() -> None:
-    """Neither asyncio nor dataclasses nor typing: those are what takes the time."""
+    """Neither asyncio nor dataclasses nor typing, which take most of the time."""
     code = "import sys; before = set(sys.modules); import ipybox; print(sorted(set(sys.modules) - before))"
     done = run_python("-S", "-c", code)
     assert done.stdout.strip() == "['__future__', 'ipybox']", done.stderr
@@ -251,7 +251,7 @@ async def test_approval_request() -> None:
     request.on_decision(decided.append)
     await asyncio.sleep(0)
     assert sorted(map(str, decided)) == ["('later', False)", "False", "False", "set"]
-    # What ipybox 0.9 shows of it.
+    # The attributes that ipybox 0.9 shows.
     shown = {name for name in dir(request) if not name.startswith("_")}
     assert shown >= {
         "accept",
@@ -266,7 +266,7 @@ async def test_approval_request() -> None:
 
 
 async def test_a_decision_is_kept_where_it_could_not_be_sent() -> None:
-    """As in ipybox 0.9: the error is the caller's, and who waits for the decision gets it."""
+    """As in ipybox 0.9: the caller gets the error, and a waiter gets the decision."""
 
     async def respond(accept: bool) -> None:
         raise RuntimeError("Not connected")
@@ -389,7 +389,7 @@ async def test_mcp_client(monkeypatch: pytest.MonkeyPatch) -> None:
             await client.start()
         tools = await client.list_tools()
         assert [tool["name"] for tool in tools][:3] == ["echo", "add", "note"]
-        # As ipybox 0.9 has them, too.
+        # As in ipybox 0.9.
         assert [tool.name for tool in tools][:3] == ["echo", "add", "note"]
         assert (
             tools[0].inputSchema == tools[0]["inputSchema"]
@@ -484,7 +484,7 @@ def test_mcp_server_as_a_module() -> None:
 
 
 def test_annotations_are_resolved() -> None:
-    """Frameworks read them: FastAPI those of a route, agents' frameworks those of a tool."""
+    """Frameworks read them: FastAPI those of a route, agent frameworks those of a tool."""
     modules = [importlib.import_module(f"ipybox.{name}") for name in PUBLIC_MODULES]
     functions = [
         value for module in modules for value in vars(module).values() if inspect.isfunction(value)

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What results and errors of CodeExecutor have: notices beside the text, representations as text, how a cell ended."""
+"""Results and errors of CodeExecutor: notices beside the text, representations as text, how a cell
+ended.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,7 @@ KILLED = "[ipybox] while idle, the kernel was killed by SIGKILL"
 
 
 async def die_while_idle(executor: CodeExecutor) -> None:
-    """When this returns, the next cell has a notice."""
+    """Kills the kernel while no cell runs. The next cell has a notice."""
     go = Meeting(Path("go").absolute())
     pid = (await executor.execute(run_while_idle(go, DIE))).text
     go.wait()
@@ -46,7 +48,7 @@ async def begin(executor: CodeExecutor, code: str) -> AsyncGenerator[object, Non
 
 
 async def begin_task(executor: CodeExecutor) -> asyncio.Task[CodeExecutionResult]:
-    """A cell that runs forever, as a task; it has begun."""
+    """The task of a cell that never ends, once it has started."""
     begun = Meeting(Path("begun").absolute())
     task = asyncio.create_task(_await(executor.execute(f"{begun.code}\n{FOREVER}")))
     await asyncio.to_thread(begun.wait)
@@ -98,7 +100,7 @@ async def test_notices_that_reached_nobody_come_with_the_next_result(end: str) -
                 ] == []
             else:
                 await stream.aclose()
-        # Nor does one that was in time for the next, and is not read.
+        # Neither does a notice of the next cell, if that result is not read.
         stream = await begin(executor, FOREVER)
         await stream.aclose()
         assert_killed((await executor.execute("1")).notices)
@@ -160,11 +162,11 @@ async def test_a_value_that_cannot_be_shown_is_an_error() -> None:
         for code in ("[x]", "import asyncio\nawait asyncio.sleep(0)\nx", "{1: x}"):
             with pytest.raises(CodeExecutionError, match="no repr"):
                 await executor.execute(code)
-        # Not values of the cell's own: they are told, and it goes on.
+        # They are not the value of the cell: they are reported, and the cell continues.
         for code in ("display(x)\nprint('after')", "get_ipython().run_cell('x')\nprint('after')"):
             text = (await executor.execute(code)).text or ""
             assert "no repr" in text and text.endswith("after")
-        # What ends a cell counts, not what failed on the way.
+        # The end of a cell counts, not failures before it.
         await executor.execute("get_ipython().ast_node_interactivity = 'all'")
         with pytest.raises(CodeExecutionError) as failed:
             await executor.execute("x\nprint('after')\n1/0")
@@ -215,7 +217,7 @@ async def test_how_a_timeout_leaves_the_kernel() -> None:
 
 
 async def test_an_interrupt_that_the_cell_handles() -> None:
-    """The cell goes on; the timeout and the cancellation stay what they are."""
+    """The cell continues. The timeout and the cancellation remain what they are."""
     code = "try:\n    import time\n    print('begun', flush=True)\n    time.sleep(1000)\nexcept KeyboardInterrupt: x = 'handled'"
     async with CodeExecutor() as executor:
         with pytest.raises(TimeoutError, match="variables are kept"):
@@ -227,7 +229,7 @@ async def test_an_interrupt_that_the_cell_handles() -> None:
         assert [item async for item in stream] == []
         assert (await executor.execute("x")).text == "'handled'"
         pid = int((await executor.execute("import os; os.getpid()")).text or "")
-        # By somebody else, it is ok.
+        # If another caller interrupts, the cell is ok.
         stream = await begin(executor, code)
         os.kill(pid, signal.SIGINT)
         (result,) = [item async for item in stream]

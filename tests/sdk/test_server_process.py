@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The life of the servers that are child processes: both behave alike."""
+"""The lifetime of the servers that are child processes, which is the same for both."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ async def test_a_start_that_is_cancelled(server: Server) -> None:
         for _ in range(n_turns):
             await asyncio.sleep(0)
         if not starting.cancel() or not await is_cancelled(starting):
-            await server.stop()  # it was quicker
+            await server.stop()  # it ended first
     async with server:
         pass
 

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Many executors at once do what chance says, each beside a model of what it must be: cells, tool calls, approvals, timeouts,
-cancellations, resets, deaths. Nothing may be lost, nothing may be left."""
+"""Many executors act at random at once, each beside a model of its state.
+
+Cells, tool calls, approvals, timeouts, cancellations, resets, deaths: nothing may be lost, and
+nothing may be left.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +34,7 @@ NOTE = "from mcptools.work import note\n"
 
 @dataclass
 class Calls:
-    """Tool calls of all executors, by their text, which is used once."""
+    """Tool calls of all executors, by their text, which is unique."""
 
     made: set[str] = field(default_factory=set)
     maybe: set[str] = field(default_factory=set)
@@ -94,7 +97,7 @@ class Actor:
         )
 
     async def check(self, *possible: int) -> None:
-        """The kernel's variable is the model's, or one of these."""
+        """The kernel's variable equals the model's, or one of these."""
         text = (await self.executor.execute("n")).text
         assert text in {str(n) for n in possible or (self.n,)}, (
             f"n is {text}, not {possible or self.n}"
@@ -102,8 +105,11 @@ class Actor:
         self.n = int(text)
 
     async def check_interrupted(self) -> None:
-        """A kernel that does not react to an interrupt within five seconds is killed: it may have to write a traceback beside
-        all the others, on a machine that is busy."""
+        """As check(), but the kernel may have been killed.
+
+        A kernel that does not react to an interrupt within five seconds is killed. On a busy
+        machine it may need longer, to write a traceback beside all the others.
+        """
         self.calls.n_interrupted += 1
         try:
             await self.check(self.n, self.n + 1)
@@ -122,7 +128,7 @@ class Actor:
         assert (await self.executor.execute("n += 1\nprint(n)")).text == str(self.n)
 
     async def add_at_once(self) -> None:
-        """They wait for each other, in order."""
+        """Cells that run at once wait for each other, in order."""
         count = self.draw.randrange(2, 5)
         results = await asyncio.gather(*(self.executor.execute("n += 1\nn") for _ in range(count)))
         assert [result.text for result in results] == [str(self.n + 1 + k) for k in range(count)]
@@ -150,7 +156,10 @@ class Actor:
         assert result == CodeExecutionResult(text=whole, images=[])
 
     async def call_tools(self) -> None:
-        """Several calls in one cell, accepted or rejected; a rejected one is an exception that the cell catches."""
+        """Several calls in one cell, accepted or rejected.
+
+        A rejected call is an exception that the cell catches.
+        """
         texts = [self.new_text() for _ in range(self.draw.randrange(1, 4))]
         decisions = {text: self.draw.random() < 0.7 for text in texts}
         code = (
@@ -176,7 +185,10 @@ class Actor:
         self.n += 1
 
     async def leave_a_request(self) -> None:
-        """Nobody decides: the cell is cancelled, or its stream is closed. What is decided later has no effect."""
+        """Without a decision the cell is cancelled, or its stream is closed.
+
+        A later decision has no effect.
+        """
         text = self.new_text()
         items = self.stream(f"n += 1\nnote.run(note.Params(text='{text}'))")
         request = await anext(items)
@@ -207,7 +219,7 @@ class Actor:
         await self.check()
 
     async def cancel_task(self) -> None:
-        """At whatever it is."""
+        """At any moment of the cell."""
         text = self.new_text()
         code = f"n += 1\nnote.run(note.Params(text='{text}'))\nimport time; time.sleep(1000)"
         task = asyncio.create_task(self.executor.execute(code))
@@ -254,5 +266,5 @@ async def test_fifty_executors_at_once() -> None:
     assert calls.made <= set(lines), "a call was lost"
     assert not calls.refused & set(lines), "a call was made that nobody allowed"
     assert set(lines) <= calls.made | calls.maybe
-    # How many depends on the machine; that interrupts help at all is seen on each.
+    # The number depends on the machine, but on each machine most interrupts end their cell.
     assert calls.n_killed < calls.n_interrupted / 2

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ipybox.tool_exec as its documents describe it: tool server, tool runner, approvals. The MCP server is the unit tests' fake one."""
+"""ipybox.tool_exec as its documents describe it: tool server, tool runner, approvals.
+
+The MCP server is the script `hostile`.
+"""
 
 from __future__ import annotations
 
@@ -181,7 +184,7 @@ async def test_cancelled_task_cancels_the_call():
 
 
 def test_as_a_command(workspace):
-    """`python -m ipybox.tool_exec.server` is the program, and ends with whoever started it."""
+    """`python -m ipybox.tool_exec.server` is the program, and ends with its parent."""
     command = [sys.executable, "-m", "ipybox.tool_exec.server", "--port=0"]
     environ = dict(os.environ) | {"PYTHONPATH": str(harness.ROOT / "python")}
     with subprocess.Popen(
@@ -275,7 +278,7 @@ async def test_arguments_that_pydantic_turns_into_json():
 
 
 async def test_arguments_of_any_size():
-    """Nobody is asked about too large ones; the client stays."""
+    """There is no question about arguments that are too large, and the client stays connected."""
     async with ToolServer(port=0, approval_required=True) as server:
         async with ApprovalClient(accept, port=server.port):
             numbers = {"n": [10**4000, -(10**4299)]}
@@ -385,7 +388,7 @@ async def test_a_client_that_cannot_connect() -> None:
             await client.connect()
 
 
-# A channel of one's own
+# A channel in an application
 
 
 class Application:
@@ -410,7 +413,7 @@ class Application:
         await self.channel.disconnect()
 
     def asked_port(self) -> int | None:
-        """Of the client that is asked."""
+        """The port of the client that gets the questions."""
         websocket = self.channel._websocket
         return websocket.client.port if websocket is not None else None
 
@@ -480,7 +483,7 @@ async def test_channel_with_a_foreign_client():
 
 
 async def test_a_web_page_is_no_client():
-    """A browser lets every page connect to this machine, and tells its origin."""
+    """A browser lets every page connect to this machine, and sends the page's origin."""
     async with Application(approval_required=True) as application:
         url = f"ws://127.0.0.1:{application.port}/approval"
         others = (
