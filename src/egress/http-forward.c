@@ -50,7 +50,7 @@ static bool
 is_in_list(IpbSpan name, const char *const *list, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        if (ipb_http_span_equal_nocase(name, list[i]))
+        if (ipb_span_equal_nocase(name, list[i]))
             return true;
     return false;
 }
@@ -81,11 +81,10 @@ is_web_socket(const IpbHttpHead *head)
 {
     static const IpbSpan UPGRADE = {"upgrade", 7};
     IpbSpan connection, upgrade;
-    return ipb_http_span_equal(head->method, "GET") && !head->is_http_1_0 &&
-           head->content_length == 0 && !head->is_chunked &&
-           ipb_http_head_get(head, "Connection", &connection) && has_token(connection, UPGRADE) &&
-           ipb_http_head_get(head, "Upgrade", &upgrade) &&
-           ipb_http_span_equal_nocase(upgrade, "websocket");
+    return ipb_span_equal(head->method, "GET") && !head->is_http_1_0 && head->content_length == 0 &&
+           !head->is_chunked && ipb_http_head_get(head, "Connection", &connection) &&
+           has_token(connection, UPGRADE) && ipb_http_head_get(head, "Upgrade", &upgrade) &&
+           ipb_span_equal_nocase(upgrade, "websocket");
 }
 
 static bool
@@ -129,7 +128,7 @@ bool
 ipb_http_forward_parse_proxy(const IpbHttpHead *head, IpbHttpForward *ret_request,
                              const char **ret_reason)
 {
-    *ret_request = (IpbHttpForward){.is_connect = ipb_http_span_equal(head->method, "CONNECT")};
+    *ret_request = (IpbHttpForward){.is_connect = ipb_span_equal(head->method, "CONNECT")};
     if (ret_request->is_connect) {
         if (head->is_chunked || head->content_length > 0)
             return fail(ret_reason, "CONNECT must not have a body");
@@ -157,10 +156,9 @@ bool
 ipb_http_forward_parse_origin(const IpbHttpHead *head, const IpbDestination *destination,
                               IpbHttpForward *ret_request, const char **ret_reason)
 {
-    bool is_asterisk =
-        ipb_http_span_equal(head->method, "OPTIONS") && ipb_http_span_equal(head->target, "*");
+    bool is_asterisk = ipb_span_equal(head->method, "OPTIONS") && ipb_span_equal(head->target, "*");
     *ret_request = (IpbHttpForward){.destination = *destination, .path = head->target};
-    if (ipb_http_span_equal(head->method, "CONNECT"))
+    if (ipb_span_equal(head->method, "CONNECT"))
         return fail(ret_reason, "CONNECT is for the proxy, not for a server");
     if (!is_asterisk && head->target.start[0] != '/')
         return fail(ret_reason, "the request target does not begin with \"/\"");
@@ -197,12 +195,12 @@ ipb_http_forward_rewrite(const IpbHttpHead *head, const IpbHttpForward *request,
     append_host(out, &request->host);
     g_string_append(out, "\r\n");
     /* The answer to TRACE repeats what the proxy received. */
-    if (authorization != NULL && !ipb_http_span_equal_nocase(head->method, "TRACE"))
+    if (authorization != NULL && !ipb_span_equal_nocase(head->method, "TRACE"))
         g_string_append_printf(out, "Proxy-Authorization: %s\r\n", authorization);
     for (size_t i = 0; i < head->n_headers; i++) {
         IpbSpan name = head->headers[i].name, value = head->headers[i].value;
         bool is_essential = is_in_list(name, ESSENTIAL, G_N_ELEMENTS(ESSENTIAL));
-        if (ipb_http_span_equal_nocase(name, "Host") ||
+        if (ipb_span_equal_nocase(name, "Host") ||
             is_in_list(name, HOP_BY_HOP, G_N_ELEMENTS(HOP_BY_HOP)) ||
             (!is_essential && has_token(connection, name)))
             continue;

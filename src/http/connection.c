@@ -512,7 +512,7 @@ static void
 note_request(IpbHttpConnection *connection, const IpbHttpHead *head)
 {
     IpbSpan origin;
-    connection->is_head_only = ipb_http_span_equal(head->method, "HEAD");
+    connection->is_head_only = ipb_span_equal(head->method, "HEAD");
     connection->is_http_1_0 = head->is_http_1_0;
     g_clear_pointer(&connection->origin, g_free);
     if (ipb_http_gate_get_origin(connection->shared->gate, head, &origin))

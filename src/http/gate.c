@@ -144,7 +144,7 @@ static bool
 has_text(const GPtrArray *texts, IpbSpan span)
 {
     for (guint i = 0; i < texts->len; i++)
-        if (ipb_http_span_equal_nocase(span, g_ptr_array_index(texts, i)))
+        if (ipb_span_equal_nocase(span, g_ptr_array_index(texts, i)))
             return true;
     return false;
 }
@@ -152,8 +152,8 @@ has_text(const GPtrArray *texts, IpbSpan span)
 static bool
 is_loopback_name(IpbSpan name)
 {
-    return ipb_http_span_equal_nocase(name, "localhost") ||
-           ipb_http_span_equal(name, "127.0.0.1") || ipb_http_span_equal(name, "[::1]");
+    return ipb_span_equal_nocase(name, "localhost") || ipb_span_equal(name, "127.0.0.1") ||
+           ipb_span_equal(name, "[::1]");
 }
 
 static bool
@@ -197,7 +197,7 @@ is_our_host(const IpbHttpGate *gate, IpbSpan host, unsigned port)
     if (!is_loopback_name(name))
         return false;
     g_snprintf(our_port, sizeof our_port, "%u", port);
-    return gate->is_public || ipb_http_span_equal(port_text, our_port) ||
+    return gate->is_public || ipb_span_equal(port_text, our_port) ||
            (port == 80 && port_text.size == 0);
 }
 
@@ -294,7 +294,7 @@ bool
 ipb_http_gate_is_preflight(const IpbHttpGate *gate, const IpbHttpHead *head, unsigned port)
 {
     IpbSpan value;
-    return ipb_http_span_equal(head->method, "OPTIONS") && head->content_length == 0 &&
+    return ipb_span_equal(head->method, "OPTIONS") && head->content_length == 0 &&
            ipb_http_head_get(head, "Access-Control-Request-Method", &value) &&
            ipb_http_gate_get_origin(gate, head, &value) && is_our_host(gate, head->host, port);
 }
@@ -311,7 +311,7 @@ ipb_http_gate_admit(const IpbHttpGate *gate, IpbHttpHead *head, unsigned port, I
     if (role == 0)
         return refuse(head, 401, gate->hint != NULL ? gate->hint : "the token is missing or wrong");
     if (ipb_http_head_get(head, "Ipybox-Role", &value)) {
-        if (!ipb_http_span_equal(value, "kernel"))
+        if (!ipb_span_equal(value, "kernel"))
             return refuse(head, 400, "the only Ipybox-Role that can be asked for is kernel");
         return IPB_HTTP_ROLE_KERNEL;
     }

@@ -60,7 +60,7 @@ has_item(const IpbHttpHead *head, const char *name, const char *text)
     if (!ipb_http_head_get(head, name, &list))
         return false;
     while (take_item(&list, &item))
-        if (ipb_http_span_equal_nocase(item, text))
+        if (ipb_span_equal_nocase(item, text))
             return true;
     return false;
 }
@@ -69,7 +69,7 @@ static const char *
 find_protocol(IpbSpan name, const char *const *protocols)
 {
     for (; protocols != NULL && *protocols != NULL; protocols++)
-        if (ipb_http_span_equal(name, *protocols))
+        if (ipb_span_equal(name, *protocols))
             return *protocols;
     return NULL;
 }
@@ -96,7 +96,7 @@ ipb_handshake_check_request(IpbHttpHead *head, const char *const *protocols,
         !has_item(head, "Connection", "upgrade"))
         return fail(head, 426, "this is for WebSockets: the request is no WebSocket handshake");
     if (!ipb_http_head_get(head, "Sec-WebSocket-Version", &value) ||
-        !ipb_http_span_equal(value, VERSION))
+        !ipb_span_equal(value, VERSION))
         return fail(head, 426, "the only version of WebSocket that is spoken here is 13");
     if (head->content_length > 0)
         return fail(head, 400, "a WebSocket handshake has no body");
@@ -122,8 +122,7 @@ ipb_handshake_check_answer(IpbHttpHead *head, const char *key, const char *const
     if (!has_item(head, "Upgrade", "websocket") || !has_item(head, "Connection", "upgrade"))
         return fail(head, 101, "it switches to something else than WebSocket");
     compute_accept((IpbSpan){key, strlen(key)}, accept);
-    if (!ipb_http_head_get(head, "Sec-WebSocket-Accept", &value) ||
-        !ipb_http_span_equal(value, accept))
+    if (!ipb_http_head_get(head, "Sec-WebSocket-Accept", &value) || !ipb_span_equal(value, accept))
         return fail(head, 101, "its Sec-WebSocket-Accept is no answer to our key");
     if (ipb_http_head_get(head, "Sec-WebSocket-Extensions", &value))
         return fail(head, 101, "it chose an extension that was not offered");

@@ -35,22 +35,10 @@ is_token(IpbSpan span)
 }
 
 bool
-ipb_http_span_equal(IpbSpan span, const char *text)
-{
-    return span.size == strlen(text) && memcmp(span.start, text, span.size) == 0;
-}
-
-bool
-ipb_http_span_equal_nocase(IpbSpan span, const char *text)
-{
-    return span.size == strlen(text) && g_ascii_strncasecmp(span.start, text, span.size) == 0;
-}
-
-bool
 ipb_http_head_get(const IpbHttpHead *head, const char *name, IpbSpan *ret_value)
 {
     for (size_t i = 0; i < head->n_headers; i++) {
-        if (ipb_http_span_equal_nocase(head->headers[i].name, name)) {
+        if (ipb_span_equal_nocase(head->headers[i].name, name)) {
             *ret_value = head->headers[i].value;
             return true;
         }
@@ -123,8 +111,8 @@ parse_request_line(IpbSpan line, IpbHttpHead *head)
             return refuse(head, 400, "the request target holds something else than visible ASCII");
     if (head->target.size == 0)
         return refuse(head, 400, "the request target is empty");
-    head->is_http_1_0 = ipb_http_span_equal(version, "HTTP/1.0");
-    if (head->is_http_1_0 || ipb_http_span_equal(version, "HTTP/1.1"))
+    head->is_http_1_0 = ipb_span_equal(version, "HTTP/1.0");
+    if (head->is_http_1_0 || ipb_span_equal(version, "HTTP/1.1"))
         return IPB_HTTP_HEAD_WHOLE;
     if (version.size == 8 && memcmp(version.start, "HTTP/", 5) == 0)
         return refuse(head, 505, "only HTTP/1.1 is spoken here");
@@ -233,7 +221,7 @@ check_proxied_framing(IpbHttpHead *head)
     head->is_chunked = ipb_http_head_get(head, "Transfer-Encoding", &value);
     if (head->is_chunked && head->has_content_length)
         return refuse(head, 400, "there are both Transfer-Encoding and Content-Length");
-    if (head->is_chunked && (head->is_http_1_0 || !ipb_http_span_equal_nocase(value, "chunked")))
+    if (head->is_chunked && (head->is_http_1_0 || !ipb_span_equal_nocase(value, "chunked")))
         return refuse(head, 400, "the only Transfer-Encoding that is taken is chunked");
     return IPB_HTTP_HEAD_WHOLE;
 }

@@ -14,7 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "json/json.h"
+#include "base/span.h"
 
 /* Request line, headers and the empty line. */
 #define IPB_HTTP_MAX_HEAD (16 * 1024)
@@ -62,6 +62,3 @@ IpbHttpHeadState ipb_http_head_parse_answer(const char *bytes, size_t size, size
                                             IpbHttpHead *ret_head);
 /* The value of a header (the first one; the name is matched without case); false if there is none. */
 bool ipb_http_head_get(const IpbHttpHead *head, const char *name, IpbSpan *ret_value);
-/* Is @span the text, with and without regard to case? */
-bool ipb_http_span_equal(IpbSpan span, const char *text);
-bool ipb_http_span_equal_nocase(IpbSpan span, const char *text);

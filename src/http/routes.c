@@ -39,7 +39,7 @@ match(const char *pattern_text, IpbSpan path, char **ret_parameters)
     while (pattern.size > 0 || path.size > 0) {
         IpbSpan expected = take_segment(&pattern);
         IpbSpan found = take_segment(&path);
-        if (!ipb_http_span_equal(expected, "@")) {
+        if (!ipb_span_equal(expected, "@")) {
             if (expected.size != found.size || memcmp(expected.start, found.start, found.size) != 0)
                 return false;
             continue;
@@ -64,7 +64,7 @@ is_json(const IpbHttpHead *head)
         value.size = (size_t) (parameters - value.start);
     while (value.size > 0 && g_ascii_isspace(value.start[value.size - 1]))
         value.size--;
-    return ipb_http_span_equal_nocase(value, "application/json");
+    return ipb_span_equal_nocase(value, "application/json");
 }
 
 static bool
@@ -100,7 +100,7 @@ check_body(const IpbHttpServerOptions *options, const IpbHttpRoute *route, const
         return fail(refusal, 413,
                     g_strdup_printf("the request is larger than %zu MiB", options->max_body >> 20));
     if (ipb_http_head_get(head, "Expect", &expectation) &&
-        !ipb_http_span_equal_nocase(expectation, "100-continue"))
+        !ipb_span_equal_nocase(expectation, "100-continue"))
         return fail(refusal, 417, g_strdup("the only known expectation is 100-continue"));
     return true;
 }
@@ -126,7 +126,7 @@ find(const IpbHttpServerOptions *options, const IpbHttpHead *head, IpbHttpRefusa
         const IpbHttpRoute *route = &options->routes[i];
         if (!match(route->path, path, NULL))
             continue;
-        if (ipb_http_span_equal(head->method, route->method))
+        if (ipb_span_equal(head->method, route->method))
             return route;
         pattern = route->path;
     }

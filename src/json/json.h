@@ -16,11 +16,7 @@
 
 #include <glib.h>
 
-/* A range of bytes in somebody else's text. */
-typedef struct {
-    const char *start;
-    size_t size;
-} IpbSpan;
+#include "base/span.h"
 
 typedef struct {
     size_t max_size;    /* bytes of text */

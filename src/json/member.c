@@ -8,7 +8,7 @@
 
 #include "json/json.h"
 #include "json/scan.h"
-#include "json/text.h"
+#include "json/bytes.h"
 
 /* Each of these takes a position and gives the one behind what it skipped, or NULL. */
 
@@ -32,10 +32,10 @@ skip_string(const char *at, const char *end)
     if ((at = skip_byte(at, end, '"')) == NULL)
         return NULL;
     while (at < end) {
-        if (end - at >= IPB_TEXT_WORD) {
-            uint64_t word = ipb_text_load(at);
-            uint64_t mask = ipb_text_match(word, '"') | ipb_text_match(word, '\\');
-            at += mask != 0 ? ipb_text_first(mask) : IPB_TEXT_WORD;
+        if (end - at >= IPB_BYTES_WORD) {
+            uint64_t word = ipb_bytes_load(at);
+            uint64_t mask = ipb_bytes_match(word, '"') | ipb_bytes_match(word, '\\');
+            at += mask != 0 ? ipb_bytes_first(mask) : IPB_BYTES_WORD;
             if (mask == 0)
                 continue;
         }

@@ -7,9 +7,9 @@
 #include <stdarg.h>
 #include <string.h>
 
-#include "json/text.h"
+#include "json/bytes.h"
 
-G_STATIC_ASSERT(IPB_SCAN_PADDING > IPB_TEXT_WORD);
+G_STATIC_ASSERT(IPB_SCAN_PADDING > IPB_BYTES_WORD);
 
 bool
 ipb_scan_fail(const IpbScanner *scanner, const char *at, IpyboxError code, GError **error,
@@ -151,7 +151,7 @@ static bool
 copy_sequences(IpbScanner *scanner, GError **error)
 {
     do {
-        int size = ipb_text_sequence(scanner->at, IPB_SCAN_PADDING);
+        int size = ipb_bytes_sequence(scanner->at, IPB_SCAN_PADDING);
         if (size < 0)
             return ipb_scan_fail(scanner, scanner->at, IPYBOX_ERROR_PROTOCOL, error,
                                  "the text is not valid UTF-8 (byte 0x%02x)",
@@ -185,9 +185,9 @@ ipb_scan_string(IpbScanner *scanner, const char **ret_string, uint32_t *ret_size
     char *start = scanner->out;
     scanner->at++;
     for (;;) {
-        uint64_t special = ipb_text_match_special(ipb_text_load(scanner->at));
-        memcpy(scanner->out, scanner->at, IPB_TEXT_WORD);
-        size_t plain = special != 0 ? ipb_text_first(special) : IPB_TEXT_WORD;
+        uint64_t special = ipb_bytes_match_special(ipb_bytes_load(scanner->at));
+        memcpy(scanner->out, scanner->at, IPB_BYTES_WORD);
+        size_t plain = special != 0 ? ipb_bytes_first(special) : IPB_BYTES_WORD;
         scanner->at += plain;
         scanner->out += plain;
         if (special == 0)

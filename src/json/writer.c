@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "json/scan.h"
-#include "json/text.h"
+#include "json/bytes.h"
 
 #define MIN_CAPACITY 256
 
@@ -165,16 +165,16 @@ plain_size(const char *text, size_t size)
 {
     size_t at = 0;
     while (at < size) {
-        if (size - at >= IPB_TEXT_WORD) {
-            uint64_t special = ipb_text_match_special(ipb_text_load(text + at));
-            at += special != 0 ? ipb_text_first(special) : IPB_TEXT_WORD;
+        if (size - at >= IPB_BYTES_WORD) {
+            uint64_t special = ipb_bytes_match_special(ipb_bytes_load(text + at));
+            at += special != 0 ? ipb_bytes_first(special) : IPB_BYTES_WORD;
             if (special == 0)
                 continue;
         }
         uint8_t byte = (uint8_t) text[at];
         if (byte >= 0x80) {
-            int sequence = ipb_text_sequence(text + at, size - at);
-            if (sequence < 0 || ipb_text_is_separator(text + at))
+            int sequence = ipb_bytes_sequence(text + at, size - at);
+            if (sequence < 0 || ipb_bytes_is_separator(text + at))
                 break;
             at += (size_t) sequence;
         } else if (byte < 0x20 || byte == '"' || byte == '\\') {
@@ -233,7 +233,7 @@ append_special(IpbJsonWriter *writer, const char *text, size_t size)
         append_unicode_escape(writer, 0xd000 | (bytes[1] & 0x3fu) << 6 | (bytes[2] & 0x3fu));
         return 3;
     }
-    int sequence = ipb_text_sequence(text, size);
+    int sequence = ipb_bytes_sequence(text, size);
     if (sequence < 0) {
         append(writer, "\xef\xbf\xbd", 3);
         return (size_t) -sequence;
@@ -323,19 +323,19 @@ append_string_token(IpbJsonWriter *writer, const char *text, size_t size)
 {
     size_t start = 0, at = 1;
     while (at < size && text[at] != '"') {
-        if (size - at >= IPB_TEXT_WORD) {
-            uint64_t word = ipb_text_load(text + at);
-            uint64_t mask =
-                ipb_text_match(word, '"') | ipb_text_match(word, '\\') | ipb_text_match(word, 0xe2);
+        if (size - at >= IPB_BYTES_WORD) {
+            uint64_t word = ipb_bytes_load(text + at);
+            uint64_t mask = ipb_bytes_match(word, '"') | ipb_bytes_match(word, '\\') |
+                            ipb_bytes_match(word, 0xe2);
             if (mask == 0) {
-                at += IPB_TEXT_WORD;
+                at += IPB_BYTES_WORD;
                 continue;
             }
-            at += ipb_text_first(mask);
+            at += ipb_bytes_first(mask);
         }
         if (text[at] == '"')
             break;
-        if (size - at >= 3 && ipb_text_is_separator(text + at)) {
+        if (size - at >= 3 && ipb_bytes_is_separator(text + at)) {
             append(writer, text + start, at - start);
             append_unicode_escape(writer, 0x2000 | ((uint8_t) text[at + 2] & 0x3fu));
             at += 3;

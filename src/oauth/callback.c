@@ -79,8 +79,8 @@ answer(int fd, const char *status, const char *text)
 static bool
 is_for_us(const IpbOAuthCallback *callback, const IpbHttpHead *head)
 {
-    return ipb_http_span_equal_nocase(head->host, callback->hosts[0]) ||
-           ipb_http_span_equal_nocase(head->host, callback->hosts[1]);
+    return ipb_span_equal_nocase(head->host, callback->hosts[0]) ||
+           ipb_span_equal_nocase(head->host, callback->hosts[1]);
 }
 
 /* The query of a request for /callback; NULL: it is for something else. Caller frees. */
@@ -100,10 +100,10 @@ serve(Connection *connection, const IpbHttpHead *head)
 {
     IpbOAuthCallback *callback = connection->callback;
     g_autofree char *query = get_query(head);
-    const char *refusal = !is_for_us(callback, head)                  ? "400 Bad Request"
-                          : !ipb_http_span_equal(head->method, "GET") ? "405 Method Not Allowed"
-                          : query == NULL                             ? "404 Not Found"
-                                                                      : NULL;
+    const char *refusal = !is_for_us(callback, head)             ? "400 Bad Request"
+                          : !ipb_span_equal(head->method, "GET") ? "405 Method Not Allowed"
+                          : query == NULL                        ? "404 Not Found"
+                                                                 : NULL;
     if (refusal != NULL) {
         answer(connection->fd, refusal, "This is no answer that ipybox waits for.");
         end_connection(connection);

@@ -15,7 +15,7 @@ count_headers(const IpbHttpHead *head, const char *name)
 {
     size_t n = 0;
     for (size_t i = 0; i < head->n_headers; i++)
-        n += ipb_http_span_equal_nocase(head->headers[i].name, name);
+        n += ipb_span_equal_nocase(head->headers[i].name, name);
     return n;
 }
 

@@ -3,7 +3,7 @@
  * Bytes of JSON text, eight at a time, and UTF-8 sequences: what the scanner and the writer share.
  *
  * A mask has the high bit set of each byte that was looked for. Bits above the lowest set one may be
- * wrong (a borrow), so only the first match counts; see ipb_text_first.
+ * wrong (a borrow), so only the first match counts; see ipb_bytes_first.
  */
 #pragma once
 
@@ -13,13 +13,13 @@
 
 #include <glib.h>
 
-#define IPB_TEXT_WORD 8
-#define IPB_TEXT_ALL(byte) (UINT64_C(0x0101010101010101) * (uint8_t) (byte))
-#define IPB_TEXT_HIGH_BITS IPB_TEXT_ALL(0x80)
+#define IPB_BYTES_WORD 8
+#define IPB_BYTES_ALL(byte) (UINT64_C(0x0101010101010101) * (uint8_t) (byte))
+#define IPB_BYTES_HIGH_BITS IPB_BYTES_ALL(0x80)
 
 /* The eight bytes at @at, the first in the lowest bits. */
 static inline uint64_t
-ipb_text_load(const char *at)
+ipb_bytes_load(const char *at)
 {
     uint64_t word;
     memcpy(&word, at, sizeof word);
@@ -27,24 +27,24 @@ ipb_text_load(const char *at)
 }
 
 static inline uint64_t
-ipb_text_match(uint64_t word, uint8_t byte)
+ipb_bytes_match(uint64_t word, uint8_t byte)
 {
-    uint64_t zero = word ^ IPB_TEXT_ALL(byte);
-    return (zero - IPB_TEXT_ALL(1)) & ~zero & IPB_TEXT_HIGH_BITS;
+    uint64_t zero = word ^ IPB_BYTES_ALL(byte);
+    return (zero - IPB_BYTES_ALL(1)) & ~zero & IPB_BYTES_HIGH_BITS;
 }
 
 /* What cannot be copied as it is within a string: quote, backslash, controls and non-ASCII. */
 static inline uint64_t
-ipb_text_match_special(uint64_t word)
+ipb_bytes_match_special(uint64_t word)
 {
-    uint64_t control = (word - IPB_TEXT_ALL(0x20)) & ~word;
-    return ipb_text_match(word, '"') | ipb_text_match(word, '\\') |
-           ((control | word) & IPB_TEXT_HIGH_BITS);
+    uint64_t control = (word - IPB_BYTES_ALL(0x20)) & ~word;
+    return ipb_bytes_match(word, '"') | ipb_bytes_match(word, '\\') |
+           ((control | word) & IPB_BYTES_HIGH_BITS);
 }
 
 /* Index of the first match in a mask that is not 0. */
 static inline size_t
-ipb_text_first(uint64_t mask)
+ipb_bytes_first(uint64_t mask)
 {
     return (size_t) __builtin_ctzll(mask) / 8;
 }
@@ -53,7 +53,7 @@ ipb_text_first(uint64_t mask)
  * bytes that stand for one U+FFFD if it is invalid. Surrogates, overlong forms and what is beyond
  * U+10FFFF are invalid. */
 static inline int
-ipb_text_sequence(const char *at, size_t available)
+ipb_bytes_sequence(const char *at, size_t available)
 {
     const uint8_t *bytes = (const uint8_t *) at;
     uint8_t low = 0x80, high = 0xbf; /* of the second byte */
@@ -86,7 +86,7 @@ ipb_text_sequence(const char *at, size_t available)
 
 /* Is the valid sequence at @at U+2028 or U+2029, which JavaScript takes for line ends? */
 static inline gboolean
-ipb_text_is_separator(const char *at)
+ipb_bytes_is_separator(const char *at)
 {
     return (uint8_t) at[0] == 0xe2 && (uint8_t) at[1] == 0x80 && ((uint8_t) at[2] & 0xfe) == 0xa8;
 }
