@@ -30,6 +30,11 @@ typedef enum {
     IPYBOX_EVENT_ERROR,        /**< a Python exception: name, value; the text is the traceback */
     IPYBOX_EVENT_TOOL_PROGRESS, /**< an MCP server reports how far a call is: "server.tool: 3/10 message" */
     IPYBOX_EVENT_NOTICE, /**< a message of ipybox for people, "[ipybox] …"; not output of the cell */
+    /** Of a session, not of a cell: a kernel is ready and takes cells */
+    IPYBOX_EVENT_READY,
+    /** Of a session, not of a cell: no kernel could be started. The text is the cause. The next cell
+     * tries again */
+    IPYBOX_EVENT_START_FAILED,
 } IpyboxEventType;
 
 /**

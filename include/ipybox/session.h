@@ -49,6 +49,16 @@ typedef void (*IpyboxWithdrawnFunc)(IpyboxSession *session, IpyboxApproval *appr
 typedef void (*IpyboxLogFunc)(IpyboxSession *session, const char *level, const char *text,
                               gpointer user_data);
 
+/**
+ * @brief Reports an event of a cell, or of the session itself.
+ *
+ * @param session the session
+ * @param event what happened; borrowed
+ * @param user_data of the cell's options, or of the session's
+ */
+typedef void (*IpyboxEventFunc)(IpyboxSession *session, const IpyboxEvent *event,
+                                gpointer user_data);
+
 /** What keeps the code of cells from the rest of the system. */
 typedef enum {
     IPYBOX_SANDBOX_OFF, /**< nothing: it may do what this process may do */
@@ -78,8 +88,9 @@ typedef struct {
     IpyboxApprovalFunc on_approval;   /**< asks; NULL: there is nobody to ask */
     IpyboxWithdrawnFunc on_withdrawn; /**< takes questions back; may be NULL */
     IpyboxLogFunc on_log;             /**< may be NULL */
-    gpointer user_data;               /**< for on_approval, on_withdrawn and on_log */
-    unsigned connect_timeout_ms;      /**< for the start of an MCP server; 0: 30,000 */
+    /** for on_approval, on_withdrawn, on_log and on_event */
+    gpointer user_data;
+    unsigned connect_timeout_ms; /**< for the start of an MCP server; 0: 30,000 */
     /** For the generators of random, numpy and torch, 0 to 4,294,967,295; -1: a random one */
     int64_t seed;
     IpyboxSandbox sandbox; /**< for the kernel and what it starts; IPYBOX_SANDBOX_OFF */
@@ -109,6 +120,9 @@ typedef struct {
      * through approval in a session without a sandbox, and are refused in one with a sandbox. NULL:
      * none */
     const char *allowed_servers;
+    /** Gets the events that belong to no cell, with user_data: #IPYBOX_EVENT_READY each time that a
+     * kernel becomes ready, and #IPYBOX_EVENT_START_FAILED. May be NULL */
+    IpyboxEventFunc on_event;
 } IpyboxSessionOptions;
 
 /** The defaults of #IpyboxSessionOptions. */
@@ -116,7 +130,7 @@ typedef struct {
     {                                                                                              \
         IPYBOX_SESSION_OPTIONS_VERSION, NULL, NULL, NULL, NULL, IPYBOX_APPROVAL_ASK, NULL, NULL,   \
             -1, NULL, NULL, NULL, NULL, 0, -1, IPYBOX_SANDBOX_OFF, NULL, FALSE, FALSE, NULL, NULL, \
-            FALSE, FALSE, 0, NULL                                                                  \
+            FALSE, FALSE, 0, NULL, NULL                                                            \
     }
 
 /**
@@ -137,6 +151,9 @@ ipybox_session_new(IpyboxRuntime *runtime, const IpyboxSessionOptions *options, 
 /**
  * @brief Gets a kernel ready in the background, which the first cell does, too.
  *
+ * on_event of the session's options then gets #IPYBOX_EVENT_READY or #IPYBOX_EVENT_START_FAILED, also if
+ * the kernel is ready already.
+ *
  * @param session the session
  */
 IPYBOX_EXPORT void ipybox_session_start(IpyboxSession *session);
@@ -150,16 +167,6 @@ IPYBOX_EXPORT void ipybox_session_start(IpyboxSession *session);
 IPYBOX_EXPORT const char *ipybox_session_get_workspace(IpyboxSession *session);
 
 /* --- cells --- */
-
-/**
- * @brief Tells an event of a cell.
- *
- * @param session the session
- * @param event what happened; borrowed
- * @param user_data of the cell's options
- */
-typedef void (*IpyboxEventFunc)(IpyboxSession *session, const IpyboxEvent *event,
-                                gpointer user_data);
 
 /** The newest version of #IpyboxExecuteOptions. */
 #define IPYBOX_EXECUTE_OPTIONS_VERSION 1

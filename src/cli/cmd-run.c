@@ -266,8 +266,10 @@ on_event(IpyboxSession *session, const IpyboxEvent *event, gpointer data)
         if (has_room(command, text))
             print_line(command, STDERR_FILENO, text);
         break;
-    case IPYBOX_EVENT_CLEAR_OUTPUT:
-        break; /* what is written is written */
+    case IPYBOX_EVENT_CLEAR_OUTPUT: /* what is written is written */
+    case IPYBOX_EVENT_READY:
+    case IPYBOX_EVENT_START_FAILED:
+        break;
     case IPYBOX_EVENT_TOOL_PROGRESS:
         if (isatty(STDERR_FILENO) && has_room(command, text))
             print_line(command, STDERR_FILENO, text);

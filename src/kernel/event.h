@@ -16,7 +16,7 @@
 
 #include "json/json.h"
 
-/* The types up to NOTICE have the numbers of IpyboxEventType (ipybox/event.h). */
+/* The types up to START_FAILED have the numbers of IpyboxEventType (ipybox/event.h). */
 typedef enum {
     /* text */
     IPB_EVENT_STDOUT,
@@ -39,17 +39,17 @@ typedef enum {
     /* text: a message of ipybox for people. Sessions begin it with "[ipybox] " */
     IPB_EVENT_NOTICE,
 
+    /* These two belong to no cell. The kernel has a process that takes cells; preload_failures */
+    IPB_EVENT_READY,
+    /* The kernel could not get a process; text: the cause. The next cell tries again */
+    IPB_EVENT_START_FAILED,
+
     /* A kernel that is ready begins with the cell: execution_count that it will have. The cell's
      * time runs from here. Not sent for a cell that never gets so far */
     IPB_EVENT_STARTED,
     /* The last event of a cell, which always comes: status, execution_count, user_expressions; text:
      * see IpbCellStatus */
     IPB_EVENT_DONE,
-
-    /* These belong to no cell. A kernel has a process that takes cells; preload_failures */
-    IPB_EVENT_READY,
-    /* A kernel could not get a process; text: the cause. The next cell tries again */
-    IPB_EVENT_START_FAILED,
 } IpbEventType;
 
 /* How a cell ended. The values up to LOST have the numbers of IpyboxStatus. In the DONE event of a

@@ -31,12 +31,14 @@ SAME_TYPE(RESULT);
 SAME_TYPE(ERROR);
 SAME_TYPE(TOOL_PROGRESS);
 SAME_TYPE(NOTICE);
+SAME_TYPE(READY);
+SAME_TYPE(START_FAILED);
 
 void
 ipb_lib_event_report(IpyboxSession *session, const IpbEvent *event, IpyboxEventFunc func,
                      gpointer user_data)
 {
-    if (func == NULL || event->type > IPB_EVENT_NOTICE)
+    if (func == NULL || event->type > IPB_EVENT_START_FAILED)
         return;
     g_autoptr(GPtrArray) made = g_ptr_array_new_with_free_func(g_free);
     g_autoptr(GHashTable) json = g_hash_table_new(NULL, NULL);

@@ -29,6 +29,7 @@ struct IpyboxSession {
     char *workspace;
     IpyboxApprovalFunc on_approval;
     IpyboxWithdrawnFunc on_withdrawn;
+    IpyboxEventFunc on_event;
     IpyboxLogFunc on_log;
     gpointer user_data;
     bool can_register;
@@ -156,6 +157,15 @@ on_log(const char *level, const char *text, void *data)
     ipb_block_leave_callback();
 }
 
+/* Of the kernel, while no cell is concerned. */
+static void
+on_session_event(const IpbEvent *event, void *data)
+{
+    IpyboxSession *session = data;
+    if (!session->is_freed)
+        ipb_lib_event_report(session, event, session->on_event, session->user_data);
+}
+
 /* --- opening ---------------------------------------------------------------------------------- */
 
 static IpbApprovalPolicy
@@ -243,6 +253,7 @@ make_core(IpyboxSession *session, const IpyboxSessionOptions *options, GError **
         .approves_shell_cmds = options->approve_shell_cmds,
         .requires_shell_escape = options->require_shell_escape,
         .kernel_init_timeout_ms = options->kernel_init_timeout_ms,
+        .on_event = on_session_event,
         .on_log = on_log,
         .data = session,
     };
@@ -277,6 +288,7 @@ ipybox_session_new(IpyboxRuntime *runtime, const IpyboxSessionOptions *options, 
     session->context = g_main_context_ref(runtime->context);
     session->on_approval = options->on_approval;
     session->on_withdrawn = options->on_withdrawn;
+    session->on_event = options->on_event;
     session->on_log = options->on_log;
     session->user_data = options->user_data;
     session->can_register = options->sandbox == IPYBOX_SANDBOX_OFF || options->register_servers;

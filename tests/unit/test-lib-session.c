@@ -86,6 +86,37 @@ test_options_of_calls(void)
 }
 
 static void
+count_event(IpyboxSession *session, const IpyboxEvent *event, gpointer user_data)
+{
+    unsigned *counts = user_data;
+    IpyboxEventType type = ipybox_event_get_type(event);
+    g_assert_true(type == IPYBOX_EVENT_READY || type == IPYBOX_EVENT_START_FAILED);
+    g_assert_cmpint(ipybox_event_get_text(event) != NULL, ==, type == IPYBOX_EVENT_START_FAILED);
+    counts[type == IPYBOX_EVENT_START_FAILED]++;
+}
+
+static void
+test_events_of_a_session(void)
+{
+    g_auto(Fixture) fixture = {0};
+    fixture_set_up(&fixture, NULL);
+    unsigned counts[2] = {0};
+    IpyboxSessionOptions options = session_options(&fixture);
+    options.on_event = count_event;
+    options.user_data = counts;
+    g_autoptr(IpyboxSession) session = new_session(&fixture, &options);
+    for (unsigned i = 1; i <= 2; i++) { /* the second time it is ready already */
+        ipybox_session_start(session);
+        while (counts[0] < i)
+            g_main_context_iteration(NULL, TRUE);
+    }
+    assert_prints(session, "print(1)", "1");
+    g_assert_true(ipybox_session_close(session, NULL));
+    g_assert_cmpuint(counts[0], ==, 2);
+    g_assert_cmpuint(counts[1], ==, 0);
+}
+
+static void
 test_seed_and_environment(void)
 {
     static const char *const ENV[] = {"GREETING=hello", NULL};
@@ -617,6 +648,7 @@ main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     add_test("/session/options-of-a-session", test_options_of_a_session);
+    add_test("/session/events", test_events_of_a_session);
     add_test("/session/options-of-calls", test_options_of_calls);
     add_test("/session/seed-and-environment", test_seed_and_environment);
     add_test("/session/python-that-is-none", test_python_that_is_none);
