@@ -20,7 +20,7 @@
 #include "base/error.h"
 #include "base/fd.h"
 #include "kernel/marker.h"
-#include "kernel/wire-reader.h"
+#include "kernel/wire.h"
 
 /* Read from a pipe at once: what a pipe holds by default. */
 #define MAX_PIPE_READ (64 * 1024)

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Frames of the kernel wire (docs/internals/kernel-wire.md): finding them in the bytes that a kernel
- * sent, which are hostile, and writing those for it. What is in a payload is messages.h' matter.
+ * The kernel wire (docs/internals/kernel-wire.md): IpbFrame, a frame in the bytes that a kernel sent,
+ * which are hostile, and frames for the kernel; and IpbWireReader, which reads a kernel's end of the
+ * wire. kernel/messages.h knows what is in a payload.
+ *
+ * The reader finds one frame at a time. While there is a whole frame, nothing more is read, so what a
+ * kernel sends ahead waits in the socket. Plain struct, owned by value; the fd belongs to it.
  */
 #pragma once
 
@@ -10,6 +14,8 @@
 #include <stdint.h>
 
 #include <glib.h>
+
+#include "base/buffer.h"
 
 #define IPB_WIRE_VERSION 1
 /* The length field and what it counts before the payload. */
@@ -36,7 +42,7 @@ typedef enum {
     IPB_FRAME_REPLY = 71,
 } IpbFrameType;
 
-/* A frame in somebody else's buffer. */
+/* A frame in a buffer of the caller. */
 typedef struct {
     IpbFrameType type;
     uint32_t marker;     /* 0: none */
@@ -48,14 +54,42 @@ typedef struct {
 typedef enum {
     IPB_FRAME_PARTIAL, /* more bytes are needed */
     IPB_FRAME_COMPLETE,
-    IPB_FRAME_BREACH, /* what stands there is no frame that a kernel may send: PROTOCOL */
+    IPB_FRAME_BREACH, /* the bytes are no frame that a kernel may send: PROTOCOL */
 } IpbFrameState;
 
-/* Looks at the frame that begins at @bytes. Its header is checked as soon as it is there, so that a bad
- * length is never waited for. *@ret_missing (for PARTIAL) is how many bytes are missing at least. */
+/* Looks at the frame that begins at @bytes. The header is checked as soon as it is complete, so a frame
+ * with a bad length is never waited for. *@ret_missing (for PARTIAL): at least so many bytes are
+ * missing. */
 IpbFrameState ipb_frame_peek(const uint8_t *bytes, size_t size, IpbFrame *ret_frame,
                              size_t *ret_missing, GError **error);
 
 /* A frame for the kernel, caller frees; NULL with LIMIT if the payload is too large. */
 char *ipb_frame_build(IpbFrameType type, const char *payload, size_t payload_size, size_t *ret_size,
                       GError **error);
+
+/* --- reading ------------------------------------------------------------------------------------ */
+
+typedef struct {
+    int fd;
+    IpbBuffer buffer;
+    IpbFrame frame; /* with has_frame: the oldest, in the buffer */
+    bool has_frame;
+    bool is_dry;     /* the last read emptied the socket; the owner may clear it */
+    bool is_ended;   /* end of file, breach, or ipb_wire_reader_end(): nothing more is read */
+    GError *error;   /* of a breach */
+    bool is_limited; /* see ipb_wire_reader_limit() */
+    size_t n_left;   /* bytes to read, if limited */
+} IpbWireReader;
+
+void ipb_wire_reader_init(IpbWireReader *reader, int fd);
+void ipb_wire_reader_clear(IpbWireReader *reader);
+/* Looks for a frame in the buffer, unless there is one already. True if it found one now. */
+bool ipb_wire_reader_find(IpbWireReader *reader);
+/* One read, without blocking. */
+void ipb_wire_reader_read(IpbWireReader *reader);
+/* Drops the frame, which was handled. */
+void ipb_wire_reader_consume(IpbWireReader *reader);
+/* Only what is in the socket at this moment will be read. Then the wire has ended. */
+void ipb_wire_reader_limit(IpbWireReader *reader);
+/* Drops the rest. */
+void ipb_wire_reader_end(IpbWireReader *reader);
