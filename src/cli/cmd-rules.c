@@ -11,7 +11,7 @@
 #include "tools/approval-rules.h"
 
 static void
-print_as_json(bool is_decided, const IpbVerdict *verdict)
+print_as_json(bool is_decided, const IpbApprovalVerdict *verdict)
 {
     IpbJsonWriter *writer = ipb_json_writer_new();
     ipb_json_begin_object(writer);
@@ -29,7 +29,7 @@ print_as_json(bool is_decided, const IpbVerdict *verdict)
 }
 
 static void
-print_for_people(bool is_decided, const IpbVerdict *verdict)
+print_for_people(bool is_decided, const IpbApprovalVerdict *verdict)
 {
     if (!is_decided) {
         puts("no rule matches, and there is no default: the program that reads the file decides");
@@ -58,8 +58,8 @@ explain(const IpbApprovalRules *rules, const char *server, const char *tool, con
         return ipb_cli_fail(&ipb_verb_rules, IPB_EXIT_USAGE,
                             "the arguments hold an object with the same name twice: such a call is "
                             "always refused");
-    IpbVerdict verdict = {0};
-    IpbRuledCall call = {
+    IpbApprovalVerdict verdict = {0};
+    IpbApprovalCall call = {
         .server_name = server,
         .tool_name = tool,
         .arguments = ipb_json_root(document),

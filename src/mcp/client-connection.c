@@ -35,7 +35,7 @@ struct IpbMcpClientConnection {
     bool is_lost;
     const char *revision; /* NULL: not agreed yet */
     bool is_modern;
-    /* While a message is being sent: what the transport is told about it. */
+    /* While a message is being sent: its description for the transport. */
     const IpbTransportMessage *outgoing;
     unsigned failed_status; /* while a request fails: its HTTP status, or 0 */
     size_t garbage;         /* bytes since the last message */

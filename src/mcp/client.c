@@ -97,7 +97,7 @@ struct Call {
     int64_t request;      /* id of the request under way; 0: none */
     char *what;           /* "tool NAME", "tools/list", … for messages */
     unsigned timeout_ms;
-    bool is_uncancellable;    /* the server is never told that nobody waits for the answer */
+    bool is_uncancellable;    /* the server is never notified of a cancellation */
     IpbTimer *duration_timer; /* ends the call whatever the server does */
     unsigned duration_ms;
     const char *duration_note; /* names the limit, at the end of the error */
@@ -247,7 +247,7 @@ on_later(void *data)
 static void
 schedule(IpbMcpClient *client)
 {
-    /* A function that is told CANCELLED by free may still call close. */
+    /* A function that free calls with CANCELLED may still call close. */
     if (client->later_timer == NULL && !client->is_freed)
         client->later_timer = ipb_timer_new(client->loop, 0, on_later, client);
 }
@@ -875,9 +875,9 @@ ipb_mcp_client_list_tools(IpbMcpClient *client, IpbMcpResultFunc func, void *dat
 
 /* --- tools/call ---
  *
- * A modern server may answer that it needs something first ("input_required"). The call is then sent
- * again with what the server asked for, in as many rounds as the limit allows. All rounds are one
- * call: they share the progress token and the duration. */
+ * A modern server may answer that it needs something first ("input_required"). The call is then
+ * sent again with what the server asked for, in as many rounds as the limit allows. All rounds are
+ * one call: they share the progress token and the duration. */
 
 /* Makes the call's headers, if its server wants arguments in them. */
 static bool

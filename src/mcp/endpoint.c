@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One request to an MCP server over HTTP; see the header.
+ * HTTP requests to an MCP server; see the header.
  */
 #include "mcp/endpoint.h"
 
@@ -9,9 +9,9 @@
 #include "base/error.h"
 #include "oauth/oauth.h"
 
-/* How often one request is sent again because of 401 or 403. */
+/* How often a request is sent again because of 401 or 403. */
 #define MAX_CHALLENGES 3
-/* Of a challenge, and of a refusal's body, in messages. */
+/* Part of a challenge, and of a refusal's body, that messages show. */
 #define MAX_SHOWN 300
 
 struct IpbEndpoint {
@@ -32,18 +32,18 @@ struct IpbEndpointRequest {
     char *body;
     size_t body_size;
     unsigned total_ms;
-    IpbTimer *timer; /* of that; NULL: none */
+    IpbTimer *timer; /* for total_ms; NULL: none */
     IpbEndpointRequestFuncs funcs;
     void *data;
     IpbHttpCall *call;
     IpbOAuthCall *oauth_call;
     char *authorization;
     unsigned redirects, challenges;
-    bool is_ours;  /* the answer is not the owner's: a redirect, 401, 403 */
-    GString *text; /* of such an answer, its beginning */
+    bool is_handled_here; /* the answer is handled here: a redirect, 401, 403, 407 */
+    GString *text;        /* the beginning of such an answer */
 };
 
-/* --- endpoints --------------------------------------------------------------------------------- */
+/* --- endpoints --- */
 
 static bool
 has_name(const char *header, const char *other)
@@ -161,9 +161,10 @@ resolve(IpbEndpoint *endpoint, const char *base, const char *reference, GError *
     if (strcmp(origin, endpoint->origin) == 0)
         return g_steal_pointer(&url);
     g_autofree char *shown = ipb_server_log_clean(origin, strlen(origin), MAX_SHOWN);
-    g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_REFUSED,
-                "it leads from %s to another origin, %s; if that is meant, make it the \"url\"",
-                endpoint->origin, shown);
+    g_set_error(
+        error, IPYBOX_ERROR, IPYBOX_ERROR_REFUSED,
+        "it leads from %s to another origin, %s; if that is intended, use it as the \"url\"",
+        endpoint->origin, shown);
     return NULL;
 }
 
@@ -173,44 +174,43 @@ ipb_endpoint_resolve(IpbEndpoint *endpoint, const char *reference, GError **erro
     return resolve(endpoint, endpoint->url, reference, error);
 }
 
-/* --- exchanges --------------------------------------------------------------------------------- */
+/* --- requests --- */
 
-static void send_request(IpbEndpointRequest *exchange);
+static void send_request(IpbEndpointRequest *request);
 
-/* May free it. */
+/* May free the request. */
 static void
-end(IpbEndpointRequest *exchange, const GError *error)
+end(IpbEndpointRequest *request, const GError *error)
 {
-    g_clear_pointer(&exchange->timer, ipb_timer_free);
-    exchange->funcs.on_end(exchange, error, exchange->data);
+    g_clear_pointer(&request->timer, ipb_timer_free);
+    request->funcs.on_end(request, error, request->data);
 }
 
 static void
-fail(IpbEndpointRequest *exchange, int code, const char *text)
+fail(IpbEndpointRequest *request, int code, const char *text)
 {
     g_autoptr(GError) error = g_error_new_literal(IPYBOX_ERROR, code, text);
-    end(exchange, error);
+    end(request, error);
 }
 
 static void
-cut_off(IpbEndpointRequest *exchange)
+abort_transfer(IpbEndpointRequest *request)
 {
-    g_clear_pointer(&exchange->oauth_call, ipb_oauth_call_cancel);
-    g_clear_pointer(&exchange->call, ipb_http_call_free);
+    g_clear_pointer(&request->oauth_call, ipb_oauth_call_cancel);
+    g_clear_pointer(&request->call, ipb_http_call_free);
 }
 
 static void
 on_timeout(void *data)
 {
-    IpbEndpointRequest *exchange = data;
-    g_autofree char *text =
-        g_strdup_printf("%s: the answer was not complete within %g s", exchange->endpoint->origin,
-                        exchange->total_ms / 1000.0);
-    cut_off(exchange);
-    fail(exchange, IPYBOX_ERROR_TIMEOUT, text);
+    IpbEndpointRequest *request = data;
+    g_autofree char *text = g_strdup_printf("%s: the answer was not complete within %g s",
+                                            request->endpoint->origin, request->total_ms / 1000.0);
+    abort_transfer(request);
+    fail(request, IPYBOX_ERROR_TIMEOUT, text);
 }
 
-/* 307 and 308 keep method and body; the others would make a GET of it. */
+/* 307 and 308 keep the method and the body. The others would turn the request into a GET. */
 static bool
 is_redirect(unsigned status)
 {
@@ -218,13 +218,13 @@ is_redirect(unsigned status)
 }
 
 static void
-follow(IpbEndpointRequest *exchange, unsigned status)
+follow(IpbEndpointRequest *request, unsigned status)
 {
-    const char *location = ipb_http_call_header(exchange->call, "Location", 0);
-    unsigned most = exchange->endpoint->limits.redirects;
+    const char *location = ipb_http_call_header(request->call, "Location", 0);
+    unsigned most = request->endpoint->limits.redirects;
     g_autoptr(GError) error = NULL;
     g_autofree char *url =
-        location != NULL ? resolve(exchange->endpoint, exchange->url, location, &error) : NULL;
+        location != NULL ? resolve(request->endpoint, request->url, location, &error) : NULL;
     g_autofree char *text = NULL;
     if (error != NULL)
         text = g_strdup_printf("a redirect (%u) is not followed: %s", status, error->message);
@@ -234,20 +234,20 @@ follow(IpbEndpointRequest *exchange, unsigned status)
         text = g_strdup_printf("a redirect with status %u is not followed, only 307 and 308; put "
                                "the server's new address into \"url\"",
                                status);
-    else if (++exchange->redirects > most)
+    else if (++request->redirects > most)
         text = g_strdup_printf("more than %u redirects" IPB_MCP_LIMIT_HINT("redirects"), most);
     if (text != NULL) {
-        fail(exchange, IPYBOX_ERROR_REFUSED, text);
+        fail(request, IPYBOX_ERROR_REFUSED, text);
         return;
     }
-    g_free(exchange->url);
-    exchange->url = g_steal_pointer(&url);
-    send_request(exchange);
+    g_free(request->url);
+    request->url = g_steal_pointer(&url);
+    send_request(request);
 }
 
-/* 401 or 403, for which there is nothing but static headers; or a proxy's 407. */
+/* Fails with 401 or 403 if there are only static headers, or with a proxy's 407. */
 static void
-refuse(IpbEndpointRequest *exchange, unsigned status)
+refuse(IpbEndpointRequest *request, unsigned status)
 {
     bool is_proxy = status == 407;
     GString *text = g_string_new(NULL);
@@ -255,182 +255,185 @@ refuse(IpbEndpointRequest *exchange, unsigned status)
                            is_proxy ? "the proxy" : "it", status);
     const char *name = is_proxy ? "Proxy-Authenticate" : "WWW-Authenticate";
     const char *challenge;
-    for (unsigned i = 0; (challenge = ipb_http_call_header(exchange->call, name, i)) != NULL; i++) {
+    for (unsigned i = 0; (challenge = ipb_http_call_header(request->call, name, i)) != NULL; i++) {
         g_autofree char *clean = ipb_server_log_clean(challenge, strlen(challenge), MAX_SHOWN);
         g_string_append_printf(text, "%s%s", i == 0 ? " and asks for: " : ", ", clean);
     }
-    g_autofree char *body = ipb_server_log_clean_body(exchange->text, MAX_SHOWN);
+    g_autofree char *body = ipb_server_log_clean_body(request->text, MAX_SHOWN);
     if (*body != '\0')
         g_string_append_printf(text, " (it says: %s)", body);
     g_string_append(text, is_proxy ? "; see http_proxy" : "; see \"headers\" in its server_params");
-    fail(exchange, IPYBOX_ERROR_REFUSED, text->str);
+    fail(request, IPYBOX_ERROR_REFUSED, text->str);
     g_string_free(text, true);
 }
 
 static void
 on_authorization(const char *authorization, const GError *error, void *data)
 {
-    IpbEndpointRequest *exchange = data;
-    exchange->oauth_call = NULL;
+    IpbEndpointRequest *request = data;
+    request->oauth_call = NULL;
     if (error != NULL) {
-        end(exchange, error);
+        end(request, error);
         return;
     }
-    g_free(exchange->authorization);
-    exchange->authorization = g_strdup(authorization);
-    send_request(exchange);
+    g_free(request->authorization);
+    request->authorization = g_strdup(authorization);
+    send_request(request);
 }
 
 static void
-challenge_owner(IpbEndpointRequest *exchange, unsigned status)
+handle_refusal(IpbEndpointRequest *request, unsigned status)
 {
-    IpbOAuth *oauth = exchange->endpoint->oauth;
-    if (oauth == NULL || exchange->challenges >= MAX_CHALLENGES) {
-        refuse(exchange, status);
+    IpbOAuth *oauth = request->endpoint->oauth;
+    if (oauth == NULL || request->challenges >= MAX_CHALLENGES) {
+        refuse(request, status);
         return;
     }
-    g_autofree char *body = ipb_server_log_clean_body(exchange->text, MAX_SHOWN);
+    g_autofree char *body = ipb_server_log_clean_body(request->text, MAX_SHOWN);
     g_autoptr(GPtrArray) values = g_ptr_array_new();
     const char *value;
     for (unsigned i = 0;
-         (value = ipb_http_call_header(exchange->call, "WWW-Authenticate", i)) != NULL; i++)
+         (value = ipb_http_call_header(request->call, "WWW-Authenticate", i)) != NULL; i++)
         g_ptr_array_add(values, (char *) value);
     g_ptr_array_add(values, NULL);
     IpbOAuthRefusal challenge = {
         .status = status,
         .www_authenticate = values->len > 1 ? (const char *const *) values->pdata : NULL,
         .body = body,
-        .authorization = exchange->authorization,
-        .n_retries = exchange->challenges++,
+        .authorization = request->authorization,
+        .n_retries = request->challenges++,
     };
-    exchange->oauth_call = ipb_oauth_handle_refusal(oauth, &challenge, on_authorization, exchange);
+    request->oauth_call = ipb_oauth_handle_refusal(oauth, &challenge, on_authorization, request);
 }
 
 static void
 on_call_head(IpbHttpCall *call, unsigned status, void *data)
 {
-    IpbEndpointRequest *exchange = data;
-    exchange->is_ours = is_redirect(status) || status == 401 || status == 403 || status == 407;
-    g_string_truncate(exchange->text, 0);
-    if (!exchange->is_ours)
-        exchange->funcs.on_head(exchange, status, exchange->data);
+    IpbEndpointRequest *request = data;
+    request->is_handled_here =
+        is_redirect(status) || status == 401 || status == 403 || status == 407;
+    g_string_truncate(request->text, 0);
+    if (!request->is_handled_here)
+        request->funcs.on_head(request, status, request->data);
 }
 
 static void
 on_call_body(IpbHttpCall *call, const char *bytes, size_t size, void *data)
 {
-    IpbEndpointRequest *exchange = data;
-    if (!exchange->is_ours)
-        exchange->funcs.on_body(exchange, bytes, size, exchange->data);
-    else if (exchange->text->len < MAX_SHOWN)
-        g_string_append_len(exchange->text, bytes,
-                            (gssize) MIN(size, MAX_SHOWN - exchange->text->len));
+    IpbEndpointRequest *request = data;
+    if (!request->is_handled_here)
+        request->funcs.on_body(request, bytes, size, request->data);
+    else if (request->text->len < MAX_SHOWN)
+        g_string_append_len(request->text, bytes,
+                            (gssize) MIN(size, MAX_SHOWN - request->text->len));
 }
 
 static void
 on_call_end(IpbHttpCall *call, const GError *error, void *data)
 {
-    IpbEndpointRequest *exchange = data;
+    IpbEndpointRequest *request = data;
     unsigned status = ipb_http_call_status(call);
-    if (error != NULL || !exchange->is_ours)
-        end(exchange, error);
+    if (error != NULL || !request->is_handled_here)
+        end(request, error);
     else if (is_redirect(status))
-        follow(exchange, status);
+        follow(request, status);
     else if (status == 407)
-        refuse(exchange, status);
+        refuse(request, status);
     else
-        challenge_owner(exchange, status);
+        handle_refusal(request, status);
 }
 
-/* Ours, those of server_params that are not among them, and the authorization. */
+/* The request's own headers, those of server_params that it does not have, and the
+ * authorization. */
 static GPtrArray *
-make_headers(const IpbEndpointRequest *exchange)
+make_headers(const IpbEndpointRequest *request)
 {
     GPtrArray *all = g_ptr_array_new_with_free_func(g_free);
-    char **headers = exchange->headers;
+    char **headers = request->headers;
     for (size_t i = 0; headers[i] != NULL; i++)
         g_ptr_array_add(all, g_strdup(headers[i]));
-    headers = exchange->endpoint->headers;
+    headers = request->endpoint->headers;
     for (size_t i = 0; headers != NULL && headers[i] != NULL; i++) {
         bool is_taken = has_name(headers[i], "Content-Length:") ||
                         has_name(headers[i], "Transfer-Encoding:") ||
-                        (exchange->authorization != NULL && has_name(headers[i], "Authorization:"));
-        for (size_t j = 0; exchange->headers[j] != NULL; j++)
-            is_taken = is_taken || has_name(headers[i], exchange->headers[j]);
+                        (request->authorization != NULL && has_name(headers[i], "Authorization:"));
+        for (size_t j = 0; request->headers[j] != NULL; j++)
+            is_taken = is_taken || has_name(headers[i], request->headers[j]);
         if (!is_taken)
             g_ptr_array_add(all, g_strdup(headers[i]));
     }
-    if (exchange->authorization != NULL)
-        g_ptr_array_add(all, g_strconcat("Authorization: ", exchange->authorization, NULL));
+    if (request->authorization != NULL)
+        g_ptr_array_add(all, g_strconcat("Authorization: ", request->authorization, NULL));
     g_ptr_array_add(all, NULL);
     return all;
 }
 
 static void
-send_request(IpbEndpointRequest *exchange)
+send_request(IpbEndpointRequest *request)
 {
-    const IpbMcpLimits *limits = &exchange->endpoint->limits;
-    g_autoptr(GPtrArray) headers = make_headers(exchange);
+    const IpbMcpLimits *limits = &request->endpoint->limits;
+    g_autoptr(GPtrArray) headers = make_headers(request);
     IpbHttpCallOptions options = {
-        .method = exchange->method,
-        .url = exchange->url,
+        .method = request->method,
+        .url = request->url,
         .headers = (const char *const *) headers->pdata,
-        .body = exchange->body,
-        .body_size = exchange->body_size,
-        /* Streams of events have no end; the owner counts what it keeps. The number of headers is bounded by their size. */
+        .body = request->body,
+        .body_size = request->body_size,
+        /* Event streams have no end, so the owner limits what it keeps. The number of headers is
+         * limited by head_size. */
         .limits = {.head_size = limits->head_size, .n_headers = G_MAXUINT, .body_size = SIZE_MAX},
         .deadlines = {.connect_ms = limits->connect_timeout_ms},
         .on_head = on_call_head,
         .on_body = on_call_body,
         .on_end = on_call_end,
-        .data = exchange,
+        .data = request,
     };
-    ipb_http_call_free(exchange->call);
-    exchange->call = ipb_http_client_send(exchange->endpoint->http, &options);
+    ipb_http_call_free(request->call);
+    request->call = ipb_http_client_send(request->endpoint->http, &options);
 }
 
 IpbEndpointRequest *
 ipb_endpoint_request_new(IpbEndpoint *endpoint, const IpbEndpointRequestOptions *options,
                          const IpbEndpointRequestFuncs *funcs, void *data)
 {
-    IpbEndpointRequest *exchange = g_new0(IpbEndpointRequest, 1);
-    exchange->endpoint = endpoint;
-    exchange->method = g_strdup(options->method);
-    exchange->url = g_strdup(options->url != NULL ? options->url : endpoint->url);
-    exchange->headers = g_strdupv((char **) options->headers);
-    exchange->body = options->body != NULL ? g_strndup(options->body, options->body_size) : NULL;
-    exchange->body_size = options->body_size;
-    exchange->total_ms = options->total_ms;
-    exchange->funcs = *funcs;
-    exchange->data = data;
-    exchange->text = g_string_new(NULL);
-    if (exchange->total_ms > 0)
-        exchange->timer = ipb_timer_new(endpoint->loop, exchange->total_ms, on_timeout, exchange);
+    IpbEndpointRequest *request = g_new0(IpbEndpointRequest, 1);
+    request->endpoint = endpoint;
+    request->method = g_strdup(options->method);
+    request->url = g_strdup(options->url != NULL ? options->url : endpoint->url);
+    request->headers = g_strdupv((char **) options->headers);
+    request->body = options->body != NULL ? g_strndup(options->body, options->body_size) : NULL;
+    request->body_size = options->body_size;
+    request->total_ms = options->total_ms;
+    request->funcs = *funcs;
+    request->data = data;
+    request->text = g_string_new(NULL);
+    if (request->total_ms > 0)
+        request->timer = ipb_timer_new(endpoint->loop, request->total_ms, on_timeout, request);
     if (endpoint->oauth != NULL)
-        exchange->oauth_call = ipb_oauth_get(endpoint->oauth, on_authorization, exchange);
+        request->oauth_call = ipb_oauth_get(endpoint->oauth, on_authorization, request);
     else
-        send_request(exchange);
-    return exchange;
+        send_request(request);
+    return request;
 }
 
 void
-ipb_endpoint_request_free(IpbEndpointRequest *exchange)
+ipb_endpoint_request_free(IpbEndpointRequest *request)
 {
-    if (exchange == NULL)
+    if (request == NULL)
         return;
-    cut_off(exchange);
-    ipb_timer_free(exchange->timer);
-    g_string_free(exchange->text, true);
-    g_strfreev(exchange->headers);
-    g_free(exchange->authorization);
-    g_free(exchange->method);
-    g_free(exchange->url);
-    g_free(exchange->body);
-    g_free(exchange);
+    abort_transfer(request);
+    ipb_timer_free(request->timer);
+    g_string_free(request->text, true);
+    g_strfreev(request->headers);
+    g_free(request->authorization);
+    g_free(request->method);
+    g_free(request->url);
+    g_free(request->body);
+    g_free(request);
 }
 
 const char *
-ipb_endpoint_request_header(const IpbEndpointRequest *exchange, const char *name)
+ipb_endpoint_request_header(const IpbEndpointRequest *request, const char *name)
 {
-    return exchange->call != NULL ? ipb_http_call_header(exchange->call, name, 0) : NULL;
+    return request->call != NULL ? ipb_http_call_header(request->call, name, 0) : NULL;
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Servers that want a handshake; see the header.
+ * Servers that need a handshake; see the header.
  */
 #include "mcp/legacy-servers.h"
 
-/* Servers that are remembered; when there are more, all are forgotten: a probe is cheap. */
+/* Servers that are remembered. When there are more, all are forgotten: a probe is cheap. */
 #define MAX_SERVERS 1000
 
 struct IpbLegacyServers {
@@ -37,7 +37,7 @@ ipb_legacy_servers_unref(IpbLegacyServers *legacy_servers)
     g_free(legacy_servers);
 }
 
-/* With the NUL behind it, so that "a", "bc" is not "ab", "c". */
+/* With its NUL, so that "a", "bc" differs from "ab", "c". */
 static void
 add_text(GChecksum *sum, const char *text)
 {

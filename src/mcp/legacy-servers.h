@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * IpbLegacyServers: which servers are known to want a handshake, so that they are not probed again at each
- * connection. It forgets with its process, and holds no parameters, which may be secret: only their hash.
+ * IpbLegacyServers: remembers which servers are known to need a handshake, so that they are not
+ * probed again at each connection. It lives in memory only. It holds hashes of parameters, because
+ * parameters may be secret.
  *
- * Ownership: reference-counted; each session's clients share their runtime's.
+ * Ownership: reference-counted. The clients of all sessions share that of their runtime.
  */
 #pragma once
 
@@ -15,9 +16,9 @@ IpbLegacyServers *ipb_legacy_servers_new(void);
 IpbLegacyServers *ipb_legacy_servers_ref(IpbLegacyServers *legacy_servers);
 void ipb_legacy_servers_unref(IpbLegacyServers *legacy_servers);
 
-/* Says which server @params (expanded) are about. Caller frees. */
+/* The key of the server that has these expanded parameters. Caller frees. */
 char *ipb_legacy_servers_make_key(const IpbServerParams *params);
-/* False if nothing is known. @legacy_servers may be NULL. */
+/* Whether the server is known to be legacy. False if nothing is known; @servers may be NULL. */
 bool ipb_legacy_servers_has(const IpbLegacyServers *legacy_servers, const char *key);
 void ipb_legacy_servers_set(IpbLegacyServers *legacy_servers, const char *key, bool is_legacy);
 

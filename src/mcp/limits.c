@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Limits that can be set; see the header. One row for each.
+ * The limits that can be set, one row each; see the header.
  */
 #include "mcp/limits.h"
 
@@ -17,11 +17,11 @@ typedef enum { SECONDS, COUNT, BYTES } Unit;
 static const struct {
     const char *name;
     Unit unit;
-    size_t offset;             /* of the member: size_t for BYTES, else unsigned */
-    size_t least, value, most; /* milliseconds for SECONDS; @value: if none is given */
+    size_t offset;             /* of the member: a size_t for BYTES, else an unsigned */
+    size_t least, value, most; /* milliseconds for SECONDS; @value is the default */
 } LIMITS[] = {
     {"connect_timeout", SECONDS, offsetof(IpbMcpLimits, connect_timeout_ms), 1, 30 * 1000, DAY_MS},
-    /* Why so short: see handshake.c. */
+    /* negotiation.c says why it can be so short. */
     {"probe_timeout", SECONDS, offsetof(IpbMcpLimits, probe_timeout_ms), 1, 3000, DAY_MS},
     {"call_timeout", SECONDS, offsetof(IpbMcpLimits, call_timeout_ms), 1, 10 * 60 * 1000, DAY_MS},
     {"call_duration", SECONDS, offsetof(IpbMcpLimits, call_duration_ms), 1, DAY_MS,
@@ -92,7 +92,7 @@ refuse_name(GError **error)
     for (size_t i = 0; i < G_N_ELEMENTS(LIMITS); i++)
         g_string_append_printf(names, "%s%s", i > 0 ? ", " : "", LIMITS[i].name);
     g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID,
-                "server_params.limits has a member that is no limit; there are %s", names->str);
+                "server_params.limits has an unknown member; the limits are %s", names->str);
     return false;
 }
 

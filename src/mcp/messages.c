@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * MCP messages of a client; see the header.
+ * The MCP messages of a client; see the header.
  */
 #include "mcp/messages.h"
 
@@ -13,23 +13,23 @@
 #include "json/writer.h"
 #include "mcp/server-log.h"
 
-/* Of an error or log message by a server. */
+/* Text of a server's error or log message. */
 #define MAX_TEXT 4096
-/* Of an error's "data". */
+/* Other text of a server in an error, such as "data". */
 #define MAX_DATA 500
-/* A revision that is not ours, in a message. */
+/* A revision that we do not know, in an error. */
 #define MAX_REVISION 40
-/* A resultType that is not ours, in a message. */
+/* A resultType that we do not know, in an error. */
 #define MAX_TYPE 100
 
 #define META_PREFIX "io.modelcontextprotocol/"
-/* Of the log messages that a modern server is asked for. */
+/* The level of log messages that a modern server is asked for. */
 #define LOG_LEVEL "info"
 
-/* Those with a handshake, newest first. */
+/* The revisions with a handshake, newest first. */
 static const char *const REVISIONS[] = {"2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"};
 
-/* RFC 5424's, as MCP has them. */
+/* The levels of RFC 5424, as MCP names them. */
 static const char *const LOG_LEVELS[] = {"debug", "info",     "notice", "warning",
                                          "error", "critical", "alert",  "emergency"};
 
@@ -39,7 +39,7 @@ ipb_mcp_message_newest_revision(void)
     return REVISIONS[0];
 }
 
-/* The revision @text if it has a handshake and we know it (a static string), else NULL. */
+/* The revision @text as a static string, if we know it and it has a handshake; else NULL. */
 static const char *
 find_revision(const char *text)
 {
@@ -65,7 +65,7 @@ ipb_mcp_message_list_revisions(void)
     return g_string_free(out, false);
 }
 
-/* What we offer to servers: nothing yet. */
+/* We declare no capabilities to servers. */
 static void
 write_capabilities(IpbJsonWriter *writer, const char *key)
 {
@@ -105,7 +105,7 @@ ipb_mcp_message_initialize(const char *revision)
     return ipb_json_writer_finish(writer, NULL);
 }
 
-/* The end of each request's parameters. NULL instead of empty ones. */
+/* Ends the parameters of a request. Returns NULL instead of an empty object. */
 static char *
 finish_params(IpbJsonWriter *writer, const IpbMcpMessageMeta *meta)
 {
@@ -179,7 +179,7 @@ ipb_mcp_message_check_initialize(const IpbJson *result, const char **ret_revisio
     return true;
 }
 
-/* Our modern revision, or any with a handshake, among the texts of a list. */
+/* Whether the list has our modern revision, and whether it has one with a handshake. */
 static void
 look_into_list(const IpbJson *list, bool *ret_has_modern, bool *ret_has_legacy)
 {
@@ -211,7 +211,7 @@ ipb_mcp_message_judge_probe(const IpbJson *result, const IpbJson *rpc_error, boo
         list = ipb_json_get(result, "supportedVersions");
     else if (code == IPB_MCP_UNSUPPORTED_REVISION)
         list = ipb_json_get(ipb_json_get(rpc_error, "data"), "supported");
-    /* Whatever else an old server answers to a method that it does not know. */
+    /* A legacy server may answer anything to a method that it does not know. */
     if (!ipb_json_is(list, IPB_JSON_ARRAY))
         return IPB_MCP_PROBE_LEGACY;
     bool has_modern, has_legacy;
@@ -273,7 +273,7 @@ check_content(const IpbJson *content, GError **error)
     IPB_JSON_FOREACH (item, content) {
         if (!ipb_json_is(ipb_json_get(item, "type"), IPB_JSON_STRING)) {
             g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_PROTOCOL,
-                        "content[%zu] of its result is no object with a \"type\"", index);
+                        "content[%zu] of its result is not an object with a \"type\"", index);
             return false;
         }
         index++;
@@ -361,7 +361,7 @@ ipb_mcp_message_error_code(const IpbJson *rpc_error)
     return ipb_json_get_int64(rpc_error, "code", &code) ? code : 0;
 }
 
-/* "sampling, elicitation": the capabilities that a modern server misses in us. */
+/* "sampling, elicitation": the capabilities that a modern server requires of us. */
 static char *
 describe_capabilities(const IpbJson *rpc_error)
 {

@@ -1,39 +1,40 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The messages of MCP that a client of tools needs: texts of parameters, checks of results. Pure
- * functions, no state. Texts are one JSON object, NUL-terminated, the caller frees.
+ * The MCP messages of a client of tools: makes the texts of parameters and checks results. Pure
+ * functions, no state. A text is one JSON object and ends with a NUL; the caller frees it.
  */
 #pragma once
 
 #include "json/json.h"
 
-/* Revisions from 2026-07-28 on are "modern": each request says its revision and what the client can,
- * and there is no handshake. Those before begin with initialize. */
+/* Revisions from 2026-07-28 on are "modern": each request carries its revision and the client's
+ * capabilities, and there is no handshake. Older revisions are "legacy" and begin with
+ * initialize. */
 #define IPB_MCP_MODERN_REVISION "2026-07-28"
 
 #define IPB_MCP_HEADER_MISMATCH (-32020)
 #define IPB_MCP_MISSING_CAPABILITY (-32021)
 #define IPB_MCP_UNSUPPORTED_REVISION (-32022)
 
-/* The revision to offer to initialize: the newest with a handshake. */
+/* The revision that initialize offers: the newest one with a handshake. */
 const char *ipb_mcp_message_newest_revision(void);
-/* JSON-RPC batches may come in this one. */
+/* Whether the revision has JSON-RPC batches. @revision may be NULL. */
 bool ipb_mcp_message_has_batches(const char *revision);
 /* "2024-11-05, …", for messages. Caller frees. */
 char *ipb_mcp_message_list_revisions(void);
 
 char *ipb_mcp_message_initialize(const char *revision);
-/* PROTOCOL if the result is none, or of a revision that we do not know. */
+/* PROTOCOL: the result has no revision, or one that we do not know. */
 bool ipb_mcp_message_check_initialize(const IpbJson *result, const char **ret_revision,
                                       GError **error);
-/* Some servers refuse a revision with an error that lists theirs in data.supported: the newest that
- * we know too, NULL if there is none. */
+/* Some servers refuse a revision with an error that lists theirs in data.supported. Returns the
+ * newest of them that we know, or NULL. */
 const char *ipb_mcp_message_find_supported(const IpbJson *rpc_error);
 
-/* What a request's "_meta" gets. */
+/* The content of a request's "_meta". */
 typedef struct {
-    const char *revision; /* of a modern server; NULL: none of this */
-    bool wants_log; /* the server may send log messages while it is at work; modern ones only */
+    const char *revision; /* of a modern server; NULL: the server is legacy */
+    bool wants_log;       /* the server may send log messages while it works; modern servers only */
     int64_t progress_token; /* 0: none */
 } IpbMcpMessageMeta;
 
@@ -41,20 +42,23 @@ char *ipb_mcp_message_discover(const IpbMcpMessageMeta *meta);
 /* @cursor: JSON text of a string, or NULL. */
 char *ipb_mcp_message_list(const char *cursor, const IpbMcpMessageMeta *meta);
 char *ipb_mcp_message_listen(const IpbMcpMessageMeta *meta);
-/* @arguments: checked by the caller to be an object. @state, @responses: JSON texts of the server's state and
- * of the answers to its requests, when a call is repeated because the server asked for it; else NULL. */
+/* @arguments must be an object. @state and @responses are JSON texts of the server's state and of
+ * the responses to its requests, if the call is sent again because the server asked for it; else
+ * NULL. */
 char *ipb_mcp_message_call(const char *tool, const IpbJson *arguments, const char *state,
                            const char *responses, const IpbMcpMessageMeta *meta);
 
-/* What the answer to server/discover says about the server. */
+/* What the answer to server/discover says about a server. */
 typedef enum {
-    IPB_MCP_PROBE_MODERN, /* it speaks a modern revision that we speak */
-    IPB_MCP_PROBE_LEGACY, /* it wants a handshake */
-    IPB_MCP_PROBE_AGAIN,  /* it refuses our revision, and names it as one that it would take */
-    IPB_MCP_PROBE_UNSUPPORTED, /* it is modern, and of revisions that we do not speak: @ret_theirs lists them */
-    IPB_MCP_PROBE_REFUSED, /* it is modern, and refused the request for another reason */
+    IPB_MCP_PROBE_MODERN, /* it speaks our modern revision */
+    IPB_MCP_PROBE_LEGACY, /* it needs a handshake */
+    IPB_MCP_PROBE_AGAIN,  /* it refuses our revision, but lists it as supported */
+    /* it is modern, but speaks none of our revisions: @ret_theirs lists its own */
+    IPB_MCP_PROBE_UNSUPPORTED,
+    IPB_MCP_PROBE_REFUSED, /* it is modern and refused the request for another reason */
 } IpbMcpProbe;
-/* One of @result and @rpc_error. @is_again: it was asked again already. *ret_theirs: for people, NULL unless UNSUPPORTED; caller frees. */
+/* Either @result or @rpc_error is set. @is_again: the server was probed again already. *ret_theirs
+ * is text for people, NULL unless UNSUPPORTED; caller frees. */
 IpbMcpProbe ipb_mcp_message_judge_probe(const IpbJson *result, const IpbJson *rpc_error,
                                         bool is_again, char **ret_theirs);
 
@@ -63,9 +67,10 @@ typedef enum {
     IPB_MCP_RESULT_INPUT_REQUIRED,
     IPB_MCP_RESULT_UNKNOWN,
 } IpbMcpResultType;
-/* Of a modern server. Its "resultType" if there is one; without it, it is complete. */
+/* The "resultType" of a modern server's result. If it is missing, the result is complete. */
 IpbMcpResultType ipb_mcp_message_result_type(const IpbJson *result);
-/* PROTOCOL unless there is an array "content" of objects with "type", or a "structuredContent". */
+/* PROTOCOL unless the result has "content", an array of objects with "type", or
+ * "structuredContent". */
 bool ipb_mcp_message_check_call(const IpbJson *result, GError **error);
 
 /* PROTOCOL unless the result of a modern server is final. */
@@ -79,9 +84,10 @@ bool ipb_mcp_message_answer_input(const IpbJson *result, char **ret_state, char 
 
 char *ipb_mcp_message_cancelled(int64_t request_id, const char *reason);
 
-/* The code of an error; 0 if it has none. */
+/* The code of an error; 0: it has none. */
 int64_t ipb_mcp_message_error_code(const IpbJson *rpc_error);
-/* The "error" of an answer, as text for people: "message (code -32602)", cleaned and cut. Caller frees. */
+/* Describes the "error" of an answer for people: "message (code -32602)", made harmless and cut.
+ * Caller frees. */
 char *ipb_mcp_message_describe_error(const IpbJson *rpc_error);
-/* A notifications/message, likewise: "logger: text". *ret_level: static. */
+/* Describes a notifications/message in the same way: "logger: text". *ret_level is static. */
 char *ipb_mcp_message_describe_log(const IpbJson *params, const char **ret_level);

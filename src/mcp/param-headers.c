@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Arguments as headers; see the header. An annotation counts where a chain of "properties" leads from the
- * schema's root to it. Anywhere else it makes the tool invalid: its value could not be found in the arguments.
- * So the whole schema is walked, but what is data (enum, const, default, examples) or a name.
+ * Arguments as headers; see the header. An annotation is valid only where a chain of "properties"
+ * leads from the root of the schema to it. Elsewhere it makes the tool invalid, because its value
+ * cannot be found in the arguments. So the whole schema is searched, except for data (enum, const,
+ * default, examples) and names.
  */
 #include "mcp/param-headers.h"
 
@@ -15,10 +16,10 @@
 #define ANNOTATION "x-mcp-header"
 #define MAX_HEADERS 100
 #define MAX_NAME 200
-/* Of one value; servers take some 8 KiB of all headers. */
+/* One value. Servers accept about 8 KiB of headers in total. */
 #define MAX_VALUE 8192
 #define MAX_SHOWN 100
-/* Integers that every peer can hold. */
+/* Every peer can represent integers up to this one. */
 #define MAX_INTEGER ((INT64_C(1) << 53) - 1)
 
 #define SENTINEL_START "=?base64?"
@@ -26,12 +27,12 @@
 
 typedef struct {
     char *name;  /* without "Mcp-Param-" */
-    char **path; /* of the argument */
+    char **path; /* of the argument's names */
 } Header;
 
 struct IpbParamHeaders {
     GPtrArray *headers; /* of Header */
-    GHashTable *names;  /* lower case, as header names are compared */
+    GHashTable *names;  /* in lower case, because header names ignore case */
 };
 
 static void
@@ -55,10 +56,10 @@ ipb_param_headers_free(IpbParamHeaders *headers)
 
 typedef struct {
     IpbParamHeaders *headers;
-    GPtrArray *path; /* of names, borrowed from the document */
+    GPtrArray *path; /* names, borrowed from the document */
 } Walk;
 
-/* RFC 9110. */
+/* Whether the text is a token of RFC 9110. */
 static bool
 is_token(const char *text, size_t size)
 {
@@ -87,7 +88,8 @@ is_header_type(const IpbJson *schema)
            g_strcmp0(type, "boolean") == 0;
 }
 
-/* The annotation of the schema that @walk is at; @is_reachable: by properties only. */
+/* Adds the annotation of the schema that @walk is at. @is_reachable: only "properties" lead to
+ * it. */
 static bool
 add_header(Walk *walk, const IpbJson *schema, bool is_reachable, GError **error)
 {
@@ -104,7 +106,7 @@ add_header(Walk *walk, const IpbJson *schema, bool is_reachable, GError **error)
     if (!is_header_type(schema))
         return refuse(annotation, "the type must be \"string\", \"integer\" or \"boolean\"", error);
     if (!g_hash_table_add(walk->headers->names, g_ascii_strdown(name, (gssize) size)))
-        return refuse(annotation, "it is there twice", error);
+        return refuse(annotation, "the name is used twice", error);
     if (walk->headers->headers->len >= MAX_HEADERS) {
         g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_LIMIT,
                     "its inputSchema has more than %d properties with " ANNOTATION, MAX_HEADERS);
@@ -127,14 +129,14 @@ is_one_of(const char *name, const char *const *names)
 
 static bool walk_schema(Walk *walk, const IpbJson *schema, bool is_reachable, GError **error);
 
-/* An object whose members have free names and schemas as values. */
+/* An object whose names are free and whose values are schemas. */
 static bool
 walk_map(Walk *walk, const IpbJson *map, bool is_reachable, GError **error)
 {
     IPB_JSON_FOREACH (item, map) {
         size_t size = 0;
         const char *name = ipb_json_name(item, &size);
-        /* Of equal names the last counts; one with a NUL inside cannot be looked up. */
+        /* The last of equal names counts. A name with a NUL cannot be looked up. */
         bool is_found = name != NULL && strlen(name) == size && ipb_json_get(map, name) == item;
         g_ptr_array_add(walk->path, (gpointer) name);
         bool is_fine = walk_schema(walk, item, is_reachable && is_found, error);
@@ -145,7 +147,7 @@ walk_map(Walk *walk, const IpbJson *map, bool is_reachable, GError **error)
     return true;
 }
 
-/* The depth is the document's. */
+/* The recursion is limited by the depth of the document. */
 static bool
 walk_schema(Walk *walk, const IpbJson *schema, bool is_reachable, GError **error)
 {
@@ -193,7 +195,7 @@ is_plain(const char *text, size_t size)
             return false;
     if (size > 0 && (strchr(" \t", text[0]) != NULL || strchr(" \t", text[size - 1]) != NULL))
         return false;
-    /* What looks encoded would be decoded. */
+    /* A text that looks encoded would be decoded by the server. */
     return !(size >= strlen(SENTINEL_START SENTINEL_END) &&
              memcmp(text, SENTINEL_START, strlen(SENTINEL_START)) == 0 &&
              memcmp(text + size - strlen(SENTINEL_END), SENTINEL_END, strlen(SENTINEL_END)) == 0);
@@ -216,7 +218,7 @@ find_argument(const IpbJson *arguments, char *const *path)
     return arguments;
 }
 
-/* Has it no lone surrogate? NUL is a character here. */
+/* Whether the text has no lone surrogate. NUL is a valid character here. */
 static bool
 is_text(const char *text, size_t size)
 {
@@ -226,7 +228,7 @@ is_text(const char *text, size_t size)
     return true;
 }
 
-/* NULL: it cannot be one. */
+/* The value of a header; NULL: the argument cannot be one. */
 static char *
 make_value(const IpbJson *argument)
 {

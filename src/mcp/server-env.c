@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The environment of a stdio server; see the header. A server is somebody else's program: it gets
- * what it needs to run and to find its caches, not the whole environment, which holds secrets meant
- * for others. Whatever else it needs stands in "env" of its parameters, with ${NAME} for a secret.
+ * The environment of a stdio server; see the header. A server is another party's program. It gets
+ * what it needs to run and to find its caches, but not the whole environment, which holds secrets
+ * for other programs. Anything else that it needs must be listed in "env" of its parameters, with
+ * ${NAME} for a secret.
  */
 #include "mcp/server-env.h"
 
@@ -17,10 +18,10 @@ static const struct {
     const char *name;
     const char *reason;
 } INHERITED[] = {
-    {"HOME", "configuration and caches: npx and uvx download anew without it"},
-    {"LOGNAME", "who runs it"},
-    {"USER", "who runs it"},
-    {"PATH", "the command itself is looked up in it, and so are its helpers (node for npx)"},
+    {"HOME", "configuration and caches: npx and uvx download again without it"},
+    {"LOGNAME", "the user that runs it"},
+    {"USER", "the user that runs it"},
+    {"PATH", "the command is looked up in it, and so are its helpers (node for npx)"},
     {"SHELL", "servers that start commands use it"},
     {"TERM", "libraries ask for it even when there is no terminal"},
     {"LANG", "without a locale, file names and output may not be UTF-8"},
@@ -28,14 +29,15 @@ static const struct {
     {"LC_CTYPE", "as LANG, for characters alone"},
     {"TZ", "local times are the user's"},
     {"TMPDIR", "set where /tmp is small, shared or not executable"},
-    {"XDG_CACHE_HOME", "as HOME: moved caches are found"},
-    {"XDG_CONFIG_HOME", "as HOME: moved configuration is found"},
+    {"XDG_CACHE_HOME", "as HOME: the user may have moved caches"},
+    {"XDG_CONFIG_HOME", "as HOME: the user may have moved configuration"},
     {"XDG_DATA_HOME", "as HOME: uv keeps tools and Pythons there"},
-    {"XDG_STATE_HOME", "as HOME: moved state is found"},
+    {"XDG_STATE_HOME", "as HOME: the user may have moved state"},
 };
-/* Left out with intent: XDG_RUNTIME_DIR, DBUS_SESSION_BUS_ADDRESS, SSH_AUTH_SOCK, DISPLAY (they lead
- * to the user's other programs, keys and secrets), the proxies' variables (they may hold a password),
- * PYTHONPATH, NODE_OPTIONS, LD_* (they are about ipybox's process, not about the server's). */
+/* Left out on purpose: XDG_RUNTIME_DIR, DBUS_SESSION_BUS_ADDRESS, SSH_AUTH_SOCK and DISPLAY,
+ * because they lead to the user's other programs, keys and secrets; the variables of proxies,
+ * because they may hold a password; PYTHONPATH, NODE_OPTIONS and LD_*, because they concern the
+ * process of ipybox. */
 
 static const struct {
     const char *command;
@@ -89,7 +91,7 @@ ipb_server_env_make(const char *const *base_env, char *const *own)
         const char *variable = find(base_env, name);
         if (is_in(own, name, strlen(name)))
             continue;
-        /* A value that begins "()" was once a function to a shell. */
+        /* Old shells took a value that begins with "()" for a function. */
         if (variable != NULL && !g_str_has_prefix(variable + strlen(name) + 1, "()"))
             g_strv_builder_add(list, variable);
         else if (strcmp(name, "PATH") == 0)

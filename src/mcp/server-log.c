@@ -6,12 +6,12 @@
 
 #include <string.h>
 
-/* Kept of stderr. */
+/* Bytes of stderr that are kept. */
 #define MAX_TAIL (64 * 1024)
-/* Of these, so much is put below an error message. */
+/* The part of them that is shown below an error message. */
 #define MAX_ERROR_LINES 20
 #define MAX_ERROR_LINE 400
-/* Told at most: bytes of one line, lines in one second. */
+/* Passed on at most: bytes of a line, lines in one second. */
 #define MAX_LINE 4096
 #define MAX_LINES_PER_WINDOW 100
 #define WINDOW_MS 1000
@@ -23,7 +23,7 @@ struct IpbServerLog {
     void *data;
     char *tail; /* ring of MAX_TAIL bytes, allocated with the first byte */
     size_t tail_end, tail_size;
-    GString *line; /* of stderr, not yet ended */
+    GString *line; /* an unfinished line of stderr */
     int64_t window_start;
     unsigned n_in_window;
     unsigned n_left_out;
@@ -136,9 +136,9 @@ on_left_out_timer(void *data)
         log->func("warning", text, log->data); /* may drop the last reference */
 }
 
-/* May one more line be told now? */
+/* Whether one more line may be passed on now. */
 static bool
-pass_gate(IpbServerLog *log)
+may_write(IpbServerLog *log)
 {
     int64_t now = g_get_monotonic_time();
     if (log->n_in_window == 0 || now - log->window_start >= WINDOW_MS * 1000) {
@@ -158,7 +158,7 @@ pass_gate(IpbServerLog *log)
 void
 ipb_server_log_write(IpbServerLog *log, const char *level, const char *text, size_t size)
 {
-    if (log->func == NULL || !pass_gate(log))
+    if (log->func == NULL || !may_write(log))
         return;
     g_autofree char *clean = ipb_server_log_clean(text, size, MAX_LINE);
     log->func(level, clean, log->data);
@@ -181,7 +181,7 @@ add_to_tail(IpbServerLog *log, const char *bytes, size_t size)
 }
 
 static void
-tell_line(IpbServerLog *log)
+write_line(IpbServerLog *log)
 {
     g_autoptr(GString) line = log->line;
     log->line = g_string_new(NULL);
@@ -198,17 +198,17 @@ ipb_server_log_add_stderr(IpbServerLog *log, const char *bytes, size_t size, boo
     while (size > 0) {
         const char *newline = memchr(bytes, '\n', size);
         size_t part = newline != NULL ? (size_t) (newline - bytes) : size;
-        /* A little more than is told, so that it is known to be cut. */
+        /* One byte more than is passed on, to see that the line is cut. */
         size_t room = log->line->len <= MAX_LINE ? MAX_LINE + 1 - log->line->len : 0;
         g_string_append_len(log->line, bytes, (gssize) MIN(part, room));
         if (newline != NULL)
-            tell_line(log);
+            write_line(log);
         part += newline != NULL;
         bytes += part;
         size -= part;
     }
     if (is_end)
-        tell_line(log);
+        write_line(log);
 }
 
 void

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Reading and checking server parameters, and their canonical text; see the header. Replacement of
- * ${NAME} is in params-expand.c.
+ * Reading, checking and expanding server parameters, and their canonical text; see the header.
  */
 #include "mcp/server-params.h"
 
@@ -10,13 +9,13 @@
 #include "base/error.h"
 #include "json/writer.h"
 
-/* An argument or a variable above this cannot be given to a program on Linux (MAX_ARG_STRLEN). */
+/* Linux cannot pass a longer argument or variable to a program (MAX_ARG_STRLEN). */
 #define MAX_TEXT (128 * 1024 - 1)
-/* Of args, env and headers each. */
+/* Items in each of args, env and headers. */
 #define MAX_ITEMS 1000
-/* Of a call; a longer one is as good as none, and some programs count milliseconds. */
+/* The longest timeout of a call. Some programs write milliseconds by mistake. */
 #define MAX_TIMEOUT_S 86400
-/* So many missing variables are named; of the others only the number. */
+/* Missing variables that an error names; the others are only counted. */
 #define MAX_NAMED_MISSING 20
 
 static const struct {
@@ -25,7 +24,7 @@ static const struct {
 } KIND_NAMES[] = {
     {"stdio", IPB_SERVER_STDIO},
     {"streamable_http", IPB_SERVER_STREAMABLE_HTTP},
-    /* Other programs' names for the same thing. */
+    /* Names that other programs use. */
     {"streamable-http", IPB_SERVER_STREAMABLE_HTTP},
     {"streamableHttp", IPB_SERVER_STREAMABLE_HTTP},
     {"http", IPB_SERVER_STREAMABLE_HTTP},
@@ -44,7 +43,7 @@ set_invalid(GError **error, const char *format, ...)
     return false;
 }
 
-/* The member, with null as good as absent: Python programs write None for what they do not give. */
+/* The member; NULL if it is null, because Python programs write None for what they do not give. */
 static const IpbJson *
 get_member(const IpbJson *object, const char *name)
 {
@@ -52,7 +51,7 @@ get_member(const IpbJson *object, const char *name)
     return ipb_json_is(value, IPB_JSON_NULL) ? NULL : value;
 }
 
-/* A string that a program or a request can be given; @path is for the message. */
+/* Reads a string that can be passed to a program or a request. @path is for messages. */
 static char *
 read_text(const IpbJson *value, const char *path, GError **error)
 {
@@ -61,9 +60,9 @@ read_text(const IpbJson *value, const char *path, GError **error)
     if (text == NULL)
         set_invalid(error, "%s must be a string", path);
     else if (memchr(text, '\0', size) != NULL)
-        set_invalid(error, "%s must not hold a NUL character", path);
+        set_invalid(error, "%s must not contain a NUL character", path);
     else if (!g_utf8_validate_len(text, size, NULL))
-        set_invalid(error, "%s holds a lone surrogate, which is no character", path);
+        set_invalid(error, "%s contains a lone surrogate, which is not a character", path);
     else if (size > MAX_TEXT)
         set_invalid(error, "%s has %zu bytes; at most %d are possible", path, size, MAX_TEXT);
     else
@@ -112,7 +111,7 @@ read_args(const IpbJson *object, char ***ret_args, GError **error)
     return true;
 }
 
-/* A name as it may stand in a message: it comes from outside. */
+/* The path of a member for a message. The name is untrusted, so it is shown only if it is plain. */
 static char *
 make_member_path(const char *member, const char *name, size_t size)
 {
@@ -130,7 +129,7 @@ is_env_name(const char *name, size_t size)
            g_utf8_validate_len(name, size, NULL);
 }
 
-/* RFC 9110 token. */
+/* Whether the name is a token of RFC 9110. */
 static bool
 is_header_name(const char *name, size_t size)
 {
@@ -141,7 +140,8 @@ is_header_name(const char *name, size_t size)
     return size > 0;
 }
 
-/* An object of strings as a list of "name" @separator "value", the last of equal names only. */
+/* Reads an object of strings as a list of "name" @separator "value". Of equal names the last one
+ * counts. */
 static bool
 read_pairs(const IpbJson *object, const char *member, const char *separator,
            bool (*is_name)(const char *name, size_t size), char ***ret_list, GError **error)
@@ -157,7 +157,7 @@ read_pairs(const IpbJson *object, const char *member, const char *separator,
         const char *name = ipb_json_name(item, &size);
         g_autofree char *path = make_member_path(member, name, size);
         if (!is_name(name, size))
-            return set_invalid(error, "%s: this name is not possible", path);
+            return set_invalid(error, "%s: this name is invalid", path);
         if (size > MAX_TEXT)
             return set_invalid(error, "%s: this name is too long", path);
         if (ipb_json_get(value, name) != item)
@@ -195,7 +195,7 @@ has_placeholder(const char *text)
 static IpbServerKind
 kind_of_url(const char *url)
 {
-    /* The path only: https://mcp.example.com/sse is SSE. */
+    /* Only the path counts: https://mcp.example.com/sse is SSE, https://sse.example.com is not. */
     const char *authority = strstr(url, "://");
     const char *path = strchr(authority != NULL ? authority + 3 : url, '/');
     if (path == NULL)
@@ -218,18 +218,18 @@ check_url(const char *url, bool is_expanded, GError **error)
         return set_invalid(error, ".url must begin with http:// or https:// and a host name");
     for (const char *c = url; *c != '\0'; c++)
         if ((unsigned char) *c <= ' ' || *c == 0x7f)
-            return set_invalid(error, ".url must not hold spaces or control characters");
+            return set_invalid(error, ".url must not contain spaces or control characters");
     return true;
 }
 
-/* A line end in a value would be a header of its own. */
+/* A line end in a value would start another header. */
 static bool
 check_headers(char **headers, GError **error)
 {
     for (char **header = headers; header != NULL && *header != NULL; header++)
         for (const char *c = *header; *c != '\0'; c++)
             if (((unsigned char) *c < ' ' && *c != '\t') || *c == 0x7f)
-                return set_invalid(error, ".headers.%.*s must not hold control characters",
+                return set_invalid(error, ".headers.%.*s must not contain control characters",
                                    (int) strcspn(*header, ":"), *header);
     return true;
 }
@@ -250,7 +250,7 @@ check_values(const IpbServerParams *params, bool is_expanded, GError **error)
     return check_url(params->url, is_expanded, error) && check_headers(params->headers, error);
 }
 
-/* Decides what kind of server it is, from "command", "url" and "type". */
+/* Reads the kind of server from "command", "url" and "type". */
 static bool
 read_kind(const IpbJson *object, IpbServerParams *params, GError **error)
 {
@@ -270,7 +270,7 @@ read_kind(const IpbJson *object, IpbServerParams *params, GError **error)
         if (strcmp(name, KIND_NAMES[i].name) != 0)
             continue;
         if (has_command != (KIND_NAMES[i].kind == IPB_SERVER_STDIO))
-            return set_invalid(error, ".type is \"%s\", which does not go with \"%s\"", name,
+            return set_invalid(error, ".type is \"%s\", which cannot be combined with \"%s\"", name,
                                has_command ? "command" : "url");
         params->kind = KIND_NAMES[i].kind;
         params->is_kind_given = true;
@@ -279,7 +279,8 @@ read_kind(const IpbJson *object, IpbServerParams *params, GError **error)
     return set_invalid(error, ".type must be \"stdio\", \"streamable_http\" or \"sse\"");
 }
 
-/* "sandbox": true (the default of kernels), or a configuration. Never ignored: who asks for a sandbox gets one, or an error. */
+/* "sandbox": true (the defaults of kernels) or a configuration. It is never ignored: a server that
+ * asks for a sandbox gets one, or an error. */
 static bool
 read_sandbox(const IpbJson *object, IpbServerParams *params, GError **error)
 {
@@ -288,8 +289,8 @@ read_sandbox(const IpbJson *object, IpbServerParams *params, GError **error)
     if (value == NULL || (is_flag && !ipb_json_bool(value, false)))
         return true;
     if (params->kind != IPB_SERVER_STDIO)
-        return set_invalid(error,
-                           ".sandbox does not go with \"url\": such a server runs elsewhere");
+        return set_invalid(
+            error, ".sandbox cannot be combined with \"url\": such a server runs elsewhere");
     if (is_flag)
         params->sandbox = ipb_sandbox_policy_default();
     else if (ipb_json_is(value, IPB_JSON_OBJECT))
@@ -396,7 +397,8 @@ ipb_server_params_free(IpbServerParams *params)
     g_free(params);
 }
 
-/* By name, then by place in the text, so that the last of equal names stays last. */
+/* Compares by name, then by position in the text, so that the last of equal names stays the
+ * last. */
 static int
 compare_members(const void *a, const void *b)
 {
@@ -443,14 +445,14 @@ write_canonical_object(IpbJsonWriter *writer, const IpbJson *object)
     ipb_json_end_object(writer);
 }
 
-/* Recursion is bounded by the depth that the document was parsed with. */
+/* The recursion is limited by the depth that the document was parsed with. */
 static void
 write_canonical(IpbJsonWriter *writer, const IpbJson *value)
 {
     size_t size = 0;
     const char *text = ipb_json_string(value, &size);
     if (text != NULL) {
-        ipb_json_write_string_n(writer, text, size); /* one spelling of each character */
+        ipb_json_write_string_n(writer, text, size); /* writes each character in one way */
     } else if (ipb_json_is(value, IPB_JSON_OBJECT)) {
         write_canonical_object(writer, value);
     } else if (ipb_json_is(value, IPB_JSON_ARRAY)) {
@@ -475,8 +477,8 @@ ipb_server_params_canonical(const IpbJson *object)
 
 typedef struct {
     const char *const *env;
-    GPtrArray *missing;   /* names, each once */
-    const char *too_long; /* the member that grew beyond the limit, or NULL */
+    GPtrArray *missing;   /* names, each only once */
+    const char *too_long; /* the member that became too long, or NULL */
 } Expansion;
 
 static const char *
@@ -497,7 +499,7 @@ add_missing(Expansion *expansion, const char *name, size_t size)
         g_ptr_array_add(expansion->missing, g_steal_pointer(&text));
 }
 
-/* @text with its variables; NULL stays NULL. */
+/* @text with its variables replaced; NULL stays NULL. */
 static char *
 expand_text(Expansion *expansion, const char *member, const char *text)
 {
@@ -535,7 +537,7 @@ replace_text(Expansion *expansion, const char *member, char **text)
     *text = expanded;
 }
 
-/* Each item; with @separator only what comes after it (values, not names). */
+/* Expands each item. With @separator, only the part after it (values, not names). */
 static char **
 expand_list(Expansion *expansion, const char *member, char **list, const char *separator)
 {
@@ -570,7 +572,7 @@ set_missing_error(GError **error, const GPtrArray *missing)
     g_string_free(names, true);
 }
 
-/* execve takes no more, and neither should we hold more. */
+/* execve accepts no longer value, and we should not hold one. */
 static bool
 check_too_long(const Expansion *expansion, GError **error)
 {

@@ -2,9 +2,10 @@
  *
  * The process of a stdio server; see the header.
  *
- * A sandboxed server sees the environment and the directory that it would have without, and what its configuration allows. Two things
- * are out of its reach whatever that says: our state, where other servers' parameters are, and the files that nobody in a sandbox may
- * make, which are moved away when it has ended.
+ * A sandboxed server has the environment and the directory that it would have without a sandbox,
+ * and sees what its configuration allows. Two things are protected whatever the configuration says:
+ * our state, which has the parameters of other servers, and the files that no sandboxed program may
+ * create, which are moved away when the server has ended.
  */
 #include "mcp/server-process.h"
 
@@ -18,8 +19,8 @@
 #include "sandbox/quarantine.h"
 
 struct IpbServerProcess {
-    IpbChild *child;            /* or */
-    IpbSandboxedCommand *boxed; /* in a sandbox */
+    IpbChild *child;                /* one of these two is set */
+    IpbSandboxedCommand *sandboxed; /* in a sandbox */
     IpbQuarantine *quarantine;
     IpbServerLog *log;
     IpbServerExitFunc on_exit;
@@ -27,7 +28,7 @@ struct IpbServerProcess {
     bool has_ended;
 };
 
-/* --- what runs ---------------------------------------------------------------------------------- */
+/* --- what runs --- */
 
 static bool
 is_in_path(const char *command, const char *const *env)
@@ -42,7 +43,7 @@ is_in_path(const char *command, const char *const *env)
     return false;
 }
 
-/* Our own program; NULL: not found. */
+/* The path of ipybox; NULL: not found. */
 static char *
 find_ipybox(void)
 {
@@ -56,7 +57,7 @@ find_ipybox(void)
     return ipb_installed_files_find(PLACES, "ipybox", "program", NULL);
 }
 
-/* The words of the command; free with g_strfreev. */
+/* The command and its arguments; free with g_strfreev. */
 static char **
 make_argv(const IpbServerProcessOptions *options)
 {
@@ -73,7 +74,7 @@ make_argv(const IpbServerProcessOptions *options)
     return g_strv_builder_end(argv);
 }
 
-/* --- without a sandbox -------------------------------------------------------------------------- */
+/* --- without a sandbox --- */
 
 static void
 on_child_exit(IpbChild *child, int wait_status, void *data)
@@ -100,7 +101,7 @@ start_child(IpbServerProcess *process, IpbLoop *loop, const IpbServerProcessOpti
     return process->child != NULL;
 }
 
-/* --- in a sandbox ------------------------------------------------------------------------------- */
+/* --- in a sandbox --- */
 
 static void
 tell(const IpbServerProcess *process, const char *text)
@@ -115,7 +116,7 @@ on_violation(const IpbViolation *violation, void *data)
     tell(data, text);
 }
 
-/* Nothing is inside any more that could make more. */
+/* No process is left inside that could create more. */
 static void
 sweep(IpbServerProcess *process)
 {
@@ -128,7 +129,7 @@ sweep(IpbServerProcess *process)
 }
 
 static void
-on_boxed_end(IpbSandboxedCommand *boxed, int wait_status, const GError *error, void *data)
+on_sandboxed_end(IpbSandboxedCommand *sandboxed, int wait_status, const GError *error, void *data)
 {
     IpbServerProcess *process = data;
     process->has_ended = true;
@@ -136,8 +137,8 @@ on_boxed_end(IpbSandboxedCommand *boxed, int wait_status, const GError *error, v
     process->on_exit(process, wait_status, error, process->data);
 }
 
-/* A virtual environment, and what belongs to Python of the installation that it was made of, which may share its prefix with
- * other things. */
+/* Keeps a virtual environment, and the parts of the Python installation that it was made from. The
+ * prefix of that installation may contain other things. */
 static void
 keep_environment(GStrvBuilder *kept, const char *prefix)
 {
@@ -153,7 +154,8 @@ keep_environment(GStrvBuilder *kept, const char *prefix)
     free(real);
 }
 
-/* A command that is named by its path stays readable, with the virtual environment that it is in, wherever that is. */
+/* A command that is given by its path stays readable, with the virtual environment that it is
+ * in. */
 static char **
 find_kept(const char *command)
 {
@@ -195,8 +197,8 @@ make_plan(const IpbServerProcessOptions *options, const char *workspace, const c
 }
 
 static bool
-start_boxed(IpbServerProcess *process, IpbLoop *loop, const IpbServerProcessOptions *options,
-            char **argv, const char *cwd, GError **error)
+start_sandboxed(IpbServerProcess *process, IpbLoop *loop, const IpbServerProcessOptions *options,
+                char **argv, const char *cwd, GError **error)
 {
     g_autofree char *here = g_get_current_dir();
     g_autofree char *workspace =
@@ -206,14 +208,14 @@ start_boxed(IpbServerProcess *process, IpbLoop *loop, const IpbServerProcessOpti
                                      ? g_canonicalize_filename(options->state_dir, here)
                                      : g_build_filename(g_get_user_state_dir(), "ipybox", NULL);
     g_autofree char *quarantine = g_build_filename(state_dir, "quarantine", NULL);
-    ipb_file_make_directories(state_dir, 0700, NULL); /* what is there is protected */
+    ipb_file_make_directories(state_dir, 0700, NULL); /* an existing directory is protected */
     g_autoptr(IpbSandboxPlan) plan = make_plan(options, workspace, state_dir, error);
     if (plan == NULL)
         return false;
     for (guint i = 0; i < plan->warnings->len; i++)
         tell(process, g_ptr_array_index(plan->warnings, i));
     process->quarantine = ipb_quarantine_new(plan, quarantine);
-    const IpbSandboxedCommandOptions boxed = {
+    const IpbSandboxedCommandOptions command = {
         .plan = plan,
         .argv = (const char *const *) argv,
         .env = options->env,
@@ -221,15 +223,15 @@ start_boxed(IpbServerProcess *process, IpbLoop *loop, const IpbServerProcessOpti
         .stdin_fd = options->stdin_fd,
         .stdout_fd = options->stdout_fd,
         .stderr_fd = options->stderr_fd,
-        .on_end = on_boxed_end,
+        .on_end = on_sandboxed_end,
         .on_violation = on_violation,
         .data = process,
     };
-    process->boxed = ipb_sandboxed_command_new(loop, &boxed, error);
-    return process->boxed != NULL;
+    process->sandboxed = ipb_sandboxed_command_new(loop, &command, error);
+    return process->sandboxed != NULL;
 }
 
-/* --- both --------------------------------------------------------------------------------------- */
+/* --- both --- */
 
 IpbServerProcess *
 ipb_server_process_new(IpbLoop *loop, const IpbServerProcessOptions *options,
@@ -242,7 +244,7 @@ ipb_server_process_new(IpbLoop *loop, const IpbServerProcessOptions *options,
     g_auto(GStrv) argv = make_argv(options);
     const char *cwd = options->params->cwd != NULL ? options->params->cwd : options->cwd;
     bool is_started = options->params->sandbox != NULL
-                          ? start_boxed(process, loop, options, argv, cwd, error)
+                          ? start_sandboxed(process, loop, options, argv, cwd, error)
                           : start_child(process, loop, options, argv, cwd, error);
     if (!is_started)
         g_clear_pointer(&process, ipb_server_process_free);
@@ -261,7 +263,7 @@ ipb_server_process_stop(IpbServerProcess *process, unsigned grace_ms)
     if (process->child != NULL)
         ipb_child_stop(process->child, grace_ms);
     else
-        ipb_sandboxed_command_stop(process->boxed, grace_ms);
+        ipb_sandboxed_command_stop(process->sandboxed, grace_ms);
 }
 
 void
@@ -270,7 +272,7 @@ ipb_server_process_free(IpbServerProcess *process)
     if (process == NULL)
         return;
     ipb_child_free(process->child);
-    ipb_sandboxed_command_free(process->boxed);
+    ipb_sandboxed_command_free(process->sandboxed);
     if (process->quarantine != NULL)
         sweep(process);
     ipb_server_log_unref(process->log);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * IpbServerProcess: the process of a stdio server: a child of ours, or, when its parameters ask for it, a command in a sandbox. The
- * command `srt`, where it is not installed, is `ipybox sandbox`.
+ * IpbServerProcess: the process of a stdio server. It is a child of ours, or a command in a sandbox
+ * if the parameters ask for one. If the command `srt` is not installed, `ipybox sandbox` runs
+ * instead.
  *
- * Ownership: the owner frees it, from on_exit too, which kills what is left.
+ * Ownership: the owner frees it, in on_exit too. That kills what is left.
  */
 #pragma once
 
@@ -15,16 +16,16 @@ typedef struct IpbServerProcess IpbServerProcess;
 
 typedef struct {
     const IpbServerParams *params; /* expanded */
-    /* If the parameters have none, and where relative paths of a sandbox start; NULL: ours */
+    /* If the parameters have none. Relative paths of a sandbox start here, too. NULL: ours */
     const char *cwd;
     const char *const *env;
-    const char *state_dir;              /* of ours, out of reach of a sandbox; NULL: the user's */
-    const char *const *keep_out;        /* see client.h */
+    const char *state_dir;       /* our state, which a sandbox cannot see; NULL: the user's */
+    const char *const *keep_out; /* see client.h */
     int stdin_fd, stdout_fd, stderr_fd; /* borrowed */
-    IpbServerLog *log;                  /* gets what a sandbox denied */
+    IpbServerLog *log;                  /* gets the denials of a sandbox */
 } IpbServerProcessOptions;
 
-/* Once: it has ended, and was reaped. @error: it could not be started after all. */
+/* Called once, when the process was reaped. @error: it could not be started. */
 typedef void (*IpbServerExitFunc)(IpbServerProcess *process, int wait_status, const GError *error,
                                   void *data);
 
@@ -32,6 +33,7 @@ typedef void (*IpbServerExitFunc)(IpbServerProcess *process, int wait_status, co
 IpbServerProcess *ipb_server_process_new(IpbLoop *loop, const IpbServerProcessOptions *options,
                                          IpbServerExitFunc on_exit, void *data, GError **error);
 bool ipb_server_process_is_running(const IpbServerProcess *process);
-/* The ladder: waits @grace_ms, SIGTERM, @grace_ms more, SIGKILL, to all of it. on_exit tells the end. */
+/* Waits @grace_ms, sends SIGTERM, waits @grace_ms more and sends SIGKILL, to all of it. on_exit
+ * reports the end. */
 void ipb_server_process_stop(IpbServerProcess *process, unsigned grace_ms);
 void ipb_server_process_free(IpbServerProcess *process);

@@ -2,7 +2,7 @@
  *
  * MCP over HTTP+SSE; see the header.
  *
- * Reference-counted inside, so that what is told may free the transport.
+ * The transport is reference-counted inside, because every callback may free it.
  */
 #include "mcp/sse-transport.h"
 
@@ -11,10 +11,10 @@
 #include "base/error.h"
 #include "http/event-stream.h"
 
-/* Bytes of messages that wait, or are under way. */
+/* Total size of messages that wait or are under way. */
 #define MAX_QUEUE (64 * 1024 * 1024)
 #define MAX_WAITING 10000
-/* Of the body of an HTTP error. */
+/* Part of the body of an HTTP error that an error shows. */
 #define MAX_SHOWN 300
 
 typedef struct SseTransport SseTransport;
@@ -23,28 +23,28 @@ typedef struct SseTransport SseTransport;
 typedef struct {
     SseTransport *sse;
     int64_t id;
-    bool is_initialized; /* the notification, after which others may go */
+    bool is_initialized; /* notifications/initialized: other messages wait for it */
     char *text;
     size_t size;
     unsigned status;
-    GString *body; /* its beginning */
-    IpbEndpointRequest *exchange;
+    GString *body; /* the beginning of the answer */
+    IpbEndpointRequest *request;
 } Post;
 
 struct SseTransport {
     IpbTransport base;
     unsigned refs;
-    bool is_freed, is_over; /* closed, or lost */
+    bool is_freed, is_over; /* closed or lost */
     char *revision;
     IpbEndpoint *endpoint;
     IpbEndpointRequest *stream;
     IpbEventStream *events;
-    char *url;      /* where messages go; NULL: not known yet */
-    GQueue waiting; /* of Post: without an exchange yet */
+    char *url;      /* of messages; NULL: not known yet */
+    GQueue waiting; /* of Post: not sent yet */
     GHashTable *posts;
-    const Post *held_by; /* nothing else is sent before this one is taken; NULL: none */
+    const Post *held_by; /* other messages wait until this one is accepted; NULL: none */
     size_t queued;
-    IpbTimer *timer; /* what is to be told from the loop */
+    IpbTimer *timer; /* reports the failure or the end from the loop */
     GError *failure;
     void (*close_done)(void *data);
     void *close_data;
@@ -76,7 +76,7 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(SseTransport, unhold)
 static void
 free_post(Post *post)
 {
-    ipb_endpoint_request_free(post->exchange);
+    ipb_endpoint_request_free(post->request);
     g_string_free(post->body, true);
     g_free(post->text);
     g_free(post);
@@ -122,7 +122,7 @@ on_timer(void *data)
         sse->base.funcs.on_closed(sse->failure, sse->base.data);
 }
 
-/* The connection is lost: told from the loop. */
+/* Ends the connection: on_closed is called from the loop. */
 static void
 lose(SseTransport *sse, int code, const char *text)
 {
@@ -134,16 +134,16 @@ lose(SseTransport *sse, int code, const char *text)
     sse->timer = ipb_timer_new(ipb_endpoint_loop(sse->endpoint), 0, on_timer, sse);
 }
 
-/* --- messages to the server -------------------------------------------------------------------- */
+/* --- messages to the server --- */
 
 static void
-on_post_head(IpbEndpointRequest *exchange, unsigned status, void *data)
+on_post_head(IpbEndpointRequest *request, unsigned status, void *data)
 {
     ((Post *) data)->status = status;
 }
 
 static void
-on_post_body(IpbEndpointRequest *exchange, const char *bytes, size_t size, void *data)
+on_post_body(IpbEndpointRequest *request, const char *bytes, size_t size, void *data)
 {
     GString *body = ((Post *) data)->body;
     g_string_append_len(body, bytes, (gssize) MIN(size, MAX_SHOWN - body->len));
@@ -160,7 +160,7 @@ make_status_error(const Post *post)
 static void pump(SseTransport *sse);
 
 static void
-on_post_end(IpbEndpointRequest *exchange, const GError *error, void *data)
+on_post_end(IpbEndpointRequest *request, const GError *error, void *data)
 {
     Post *post = data;
     g_autoptr(SseTransport) sse = hold(post->sse);
@@ -202,10 +202,10 @@ send_post(Post *post)
         .total_ms = ipb_endpoint_limits(sse->endpoint)->connect_timeout_ms,
     };
     g_hash_table_add(sse->posts, post);
-    post->exchange = ipb_endpoint_request_new(sse->endpoint, &options, &FUNCS, post);
+    post->request = ipb_endpoint_request_new(sse->endpoint, &options, &FUNCS, post);
 }
 
-/* Sends what may be sent now. */
+/* Sends the messages that may go now. */
 static void
 pump(SseTransport *sse)
 {
@@ -252,7 +252,7 @@ send_message(IpbTransport *transport, const IpbTransportMessage *message)
     pump(sse);
 }
 
-/* --- events from the server -------------------------------------------------------------------- */
+/* --- events from the server --- */
 
 static void
 take_endpoint(SseTransport *sse, const IpbEvent *event)
@@ -267,7 +267,7 @@ take_endpoint(SseTransport *sse, const IpbEvent *event)
         return;
     }
     g_autofree char *text =
-        g_strdup_printf("the endpoint that it tells is not used: %s", error->message);
+        g_strdup_printf("the endpoint that it announces is not used: %s", error->message);
     bool is_refused = g_error_matches(error, IPYBOX_ERROR, IPYBOX_ERROR_REFUSED);
     lose(sse, is_refused ? IPYBOX_ERROR_REFUSED : IPYBOX_ERROR_PROTOCOL, text);
 }
@@ -284,22 +284,22 @@ on_event(const IpbEvent *event, void *data)
 }
 
 static void
-on_head(IpbEndpointRequest *exchange, unsigned status, void *data)
+on_head(IpbEndpointRequest *request, unsigned status, void *data)
 {
     SseTransport *sse = data;
-    const char *type = ipb_endpoint_request_header(exchange, "Content-Type");
+    const char *type = ipb_endpoint_request_header(request, "Content-Type");
     if (status == 200 && type != NULL &&
         g_ascii_strncasecmp(type, "text/event-stream", strlen("text/event-stream")) == 0) {
         sse->events = ipb_event_stream_new(ipb_endpoint_limits(sse->endpoint)->message_size);
         return;
     }
     g_autofree char *text = g_strdup_printf(
-        "it answered with HTTP status %u and no stream of events, as HTTP+SSE has it", status);
+        "it answered with HTTP status %u and without the event stream of HTTP+SSE", status);
     lose(sse, IPYBOX_ERROR_SERVER, text);
 }
 
 static void
-on_body(IpbEndpointRequest *exchange, const char *bytes, size_t size, void *data)
+on_body(IpbEndpointRequest *request, const char *bytes, size_t size, void *data)
 {
     g_autoptr(SseTransport) sse = hold(data);
     g_autoptr(GError) error = NULL;
@@ -311,13 +311,13 @@ on_body(IpbEndpointRequest *exchange, const char *bytes, size_t size, void *data
 }
 
 static void
-on_end(IpbEndpointRequest *exchange, const GError *error, void *data)
+on_end(IpbEndpointRequest *request, const GError *error, void *data)
 {
     SseTransport *sse = data;
     if (error != NULL)
         lose(sse, error->code, error->message);
     else
-        lose(sse, IPYBOX_ERROR_SERVER, "it ended its stream of events");
+        lose(sse, IPYBOX_ERROR_SERVER, "it ended its event stream");
 }
 
 static void
@@ -333,7 +333,7 @@ open_stream(SseTransport *sse)
     sse->stream = ipb_endpoint_request_new(sse->endpoint, &options, &FUNCS, sse);
 }
 
-/* --- the end ----------------------------------------------------------------------------------- */
+/* --- the end --- */
 
 static char *
 last_stderr(const IpbTransport *transport)

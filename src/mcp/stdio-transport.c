@@ -3,11 +3,12 @@
  * MCP over the stdio of a child process; see the header and docs/internals/mcp-client.md.
  *
  * Ownership: the transport owns the child and our ends of its three pipes. It is reference-counted
- * inside, so that a callback may free it: the reader, and the line in it that a callback was given,
- * live until the function that called back returns.
+ * inside, so that a callback may free it. The reader, and the line in it that a callback got, live
+ * until the function that called back returns.
  *
- * The end is told by the child's exit, not by the end of its output: a grandchild may hold the pipes,
- * and an exit status says more. A server that closes its pipes but lives has EOF_GRACE_MS to exit.
+ * The child's exit ends the connection, not the end of its output: a grandchild may hold the pipes
+ * open, and an exit status says more. A server that closes its pipes but continues to run has
+ * EOF_GRACE_MS to exit.
  */
 #include "mcp/stdio-transport.h"
 
@@ -24,25 +25,24 @@
 #include "mcp/server-env.h"
 #include "mcp/server-process.h"
 
-/* One message from the server. */
-/* Messages that wait for a server that does not read. */
+/* Size of messages that wait because the server does not read. */
 #define MAX_QUEUE (64 * 1024 * 1024)
-/* Read from one pipe before others have their turn. */
+/* Read from one pipe before other sources get their turn. */
 #define MAX_READ_PER_WAKEUP (256 * 1024)
-/* Read from a pipe of a server that has exited: more than a pipe can hold, so it ends with others
- * still writing to it. */
+/* Read from a pipe after the server has exited. It is more than a pipe can hold, so reading ends
+ * even if other processes still write. */
 #define MAX_DRAIN (2 * 1024 * 1024)
 #define READ_CHUNK (64 * 1024)
-/* Between the steps of the ladder: stdin closed, SIGTERM, SIGKILL. */
-#define LADDER_STEP_MS 2000
-/* From the end of a pipe to the exit, which says why. */
+/* The time between the steps of the shutdown: stdin closed, SIGTERM, SIGKILL. */
+#define SHUTDOWN_STEP_MS 2000
+/* The time from the end of a pipe to the exit, which says why. */
 #define EOF_GRACE_MS 1000
 
 typedef enum {
     STATE_OPEN,
-    STATE_ENDING,  /* a pipe has ended; waiting for the exit status */
-    STATE_FAILED,  /* on_closed was told; the ladder runs */
-    STATE_CLOSING, /* close was called; the ladder runs */
+    STATE_ENDING,  /* a pipe has ended; the exit status is awaited */
+    STATE_FAILED,  /* on_closed was called; the server is shut down */
+    STATE_CLOSING, /* close was called; the server is shut down */
     STATE_FREED,
 } State;
 
@@ -60,8 +60,8 @@ typedef struct {
     IpbWatch *stdout_watch, *stderr_watch;
     IpbLineReader reader;
     size_t max_message;
-    IpbTimer *timer; /* EOF_GRACE_MS, a failure or a done that is to be told from the loop */
-    GError *failure; /* to be told by the timer */
+    IpbTimer *timer; /* for EOF_GRACE_MS, or to report a failure or the end from the loop */
+    GError *failure; /* reported by the timer */
     void (*close_done)(void *data);
     void *close_data;
 } StdioTransport;
@@ -110,10 +110,10 @@ close_stderr(StdioTransport *stdio)
 }
 
 static void
-start_ladder(StdioTransport *stdio)
+start_shutdown(StdioTransport *stdio)
 {
     close_stdin(stdio);
-    ipb_server_process_stop(stdio->process, LADDER_STEP_MS);
+    ipb_server_process_stop(stdio->process, SHUTDOWN_STEP_MS);
 }
 
 static char *
@@ -122,7 +122,7 @@ last_stderr(const IpbTransport *transport)
     return ipb_server_log_last_lines(((const StdioTransport *) transport)->log);
 }
 
-/* Makes the error that ends the connection: @text, and what the server last said. */
+/* Makes the error that ends the connection: @text and the last lines of stderr. */
 static GError *
 make_error(StdioTransport *stdio, int code, const char *text)
 {
@@ -133,7 +133,7 @@ make_error(StdioTransport *stdio, int code, const char *text)
                                        stdio->name, text, words);
 }
 
-/* From the loop only. Takes @why. */
+/* Call it from the loop only. Takes @why. */
 static void
 fail(StdioTransport *stdio, GError *why)
 {
@@ -143,7 +143,7 @@ fail(StdioTransport *stdio, GError *why)
     stdio->state = STATE_FAILED;
     g_clear_pointer(&stdio->timer, ipb_timer_free);
     g_clear_error(&stdio->failure);
-    start_ladder(stdio);
+    start_shutdown(stdio);
     stdio->base.funcs.on_closed(owned, stdio->base.data); /* may free the transport */
 }
 
@@ -158,7 +158,8 @@ on_timer(void *data)
         fail(stdio, g_steal_pointer(&stdio->failure));
 }
 
-/* A pipe has ended while the server runs: usually it is about to exit, and then the status is told. */
+/* A pipe has ended while the server runs. Usually the server is about to exit, so its status is
+ * awaited. */
 static void
 await_exit(StdioTransport *stdio, const char *text)
 {
@@ -171,7 +172,7 @@ await_exit(StdioTransport *stdio, const char *text)
     stdio->timer = ipb_timer_new(stdio->loop, EOF_GRACE_MS, on_timer, stdio);
 }
 
-/* Tells a failure from the loop, not from within the function that met it. */
+/* Reports a failure from the loop, not from within the function that found it. */
 static void
 fail_later(StdioTransport *stdio, int code, const char *text)
 {
@@ -197,7 +198,7 @@ is_blank(const char *line, size_t size)
     return size == 0;
 }
 
-/* @stdio is held by the caller. */
+/* The caller holds @stdio. */
 static void
 take_output(StdioTransport *stdio, const char *bytes, size_t size)
 {
@@ -216,7 +217,7 @@ take_output(StdioTransport *stdio, const char *bytes, size_t size)
             stdio->base.funcs.on_message(line, line_size, stdio->base.data);
 }
 
-/* The end of stdout: what came without a newline may still be an answer. */
+/* Handles the end of stdout: a last line without a newline may be an answer. */
 static void
 take_output_rest(StdioTransport *stdio)
 {
@@ -227,7 +228,7 @@ take_output_rest(StdioTransport *stdio)
         stdio->base.funcs.on_message(line, size, stdio->base.data);
 }
 
-/* Reads what there is, at most @max bytes. False at the end of the pipe. */
+/* Reads what is available, at most @max bytes. False: the pipe has ended. */
 static bool
 read_stdout(StdioTransport *stdio, size_t max)
 {
@@ -292,7 +293,7 @@ on_write_error(int saved_errno, void *data)
     await_exit(stdio, "closed its standard input");
 }
 
-/* What a sandbox finds only when it is made. */
+/* Fails with an error that a sandbox finds only when it starts. */
 static void
 fail_start(StdioTransport *stdio, const GError *error)
 {
@@ -308,7 +309,7 @@ static void
 on_exit_status(IpbServerProcess *process, int wait_status, const GError *error, void *data)
 {
     g_autoptr(StdioTransport) stdio = hold(data);
-    /* First stderr, so that whoever is told next knows what was said there. */
+    /* stderr is read first, so that errors contain its last lines. */
     if (stdio->stderr_fd >= 0 && read_stderr(stdio, MAX_DRAIN))
         ipb_server_log_add_stderr(stdio->log, NULL, 0, /* is_end= */ true);
     close_stderr(stdio);
@@ -319,7 +320,8 @@ on_exit_status(IpbServerProcess *process, int wait_status, const GError *error, 
     close_stdout(stdio);
     close_stdin(stdio);
     if (stdio->state == STATE_CLOSING) {
-        if (stdio->timer == NULL) /* else closed a moment ago, by a callback: the timer tells */
+        /* else a callback has just closed it, and the timer reports the end */
+        if (stdio->timer == NULL)
             stdio->close_done(stdio->close_data);
     } else if (is_receiving(stdio) && error != NULL) {
         fail_start(stdio, error);
@@ -346,14 +348,14 @@ send_message(IpbTransport *transport, const IpbTransportMessage *message)
     StdioTransport *stdio = (StdioTransport *) transport;
     if (stdio->queue == NULL)
         return;
-    /* Looked at before anything of the message is written: half a message would be worse. */
+    /* Check before anything is written: half a message would be worse than none. */
     if (!has_room(transport, size)) {
         g_autofree char *why = g_strdup_printf("does not read: more than %d MiB wait to be sent",
                                                MAX_QUEUE / 1024 / 1024);
         fail_later(stdio, IPYBOX_ERROR_LIMIT, why);
         return;
     }
-    /* Failures come by on_write_error. */
+    /* on_write_error reports failures. */
     if (ipb_write_queue_push(stdio->queue, text, size, NULL))
         ipb_write_queue_push(stdio->queue, "\n", 1, NULL);
 }
@@ -367,7 +369,7 @@ close_transport(IpbTransport *transport, void (*done)(void *data), void *data)
     stdio->close_data = data;
     g_clear_pointer(&stdio->timer, ipb_timer_free);
     g_clear_error(&stdio->failure);
-    start_ladder(stdio);
+    start_shutdown(stdio);
     if (!ipb_server_process_is_running(stdio->process))
         stdio->timer = ipb_timer_new(stdio->loop, 0, on_timer, stdio);
 }
@@ -438,7 +440,7 @@ make_pipes(StdioTransport *stdio, ChildEnds *ends, GError **error)
         ipb_watch_new(stdio->loop, stdio->stderr_fd, EPOLLIN, on_stderr, stdio, error);
     if (stdio->stderr_watch == NULL)
         return false;
-    /* One byte more for each message's newline, which has_room does not count. */
+    /* One byte more for the newline, which has_room does not count. */
     stdio->queue = ipb_write_queue_new(stdio->loop, stdio->stdin_fd, MAX_QUEUE + 1, &QUEUE_FUNCS,
                                        stdio, error);
     return stdio->queue != NULL;

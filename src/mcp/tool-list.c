@@ -11,14 +11,14 @@
 #include "mcp/limits.h"
 #include "mcp/param-headers.h"
 
-/* Text of all tools. */
+/* Size of the text of all tools. */
 #define MAX_SIZE (64 * 1024 * 1024)
 #define MAX_NAME_SHOWN 100
 #define MAX_CURSOR (64 * 1024)
 
 struct IpbToolList {
-    IpbJsonWriter *writer; /* within the array "tools" */
-    GHashTable *cursors;   /* texts that came already */
+    IpbJsonWriter *writer; /* inside of the array "tools" */
+    GHashTable *cursors;   /* texts of the cursors so far */
     IpbServerLog *log;
     GHashTable *headers; /* of name → IpbParamHeaders or NULL */
     size_t n_pages, n_tools, size;
@@ -71,7 +71,7 @@ refuse(GError **error, int code, const char *format, ...)
     return false;
 }
 
-/* False: the tool is to be left out. */
+/* False: the tool is left out. */
 static bool
 read_headers(IpbToolList *list, const char *name, const IpbJson *tool)
 {
@@ -92,12 +92,12 @@ static bool
 add_tool(IpbToolList *list, const IpbJson *tool, GError **error)
 {
     if (!ipb_json_is(tool, IPB_JSON_OBJECT))
-        return refuse(error, IPYBOX_ERROR_PROTOCOL, "is wrong: tools[%zu] is no object",
+        return refuse(error, IPYBOX_ERROR_PROTOCOL, "is invalid: tools[%zu] is not an object",
                       list->n_tools);
     const char *name = ipb_json_get_string(tool, "name");
     if (name == NULL || *name == '\0')
         return refuse(error, IPYBOX_ERROR_PROTOCOL,
-                      "is wrong: tools[%zu] has no \"name\" that is a text", list->n_tools);
+                      "is invalid: tools[%zu] has no \"name\" that is a string", list->n_tools);
     if (++list->n_tools > list->max_tools)
         return refuse(error, IPYBOX_ERROR_LIMIT,
                       "has more than %zu tools" IPB_MCP_LIMIT_HINT("tools"), list->max_tools);
@@ -109,7 +109,7 @@ add_tool(IpbToolList *list, const IpbJson *tool, GError **error)
     return true;
 }
 
-/* The cursor of the page after this one. An empty one is a cursor. */
+/* Finds the cursor of the next page. An empty text is a cursor, too. */
 static bool
 make_next(IpbToolList *list, const IpbJson *result, char **ret_next, GError **error)
 {
@@ -118,7 +118,7 @@ make_next(IpbToolList *list, const IpbJson *result, char **ret_next, GError **er
     if (cursor == NULL || ipb_json_is(cursor, IPB_JSON_NULL))
         return true;
     if (!ipb_json_is(cursor, IPB_JSON_STRING))
-        return refuse(error, IPYBOX_ERROR_PROTOCOL, "is wrong: nextCursor is no string");
+        return refuse(error, IPYBOX_ERROR_PROTOCOL, "is invalid: nextCursor is not a string");
     IpbSpan raw = ipb_json_raw(cursor);
     if (raw.size > MAX_CURSOR)
         return refuse(error, IPYBOX_ERROR_LIMIT, "has a cursor of more than %d bytes", MAX_CURSOR);
@@ -137,7 +137,7 @@ ipb_tool_list_add(IpbToolList *list, const IpbJson *result, char **ret_next, GEr
 {
     const IpbJson *tools = ipb_json_get(result, "tools");
     if (!ipb_json_is(tools, IPB_JSON_ARRAY))
-        return refuse(error, IPYBOX_ERROR_PROTOCOL, "is wrong: it has no \"tools\" array");
+        return refuse(error, IPYBOX_ERROR_PROTOCOL, "is invalid: it has no \"tools\" array");
     list->n_pages++;
     IPB_JSON_FOREACH (tool, tools)
         if (!add_tool(list, tool, error))

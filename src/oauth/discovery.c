@@ -101,7 +101,7 @@ add_place(IpbOAuthDiscovery *discovery, char *url)
     g_ptr_array_add(discovery->places, url);
 }
 
-/* --- The authorization server ------------------------------------------------------------------ */
+/* --- The authorization server --- */
 
 static void
 on_server_document(IpbOAuthDiscovery *discovery, const IpbOAuthReply *reply)
@@ -148,7 +148,7 @@ ask_server(IpbOAuthDiscovery *discovery, const char *issuer)
     ask_next(discovery);
 }
 
-/* --- The protected resource -------------------------------------------------------------------- */
+/* --- The protected resource --- */
 
 static void
 on_resource_document(IpbOAuthDiscovery *discovery, const IpbOAuthReply *reply)

@@ -66,7 +66,7 @@ end(IpbOAuthLogin *login, GError *error)
     login->timer = ipb_timer_new(login->loop, 0, on_end, login);
 }
 
-/* --- The token --------------------------------------------------------------------------------- */
+/* --- The token --- */
 
 static void
 on_locked(int fd, const GError *error, void *data)
@@ -134,7 +134,7 @@ redeem(IpbOAuthLogin *login)
     login->exchange = ipb_oauth_token_request_new(login->http, &request, on_exchanged, login);
 }
 
-/* --- The way back ------------------------------------------------------------------------------ */
+/* --- The way back --- */
 
 /* Is it from the server that was asked (RFC 9207)? Nothing of the answer is shown otherwise. */
 static bool
@@ -212,7 +212,7 @@ ipb_oauth_login_paste(IpbOAuthLogin *login, const char *text, GError **error)
     return false;
 }
 
-/* --- The way there ----------------------------------------------------------------------------- */
+/* --- The way there --- */
 
 static char *
 make_url(const IpbOAuthLogin *login)
@@ -370,7 +370,7 @@ on_probed(const IpbOAuthReply *reply, const GError *error, void *data)
     start_discovery(login);
 }
 
-/* --- Life -------------------------------------------------------------------------------------- */
+/* --- Life --- */
 
 static bool
 set_url(IpbOAuthLogin *login, const char *text, GError **error)

@@ -33,7 +33,7 @@ struct IpbOAuthCall {
     GError *error;
 };
 
-/* --- Calls ------------------------------------------------------------------------------------- */
+/* --- Calls --- */
 
 static void
 free_call(IpbOAuthCall *call)
@@ -98,7 +98,7 @@ ipb_oauth_call_cancel(IpbOAuthCall *call)
     arm(oauth);
 }
 
-/* --- Life -------------------------------------------------------------------------------------- */
+/* --- Life --- */
 
 IpbOAuth *
 ipb_oauth_new(IpbLoop *loop, const IpbOAuthOptions *options, GError **error)
@@ -125,7 +125,7 @@ ipb_oauth_free(IpbOAuth *oauth)
     g_free(oauth);
 }
 
-/* --- Questions --------------------------------------------------------------------------------- */
+/* --- Questions --- */
 
 static void
 on_renewed(const GError *error, void *data)
@@ -181,7 +181,7 @@ ipb_oauth_get(IpbOAuth *oauth, IpbOAuthFunc func, void *data)
     return call;
 }
 
-/* --- Challenges -------------------------------------------------------------------------------- */
+/* --- Challenges --- */
 
 /* " (the server says: …)", or nothing. Caller frees. */
 static char *

@@ -95,7 +95,7 @@ ipb_oauth_record_set_client(IpbOAuthRecord *record, IpbOAuthClient *client)
     g_ptr_array_add(record->clients, client);
 }
 
-/* --- Reading ----------------------------------------------------------------------------------- */
+/* --- Reading --- */
 
 static bool
 set_bad(GError **error, const IpbOAuthStore *store, const char *what)
@@ -208,7 +208,7 @@ ipb_oauth_store_list(const char *state_dir)
     return g_strv_builder_end(servers);
 }
 
-/* --- Writing ----------------------------------------------------------------------------------- */
+/* --- Writing --- */
 
 static void
 write_challenge(IpbJsonWriter *writer, const IpbOAuthRecord *record)

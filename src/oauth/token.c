@@ -145,7 +145,7 @@ ipb_oauth_token_copy(const IpbOAuthToken *token)
     return copy;
 }
 
-/* --- Clients ----------------------------------------------------------------------------------- */
+/* --- Clients --- */
 
 IpbOAuthAuthMethod
 ipb_oauth_choose_auth(const IpbOAuthServer *server, bool has_secret)
@@ -207,7 +207,7 @@ ipb_oauth_client_free(IpbOAuthClient *client)
     g_free(client);
 }
 
-/* --- The store's objects ----------------------------------------------------------------------- */
+/* --- The store's objects --- */
 
 static IpbOAuthAuthMethod
 read_method(const IpbJson *object)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Writing the question; see the header.
+ * Writes the question; see the header.
  */
 #include "tools/approval-question.h"
 
@@ -34,7 +34,7 @@ append_key(GString *out, const IpbJson *item)
     g_string_append(out, ": ");
 }
 
-/* Recursion: as deep as the parser allows. */
+/* The recursion is limited by the depth that the parser allows. */
 static void
 append_value(GString *out, const IpbJson *value)
 {
@@ -76,8 +76,8 @@ append_members(GString *out, const char *title, const char *json, size_t size, G
     g_autoptr(IpbJsonDoc) document = ipb_json_parse(json, size, &IPB_JSON_LIMITS_MESSAGE, NULL);
     const IpbJson *root = document != NULL ? ipb_json_root(document) : NULL;
     if (document == NULL || !ipb_json_is(root, IPB_JSON_OBJECT)) {
-        g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_PROTOCOL,
-                    "after \"%s:\" there is no JSON object", title);
+        g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_PROTOCOL, "\"%s\" is not a JSON object",
+                    title);
         return false;
     }
     g_string_append_printf(out, "\n%s:%s", title, ipb_json_length(root) == 0 ? " none" : "");

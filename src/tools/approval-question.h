@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The question about a tool call, as a person reads it before they approve: one form for the terminal, elicitation and programs.
+ * The question about a tool call, as a person reads it before approving. It has one form for the
+ * terminal, elicitation and programs.
  *
  *     Tool call: files.write_file
  *     Server that is not registered:
@@ -9,9 +10,9 @@
  *       "path": "/data/é"
  *       "mode": 0.10
  *
- * Each argument is on one line, in the order in which it was sent, with its nested values. Strings and
- * names are quoted (base/display-text.h). Numbers are the text that was sent. Members of the same name are
- * all shown. So equal questions mean equal calls.
+ * Each argument is on one line, in the order in which it was sent, with its nested values. Strings
+ * and names are quoted (base/display-text.h). Numbers are the text that was sent. Members with the
+ * same name are all shown. So equal questions mean equal calls.
  */
 #pragma once
 
@@ -20,5 +21,5 @@
 /* Bytes. A longer question is too long for a person to read. */
 #define IPB_APPROVAL_QUESTION_MAX_SIZE (1024 * 1024)
 
-/* Caller frees. LIMIT: it is too long. PROTOCOL: the arguments are no JSON object. */
+/* Caller frees. Errors: LIMIT (it is too long), PROTOCOL (the arguments are not a JSON object). */
 char *ipb_approval_question(const IpbApprovalRequest *request, GError **error);

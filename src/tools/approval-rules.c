@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Approval rules; see the header. A rules file is configuration, but often written by others than who runs it, so nothing in it is
- * guessed: what is not known is an error.
+ * Approval rules; see the header. The user runs a rules file that others may have written. So
+ * nothing in it is guessed: an unknown member is an error.
  */
 #include "tools/approval-rules.h"
 
@@ -65,7 +65,7 @@ free_rule(void *data)
     g_free(rule);
 }
 
-/* --- reading ----------------------------------------------------------------------------------- */
+/* --- reading --- */
 
 static bool
 invalid(GError **error, const char *where, const char *what)
@@ -126,7 +126,7 @@ read_member(Rule *rule, const IpbJson *member, const char *where, GError **error
         return rule->reason != NULL || invalid(error, place, "must be a string");
     }
     return invalid(error, place,
-                   "is not known; a rule has server, tool, arguments, otherArguments, decision and "
+                   "is unknown; a rule has server, tool, arguments, otherArguments, decision and "
                    "reason");
 }
 
@@ -146,7 +146,7 @@ read_rule(IpbApprovalRules *rules, const IpbJson *value, const char *where, GErr
     if (!rule->takes_other_arguments && rule->decision != IPB_APPROVAL_ALLOW)
         return invalid(error, where,
                        "has otherArguments false, which only makes sense where the decision is "
-                       "\"allow\": another argument would get round the rule");
+                       "\"allow\": another argument would bypass the rule");
     return true;
 }
 
@@ -173,7 +173,7 @@ static bool
 read_file(IpbApprovalRules *rules, const IpbJson *root, const char *origin, GError **error)
 {
     if (!ipb_json_is(root, IPB_JSON_OBJECT))
-        return invalid(error, origin, "must hold an object: {\"default\": …, \"rules\": […]}");
+        return invalid(error, origin, "must contain an object: {\"default\": …, \"rules\": […]}");
     IPB_JSON_FOREACH (member, root) {
         const char *name = ipb_json_name(member, NULL);
         g_autofree char *place = g_strdup_printf("%s: %s", origin, name);
@@ -184,7 +184,7 @@ read_file(IpbApprovalRules *rules, const IpbJson *root, const char *origin, GErr
             rules->has_default = true;
             is_read = read_policy(member, place, &rules->default_policy, error);
         } else {
-            invalid(error, place, "is not known; there are default and rules");
+            invalid(error, place, "is unknown; the members are default and rules");
         }
         if (!is_read)
             return false;
@@ -197,12 +197,12 @@ ipb_approval_rules_parse(const char *text, size_t size, const char *origin, GErr
 {
     g_autoptr(GError) cause = NULL;
     g_autoptr(IpbJsonDoc) document = ipb_json_parse(text, size, &IPB_JSON_LIMITS_SMALL, &cause);
-    if (document == NULL) { /* to the parser it is a peer that broke its protocol */
+    if (document == NULL) { /* the parser reports PROTOCOL */
         g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID, "%s: %s", origin, cause->message);
         return NULL;
     }
     if (ipb_json_has_duplicates(document)) {
-        invalid(error, origin, "holds an object with the same name twice");
+        invalid(error, origin, "contains an object with the same name twice");
         return NULL;
     }
     g_autoptr(IpbApprovalRules) rules = g_new0(IpbApprovalRules, 1);
@@ -246,7 +246,7 @@ ipb_approval_rules_count(const IpbApprovalRules *rules)
     return rules->rules->len;
 }
 
-/* --- deciding ---------------------------------------------------------------------------------- */
+/* --- deciding --- */
 
 static bool
 matches_name(const IpbTextPattern *pattern, const char *name)
@@ -255,7 +255,7 @@ matches_name(const IpbTextPattern *pattern, const char *name)
 }
 
 static bool
-matches(const Rule *rule, const IpbRuledCall *call)
+matches(const Rule *rule, const IpbApprovalCall *call)
 {
     bool is_strict = rule->decision == IPB_APPROVAL_ALLOW;
     if (is_strict && call->is_unregistered)
@@ -271,16 +271,16 @@ matches(const Rule *rule, const IpbRuledCall *call)
 }
 
 bool
-ipb_approval_rules_decide(const IpbApprovalRules *rules, const IpbRuledCall *call,
-                          IpbVerdict *ret_verdict)
+ipb_approval_rules_decide(const IpbApprovalRules *rules, const IpbApprovalCall *call,
+                          IpbApprovalVerdict *ret_verdict)
 {
     for (guint i = 0; i < rules->rules->len; i++) {
         const Rule *rule = g_ptr_array_index(rules->rules, i);
         if (matches(rule, call)) {
-            *ret_verdict = (IpbVerdict){rule->decision, i + 1, rule->reason};
+            *ret_verdict = (IpbApprovalVerdict){rule->decision, i + 1, rule->reason};
             return true;
         }
     }
-    *ret_verdict = (IpbVerdict){.policy = rules->default_policy};
+    *ret_verdict = (IpbApprovalVerdict){.policy = rules->default_policy};
     return rules->has_default;
 }

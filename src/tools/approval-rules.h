@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * IpbApprovalRules: which tool calls are allowed, asked for or denied, from a file:
+ * IpbApprovalRules: the rules of a file that say which tool calls are allowed, asked for or denied:
  *
  *     {"default": "ask",
- *      "rules": [{"server": "files", "tool": "read_*", "arguments": {"path": "/data/report?.csv"}, "decision": "allow"}]}
+ *      "rules": [{"server": "files", "tool": "read_*",
+ *                 "arguments": {"path": "/data/report?.csv"}, "decision": "allow"}]}
  *
- * The first rule that matches decides; without one the default does, without a default the caller's policy. The format is described
- * in docs/how-to/approvals.md, what arguments match in tools/argument-pattern.h.
+ * The first rule that matches decides. If none matches, the default decides; without a default, the
+ * caller's policy does. docs/how-to/approvals.md describes the format, and tools/argument-pattern.h
+ * what arguments match.
  *
- * Ownership: reference-counted, unchanging.
+ * Ownership: reference-counted, immutable.
  */
 #pragma once
 
@@ -24,32 +26,33 @@ typedef struct IpbApprovalRules IpbApprovalRules;
 
 typedef struct {
     IpbApprovalPolicy policy;
-    unsigned rule;      /* its number in the file, from 1; 0: the default */
-    const char *reason; /* as the rule has it, or NULL; the rules' */
-} IpbVerdict;
+    unsigned rule;      /* the number of the rule in the file, from 1; 0: the default */
+    const char *reason; /* of the rule, or NULL; owned by the rules */
+} IpbApprovalVerdict;
 
 /* "allow", "ask", "deny". */
 bool ipb_approval_policy_parse(const char *name, IpbApprovalPolicy *ret_policy);
 const char *ipb_approval_policy_name(IpbApprovalPolicy policy);
 
-/* @origin names the text in errors: INVALID says where and what is allowed, LIMIT. */
+/* @origin names the text in errors. Errors: INVALID (says where, and what is allowed), LIMIT. */
 IpbApprovalRules *ipb_approval_rules_parse(const char *text, size_t size, const char *origin,
                                            GError **error);
-/* Also NOT_FOUND and SYSTEM. */
+/* Further errors: NOT_FOUND, SYSTEM. */
 IpbApprovalRules *ipb_approval_rules_load(const char *path, GError **error);
 IpbApprovalRules *ipb_approval_rules_ref(IpbApprovalRules *rules);
 void ipb_approval_rules_unref(IpbApprovalRules *rules);
 unsigned ipb_approval_rules_count(const IpbApprovalRules *rules);
-/* What is decided on; borrowed. */
+/* The call to decide on; borrowed. */
 typedef struct {
     const char *server_name;
-    /* Nobody registered the server: its caller says how it is started, and chose the name. No rule allows that. */
+    /* The server is not registered: the caller chose its name and says how to start it. So no rule
+     * allows the call. */
     bool is_unregistered;
     const char *tool_name;
     const IpbJson *arguments; /* an object without duplicate members */
-} IpbRuledCall;
-/* False: the rules say nothing of this call. */
-bool ipb_approval_rules_decide(const IpbApprovalRules *rules, const IpbRuledCall *call,
-                               IpbVerdict *ret_verdict);
+} IpbApprovalCall;
+/* False: no rule matches, and there is no default. */
+bool ipb_approval_rules_decide(const IpbApprovalRules *rules, const IpbApprovalCall *call,
+                               IpbApprovalVerdict *ret_verdict);
 
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(IpbApprovalRules, ipb_approval_rules_unref)

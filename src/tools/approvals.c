@@ -1,31 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The approval engine; see the header. Each request is an object in one table from _request until
- * its function has been called. Its life: undecided (only if somebody is asked) → decided → told.
- * The decision is made once; a timer of zero carries it to the loop, so that no function is called
+ * The approval engine; see the header. Each request is in one table from _request until its
+ * function was called. It is undecided (only while the user is asked), then decided, then reported.
+ * The decision is made once. A timer of zero takes it to the loop, so that no function is called
  * from within _request or _respond.
  *
- * @func may start, answer and cancel other requests; it may not free the approvals.
+ * @func may start, answer and cancel other requests. It must not free the approvals.
  */
 #include "tools/approvals.h"
 
 #include "base/error.h"
 
-/* Requests that wait at the same time; a kernel that asks for more is refused. */
+/* Requests that wait at the same time. Further ones are refused. */
 #define MAX_REQUESTS 1000
 
 typedef struct {
     IpbApprovals *approvals;
     uint64_t id;
-    bool is_asked;   /* and undecided */
-    GError *error;   /* the decision: NULL is yes */
-    IpbTimer *timer; /* undecided: the timeout; decided: on the way to the loop */
+    bool is_asked;   /* asked and undecided */
+    GError *error;   /* the decision; NULL: approved */
+    IpbTimer *timer; /* for the timeout while undecided; then reports the decision */
     char *server_name;
-    char *server_params; /* NULL: it is registered */
+    char *server_params; /* NULL: the server is registered */
     char *tool_name;
     char *arguments_json; /* only if there is an audit log */
     size_t arguments_size;
-    unsigned rule; /* that decided, or said to ask; 0: none */
+    unsigned rule; /* the rule that decided, or said to ask; 0: none */
     const char *reason;
     IpbApprovalFunc func;
     void *data;
@@ -91,7 +91,7 @@ make_error(const Request *request, IpyboxError code, const char *what)
                        request->tool_name, what);
 }
 
-/* In the original's words, which programs look for. */
+/* The wording of ipybox 0.9, which programs search for (docs/migration.md). */
 static GError *
 make_no(const Request *request, IpyboxError code, const char *what)
 {
@@ -124,7 +124,8 @@ log_decision(Request *request, IpbDecider by)
     request->error = make_error(request, IPYBOX_ERROR_REFUSED, what);
 }
 
-/* @error: NULL, or why not (taken over). What cannot be logged does not run. */
+/* @error: NULL if the call is approved, else why not (taken over). A call whose decision cannot be
+ * logged does not run. */
 static void
 decide(Request *request, IpbDecider by, GError *error)
 {
@@ -178,12 +179,12 @@ ask(Request *request, const char *arguments_json, size_t arguments_size)
     approvals->options.ask(&shown, approvals->options.data); /* may answer at once */
 }
 
-/* What rules and policy say; the text of a refusal is the rule's. */
+/* Applies the rules, then the policy. If a rule refuses, its text is the reason. */
 static IpbApprovalPolicy
 find_policy(Request *request, const char *arguments_json, size_t arguments_size)
 {
     const IpbApprovalOptions *options = &request->approvals->options;
-    IpbVerdict verdict;
+    IpbApprovalVerdict verdict;
     if (options->rules == NULL)
         return options->policy;
     g_autoptr(IpbJsonDoc) document =
@@ -192,7 +193,7 @@ find_policy(Request *request, const char *arguments_json, size_t arguments_size)
         request->reason = "its arguments cannot be read by the rules";
         return IPB_APPROVAL_DENY;
     }
-    IpbRuledCall call = {
+    IpbApprovalCall call = {
         .server_name = request->server_name,
         .is_unregistered = request->server_params != NULL,
         .tool_name = request->tool_name,
@@ -243,7 +244,7 @@ apply_policy(Request *request, const char *arguments_json, size_t arguments_size
         else
             decide(request, IPB_DECIDED_BY_NOBODY,
                    make_no(request, IPYBOX_ERROR_REFUSED,
-                           "failed: it needs an approval and there is nobody to ask"));
+                           "failed: it needs an approval and there is no one to ask"));
         return;
     case IPB_APPROVAL_DENY:
     default:
@@ -275,7 +276,7 @@ ipb_approvals_request(IpbApprovals *approvals, const char *server_name, const ch
     return id;
 }
 
-/* NULL unless it waits for an answer. */
+/* The request if it waits for an answer; else NULL. */
 static Request *
 find_asked(IpbApprovals *approvals, uint64_t id)
 {
@@ -311,7 +312,7 @@ ipb_approvals_cancel(IpbApprovals *approvals, uint64_t id)
     Request *request = g_hash_table_lookup(approvals->requests, &id);
     if (request == NULL)
         return;
-    /* One that is decided but not told is cancelled as well: its caller is gone. */
+    /* A request that is decided but not reported is cancelled, too, because its caller is gone. */
     g_clear_error(&request->error);
     decide(request, IPB_DECIDED_BY_CANCEL, make_cancelled(request));
 }
@@ -326,7 +327,7 @@ ipb_approvals_cancel_all(IpbApprovals *approvals)
     while (g_hash_table_iter_next(&iter, NULL, &value))
         if (((Request *) value)->is_asked)
             g_ptr_array_add(asked, value);
-    /* on_wait may come from within, but nothing is freed before the loop runs again. */
+    /* on_wait may be called from here, but nothing is freed before the loop runs again. */
     for (guint i = 0; i < asked->len; i++) {
         Request *request = g_ptr_array_index(asked, i);
         if (request->is_asked)
@@ -350,14 +351,14 @@ ipb_approvals_free(IpbApprovals *approvals)
     approvals->options.ask = NULL;
     approvals->options.policy = IPB_APPROVAL_DENY;
     g_clear_pointer(&approvals->options.rules, ipb_approval_rules_unref);
-    /* Requests that a function starts now are refused, and told so in the next round. */
+    /* Requests that a function starts now are refused, and reported in the next round. */
     while (g_hash_table_size(approvals->requests) > 0) {
         GHashTableIter iter;
         void *value;
         g_hash_table_iter_init(&iter, approvals->requests);
         g_hash_table_iter_next(&iter, NULL, &value);
         Request *request = value;
-        request->reason = NULL; /* it was the rules' */
+        request->reason = NULL; /* the rules owned it */
         if (request->error == NULL) {
             request->error = make_cancelled(request);
             log_decision(request, IPB_DECIDED_BY_CANCEL);

@@ -15,7 +15,7 @@ typedef enum { PATTERN_MEMBERS, PATTERN_TEXT, PATTERN_ALTERNATIVES, PATTERN_VALU
 
 struct IpbArgumentPattern {
     PatternKind kind;
-    char *name;          /* of the member that it is for, or NULL */
+    char *name;          /* of the member that it matches, or NULL */
     GPtrArray *children; /* members or alternatives */
     IpbTextPattern *text;
     IpbJsonType type; /* of a value */
@@ -41,7 +41,7 @@ free_child(void *child)
     ipb_argument_pattern_free(child);
 }
 
-/* --- building ---------------------------------------------------------------------------------- */
+/* --- building --- */
 
 static IpbArgumentPattern *build(const IpbJson *value, const char *where, unsigned depth,
                                  GError **error);
@@ -76,7 +76,7 @@ build_text(IpbArgumentPattern *pattern, const IpbJson *value, const char *where,
     size_t size;
     const char *text = ipb_json_string(value, &size);
     if (strlen(text) < size) {
-        g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID, "%s: the pattern holds a NUL",
+        g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID, "%s: the pattern contains a NUL",
                     where);
         return false;
     }
@@ -125,9 +125,10 @@ ipb_argument_pattern_new(const IpbJson *value, const char *where, GError **error
     return build(value, where, 0, error);
 }
 
-/* --- matching ---------------------------------------------------------------------------------- */
+/* --- matching --- */
 
-/* Is one of the path's segments ".."? Backslashes count as well: some servers take them. */
+/* Whether a segment of the path is "..". Backslashes count as separators, because some servers
+ * accept them. */
 static bool
 climbs(const char *text, size_t size)
 {
@@ -140,7 +141,8 @@ climbs(const char *text, size_t size)
     return false;
 }
 
-/* Can it mean another text than it looks like? Where it ends for some servers, or where its path leads. */
+/* Whether servers may read the text differently from how it looks: it may end at a NUL for some, or
+ * its path leads elsewhere. */
 static bool
 misleads(const char *text, size_t size)
 {
@@ -159,8 +161,8 @@ matches_text(const IpbTextPattern *pattern, const IpbJson *value, bool is_strict
     return ipb_text_pattern_matches(pattern, text, size);
 }
 
-/* 1, 1.0 and 1e0 are the same. Where calls are allowed, integers beyond 64 bits are compared as written; else all numbers
- * are that are one to servers which compute with floats. */
+/* 1, 1.0 and 1e0 are equal. If strict, integers beyond 64 bits are compared as text. If lenient,
+ * numbers are equal if they are the same float, because many servers compute with floats. */
 static bool
 is_same_number(const char *number, const IpbJson *value, bool is_strict)
 {
@@ -213,7 +215,7 @@ fold(gunichar c)
     return g_unichar_tolower(g_unichar_toupper(c));
 }
 
-/* Is the member's name @name for a server that pays no attention to case, as those in Go and .NET do? */
+/* Whether a server that ignores case, as those in Go and .NET do, takes the member for @name. */
 static bool
 is_named_alike(const IpbJson *member, const char *name)
 {
@@ -225,7 +227,8 @@ is_named_alike(const IpbJson *member, const char *name)
     return own == end && *name == '\0';
 }
 
-/* Does one member match that servers take for the one of this name? Where that allows, no other may look like it. */
+/* Whether a member that servers may take for this name matches. If strict, no other member may look
+ * like it. */
 static bool
 matches_member(const IpbArgumentPattern *child, const IpbJson *object, bool is_strict)
 {

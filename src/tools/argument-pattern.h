@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * IpbArgumentPattern: what a rule says of a tool call's arguments. Built from JSON:
+ * IpbArgumentPattern: what a rule says about the arguments of a tool call. It is built from JSON:
  *
- * - an object: each of its members must be there and match; others may be there, too
- * - a string: a text-pattern.h for a string
+ * - an object: each of its members must be present and match; other members are allowed
+ * - a string: a text pattern (text-pattern.h) for a string
  * - an array: one of its patterns must match
- * - a number, true, false, null: that very value
+ * - a number, true, false, null: this value
  *
- * An argument that is an array is matched item by item: every one must match where calls are allowed (strict), one is enough where they
- * are denied or asked for. Likewise a path segment ".." or a NUL is only matched by a wildcard where that does not allow anything; names
- * that differ only in case, and numbers that only floats take for one, are the same where that does not. So what untrusted code can do to
- * an argument never turns a refusal into a permission.
+ * Matching is strict for rules that allow calls, and lenient for rules that deny or ask. So nothing
+ * that untrusted code does to an argument turns a refusal into a permission.
+ *
+ * - If an argument is an array, all items must match if strict; one is enough if lenient.
+ * - A wildcard matches a path segment ".." or a NUL only if lenient.
+ * - Names that differ only in case are equal only if lenient, and so are numbers that are equal
+ *   only as floats.
  */
 #pragma once
 
@@ -18,13 +21,13 @@
 
 typedef struct IpbArgumentPattern IpbArgumentPattern;
 
-/* INVALID says where in @where; LIMIT: nested too deeply. */
+/* INVALID: the message begins with @where and the path below it. LIMIT: nested too deeply. */
 IpbArgumentPattern *ipb_argument_pattern_new(const IpbJson *value, const char *where,
                                              GError **error);
 void ipb_argument_pattern_free(IpbArgumentPattern *pattern);
 bool ipb_argument_pattern_matches(const IpbArgumentPattern *pattern, const IpbJson *value,
                                   bool is_strict);
-/* Does the pattern, an object, name each member of @arguments? */
+/* Whether the pattern, an object, names each member of @arguments. */
 bool ipb_argument_pattern_names_all(const IpbArgumentPattern *pattern, const IpbJson *arguments);
 
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(IpbArgumentPattern, ipb_argument_pattern_free)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The audit log; see the header. A full disk or a limit of file sizes may leave a part of a line.
+ * The audit log; see the header. A full disk, or a limit on file sizes, may leave a part of a line.
  * The next write then begins on a new line, so that only one line is lost.
  */
 #include "tools/audit-log.h"
@@ -15,14 +15,14 @@
 #include "base/fd.h"
 #include "json/writer.h"
 
-/* Longer arguments are told by their size and digest. */
+/* Longer arguments are recorded as their size and digest. */
 #define MAX_ARGUMENTS (64 * 1024)
 #define MAX_RETRIES 16
 
 struct IpbAuditLog {
     char *path;
     int fd;
-    char *session; /* tells apart the sessions that write to one file */
+    char *session; /* identifies the session, because several may write to one file */
     bool is_line_broken;
 };
 
@@ -45,7 +45,7 @@ ipb_audit_log_open(const char *path, GError **error)
     }
     if (!S_ISREG(status.st_mode)) {
         g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID,
-                    "the audit log %s is no regular file", path);
+                    "the audit log %s is not a regular file", path);
         return NULL;
     }
     IpbAuditLog *log = g_new0(IpbAuditLog, 1);
@@ -91,7 +91,7 @@ write_arguments(IpbJsonWriter *writer, const IpbDecision *decision)
     ipb_json_member_string(writer, "argumentsSha256", digest);
 }
 
-/* What else is in a URL may be a secret. */
+/* Only the origin is recorded, because the rest of a URL may be a secret. */
 static void
 write_origin(IpbJsonWriter *writer, const char *url)
 {
@@ -103,7 +103,7 @@ write_origin(IpbJsonWriter *writer, const char *url)
     ipb_json_member_string(writer, "url", origin);
 }
 
-/* No environment and no headers, which have the secrets; ${NAME} is as it was written. */
+/* Without environment and headers, which hold the secrets. ${NAME} stays as it was written. */
 static void
 write_command(IpbJsonWriter *writer, const char *server_params)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * IpbAuditLog: a file that gets one line of JSON for each decision on a tool call, before the call runs
- * (docs/how-to/approvals.md has the members). Lines of several sessions and processes may go to one file: each is one write to the end of it.
+ * IpbAuditLog: a file that gets one line of JSON for each decision on a tool call, before the call
+ * runs. docs/how-to/approvals.md lists the members. Several sessions and processes may write to one
+ * file, because each line is one write to its end.
  *
  * Ownership: its owner frees it.
  */
@@ -20,16 +21,16 @@ typedef enum {
     IPB_DECIDED_BY_POLICY,
     IPB_DECIDED_BY_RULE,
     IPB_DECIDED_BY_USER,
-    IPB_DECIDED_BY_NOBODY, /* somebody should have been asked, and nobody was there */
+    IPB_DECIDED_BY_NOBODY, /* the user had to be asked, but no one was there */
     IPB_DECIDED_BY_TIMEOUT,
-    IPB_DECIDED_BY_CANCEL, /* the call ended before an answer */
-    IPB_DECIDED_BY_LIMIT,  /* too many wait */
+    IPB_DECIDED_BY_CANCEL, /* the call ended before the user answered */
+    IPB_DECIDED_BY_LIMIT,  /* too many requests waited */
 } IpbDecider;
 
 typedef struct {
     uint64_t request;
     const char *server_name;
-    /* JSON, only of a server that is not registered: the line says so, with its command or URL. NULL:
+    /* JSON of a server that is not registered: the line says so and has its command or URL. NULL:
      * registered */
     const char *server_params;
     const char *tool_name;
@@ -37,13 +38,14 @@ typedef struct {
     size_t arguments_size;
     bool is_allowed;
     IpbDecider by;
-    unsigned rule;      /* of IPB_DECIDED_BY_RULE, or of the rule that said to ask; 0: none */
+    unsigned rule;      /* the rule that decided, or said to ask; 0: none */
     const char *reason; /* or NULL */
 } IpbDecision;
 
-/* Opens or makes (0600) the file. INVALID: it is no regular file, or a symbolic link; SYSTEM. */
+/* Opens the file, or creates it with mode 0600. Errors: INVALID (not a regular file, or a symbolic
+ * link), SYSTEM. */
 IpbAuditLog *ipb_audit_log_open(const char *path, GError **error);
-/* SYSTEM: the line is not (wholly) in the file; the call must not run. */
+/* SYSTEM: the line was not written completely, so the call must not run. */
 bool ipb_audit_log_write(IpbAuditLog *log, const IpbDecision *decision, GError **error);
 void ipb_audit_log_free(IpbAuditLog *log);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Denials of a sandbox are ordinary errors of system calls; see the header.
+ * Recognizes denials of a sandbox, which are ordinary errors of system calls; see the header.
  */
 #include "tools/denial-note.h"
 
@@ -15,7 +15,7 @@ static const char NOTE[] = "operation not permitted: this MCP server runs in a s
                            "\"filesystem\" of its configuration says what can be read and "
                            "written";
 
-/* What programs make of EACCES and EROFS, in lower case. */
+/* How programs report EACCES and EROFS, in lower case. */
 static const char *const SIGNS[] = {
     "permission denied", "permissionerror", "eacces", "erofs", "read-only file system",
 };

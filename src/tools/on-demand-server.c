@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The connections to one MCP server, one after the other; see the header. A connection that is
- * stopped, or whose server has died, is put aside to end in order, and nothing that it says counts
- * any more: the next use makes a new one.
+ * The successive connections to one MCP server; see the header. A connection that is stopped, or
+ * whose server has died, is set aside until it has ended. Everything that it reports is ignored.
+ * The next use makes a new one.
  */
 #include "tools/on-demand-server.h"
 
@@ -13,10 +13,10 @@
 typedef struct {
     IpbOnDemandServer *server;
     IpbMcpClient *client;
-    bool is_connected; /* the handshake is done */
-    bool is_closing;   /* put aside */
-    bool is_listing;   /* the tools are asked for, to see whether they changed */
-    bool lists_again;  /* they changed once more meanwhile */
+    bool is_connected; /* connected, with the handshake done */
+    bool is_closing;   /* set aside to end */
+    bool is_listing;   /* tools/list is under way, to see whether the tools changed */
+    bool lists_again;  /* they changed again in the meantime */
 } Connection;
 
 typedef struct {
@@ -29,10 +29,10 @@ struct IpbOnDemandServer {
     const IpbOnDemandServerOptions *options;
     IpbRegistration *registration;
     Connection *connection; /* NULL: not started, or ended */
-    char *told_tools;       /* the digest of the last change that was logged; NULL: none was */
-    GError *failure;        /* it could not even be started: to be told from the loop */
+    char *logged_tools;     /* the digest of the last change that was logged; NULL: none */
+    GError *failure;        /* it could not be started; reported from the loop */
     IpbTimer *failure_timer;
-    GQueue waiters;     /* Waiter, owned, for the connection or the failure */
+    GQueue waiters;     /* of Waiter, owned: they wait for the connection or the failure */
     GPtrArray *closing; /* Connection, owned */
 };
 
@@ -42,7 +42,7 @@ free_connection(void *data)
     Connection *connection = data;
     if (connection == NULL)
         return;
-    connection->is_closing = true; /* the client tells its pending functions that it ends */
+    connection->is_closing = true; /* the client ends its pending calls now */
     ipb_mcp_client_free(connection->client);
     g_free(connection);
 }
@@ -72,7 +72,7 @@ ipb_on_demand_server_free(IpbOnDemandServer *server)
     g_ptr_array_unref(server->closing);
     ipb_registration_free(server->registration);
     ipb_loop_unref(server->loop);
-    g_free(server->told_tools);
+    g_free(server->logged_tools);
     g_free(server);
 }
 
@@ -90,19 +90,19 @@ ipb_on_demand_server_registration(const IpbOnDemandServer *server)
     return server->registration;
 }
 
-/* Tells those who wait now, and not those who begin to wait meanwhile. */
+/* Answers the current waiters, not those that are added while it runs. */
 static void
-tell_waiters(IpbOnDemandServer *server, IpbMcpClient *client, const GError *error)
+answer_waiters(IpbOnDemandServer *server, IpbMcpClient *client, const GError *error)
 {
     for (guint n = server->waiters.length; n > 0; n--) {
         g_autofree Waiter *waiter = g_queue_pop_head(&server->waiters);
-        if (waiter == NULL) /* forgotten by one that was told */
+        if (waiter == NULL) /* a waiter cancelled the others */
             return;
         waiter->func(client, error, waiter->data);
     }
 }
 
-/* Stopping */
+/* --- stopping --- */
 
 static void
 on_connection_gone(void *data)
@@ -115,7 +115,7 @@ on_connection_gone(void *data)
 }
 
 static void
-put_connection_aside(IpbOnDemandServer *server)
+set_aside(IpbOnDemandServer *server)
 {
     Connection *connection = g_steal_pointer(&server->connection);
     if (connection == NULL)
@@ -130,7 +130,7 @@ on_connection_closed(const GError *why, void *data)
 {
     Connection *connection = data;
     if (!connection->is_closing)
-        put_connection_aside(connection->server);
+        set_aside(connection->server);
 }
 
 bool
@@ -146,7 +146,7 @@ ipb_on_demand_server_is_idle(const IpbOnDemandServer *server)
            ipb_on_demand_server_is_stopped(server);
 }
 
-/* Connecting */
+/* --- connecting --- */
 
 static void
 on_failure_timer(void *data)
@@ -154,7 +154,7 @@ on_failure_timer(void *data)
     IpbOnDemandServer *server = data;
     g_clear_pointer(&server->failure_timer, ipb_timer_free);
     g_autoptr(GError) failure = g_steal_pointer(&server->failure);
-    tell_waiters(server, NULL, failure);
+    answer_waiters(server, NULL, failure);
 }
 
 /* Takes @failure. */
@@ -177,12 +177,12 @@ on_connected(const IpbJson *result, IpbJsonDoc **document, const GError *error, 
     if (connection->is_closing)
         return;
     if (error != NULL) {
-        put_connection_aside(server);
-        tell_waiters(server, NULL, error);
+        set_aside(server);
+        answer_waiters(server, NULL, error);
         return;
     }
     connection->is_connected = true;
-    tell_waiters(server, connection->client, NULL);
+    answer_waiters(server, connection->client, NULL);
 }
 
 static void
@@ -193,16 +193,17 @@ on_log(const char *level, const char *text, void *data)
         server->options->on_log(server->registration->name, level, text, server->options->data);
 }
 
-/* Do these tools differ from those that the package was made of, and was this not logged yet? */
+/* Whether these tools differ from those that the package was made of, and this was not logged
+ * yet. */
 static bool
-is_news(IpbOnDemandServer *server, const IpbJson *tools)
+is_new_change(IpbOnDemandServer *server, const IpbJson *tools)
 {
     g_autofree char *digest = ipb_registry_digest_tools(tools);
     bool is_known = g_strcmp0(digest, server->registration->tools) == 0;
-    bool is_told = g_strcmp0(digest, server->told_tools) == 0;
-    g_free(server->told_tools);
-    server->told_tools = is_known ? NULL : g_steal_pointer(&digest);
-    return !is_known && !is_told;
+    bool is_logged = g_strcmp0(digest, server->logged_tools) == 0;
+    g_free(server->logged_tools);
+    server->logged_tools = is_known ? NULL : g_steal_pointer(&digest);
+    return !is_known && !is_logged;
 }
 
 static void on_tools_changed(void *data);
@@ -210,8 +211,8 @@ static void on_tools_changed(void *data);
 static void
 on_tools(const IpbJson *result, IpbJsonDoc **document, const GError *error, void *data)
 {
-    static const char TEXT[] =
-        "its tools changed; register it again to generate its package anew (nothing was rewritten)";
+    static const char TEXT[] = "its tools changed; register it again to regenerate its package "
+                               "(nothing was rewritten)";
     Connection *connection = data;
     IpbOnDemandServer *server = connection->server;
     if (connection->is_closing)
@@ -219,18 +220,18 @@ on_tools(const IpbJson *result, IpbJsonDoc **document, const GError *error, void
     connection->is_listing = false;
     g_autofree char *failure =
         error != NULL
-            ? g_strdup_printf("it says that its tools changed, and does not list them: %s",
+            ? g_strdup_printf("it reported that its tools changed, but they cannot be listed: %s",
                               error->message)
             : NULL;
-    bool is_told = failure != NULL || is_news(server, ipb_json_get(result, "tools"));
-    if (is_told && server->options->on_log != NULL)
+    bool is_logged = failure != NULL || is_new_change(server, ipb_json_get(result, "tools"));
+    if (is_logged && server->options->on_log != NULL)
         server->options->on_log(server->registration->name, "warning",
                                 failure != NULL ? failure : TEXT, server->options->data);
     if (connection->lists_again && error == NULL)
         on_tools_changed(connection);
 }
 
-/* Many servers say so whenever they start, or a client comes: it is looked at what they have. */
+/* Many servers report changed tools at each start or connection, so the list is compared. */
 static void
 on_tools_changed(void *data)
 {
@@ -244,7 +245,7 @@ on_tools_changed(void *data)
     ipb_mcp_client_list_tools(connection->client, on_tools, connection);
 }
 
-/* The parameters with ${NAME} replaced, from the application's environment. */
+/* The parameters with ${NAME} replaced from the application's environment. */
 static IpbServerParams *
 expand_params(const IpbOnDemandServer *server, GError **error)
 {
@@ -329,5 +330,5 @@ ipb_on_demand_server_stop(IpbOnDemandServer *server)
     g_queue_clear_full(&server->waiters, g_free);
     g_clear_pointer(&server->failure_timer, ipb_timer_free);
     g_clear_error(&server->failure);
-    put_connection_aside(server);
+    set_aside(server);
 }

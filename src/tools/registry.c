@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The registry; see the header. Readers take no lock: the file is replaced as a whole. Writers hold
- * flock on servers.lock from reading to replacing. Nothing is kept in memory between calls.
+ * The registry; see the header. Readers take no lock, because the file is replaced as a whole.
+ * Writers hold flock on servers.lock from reading to replacing. Nothing is kept in memory between
+ * calls.
  */
 #include "tools/registry.h"
 
@@ -32,7 +33,7 @@ struct IpbRegistry {
     char *lock_path;
 };
 
-/* A registration and the object that it was read from, for the members that are not ours. */
+/* A registration and the object that it was read from, which may have unknown members. */
 typedef struct {
     IpbRegistration *registration;
     const IpbJson *source; /* or NULL */
@@ -163,15 +164,16 @@ add_entry(File *file, const char *name, const IpbJson *params)
 
 /* --- reading the file --- */
 
-/* The file says which commands are run: nobody else may be able to write it. */
+/* The file says which commands are run, so no other user may be able to write it. */
 static bool
 check_owner(const char *path, GError **error)
 {
     struct stat info;
     if (stat(path, &info) < 0) {
-        if (errno == ENOENT || errno == ENOTDIR) /* below /dev/null, the home of some users */
+        /* a path below /dev/null, the home of some users */
+        if (errno == ENOENT || errno == ENOTDIR)
             return true;
-        return ipb_error_set_errno(error, errno, "cannot look at %s", path);
+        return ipb_error_set_errno(error, errno, "cannot read the attributes of %s", path);
     }
     if (!S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode)) {
         g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_REFUSED,
@@ -198,7 +200,7 @@ corrupt(const char *path, GError **error, const char *what)
     return false;
 }
 
-/* NULL if it is no array of strings. */
+/* NULL: it is not an array of strings. */
 static char **
 read_roots(const IpbJson *roots)
 {
@@ -215,8 +217,8 @@ read_roots(const IpbJson *roots)
     return g_strv_builder_end(builder);
 }
 
-/* NULL, or what is wrong with it. The id is recomputed: one written by hand would stand for
- * something else. */
+/* Returns NULL, or what is wrong with the object. The id is computed again, because an id that was
+ * written by hand may mean another server. */
 static const char *
 read_entry(const IpbJson *object, File *file)
 {
@@ -225,10 +227,10 @@ read_entry(const IpbJson *object, File *file)
     if (name == NULL)
         return "a server has no name";
     if (!ipb_json_is(params, IPB_JSON_OBJECT))
-        return "the params of a server are no object";
+        return "the params of a server are not an object";
     g_auto(GStrv) roots = read_roots(ipb_json_get(object, "roots"));
     if (roots == NULL)
-        return "the roots of a server are no list of strings";
+        return "the roots of a server are not a list of strings";
     Entry *entry = add_entry(file, name, params);
     entry->source = object;
     g_strfreev(entry->registration->roots);
@@ -250,7 +252,7 @@ parse_file(const char *path, const char *text, size_t size, File *file, GError *
     if (!ipb_json_get_int64(root, "version", &version) || version != VERSION)
         return corrupt(path, error, "its version is not 1, another ipybox wrote it");
     if (!ipb_json_is(servers, IPB_JSON_ARRAY) || ipb_json_length(servers) > MAX_SERVERS)
-        return corrupt(path, error, "\"servers\" is no list of at most 1000 servers");
+        return corrupt(path, error, "\"servers\" is not a list of at most 1000 servers");
     IPB_JSON_FOREACH (server, servers) {
         const char *problem = read_entry(server, file);
         if (problem != NULL)
@@ -288,7 +290,7 @@ is_ours(const IpbJson *member, const char *const *names)
     return g_strv_contains(names, ipb_json_name(member, NULL));
 }
 
-/* The members of @source that we do not write ourselves. */
+/* Writes the members of @source that are not ours. */
 static void
 write_others(IpbJsonWriter *writer, const IpbJson *source, const char *const *ours)
 {
@@ -343,7 +345,7 @@ load(const IpbRegistry *registry, File *ret_file, GError **error)
     return load_file(registry->directory, registry->path, ret_file, error);
 }
 
-/* The lock, and what the file holds under it. -1 on failure. */
+/* Takes the lock and reads the file. -1: it failed. */
 static int
 lock_and_load(const IpbRegistry *registry, File *ret_file, GError **error)
 {
@@ -355,7 +357,7 @@ lock_and_load(const IpbRegistry *registry, File *ret_file, GError **error)
     return ipb_fd_steal(&lock);
 }
 
-/* What is done with a registry */
+/* --- the registry --- */
 
 static int
 compare_digests(const void *a, const void *b)
@@ -386,7 +388,7 @@ ipb_registry_digest_tools(const IpbJson *tools)
     return g_strdup(g_checksum_get_string(all));
 }
 
-/* Lists are short: copies are simpler than keeping builders. */
+/* Lists are short, so copying them is simpler than keeping builders. */
 static void
 remove_root(IpbRegistration *registration, const char *root)
 {
@@ -417,7 +419,7 @@ find_entry(const File *file, const char *id)
     return NULL;
 }
 
-/* The entry for the server, which is added if there is none; NULL if there is no room. */
+/* The entry for the server, which is added if there is none. NULL: there is no room. */
 static Entry *
 provide_entry(File *file, const char *name, const IpbJson *params, GError **error)
 {
@@ -434,7 +436,7 @@ provide_entry(File *file, const char *name, const IpbJson *params, GError **erro
     return add_entry(file, name, params);
 }
 
-/* One root holds one package of a name: whoever generated last has it. */
+/* A root has one package of a name: the one that was generated last. */
 static bool
 move_root(File *file, Entry *to, const char *root, GError **error)
 {
@@ -539,7 +541,7 @@ ipb_registry_list(IpbRegistry *registry, GError **error)
     return list;
 }
 
-/* The one that is meant, by id or by a name that only one has. */
+/* Finds the entry by id, or by a name that only one entry has. */
 static Entry *
 find_one(const File *file, const char *id_or_name, GError **error)
 {
@@ -554,8 +556,8 @@ find_one(const File *file, const char *id_or_name, GError **error)
         return find_entry(file, ids->str);
     if (n_found > 1)
         g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID,
-                    "%u MCP servers are called %s: say which by its id: %s", n_found, id_or_name,
-                    ids->str);
+                    "%u MCP servers are called %s: use the id of one of them: %s", n_found,
+                    id_or_name, ids->str);
     else if (found == NULL)
         g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_NOT_FOUND,
                     "no MCP server %s is registered: see ipybox servers list", id_or_name);

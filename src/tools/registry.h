@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * IpbRegistry: the MCP servers that the user registered, in one file (0600) in the state directory:
- * id, name, parameters as written (${NAME} unexpanded), and the package roots generated from it.
- * Only the application writes it; a kernel names ids and nothing else. The id is derived from name
- * and canonical parameters, so the same server has the same id wherever it is registered. Several
- * processes may write at once (flock).
+ * IpbRegistry: the MCP servers that the user registered. They are in one file (0600) in the state
+ * directory: id, name, parameters as written (with ${NAME}), and the roots of the packages that
+ * were generated from them. Only the application writes the file; a kernel names ids and nothing
+ * else. The id is derived from the name and the canonical parameters, so a server has the same id
+ * wherever it is registered. Several processes may write at once (flock).
+ *
+ *     {"version":1,"servers":[{"id":"…","name":"…","params":{…},"roots":["…"],"tools":"…"}]}
+ *
+ * Unknown members, from a later ipybox, are kept when the file is written. A file that cannot be
+ * read is never written.
  */
 #pragma once
 
@@ -16,36 +21,40 @@ typedef struct IpbRegistry IpbRegistry;
 typedef struct {
     char *id; /* 32 hex digits */
     char *name;
-    char *params_json; /* as given, one line */
-    char **roots;      /* absolute paths of root directories that hold its package */
-    char *tools;       /* the digest of those that its package was last made of; NULL: not known */
+    char *params_json; /* as written, on one line */
+    char **roots;      /* absolute paths of the root directories that have its package */
+    char *tools;       /* the digest of the tools that its package was made of; NULL: not known */
 } IpbRegistration;
 
-/* @state_dir: NULL: $XDG_STATE_HOME/ipybox or ~/.local/state/ipybox. Opens nothing yet. */
+/* @state_dir: NULL for $XDG_STATE_HOME/ipybox or ~/.local/state/ipybox. Opens nothing yet. */
 IpbRegistry *ipb_registry_new(const char *state_dir);
 void ipb_registry_free(IpbRegistry *registry);
-/* Adds, or adds @root (absolute, may be NULL) to an equal one. A root holds one package a name: the
- * root is taken from another registration of that name. INVALID for a bad name or bad params. */
+/* Adds a registration, or adds @root (absolute, may be NULL) to an equal one. A root has one
+ * package of a name, so it is removed from other registrations with this name. Errors: INVALID (a
+ * bad name or bad parameters), and those of reading the file: INVALID (names the file and what to
+ * do), REFUSED (others may write it). */
 IpbRegistration *ipb_registry_add(IpbRegistry *registry, const char *name, const IpbJson *params,
                                   const char *root, GError **error);
-/* The same for a package that was made of tools with this digest. */
+/* The same for a package that was made of the tools with this digest. */
 IpbRegistration *ipb_registry_add_package(IpbRegistry *registry, const char *name,
                                           const IpbJson *params, const char *root,
                                           const char *tools, GError **error);
-/* A digest of all that a package is made of, whatever the order of the tools. @tools: as tools/list gives them. */
+/* A digest of everything that a package is made of, whatever the order of the tools. @tools: the
+ * array of tools/list. */
 char *ipb_registry_digest_tools(const IpbJson *tools);
-/* By id; NOT_FOUND. */
+/* Finds a registration by its id. NOT_FOUND: there is none. */
 IpbRegistration *ipb_registry_get(IpbRegistry *registry, const char *id, GError **error);
-/* All, in the order of registration: IpbRegistration pointers. */
+/* All registrations in order: IpbRegistration pointers. */
 GPtrArray *ipb_registry_list(IpbRegistry *registry, GError **error);
-/* By id or name; NOT_FOUND, and INVALID if a name fits several (the message lists their ids). */
+/* Removes a registration by its id or name. Errors: NOT_FOUND, INVALID (several have this name; the
+ * message lists their ids). */
 bool ipb_registry_remove(IpbRegistry *registry, const char *id_or_name, GError **error);
-/* INVALID: what may not be registered: a bad name, bad parameters. */
+/* INVALID: the name or the parameters cannot be registered. */
 bool ipb_registry_check(const char *name, const IpbJson *params, GError **error);
 char *ipb_registry_make_id(const char *name, const IpbJson *params);
 IpbRegistration *ipb_registration_copy(const IpbRegistration *registration);
 void ipb_registration_free(IpbRegistration *registration);
-/* Its members, into an object that was begun. */
+/* Writes the members into an object that was begun. */
 void ipb_registration_write(const IpbRegistration *registration, IpbJsonWriter *writer);
 
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(IpbRegistry, ipb_registry_free)

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Patterns of text; see the header. A pattern is a row of tokens; state i means that the first i tokens have taken what was read. All
- * states are bits of one set. For each byte two sets say which tokens may take it and go on (step), and which may take it and stay (stay).
+ * Text patterns; see the header. A pattern is a sequence of tokens. State i means that the first i
+ * tokens have matched the text so far. The states are the bits of a set. For each byte, two sets
+ * say which tokens may match it and advance (step), and which may match it and stay (stay).
  *
- * One character may have several bytes: a token for "one character" takes the first, and the state behind it stays for
- * bytes that continue a character.
+ * A character may have several bytes. A token for one character matches the first byte; the state
+ * after it stays for bytes that continue the character.
  */
 #include "tools/text-pattern.h"
 
@@ -15,7 +16,7 @@
 
 #define WORD_BITS 64
 #define N_WORDS 8
-/* One state more than tokens. */
+/* There is one more state than tokens. */
 #define MAX_TOKENS (N_WORDS * WORD_BITS - 1)
 
 typedef struct {
@@ -24,11 +25,11 @@ typedef struct {
 
 struct IpbTextPattern {
     unsigned n_tokens;
-    unsigned n_words; /* that are in use */
+    unsigned n_words; /* words in use */
     bool has_wildcard;
     StateSet step[256];
     StateSet stay[256];
-    StateSet optional; /* tokens that may take nothing: stars */
+    StateSet optional; /* tokens that may match nothing: stars */
 };
 
 static void
@@ -49,7 +50,7 @@ continues_character(unsigned byte)
     return (byte & 0xc0) == 0x80;
 }
 
-/* --- compiling --------------------------------------------------------------------------------- */
+/* --- compiling --- */
 
 static void
 add_star(IpbTextPattern *pattern, bool with_slash)
@@ -62,7 +63,7 @@ add_star(IpbTextPattern *pattern, bool with_slash)
             add_state(&pattern->stay[byte], token);
 }
 
-/* @members: which ASCII characters; @with_others: and every other one. */
+/* @members: the ASCII characters that match; @with_others: all other characters match, too. */
 static void
 add_character(IpbTextPattern *pattern, const bool members[128], bool with_others)
 {
@@ -91,7 +92,8 @@ add_any_character(IpbTextPattern *pattern)
     add_character(pattern, members, /* with_others= */ true);
 }
 
-/* The set that begins behind "[" at @text; returns what follows its "]", or NULL. A "]" that comes first is a member. */
+/* Adds the set that begins after "[" at @text. Returns what follows its "]", or NULL. A "]" that
+ * comes first is a member. */
 static const char *
 add_set(IpbTextPattern *pattern, const char *text)
 {
@@ -124,7 +126,7 @@ add_stars(IpbTextPattern *pattern, const char *text)
     return text + n;
 }
 
-/* What is wrong with it, or NULL. */
+/* Returns what is wrong with the pattern, or NULL. */
 static const char *
 compile(IpbTextPattern *pattern, const char *text)
 {
@@ -139,9 +141,8 @@ compile(IpbTextPattern *pattern, const char *text)
         } else if (*text == '[') {
             text = add_set(pattern, text + 1);
             if (text == NULL)
-                return "holds a set that is not closed, empty, or not of ASCII characters; write "
-                       "\\[ for "
-                       "the character itself";
+                return "contains a set that is not closed, is empty or has characters other "
+                       "than ASCII; write \\[ for the character itself";
         } else {
             text += *text == '\\';
             if (*text == '\0')
@@ -172,9 +173,9 @@ ipb_text_pattern_free(IpbTextPattern *pattern)
     g_free(pattern);
 }
 
-/* --- matching ---------------------------------------------------------------------------------- */
+/* --- matching --- */
 
-/* Adds to each state of @from (restricted to @tokens) the next one. */
+/* Adds the next state of each state in @from, restricted to @tokens. */
 static void
 advance(const IpbTextPattern *pattern, const StateSet *from, const StateSet *tokens, StateSet *to)
 {
@@ -190,7 +191,7 @@ bool
 ipb_text_pattern_matches(const IpbTextPattern *pattern, const char *text, size_t size)
 {
     StateSet states = {{1}};
-    /* Two stars never stand side by side, so one step over what is optional is enough. */
+    /* Two stars are never adjacent, so one step over optional tokens is enough. */
     advance(pattern, &states, &pattern->optional, &states);
     for (size_t i = 0; i < size; i++) {
         unsigned char byte = (unsigned char) text[i];

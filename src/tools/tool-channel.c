@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The tool channel: POST /run on our HTTP server, in the kernel's role. See the header and docs/internals/tool-channel.md.
+ * The tool channel: POST /run on our HTTP server, in the role of a kernel. See the header and
+ * docs/internals/tool-channel.md.
  */
 #include "tools/tool-channel.h"
 
@@ -12,13 +13,13 @@
 struct IpbToolChannel {
     IpbLoop *loop;
     IpbToolHost *host;
-    IpbToolRelay *relay; /* NULL: the host's tools are called */
+    IpbToolRelay *relay; /* NULL: calls go to the host */
     IpbHttpServer *server;
     IpbHttpTimeouts timeouts;
     char *token; /* or NULL */
 };
 
-/* A call that runs. */
+/* A running call. */
 typedef struct {
     IpbToolHost *host;
     IpbHttpRequest *request;
@@ -136,7 +137,7 @@ ipb_tool_channel_token(const IpbToolChannel *channel)
 bool
 ipb_tool_channel_take_listener(IpbToolChannel *channel, int fd, unsigned port, GError **error)
 {
-    /* Whatever connects there comes out of the session's sandbox. */
+    /* Only processes of the session's sandbox can connect there. */
     if (channel->server == NULL) {
         IpbHttpGate *gate = ipb_http_gate_new();
         ipb_http_gate_set_everybody(gate, IPB_HTTP_ROLE_KERNEL);
@@ -150,7 +151,7 @@ ipb_tool_channel_listen(IpbToolChannel *channel, IpbToolChannelKnowsFunc knows, 
                         GError **error)
 {
     if (ipb_tool_channel_port(channel) != 0) {
-        g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_BUSY, "the tool channel listens already");
+        g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_BUSY, "the tool channel already listens");
         return false;
     }
     g_autofree char *token = ipb_http_gate_make_token(error);
@@ -158,7 +159,7 @@ ipb_tool_channel_listen(IpbToolChannel *channel, IpbToolChannelKnowsFunc knows, 
         return false;
     IpbHttpGate *gate = ipb_http_gate_new();
     ipb_http_gate_add_token(gate, token, IPB_HTTP_ROLE_KERNEL);
-    /* Packages of mcpygen send no token. */
+    /* Packages made by mcpygen send no token. */
     ipb_http_gate_set_known(gate, IPB_HTTP_ROLE_KERNEL, knows, data);
     ipb_http_gate_set_hint(gate, "the session's token is missing or wrong: the kernel has it in "
                                  "IPYBOX_TOOL_TOKEN; only the kernel and what it started, as long "

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The tools of one session; see the header. A call goes resolve → approval → connect → send →
- * result, and is in the table of calls until its function was called or it was cancelled. What it
- * waits for meanwhile (an approval, an answer) calls back once in any case and holds a reference
- * for that, so a call that ended early is freed when that comes.
+ * The tools of one session; see the header. A call takes these steps: resolve, approval, connect,
+ * send, result. It is in the table of calls until its function was called or it was cancelled. What
+ * it waits for (an approval, an answer) calls back once in any case and has a reference for that.
+ * So a call that ended early is freed then.
  */
 #include "tools/tool-host.h"
 
@@ -16,34 +16,34 @@
 #include "tools/on-demand-server.h"
 #include "tools/tool-result.h"
 
-/* Calls at the same time, waiting for approval or an answer. */
+/* Calls at the same time that wait for an approval or an answer. */
 #define MAX_CALLS 1000
 #define MAX_TOOL_NAME 1024
-/* Of names and ids of a kernel that appear in messages. */
+/* Names and ids of a kernel that appear in messages. */
 #define MAX_SHOWN_NAME 128
-/* Servers that are not registered; each is a process, or a connection. */
+/* Servers that are not registered. Each is a process or a connection. */
 #define MAX_UNREGISTERED 64
 #define MAX_UNREGISTERED_PARAMS (64 * 1024)
 
-/* The id of registrations is 32 hex digits: none is like this. */
+/* No registration has this id: theirs are 32 hex digits. */
 #define OWN_SERVER "ipybox"
 
 typedef struct {
     unsigned refs;
-    IpbToolHost *host; /* NULL: it has ended */
+    IpbToolHost *host; /* NULL: the call has ended */
     uint64_t id;
     IpbOnDemandServer
         *server;          /* NULL: there is none, and the error says so, or the tool is our own */
-    bool is_unregistered; /* the server */
+    bool is_unregistered; /* the server is not registered */
     bool is_own;
     bool is_own_running;
     char *tool_name;
     char *arguments;
     size_t arguments_size;
-    uint64_t approval; /* 0: none is waited for */
+    uint64_t approval; /* 0: none is awaited */
     int64_t mcp_call;  /* 0: not sent, or answered */
     IpbToolResultForm form;
-    GError *error; /* it ends with this, from the loop */
+    GError *error; /* the call ends with it, from the loop */
     IpbTimer *error_timer;
     IpbToolCallFunc func;
     void *data;
@@ -56,17 +56,17 @@ typedef struct {
 
 struct IpbToolHost {
     IpbLoop *loop;
-    IpbToolHostOptions options; /* of it, the functions */
+    IpbToolHostOptions options; /* its texts are copied below */
     IpbOnDemandServerOptions server_options;
     char *cwd;
     char *state_dir;
     char **keep_out;
     char **env;
     GHashTable *servers;      /* id → IpbOnDemandServer, both owned */
-    GHashTable *unregistered; /* likewise: servers that callers named by parameters */
-    GHashTable *aliases;      /* id that parameters give → id of the registration that is meant */
-    GHashTable *superseded;   /* id of a registration → id of the one that replaced it */
-    GHashTable *calls;        /* &call->id → Call */
+    GHashTable *unregistered; /* the same for servers that callers named by parameters */
+    GHashTable *aliases; /* id derived from parameters → id of the registration that is meant */
+    GHashTable *superseded; /* id of a registration → id of the one that replaced it */
+    GHashTable *calls;      /* &call->id → Call */
     uint64_t last_call;
     GArray *dones; /* Done, of resets */
     IpbTimer *done_timer;
@@ -78,7 +78,7 @@ get_server_name(const Call *call)
     return call->is_own ? OWN_SERVER : ipb_on_demand_server_registration(call->server)->name;
 }
 
-/* What a question about the call shows of its server, and the audit log notes. */
+/* The server's parameters, if the question about the call and the audit log must have them. */
 static const char *
 get_shown_params(const Call *call)
 {
@@ -86,7 +86,7 @@ get_shown_params(const Call *call)
                                  : NULL;
 }
 
-/* Calls */
+/* --- calls --- */
 
 static void
 unref_call(Call *call)
@@ -102,7 +102,7 @@ unref_call(Call *call)
 
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Call, unref_call)
 
-/* Takes the call out of the host; returns the table's reference. */
+/* Removes the call from the host. Returns the table's reference. */
 static Call *
 detach(Call *call)
 {
@@ -114,7 +114,7 @@ detach(Call *call)
     return call;
 }
 
-/* Calls off what the call waits for. */
+/* Cancels what the call waits for. */
 static void
 abandon(Call *call)
 {
@@ -142,7 +142,7 @@ on_error_timer(void *data)
     end(call, NULL, error);
 }
 
-/* Takes @error. The first one counts. */
+/* Takes @error. The first error counts. */
 static void
 end_later(Call *call, GError *error)
 {
@@ -154,16 +154,17 @@ end_later(Call *call, GError *error)
     call->error_timer = ipb_timer_new(call->host->loop, 0, on_error_timer, call);
 }
 
-/* Has it ended, or is it known how it will? Then what it waited for is of no interest. */
+/* Whether the call has ended, or is about to. Then nothing that it waited for matters. */
 static bool
 is_over(const Call *call)
 {
     return call->host == NULL || call->error != NULL;
 }
 
-/* The way of a call */
+/* --- the steps of a call --- */
 
-/* The connection's timeouts are the server's fault: TIMEOUT is kept for approvals. */
+/* The timeouts of a connection become SERVER, because TIMEOUT and REFUSED are kept for
+ * approvals. */
 static void
 end_with_client_error(Call *call, const GError *error)
 {
@@ -174,7 +175,7 @@ end_with_client_error(Call *call, const GError *error)
     end(call, NULL, told);
 }
 
-/* For errors of servers in a sandbox that look like its doing. */
+/* Adds a note to an error that looks like a denial of the server's sandbox. */
 static void
 add_denial_note(const Call *call, GError **failure)
 {
@@ -271,8 +272,8 @@ is_plain_name(const char *text)
     return size > 0 && size <= MAX_SHOWN_NAME && text[size] == '\0';
 }
 
-/* What a kernel asked for is shown to people and in a command that they may copy: only if it is
- * harmless. */
+/* The message is shown to people and has a command that they may copy, so names of the kernel are
+ * shown only if they are plain. */
 static GError *
 make_not_registered(const char *server_id, const char *server_name)
 {
@@ -288,7 +289,7 @@ make_not_registered(const char *server_id, const char *server_name)
                        name, id, is_named ? server_name : "…");
 }
 
-/* By whom: what is started now instead, and where its package is. */
+/* Describes the successor: what is started now, and where its package is. */
 static char *
 describe_registration(const IpbRegistration *registration)
 {
@@ -313,7 +314,7 @@ make_superseded(const char *server_id, const IpbRegistration *by)
                        by->name, server_id, who);
 }
 
-/* The registration that the caller's one was replaced by, as far as this session knows; or NULL. */
+/* The registration that replaced the caller's, as far as this session knows; or NULL. */
 static const IpbRegistration *
 find_successor(IpbToolHost *host, const char *server_id, const char *server_name)
 {
@@ -344,7 +345,7 @@ make_unknown(IpbToolHost *host, const char *server_id, const char *server_name)
     return make_not_registered(server_id, server_name);
 }
 
-/* Servers by parameters */
+/* --- servers by parameters --- */
 
 static bool
 is_in_use(IpbToolHost *host, const IpbOnDemandServer *server)
@@ -358,7 +359,7 @@ is_in_use(IpbToolHost *host, const IpbOnDemandServer *server)
     return false;
 }
 
-/* Forgets those that run no more, if there are too many. */
+/* Removes servers that do not run any more, if there are too many. */
 static bool
 make_room(IpbToolHost *host)
 {
@@ -400,7 +401,7 @@ check_unregistered(IpbToolHost *host, const char *name, const char *params, GErr
     return true;
 }
 
-/* The server that is named by its parameters, made if it is new. */
+/* The server with these parameters, which is made if it is new. */
 static IpbOnDemandServer *
 provide_unregistered(IpbToolHost *host, const char *id, const char *name,
                      const IpbJson *server_params, GError **error)
@@ -439,12 +440,13 @@ make_not_named(const char *server_name)
         name);
 }
 
-/* Of code that was generated without an id. A registration that was replaced is none. */
+/* Finds the server for code that was generated without an id. A registration that was replaced does
+ * not count. */
 static IpbOnDemandServer *
 find_by_params(IpbToolHost *host, const char *name, const IpbJson *params, bool *ret_unregistered,
                GError **error)
 {
-    /* The id stands for the name and the parameters. */
+    /* The id identifies the name and the parameters. */
     g_autofree char *id = ipb_registry_make_id(name, params);
     const char *alias = g_hash_table_lookup(host->aliases, id);
     const char *meant = alias != NULL ? alias : id;
@@ -474,7 +476,7 @@ find_server(IpbToolHost *host, const char *server_id, const char *server_name,
     return server;
 }
 
-/* Tool names go into prompts and logs: no control characters. */
+/* Tool names appear in prompts and logs, so they must be printable. */
 static bool
 is_tool_name(const char *name)
 {
@@ -486,7 +488,7 @@ is_tool_name(const char *name)
     return true;
 }
 
-/* NULL, or why there will be no such call. */
+/* Returns NULL, or why the call is refused. */
 static GError *
 check_call(const Call *call)
 {
@@ -546,7 +548,7 @@ ipb_tool_host_cancel(IpbToolHost *host, uint64_t id)
     unref_call(detach(call));
 }
 
-/* The host */
+/* --- the host --- */
 
 static void
 on_log(const char *server_name, const char *level, const char *text, void *data)
@@ -596,7 +598,7 @@ on_done_timer(void *data)
     IpbToolHost *host = data;
     g_clear_pointer(&host->done_timer, ipb_timer_free);
     if (!is_every_server_stopped(host))
-        return; /* the last one comes here again */
+        return; /* the last server calls this again */
     g_autoptr(GArray) dones = g_steal_pointer(&host->dones);
     host->dones = g_array_new(FALSE, FALSE, sizeof(Done));
     for (guint i = 0; i < dones->len; i++) {
@@ -605,7 +607,7 @@ on_done_timer(void *data)
     }
 }
 
-/* Looks from the loop whether resets are done. */
+/* Checks from the loop whether resets are done. */
 static void
 on_server_stopped(void *data)
 {
@@ -645,7 +647,7 @@ ipb_tool_host_new(IpbLoop *loop, const IpbToolHostOptions *options)
     return host;
 }
 
-/* Has @registration taken all roots of @other? Then no package of that is left. */
+/* Whether @registration has all roots of @other, so that no package of @other is left. */
 static bool
 supersedes(const IpbRegistration *registration, const IpbRegistration *other)
 {
@@ -676,7 +678,7 @@ void
 ipb_tool_host_allow(IpbToolHost *host, const IpbRegistration *registration)
 {
     void *id = NULL, *named = NULL;
-    /* Equal ids are equal servers: only the roots may differ. */
+    /* Servers with equal ids are equal: only the roots may differ. */
     IpbOnDemandServer *server = g_hash_table_lookup(host->servers, registration->id);
     if (server != NULL) {
         ipb_on_demand_server_set_registration(server, registration);

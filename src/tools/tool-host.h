@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * IpbToolHost: the tools of one session: which registrations it may call, their MCP clients
- * (started at the first call, ended with the session or a reset), and the way of a call: known id →
- * approval → connect → call → result.
+ * IpbToolHost: the tools of one session. It knows the registrations that the session may call, owns
+ * their MCP clients (which start at the first call and end with the session or a reset), and takes
+ * a call through its steps: known id, approval, connect, call, result.
  *
- * A registration is superseded by later ones of the same name that have all its roots. Its calls then
- * fail, with an error that names its successor.
+ * A registration is replaced when later ones of the same name have all its roots. Its calls then
+ * fail with an error that names its successor.
  *
- * If takes_params is set, a call may also name a server that is not registered, by its parameters. Such
- * calls are decided on as tools/approvals.h says. Their servers are started, shared, restarted and ended
- * like registered ones.
+ * If takes_params is set, a call may name a server that is not registered by its parameters.
+ * tools/approvals.h says how such calls are decided. Their servers are started, shared, restarted
+ * and ended like registered ones.
  */
 #pragma once
 
@@ -26,59 +26,63 @@ typedef struct {
     IpbApprovals *approvals;     /* borrowed */
     const char *cwd;             /* of stdio servers */
     const char *state_dir;       /* see mcp/client.h */
-    const char *const *keep_out; /* likewise */
+    const char *const *keep_out; /* see mcp/client.h */
     const char *const
-        *env; /* for ${NAME} and the servers' base environment; the application's + .env */
+        *env; /* for ${NAME} and what servers inherit: the application's environment and .env */
     unsigned connect_timeout_ms;
-    /* Without answer or progress, if server_params do not say; 0: 600000 */
+    /* Without an answer or progress, if server_params set none; 0: 600000 */
     unsigned call_timeout_ms;
     IpbLegacyServers *legacy_servers; /* see mcp/client.h */
-    /* Callers may name servers that are not registered: they are kernels without a sandbox, which
-     * can start any program anyway. At most 64 such servers, with 64 KiB of parameters each. */
+    /* Callers may name servers that are not registered, because they are kernels without a sandbox,
+     * which can start any program anyway. At most 64 such servers, with 64 KiB of parameters
+     * each. */
     bool takes_params;
-    /* What servers log and write to stderr; may be NULL. */
+    /* Gets what servers log and write to stderr; may be NULL. */
     void (*on_log)(const char *server_name, const char *level, const char *text, void *data);
-    /* A tool of ipybox itself, of the server "ipybox", was called and approved; to be answered by ipb_tool_host_answer. NULL: there is
-     * none. @on_own_cancel: the answer is of no interest any more. */
+    /* A call of ipybox's own tools (server "ipybox") was approved. Answer it with
+     * ipb_tool_host_answer. NULL: there are no own tools. */
     void (*on_own_call)(uint64_t call, const char *tool_name, const char *arguments_json,
                         size_t arguments_size, void *data);
     void (*on_own_cancel)(uint64_t call, void *data);
-    /* Progress of a running call; may be NULL. */
+    /* Reports the progress of a running call; may be NULL. */
     void (*on_progress)(const char *server_name, const char *tool_name,
                         const IpbMcpProgress *progress, void *data);
     void *data;
 } IpbToolHostOptions;
 
-/* How a call ended: exactly one is set. @result: text of one JSON value, to be passed on as it is
- * (take a reference to keep it; what it is made of: tools/tool-result.h). @error: REFUSED and
- * TIMEOUT are the approval's and nobody else's; NOT_FOUND (no such registration, no such command or
- * variable), INVALID, CANCELLED, LIMIT, PROTOCOL, SERVER (the tool failed and says why, or its
- * server did not answer). */
+/* Reports how a call ended: either @result or @error is set. @result is the text of one JSON value,
+ * which is passed on unchanged (take a reference to keep it; see tools/tool-result.h). Errors:
+ * REFUSED and TIMEOUT (of the approval, and of nothing else), NOT_FOUND (no such registration,
+ * command or variable), INVALID, CANCELLED, LIMIT, PROTOCOL, SERVER (the tool failed and says why,
+ * or its server did not answer). */
 typedef void (*IpbToolCallFunc)(GBytes *result, const GError *error, void *data);
 
 IpbToolHost *ipb_tool_host_new(IpbLoop *loop, const IpbToolHostOptions *options);
-/* Gives the session a registration (copied). A later one with the same id replaces it. */
+/* Allows the session to call a registration (copied). It replaces one with the same id. */
 void ipb_tool_host_allow(IpbToolHost *host, const IpbRegistration *registration);
-/* Calls that name the server @name by @params mean the registration @id: it was asked for with these, and made with others. */
+/* Calls that name the server @name with @params go to the registration @id. It was requested with
+ * these parameters, but made with others. */
 void ipb_tool_host_add_alias(IpbToolHost *host, const char *name, const IpbJson *params,
                              const char *id);
-/* @server_id: the id in the generated package; or, for code generated by ipybox 0.9 and mcpygen, NULL with
- * @server_name and @server_params: the allowed registration that is equal, else see takes_params. All texts
- * are hostile and copied: the copy of @arguments_json is what is shown for approval, and what the
- * server gets. @form: of the result. @func once, from the loop. Returns a handle for cancel. */
+/* Calls a tool. @server_id: the id in the generated package. Code generated by ipybox 0.9 and
+ * mcpygen has none: then it is NULL, and @server_name and @server_params must equal an allowed
+ * registration, or see takes_params. All texts are hostile and copied. The copy of @arguments_json
+ * is shown for approval and sent to the server. @form: that of the result. @func is called once,
+ * from the loop. Returns a handle for cancel. */
 uint64_t ipb_tool_host_call(IpbToolHost *host, const char *server_id, const char *server_name,
                             const IpbJson *server_params, const char *tool_name,
                             const char *arguments_json, size_t arguments_size,
                             IpbToolResultForm form, IpbToolCallFunc func, void *data);
-/* The end of a call that on_own_call told: one of @result and @error. Nothing if the call has ended. */
+/* Ends a call that on_own_call reported, with either @result or @error. Does nothing if the call
+ * has ended. */
 void ipb_tool_host_answer(IpbToolHost *host, uint64_t call, GBytes *result, const GError *error);
-/* The caller is gone: @func is not called any more. The server is told. Nothing if the call has
- * ended. */
+/* Cancels a call whose caller is gone: @func is not called any more, and the server is notified.
+ * Does nothing if the call has ended. */
 void ipb_tool_host_cancel(IpbToolHost *host, uint64_t call);
-/* Ends all calls (CANCELLED, from the loop) and all servers, in order; @done (may be NULL) when
- * they are gone. They start again at the next call, which may be at once. */
+/* Ends all calls (CANCELLED, from the loop) and shuts down all servers. @done (may be NULL) is
+ * called when they are gone. They start again at the next call, which may come at once. */
 void ipb_tool_host_reset(IpbToolHost *host, void (*done)(void *data), void *data);
-/* Kills what is left; no function is called any more. Free the tool channel before. */
+/* Kills what is left. No function is called any more. Free the tool channel before. */
 void ipb_tool_host_free(IpbToolHost *host);
 
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(IpbToolHost, ipb_tool_host_free)

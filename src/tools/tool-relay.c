@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Calls of a kernel, at a tool server elsewhere; see the header.
+ * Forwards a kernel's calls to a tool server; see the header.
  */
 #include "tools/tool-relay.h"
 
@@ -10,13 +10,13 @@
 #include "http/client.h"
 #include "tools/tool-response.h"
 
-/* Results are bounded by what a tool server answers; this is against one that is none. */
+/* The tool server limits its results. This is a limit for a server that is not one. */
 #define MAX_ANSWER (256u * 1024 * 1024)
 #define CONNECT_TIMEOUT_MS 10000
 
 struct IpbToolRelay {
     IpbLoop *loop;
-    IpbHttpClient *client; /* NULL: nothing was called yet */
+    IpbHttpClient *client; /* NULL: no call was made yet */
     char *url;
     char *authorization; /* the header, or NULL */
     GPtrArray *calls;    /* Call */
@@ -24,7 +24,7 @@ struct IpbToolRelay {
 
 typedef struct {
     IpbToolRelay *relay;
-    IpbHttpRequest *request; /* NULL: it has gone, or was answered */
+    IpbHttpRequest *request; /* NULL: it was answered, or its sender is gone */
     IpbHttpCall *call;
     GByteArray *answer;
 } Call;
@@ -74,13 +74,14 @@ on_end(IpbHttpCall *http_call, const GError *error, void *data)
         answer(call);
     } else {
         g_autoptr(GError) told = g_error_copy(error);
-        g_prefix_error(&told, "the tool server cannot be asked: ");
+        g_prefix_error(&told, "the tool server cannot be reached: ");
         ipb_tool_response_send_failure(g_steal_pointer(&call->request), told);
     }
     g_ptr_array_remove_fast(call->relay->calls, call);
 }
 
-/* Not before it is needed: most sessions call no tools, and libcurl takes time to load. */
+/* The client is made when it is needed: most sessions call no tools, and libcurl takes time to
+ * load. */
 static bool
 open_client(IpbToolRelay *relay, GError **error)
 {
@@ -136,7 +137,7 @@ ipb_tool_relay_new(IpbLoop *loop, const char *host, unsigned port, const char *t
     return relay;
 }
 
-/* Whoever still waits is told by the server that goes with the relay, or is gone already. */
+/* Requests that still wait are answered by the HTTP server, which was freed before. */
 void
 ipb_tool_relay_free(IpbToolRelay *relay)
 {

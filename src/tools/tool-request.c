@@ -19,7 +19,7 @@ refuse(GError **error, const char *what)
     return false;
 }
 
-/* A member that may be missing or null, else must be of the type. */
+/* Reads a member that may be missing or null. False: it has another type. */
 static bool
 get_optional(const IpbJson *root, const char *name, IpbJsonType type, const IpbJson **ret_value)
 {
@@ -35,12 +35,12 @@ read_members(const IpbJson *root, IpbToolRequest *request, GError **error)
 {
     const IpbJson *value;
     if (!ipb_json_is(root, IPB_JSON_OBJECT))
-        return refuse(error, "it is no JSON object");
+        return refuse(error, "it is not a JSON object");
     if (!get_optional(root, "server_id", IPB_JSON_STRING, &value))
         return refuse(error, "server_id must be a string");
     request->server_id = ipb_json_get_string(root, "server_id");
     if (value != NULL && request->server_id == NULL)
-        return refuse(error, "server_id holds a NUL");
+        return refuse(error, "server_id contains a NUL");
     request->server_name = ipb_json_get_string(root, "server_name");
     if (request->server_name == NULL)
         return refuse(error, "server_name must be a string without NUL");
@@ -86,7 +86,7 @@ ipb_tool_request_parse(const char *body, size_t size, IpbToolRequest *ret_reques
         return false;
     }
     if (ipb_json_has_duplicates(document))
-        return refuse(error, "an object in it holds the same name twice");
+        return refuse(error, "an object in it has the same name twice");
     IpbToolRequest request = {0};
     if (!read_members(ipb_json_root(document), &request, error))
         return false;

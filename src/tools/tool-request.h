@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The body of POST /run: what a kernel says about the call that it wants
+ * IpbToolRequest: the body of POST /run, which describes the call that a kernel wants
  * (docs/internals/tool-channel.md).
  */
 #pragma once
 
 #include "tools/tool-result.h"
 
-/* The largest body; and how many arrays and objects its arguments may have in one another. The kernel's client
- * knows the latter, too (tool_exec/client.py). */
+/* The size of the largest body, and how deep arrays and objects may be nested in its arguments. The
+ * kernel's client has the same depth (tool_exec/client.py). */
 #define IPB_TOOL_REQUEST_MAX_SIZE (64 * 1024 * 1024)
 #define IPB_TOOL_REQUEST_MAX_ARGUMENT_DEPTH 127
 
 typedef struct {
-    IpbJsonDoc *document;  /* owns what follows */
+    IpbJsonDoc *document;  /* owns the members below */
     const char *server_id; /* or NULL */
     const char *server_name;
     const IpbJson *server_params; /* an object, or NULL */
@@ -22,8 +22,8 @@ typedef struct {
     IpbToolResultForm form; /* of the answer */
 } IpbToolRequest;
 
-/* Errors: PROTOCOL, LIMIT (says which there are), INVALID. An object that holds a name twice is refused, wherever it is:
- * what was shown for approval could be read in two ways. */
+/* Errors: PROTOCOL, LIMIT (says which limits there are), INVALID. An object that has a name twice
+ * is refused wherever it is, because what was shown for approval could be read in two ways. */
 bool ipb_tool_request_parse(const char *body, size_t size, IpbToolRequest *ret_request,
                             GError **error);
 void ipb_tool_request_clear(IpbToolRequest *request);

@@ -16,7 +16,7 @@ write_error(IpbJsonWriter *writer, const char *message, const char *type)
     ipb_json_member_string(writer, "error", message);
     if (type != NULL)
         ipb_json_member_string(writer, "error_type", type);
-    /* The clients of ipybox 0.9 look for what became of an approval there. */
+    /* The clients of ipybox 0.9 read the outcome of an approval from this member. */
     if (g_strcmp0(type, TYPE_REJECTED) == 0 || g_strcmp0(type, TYPE_TIMEOUT) == 0)
         ipb_json_member_string(writer, "type", type);
 }
@@ -44,7 +44,7 @@ ipb_tool_response_send_result(IpbHttpRequest *request, GBytes *result, IpbToolRe
                      "limit"));
 }
 
-/* NULL: it has none. */
+/* NULL: the error has no type. */
 static const char *
 error_type(const GError *error)
 {

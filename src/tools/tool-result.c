@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * From a tool's result to the JSON value that Python gets; see the header.
+ * Maps a tool's result to the JSON value that Python gets; see the header.
  */
 #include "tools/tool-result.h"
 
@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 
-/* Of the text of a failed call; the rest of it helps nobody. */
+/* Part of a failed call's text that the error shows. More of it would not help. */
 #define MAX_ERROR_TEXT (64 * 1024)
 
 static void
@@ -17,7 +17,7 @@ free_document(void *document)
     ipb_json_doc_free(document);
 }
 
-/* The bytes of a value, with the document that they lie in. */
+/* The bytes of a value. They own the document that they are part of. */
 static GBytes *
 take_value(const IpbJson *value, IpbJsonDoc **document)
 {
@@ -26,7 +26,7 @@ take_value(const IpbJson *value, IpbJsonDoc **document)
                                       g_steal_pointer(document));
 }
 
-/* The text of a text content; NULL if it is another. */
+/* The text of a text content; NULL: it is another kind of content. */
 static const IpbJson *
 get_text(const IpbJson *content)
 {
@@ -44,7 +44,7 @@ is_text_only(const IpbJson *contents)
     return true;
 }
 
-/* Joins JSON strings as they were written, escapes and all, by escaped newlines. */
+/* Joins JSON strings by escaped newlines. Their own escapes stay. */
 static GBytes *
 join_texts(const IpbJson *contents)
 {
@@ -63,7 +63,7 @@ join_texts(const IpbJson *contents)
     return g_string_free_to_bytes(joined);
 }
 
-/* Decoded text for a message, which ends at a NUL. */
+/* Appends decoded text to a message. A NUL, which would end the message, is replaced. */
 static void
 append_text(GString *out, const char *text, size_t size)
 {
@@ -87,7 +87,7 @@ append_text(GString *out, const char *text, size_t size)
         g_string_append(out, "…");
 }
 
-/* What the tool says about its failure. */
+/* The text of the tool about its failure. */
 static char *
 describe_failure(const IpbJson *result)
 {
@@ -123,7 +123,7 @@ ipb_tool_result_map(const IpbJson *result, IpbJsonDoc **document, IpbToolResultF
     const IpbJson *structured = ipb_json_get(result, "structuredContent");
     const IpbJson *contents = ipb_json_get(result, "content");
     size_t n_contents = ipb_json_length(contents);
-    /* Some servers write null for none. */
+    /* Some servers write null if there is none. */
     if (structured != NULL && !(ipb_json_is(structured, IPB_JSON_NULL) && n_contents > 0))
         return take_value(structured, document);
     if (n_contents == 0)

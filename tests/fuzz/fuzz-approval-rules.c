@@ -10,13 +10,13 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static bool
-decide(const IpbApprovalRules *rules, const char *arguments, size_t size, IpbVerdict *ret_verdict)
+decide(const IpbApprovalRules *rules, const char *arguments, size_t size, IpbApprovalVerdict *ret_verdict)
 {
     g_autoptr(IpbJsonDoc) document = ipb_json_parse(arguments, size, &IPB_JSON_LIMITS_SMALL, NULL);
     if (document == NULL || !ipb_json_is(ipb_json_root(document), IPB_JSON_OBJECT) ||
         ipb_json_has_duplicates(document))
         return false;
-    IpbRuledCall call = {
+    IpbApprovalCall call = {
         .server_name = "server",
         .tool_name = "tool",
         .arguments = ipb_json_root(document),
@@ -33,7 +33,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     g_autoptr(IpbApprovalRules) rules = ipb_approval_rules_parse(text, rules_size, "fuzz", NULL);
     if (rules == NULL)
         return 0;
-    IpbVerdict verdict = {0};
+    IpbApprovalVerdict verdict = {0};
     if (nul != NULL && decide(rules, nul + 1, size - rules_size - 1, &verdict))
         g_assert_nonnull(ipb_approval_policy_name(verdict.policy));
     return 0;

@@ -120,7 +120,7 @@ def test_the_mcp_server_allows_unless_told_otherwise(ipybox, place, time_api):
     [
         ("{", "rules.json:"),
         ('{"rules": [{"tool": "x"}]}', "rule 1 has no decision"),
-        ('{"rule": []}', "rule is not known; there are default and rules"),
+        ('{"rule": []}', "rule is unknown; the members are default and rules"),
     ],
 )
 def test_a_wrong_file_is_told_before_anything_runs(run_ipybox, workspace, content, message):

@@ -170,7 +170,7 @@ def test_session_that_cannot_be_renewed(mcp: McpServer) -> None:
 
     with HttpServer(answer) as server:
         mcp.register("web", {"url": server.url})
-        assert "no new one could be begun: HTTP status 503" in mcp.failing_cell(CALL)
+        assert "a new one could not be started: HTTP status 503" in mcp.failing_cell(CALL)
         assert mcp.cell(CALL) == "'done'"
 
 
@@ -390,7 +390,7 @@ def test_session_id_is_checked(ipybox: str, tmp_path: Path) -> None:
 
     with HttpServer(answer) as server:
         status, text = apigen(ipybox, tmp_path, server.url)
-    assert status != 0 and "session id is wrong" in text
+    assert status != 0 and "session id is invalid" in text
 
 
 class SseServer:
@@ -450,7 +450,7 @@ def test_sse_refusal_is_told(ipybox: str, tmp_path: Path) -> None:
     assert status == 1 and "tools/list: HTTP status 400: because" in text and "\x1b" not in text
     with HttpServer(SseServer("http://[::1")) as server:
         status, text = apigen(ipybox, tmp_path, server.url, type="sse")
-    assert status == 1 and "the endpoint that it tells is not used" in text
+    assert status == 1 and "the endpoint that it announces is not used" in text
 
 
 def test_sse_endpoint_of_another_origin(ipybox: str, tmp_path: Path) -> None:

@@ -279,7 +279,8 @@ def test_changed_tools_are_told(ipybox, place):
         assert {path: path.read_text() for path in package.glob("*.py")} == before
     lines = log.read_text().splitlines()
     assert [line for line in lines if "tools changed" in line] == [
-        "ipybox: WARNING: fake: its tools changed; register it again to generate its package anew (nothing was rewritten)"
+        "ipybox: WARNING: fake: its tools changed; register it again to regenerate its package "
+        "(nothing was rewritten)"
     ]
     assert "ipybox: ERROR: fake: spilled" in lines
 
@@ -316,7 +317,7 @@ def test_limits_of_a_server(mcp):
     text = mcp.tool("register_mcp_server", {"server_name": "many", "server_params": params})[
         "content"
     ][0]["text"]
-    assert "server_params.limits has a member that is no limit" in text
+    assert "server_params.limits has an unknown member" in text
 
 
 def test_failed_registration_keeps_the_package(mcp, servers, workspace):

@@ -262,7 +262,7 @@ test_policies(void)
     options.approval = IPYBOX_APPROVAL_ASK;
     options.on_approval = NULL;
     g_autoptr(IpyboxSession) asking = new_session(&fixture, &options);
-    assert_rejected(asking, "echo", "nobody to ask");
+    assert_rejected(asking, "echo", "no one to ask");
     g_assert_cmpuint(judge.n_asked, ==, 0);
 }
 

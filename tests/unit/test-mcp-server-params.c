@@ -101,7 +101,7 @@ test_limits(void)
     assert_refused("{\"command\":\"a\",\"limits\":{\"probe_timeout\":-1}}",
                    "must be a number of seconds from 0.001 to 86400");
     assert_refused("{\"command\":\"a\",\"limits\":{\"page\":7}}",
-                   "a member that is no limit; there are connect_timeout, ");
+                   "an unknown member; the limits are connect_timeout, ");
 }
 
 static void
@@ -175,24 +175,24 @@ test_refused(void)
     assert_refused("{\"command\":\"a\",\"env\":[]}", "server_params.env must be an object");
     assert_refused("{\"command\":\"a\",\"env\":{\"P\":80}}",
                    "server_params.env.P must be a string");
-    assert_refused("{\"command\":\"a\",\"env\":{\"A=B\":\"\"}}", "name is not possible");
-    assert_refused("{\"command\":\"a\",\"env\":{\"\":\"\"}}", "name is not possible");
-    assert_refused("{\"command\":\"a\",\"env\":{\"A\\u0000\":\"\"}}", "name is not possible");
+    assert_refused("{\"command\":\"a\",\"env\":{\"A=B\":\"\"}}", "name is invalid");
+    assert_refused("{\"command\":\"a\",\"env\":{\"\":\"\"}}", "name is invalid");
+    assert_refused("{\"command\":\"a\",\"env\":{\"A\\u0000\":\"\"}}", "name is invalid");
     assert_refused("{\"command\":\"a\",\"cwd\":\"\"}", "server_params.cwd must not be empty");
     assert_refused("{\"command\":\"a\",\"timeout\":\"60\"}",
                    "server_params.timeout must be a number");
     assert_refused("{\"command\":\"a\",\"timeout\":0}", "server_params.timeout must be a number");
     assert_refused("{\"command\":\"a\",\"timeout\":-1}", "server_params.timeout must be a number");
-    assert_refused("{\"command\":\"a\",\"type\":\"sse\"}", "does not go with");
-    assert_refused("{\"url\":\"http://a\",\"type\":\"stdio\"}", "does not go with");
+    assert_refused("{\"command\":\"a\",\"type\":\"sse\"}", "cannot be combined with");
+    assert_refused("{\"url\":\"http://a\",\"type\":\"stdio\"}", "cannot be combined with");
     assert_refused("{\"url\":\"http://a\",\"type\":\"carrier-pigeon\"}", "server_params.type must");
     assert_refused("{\"url\":\"http://a\",\"type\":7}", "server_params.type must");
     assert_refused("{\"url\":\"file:///etc/passwd\"}", "http://");
     assert_refused("{\"url\":\"http:///x\"}", "host");
     assert_refused("{\"url\":\"http://a b\"}", "spaces");
-    assert_refused("{\"url\":\"http://a\",\"headers\":{\"A b\":\"\"}}", "name is not possible");
+    assert_refused("{\"url\":\"http://a\",\"headers\":{\"A b\":\"\"}}", "name is invalid");
     assert_refused("{\"url\":\"http://a\",\"headers\":{\"A\":\"b\\r\\nC: d\"}}",
-                   "server_params.headers.A must not hold control characters");
+                   "server_params.headers.A must not contain control characters");
 
     g_autofree char *big = g_strnfill(128 * 1024, 'x');
     g_autofree char *text = g_strdup_printf("{\"command\":\"%s\"}", big);

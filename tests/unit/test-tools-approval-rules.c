@@ -21,9 +21,9 @@ decide(const IpbApprovalRules *rules, const char *server, const char *tool, cons
     g_autoptr(GError) error = NULL;
     g_autoptr(IpbJsonDoc) document =
         ipb_json_parse(arguments, strlen(arguments), &IPB_JSON_LIMITS_MESSAGE, &error);
-    IpbVerdict verdict;
+    IpbApprovalVerdict verdict;
     g_assert_no_error(error);
-    IpbRuledCall call = {
+    IpbApprovalCall call = {
         .server_name = server,
         .tool_name = tool,
         .arguments = ipb_json_root(document),
@@ -46,8 +46,8 @@ test_unregistered(void)
         "{\"decision\":\"allow\"}]}");
     g_autoptr(IpbJsonDoc) document = ipb_json_parse("{}", 2, &IPB_JSON_LIMITS_SMALL, NULL);
     for (size_t i = 0; i < G_N_ELEMENTS(ROWS); i++) {
-        IpbRuledCall call = {"files", true, ROWS[i].tool, ipb_json_root(document)};
-        IpbVerdict verdict;
+        IpbApprovalCall call = {"files", true, ROWS[i].tool, ipb_json_root(document)};
+        IpbApprovalVerdict verdict;
         g_autofree char *decision =
             ipb_approval_rules_decide(rules, &call, &verdict)
                 ? g_strdup_printf("%s %u", ipb_approval_policy_name(verdict.policy), verdict.rule)
@@ -183,16 +183,16 @@ test_errors(void)
         const char *text;
         const char *message;
     } CASES[] = {
-        {"[]", "rules.json must hold an object"},
+        {"[]", "rules.json must contain an object"},
         {"{", "rules.json:"},
-        {"{\"rule\": []}", "rules.json: rule is not known"},
+        {"{\"rule\": []}", "rules.json: rule is unknown"},
         {"{\"rules\": {}}", "rules.json: rules must be an array"},
         {"{\"default\": \"maybe\"}", "rules.json: default must be \"allow\", \"ask\" or \"deny\""},
         {"{\"rules\": [{}]}", "rules.json: rule 1 has no decision"},
         {"{\"rules\": [1]}", "rules.json: rule 1 must be an object"},
         {"{\"rules\": [{\"decision\": 1}]}", "rules.json: rule 1.decision must be"},
         {"{\"rules\": [{\"decision\": \"deny\", \"tools\": \"x\"}]}",
-         "rules.json: rule 1.tools is not known; a rule has server, tool"},
+         "rules.json: rule 1.tools is unknown; a rule has server, tool"},
         {"{\"rules\": [{\"decision\": \"deny\", \"tool\": \"[\"}]}",
          "rules.json: rule 1.tool: the pattern"},
         {"{\"rules\": [{\"decision\": \"deny\", \"tool\": 3}]}",

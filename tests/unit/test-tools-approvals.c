@@ -99,7 +99,7 @@ test_allow(void)
 }
 
 static void
-test_deny_and_nobody(void)
+test_deny_and_no_one(void)
 {
     Test test;
     set_up(&test, IPB_APPROVAL_DENY, -1, true);
@@ -111,7 +111,7 @@ test_deny_and_nobody(void)
     request(&test, "{}");
     run_loop();
     expect(&test,
-           "Approval request for github.search failed: it needs an approval and there is nobody "
+           "Approval request for github.search failed: it needs an approval and there is no one "
            "to ask; ");
     tear_down(&test);
 }
@@ -325,7 +325,7 @@ main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/tools/approvals/allow", test_allow);
-    g_test_add_func("/tools/approvals/deny-and-nobody", test_deny_and_nobody);
+    g_test_add_func("/tools/approvals/deny-and-no-one", test_deny_and_no_one);
     g_test_add_func("/tools/approvals/ask", test_ask);
     g_test_add_func("/tools/approvals/answer-at-once", test_answer_at_once);
     g_test_add_func("/tools/approvals/timeout", test_timeout);

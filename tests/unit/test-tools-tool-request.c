@@ -47,7 +47,7 @@ test_refused(void)
         const char *body, *part;
     } ROWS[] = {
         {"", "refused"},
-        {"[]", "no JSON object"},
+        {"[]", "not a JSON object"},
         {"{\"tool_name\":\"t\",\"tool_args\":{}}", "server_name must be"},
         {"{\"server_name\":1,\"tool_name\":\"t\",\"tool_args\":{}}", "server_name must be"},
         {"{\"server_name\":\"a\",\"tool_args\":{}}", "tool_name must be"},
@@ -59,7 +59,7 @@ test_refused(void)
         {"{\"server_name\":\"a\",\"server_id\":1,\"tool_name\":\"t\",\"tool_args\":{}}",
          "server_id must be"},
         {"{\"server_name\":\"a\",\"server_id\":\"\\u0000\",\"tool_name\":\"t\",\"tool_args\":{}}",
-         "server_id holds"},
+         "server_id contains"},
         {"{\"server_name\":\"a\",\"server_params\":[],\"tool_name\":\"t\",\"tool_args\":{}}",
          "server_params must be"},
         {"{\"server_name\":\"a\",\"tool_name\":\"t\",\"tool_args\":{\"x\":1,\"x\":2}}", "twice"},
