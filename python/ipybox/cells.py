@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A running cell, between the thread that reads what the core says and the task that iterates over it."""
+"""A running cell: receives events in the reading thread, and passes them to a task."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ from .results import (
 )
 from .tool_exec.approval.client import ApprovalRequest
 
-# Chunks that wait for a reader: beyond these the session is paused, and goes on when half of them are read.
+# Chunks that wait for the task. If there are more, the session is paused until half of them are
+# read.
 MAX_WAITING_CHUNKS = 1024
 MAX_WAITING_CHARS = 1024 * 1024
 MAX_KEPT_NOTICES = 100
@@ -29,20 +30,20 @@ logger = logging.getLogger("ipybox")
 
 
 class KeptNotices:
-    """Keeps notices and violations of answers that no caller got, for the next answer that a caller gets."""
+    """Keeps notices and violations of answers that reached no caller, for the next answer."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._kept: dict[str, list[str]] = {"notices": [], "violations": []}
 
     def keep(self, answer: dict[str, Any]) -> None:
-        """Keeps those of an answer."""
+        """Keeps the lists of an answer."""
         with self._lock:
             for name, texts in self._kept.items():
                 texts += (answer.get(name) or [])[: MAX_KEPT_NOTICES - len(texts)]
 
     def add_to(self, answer: dict[str, Any]) -> None:
-        """Moves what is kept to the beginning of an answer's lists."""
+        """Moves the kept lists to the beginning of an answer's lists."""
         with self._lock:
             for name, texts in self._kept.items():
                 answer[name] = [*texts, *(answer.get(name) or [])]
@@ -50,7 +51,7 @@ class KeptNotices:
 
 
 class CellOwner(Protocol):
-    """What a cell needs of its session."""
+    """The part of a session that a cell uses."""
 
     core: Core
     end_reason: str | None
@@ -64,13 +65,13 @@ class CellOwner(Protocol):
 
 
 class Cell(Handler):
-    """One execution. Made and read by a task of one event loop, cancelled from anywhere.
+    """A running cell. A task of one event loop creates and reads it. Any thread may cancel it.
 
-    It ends by exactly one of: `finish` has given the result or raised; `abandon` was called, and whatever comes is dropped.
+    It ends in one of two ways: `finish` returns the result or raises, or `abandon` drops the rest.
     """
 
     def __init__(self, session: CellOwner, *, asks: bool, wants_chunks: bool) -> None:
-        """`asks`: approvals are items, else they are given; `wants_chunks`: text is."""
+        """`asks`: approvals become items, else they are given. `wants_chunks`: so does text."""
         self._session = session
         self._asks = asks
         self._wants_chunks = wants_chunks
@@ -83,7 +84,7 @@ class Cell(Handler):
         self._error: CoreError | None = None
         self._is_done = False
         self._is_paused = False
-        self._drops = False  # nobody reads any more
+        self._drops = False  # the task has abandoned the cell
         self._is_ending = False
         self._is_taken = False  # whether the answer's notices have reached the caller or are kept
         self.number = 0
@@ -91,7 +92,7 @@ class Cell(Handler):
     # For the task
 
     async def next(self) -> ApprovalRequest | CodeExecutionChunk | None:
-        """What comes next; None when the cell has ended."""
+        """Waits for the next item; None when the cell has ended."""
         while True:
             with self._lock:
                 if self._items:
@@ -103,11 +104,13 @@ class Cell(Handler):
                 waiter = self._waiter = self._loop.create_future()
             await waiter
 
-    def finish(self, *, tells_cancellation: bool) -> CodeExecutionResult | None:
-        """The result of a cell that has ended; None if it was cancelled, unless `tells_cancellation`.
+    def finish(self, *, returns_cancelled: bool) -> CodeExecutionResult | None:
+        """The result of a cell that has ended.
+
+        None if it was cancelled, unless `returns_cancelled`.
 
         Raises:
-            CodeExecutionError, TimeoutError, CoreError: As it ended.
+            CodeExecutionError, TimeoutError, CoreError: If the cell has failed.
         """
         if self._error is not None:
             raise self._explain(self._error)
@@ -116,7 +119,7 @@ class Cell(Handler):
         if status == "cancelled":
             if answer.get("message"):
                 logger.info("%s", answer["message"])
-            if not tells_cancellation:
+            if not returns_cancelled:
                 return None
         self._take(answer)
         if status == "ok":
@@ -134,9 +137,9 @@ class Cell(Handler):
                 self._session.kept_notices.add_to(answer)
 
     def abandon(self) -> None:
-        """Nobody reads any more: the cell is interrupted, unless it has ended."""
+        """Drops the rest of the output, and interrupts the cell if it has not ended."""
         if self._session.core.is_of_parent:
-            return  # the lock may be held for ever
+            return  # in a forked child the lock may be held for ever
         self._drop()
         if not self._is_done:
             self._session.core.cancel(self.number)
@@ -144,18 +147,18 @@ class Cell(Handler):
     # From anywhere
 
     def cancel(self) -> None:
-        """Interrupts the cell. What was not read is still there."""
+        """Interrupts the cell. Items that were not read are kept."""
         self.let_go()
         self._session.core.cancel(self.number)
 
     def let_go(self) -> None:
-        """The cell is about to end: its session is not paused for it any more."""
+        """Called when the cell is about to end: its session is not paused for it any more."""
         with self._lock:
             self._is_ending = True
             self._resume()
 
     def fail(self, error: CoreError) -> None:
-        """Ends a cell that got no answer."""
+        """Ends a cell that gets no answer."""
         self.on_done(None, error)
 
     # By the reading thread
@@ -182,7 +185,7 @@ class Cell(Handler):
         request = make_request(approval)
         with self._lock:
             if self._drops or self._is_done:
-                return  # the core takes it back
+                return  # the core withdraws the request
             self._items.append(request)
             self._wake()
 
@@ -194,12 +197,12 @@ class Cell(Handler):
             self._is_done = True
             self._answer, self._error = result, error
             self._is_paused = False
-            self._keep_what_nobody_takes()
+            self._keep_notices_of_dropped()
             self._wake()
 
     # With the lock held
 
-    def _keep_what_nobody_takes(self) -> None:
+    def _keep_notices_of_dropped(self) -> None:
         if self._drops and self._is_done and not self._is_taken:
             self._is_taken = True
             self._session.kept_notices.keep(self._answer or {})
@@ -228,7 +231,7 @@ class Cell(Handler):
             self._drops = True
             self._items.clear()
             self._resume()
-            self._keep_what_nobody_takes()
+            self._keep_notices_of_dropped()
 
     def _explain(self, error: CoreError) -> Exception:
         reason = self._session.end_reason
@@ -238,7 +241,7 @@ class Cell(Handler):
 
 
 def make_request(approval: Approval) -> ApprovalRequest:
-    """The request as the application sees it."""
+    """The approval request for the application."""
 
     async def respond(accept: bool) -> None:
         approval.respond(accept)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The executor of code, which most applications use."""
+"""CodeExecutor, the class that most applications use."""
 
 from __future__ import annotations
 
@@ -60,8 +60,9 @@ class CodeExecutor:
                     case CodeExecutionResult():
                         print(item.text)
 
-    Cells of one executor run one after the other. Executors are independent of each other and of event loops: there may be
-    many, in any number of threads, and one may be used in several loops. They share one core process, which ends with this one.
+    The cells of an executor run one after the other. Executors are independent of each other and of
+    event loops: a program may have many, in any number of threads, and use one in several loops.
+    They share one core process, which ends with the program.
 
     The parameters of ipybox 0.9 are attributes, too. `start` uses their current values.
     """
@@ -95,36 +96,46 @@ class CodeExecutor:
     ) -> None:
         """
         Args:
-            tool_server_host: Where the executor's tool server listens, if it has a port.
-            tool_server_port: Port of a tool server for others than the kernel; 0: a free one. None: there is none, the kernel
-                has a way of its own.
-            kernel_gateway_host: Where the executor's kernel gateway listens, if it has a port.
-            kernel_gateway_port: Port of a Jupyter gateway in front of the kernel; 0: a free one. None: there is none.
-            kernel_env: Environment variables of the kernel, which inherits next to none.
-            working_dir: If given, the kernel returns to it after each cell, and says so if it was elsewhere.
-            images_dir: Where images are saved. None: `images` in the current directory.
-            approval_timeout: Seconds until a request that nobody decided on is refused. None: never.
+            tool_server_host: Host of the executor's tool server, if it has a port.
+            tool_server_port: Port of a tool server for other programs; 0: a free port. None: no
+                tool server. The kernel does not need one.
+            kernel_gateway_host: Host of the executor's kernel gateway, if it has a port.
+            kernel_gateway_port: Port of a Jupyter gateway for the kernel; 0: a free port. None: no
+                gateway.
+            kernel_env: Environment variables of the kernel, which inherits very few.
+            working_dir: If given, the kernel returns to it after each cell, and reports if the cell
+                has left it.
+            images_dir: Directory for images. None: `images` in the current directory.
+            approval_timeout: Seconds until a request without a decision is refused. None: never.
             connect_timeout: Seconds that an MCP server may take to start.
             kernel_init_timeout: Seconds from the call of `start` until the kernel is ready.
             sandbox: Whether the kernel runs in a sandbox.
-            sandbox_config: What the sandbox allows, a JSON file. None: writing to the current directory, no network.
-                A file that is not there is an error.
-            log_level: DEBUG, INFO, WARNING, ERROR or CRITICAL: from which on the logger `ipybox` gets what is worth a line.
-            approve_tool_calls: False: tools are called without asking.
-            approve_shell_cmds: Whether `!command`, `x = !command` and `%%bash` ask as tools do.
-            require_shell_escape: Whether all other ways to start programs are refused. Needs approve_shell_cmds.
-            python: The interpreter of kernels, with IPython and pydantic: a path, or a name in PATH. None: this one.
-            preload: Modules that are imported once, before kernels are forked from that process.
-            seed: Of the generators of random, numpy and torch, 0 to 4,294,967,295. None: a random one.
+            sandbox_config: A JSON file that says what the sandbox allows. None: writing to the
+                current directory, and no network. If the file does not exist, `start` raises an
+                error.
+            log_level: The lowest level that the logger `ipybox` gets: DEBUG, INFO, WARNING, ERROR
+                or CRITICAL.
+            approve_tool_calls: Whether tool calls ask. False: they run without a question.
+            approve_shell_cmds: Whether `!command`, `x = !command` and `%%bash` ask as tool calls
+                do.
+            require_shell_escape: Whether other ways to start programs are refused. Needs
+                approve_shell_cmds.
+            python: The interpreter of kernels, with IPython and pydantic: a path, or a name in
+                PATH. None: the program's own.
+            preload: Modules that are imported once, before kernels are forked.
+            seed: Seed of the generators of random, numpy and torch, 0 to 4,294,967,295. None: a
+                random seed.
             limits: Limits of the kernel, by name; see the how-to of the sandbox.
             approval_rules: A file of rules that decide on tool calls, ipybox-rules(5).
             audit_log: A file that gets a line of JSON for each decision.
-            allowed_servers: `{name: server_params}`: MCP servers that cells may call by exactly these parameters without a
-                registration, as packages made by mcpygen do. Calls by other parameters are refused in a sandbox. Without one
-                they go through approval, with `server_params` in the request.
+            allowed_servers: `{name: server_params}`: MCP servers that cells may call by exactly
+                these parameters without a registration, as packages made by mcpygen do. In a
+                sandbox, calls by other parameters are refused. Without one they need approval, and
+                the request has `server_params`.
 
         Raises:
-            ValueError: If options do not go together, or are no sensible values. Some are only seen by `start`.
+            ValueError: If an option is not valid, or options contradict each other. `start` checks
+                some of them.
         """
         if require_shell_escape and not approve_shell_cmds:
             raise ValueError("require_shell_escape needs approve_shell_cmds=True")
@@ -161,7 +172,7 @@ class CodeExecutor:
             else None,
         }
 
-    # Its life
+    # Start and stop
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -176,10 +187,11 @@ class CodeExecutor:
         await self.stop()
 
     async def start(self) -> None:
-        """Starts the kernel. It works in what is the current directory now.
+        """Starts the kernel. It works in the current directory at the time of the call.
 
         Raises:
-            RuntimeError: If it is started already, was stopped meanwhile, or cannot be started; the text says why.
+            RuntimeError: If it is started already, was stopped during the start, or cannot be
+                started; the text says why.
             TimeoutError: If the kernel took longer than kernel_init_timeout.
             FileNotFoundError: If the program ipybox is not installed.
         """
@@ -199,8 +211,8 @@ class CodeExecutor:
     async def stop(self) -> None:
         """Ends the kernel, the MCP servers and everything else that was started for it.
 
-        A cell that runs ends with CodeExecutionError. Does nothing if it is not started. Cancelling the task only ends the
-        waiting.
+        A running cell ends with CodeExecutionError. Does nothing if the executor is not started. If
+        the task is cancelled, only the waiting ends.
         """
         self._n_stops += 1
         session, self._session = self._session, None
@@ -208,13 +220,13 @@ class CodeExecutor:
             await session.close()
 
     async def reset(self) -> None:
-        """Throws the kernel away, with all variables, definitions and imports, and stops the MCP servers.
+        """Discards the kernel with all variables, definitions and imports. Stops the MCP servers.
 
-        The next cell runs in a fresh kernel; servers start again when a tool is called. A cell that runs ends with
-        CodeExecutionError.
+        The next cell runs in a fresh kernel. Servers start again when a tool is called. A running
+        cell ends with CodeExecutionError.
 
         Raises:
-            RuntimeError: If it is not started.
+            RuntimeError: If the executor is not started.
         """
         await self._started().reset()
 
@@ -231,46 +243,52 @@ class CodeExecutor:
 
             result = await executor.execute("1 + 1")
 
-        Where it is iterated over instead of awaited, it is `stream(code, timeout)`, and asks for approvals:
+        You can also iterate over it. Then it is `stream(code, timeout)`, and asks for approvals:
 
             async for item in executor.execute(code): ...
 
         Args:
-            code: Python as IPython takes it.
-            timeout: Seconds after which the cell is interrupted, waits for approvals not counted. None: never.
+            code: Python code, with the syntax of IPython.
+            timeout: Seconds after which the cell is interrupted, without the time of waiting for
+                approvals. None: never.
 
         Returns:
-            When awaited: the result. `CodeExecutionResult(text=None, images=[])`, with `is_cancelled`, if the cell was cancelled.
+            When awaited: the result. If the cell was cancelled, it is
+            `CodeExecutionResult(text=None, images=[])` with `is_cancelled`.
 
         Raises:
-            CodeExecutionError: When awaited: the code raised an exception, or the kernel is gone.
-            CodeExecutionTimeout: When awaited: it took longer than `timeout`; a TimeoutError whose text says whether the variables
-                are kept.
-            RuntimeError: When awaited: the executor is not started, or the core is gone.
+            CodeExecutionError: When awaited: the code raised an exception, or the kernel has ended.
+            CodeExecutionTimeout: When awaited: the cell took longer than `timeout`. It is a
+                TimeoutError, whose text says whether variables are kept.
+            RuntimeError: When awaited: the executor is not started, or the core has ended.
         """
         return Execution(lambda: self._execute(code, timeout), lambda: self.stream(code, timeout))
 
     async def stream(
         self, code: str, timeout: float | None = None, chunks: bool = False
     ) -> AsyncGenerator[ApprovalRequest | CodeExecutionChunk | CodeExecutionResult, None]:
-        """Runs code as a cell, and yields what happens as it happens.
+        """Runs code as a cell, and yields output and approval requests as they occur.
 
-        A cell whose stream is closed or dropped is interrupted. A stream of chunks that is not read on makes the kernel wait.
+        If the stream is closed or dropped, the cell is interrupted. If chunks are not read, the
+        kernel waits.
 
         Args:
-            code: Python as IPython takes it.
-            timeout: Seconds after which the cell is interrupted, waits for approvals not counted. None: never.
-            chunks: Whether to yield text as it comes.
+            code: Python code, with the syntax of IPython.
+            timeout: Seconds after which the cell is interrupted, without the time of waiting for
+                approvals. None: never.
+            chunks: Whether to yield output while the cell runs.
 
         Yields:
-            An ApprovalRequest for each tool call, which waits until it is accepted or rejected; with `chunks`, a
-            CodeExecutionChunk for each piece of output; at the end a CodeExecutionResult, unless the cell was cancelled.
+            An ApprovalRequest for each tool call, which waits until it is accepted or rejected.
+            With `chunks`, a CodeExecutionChunk for each piece of output. At the end a
+            CodeExecutionResult, unless the cell was cancelled.
 
         Raises:
-            CodeExecutionError: If the code raised an exception (also of a tool call that failed or was not approved), or
-                the kernel is gone.
-            CodeExecutionTimeout: If it took longer than `timeout`; a TimeoutError whose text says whether variables are kept.
-            RuntimeError: If the executor is not started, or the core is gone.
+            CodeExecutionError: If the code raised an exception (also that of a tool call which
+                failed or was not approved), or the kernel has ended.
+            CodeExecutionTimeout: If the cell took longer than `timeout`. It is a TimeoutError,
+                whose text says whether variables are kept.
+            RuntimeError: If the executor is not started, or the core has ended.
         """
         cell = self._started().execute(
             code, check_seconds(timeout, "timeout"), asks=True, wants_chunks=chunks
@@ -278,7 +296,7 @@ class CodeExecutor:
         try:
             while (item := await cell.next()) is not None:
                 yield item
-            result = cell.finish(tells_cancellation=False)
+            result = cell.finish(returns_cancelled=False)
             if result is not None:
                 yield result
         finally:
@@ -290,16 +308,17 @@ class CodeExecutor:
         )
         try:
             await cell.next()
-            result = cell.finish(tells_cancellation=True)
+            result = cell.finish(returns_cancelled=True)
             assert result is not None
             return result
         finally:
             cell.abandon()
 
     def cancel(self) -> None:
-        """Interrupts the running cell: its stream ends without a result, its `execute` gives one without text.
+        """Interrupts the running cell.
 
-        The kernel and its state are kept. Does nothing if no cell runs. May be called from any thread.
+        Its stream ends without a result; its `execute` returns a result without text. The kernel
+        and its state are kept. Does nothing if no cell runs. May be called from any thread.
         """
         if self._session is not None:
             self._session.cancel()
@@ -313,21 +332,22 @@ class CodeExecutor:
         *,
         max_bytes: int = MAX_TRANSFER_BYTES,
     ) -> Transfer:
-        """Copies a file or a directory into the kernel's workspace. The executor need not be started.
+        """Copies a file or a directory into the kernel's workspace, also before `start`.
 
-        Symbolic links in the workspace are not followed, since the kernel may have put them there.
+        Symbolic links in the workspace are not followed, because the kernel may have created them.
 
         Args:
-            source: What to copy. Links are followed.
-            target: Where to, relative to the workspace; directories are made. None: the name of `source`.
-            max_bytes: How much is copied at most.
+            source: The file or directory. Links are followed.
+            target: The path relative to the workspace. Missing directories are created. None: the
+                name of `source`.
+            max_bytes: The maximum number of bytes.
 
         Returns:
             What was copied.
 
         Raises:
-            ValueError: If `target` is not in the workspace, or it is more than `max_bytes`.
-            OSError: If something cannot be read or written.
+            ValueError: If `target` is not in the workspace, or there are more than `max_bytes`.
+            OSError: If a file cannot be read or written.
         """
         source = Path(source)
         return await arun(
@@ -341,27 +361,29 @@ class CodeExecutor:
         *,
         max_bytes: int = MAX_TRANSFER_BYTES,
     ) -> Transfer:
-        """Copies a file or a directory out of the kernel's workspace. The executor need not be started.
+        """Copies a file or a directory out of the kernel's workspace, also before `start`.
 
-        Symbolic links in the workspace are not followed, since the kernel may have put them there: those in a directory are
-        left out, with whatever is neither file nor directory.
+        Symbolic links in the workspace are not followed, because the kernel may have created them.
+        In a directory, links are left out, and so is everything that is neither a file nor a
+        directory.
 
         Args:
-            source: What to copy, relative to the workspace.
-            target: Where to. None: the name of `source`, in the current directory.
-            max_bytes: How much is copied at most.
+            source: The file or directory, relative to the workspace.
+            target: The path of the copy. None: the name of `source`, in the current directory.
+            max_bytes: The maximum number of bytes.
 
         Returns:
             What was copied, and what was left out.
 
         Raises:
-            ValueError: If `source` is not in the workspace, is a link, or is more than `max_bytes`.
-            OSError: If something cannot be read or written.
+            ValueError: If `source` is not in the workspace, is a link, or has more than
+                `max_bytes`.
+            OSError: If a file cannot be read or written.
         """
         source = PurePath(source)
         return await arun(download, self._place(), source, Path(target or source.name), max_bytes)
 
-    # What others may connect to
+    # Ports for other programs
 
     @property
     def tool_server_port(self) -> int | None:
@@ -371,7 +393,7 @@ class CodeExecutor:
 
     @property
     def tool_server_token(self) -> str | None:
-        """The token that the executor's tool server wants from applications; None if it has no tool server."""
+        """The token that the tool server requires from applications; None if there is none."""
         server = self._session.tool_server if self._session is not None else None
         return server["token"] if server else None
 
@@ -383,7 +405,7 @@ class CodeExecutor:
 
     @property
     def kernel_gateway_token(self) -> str | None:
-        """The token that the executor's kernel gateway wants; None if it has no gateway."""
+        """The token that the kernel gateway requires; None if there is no gateway."""
         gateway = self._session.gateway if self._session is not None else None
         return gateway["token"] if gateway else None
 
@@ -427,15 +449,16 @@ class CodeExecutor:
         return Path(self._workspace or os.getcwd())
 
 
-# What a coroutine function is to agents' frameworks that take functions as tools, and to mocks.
+# Makes it a coroutine function for agent frameworks, which take functions as tools, and for mocks.
 if sys.version_info >= (3, 12):
     inspect.markcoroutinefunction(CodeExecutor.execute)
 else:
-    CodeExecutor.execute._is_coroutine = asyncio.coroutines._is_coroutine  # type: ignore[attr-defined]
+    marker = asyncio.coroutines._is_coroutine  # type: ignore[attr-defined]
+    CodeExecutor.execute._is_coroutine = marker  # type: ignore[attr-defined]
 
 
 class Execution(Coroutine[Any, Any, CodeExecutionResult]):
-    """What `CodeExecutor.execute` gives: a coroutine that can be iterated over as well."""
+    """The value of `CodeExecutor.execute`: a coroutine that also supports async iteration."""
 
     def __init__(
         self,
@@ -448,7 +471,7 @@ class Execution(Coroutine[Any, Any, CodeExecutionResult]):
         self._stream = stream
         self._made: Coroutine[Any, Any, CodeExecutionResult] | None = None
         self._is_used = False
-        # What asyncio calls it, in warnings about tasks.
+        # Its name in asyncio's warnings about tasks.
         self.__name__, self.__qualname__ = "execute", "CodeExecutor.execute"
 
     def __aiter__(
@@ -488,13 +511,13 @@ class Execution(Coroutine[Any, Any, CodeExecutionResult]):
 def _read_level(log_level: str) -> int:
     if str(log_level).upper() not in LEVELS:
         raise ValueError(
-            f"log_level is one of DEBUG, INFO, WARNING, ERROR, CRITICAL, not {log_level!r}"
+            f"log_level must be DEBUG, INFO, WARNING, ERROR or CRITICAL, not {log_level!r}"
         )
     return LEVELS[log_level.upper()]
 
 
 def _find_python(python: str | Path) -> str:
-    """A name is looked for in PATH by the core; a path is one of this process."""
+    """The core searches a name in PATH. A path is relative to this process."""
     text = os.fspath(python)
     return os.path.abspath(text) if os.sep in text else text
 

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Copies files into a workspace and out of it.
 
-Code in a kernel may have made anything there: links to the application's secrets, pipes that never end, trees without end. So
-every step below the workspace is one component, opened relative to its directory and never through a link, and everything has
-a bound. The other side is the application's own, and taken as it is.
+Code in a kernel may have created anything there: links to the application's secrets, pipes that
+never end, endless trees. So each step below the workspace opens one component, relative to its
+directory and never through a link, and everything has a limit. The other side belongs to the
+application, and is trusted.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ MAX_DEPTH = 64
 CHUNK_BYTES = 1024 * 1024
 
 DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-# A pipe without a writer must not hold us up.
+# Non-blocking, because a pipe without a writer would block.
 READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 WRITE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -33,8 +34,8 @@ class Transfer:
     """What was copied.
 
     Attributes:
-        files: The files, relative to what was asked for; `.` is that itself.
-        skipped: What was left out, since it is no file and no directory: links, pipes, sockets, devices.
+        files: The files, relative to the source; `.` is the source itself.
+        skipped: What was left out: links, pipes, sockets, devices.
         n_bytes: The size of all files.
     """
 
@@ -77,7 +78,8 @@ def download(workspace: Path, source: PurePath, target: Path, max_bytes: int) ->
     with _open_directory(workspace, names[:-1], makes=False) as directory:
         if not _get(job, directory, names[-1], target, PurePath("."), 0):
             raise ValueError(
-                f"{source} in the workspace is a link, or neither file nor directory: it is not followed"
+                f"{source} in the workspace is a link, or neither file nor directory:"
+                " it is not followed"
             )
     return job.transfer
 
@@ -86,14 +88,14 @@ def _split(path: PurePath) -> list[str]:
     names = [name for name in path.parts if name != "."]
     if path.is_absolute() or ".." in names or not names or any("\0" in name for name in names):
         raise ValueError(
-            f"{str(path)!r} is no path below the workspace: give one relative to it, without '..'"
+            f"{str(path)!r} is not a path below the workspace: use a relative one, without '..'"
         )
     return names
 
 
 @contextmanager
 def _open_directory(workspace: Path, names: list[str], *, makes: bool) -> Iterator[int]:
-    """The directory that the names lead to, through no link."""
+    """Opens the directory of these names, without following links."""
     fd = os.open(workspace, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         for number, name in enumerate(names):
@@ -103,7 +105,7 @@ def _open_directory(workspace: Path, names: list[str], *, makes: bool) -> Iterat
                 path = "/".join(names[: number + 1])
                 if error.errno in (errno.ELOOP, errno.ENOTDIR):
                     raise ValueError(
-                        f"{path} in the workspace is a link or no directory: it is not followed"
+                        f"{path} in the workspace is a link or not a directory: it is not followed"
                     ) from None
                 raise OSError(error.errno, error.strerror, path) from None
             os.close(fd)
@@ -149,7 +151,7 @@ def _open_directory_at(directory: int, name: str) -> Iterator[int]:
 
 
 def _put_file(job: _Job, source: Path, directory: int, name: str) -> None:
-    """Under another name first: what is there is replaced as a whole, a link too, and never written through."""
+    """Writes a temporary file, which then replaces the target. Never writes through it."""
     temporary = f".{name[:100]}.{secrets.token_hex(4)}"
     reading = os.open(source, os.O_RDONLY | os.O_CLOEXEC)
     try:
@@ -172,13 +174,13 @@ def _put_file(job: _Job, source: Path, directory: int, name: str) -> None:
 
 
 def _get(job: _Job, directory: int, name: str, target: Path, shown: PurePath, depth: int) -> bool:
-    """False if it is nothing that is copied."""
+    """False if it is neither a file nor a directory."""
     try:
         kind = os.stat(name, dir_fd=directory, follow_symlinks=False).st_mode
     except FileNotFoundError:
         if depth == 0:
             raise
-        return False  # gone meanwhile
+        return False  # it was removed
     if stat.S_ISDIR(kind):
         _check_depth(depth)
         _get_directory(job, directory, name, target, shown, depth)
@@ -210,7 +212,7 @@ def _get_file(job: _Job, directory: int, name: str, target: Path, shown: PurePat
     try:
         reading = os.open(name, READ, dir_fd=directory)
     except OSError as error:
-        if error.errno in (errno.ELOOP, errno.ENXIO):  # it became a link or a pipe meanwhile
+        if error.errno in (errno.ELOOP, errno.ENXIO):  # it was replaced by a link or a pipe
             return False
         raise
     try:
@@ -218,12 +220,13 @@ def _get_file(job: _Job, directory: int, name: str, target: Path, shown: PurePat
         if not stat.S_ISREG(about.st_mode):
             return False
         target.parent.mkdir(parents=True, exist_ok=True)
-        # A name of its own first: what fails leaves no half of a file, and what is there is not written through.
+        # Write a temporary file first: a failure leaves no incomplete file, and the target is never
+        # written through.
         temporary = target.parent / f".{name[:100]}.{secrets.token_hex(4)}"
         writing = os.open(temporary, WRITE, 0o600)
         try:
             _copy(job, reading, writing)
-            # No set-user-id out of a kernel.
+            # Drop set-user-id bits of files from a kernel.
             os.fchmod(writing, (stat.S_IMODE(about.st_mode) & 0o755) | stat.S_IRUSR | stat.S_IWUSR)
             os.replace(temporary, target)
         except BaseException:

@@ -24,17 +24,20 @@ async def generate_mcp_sources(
 ) -> list[str]:
     """Generates a Python package from the tools of an MCP server, and registers the server.
 
-    Connects to the server, asks for its tools, and writes `root_dir/server_name` with a module for each tool: a class `Params`
-    for the arguments, a class `Result` if the tool says what it returns (else it is `str`), and `run`. A package that is
-    there already is replaced as a whole; if something fails, it stays as it was.
+    Connects to the server, lists its tools, and writes `root_dir/server_name` with a module for
+    each
+    tool: a class `Params` for the arguments, a class `Result` if the tool declares an output schema
+    (else the result is a `str`), and `run`. An existing package is replaced in one step. If
+    something fails, it is not changed.
 
-    `${NAME}` in the parameters is replaced when the server is connected, from the environment and from `.env` in the current
-    directory, and is not in the package.
+    `${NAME}` in the parameters is replaced when the server is connected, from the environment and
+    from `.env` in the current directory. The value is not in the package.
 
     Args:
         server_name: Name of the package, a Python identifier.
-        server_params: `command`, `args` and `env` of a program, or `url` and `headers` of a server over HTTP.
-        root_dir: Directory of the package; made if it is not there.
+        server_params: `command`, `args` and `env` of a program, or `url` and `headers` of a server
+            over HTTP.
+        root_dir: Directory of the package; created if it does not exist.
         async_api: Whether `run` is a coroutine function.
         connect_timeout: Seconds that the server may take to start.
 
@@ -42,10 +45,10 @@ async def generate_mcp_sources(
         The names of the modules.
 
     Raises:
-        ValueError: If the name or the parameters are wrong.
-        FileNotFoundError: If the command or a variable is not there. It is a LookupError, too.
+        ValueError: If the name or the parameters are not valid.
+        FileNotFoundError: If the command or a variable does not exist. It is a LookupError, too.
         TimeoutError: If the server takes too long.
-        RuntimeError: If the server fails; with its last words.
+        RuntimeError: If the server fails. The text has the end of its log.
     """
     core = acquire_core()
     try:
@@ -68,10 +71,10 @@ async def generate_mcp_sources(
 
 
 def sanitize_name(name: str) -> str:
-    """The name of a tool's module: lower-case, with `_` for every character outside of a-z, A-Z, 0-9 and `_`.
+    """The name of a tool's module: lower case, with `_` for other characters.
 
-    Generated packages go further where this gives no name that Python can import: see `generate_mcp_sources`, which returns
-    the names as they are.
+    Only ASCII letters and digits are kept. If Python cannot import the result, generated packages
+    use another name: `generate_mcp_sources` returns the names of the modules.
 
     Args:
         name: The tool's name.

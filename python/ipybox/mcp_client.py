@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 
-# Members of a tool that a server may leave out, by their names in the classes of the official SDK.
+# Optional members of a tool, by their names in the classes of the official SDK.
 OPTIONAL_MEMBERS = {
     "title": "title",
     "description": "description",
@@ -30,7 +30,8 @@ OPTIONAL_MEMBERS = {
 class Tool(dict[str, Any]):
     """A tool as its server describes it, `{"name": …, "description": …, "inputSchema": …}`.
 
-    The members are attributes, too, as they are in ipybox 0.9: `tool.name`, `tool.inputSchema`. One that is left out is None.
+    The members are attributes, too, as in ipybox 0.9: `tool.name`, `tool.inputSchema`. A missing
+    optional member is None.
     """
 
     def __getattr__(self, name: str) -> Any:
@@ -52,8 +53,9 @@ class MCPClient:
     def __init__(self, server_params: dict[str, Any], connect_timeout: float = 30) -> None:
         """
         Args:
-            server_params: `command`, `args` and `env` of a program, or `url` and `headers` of a server over HTTP. `${NAME}` is
-                replaced from the environment and from `.env` in the current directory.
+            server_params: `command`, `args` and `env` of a program, or `url` and `headers` of a
+                server over HTTP. `${NAME}` is replaced from the environment and from `.env` in the
+                current directory.
             connect_timeout: Seconds that the server may take to start.
 
         Raises:
@@ -81,11 +83,12 @@ class MCPClient:
         await self.stop()
 
     async def start(self) -> None:
-        """Connects.
+        """Connects to the server.
 
         Raises:
-            RuntimeError: If it is started already, or the server fails.
-            FileNotFoundError: If the command or a variable is not there. It is a LookupError, too.
+            RuntimeError: If the client is started already, or the server fails.
+            FileNotFoundError: If the command or a variable does not exist. It is a LookupError,
+                too.
             TimeoutError: If the server takes too long.
         """
         if self._core is not None:
@@ -110,7 +113,7 @@ class MCPClient:
         self._client = result["client"]
 
     async def stop(self) -> None:
-        """Disconnects, and ends a server that was started. Does nothing if there is no connection."""
+        """Disconnects, and ends a server that was started. Does nothing if not connected."""
         core, client = self._core, self._client
         if core is None or client is None:
             return
@@ -131,10 +134,11 @@ class MCPClient:
         """The server's tools.
 
         Returns:
-            Each as MCP has it: `name`, `description`, `inputSchema`, maybe `outputSchema` and more.
+            The tools as in MCP: `name`, `description`, `inputSchema`, and optional members such as
+            `outputSchema`.
 
         Raises:
-            RuntimeError: If it is not started, or the server fails.
+            RuntimeError: If the client is not started, or the server fails.
         """
         result = await self._call("mcp.list_tools", {})
         return [Tool(tool) for tool in result["tools"]]
@@ -149,10 +153,11 @@ class MCPClient:
             tool_args: Its arguments.
 
         Returns:
-            The structured result if there is one; else the text; else a list of contents, as images; None if there are none.
+            The structured result if there is one, else the text, else a list of contents such as
+            images; None if there are no contents.
 
         Raises:
-            RuntimeError: If it is not started, or the tool fails; with what it said.
+            RuntimeError: If the client is not started, or the tool fails. The text is the tool's.
         """
         result = await self._call("mcp.call", {"tool_name": tool_name, "tool_args": tool_args})
         value: dict[str, Any] | list[Any] | str | None = result["result"]
@@ -168,7 +173,7 @@ def _send_close(core: Core, client: str) -> None:
     try:
         core.request("mcp.close", {"client": client}, Handler())
     except CoreError:
-        pass  # it is gone
+        pass  # the core has ended
 
 
 def _forget(core: Core, client: str) -> None:

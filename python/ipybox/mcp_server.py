@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`python -m ipybox.mcp_server`: the MCP server, which is the C program. Its options are those of `ipybox`."""
+"""`python -m ipybox.mcp_server`: executes the C program, with the options of `ipybox`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .core.server_process import become
 
 
 def main() -> None:
-    """Becomes the program, in the same process. Kernels run in this Python unless `--python` names another."""
+    """Executes the program in this process. Kernels use this Python, or the one of `--python`."""
     become(arguments=sys.argv[1:], takes_python=True)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What executing code gives."""
+"""Results of cells."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ from .core.errors import ExecutionTimeout
 
 @dataclass
 class DisplayData:
-    """Something that a cell displayed, or the value of its last expression.
+    """A value that a cell displayed, or the value of its last expression.
 
     Attributes:
-        data: Representations by MIME type, such as `text/plain`, `text/html`, `application/json`; `image/png` in Base64.
-        metadata: What the display said about them.
+        data: Representations by MIME type, such as `text/plain`, `text/html`, `application/json`,
+            and `image/png` in base64.
+        metadata: Metadata of the representations.
     """
 
     data: dict[str, Any]
@@ -25,7 +26,7 @@ class DisplayData:
 
 @dataclass
 class CodeExecutionChunk:
-    """A piece of output text, as it comes.
+    """A piece of the output of a running cell.
 
     Attributes:
         text: The piece.
@@ -39,18 +40,20 @@ class CodeExecutionResult:
     """The result of a cell that ran to its end.
 
     Attributes:
-        text: What it printed and displayed, and the value of its last expression; without white space at both ends. None if
-            there was no output.
-        images: The image files that it made, in order.
-        raw_text: `text` with the white space at both ends, which keeps the columns of a table in line.
+        text: Printed and displayed text, and the value of the last expression, without white space
+            at both ends. None if there was no output.
+        images: The image files of the cell, in order.
+        raw_text: `text` with the white space at both ends, which keeps the columns of a table
+            aligned.
         is_cancelled: Whether `cancel` ended the cell. `text` is None then.
-        display_data: What it displayed, in all representations.
-        violations: What its sandbox denied, for people.
-        notices: Messages of ipybox, for people: that the kernel died before the cell, violations, an image that could not be
-            saved. They are not in the text, except `[ipybox] cwd reset to DIR`. If a cell was cancelled or its stream was closed,
-            its notices come with the next result.
-        is_truncated: Whether the text was longer than 16,777,216 characters. Then its beginning and its end are there, and a
-            line between them that says how much was left out.
+        display_data: The displayed values, in all representations.
+        violations: What the sandbox denied, for people.
+        notices: Messages of ipybox, for people: that the kernel died before the cell, violations,
+            an image that could not be saved. They are not in the text, except `[ipybox] cwd reset
+            to DIR`. If a cell was cancelled or its stream was closed, its notices come with the
+            next result.
+        is_truncated: Whether the text was longer than 16,777,216 characters. Then it has its
+            beginning and its end, and a line between them that says how much was left out.
     """
 
     text: str | None
@@ -66,15 +69,15 @@ class CodeExecutionResult:
 
 
 class CodeExecutionError(Exception):
-    """A cell failed: it raised an exception, or its kernel is gone. The text is the traceback.
+    """A cell failed: it raised an exception, or its kernel has ended. The text is the traceback.
 
     Attributes:
         name: Class of the exception, such as `ValueError`; None if there was none.
-        value: Its message; None likewise.
-        output: What the cell printed before; None if nothing.
-        images: The image files that it made before.
-        display_data: What it displayed before.
-        violations: What its sandbox denied, for people.
+        value: Message of the exception; None if there was none.
+        output: Earlier output of the cell; None if there was none.
+        images: Earlier image files of the cell.
+        display_data: Values that the cell displayed before.
+        violations: What the sandbox denied, for people.
         notices: Messages of ipybox; see CodeExecutionResult.
     """
 
@@ -90,11 +93,11 @@ class CodeExecutionError(Exception):
 
 
 class CodeExecutionTimeout(ExecutionTimeout):
-    """A cell took longer than its time limit: a TimeoutError, whose text says whether the variables are kept.
+    """A cell exceeded its timeout: a TimeoutError, whose text says whether variables are kept.
 
     Attributes:
-        output: What the cell printed before; None if nothing.
-        violations: What its sandbox denied, for people.
+        output: Earlier output of the cell; None if there was none.
+        violations: What the sandbox denied, for people.
         notices: Messages of ipybox; see CodeExecutionResult.
     """
 

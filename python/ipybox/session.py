@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A session of the core, and the cells that run in it."""
+"""A session of the core, and its cells."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from .core.errors import CoreTimeoutError
 
 logger = logging.getLogger("ipybox")
 
-# What the core takes for a limit that is over.
+# What the core accepts for a limit that has passed.
 SHORTEST_TIMEOUT_S = 0.001
 STOPPED = "the executor was stopped while the cell ran"
 
 
 class Session(Handler):
-    """An open session. It owns a share of the core until it is closed.
+    """An open session. It keeps the core alive until it is closed.
 
     Attributes:
         core: The core.
-        kept_notices: Of cells whose results reached nobody.
+        kept_notices: Notices of cells whose results reached no caller.
         end_reason: Why its cells end now, if it was closed.
-        tool_server: Where its own tool server listens: `host`, `port`, `token`; None if it has none.
-        gateway: Likewise its kernel gateway.
+        tool_server: `host`, `port` and `token` of its tool server; None if it has none.
+        gateway: The same for its kernel gateway.
     """
 
     def __init__(self, core: Core, answer: dict[str, Any], log_level: int) -> None:
@@ -45,7 +45,9 @@ class Session(Handler):
 
     @classmethod
     async def open(cls, options: dict[str, Any], log_level: int) -> Session:
-        """Opens a session, and waits for its kernel. `kernel_init_timeout` in the options limits all of this.
+        """Opens a session, and waits for its kernel.
+
+        `kernel_init_timeout` in the options limits all of this.
 
         Raises:
             CoreError: If that fails; nothing is left then.
@@ -83,7 +85,7 @@ class Session(Handler):
     # Its end
 
     async def close(self) -> None:
-        """Ends the kernel and everything that it started. Cancelling the task only ends the waiting."""
+        """Ends the kernel and all that it started. Cancelling the task only ends the waiting."""
         if not self._begin_close():
             return
         try:
@@ -95,7 +97,7 @@ class Session(Handler):
             self._end_close()
 
     def close_soon(self) -> None:
-        """Like `close`, and waits for nothing."""
+        """Like `close`, without waiting."""
         if self._begin_close():
             _send_close(self.core, self._id)
             self._end_close()
@@ -143,7 +145,7 @@ class Session(Handler):
         return cell
 
     def remove(self, cell: Cell) -> None:
-        """It has ended."""
+        """Called when a cell has ended."""
         with self._lock:
             if cell in self._cells:
                 self._cells.remove(cell)
@@ -158,7 +160,7 @@ class Session(Handler):
             cell.cancel()
 
     async def reset(self) -> None:
-        """A fresh kernel. The cells that run or wait end with an error."""
+        """Replaces the kernel. Running and queued cells end with an error."""
         with self._lock:
             cells = list(self._cells)
         for cell in cells:
@@ -166,11 +168,11 @@ class Session(Handler):
         await self.core.call("session.reset", {"session": self._id}, is_cancellable=False)
 
     def pause(self) -> None:
-        """Output is not read any more, and a kernel that goes on printing waits."""
+        """Stops reading output. A kernel that prints more waits."""
         self.core.notify("session.pause", {"session": self._id})
 
     def resume(self) -> None:
-        """Output is read again."""
+        """Reads output again."""
         self.core.notify("session.resume", {"session": self._id})
 
     # By the reading thread
@@ -184,4 +186,4 @@ def _send_close(core: Core, session: str) -> None:
     try:
         core.request("session.close", {"session": session}, Handler())
     except CoreError:
-        pass  # it is gone
+        pass  # the core has ended

@@ -16,35 +16,36 @@ T = TypeVar("T")
 
 
 async def arun(func: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Runs a function that blocks, such as `input`, in a thread, and waits for it.
+    """Runs a blocking function, such as `input`, in a thread, and waits for its result.
 
     Args:
         func: The function.
-        *args: Its arguments.
-        **kwargs: Its keyword arguments.
+        *args: Arguments of the function.
+        **kwargs: Keyword arguments of the function.
 
     Returns:
-        What it returns.
+        The function's result.
 
     Raises:
-        Exception: What it raises.
+        Exception: The function's exception.
     """
     call = functools.partial(contextvars.copy_context().run, func, *args, **kwargs)
     return await asyncio.get_running_loop().run_in_executor(None, call)
 
 
 def find_free_port(host: str = "localhost") -> int:
-    """A TCP port that nobody listens on at the moment. Somebody else may take it before you do: to listen on any port, pass
-    port 0 where that is possible.
+    """Finds a free TCP port.
+
+    Another program may use the port before you do. If possible, listen on port 0 instead.
 
     Args:
-        host: The address to look on.
+        host: The address for which the port must be free.
 
     Returns:
         The port number.
 
     Raises:
-        OSError: If `host` is no address of this machine.
+        OSError: If `host` is not an address of this machine.
     """
     family, kind, protocol, _, address = socket.getaddrinfo(host, 0, type=socket.SOCK_STREAM)[0]
     with socket.socket(family, kind, protocol) as sock:
@@ -54,15 +55,15 @@ def find_free_port(host: str = "localhost") -> int:
 
 
 def check_seconds(value: float | None, name: str) -> float | None:
-    """A time limit; None for none.
+    """Checks a time limit; None means no limit.
 
     Raises:
-        ValueError: If it is not above 0, or not a number.
+        ValueError: If it is not a number above 0.
     """
     if value is None or value == math.inf:
         return None
     if isinstance(value, str) or not value > 0:
         raise ValueError(
-            f"{name} is a number of seconds above 0, or None for no limit, not {value!r}"
+            f"{name} must be a number of seconds above 0, or None for no limit, not {value!r}"
         )
     return float(value)

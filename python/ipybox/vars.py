@@ -13,7 +13,7 @@ _VARIABLE = re.compile(r"\$\{([a-zA-Z0-9_]+)\}")
 
 @dataclass
 class ReplaceResult:
-    """What `replace_variables` did.
+    """The result of `replace_variables`.
 
     Attributes:
         replaced: The copy with values in the places of variables.
@@ -27,14 +27,14 @@ class ReplaceResult:
 
     @property
     def total_variables(self) -> int:
-        """How many different variables there are."""
+        """The number of different variables."""
         return len(self.replaced_variables) + len(self.missing_variables)
 
 
 def replace_variables(template: Mapping[str, Any], variables: Mapping[str, str]) -> ReplaceResult:
-    """Replaces `${NAME}` in all strings of a template, in nested dicts and lists too.
+    """Replaces `${NAME}` in all strings of a template, also in nested dicts and lists.
 
-    A value is taken as it is: what looks like a variable in it stays.
+    Variables in a value are not replaced.
 
     Args:
         template: Such as the parameters of an MCP server. It is not changed.
