@@ -1,47 +1,45 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * URLs as the HTTP client understands them: libcurl's own parser, so that what is checked here is what
- * is connected to. See client.h.
+ * URLs; see the header.
  */
-#include "http/client-private.h"
+#include "http/url.h"
 
 #include "base/error.h"
 
 static void
-cleanup_url(IpbHttpClient *client, CURLU *url)
+cleanup_url(const IpbCurl *curl, CURLU *url)
 {
     if (url != NULL)
-        client->curl->url_cleanup(url);
+        curl->url_cleanup(url);
 }
 
 static bool
-has_part(IpbHttpClient *client, CURLU *url, CURLUPart part)
+has_part(const IpbCurl *curl, CURLU *url, CURLUPart part)
 {
     char *text = NULL;
-    bool has = client->curl->url_get(url, part, &text, 0) == CURLUE_OK;
-    client->curl->free(text);
+    bool has = curl->url_get(url, part, &text, 0) == CURLUE_OK;
+    curl->free(text);
     return has;
 }
 
-/* A part as a string of GLib's; NULL if there is none. */
+/* A copy of the part; NULL if there is none. Caller frees. */
 static char *
-get_part(IpbHttpClient *client, CURLU *url, CURLUPart part, unsigned flags)
+get_part(const IpbCurl *curl, CURLU *url, CURLUPart part, unsigned flags)
 {
     char *text = NULL;
-    char *copy =
-        client->curl->url_get(url, part, &text, flags) == CURLUE_OK ? g_strdup(text) : NULL;
-    client->curl->free(text);
+    char *copy = curl->url_get(url, part, &text, flags) == CURLUE_OK ? g_strdup(text) : NULL;
+    curl->free(text);
     return copy;
 }
 
 static bool
-check(IpbHttpClient *client, CURLU *url, GError **error)
+check(const IpbCurl *curl, CURLU *url, GError **error)
 {
-    g_autofree char *scheme = get_part(client, url, CURLUPART_SCHEME, 0);
+    g_autofree char *scheme = get_part(curl, url, CURLUPART_SCHEME, 0);
     const char *wrong = NULL;
     if (g_strcmp0(scheme, "http") != 0 && g_strcmp0(scheme, "https") != 0)
         wrong = "it must begin with http:// or https://";
-    else if (has_part(client, url, CURLUPART_USER) || has_part(client, url, CURLUPART_PASSWORD))
+    else if (has_part(curl, url, CURLUPART_USER) || has_part(curl, url, CURLUPART_PASSWORD))
         wrong =
             "it must hold no user and no password: put an Authorization header into \"headers\"";
     if (wrong == NULL)
@@ -50,11 +48,10 @@ check(IpbHttpClient *client, CURLU *url, GError **error)
     return false;
 }
 
-/* NULL and INVALID unless it is a URL that we go to. */
+/* NULL with INVALID unless it is an http or https URL without a user. */
 static CURLU *
-parse(IpbHttpClient *client, const char *base, const char *reference, GError **error)
+parse(const IpbCurl *curl, const char *base, const char *reference, GError **error)
 {
-    const IpbCurl *curl = client->curl;
     CURLU *url = curl->url();
     CURLUcode code = url == NULL ? CURLUE_OUT_OF_MEMORY : CURLUE_OK;
     if (code == CURLUE_OK && base != NULL)
@@ -64,22 +61,22 @@ parse(IpbHttpClient *client, const char *base, const char *reference, GError **e
     if (code != CURLUE_OK)
         g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID, "the URL is wrong: %s",
                     curl->url_strerror(code));
-    else if (check(client, url, error))
+    else if (check(curl, url, error))
         return url;
-    cleanup_url(client, url);
+    cleanup_url(curl, url);
     return NULL;
 }
 
 char *
-ipb_http_client_origin(IpbHttpClient *client, const char *text, GError **error)
+ipb_http_url_origin(const IpbCurl *curl, const char *text, GError **error)
 {
-    CURLU *url = parse(client, NULL, text, error);
+    CURLU *url = parse(curl, NULL, text, error);
     if (url == NULL)
         return NULL;
-    g_autofree char *scheme = get_part(client, url, CURLUPART_SCHEME, 0);
-    g_autofree char *host = get_part(client, url, CURLUPART_HOST, 0);
-    g_autofree char *port = get_part(client, url, CURLUPART_PORT, CURLU_NO_DEFAULT_PORT);
-    cleanup_url(client, url);
+    g_autofree char *scheme = get_part(curl, url, CURLUPART_SCHEME, 0);
+    g_autofree char *host = get_part(curl, url, CURLUPART_HOST, 0);
+    g_autofree char *port = get_part(curl, url, CURLUPART_PORT, CURLU_NO_DEFAULT_PORT);
+    cleanup_url(curl, url);
     if (host == NULL) {
         g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID, "the URL is wrong: it has no host");
         return NULL;
@@ -89,15 +86,14 @@ ipb_http_client_origin(IpbHttpClient *client, const char *text, GError **error)
 }
 
 char *
-ipb_http_client_resolve(IpbHttpClient *client, const char *base, const char *reference,
-                        GError **error)
+ipb_http_url_resolve(const IpbCurl *curl, const char *base, const char *reference, GError **error)
 {
-    CURLU *url = parse(client, base, reference, error);
+    CURLU *url = parse(curl, base, reference, error);
     if (url == NULL)
         return NULL;
-    client->curl->url_set(url, CURLUPART_FRAGMENT, NULL, 0);
-    char *text = get_part(client, url, CURLUPART_URL, 0);
-    cleanup_url(client, url);
+    curl->url_set(url, CURLUPART_FRAGMENT, NULL, 0);
+    char *text = get_part(curl, url, CURLUPART_URL, 0);
+    cleanup_url(curl, url);
     if (text == NULL)
         g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID, "the URL is wrong");
     return text;

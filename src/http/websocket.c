@@ -1,14 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One end of a WebSocket after its handshake; see the header. States:
+ * One end of a WebSocket; see the header. States:
  *
- *     CONNECTING → OPEN → CLOSING → DRAIN → ENDED     CONNECTING: a client's, see websocket-connect.c
+ *     CONNECTING → OPEN → CLOSING → DRAIN → ENDED     CONNECTING: a client, see websocket-dial.h
  *
- * CLOSING: a close was queued, by us or for an answer to the peer's. DRAIN: both were exchanged (or ours was, after the peer broke the
- * protocol); what comes still is read and thrown away for a while, because closing a socket with unread bytes would destroy
- * what we sent last. on_closed comes from the timer, so never from within a call of the owner.
+ * CLOSING: a close was queued, ours or the reply to the peer's. DRAIN: both were exchanged (or ours
+ * was sent, after the peer broke the protocol). Bytes that still arrive are read and discarded for
+ * a while, because closing a socket with unread bytes would discard what we sent last.
  *
- * Each ping is answered; so that a peer that does not read cannot make the queue of answers grow, nothing is read while many wait.
+ * on_closed is called from the timer, so never from within a call of the owner. A message that
+ * arrives while the owner handles another one waits until that returns. While the socket is paused,
+ * messages stay in the input.
+ *
+ * Each ping is answered. Nothing is read while many answers wait, so that a peer that does not read
+ * cannot make the queue grow.
  */
 #include "http/websocket.h"
 
@@ -21,13 +26,64 @@
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/fd.h"
-#include "http/websocket-private.h"
+#include "http/frames.h"
+#include "http/handshake.h"
+#include "http/websocket-dial.h"
 
-/* Answers to pings and a close, beyond max_queue. */
+#define READ_SIZE (64 * 1024)
+/* Bytes read by one wake-up; the rest is read by the next one. */
+#define MAX_READ (1024 * 1024)
+/* Bytes of pongs and a close, beyond max_queue. */
 #define MAX_QUEUED_CONTROL (64 * 1024)
+/* Pongs that wait while the peer is still read. */
+#define MAX_QUEUED_PONGS 256
 #define MAX_DRAINED (4 * 1024 * 1024)
-/* Of a reason that is sent. */
+/* Bytes of a reason that is sent. */
 #define MAX_REASON 120
+
+typedef enum {
+    STATE_CONNECTING,
+    STATE_OPEN,
+    STATE_CLOSING,
+    STATE_DRAIN,
+    STATE_ENDED,
+} State;
+
+struct IpbWebSocket {
+    IpbLoop *loop;
+    IpbWebSocketOptions options;
+    IpbWebSocketFuncs funcs;
+    void *data;
+    bool is_freed;
+    State state;
+    int fd;
+    IpbWatch *watch;
+    IpbHttpPlace *place;
+    /* Of a client that is connecting */
+    IpbWebSocketDial *dial;
+    char *protocol;
+    IpbFrames frames;
+    /* Bytes that were read and not parsed yet, and bytes to be sent */
+    IpbBuffer in, out;
+    bool is_client;
+    bool is_paused;
+    /* The close is the last frame in @out, or was sent. */
+    bool has_sent_close;
+    /* A close or a malformed frame was received: nothing after it is parsed. */
+    bool has_received_last;
+    bool was_queued;
+    /* Pongs queued since the queue was empty */
+    unsigned n_pongs;
+    size_t n_drained;
+    /* How it ended */
+    unsigned code;
+    char *reason;
+    bool is_reported;
+    /* Monotonic time; 0: none */
+    int64_t read_at, written_at, pinged_at, deadline;
+    int64_t timer_at;
+    IpbTimer *timer;
+};
 
 const IpbWebSocketOptions IPB_WEBSOCKET_OPTIONS = {
     .max_message = 16 * 1024 * 1024,
@@ -52,14 +108,14 @@ clear(void *data)
     ipb_loop_unref(socket->loop);
 }
 
-/* Whoever calls the owner's functions holds a reference meanwhile. */
+/* A function that calls the owner's functions holds a reference meanwhile. */
 static void
 unref(IpbWebSocket *socket)
 {
     g_rc_box_release_full(socket, clear);
 }
 
-/* Ends */
+/* --- the end ----------------------------------------------------------------------------------- */
 
 static void on_timer(void *data);
 
@@ -87,17 +143,16 @@ close_fd(IpbWebSocket *socket)
     g_clear_pointer(&socket->watch, ipb_watch_free);
     ipb_fd_close(&socket->fd);
     g_clear_pointer(&socket->place, ipb_http_place_free);
-    if (socket->dial != NULL)
-        socket->free_dial(g_steal_pointer(&socket->dial));
+    g_clear_pointer(&socket->dial, ipb_websocket_dial_free);
 }
 
-/* Nothing more comes or goes. @reason: NULL keeps what is known. */
+/* Nothing more is received or sent. @reason: NULL keeps the known one. */
 static void
 end(IpbWebSocket *socket, unsigned code, const char *reason)
 {
-    if (socket->state == IPB_WEBSOCKET_ENDED)
+    if (socket->state == STATE_ENDED)
         return;
-    socket->state = IPB_WEBSOCKET_ENDED;
+    socket->state = STATE_ENDED;
     if (socket->code == 0)
         socket->code = code;
     if (reason != NULL && socket->reason == NULL)
@@ -107,39 +162,26 @@ end(IpbWebSocket *socket, unsigned code, const char *reason)
     set_timer(socket, 0);
 }
 
-void
-ipb_websocket_fail(IpbWebSocket *socket, const char *reason)
+static void
+fail(IpbWebSocket *socket, const char *reason)
 {
     end(socket, IPB_CLOSE_NO_CLOSE, reason);
 }
 
 static void
-tell_closed(IpbWebSocket *socket)
+report_closed(IpbWebSocket *socket)
 {
-    if (socket->is_told || socket->funcs.on_closed == NULL)
+    if (socket->is_reported || socket->funcs.on_closed == NULL)
         return;
-    socket->is_told = true;
+    socket->is_reported = true;
     socket->funcs.on_closed(socket, socket->code, socket->reason != NULL ? socket->reason : "",
                             socket->data);
 }
 
-/* Deadlines */
+/* --- what is sent ------------------------------------------------------------------------------ */
 
-/* When something is to be done at the latest; G_MAXINT64: never. */
-static int64_t
-next_deadline(const IpbWebSocket *socket)
-{
-    int64_t at = socket->deadline != 0 ? socket->deadline : G_MAXINT64;
-    if (socket->state == IPB_WEBSOCKET_OPEN && socket->options.ping_ms > 0)
-        at = MIN(at,
-                 MAX(socket->read_at, socket->pinged_at) + socket->options.ping_ms * INT64_C(1000));
-    if (socket->state == IPB_WEBSOCKET_OPEN && socket->was_queued)
-        at = MIN(at, socket->written_at + socket->options.write_ms * INT64_C(1000));
-    return at;
-}
-
-bool
-ipb_websocket_queue(IpbWebSocket *socket, IpbFrameKind kind, const void *payload, size_t size)
+static bool
+queue_frame(IpbWebSocket *socket, IpbFrameKind kind, const void *payload, size_t size)
 {
     uint8_t mask[4];
     if (socket->has_sent_close)
@@ -149,9 +191,9 @@ ipb_websocket_queue(IpbWebSocket *socket, IpbFrameKind kind, const void *payload
     return ipb_frames_append(&socket->out, kind, payload, size, socket->is_client ? mask : NULL);
 }
 
-/* The last thing that is sent. NO_CODE: without a code. */
-void
-ipb_websocket_queue_close(IpbWebSocket *socket, unsigned code, const char *reason)
+/* Queues the last frame. NO_CODE: without a code. */
+static void
+queue_close(IpbWebSocket *socket, unsigned code, const char *reason)
 {
     char payload[IPB_FRAMES_MAX_CONTROL];
     size_t size = MIN(strlen(reason), MAX_REASON);
@@ -160,20 +202,52 @@ ipb_websocket_queue_close(IpbWebSocket *socket, unsigned code, const char *reaso
     payload[0] = (char) (code >> 8);
     payload[1] = (char) code;
     memcpy(payload + 2, reason, size);
-    ipb_websocket_queue(socket, IPB_FRAME_CLOSE, payload, code != IPB_CLOSE_NO_CODE ? size + 2 : 0);
+    queue_frame(socket, IPB_FRAME_CLOSE, payload, code != IPB_CLOSE_NO_CODE ? size + 2 : 0);
     socket->has_sent_close = true;
+}
+
+static void
+flush(IpbWebSocket *socket)
+{
+    while (ipb_buffer_size(&socket->out) > 0) {
+        ssize_t n = send(socket->fd, ipb_buffer_data(&socket->out), ipb_buffer_size(&socket->out),
+                         MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (n < 0 && (errno == EAGAIN || errno == EINTR))
+            return;
+        if (n < 0) {
+            fail(socket, "the connection broke while something was sent");
+            return;
+        }
+        socket->written_at = g_get_monotonic_time();
+        ipb_buffer_consume(&socket->out, (size_t) n);
+    }
+}
+
+/* --- deadlines --------------------------------------------------------------------------------- */
+
+/* When the timer must fire at the latest; G_MAXINT64: never. */
+static int64_t
+next_deadline(const IpbWebSocket *socket)
+{
+    int64_t at = socket->deadline != 0 ? socket->deadline : G_MAXINT64;
+    if (socket->state == STATE_OPEN && socket->options.ping_ms > 0)
+        at = MIN(at,
+                 MAX(socket->read_at, socket->pinged_at) + socket->options.ping_ms * INT64_C(1000));
+    if (socket->state == STATE_OPEN && socket->was_queued)
+        at = MIN(at, socket->written_at + socket->options.write_ms * INT64_C(1000));
+    return at;
 }
 
 static void
 ping(IpbWebSocket *socket, int64_t now)
 {
     if (socket->is_paused) {
-        socket->read_at = now; /* its answers cannot be seen */
+        socket->read_at = now; /* its pongs cannot be read */
     } else if (socket->pinged_at > socket->read_at) {
-        ipb_websocket_fail(socket, "the peer does not answer pings");
+        fail(socket, "the peer does not answer pings");
     } else {
         socket->pinged_at = now;
-        ipb_websocket_queue(socket, IPB_FRAME_PING, NULL, 0);
+        queue_frame(socket, IPB_FRAME_PING, NULL, 0);
     }
 }
 
@@ -183,16 +257,15 @@ check_deadlines(IpbWebSocket *socket)
     int64_t now = g_get_monotonic_time();
     if (socket->deadline != 0 && now >= socket->deadline) {
         end(socket, IPB_CLOSE_NO_CLOSE,
-            socket->state == IPB_WEBSOCKET_CONNECTING
-                ? "the server does not answer the handshake in time"
-                : "the peer does not answer the close in time");
+            socket->state == STATE_CONNECTING ? "the server does not answer the handshake in time"
+                                              : "the peer does not answer the close in time");
         return;
     }
-    if (socket->state != IPB_WEBSOCKET_OPEN)
+    if (socket->state != STATE_OPEN)
         return;
     if (socket->was_queued &&
         now >= socket->written_at + socket->options.write_ms * INT64_C(1000)) {
-        ipb_websocket_fail(socket, "the peer does not read what is sent");
+        fail(socket, "the peer does not read what is sent");
         return;
     }
     if (socket->options.ping_ms > 0 &&
@@ -206,8 +279,8 @@ on_timer(void *data)
     IpbWebSocket *socket = data;
     g_clear_pointer(&socket->timer, ipb_timer_free);
     g_rc_box_acquire(socket);
-    if (socket->state == IPB_WEBSOCKET_ENDED) {
-        tell_closed(socket);
+    if (socket->state == STATE_ENDED) {
+        report_closed(socket);
     } else {
         check_deadlines(socket);
         update(socket);
@@ -215,31 +288,119 @@ on_timer(void *data)
     unref(socket);
 }
 
-/* Frames out */
+/* --- what is received -------------------------------------------------------------------------- */
 
+/* The reply to the peer's close, or to its malformed frame, is queued. */
 static void
-flush(IpbWebSocket *socket)
+start_closing(IpbWebSocket *socket, unsigned code, const char *reason, size_t reason_size)
 {
-    while (ipb_buffer_size(&socket->out) > 0) {
-        ssize_t n = send(socket->fd, ipb_buffer_data(&socket->out), ipb_buffer_size(&socket->out),
-                         MSG_NOSIGNAL | MSG_DONTWAIT);
-        if (n < 0 && (errno == EAGAIN || errno == EINTR))
-            return;
-        if (n < 0) {
-            ipb_websocket_fail(socket, "the connection broke while something was sent");
-            return;
-        }
-        socket->written_at = g_get_monotonic_time();
-        ipb_buffer_consume(&socket->out, (size_t) n);
+    socket->has_received_last = true;
+    if (socket->code == 0) {
+        socket->code = code;
+        socket->reason = g_strndup(reason, reason_size);
+    }
+    if (socket->state == STATE_OPEN) {
+        socket->state = STATE_CLOSING;
+        socket->deadline = g_get_monotonic_time() + socket->options.close_ms * INT64_C(1000);
     }
 }
 
-/* What follows from what happened */
+static void
+take_control(IpbWebSocket *socket)
+{
+    const IpbFrames *frames = &socket->frames;
+    const char *payload = (const char *) frames->control;
+    if (frames->kind == IPB_FRAME_PING) {
+        socket->n_pongs++;
+        queue_frame(socket, IPB_FRAME_PONG, payload, frames->control_size);
+    } else if (frames->kind == IPB_FRAME_CLOSE) {
+        if (!socket->has_sent_close)
+            queue_close(socket, frames->code, "");
+        start_closing(socket, frames->code, payload + 2,
+                      frames->control_size > 2 ? frames->control_size - 2 : 0);
+    }
+}
+
+static void
+take_message(IpbWebSocket *socket)
+{
+    const IpbBuffer *message = &socket->frames.message;
+    if (socket->state == STATE_OPEN && socket->funcs.on_message != NULL)
+        socket->funcs.on_message(socket, (const char *) ipb_buffer_data(message),
+                                 ipb_buffer_size(message),
+                                 socket->frames.message_kind == IPB_FRAME_TEXT, socket->data);
+}
+
+static bool
+may_take(const IpbWebSocket *socket)
+{
+    return !socket->is_freed && socket->state < STATE_DRAIN && !socket->is_paused &&
+           !socket->has_received_last && socket->n_pongs <= MAX_QUEUED_PONGS;
+}
+
+/* Parses what was read. */
+static void
+take_frames(IpbWebSocket *socket)
+{
+    while (may_take(socket)) {
+        const uint8_t *start = ipb_buffer_data(&socket->in);
+        const uint8_t *at = start;
+        size_t left = ipb_buffer_size(&socket->in);
+        IpbFramesEvent event = ipb_frames_take(&socket->frames, &at, &left);
+        ipb_buffer_consume(&socket->in, (size_t) (at - start));
+        switch (event) {
+        case IPB_FRAMES_MESSAGE:
+            take_message(socket);
+            break;
+        case IPB_FRAMES_CONTROL:
+            take_control(socket);
+            break;
+        case IPB_FRAMES_BAD:
+            if (!socket->has_sent_close)
+                queue_close(socket, socket->frames.code, socket->frames.reason);
+            start_closing(socket, socket->frames.code, socket->frames.reason,
+                          strlen(socket->frames.reason));
+            return;
+        case IPB_FRAMES_MORE:
+        default:
+            return;
+        }
+    }
+}
+
+/* False: there is nothing more to read now. */
+static bool
+read_some(IpbWebSocket *socket)
+{
+    uint8_t *room = ipb_buffer_reserve(&socket->in, READ_SIZE);
+    ssize_t n = recv(socket->fd, room, READ_SIZE, MSG_DONTWAIT);
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return false;
+    if (n <= 0) {
+        fail(socket, n == 0 ? "the peer closed the connection" : g_strerror(errno));
+        return false;
+    }
+    socket->read_at = g_get_monotonic_time();
+    ipb_buffer_commit(&socket->in, (size_t) n);
+    take_frames(socket);
+    return n == READ_SIZE;
+}
+
+static void
+receive(IpbWebSocket *socket)
+{
+    take_frames(socket);
+    for (size_t n = 0; n < MAX_READ && may_take(socket); n += READ_SIZE)
+        if (!read_some(socket))
+            return;
+}
+
+/* --- the loop ---------------------------------------------------------------------------------- */
 
 static void
 start_draining(IpbWebSocket *socket)
 {
-    socket->state = IPB_WEBSOCKET_DRAIN;
+    socket->state = STATE_DRAIN;
     shutdown(socket->fd, SHUT_WR);
     socket->deadline = in_ms(socket->options.close_ms);
     ipb_watch_set_events(socket->watch, EPOLLIN);
@@ -259,7 +420,7 @@ drain(IpbWebSocket *socket)
 }
 
 static void
-tell_drained(IpbWebSocket *socket)
+report_drained(IpbWebSocket *socket)
 {
     bool is_queued = ipb_buffer_size(&socket->out) > 0;
     bool is_drained = socket->was_queued && !is_queued;
@@ -268,33 +429,33 @@ tell_drained(IpbWebSocket *socket)
     socket->was_queued = is_queued;
     if (!is_queued)
         socket->n_pongs = 0;
-    if (is_drained && socket->state == IPB_WEBSOCKET_OPEN && socket->funcs.on_drained != NULL)
+    if (is_drained && socket->state == STATE_OPEN && socket->funcs.on_drained != NULL)
         socket->funcs.on_drained(socket, socket->data);
 }
 
-/* What was read and is to be taken apart comes by the next turn of the loop: the socket can be written then. */
+/* Bytes that were read and can be parsed are parsed in the next iteration of the loop: since the
+ * socket is writable, waiting for that calls us again. */
 static void
 watch(IpbWebSocket *socket)
 {
-    bool wants_turn = ipb_buffer_size(&socket->out) > 0 ||
-                      (ipb_websocket_may_take(socket) && ipb_buffer_size(&socket->in) > 0);
-    ipb_watch_set_events(socket->watch, (ipb_websocket_may_take(socket) ? EPOLLIN : 0u) |
-                                            (wants_turn ? EPOLLOUT : 0u));
+    bool wants_turn =
+        ipb_buffer_size(&socket->out) > 0 || (may_take(socket) && ipb_buffer_size(&socket->in) > 0);
+    ipb_watch_set_events(socket->watch,
+                         (may_take(socket) ? EPOLLIN : 0u) | (wants_turn ? EPOLLOUT : 0u));
 }
 
 static void
 update(IpbWebSocket *socket)
 {
-    if (socket->is_freed || socket->state == IPB_WEBSOCKET_CONNECTING ||
-        socket->state >= IPB_WEBSOCKET_DRAIN) {
-        if (!socket->is_freed && socket->state < IPB_WEBSOCKET_ENDED && socket->deadline != 0)
+    if (socket->is_freed || socket->state == STATE_CONNECTING || socket->state >= STATE_DRAIN) {
+        if (!socket->is_freed && socket->state < STATE_ENDED && socket->deadline != 0)
             set_timer(socket, socket->deadline);
         return;
     }
     flush(socket);
-    if (socket->state == IPB_WEBSOCKET_ENDED)
+    if (socket->state == STATE_ENDED)
         return;
-    if (socket->has_sent_close && socket->reads_no_more && ipb_buffer_size(&socket->out) == 0) {
+    if (socket->has_sent_close && socket->has_received_last && ipb_buffer_size(&socket->out) == 0) {
         start_draining(socket);
         return;
     }
@@ -309,25 +470,25 @@ on_ready(uint32_t events, void *data)
 {
     IpbWebSocket *socket = data;
     g_rc_box_acquire(socket);
-    if (socket->state == IPB_WEBSOCKET_DRAIN) {
+    if (socket->state == STATE_DRAIN) {
         drain(socket);
     } else {
         if ((events & ~(uint32_t) EPOLLOUT) != 0 || ipb_buffer_size(&socket->in) > 0)
-            ipb_websocket_receive(socket);
-        if (!socket->is_freed && socket->state < IPB_WEBSOCKET_DRAIN)
+            receive(socket);
+        if (!socket->is_freed && socket->state < STATE_DRAIN)
             flush(socket);
-        if (!socket->is_freed && socket->state < IPB_WEBSOCKET_DRAIN)
-            tell_drained(socket);
+        if (!socket->is_freed && socket->state < STATE_DRAIN)
+            report_drained(socket);
         update(socket);
     }
     unref(socket);
 }
 
-/* Life */
+/* --- life -------------------------------------------------------------------------------------- */
 
-IpbWebSocket *
-ipb_websocket_new(IpbLoop *loop, const IpbWebSocketOptions *options, const IpbWebSocketFuncs *funcs,
-                  void *data)
+static IpbWebSocket *
+new_socket(IpbLoop *loop, const IpbWebSocketOptions *options, const IpbWebSocketFuncs *funcs,
+           void *data)
 {
     IpbWebSocket *socket = g_rc_box_new0(IpbWebSocket);
     socket->loop = ipb_loop_ref(loop);
@@ -336,16 +497,16 @@ ipb_websocket_new(IpbLoop *loop, const IpbWebSocketOptions *options, const IpbWe
     socket->data = data;
     socket->fd = -1;
     socket->protocol = g_strdup("");
-    ipb_buffer_init(&socket->in, IPB_HTTP_MAX_HEAD + 2 * IPB_WEBSOCKET_MAX_READ);
+    ipb_buffer_init(&socket->in, IPB_HTTP_MAX_HEAD + 2 * MAX_READ);
     ipb_buffer_init(&socket->out, options->max_queue + MAX_QUEUED_CONTROL);
     socket->deadline = in_ms(options->handshake_ms);
     set_timer(socket, socket->deadline);
     return socket;
 }
 
-bool
-ipb_websocket_start(IpbWebSocket *socket, int fd, bool is_server, const char *unread,
-                    size_t unread_size, const char *protocol, GError **error)
+static bool
+start(IpbWebSocket *socket, int fd, bool is_server, const char *protocol, IpbSpan unread,
+      GError **error)
 {
     socket->fd = fd;
     socket->watch = ipb_watch_new(socket->loop, fd, EPOLLIN, on_ready, socket, error);
@@ -357,44 +518,17 @@ ipb_websocket_start(IpbWebSocket *socket, int fd, bool is_server, const char *un
         g_free(socket->protocol);
         socket->protocol = g_strdup(protocol);
     }
-    socket->state = IPB_WEBSOCKET_OPEN;
+    socket->state = STATE_OPEN;
     socket->deadline = 0;
     socket->read_at = socket->written_at = g_get_monotonic_time();
     if (next_deadline(socket) != G_MAXINT64)
         set_timer(socket, next_deadline(socket));
-    if (unread_size > 0) {
-        ipb_buffer_append(&socket->in, unread, unread_size);
-        /* Nothing tells of these bytes but us; the socket can be written. */
+    if (unread.size > 0) {
+        ipb_buffer_append(&socket->in, unread.start, unread.size);
+        /* The socket is not readable for these bytes, but it is writable. */
         ipb_watch_set_events(socket->watch, EPOLLIN | EPOLLOUT);
     }
     return true;
-}
-
-void
-ipb_websocket_tell_open(IpbWebSocket *socket)
-{
-    update(socket);
-    if (socket->state == IPB_WEBSOCKET_OPEN && socket->funcs.on_open != NULL)
-        socket->funcs.on_open(socket, socket->data);
-}
-
-void
-ipb_websocket_set_place(IpbWebSocket *socket, IpbHttpPlace *place)
-{
-    socket->place = place;
-}
-
-void
-ipb_websocket_set_dial(IpbWebSocket *socket, void *dial, GDestroyNotify free_dial)
-{
-    socket->dial = dial;
-    socket->free_dial = free_dial;
-}
-
-IpbLoop *
-ipb_websocket_loop(IpbWebSocket *socket)
-{
-    return socket->loop;
 }
 
 void
@@ -408,6 +542,93 @@ ipb_websocket_free(IpbWebSocket *socket)
     unref(socket);
 }
 
+/* --- the server's handshake -------------------------------------------------------------------- */
+
+static void
+answer_refusal(IpbHttpRequest *request, const IpbHttpHead *head)
+{
+    ipb_http_request_refuse_error(
+        request, head->status, head->reason,
+        head->status == 426 ? "Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\n" : NULL);
+}
+
+/* It is short and the first thing that is sent, so the socket's buffer has room for it. */
+static bool
+send_answer(int fd, const char *accept, const char *protocol)
+{
+    g_autofree char *text = g_strdup_printf(
+        "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+        "Sec-WebSocket-Accept: %s\r\n%s%s%s\r\n",
+        accept, protocol != NULL ? "Sec-WebSocket-Protocol: " : "",
+        protocol != NULL ? protocol : "", protocol != NULL ? "\r\n" : "");
+    return send(fd, text, strlen(text), MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t) strlen(text);
+}
+
+IpbWebSocket *
+ipb_websocket_accept(IpbLoop *loop, IpbHttpRequest *request, const char *const *protocols,
+                     const IpbWebSocketOptions *options, const IpbWebSocketFuncs *funcs, void *data)
+{
+    char accept[IPB_HANDSHAKE_ACCEPT_SIZE];
+    const char *protocol;
+    g_autoptr(GBytes) unread = NULL;
+    g_autoptr(IpbHttpPlace) place = NULL;
+    IpbHttpHead head = *ipb_http_request_head(request);
+    if (!ipb_handshake_check_request(&head, protocols, &protocol, accept)) {
+        answer_refusal(request, &head);
+        return NULL;
+    }
+    ipb_autofd fd = ipb_http_request_steal(request, &unread, &place);
+    if (!send_answer(fd, accept, protocol))
+        return NULL;
+    g_autoptr(IpbWebSocket) socket = new_socket(loop, options, funcs, data);
+    socket->place = g_steal_pointer(&place);
+    IpbSpan bytes = {0};
+    bytes.start = g_bytes_get_data(unread, &bytes.size);
+    if (!start(socket, ipb_fd_steal(&fd), true, protocol, bytes, NULL))
+        return NULL;
+    return g_steal_pointer(&socket);
+}
+
+/* --- the client's handshake -------------------------------------------------------------------- */
+
+static void
+on_dialed(int fd, const char *protocol, IpbSpan unread, void *data)
+{
+    IpbWebSocket *socket = data;
+    g_autoptr(GError) error = NULL;
+    g_rc_box_acquire(socket);
+    if (start(socket, fd, false, protocol, unread, &error)) {
+        g_clear_pointer(&socket->dial, ipb_websocket_dial_free);
+        update(socket);
+        if (socket->state == STATE_OPEN && socket->funcs.on_open != NULL)
+            socket->funcs.on_open(socket, socket->data);
+    } else {
+        fail(socket, error->message);
+    }
+    unref(socket);
+}
+
+static void
+on_dial_failed(const char *reason, void *data)
+{
+    fail(data, reason);
+}
+
+IpbWebSocket *
+ipb_websocket_connect(IpbLoop *loop, const IpbWebSocketTarget *target,
+                      const IpbWebSocketOptions *options, const IpbWebSocketFuncs *funcs,
+                      void *data, GError **error)
+{
+    static const IpbWebSocketDialFuncs DIAL_FUNCS = {on_dialed, on_dial_failed};
+    IpbWebSocket *socket = new_socket(loop, options, funcs, data);
+    socket->dial = ipb_websocket_dial_new(loop, target, &DIAL_FUNCS, socket, error);
+    if (socket->dial == NULL)
+        g_clear_pointer(&socket, ipb_websocket_free);
+    return socket;
+}
+
+/* --- what the owner calls ---------------------------------------------------------------------- */
+
 const char *
 ipb_websocket_protocol(const IpbWebSocket *socket)
 {
@@ -418,7 +639,7 @@ bool
 ipb_websocket_send(IpbWebSocket *socket, const char *bytes, size_t size, bool is_text,
                    GError **error)
 {
-    if (socket->state != IPB_WEBSOCKET_OPEN) {
+    if (socket->state != STATE_OPEN) {
         g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_BUSY, "the WebSocket is not open");
         return false;
     }
@@ -429,18 +650,18 @@ ipb_websocket_send(IpbWebSocket *socket, const char *bytes, size_t size, bool is
     }
     size_t queued = ipb_buffer_size(&socket->out);
     if (size > socket->options.max_queue - MIN(queued, socket->options.max_queue) ||
-        !ipb_websocket_queue(socket, is_text ? IPB_FRAME_TEXT : IPB_FRAME_BINARY, bytes, size)) {
+        !queue_frame(socket, is_text ? IPB_FRAME_TEXT : IPB_FRAME_BINARY, bytes, size)) {
         g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_LIMIT,
                     "more than %zu MiB would wait to be sent over the WebSocket",
                     socket->options.max_queue >> 20);
         return false;
     }
-    /* on_drained comes from the loop, also if all of it goes out at once: the watch says so. */
+    /* on_drained is called from the loop, also if everything is sent at once. */
     if (!socket->was_queued)
         socket->written_at = g_get_monotonic_time();
     flush(socket);
     socket->was_queued = true;
-    if (socket->state == IPB_WEBSOCKET_OPEN) {
+    if (socket->state == STATE_OPEN) {
         ipb_watch_set_events(socket->watch, EPOLLIN | EPOLLOUT);
         set_timer(socket, next_deadline(socket));
     }
@@ -458,21 +679,21 @@ ipb_websocket_pause(IpbWebSocket *socket, bool is_paused)
 {
     socket->is_paused = is_paused;
     socket->read_at = g_get_monotonic_time();
-    if (socket->state == IPB_WEBSOCKET_OPEN || socket->state == IPB_WEBSOCKET_CLOSING)
+    if (socket->state == STATE_OPEN || socket->state == STATE_CLOSING)
         watch(socket);
 }
 
 void
 ipb_websocket_close(IpbWebSocket *socket, unsigned code, const char *reason)
 {
-    if (socket->state == IPB_WEBSOCKET_CONNECTING) {
+    if (socket->state == STATE_CONNECTING) {
         end(socket, code, reason);
         return;
     }
-    if (socket->state != IPB_WEBSOCKET_OPEN)
+    if (socket->state != STATE_OPEN)
         return;
-    ipb_websocket_queue_close(socket, code, reason);
-    socket->state = IPB_WEBSOCKET_CLOSING;
+    queue_close(socket, code, reason);
+    socket->state = STATE_CLOSING;
     socket->deadline = in_ms(socket->options.close_ms);
     socket->is_paused = false;
     set_timer(socket, socket->deadline);

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The client's side of a WebSocket's handshake, over plain TCP; see websocket.h. A thread looks the name up and connects; then the request is
- * written, the answer's head is read, and the connection is handed to the socket.
+ * Connecting a WebSocket's client; see the header.
  *
- * A Dial belongs to its socket, which frees it when it is closed. The thread may still be at work then: it is told to stop, and holds
- * a reference that its function drops.
+ * The thread may still be at work when the dial is freed. It is cancelled then, and its reference
+ * keeps the structure until it has ended.
  */
+#include "http/websocket-dial.h"
+
 #include <errno.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -18,93 +19,98 @@
 #include "base/thread.h"
 #include "http/handshake.h"
 #include "http/tcp-connect.h"
-#include "http/websocket-private.h"
 
 #define KEY_BYTES 16
 
-/* Reference-counted: the socket, and connecting. */
-typedef struct {
-    IpbWebSocket *socket; /* NULL: it has gone */
+/* Reference-counted: by the owner, and while the thread connects. */
+struct IpbWebSocketDial {
+    IpbLoop *loop;
+    bool is_freed;
+    IpbWebSocketDialFuncs funcs;
+    void *data;
     GCancellable *cancellable;
     char key[IPB_HANDSHAKE_KEY_SIZE];
     char *request;
-    size_t request_at; /* bytes written */
+    /* Bytes of it that were written */
+    size_t request_at;
     GStrv protocols;
     int fd;
     IpbWatch *watch;
     IpbBuffer answer;
+    /* Bytes of it that were scanned */
     size_t scanned;
-} Dial;
+};
 
 static void
 clear_dial(void *data)
 {
-    Dial *dial = data;
+    IpbWebSocketDial *dial = data;
     ipb_watch_free(dial->watch);
     ipb_fd_close(&dial->fd);
     ipb_buffer_clear(&dial->answer);
     g_object_unref(dial->cancellable);
     g_strfreev(dial->protocols);
     g_free(dial->request);
+    ipb_loop_unref(dial->loop);
 }
 
 static void
-unref_dial(Dial *dial)
+unref_dial(IpbWebSocketDial *dial)
 {
     g_rc_box_release_full(dial, clear_dial);
 }
 
-/* The socket lets go of it. */
-static void
-drop_dial(void *data)
+void
+ipb_websocket_dial_free(IpbWebSocketDial *dial)
 {
-    Dial *dial = data;
-    dial->socket = NULL;
+    if (dial == NULL)
+        return;
+    dial->is_freed = true;
     g_clear_pointer(&dial->watch, ipb_watch_free);
     ipb_fd_close(&dial->fd);
     g_cancellable_cancel(dial->cancellable);
     unref_dial(dial);
 }
 
+/* --- the handshake ----------------------------------------------------------------------------- */
+
+/* The function may free the dial, as those below. */
 static void
-fail_errno(Dial *dial, int saved_errno, const char *what)
+fail(IpbWebSocketDial *dial, const char *reason)
 {
-    g_autofree char *reason = g_strdup_printf("%s: %s", what, g_strerror(saved_errno));
-    ipb_websocket_fail(dial->socket, reason);
+    g_clear_pointer(&dial->watch, ipb_watch_free);
+    dial->funcs.on_failed(reason, dial->data);
 }
 
 static void
-finish(Dial *dial, IpbHttpHead *head)
+fail_errno(IpbWebSocketDial *dial, int saved_errno, const char *what)
+{
+    g_autofree char *reason = g_strdup_printf("%s: %s", what, g_strerror(saved_errno));
+    fail(dial, reason);
+}
+
+static void
+finish(IpbWebSocketDial *dial, IpbHttpHead *head)
 {
     const char *protocol;
-    g_autoptr(GError) error = NULL;
-    IpbWebSocket *socket = dial->socket;
     unsigned status = head->status;
     if (!ipb_handshake_check_answer(head, dial->key, (const char *const *) dial->protocols,
                                     &protocol)) {
         g_autofree char *reason =
             g_strdup_printf("the server answers %u: %s", status, head->reason);
-        ipb_websocket_fail(socket, reason);
+        fail(dial, reason);
         return;
     }
-    g_autofree char *kept = g_strdup(protocol);
-    g_autoptr(GBytes) unread = g_bytes_new(ipb_buffer_data(&dial->answer) + head->size,
-                                           ipb_buffer_size(&dial->answer) - head->size);
+    const char *bytes = (const char *) ipb_buffer_data(&dial->answer);
+    IpbSpan unread = {bytes + head->size, ipb_buffer_size(&dial->answer) - head->size};
     g_clear_pointer(&dial->watch, ipb_watch_free);
-    int fd = ipb_fd_steal(&dial->fd);
-    ipb_websocket_set_dial(socket, NULL, NULL);
-    dial->socket = NULL;
+    g_rc_box_acquire(dial); /* the function may free it, and its texts are used until it returns */
+    dial->funcs.on_open(ipb_fd_steal(&dial->fd), protocol, unread, dial->data);
     unref_dial(dial);
-    if (!ipb_websocket_start(socket, fd, false, g_bytes_get_data(unread, NULL),
-                             g_bytes_get_size(unread), kept, &error)) {
-        ipb_websocket_fail(socket, error->message);
-        return;
-    }
-    ipb_websocket_tell_open(socket);
 }
 
 static void
-read_answer(Dial *dial)
+read_answer(IpbWebSocketDial *dial)
 {
     IpbHttpHead head;
     size_t wanted = IPB_HTTP_MAX_HEAD - ipb_buffer_size(&dial->answer);
@@ -116,7 +122,7 @@ read_answer(Dial *dial)
         if (n < 0)
             fail_errno(dial, errno, "the handshake cannot be read");
         else
-            ipb_websocket_fail(dial->socket, "the server closed the connection in the handshake");
+            fail(dial, "the server closed the connection in the handshake");
         return;
     }
     ipb_buffer_commit(&dial->answer, (size_t) n);
@@ -126,7 +132,7 @@ read_answer(Dial *dial)
         finish(dial, &head);
         return;
     case IPB_HTTP_HEAD_BAD:
-        ipb_websocket_fail(dial->socket, head.reason);
+        fail(dial, head.reason);
         return;
     case IPB_HTTP_HEAD_PARTIAL:
     default:
@@ -135,7 +141,7 @@ read_answer(Dial *dial)
 }
 
 static void
-write_request(Dial *dial)
+write_request(IpbWebSocketDial *dial)
 {
     size_t left = strlen(dial->request) - dial->request_at;
     ssize_t n = send(dial->fd, dial->request + dial->request_at, left, MSG_NOSIGNAL | MSG_DONTWAIT);
@@ -153,36 +159,37 @@ write_request(Dial *dial)
 static void
 on_ready(uint32_t events, void *data)
 {
-    Dial *dial = data;
+    IpbWebSocketDial *dial = data;
     if (dial->request[dial->request_at] != '\0')
         write_request(dial);
     else
         read_answer(dial);
 }
 
+/* --- connecting -------------------------------------------------------------------------------- */
+
 static void
 on_connected(GObject *source, GAsyncResult *result, void *data)
 {
-    Dial *dial = data;
+    IpbWebSocketDial *dial = data;
     g_autoptr(GError) error = NULL;
     ipb_autofd fd = ipb_tcp_connect_finish(result, &error);
-    if (dial->socket == NULL) {
+    if (dial->is_freed) {
         unref_dial(dial);
         return;
     }
-    unref_dial(dial); /* the socket's reference is left */
+    unref_dial(dial); /* the owner's reference is left */
     if (fd < 0) {
-        ipb_websocket_fail(dial->socket, error->message);
+        fail(dial, error->message);
         return;
     }
     dial->fd = ipb_fd_steal(&fd);
-    dial->watch =
-        ipb_watch_new(ipb_websocket_loop(dial->socket), dial->fd, EPOLLOUT, on_ready, dial, &error);
+    dial->watch = ipb_watch_new(dial->loop, dial->fd, EPOLLOUT, on_ready, dial, &error);
     if (dial->watch == NULL)
-        ipb_websocket_fail(dial->socket, error->message);
+        fail(dial, error->message);
 }
 
-/* Before anything goes out: a CR or LF would be another header. */
+/* A CR or LF would begin another header. */
 static bool
 is_clean(const char *text, bool takes_spaces)
 {
@@ -248,31 +255,25 @@ make_key(char ret_key[IPB_HANDSHAKE_KEY_SIZE], GError **error)
     return true;
 }
 
-static void
-start_dial(Dial *dial, const IpbWebSocketTarget *target)
-{
-    GMainContext *context = ipb_loop_context(ipb_websocket_loop(dial->socket));
-    g_rc_box_acquire(dial);
-    ipb_tcp_connect(target->host, target->port, context, dial->cancellable, on_connected, dial);
-}
-
-IpbWebSocket *
-ipb_websocket_connect(IpbLoop *loop, const IpbWebSocketTarget *target,
-                      const IpbWebSocketOptions *options, const IpbWebSocketFuncs *funcs,
-                      void *data, GError **error)
+IpbWebSocketDial *
+ipb_websocket_dial_new(IpbLoop *loop, const IpbWebSocketTarget *target,
+                       const IpbWebSocketDialFuncs *funcs, void *data, GError **error)
 {
     char key[IPB_HANDSHAKE_KEY_SIZE];
     if (!check_target(target, error) || !make_key(key, error) || !ipb_thread_check(error))
         return NULL;
-    Dial *dial = g_rc_box_new0(Dial);
-    dial->socket = ipb_websocket_new(loop, options, funcs, data);
+    IpbWebSocketDial *dial = g_rc_box_new0(IpbWebSocketDial);
+    dial->loop = ipb_loop_ref(loop);
+    dial->funcs = *funcs;
+    dial->data = data;
     dial->cancellable = g_cancellable_new();
     memcpy(dial->key, key, sizeof key);
     dial->request = make_request(target, key);
     dial->protocols = g_strdupv((char **) target->protocols);
     dial->fd = -1;
     ipb_buffer_init(&dial->answer, IPB_HTTP_MAX_HEAD);
-    ipb_websocket_set_dial(dial->socket, dial, drop_dial);
-    start_dial(dial, target);
-    return dial->socket;
+    g_rc_box_acquire(dial);
+    ipb_tcp_connect(target->host, target->port, ipb_loop_context(loop), dial->cancellable,
+                    on_connected, dial);
+    return dial;
 }
