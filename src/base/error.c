@@ -25,6 +25,11 @@ make_hint(int saved_errno)
         return g_strdup_printf(" (this process may have %" PRIuMAX ": close sessions, or raise the "
                                "limit with ulimit -n)",
                                (uintmax_t) limit.rlim_cur);
+    /* Linux counts the descriptors that an ordinary user has in flight, in all sockets. */
+    if (saved_errno == ETOOMANYREFS && getrlimit(RLIMIT_NOFILE, &limit) == 0)
+        return g_strdup_printf(" (programs of this user are sending more than %" PRIuMAX
+                               " file descriptors: try again, or raise the limit with ulimit -n)",
+                               (uintmax_t) limit.rlim_cur);
     if (saved_errno == EFBIG && getrlimit(RLIMIT_FSIZE, &limit) == 0 &&
         limit.rlim_cur != RLIM_INFINITY)
         return g_strdup_printf(" (files of this process may have %" PRIuMAX

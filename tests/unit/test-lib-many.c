@@ -9,6 +9,7 @@
 #include <malloc.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #define N_SESSIONS 200
@@ -198,9 +199,20 @@ test_sandboxes(void)
     check_rounds(N_SANDBOXES, IPYBOX_SANDBOX_ON);
 }
 
+/* Many systems allow 1,024 descriptors at first, which is too few, and more on request. */
+static void
+raise_fd_limit(void)
+{
+    struct rlimit limit;
+    g_assert_cmpint(getrlimit(RLIMIT_NOFILE, &limit), ==, 0);
+    limit.rlim_cur = limit.rlim_max;
+    g_assert_cmpint(setrlimit(RLIMIT_NOFILE, &limit), ==, 0);
+}
+
 int
 main(int argc, char **argv)
 {
+    raise_fd_limit();
     char tmp[] = "/tmp/ipybox-test-XXXXXX";
     g_assert_nonnull(mkdtemp(tmp));
     g_setenv("TMPDIR", tmp, TRUE);

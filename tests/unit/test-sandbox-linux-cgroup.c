@@ -10,6 +10,8 @@
 
 #include "base/file.h"
 
+#define NOBODY 65534
+
 typedef struct {
     char *mount;
 } Fixture;
@@ -90,6 +92,25 @@ test_others(Fixture *fixture, const void *data)
     assert_found(fixture, "0::/session\n", NULL);
 }
 
+/* A process of another user counts, too, although we may not send it signals. */
+static void
+test_other_user(Fixture *fixture, const void *data)
+{
+    bool is_root = geteuid() == 0;
+    if (is_root) {
+        g_assert_cmpint(chown(fixture->mount, NOBODY, NOBODY), ==, 0);
+        g_assert_cmpint(setresuid(NOBODY, NOBODY, 0), ==, 0);
+    }
+    g_autofree char *with_init = g_strdup_printf("%d\n1\n", (int) getpid());
+    make_group(fixture, "session", with_init, "\n");
+    assert_found(fixture, "0::/session\n", NULL);
+    g_autofree char *self = g_strdup_printf("%d\n", (int) getpid());
+    make_group(fixture, "session", self, "\n");
+    assert_found(fixture, "0::/session\n", "session");
+    if (is_root)
+        g_assert_cmpint(setresuid(0, 0, 0), ==, 0);
+}
+
 static void
 test_controllers(Fixture *fixture, const void *data)
 {
@@ -132,6 +153,7 @@ main(int argc, char **argv)
 #define ADD(name, func) g_test_add("/cgroup/" name, Fixture, NULL, set_up, func, tear_down)
     ADD("ours", test_ours);
     ADD("others", test_others);
+    ADD("other-user", test_other_user);
     ADD("controllers", test_controllers);
     ADD("failure", test_failure);
     return g_test_run();

@@ -100,7 +100,7 @@ is_ours(pid_t pid)
     return false;
 }
 
-/* One that has ended meanwhile is nobody's. */
+/* A process that has ended since the file was read does not count. */
 static bool
 has_others(const char *directory)
 {
@@ -110,7 +110,10 @@ has_others(const char *directory)
     g_auto(GStrv) pids = g_strsplit(text, "\n", -1);
     for (char **pid = pids; *pid != NULL; pid++) {
         pid_t number = (pid_t) atoi(*pid);
-        if (**pid != '\0' && !is_ours(number) && (number == 0 || kill(number, 0) == 0))
+        if (**pid == '\0' || is_ours(number))
+            continue;
+        /* EPERM: a process of another user. */
+        if (number == 0 || kill(number, 0) == 0 || errno == EPERM)
             return true;
     }
     return false;
