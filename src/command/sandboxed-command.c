@@ -27,7 +27,7 @@ struct IpbSandboxedCommand {
     bool is_ready, is_stopping, has_ended;
 };
 
-/* --- denials ----------------------------------------------------------------------------------- */
+/* --- denials ---------------------------------------------------------------------------------- */
 
 static bool
 is_in_any(const char *text, char **parts)
@@ -70,7 +70,7 @@ on_denied_socket(IpbSandbox *sandbox, const char *path, void *data)
                           "network.allowUnixSockets");
 }
 
-/* --- the end ----------------------------------------------------------------------------------- */
+/* --- the end ---------------------------------------------------------------------------------- */
 
 /* May free the command. */
 static void
@@ -124,7 +124,7 @@ ipb_sandboxed_command_signal(IpbSandboxedCommand *command, int signal_number)
         ipb_sandbox_signal(command->sandbox, signal_number);
 }
 
-/* --- the beginning ----------------------------------------------------------------------------- */
+/* --- the beginning ---------------------------------------------------------------------------- */
 
 static bool
 open_egress(IpbSandboxedCommand *command, const int *listeners, GError **error)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Ranges of addresses; see the header.
+ * See the header.
  */
 #include "sandbox/address.h"
 
@@ -8,7 +8,8 @@
 
 #include <glib.h>
 
-/* Where IPv4 addresses are inside IPv6: the prefix, and the byte at which the address begins. */
+/* Where IPv6 addresses contain IPv4 addresses: the prefix, and the byte at which the address
+ * begins. */
 static const struct {
     uint8_t prefix[12];
     unsigned prefix_size;
@@ -35,7 +36,7 @@ ipb_address_embedded_ipv4(const IpbHost *host, IpbHost *ret_ipv4)
     return false;
 }
 
-/* The number of bits after "/"; a plain number, at most @max. */
+/* Parses the number of bits after "/": digits only, at most @max. */
 static bool
 parse_prefix(const char *text, unsigned max, unsigned *ret_prefix)
 {

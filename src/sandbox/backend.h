@@ -2,20 +2,22 @@
  *
  * IpbSandboxBackend: how one operating system makes sandboxes.
  *
- * Everything in src/sandbox is portable and says what a sandbox allows. Each system has a folder below
- * with its backend; src/sandbox/linux is the one that exists. The build includes the folder of the
- * system that it is made for.
+ * Everything in src/sandbox is portable and says what a sandbox allows. Each operating system has a
+ * folder below with its backend; src/sandbox/linux is the only one so far. The build includes the
+ * folder of the system for which it builds.
  *
  * To add a backend for another system:
- * 1. Create src/sandbox/<system>, with `const IpbSandboxBackend IPB_SANDBOX_BACKEND` in it.
- * 2. Carry out the plan (plan.h): what its paths show and whether they can be written, its
- *    listeners, its Unix sockets, its environment, its limits. What the system cannot do is an error
- *    UNAVAILABLE of prepare(), never left out in silence.
- * 3. Add the folder to src/sandbox/meson.build, for that system.
- * Nothing outside that folder includes its headers; scripts/check-layers holds that.
  *
- * The plan also has a place for rules about names (which files may be created or changed under which
- * name). A backend enforces them where it mediates calls: on Linux that is linux/supervisor.c.
+ * 1. Create src/sandbox/<system>, and in it define `const IpbSandboxBackend IPB_SANDBOX_BACKEND`.
+ * 2. Carry out the plan (plan.h): which paths are shown and which can be written, its listeners,
+ *    its Unix sockets, its environment, its limits. If the system cannot do something, prepare()
+ *    fails with UNAVAILABLE. Nothing of the plan is left out silently.
+ * 3. Add the folder to src/sandbox/meson.build, for that system. Only files in the folder include
+ *    its headers; scripts/check-layers checks that.
+ *
+ * Rules about names (which files may be created or changed under which name) belong into the plan,
+ * as data. A backend enforces them where it mediates system calls. On Linux that is
+ * linux/supervisor.c.
  */
 #pragma once
 
@@ -34,8 +36,8 @@ typedef struct {
 /* What only a backend knows about how it carries out a plan; for explain.h. */
 typedef struct {
     GArray *paths; /* IpbSandboxPathDetail, in order: a later one covers an earlier one */
-    /* The group of processes for which memory and processes are limited together; NULL: each process
-     * has the limits for itself */
+    /* The group of processes for which memory and processes are limited together; NULL: each
+     * process has the limits for itself */
     char *limit_group;
     GPtrArray *owner;
 } IpbSandboxDetails;

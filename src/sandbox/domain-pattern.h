@@ -9,7 +9,8 @@
 
 typedef struct {
     char *text; /* as written */
-    /* Canonical: lower case, no trailing dot. Of a wildcard it is what follows "*."; NULL: every host */
+    /* Canonical: lower case, no trailing dot. Of a wildcard it is what follows "*."; NULL: every
+     * host */
     char *host;
     bool is_wildcard; /* "*.example.com": names below, not the name itself */
     bool is_address;  /* an IP literal */

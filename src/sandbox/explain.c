@@ -19,7 +19,7 @@ static const char *const LISTENER_NAMES[] = {
     [IPB_LISTENER_HTTP] = "http",
 };
 
-/* --- text -------------------------------------------------------------------------------------- */
+/* --- text ------------------------------------------------------------------------------------- */
 
 /* Columns are counted in characters; @width 0: the last one. */
 static void
@@ -175,7 +175,7 @@ explain_as_text(const Explanation *explanation)
     return g_string_free(text, FALSE);
 }
 
-/* --- JSON -------------------------------------------------------------------------------------- */
+/* --- JSON ------------------------------------------------------------------------------------- */
 
 static void
 write_list(IpbJsonWriter *writer, const char *name, char **list)

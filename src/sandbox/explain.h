@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Describes a plan, and how this system carries it out: a table for people, JSON for programs. Nothing
- * is left out.
+ * Describes a plan, and how this system carries it out: a table for people, JSON for programs.
+ * Nothing is left out.
  */
 #pragma once
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The automaton and the walk. A state is a position in the list of tokens. A set of states is a string
- * of bytes, one for each state, which is simple, and small because patterns are short.
+ * The automaton and the walk. A state is a position in the list of tokens. A set of states is a
+ * string of bytes, one for each state, which is simple, and small because patterns are short.
  *
  * In the walk, directories wait in a queue with the states in which the pattern reached them. A
  * directory is listed once for each set of states, so links that lead in circles end.
@@ -69,7 +69,8 @@ read_set(IpbGlob *glob, const char *p, const char *close)
     }
     token.set['/' / 8] &= (unsigned char) ~(1u << ('/' % 8));
     g_array_append_val(glob->tokens, token);
-    /* A set with characters of several bytes matches a little more than it says; for a denial that is the safe side. */
+    /* A set that contains multi-byte characters matches slightly more than it says. For a denial
+     * that is the safe side. */
     if (has_wide)
         add_token(glob, TOKEN_REST, 0);
     return close + 1;
@@ -142,7 +143,7 @@ ipb_glob_free(IpbGlob *glob)
     g_free(glob);
 }
 
-/* --- sets of states ---------------------------------------------------------------------------- */
+/* --- sets of states --------------------------------------------------------------------------- */
 
 static const Token *
 token_at(const IpbGlob *glob, size_t state)
@@ -156,7 +157,8 @@ count_states(const IpbGlob *glob)
     return glob->tokens->len;
 }
 
-/* Adds what can be reached without reading anything. All such steps lead forward, so one pass does. */
+/* Adds the states that can be reached without reading anything. All such steps lead forward, so one
+ * pass is enough. */
 static void
 close_states(const IpbGlob *glob, unsigned char *states)
 {
@@ -185,7 +187,7 @@ is_in_set(const Token *token, unsigned char c)
     return (token->set[c / 8] & (1u << (c % 8))) != 0;
 }
 
-/* Does @state stay when @c is read? Does it go on to the next? */
+/* Adds to @next the states that are active after @c was read in @state. */
 static void
 read_byte(const IpbGlob *glob, size_t state, unsigned char c, unsigned char *next)
 {
@@ -259,7 +261,7 @@ ipb_glob_matches(const IpbGlob *glob, const char *text)
     return accepts(glob, states);
 }
 
-/* --- the walk ---------------------------------------------------------------------------------- */
+/* --- the walk --------------------------------------------------------------------------------- */
 
 typedef struct {
     char *path;
@@ -294,7 +296,7 @@ spend(IpbGlobBudget *budget, GError **error)
     return false;
 }
 
-/* Is it the first time that this directory is met in these states? */
+/* Returns true if the directory is met for the first time in these states. */
 static bool
 add_seen(Walker *walker, const struct stat *info, const unsigned char *states)
 {
@@ -305,7 +307,7 @@ add_seen(Walker *walker, const struct stat *info, const unsigned char *states)
     return g_hash_table_add(walker->seen, g_byte_array_free_to_bytes(g_steal_pointer(&key)));
 }
 
-/* The kernel's own file systems are no places for anybody's files, and have no end. */
+/* The system's own file systems contain no user files, and have no end. */
 static bool
 is_kernel_tree(const char *path)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Host names; see the header.
+ * See the header.
  */
 #include "sandbox/hostname.h"
 
@@ -72,7 +72,8 @@ parse_ipv6(const char *text, size_t size, IpbHost *ret_host, const char **ret_re
     return true;
 }
 
-/* One part of an IPv4 address as inet_aton() reads it: decimal, octal after "0", hexadecimal after "0x". */
+/* One part of an IPv4 address as inet_aton() reads it: decimal, octal after "0", hexadecimal after
+ * "0x". */
 static bool
 parse_ipv4_part(const char *text, size_t size, uint64_t *ret_value)
 {
@@ -101,7 +102,7 @@ parse_ipv4_part(const char *text, size_t size, uint64_t *ret_value)
     return true;
 }
 
-/* Up to four parts; the last one fills what the others leave. */
+/* Parses up to four parts; the last one fills the bytes that the others leave. */
 static bool
 parse_ipv4(const char *text, IpbHost *ret_host, const char **ret_reason)
 {
@@ -126,7 +127,7 @@ parse_ipv4(const char *text, IpbHost *ret_host, const char **ret_reason)
     return refuse(ret_reason, NOT_IPV4);
 }
 
-/* Would a resolver that knows inet_aton() look at this as a number? */
+/* Would a resolver that uses inet_aton() read this as a number? */
 static bool
 is_number(const char *label)
 {
@@ -135,7 +136,7 @@ is_number(const char *label)
     return label[0] != '\0' && label[strspn(label, "0123456789")] == '\0';
 }
 
-/* Into @out, of IPB_HOST_MAX + 1 bytes: lower case, without the trailing dot. */
+/* Copies to @out, of IPB_HOST_MAX + 1 bytes, in lower case and without the trailing dot. */
 static bool
 copy_name(const char *text, size_t size, char *out, const char **ret_reason)
 {

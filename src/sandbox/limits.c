@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One table of the limits; see the header.
+ * See the header.
  */
 #include "sandbox/limits.h"
 
@@ -86,7 +86,7 @@ ipb_sandbox_limits_describe_end(const IpbSandboxLimits *limits, int wait_status)
     return NULL;
 }
 
-/* --- as written in a policy -------------------------------------------------------------------- */
+/* --- as written in a policy ------------------------------------------------------------------- */
 
 /* "512M" as a number of bytes. */
 static bool

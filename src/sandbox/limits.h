@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The limits of a sandbox. In a policy 0 means that the key is not there, and IPB_SANDBOX_NO_LIMIT means
- * "none". In a plan 0 means that there is no limit of ours.
+ * The limits of a sandbox. In a policy 0 means that the key is not there, and IPB_SANDBOX_NO_LIMIT
+ * means "none". In a plan 0 means that there is no limit of ours.
  */
 #pragma once
 
@@ -23,11 +23,12 @@ typedef struct {
 
 extern const IpbSandboxLimits IPB_SANDBOX_LIMITS_DEFAULT;
 
-/* Takes each limit from @wanted, and from @fallback where @wanted has none. "No limit" becomes 0. */
+/* Takes each limit from @wanted, and from @fallback where @wanted has none. "No limit" becomes
+ * 0. */
 IpbSandboxLimits ipb_sandbox_limits_merge(const IpbSandboxLimits *wanted,
                                           const IpbSandboxLimits *fallback);
-/* If a limit is the reason for an end with this status (as of waitpid): a phrase that names its key.
- * Otherwise NULL. Caller frees. */
+/* If a limit is the reason for an end with this status (as of waitpid): a phrase that names its
+ * key. Otherwise NULL. Caller frees. */
 char *ipb_sandbox_limits_describe_end(const IpbSandboxLimits *limits, int wait_status);
 
 /* One limit, for people. */
@@ -41,7 +42,7 @@ typedef struct {
 /* The limits in a fixed order, from @index 0; false at the end. */
 bool ipb_sandbox_limits_at(const IpbSandboxLimits *limits, size_t index,
                            IpbSandboxLimit *ret_limit);
-/* Reads one limit of a policy: a number, a text with a unit such as "512M", or "none". Returns NULL on
- * success, else what is expected. */
+/* Reads one limit of a policy: a number, a text with a unit such as "512M", or "none". Returns NULL
+ * on success, else what is expected. */
 const char *ipb_sandbox_limits_read(const IpbJson *value, bool is_size, uint64_t min,
                                     uint64_t *ret_value);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What every sandbox has of its own: /dev, /proc, /tmp, /run, /dev/shm, and the files in /etc that say
- * how names are resolved.
+ * What every sandbox has of its own: /dev, /proc, /tmp, /run, /dev/shm, and the files in /etc that
+ * say how names are resolved.
  */
 #pragma once
 

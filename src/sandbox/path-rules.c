@@ -11,7 +11,7 @@
 
 static const char NOT_WRITABLE[] = "nothing is writable unless it is listed as writable";
 
-/* --- the object -------------------------------------------------------------------------------- */
+/* --- the object ------------------------------------------------------------------------------- */
 
 static void
 free_own_place(IpbOwnPlace *own)
@@ -75,7 +75,7 @@ ipb_path_rules_free(IpbPathRules *rules)
     g_free(rules);
 }
 
-/* --- adding rules ------------------------------------------------------------------------------ */
+/* --- adding rules ----------------------------------------------------------------------------- */
 
 IpbPathRule *
 ipb_path_rules_get(IpbPathRules *rules, const char *path, bool is_directory)
@@ -156,7 +156,7 @@ ipb_path_rules_warn(IpbPathRules *rules, const char *format, ...)
     va_end(args);
 }
 
-/* --- one path ---------------------------------------------------------------------------------- */
+/* --- one path --------------------------------------------------------------------------------- */
 
 static void
 derive_write(IpbPathAccess *access, const IpbPathRule *rule)
@@ -252,7 +252,7 @@ resolve_rule(const IpbPathRules *rules, IpbPathRule *rule)
     rule->access.reason = reason_of(rule);
 }
 
-/* --- what people should know ------------------------------------------------------------------- */
+/* --- what people should know ------------------------------------------------------------------ */
 
 static void
 warn_about(IpbPathRules *rules, const IpbPathRule *rule)
@@ -289,7 +289,7 @@ warn_about_root(IpbPathRules *rules)
                             "are, but the directories that contain them can be renamed");
 }
 
-/* --- all paths --------------------------------------------------------------------------------- */
+/* --- all paths -------------------------------------------------------------------------------- */
 
 /* "/" sorts before every other byte, so that a directory is followed by what is in it. */
 static int
@@ -323,7 +323,7 @@ find_access_above(const IpbPathRules *rules, const char *path)
     return &ipb_path_rules_find(rules, directory)->access;
 }
 
-/* Those of @paths that code inside could create or replace. */
+/* Collects those of @paths that code inside could create or replace. */
 static void
 collect_writable(const IpbPathRules *rules, GHashTable *paths, GPtrArray *collected)
 {

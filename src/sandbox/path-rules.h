@@ -21,7 +21,8 @@ typedef enum {
     IPB_VIEW_HOST,   /* what the host has there */
     IPB_VIEW_HIDDEN, /* nothing */
     IPB_VIEW_OWN,    /* something of the sandbox's own: what the host has there is not seen */
-    /* Likewise, made by the system's kernel (/dev, /proc): nothing of the host can be shown below */
+    /* Likewise, made by the system's kernel (/dev, /proc): nothing of the host can be shown
+     * below */
     IPB_VIEW_SYSTEM,
 } IpbPathView;
 
@@ -41,7 +42,7 @@ typedef struct {
     char *reason;
 } IpbOwnPlace;
 
-/* What holds at a path. The last four members are what paths below inherit. */
+/* What holds at a path. Paths below inherit the members after the blank line. */
 typedef struct {
     IpbPathView view;
     bool is_writable;
@@ -112,10 +113,11 @@ const IpbPathRule *ipb_path_rules_lookup(const IpbPathRules *rules, const char *
 /* The first reason given for a path is the one that is shown. */
 void ipb_path_rule_add_read_reason(IpbPathRule *rule, const char *reason);
 void ipb_path_rule_add_write_reason(IpbPathRule *rule, const char *reason);
-/* Puts a place of the sandbox's own at the rule's path, instead of one that was put there before. */
+/* Puts a place of the sandbox's own at the rule's path, instead of one that was put there
+ * before. */
 IpbOwnPlace *ipb_path_rule_set_own(IpbPathRule *rule, IpbOwnKind kind, const char *reason);
-/* Denies writing to what @path leads to, which need not be a real path. If nothing is there, it goes
- * to the absent paths; symbolic links on the way go to the links. */
+/* Denies writing to what @path leads to, which need not be a real path. If nothing is there, it
+ * goes to the absent paths; symbolic links on the way go to the links. */
 void ipb_path_rules_deny_write(IpbPathRules *rules, const char *path, const char *reason);
 /* @real, a kept path, is also reached as @path. */
 void ipb_path_rules_add_alias(IpbPathRules *rules, const char *path, const char *real);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Resolving paths; see the header.
+ * See the header.
  */
 #include "sandbox/path.h"
 
@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define MAX_LINKS 40 /* as the kernel has it */
+#define MAX_LINKS 40 /* the limit of the Linux kernel */
 
 char *
 ipb_path_expand(const char *text, const char *workspace, const char *home)
@@ -55,7 +55,7 @@ ipb_path_clear(IpbPath *path)
     g_clear_pointer(&path->links, g_ptr_array_unref);
 }
 
-/* Takes the first part off @rest, a path without its leading slash; "" at the end. */
+/* Takes the first part off @rest, a path without its leading slash. Returns "" at the end. */
 static char *
 take_part(GString *rest)
 {
@@ -73,7 +73,7 @@ go_up(GString *done)
     g_string_truncate(done, slash != NULL ? (size_t) (slash - done->str) : 0);
 }
 
-/* @done/@part is a symbolic link: what it says comes before @rest. False if it cannot be read. */
+/* @link is a symbolic link: puts its target before @rest. Returns false if it cannot be read. */
 static bool
 follow(GString *done, const char *link, GString *rest)
 {
@@ -103,8 +103,8 @@ state_of_error(int saved_errno)
     }
 }
 
-/* The rest as written, for a path of which this much is not there. ".." in it takes back a part that is not there: what is left may
- * be. */
+/* Appends the rest of a path as written, because @part does not exist. ".." takes back a part that
+ * does not exist; what remains may exist. */
 static void
 append_rest(GString *done, const char *part, GString *rest)
 {
@@ -118,7 +118,7 @@ append_rest(GString *done, const char *part, GString *rest)
     }
 }
 
-/* One part further; returns false when it ends here, with the state set. */
+/* Resolves one more part. Returns false and sets the state if the walk ends here. */
 static bool
 step(IpbPath *path, GString *done, GString *rest, struct stat *info)
 {
@@ -146,7 +146,7 @@ step(IpbPath *path, GString *done, GString *rest, struct stat *info)
     return is_there;
 }
 
-/* From @done on, down @rest to its end; false if it ends before. */
+/* Resolves @rest, starting at @done. Returns false if the walk ends early. */
 static bool
 walk(IpbPath *path, GString *done, GString *rest, struct stat *info)
 {
@@ -172,7 +172,7 @@ ipb_path_resolve(const char *absolute, IpbPath *ret_path)
     if (done->len == 0)
         g_string_append_c(done, '/');
     if (is_there) {
-        /* Once more: the last part may have been ".." or a link to "/". */
+        /* Check again: the last part may have been ".." or a link to "/". */
         is_there = lstat(done->str, &info) == 0;
         ret_path->state = !is_there               ? state_of_error(errno)
                           : S_ISDIR(info.st_mode) ? IPB_PATH_DIRECTORY

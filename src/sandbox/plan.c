@@ -64,7 +64,7 @@ static const char *const UNSET[] = {
     "NOTIFY_SOCKET",
 };
 
-/* --- the network ------------------------------------------------------------------------------- */
+/* --- the network ------------------------------------------------------------------------------ */
 
 static void
 add_listener(IpbSandboxPlan *plan, IpbListenerKind kind, unsigned port, bool is_any_address)
@@ -100,7 +100,8 @@ add_variable(GPtrArray *environment, const char *name, const char *value)
     g_ptr_array_add(environment, g_strconcat(name, "=", value, NULL));
 }
 
-/* git over ssh reads no proxy variable. If socat is installed, ssh goes through the proxy with it. */
+/* git over ssh reads no proxy variable. If socat is installed, ssh goes through the proxy with
+ * it. */
 static void
 add_git_ssh(GPtrArray *environment)
 {
@@ -166,7 +167,7 @@ add_environment(IpbSandboxPlan *plan, const IpbPlanOptions *options)
     plan->unset = (char **) g_ptr_array_steal(unset, NULL);
 }
 
-/* --- the plan ---------------------------------------------------------------------------------- */
+/* --- the plan --------------------------------------------------------------------------------- */
 
 static bool
 check_absolute(const char *what, const char *path, GError **error)

@@ -39,8 +39,8 @@ typedef struct {
     const char *workspace; /* absolute; relative paths of the policy start here */
     const char *home;      /* for "~" */
     /* Lists of host paths, NULL-terminated or NULL. @keep stays readable: the interpreter and our
-     * own files. @keep_out is never writable: the policy's file, our state. @hide is never readable:
-     * our registry, which has what servers need. */
+     * own files. @keep_out is never writable: the policy's file, our state. @hide is never
+     * readable: our registry, which has what servers need. */
     const char *const *keep;
     const char *const *keep_out;
     const char *const *hide;

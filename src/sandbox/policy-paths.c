@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Everything is looked up now, before the sandbox exists. What an earlier sandbox may have prepared
- * is not trusted: a path that leads through a symbolic link in a writable directory, and out of that
- * directory, is not allowed.
+ * All paths are looked up now, before the sandbox exists. What an earlier sandbox may have prepared
+ * is not trusted: if a path leads through a symbolic link in a writable directory, and out of that
+ * directory, it is not allowed.
  */
 #include "sandbox/policy-paths.h"
 
@@ -14,7 +14,7 @@
 #include "sandbox/glob.h"
 #include "sandbox/path.h"
 
-/* What looking at the file system may cost before a plan is refused. */
+/* Limits of file system walks. A plan that exceeds them is refused. */
 #define MAX_GLOB_ENTRIES 500000
 #define GLOB_TIMEOUT_MS 5000
 
@@ -32,7 +32,7 @@ static const char *const KEYS[] = {
     "filesystem.denyWrite",
 };
 
-/* One path that a key names, or that its glob found. */
+/* A path that a key names, or that its glob matched. */
 typedef struct {
     EntryKind kind;
     char *name; /* the key and its text, for people */
@@ -51,7 +51,7 @@ typedef struct {
     EntryKind kind;
     const char *name;
     bool hides_all_below;
-    const GPtrArray *base_links; /* char *: links on the way to where a glob starts; or NULL */
+    const GPtrArray *base_links; /* char *: symbolic links on the way to where a glob starts */
     size_t n_matches;
 } Collector;
 
@@ -86,13 +86,13 @@ add_entry(Collector *collector, const char *path, bool is_match)
     g_ptr_array_add(collector->entries, entry);
 }
 
-/* --- what is written --------------------------------------------------------------------------- */
+/* --- what is written -------------------------------------------------------------------------- */
 
 static void
 on_glob_match(const char *path, bool is_closed, void *data)
 {
     Collector *collector = data;
-    /* What cannot be looked into is denied as a whole, and not allowed at all. */
+    /* A directory that cannot be listed is denied as a whole, and never allowed. */
     if (is_closed && !is_denial(collector->kind))
         return;
     collector->n_matches++;
@@ -102,7 +102,7 @@ on_glob_match(const char *path, bool is_closed, void *data)
     collector->hides_all_below = was_total;
 }
 
-/* Splits @text where the first part with a wildcard begins. Both are the caller's. */
+/* Splits @text where the first part with a wildcard begins. The caller frees both. */
 static void
 split_pattern(const char *text, char **ret_base, char **ret_pattern)
 {
@@ -147,7 +147,7 @@ expand_glob(Collector *collector, const char *text, GError **error)
                                          error);
 }
 
-/* Without the slashes at the end, and without the two stars that stand for everything below. */
+/* Removes slashes at the end, and the two stars that stand for everything below. */
 static char *
 strip(const char *text, bool *ret_hides_all)
 {
@@ -197,9 +197,10 @@ read_list(Collector *collector, EntryKind kind, char **list, GError **error)
     return true;
 }
 
-/* --- what is meant ----------------------------------------------------------------------------- */
+/* --- what is meant ---------------------------------------------------------------------------- */
 
-/* The writable directory in which a link on the way to an allowed path lies that leads out of it; NULL if there is none. */
+/* Looks for a symbolic link on the way to an allowed path that is in a writable directory and leads
+ * out of it. Returns that directory, or NULL. */
 static const char *
 find_planted_link(const GPtrArray *entries, const Entry *entry, const char **ret_link)
 {
@@ -218,7 +219,7 @@ find_planted_link(const GPtrArray *entries, const Entry *entry, const char **ret
     return NULL;
 }
 
-/* Once for all matches of a glob. */
+/* Warns once for all matches of a glob. */
 static void
 warn_about_link(IpbPathRules *rules, const Entry *entry, const char *link, const char *writable)
 {
@@ -237,7 +238,7 @@ static bool
 may_be_allowed(IpbSandboxPlan *plan, const GPtrArray *entries, const Entry *entry)
 {
     const char *link = NULL;
-    /* A glob allows what it matches, not what a link there leads to. */
+    /* A glob allows what it matches, not the target of a link. */
     if (entry->is_link)
         return false;
     if (entry->found.state == IPB_PATH_MISSING || entry->found.state == IPB_PATH_CLOSED) {
@@ -254,7 +255,7 @@ may_be_allowed(IpbSandboxPlan *plan, const GPtrArray *entries, const Entry *entr
     return false;
 }
 
-/* Denying "/" is denying what is in it; what the kernel shows there is ours anyway. */
+/* Denying "/" denies everything in it, except what the sandbox has of its own. */
 static void
 deny_root(IpbSandboxPlan *plan, const Entry *entry)
 {
@@ -319,7 +320,7 @@ allow(IpbSandboxPlan *plan, const Entry *entry)
 static void
 apply_entries(IpbSandboxPlan *plan, const GPtrArray *entries)
 {
-    /* Allowed paths first: what denies "/" asks for them. */
+    /* Allowed paths first: a denial of "/" looks them up. */
     for (guint i = 0; i < entries->len; i++) {
         const Entry *entry = g_ptr_array_index(entries, i);
         if (!is_denial(entry->kind) && may_be_allowed(plan, entries, entry))
@@ -334,7 +335,7 @@ apply_entries(IpbSandboxPlan *plan, const GPtrArray *entries)
     }
 }
 
-/* --- the options ------------------------------------------------------------------------------- */
+/* --- the options ------------------------------------------------------------------------------ */
 
 static void
 add_kept(IpbPathRules *rules, const char *path)
@@ -346,7 +347,7 @@ add_kept(IpbPathRules *rules, const char *path)
     IpbPathRule *rule = ipb_path_rules_get(rules, found.real, found.state == IPB_PATH_DIRECTORY);
     rule->keep = true;
     const char *link = found.links->len > 0 ? g_ptr_array_index(found.links, 0) : NULL;
-    /* A Python that is reached through a link finds its modules by the name of the link. */
+    /* A Python that is started through a link finds its modules by the name of the link. */
     if (link != NULL && ipb_path_is_in(path, link))
         ipb_path_rules_add_alias(rules, path, found.real);
     ipb_path_rule_add_read_reason(rule, "programs in the sandbox need it");

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The keys of srt's configuration, version 0.0.19 (which ipybox 0.9 used) to 0.0.78, are in tables,
- * one row each: how a key is read into the policy, why it has no effect here, or why it is refused. The
- * key "limits" is ours. A key that is in no table is an error: a misspelt denial must not silently be
- * no denial.
+ * one row each: how a key is read into the policy, why it has no effect here, or why it is refused.
+ * The key "limits" is ours. A key that is in no table is an error: a misspelt denial must not
+ * silently be no denial.
  */
 #include "sandbox/policy.h"
 
@@ -58,7 +58,7 @@ ipb_sandbox_policy_closed(void)
     return policy;
 }
 
-/* --- reading keys ------------------------------------------------------------------------------ */
+/* --- reading keys ----------------------------------------------------------------------------- */
 
 typedef struct {
     IpbSandboxPolicy *policy;
@@ -75,8 +75,8 @@ typedef bool (*ReadFunction)(Reader *reader, const Key *key, const IpbJson *valu
 
 struct Key {
     const char *name;
-    ReadFunction read; /* checks the type; of an honoured key fills the field */
-    size_t offset;     /* of the field in IpbSandboxPolicy, 0: none */
+    ReadFunction read; /* checks the type, and sets the field of a key that has an effect */
+    size_t offset;     /* of the field in IpbSandboxPolicy; 0: none */
     bool is_required;
     uint64_t min;               /* of a limit */
     const char *without_effect; /* why */
@@ -85,7 +85,7 @@ struct Key {
 
 static bool fail(Reader *reader, const char *path, const char *format, ...) G_GNUC_PRINTF(3, 4);
 
-/* False, so that it can end a function. */
+/* Returns false, so that it can end a function. */
 static bool
 fail(Reader *reader, const char *path, const char *format, ...)
 {
@@ -100,7 +100,7 @@ fail(Reader *reader, const char *path, const char *format, ...)
 static bool read_object(Reader *reader, const Key *keys, size_t n_keys, const IpbJson *value,
                         const char *path);
 
-/* --- values ------------------------------------------------------------------------------------ */
+/* --- values ----------------------------------------------------------------------------------- */
 
 static void *
 field_of(const Reader *reader, const Key *key)
@@ -145,7 +145,7 @@ read_depth(Reader *reader, const Key *key, const IpbJson *value, const char *pat
                          field_of(reader, key));
 }
 
-/* A string that is not cut at a NUL; NULL with an error. */
+/* Returns a text without NUL in it, or NULL with an error. */
 static const char *
 read_text(Reader *reader, const IpbJson *value, const char *path)
 {
@@ -170,7 +170,7 @@ check_array(Reader *reader, const IpbJson *value, const char *path)
     return true;
 }
 
-/* Checks the item with @check if that is given; NULL with an error. */
+/* Checks one item, with an error. */
 typedef bool (*CheckFunction)(Reader *reader, const char *text, const char *path);
 
 static char **
@@ -211,7 +211,7 @@ check_not_empty(Reader *reader, const char *text, const char *path)
     return *text != '\0' || fail(reader, path, "the path is empty");
 }
 
-/* A glob that ends in "/" matches nothing: as a denial it would deny nothing. */
+/* A glob that ends in "/" matches nothing. As a denial it would deny nothing. */
 static bool
 check_denied_path(Reader *reader, const char *text, const char *path)
 {
@@ -283,7 +283,7 @@ check_program(Reader *reader, const Key *key, const IpbJson *value, const char *
     return text != NULL && (*text == '/' || fail(reader, path, "an absolute path is expected"));
 }
 
-/* --- domains ----------------------------------------------------------------------------------- */
+/* --- domains ---------------------------------------------------------------------------------- */
 
 static bool
 read_domains(Reader *reader, const Key *key, const IpbJson *value, const char *path)
@@ -306,7 +306,7 @@ read_domains(Reader *reader, const Key *key, const IpbJson *value, const char *p
     return true;
 }
 
-/* Kept until deniedDomains is known, whatever the order in the file. */
+/* The reasons are kept until deniedDomains has been read, whatever the order in the file. */
 static bool
 read_denial_reasons(Reader *reader, const Key *key, const IpbJson *value, const char *path)
 {
@@ -348,7 +348,7 @@ apply_denial_reasons(Reader *reader)
     }
 }
 
-/* --- the rest ---------------------------------------------------------------------------------- */
+/* --- the rest --------------------------------------------------------------------------------- */
 
 static bool
 read_ignored_violations(Reader *reader, const Key *key, const IpbJson *value, const char *path)
@@ -400,7 +400,7 @@ read_count(Reader *reader, const Key *key, const IpbJson *value, const char *pat
     return read_limit(reader, key, value, path, false);
 }
 
-/* --- the tables -------------------------------------------------------------------------------- */
+/* --- the tables ------------------------------------------------------------------------------- */
 
 #define FIELD(name) offsetof(IpbSandboxPolicy, name)
 
@@ -441,7 +441,7 @@ static const Key NETWORK_KEYS[] = {
                         "or give the port of a proxy of your own in network.httpProxyPort"},
 };
 
-/* Ours. Less than the minimum, and no program would start. */
+/* These are ours. With less than the minimum no program would start. */
 static const Key LIMIT_KEYS[] = {
     {"memory", read_size, FIELD(limits.memory_bytes), .min = 16 << 20},
     {"processes", read_count, FIELD(limits.processes), .min = 1},
@@ -513,9 +513,9 @@ static const struct {
     {"limits.", LIMIT_KEYS, G_N_ELEMENTS(LIMIT_KEYS)},
 };
 
-/* --- objects ----------------------------------------------------------------------------------- */
+/* --- objects ---------------------------------------------------------------------------------- */
 
-/* The right name in the wrong object counts almost as well. */
+/* A key with the right name in the wrong object is almost as near. */
 static bool
 fail_unknown(Reader *reader, const Key *keys, const char *name, const char *path)
 {
@@ -600,7 +600,7 @@ read_policy(IpbSandboxPolicy *policy, const IpbJson *value, GError **error)
     return true;
 }
 
-/* --- where a policy comes from ----------------------------------------------------------------- */
+/* --- where a policy comes from ---------------------------------------------------------------- */
 
 IpbSandboxPolicy *
 ipb_sandbox_policy_default(void)
@@ -668,9 +668,10 @@ ipb_sandbox_policy_set_limits(IpbSandboxPolicy *policy, const char *limits, GErr
     return read_object(&reader, LIMIT_KEYS, G_N_ELEMENTS(LIMIT_KEYS), ipb_json_root(doc), "limits");
 }
 
-/* --- the rules for hosts ----------------------------------------------------------------------- */
+/* --- the rules for hosts ---------------------------------------------------------------------- */
 
-/* @port 0: of rules with a port, only an allowing one counts, since the name alone is asked about. */
+/* @port 0 asks about the name alone. Then a denial with a port does not apply, but an allowing rule
+ * does. */
 static const IpbDomainPattern *
 find_rule(const GPtrArray *rules, const IpbHost *host, unsigned port, bool is_denial)
 {

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * IpbSandboxPolicy: what a sandbox allows, in the JSON of Anthropic's sandbox-runtime (srt): same keys, same meaning. Each key is
- * honoured, or listed as without effect here, or refused by name; an unknown key or a wrong type is an error with the key's path. One
- * key is ours: "limits".
- * docs/internals/sandbox-policy.md has the table.
+ * IpbSandboxPolicy: what a sandbox allows, in the JSON of Anthropic's sandbox-runtime (srt), with
+ * the same keys and meaning. A key has its effect, or is listed as without effect, or is refused by
+ * name. An unknown key or a wrong type is an error that names the key's path. One key is ours:
+ * "limits". docs/internals/sandbox-policy.md has the table.
  *
- * Pure data: paths are as written (`~`, relative, globs), nothing is looked up in the file system; plan.h does that.
- * Ownership: reference-counted, unchanging.
+ * A policy is pure data. Paths are as written (`~`, relative, globs); nothing is looked up in the
+ * file system. A plan does that (plan.h).
+ *
+ * Ownership: reference-counted; it does not change while it is shared.
  */
 #pragma once
 
@@ -16,59 +18,63 @@
 
 typedef struct {
     int references;
-    /* filesystem: NULL-terminated lists, as written */
+    /* "filesystem": NULL-terminated lists, as written */
     char **deny_read;
     char **allow_read;
     char **allow_write;
     char **deny_write;
     bool allow_git_config;
     unsigned mandatory_deny_depth; /* mandatoryDenySearchDepth, default 3 */
-    /* network */
+    /* "network" */
     GPtrArray *allowed_domains; /* IpbDomainPattern */
     GPtrArray *denied_domains;
-    char **denied_addresses; /* deniedResolvedAddresses: each parses with ipb_address_range_parse */
+    char **denied_addresses; /* deniedResolvedAddresses; ipb_address_range_parse() accepts each */
     bool strict_allowlist;
-    bool allow_local_binding; /* has no effect: see without_effect */
+    bool allow_local_binding; /* without effect */
     bool allow_all_unix_sockets;
     char **allow_unix_sockets; /* paths as written */
-    unsigned http_proxy_port;  /* the application's own proxy instead of ours; 0: ours */
+    unsigned http_proxy_port;  /* The application's own proxies, used instead of ours; 0: ours */
     unsigned socks_proxy_port;
-    IpbSandboxLimits limits; /* ours, not srt's */
-    /* the rest */
+    IpbSandboxLimits limits; /* a key of ours, not of srt */
+    /* the other keys */
     bool allow_pty;                /* true unless the configuration says false */
     bool allow_weaker_nested;      /* enableWeakerNestedSandbox */
     char **git_safe_directories;   /* git.safeDirectories, as written */
     GHashTable *ignore_violations; /* command pattern → char ** of paths */
-    char **without_effect;         /* "key: why" of keys that were accepted and do nothing here */
-    char
-        *origin; /* the file's absolute path, or what was given as such; NULL: a built-in default */
+    char **without_effect;         /* "key: why" of accepted keys that have no effect here */
+    /* The file's absolute path, or the name that the caller gave; NULL: a built-in default */
+    char *origin;
 } IpbSandboxPolicy;
 
-/* The default of kernels, which is the original's: the workspace and IPython's directories are writable, `.env` is hidden, no network. */
+/* The default for kernels, as in ipybox 0.9: the workspace and IPython's directories are writable,
+ * `.env` is hidden, and there is no network. */
 IpbSandboxPolicy *ipb_sandbox_policy_default(void);
-/* srt's own default: everything is readable, nothing is writable, no network. */
+/* The default of srt: everything is readable, nothing is writable, no network. */
 IpbSandboxPolicy *ipb_sandbox_policy_closed(void);
-/* @origin names the source in errors (may be NULL). INVALID: not JSON, an unknown key, a wrong type, a key that is not offered. */
+/* @origin names the source in errors (may be NULL). INVALID: not JSON, an unknown key, a wrong
+ * type, a key that is not supported. */
 IpbSandboxPolicy *ipb_sandbox_policy_parse(const char *text, size_t size, const char *origin,
                                            GError **error);
 /* NOT_FOUND, INVALID, LIMIT (1 MiB), SYSTEM. */
 IpbSandboxPolicy *ipb_sandbox_policy_load(const char *path, GError **error);
-/* The same from a value inside other JSON, such as server_params' "sandbox". */
+/* Reads a policy from a value inside other JSON, such as server_params' "sandbox". */
 IpbSandboxPolicy *ipb_sandbox_policy_from_json(const IpbJson *value, const char *origin,
                                                GError **error);
-/* @limits: a JSON object as "limits" in a configuration; what it says replaces what @policy says. INVALID. */
+/* @limits: a JSON object like "limits" in a configuration. It replaces the limits of @policy that
+ * it contains. INVALID. */
 bool ipb_sandbox_policy_set_limits(IpbSandboxPolicy *policy, const char *limits, GError **error);
 IpbSandboxPolicy *ipb_sandbox_policy_ref(IpbSandboxPolicy *policy);
 void ipb_sandbox_policy_unref(IpbSandboxPolicy *policy);
 
 typedef enum {
-    IPB_DOMAIN_NOT_LISTED, /* nothing allows it */
+    IPB_DOMAIN_NOT_LISTED, /* no rule allows it */
     IPB_DOMAIN_ALLOWED,
-    IPB_DOMAIN_DENIED, /* deniedDomains come first */
+    IPB_DOMAIN_DENIED, /* deniedDomains take precedence */
 } IpbDomainVerdict;
 
-/* May something inside talk to @host at @port? @port 0 asks about the name alone, as DNS does: allowed if some port is.
- * *ret_rule (may be NULL) is the rule that decided, borrowed; NULL where no rule did. */
+/* May code inside connect to @host at @port? @port 0 asks about the name alone, as DNS does:
+ * allowed if some port is. *ret_rule (may be NULL) is the rule that decided, borrowed, or NULL if
+ * no rule did. */
 IpbDomainVerdict ipb_sandbox_policy_judge(const IpbSandboxPolicy *policy, const IpbHost *host,
                                           unsigned port, const IpbDomainPattern **ret_rule);
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What is never writable, whatever the policy allows: files that other programs run or obey later, outside the sandbox. srt's list,
- * and what would let a cell change its own next walls. What is there is denied by a mount; in the workspace and the home directory
- * what is not there is listed as absent. Below writable directories the search goes mandatoryDenySearchDepth levels deep.
+ * The list of protected files is srt's, plus those by which a cell could change its own next
+ * sandbox. Files that exist are denied for writing. In the workspace and the home directory, files
+ * that do not exist are listed as absent. Below writable directories the search goes
+ * mandatoryDenySearchDepth levels deep.
  */
 #include "sandbox/protected-paths.h"
 
@@ -14,15 +15,15 @@
 
 #define MAX_SEARCH_ENTRIES 200000
 #define SEARCH_TIMEOUT_MS 2000
-/* Of the submodules and worktrees of one repository. */
+/* For the submodules and worktrees of one repository. */
 #define MAX_GIT_ENTRIES 2000
 #define MAX_GIT_DEPTH 8
 
-/* Names in any directory. */
+/* Protected names, in any directory. */
 static const struct {
     const char *name;
     const char *reason;
-    bool is_absence_watched; /* srt's, and those that matter when they are new */
+    bool is_absence_watched; /* in srt's list, or dangerous if it is created */
 } PROTECTED[] = {
     {".bashrc", "bash runs it", true},
     {".bash_profile", "bash runs it", true},
@@ -44,7 +45,7 @@ static const struct {
     {".idea", "the editor runs what its settings name", true},
 };
 
-/* Below a directory ".claude". */
+/* Protected names below a directory ".claude". */
 static const char *const CLAUDE[] = {"commands", "agents", "settings.json", "settings.local.json"};
 
 static const char CLAUDE_REASON[] = "the agent obeys it";
@@ -85,9 +86,9 @@ deny_below(IpbSandboxPlan *plan, const char *directory, const char *name, const 
     ipb_path_rules_deny_write(plan->paths, path, reason);
 }
 
-/* --- git --------------------------------------------------------------------------------------- */
+/* --- git -------------------------------------------------------------------------------------- */
 
-/* A repository: a ".git", or what it holds for a submodule or a worktree. */
+/* @repository: a ".git", or the directory of a submodule or a worktree in it. */
 static void
 protect_repository(IpbSandboxPlan *plan, const char *repository)
 {
@@ -99,7 +100,8 @@ protect_repository(IpbSandboxPlan *plan, const char *repository)
     deny_below(plan, repository, "config.worktree", CONFIG_REASON);
 }
 
-/* Those below @directory, ".git/modules" or ".git/worktrees". Submodules have names with slashes, and submodules of their own. */
+/* Protects the repositories below @directory, which is ".git/modules" or ".git/worktrees".
+ * Submodules have names with slashes, and submodules of their own. */
 static void
 protect_repositories(IpbSandboxPlan *plan, const char *directory, unsigned depth,
                      IpbGlobBudget *budget)
@@ -149,9 +151,9 @@ protect_claude(IpbSandboxPlan *plan, const char *claude, bool with_absent)
     }
 }
 
-/* --- the search -------------------------------------------------------------------------------- */
+/* --- the search ------------------------------------------------------------------------------- */
 
-/* Upper and lower case are the same: some file systems think so. */
+/* Ignores case, as some file systems do. */
 static bool
 protect_entry(IpbSandboxPlan *plan, const char *path, const char *name)
 {
@@ -211,7 +213,7 @@ search_directory(IpbSandboxPlan *plan, const Directory *directory, GQueue *waiti
     return is_fine;
 }
 
-/* Breadth first: what is near the top matters most if it has to be given up. */
+/* Searches breadth first: if the search has to stop, files near the top matter most. */
 static void
 search(IpbSandboxPlan *plan, const char *root, IpbGlobBudget *budget)
 {
@@ -235,9 +237,9 @@ search(IpbSandboxPlan *plan, const char *root, IpbGlobBudget *budget)
             root);
 }
 
-/* --- known places ------------------------------------------------------------------------------ */
+/* --- known places ----------------------------------------------------------------------------- */
 
-/* The names in @directory whether they are there or not. */
+/* Protects the names in @directory, whether they exist or not. */
 static void
 protect_names(IpbSandboxPlan *plan, const char *directory)
 {
@@ -246,7 +248,7 @@ protect_names(IpbSandboxPlan *plan, const char *directory)
             deny_below(plan, directory, PROTECTED[i].name, PROTECTED[i].reason);
     g_autofree char *claude = g_build_filename(directory, ".claude", NULL);
     protect_claude(plan, claude, true);
-    /* A repository that is made inside needs its configuration; its hooks it does not. */
+    /* A repository that is created inside needs its configuration, but not its hooks. */
     g_autofree char *git = g_build_filename(directory, ".git", NULL);
     if (is_there(git))
         protect_git(plan, git);
@@ -254,7 +256,7 @@ protect_names(IpbSandboxPlan *plan, const char *directory)
         deny_below(plan, git, "hooks", HOOKS_REASON);
 }
 
-/* IPython runs what is in its profiles and imports from its extensions. */
+/* IPython runs the files in its profiles, and imports from its extensions. */
 static void
 protect_ipython(IpbSandboxPlan *plan, const char *home)
 {
@@ -272,7 +274,8 @@ protect_ipython(IpbSandboxPlan *plan, const char *home)
         closedir(stream);
 }
 
-/* Where ipybox looks by itself: the environment of `ipybox doctor --setup`, and generated packages. */
+/* ipybox uses these by itself: the environment of `ipybox doctor --setup`, and generated
+ * packages. */
 static void
 protect_ipybox(IpbSandboxPlan *plan)
 {
@@ -284,7 +287,7 @@ void
 ipb_protected_paths_add(IpbSandboxPlan *plan, const IpbPlanOptions *options)
 {
     IpbGlobBudget budget = {MAX_SEARCH_ENTRIES, g_get_monotonic_time() + SEARCH_TIMEOUT_MS * 1000};
-    /* The rules grow meanwhile. */
+    /* A copy, because rules are added while it is used. */
     g_autoptr(GPtrArray) roots = g_ptr_array_new_with_free_func(g_free);
     GHashTableIter iter;
     IpbPathRule *rule;

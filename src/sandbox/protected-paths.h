@@ -7,6 +7,6 @@
 
 #include "sandbox/plan.h"
 
-/* Call it when the rules of the policy and the options are there: it looks into each writable
+/* Call it after the rules of the policy and the options were added: it searches each writable
  * directory. */
 void ipb_protected_paths_add(IpbSandboxPlan *plan, const IpbPlanOptions *options);

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * IpbQuarantine: what a sandbox made although it must not exist. What is there when a sandbox starts is protected by a mount; what is
- * not there cannot be, without placeholders in the host's tree. So it is looked for afterwards and moved away, before anything else
- * can obey it. While the sandbox runs it is there: that is the limit of this.
+ * IpbQuarantine: files that code in a sandbox created although they must not exist. Files that
+ * exist when a sandbox starts are protected. For files that do not exist, that would need
+ * placeholders in the host's tree. So they are looked for afterwards and moved away, before another
+ * program can obey them. This has a limit: the files are there while the sandbox runs.
  *
- * Nothing that the sandbox made is followed or opened: from "/" on each step is taken without symbolic links, and a link in
- * the way is itself what is moved.
+ * Nothing that the sandbox created is followed or opened. The walk starts at "/" and follows no
+ * symbolic link; if a link is in the way, the link itself is moved.
  *
- * Ownership: the owner frees it. It blocks, for as long as a few renames take.
+ * Ownership: the owner frees it. Calls block, for as long as a few renames take.
  */
 #pragma once
 
@@ -18,18 +19,19 @@ typedef struct IpbQuarantine IpbQuarantine;
 typedef struct {
     char *path;
     char *moved_to;   /* NULL: it could not be moved */
-    char *failure;    /* why not, or NULL */
-    bool is_restored; /* a symbolic link that was there before is there again */
+    char *failure;    /* why not; or NULL */
+    bool is_restored; /* the original symbolic link was restored */
 } IpbQuarantined;
 
-/* Before the sandbox starts: notes what is to be compared later. @directory: where things are moved to, created when needed. What cannot
- * be moved there is renamed in its place. */
+/* Call it before the sandbox starts: it records what is compared later. @directory: where files are
+ * moved to, created when needed. A file that cannot be moved there is renamed where it is. */
 IpbQuarantine *ipb_quarantine_new(const IpbSandboxPlan *plan, const char *directory);
-/* @path, one of the plan's, may come into being as a directory, since others make it, too; but not as a link to one. */
+/* @path, one of the plan's, may be created as a directory, because other programs create it, too;
+ * but not as a link to one. */
 void ipb_quarantine_allow_directory(IpbQuarantine *quarantine, const char *path);
-/* Moves away what there is: the list of that, IpbQuarantined. Caller unrefs. */
+/* Moves away what was created. Returns a list of IpbQuarantined; the caller unrefs it. */
 GPtrArray *ipb_quarantine_sweep(IpbQuarantine *quarantine);
-/* One as a line for people, the path first. Caller frees. */
+/* Describes one in a line for people, the path first. Caller frees. */
 char *ipb_quarantined_describe(const IpbQuarantined *item);
 void ipb_quarantine_free(IpbQuarantine *quarantine);
 

@@ -46,7 +46,7 @@ ipb_sandbox_describe_limit(const IpbSandbox *sandbox, int wait_status)
     return IPB_SANDBOX_BACKEND.describe_limit(sandbox, wait_status);
 }
 
-/* --- entering ---------------------------------------------------------------------------------- */
+/* --- entering --------------------------------------------------------------------------------- */
 
 char *
 ipb_sandbox_find_entry_library(GError **error)
@@ -66,7 +66,7 @@ ipb_sandbox_add_process(const IpbSandbox *sandbox, pid_t pid, GError **error)
     return IPB_SANDBOX_BACKEND.add_process(sandbox, pid, error);
 }
 
-/* --- what this machine offers ------------------------------------------------------------------ */
+/* --- what this machine offers ----------------------------------------------------------------- */
 
 static void
 free_feature(IpbSandboxFeature *feature)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * IpbSandbox: one sandbox that runs. It is made from a plan, and either runs a command or waits for a
- * process that enters it. When the IpbSandbox is freed, or this process dies, everything inside is
- * killed.
+ * IpbSandbox: one sandbox that runs. It is made from a plan, and either runs a command or waits for
+ * a process that enters it. When the IpbSandbox is freed, or this process dies, everything inside
+ * is killed.
  *
  * How a sandbox is made on this system is the backend's work (backend.h).
  *
@@ -51,8 +51,8 @@ bool ipb_sandbox_is_weaker(const IpbSandbox *sandbox);
 void ipb_sandbox_signal(IpbSandbox *sandbox, int signal_number);
 /* Why it is ending. NULL: it is not, or it ends as it should. Borrowed. */
 const GError *ipb_sandbox_failure(const IpbSandbox *sandbox);
-/* If a limit of the plan is a known reason for an end with this status (as of waitpid): a phrase that
- * names its key. Otherwise NULL. Caller frees. */
+/* If a limit of the plan is a known reason for an end with this status (as of waitpid): a phrase
+ * that names its key. Otherwise NULL. Caller frees. */
 char *ipb_sandbox_describe_limit(const IpbSandbox *sandbox, int wait_status);
 
 /* --- entering --- */
@@ -68,8 +68,8 @@ typedef struct {
 /* The path of the library with which a process enters. NOT_FOUND: the installation is not whole. */
 char *ipb_sandbox_find_entry_library(GError **error);
 IpbSandboxEntry ipb_sandbox_entry(const IpbSandbox *sandbox);
-/* Puts a process that entered under the sandbox's limits of memory and processes. Call it before the
- * process runs anything. */
+/* Puts a process that entered under the sandbox's limits of memory and processes. Call it before
+ * the process runs anything. */
 bool ipb_sandbox_add_process(const IpbSandbox *sandbox, pid_t pid, GError **error);
 
 /* --- what this machine offers --- */
@@ -87,7 +87,8 @@ typedef struct {
     GPtrArray *features; /* IpbSandboxFeature */
 } IpbSandboxProbe;
 
-/* Asks the system; changes nothing. Whether a sandbox can really be made is only known by making one. */
+/* Asks the system; changes nothing. Whether a sandbox can really be made is only known by making
+ * one. */
 IpbSandboxProbe *ipb_sandbox_probe_new(void);
 void ipb_sandbox_probe_free(IpbSandboxProbe *probe);
 /* What the weaker sandbox does not do, one sentence each; NULL-terminated. */

@@ -127,7 +127,7 @@ has_path(const GPtrArray *paths, const Place *place, const char *name)
     return false;
 }
 
-/* --- the paths of the policy ------------------------------------------------------------------- */
+/* --- the paths of the policy ------------------------------------------------------------------ */
 
 static void
 test_lists(Place *place, const void *data)
@@ -241,7 +241,7 @@ test_unix_sockets(Place *place, const void *data)
     g_assert_true(has_text(plan->warnings, "~/none: there is no socket"));
 }
 
-/* --- the options ------------------------------------------------------------------------------- */
+/* --- the options ------------------------------------------------------------------------------ */
 
 static const char OPEN[] = "{" NETWORK ", \"filesystem\": {\"denyRead\": [\"~/**\"],"
                            " \"allowWrite\": [\"~\"], \"denyWrite\": []}}";
@@ -292,7 +292,7 @@ test_wrong_options(Place *place, const void *data)
     }
 }
 
-/* --- what is protected ------------------------------------------------------------------------- */
+/* --- what is protected ------------------------------------------------------------------------ */
 
 static void
 test_protected(Place *place, const void *data)
@@ -337,7 +337,7 @@ test_search_depth(Place *place, const void *data)
     assert_access(deep, place, "ws/node_modules/.bashrc", IPB_VIEW_HOST, true);
 }
 
-/* --- what a sandbox has of its own ------------------------------------------------------------- */
+/* --- what a sandbox has of its own ------------------------------------------------------------ */
 
 static void
 test_own_paths(Place *place, const void *data)
@@ -375,7 +375,7 @@ test_fewer_own_paths(Place *place, const void *data)
     assert_access(plan, place, "/tmp", IPB_VIEW_HOST, true);
 }
 
-/* --- the network, the environment, limits ------------------------------------------------------ */
+/* --- the network, the environment, limits ----------------------------------------------------- */
 
 static bool
 has_entry(char **list, const char *prefix)
@@ -441,7 +441,7 @@ test_limits(Place *place, const void *data)
     g_assert_cmpuint(plan->limits.open_files, ==, IPB_SANDBOX_LIMITS_DEFAULT.open_files);
 }
 
-/* --- questions --------------------------------------------------------------------------------- */
+/* --- questions -------------------------------------------------------------------------------- */
 
 static void
 test_questions(Place *place, const void *data)

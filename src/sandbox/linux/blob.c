@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The writer of the blob; see the header. The header goes first, tables and strings follow in any order, each table aligned to 8.
+ * The header of the blob comes first. Tables and strings follow in any order, each table aligned to
+ * 8.
  */
 #include "sandbox/linux/blob.h"
 
@@ -22,7 +23,7 @@
 #define ALIGNMENT 8
 #define HOST_NAME "ipybox"
 #define OOM_SCORE 1000
-/* Between SIGXCPU, which a program may handle, and SIGKILL. */
+/* Seconds between SIGXCPU, which a program may handle, and SIGKILL. */
 #define CPU_GRACE_S 5
 
 static void
@@ -112,18 +113,19 @@ add_limits(GByteArray *blob, const IpbSandboxLimits *limits, bool is_weaker)
     g_autoptr(GArray) rows = g_array_new(FALSE, TRUE, sizeof(IpbBlobLimit));
     /* Not RLIMIT_AS: runtimes reserve far more address space than they use. */
     add_limit(rows, RLIMIT_DATA, limits->memory_bytes, limits->memory_bytes);
-    /* Without a user namespace it would count what the user runs elsewhere. */
+    /* Without a user namespace this would count processes that the user runs elsewhere. */
     if (!is_weaker)
         add_limit(rows, RLIMIT_NPROC, limits->processes, limits->processes);
     add_limit(rows, RLIMIT_CPU, limits->cpu_s, limits->cpu_s + CPU_GRACE_S);
     add_limit(rows, RLIMIT_NOFILE, limits->open_files, limits->open_files);
     add_limit(rows, RLIMIT_FSIZE, limits->file_bytes, limits->file_bytes);
-    /* 1, not 0: where cores go to a program of the host, 0 does not keep it from being started, with data of the inside's choice. */
+    /* 1, not 0: if the host pipes core dumps to a program, a limit of 0 still starts that program,
+     * with data that code inside chose. */
     add_limit(rows, RLIMIT_CORE, 1, 1);
     return add_table(blob, rows->data, sizeof(IpbBlobLimit), rows->len);
 }
 
-/* The name of "NAME=value" counts: is it in @environment? */
+/* Is a variable with the name of @entry, "NAME=value", in @environment? */
 static bool
 is_set_in(const char *entry, char *const *environment)
 {
@@ -144,7 +146,8 @@ is_unset(const char *entry, char *const *names)
     return false;
 }
 
-/* The command's environment without what the plan unsets, and the plan's entries over it. */
+/* Returns the command's environment without the variables that the plan unsets, and with those that
+ * it sets. */
 static char **
 merge_environment(const char *const *env, const IpbSandboxPlan *plan)
 {

@@ -7,6 +7,7 @@
 
 #include "sandbox/sandbox.h"
 
-/* @mounts: IpbMount. Returns the fd; -1 with INVALID (a path that is not absolute), LIMIT, SYSTEM. */
+/* @mounts: IpbMount. Returns the fd; -1 with INVALID (a path that is not absolute), LIMIT,
+ * SYSTEM. */
 int ipb_blob_new(const IpbSandboxOptions *options, const GPtrArray *mounts, bool is_weaker,
                  GError **error);

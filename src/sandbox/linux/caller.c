@@ -95,7 +95,8 @@ open_below(int directory, const char *path, uint64_t resolve)
     return (int) syscall(SYS_openat2, directory, path, &how, sizeof how);
 }
 
-/* Magic links lead out of any root. What they would be good for is done in find_by_fd. */
+/* Does not follow magic links: they lead out of any root. ipb_caller_find() handles the useful
+ * ones. */
 static int
 find_absolute(IpbCaller *caller, const char *path)
 {
@@ -112,7 +113,8 @@ find_relative(IpbCaller *caller, const char *path)
     int fd = open_below(cwd, path, RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS);
     if (fd >= 0 || errno != EXDEV)
         return fd;
-    /* With ".." or an absolute link it leads out of the working directory: by its name, within the root. */
+    /* ".." or an absolute link leads out of the working directory. Resolve the path by the
+     * directory's name, within the root. */
     char link[MAX_PROC_PATH], full[PATH_MAX * 2];
     snprintf(link, sizeof link, "/proc/%d/cwd", caller->pid);
     ssize_t size = readlink(link, full, PATH_MAX);
@@ -124,8 +126,9 @@ find_relative(IpbCaller *caller, const char *path)
     return find_absolute(caller, full);
 }
 
-/* "/proc/self/fd/7/name" and the like: how programs get around the 107 bytes of a socket's path. *ret_rest: what follows
- * the number. -1: the path is not of this kind. */
+/* Parses "/proc/self/fd/7/name" and the like, with which programs avoid the 107-byte limit of a
+ * socket's path. Returns the number, and *ret_rest, the text after it. Returns -1 for other
+ * paths. */
 static int
 parse_fd_path(const char *path, const char **ret_rest)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * See the header; the files are those of the system's kernel (Documentation/admin-guide/cgroup-v2.rst).
+ * The files are described in the kernel's Documentation/admin-guide/cgroup-v2.rst.
  */
 #include "sandbox/linux/cgroup.h"
 
@@ -22,11 +22,11 @@
 #define PATTERN "ipybox-XXXXXX"
 #define PREFIX "ipybox-"
 #define MAX_FILE_SIZE ((size_t) 1 << 20)
-/* A forkserver may fork while its group is emptied: what it forks is found the next time. */
+/* A forkserver may fork while its group is emptied; the next round moves its children. */
 #define MAX_MOVES 5
-/* How far up a process's parents are looked for: deeper trees are not ours. */
+/* Levels of parents that are checked: process trees of ours are not deeper. */
 #define MAX_DEPTH 16
-/* Pid 1 of the sandbox is one of ours, not of its processes. */
+/* Pid 1 of a sandbox belongs to us, not to the processes that its limit counts. */
 #define N_OWN_PROCESSES 1
 
 struct IpbCgroup {
@@ -36,9 +36,9 @@ struct IpbCgroup {
 
 static const char *const CONTROLLERS[] = {"memory", "pids"};
 
-/* --- files ------------------------------------------------------------------------------------- */
+/* --- files ------------------------------------------------------------------------------------ */
 
-/* NULL: it is not there, or cannot be read. */
+/* Returns NULL if the file does not exist or cannot be read. */
 static char *
 read_file(const char *directory, const char *name)
 {
@@ -48,7 +48,7 @@ read_file(const char *directory, const char *name)
     return ipb_file_read(path, MAX_FILE_SIZE, &text, &size, NULL) ? text : NULL;
 }
 
-/* In one write, which the system's kernel takes as one command. 0 or an errno. */
+/* Writes all in one call, which the kernel takes as one command. Returns 0 or an errno. */
 static int
 write_file(const char *directory, const char *name, const char *text)
 {
@@ -76,7 +76,7 @@ has_word(const char *directory, const char *name, const char *word)
     return g_strv_contains((const char *const *) words, word);
 }
 
-/* --- what was delegated ------------------------------------------------------------------------ */
+/* --- what was delegated ----------------------------------------------------------------------- */
 
 static pid_t
 find_parent(pid_t pid)
@@ -146,7 +146,7 @@ ipb_cgroup_find_delegated_at(const char *mount, const char *membership)
         if (!g_str_has_prefix(*line, "0::/"))
             continue;
         g_autofree char *group = g_build_filename(mount, *line + strlen("0::"), NULL);
-        /* We have been here before. */
+        /* An earlier run has divided the group already. */
         char *delegated =
             g_str_has_suffix(group, "/" CORE) ? g_path_get_dirname(group) : g_steal_pointer(&group);
         if (is_delegated(delegated))
@@ -164,9 +164,9 @@ ipb_cgroup_find_delegated(void)
     return membership != NULL ? ipb_cgroup_find_delegated_at(MOUNT, membership) : NULL;
 }
 
-/* --- making it ours ---------------------------------------------------------------------------- */
+/* --- making it ours --------------------------------------------------------------------------- */
 
-/* Groups of a core that was killed; those with processes stay. */
+/* Removes groups of a core that was killed. Groups that still contain processes remain. */
 static void
 sweep(const char *delegated)
 {
@@ -189,7 +189,7 @@ move_all(const char *from, const char *to)
             write_file(to, "cgroup.procs", *pid);
 }
 
-/* Has the group's limits hold in groups below it, for which it must have no processes of its own. */
+/* Enables limits in the groups below. The group itself must not contain processes then. */
 static bool
 divide(const char *delegated)
 {
@@ -218,7 +218,7 @@ write_limit(const char *group, const char *name, uint64_t value)
 static bool
 set_limits(const char *group, const IpbSandboxLimits *limits)
 {
-    /* Not there without swap: then nothing can be swapped. */
+    /* The file is missing without swap; then nothing can be swapped. */
     if (limits->memory_bytes > 0)
         write_file(group, "memory.swap.max", "0");
     uint64_t processes = limits->processes > 0 ? limits->processes + N_OWN_PROCESSES : 0;
@@ -254,7 +254,7 @@ ipb_cgroup_new(const IpbSandboxLimits *limits)
     return delegated != NULL ? ipb_cgroup_new_at(delegated, limits) : NULL;
 }
 
-/* --- its use ----------------------------------------------------------------------------------- */
+/* --- its use ---------------------------------------------------------------------------------- */
 
 int
 ipb_cgroup_join_fd(const IpbCgroup *cgroup)
@@ -286,7 +286,7 @@ ipb_cgroup_free(IpbCgroup *cgroup)
     if (cgroup == NULL)
         return;
     ipb_fd_close(&cgroup->join_fd);
-    /* What may still be in it was killed before, but might be on its way. */
+    /* The processes in it were killed before, but may still be ending. */
     write_file(cgroup->path, "cgroup.kill", "1");
     rmdir(cgroup->path);
     g_free(cgroup->path);

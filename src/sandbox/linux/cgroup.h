@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * IpbCgroup: the cgroup (version 2) of one sandbox, in which memory and processes are limited for all that is inside together. There is one
- * only where a group was delegated to us: its files are ours to write, and no processes of others are in it. Then our own processes
- * move to "ipybox.core" below it, since the system's kernel wants processes in leaves only, and each sandbox gets a leaf beside that.
+ * IpbCgroup: the cgroup (version 2) of one sandbox. It limits memory and processes of the whole
+ * sandbox together. It needs a group that was delegated to us: we may write its files, and it
+ * contains no processes of others. Our own processes move to "ipybox.core" below it, since the
+ * kernel allows processes in leaves only. Each sandbox gets a leaf beside that.
  *
- * Ownership: the owner frees it when what was inside has ended, or the group stays behind (and is swept away with the delegated one).
+ * Ownership: the owner frees it when everything inside has ended. Otherwise the group remains until
+ * the delegated one is removed.
  */
 #pragma once
 
@@ -16,19 +18,21 @@
 
 typedef struct IpbCgroup IpbCgroup;
 
-/* The directory of the group that was delegated to us, NULL if none was. Changes nothing. Caller frees. */
+/* Returns the directory of the group that was delegated to us, or NULL. Changes nothing. Caller
+ * frees. */
 char *ipb_cgroup_find_delegated(void);
-/* NULL: none was delegated, or what it cannot do is needed. The limits of processes (rlimits) hold then, and with a group, too. */
+/* Returns NULL if no group was delegated, or the group cannot do what is needed. The limits of each
+ * process (rlimits) apply in any case. */
 IpbCgroup *ipb_cgroup_new(const IpbSandboxLimits *limits);
-/* Where "0" is written by a process that wants to be in it; borrowed. */
+/* A process enters the group by writing "0" to this fd. Borrowed. */
 int ipb_cgroup_join_fd(const IpbCgroup *cgroup);
-/* One that has ended already is no error. */
+/* Succeeds if the process has ended already. */
 bool ipb_cgroup_add(const IpbCgroup *cgroup, pid_t pid, GError **error);
-/* Was something in it killed because its memory was used up? */
+/* Was a process in it killed because the memory was used up? */
 bool ipb_cgroup_has_run_out(const IpbCgroup *cgroup);
 void ipb_cgroup_free(IpbCgroup *cgroup);
 
-/* --- for tests: as if cgroups were mounted at @mount, and /proc/self/cgroup said @membership --- */
+/* --- for tests: as if cgroups were mounted at @mount, and /proc/self/cgroup said @membership -- */
 
 char *ipb_cgroup_find_delegated_at(const char *mount, const char *membership);
 IpbCgroup *ipb_cgroup_new_at(const char *delegated, const IpbSandboxLimits *limits);

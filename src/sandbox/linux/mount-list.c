@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The paths of the plan are walked from "/" down, directories before what is in them. Where the access
- * differs from what the mounts so far give, there is a mount. So nothing is more open than the plan
- * says: a mount that opens something is always followed by those that close parts of it.
+ * The paths of the plan are walked from "/" down, directories before what is in them. Where the
+ * access differs from what the mounts so far give, there is a mount. So nothing is more open than
+ * the plan says: a mount that opens something is always followed by those that close parts of it.
  */
 #include "sandbox/linux/mount-list.h"
 
@@ -48,7 +48,7 @@ add_mount(const Builder *builder, IpbMountKind kind, const char *source, const c
     return mount;
 }
 
-/* --- what the host has ------------------------------------------------------------------------- */
+/* --- what the host has ------------------------------------------------------------------------ */
 
 /* Pins each directory between the rule at @index and what is protected or hidden below it. If one
  * were moved aside, the next sandbox would show what was hidden in it. */
@@ -71,7 +71,7 @@ add_pins(const Builder *builder, guint index)
             g_autofree char *path = g_strndup(rule->path, (size_t) (slash - rule->path));
             if (g_hash_table_contains(pinned, path))
                 continue;
-            /* What is pinned has to be seen while it is pinned. */
+            /* A directory has to be visible while it is pinned. */
             if (is_first)
                 add_mount(builder, IPB_MOUNT_READ_ONLY, root, root, "so that parts can be pinned");
             is_first = false;
@@ -97,15 +97,15 @@ add_bind(const Builder *builder, guint index)
                        !rule->allow_read && !rule->expose && !rule->allow_write;
 }
 
-/* Root's sandboxes run as another user, who cannot enter root's directories: what is shown there has
- * to be mounted. */
+/* Root's sandboxes run as another user, who cannot enter root's directories: what is shown there
+ * has to be mounted. */
 static bool
 is_closed_to_others(const Builder *builder, const IpbPathRule *rule)
 {
     return builder->is_root_mapped && (rule->keep || rule->allow_read || rule->expose);
 }
 
-/* --- what the sandbox has instead -------------------------------------------------------------- */
+/* --- what the sandbox has instead ------------------------------------------------------------- */
 
 static void
 add_hiding(const Builder *builder, const IpbPathRule *rule)
@@ -136,7 +136,7 @@ add_own_place(const Builder *builder, const IpbPathRule *rule)
         add_mount(builder, IPB_MOUNT_HIDE_DIR, NULL, rule->path, rule->read_reason);
 }
 
-/* --- the list ---------------------------------------------------------------------------------- */
+/* --- the list --------------------------------------------------------------------------------- */
 
 static void
 add_mounts(const Builder *builder, guint index)
@@ -183,7 +183,8 @@ add_aliases(const Builder *builder)
     }
 }
 
-/* If later mounts have targets below a hidden directory, it needs a file system that can hold them. */
+/* If later mounts have targets below a hidden directory, it needs a file system that can hold
+ * them. */
 static void
 size_hidden_directories(GPtrArray *mounts)
 {

@@ -7,9 +7,10 @@
  * created there first, as a directory or a file like its source.
  *
  * Some read-only mounts are pins: a directory is bound on itself before the writable mount of a
- * directory above covers it. A pin is never seen, but the system's kernel refuses to rename or remove
- * a directory that is a mount point. So nothing inside can move `.git` aside and create another one
- * whose hooks are not protected, or move what is hidden to where the next sandbox does not hide it.
+ * directory above covers it. A pin is never seen, but the system's kernel refuses to rename or
+ * remove a directory that is a mount point. So nothing inside can move `.git` aside and create
+ * another one whose hooks are not protected, or move what is hidden to where the next sandbox does
+ * not hide it.
  */
 #pragma once
 

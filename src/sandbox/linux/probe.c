@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Asks the system's kernel; see the header.
+ * See the header.
  */
 #include "sandbox/linux/probe.h"
 
@@ -20,7 +20,7 @@
 /* The first that allows renames between directories. */
 #define MIN_LANDLOCK_ABI 2
 
-/* 0: there is no Landlock, or it is turned off. */
+/* Returns 0 if there is no Landlock, or it is turned off. */
 static int
 landlock_abi(void)
 {
@@ -35,7 +35,7 @@ has_seccomp(void)
     return syscall(SYS_seccomp, SECCOMP_GET_ACTION_AVAIL, 0, &action) == 0;
 }
 
-/* Can a filter ask us (user notification)? Rules for sockets need it. */
+/* Can a filter ask the supervisor (user notification)? Rules for sockets need it. */
 static bool
 has_notifications(void)
 {
@@ -43,7 +43,7 @@ has_notifications(void)
     return syscall(SYS_seccomp, SECCOMP_GET_NOTIF_SIZES, 0, &sizes) == 0;
 }
 
-/* --- features ---------------------------------------------------------------------------------- */
+/* --- features --------------------------------------------------------------------------------- */
 
 /* Takes @text. */
 static void
@@ -99,9 +99,9 @@ ipb_linux_probe(IpbSandboxProbe *probe)
     add_cgroup(probe);
 }
 
-/* --- user namespaces --------------------------------------------------------------------------- */
+/* --- user namespaces -------------------------------------------------------------------------- */
 
-/* NULL: it is not there, or cannot be read. */
+/* Returns NULL if the file does not exist or cannot be read. */
 static char *
 read_text(const char *path, size_t max_size)
 {
@@ -110,7 +110,7 @@ read_text(const char *path, size_t max_size)
     return ipb_file_read(path, max_size, &text, &size, NULL) ? text : NULL;
 }
 
-/* False where the system's kernel has no such setting. */
+/* Returns false if the kernel has no such setting. */
 static bool
 is_setting(const char *path, const char *value)
 {

@@ -8,6 +8,6 @@
 
 /* Fills all members of @probe. */
 void ipb_linux_probe(IpbSandboxProbe *probe);
-/* What on this machine is known to forbid user namespaces, and how to allow them, as sentences. NULL:
- * nothing is known. Caller frees. */
+/* Describes what is known to forbid user namespaces on this machine, and how to allow them, in
+ * sentences. Returns NULL if nothing is known. Caller frees. */
 char *ipb_linux_namespace_obstacle(void);

@@ -17,7 +17,7 @@
 #include "base/fd.h"
 #include "sandbox/path.h"
 
-/* Names that are tried for one thing. */
+/* Names that are tried for one file. */
 #define MAX_TRIES 1000
 #define MAX_LINK_SIZE 4096
 
@@ -29,10 +29,10 @@ typedef struct {
 struct IpbQuarantine {
     IpbSandboxPlan *plan;
     char *directory;
-    char *batch;      /* name of this sweep's directory below it */
-    GPtrArray *paths; /* char *: must not be there */
-    char *allowed;    /* may be there as a directory; or NULL */
-    GPtrArray *links; /* Link: must be as they were */
+    char *batch;      /* the name of this sweep's directory below @directory */
+    GPtrArray *paths; /* char *: paths that must not exist */
+    char *allowed;    /* the path that may exist as a directory; or NULL */
+    GPtrArray *links; /* Link: links that must not change */
     unsigned n_moved;
 };
 
@@ -88,14 +88,14 @@ ipb_quarantine_allow_directory(IpbQuarantine *quarantine, const char *path)
     quarantine->allowed = g_strdup(path);
 }
 
-/* --- looking ----------------------------------------------------------------------------------- */
+/* --- looking ---------------------------------------------------------------------------------- */
 
 typedef struct {
     int directory; /* O_PATH */
-    char *path;    /* of what is to be moved: the one asked for, or a link on the way */
-    char *name;    /* of that, in @directory */
+    char *path;    /* the path that is moved: the one that was asked for, or a link on the way */
+    char *name;    /* its name in @directory */
     bool is_link, is_directory;
-    char *failure; /* it cannot be looked at */
+    char *failure; /* why it cannot be accessed */
 } Found;
 
 static void
@@ -107,14 +107,16 @@ clear_found(Found *found)
     g_free(found->failure);
 }
 
-/* Could the sandbox have made it? What is above its directories is none of its doing. */
+/* Could code inside have created it? What is above the writable directories was not created
+ * inside. */
 static bool
 is_writable(const IpbQuarantine *quarantine, const char *path)
 {
     return ipb_sandbox_plan_is_writable_below(quarantine->plan, path);
 }
 
-/* One step down; true: @path's walk ends here, with something in the way, or because it cannot go on. */
+/* Goes one step down. Returns true if the walk of @path ends here, because something is in the way
+ * or because it cannot continue. */
 static bool
 stop_at(const IpbQuarantine *quarantine, Found *found, const char *path, size_t size, bool is_last,
         bool *ret_found)
@@ -146,7 +148,8 @@ stop_at(const IpbQuarantine *quarantine, Found *found, const char *path, size_t 
     return true;
 }
 
-/* Neither @path nor a link on the way to it, in one call: each cell ends with this, for all paths. */
+/* Are both @path and all links on the way to it missing? It takes one call, since this runs for all
+ * paths after each cell. */
 static bool
 is_absent(const char *path)
 {
@@ -158,7 +161,7 @@ is_absent(const char *path)
     return fd < 0 && (errno == ENOENT || errno == ENOTDIR);
 }
 
-/* Is @path there, or a link on the way to it? */
+/* Looks for @path, or a link on the way to it. */
 static bool
 look(const IpbQuarantine *quarantine, const char *path, Found *found)
 {
@@ -175,7 +178,7 @@ look(const IpbQuarantine *quarantine, const char *path, Found *found)
     return is_found;
 }
 
-/* git makes examples of hooks, which it does not run, in every repository. */
+/* git puts example hooks, which it does not run, into every repository. */
 static bool
 holds_samples_only(const Found *found)
 {
@@ -203,9 +206,9 @@ is_allowed(const IpbQuarantine *quarantine, const Found *found)
            g_str_equal(found->path, quarantine->allowed);
 }
 
-/* --- moving ------------------------------------------------------------------------------------ */
+/* --- moving ----------------------------------------------------------------------------------- */
 
-/* The directory of this sweep, made for the first thing. */
+/* Opens the directory of this sweep, created when the first file is moved. */
 static int
 open_batch(IpbQuarantine *quarantine, char **ret_path)
 {
@@ -220,7 +223,7 @@ open_batch(IpbQuarantine *quarantine, char **ret_path)
                : -1;
 }
 
-/* Into @directory under the first name that is free; NULL with errno. */
+/* Moves the file to @directory, under the first name that is free. Returns NULL with errno. */
 static char *
 rename_into(const Found *found, int directory, const char *format_prefix)
 {
@@ -246,8 +249,9 @@ move_away(IpbQuarantine *quarantine, const Found *found, IpbQuarantined *item)
         return;
     }
     if (directory >= 0)
-        rmdir(batch); /* if nothing is in it */
-    /* On another file system, or a directory that nobody may change: another name will do. */
+        rmdir(batch); /* if it is empty */
+    /* It is on another file system, or in a directory that cannot be changed: rename it where it
+     * is. */
     g_autofree char *inert = g_strconcat(found->name, ".ipybox-quarantine-", NULL);
     name = rename_into(found, found->directory, inert);
     if (name == NULL) {
@@ -281,7 +285,7 @@ sweep_path(IpbQuarantine *quarantine, const char *path, GPtrArray *items)
     clear_found(&found);
 }
 
-/* A link that was removed leads nowhere: that is no danger. */
+/* A link that was removed is harmless. */
 static void
 sweep_link(IpbQuarantine *quarantine, const Link *link, GPtrArray *items)
 {

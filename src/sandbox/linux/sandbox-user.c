@@ -9,11 +9,11 @@
 
 #include <glib.h>
 
-/* Who root is inside: not 0, which would be taken for powers it does not have. */
+/* Root's id inside. It is not 0, which would suggest rights that it does not have. */
 #define ROOT_INNER_ID 1000
 
-/* Ids that own nothing: beyond what distributions, systemd and containers give out, but below 2^31; and, in a container that has
- * 65,536 of them, the last but one before "nobody". */
+/* Ids that own no files. The first is beyond what distributions, systemd and containers assign, but
+ * below 2^31. The second is for a container that has 65,536 ids: the last one before "nobody". */
 static const uint32_t UNPRIVILEGED[] = {0x7ffe0000, 65532};
 
 /* Is @id mapped in our own user namespace? */
@@ -40,6 +40,7 @@ ipb_sandbox_user_choose(void)
         if (is_mapped("/proc/self/uid_map", outer) && is_mapped("/proc/self/gid_map", outer))
             return (IpbSandboxUser){true, ROOT_INNER_ID, ROOT_INNER_ID, outer, outer};
     }
-    /* An ordinary user; or a root whose user namespace knows nobody else, who is an ordinary user outside of it. */
+    /* An ordinary user. Or root of a user namespace that maps no other id: outside of it, that is
+     * an ordinary user, too. */
     return (IpbSandboxUser){false, uid, gid, uid, gid};
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Who the inside of a sandbox is: the same user, or, when we are root, an unprivileged outer user.
+ * IpbSandboxUser: the user ids of code in a sandbox. It is the same user as ours, or, if we are
+ * root, an unprivileged outer user.
  */
 #pragma once
 
@@ -8,7 +9,7 @@
 #include <stdint.h>
 
 typedef struct {
-    /* We are root: the outer user is another one, and writable mounts get an id map */
+    /* We are root: the outer user is another one, and writable mounts get an id map. */
     bool is_root_mapped;
     uint32_t inner_uid, inner_gid;
     uint32_t outer_uid, outer_gid;

@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The Linux backend: a sandbox is a set of namespaces and the small first process (pid 1) that holds
- * them. The program ipybox-sandbox-init (init/) makes both as its blob says, opens the listeners
- * inside and passes them out, then either runs a command or waits for a kernel to enter. If the
- * IpbSandbox is freed or this process dies, pid 1 ends, and the system's kernel kills everything
- * inside.
+ * The Linux backend. A sandbox is a set of namespaces, and the small first process (pid 1) that
+ * holds them. The program ipybox-sandbox-init (init/) makes both as its blob says, opens the
+ * listeners inside and passes them out. Then it runs a command or waits for a kernel to enter. If
+ * the IpbSandbox is freed or this process dies, pid 1 ends, and the system's kernel kills
+ * everything inside.
  *
- * Two processes are ours to reap: the launcher, which ends soon, and pid 1, which the launcher makes as
- * a child of ours (CLONE_PARENT) and hands over as a pidfd. The sandbox has ended when the control
- * socket is closed and both are reaped. Then everything inside is gone, too, since pid 1's end waits
- * for that.
+ * Two processes are ours to reap: the launcher, which ends soon, and pid 1, which the launcher
+ * creates as a child of ours (CLONE_PARENT) and hands over as a pidfd. The sandbox has ended when
+ * the control socket is closed and both are reaped. Pid 1's end waits for all processes inside.
  *
- * The weaker sandbox has neither namespaces nor a pid 1: Landlock and seccomp can only restrict what is
- * written, not hide anything, so plans that need more are refused.
+ * The weaker sandbox has neither namespaces nor a pid 1. Landlock and seccomp can restrict what is
+ * written, but cannot hide anything, so plans that need more are refused.
  */
 #include "sandbox/sandbox.h"
 
@@ -45,7 +44,7 @@
 #define READY_TIMEOUT_MS 10000
 /* How long freeing waits for a process that is about to end or was killed. */
 #define END_TIMEOUT_MS 200
-/* Fds that are kept for later are moved above this. */
+/* Fds that are kept for later are duplicated to numbers from this on. */
 #define FIRST_SAFE_FD 16
 
 #ifndef P_PIDFD
@@ -63,24 +62,24 @@ struct IpbSandbox {
     IpbSandboxOptions options; /* callbacks only; the pointers are not kept */
     IpbSandboxPlan *plan;
     GPtrArray *mounts;      /* IpbMount; NULL once it is ready */
-    char **own_directories; /* the sandbox's own file systems that are writable */
+    char **own_directories; /* the writable file systems of its own */
     IpbCgroup *cgroup;      /* NULL: there is none */
     char *command;
     int control, plan_fd;
     IpbWatch *control_watch;
-    int channel, channel_theirs; /* of a sandbox that is entered: what kernels report */
+    int channel, channel_theirs; /* of a sandbox that is entered: from kernels */
     IpbWatch *channel_watch;
     int diag_fd;
     GPtrArray *supervisors; /* IpbSupervisor, one for each command or kernel */
     IpbTimer *timer;
     Child launcher, init;
     int listeners[IPB_BLOB_MAX_LISTENERS];
-    bool has_init; /* we were told of pid 1, which may have ended since */
+    bool has_init; /* pid 1 was reported; it may have ended since */
     bool is_ready, has_ended;
     bool is_group_kept, is_weaker;
-    int stdio[3];           /* -1: /dev/null; ours only while the weaker sandbox may be needed */
-    int weaker_fd;          /* its plan, if it is allowed and possible */
-    GError *weaker_failure; /* why it is not possible */
+    int stdio[3];  /* -1: /dev/null. They are ours only while the weaker sandbox may be needed. */
+    int weaker_fd; /* the weaker sandbox's plan, if it is allowed and possible */
+    GError *weaker_failure; /* why the weaker sandbox is not possible */
     bool has_status;
     int wait_status;
     GError *failure; /* the first one */
@@ -89,7 +88,7 @@ struct IpbSandbox {
 static bool launch(IpbSandbox *sandbox, GError **error);
 static void finish_if_over(IpbSandbox *sandbox);
 
-/* --- our children ------------------------------------------------------------------------------ */
+/* --- our children ----------------------------------------------------------------------------- */
 
 static bool
 reap(int pidfd)
@@ -99,7 +98,7 @@ reap(int pidfd)
     do
         result = waitid(P_PIDFD, (id_t) pidfd, &info, WEXITED | WNOHANG);
     while (result < 0 && errno == EINTR);
-    /* ECHILD: the application around us reaps processes that it does not know. */
+    /* ECHILD: the application reaps children that it does not know. */
     return result < 0 || info.si_pid != 0;
 }
 
@@ -134,9 +133,9 @@ kill_child(const Child *child)
         ipb_pidfd_signal(child->pidfd, SIGKILL, NULL);
 }
 
-/* A process that was killed and takes longer to end. Pid 1 ends only when everything inside has,
- * kernels included, which their forkserver must reap. The main context, which outlives the loop,
- * reaps it then. */
+/* A process that was killed and takes longer to end. Pid 1 ends after everything inside, kernels
+ * included, which their forkserver must reap. The main context, which outlives the loop, reaps it
+ * then. */
 typedef struct {
     int pidfd;
     IpbCgroup *cgroup; /* or NULL */
@@ -168,8 +167,8 @@ reap_later(IpbLoop *loop, int pidfd, IpbCgroup *cgroup)
     g_source_attach(source, ipb_loop_context(loop));
 }
 
-/* Kills and reaps it. If it takes longer, it is reaped later and takes the cgroup along, which is
- * freed then. */
+/* Kills and reaps it. If that takes longer, it is reaped later. Then it takes the cgroup along,
+ * which is freed with it. */
 static void
 end_child(IpbSandbox *sandbox, Child *child)
 {
@@ -184,7 +183,7 @@ end_child(IpbSandbox *sandbox, Child *child)
     reap_later(sandbox->loop, ipb_fd_steal(&child->pidfd), g_steal_pointer(&sandbox->cgroup));
 }
 
-/* --- the end ----------------------------------------------------------------------------------- */
+/* --- the end ---------------------------------------------------------------------------------- */
 
 static void
 kill_all(IpbSandbox *sandbox)
@@ -213,7 +212,8 @@ forget_weaker(IpbSandbox *sandbox)
         ipb_fd_close(&sandbox->stdio[i]);
 }
 
-/* The full one cannot be made here, and is over: true if the weaker one was begun. */
+/* The full sandbox cannot be made here, and has ended. Returns true if the weaker one was
+ * started. */
 static bool
 fall_back(IpbSandbox *sandbox)
 {
@@ -232,7 +232,7 @@ fall_back(IpbSandbox *sandbox)
     ipb_fd_close(&sandbox->control);
     ipb_fd_close(&sandbox->plan_fd);
     sandbox->plan_fd = ipb_fd_steal(&sandbox->weaker_fd);
-    /* There is no other first process than the one that is launched. */
+    /* The launcher stays the first process. */
     sandbox->has_init = true;
     bool ok = launch(sandbox, &sandbox->failure);
     for (size_t i = 0; i < G_N_ELEMENTS(sandbox->stdio); i++)
@@ -257,7 +257,7 @@ finish_if_over(IpbSandbox *sandbox)
         sandbox->options.on_end(sandbox, sandbox->wait_status, failure, sandbox->options.data);
 }
 
-/* --- what the init says ------------------------------------------------------------------------ */
+/* --- what the init says ----------------------------------------------------------------------- */
 
 static void
 take_ready(IpbSandbox *sandbox)
@@ -292,7 +292,7 @@ on_supervisor_ended(IpbSupervisor *supervisor, void *data)
     g_ptr_array_remove_fast(sandbox->supervisors, supervisor);
 }
 
-/* Without somebody who answers, what was started waits in its first connect(). */
+/* If no supervisor answers, the process waits in its first connect(). */
 static void
 take_notify(IpbSandbox *sandbox, int notify_fd)
 {
@@ -327,7 +327,8 @@ are_listeners_there(const IpbSandbox *sandbox)
     return sandbox->has_init;
 }
 
-/* @fd: what came along, or -1; taken over if it is wanted. May free the sandbox. False: the packet makes no sense now. */
+/* @fd: the fd that came with the packet, or -1; taken over if it is used. May free the sandbox.
+ * Returns false if the packet is not expected now. */
 static bool
 take_packet(IpbSandbox *sandbox, const IpbPacket *packet, int *fd)
 {
@@ -378,7 +379,7 @@ take_packet(IpbSandbox *sandbox, const IpbPacket *packet, int *fd)
     return false;
 }
 
-/* One packet a time: its callback may free the sandbox. */
+/* Reads one packet at a time, since its callback may free the sandbox. */
 static void
 on_control(uint32_t events, void *data)
 {
@@ -403,7 +404,7 @@ on_control(uint32_t events, void *data)
     }
 }
 
-/* Kernels that entered: their forkserver sends for them, and nothing but listeners of notifications. */
+/* The forkserver sends for kernels that entered: listeners of notifications, and nothing else. */
 static void
 on_channel(uint32_t events, void *data)
 {
@@ -427,7 +428,7 @@ on_ready_timeout(void *data)
                               "the sandbox was not made within %d s", READY_TIMEOUT_MS / 1000));
 }
 
-/* --- the beginning ----------------------------------------------------------------------------- */
+/* --- the beginning ---------------------------------------------------------------------------- */
 
 static char *
 find_ours(const char *file, GError **error)
@@ -453,7 +454,7 @@ find_entry_library(GError **error)
 static bool
 spawn(IpbSandbox *sandbox, int control, GError **error)
 {
-    /* The environment of pid 1 can be read from within: it has none. */
+    /* Code inside can read the environment of pid 1, so it is empty. */
     static const char *const ARGV[] = {"ipybox-sandbox-init", NULL}, *const NO_ENV[] = {NULL};
     g_autofree char *path = find_ours(ARGV[0], error);
     ipb_autofd null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -522,7 +523,7 @@ refuse_weaker(GError **error, const char *why)
     return false;
 }
 
-/* Can the weaker sandbox do what @plan wants? UNAVAILABLE says which key is in the way. */
+/* Can the weaker sandbox carry out @plan? UNAVAILABLE says which key prevents it. */
 static bool
 check_weaker(const IpbSandboxPlan *plan, GError **error)
 {
@@ -538,7 +539,7 @@ check_weaker(const IpbSandboxPlan *plan, GError **error)
     return true;
 }
 
-/* Now, because the options are gone when it is needed. */
+/* Prepares it now, because the options are gone when it is needed. */
 static bool
 prepare_weaker(IpbSandbox *sandbox, const IpbSandboxOptions *options, GError **error)
 {
@@ -554,9 +555,10 @@ prepare_weaker(IpbSandbox *sandbox, const IpbSandboxOptions *options, GError **e
     return true;
 }
 
-/* --- freeing ----------------------------------------------------------------------------------- */
+/* --- freeing ---------------------------------------------------------------------------------- */
 
-/* A launcher killed between making pid 1 and telling us would leave us a child we do not know: let it finish, it takes 1 ms. */
+/* If the launcher were killed between creating pid 1 and reporting it, we would have an unknown
+ * child. So let it finish, which takes 1 ms. */
 static void
 await_init(IpbSandbox *sandbox)
 {
@@ -573,7 +575,8 @@ await_init(IpbSandbox *sandbox)
         ipb_fd_close(&fd);
 }
 
-/* The first process kills what is there when the control socket is at its end; killed itself, it could not. */
+/* The first process of the weaker sandbox kills the others when the control socket is closed. If it
+ * were killed, it could not. */
 static void
 end_weaker(IpbSandbox *sandbox)
 {
@@ -612,7 +615,7 @@ stop(IpbSandbox *sandbox)
     g_free(sandbox);
 }
 
-/* --- setting it up ----------------------------------------------------------------------------- */
+/* --- setting it up ---------------------------------------------------------------------------- */
 
 static char **
 find_own_directories(const GPtrArray *mounts)
@@ -670,7 +673,7 @@ prepare(IpbLoop *loop, const IpbSandboxOptions *options, GError **error)
     return sandbox;
 }
 
-/* --- while it runs ----------------------------------------------------------------------------- */
+/* --- while it runs ---------------------------------------------------------------------------- */
 
 static bool
 is_weaker(const IpbSandbox *sandbox)
@@ -692,10 +695,10 @@ failure_of(const IpbSandbox *sandbox)
     return sandbox->failure;
 }
 
-/* Pid 1, whose namespaces setns() joins. The plan in its sealed memory file, for what each process
- * restricts for itself (ids, capabilities, limits, Landlock, seccomp). A socket over which the process
- * sends us the listener of its seccomp notifications. The forkserver passes them to ipb_enter_fork()
- * of the library (init/enter.c). */
+/* Returns three fds. First pid 1, whose namespaces setns() joins. Then the plan in its sealed
+ * memory file, for the restrictions that each process makes for itself (ids, capabilities, limits,
+ * Landlock, seccomp). Last a socket, over which the process sends us the listener of its seccomp
+ * notifications. The forkserver passes them to ipb_enter_fork() of the library (init/enter.c). */
 static IpbSandboxEntry
 entry_of(const IpbSandbox *sandbox)
 {
@@ -724,7 +727,7 @@ describe_limit(const IpbSandbox *sandbox, int wait_status)
     return ipb_sandbox_limits_describe_end(limits, wait_status);
 }
 
-/* --- explaining a plan ------------------------------------------------------------------------- */
+/* --- explaining a plan ------------------------------------------------------------------------ */
 
 static const char *const MOUNT_NAMES[] = {
     [IPB_MOUNT_READ_ONLY] = "read-only", [IPB_MOUNT_WRITABLE] = "writable",
@@ -760,7 +763,7 @@ explain(const IpbSandboxPlan *plan, IpbSandboxDetails *ret_details, GError **err
     return true;
 }
 
-/* --- the backend ------------------------------------------------------------------------------- */
+/* --- the backend ------------------------------------------------------------------------------ */
 
 static const char *const WEAKER_GAPS[] = {
     "what is never writable elsewhere (.git/hooks, .env, .bashrc, …) can be written in writable "

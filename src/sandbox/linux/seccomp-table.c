@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The tables; see the header. EPERM: you may not. ENOSYS: programs try something else, as on a kernel without it.
+ * EPERM means that the call is not allowed. After ENOSYS, programs try another call, as on a kernel
+ * that does not have this one.
  */
 #include "sandbox/linux/seccomp-table.h"
 
@@ -40,7 +41,7 @@ const IpbDeniedCall IPB_DENIED_CALLS[] = {
     {"vm86old", 0, EPERM, "as modify_ldt"},
     {"iopl", 0, EPERM, "hardware ports"},
     {"ioperm", 0, EPERM, "hardware ports"},
-    /* keys: not divided by all namespaces */
+    /* keys: not all namespaces separate them */
     {"keyctl", 0, EPERM, "the kernel's keys"},
     {"add_key", 0, EPERM, "the kernel's keys"},
     {"request_key", 0, EPERM, "the kernel's keys; runs a helper on the host"},
@@ -85,7 +86,7 @@ const IpbDeniedCall IPB_DENIED_CALLS[] = {
     {"stime", 0, EPERM, "for administrators"},
     {"vhangup", 0, EPERM, "hangs up the user's terminal"},
     {"fanotify_init", 0, EPERM, "watches whole file systems"},
-    /* Its mode lies in memory, where no filter sees whether it sets the setuid bit. */
+    /* Its mode is in memory, where no filter can check the setuid bit. */
     {"openat2", 437, ENOSYS, "could make setuid files; programs fall back to openat"},
 };
 const size_t IPB_N_DENIED_CALLS = N_ELEMENTS(IPB_DENIED_CALLS);
@@ -96,15 +97,15 @@ const size_t IPB_N_DENIED_CALLS = N_ELEMENTS(IPB_DENIED_CALLS);
     }
 #define NAMESPACE_FLAGS(flag, reason)                                                              \
     NAMESPACE_FLAG("clone", flag, reason), NAMESPACE_FLAG("unshare", flag, reason)
-/* A setuid file made inside belongs to the user outside, or to root when root's files are mapped: whoever runs it there becomes
- * them. */
+/* A setuid file that is created inside belongs to the user outside, or to root if root's files are
+ * mapped. A user who runs it there gets those rights. */
 #define MODE_BITS(call, number, argument, reason)                                                  \
     {call, number, argument, S_ISUID, S_ISUID, EPERM, reason},                                     \
     {                                                                                              \
         call, number, argument, S_ISGID, S_ISGID, EPERM, reason                                    \
     }
 
-/* The mode counts only when a file is made; otherwise the argument may hold anything. */
+/* The mode counts only when a file is created; otherwise the argument may have any value. */
 #define OPEN_MODE_BIT(call, flags, mode, flag, bit)                                                \
     {                                                                                              \
         call, 0, mode, bit, bit, EPERM, "setuid and setgid files", flags, flag, flag               \

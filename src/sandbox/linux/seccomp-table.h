@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Which system calls a sandbox does without, each with its reason. Pure data; seccomp.c makes filters of it.
+ * The system calls that are denied in a sandbox, each with its reason. Pure data; seccomp.c makes
+ * filters of it.
  */
 #pragma once
 
@@ -10,13 +11,13 @@
 
 typedef struct {
     const char *name;
-    int number; /* for calls that the library may not know by name; 0: it does */
+    int number; /* for calls whose name the library may not know; 0: it knows it */
     int errno_value;
     const char *reason;
 } IpbDeniedCall;
 
-/* Denied if (argument & mask) == value. Arguments that the kernel cuts to 32 bits are compared with a mask of 32 bits: what the
- * upper half holds must not make a difference (CVE-2019-10063). */
+/* Denied if (argument & mask) == value. Arguments that the kernel truncates to 32 bits are compared
+ * with a mask of 32 bits: the upper half must not make a difference (CVE-2019-10063). */
 typedef struct {
     const char *name;
     int number; /* as above */
@@ -24,7 +25,7 @@ typedef struct {
     uint64_t mask, value;
     int errno_value;
     const char *reason;
-    /* And, if the mask is not 0, this holds for another argument. */
+    /* If this mask is not 0, this argument must match, too. */
     unsigned other_argument;
     uint64_t other_mask, other_value;
 } IpbDeniedArgument;
@@ -40,6 +41,6 @@ extern const IpbDeniedArgument IPB_DENIED_ARGUMENTS[];
 extern const size_t IPB_N_DENIED_ARGUMENTS;
 extern const IpbAllowedFamily IPB_ALLOWED_FAMILIES[];
 extern const size_t IPB_N_ALLOWED_FAMILIES;
-/* What pid 1 needs for the rest of its life. */
+/* The calls that pid 1 needs once it is ready. */
 extern const char *const IPB_INIT_CALLS[];
 extern const size_t IPB_N_INIT_CALLS;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The filters; see the header. What the tables do not name is allowed, up to the last system call that was looked at when they were
- * written: newer ones do not exist inside. Other instruction sets (32-bit, x32) do not exist either.
+ * System calls that the tables do not name are allowed, up to the last one that was considered when
+ * the tables were written. Newer calls do not exist inside. Other instruction sets (32-bit, x32) do
+ * not exist either.
  */
 #include "sandbox/linux/seccomp.h"
 
@@ -20,9 +21,9 @@
 #include "base/fd.h"
 #include "sandbox/linux/seccomp-table.h"
 
-/* Of Linux 6.18: file_setattr. All architectures number alike since 424. */
+/* Of Linux 6.18: file_setattr. Since 424 all architectures use the same numbers. */
 #define LAST_KNOWN_CALL 469
-/* Families above do not exist; the kernel refuses them itself. */
+/* The kernel itself refuses families above. */
 #define MAX_FAMILY 63
 #define MAX_NETLINK_PROTOCOL 63
 #define ALL_32 UINT64_C(0xffffffff)
@@ -31,7 +32,7 @@
 
 typedef struct {
     scmp_filter_ctx context;
-    int failure; /* of the first rule that failed, negative errno */
+    int failure; /* negative errno of the first rule that failed */
 } Filter;
 
 static void
@@ -104,7 +105,8 @@ deny_families(Filter *filter, bool has_network)
     }
 }
 
-/* A datagram socket is sent to without connect(), about which alone the core is asked. */
+/* Programs send to a datagram socket without connect(), the only call about which the core is
+ * asked. */
 static void
 deny_unix_datagrams(Filter *filter)
 {
@@ -118,8 +120,9 @@ deny_unix_datagrams(Filter *filter)
     }
 }
 
-/* Allowed are 0, asking (all bits set), and ADDR_NO_RANDOMIZE, which debuggers and `setarch -R` set. Of the other bits either all or
- * none are set then: in anything else one of them, seen as a ring, is set while its neighbour is not. */
+/* Allowed are 0, a query (all bits set), and ADDR_NO_RANDOMIZE, which debuggers and `setarch -R`
+ * set. Apart from that bit, all bits or none are set then. Every other value has a set bit whose
+ * neighbour, in a ring, is not set. */
 static void
 deny_personalities(Filter *filter)
 {
@@ -137,8 +140,8 @@ deny_personalities(Filter *filter)
     add(filter, "personality", 0, EPERM, 1, &all_but_one);
 }
 
-/* What libseccomp cannot say: numbers above the last known. Comes first, before the instruction set is looked at; the answer is
- * the same one for both. */
+/* Denies numbers above the last known one, which libseccomp cannot express. It comes first, before
+ * the instruction set is checked; the answer is the same for all. */
 static void
 append_preamble(GByteArray *bytes)
 {
@@ -173,7 +176,7 @@ append_export(GByteArray *bytes, scmp_filter_ctx context, GError **error)
     return true;
 }
 
-/* Takes the context. */
+/* Takes @filter's context. */
 static GBytes *
 finish(Filter *filter, bool has_preamble, GError **error)
 {
@@ -195,7 +198,7 @@ begin(Filter *filter, uint32_t action, GError **error)
         return ipb_error_set_errno(error, ENOMEM, "cannot make the seccomp filter");
     filter->failure =
         seccomp_attr_set(filter->context, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_ERRNO(ENOSYS));
-    /* A tree by number instead of one row after the other: most calls match nothing. */
+    /* A tree by number, instead of one row after the other: most calls match nothing. */
     if (filter->failure == 0)
         filter->failure = seccomp_attr_set(filter->context, SCMP_FLTATR_CTL_OPTIMIZE, 2);
     return true;
@@ -240,15 +243,15 @@ build_init(GError **error)
     return finish(&filter, false, error);
 }
 
-/* --- kept --------------------------------------------------------------------------------------- */
+/* --- kept ------------------------------------------------------------------------------------- */
 
-/* Making one takes libseccomp most of a millisecond, and what comes out depends on nothing but the kind: each is made once for a
- * process, and never changes. */
+/* libseccomp needs most of a millisecond for a filter, which depends on its kind only. So each kind
+ * is made once in a process, and never changes. */
 static GMutex lock;
 static GBytes *kept[4 + 2];
 
 enum {
-    KIND_NOTIFY = 4, /* before it: those of ipb_seccomp_filter, by its arguments */
+    KIND_NOTIFY = 4, /* the kinds before it are those of ipb_seccomp_filter(), by its arguments */
     KIND_INIT,
 };
 

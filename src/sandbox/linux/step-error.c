@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One row for each step; see the header. If namespaces are refused, probe.c finds out why.
+ * There is one row for each step. If namespaces are refused, probe.c finds out why.
  */
 #include "sandbox/linux/step-error.h"
 
@@ -70,7 +70,7 @@ describe_object(About about, uint32_t index, const IpbStepContext *context)
     return g_strdup_printf(" %s (%s)", path, mount->reason != NULL ? mount->reason : "planned");
 }
 
-/* Where namespaces are forbidden, or (by AppArmor) are given but without rights in them. */
+/* Are namespaces forbidden, or given without rights in them, as AppArmor does? */
 static bool
 is_refused_namespace(const IpbStepError *failure)
 {
@@ -93,7 +93,7 @@ is_refused_namespace(const IpbStepError *failure)
 static char *
 hint_about_namespaces(const IpbStepError *failure)
 {
-    /* Our own filter says that there is no clone3. */
+    /* Our own filter denies clone3 with this errno. */
     if (failure->saved_errno == ENOSYS && g_getenv("SANDBOX_RUNTIME") != NULL)
         return g_strdup(". This is a sandbox already, and there is none within a sandbox");
     g_autofree char *obstacle = ipb_linux_namespace_obstacle();
@@ -109,7 +109,7 @@ hint_about_namespaces(const IpbStepError *failure)
     return g_strdup("");
 }
 
-/* What one can do about it, where that is known. */
+/* Returns what the user can do about it, or "" if that is not known. */
 static const char *
 hint(const IpbStepError *failure)
 {

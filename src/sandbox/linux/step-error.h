@@ -7,7 +7,7 @@
 #include "sandbox/linux/init/protocol.h"
 #include "sandbox/plan.h"
 
-/* What the step was part of. */
+/* The sandbox in which the step failed. */
 typedef struct {
     const IpbSandboxPlan *plan;
     const GPtrArray *mounts; /* IpbMount; may be NULL */

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The thread that answers connect(); see the header.
- *
- * A copy of a descriptor shares its flags with the original, so the inside can make a connect() here block after it was made
- * non-blocking: that is why this is a thread, and why freeing does not wait for it for long. State that both sides use is in Shared, which
- * the last of the two frees. What the thread tells goes through a pipe to the loop.
+ * A copy of a descriptor shares its flags with the original. So code inside can make a connect()
+ * here block, after it was made non-blocking. That is why the supervisor has a thread, and why
+ * freeing waits for the thread for a short time only. Both sides share the state in Shared; the
+ * last of the two frees it. The thread reports denials to the loop through a pipe.
  */
 #include "sandbox/linux/supervisor.h"
 
@@ -29,12 +28,12 @@
 #include "sandbox/linux/unix-sockets.h"
 
 #define MAX_PENDING 64
-/* A listener whose queue is full is tried again this often, and for so long. */
+/* Interval and maximum time of retries if the queue of a listener is full. */
 #define RETRY_MS 2
 #define CONNECT_TIMEOUT_MS 60000
 #define FREE_TIMEOUT_MS 50
 #define STACK_BYTES ((size_t) 256 << 10)
-/* Larger than any kernel's struct so far. */
+/* Larger than the struct of any kernel so far. */
 #define MAX_NOTIFICATION 256
 
 #ifndef SECCOMP_IOCTL_NOTIF_SET_FLAGS
@@ -46,7 +45,7 @@ typedef struct {
     char path[sizeof(((struct sockaddr_un *) NULL)->sun_path) + 1];
 } Denial;
 
-/* A connect() that is under way. */
+/* A connect() that has not been answered yet. */
 typedef struct {
     uint64_t id; /* of the notification */
     int copy;    /* owned: the caller's socket */
@@ -61,7 +60,7 @@ typedef struct {
     IpbUnixSockets sockets;
     bool has_outer_user;
     uint32_t uid, gid;
-    Pending pending[MAX_PENDING]; /* of the thread */
+    Pending pending[MAX_PENDING]; /* used by the thread only */
     size_t n_pending;
 } Shared;
 
@@ -91,9 +90,10 @@ shared_unref(Shared *shared)
     g_free(shared);
 }
 
-/* --- whose rights count ------------------------------------------------------------------------ */
+/* --- whose rights count ----------------------------------------------------------------------- */
 
-/* Of this thread alone: the system calls, not the C library's wrappers. Root's right to go everywhere goes with it. */
+/* Changes this thread only, since it makes system calls instead of calling the C library's
+ * wrappers. Root loses the right to enter every directory. */
 static void
 set_file_system_user(uint32_t uid, uint32_t gid)
 {
@@ -115,13 +115,13 @@ become_ourselves(const Shared *shared)
         set_file_system_user(geteuid(), getegid());
 }
 
-/* --- answering --------------------------------------------------------------------------------- */
+/* --- answering -------------------------------------------------------------------------------- */
 
 static void
 answer(const Shared *shared, uint64_t id, int errno_value)
 {
     struct seccomp_notif_resp response = {.id = id, .error = -errno_value};
-    /* ENOENT: the caller was killed meanwhile. */
+    /* ENOENT: the caller was killed in the meantime. */
     ioctl(shared->notify_fd, SECCOMP_IOCTL_NOTIF_SEND, &response);
 }
 
@@ -136,13 +136,13 @@ tell_denial(const Shared *shared, const char *path)
 {
     Denial denial = {0};
     g_strlcpy(denial.path, path, sizeof denial.path);
-    /* If nobody reads, it is lost: the caller has its error anyway. */
+    /* If the pipe is full, the report is lost. The caller gets its error in any case. */
     (void) !write(shared->denied_write, &denial, sizeof denial);
 }
 
-/* --- connecting -------------------------------------------------------------------------------- */
+/* --- connecting ------------------------------------------------------------------------------- */
 
-/* Without waiting; *ret_was_blocking: the caller would wait. Returns 0 or an errno. */
+/* Connects without waiting. *ret_was_blocking: the caller would wait. Returns 0 or an errno. */
 static int
 try_connect(int copy, const struct sockaddr *address, socklen_t size, bool *ret_was_blocking)
 {
@@ -163,7 +163,8 @@ connect_to_file(const Shared *shared, int copy, int target, bool is_named, bool 
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     g_snprintf(address.sun_path, sizeof address.sun_path, "/proc/self/fd/%d", target);
-    /* What the plan names is connected with our own rights: somebody who has them asked for it. */
+    /* Sockets that the plan names are connected with our own rights: a user who has them asked for
+     * it. */
     if (!is_named)
         become_outer_user(shared);
     int result = try_connect(copy, (struct sockaddr *) &address, sizeof address, ret_was_blocking);
@@ -185,8 +186,9 @@ wait_for(Shared *shared, uint64_t id, int copy, int target, bool is_named)
         id, copy, target, is_named, g_get_monotonic_time() + CONNECT_TIMEOUT_MS * INT64_C(1000)};
 }
 
-/* A socket of the inside's network, or an abstract one, which belongs to it, too: nothing there is the host's. Without a network of
- * its own all names are the host's, and those of a socket that was handed in are where that came from. */
+/* Connects to a socket of the sandbox's network, or to an abstract one, which belongs to that
+ * network, too. So it cannot be the host's. If the sandbox has no network of its own, all names are
+ * the host's. A socket that was handed in belongs to the network where it was created. */
 static void
 connect_as_is(Shared *shared, uint64_t id, int *copy, const void *address, socklen_t size)
 {
@@ -211,14 +213,14 @@ connect_by_path(Shared *shared, IpbCaller *caller, uint64_t id, int *copy, const
     become_ourselves(shared);
     struct stat info;
     if (target < 0 || fstat(target, &info) < 0) {
-        /* A magic link, or too many links: as if there were none. */
+        /* A magic link, or too many links: report it as denied. */
         answer(shared, id, saved == EXDEV || saved == ELOOP ? EACCES : saved);
         return;
     }
     IpbUnixVerdict verdict =
         S_ISSOCK(info.st_mode)
             ? ipb_unix_sockets_judge(&shared->sockets, ipb_caller_root(caller), &info)
-            : IPB_UNIX_OWN; /* the kernel says what is wrong with it */
+            : IPB_UNIX_OWN; /* the kernel reports what is wrong with it */
     if (verdict == IPB_UNIX_DENIED || !is_still_waiting(shared, id)) {
         tell_denial(shared, path);
         answer(shared, id, EACCES);
@@ -253,7 +255,8 @@ connect_unix(Shared *shared, IpbCaller *caller, uint64_t id, int *copy, const ui
     }
 }
 
-/* The caller is opened, and everything was taken from it: is it still the one that asked? */
+/* The caller is open, and everything was taken from it. Then check that it is still the one that
+ * asked. */
 static void
 connect_for(Shared *shared, IpbCaller *caller, const struct seccomp_notif *request)
 {
@@ -281,7 +284,7 @@ connect_for(Shared *shared, IpbCaller *caller, const struct seccomp_notif *reque
         connect_as_is(shared, request->id, &copy, bytes, (socklen_t) size);
 }
 
-/* False: nobody is inside any more. */
+/* Returns false if no process is left inside. */
 static bool
 serve(Shared *shared)
 {
@@ -301,9 +304,9 @@ serve(Shared *shared)
     return true;
 }
 
-/* --- connects under way ------------------------------------------------------------------------ */
+/* --- connects under way ----------------------------------------------------------------------- */
 
-/* True: it is over, and answered. */
+/* Returns true if it has ended and was answered. */
 static bool
 go_on(const Shared *shared, Pending *pending, bool is_ready)
 {
@@ -317,7 +320,7 @@ go_on(const Shared *shared, Pending *pending, bool is_ready)
         result = errno;
     if (result == EAGAIN && g_get_monotonic_time() > pending->deadline_us)
         result = ETIMEDOUT;
-    /* EAGAIN: neither ready nor late; is there still anybody who waits? */
+    /* EAGAIN: neither ready nor too late. Is the caller still waiting? */
     if (result == EAGAIN && is_still_waiting(shared, pending->id))
         return false;
     answer(shared, pending->id, result);
@@ -338,7 +341,7 @@ go_on_with_all(Shared *shared, const struct pollfd *fds)
     shared->n_pending = kept;
 }
 
-/* How long to sleep: for ever, unless something is to be tried again. */
+/* Returns how long to sleep: without limit, unless something has to be tried again. */
 static int
 next_timeout(const Shared *shared)
 {
@@ -372,13 +375,13 @@ run_thread(void *data)
         if ((fds[1].revents & POLLIN) != 0 ? !serve(shared) : fds[1].revents != 0)
             break;
     }
-    /* Now, not with the last reference: who still calls gets ENOSYS. */
+    /* Close it now, not with the last reference: later calls get ENOSYS. */
     ipb_fd_close(&shared->notify_fd);
     shared_unref(shared);
     return NULL;
 }
 
-/* --- the owner's side -------------------------------------------------------------------------- */
+/* --- the owner's side ------------------------------------------------------------------------- */
 
 static void
 on_denials(uint32_t events, void *data)
@@ -418,7 +421,7 @@ start_thread(IpbSupervisor *supervisor)
     sigset_t all, old;
     pthread_attr_init(&attributes);
     pthread_attr_setstacksize(&attributes, STACK_BYTES);
-    /* The application's handlers run in its own threads. */
+    /* The application's signal handlers run in its own threads. */
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &old);
     g_atomic_int_inc(&supervisor->shared->references);
@@ -441,7 +444,8 @@ start(IpbSupervisor *supervisor, IpbLoop *loop, const IpbSupervisorOptions *opti
     shared->has_outer_user = options->uid != geteuid();
     shared->uid = options->uid;
     shared->gid = options->gid;
-    /* Linux 6.6: the caller and this thread share a processor while one waits for the other, which halves the time. */
+    /* Linux 6.6: the caller and this thread share a processor while one waits for the other. That
+     * halves the time. */
     ioctl(shared->notify_fd, SECCOMP_IOCTL_NOTIF_SET_FLAGS, SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP);
     supervisor->watch =
         ipb_watch_new(loop, supervisor->denied_read, EPOLLIN, on_denials, supervisor, error);
@@ -477,7 +481,7 @@ ipb_supervisor_free(IpbSupervisor *supervisor)
     if (supervisor == NULL)
         return;
     g_clear_pointer(&supervisor->watch, ipb_watch_free);
-    ipb_fd_close(&supervisor->wake_write); /* wakes the thread for good */
+    ipb_fd_close(&supervisor->wake_write); /* ends the thread */
     ipb_fd_close(&supervisor->denied_read);
     if (supervisor->thread != 0) {
         struct timespec until;
@@ -485,7 +489,7 @@ ipb_supervisor_free(IpbSupervisor *supervisor)
         until.tv_nsec += FREE_TIMEOUT_MS * 1000000L;
         until.tv_sec += until.tv_nsec / 1000000000L;
         until.tv_nsec %= 1000000000L;
-        /* One that the inside made to block ends with what it waits for. */
+        /* A thread that code inside has blocked ends when its call ends. */
         if (pthread_timedjoin_np(supervisor->thread, NULL, &until) != 0)
             pthread_detach(supervisor->thread);
     }

@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * IpbSupervisor: answers the system calls of a sandbox about which its seccomp filter asks (user
- * notification). Only one filter of a process can ask, so everything that is decided call by call is
- * decided here.
+ * notification). Only one filter of a process can ask, so everything that is decided for each call
+ * is decided here.
  *
- * Today that is connect(): AF_UNIX sockets of the host stay out of reach, while those of the sandbox
- * work. Neither read-only mounts nor Landlock stop a connect by path. Allowed are sockets on the
- * sandbox's own file systems, sockets on which a process inside listens, and those that the plan
- * names (unix-sockets.h); docs/internals/sandbox.md has the whole rule.
+ * At present that is connect(). AF_UNIX sockets of the host stay out of reach, while those of the
+ * sandbox work. Neither read-only mounts nor Landlock prevent a connect by path. Allowed are
+ * sockets on the sandbox's own file systems, sockets on which a process inside listens, and those
+ * that the plan names (unix-sockets.h). docs/internals/sandbox.md has the whole rule.
  *
- * The supervisor performs each call itself, on a copy of the caller's socket: what was checked is what
- * is connected, whatever other threads inside do meanwhile to memory, descriptors or files.
+ * The supervisor performs each call itself, on a copy of the caller's socket. So it connects
+ * exactly what it checked, even if other threads inside change memory, descriptors or files at the
+ * same time.
  *
- * It has a thread of its own: code inside can make some of the calls block, and then only that
- * sandbox shall wait.
+ * It has a thread of its own: code inside can make some of the calls block, and that must delay no
+ * other sandbox.
  *
  * Ownership: the owner frees it. Callbacks come from the loop.
  */
@@ -30,8 +31,8 @@ typedef struct {
     int diag_fd;
     const GPtrArray *unix_sockets;      /* char *: host paths that the plan names */
     const char *const *own_directories; /* the sandbox's own writable file systems */
-    /* The outer user, whose rights count for what the plan does not name: as root another one than
-     * ours. */
+    /* The outer user, whose rights count for sockets that the plan does not name. If we are root,
+     * that is another user than ours. */
     uint32_t uid, gid;
     void (*on_denied)(const char *path, void *data); /* may be NULL */
     /* No process is left that could ask: free it. May be NULL. */

@@ -21,7 +21,7 @@
 #include "base/error.h"
 #include "base/fd.h"
 
-/* Of one datagram of the answer, which the kernel makes no larger than this. */
+/* The maximum size of a datagram of the answer, as the kernel sends it. */
 #define MAX_ANSWER 32768
 #define STATE_LISTEN 10 /* TCP_LISTEN, which AF_UNIX uses, too */
 
@@ -29,7 +29,7 @@
 #define SO_NETNS_COOKIE 71
 #endif
 
-/* The name of a socket's network; 0: not known, before Linux 5.14. */
+/* Returns the id of a socket's network; 0: not known, before Linux 5.14. */
 static uint64_t
 read_cookie(int socket_fd)
 {
@@ -65,7 +65,8 @@ ipb_unix_sockets_clear(IpbUnixSockets *sockets)
     g_clear_pointer(&sockets->allowed, g_strfreev);
 }
 
-/* The paths of the plan have no symbolic link in them; one that is there now was made since, by whoever may write there. */
+/* The paths of the plan contain no symbolic link. If there is one now, it was created since
+ * then. */
 static int
 open_path(int directory, const char *path)
 {
@@ -86,7 +87,8 @@ is_named(const IpbUnixSockets *sockets, const struct stat *info)
     return false;
 }
 
-/* Still the file system that was mounted there, not a directory of the host's that was put in its place? */
+/* Is it still the file system that was mounted there, and not a directory of the host that took its
+ * place? */
 static bool
 is_own_mount(int fd)
 {
@@ -97,7 +99,7 @@ is_own_mount(int fd)
            file_system.f_type == TMPFS_MAGIC;
 }
 
-/* Nobody outside can bind a socket there. */
+/* Only processes inside can bind a socket there. */
 static bool
 is_on_own_file_system(const IpbUnixSockets *sockets, int root_fd, const struct stat *info)
 {
@@ -110,7 +112,7 @@ is_on_own_file_system(const IpbUnixSockets *sockets, int root_fd, const struct s
     return false;
 }
 
-/* --- who listens inside ------------------------------------------------------------------------ */
+/* --- who listens inside ----------------------------------------------------------------------- */
 
 static bool
 ask_for_listeners(int fd)
@@ -132,7 +134,7 @@ ask_for_listeners(int fd)
 static bool
 is_same_file(const struct unix_diag_vfs *vfs, const struct stat *info)
 {
-    /* The kernel tells its own form of a device number. */
+    /* The kernel reports device numbers in its own format. */
     uint32_t device = (uint32_t) (major(info->st_dev) << 20 | minor(info->st_dev));
     return vfs->udiag_vfs_dev == device && vfs->udiag_vfs_ino == info->st_ino;
 }
@@ -189,7 +191,7 @@ static bool
 is_listened_on_inside(const IpbUnixSockets *sockets, const struct stat *info)
 {
     bool found = false;
-    /* The kernel tells 32 bits of the inode's number: what has more is not known by them. */
+    /* The kernel reports 32 bits of the inode number, so larger numbers cannot be compared. */
     if (sockets->diag_fd < 0 || info->st_ino > UINT32_MAX || !ask_for_listeners(sockets->diag_fd))
         return false;
     DumpState state;

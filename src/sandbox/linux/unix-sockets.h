@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Which AF_UNIX socket code inside may connect to, decided by inode. For the supervisor's thread,
- * without GLib's loop.
+ * IpbUnixSockets: the AF_UNIX sockets to which code inside may connect. A socket is judged by its
+ * inode. Used by the supervisor's thread, without GLib's loop.
  */
 #pragma once
 
@@ -28,8 +28,8 @@ typedef enum {
 bool ipb_unix_sockets_init(IpbUnixSockets *sockets, int diag_fd, const GPtrArray *allowed,
                            const char *const *own, GError **error);
 void ipb_unix_sockets_clear(IpbUnixSockets *sockets);
-/* Does the socket belong to the sandbox's network? One of the host's may have been handed in, as a
- * standard stream. */
+/* Does the socket belong to the sandbox's network? A socket of the host may have been handed in, as
+ * a standard stream. */
 bool ipb_unix_sockets_are_inside(const IpbUnixSockets *sockets, int socket_fd);
 /* @root_fd: the root of the caller. @info: of the socket file. */
 IpbUnixVerdict ipb_unix_sockets_judge(const IpbUnixSockets *sockets, int root_fd,

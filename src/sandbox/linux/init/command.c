@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Forks the command, which locks itself down and executes; and tells whether that worked.
+ * Forks the command. The child gives up its rights and executes it. The parent learns whether that
+ * worked.
  */
 #include "sandbox/linux/init/init.h"
 
@@ -23,7 +24,8 @@ find_path(char *const *env)
     return FALLBACK_PATH;
 }
 
-/* An empty or relative entry of PATH means the working directory: never executed from. */
+/* An empty or relative entry of PATH means the working directory. Nothing is executed from
+ * there. */
 static bool
 join(char path[static PATH_MAX], const char *directory, size_t size, const char *name)
 {
@@ -47,7 +49,7 @@ try_directory(const char *directory, size_t size, const char *name, char *const 
         execve(path, argv, env);
 }
 
-/* Not if it is the directory that is closed. */
+/* Is the file itself closed, and not its directory? */
 static bool
 is_file_in(const char *directory, size_t size, const char *name)
 {
@@ -78,7 +80,7 @@ ipb_exec_search(char *const *argv, char *const *env)
     errno = was_denied ? EACCES : ENOENT;
 }
 
-/* Pointers to the strings, in @room. */
+/* Fills @room with pointers to the strings. */
 static char *const *
 list_strings(const uint8_t *blob, IpbBlobTable table, char **room)
 {

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The library ipybox-enter.so: how a kernel gets into a sandbox. It is loaded into the forkserver, a Python that has imported all a
- * kernel needs and must not enter anything itself: what joins namespaces is a child that shares its memory (vfork: nothing is
- * copied), and that child forks the kernel, which is inside from its first instruction. The child then ends, and the forkserver, a
+ * The library ipybox-enter.so, by which a kernel enters a sandbox. The forkserver loads it: a
+ * Python that has imported everything a kernel needs, and that must not enter a sandbox itself. A
+ * child that shares its memory (vfork, so nothing is copied) joins the namespaces and forks the
+ * kernel, which is inside from its first instruction. Then the child ends, and the forkserver, a
  * subreaper, becomes the kernel's parent.
  *
- * Before it returns in the kernel, that has given up its rights. The result of this goes to the forkserver over a pipe.
+ * When the function returns in the kernel, the kernel has given up its rights. It reports the
+ * result to the forkserver over a pipe.
  */
 #include "sandbox/linux/init/init.h"
 
@@ -24,12 +26,13 @@
     (CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS |     \
      CLONE_NEWCGROUP)
 
-/* The one symbol of the library. Returns 0 in the kernel, its pid in the caller, or a negative errno, and then @error says which step
- * failed. @channel: a socket to the core, which gets the listener of seccomp's notifications. */
+/* The only symbol of the library. Returns 0 in the kernel, and its pid in the caller. On failure
+ * returns a negative errno, and @error says which step failed. @channel: a socket to the core,
+ * which receives the listener of seccomp's notifications. */
 __attribute__((visibility("default"))) pid_t ipb_enter_fork(int init_pidfd, int plan, int channel,
                                                             char *error, size_t error_size);
 
-/* What the three processes share while they share memory, and the kernel has a copy of. */
+/* The state that the three processes share while they share memory. The kernel has a copy of it. */
 typedef struct {
     const uint8_t *blob;
     int init_pidfd, channel;
@@ -39,7 +42,8 @@ typedef struct {
     volatile bool is_joined;
 } Entry;
 
-/* In the child that shares our memory: system calls only, since the C library's wrappers would change the ids of our threads. */
+/* Runs in the child that shares our memory. It makes system calls only, since the C library's
+ * wrappers would change the ids of our threads. */
 static bool
 join(const Entry *entry)
 {
@@ -65,8 +69,9 @@ lock_down(const Entry *entry)
     close(entry->result[1]);
 }
 
-/* Returns 0 in the kernel, else -1. The kernel returns through a frame in which its creator called vfork; that is sound, since its
- * stack is a copy, made while the frame was there. */
+/* Returns 0 in the kernel, else -1. The kernel returns through a stack frame in which its
+ * creator called vfork. That is correct, because its stack is a copy that was made while the
+ * frame existed. */
 static int
 fork_inside(Entry *entry)
 {
@@ -104,7 +109,7 @@ describe(char *error, size_t error_size, const char *what)
     error[size] = '\0';
 }
 
-/* The kernel exists: has it given up its rights? */
+/* Waits until the kernel, which exists, has given up its rights. */
 static pid_t
 await_kernel(Entry *entry, char *error, size_t error_size)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Root's part: where the caller is root, the inside runs as an unprivileged outer user, for whom root's secrets are as unreadable as
- * for anybody. What it is to write (or to read below directories that are closed to it) is mounted with an id map that makes the
- * owner on disk that user. Only the host's root may make such mounts, so they are opened here, before the namespaces, and carried inside.
+ * For callers that are root. Code inside runs as an unprivileged outer user, who cannot read root's
+ * secrets. Directories that it may write, or read although a directory above is closed to it, are
+ * mounted with an id map: inside, that user owns them. Only the host's root may create such mounts,
+ * so they are opened here, before the namespaces exist, and carried inside.
  */
 #include "sandbox/linux/init/init.h"
 
@@ -17,7 +18,7 @@
 #include "sandbox/linux/init/syscalls.h"
 #include "sandbox/linux/init/text.h"
 
-/* One user namespace for each owner of files; more than two are hardly met. */
+/* One user namespace for each owner of files. There are rarely more than two. */
 #define MAX_OWNERS 8
 
 typedef struct {
@@ -72,7 +73,7 @@ bool
 ipb_idmap_write(pid_t pid, uint32_t inner_uid, uint32_t outer_uid, uint32_t inner_gid,
                 uint32_t outer_gid)
 {
-    /* Before gid_map: an unprivileged user may write that only then. */
+    /* This comes before gid_map, which an unprivileged user may write only then. */
     return deny_setgroups(pid) && write_map(pid, "/uid_map", inner_uid, outer_uid) &&
            write_map(pid, "/gid_map", inner_gid, outer_gid);
 }
@@ -87,7 +88,8 @@ open_user_namespace(pid_t pid)
     return open(path.bytes, O_RDONLY | O_CLOEXEC);
 }
 
-/* A user namespace in which the owner on disk is the outer user of the sandbox; a process holds it only while it is opened. */
+/* Opens a user namespace in which the owner on disk is the outer user of the sandbox. A process
+ * holds it until it is open. */
 static int
 make_user_namespace(const IpbBlobHeader *header, uid_t uid, gid_t gid)
 {
@@ -125,7 +127,7 @@ find_user_namespace(Owners *owners, const IpbBlobHeader *header, const struct st
     return fd;
 }
 
-/* Can somebody who is neither owner nor in the group come there? */
+/* Can a user who is neither owner nor in the group reach it? */
 static bool
 is_open_to_others(const char *path)
 {
@@ -145,7 +147,7 @@ is_open_to_others(const char *path)
     return true;
 }
 
-/* Is one path the other, or below it? */
+/* Is @path equal to @top, or below it? */
 static bool
 is_below(const char *path, const char *top)
 {
@@ -153,15 +155,16 @@ is_below(const char *path, const char *top)
     return strncmp(path, top, size) == 0 && (path[size] == '\0' || path[size] == '/');
 }
 
-/* A read-only mount needs a map where the outer user could not see it without: below a mapped one, or below a closed directory. Others
- * get none: a map would open what is closed to others, such as /etc/shadow in a read-only /etc. */
+/* A read-only mount needs a map if the outer user could not see it otherwise: below a mapped one,
+ * or below a closed directory. Other mounts get no map, because it would open files that are closed
+ * to others, such as /etc/shadow in a read-only /etc. */
 static bool
 needs_map(const IpbInit *init, uint32_t index)
 {
     const IpbBlobMount *mounts = ipb_blob_at(init->bytes, init->header->mounts);
     const char *target = ipb_blob_string(init->bytes, mounts[index].target);
     const char *source = ipb_blob_string(init->bytes, mounts[index].source);
-    /* A whole root that is writable is so for what anybody may write: a map would make it root's. */
+    /* A writable "/" allows what every user may write. A map would make it root's rights. */
     if (index == 0)
         return false;
     if (mounts[index].kind == IPB_MOUNT_WRITABLE)
@@ -174,9 +177,10 @@ needs_map(const IpbInit *init, uint32_t index)
     return mounts[index].is_denial == 0 && !is_open_to_others(source);
 }
 
-/* The tree is a clone of the host's mounts, which most systems share between namespaces: then what is mounted on it inside would appear
- * on the host, and the other way round. Where a mount below is of a file system that takes no map, no mount below gets one: there the
- * inside may do what anybody may. */
+/* The tree is a clone of the host's mounts, which most systems share between namespaces. It becomes
+ * private: otherwise what is mounted on it inside would appear on the host, and the other way
+ * round. If a mount below has a file system that takes no map, no mount below gets one. There, code
+ * inside may do what every user may do. */
 static bool
 map_tree(int tree, int userns)
 {

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the files of ipybox-sandbox-init share. Everything here is single-threaded, uses no GLib and no malloc, and never prints: a
- * failure is an IpbStepError, which goes to the core. The program is small because 1,000 sandboxes hold 1,000 of it.
+ * What the files of ipybox-sandbox-init share. The program is single-threaded, uses no GLib and no
+ * malloc, and never prints. A failure is an IpbStepError, which goes to the core. The program is
+ * small because 1,000 sandboxes run 1,000 of it.
  *
- * Order (main.c): outer.c on the host's side → clone → network.c, mounts.c inside → command.c forks the command, which locks itself
- * down (lockdown.c: limits.c, caps.c, landlock.c, filter.c) and executes → reap.c, pid 1's loop.
+ * The order (main.c): outer.c works on the host's side and clones pid 1. Inside, network.c and
+ * mounts.c build the sandbox. command.c forks the command, which gives up its rights (lockdown.c,
+ * landlock.c) and executes. Then reap.c is pid 1's loop.
  */
 #pragma once
 
@@ -28,7 +30,7 @@ bool ipb_step_fail(IpbStepError *error, IpbStep step, uint32_t index);
 
 /* --- the blob (blob-check.c) --- */
 
-/* Maps @fd and checks everything in it: afterwards each offset, count and string is good. */
+/* Maps @fd and checks everything in it. Afterwards each offset, count and string is valid. */
 bool ipb_blob_map(int fd, const uint8_t **ret_bytes, IpbStepError *error);
 
 static inline const char *
@@ -45,18 +47,18 @@ ipb_blob_at(const uint8_t *bytes, IpbBlobTable table)
 
 /* --- packets (report.c) --- */
 
-/* @fd goes along unless it is -1. */
+/* Sends @fd along unless it is -1. */
 bool ipb_report(int control, const IpbPacket *packet, int fd);
 void ipb_report_failure(int control, const IpbStepError *error);
 
 /* --- the host's side (outer.c, idmap.c) --- */
 
-/* Opens what only the host's root can open, makes the namespaces and tells the core; in pid 1 it returns 0, in the outer process
- * it never returns. */
+/* Opens what only the host's root can open, makes the namespaces and reports to the core. Returns
+ * in pid 1 only; the outer process exits. */
 bool ipb_outer_enter(IpbInit *init, IpbStepError *error);
 /* Fills init->trees with id-mapped mounts. */
 bool ipb_idmap_open_trees(IpbInit *init, IpbStepError *error);
-/* Writes /proc/<pid>/{uid_map,gid_map}: one id each. */
+/* Writes /proc/<pid>/{uid_map,gid_map}, one id each. */
 bool ipb_idmap_write(pid_t pid, uint32_t inner_uid, uint32_t outer_uid, uint32_t inner_gid,
                      uint32_t outer_gid);
 
@@ -64,22 +66,22 @@ bool ipb_idmap_write(pid_t pid, uint32_t inner_uid, uint32_t outer_uid, uint32_t
 
 bool ipb_network_set_up(const IpbInit *init, IpbStepError *error);
 bool ipb_mounts_build(IpbInit *init, IpbStepError *error);
-/* Becomes the blob's inner ids; all capabilities of the user namespace stay. */
+/* Changes to the blob's inner ids. All capabilities of the user namespace remain. */
 bool ipb_lockdown_become(const uint8_t *blob, IpbStepError *error);
 
 /* --- rights (lockdown.c and what it calls); also for a kernel that enters --- */
 
 bool ipb_landlock_restrict(const uint8_t *blob, IpbStepError *error);
-/* All of it, for what runs the user's code; notifications go to @channel. */
+/* Does all of it, for a process that runs the user's code. Notifications go to @channel. */
 bool ipb_lockdown_command(const uint8_t *blob, int channel, IpbStepError *error);
 /* For pid 1. */
 bool ipb_lockdown_init(const uint8_t *blob, IpbStepError *error);
 
 /* --- the command and its end --- */
 
-/* Forks and waits until the command was executed. */
+/* Forks, and waits until the command is executed. */
 bool ipb_command_start(const IpbInit *init, pid_t *ret_pid, IpbStepError *error);
-/* @argv[0] as execvpe finds it; returns only on failure, with errno. */
+/* Looks @argv[0] up as execvpe() does. Returns on failure only, with errno. */
 void ipb_exec_search(char *const *argv, char *const *env);
-/* Reaps until the command @pid has ended (0: there is none) or the core is gone; never returns. */
+/* Reaps until the command @pid (0: there is none) has ended or the core is gone. Never returns. */
 void ipb_reap_forever(const IpbInit *init, pid_t pid) __attribute__((noreturn));

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Landlock, the second wall: should a mount be missing or a mount namespace be escaped, writing is still confined to what the plan makes
- * writable. It also keeps what runs inside from tracing and (scoped, ABI 6) signalling pid 1, which is outside of its domain.
+ * Landlock is the second wall. If a mount is missing, or a process escapes from the mount
+ * namespace, it still can only write what the plan makes writable. Landlock also keeps code inside
+ * from tracing and (scoped, ABI 6) signalling pid 1, which is outside of its domain.
  *
- * From ABI 2 (Linux 5.19) on: ABI 1 denies every rename between directories. An older kernel or one without Landlock has the first wall.
+ * It is used from ABI 2 (Linux 5.19) on, because ABI 1 denies every rename between directories. An
+ * older kernel, or one without Landlock, has the first wall only.
  */
 #include "sandbox/linux/init/init.h"
 
@@ -38,9 +40,9 @@
 
 #define READ (ACCESS_EXECUTE | ACCESS_READ_FILE | ACCESS_READ_DIR)
 #define DEVICE (ACCESS_WRITE_FILE | ACCESS_TRUNCATE | ACCESS_IOCTL_DEV)
-/* Of what a rule on a file may speak; the rest is for directories. */
+/* The rights that a rule for a file may have. The others are for directories. */
 #define FILE_ACCESS (ACCESS_EXECUTE | ACCESS_READ_FILE | DEVICE)
-/* Device files are made nowhere. */
+/* Device files cannot be created anywhere. */
 #define WRITE                                                                                      \
     (ACCESS_WRITE_FILE | ACCESS_REMOVE_DIR | ACCESS_REMOVE_FILE | ACCESS_MAKE_DIR |                \
      ACCESS_MAKE_REG | ACCESS_MAKE_SOCK | ACCESS_MAKE_FIFO | ACCESS_MAKE_SYM | ACCESS_REFER |      \
@@ -100,7 +102,7 @@ access_of(uint32_t kind)
     return 0; /* "/" has a rule for reading */
 }
 
-/* Devices that do no harm; the others of the host's /dev are not the sandbox's. */
+/* Harmless devices. The other devices of the host's /dev are not for the sandbox. */
 static bool
 add_harmless_devices(int ruleset, uint64_t handled)
 {
@@ -112,7 +114,8 @@ add_harmless_devices(int ruleset, uint64_t handled)
     return true;
 }
 
-/* Without namespaces: what the plan would mount is the host's, so only what it makes writable is. */
+/* Without namespaces, what the plan would mount is the host's. So only what the plan makes writable
+ * can be written. */
 static bool
 add_weaker_rules(int ruleset, const uint8_t *blob, uint64_t handled)
 {
@@ -155,7 +158,7 @@ ipb_landlock_restrict(const uint8_t *blob, IpbStepError *error)
         .handled_access_fs = handled_by(abi),
         .scoped = abi >= 6 ? SCOPE_ABSTRACT_UNIX_SOCKET | SCOPE_SIGNAL : 0,
     };
-    /* An older kernel takes a longer struct if what it does not know is 0. */
+    /* An older kernel accepts a longer struct if the members that it does not know are 0. */
     int ruleset = sys_landlock_create_ruleset(&attr, sizeof attr, 0);
     if (ruleset < 0)
         return ipb_step_fail(error, IPB_STEP_LANDLOCK, 0);

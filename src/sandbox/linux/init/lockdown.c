@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Gives up rights, in the one order that works: ids while the capabilities are there, limits,
- * capabilities, Landlock (which needs no_new_privs), and seccomp last, which forbids all of the former.
+ * Gives up rights, in the only order that works: ids while the capabilities are there, limits,
+ * capabilities, Landlock (which needs no_new_privs), and seccomp last, because it forbids all of
+ * these.
  */
 #include "sandbox/linux/init/init.h"
 
@@ -22,12 +23,13 @@
 /* Above every capability that a kernel may have. */
 #define MAX_CAPABILITY 63
 
-/* Linux 5.19: a connect() that the core has taken up is only interrupted by death. Without it a signal would restart one that is done. */
+/* Linux 5.19: only death interrupts a connect() that the core has received. Without it, a signal
+ * would restart a connect() that is done. */
 #ifndef SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV
 #define SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV (1UL << 5)
 #endif
 
-/* --- ids ----------------------------------------------------------------------------------------- */
+/* --- ids -------------------------------------------------------------------------------------- */
 
 bool
 ipb_lockdown_become(const uint8_t *blob, IpbStepError *error)
@@ -38,14 +40,15 @@ ipb_lockdown_become(const uint8_t *blob, IpbStepError *error)
     uint32_t uid = header->inner_uid, gid = header->inner_gid;
     if (syscall(SYS_setresgid, gid, gid, gid) < 0 || syscall(SYS_setresuid, uid, uid, uid) < 0)
         return ipb_step_fail(error, IPB_STEP_IDS, 0);
-    /* Changing ids made our own /proc/self unreadable, and pid 1's namespaces are to be joined by a kernel of the same user. What runs
-     * inside is kept from tracing pid 1 by Landlock, and would gain nothing: its filter allows less than theirs. */
+    /* Changing ids made our own /proc/self unreadable, but a kernel of the same user has to join
+     * pid 1's namespaces. Landlock keeps code inside from tracing pid 1. It would gain nothing: the
+     * filter of pid 1 allows less than its own. */
     if (prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) < 0)
         return ipb_step_fail(error, IPB_STEP_IDS, 0);
     return true;
 }
 
-/* --- limits -------------------------------------------------------------------------------------- */
+/* --- limits ----------------------------------------------------------------------------------- */
 
 static bool
 set_limit(const IpbBlobLimit *limit)
@@ -53,7 +56,7 @@ set_limit(const IpbBlobLimit *limit)
     struct rlimit old, wanted = {.rlim_cur = limit->soft, .rlim_max = limit->hard};
     if (getrlimit((int) limit->resource, &old) < 0)
         return false;
-    /* Never above what the caller had: that would need a right we do not have. */
+    /* Raising a limit above the caller's would need a right that we do not have. */
     if (wanted.rlim_max > old.rlim_max)
         wanted.rlim_max = old.rlim_max;
     if (wanted.rlim_cur > wanted.rlim_max)
@@ -89,7 +92,7 @@ set_limits(const uint8_t *blob, IpbStepError *error)
     return true;
 }
 
-/* --- capabilities -------------------------------------------------------------------------------- */
+/* --- capabilities ----------------------------------------------------------------------------- */
 
 static bool
 drop_bounding(void)
@@ -97,13 +100,13 @@ drop_bounding(void)
     for (unsigned long capability = 0; capability <= MAX_CAPABILITY; capability++) {
         if (prctl(PR_CAPBSET_DROP, capability, 0, 0, 0) == 0)
             continue;
-        return errno == EINVAL; /* beyond the last one of this kernel */
+        return errno == EINVAL; /* after the last one of this kernel */
     }
     return true;
 }
 
-/* Without a user namespace of our own only these can be given up. None had come back anyway: the caller is an ordinary user, and
- * no_new_privs holds. */
+/* Without a user namespace of our own only these can be given up. The others could not come back:
+ * the caller is an ordinary user, and no_new_privs is set. */
 static bool
 drop_own(IpbStepError *error)
 {
@@ -117,8 +120,8 @@ drop_own(IpbStepError *error)
     return true;
 }
 
-/* No capability is left, and none can come back: not by exec (no_new_privs, empty bounding set), not by
- * uid 0 (securebits). */
+/* No capability remains, and none can come back: not by exec (no_new_privs, empty bounding set),
+ * not by uid 0 (securebits). */
 static bool
 drop_capabilities(const uint8_t *blob, IpbStepError *error)
 {
@@ -132,7 +135,7 @@ drop_capabilities(const uint8_t *blob, IpbStepError *error)
     return drop_own(error);
 }
 
-/* --- filters ------------------------------------------------------------------------------------- */
+/* --- filters ---------------------------------------------------------------------------------- */
 
 static long
 load(const struct sock_fprog *program, unsigned long flags)
@@ -176,7 +179,8 @@ load_filters(const uint8_t *blob, int channel, IpbStepError *error)
         return false;
     IpbPacket packet = {.type = IPB_PACKET_NOTIFY};
     bool ok = ipb_report(channel, &packet, notify) || ipb_step_fail(error, IPB_STEP_CONTROL, 0);
-    /* Who holds it keeps connect() waiting for an answer that does not come: only the core does. */
+    /* Only the core holds it. Another holder would keep connect() waiting for an answer that never
+     * comes. */
     close(notify);
     return ok;
 }
@@ -192,7 +196,8 @@ bool
 ipb_lockdown_init(const uint8_t *blob, IpbStepError *error)
 {
     const IpbBlobHeader *header = (const IpbBlobHeader *) blob;
-    /* Without namespaces it has to find and kill what is left at the end (reap.c), and nobody is nearer to it than to others. */
+    /* Without namespaces it has to find and kill the remaining processes at the end (reap.c). It is
+     * no more exposed than other processes of the user. */
     if ((header->flags & IPB_BLOB_WEAKER) != 0)
         return drop_capabilities(blob, error);
     return drop_capabilities(blob, error) && load_filter(blob, header->init_filter, NULL, error);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * ipybox-sandbox-init: makes the namespaces of one sandbox as its blob says, and is pid 1 in them. Started by src/sandbox/linux/sandbox.c
- * with the control socket and the blob as fds 3 and 4; see init.h for the order of things.
+ * ipybox-sandbox-init makes the namespaces of one sandbox as its blob says, and is pid 1 in them.
+ * src/sandbox/linux/sandbox.c starts it with the control socket and the blob as fds 3 and 4. init.h
+ * describes the order of steps.
  */
 #include "sandbox/linux/init/init.h"
 
@@ -15,7 +16,7 @@
 
 #include "sandbox/linux/init/syscalls.h"
 
-/* Not on the stack: its tables are large. */
+/* Not on the stack, because its tables are large. */
 static IpbInit init;
 
 static void
@@ -25,7 +26,7 @@ fail(const IpbStepError *error)
     _exit(1);
 }
 
-/* Each mount that the host's root opens needs an fd; the command gets its limits from the blob. */
+/* Each mount that the host's root opens needs an fd. The command gets its limits from the blob. */
 static void
 allow_many_fds(void)
 {
@@ -44,7 +45,8 @@ set_host_name(IpbStepError *error)
            sethostname(name, strlen(name)) == 0 || ipb_step_fail(error, IPB_STEP_HOSTNAME, 0);
 }
 
-/* Before the command is forked, or its end could be missed. Nothing else is listened to: without a handler no signal reaches pid 1. */
+/* This comes before the command is forked, or its end could be missed. Pid 1 handles no other
+ * signal: without a handler no signal reaches it. */
 static bool
 open_signals(IpbStepError *error)
 {
@@ -56,7 +58,8 @@ open_signals(IpbStepError *error)
     return init.child_ended >= 0 || ipb_step_fail(error, IPB_STEP_PREPARE, 0);
 }
 
-/* Before anything is forked, so that all is in it; and the cgroup namespace that is made then ends there. */
+/* This comes before anything is forked, so that all processes are in the group, and the cgroup
+ * namespace starts there. */
 static bool
 enter_cgroup(IpbStepError *error)
 {
@@ -73,7 +76,7 @@ main(void)
     init.control = IPB_INIT_CONTROL_FD;
     if (fcntl(IPB_INIT_CONTROL_FD, F_SETFD, FD_CLOEXEC) < 0 ||
         fcntl(IPB_INIT_BLOB_FD, F_SETFD, FD_CLOEXEC) < 0)
-        return 2; /* not started by ipybox: nobody to tell */
+        return 2; /* not started by ipybox */
     sys_close_range(IPB_INIT_CGROUP_FD + 1, ~0u);
     memset(init.trees, 0xff, sizeof init.trees);
     if (!ipb_blob_map(IPB_INIT_BLOB_FD, &init.bytes, &error))
@@ -83,7 +86,8 @@ main(void)
     allow_many_fds();
     if (!enter_cgroup(&error) || !ipb_outer_enter(&init, &error))
         fail(&error);
-    /* Here this is pid 1, or in the weaker sort just a process, to which what is left behind comes nevertheless. */
+    /* Here this is pid 1. In the weaker sandbox it is an ordinary process, to which orphans are
+     * re-parented nevertheless. */
     if ((init.header->flags & IPB_BLOB_WEAKER) != 0 &&
         prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0) {
         ipb_step_fail(&error, IPB_STEP_PREPARE, 0);

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Builds the new root: a clone of the host's tree (read-only, unless everything is writable) with the
- * blob's mounts on it, in their order. Then the host's own tree is detached. Until then it is under the
- * new root: sources are looked up in it, and the system's kernel only makes a new /proc where it can
- * see a complete one.
+ * Builds the new root: a clone of the host's tree (read-only, unless everything is writable), with
+ * the blob's mounts on it, in their order. Then the host's own tree is detached. Until then it is
+ * below the new root: sources are looked up in it, and the system's kernel only makes a new /proc
+ * where it can see a complete one.
  *
- * Everything is a detached mount first, gets its attributes, and then its place: at no moment is
- * something in place that allows more than it should.
+ * Each mount is created detached, gets its attributes, and is then put into its place. So at no
+ * moment does a place allow more than it should.
  *
- * Symbolic links are never followed: code that can write below a target could otherwise move the mount
- * elsewhere between plan and entry. Mount points are created in file systems of ours only, so the
- * host's tree gets no placeholders.
+ * Symbolic links are never followed: code that can write below a target could otherwise move the
+ * mount elsewhere between plan and entry. Mount points are created only in file systems that were
+ * made here, so the host's tree gets no placeholders.
  */
 #include "sandbox/linux/init/init.h"
 
@@ -24,11 +24,12 @@
 #include "sandbox/linux/init/syscalls.h"
 #include "sandbox/linux/init/text.h"
 
-/* File systems that were made here. */
+/* Maximum number of file systems that are made here. */
 #define MAX_OWN_DEVICES 256
 #define SAFE (MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV)
 #define STORE_SIZE_BYTES (UINT64_C(16) << 20)
-/* An inode costs the kernel about 1 KiB that no size counts: one for each page is plenty. */
+/* An inode costs the kernel about 1 KiB, which the size does not count. One inode for each page is
+ * enough. */
 #define BYTES_PER_INODE 4096
 #define MIN_INODES 1024
 #define COVER_SIZE_BYTES 65536
@@ -38,8 +39,9 @@
 
 typedef struct {
     IpbInit *init;
-    int old_root; /* the host's tree, in which sources are looked up; until it is detached */
-    int store;    /* a file system for files with content and what hides others; -1 until needed */
+    int old_root; /* the host's tree, in which sources are looked up until it is detached */
+    /* a file system for files with content and for what hides others; -1 until it is needed */
+    int store;
     uint32_t n_files; /* in the store */
     dev_t own[MAX_OWN_DEVICES];
     size_t n_own;
@@ -47,7 +49,7 @@ typedef struct {
     size_t n_covers;
 } Builder;
 
-/* --- detached mounts ----------------------------------------------------------------------------- */
+/* --- detached mounts -------------------------------------------------------------------------- */
 
 static int
 close_keeping_errno(int fd)
@@ -98,7 +100,7 @@ set_attributes(int tree, uint64_t attributes)
 static int
 open_source(const Builder *builder, const char *path)
 {
-    /* Below the old root, whatever the new one already covers. */
+    /* Looked up below the old root, because the new one may already cover the path. */
     int place = sys_openat2(builder->old_root, path[1] != '\0' ? path + 1 : ".", O_PATH | O_CLOEXEC,
                             RESOLVE_NO_SYMLINKS | RESOLVE_BENEATH);
     if (place < 0)
@@ -109,7 +111,7 @@ open_source(const Builder *builder, const char *path)
     return tree;
 }
 
-/* --- places to mount at -------------------------------------------------------------------------- */
+/* --- places to mount at ----------------------------------------------------------------------- */
 
 static void
 add_own(Builder *builder, int fd)
@@ -131,7 +133,8 @@ is_own(const Builder *builder, int fd)
     return false;
 }
 
-/* Over a directory that the outer user may not enter: an empty file system in which the target can be made. */
+/* Mounts an empty file system over a directory that the outer user may not enter, so that the
+ * target can be created in it. */
 static bool
 cover(Builder *builder, int directory)
 {
@@ -178,7 +181,7 @@ make_part(const Builder *builder, int parent, const char *name, bool is_director
     return open_part(parent, name);
 }
 
-/* One step down from @parent, whose path is @path up to @name. */
+/* Goes one step down from @parent, whose path is @path up to @name. */
 static int
 step_down(Builder *builder, int parent, const char *path, const char *name, bool is_directory)
 {
@@ -216,7 +219,7 @@ open_target(Builder *builder, const char *path, bool is_directory)
         char *slash = strchr(name, '/');
         if (slash != NULL)
             *slash = '\0';
-        /* The parent's path: up to the slash before the name. */
+        /* The parent's path is the text before the slash. */
         name[-1] = '\0';
         int next = step_down(builder, fd, name - 1 == copy ? "/" : copy, name,
                              slash != NULL || is_directory);
@@ -241,7 +244,7 @@ is_directory(int fd)
     return fstat(fd, &info) == 0 && S_ISDIR(info.st_mode);
 }
 
-/* Puts @tree (taken) onto the target. */
+/* Moves @tree, which it takes, onto the target. */
 static bool
 place(Builder *builder, uint32_t index, int tree, IpbStepError *error)
 {
@@ -261,13 +264,14 @@ place(Builder *builder, uint32_t index, int tree, IpbStepError *error)
     return ok;
 }
 
-/* --- binds and file systems ---------------------------------------------------------------------- */
+/* --- binds and file systems ------------------------------------------------------------------- */
 
 typedef struct {
     const char *path, *mode;
 } TmpfsMode;
 
-/* What programs expect of these; of others: writable by the owner. There is only one user anyway. */
+/* The modes that programs expect. Other directories are writable by the owner; there is only one
+ * user. */
 static const TmpfsMode TMPFS_MODES[] = {
     {"/tmp", "1777"},
     {"/var/tmp", "1777"},
@@ -281,7 +285,7 @@ make_bind(Builder *builder, uint32_t index, const IpbBlobMount *row, IpbStepErro
     int tree = builder->init->trees[index];
     if (tree < 0)
         tree = open_source(builder, source);
-    /* What is closed to the outer user needs no protection from it. */
+    /* What the outer user cannot access needs no protection from it. */
     if (tree < 0 && errno == EACCES && row->is_denial != 0)
         return true;
     if (tree < 0)
@@ -310,7 +314,8 @@ make_tmpfs(Builder *builder, uint32_t index, const IpbBlobMount *row, IpbStepErr
     return place(builder, index, tree, error);
 }
 
-/* The store is put over the old root, since only what is mounted somewhere can be cloned; sources are looked up from an fd below it. */
+/* The store is mounted over the old root, because only a mounted file system can be cloned. Sources
+ * are looked up from an fd below it. */
 static bool
 open_store(Builder *builder)
 {
@@ -347,7 +352,7 @@ fill_file(int directory, const char *name, mode_t mode, const uint8_t *content, 
     return ok;
 }
 
-/* Makes an entry of the store and returns a read-only clone of it. */
+/* Creates an entry in the store, and returns a read-only clone of it. */
 static int
 store_entry(Builder *builder, const IpbBlobMount *row)
 {
@@ -371,7 +376,8 @@ store_entry(Builder *builder, const IpbBlobMount *row)
     return tree;
 }
 
-/* What is to be hidden but cannot be seen anyway needs nothing: below a directory closed to the outer user, or one that is covered. */
+/* A path that cannot be seen anyway need not be hidden: it is below a directory that is closed to
+ * the outer user, or below one that is covered. */
 static bool
 is_hidden_already(Builder *builder, const IpbBlobMount *row)
 {
@@ -384,7 +390,7 @@ is_hidden_already(Builder *builder, const IpbBlobMount *row)
     return fd < 0 && (errno == EACCES || (errno == ENOENT && builder->n_covers > 0));
 }
 
-/* What later mounts need is made in it; then it becomes read-only. */
+/* Later mounts create their targets in it. Then it becomes read-only. */
 static bool
 make_holder(Builder *builder, uint32_t index, const IpbBlobMount *row, IpbStepError *error)
 {
@@ -408,7 +414,8 @@ make_from_store(Builder *builder, uint32_t index, const IpbBlobMount *row, IpbSt
     return place(builder, index, tree, error);
 }
 
-/* Where a mount of the host hides parts of /proc (containers do that), the kernel refuses a fresh one with EPERM. */
+/* If a mount of the host hides parts of /proc, as containers do, the kernel refuses a new one with
+ * EPERM. */
 static bool
 make_proc(Builder *builder, uint32_t index, IpbStepError *error)
 {
@@ -437,11 +444,11 @@ make_devpts(Builder *builder, uint32_t index, IpbStepError *error)
     return place(builder, index, tree, error);
 }
 
-/* --- /dev ---------------------------------------------------------------------------------------- */
+/* --- /dev ------------------------------------------------------------------------------------- */
 
 static const char *const DEVICES[] = {"null", "zero", "full", "random", "urandom", "tty"};
 
-/* Mount points for what else the plan puts there. */
+/* Mount points for later mounts of the plan. */
 static const char *const DIRECTORIES[] = {"shm", "pts"};
 
 static const struct {
@@ -482,7 +489,7 @@ fill_dev(const Builder *builder, int dev)
         if (symlinkat(LINKS[i].target, dev, LINKS[i].name) < 0)
             return false;
     for (size_t i = 0; i < N_ELEMENTS(DEVICES); i++)
-        /* A container may lack one; without a terminal nobody needs tty. */
+        /* A container may lack a device. Without a terminal, tty is not needed. */
         if (!bind_device(builder, dev, DEVICES[i]) && errno != ENOENT)
             return false;
     return true;
@@ -496,7 +503,7 @@ make_dev(Builder *builder, uint32_t index, IpbStepError *error)
         open_target(builder, ipb_blob_string(builder->init->bytes, rows[index].target), true);
     if (target < 0)
         return ipb_step_fail(error, IPB_STEP_TARGET, index);
-    /* Attached first: mounts cannot be made in a detached one. */
+    /* It is attached first: mounts cannot be made in a detached file system. */
     int dev = new_tmpfs(DEV_SIZE_BYTES, "755");
     bool ok = dev >= 0 && sys_move_mount(dev, "", target, "",
                                          MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) == 0;
@@ -511,7 +518,7 @@ make_dev(Builder *builder, uint32_t index, IpbStepError *error)
     return ok;
 }
 
-/* --- the new root -------------------------------------------------------------------------------- */
+/* --- the new root ----------------------------------------------------------------------------- */
 
 static bool
 make_mount(Builder *builder, uint32_t index, IpbStepError *error)
@@ -549,7 +556,7 @@ enter_new_root(Builder *builder, IpbStepError *error)
     uint64_t attributes = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
     if (rows[0].kind == IPB_MOUNT_READ_ONLY)
         attributes |= MOUNT_ATTR_RDONLY;
-    /* What the host mounts later must not appear inside. */
+    /* Later mounts of the host must not appear inside. */
     if (sys_mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
         return ipb_step_fail(error, IPB_STEP_PRIVATE, 0);
     builder->old_root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -569,7 +576,7 @@ detach(int fd)
     return fchdir(fd) == 0 && sys_umount2(".", MNT_DETACH) == 0;
 }
 
-/* The host's tree goes; only what was cloned stays. */
+/* Detaches the host's tree. Only what was cloned remains. */
 static bool
 leave_old_root(Builder *builder, IpbStepError *error)
 {

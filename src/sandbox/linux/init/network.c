@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The network inside: a loopback device, on it (AnyIP) every IPv4 address when listeners want that, and the listeners, which are
- * opened here and accepted on by the core: the socket itself says which sandbox is calling, and no process stands between.
+ * The network inside: a loopback device, and the listeners. If a listener needs it, every IPv4
+ * address is local (AnyIP). Listeners are opened here, and the core accepts on them. So the socket
+ * itself identifies the sandbox, and no process is in between.
  */
 #include "sandbox/linux/init/init.h"
 
@@ -96,7 +97,7 @@ open_listener(const IpbBlobListener *listener)
         .sin_addr.s_addr = htonl(listener->is_any_address ? INADDR_ANY : INADDR_LOOPBACK),
     };
     int on = 1;
-    /* A UDP socket on every address must see which one was asked. */
+    /* A UDP socket on every address needs to know which address a packet was sent to. */
     if (listener->is_udp && listener->is_any_address &&
         setsockopt(fd, IPPROTO_IP, IP_PKTINFO, &on, sizeof on) < 0)
         return -1;
@@ -106,7 +107,7 @@ open_listener(const IpbBlobListener *listener)
     return fd;
 }
 
-/* With it the core can ask which sockets are bound inside. */
+/* With this socket the core can ask which sockets are bound inside. */
 static bool
 send_diag(const IpbInit *init, IpbStepError *error)
 {

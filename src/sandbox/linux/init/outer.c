@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The host's side: the launcher, which makes the namespaces with their first process in one clone3 (the user namespace is then
- * made first and owns the others, or /proc could not be mounted), writes the id maps and is gone. CLONE_PARENT makes pid 1 a child of
- * the core, which reaps it.
+ * The launcher, on the host's side. It creates the namespaces and their first process in one
+ * clone3, writes the id maps and exits. In one call the user namespace is created first and owns
+ * the others; otherwise /proc could not be mounted. CLONE_PARENT makes pid 1 a child of the core,
+ * which reaps it.
  *
- * It is this program that makes the user namespace, not ipybox or Python, because distributions that restrict that do so per
- * executable (data/apparmor).
+ * This program creates the user namespace, not ipybox or Python, because distributions that
+ * restrict user namespaces do so for each executable (data/apparmor).
  */
 #include "sandbox/linux/init/init.h"
 
@@ -19,7 +20,8 @@
     (CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS |     \
      CLONE_NEWCGROUP)
 
-/* Pid 1 waits here until its ids are mapped; end of file: the launcher failed and told why. */
+/* Pid 1 waits here until its ids are mapped. End of file means that the launcher failed, and
+ * reported why. */
 static void
 wait_for_maps(int gate)
 {
@@ -40,7 +42,7 @@ finish_outside(const IpbInit *init, pid_t pid, int pidfd, int gate)
     IpbStepError error = {0};
     IpbPacket packet = {.type = IPB_PACKET_INIT};
     if (!ipb_report(init->control, &packet, pidfd))
-        _exit(1); /* the core is gone; the gate closes, and pid 1 goes, too */
+        _exit(1); /* the core is gone; the gate closes, and pid 1 exits, too */
     if (!ipb_idmap_write(pid, header->inner_uid, header->outer_uid, header->inner_gid,
                          header->outer_gid)) {
         ipb_step_fail(&error, IPB_STEP_ID_MAPS, 0);
@@ -81,7 +83,8 @@ ipb_outer_enter(IpbInit *init, IpbStepError *error)
     if ((init->header->flags & IPB_BLOB_WEAKER) != 0)
         return true;
     if ((init->header->flags & IPB_BLOB_MAP_ROOT) != 0) {
-        /* Root's groups would come along as groups that no map names, and inside nobody may drop them. */
+        /* Root's groups would remain as groups that no map names, and inside they could not be
+         * dropped. */
         if (setgroups(0, NULL) < 0)
             return ipb_step_fail(error, IPB_STEP_PREPARE, 0);
         if (!ipb_idmap_open_trees(init, error))

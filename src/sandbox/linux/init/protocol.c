@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The side of ipybox-sandbox-init. The blob comes from our own core; the checks keep a mistake there from
- * becoming a wrong mount here. A packet that cannot be sent is dropped: the core is gone then, and pid 1
- * ends with the socket.
+ * The side of ipybox-sandbox-init. The blob comes from our own core; the checks keep a mistake
+ * there from becoming a wrong mount here. If a packet cannot be sent, it is dropped: the core is
+ * gone then, and pid 1 ends when it notices that.
  */
 #include "sandbox/linux/init/init.h"
 
@@ -22,7 +22,7 @@ ipb_step_fail(IpbStepError *error, IpbStep step, uint32_t index)
     return false;
 }
 
-/* --- the blob ------------------------------------------------------------------------------------ */
+/* --- the blob --------------------------------------------------------------------------------- */
 
 static bool
 is_table_good(size_t size, IpbBlobTable table, size_t row_size, uint32_t max_rows)
@@ -32,7 +32,7 @@ is_table_good(size_t size, IpbBlobTable table, size_t row_size, uint32_t max_row
                                 table.count <= (size - table.offset) / row_size);
 }
 
-/* The blob ends with a NUL, so a string that begins inside ends inside. */
+/* The blob ends with a NUL, so a string that begins in it ends in it. */
 static bool
 is_string_good(size_t size, uint32_t offset)
 {
@@ -82,7 +82,7 @@ are_mounts_good(const uint8_t *bytes, size_t size, const IpbBlobHeader *header)
             return false;
     if ((header->flags & IPB_BLOB_WEAKER) != 0)
         return true;
-    /* The first one makes the root. */
+    /* The first mount is the root. */
     return header->mounts.count > 0 &&
            (mounts[0].kind == IPB_MOUNT_READ_ONLY || mounts[0].kind == IPB_MOUNT_WRITABLE) &&
            strcmp(ipb_blob_string(bytes, mounts[0].source), "/") == 0 &&
@@ -111,7 +111,7 @@ is_blob_good(const uint8_t *bytes, size_t size)
     for (size_t i = 0; i < sizeof filters / sizeof *filters; i++)
         if (!is_table_good(size, filters[i], sizeof(struct sock_filter), IPB_BLOB_MAX_FILTER))
             return false;
-    /* Nothing runs unfiltered. */
+    /* Nothing runs without a filter. */
     if (header->filter.count == 0 || header->init_filter.count == 0)
         return false;
     return true;
@@ -140,7 +140,7 @@ ipb_blob_map(int fd, const uint8_t **ret_bytes, IpbStepError *error)
     return true;
 }
 
-/* --- packets ------------------------------------------------------------------------------------- */
+/* --- packets ---------------------------------------------------------------------------------- */
 
 bool
 ipb_report(int control, const IpbPacket *packet, int fd)

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the core and ipybox-sandbox-init say to each other: the blob, a plan as one flat piece of memory in a sealed memory file, and
- * the packets on the control socket. Shared by both sides, so without GLib. docs/internals/sandbox.md tells it in prose.
+ * The protocol between the core and ipybox-sandbox-init. The blob is a plan, a command and filters
+ * in one flat piece of memory, in a sealed memory file. Packets go over the control socket. Both
+ * sides include this file, so it uses no GLib. docs/internals/sandbox.md has an overview.
  *
- * All numbers are of the machine's byte order; tables are aligned to 8. A string is named by its offset in the blob, 0 is no string.
- * Both programs come from one build; IPB_BLOB_MAGIC changes with the format, so that a mixed installation is noticed.
+ * Numbers have the machine's byte order; tables are aligned to 8. A string is given by its offset
+ * in the blob; 0 means no string. Both programs come from one build. IPB_BLOB_MAGIC changes with
+ * the format, so that a mixed installation is noticed.
  */
 #pragma once
 
@@ -20,22 +22,25 @@
 #define IPB_BLOB_MAX_STRINGS 65536u /* of argv, and of env */
 #define IPB_BLOB_MAX_FILTER 4096u   /* BPF instructions, the kernel's BPF_MAXINSNS */
 
-/* The fds with which the program is started, besides 0 – 2 of the command. */
+/* The fds with which the program starts, besides 0 – 2 of the command. */
 #define IPB_INIT_CONTROL_FD 3
 #define IPB_INIT_BLOB_FD 4
 #define IPB_INIT_CGROUP_FD                                                                         \
-    5 /* writing "0" puts the writer into the sandbox's cgroup; or /dev/null */
+    5 /* A process that writes "0" to it enters the sandbox's cgroup. Or /dev/null. */
 
 enum {
-    /* The caller is root: the inside is mapped to outer_uid, and what is writable is mounted with an id map. */
+    /* The caller is root: ids inside map to outer_uid, and writable directories are mounted with an
+     * id map. */
     IPB_BLOB_MAP_ROOT = 1 << 0,
-    /* The command stays in the process group and session of the caller: Ctrl-C at the terminal reaches it. */
+    /* The command stays in the process group and session of the caller: Ctrl-C at the terminal
+     * reaches it. */
     IPB_BLOB_KEEP_GROUP = 1 << 1,
     /* Every address is local (a listener is on any address). */
     IPB_BLOB_ANY_ADDRESS = 1 << 2,
     /* Landlock and seccomp only: no namespaces. */
     IPB_BLOB_WEAKER = 1 << 3,
-    /* notify_filter asks for connect() on the control socket (or the channel of an entered kernel). */
+    /* notify_filter asks the core about connect(). Its listener goes to the control socket, or to
+     * the channel of a kernel that entered. */
     IPB_BLOB_NOTIFY = 1 << 4,
 };
 
@@ -60,7 +65,7 @@ typedef struct {
     uint32_t kind;
     uint32_t source, target;        /* strings; absolute, without symbolic links */
     uint32_t content, content_size; /* of a file */
-    uint32_t is_denial;             /* of a read-only mount: it opens nothing */
+    uint32_t is_denial;             /* of a read-only mount: it only denies writing */
     uint64_t size_bytes;            /* of a file system; 0: the kernel's default */
 } IpbBlobMount;
 
@@ -83,12 +88,12 @@ typedef struct {
     IpbBlobTable listeners;     /* IpbBlobListener */
     IpbBlobTable limits;        /* IpbBlobLimit */
     IpbBlobTable argv, env;     /* uint32_t: strings; no argv: the sandbox waits to be entered */
-    IpbBlobTable filter;        /* struct sock_filter: of everything inside */
-    IpbBlobTable notify_filter; /* of the command: asks the core */
-    IpbBlobTable init_filter;   /* of pid 1: allows what it does, nothing else */
+    IpbBlobTable filter;        /* struct sock_filter: for all processes inside */
+    IpbBlobTable notify_filter; /* for the command: asks the core */
+    IpbBlobTable init_filter;   /* for pid 1: allows only what pid 1 does */
 } IpbBlobHeader;
 
-/* What was being done when something failed; the core has the words (launch-error.c). */
+/* The step that failed. The core describes it (step-error.c). */
 typedef enum {
     IPB_STEP_NONE,
     IPB_STEP_BLOB,
@@ -137,12 +142,12 @@ typedef struct {
 typedef enum {
     IPB_PACKET_INIT = 1, /* with a pidfd of pid 1 */
     IPB_PACKET_LISTENER, /* index; with the socket */
-    IPB_PACKET_DIAG,     /* with a NETLINK_SOCK_DIAG socket of the inside */
+    IPB_PACKET_DIAG,     /* with a NETLINK_SOCK_DIAG socket of the sandbox */
     IPB_PACKET_NOTIFY,   /* with the fd of seccomp's notifications */
-    IPB_PACKET_READY,    /* the sandbox stands, the command runs */
+    IPB_PACKET_READY,    /* the sandbox is complete, and the command runs */
     IPB_PACKET_EXITED,   /* value: the command's wait status; nothing follows */
     IPB_PACKET_FAILED,   /* error; nothing follows */
-    IPB_PACKET_SIGNAL,   /* to the init: value: to the command's process group */
+    IPB_PACKET_SIGNAL,   /* sent to the init; value: a signal for the command's process group */
 } IpbPacketType;
 
 typedef struct {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Pid 1's life: it reaps whatever ends, passes signals of the core on to the command, and ends with the command or with the core. When
- * pid 1 ends, the kernel of the system kills everything in its namespace. No signal of the inside reaches it. In the weaker sort,
- * which has no namespaces, it does that itself.
+ * The life of pid 1. It reaps processes, passes signals of the core on to the command, and ends
+ * with the command or with the core. When it ends, the system's kernel kills everything in its
+ * namespace. Signals from inside do not reach it. In the weaker sandbox, which has no namespaces,
+ * it kills the other processes itself.
  */
 #include "sandbox/linux/init/init.h"
 
@@ -15,7 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* The children of this process, which has one thread; -1: none. */
+/* Returns a child of this process, which has one thread; -1: none. */
 static pid_t
 first_child(void)
 {
@@ -30,7 +31,8 @@ first_child(void)
     return pid > 0 ? pid : -1;
 }
 
-/* Without a pid namespace nothing is killed with us. Whose parent is killed becomes our child: until there is none. */
+/* Without a pid namespace the kernel kills nothing with us. Orphans are re-parented to us; repeat
+ * until no child remains. */
 static void
 kill_all(void)
 {
@@ -63,7 +65,7 @@ reap(const IpbInit *init, pid_t command)
     }
 }
 
-/* False: the core is gone. */
+/* Returns false if the core is gone. */
 static bool
 obey(const IpbInit *init, pid_t command)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * System calls that C libraries before glibc 2.36 do not wrap, each by its own name. <sys/mount.h> is not included beside
- * <linux/mount.h>: the two contradict each other in some versions.
+ * System calls that C libraries before glibc 2.36 do not wrap, by their own names. <sys/mount.h> is
+ * not included together with <linux/mount.h>, because the two conflict in some versions.
  */
 #pragma once
 

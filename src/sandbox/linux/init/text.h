@@ -14,7 +14,7 @@ typedef struct {
     size_t size;
 } IpbText;
 
-/* What does not fit is dropped; callers stay far below the size. */
+/* Text that does not fit is dropped. Callers stay far below the size. */
 static inline void
 ipb_text_add(IpbText *text, const char *more)
 {
