@@ -10,7 +10,7 @@
 #include <glib.h>
 
 static const char TOO_BROAD[] =
-    "too broad: a wildcard stands for names below a domain with a dot, as in \"*.example.com\"";
+    "too broad: a wildcard matches names below a domain with a dot, as in \"*.example.com\"";
 
 void
 ipb_domain_pattern_free(IpbDomainPattern *pattern)
@@ -31,7 +31,7 @@ split_port(const char *text, size_t *size, unsigned *ret_port, const char **ret_
         return true;
     size_t host_size = (size_t) (colon - text);
     if (!ipb_hostname_parse_port(colon + 1, *size - host_size - 1, ret_port)) {
-        *ret_reason = "what follows \":\" is no port (1 to 65535)";
+        *ret_reason = "the text after \":\" is not a port (1 to 65535)";
         return false;
     }
     *size = host_size;
@@ -68,11 +68,11 @@ parse_exact(IpbDomainPattern *pattern, const char *text, size_t size, const char
         return false;
     bool is_name = host.kind == IPB_HOST_NAME;
     if (is_name && strchr(host.text, '.') == NULL && strcmp(host.text, "localhost") != 0) {
-        *ret_reason = "a domain has a dot in it (\"localhost\" is the exception)";
+        *ret_reason = "a domain contains a dot (\"localhost\" is the exception)";
         return false;
     }
     if (memmem(text, size, ".:", 2) != NULL || text[size - 1] == '.') {
-        *ret_reason = "leave out the dot at the end";
+        *ret_reason = "remove the dot at the end";
         return false;
     }
     pattern->is_address = !is_name;

@@ -119,7 +119,7 @@ add_network(GString *text, const IpbSandboxPlan *plan)
                                                        : "Network: none, no domain is allowed");
     add_domains(text, "denied", policy->denied_domains);
     for (char **range = policy->denied_addresses; *range != NULL; range++)
-        g_string_append_printf(text, "  denied     %s  whatever name leads there\n", *range);
+        g_string_append_printf(text, "  denied     %s  for all names that resolve to it\n", *range);
     add_domains(text, "allowed", policy->allowed_domains);
     for (guint i = 0; i < plan->listeners->len; i++) {
         const IpbPlanListener *listener = &g_array_index(plan->listeners, IpbPlanListener, i);

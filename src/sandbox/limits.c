@@ -29,15 +29,15 @@ static const struct {
     const char *reason;
 } LIMITS[] = {
     {"memory", true, offsetof(IpbSandboxLimits, memory_bytes),
-     "large data fits, a runaway list does not take the machine with it"},
+     "large data fits; a list that grows without end does not use up the machine"},
     {"processes", false, offsetof(IpbSandboxLimits, processes),
-     "processes and threads together: a fork bomb ends, thread pools do not"},
+     "processes and threads together: enough for thread pools, and a fork bomb ends"},
     {"cpuSeconds", false, offsetof(IpbSandboxLimits, cpu_s),
      "seconds of each process: a cell has its own time limit, a service may run for days"},
     {"openFiles", false, offsetof(IpbSandboxLimits, open_files),
-     "of each process: servers and dataset readers fit, a leak is noticed"},
+     "of each process: enough for servers and dataset readers, and a leak is noticed"},
     {"fileSize", true, offsetof(IpbSandboxLimits, file_bytes),
-     "of each file that is written: a loop that writes does not fill the disk at once"},
+     "of each file that is written: an endless loop does not fill the disk at once"},
     {"temporaryFiles", true, offsetof(IpbSandboxLimits, tmp_bytes),
      "of /tmp, /run and /dev/shm together, which are memory"},
 };

@@ -122,7 +122,7 @@ add_git_setting(GPtrArray *environment, unsigned *number, const char *value)
     ++*number;
 }
 
-/* git.safeDirectories: git trusts repositories in them, whoever owns them. */
+/* git.safeDirectories: git trusts repositories in them, no matter which user owns them. */
 static void
 add_safe_directories(GPtrArray *environment, const IpbSandboxPlan *plan,
                      const IpbPlanOptions *options)

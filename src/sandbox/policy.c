@@ -218,8 +218,8 @@ check_denied_path(Reader *reader, const char *text, const char *path)
     size_t size = strlen(text);
     if (size > 0 && text[size - 1] == '/' && (text[0] == '/' || text[0] == '~') &&
         strpbrk(text, "*?[]") != NULL)
-        return fail(reader, path,
-                    "\"%s\" ends in \"/\", so nothing matches it: leave the \"/\" out", text);
+        return fail(reader, path, "\"%s\" ends in \"/\", so it matches nothing: remove the \"/\"",
+                    text);
     return check_not_empty(reader, text, path);
 }
 
@@ -228,16 +228,15 @@ check_range(Reader *reader, const char *text, const char *path)
 {
     IpbAddressRange range;
     return ipb_address_range_parse(text, &range) ||
-           fail(reader, path, "\"%s\" is no IP address and no range such as 10.0.0.0/8 or fc00::/7",
-                text);
+           fail(reader, path,
+                "\"%s\" is not an IP address or a range such as 10.0.0.0/8 or fc00::/7", text);
 }
 
 static bool
 check_mach_name(Reader *reader, const char *text, const char *path)
 {
     const char *star = strchr(text, '*');
-    return star == NULL || star[1] == '\0' ||
-           fail(reader, path, "a \"*\" can only stand at the end");
+    return star == NULL || star[1] == '\0' || fail(reader, path, "a \"*\" can only be at the end");
 }
 
 static bool
@@ -300,7 +299,7 @@ read_domains(Reader *reader, const Key *key, const IpbJson *value, const char *p
         const char *reason = NULL;
         IpbDomainPattern *domain = ipb_domain_pattern_parse(text, strlen(text), is_denial, &reason);
         if (domain == NULL)
-            return fail(reader, item_path, "\"%s\" is no domain: %s", text, reason);
+            return fail(reader, item_path, "\"%s\" is not a domain: %s", text, reason);
         g_ptr_array_add(domains, domain);
     }
     return true;
@@ -343,7 +342,7 @@ apply_denial_reasons(Reader *reader)
         if (!is_used)
             g_ptr_array_add(reader->without_effect,
                             g_strdup_printf("network.deniedDomainReasons.%s: no entry of "
-                                            "network.deniedDomains is written like this",
+                                            "network.deniedDomains has this text",
                                             (char *) name));
     }
 }
@@ -373,7 +372,7 @@ read_disabled(Reader *reader, const Key *key, const IpbJson *value, const char *
         return false;
     return !ipb_json_bool(value, true) ||
            fail(reader, path,
-                "a sandbox without file rules is not offered: list what may be written in "
+                "a sandbox without file rules is not supported: list writable paths in "
                 "filesystem.allowWrite");
 }
 
@@ -407,7 +406,7 @@ read_count(Reader *reader, const Key *key, const IpbJson *value, const char *pat
 static const char MACOS_ONLY[] = "for macOS only";
 static const char WINDOWS_ONLY[] = "for Windows only";
 static const char NO_HELPERS[] = "the sandbox needs no helper programs";
-static const char NO_TLS[] = "what goes on inside TLS is not looked at here; remove the key";
+static const char NO_TLS[] = "ipybox does not inspect TLS connections; remove the key";
 
 static const Key FILESYSTEM_KEYS[] = {
     {"denyRead", read_denied_paths, FIELD(deny_read), .is_required = true},
@@ -427,18 +426,18 @@ static const Key NETWORK_KEYS[] = {
     {"allowUnixSockets", read_strings, FIELD(allow_unix_sockets)},
     {"allowAllUnixSockets", read_bool, FIELD(allow_all_unix_sockets)},
     {"allowLocalBinding", read_bool, FIELD(allow_local_binding),
-     .without_effect = "a sandbox has a loopback interface of its own, which nobody else reaches: "
-                       "listening there is always allowed"},
+     .without_effect = "a sandbox has a loopback interface of its own, which only processes in "
+                       "it can reach: listening there is always allowed"},
     {"allowMachLookup", read_mach_names, .without_effect = MACOS_ONLY},
     {"httpProxyPort", read_port, FIELD(http_proxy_port)},
     {"socksProxyPort", read_port, FIELD(socks_proxy_port)},
     {"mitmProxy", .refused = NO_TLS},
     {"tlsTerminate", .refused = NO_TLS},
-    {"filterRequest", .refused = "a function cannot stand in a file, and requests inside TLS are "
-                                 "not looked at here; remove the key"},
+    {"filterRequest", .refused = "a function cannot be in a file, and ipybox does not inspect "
+                                 "TLS connections; remove the key"},
     {"parentProxy", .refused =
-                        "going out through another proxy is not offered yet; remove the key, "
-                        "or give the port of a proxy of your own in network.httpProxyPort"},
+                        "connections through another proxy are not supported yet; remove "
+                        "the key, or set network.httpProxyPort to the port of your own proxy"},
 };
 
 /* These are ours. With less than the minimum no program would start. */
@@ -496,8 +495,8 @@ static const Key ROOT_KEYS[] = {
     {"bwrapPath", check_program, .without_effect = NO_HELPERS},
     {"socatPath", check_program, .without_effect = NO_HELPERS},
     {"javaAgentJarPath", check_program,
-     .without_effect = "programs that know nothing of proxies, such as Java's, need no agent here"},
-    {"credentials", .refused = "credentials are not offered yet; hide files with "
+     .without_effect = "programs that do not use proxies, such as Java's, need no agent here"},
+    {"credentials", .refused = "credentials are not supported yet; hide files with "
                                "filesystem.denyRead, and leave secrets out of the environment"},
 };
 
@@ -533,8 +532,8 @@ fail_unknown(Reader *reader, const Key *keys, const char *name, const char *path
         }
     }
     if (nearest != NULL)
-        return fail(reader, path, "there is no such key; did you mean %s?", nearest);
-    return fail(reader, path, "there is no such key; ipybox-sandbox-config(5) lists them");
+        return fail(reader, path, "unknown key; did you mean %s?", nearest);
+    return fail(reader, path, "unknown key; ipybox-sandbox-config(5) lists all keys");
 }
 
 static const Key *
@@ -580,7 +579,7 @@ read_object(Reader *reader, const Key *keys, size_t n_keys, const IpbJson *value
         if (!keys[i].is_required || ipb_json_get(value, keys[i].name) != NULL)
             continue;
         g_autofree char *item_path = g_strconcat(path, dot, keys[i].name, NULL);
-        return fail(reader, item_path, "the key is missing; an empty list is written []");
+        return fail(reader, item_path, "the key is missing; write [] for an empty list");
     }
     return true;
 }

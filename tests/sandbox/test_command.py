@@ -181,7 +181,7 @@ def test_a_violation_log_in_the_workspace(box: Box, user: str, is_there: bool) -
     assert (logs / "log").read_text() == before and sorted(
         path.name for path in logs.parent.iterdir()
     ) == ["logs"]
-    assert "came into being" not in done.stderr
+    assert "was created" not in done.stderr
     box(["sh", "-c", CHANGE_LOG], user=user)
     assert not (logs / "log").exists()
 

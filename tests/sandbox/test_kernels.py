@@ -123,13 +123,13 @@ def test_what_must_not_come_into_being(kernel: Kernels) -> None:
         code = "import os\nos.makedirs('.git/hooks')\nopen('.git/hooks/pre-commit', 'w').write('evil')\nopen('.mcp.json', 'w').close()"
         text = server.cell(code)
         assert (
-            ".git/hooks came into being, which is not allowed" in text
-            and ".mcp.json came into being" in text
+            ".git/hooks was created, which is not allowed" in text
+            and ".mcp.json was created" in text
         )
         assert not (workspace / ".git/hooks").exists() and not (workspace / ".mcp.json").exists()
         (moved,) = kernel.place.state.rglob("pre-commit")
         assert moved.read_text() == "evil" and "quarantine" in str(moved)
-        assert "came into being" not in server.cell("print(1)")
+        assert "was created" not in server.cell("print(1)")
         # By something that goes on when the cell is done: at the end of the session.
         go, written = Meeting(workspace / "go"), Meeting(workspace / "written")
         server.cell(run_while_idle(go, f"open('.mcp.json', 'w').close(); {written.code}"))
@@ -167,7 +167,7 @@ def test_the_place_of_packages_is_no_link(kernel: Kernels) -> None:
     """Where no session registers servers none is made; what ipybox generates later must not go elsewhere. A directory others may make."""
     workspace = kernel.place.workspace
     link, directory = "import os; os.symlink('/etc', 'mcptools')", "import os; os.mkdir('mcptools')"
-    assert "mcptools came into being, which is not allowed" in kernel.run(link).stderr
+    assert "mcptools was created, which is not allowed" in kernel.run(link).stderr
     assert not (workspace / "mcptools").is_symlink()
     assert kernel.run(directory).stderr == "" and (workspace / "mcptools").is_dir()
     (workspace / "mcptools").rmdir()

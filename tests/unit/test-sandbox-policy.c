@@ -118,7 +118,7 @@ test_refusals(void)
         {"{" FILES ", \"network\": null}", "network: an object"},
         {"{" NETWORK "," NETWORK "," FILES "}", "network: the key is given twice"},
         {"{" NETWORK "," FILES ", \"alowPty\": true}", "did you mean allowPty?"},
-        {"{" NETWORK "," FILES ", \"ALLOWPTY\": true}", "ALLOWPTY: there is no such key; did you"},
+        {"{" NETWORK "," FILES ", \"ALLOWPTY\": true}", "ALLOWPTY: unknown key; did you"},
         {"{" NETWORK "," FILES ", \"denyRead\": []}", "did you mean filesystem.denyRead?"},
         {"{" NETWORK "," FILES ", \"somethingElse\": 1}", "ipybox-sandbox-config(5)"},
         {"{" NETWORK "," FILES ", \"allowPty\": 1}", "allowPty: true or false"},
@@ -137,7 +137,7 @@ test_refusals(void)
          "filesystem.denyRead[1]: the path is empty"},
         {"{" NETWORK ", \"filesystem\": {\"denyRead\": [\"/x/*/\"], \"allowWrite\": [], "
          "\"denyWrite\": []}}",
-         "nothing matches it"},
+         "it matches nothing"},
         {"{" NETWORK ", \"filesystem\": {\"denyRead\": [\"a\\u0000b\"], \"allowWrite\": [], "
          "\"denyWrite\": []}}",
          "without NUL"},
@@ -146,7 +146,7 @@ test_refusals(void)
          "filesystem.disabled"},
         {"{" FILES ", \"network\": {\"allowedDomains\": [], \"deniedDomains\": [], "
          "\"tlsTerminate\": {}}}",
-         "network.tlsTerminate: what goes on inside TLS"},
+         "network.tlsTerminate: ipybox does not inspect TLS"},
         {"{" FILES ", \"network\": {\"allowedDomains\": [], \"deniedDomains\": [], "
          "\"parentProxy\": {}}}",
          "network.parentProxy: "},
@@ -155,9 +155,9 @@ test_refusals(void)
          "from 1 to 65535"},
         {"{" FILES ", \"network\": {\"allowedDomains\": [], \"deniedDomains\": [], "
          "\"deniedResolvedAddresses\": [\"example.com\"]}}",
-         "deniedResolvedAddresses[0]: \"example.com\" is no IP address"},
+         "deniedResolvedAddresses[0]: \"example.com\" is not an IP address"},
         {"{" FILES ", \"network\": {\"allowedDomains\": [\"*\"], \"deniedDomains\": []}}",
-         "network.allowedDomains[0]: \"*\" is no domain: too broad"},
+         "network.allowedDomains[0]: \"*\" is not a domain: too broad"},
     };
     for (size_t i = 0; i < G_N_ELEMENTS(CASES); i++)
         assert_refused(CASES[i][0], CASES[i][1]);

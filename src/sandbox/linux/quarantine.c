@@ -314,12 +314,12 @@ char *
 ipb_quarantined_describe(const IpbQuarantined *item)
 {
     if (item->moved_to == NULL)
-        return g_strdup_printf("%s came into being, must not be there, and cannot be moved away: "
-                               "%s. Look at it before you use what is there",
+        return g_strdup_printf("%s was created, which is not allowed, and cannot be moved away: "
+                               "%s. Check it before you use the directory",
                                item->path, item->failure);
-    return g_strdup_printf("%s came into being, which is not allowed: it was moved to %s%s",
-                           item->path, item->moved_to,
-                           item->is_restored ? ", and the link that was there restored" : "");
+    return g_strdup_printf("%s was created, which is not allowed: it was moved to %s%s", item->path,
+                           item->moved_to,
+                           item->is_restored ? ", and the original link was restored" : "");
 }
 
 void

@@ -13,7 +13,8 @@
 #define ROOT_INNER_ID 1000
 
 /* Ids that own no files. The first is beyond what distributions, systemd and containers assign, but
- * below 2^31. The second is for a container that has 65,536 ids: the last one before "nobody". */
+ * below 2^31. The second is for a container with 65,536 ids: it is two below 65534, the overflow
+ * id. */
 static const uint32_t UNPRIVILEGED[] = {0x7ffe0000, 65532};
 
 /* Is @id mapped in our own user namespace? */

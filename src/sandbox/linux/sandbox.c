@@ -528,7 +528,7 @@ static bool
 check_weaker(const IpbSandboxPlan *plan, GError **error)
 {
     if (ipb_sandbox_user_choose().is_root_mapped)
-        return refuse_weaker(error, "is not for root, whose secrets it could not protect");
+        return refuse_weaker(error, "is not available to root, whose secrets it could not protect");
     if (plan->listeners->len > 0)
         return refuse_weaker(error, "has no network: network.allowedDomains must be empty");
     if (plan->policy->deny_read[0] != NULL)
@@ -766,14 +766,14 @@ explain(const IpbSandboxPlan *plan, IpbSandboxDetails *ret_details, GError **err
 /* --- the backend ------------------------------------------------------------------------------ */
 
 static const char *const WEAKER_GAPS[] = {
-    "what is never writable elsewhere (.git/hooks, .env, .bashrc, …) can be written in writable "
-    "directories",
+    "files that a full sandbox protects (.git/hooks, .env, .bashrc, …) can be written in "
+    "writable directories",
     "everything that the user can read can be read",
     "other processes of the user can be seen and, before Linux 6.12, signalled",
     "/tmp, /run and /dev/shm are the host's, and not writable",
     "there is no network at all, no terminal of its own, and no Unix socket can be connected to",
-    "limits.processes does not hold",
-    "a process that kills the sandbox's first one can outlive it",
+    "limits.processes has no effect",
+    "a process that kills the sandbox's first process can survive its end",
     NULL,
 };
 

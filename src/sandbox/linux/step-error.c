@@ -29,16 +29,16 @@ static const Row ROWS[IPB_STEP_LAST + 1] = {
     [IPB_STEP_ID_MAPS] = {"cannot map the user's ids"},
     [IPB_STEP_IDS] = {"cannot become the inner user"},
     [IPB_STEP_HOSTNAME] = {"cannot set the host name"},
-    [IPB_STEP_LOOPBACK] = {"cannot raise the loopback device"},
+    [IPB_STEP_LOOPBACK] = {"cannot set the loopback device up"},
     [IPB_STEP_ROUTE] = {"cannot make every address local"},
     [IPB_STEP_LISTENER] = {"cannot listen inside on port", ABOUT_LISTENER},
     [IPB_STEP_DIAG] = {"cannot open the socket that lists sockets"},
     [IPB_STEP_PRIVATE] = {"cannot make mounts private"},
     [IPB_STEP_ROOT] = {"cannot make the read-only root"},
     [IPB_STEP_PIVOT] = {"cannot change the root"},
-    [IPB_STEP_TARGET] = {"cannot find or make the place to mount at", ABOUT_TARGET},
+    [IPB_STEP_TARGET] = {"cannot find or create the mount point", ABOUT_TARGET},
     [IPB_STEP_MOUNT] = {"cannot mount", ABOUT_TARGET},
-    [IPB_STEP_DEVICE] = {"cannot fill", ABOUT_TARGET},
+    [IPB_STEP_DEVICE] = {"cannot create the devices in", ABOUT_TARGET},
     [IPB_STEP_PROC] = {"cannot mount a /proc of its own at", ABOUT_TARGET},
     [IPB_STEP_DETACH] = {"cannot detach the host's root"},
     [IPB_STEP_FORK] = {"cannot fork inside"},
@@ -95,7 +95,7 @@ hint_about_namespaces(const IpbStepError *failure)
 {
     /* Our own filter denies clone3 with this errno. */
     if (failure->saved_errno == ENOSYS && g_getenv("SANDBOX_RUNTIME") != NULL)
-        return g_strdup(". This is a sandbox already, and there is none within a sandbox");
+        return g_strdup(". This already is a sandbox, and there can be none within a sandbox");
     g_autofree char *obstacle = ipb_linux_namespace_obstacle();
     if (obstacle != NULL)
         return g_strconcat(". ", obstacle, NULL);
@@ -131,7 +131,7 @@ hint(const IpbStepError *failure)
     if (number == ENOSYS)
         return ". The kernel is too old: Linux 5.12 or later is needed";
     if (failure->step == IPB_STEP_TARGET && (number == ELOOP || number == ENOENT))
-        return ". It changed since the plan was made";
+        return ". It has changed since the plan was made";
     return "";
 }
 
