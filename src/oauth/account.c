@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What we are to one MCP server; see the header.
+ * The account at one MCP server; see the header.
  */
 #include "oauth/account.h"
 
@@ -11,7 +11,7 @@
 #include "base/file-lock.h"
 #include "oauth/url.h"
 
-/* What a person would type. */
+/* The name as a person would type it in a shell. */
 static char *
 quote(const char *name)
 {
@@ -21,7 +21,7 @@ quote(const char *name)
     return g_strdup(name);
 }
 
-/* False with @error only if somebody asked for OAuth there. */
+/* Fails only if the settings ask for OAuth at this URL. */
 static bool
 set_url(IpbOAuthAccount *account, const IpbOAuthOptions *options, GError **error)
 {
@@ -40,7 +40,7 @@ set_url(IpbOAuthAccount *account, const IpbOAuthOptions *options, GError **error
         return true;
     g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID,
                 "server_params.oauth: no token can be sent to this server: %s",
-                failure != NULL ? failure->message : "its URL has no https");
+                failure != NULL ? failure->message : "its URL is not https");
     return false;
 }
 
@@ -96,7 +96,7 @@ ipb_oauth_account_reload(IpbOAuthAccount *account, GError **error)
     g_autoptr(GError) failure = NULL;
     IpbOAuthRecord *record = ipb_oauth_store_load(&account->store, &failure);
     if (record == NULL && account->is_unsaved)
-        return true; /* a store that takes nothing may give nothing either */
+        return true; /* a store that cannot be written may not be readable either */
     if (record == NULL) {
         g_propagate_error(error, g_steal_pointer(&failure));
         return false;
@@ -124,11 +124,11 @@ ipb_oauth_account_set_token(IpbOAuthAccount *account, IpbOAuthToken *token)
     record->token = token;
     if (token != NULL)
         ipb_oauth_record_clear_challenge(record);
-    /* What comes by itself is not lost. */
+    /* A token that credentials can get again is not lost. */
     if (save(account, &error) || token == NULL || ipb_oauth_account_has_credentials(account))
         return NULL;
-    return g_strdup_printf("the new token of the login could not be saved, and goes with this "
-                           "process: %s. Mend that, and run \"ipybox login %s\"",
+    return g_strdup_printf("the new token of the login could not be saved, and is lost when this "
+                           "process ends: %s. Correct this, then run \"ipybox login %s\"",
                            error->message, account->name);
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A tiny HTTP server for one request; see the header. Each connection: one head, one answer, end.
+ * A small HTTP server for one request; see the header. Each connection has one request and one
+ * answer.
  */
 #include "oauth/callback.h"
 
@@ -35,7 +36,7 @@ struct IpbOAuthCallback {
     IpbAcceptor *acceptor;
     GPtrArray *connections;
     char *uri;
-    char *hosts[2]; /* what a browser may call us */
+    char *hosts[2]; /* the values of Host that browsers send */
     IpbOAuthCallbackFunc func;
     void *data;
 };
@@ -57,7 +58,7 @@ end_connection(Connection *connection)
     g_ptr_array_remove_fast(connection->callback->connections, connection);
 }
 
-/* So little always fits into a socket that is new. */
+/* The reply is so small that it always fits into the buffer of a new socket. */
 static void
 answer(int fd, const char *status, const char *text)
 {
@@ -72,7 +73,7 @@ answer(int fd, const char *status, const char *text)
                                              "Connection: close\r\n\r\n%s",
                                              status, strlen(page), page);
     ssize_t sent = send(fd, reply, strlen(reply), MSG_NOSIGNAL | MSG_DONTWAIT);
-    (void) sent; /* whom it does not reach is gone */
+    (void) sent; /* a peer that it does not reach is gone */
     shutdown(fd, SHUT_WR);
 }
 
@@ -83,7 +84,7 @@ is_for_us(const IpbOAuthCallback *callback, const IpbHttpHead *head)
            ipb_span_equal_nocase(head->host, callback->hosts[1]);
 }
 
-/* The query of a request for /callback; NULL: it is for something else. Caller frees. */
+/* The query of a request for /callback; NULL: the request is for something else. Caller frees. */
 static char *
 get_query(const IpbHttpHead *head)
 {
@@ -94,7 +95,7 @@ get_query(const IpbHttpHead *head)
     return g_strndup(head->target.start + size, head->target.size - size);
 }
 
-/* Ends the connection. The receiver comes last: it may free everything. */
+/* Ends the connection. The receiver is called last, because it may free everything. */
 static void
 serve(Connection *connection, const IpbHttpHead *head)
 {
@@ -105,7 +106,7 @@ serve(Connection *connection, const IpbHttpHead *head)
                           : query == NULL                        ? "404 Not Found"
                                                                  : NULL;
     if (refusal != NULL) {
-        answer(connection->fd, refusal, "This is no answer that ipybox waits for.");
+        answer(connection->fd, refusal, "This is not the answer that ipybox waits for.");
         end_connection(connection);
         return;
     }
@@ -116,7 +117,7 @@ serve(Connection *connection, const IpbHttpHead *head)
                "ipybox has the answer. You can close this page; the result is in the "
                "terminal.");
     else
-        answer(fd, "400 Bad Request", "This is no answer that ipybox waits for.");
+        answer(fd, "400 Bad Request", "This is not the answer that ipybox waits for.");
 }
 
 static void
@@ -169,7 +170,7 @@ on_connection(int fd, void *data)
         end_connection(connection);
 }
 
-/* -1: @error. */
+/* -1 and @error: it failed. */
 static int
 listen_on(unsigned port, unsigned *ret_port, GError **error)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * IpbOAuthCallback: where the browser comes back to after a login: http://127.0.0.1:PORT/callback, for as long as the object lives.
- * Anybody on this machine can connect: only what the receiver knows by its state counts.
+ * IpbOAuthCallback: the address to which the browser returns after a login,
+ * http://127.0.0.1:PORT/callback. It exists as long as the object. Every process on this machine
+ * can connect, so a request counts only if it has the state that the receiver knows.
  */
 #pragma once
 
@@ -9,10 +10,11 @@
 
 typedef struct IpbOAuthCallback IpbOAuthCallback;
 
-/* @query: of a request for /callback. False: it is nothing that was waited for, which the browser is told. May free the callback. */
+/* @query: that of a request for /callback. False: it is not the expected answer; the browser shows
+ * that. May free the callback. */
 typedef bool (*IpbOAuthCallbackFunc)(const char *query, void *data);
 
-/* @port: 0: any. BUSY: it is taken. */
+/* @port: 0 for any. BUSY: another program listens on it. */
 IpbOAuthCallback *ipb_oauth_callback_new(IpbLoop *loop, unsigned port, IpbOAuthCallbackFunc func,
                                          void *data, GError **error);
 void ipb_oauth_callback_free(IpbOAuthCallback *callback);

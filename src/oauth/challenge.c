@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Reads WWW-Authenticate; see the header. A challenge is a scheme, then parameters with commas between them, or one token68; a comma
- * can also begin the next challenge, which shows by a token that no "=" follows.
+ * Reads WWW-Authenticate; see the header. A challenge is a scheme, followed by parameters separated
+ * by commas, or by one token68. A comma may also begin the next challenge, which is recognized by a
+ * token without "=" after it.
  */
 #include "oauth/challenge.h"
 
@@ -27,7 +28,7 @@ skip(Reader *reader, const char *characters)
         reader->at++;
 }
 
-/* NULL: there is none here. */
+/* NULL: there is no token here. */
 static char *
 take_token(Reader *reader)
 {
@@ -60,7 +61,7 @@ take_value(Reader *reader)
     skip(reader, " \t");
     if (reader->at < reader->end && *reader->at == '"')
         return take_quoted(reader);
-    /* A URL without quotes is no token, but there are servers that write one. */
+    /* A URL without quotes is not a token, but some servers write one. */
     const char *start = reader->at;
     while (reader->at<reader->end && * reader->at> ' ' && *reader->at < 0x7f &&
            strchr(",\"", *reader->at) == NULL)
@@ -100,7 +101,8 @@ set_member(IpbOAuthChallenge *challenge, const char *name, const char *value)
     }
 }
 
-/* The parameters of a challenge, into @challenge unless it is NULL. Ends before what begins the next challenge. */
+/* Reads the parameters of a challenge, into @challenge unless it is NULL. Ends before the next
+ * challenge. */
 static bool
 read_parameters(Reader *reader, IpbOAuthChallenge *challenge)
 {
@@ -133,7 +135,7 @@ skip_token68(Reader *reader)
         reader->at++;
     skip(reader, "=");
     skip(reader, " \t");
-    /* It was a parameter after all. */
+    /* It was a parameter, not a token68. */
     if (reader->at < reader->end && *reader->at != ',')
         reader->at = start;
 }
@@ -174,7 +176,7 @@ ipb_oauth_challenge_clear(IpbOAuthChallenge *challenge)
     challenge->is_bearer = false;
 }
 
-/* scope-token: visible ASCII but for quote and backslash */
+/* scope-token: visible ASCII without quote and backslash. */
 static bool
 is_scope_word(const char *word)
 {

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * WWW-Authenticate (RFC 9110, RFC 6750, RFC 9728): what a server says when it answers with 401 or 403. From a hostile peer; one header
- * may hold several challenges, and there may be several headers. The first Bearer challenge counts.
+ * IpbOAuthChallenge: WWW-Authenticate (RFC 9110, RFC 6750, RFC 9728), which a server sends with 401
+ * or 403. It comes from a hostile peer. One header may have several challenges, and there may be
+ * several headers. The first Bearer challenge counts. The functions of scopes (RFC 6749) are here,
+ * too.
  */
 #pragma once
 
@@ -9,24 +11,25 @@
 
 #include <glib.h>
 
-/* Of one header; what is longer is not read. */
+/* The size of a header that is read; the rest is ignored. */
 #define IPB_OAUTH_MAX_CHALLENGE (16 * 1024)
 
 typedef struct {
-    bool is_bearer; /* there is such a challenge; otherwise all is NULL */
-    /* Decoded, printable ASCII only (others are dropped whole); NULL: not there. */
-    char *scope; /* one space between the words */
+    bool is_bearer; /* there is a Bearer challenge; else all members are NULL */
+    /* Decoded. A value with other characters than printable ASCII is dropped. NULL: missing. */
+    char *scope; /* words, separated by one space */
     char *error;
     char *error_description;
     char *resource_metadata;
 } IpbOAuthChallenge;
 
-/* @headers: the values, NULL-terminated; NULL: none. Never fails: what cannot be read is as good as absent. */
+/* @headers: the values, NULL-terminated; NULL: there are none. It never fails: a challenge that
+ * cannot be read is treated as missing. */
 void ipb_oauth_challenge_parse(const char *const *headers, IpbOAuthChallenge *ret_challenge);
 void ipb_oauth_challenge_clear(IpbOAuthChallenge *challenge);
 
-/* A list of scopes as the protocol has it (RFC 6749 §3.3), each once, in order: the words of @a, then those of @b that are new. NULL:
- * neither has a word; words with other characters are dropped. */
+/* Joins two lists of scopes as the protocol writes them (RFC 6749 §3.3): the words of @a, then the
+ * new words of @b, each once. Words with other characters are dropped. NULL: no words. */
 char *ipb_oauth_scope_union(const char *a, const char *b);
 bool ipb_oauth_scope_has(const char *scope, const char *word);
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Discovery; see the header. One request at a time, over a list of places; a place without the document (4xx, 5xx or something
- * that is no JSON) hands over to the next, a document that is there and wrong ends it.
+ * Discovery; see the header. It sends one request at a time to a list of URLs. If a URL has no
+ * document (4xx, 5xx, or a body that is not JSON), the next one is tried. A document that exists
+ * but is invalid ends the discovery.
  */
 #include "oauth/discovery.h"
 
@@ -14,18 +15,19 @@
 struct IpbOAuthDiscovery {
     IpbHttpClient *http;
     char *server_url, *wanted_issuer;
-    bool may_be_loopback; /* plain http on this machine: only where the MCP server is such a one */
+    /* plain http on this machine is allowed, because the MCP server uses it, too */
+    bool may_be_loopback;
     IpbOAuthDiscoveryFunc func;
     void *data;
     IpbOAuthResource *resource;
-    char *issuer; /* of the server that is being asked */
-    GPtrArray *places;
-    guint next; /* place */
+    char *issuer; /* of the authorization server that is asked */
+    GPtrArray *urls;
+    guint next; /* index of the next URL */
     void (*on_document)(IpbOAuthDiscovery *discovery, const IpbOAuthReply *reply);
     void (*on_none)(IpbOAuthDiscovery *discovery);
     IpbOAuthFetch *fetch;
     IpbTimer *timer;
-    GError *error; /* to be told */
+    GError *error; /* to be reported */
 };
 
 void
@@ -37,7 +39,7 @@ ipb_oauth_discovery_cancel(IpbOAuthDiscovery *discovery)
     ipb_timer_free(discovery->timer);
     ipb_oauth_resource_free(discovery->resource);
     g_clear_error(&discovery->error);
-    g_ptr_array_unref(discovery->places);
+    g_ptr_array_unref(discovery->urls);
     g_free(discovery->server_url);
     g_free(discovery->wanted_issuer);
     g_free(discovery->issuer);
@@ -78,30 +80,30 @@ on_reply(const IpbOAuthReply *reply, const GError *error, void *data)
 static void
 ask_next(IpbOAuthDiscovery *discovery)
 {
-    if (discovery->next == discovery->places->len) {
+    if (discovery->next == discovery->urls->len) {
         discovery->on_none(discovery);
         return;
     }
     IpbOAuthFetchRequest request = {
-        .url = g_ptr_array_index(discovery->places, discovery->next++),
+        .url = g_ptr_array_index(discovery->urls, discovery->next++),
     };
     discovery->fetch = ipb_oauth_fetch(discovery->http, &request, on_reply, discovery);
 }
 
 static void
-clear_places(IpbOAuthDiscovery *discovery)
+clear_urls(IpbOAuthDiscovery *discovery)
 {
-    g_ptr_array_set_size(discovery->places, 0);
+    g_ptr_array_set_size(discovery->urls, 0);
     discovery->next = 0;
 }
 
 static void
-add_place(IpbOAuthDiscovery *discovery, char *url)
+add_url(IpbOAuthDiscovery *discovery, char *url)
 {
-    g_ptr_array_add(discovery->places, url);
+    g_ptr_array_add(discovery->urls, url);
 }
 
-/* --- The authorization server --- */
+/* --- the authorization server --- */
 
 static void
 on_server_document(IpbOAuthDiscovery *discovery, const IpbOAuthReply *reply)
@@ -136,19 +138,19 @@ ask_server(IpbOAuthDiscovery *discovery, const char *issuer)
     discovery->issuer = g_strdup(issuer);
     discovery->on_document = on_server_document;
     discovery->on_none = on_no_server;
-    clear_places(discovery);
-    add_place(discovery, ipb_oauth_url_well_known(url, "oauth-authorization-server"));
-    add_place(discovery, ipb_oauth_url_well_known(url, "openid-configuration"));
+    clear_urls(discovery);
+    add_url(discovery, ipb_oauth_url_well_known(url, "oauth-authorization-server"));
+    add_url(discovery, ipb_oauth_url_well_known(url, "openid-configuration"));
     if (strlen(url->path) > 1) {
         size_t size = strlen(url->path);
         size -= url->path[size - 1] == '/';
-        add_place(discovery, g_strdup_printf("%s%.*s/.well-known/openid-configuration", url->origin,
-                                             (int) size, url->path));
+        add_url(discovery, g_strdup_printf("%s%.*s/.well-known/openid-configuration", url->origin,
+                                           (int) size, url->path));
     }
     ask_next(discovery);
 }
 
-/* --- The protected resource --- */
+/* --- the protected resource --- */
 
 static void
 on_resource_document(IpbOAuthDiscovery *discovery, const IpbOAuthReply *reply)
@@ -185,9 +187,9 @@ static void
 on_no_named_resource(IpbOAuthDiscovery *discovery)
 {
     g_set_error(&discovery->error, IPYBOX_ERROR, IPYBOX_ERROR_PROTOCOL,
-                "the MCP server names the place of its protected resource metadata, but there is "
+                "the MCP server names a URL for its protected resource metadata, but there is "
                 "none at %s",
-                (char *) g_ptr_array_index(discovery->places, 0));
+                (char *) g_ptr_array_index(discovery->urls, 0));
     finish(discovery, NULL);
 }
 
@@ -198,7 +200,7 @@ on_failed_start(void *data)
 }
 
 static bool
-choose_places(IpbOAuthDiscovery *discovery, const char *resource_metadata)
+choose_urls(IpbOAuthDiscovery *discovery, const char *resource_metadata)
 {
     g_autoptr(IpbOAuthUrl) url =
         ipb_oauth_url_parse(discovery->server_url, "the URL of the MCP server", &discovery->error);
@@ -209,15 +211,14 @@ choose_places(IpbOAuthDiscovery *discovery, const char *resource_metadata)
     discovery->on_document = on_resource_document;
     if (resource_metadata != NULL) {
         discovery->on_none = on_no_named_resource;
-        add_place(discovery, g_strdup(resource_metadata));
+        add_url(discovery, g_strdup(resource_metadata));
         return ipb_oauth_url_check(resource_metadata, "resource_metadata of the challenge",
                                    discovery->may_be_loopback, &discovery->error);
     }
     discovery->on_none = on_no_resource;
-    add_place(discovery, ipb_oauth_url_well_known(url, "oauth-protected-resource"));
+    add_url(discovery, ipb_oauth_url_well_known(url, "oauth-protected-resource"));
     if (strlen(url->path) > 1)
-        add_place(discovery,
-                  g_strconcat(url->origin, "/.well-known/oauth-protected-resource", NULL));
+        add_url(discovery, g_strconcat(url->origin, "/.well-known/oauth-protected-resource", NULL));
     return true;
 }
 
@@ -231,8 +232,8 @@ ipb_oauth_discover(IpbLoop *loop, IpbHttpClient *http, const IpbOAuthDiscoveryOp
     discovery->wanted_issuer = g_strdup(options->issuer);
     discovery->func = func;
     discovery->data = data;
-    discovery->places = g_ptr_array_new_with_free_func(g_free);
-    if (choose_places(discovery, options->resource_metadata))
+    discovery->urls = g_ptr_array_new_with_free_func(g_free);
+    if (choose_urls(discovery, options->resource_metadata))
         ask_next(discovery);
     else
         discovery->timer = ipb_timer_new(loop, 0, on_failed_start, discovery);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * IpbOAuthDiscovery: from the URL of an MCP server to its authorization server: protected resource metadata where the challenge
- * or the well-known places say, then the metadata of the authorization server, in the specification's order. A server without
- * the first is taken to be its own authorization server (MCP 2025-03-26).
+ * IpbOAuthDiscovery: finds the authorization server of an MCP server by its URL. It fetches the
+ * protected resource metadata from the URL in the challenge or from the well-known URLs, then the
+ * metadata of the authorization server, in the order of the specification. A server without the
+ * first is its own authorization server (MCP 2025-03-26).
  */
 #pragma once
 
@@ -13,15 +14,15 @@ typedef struct IpbOAuthDiscovery IpbOAuthDiscovery;
 
 typedef struct {
     const char *server_url;        /* canonical */
-    const char *resource_metadata; /* from a challenge; NULL: the well-known places */
-    const char *issuer;            /* one of several that is wanted; NULL: the first */
+    const char *resource_metadata; /* from a challenge; NULL: use the well-known URLs */
+    const char *issuer;            /* the wanted one, if there are several; NULL: the first */
 } IpbOAuthDiscoveryOptions;
 
-/* @resource: NULL: there is none (MCP 2025-03-26). Both become the receiver's. */
+/* @resource is NULL if there is none (MCP 2025-03-26). The receiver owns both. */
 typedef void (*IpbOAuthDiscoveryFunc)(IpbOAuthResource *resource, IpbOAuthServer *server,
                                       const GError *error, void *data);
 
-/* Answers once, from the loop. */
+/* Calls @func once, from the loop. */
 IpbOAuthDiscovery *ipb_oauth_discover(IpbLoop *loop, IpbHttpClient *http,
                                       const IpbOAuthDiscoveryOptions *options,
                                       IpbOAuthDiscoveryFunc func, void *data);

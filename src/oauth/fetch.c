@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One request, whose answer is needed whole, and small; see the header.
+ * One request whose answer is small and needed as a whole; see the header.
  */
 #include "oauth/fetch.h"
 
@@ -49,7 +49,8 @@ copy_challenges(const IpbHttpCall *call)
     return g_strv_builder_end(list);
 }
 
-/* The receiver may cancel nothing any more, but free what owns it: everything is taken out first. */
+/* The receiver may free the owner of the request, so everything is taken out before it is
+ * called. */
 static void
 on_end(IpbHttpCall *call, const GError *error, void *data)
 {

@@ -21,7 +21,7 @@ ipb_oauth_json_document_parse(const char *text, size_t size, const char *what, G
     }
     if (ipb_json_is(ipb_json_root(document), IPB_JSON_OBJECT))
         return g_steal_pointer(&document);
-    g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_PROTOCOL, "%s is no JSON object", what);
+    g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_PROTOCOL, "%s is not a JSON object", what);
     return NULL;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A login, step by step; see the header. Each step ends in the next one or in fail().
+ * A login, step by step; see the header. Each step ends with the next one or with end().
  */
 #include "oauth/login.h"
 
@@ -18,7 +18,7 @@
 
 #define LOCK_TIMEOUT_MS 60000
 #define MAX_SHOWN 500
-/* Most servers ask for a token before they look at what is in a request. */
+/* Most servers ask for a token before they read the request. */
 #define PROBE "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/list\",\"params\":{}}"
 
 struct IpbOAuthLogin {
@@ -32,14 +32,14 @@ struct IpbOAuthLogin {
     IpbOAuthStore store;
     IpbOAuthRecord *record;
     char *challenged_scope, *resource_metadata;
-    IpbOAuthResource *resource; /* NULL: there is none */
+    IpbOAuthResource *resource; /* NULL: the server has none */
     IpbOAuthServer *server;
     IpbOAuthClient *client;
     char *scope, *state, *verifier;
-    bool is_waiting; /* for the redirect */
+    bool is_waiting; /* the redirect is awaited */
     char *code;
     IpbOAuthToken *token;
-    /* What is under way: */
+    /* The operation under way: */
     IpbTimer *timer;
     IpbOAuthFetch *probe;
     IpbOAuthDiscovery *discovery;
@@ -57,7 +57,7 @@ on_end(void *data)
     login->funcs.on_done(login->token, login->error, login->data);
 }
 
-/* Takes @error; NULL: it has worked. */
+/* Takes @error; NULL: the login succeeded. */
 static void
 end(IpbOAuthLogin *login, GError *error)
 {
@@ -66,7 +66,7 @@ end(IpbOAuthLogin *login, GError *error)
     login->timer = ipb_timer_new(login->loop, 0, on_end, login);
 }
 
-/* --- The token --- */
+/* --- the token --- */
 
 static void
 on_locked(int fd, const GError *error, void *data)
@@ -134,9 +134,10 @@ redeem(IpbOAuthLogin *login)
     login->exchange = ipb_oauth_token_request_new(login->http, &request, on_exchanged, login);
 }
 
-/* --- The way back --- */
+/* --- the answer of the browser --- */
 
-/* Is it from the server that was asked (RFC 9207)? Nothing of the answer is shown otherwise. */
+/* Whether the answer comes from the server that was asked (RFC 9207). If not, nothing of it is
+ * shown. */
 static bool
 check_issuer(const IpbOAuthLogin *login, const char *issuer, GError **error)
 {
@@ -160,14 +161,14 @@ read_answer(IpbOAuthLogin *login, GHashTable *answer, GError **error)
         return false;
     if (refusal != NULL) {
         g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_REFUSED,
-                    "the authorization server %s said no: %.100s%s%.*s", login->server->issuer,
-                    refusal, description != NULL ? ": " : "", MAX_SHOWN,
+                    "the authorization server %s refused the login: %.100s%s%.*s",
+                    login->server->issuer, refusal, description != NULL ? ": " : "", MAX_SHOWN,
                     description != NULL ? description : "");
         return false;
     }
     if (code == NULL || *code == '\0') {
         g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_PROTOCOL,
-                    "the answer of the authorization server holds no code");
+                    "the answer of the authorization server has no code");
         return false;
     }
     login->code = g_strdup(code);
@@ -180,7 +181,7 @@ on_answer_due(void *data)
     redeem(data);
 }
 
-/* False: it has not our state. Who guesses can neither log us in nor end the login. */
+/* False: the answer does not have our state. A guess can neither log us in nor end the login. */
 static bool
 on_redirect(const char *query, void *data)
 {
@@ -212,7 +213,7 @@ ipb_oauth_login_paste(IpbOAuthLogin *login, const char *text, GError **error)
     return false;
 }
 
-/* --- The way there --- */
+/* --- the URL for the browser --- */
 
 static char *
 make_url(const IpbOAuthLogin *login)
@@ -229,7 +230,7 @@ make_url(const IpbOAuthLogin *login)
     ipb_oauth_form_add(query, "resource", get_resource(login));
     ipb_oauth_form_add(query, "scope", login->scope);
     if (ipb_oauth_scope_has(login->scope, "offline_access"))
-        ipb_oauth_form_add(query, "prompt", "consent"); /* OpenID Connect wants it so */
+        ipb_oauth_form_add(query, "prompt", "consent"); /* required by OpenID Connect */
     return g_strconcat(endpoint, strchr(endpoint, '?') != NULL ? "&" : "?", query->str, NULL);
 }
 
@@ -253,7 +254,7 @@ on_client(IpbOAuthClient *client, const GError *error, void *data)
     login->funcs.on_url(url, login->data);
 }
 
-/* The port that an earlier registration has; 0: there is none. */
+/* The port of an earlier registration; 0: there is none. */
 static unsigned
 get_registered_port(const IpbOAuthClient *client)
 {
@@ -276,8 +277,9 @@ listen_for_answer(IpbOAuthLogin *login, GError **error)
     return login->callback != NULL;
 }
 
-/* The specification's order: who asks, the challenge, what the server has. What was granted before is kept, and a refresh token asked
- * for where the server has a word for it. */
+/* Chooses the scope in the order of the specification: the user, the challenge, the server's list.
+ * Scopes that were granted before are kept. A refresh token is requested if the server has a scope
+ * for it. */
 static void
 choose_scope(IpbOAuthLogin *login)
 {
@@ -351,7 +353,7 @@ start_discovery(IpbOAuthLogin *login)
     login->discovery = ipb_oauth_discover(login->loop, login->http, &options, on_discovered, login);
 }
 
-/* A server that takes too long with an answer may still have metadata. */
+/* A server that does not answer in time may still have metadata. */
 static void
 on_probed(const IpbOAuthReply *reply, const GError *error, void *data)
 {
@@ -370,7 +372,7 @@ on_probed(const IpbOAuthReply *reply, const GError *error, void *data)
     start_discovery(login);
 }
 
-/* --- Life --- */
+/* --- life --- */
 
 static bool
 set_url(IpbOAuthLogin *login, const char *text, GError **error)

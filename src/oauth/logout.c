@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A logout; see the header. What is here is removed first: a server that does not answer must not keep it.
+ * A logout; see the header. The record is removed first, so that a server that does not answer
+ * cannot prevent it.
  */
 #include "oauth/logout.h"
 
@@ -21,7 +22,7 @@ struct IpbOAuthLogout {
     IpbOAuthStore store;
     IpbOAuthRecord *record;
     bool is_forgotten;
-    unsigned next; /* token to be revoked */
+    unsigned next; /* the next token to be revoked */
     IpbFileLockWait *lock_wait;
     IpbOAuthFetch *fetch;
     IpbTimer *timer;
@@ -68,7 +69,7 @@ on_revoked(const IpbOAuthReply *reply, const GError *error, void *data)
     revoke_next(logout);
 }
 
-/* The refresh token, then the access token. */
+/* Revokes the refresh token, then the access token. */
 static void
 revoke_next(IpbOAuthLogout *logout)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * IpbOAuthLogout: forgets the login at one MCP server: the record is removed, and the authorization server is told where it has an
- * endpoint for that (RFC 7009).
+ * IpbOAuthLogout: removes the login at one MCP server. The record is deleted, and the authorization
+ * server is asked to revoke the tokens if it has an endpoint for that (RFC 7009).
  */
 #pragma once
 
@@ -14,14 +14,16 @@ typedef struct {
     const char *server_url;
     const IpbOAuthSettings *settings; /* or NULL */
     const char *state_dir;
-    IpbHttpClient *http; /* borrowed; NULL: the server cannot be told */
+    IpbHttpClient *http; /* borrowed; NULL: the tokens cannot be revoked */
 } IpbOAuthLogoutOptions;
 
-/* @had_token: there was a login. @error: it is not forgotten; with @is_forgotten it is, but the server could not be told. */
+/* @had_token: there was a login. @error: the login was not removed; or, with @is_forgotten, it was,
+ * but the tokens could not be revoked. */
 typedef void (*IpbOAuthLogoutFunc)(bool had_token, bool is_forgotten, const GError *error,
                                    void *data);
 
-/* Answers once, from the loop; may free the logout. NULL with INVALID: the URL can have no tokens. */
+/* Calls @func once, from the loop; it may free the logout. NULL with INVALID: the URL cannot get
+ * tokens. */
 IpbOAuthLogout *ipb_oauth_logout_new(IpbLoop *loop, const IpbOAuthLogoutOptions *options,
                                      IpbOAuthLogoutFunc func, void *data, GError **error);
 void ipb_oauth_logout_free(IpbOAuthLogout *logout);

@@ -55,7 +55,7 @@ ipb_oauth_resource_parse(const char *text, size_t size, const char *server_url, 
     }
     if (!ipb_oauth_resource_covers(resource->resource, server_url)) {
         g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_REFUSED,
-                    RESOURCE " is for %s, not for %s: a token for it is not asked for",
+                    RESOURCE " is for %s, not for %s: no token is requested for it",
                     resource->resource, server_url);
         return NULL;
     }
@@ -78,7 +78,7 @@ ipb_oauth_resource_free(IpbOAuthResource *resource)
     g_free(resource);
 }
 
-/* An endpoint: absent, or a URL that is safe. */
+/* Reads an endpoint. It may be missing; if present, it must be a safe URL. */
 static bool
 read_endpoint(const IpbJson *root, const char *name, bool may_be_loopback, char **ret_url,
               GError **error)
@@ -89,7 +89,7 @@ read_endpoint(const IpbJson *root, const char *name, bool may_be_loopback, char 
     *ret_url = ipb_oauth_json_document_text(root, name);
     if (*ret_url != NULL)
         return ipb_oauth_url_check(*ret_url, what, may_be_loopback, error);
-    g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_PROTOCOL, "%s is no URL", what);
+    g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_PROTOCOL, "%s is not a URL", what);
     return false;
 }
 
@@ -122,7 +122,7 @@ ipb_oauth_server_parse(const char *text, size_t size, const char *issuer, bool m
     server->issuer = ipb_oauth_json_document_text(root, "issuer");
     if (g_strcmp0(server->issuer, issuer) != 0) {
         g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_REFUSED,
-                    SERVER " is of another issuer: %s was asked and %s answers", issuer,
+                    SERVER " is of another issuer: %s was asked and %s answered", issuer,
                     server->issuer != NULL ? server->issuer : "none");
         return NULL;
     }
@@ -147,7 +147,7 @@ ipb_oauth_server_new_legacy(const char *origin)
     server->authorization_endpoint = g_strconcat(origin, "/authorize", NULL);
     server->token_endpoint = g_strconcat(origin, "/token", NULL);
     server->registration_endpoint = g_strconcat(origin, "/register", NULL);
-    server->has_s256 = true; /* PKCE is required there, but nothing could say so */
+    server->has_s256 = true; /* PKCE is required there, but no metadata could say so */
     return server;
 }
 

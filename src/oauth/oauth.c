@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The authorization of one server; see the header. Calls are answered in their order, one at a time, from a timer. A token is
- * renewed by one renewal at a time; calls that come meanwhile wait for it.
+ * The authorization of one server; see the header. Calls are answered in order, one at a time, from
+ * a timer. Only one renewal of the token runs at a time. Calls that arrive while it runs wait for
+ * it.
  */
 #include "oauth/oauth.h"
 
@@ -11,7 +12,7 @@
 #include "oauth/account.h"
 #include "oauth/renewal.h"
 
-/* So often is one request sent again because of challenges. */
+/* How often a request is sent again because of refusals. */
 #define MAX_RETRIES 2
 #define MAX_SHOWN 300
 
@@ -19,7 +20,7 @@ struct IpbOAuth {
     IpbLoop *loop;
     IpbOAuthAccount account;
     GQueue calls;    /* IpbOAuthCall without an answer */
-    IpbTimer *timer; /* of the next answer */
+    IpbTimer *timer; /* for the next answer */
     IpbOAuthRenewal *renewal;
 };
 
@@ -27,13 +28,13 @@ struct IpbOAuthCall {
     IpbOAuth *oauth;
     IpbOAuthFunc func;
     void *data;
-    bool is_challenge; /* no answer without a token */
+    bool is_refused; /* the server requires a token */
     bool is_ready;
     char *authorization;
     GError *error;
 };
 
-/* --- Calls --- */
+/* --- calls --- */
 
 static void
 free_call(IpbOAuthCall *call)
@@ -56,7 +57,7 @@ arm(IpbOAuth *oauth)
         oauth->timer = ipb_timer_new(oauth->loop, 0, on_answer_due, oauth);
 }
 
-/* The callback comes last: it may free everything. */
+/* The callback is called last: it may free everything. */
 static void
 on_answer_due(void *data)
 {
@@ -78,7 +79,7 @@ add_call(IpbOAuth *oauth, IpbOAuthFunc func, void *data)
     return call;
 }
 
-/* With the token that is there now, if there is one; takes @error. */
+/* Prepares the answer, with the current token if there is one. Takes @error. */
 static void
 make_ready(IpbOAuthCall *call, GError *error)
 {
@@ -98,7 +99,7 @@ ipb_oauth_call_cancel(IpbOAuthCall *call)
     arm(oauth);
 }
 
-/* --- Life --- */
+/* --- life --- */
 
 IpbOAuth *
 ipb_oauth_new(IpbLoop *loop, const IpbOAuthOptions *options, GError **error)
@@ -125,7 +126,7 @@ ipb_oauth_free(IpbOAuth *oauth)
     g_free(oauth);
 }
 
-/* --- Questions --- */
+/* --- headers --- */
 
 static void
 on_renewed(const GError *error, void *data)
@@ -136,7 +137,7 @@ on_renewed(const GError *error, void *data)
     for (GList *item = oauth->calls.head; item != NULL; item = item->next) {
         IpbOAuthCall *call = item->data;
         GError *own = error != NULL ? g_error_copy(error) : NULL;
-        if (own == NULL && call->is_challenge && !has_token)
+        if (own == NULL && call->is_refused && !has_token)
             own =
                 ipb_oauth_account_login_error(&oauth->account, "the MCP server wants a login", "");
         if (!call->is_ready)
@@ -181,7 +182,7 @@ ipb_oauth_get(IpbOAuth *oauth, IpbOAuthFunc func, void *data)
     return call;
 }
 
-/* --- Challenges --- */
+/* --- refusals --- */
 
 /* " (the server says: …)", or nothing. Caller frees. */
 static char *
@@ -217,7 +218,7 @@ refuse_scope(IpbOAuth *oauth, const IpbOAuthChallenge *challenge)
     return ipb_oauth_account_login_error(&oauth->account, why, words);
 }
 
-/* The error that ends the request; NULL: @call has an answer, or waits for one. */
+/* Returns the error that ends the request; NULL: @call has an answer, or waits for one. */
 static GError *
 decide(IpbOAuth *oauth, const IpbOAuthRefusal *refusal, const IpbOAuthChallenge *challenge,
        IpbOAuthCall *call)
@@ -227,7 +228,7 @@ decide(IpbOAuth *oauth, const IpbOAuthRefusal *refusal, const IpbOAuthChallenge 
         refusal->status == 403 && g_strcmp0(challenge->error, "insufficient_scope") == 0;
     if (oauth->account.server_url == NULL)
         return make_refusal(refusal, challenge,
-                            ": give it what it wants in \"headers\" of its parameters");
+                            ": set the header that it requires in \"headers\" of its parameters");
     if (refusal->status != 401 && !lacks_scope)
         return make_refusal(refusal, challenge, "");
     if (!ipb_oauth_account_reload(&oauth->account, &error))
@@ -257,7 +258,7 @@ decide(IpbOAuth *oauth, const IpbOAuthRefusal *refusal, const IpbOAuthChallenge 
     g_autofree char *words = describe(challenge);
     return ipb_oauth_account_login_error(
         &oauth->account,
-        had_token ? "the MCP server does not take the stored token any more"
+        had_token ? "the MCP server does not accept the stored token any more"
                   : "the MCP server wants a login",
         words);
 }
@@ -269,7 +270,7 @@ ipb_oauth_handle_refusal(IpbOAuth *oauth, const IpbOAuthRefusal *refusal, IpbOAu
     IpbOAuthCall *call = add_call(oauth, func, data);
     g_auto(IpbOAuthChallenge) challenge = {0};
     ipb_oauth_challenge_parse(refusal->www_authenticate, &challenge);
-    call->is_challenge = true;
+    call->is_refused = true;
     if (oauth->renewal == NULL || refusal->n_retries >= MAX_RETRIES) {
         GError *error = decide(oauth, refusal, &challenge, call);
         if (error != NULL)

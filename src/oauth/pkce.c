@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Randomness and S256; see the header.
+ * Random words and S256; see the header.
  */
 #include "oauth/pkce.h"
 
@@ -25,7 +25,7 @@ char *
 ipb_oauth_random_word(GError **error)
 {
     guint8 bytes[WORD_BYTES];
-    /* So few bytes come whole, or not at all. */
+    /* getrandom returns so few bytes all at once, or none. */
     ssize_t size;
     do
         size = getrandom(bytes, sizeof bytes, 0);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Choosing or making a client; see the header.
+ * Chooses or registers a client; see the header.
  */
 #include "oauth/registration.h"
 
@@ -13,10 +13,10 @@ struct IpbOAuthRegistration {
     void *data;
     IpbOAuthFetch *fetch;
     IpbTimer *timer;
-    /* The answer, if there is nothing to ask: */
+    /* The answer, if no request is needed: */
     IpbOAuthClient *client;
     GError *error;
-    /* What the reply does not say: */
+    /* Values that the reply does not have: */
     IpbOAuthServer *server; /* issuer only */
     char *redirect_uri;
     IpbOAuthAuthMethod asked;
@@ -64,16 +64,18 @@ on_reply(const IpbOAuthReply *reply, const GError *error, void *data)
     } else {
         g_autofree char *code = NULL;
         g_autofree char *refusal = ipb_oauth_error_parse(reply->body, reply->size, &code);
-        g_set_error(&registration->error, IPYBOX_ERROR, IPYBOX_ERROR_SERVER,
-                    "the authorization server %s registers no client (status %u): %s. Register one "
-                    "there yourself, and give it as \"oauth\": {\"clientId\": …} in the server's "
-                    "parameters",
-                    registration->server->issuer, reply->status, refusal);
+        g_set_error(
+            &registration->error, IPYBOX_ERROR, IPYBOX_ERROR_SERVER,
+            "the authorization server %s refused to register a client (status %u): %s. Register "
+            "one there yourself, and set it as \"oauth\": {\"clientId\": …} in the server's "
+            "parameters",
+            registration->server->issuer, reply->status, refusal);
     }
     finish(registration);
 }
 
-/* What we can do and the server takes; no secret is best, since there is nobody to keep one from. */
+/* A method that both support. None is best, because a program on the user's machine cannot keep a
+ * secret from the user. */
 static IpbOAuthAuthMethod
 choose_method(const IpbOAuthServer *server)
 {
@@ -111,7 +113,7 @@ make_body(const IpbOAuthRegistrationOptions *options, IpbOAuthAuthMethod method)
     return ipb_json_writer_finish(writer, NULL);
 }
 
-/* A client that is no product of a registration: nothing of it is kept. */
+/* A client that was not registered dynamically, so it is not saved. */
 static IpbOAuthClient *
 make_client(const IpbOAuthServer *server, const char *id, const char *secret,
             IpbOAuthAuthMethod method)
@@ -134,7 +136,7 @@ is_usable(const IpbOAuthRegistrationOptions *options)
             known->secret_expires > g_get_real_time() / G_USEC_PER_SEC);
 }
 
-/* One that needs no question; NULL: there is none. */
+/* A client that needs no request; NULL: there is none. */
 static IpbOAuthClient *
 choose_client(const IpbOAuthRegistrationOptions *options, GError **error)
 {

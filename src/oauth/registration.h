@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * IpbOAuthRegistration: who we are at an authorization server, in the specification's order: the client id of the settings, one
- * that we registered earlier, a client id metadata document, dynamic registration (RFC 7591).
+ * IpbOAuthRegistration: determines our client id at an authorization server, in the order of the
+ * specification: the client id of the settings, one that we registered earlier, a client id
+ * metadata document, dynamic registration (RFC 7591).
  */
 #pragma once
 
@@ -18,10 +19,10 @@ typedef struct {
     const char *scope;
 } IpbOAuthRegistrationOptions;
 
-/* @client: the receiver's. It has a redirect_uri if it is to be kept. */
+/* The receiver owns @client. It has a redirect_uri if it is to be saved. */
 typedef void (*IpbOAuthRegistrationFunc)(IpbOAuthClient *client, const GError *error, void *data);
 
-/* Answers once, from the loop. What @options point to is needed for the call only. */
+/* Calls @func once, from the loop. The values in @options are needed only during the call. */
 IpbOAuthRegistration *ipb_oauth_register(IpbLoop *loop, IpbHttpClient *http,
                                          const IpbOAuthRegistrationOptions *options,
                                          IpbOAuthRegistrationFunc func, void *data);

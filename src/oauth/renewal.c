@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Getting a new token: lock, read the record again, discover the server where its credentials are ours, exchange, save.
+ * Gets a new token: takes the lock, reads the record again, discovers the server if we have client
+ * credentials, requests the token, saves it.
  */
 #include "oauth/renewal.h"
 
@@ -11,7 +12,7 @@
 #include "oauth/token-request.h"
 #include "oauth/url.h"
 
-/* How long another process may take to renew the same token. */
+/* The time that another process may take to renew the same token. */
 #define LOCK_TIMEOUT_MS 60000
 
 struct IpbOAuthRenewal {
@@ -19,7 +20,7 @@ struct IpbOAuthRenewal {
     IpbOAuthAccount *account;
     IpbOAuthRenewalFunc done;
     void *data;
-    char *stale; /* the access token that is to be replaced; NULL: there is none */
+    char *stale; /* the access token to be replaced; NULL: there is none */
     char *wanted_scope, *resource_metadata;
     IpbFileLockWait *lock_wait;
     int lock;
@@ -41,7 +42,7 @@ ipb_oauth_renewal_cancel(IpbOAuthRenewal *renewal)
     g_free(renewal);
 }
 
-/* The lock is free before anybody hears of it. */
+/* The lock is released before the result is reported. */
 static void
 finish(IpbOAuthRenewal *renewal, const GError *error)
 {
@@ -67,10 +68,10 @@ on_exchanged(IpbOAuthToken *token, bool is_final, const GError *error, void *dat
     }
     finish(renewal, failure);
     if (warning != NULL && account->on_warning != NULL)
-        account->on_warning(warning, account->data); /* may free all of it */
+        account->on_warning(warning, account->data); /* may free everything */
 }
 
-/* The secret of the client that @token was given to. */
+/* The secret of the client to which @token was issued. */
 static const char *
 find_secret(const IpbOAuthAccount *account, const IpbOAuthToken *token)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Reads "oauth" of server_params; see the header. Some members have a second name, which other programs use.
+ * Reads "oauth" of server_params; see the header. Some members have a second name that other
+ * programs use.
  */
 #include "oauth/settings.h"
 
@@ -23,7 +24,7 @@ set_invalid(GError **error, const char *path, const char *format, ...)
     return false;
 }
 
-/* Null is as good as absent. */
+/* The member; NULL if it is missing or null. */
 static const IpbJson *
 get_member(const IpbJson *object, const char *name)
 {
@@ -31,7 +32,7 @@ get_member(const IpbJson *object, const char *name)
     return ipb_json_is(value, IPB_JSON_NULL) ? NULL : value;
 }
 
-/* The text of @value, which is in the member @name; NULL with @error. */
+/* The text of @value, the value of the member @name; NULL with @error. */
 static const char *
 check_text(const IpbJson *value, const char *path, const char *name, GError **error)
 {
@@ -43,7 +44,7 @@ check_text(const IpbJson *value, const char *path, const char *name, GError **er
         set_invalid(error, path, ".%s has %zu bytes; at most %d are possible", name, size,
                     MAX_TEXT);
     else if (!g_utf8_validate_len(text, size, NULL))
-        set_invalid(error, path, ".%s holds a lone surrogate, which is no character", name);
+        set_invalid(error, path, ".%s contains a lone surrogate, which is not a character", name);
     else
         return text;
     return NULL;
@@ -60,7 +61,7 @@ read_text(const IpbJson *object, const char *path, const char *name, char **ret_
     return *ret_text != NULL;
 }
 
-/* "scopes" or "scope": a list, or one text with spaces. */
+/* Reads "scopes" or "scope": a list, or one text with spaces. */
 static bool
 read_scope(const IpbJson *object, const char *path, IpbOAuthSettings *settings, GError **error)
 {

@@ -95,7 +95,7 @@ ipb_oauth_record_set_client(IpbOAuthRecord *record, IpbOAuthClient *client)
     g_ptr_array_add(record->clients, client);
 }
 
-/* --- Reading --- */
+/* --- reading --- */
 
 static bool
 set_bad(GError **error, const IpbOAuthStore *store, const char *what)
@@ -108,7 +108,7 @@ set_bad(GError **error, const IpbOAuthStore *store, const char *what)
     return false;
 }
 
-/* It says where secrets are sent: nobody else may read or write it. */
+/* The record says where secrets are sent, so no other user may read or write it. */
 static bool
 check_mode(const IpbOAuthStore *store, GError **error)
 {
@@ -116,7 +116,7 @@ check_mode(const IpbOAuthStore *store, GError **error)
     if (lstat(store->path, &info) < 0) {
         if (errno == ENOENT)
             return true;
-        return ipb_error_set_errno(error, errno, "cannot look at %s", store->path);
+        return ipb_error_set_errno(error, errno, "cannot read the attributes of %s", store->path);
     }
     if (S_ISREG(info.st_mode) && info.st_uid == geteuid() && (info.st_mode & 077) == 0)
         return true;
@@ -178,7 +178,7 @@ ipb_oauth_store_load(const IpbOAuthStore *store, GError **error)
     return g_steal_pointer(&record);
 }
 
-/* The "server" of a record; NULL: it is none. Caller frees. */
+/* The "server" of a record; NULL: the file is not a record. Caller frees. */
 static char *
 read_server(const char *directory, const char *name)
 {
@@ -208,7 +208,7 @@ ipb_oauth_store_list(const char *state_dir)
     return g_strv_builder_end(servers);
 }
 
-/* --- Writing --- */
+/* --- writing --- */
 
 static void
 write_challenge(IpbJsonWriter *writer, const IpbOAuthRecord *record)

@@ -50,7 +50,7 @@ ipb_oauth_token_request_cancel(IpbOAuthTokenRequest *exchange)
     g_free(exchange);
 }
 
-/* What the answer does not say. */
+/* Adds the members that the answer does not have. */
 static void
 complete(IpbOAuthToken *token, const IpbOAuthToken *pattern)
 {
@@ -79,7 +79,7 @@ read_reply(const IpbOAuthTokenRequest *exchange, const IpbOAuthReply *reply, boo
     }
     g_autofree char *code = NULL;
     g_autofree char *refusal = ipb_oauth_error_parse(reply->body, reply->size, &code);
-    /* A status without a reason may be anybody's on the way: it ends no login. */
+    /* A status without a reason may come from any hop on the way, so it ends no login. */
     *ret_is_final = code != NULL && reply->status >= 400 && reply->status < 500 &&
                     reply->status != 429 && reply->status != 408;
     g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_SERVER,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Tokens and clients, read and written; see the header.
+ * Reads and writes tokens and clients; see the header.
  */
 #include "oauth/token.h"
 
@@ -14,7 +14,7 @@
 #define ANSWER "the answer of the token endpoint"
 #define REGISTRATION "the answer of the registration endpoint"
 #define MAX_SHOWN 500
-/* Nobody's token lasts longer, and the sum cannot overflow. */
+/* No token lasts longer, and the sum cannot overflow. */
 #define MAX_LIFETIME_S (INT64_C(10) * 365 * 86400)
 
 /* Some servers write a number as a string. */
@@ -31,7 +31,7 @@ read_number(const IpbJson *object, const char *name, int64_t *ret_number)
     return true;
 }
 
-/* It becomes part of a header line: b64token of RFC 6750 is narrower still. */
+/* The token becomes a part of a header line. b64token of RFC 6750 allows even fewer characters. */
 static bool
 is_token_text(const char *text)
 {
@@ -145,7 +145,7 @@ ipb_oauth_token_copy(const IpbOAuthToken *token)
     return copy;
 }
 
-/* --- Clients --- */
+/* --- clients --- */
 
 IpbOAuthAuthMethod
 ipb_oauth_choose_auth(const IpbOAuthServer *server, bool has_secret)
@@ -207,7 +207,7 @@ ipb_oauth_client_free(IpbOAuthClient *client)
     g_free(client);
 }
 
-/* --- The store's objects --- */
+/* --- objects of the store --- */
 
 static IpbOAuthAuthMethod
 read_method(const IpbJson *object)

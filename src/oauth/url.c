@@ -20,8 +20,8 @@ refuse(GError **error, const char *what, const char *format, ...)
     va_start(args, format);
     g_autofree char *text = g_strdup_vprintf(format, args);
     va_end(args);
-    g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_PROTOCOL, "%s is no URL that can be used: %s",
-                what, text);
+    g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_PROTOCOL, "%s is not a usable URL: %s", what,
+                text);
     return false;
 }
 
@@ -43,7 +43,7 @@ is_loopback(const char *host)
     return g_str_equal(host, "localhost") || g_str_equal(host, "[::1]");
 }
 
-/* Takes the host off *@rest; NULL if it is none. */
+/* Takes the host from the start of *@rest. NULL: it is malformed. */
 static char *
 take_host(const char **rest)
 {
@@ -66,7 +66,7 @@ take_host(const char **rest)
     return g_strdup_printf("[%s]", normal);
 }
 
-/* Takes ":port" off *@rest, if it is there; *ret_port 0: it is not. */
+/* Takes ":port" from the start of *@rest, if it is there. *ret_port 0: it is not. */
 static bool
 take_port(const char **rest, unsigned *ret_port)
 {
@@ -92,7 +92,7 @@ check_characters(const char *text, const char *what, GError **error)
         return refuse(error, what, "it has more than %d bytes", IPB_OAUTH_MAX_URL);
     for (size_t i = 0; i < size; i++)
         if (text[i] <= ' ' || text[i] >= 0x7f || strchr("\"<>\\^`{|}", text[i]) != NULL)
-            return refuse(error, what, "it holds a character that belongs into no URL");
+            return refuse(error, what, "it contains a character that is not allowed in a URL");
     if (strchr(text, '#') != NULL)
         return refuse(error, what, "it has a fragment");
     return true;
@@ -104,12 +104,12 @@ parse_authority(const char **rest, IpbOAuthUrl *url, const char *what, GError **
     unsigned port;
     size_t size = strcspn(*rest, "/?");
     if (memchr(*rest, '@', size) != NULL)
-        return refuse(error, what, "it holds a user name");
+        return refuse(error, what, "it contains a user name");
     g_autofree char *host = take_host(rest);
     if (host == NULL)
-        return refuse(error, what, "it has no host, or one that is malformed");
+        return refuse(error, what, "it has no host, or a malformed one");
     if (!take_port(rest, &port) || strchr("/?", **rest) == NULL)
-        return refuse(error, what, "what follows its host is no port");
+        return refuse(error, what, "its host is followed by something that is not a port");
     const char *scheme = url->is_https ? "https" : "http";
     if (port == 0 || port == (url->is_https ? 443 : 80))
         url->origin = g_strdup_printf("%s://%s", scheme, host);
@@ -165,7 +165,7 @@ ipb_oauth_url_check(const char *text, const char *what, bool may_be_loopback, GE
     if (ipb_oauth_url_is_safe(url, may_be_loopback))
         return true;
     g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_REFUSED,
-                "%s (%s) has no https: secrets do not travel there", what, url->origin);
+                "%s (%s) is not https: no secrets are sent there", what, url->origin);
     return false;
 }
 
@@ -196,7 +196,7 @@ ipb_oauth_form_add(GString *form, const char *name, const char *value)
     g_string_append_printf(form, "%s%s=%s", form->len > 0 ? "&" : "", name, escaped);
 }
 
-/* NULL: a bad escape, a NUL, or no UTF-8. */
+/* NULL: a bad escape, a NUL, or not UTF-8. */
 static char *
 decode(const char *text, size_t size)
 {

@@ -254,7 +254,7 @@ def test_server_of_the_first_specification(serve, log_in, ask, has_metadata):
     ({"resource": "https://honest.example/mcp"}, "is for https://honest.example/mcp, not for"),
     ({"metadata": {"code_challenge_methods_supported": None}}, "PKCE"),
     ({"metadata": {"code_challenge_methods_supported": ["plain"]}}, "PKCE"),
-    ({"metadata": {"token_endpoint": "http://evil.example/token"}}, "has no https"),
+    ({"metadata": {"token_endpoint": "http://evil.example/token"}}, "is not https"),
     ({"metadata": {"authorization_endpoint": "file:///etc/passwd"}}, "neither https:// nor http://"),
     ({"metadata": {"authorization_endpoint": None}}, "no authorization_endpoint"),
     ({"metadata": {"registration_endpoint": None}}, "registers no clients"),
@@ -273,7 +273,7 @@ def test_bad_discovery(serve, fail_login, switches, message):
     ({"answer": {"iss": "https://evil.example", "error": "SHOWN"}}, "names another issuer"),
     ({"metadata": {"authorization_response_iss_parameter_supported": True}}, "names no issuer"),
     ({"answer": {"code": None, "error": "access_denied", "error_description": "no \x1b[31m"}}, "said no: access_denied"),
-    ({"answer": {"code": None}}, "holds no code"),
+    ({"answer": {"code": None}}, "has no code"),
     ({"answer": {"code": "made-up"}}, "invalid_grant"),
     ({"token": {"access_token": "a\r\nX-Evil: 1"}}, "fits into a header"),
     ({"token": {"token_type": "mac"}}, "token_type"),
@@ -550,7 +550,7 @@ def test_token_without_refresh(serve, log_in, ask):
     servers = serve(gives_refresh=False)
     assert "no refresh token" in log_in(servers.url)
     servers.expire_tokens()
-    assert "does not take the stored token any more" in ask(servers)["error"]
+    assert "does not accept the stored token any more" in ask(servers)["error"]
 
 
 def test_never_content(serve, log_in, ask):
