@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
  * @file
- * @brief What a cell tells while it runs, and what is left when it has ended.
+ * @brief Events of cells and sessions, and results of cells.
  *
- * All text is valid UTF-8 and comes from untrusted code: make control characters harmless before it goes to a terminal.
+ * All text is valid UTF-8 and comes from untrusted code: escape control characters before you write
+ * it to a terminal.
  */
 #pragma once
 
@@ -15,25 +16,35 @@
 
 G_BEGIN_DECLS
 
-/** One event of a cell; borrowed for the callback. Opaque. */
+/** An event. Opaque; valid, with its texts, until the callback that gets it returns. */
 typedef struct IpyboxEvent IpyboxEvent;
 
 /** What happened. More types may be added: ignore those that you do not know. */
 typedef enum {
-    IPYBOX_EVENT_STDOUT,      /**< text written to standard output, in pieces as they come */
-    IPYBOX_EVENT_STDERR,      /**< text written to standard error */
-    IPYBOX_EVENT_LATE_OUTPUT, /**< text that was written after the cell before had ended */
-    IPYBOX_EVENT_DISPLAY, /**< something was displayed: a MIME bundle, maybe with a display id and an image path */
-    IPYBOX_EVENT_UPDATE,       /**< a display is replaced: a MIME bundle, with its display id */
-    IPYBOX_EVENT_CLEAR_OUTPUT, /**< the output so far is to be cleared */
-    IPYBOX_EVENT_RESULT,       /**< the value of the last expression: a MIME bundle */
-    IPYBOX_EVENT_ERROR,        /**< a Python exception: name, value; the text is the traceback */
-    IPYBOX_EVENT_TOOL_PROGRESS, /**< an MCP server reports how far a call is: "server.tool: 3/10 message" */
-    IPYBOX_EVENT_NOTICE, /**< a message of ipybox for people, "[ipybox] …"; not output of the cell */
-    /** Of a session, not of a cell: a kernel is ready and takes cells */
+    /** Text written to standard output, in pieces as they come. */
+    IPYBOX_EVENT_STDOUT,
+    /** Text written to standard error, in pieces as they come. */
+    IPYBOX_EVENT_STDERR,
+    /** Text that was written after the previous cell had ended. */
+    IPYBOX_EVENT_LATE_OUTPUT,
+    /** A display: a MIME bundle; it may have a display id and an image path. */
+    IPYBOX_EVENT_DISPLAY,
+    /** A display is replaced: a MIME bundle with the id of the display. */
+    IPYBOX_EVENT_UPDATE,
+    /** Earlier output is to be cleared. */
+    IPYBOX_EVENT_CLEAR_OUTPUT,
+    /** The value of the last expression: a MIME bundle. */
+    IPYBOX_EVENT_RESULT,
+    /** A Python exception: a name and a value; the text is the traceback. */
+    IPYBOX_EVENT_ERROR,
+    /** Progress of a tool call, as its MCP server reports it: "server.tool: 3/10 message". */
+    IPYBOX_EVENT_TOOL_PROGRESS,
+    /** A message of ipybox for people, "[ipybox] …". It is not output of the cell. */
+    IPYBOX_EVENT_NOTICE,
+    /** Of a session, not of a cell: a kernel is ready for cells. */
     IPYBOX_EVENT_READY,
-    /** Of a session, not of a cell: no kernel could be started. The text is the cause. The next cell
-     * tries again */
+    /** Of a session, not of a cell: no kernel could be started. The text is the cause. The next
+     * cell tries again. */
     IPYBOX_EVENT_START_FAILED,
 } IpyboxEventType;
 
@@ -54,11 +65,11 @@ IPYBOX_EXPORT IpyboxEventType ipybox_event_get_type(const IpyboxEvent *event);
 IPYBOX_EXPORT const char *ipybox_event_get_text(const IpyboxEvent *event);
 
 /**
- * @brief One representation out of the event's MIME bundle.
+ * @brief One representation from the event's MIME bundle.
  *
  * @param event the event
  * @param mime_type such as "text/plain", "text/html", "image/png" (in Base64)
- * @return the representation; of one that is JSON and no string, its JSON text. NULL if there is none; borrowed
+ * @return the representation; its JSON text if it is not a string. NULL if there is none; borrowed
  */
 IPYBOX_EXPORT const char *ipybox_event_get_data(const IpyboxEvent *event, const char *mime_type);
 
@@ -66,8 +77,8 @@ IPYBOX_EXPORT const char *ipybox_event_get_data(const IpyboxEvent *event, const 
  * @brief The event's MIME bundle as text.
  *
  * This is its "text/plain", unless that only names the object's class, such as
- * `<IPython.core.display.Markdown object>`. Then it is the source of the Markdown or LaTeX, else the
- * text of the HTML without tags.
+ * `<IPython.core.display.Markdown object>`. In that case it is the source of the Markdown or LaTeX,
+ * or else the text of the HTML without tags.
  *
  * @param event the event
  * @return the text, or NULL if there is none; borrowed
@@ -78,12 +89,12 @@ IPYBOX_EXPORT const char *ipybox_event_get_bundle_text(const IpyboxEvent *event)
  * @brief The event's whole MIME bundle.
  *
  * @param event the event
- * @return a JSON object from MIME type to representation, or NULL for types without; borrowed
+ * @return a JSON object from MIME type to representation; NULL if the event has none; borrowed
  */
 IPYBOX_EXPORT const char *ipybox_event_get_bundle(const IpyboxEvent *event);
 
 /**
- * @brief What the display said about its representations.
+ * @brief The metadata of the event's representations, as the display gave it.
  *
  * @param event the event
  * @return a JSON object, or NULL; borrowed
@@ -91,7 +102,7 @@ IPYBOX_EXPORT const char *ipybox_event_get_bundle(const IpyboxEvent *event);
 IPYBOX_EXPORT const char *ipybox_event_get_metadata(const IpyboxEvent *event);
 
 /**
- * @brief The id by which a display is updated.
+ * @brief The id with which a display can be updated.
  *
  * @param event the event
  * @return the id, or NULL; borrowed
@@ -132,14 +143,19 @@ IPYBOX_EXPORT gboolean ipybox_event_get_wait(const IpyboxEvent *event);
 
 /** How a cell ended. */
 typedef enum {
-    IPYBOX_STATUS_OK,      /**< it ran to its end */
-    IPYBOX_STATUS_ERROR,   /**< it raised an exception */
-    IPYBOX_STATUS_TIMEOUT, /**< its time ran out; the message says whether the state is kept */
-    IPYBOX_STATUS_CANCELLED, /**< it was cancelled before or while it ran, or it did not handle an interrupt */
-    IPYBOX_STATUS_LOST, /**< the kernel is gone, its state with it; the next cell gets a fresh one */
+    /** It ran to its end. */
+    IPYBOX_STATUS_OK,
+    /** It raised an exception. */
+    IPYBOX_STATUS_ERROR,
+    /** Its time limit was exceeded. The message says whether the state is kept. */
+    IPYBOX_STATUS_TIMEOUT,
+    /** It was cancelled, before or while it ran; or it was interrupted and did not handle that. */
+    IPYBOX_STATUS_CANCELLED,
+    /** The kernel has ended, and its state is lost; the next cell gets a new kernel. */
+    IPYBOX_STATUS_LOST,
 } IpyboxStatus;
 
-/** What is left of a cell. Opaque, unchanging; owned by its receiver. */
+/** The result of a cell. Opaque and immutable; free it with ipybox_result_free(). */
 typedef struct IpyboxResult IpyboxResult;
 
 /**
@@ -161,9 +177,9 @@ IPYBOX_EXPORT const char *ipybox_result_get_text(const IpyboxResult *result);
 /**
  * @brief Whether the text was cut to the maximum of the options.
  *
- * A text that was cut has its beginning (three fifths of the maximum), its end (two fifths), and a line
- * between them that says how much was left out of how much. This line does not count towards the
- * maximum.
+ * A text that was cut has its beginning (three fifths of the maximum), its end (two fifths), and a
+ * line between them that says how much was left out of how much. This line does not count towards
+ * the maximum.
  *
  * @param result the result
  * @return whether it was cut
@@ -171,29 +187,32 @@ IPYBOX_EXPORT const char *ipybox_result_get_text(const IpyboxResult *result);
 IPYBOX_EXPORT gboolean ipybox_result_is_truncated(const IpyboxResult *result);
 
 /**
- * @brief The images that the cell made.
+ * @brief The images that the cell displayed.
  *
  * @param result the result
- * @return absolute paths of PNG and other image files in order, NULL-terminated; owned by the result
+ * @return absolute paths of PNG and other image files in order, NULL-terminated; owned by the
+ *     result
  */
 IPYBOX_EXPORT const char *const *ipybox_result_get_images(const IpyboxResult *result);
 
 /**
  * @brief Messages of ipybox about the cell.
  *
- * They report, for example, that the kernel died before the cell, what a sandbox denied, or an image
- * that could not be saved. The text does not have them, except "[ipybox] cwd reset to DIR".
+ * They report, for example, that the kernel died before the cell, what a sandbox denied, or that an
+ * image could not be saved. They are not in the text, except "[ipybox] cwd reset to DIR".
  *
  * @param result the result
- * @return lines "[ipybox] …" as the events #IPYBOX_EVENT_NOTICE had them, NULL-terminated; owned by the result
+ * @return lines "[ipybox] …", as the events #IPYBOX_EVENT_NOTICE had them, NULL-terminated; owned
+ *     by the result
  */
 IPYBOX_EXPORT const char *const *ipybox_result_get_notices(const IpyboxResult *result);
 
 /**
- * @brief What the sandbox denied the cell, ten lines at most.
+ * @brief What the sandbox denied the cell, at most ten lines.
  *
  * @param result the result
- * @return lines "operation not permitted: …" with the rule and how to allow it, NULL-terminated; owned by the result
+ * @return lines "operation not permitted: …" with the rule and how to allow it, NULL-terminated;
+ *     owned by the result
  */
 IPYBOX_EXPORT const char *const *ipybox_result_get_violations(const IpyboxResult *result);
 
@@ -222,7 +241,7 @@ IPYBOX_EXPORT const char *ipybox_result_get_error_value(const IpyboxResult *resu
 IPYBOX_EXPORT const char *ipybox_result_get_traceback(const IpyboxResult *result);
 
 /**
- * @brief What happened, for people, unless the cell ran to its end or raised an exception.
+ * @brief What happened, for people, if the cell neither ran to its end nor raised an exception.
  *
  * @param result the result
  * @return the message, or NULL; owned by the result
@@ -230,11 +249,11 @@ IPYBOX_EXPORT const char *ipybox_result_get_traceback(const IpyboxResult *result
 IPYBOX_EXPORT const char *ipybox_result_get_message(const IpyboxResult *result);
 
 /**
- * @brief Makes an error of every status but #IPYBOX_STATUS_OK.
+ * @brief Converts every status but #IPYBOX_STATUS_OK to an error.
  *
  * @param result the result
- * @param error #IPYBOX_ERROR_CODE with the exception, #IPYBOX_ERROR_TIMEOUT, #IPYBOX_ERROR_CANCELLED or
- *     #IPYBOX_ERROR_KERNEL_DIED
+ * @param error #IPYBOX_ERROR_CODE with the exception, #IPYBOX_ERROR_TIMEOUT,
+ *     #IPYBOX_ERROR_CANCELLED or #IPYBOX_ERROR_KERNEL_DIED
  * @return whether the status is #IPYBOX_STATUS_OK
  */
 IPYBOX_EXPORT gboolean ipybox_result_check(const IpyboxResult *result, GError **error);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
  * @file
- * @brief libipybox: Python code execution for agents. Includes all of it.
+ * @brief libipybox: Python code execution for agents. Includes all public headers.
  */
 #pragma once
 

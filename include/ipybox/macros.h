@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
  * @file
- * @brief What the other headers are made with.
+ * @brief Macros that the other headers use.
  */
 #pragma once
 
-/** Marks what the shared library exports. */
+/** Marks a function that the shared library exports. */
 #define IPYBOX_EXPORT __attribute__((visibility("default")))

@@ -1,18 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
  * @file
- * @brief What the sessions of a program share: a warm Python that kernels are forked from, and the registry of MCP servers.
+ * @brief A runtime: what the sessions of a program share.
  *
- * Thread: a runtime, its sessions and everything that comes from them belong to the one thread that iterates the runtime's
- * GMainContext. Runtimes share nothing, so each thread may have its own. A child that the program forks must not use them, nor free
- * them: what they hold is its parent's.
+ * Its sessions share a warm Python, from which kernels are forked, and the registry of MCP servers.
  *
- * Every operation that takes time comes twice: `_async` with `_finish`, and a call of the plain name that blocks. One that
- * blocks iterates the runtime's context until it is done, so other sources of that context are dispatched meanwhile. It must
- * not be called from a callback of this library: it ends with #IPYBOX_ERROR_BUSY there. Callbacks come from the context, never
- * from within a call that the program makes, but for what ipybox_session_new() logs; they must not iterate the context themselves.
+ * **Threads.** A runtime, its sessions and everything that comes from them belong to the one thread
+ * that iterates the runtime's GMainContext. Runtimes share nothing, so each thread may have its
+ * own. A child that the program forks must neither use nor free them, because they belong to its
+ * parent.
  *
- * Relative paths in options start from the directory that is current at the time of the call, unless they say otherwise.
+ * **Calls that take time** have two forms: `_async` with `_finish`, and a function of the plain
+ * name that blocks. A function that blocks iterates the runtime's context until it is done, so
+ * other sources of that context are dispatched while it waits. In a callback of this library it
+ * fails with #IPYBOX_ERROR_BUSY.
+ *
+ * **Callbacks** come from the context and never from within a call of the program, except the log
+ * lines of ipybox_session_new(). A callback must not iterate the context.
+ *
+ * **Ownership.** A pointer that a function returns is borrowed from the object that it was got
+ * from, unless the description says how to free it. Arguments are copied or used only during the
+ * call, unless the description says something else.
+ *
+ * Relative paths in options start at the current directory of the time of the call, unless their
+ * description says something else.
+ *
+ * @code
+ * IpyboxRuntimeOptions options = IPYBOX_RUNTIME_OPTIONS_INIT;
+ * options.preload = (const char *const[]){"numpy", "pandas", NULL};
+ * g_autoptr(IpyboxRuntime) runtime = ipybox_runtime_new(&options, &error);
+ * @endcode
  */
 #pragma once
 
@@ -22,50 +39,61 @@
 
 G_BEGIN_DECLS
 
-/** See the file's head. Opaque. */
+/** See the description of this file. Opaque; free it with ipybox_runtime_free(). */
 typedef struct IpyboxRuntime IpyboxRuntime;
 
 /** The newest version of #IpyboxRuntimeOptions. */
 #define IPYBOX_RUNTIME_OPTIONS_VERSION 1
 
-/** Options of ipybox_runtime_new(). Initialise with #IPYBOX_RUNTIME_OPTIONS_INIT; everything is copied. */
+/**
+ * @brief Options of ipybox_runtime_new().
+ *
+ * Initialise them with #IPYBOX_RUNTIME_OPTIONS_INIT. Everything is copied; the runtime keeps a
+ * reference to the context.
+ */
 typedef struct {
-    unsigned version; /**< #IPYBOX_RUNTIME_OPTIONS_VERSION */
-    const char *
-        python; /**< interpreter for kernels: a path, or a name in PATH. NULL: IPYBOX_PYTHON, that of the
-                                     environment ipybox is installed in, VIRTUAL_ENV, that of
-                                     `ipybox doctor --setup`, python3 */
-    /** Modules to import once, before the first kernel is forked; NULL-terminated, or NULL */
+    /** #IPYBOX_RUNTIME_OPTIONS_VERSION. */
+    unsigned version;
+    /** The interpreter for kernels: a path, or a name in PATH. NULL: the first that exists of
+     * IPYBOX_PYTHON, the environment that ipybox is installed in, VIRTUAL_ENV, the environment of
+     * `ipybox doctor --setup`, and python3. */
+    const char *python;
+    /** Modules to import once, before the first kernel is forked; NULL-terminated, or NULL. */
     const char *const *preload;
-    /** Where the registry of MCP servers is kept. NULL: `$XDG_STATE_HOME/ipybox` */
+    /** The directory of the registry of MCP servers. NULL: `$XDG_STATE_HOME/ipybox`. */
     const char *state_dir;
-    /** Folder of the kernel host, for a program that carries its own. NULL: the installed one */
+    /** The directory of the kernel host, if the program has its own. NULL: the installed one. */
     const char *kernel_host;
-    /** What everything runs in. NULL: the thread's default context at the time of the call */
+    /** The context that everything runs in. NULL: the thread's default context at the time of the
+     * call. */
     GMainContext *context;
 } IpyboxRuntimeOptions;
 
+/* clang-format off */
 /** The defaults of #IpyboxRuntimeOptions. */
 #define IPYBOX_RUNTIME_OPTIONS_INIT                                                                \
     {                                                                                              \
-        IPYBOX_RUNTIME_OPTIONS_VERSION, NULL, NULL, NULL, NULL, NULL                               \
+        IPYBOX_RUNTIME_OPTIONS_VERSION,                                                            \
+        /* python */ NULL, /* preload */ NULL, /* state_dir */ NULL, /* kernel_host */ NULL,       \
+        /* context */ NULL                                                                         \
     }
+/* clang-format on */
 
 /**
- * @brief Makes a runtime. Starts no process yet.
+ * @brief Creates a runtime. No process is started yet.
  *
- * @param options the options, or NULL for the defaults
- * @param error #IPYBOX_ERROR_NOT_FOUND: no Python, or the installation is not whole; #IPYBOX_ERROR_INVALID: a version of
- *     @p options that this library does not know
+ * @param options the options; NULL: the defaults
+ * @param error #IPYBOX_ERROR_NOT_FOUND: there is no Python, or the installation is incomplete;
+ *     #IPYBOX_ERROR_INVALID: this library does not know the version of @p options
  * @return the runtime, to be freed with ipybox_runtime_free(); NULL with @p error
  */
 IPYBOX_EXPORT IpyboxRuntime *ipybox_runtime_new(const IpyboxRuntimeOptions *options,
                                                 GError **error);
 
 /**
- * @brief Warms Python up in the background, which the first cell does, too.
+ * @brief Starts the warm Python in the background. Otherwise the first cell starts it.
  *
- * That of sandboxes is another one, which ipybox_session_start() warms up.
+ * Sandboxed sessions use another one, which ipybox_session_start() starts.
  *
  * @param runtime the runtime
  */
@@ -80,10 +108,11 @@ IPYBOX_EXPORT void ipybox_runtime_start(IpyboxRuntime *runtime);
 IPYBOX_EXPORT const char *ipybox_runtime_get_python(IpyboxRuntime *runtime);
 
 /**
- * @brief Ends Python and every kernel in order. Sessions that are still open are closed, too.
+ * @brief Closes all sessions in order, then ends Python.
  *
  * @param runtime the runtime, which can only be freed afterwards
- * @param callback called in the runtime's context when nothing is left; its source object is NULL. May be NULL
+ * @param callback called in the runtime's context when everything has ended; its source object is
+ *     NULL. May be NULL
  * @param user_data for @p callback
  */
 IPYBOX_EXPORT void ipybox_runtime_close_async(IpyboxRuntime *runtime, GAsyncReadyCallback callback,
@@ -92,29 +121,34 @@ IPYBOX_EXPORT void ipybox_runtime_close_async(IpyboxRuntime *runtime, GAsyncRead
 /**
  * @brief Ends ipybox_runtime_close_async().
  *
- * @param runtime the runtime
+ * @param runtime the runtime; NULL if it was freed
  * @param result as given to the callback
- * @param error #IPYBOX_ERROR_BUSY: it is closed already, or being closed; #IPYBOX_ERROR_TIMEOUT: it took more than 15 seconds, and
- *     freeing it kills what is left; #IPYBOX_ERROR_CANCELLED: it was freed
+ * @param error #IPYBOX_ERROR_BUSY: it is closed already, or being closed; #IPYBOX_ERROR_TIMEOUT: it
+ *     took more than 15 seconds, and ipybox_runtime_free() kills the rest; #IPYBOX_ERROR_CANCELLED:
+ *     it was freed
  * @return whether it was closed
  */
 IPYBOX_EXPORT gboolean ipybox_runtime_close_finish(IpyboxRuntime *runtime, GAsyncResult *result,
                                                    GError **error);
 
 /**
- * @brief Like ipybox_runtime_close_async(), but blocks; takes 15 seconds at most.
+ * @brief Like ipybox_runtime_close_async(), but blocks, for at most 15 seconds.
  *
  * @param runtime the runtime
- * @param error as of ipybox_runtime_close_finish(); #IPYBOX_ERROR_BUSY also from within a callback
+ * @param error as for ipybox_runtime_close_finish(); also #IPYBOX_ERROR_BUSY if this is called from
+ *     a callback
  * @return whether it was closed
  */
 IPYBOX_EXPORT gboolean ipybox_runtime_close(IpyboxRuntime *runtime, GError **error);
 
 /**
- * @brief Frees a runtime. What was not closed is killed at once; sessions that are still there end with it and can only be freed.
+ * @brief Frees a runtime. If it was not closed, its processes are killed at once.
  *
- * Operations under way are told #IPYBOX_ERROR_CANCELLED, from the context, after this returns. From within a callback, what is
- * killed goes in the context's next turn.
+ * Its sessions can only be freed afterwards.
+ *
+ * Operations under way end with #IPYBOX_ERROR_CANCELLED; their callbacks are called from the
+ * context after this returns. If this is called from a callback, processes are killed in the
+ * context's next iteration.
  *
  * @param runtime the runtime, or NULL
  */

@@ -3,9 +3,11 @@
  * @file
  * @brief The MCP servers that the user registered.
  *
- * They are in one file (0600) in the runtime's state directory, which several processes may use at once. Parameters are those of
- * MCP hosts: `{"command": …, "args": […], "env": {…}}`, with `"sandbox"` for a server that is to run in one; `${NAME}` is kept
- * as written, and replaced when a server is started.
+ * They are in one file (mode 0600) in the runtime's state directory, which several processes may
+ * use at the same time. Parameters have the form that MCP hosts use:
+ * `{"command": …, "args": […], "env": {…}}` or `{"url": …, "headers": {…}}`, with `"sandbox": true`
+ * for a server that runs in a sandbox. `${NAME}` is kept as written, and replaced when the server
+ * is started.
  */
 #pragma once
 
@@ -13,7 +15,7 @@
 
 G_BEGIN_DECLS
 
-/** One registered server. Opaque, unchanging. */
+/** One registered server. Opaque and immutable; free it with ipybox_server_free(). */
 typedef struct IpyboxServer IpyboxServer;
 
 /**
@@ -21,7 +23,8 @@ typedef struct IpyboxServer IpyboxServer;
  *
  * @param runtime the runtime
  * @param error #IPYBOX_ERROR_SYSTEM or #IPYBOX_ERROR_INVALID: the registry cannot be read
- * @return an array of #IpyboxServer, to be freed with g_ptr_array_unref(), which frees the servers; NULL with @p error
+ * @return an array of #IpyboxServer, to be freed with g_ptr_array_unref(), which also frees the
+ *     servers; NULL with @p error
  */
 IPYBOX_EXPORT GPtrArray *ipybox_runtime_list_servers(IpyboxRuntime *runtime, GError **error);
 
@@ -31,26 +34,27 @@ IPYBOX_EXPORT GPtrArray *ipybox_runtime_list_servers(IpyboxRuntime *runtime, GEr
  * @param runtime the runtime
  * @param name its name, a Python identifier
  * @param params_json its parameters, a JSON object
- * @param error #IPYBOX_ERROR_INVALID says what is wrong with the name or the parameters; #IPYBOX_ERROR_BUSY: another process
- *     holds the registry; #IPYBOX_ERROR_SYSTEM
+ * @param error #IPYBOX_ERROR_INVALID: the name or the parameters are wrong, and the message says
+ *     how; #IPYBOX_ERROR_BUSY: another process has locked the registry; #IPYBOX_ERROR_SYSTEM
  * @return the server, to be freed with ipybox_server_free(); NULL with @p error
  */
 IPYBOX_EXPORT IpyboxServer *ipybox_runtime_add_server(IpyboxRuntime *runtime, const char *name,
                                                       const char *params_json, GError **error);
 
 /**
- * @brief Forgets a server. Its generated packages stay, but no session may call it any more.
+ * @brief Removes a server. Its generated packages stay, but sessions cannot call it any more.
  *
  * @param runtime the runtime
  * @param id_or_name its id, or its name if only one server has it
- * @param error #IPYBOX_ERROR_NOT_FOUND; #IPYBOX_ERROR_INVALID: several have this name; #IPYBOX_ERROR_BUSY; #IPYBOX_ERROR_SYSTEM
+ * @param error #IPYBOX_ERROR_NOT_FOUND; #IPYBOX_ERROR_INVALID: several servers have this name;
+ *     #IPYBOX_ERROR_BUSY: another process has locked the registry; #IPYBOX_ERROR_SYSTEM
  * @return whether it was removed
  */
 IPYBOX_EXPORT gboolean ipybox_runtime_remove_server(IpyboxRuntime *runtime, const char *id_or_name,
                                                     GError **error);
 
 /**
- * @brief The server's id, derived from its name and parameters. Generated packages carry it.
+ * @brief The server's id, derived from its name and parameters. Generated packages contain it.
  *
  * @param server the server
  * @return 32 hexadecimal digits; owned by the server
@@ -66,7 +70,7 @@ IPYBOX_EXPORT const char *ipybox_server_get_id(const IpyboxServer *server);
 IPYBOX_EXPORT const char *ipybox_server_get_name(const IpyboxServer *server);
 
 /**
- * @brief The server's parameters as registered, which may hold secrets if they were written there.
+ * @brief The server's parameters as registered. They contain secrets if the user wrote some there.
  *
  * @param server the server
  * @return a JSON object on one line; owned by the server
@@ -74,7 +78,7 @@ IPYBOX_EXPORT const char *ipybox_server_get_name(const IpyboxServer *server);
 IPYBOX_EXPORT const char *ipybox_server_get_params(const IpyboxServer *server);
 
 /**
- * @brief The directories that hold the server's generated package.
+ * @brief The directories that contain the server's generated package.
  *
  * @param server the server
  * @return absolute paths, NULL-terminated; owned by the server

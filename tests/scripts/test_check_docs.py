@@ -44,9 +44,11 @@ def test_finds_documents_that_the_index_lacks(tmp_path):
 HEADER = """
 /** Kinds; IPYBOX_NO_KIND is none. */
 typedef enum {
-    IPYBOX_KIND_A, /**< as IPYBOX_KIND_B, but another */
+    /** As IPYBOX_KIND_B, but another. */
+    IPYBOX_KIND_A,
     IPYBOX_KIND_B = 7,
-    IPYBOX_KIND_C /* not for the reference */
+    /* not for the reference */
+    IPYBOX_KIND_C,
 } IpyboxKind;
 /**
  * Tells something.
