@@ -6,14 +6,15 @@
     async with CodeExecutor() as executor:
         result = await executor.execute("print('hello world')")
 
-What is imported from here is loaded when it is first asked for.
+Names are imported from their modules when they are first used.
 """
 
 from __future__ import annotations
 
 __version__ = "1.0.0.dev0"
 
-# Type checkers take it for true. typing has the same, and takes longer to import than all of this.
+# Type checkers regard it as true. Importing it from typing would take longer than this whole
+# module.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""CodeExecutor, the class that most applications use."""
+"""`CodeExecutor`, the class that most applications use."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ LEVELS = {
 
 
 class CodeExecutor:
-    """Runs Python in a stateful IPython kernel, whose code can call MCP tools by generated APIs.
+    """Runs Python in a stateful IPython kernel. The code can call MCP tools through generated APIs.
 
         async with CodeExecutor() as executor:
             async for item in executor.stream(code):
@@ -60,9 +60,9 @@ class CodeExecutor:
                     case CodeExecutionResult():
                         print(item.text)
 
-    The cells of an executor run one after the other. Executors are independent of each other and of
-    event loops: a program may have many, in any number of threads, and use one in several loops.
-    They share one core process, which ends with the program.
+    Cells of one executor run one after the other. Executors are independent of each other and of
+    event loops: there may be many, in any number of threads, and several loops may use the same
+    one. They share one core process, which ends with this process.
 
     The parameters of ipybox 0.9 are attributes, too. `start` uses their current values.
     """
@@ -96,46 +96,48 @@ class CodeExecutor:
     ) -> None:
         """
         Args:
-            tool_server_host: Host of the executor's tool server, if it has a port.
-            tool_server_port: Port of a tool server for other programs; 0: a free port. None: no
-                tool server. The kernel does not need one.
-            kernel_gateway_host: Host of the executor's kernel gateway, if it has a port.
-            kernel_gateway_port: Port of a Jupyter gateway for the kernel; 0: a free port. None: no
-                gateway.
-            kernel_env: Environment variables of the kernel, which inherits very few.
-            working_dir: If given, the kernel returns to it after each cell, and reports if the cell
-                has left it.
-            images_dir: Directory for images. None: `images` in the current directory.
-            approval_timeout: Seconds until a request without a decision is refused. None: never.
+            tool_server_host: Address on which the executor's tool server listens, if it has a port.
+            tool_server_port: Port of a tool server for clients other than the kernel; 0 for a free
+                port. None: there is no tool server. The kernel itself needs none.
+            kernel_gateway_host: Address on which the executor's kernel gateway listens, if it has a
+                port.
+            kernel_gateway_port: Port of a Jupyter kernel gateway; 0 for a free port. None: there is
+                no gateway.
+            kernel_env: Environment variables of the kernel. It inherits hardly any others.
+            working_dir: If given, the kernel returns to this directory after each cell, with a
+                notice if the cell had left it.
+            images_dir: Directory in which images are saved. None: `images` in the current
+                directory.
+            approval_timeout: Seconds after which a request without a decision is refused. None: no
+                limit.
             connect_timeout: Seconds that an MCP server may take to start.
             kernel_init_timeout: Seconds from the call of `start` until the kernel is ready.
             sandbox: Whether the kernel runs in a sandbox.
-            sandbox_config: A JSON file that says what the sandbox allows. None: writing to the
-                current directory, and no network. If the file does not exist, `start` raises an
-                error.
-            log_level: The lowest level that the logger `ipybox` gets: DEBUG, INFO, WARNING, ERROR
-                or CRITICAL.
-            approve_tool_calls: Whether tool calls ask. False: they run without a question.
-            approve_shell_cmds: Whether `!command`, `x = !command` and `%%bash` ask as tool calls
-                do.
-            require_shell_escape: Whether other ways to start programs are refused. Needs
+            sandbox_config: A JSON file that says what the sandbox allows. It is an error if it does
+                not exist. None: the kernel may write the current directory and has no network.
+            log_level: DEBUG, INFO, WARNING, ERROR or CRITICAL: the lowest level of messages that
+                the logger `ipybox` receives.
+            approve_tool_calls: Whether tool calls need an approval; else they run at once.
+            approve_shell_cmds: Whether `!command`, `x = !command` and `%%bash` need an approval.
+            require_shell_escape: Whether all other ways to start programs are refused. It needs
                 approve_shell_cmds.
             python: The interpreter of kernels, with IPython and pydantic: a path, or a name in
-                PATH. None: the program's own.
+                PATH.
+                None: the interpreter of this process.
             preload: Modules that are imported once, before kernels are forked.
-            seed: Seed of the generators of random, numpy and torch, 0 to 4,294,967,295. None: a
+            seed: Seed for the generators of random, numpy and torch, 0 to 4,294,967,295. None: a
                 random seed.
-            limits: Limits of the kernel, by name; see the how-to of the sandbox.
-            approval_rules: A file of rules that decide on tool calls, ipybox-rules(5).
+            limits: Resource limits of a sandboxed kernel, by name; see the how-to of the sandbox.
+            approval_rules: A file of rules that decide on tool calls, see ipybox-rules(5).
             audit_log: A file that gets a line of JSON for each decision.
-            allowed_servers: `{name: server_params}`: MCP servers that cells may call by exactly
-                these parameters without a registration, as packages made by mcpygen do. In a
-                sandbox, calls by other parameters are refused. Without one they need approval, and
-                the request has `server_params`.
+            allowed_servers: `{name: server_params}`: MCP servers that cells may call with exactly
+                these parameters and without a registration, as packages made by mcpygen do. Calls
+                with other parameters are refused in a sandbox. Without a sandbox they need an
+                approval; the request has the `server_params`.
 
         Raises:
-            ValueError: If an option is not valid, or options contradict each other. `start` checks
-                some of them.
+            ValueError: If an option is wrong, or options contradict each other. `start` checks the
+                rest.
         """
         if require_shell_escape and not approve_shell_cmds:
             raise ValueError("require_shell_escape needs approve_shell_cmds=True")
@@ -187,12 +189,12 @@ class CodeExecutor:
         await self.stop()
 
     async def start(self) -> None:
-        """Starts the kernel. It works in the current directory at the time of the call.
+        """Starts the kernel. Its workspace is the current directory at the time of this call.
 
         Raises:
-            RuntimeError: If it is started already, was stopped during the start, or cannot be
-                started; the text says why.
-            TimeoutError: If the kernel took longer than kernel_init_timeout.
+            RuntimeError: If the executor is started already, was stopped during this call, or
+                cannot be started; the text says why.
+            TimeoutError: If the kernel was not ready within kernel_init_timeout.
             FileNotFoundError: If the program ipybox is not installed.
         """
         if self._session is not None or self._is_starting:
@@ -209,10 +211,10 @@ class CodeExecutor:
         self._session = session
 
     async def stop(self) -> None:
-        """Ends the kernel, the MCP servers and everything else that was started for it.
+        """Ends the kernel, the MCP servers and everything else that was started for them.
 
         A running cell ends with CodeExecutionError. Does nothing if the executor is not started. If
-        the task is cancelled, only the waiting ends.
+        the task is cancelled, everything still ends, but this does not wait for it.
         """
         self._n_stops += 1
         session, self._session = self._session, None
@@ -220,10 +222,10 @@ class CodeExecutor:
             await session.close()
 
     async def reset(self) -> None:
-        """Discards the kernel with all variables, definitions and imports. Stops the MCP servers.
+        """Ends the kernel, with all variables, definitions and imports, and stops the MCP servers.
 
-        The next cell runs in a fresh kernel. Servers start again when a tool is called. A running
-        cell ends with CodeExecutionError.
+        The next cell runs in a fresh kernel. Servers start again when one of their tools is called.
+        A running cell ends with CodeExecutionError.
 
         Raises:
             RuntimeError: If the executor is not started.
@@ -243,23 +245,24 @@ class CodeExecutor:
 
             result = await executor.execute("1 + 1")
 
-        You can also iterate over it. Then it is `stream(code, timeout)`, and asks for approvals:
+        If it is iterated over instead of awaited, it is `stream(code, timeout)`, which asks for
+        approvals:
 
             async for item in executor.execute(code): ...
 
         Args:
-            code: Python code, with the syntax of IPython.
-            timeout: Seconds after which the cell is interrupted, without the time of waiting for
-                approvals. None: never.
+            code: Python as IPython accepts it.
+            timeout: Seconds after which the cell is interrupted. Time in which it waits for
+                approvals does not count. None: no limit.
 
         Returns:
-            When awaited: the result. If the cell was cancelled, it is
-            `CodeExecutionResult(text=None, images=[])` with `is_cancelled`.
+            When awaited: the result. If the cell was cancelled, it has `is_cancelled` set, no text
+            and no images.
 
         Raises:
             CodeExecutionError: When awaited: the code raised an exception, or the kernel has ended.
-            CodeExecutionTimeout: When awaited: the cell took longer than `timeout`. It is a
-                TimeoutError, whose text says whether variables are kept.
+            CodeExecutionTimeout: When awaited: the cell took longer than `timeout`. This is a
+                TimeoutError, whose text says whether the variables are kept.
             RuntimeError: When awaited: the executor is not started, or the core has ended.
         """
         return Execution(lambda: self._execute(code, timeout), lambda: self.stream(code, timeout))
@@ -267,27 +270,27 @@ class CodeExecutor:
     async def stream(
         self, code: str, timeout: float | None = None, chunks: bool = False
     ) -> AsyncGenerator[ApprovalRequest | CodeExecutionChunk | CodeExecutionResult, None]:
-        """Runs code as a cell, and yields output and approval requests as they occur.
+        """Runs code as a cell, and yields events as they happen.
 
-        If the stream is closed or dropped, the cell is interrupted. If chunks are not read, the
-        kernel waits.
+        If the stream is closed before its end, the cell is interrupted. While a stream of chunks is
+        not read, a kernel that prints waits.
 
         Args:
-            code: Python code, with the syntax of IPython.
-            timeout: Seconds after which the cell is interrupted, without the time of waiting for
-                approvals. None: never.
-            chunks: Whether to yield output while the cell runs.
+            code: Python as IPython accepts it.
+            timeout: Seconds after which the cell is interrupted. Time in which it waits for
+                approvals does not count. None: no limit.
+            chunks: Whether to yield pieces of output.
 
         Yields:
-            An ApprovalRequest for each tool call, which waits until it is accepted or rejected.
+            An ApprovalRequest for each tool call; the call waits until it is accepted or rejected.
             With `chunks`, a CodeExecutionChunk for each piece of output. At the end a
             CodeExecutionResult, unless the cell was cancelled.
 
         Raises:
-            CodeExecutionError: If the code raised an exception (also that of a tool call which
-                failed or was not approved), or the kernel has ended.
-            CodeExecutionTimeout: If the cell took longer than `timeout`. It is a TimeoutError,
-                whose text says whether variables are kept.
+            CodeExecutionError: If the code raised an exception, for example because a tool call
+                failed or was not approved; or if the kernel has ended.
+            CodeExecutionTimeout: If the cell took longer than `timeout`. This is a TimeoutError,
+                whose text says whether the variables are kept.
             RuntimeError: If the executor is not started, or the core has ended.
         """
         cell = self._started().execute(
@@ -296,7 +299,7 @@ class CodeExecutor:
         try:
             while (item := await cell.next()) is not None:
                 yield item
-            result = cell.finish(returns_cancelled=False)
+            result = cell.finish(reports_cancellation=False)
             if result is not None:
                 yield result
         finally:
@@ -308,17 +311,18 @@ class CodeExecutor:
         )
         try:
             await cell.next()
-            result = cell.finish(returns_cancelled=True)
+            result = cell.finish(reports_cancellation=True)
             assert result is not None
             return result
         finally:
             cell.abandon()
 
     def cancel(self) -> None:
-        """Interrupts the running cell.
+        """Interrupts the running cell: its stream ends without a result, or its `execute` returns
+        one without text.
 
-        Its stream ends without a result; its `execute` returns a result without text. The kernel
-        and its state are kept. Does nothing if no cell runs. May be called from any thread.
+        The kernel and its state are kept. Does nothing if no cell runs. May be called from any
+        thread.
         """
         if self._session is not None:
             self._session.cancel()
@@ -332,15 +336,16 @@ class CodeExecutor:
         *,
         max_bytes: int = MAX_TRANSFER_BYTES,
     ) -> Transfer:
-        """Copies a file or a directory into the kernel's workspace, also before `start`.
+        """Copies a file or a directory into the kernel's workspace. The executor need not be
+        started.
 
         Symbolic links in the workspace are not followed, because the kernel may have created them.
 
         Args:
             source: The file or directory. Links are followed.
-            target: The path relative to the workspace. Missing directories are created. None: the
-                name of `source`.
-            max_bytes: The maximum number of bytes.
+            target: Its new path, relative to the workspace; missing directories are created. None:
+                the name of `source`.
+            max_bytes: The most bytes that are copied.
 
         Returns:
             What was copied.
@@ -361,19 +366,19 @@ class CodeExecutor:
         *,
         max_bytes: int = MAX_TRANSFER_BYTES,
     ) -> Transfer:
-        """Copies a file or a directory out of the kernel's workspace, also before `start`.
+        """Copies a file or a directory out of the kernel's workspace. The executor need not be
+        started.
 
         Symbolic links in the workspace are not followed, because the kernel may have created them.
-        In a directory, links are left out, and so is everything that is neither a file nor a
-        directory.
+        In a directory, links and everything else that is neither file nor directory are skipped.
 
         Args:
             source: The file or directory, relative to the workspace.
-            target: The path of the copy. None: the name of `source`, in the current directory.
-            max_bytes: The maximum number of bytes.
+            target: Its new path. None: the name of `source`, in the current directory.
+            max_bytes: The most bytes that are copied.
 
         Returns:
-            What was copied, and what was left out.
+            What was copied, and what was skipped.
 
         Raises:
             ValueError: If `source` is not in the workspace, is a link, or has more than
@@ -383,7 +388,7 @@ class CodeExecutor:
         source = PurePath(source)
         return await arun(download, self._place(), source, Path(target or source.name), max_bytes)
 
-    # Ports for other programs
+    # Ports for other clients
 
     @property
     def tool_server_port(self) -> int | None:
@@ -393,7 +398,7 @@ class CodeExecutor:
 
     @property
     def tool_server_token(self) -> str | None:
-        """The token that the tool server requires from applications; None if there is none."""
+        """The token that applications need for the executor's tool server; None if it has none."""
         server = self._session.tool_server if self._session is not None else None
         return server["token"] if server else None
 
@@ -405,7 +410,7 @@ class CodeExecutor:
 
     @property
     def kernel_gateway_token(self) -> str | None:
-        """The token that the kernel gateway requires; None if there is no gateway."""
+        """The token that clients need for the executor's kernel gateway; None if it has none."""
         gateway = self._session.gateway if self._session is not None else None
         return gateway["token"] if gateway else None
 
@@ -449,16 +454,17 @@ class CodeExecutor:
         return Path(self._workspace or os.getcwd())
 
 
-# Makes it a coroutine function for agent frameworks, which take functions as tools, and for mocks.
+# Marks `execute` as a coroutine function for mocks, and for frameworks that take functions as
+# tools.
 if sys.version_info >= (3, 12):
     inspect.markcoroutinefunction(CodeExecutor.execute)
 else:
-    marker = asyncio.coroutines._is_coroutine  # type: ignore[attr-defined]
-    CodeExecutor.execute._is_coroutine = marker  # type: ignore[attr-defined]
+    _mark = asyncio.coroutines._is_coroutine  # type: ignore[attr-defined]
+    CodeExecutor.execute._is_coroutine = _mark  # type: ignore[attr-defined]
 
 
 class Execution(Coroutine[Any, Any, CodeExecutionResult]):
-    """The value of `CodeExecutor.execute`: a coroutine that also supports async iteration."""
+    """What `CodeExecutor.execute` returns: a coroutine that can also be iterated over."""
 
     def __init__(
         self,
@@ -471,7 +477,7 @@ class Execution(Coroutine[Any, Any, CodeExecutionResult]):
         self._stream = stream
         self._made: Coroutine[Any, Any, CodeExecutionResult] | None = None
         self._is_used = False
-        # Its name in asyncio's warnings about tasks.
+        # The name in asyncio's warnings about tasks.
         self.__name__, self.__qualname__ = "execute", "CodeExecutor.execute"
 
     def __aiter__(
@@ -511,13 +517,13 @@ class Execution(Coroutine[Any, Any, CodeExecutionResult]):
 def _read_level(log_level: str) -> int:
     if str(log_level).upper() not in LEVELS:
         raise ValueError(
-            f"log_level must be DEBUG, INFO, WARNING, ERROR or CRITICAL, not {log_level!r}"
+            f"log_level is one of DEBUG, INFO, WARNING, ERROR, CRITICAL, not {log_level!r}"
         )
     return LEVELS[log_level.upper()]
 
 
 def _find_python(python: str | Path) -> str:
-    """The core searches a name in PATH. A path is relative to this process."""
+    """The core looks up a name in PATH; a path is relative to the directory of this process."""
     text = os.fspath(python)
     return os.path.abspath(text) if os.sep in text else text
 

@@ -2,9 +2,9 @@
 """Copies files into a workspace and out of it.
 
 Code in a kernel may have created anything there: links to the application's secrets, pipes that
-never end, endless trees. So each step below the workspace opens one component, relative to its
-directory and never through a link, and everything has a limit. The other side belongs to the
-application, and is trusted.
+never end, directories without end. So below the workspace each path component is opened on its own,
+relative to its directory and never through a link, and everything has a bound. The other side
+belongs to the application and is trusted.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ MAX_DEPTH = 64
 CHUNK_BYTES = 1024 * 1024
 
 DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-# Non-blocking, because a pipe without a writer would block.
+# O_NONBLOCK, because opening a pipe without a writer would block.
 READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 WRITE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -35,8 +35,8 @@ class Transfer:
 
     Attributes:
         files: The files, relative to the source; `.` is the source itself.
-        skipped: What was left out: links, pipes, sockets, devices.
-        n_bytes: The size of all files.
+        skipped: What is neither file nor directory and was skipped: links, pipes, sockets, devices.
+        n_bytes: The size of all files, in bytes.
     """
 
     files: list[PurePath] = field(default_factory=list)
@@ -78,8 +78,8 @@ def download(workspace: Path, source: PurePath, target: Path, max_bytes: int) ->
     with _open_directory(workspace, names[:-1], makes=False) as directory:
         if not _get(job, directory, names[-1], target, PurePath("."), 0):
             raise ValueError(
-                f"{source} in the workspace is a link, or neither file nor directory:"
-                " it is not followed"
+                f"{source} in the workspace is a link, or neither file nor directory: "
+                "it is not followed"
             )
     return job.transfer
 
@@ -88,14 +88,15 @@ def _split(path: PurePath) -> list[str]:
     names = [name for name in path.parts if name != "."]
     if path.is_absolute() or ".." in names or not names or any("\0" in name for name in names):
         raise ValueError(
-            f"{str(path)!r} is not a path below the workspace: use a relative one, without '..'"
+            f"{str(path)!r} is not a path below the workspace: "
+            "give one relative to it, without '..'"
         )
     return names
 
 
 @contextmanager
 def _open_directory(workspace: Path, names: list[str], *, makes: bool) -> Iterator[int]:
-    """Opens the directory of these names, without following links."""
+    """Opens the directory that the names lead to, without following links."""
     fd = os.open(workspace, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         for number, name in enumerate(names):
@@ -105,7 +106,7 @@ def _open_directory(workspace: Path, names: list[str], *, makes: bool) -> Iterat
                 path = "/".join(names[: number + 1])
                 if error.errno in (errno.ELOOP, errno.ENOTDIR):
                     raise ValueError(
-                        f"{path} in the workspace is a link or not a directory: it is not followed"
+                        f"{path} in the workspace is a link or no directory: it is not followed"
                     ) from None
                 raise OSError(error.errno, error.strerror, path) from None
             os.close(fd)
@@ -151,7 +152,8 @@ def _open_directory_at(directory: int, name: str) -> Iterator[int]:
 
 
 def _put_file(job: _Job, source: Path, directory: int, name: str) -> None:
-    """Writes a temporary file, which then replaces the target. Never writes through it."""
+    """Writes a temporary file and renames it, so an existing file or link is replaced as a whole
+    and never written through."""
     temporary = f".{name[:100]}.{secrets.token_hex(4)}"
     reading = os.open(source, os.O_RDONLY | os.O_CLOEXEC)
     try:
@@ -174,13 +176,13 @@ def _put_file(job: _Job, source: Path, directory: int, name: str) -> None:
 
 
 def _get(job: _Job, directory: int, name: str, target: Path, shown: PurePath, depth: int) -> bool:
-    """False if it is neither a file nor a directory."""
+    """Copies a file or a directory. False: it is something else, or does not exist any more."""
     try:
         kind = os.stat(name, dir_fd=directory, follow_symlinks=False).st_mode
     except FileNotFoundError:
         if depth == 0:
             raise
-        return False  # it was removed
+        return False  # it was removed after the directory was read
     if stat.S_ISDIR(kind):
         _check_depth(depth)
         _get_directory(job, directory, name, target, shown, depth)
@@ -212,7 +214,7 @@ def _get_file(job: _Job, directory: int, name: str, target: Path, shown: PurePat
     try:
         reading = os.open(name, READ, dir_fd=directory)
     except OSError as error:
-        if error.errno in (errno.ELOOP, errno.ENXIO):  # it was replaced by a link or a pipe
+        if error.errno in (errno.ELOOP, errno.ENXIO):  # it has become a link or a socket
             return False
         raise
     try:
@@ -220,13 +222,13 @@ def _get_file(job: _Job, directory: int, name: str, target: Path, shown: PurePat
         if not stat.S_ISREG(about.st_mode):
             return False
         target.parent.mkdir(parents=True, exist_ok=True)
-        # Write a temporary file first: a failure leaves no incomplete file, and the target is never
+        # A temporary name first: a failure leaves no incomplete file, and an existing link is not
         # written through.
         temporary = target.parent / f".{name[:100]}.{secrets.token_hex(4)}"
         writing = os.open(temporary, WRITE, 0o600)
         try:
             _copy(job, reading, writing)
-            # Drop set-user-id bits of files from a kernel.
+            # A file from a kernel never gets the set-user-id bit.
             os.fchmod(writing, (stat.S_IMODE(about.st_mode) & 0o755) | stat.S_IRUSR | stat.S_IWUSR)
             os.replace(temporary, target)
         except BaseException:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Typed Python APIs for the tools of MCP servers."""
+"""Generates typed Python APIs for the tools of MCP servers."""
 
 from __future__ import annotations
 
@@ -24,20 +24,19 @@ async def generate_mcp_sources(
 ) -> list[str]:
     """Generates a Python package from the tools of an MCP server, and registers the server.
 
-    Connects to the server, lists its tools, and writes `root_dir/server_name` with a module for
-    each
-    tool: a class `Params` for the arguments, a class `Result` if the tool declares an output schema
-    (else the result is a `str`), and `run`. An existing package is replaced in one step. If
-    something fails, it is not changed.
+    This connects to the server, lists its tools, and writes the directory `root_dir/server_name`
+    with a module for each tool. A module has a class `Params` for the arguments, a class `Result`
+    if the tool declares what it returns (else results are `str`), and the function `run`. An
+    existing package is replaced as a whole; if this fails, it stays as it was.
 
     `${NAME}` in the parameters is replaced when the server is connected, from the environment and
-    from `.env` in the current directory. The value is not in the package.
+    from `.env` in the current directory. The package does not contain the values.
 
     Args:
         server_name: Name of the package, a Python identifier.
         server_params: `command`, `args` and `env` of a program, or `url` and `headers` of a server
             over HTTP.
-        root_dir: Directory of the package; created if it does not exist.
+        root_dir: Directory of the package; it is created if it does not exist.
         async_api: Whether `run` is a coroutine function.
         connect_timeout: Seconds that the server may take to start.
 
@@ -45,10 +44,10 @@ async def generate_mcp_sources(
         The names of the modules.
 
     Raises:
-        ValueError: If the name or the parameters are not valid.
-        FileNotFoundError: If the command or a variable does not exist. It is a LookupError, too.
-        TimeoutError: If the server takes too long.
-        RuntimeError: If the server fails. The text has the end of its log.
+        ValueError: If the name or the parameters are wrong.
+        FileNotFoundError: If the command or a variable does not exist. It is also a LookupError.
+        TimeoutError: If the server takes longer than `connect_timeout`.
+        RuntimeError: If the server fails; the text has the last lines of its output.
     """
     core = acquire_core()
     try:
@@ -71,10 +70,11 @@ async def generate_mcp_sources(
 
 
 def sanitize_name(name: str) -> str:
-    """The name of a tool's module: lower case, with `_` for other characters.
+    """The name of a tool's module: lower-case, with `_` for every character but a-z, A-Z, 0-9 and
+    `_`.
 
-    Only ASCII letters and digits are kept. If Python cannot import the result, generated packages
-    use another name: `generate_mcp_sources` returns the names of the modules.
+    If Python cannot import a module of that name, generated packages change it further. See
+    `generate_mcp_sources`, which returns the real names.
 
     Args:
         name: The tool's name.

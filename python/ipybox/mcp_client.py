@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A client of one MCP server."""
+"""`MCPClient`, a client of one MCP server."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 
-# Optional members of a tool, by their names in the classes of the official SDK.
+# Members of a tool that a server may omit, by their names in the classes of the official SDK.
 OPTIONAL_MEMBERS = {
     "title": "title",
     "description": "description",
@@ -30,8 +30,8 @@ OPTIONAL_MEMBERS = {
 class Tool(dict[str, Any]):
     """A tool as its server describes it, `{"name": …, "description": …, "inputSchema": …}`.
 
-    The members are attributes, too, as in ipybox 0.9: `tool.name`, `tool.inputSchema`. A missing
-    optional member is None.
+    The members are attributes, too, as in ipybox 0.9: `tool.name`, `tool.inputSchema`. An omitted
+    member is None.
     """
 
     def __getattr__(self, name: str) -> Any:
@@ -46,8 +46,10 @@ class Tool(dict[str, Any]):
 class MCPClient:
     """Connects to an MCP server and calls its tools, without a kernel.
 
-    async with MCPClient({"command": "uvx", "args": ["mcp-server-fetch"]}) as client:
-        print(await client.run("fetch", {"url": "https://example.com"}))
+        async with MCPClient({"command": "uvx", "args": ["mcp-server-fetch"]}) as client:
+            print(await client.run("fetch", {"url": "https://example.com"}))
+
+    No approval is needed. May be used in several event loops.
     """
 
     def __init__(self, server_params: dict[str, Any], connect_timeout: float = 30) -> None:
@@ -83,13 +85,13 @@ class MCPClient:
         await self.stop()
 
     async def start(self) -> None:
-        """Connects to the server.
+        """Connects to the server, and starts it if it is a program.
 
         Raises:
             RuntimeError: If the client is started already, or the server fails.
-            FileNotFoundError: If the command or a variable does not exist. It is a LookupError,
-                too.
-            TimeoutError: If the server takes too long.
+            FileNotFoundError: If the command or a variable does not exist. It is also a
+                LookupError.
+            TimeoutError: If the server takes longer than `connect_timeout`.
         """
         if self._core is not None:
             raise RuntimeError("MCP client already started")
@@ -113,7 +115,7 @@ class MCPClient:
         self._client = result["client"]
 
     async def stop(self) -> None:
-        """Disconnects, and ends a server that was started. Does nothing if not connected."""
+        """Disconnects, and ends the server if it was started. Does nothing without a connection."""
         core, client = self._core, self._client
         if core is None or client is None:
             return
@@ -131,11 +133,11 @@ class MCPClient:
             warnings.warn(f"{self!r} was not stopped", ResourceWarning, source=self, stacklevel=1)
 
     async def list_tools(self) -> list[Tool]:
-        """The server's tools.
+        """Lists the server's tools.
 
         Returns:
-            The tools as in MCP: `name`, `description`, `inputSchema`, and optional members such as
-            `outputSchema`.
+            The tools as MCP describes them: `name`, `description`, `inputSchema`, and possibly
+            `outputSchema` and others.
 
         Raises:
             RuntimeError: If the client is not started, or the server fails.
@@ -154,10 +156,10 @@ class MCPClient:
 
         Returns:
             The structured result if there is one, else the text, else a list of contents such as
-            images; None if there are no contents.
+            images; None if the result is empty.
 
         Raises:
-            RuntimeError: If the client is not started, or the tool fails. The text is the tool's.
+            RuntimeError: If the client is not started, or the tool fails; the text is the tool's.
         """
         result = await self._call("mcp.call", {"tool_name": tool_name, "tool_args": tool_args})
         value: dict[str, Any] | list[Any] | str | None = result["result"]
@@ -173,7 +175,7 @@ def _send_close(core: Core, client: str) -> None:
     try:
         core.request("mcp.close", {"client": client}, Handler())
     except CoreError:
-        pass  # the core has ended
+        pass  # the core has ended, and the connection with it
 
 
 def _forget(core: Core, client: str) -> None:

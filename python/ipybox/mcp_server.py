@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`python -m ipybox.mcp_server`: executes the C program, with the options of `ipybox`."""
+"""`python -m ipybox.mcp_server` runs the MCP server, which is the C program `ipybox`.
+
+Its options are those of `ipybox`.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,8 @@ from .core.server_process import become
 
 
 def main() -> None:
-    """Executes the program in this process. Kernels use this Python, or the one of `--python`."""
+    """Replaces this process by the program. Kernels run in this Python, unless `--python` names
+    another."""
     become(arguments=sys.argv[1:], takes_python=True)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Results of cells."""
+"""Results and exceptions of cells."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from .core.errors import ExecutionTimeout
 
 @dataclass
 class DisplayData:
-    """A value that a cell displayed, or the value of its last expression.
+    """Something that a cell displayed, or the value of its last expression.
 
     Attributes:
-        data: Representations by MIME type, such as `text/plain`, `text/html`, `application/json`,
-            and `image/png` in base64.
-        metadata: Metadata of the representations.
+        data: Representations by MIME type, such as `text/plain`, `text/html`, `application/json`;
+            images are in Base64.
+        metadata: Metadata of the representations, by MIME type.
     """
 
     data: dict[str, Any]
@@ -26,7 +26,7 @@ class DisplayData:
 
 @dataclass
 class CodeExecutionChunk:
-    """A piece of the output of a running cell.
+    """A piece of output.
 
     Attributes:
         text: The piece.
@@ -40,20 +40,20 @@ class CodeExecutionResult:
     """The result of a cell that ran to its end.
 
     Attributes:
-        text: Printed and displayed text, and the value of the last expression, without white space
-            at both ends. None if there was no output.
-        images: The image files of the cell, in order.
+        text: What the cell printed and displayed, and the value of its last expression, without
+            white space at both ends. None if there was no output.
+        images: The image files that it displayed, in order.
         raw_text: `text` with the white space at both ends, which keeps the columns of a table
             aligned.
-        is_cancelled: Whether `cancel` ended the cell. `text` is None then.
-        display_data: The displayed values, in all representations.
-        violations: What the sandbox denied, for people.
-        notices: Messages of ipybox, for people: that the kernel died before the cell, violations,
-            an image that could not be saved. They are not in the text, except `[ipybox] cwd reset
-            to DIR`. If a cell was cancelled or its stream was closed, its notices come with the
-            next result.
+        is_cancelled: Whether `cancel` ended the cell. Then `text` is None.
+        display_data: Everything that it displayed, in all representations.
+        violations: What its sandbox denied, for people.
+        notices: Messages of ipybox, for people: for example that the kernel died before the cell,
+            violations, or that an image could not be saved. They are not in the text, except
+            `[ipybox] cwd reset to DIR`. If a cell was cancelled or its stream was closed, its
+            notices come with the next result.
         is_truncated: Whether the text was longer than 16,777,216 characters. Then it has its
-            beginning and its end, and a line between them that says how much was left out.
+            beginning and its end, and between them a line that says how much was left out.
     """
 
     text: str | None
@@ -72,12 +72,12 @@ class CodeExecutionError(Exception):
     """A cell failed: it raised an exception, or its kernel has ended. The text is the traceback.
 
     Attributes:
-        name: Class of the exception, such as `ValueError`; None if there was none.
-        value: Message of the exception; None if there was none.
-        output: Earlier output of the cell; None if there was none.
-        images: Earlier image files of the cell.
-        display_data: Values that the cell displayed before.
-        violations: What the sandbox denied, for people.
+        name: Class of the exception, such as `ValueError`; None if there was no exception.
+        value: Message of the exception; None if there was no exception.
+        output: What the cell printed before it failed; None if nothing.
+        images: The image files that it displayed before it failed.
+        display_data: What it displayed before it failed.
+        violations: What its sandbox denied, for people.
         notices: Messages of ipybox; see CodeExecutionResult.
     """
 
@@ -93,11 +93,11 @@ class CodeExecutionError(Exception):
 
 
 class CodeExecutionTimeout(ExecutionTimeout):
-    """A cell exceeded its timeout: a TimeoutError, whose text says whether variables are kept.
+    """A cell took longer than its time limit. The text says whether the variables are kept.
 
     Attributes:
-        output: Earlier output of the cell; None if there was none.
-        violations: What the sandbox denied, for people.
+        output: What the cell printed until then; None if nothing.
+        violations: What its sandbox denied, for people.
         notices: Messages of ipybox; see CodeExecutionResult.
     """
 

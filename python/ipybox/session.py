@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A session of the core, and its cells."""
+"""A session of the core, and the cells that run in it."""
 
 from __future__ import annotations
 
@@ -8,26 +8,27 @@ import threading
 import time
 from typing import Any
 
-from .cells import Cell, KeptNotices
+from .answers import KeptNotices
+from .cells import Cell
 from .core import Core, CoreError, Handler, acquire_core
 from .core.errors import CoreTimeoutError
 
 logger = logging.getLogger("ipybox")
 
-# What the core accepts for a limit that has passed.
+# A timeout must be above 0: this one stands for a limit that was exceeded already.
 SHORTEST_TIMEOUT_S = 0.001
 STOPPED = "the executor was stopped while the cell ran"
 
 
 class Session(Handler):
-    """An open session. It keeps the core alive until it is closed.
+    """An open session. It is an owner of the core until it is closed.
 
     Attributes:
         core: The core.
-        kept_notices: Notices of cells whose results reached no caller.
-        end_reason: Why its cells end now, if it was closed.
-        tool_server: `host`, `port` and `token` of its tool server; None if it has none.
-        gateway: The same for its kernel gateway.
+        kept_notices: Notices of cells whose results no caller received.
+        end_reason: Why its cells end, if it was closed; else None.
+        tool_server: `host`, `port` and `token` of its own tool server; None if it has none.
+        gateway: `host`, `port` and `token` of its kernel gateway; None if it has none.
     """
 
     def __init__(self, core: Core, answer: dict[str, Any], log_level: int) -> None:
@@ -45,12 +46,15 @@ class Session(Handler):
 
     @classmethod
     async def open(cls, options: dict[str, Any], log_level: int) -> Session:
-        """Opens a session, and waits for its kernel.
+        """Opens a session and waits until its kernel is ready.
 
-        `kernel_init_timeout` in the options limits all of this.
+        Args:
+            options: Parameters of `session.open`. `kernel_init_timeout` limits the whole call.
+            log_level: The lowest level of log lines that are passed on.
 
         Raises:
-            CoreError: If that fails; nothing is left then.
+            CoreError: If the session cannot be opened or its kernel does not start. Nothing is
+                left.
         """
         limit: float | None = options.get("kernel_init_timeout")
         deadline = None if limit is None else time.monotonic() + limit
@@ -85,7 +89,10 @@ class Session(Handler):
     # Its end
 
     async def close(self) -> None:
-        """Ends the kernel and all that it started. Cancelling the task only ends the waiting."""
+        """Ends the kernel and everything that it started.
+
+        If the task is cancelled, the session still closes, but no one waits for it.
+        """
         if not self._begin_close():
             return
         try:
@@ -97,7 +104,7 @@ class Session(Handler):
             self._end_close()
 
     def close_soon(self) -> None:
-        """Like `close`, without waiting."""
+        """Like `close`, but does not wait."""
         if self._begin_close():
             _send_close(self.core, self._id)
             self._end_close()
@@ -125,8 +132,14 @@ class Session(Handler):
     def execute(self, code: str, timeout: float | None, *, asks: bool, wants_chunks: bool) -> Cell:
         """Queues a cell.
 
+        Args:
+            code: Python code.
+            timeout: Time limit in seconds; None for no limit.
+            asks: Whether tool calls need an approval; else they are allowed.
+            wants_chunks: Whether the cell's items include pieces of text.
+
         Raises:
-            CoreError: If the core is gone.
+            CoreError: If the core has ended.
         """
         self.core.check()
         cell = Cell(self, asks=asks, wants_chunks=wants_chunks)
@@ -145,7 +158,7 @@ class Session(Handler):
         return cell
 
     def remove(self, cell: Cell) -> None:
-        """Called when a cell has ended."""
+        """Forgets a cell that has ended."""
         with self._lock:
             if cell in self._cells:
                 self._cells.remove(cell)
@@ -160,7 +173,7 @@ class Session(Handler):
             cell.cancel()
 
     async def reset(self) -> None:
-        """Replaces the kernel. Running and queued cells end with an error."""
+        """Replaces the kernel by a fresh one. Cells that run or wait end with an error."""
         with self._lock:
             cells = list(self._cells)
         for cell in cells:
@@ -168,11 +181,11 @@ class Session(Handler):
         await self.core.call("session.reset", {"session": self._id}, is_cancellable=False)
 
     def pause(self) -> None:
-        """Stops reading output. A kernel that prints more waits."""
+        """Stops reading the kernel's output; a kernel that continues to print waits."""
         self.core.notify("session.pause", {"session": self._id})
 
     def resume(self) -> None:
-        """Reads output again."""
+        """Reads the kernel's output again."""
         self.core.notify("session.resume", {"session": self._id})
 
     # By the reading thread
@@ -186,4 +199,4 @@ def _send_close(core: Core, session: str) -> None:
     try:
         core.request("session.close", {"session": session}, Handler())
     except CoreError:
-        pass  # the core has ended
+        pass  # the core has ended, and the session with it

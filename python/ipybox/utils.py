@@ -16,12 +16,12 @@ T = TypeVar("T")
 
 
 async def arun(func: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Runs a blocking function, such as `input`, in a thread, and waits for its result.
+    """Runs a function that blocks, such as `input`, in a thread, and waits for it.
 
     Args:
         func: The function.
-        *args: Arguments of the function.
-        **kwargs: Keyword arguments of the function.
+        *args: Its arguments.
+        **kwargs: Its keyword arguments.
 
     Returns:
         The function's result.
@@ -34,12 +34,12 @@ async def arun(func: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
 
 
 def find_free_port(host: str = "localhost") -> int:
-    """Finds a free TCP port.
+    """Finds a TCP port that no process listens on at the moment.
 
-    Another program may use the port before you do. If possible, listen on port 0 instead.
+    Another process may take it before you do. If possible, listen on port 0 instead.
 
     Args:
-        host: The address for which the port must be free.
+        host: The address on which the port is free.
 
     Returns:
         The port number.
@@ -55,10 +55,17 @@ def find_free_port(host: str = "localhost") -> int:
 
 
 def check_seconds(value: float | None, name: str) -> float | None:
-    """Checks a time limit; None means no limit.
+    """Checks a time limit.
+
+    Args:
+        value: Seconds; None or infinity for no limit.
+        name: The parameter's name, for the error.
+
+    Returns:
+        The seconds; None for no limit.
 
     Raises:
-        ValueError: If it is not a number above 0.
+        ValueError: If the value is not a number above 0.
     """
     if value is None or value == math.inf:
         return None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Variables in the parameters of MCP servers."""
+"""Replaces variables in the parameters of MCP servers."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ class ReplaceResult:
     """The result of `replace_variables`.
 
     Attributes:
-        replaced: The copy with values in the places of variables.
+        replaced: The copy, with values instead of variables.
         replaced_variables: Names that have a value.
-        missing_variables: Names that have none; they are in `replaced` as they were.
+        missing_variables: Names without a value; `replaced` still contains them.
     """
 
     replaced: dict[str, Any]
@@ -32,16 +32,16 @@ class ReplaceResult:
 
 
 def replace_variables(template: Mapping[str, Any], variables: Mapping[str, str]) -> ReplaceResult:
-    """Replaces `${NAME}` in all strings of a template, also in nested dicts and lists.
+    """Replaces `${NAME}` in all strings of a template, in nested dicts and lists too.
 
-    Variables in a value are not replaced.
+    Variables in values are not replaced.
 
     Args:
-        template: Such as the parameters of an MCP server. It is not changed.
-        variables: Values by name, such as `os.environ`.
+        template: For example the parameters of an MCP server. It is not changed.
+        variables: Values by name, for example `os.environ`.
 
     Returns:
-        The copy, and which variables have been found in it.
+        The copy, and the names of the variables that were found.
     """
     result = ReplaceResult({})
     result.replaced = {key: _replace(value, variables, result) for key, value in template.items()}

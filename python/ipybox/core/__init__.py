@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The client of `ipybox rpc`, the C program that does the work.
 
-One core process serves everything in this Python process: executors, clients of MCP servers, WebSockets, in any number of
-threads and event loops. `acquire_core` starts it when it is needed; when nobody has it any more it stays for a while, then
-ends. It ends in any case when this process does, however that happens.
+One core process serves all executors, clients of MCP servers and WebSockets of this Python process,
+in any number of threads and event loops. `acquire_core` starts it when it is needed. When it has no
+owner any more, it stays for 30 seconds and then ends. It also ends when this process ends, for
+whatever reason.
 
     core = acquire_core()
     try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the C program is."""
+"""Finds the C program."""
 
 from __future__ import annotations
 
@@ -12,23 +12,25 @@ PROGRAM = "ipybox"
 def find_binary() -> str:
     """The path of the C program `ipybox`.
 
-    Looked for in this order: the environment variable IPYBOX_BIN; the build folder, if this package is in a source tree; the
-    scripts of the environment that this package is installed in; PATH.
+    These are tried in order: the environment variable IPYBOX_BIN; the build directory, if this
+    package is in a source tree; the scripts of the environment that this package is installed in;
+    PATH.
 
     Raises:
-        FileNotFoundError: If it is nowhere, or IPYBOX_BIN names no program.
+        FileNotFoundError: If it is in none of them, or IPYBOX_BIN does not name a program.
     """
     asked = os.environ.get("IPYBOX_BIN")
     if asked:
         if _is_program(asked):
             return os.path.abspath(asked)
-        raise FileNotFoundError(f"IPYBOX_BIN names no program: {asked}")
+        raise FileNotFoundError(f"IPYBOX_BIN does not name a program: {asked}")
     for path in _places():
         if _is_program(path):
             return path
     raise FileNotFoundError(
-        "the program ipybox is not there: not in this package's environment, not in PATH. "
-        "Install the package again (pip install --force-reinstall ipybox), or set IPYBOX_BIN to the program's path"
+        "the program ipybox was not found in this package's environment or in PATH. "
+        "Install the package again (pip install --force-reinstall ipybox), "
+        "or set IPYBOX_BIN to the program's path"
     )
 
 

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Requests to the core and what it sends by itself: `docs/internals/rpc.md` from the client's side.
+"""The client's side of `docs/internals/rpc.md`: requests to the core, and messages from it.
 
-Everything here may be called from any thread. What the core says is told to a `Handler` by the thread that reads it, in the
-order in which it came; handlers are quick and never block. After a fork the child has no core: what it kept of the parent's
-raises CoreError, and `acquire_core` starts one of its own.
+Everything here may be called from any thread. The reading thread passes messages of the core to a
+`Handler`, in the order in which they came; handlers are quick and never block. A forked child has
+no
+core: objects that it inherited raise CoreError, and `acquire_core` starts a new core.
 """
 
 from __future__ import annotations
@@ -25,10 +26,11 @@ from .lines import decode, encode
 from .process import Process
 
 PROTOCOL = 1
-# A core that nobody has ends after this time. Starting one takes half a second, a kernel from one that runs ten milliseconds.
+# A core without owners ends after this time. Starting a core takes half a second; a kernel of a
+# running core takes ten milliseconds.
 IDLE_TIMEOUT_S = 30.0
 
-# Lines of logs of sessions that are being opened, all together.
+# The most log lines that are kept, in total, for sessions that are being opened.
 MAX_EARLY_LOGS = 100
 
 logger = logging.getLogger("ipybox")
@@ -36,26 +38,29 @@ LEVELS = {"debug": 10, "info": 20, "notice": 20, "warning": 30, "error": 40, "cr
 
 
 class Handler:
-    """What is told about one request, or one WebSocket, or one session; by the reading thread."""
+    """Receives messages about one request, one WebSocket or one session, in the reading thread."""
 
     def on_event(self, event: dict[str, Any]) -> None:
-        """An event of the cell that the request executes."""
+        """Called for each event of the cell that the request executes."""
 
     def on_approval(self, approval: Approval) -> None:
-        """Somebody has to decide on a tool call; without a handler, or if it raises an exception, the call is refused."""
+        """Called for a tool call that needs an approval.
+
+        The call is refused if there is no handler, or if the handler raises an exception.
+        """
         approval.respond(False)
 
     def on_done(self, result: Any, error: CoreError | None) -> None:
-        """The answer; nothing of the request comes after it."""
+        """Called once with the answer, after all other messages about the request."""
 
     def on_log(self, level: int, text: str) -> None:
-        """A line of the session's log."""
+        """Called for each line of the session's log."""
 
     def on_message(self, message: dict[str, Any]) -> None:
-        """A WebSocket's message: `text` or `base64`."""
+        """Called for each message of a WebSocket: `text` or `base64`."""
 
     def on_closed(self, code: int, reason: str) -> None:
-        """The end of a WebSocket, or of the core; nothing of it comes after that."""
+        """Called once when a WebSocket was closed or the core has ended; no message follows."""
 
 
 class Approval:
@@ -63,7 +68,7 @@ class Approval:
 
     Attributes:
         params: `server_name`, `tool_name`, `tool_args`.
-        on_withdrawn: Called by the reading thread when the core does not wait any more.
+        on_withdrawn: Called in the reading thread when the core stops waiting.
     """
 
     def __init__(self, core: Core, number: Any, params: dict[str, Any]) -> None:
@@ -74,7 +79,7 @@ class Approval:
         self.is_withdrawn = False
 
     def respond(self, accept: bool) -> None:
-        """Decides. Does nothing if it was decided before, or is not waited for any more."""
+        """Decides. Does nothing after a decision, and when the core has stopped waiting."""
         self._core.answer_approval(self._number, accept)
 
     def withdraw(self) -> None:
@@ -84,12 +89,12 @@ class Approval:
 
 
 class Core:
-    """One core process. `acquire_core` gives it; each owner calls `release` once."""
+    """One core process. `acquire_core` returns it; each owner calls `release` once."""
 
     def __init__(self) -> None:
         self._pid = os.getpid()
         self._lock = threading.Lock()
-        self._n_owners = 1  # whoever makes it
+        self._n_owners = 1  # the creator
         self._idle_since = 0.0
         self._next_number = 1
         self._requests: dict[int, Handler] = {}
@@ -109,7 +114,7 @@ class Core:
     # Owners
 
     def try_acquire(self) -> bool:
-        """Adds an owner; False if this core has ended or is about to."""
+        """Adds an owner. False: this core has ended or is ending."""
         if self.is_of_parent:
             return False
         with self._lock:
@@ -119,7 +124,7 @@ class Core:
             return True
 
     def release(self) -> None:
-        """Takes an owner away."""
+        """Removes an owner."""
         if self.is_of_parent:
             return
         with self._lock:
@@ -130,7 +135,7 @@ class Core:
             self._process.wake()
 
     def close(self) -> None:
-        """Ends the core and waits for it: 20 s at most. Whatever it still does fails."""
+        """Ends the core and waits for it, at most 20 seconds. Requests under way fail."""
         if self.is_of_parent:
             return
         with self._lock:
@@ -145,15 +150,20 @@ class Core:
 
     @property
     def is_of_parent(self) -> bool:
-        """Whether this process is a fork of the one that has this core. Its locks may be held for ever."""
+        """Whether this process was forked from the one that has this core.
+
+        A lock may have been held by another thread at the time of the fork, and is never released
+        here.
+        """
         return self._pid != os.getpid()
 
     @property
     def error(self) -> CoreError | None:
-        """Why the core is of no use any more; None while it is."""
+        """Why the core cannot be used any more; None: it can."""
         if self.is_of_parent:
             return CoreError(
-                "this belongs to the process that this one was forked from; make a new one after the fork",
+                "this object belongs to the parent process, which this one was forked from; "
+                "create a new one after the fork",
                 "closed",
             )
         return self._error
@@ -171,14 +181,14 @@ class Core:
         """Sends a request and waits for its result. Cancelling the task cancels the request.
 
         Args:
-            method: Of `docs/internals/rpc.md`.
+            method: A method of `docs/internals/rpc.md`.
             params: Its parameters.
-            on_late: Called with a result that nobody waits for any more, from whatever thread.
-            is_cancellable: False: cancelling the task only ends the waiting.
+            on_late: Called, from any thread, with a result that comes after the task was cancelled.
+            is_cancellable: If false, cancelling the task does not cancel the request.
 
         Raises:
-            CoreError: What the core answered instead; see its `kind`.
-            ValueError: If the parameters are no JSON.
+            CoreError: If the core answers with an error; see its `kind`.
+            ValueError: If the parameters cannot be written as JSON.
         """
         reply = _Reply(asyncio.get_running_loop(), on_late)
         number = self.request(method, params, reply)
@@ -197,11 +207,19 @@ class Core:
                 reply.abandon()
 
     def request(self, method: str, params: dict[str, Any], handler: Handler) -> int:
-        """Sends a request; returns its number. `handler` is told the rest, and is told `on_done` for certain.
+        """Sends a request.
+
+        Args:
+            method: A method of `docs/internals/rpc.md`.
+            params: Its parameters.
+            handler: Receives everything about the request. Its `on_done` is called in every case.
+
+        Returns:
+            The request's number.
 
         Raises:
             CoreError: If the core has ended.
-            ValueError: If the parameters are no JSON.
+            ValueError: If the parameters cannot be written as JSON.
         """
         self.check()
         with self._lock:
@@ -215,14 +233,18 @@ class Core:
             self._process.send(line)
         except CoreError:
             with self._lock:
-                # The end of the core may have told it already.
+                # If the core has ended, its end may have called on_done already.
                 if self._requests.pop(number, None) is None:
                     return number
             raise
         return number
 
     def check(self) -> None:
-        """Raises why the core is of no use any more, if it is not."""
+        """Checks that the core can be used.
+
+        Raises:
+            CoreError: If it cannot; the text says why.
+        """
         error = self.error
         if error is not None:
             raise make_error(error.kind, str(error))
@@ -232,7 +254,7 @@ class Core:
         self._send_if_alive({"jsonrpc": "2.0", "method": method, "params": params})
 
     def cancel(self, number: int) -> None:
-        """Cancels a request that is under way; its answer still comes."""
+        """Cancels a request that is under way. Its answer still comes."""
         if self.is_of_parent:
             return
         with self._lock:
@@ -249,18 +271,21 @@ class Core:
             self._send_if_alive({"jsonrpc": "2.0", "id": number, "result": {"accept": accept}})
 
     def run_soon(self, errand: Callable[[], None]) -> None:
-        """Has the reading thread call `errand`, unless the core ends before. For `__del__`, which may come at any time in any
-        thread, also in one that holds a lock of ours: it takes none."""
+        """Has the reading thread call `errand`, unless the core ends first.
+
+        This takes no lock, so `__del__` may call it at any time, even in a thread that holds one.
+        """
         self._errands.append(errand)
         self._process.wake()
 
     def route_socket(self, socket: str, handler: Handler | None) -> None:
-        """Who is told about a WebSocket. To lose nothing, called in the `on_done` of `websocket.open`."""
+        """Sets the handler of a WebSocket. Call it in the `on_done` of `websocket.open`, or
+        messages are lost."""
         with self._lock:
             _put(self._sockets, socket, handler)
 
     def route_session(self, session: str, handler: Handler | None) -> None:
-        """Who is told the log of a session, and is asked where no cell is."""
+        """Sets the handler that gets the log of a session, and its approvals while no cell runs."""
         with self._lock:
             _put(self._sessions, session, handler)
             early = [log for log in self._early_logs if log["session"] == session]
@@ -270,10 +295,10 @@ class Core:
             self._dispatch_log(log)
 
     def forget(self) -> None:
-        """In a forked child: lets go of what belongs to the parent."""
+        """In a forked child: closes what belongs to the parent."""
         self._process.forget()
 
-    # What the core says; in the reading thread
+    # Messages of the core; in the reading thread
 
     def _initialize(self) -> None:
         from .. import __version__
@@ -285,7 +310,7 @@ class Core:
         )
 
     def fail(self, error: CoreError) -> None:
-        """Gives the core up."""
+        """Stops using the core, because of an error."""
         with self._lock:
             self._error = self._error or error
             self._is_closing = True
@@ -296,7 +321,7 @@ class Core:
             try:
                 self._errands.popleft()()
             except Exception:
-                logger.exception("something forgotten could not be closed")
+                logger.exception("an object that was not stopped could not be closed")
 
     def _send_if_alive(self, message: dict[str, Any]) -> None:
         if self.error is None:
@@ -361,7 +386,7 @@ class Core:
         try:
             handler.on_approval(approval)
         except Exception:
-            approval.respond(False)  # nobody will decide
+            approval.respond(False)  # no one will decide
             raise
 
     def _dispatch_log(self, params: dict[str, Any]) -> None:
@@ -394,7 +419,8 @@ class Core:
             if self._error is None:
                 why = "was closed" if self._is_closing else f"ended unexpectedly ({reason})"
                 self._error = CoreDiedError(
-                    f"the ipybox core (process {self._process.pid}) {why}; its kernels are gone. Start a new executor",
+                    f"the ipybox core (process {self._process.pid}) {why}; "
+                    "its kernels are gone. Start a new executor",
                     "died",
                 )
             error = self._error
@@ -435,7 +461,7 @@ def _put(table: dict[str, Handler], name: str, handler: Handler | None) -> None:
 
 
 class _Greeting(Handler):
-    """The answer to `initialize`: the first of all, so the requests behind it need not wait for it."""
+    """Checks the answer to `initialize`. It comes first, so other requests need not wait for it."""
 
     def __init__(self, core: Core) -> None:
         self._core = weakref.ref(core)
@@ -456,7 +482,7 @@ class _Greeting(Handler):
 
 
 class _Reply(Handler):
-    """Brings an answer into an event loop. Exactly one of these has it in the end: whoever waits, or `on_late`."""
+    """Passes an answer to an event loop. Either the waiting task receives it, or `on_late` does."""
 
     def __init__(
         self, loop: asyncio.AbstractEventLoop, on_late: Callable[[Any], None] | None
@@ -483,11 +509,11 @@ class _Reply(Handler):
             self.abandon()
 
     def abandon(self) -> None:
-        """Nobody waits any more. In the loop's thread, or when there is no loop."""
+        """The task stops waiting. Called in the loop's thread, or when the loop is closed."""
         with self._lock:
             self._is_abandoned = True
         if self.future.done() and not self.future.cancelled():
-            self.future.exception()  # seen, so that asyncio does not complain
+            self.future.exception()  # so that asyncio does not report it as never retrieved
         self._give_late()
 
     def _settle(self, result: Any, error: CoreError | None) -> None:
@@ -513,10 +539,11 @@ _all: weakref.WeakSet[Core] = weakref.WeakSet()
 
 
 def acquire_core() -> Core:
-    """The core of this process, started if there is none. Blocks for the few milliseconds that starting a program takes.
+    """The core of this process. It is started if there is none, which blocks for a few
+    milliseconds.
 
     Raises:
-        FileNotFoundError: If the program is not there.
+        FileNotFoundError: If the program does not exist.
         OSError: If it cannot be started.
     """
     global _core
@@ -527,7 +554,10 @@ def acquire_core() -> Core:
 
 
 def close_core() -> None:
-    """Ends the core now, if there is one, and waits for it. What still uses it fails; the next `acquire_core` starts another."""
+    """Ends the core, if there is one, and waits for it.
+
+    Requests under way fail. The next `acquire_core` starts another core.
+    """
     global _core
     with _lock:
         core, _core = _core, None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the core answers instead of a result."""
+"""Errors of the core."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from typing import Any
 
 
 class CoreError(RuntimeError):
-    """The core could not do what was asked; the text says what is wrong and what to do.
+    """A request failed; the text says what failed and what to do.
 
     Attributes:
-        kind: `invalid`, `not_found`, `busy`, `limit`, `timeout`, `cancelled`, `server`, `protocol`, `closed`, `system`,
-            or `died`: the core itself is gone.
+        kind: A kind of `docs/internals/rpc.md`, such as `invalid`, `not_found`, `busy`, `limit`,
+            `timeout` or `server`; or `closed`: this object was closed; or `died`: the core has
+            ended.
     """
 
     def __init__(self, message: str, kind: str = "system") -> None:
@@ -21,11 +22,11 @@ class CoreError(RuntimeError):
 
 
 class InvalidError(CoreError, ValueError):
-    """What was asked for makes no sense."""
+    """An argument is wrong."""
 
 
 class NotFoundError(CoreError, LookupError, FileNotFoundError):
-    """A file, a command or a variable is missing."""
+    """A file, a command or a variable does not exist."""
 
 
 class ConnectionFailedError(CoreError, ConnectionRefusedError):
@@ -35,19 +36,19 @@ class ConnectionFailedError(CoreError, ConnectionRefusedError):
 if sys.version_info >= (3, 11):
     ExecutionTimeout = TimeoutError
 else:
-    # asyncio's TimeoutError is a class of its own there, and programs catch either.
+    # Before Python 3.11 asyncio has a TimeoutError of its own, and programs catch either one.
     import asyncio
 
     class ExecutionTimeout(TimeoutError, asyncio.TimeoutError):
-        """What was waited for took too long."""
+        """A time limit was exceeded."""
 
 
 class CoreTimeoutError(CoreError, ExecutionTimeout):
-    """The core waited in vain, say for an MCP server to start."""
+    """A time limit was exceeded, for example by an MCP server that starts."""
 
 
 class CoreDiedError(CoreError):
-    """The core process is gone, and the kernels with it; a new executor starts a new one."""
+    """The core process has ended, and its kernels with it. A new executor starts a new core."""
 
 
 _CLASSES: dict[str, type[CoreError]] = {

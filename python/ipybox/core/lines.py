@@ -1,26 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lines of JSON: cutting them out of a stream, and reading what kernels and MCP servers put into them."""
+"""Lines of JSON: cuts them out of a stream, writes and reads them."""
 
 from __future__ import annotations
 
 import json
 from typing import Any
 
-# What the core takes and gives at most, `docs/internals/rpc.md`.
+# The longest messages to the core and from it, `docs/internals/rpc.md`.
 MAX_MESSAGE_BYTES = 64 * 1024 * 1024
 MAX_RECEIVED_BYTES = 512 * 1024 * 1024
 
 
 class HugeInteger(str):
-    """The digits of an integer that Python refuses to read (more than sys.get_int_max_str_digits())."""
+    """The digits of an integer that Python refuses to read (more than
+    sys.get_int_max_str_digits())."""
 
 
 def encode(message: dict[str, Any]) -> bytes:
-    """One line. Lone surrogates become escapes.
+    """A message as one line of JSON. Lone surrogates become escapes.
 
     Raises:
-        ValueError: If the message holds NaN or infinity, is circular, or is too large.
-        TypeError: If it holds what JSON has not.
+        ValueError: If the message contains NaN or infinity, is circular, or is too large.
+        TypeError: If it contains a value that JSON does not have.
     """
     line = json.dumps(message, allow_nan=False, separators=(",", ":")).encode("ascii")
     if len(line) >= MAX_MESSAGE_BYTES:
@@ -31,21 +32,21 @@ def encode(message: dict[str, Any]) -> bytes:
 
 
 def decode(line: bytes) -> Any:
-    """What a line holds.
+    """The JSON value of a line.
 
     Raises:
-        ValueError: If it is no JSON.
-        RecursionError: If it is nested too deep for this thread.
+        ValueError: If it is not JSON.
+        RecursionError: If it is nested too deeply for this thread.
     """
     return parse(line.decode("utf-8", "surrogatepass"))
 
 
 def parse(text: str) -> Any:
-    """What a JSON text holds. Integers may have any length: HugeInteger.
+    """The JSON value of a text. Integers that are too long for Python become HugeInteger.
 
     Raises:
-        ValueError: If it is no JSON.
-        RecursionError: If it is nested too deep for this thread.
+        ValueError: If it is not JSON.
+        RecursionError: If it is nested too deeply for this thread.
     """
     try:
         return json.loads(text)
@@ -63,16 +64,16 @@ def _read_integer(digits: str) -> int | HugeInteger:
 
 
 class LineCutter:
-    """Cuts what is read into lines; each byte is looked at once."""
+    """Cuts a stream of bytes into lines, in linear time."""
 
     def __init__(self) -> None:
         self._buffer = bytearray()
 
     def feed(self, data: bytes) -> list[bytes]:
-        """The lines that `data` completes.
+        """Adds bytes, and returns the lines that they complete.
 
         Raises:
-            ValueError: If a line is longer than a message may be.
+            ValueError: If a line exceeds MAX_RECEIVED_BYTES.
         """
         end = data.rfind(b"\n") + 1
         if end == 0:

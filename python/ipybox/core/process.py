@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The core as a process: its start, its pipes, its end.
 
-A thread reads what it says, whatever event loops do meanwhile, and writes what its pipe did not take at once; so nobody who
-sends ever blocks. The pipe to its stdin is its lifeline: when it closes, the core ends everything and then itself.
+A thread reads from the core, independently of event loops, and writes what the pipe did not take at
+once; so sending never blocks. The pipe to the core's stdin is its lifeline: when it closes, the
+core ends everything that it started, and then itself.
 """
 
 from __future__ import annotations
@@ -19,15 +20,15 @@ from .errors import CoreDiedError, CoreError
 from .lines import LineCutter
 
 READ_SIZE = 256 * 1024
-# What waits for a core that does not read.
+# The most bytes that wait for a core that does not read.
 MAX_BACKLOG_BYTES = 256 * 1024 * 1024
-# A core that closed its end, or whose lifeline was cut, is killed after this time: it closes in order within 15 s.
+# A core that is ending is killed after this time. In order it ends within 15 seconds.
 EXIT_TIMEOUT_S = 20.0
 
 
 class _Waker:
-    """A pipe that ends a poll. It is closed when nobody has it any more, so never while a `wake` is under way in some thread, which
-    would write into whatever has the number by then."""
+    """A pipe that ends a poll. Its last reference closes it, so never while another thread runs
+    `wake`: that thread would write to a file that has got the same number."""
 
     def __init__(self) -> None:
         self._fds = os.pipe()
@@ -53,15 +54,11 @@ class _Waker:
         try:
             os.write(self._fds[1], b".")
         except OSError:
-            pass  # full: it wakes anyway
+            pass  # the pipe is full: the thread wakes anyway
 
 
 class Process:
-    """The running core. `on_line` and `on_end` are called by the thread, `on_end` once, as the last.
-
-    `idle_seconds` is asked before each wait: seconds until `on_idle` is called if nothing happens, None: never. `on_wake` is called
-    after `wake`.
-    """
+    """The running core. All functions that it is created with are called in its thread."""
 
     def __init__(
         self,
@@ -71,6 +68,19 @@ class Process:
         on_idle: Callable[[], None],
         on_wake: Callable[[], None],
     ) -> None:
+        """
+        Args:
+            on_line: Receives each line from the core, without its newline.
+            on_end: Called once, last, with the reason.
+            idle_seconds: Returns the seconds until `on_idle` is called if nothing happens; None for
+                never. It is called before each wait.
+            on_idle: See `idle_seconds`.
+            on_wake: Called after `wake`.
+
+        Raises:
+            FileNotFoundError: If the program does not exist.
+            OSError: If it cannot be started.
+        """
         self._on_line = on_line
         self._on_end = on_end
         self._idle_seconds = idle_seconds
@@ -80,7 +90,8 @@ class Process:
         self._backlog: deque[memoryview] = deque()
         self._backlog_bytes = 0
         self._is_closing = False
-        # A session of its own: Ctrl-C is for the application, which ends the core in order.
+        # In a process session of its own, so that Ctrl-C reaches only the application, which ends
+        # the core in order.
         self._popen = subprocess.Popen(
             [find_binary(), "rpc"],
             stdin=subprocess.PIPE,
@@ -101,11 +112,11 @@ class Process:
         return self._popen.pid
 
     def send(self, line: bytes) -> None:
-        """Writes a line, now or as soon as the pipe takes it. Never blocks.
+        """Writes a line, now or as soon as the pipe has room. Never blocks.
 
         Raises:
-            CoreDiedError: If the core is gone.
-            CoreError: If too much waits already.
+            CoreDiedError: If the core has ended.
+            CoreError: If more than MAX_BACKLOG_BYTES would wait.
         """
         with self._lock:
             if self._is_closing:
@@ -121,7 +132,7 @@ class Process:
                 self.wake()
 
     def close(self) -> None:
-        """Cuts the lifeline; `on_end` follows. What is not written yet is lost."""
+        """Closes the lifeline; `on_end` follows. Lines that were not written yet are lost."""
         with self._lock:
             if not self._is_closing:
                 self._is_closing = True
@@ -130,11 +141,11 @@ class Process:
                 self.wake()
 
     def join(self) -> None:
-        """Waits for the end, which comes within EXIT_TIMEOUT_S after `close`."""
+        """Waits until the core has ended, at most EXIT_TIMEOUT_S after `close`."""
         self._thread.join()
 
     def forget(self) -> None:
-        """In a forked child: lets go of what belongs to the parent."""
+        """In a forked child: closes what belongs to the parent."""
         for stream in (self._popen.stdin, self._popen.stdout):
             try:
                 stream.close()  # type: ignore[union-attr]
@@ -142,7 +153,7 @@ class Process:
                 pass
         waker, self._waker = self._waker, None
         if waker is not None:
-            waker.close()  # the thread that has it is not in this process
+            waker.close()  # the thread that uses it does not exist in this process
         self._popen.returncode = 0
 
     # The thread
@@ -151,17 +162,17 @@ class Process:
         cutter = LineCutter()
         reason = ""
         try:
-            while self._turn(cutter):
+            while self._iterate(cutter):
                 pass
         except Exception as error:
             reason = f"{type(error).__name__}: {error}"
         status = self._finish()
         self._on_end(reason or status)
 
-    def _turn(self, cutter: LineCutter) -> bool:
-        """Waits for something to do, and does it; False when the core has ended."""
+    def _iterate(self, cutter: LineCutter) -> bool:
+        """Waits for an event and handles it. False: the core has ended."""
         waker = self._waker
-        assert waker is not None  # until the last turn
+        assert waker is not None  # until the last iteration
         poll = select.poll()
         poll.register(self._stdout, select.POLLIN)
         poll.register(waker, select.POLLIN)
@@ -201,7 +212,10 @@ class Process:
                 self._backlog.popleft()
 
     def _write(self, data: memoryview) -> int:
-        """With the lock held. A pipe that broke takes everything: its end is noticed by reading."""
+        """Writes with the lock held, and returns the number of bytes.
+
+        A broken pipe counts as written; reading notices that the core has ended.
+        """
         try:
             return os.write(self._stdin, data)
         except BlockingIOError:
@@ -210,13 +224,13 @@ class Process:
             return len(data)
 
     def wake(self) -> None:
-        """Makes the thread look again at what there is to do. Takes no lock."""
+        """Wakes the thread. Takes no lock."""
         waker = self._waker
         if waker is not None:
             waker.wake()
 
     def _finish(self) -> str:
-        """Waits for the process, kills it if need be; tells how it ended."""
+        """Waits for the process, kills it if it takes too long, and returns how it ended."""
         self.close()
         status: int | None = None
         try:

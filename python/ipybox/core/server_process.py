@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Verbs of the program that are servers: each tells in a line of JSON on its stdout where it listens, and ends in order when its stdin
-does."""
+"""Runs verbs of the program that are servers.
+
+Such a server writes a line of JSON to its stdout that says where it listens. It ends in order when
+its stdin is closed.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,8 @@ from .binary import find_binary
 
 
 class ServerProcess:
-    """A server as a child process, one at a time, whose owner ends it. May be used in several event loops, and in any thread."""
+    """A server as a child process, one at a time. May be used in several event loops and
+    threads."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -26,7 +30,7 @@ class ServerProcess:
 
     @property
     def pid(self) -> int | None:
-        """The process that runs, if any."""
+        """The id of the process; None if none runs."""
         child = self._child
         return child.process.pid if child is not None and child.is_running else None
 
@@ -37,37 +41,41 @@ class ServerProcess:
         stderr: int | None,
         environment: Mapping[str, str] | None = None,
     ) -> dict[str, Any] | int:
-        """Starts it, and waits until it listens. If the task is cancelled, it is killed.
+        """Starts the server and waits until it listens. If the task is cancelled, it is killed.
 
         Args:
-            verb: Of the program.
-            options: Its words after the verb.
-            stderr: As of `subprocess.Popen`.
-            environment: None: this process's.
+            verb: A verb of the program.
+            options: The arguments after the verb.
+            stderr: As for `subprocess.Popen`.
+            environment: The server's environment; None for that of this process.
 
         Returns:
-            What it told about where it listens; if it ended instead, its exit status.
+            The line with which it reported where it listens; its exit status if it ended instead.
 
         Raises:
-            AlreadyRunningError: If it runs.
-            FileNotFoundError: If the program is not there.
+            AlreadyRunningError: If it runs already.
+            FileNotFoundError: If the program does not exist.
         """
         with self._lock:
             if self._child is not None and self._child.is_running:
                 raise AlreadyRunningError
             child = self._child = _Child([find_binary(), verb, *options], stderr, environment)
         try:
-            line = await asyncio.wrap_future(child.told)
+            line = await asyncio.wrap_future(child.report)
         except BaseException:
             await child.kill()
             raise
         if line:
-            told: dict[str, Any] = json.loads(line)
-            return told
+            report: dict[str, Any] = json.loads(line)
+            return report
         return await asyncio.wrap_future(child.ended)
 
     async def stop(self, timeout: float) -> None:
-        """Ends it in order. What has not ended after so many seconds is killed; so it is if the task is cancelled."""
+        """Ends the server in order.
+
+        Args:
+            timeout: Seconds after which it is killed. It is also killed if the task is cancelled.
+        """
         child = self._child
         if child is None or not child.is_running:
             return
@@ -81,32 +89,32 @@ class ServerProcess:
             raise
 
     async def join(self) -> None:
-        """Waits until it has ended. Returns at once if it does not run."""
+        """Waits until the server has ended. Returns at once if it does not run."""
         child = self._child
         if child is not None and child.is_running:
             await asyncio.wrap_future(child.ended)
 
 
 class AlreadyRunningError(Exception):
-    """It was started, and has not ended."""
+    """The server was started and has not ended."""
 
 
 class _Child:
-    """One run of it. A thread reads its first line, and waits for its end.
+    """One run of the server. A thread reads its first line and waits for its end.
 
     Attributes:
-        process: Whose stdin is its lifeline: it ends when this process does.
-        told: Its first line.
-        ended: Its exit status.
+        process: The process. Its stdin is its lifeline, so it ends when this process does.
+        report: The future of its first line.
+        ended: The future of its exit status.
     """
 
     def __init__(
         self, command: Sequence[str], stderr: int | None, environment: Mapping[str, str] | None
     ) -> None:
-        self.told: Future[bytes] = Future()
+        self.report: Future[bytes] = Future()
         self.ended: Future[int] = Future()
-        for future in (self.told, self.ended):
-            future.set_running_or_notify_cancel()  # those who wait may be cancelled, it may not
+        for future in (self.report, self.ended):
+            future.set_running_or_notify_cancel()  # waiting tasks may be cancelled, the future not
         self._pid = os.getpid()
         self.process = subprocess.Popen(
             command,
@@ -114,34 +122,37 @@ class _Child:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=stderr,
-            start_new_session=True,  # Ctrl-C is for us: we stop it in order
+            start_new_session=True,  # Ctrl-C reaches only this process, which stops it in order
         )
         threading.Thread(target=self._watch, name=f"ipybox {command[1]}", daemon=True).start()
 
     @property
     def is_running(self) -> bool:
-        """False also in a child that was forked, where it is none of ours."""
+        """Whether it runs. False in a forked child, to which it does not belong."""
         return not self.ended.done() and self._pid == os.getpid()
 
     async def kill(self) -> None:
-        """Ends it at once."""
+        """Kills it, and waits for its end."""
         self.process.kill()
         await asyncio.wrap_future(self.ended)
 
     def _watch(self) -> None:
         assert self.process.stdin is not None and self.process.stdout is not None
         with self.process.stdin, self.process.stdout:
-            self.told.set_result(self.process.stdout.readline())
+            self.report.set_result(self.process.stdout.readline())
             self.ended.set_result(self.process.wait())
 
 
 def become(*verb: str, arguments: Sequence[str], takes_python: bool) -> NoReturn:
-    """Becomes the program, in the same process.
+    """Replaces this process by the program.
 
     Args:
-        verb: Of the program; none: the MCP server.
-        arguments: The words after the verb.
-        takes_python: Whether kernels run in this Python unless `--python` names another.
+        verb: A verb of the program; none for the MCP server.
+        arguments: The arguments after the verb.
+        takes_python: Whether kernels run in this Python, unless `--python` names another.
+
+    Raises:
+        FileNotFoundError: If the program does not exist.
     """
     has_python = any(
         argument == "--python" or argument.startswith("--python=") for argument in arguments

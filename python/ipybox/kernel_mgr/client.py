@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A client of kernels behind Jupyter's REST and WebSocket interface: of `KernelGateway`, and of any Jupyter server."""
+"""A client of kernels behind Jupyter's REST and WebSocket interface: of `KernelGateway`, and of any
+Jupyter server."""
 
 from __future__ import annotations
 
@@ -28,7 +29,8 @@ class ExecutionResult:
     """The result of code that ran to its end.
 
     Attributes:
-        text: What it printed and displayed, and the value of its last expression; None if there was no output.
+        text: What it printed and displayed, and the value of its last expression; None if there was
+            no output.
         images: The files of the images that it made, in order.
         raw_text: `text` with the white space at both ends.
         is_truncated: Whether the text was longer than 16,777,216 characters, and is cut to them.
@@ -90,9 +92,9 @@ class KernelClient:
             port: Its port.
             images_dir: Where images are saved. Default: `images` in the current directory.
             ping_interval: Seconds between the pings that keep the connection alive.
-            working_dir: The directory in which the kernel begins and to which it returns after each cell, with a line of output
-                that says so. It needs a gateway of ipybox. None: the kernel begins in the gateway's directory, and does not
-                return to it.
+            working_dir: The directory in which the kernel begins and to which it returns after each
+                cell, with a line of output that says so. It needs a gateway of ipybox. None: the
+                kernel begins in the gateway's directory, and does not return to it.
             kernel_init_timeout: Seconds from the request for a kernel until it is ready.
             token: Of a server that demands one.
         """
@@ -143,11 +145,13 @@ class KernelClient:
         Args:
             retries: How often it is tried, while the gateway cannot be reached.
             retry_interval: Seconds between two tries.
-            kernel_init_timeout: Seconds from the request for a kernel until it is ready. None: those of the constructor.
+            kernel_init_timeout: Seconds from the request for a kernel until it is ready. None:
+                those of the constructor.
 
         Raises:
             TimeoutError: If the kernel was not ready in time; nothing is left of it.
-            RuntimeError: If it is connected already, or cannot connect after all tries, or no kernel could be started.
+            RuntimeError: If it is connected already, or cannot connect after all tries, or no
+                kernel could be started.
             ValueError: If kernel_init_timeout is no number of seconds above 0.
         """
         if self._kernel_id is not None:
@@ -192,7 +196,8 @@ class KernelClient:
         await self.connect()
 
     async def interrupt(self) -> None:
-        """Interrupts what runs in the kernel, as Ctrl-C does; it keeps its state. Does nothing if nothing runs.
+        """Interrupts what runs in the kernel, as Ctrl-C does; it keeps its state. Does nothing if
+        nothing runs.
 
         Raises:
             RuntimeError: If there is no connection.
@@ -204,7 +209,8 @@ class KernelClient:
 
         Args:
             code: Python code.
-            timeout: Seconds after which it is interrupted; the kernel keeps its state. None: no limit.
+            timeout: Seconds after which it is interrupted; the kernel keeps its state. None: no
+                limit.
 
         Returns:
             The text of its output and its images.
@@ -224,11 +230,13 @@ class KernelClient:
     async def stream(
         self, code: str, timeout: float | None = None
     ) -> AsyncIterator[str | ExecutionResult]:
-        """Executes code and tells its output as it comes. Who stops listening before the end interrupts the code.
+        """Executes code and tells its output as it comes. Who stops listening before the end
+        interrupts the code.
 
         Args:
             code: Python code.
-            timeout: Seconds after which it is interrupted; the kernel keeps its state. None: no limit.
+            timeout: Seconds after which it is interrupted; the kernel keeps its state. None: no
+                limit.
 
         Yields:
             Pieces of its output, and at the end the `ExecutionResult`.

@@ -44,7 +44,8 @@ class KernelsApi:
         """Starts a kernel of the server's default kind; returns its id.
 
         Args:
-            working_dir: Where it begins and to which it returns after each cell: an absolute path. Only ipybox's gateway takes one.
+            working_dir: Where it begins and to which it returns after each cell: an absolute path.
+                Only ipybox's gateway takes one.
             timeout: Seconds that the answer may take.
 
         Raises:
@@ -73,7 +74,8 @@ class KernelsApi:
                 raise
 
     def forget(self, kernel_id: str) -> None:
-        """Ends a kernel, and waits for nothing but, at the end of the event loop, for the request. It may fail."""
+        """Ends a kernel, and waits for nothing but, at the end of the event loop, for the request.
+        It may fail."""
         path = f"/api/kernels/{quote(kernel_id, safe='')}"
         loop = asyncio.get_running_loop()
         ending = loop.run_in_executor(

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The kernel gateway: `ipybox gateway` as a child process.
 
-`python -m ipybox.kernel_mgr.server` becomes that program; its options are those of `ipybox gateway`.
+`python -m ipybox.kernel_mgr.server` becomes that program; its options are those of `ipybox
+gateway`.
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ LEVELS = {"TRACE": "DEBUG", "WARN": "WARNING", "FATAL": "CRITICAL"}
 class KernelGateway:
     """Serves IPython kernels over Jupyter's REST and WebSocket interface, in a process of its own.
 
-    Connect with `KernelClient`, or any of Jupyter's clients. Whoever is not the user who started it is refused.
+    Connect with `KernelClient`, or any of Jupyter's clients. Whoever is not the user who started it
+    is refused.
 
         async with KernelGateway(host="localhost", port=8888) as gateway:
             await gateway.join()  # until it ends
@@ -54,13 +56,15 @@ class KernelGateway:
         Args:
             host: Hostname or IP address to listen on.
             port: Port to listen on. 0 takes any free one; `port` has it after `start`.
-            sandbox: Whether kernels run in sandboxes, where they can write the current directory only and have no network.
+            sandbox: Whether kernels run in sandboxes, where they can write the current directory
+                only and have no network.
             sandbox_config: JSON file that says what sandboxes allow. Default: ipybox's own.
             log_level: `DEBUG`, `INFO`, `WARNING`, `ERROR` or `CRITICAL`.
             log_to_stderr: Whether the log is shown on this process's stderr.
-            env: Environment variables for kernels, which inherit none. `TOOL_SERVER_HOST` and `TOOL_SERVER_PORT` say which tool
-                server runs their tool calls.
-            working_dir: Where kernels begin; also what a sandbox lets them write. Default: the current directory.
+            env: Environment variables for kernels, which inherit none. `TOOL_SERVER_HOST` and
+                `TOOL_SERVER_PORT` say which tool server runs their tool calls.
+            working_dir: Where kernels begin; also what a sandbox lets them write. Default: the
+                current directory.
         """
         self.host = host
         self.port = port
@@ -174,7 +178,8 @@ class _Log:
 
 
 def main() -> None:
-    """Becomes `ipybox gateway`, in the same process. Kernels run in this Python unless `--python` names another."""
+    """Becomes `ipybox gateway`, in the same process. Kernels run in this Python unless `--python`
+    names another."""
     become("gateway", arguments=sys.argv[1:], takes_python=True)
 
 

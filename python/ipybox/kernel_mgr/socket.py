@@ -15,8 +15,8 @@ from .messages import is_idle, make_request, message_type, parent_id, parse_mess
 
 # The most that the core takes; a larger message closes the connection.
 MAX_MESSAGE = 32 * 1024 * 1024
-# Characters of messages that wait for readers: beyond these nothing is received, until half of them are read. The kernel waits then, and
-# a gateway may disconnect who lets it wait for a minute.
+# Characters of messages that wait for readers: beyond these nothing is received, until half of them
+# are read. The kernel waits then, and a gateway may disconnect who lets it wait for a minute.
 MAX_WAITING = 64 * 1024 * 1024
 
 
@@ -25,7 +25,8 @@ class ChannelsClosedError(RuntimeError):
 
 
 class Execution:
-    """One request, and what comes for it: messages, and in the end an exception if the connection breaks."""
+    """One request, and what comes for it: messages, and in the end an exception if the connection
+    breaks."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, on_taken: Callable[[int], None]) -> None:
         """`on_taken` is told the size of each message that does not wait any more."""
@@ -50,7 +51,8 @@ class Execution:
         return item
 
     def abandon(self, on_begun: Callable[[], None]) -> None:
-        """Nobody waits any more. `on_begun` is called when the kernel is at it: an interrupt before that would miss it."""
+        """Nobody waits any more. `on_begun` is called when the kernel is at it: an interrupt before
+        that would miss it."""
         self._on_begun = on_begun
         while not self._queue.empty():
             self._on_taken(self._queue.get_nowait()[1])

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Running tools of MCP servers through a tool server.
 
-It is the kernels' own client, `kernel_host/stub/ipybox/tool_exec/client.py`, with the original's defaults.
+It is the kernels' own client, `kernel_host/stub/ipybox/tool_exec/client.py`, with the original's
+defaults.
 """
 
 from __future__ import annotations
@@ -67,13 +68,14 @@ class ToolRunner:
         """
         Args:
             server_name: Name of the MCP server.
-            server_params: How it is reached: `command`, `args`, `env`, or `url`, `headers`. The tool server replaces `${NAME}`
-                from its own environment. None: see server_id.
+            server_params: How it is reached: `command`, `args`, `env`, or `url`, `headers`. The
+                tool server replaces `${NAME}` from its own environment. None: see server_id.
             host: Hostname of the tool server.
             port: Its port.
             token: Its token. None will do for a tool server of the same user on the same machine.
-            server_id: The registration that a generated package carries instead of parameters. The tool server's default is then
-                the environment's TOOL_SERVER_HOST and TOOL_SERVER_PORT, as in kernels.
+            server_id: The registration that a generated package carries instead of parameters. The
+                tool server's default is then the environment's TOOL_SERVER_HOST and
+                TOOL_SERVER_PORT, as in kernels.
         """
         self.server_name = server_name
         self.server_params = server_params
@@ -87,14 +89,16 @@ class ToolRunner:
 
         Args:
             tool_name: Name of the tool.
-            tool_args: Its arguments: a dict, or anything that pydantic turns into a JSON object, such as a model or a dataclass.
-                Values may be datetimes, UUIDs, paths, enums, dataclasses, models and the like.
+            tool_args: Its arguments: a dict, or anything that pydantic turns into a JSON object,
+                such as a model or a dataclass. Values may be datetimes, UUIDs, paths, enums,
+                dataclasses, models and the like.
 
         Returns:
             The structured result if there is one; else the text; else None.
 
         Raises:
-            ToolRunnerError: If the call fails, or is not approved (then ApprovalRejectedError or ApprovalTimeoutError).
+            ToolRunnerError: If the call fails, or is not approved (then ApprovalRejectedError or
+                ApprovalTimeoutError).
         """
         result: dict[str, Any] | str | None = await self._runner().run(tool_name, tool_args)
         return result
@@ -105,7 +109,8 @@ class ToolRunner:
         return result
 
     async def call(self, tool_name: str, tool_args: Any) -> ToolAnswer:
-        """Runs a tool and returns all that it answered. Generated packages call it. Cancelling the task cancels the call.
+        """Runs a tool and returns all that it answered. Generated packages call it. Cancelling the
+        task cancels the call.
 
         Args:
             tool_name: Name of the tool.

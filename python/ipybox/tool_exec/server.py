@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The tool server: `ipybox tool-server` as a child process.
 
-`python -m ipybox.tool_exec.server` becomes that program; its options are those of `ipybox tool-server`.
+`python -m ipybox.tool_exec.server` becomes that program; its options are those of `ipybox
+tool-server`.
 """
 
 from __future__ import annotations
@@ -23,9 +24,10 @@ STOP_TIMEOUT_S = 20.0
 class ToolServer:
     """Runs tools of MCP servers for whoever asks over HTTP, and asks for approval.
 
-    MCP servers start when one of their tools is first run, and serve further calls. Endpoints: `POST /run`, `POST /approve`,
-    `PUT /reset`, `GET /status`, and the WebSocket `/approval` for an `ApprovalClient`. Processes of the same user on the same
-    machine may use it; everybody else needs its token.
+    MCP servers start when one of their tools is first run, and serve further calls. Endpoints:
+    `POST /run`, `POST /approve`, `PUT /reset`, `GET /status`, and the WebSocket `/approval` for an
+    `ApprovalClient`. Processes of the same user on the same machine may use it; everybody else
+    needs its token.
 
         async with ToolServer(approval_required=True) as server:
             async with ApprovalClient(callback=on_approval_request):
@@ -82,7 +84,8 @@ class ToolServer:
         """Starts it; returns when it listens.
 
         Raises:
-            RuntimeError: If it is running already, or does not start, say because the port is in use.
+            RuntimeError: If it is running already, or does not start, say because the port is in
+                use.
             FileNotFoundError: If the program is not there.
         """
         stderr = None if self.log_to_stderr else _stdout()

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Approval requests, as an application gets them, and the client that gets them from a tool server."""
+"""Approval requests, as an application gets them, and the client that gets them from a tool
+server."""
 
 from __future__ import annotations
 
@@ -22,8 +23,8 @@ logger = logging.getLogger("ipybox")
 class ApprovalRequest:
     """A tool call that waits for the application's decision.
 
-    The call runs only after `accept`. The first decision counts; later ones do nothing, and neither does one that comes when
-    nobody waits any more: the time for it is over, or the cell has ended.
+    The call runs only after `accept`. The first decision counts; later ones do nothing, and neither
+    does one that comes when nobody waits any more: the time for it is over, or the cell has ended.
 
         async def on_approval_request(request: ApprovalRequest):
             if request.tool_name == "dangerous_tool":
@@ -35,9 +36,9 @@ class ApprovalRequest:
         server_name: Name of the MCP server.
         tool_name: Name of the tool.
         tool_args: The arguments, as they will be sent.
-        server_params: The parameters of a server that is not registered, with `${NAME}` as written. Packages made by mcpygen
-            send them in a session without a sandbox. None: the server is registered. Check this before `server_name`: with
-            parameters, the cell chose the name.
+        server_params: The parameters of a server that is not registered, with `${NAME}` as written.
+            Packages made by mcpygen send them in a session without a sandbox. None: the server is
+            registered. Check this before `server_name`: with parameters, the cell chose the name.
     """
 
     def __init__(
@@ -97,8 +98,9 @@ class ApprovalRequest:
         """Calls `callback` with the decision, once, or at once if it is made already.
 
         Args:
-            callback: A function, called in the event loop that this is called in; a coroutine that it returns is started as a
-                task. False also if the request expired. What it raises is logged.
+            callback: A function, called in the event loop that this is called in; a coroutine that
+                it returns is started as a task. False also if the request expired. What it raises
+                is logged.
         """
         loop = _running_loop()
         with self._lock:
@@ -116,7 +118,8 @@ class ApprovalRequest:
         self.on_decision(lambda accept: callback())
 
     def expire(self) -> None:
-        """Tells that nobody waits for a decision any more. For whoever made the request, from any thread."""
+        """Tells that nobody waits for a decision any more. For whoever made the request, from any
+        thread."""
         self._settle(False)
 
     async def _decide(self, accept: bool) -> None:
@@ -158,7 +161,8 @@ class ApprovalRequest:
 
 
 def _show(name: str) -> str:
-    """The code in the kernel chose it: what a terminal would obey, or shows in another order, is escaped for who decides."""
+    """The code in the kernel chose it: what a terminal would obey, or shows in another order, is
+    escaped for who decides."""
     return name if name.isprintable() else repr(name)[1:-1]
 
 
@@ -215,8 +219,8 @@ class ApprovalClient:
     ) -> None:
         """
         Args:
-            callback: Coroutine function that is called for each request, each in a task of its own. It accepts or rejects. If it
-                raises, the request is rejected.
+            callback: Coroutine function that is called for each request, each in a task of its own.
+                It accepts or rejects. If it raises, the request is rejected.
             host: Hostname of the tool server.
             port: Its port.
             token: Its token. None will do for a tool server of the same user on the same machine.
@@ -246,7 +250,8 @@ class ApprovalClient:
 
         Raises:
             RuntimeError: If it is connected already.
-            ConnectionRefusedError: If nothing listens there, or the tool server refuses. It is a RuntimeError, too.
+            ConnectionRefusedError: If nothing listens there, or the tool server refuses. It is a
+                RuntimeError, too.
         """
         if self._core is not None:
             raise RuntimeError("Already connected")
@@ -272,7 +277,8 @@ class ApprovalClient:
             raise
 
     async def disconnect(self) -> None:
-        """Disconnects; what was asked and not decided is refused. Does nothing if there is no connection."""
+        """Disconnects; what was asked and not decided is refused. Does nothing if there is no
+        connection."""
         core, socket = self._core, self._socket
         if core is None:
             return
@@ -288,7 +294,8 @@ class ApprovalClient:
             core.release()
 
     def _take(self, text: str) -> None:
-        """A question `{"method": "approve", "params": {…}, "id": number}`; in the event loop. Whatever else comes is none."""
+        """A question `{"method": "approve", "params": {…}, "id": number}`; in the event loop.
+        Whatever else comes is none."""
         from ...core.lines import parse
 
         try:

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The approval channel of a tool server of one's own: for WebSockets of starlette, and so of FastAPI.
+"""The approval channel of a tool server of one's own: for WebSockets of starlette, and so of
+FastAPI.
 
     channel = ApprovalChannel(approval_required=True)
     app.websocket("/approval")(channel.connect)
 
-`ToolServer` has a channel already; this is for applications that have a server of their own. The package needs no starlette:
-only such an application has it. The application checks who may connect. The channel refuses web pages of other origins, because
-a browser on this machine lets every page connect.
+`ToolServer` has a channel already; this is for applications that have a server of their own. The
+package needs no starlette: only such an application has it. The application checks who may connect.
+The channel refuses web pages of other origins, because a browser on this machine lets every page
+connect.
 """
 
 from __future__ import annotations
@@ -31,7 +33,8 @@ POLICY_VIOLATION = 1008
 
 
 def _is_own_page(origin: str, host: str | None) -> bool:
-    """Whether a page comes from the server that it connects to. Only for names that no foreign DNS server can point here."""
+    """Whether a page comes from the server that it connects to. Only for names that no foreign DNS
+    server can point here."""
     scheme, _, place = origin.partition("://")
     if scheme not in ("http", "https") or not place or place != host:
         return False
@@ -48,8 +51,9 @@ class ApprovalChannel:
     Attributes:
         approval_required: Whether it asks at all; if not, every request is granted.
         approval_timeout: Seconds to wait for a decision; None: for ever.
-        allowed_origins: Origins of web pages that may connect, such as `http://localhost:3000`. Empty at first. Pages that the
-            application itself serves on localhost or a loopback address may always connect.
+        allowed_origins: Origins of web pages that may connect, such as `http://localhost:3000`.
+            Empty at first. Pages that the application itself serves on localhost or a loopback
+            address may always connect.
     """
 
     def __init__(
@@ -76,8 +80,9 @@ class ApprovalChannel:
         return self._websocket is not None
 
     async def connect(self, websocket: WebSocket) -> None:
-        """Serves a client until it disconnects. While another one is connected it waits up to 5 s for that to leave, then closes
-        the new one with 1008. A web page whose origin is not allowed is refused with status 403.
+        """Serves a client until it disconnects. While another one is connected it waits up to 5 s
+        for that to leave, then closes the new one with 1008. A web page whose origin is not allowed
+        is refused with status 403.
 
         Args:
             websocket: The connection, not accepted yet.
@@ -102,7 +107,8 @@ class ApprovalChannel:
             self._enter(websocket)
             self._accepted.set()
         else:
-            # It counts from now on: the client may know that it is connected before `accept` returns.
+            # It counts from now on: the client may know that it is connected before `accept`
+            # returns.
             self._enter(websocket)
         try:
             if not self._accepted.is_set():
@@ -114,7 +120,8 @@ class ApprovalChannel:
                 self._leave()
 
     async def disconnect(self) -> None:
-        """Disconnects the client; requests that wait fail with RuntimeError. Does nothing if there is none."""
+        """Disconnects the client; requests that wait fail with RuntimeError. Does nothing if there
+        is none."""
         websocket = self._websocket
         if websocket is None:
             return
