@@ -1,3 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kernels by Jupyter's REST and WebSocket interface: `KernelGateway` serves them, `KernelClient`
-uses them."""
+"""Kernels over Jupyter's REST and WebSocket interface.
+
+`KernelGateway` serves them, `KernelClient` uses them.
+"""

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A client of kernels behind Jupyter's REST and WebSocket interface: of `KernelGateway`, and of any
-Jupyter server."""
+"""`KernelClient`, a client of Jupyter's REST and WebSocket interface to kernels.
+
+It works with `KernelGateway` and with any Jupyter server.
+"""
 
 from __future__ import annotations
 
@@ -29,11 +31,12 @@ class ExecutionResult:
     """The result of code that ran to its end.
 
     Attributes:
-        text: What it printed and displayed, and the value of its last expression; None if there was
-            no output.
-        images: The files of the images that it made, in order.
+        text: What the code printed and displayed, and the value of its last expression; None if
+            there was no output.
+        images: The image files that it displayed, in order.
         raw_text: `text` with the white space at both ends.
-        is_truncated: Whether the text was longer than 16,777,216 characters, and is cut to them.
+        is_truncated: Whether the text was longer than 16,777,216 characters and was cut to this
+            length.
         notices: Messages of ipybox, for people; see CodeExecutionResult.
     """
 
@@ -45,11 +48,11 @@ class ExecutionResult:
 
 
 class KernelFailedError(RuntimeError):
-    """A kernel could not be started; the text says why."""
+    """A kernel could not be started. The text says why."""
 
 
 class ExecutionError(Exception):
-    """Code raised an exception in a kernel; the text is the traceback.
+    """Code raised an exception in a kernel. The text is the traceback.
 
     Attributes:
         notices: Messages of ipybox, for people; see CodeExecutionResult.
@@ -63,16 +66,18 @@ class ExecutionError(Exception):
 class KernelClient:
     """Runs code in an IPython kernel of its own, whose state lasts from one execution to the next.
 
-    async with KernelClient(host="localhost", port=8888) as client:
-        result = await client.execute("print('hello')")
-        print(result.text)
+        async with KernelClient(host="localhost", port=8888) as client:
+            result = await client.execute("print('hello')")
+            print(result.text)
 
-        async for item in client.stream("print('hello')"):
-            match item:
-                case str():
-                    print(f"Chunk: {item}")
-                case ExecutionResult():
-                    print(f"Result: {item}")
+            async for item in client.stream("print('hello')"):
+                match item:
+                    case str():
+                        print(f"Chunk: {item}")
+                    case ExecutionResult():
+                        print(f"Result: {item}")
+
+    A client belongs to one event loop.
     """
 
     def __init__(
@@ -92,11 +97,11 @@ class KernelClient:
             port: Its port.
             images_dir: Where images are saved. Default: `images` in the current directory.
             ping_interval: Seconds between the pings that keep the connection alive.
-            working_dir: The directory in which the kernel begins and to which it returns after each
-                cell, with a line of output that says so. It needs a gateway of ipybox. None: the
-                kernel begins in the gateway's directory, and does not return to it.
+            working_dir: The directory in which the kernel starts and to which it returns after each
+                cell, with a line of output that says so. It requires a gateway of ipybox. None: the
+                kernel starts in the gateway's directory, and does not return to it.
             kernel_init_timeout: Seconds from the request for a kernel until it is ready.
-            token: Of a server that demands one.
+            token: The token of the server, if it requires one.
         """
         self.host = host
         self.port = port
@@ -108,7 +113,7 @@ class KernelClient:
         self._api = KernelsApi(host, port, token)
         self._kernel_id: str | None = None
         self._channels: Channels | None = None
-        self._kept_notices: list[str] = []  # of executions whose results reached nobody
+        self._kept_notices: list[str] = []  # of executions whose results no caller received
         self._interrupts: set[asyncio.Future[None]] = set()
 
     async def __aenter__(self) -> Self:
@@ -143,16 +148,16 @@ class KernelClient:
         """Starts a kernel, connects to it, and waits until it is ready.
 
         Args:
-            retries: How often it is tried, while the gateway cannot be reached.
-            retry_interval: Seconds between two tries.
-            kernel_init_timeout: Seconds from the request for a kernel until it is ready. None:
-                those of the constructor.
+            retries: The number of attempts while the gateway cannot be reached.
+            retry_interval: Seconds between two attempts.
+            kernel_init_timeout: Seconds from the request for a kernel until it is ready. None: the
+                value of the constructor.
 
         Raises:
-            TimeoutError: If the kernel was not ready in time; nothing is left of it.
-            RuntimeError: If it is connected already, or cannot connect after all tries, or no
+            TimeoutError: If the kernel was not ready in time. Nothing is left of it.
+            RuntimeError: If the client is connected already, if all attempts failed, or if no
                 kernel could be started.
-            ValueError: If kernel_init_timeout is no number of seconds above 0.
+            ValueError: If kernel_init_timeout is not a number above 0.
         """
         if self._kernel_id is not None:
             raise RuntimeError("Already connected to kernel")
@@ -178,7 +183,7 @@ class KernelClient:
             await asyncio.sleep(retry_interval)
 
     async def disconnect(self) -> None:
-        """Disconnects from the kernel and ends it. Does nothing without a connection."""
+        """Ends the kernel and disconnects. Does nothing without a connection."""
         kernel_id, self._kernel_id = self._kernel_id, None
         channels, self._channels = self._channels, None
         if channels is not None:
@@ -187,17 +192,22 @@ class KernelClient:
             try:
                 await self._api.delete(kernel_id)
             except (OSError, RuntimeError):
-                pass  # the gateway is gone, and the kernel with it
+                pass  # the gateway has ended, and the kernel with it
 
     async def reset(self) -> None:
-        """Ends the kernel, and starts another one."""
+        """Ends the kernel and starts another one.
+
+        Raises:
+            RuntimeError: If there is no connection, or no kernel can be started.
+        """
         self.kernel_id  # noqa: B018  (raises without a connection)
         await self.disconnect()
         await self.connect()
 
     async def interrupt(self) -> None:
-        """Interrupts what runs in the kernel, as Ctrl-C does; it keeps its state. Does nothing if
-        nothing runs.
+        """Interrupts the running code as Ctrl-C does. The kernel keeps its state.
+
+        Does nothing if no code runs.
 
         Raises:
             RuntimeError: If there is no connection.
@@ -205,19 +215,19 @@ class KernelClient:
         await self._api.interrupt(self.kernel_id)
 
     async def execute(self, code: str, timeout: float | None = None) -> ExecutionResult:
-        """Executes code and waits for its end.
+        """Runs code and waits for its end.
 
         Args:
             code: Python code.
-            timeout: Seconds after which it is interrupted; the kernel keeps its state. None: no
-                limit.
+            timeout: Seconds after which the code is interrupted; the kernel keeps its state. None:
+                no limit.
 
         Returns:
-            The text of its output and its images.
+            The text of its output, and its images.
 
         Raises:
-            ExecutionError: If it raises an error.
-            TimeoutError: If it takes longer.
+            ExecutionError: If the code raises an exception.
+            TimeoutError: If it takes longer than `timeout`.
             RuntimeError: If there is no connection.
         """
         result: ExecutionResult | None = None
@@ -230,20 +240,20 @@ class KernelClient:
     async def stream(
         self, code: str, timeout: float | None = None
     ) -> AsyncIterator[str | ExecutionResult]:
-        """Executes code and tells its output as it comes. Who stops listening before the end
-        interrupts the code.
+        """Runs code and yields its output as it comes. Closing the stream before its end interrupts
+        the code.
 
         Args:
             code: Python code.
-            timeout: Seconds after which it is interrupted; the kernel keeps its state. None: no
-                limit.
+            timeout: Seconds after which the code is interrupted; the kernel keeps its state. None:
+                no limit.
 
         Yields:
-            Pieces of its output, and at the end the `ExecutionResult`.
+            Pieces of output, and at the end the `ExecutionResult`.
 
         Raises:
-            ExecutionError: If it raises an error.
-            TimeoutError: If it takes longer.
+            ExecutionError: If the code raises an exception.
+            TimeoutError: If it takes longer than `timeout`.
             RuntimeError: If there is no connection.
         """
         if self._channels is None:
@@ -327,10 +337,10 @@ class KernelClient:
 
 
 async def _become_ready(channels: Channels) -> None:
-    """Waits until the kernel has executed something.
+    """Waits until the kernel has run an empty cell.
 
     Raises:
-        KernelFailedError: If it cannot.
+        KernelFailedError: If it cannot run one.
     """
     output = Output(Path())
     execution = channels.execute("", is_silent=True)
@@ -344,7 +354,7 @@ async def _wait(what: Awaitable[T], deadline: float | None) -> T:
     """Waits for `what` until `deadline`.
 
     Raises:
-        asyncio.TimeoutError: If it takes longer; it is cancelled then.
+        asyncio.TimeoutError: If it takes longer. Then `what` is cancelled.
     """
     return await asyncio.wait_for(
         what, None if deadline is None else max(deadline - time.monotonic(), 0)

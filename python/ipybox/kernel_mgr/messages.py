@@ -15,7 +15,11 @@ PROTOCOL = "5.3"
 
 
 def make_request(session: str, msg_type: str, content: dict[str, Any]) -> tuple[str, str]:
-    """The text of a request on the shell channel, and its id."""
+    """Makes a request for the shell channel.
+
+    Returns:
+        Its text and its id.
+    """
     msg_id = uuid.uuid4().hex
     header = {
         "msg_id": msg_id,
@@ -37,7 +41,7 @@ def make_request(session: str, msg_type: str, content: dict[str, Any]) -> tuple[
 
 
 def parse_message(params: dict[str, Any]) -> dict[str, Any] | None:
-    """The message in a `websocket.message` of the core; None if it is none."""
+    """Parses the params of a `websocket.message` of the core. None: it is not a Jupyter message."""
     text: str | bytes | None = params.get("text")
     try:
         if text is None:
@@ -55,14 +59,14 @@ def parent_id(message: dict[str, Any]) -> str:
 
 
 def message_type(message: dict[str, Any]) -> str:
-    """Its type, wherever the server puts it."""
+    """The type of a message, which servers put in the header or beside it."""
     header = message.get("header")
     found = header.get("msg_type") if isinstance(header, dict) else None
     return str(found or message.get("msg_type") or "")
 
 
 def is_idle(message: dict[str, Any]) -> bool:
-    """Whether it is the last one of its request on iopub."""
+    """Whether this is the last message of its request on iopub."""
     content = message.get("content")
     return (
         message_type(message) == "status"
@@ -72,14 +76,14 @@ def is_idle(message: dict[str, Any]) -> bool:
 
 
 def is_notice(message: dict[str, Any]) -> bool:
-    """Whether it is of ipybox's gateway, which marks its notices among what a cell writes."""
+    """Whether this is a notice of ipybox's gateway, which marks notices among a cell's output."""
     metadata = message.get("metadata")
     mark = metadata.get("ipybox") if isinstance(metadata, dict) else None
     return isinstance(mark, dict) and mark.get("notice") is True
 
 
 def _first_part(frame: bytes) -> bytes:
-    """The JSON of a message that has buffers behind it."""
+    """The JSON of a message that has binary buffers after it."""
     n_parts = int.from_bytes(frame[:4], "big")
     start = int.from_bytes(frame[4:8], "big")
     end = int.from_bytes(frame[8:12], "big") if n_parts > 1 else len(frame)

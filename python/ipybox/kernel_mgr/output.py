@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the messages of one execution come to: text, images, an error."""
+"""Collects the messages of one execution: text, images, an error."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from .messages import is_idle, is_notice, message_type
 
 MAX_NAME_TRIES = 100
 MAX_NOTICES = 100
-# Of a result's text; what comes beyond is only told as it comes.
+# The most characters of a result's text. Later pieces are only yielded.
 MAX_TEXT_CHARS = 16 * 1024 * 1024
 
 
 class Output:
-    """Takes the messages of one execution, in order.
+    """Collects the messages of one execution, in order.
 
     Attributes:
-        text: What was printed, displayed and returned so far, as much of it as is kept.
+        text: What was printed, displayed and returned so far, up to MAX_TEXT_CHARS.
         is_truncated: Whether there was more.
-        images: The files of the images so far.
+        images: The image files so far.
         notices: Messages of ipybox so far; they are not in the text.
-        error: The traceback, if there was an error.
+        error: The traceback; None if there was no error.
         is_done: Whether the kernel is idle again.
     """
 
@@ -44,7 +44,7 @@ class Output:
         return "".join(self._pieces)
 
     def take(self, message: dict[str, Any]) -> str:
-        """Takes a message; returns the piece of text that it adds."""
+        """Adds a message, and returns the text that it adds."""
         content = message.get("content")
         if not isinstance(content, dict):
             return ""
@@ -65,7 +65,7 @@ class Output:
         elif is_idle(message):
             self.is_done = True
         elif kind == "execute_reply" and content.get("status") == "aborted":
-            self.error = "the execution was aborted: an earlier one has failed"
+            self.error = "the execution was aborted because an earlier one failed"
         return ""
 
     def _add(self, piece: str) -> str:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Jupyter's REST interface to kernels, by the standard library."""
+"""Jupyter's REST interface to kernels, with the HTTP client of the standard library."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from urllib.parse import quote
 from ..utils import arun
 
 REQUEST_TIMEOUT_S = 60.0
-# Time limit of DELETE when nothing else waits for it: it delays the end of the program.
+# Time limit of a DELETE in the background: it may delay the end of the program.
 FORGET_TIMEOUT_S = 5.0
 MAX_ANSWER = 16 * 1024 * 1024
 
 
 class RestError(RuntimeError):
-    """A server refused a request; the text is what it said.
+    """A server refused a request. The text is the server's.
 
     Attributes:
         status: The HTTP status.
@@ -31,7 +31,7 @@ class RestError(RuntimeError):
 
 
 class KernelsApi:
-    """Requests to one server. Each has a connection of its own: they are rare."""
+    """Requests to one server. Each uses a new connection, because requests are rare."""
 
     def __init__(self, host: str, port: int, token: str | None) -> None:
         self.host = host
@@ -41,17 +41,17 @@ class KernelsApi:
     async def create(
         self, working_dir: Path | None = None, timeout: float = REQUEST_TIMEOUT_S
     ) -> str:
-        """Starts a kernel of the server's default kind; returns its id.
+        """Starts a kernel of the server's default kind, and returns its id.
 
         Args:
-            working_dir: Where it begins and to which it returns after each cell: an absolute path.
-                Only ipybox's gateway takes one.
-            timeout: Seconds that the answer may take.
+            working_dir: The directory in which the kernel starts and to which it returns after each
+                cell, an absolute path. Only ipybox's gateway supports it.
+            timeout: Seconds that the reply may take.
 
         Raises:
             TimeoutError: If it takes longer.
             OSError: If the server cannot be reached.
-            RestError: If it refuses.
+            RestError: If the server refuses.
         """
         body = {} if working_dir is None else {"working_dir": str(working_dir)}
         model = await self._request("POST", "/api/kernels", body, timeout)
@@ -61,12 +61,12 @@ class KernelsApi:
         if working_dir is not None and "working_dir" not in model:
             self.forget(kernel_id)
             raise RestError(
-                "a working_dir needs a gateway of ipybox, which this server is not", 400
+                "a working_dir needs a gateway of ipybox, and this server is another one", 400
             )
         return kernel_id
 
     async def delete(self, kernel_id: str) -> None:
-        """Ends a kernel; one that is gone is no error."""
+        """Ends a kernel. It is not an error if the kernel has ended already."""
         try:
             await self._request("DELETE", f"/api/kernels/{quote(kernel_id, safe='')}")
         except RestError as error:
@@ -74,8 +74,10 @@ class KernelsApi:
                 raise
 
     def forget(self, kernel_id: str) -> None:
-        """Ends a kernel, and waits for nothing but, at the end of the event loop, for the request.
-        It may fail."""
+        """Ends a kernel in the background. Errors are ignored.
+
+        Only the end of the event loop waits for the request.
+        """
         path = f"/api/kernels/{quote(kernel_id, safe='')}"
         loop = asyncio.get_running_loop()
         ending = loop.run_in_executor(
@@ -84,7 +86,7 @@ class KernelsApi:
         ending.add_done_callback(lambda future: future.cancelled() or future.exception())
 
     async def interrupt(self, kernel_id: str) -> None:
-        """Interrupts what a kernel is doing."""
+        """Interrupts the code that a kernel runs."""
         await self._request("POST", f"/api/kernels/{quote(kernel_id, safe='')}/interrupt", {})
 
     async def _request(
@@ -110,7 +112,7 @@ class KernelsApi:
             response = connection.getresponse()
             answer = response.read(MAX_ANSWER)
         except http.client.HTTPException as error:
-            raise RestError(f"the server does not answer as it should: {error!r}", 0) from error
+            raise RestError(f"the server's reply is invalid: {error!r}", 0) from error
         finally:
             connection.close()
         if response.status >= 400:
@@ -120,9 +122,7 @@ class KernelsApi:
         try:
             return json.loads(answer) if answer else None
         except (ValueError, RecursionError) as error:
-            raise RestError(
-                f"the server does not answer as it should: {error}", response.status
-            ) from error
+            raise RestError(f"the server's reply is invalid: {error}", response.status) from error
 
 
 def _read_reason(answer: bytes) -> str:

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The kernel gateway: `ipybox gateway` as a child process.
 
-`python -m ipybox.kernel_mgr.server` becomes that program; its options are those of `ipybox
-gateway`.
+`python -m ipybox.kernel_mgr.server` runs the same program, with the same options.
 """
 
 from __future__ import annotations
@@ -21,21 +20,20 @@ from ..utils import arun
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-# Prefix of what the gateway hands to kernels.
+# Prefix of variables that the gateway passes to kernels.
 ENV_PREFIX = "KERNEL_ENV_"
-# Of what it wrote to stderr, for the error when it does not start.
+# What is kept of its log, for the error if it does not start.
 MAX_LAST_LINES = 50
 MAX_LINE_BYTES = 4096
-# What it left may hold its stderr.
-LAST_WORDS_TIMEOUT_S = 5.0
+# A process that it started may still hold its stderr.
+LAST_LINES_TIMEOUT_S = 5.0
 LEVELS = {"TRACE": "DEBUG", "WARN": "WARNING", "FATAL": "CRITICAL"}
 
 
 class KernelGateway:
     """Serves IPython kernels over Jupyter's REST and WebSocket interface, in a process of its own.
 
-    Connect with `KernelClient`, or any of Jupyter's clients. Whoever is not the user who started it
-    is refused.
+    Connect with `KernelClient`, or with any Jupyter client. Processes of other users are refused.
 
         async with KernelGateway(host="localhost", port=8888) as gateway:
             await gateway.join()  # until it ends
@@ -55,16 +53,16 @@ class KernelGateway:
         """
         Args:
             host: Hostname or IP address to listen on.
-            port: Port to listen on. 0 takes any free one; `port` has it after `start`.
-            sandbox: Whether kernels run in sandboxes, where they can write the current directory
-                only and have no network.
-            sandbox_config: JSON file that says what sandboxes allow. Default: ipybox's own.
+            port: Port to listen on; 0 for a free port. After `start`, `port` is the real one.
+            sandbox: Whether kernels run in sandboxes, in which they may write only the current
+                directory and have no network.
+            sandbox_config: A JSON file that says what sandboxes allow. None: the default.
             log_level: `DEBUG`, `INFO`, `WARNING`, `ERROR` or `CRITICAL`.
-            log_to_stderr: Whether the log is shown on this process's stderr.
+            log_to_stderr: Whether the log is written to the stderr of this process.
             env: Environment variables for kernels, which inherit none. `TOOL_SERVER_HOST` and
-                `TOOL_SERVER_PORT` say which tool server runs their tool calls.
-            working_dir: Where kernels begin; also what a sandbox lets them write. Default: the
-                current directory.
+                `TOOL_SERVER_PORT` name the tool server for their tool calls.
+            working_dir: The directory in which kernels start, and which a sandbox lets them write.
+                None: the current directory.
         """
         self.host = host
         self.port = port
@@ -92,11 +90,12 @@ class KernelGateway:
         """Starts the gateway and waits until it listens.
 
         Raises:
-            RuntimeError: If it is already running, or does not start; with what it said.
+            RuntimeError: If it is running already, or does not start; the text has the end of its
+                log.
         """
         log = None if self.log_to_stderr else _Log()
         try:
-            told = await self._server.start(
+            report = await self._server.start(
                 "gateway",
                 *self._options(),
                 environment=self._environment(),
@@ -107,18 +106,18 @@ class KernelGateway:
         finally:
             if log is not None:
                 log.close()
-        if isinstance(told, int):
-            last_words = await arun(log.last_words) if log is not None else ""
+        if isinstance(report, int):
+            last_lines = await arun(log.last_lines) if log is not None else ""
             raise RuntimeError(
-                f"Kernel gateway failed to start: {last_words or f'exit status {told}'}"
+                f"Kernel gateway failed to start: {last_lines or f'exit status {report}'}"
             )
-        self.port = told["port"]
+        self.port = report["port"]
 
     async def stop(self, timeout: float = 10) -> None:
         """Stops the gateway and all kernels. Does nothing if it does not run.
 
         Args:
-            timeout: Seconds that it may take; then it is killed. So it is if the task is cancelled.
+            timeout: Seconds after which it is killed. It is also killed if the task is cancelled.
         """
         await self._server.stop(timeout)
 
@@ -143,7 +142,8 @@ class KernelGateway:
         return options
 
     def _environment(self) -> dict[str, str]:
-        """In the environment, not in the arguments, which everybody on the machine can read."""
+        """Variables for kernels are passed in the environment, because every user of the machine
+        can read arguments."""
         environment = {
             name: value for name, value in os.environ.items() if not name.startswith(ENV_PREFIX)
         }
@@ -152,7 +152,7 @@ class KernelGateway:
 
 
 class _Log:
-    """The last lines of the gateway's log, which a thread reads."""
+    """The last lines of the gateway's log. A thread reads it."""
 
     def __init__(self) -> None:
         read_end, self.write_end = os.pipe()
@@ -163,12 +163,12 @@ class _Log:
         self._thread.start()
 
     def close(self) -> None:
-        """The gateway has the write end, or will not have it."""
+        """Closes the write end in this process. The gateway has its own."""
         os.close(self.write_end)
 
-    def last_words(self) -> str:
-        """What a gateway that has ended said."""
-        self._thread.join(LAST_WORDS_TIMEOUT_S)
+    def last_lines(self) -> str:
+        """The last lines of a gateway that has ended."""
+        self._thread.join(LAST_LINES_TIMEOUT_S)
         return "\n".join(self._lines)
 
     def _read(self, read_end: int) -> None:
@@ -178,7 +178,7 @@ class _Log:
 
 
 def main() -> None:
-    """Becomes `ipybox gateway`, in the same process. Kernels run in this Python unless `--python`
+    """Replaces this process by `ipybox gateway`. Kernels run in this Python, unless `--python`
     names another."""
     become("gateway", arguments=sys.argv[1:], takes_python=True)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A kernel's channels: one WebSocket, through the core, for any number of executions at a time."""
+"""The channels of a kernel: one WebSocket of the core, for any number of executions at a time."""
 
 from __future__ import annotations
 
@@ -13,23 +13,27 @@ from urllib.parse import quote
 from ..core import Core, CoreError, Handler, acquire_core
 from .messages import is_idle, make_request, message_type, parent_id, parse_message
 
-# The most that the core takes; a larger message closes the connection.
+# The largest message that the core accepts. A larger one closes the connection.
 MAX_MESSAGE = 32 * 1024 * 1024
-# Characters of messages that wait for readers: beyond these nothing is received, until half of them
-# are read. The kernel waits then, and a gateway may disconnect who lets it wait for a minute.
+# Characters of messages that wait for readers. If there are more, nothing is received until half of
+# them are read. The kernel waits then, and a gateway may disconnect a client that lets it wait for
+# a minute.
 MAX_WAITING = 64 * 1024 * 1024
 
 
 class ChannelsClosedError(RuntimeError):
-    """The connection to the kernel is gone."""
+    """The connection to the kernel was closed or lost."""
 
 
 class Execution:
-    """One request, and what comes for it: messages, and in the end an exception if the connection
-    breaks."""
+    """One request and its messages. The last item is an exception if the connection is lost."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, on_taken: Callable[[int], None]) -> None:
-        """`on_taken` is told the size of each message that does not wait any more."""
+        """
+        Args:
+            loop: The event loop of the reader.
+            on_taken: Called with the size of each message that does not wait any more.
+        """
         self.is_begun = False
         self._queue: asyncio.Queue[tuple[dict[str, Any] | ChannelsClosedError, int]] = (
             asyncio.Queue()
@@ -39,10 +43,10 @@ class Execution:
         self._on_begun: Callable[[], None] | None = None
 
     async def next(self) -> dict[str, Any]:
-        """The next message.
+        """Waits for the next message.
 
         Raises:
-            ChannelsClosedError: If there will be none.
+            ChannelsClosedError: If the connection was closed or lost.
         """
         item, size = await self._queue.get()
         self._on_taken(size)
@@ -51,8 +55,11 @@ class Execution:
         return item
 
     def abandon(self, on_begun: Callable[[], None]) -> None:
-        """Nobody waits any more. `on_begun` is called when the kernel is at it: an interrupt before
-        that would miss it."""
+        """The reader stops reading.
+
+        Args:
+            on_begun: Called when the kernel runs the code. An interrupt before that has no effect.
+        """
         self._on_begun = on_begun
         while not self._queue.empty():
             self._on_taken(self._queue.get_nowait()[1])
@@ -60,10 +67,10 @@ class Execution:
             on_begun()
 
     def put(self, item: dict[str, Any] | ChannelsClosedError, size: int = 0) -> None:
-        """From any thread."""
+        """Adds an item, from any thread."""
         try:
             self._loop.call_soon_threadsafe(self._take, item, size)
-        except RuntimeError:  # the loop is closed: nobody waits
+        except RuntimeError:  # the loop is closed, so no task waits
             self._on_taken(size)
 
     def _take(self, item: dict[str, Any] | ChannelsClosedError, size: int) -> None:
@@ -81,7 +88,7 @@ class Execution:
 
 
 class Channels(Handler):
-    """An open connection to a kernel. It has a share of the core until it is closed."""
+    """An open connection to a kernel. It is an owner of the core until it is closed."""
 
     def __init__(self, core: Core, on_opened: Callable[[Any, CoreError | None], None]) -> None:
         self._core = core
@@ -98,10 +105,10 @@ class Channels(Handler):
     async def open(
         cls, host: str, port: int, kernel_id: str, token: str | None, ping_interval: float
     ) -> Channels:
-        """Connects.
+        """Connects to a kernel.
 
         Raises:
-            CoreError: If that fails.
+            CoreError: If the connection cannot be opened.
         """
         core = acquire_core()
         opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -125,7 +132,8 @@ class Channels(Handler):
                 {
                     "host": host,
                     "port": port,
-                    "path": f"/api/kernels/{quote(kernel_id, safe='')}/channels?session_id={channels._session}",
+                    "path": f"/api/kernels/{quote(kernel_id, safe='')}/channels"
+                    f"?session_id={channels._session}",
                     "subprotocols": [],
                     "headers": {"Authorization": f"token {token}"} if token else {},
                     "ping_interval": ping_interval,
@@ -140,7 +148,7 @@ class Channels(Handler):
         return channels
 
     def close(self) -> None:
-        """Closes the connection; what waits for messages is told."""
+        """Closes the connection. Executions that wait get ChannelsClosedError."""
         with self._lock:
             socket, self._socket = self._socket, None
             is_first = self._closed is None
@@ -152,14 +160,14 @@ class Channels(Handler):
             self._core.release()
 
     def execute(self, code: str, *, is_silent: bool = False) -> Execution:
-        """Sends an execution to the kernel.
+        """Sends code to the kernel.
 
         Args:
             code: Python code.
-            is_silent: Whether it is no cell: it is not counted, and nothing of it is kept.
+            is_silent: Whether the kernel does not count the execution and keeps no history of it.
 
         Raises:
-            ChannelsClosedError: If the connection is gone.
+            ChannelsClosedError: If the connection was closed or lost.
         """
         content = {
             "code": code,
@@ -176,7 +184,7 @@ class Channels(Handler):
                 raise self._closed
             self._executions[msg_id] = execution
             socket = self._socket
-        # Where it cannot be sent, the end of the socket tells it.
+        # If it cannot be sent, the socket is closed, which reports it.
         self._core.request("websocket.send", {"socket": socket, "text": text}, Handler())
         return execution
 

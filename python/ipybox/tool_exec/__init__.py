@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Running MCP tools: the tool server, its clients, approvals."""
+"""Runs MCP tools: the tool server, its clients, approvals."""

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Running tools of MCP servers through a tool server.
+"""Clients of a tool server: `ToolRunner` and `ApprovalRequestor`.
 
-It is the kernels' own client, `kernel_host/stub/ipybox/tool_exec/client.py`, with the original's
-defaults.
+They use the client of kernels, `kernel_host/stub/ipybox/tool_exec/client.py`, with the defaults of
+ipybox 0.9.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
         """A tool could not be run, failed, or was not approved."""
 
     class ApprovalRejectedError(ToolRunnerError):
-        """The call was not approved: somebody or a rule said no."""
+        """The call was not approved: a user or a rule rejected it."""
 
     class ApprovalTimeoutError(ToolRunnerError):
-        """Nobody said yes or no in time."""
+        """The call was not approved: there was no decision in time."""
 
     class ResultError(ToolRunnerError):
-        """The tool has run, but its result is no value of Python."""
+        """The tool has run, but its result violates its schema or cannot be converted."""
 
         result: Any
 
@@ -43,7 +43,7 @@ else:
     ApprovalRejectedError = _client.ApprovalRejectedError
     ApprovalTimeoutError = _client.ApprovalTimeoutError
     ResultError = _client.ResultError
-    # This is where applications know them from.
+    # Applications know these classes from this module.
     for _class in (ToolRunnerError, ApprovalRejectedError, ApprovalTimeoutError, ResultError):
         _class.__module__ = __name__
 
@@ -68,14 +68,14 @@ class ToolRunner:
         """
         Args:
             server_name: Name of the MCP server.
-            server_params: How it is reached: `command`, `args`, `env`, or `url`, `headers`. The
+            server_params: Its parameters: `command`, `args` and `env`, or `url` and `headers`. The
                 tool server replaces `${NAME}` from its own environment. None: see server_id.
             host: Hostname of the tool server.
             port: Its port.
-            token: Its token. None will do for a tool server of the same user on the same machine.
-            server_id: The registration that a generated package carries instead of parameters. The
-                tool server's default is then the environment's TOOL_SERVER_HOST and
-                TOOL_SERVER_PORT, as in kernels.
+            token: Its token. It may be None for a tool server of the same user on the same machine.
+            server_id: The id of a registration, which generated packages contain instead of
+                parameters. With an id, the environment variables TOOL_SERVER_HOST and
+                TOOL_SERVER_PORT override `host` and `port`, as in kernels.
         """
         self.server_name = server_name
         self.server_params = server_params
@@ -89,52 +89,53 @@ class ToolRunner:
 
         Args:
             tool_name: Name of the tool.
-            tool_args: Its arguments: a dict, or anything that pydantic turns into a JSON object,
+            tool_args: Its arguments: a dict, or an object that pydantic converts to a JSON object,
                 such as a model or a dataclass. Values may be datetimes, UUIDs, paths, enums,
-                dataclasses, models and the like.
+                dataclasses, models and similar objects.
 
         Returns:
-            The structured result if there is one; else the text; else None.
+            The structured result if there is one, else the text, else None.
 
         Raises:
-            ToolRunnerError: If the call fails, or is not approved (then ApprovalRejectedError or
-                ApprovalTimeoutError).
+            ToolRunnerError: If the call fails. If it was not approved, this is an
+                ApprovalRejectedError or ApprovalTimeoutError.
         """
         result: dict[str, Any] | str | None = await self._runner().run(tool_name, tool_args)
         return result
 
     def run_sync(self, tool_name: str, tool_args: Any) -> dict[str, Any] | str | None:
-        """Like `run`, and blocks until there is a result. Can be called from any thread."""
+        """Like `run`, but blocks. May be called from any thread."""
         result: dict[str, Any] | str | None = self._runner().run_sync(tool_name, tool_args)
         return result
 
     async def call(self, tool_name: str, tool_args: Any) -> ToolAnswer:
-        """Runs a tool and returns all that it answered. Generated packages call it. Cancelling the
-        task cancels the call.
+        """Runs a tool and returns its whole answer. Generated packages call this.
+
+        Cancelling the task cancels the call.
 
         Args:
             tool_name: Name of the tool.
-            tool_args: Its arguments, as of `run`.
+            tool_args: Its arguments, as for `run`.
 
         Returns:
-            The structured content and the contents: texts, images and what else there is.
+            The structured content and the list of contents: texts, images and others.
 
         Raises:
-            ToolRunnerError: As of `run`.
+            ToolRunnerError: As for `run`.
         """
         answer: ToolAnswer = await self._runner().call(tool_name, tool_args)
         return answer
 
     def call_sync(self, tool_name: str, tool_args: Any) -> ToolAnswer:
-        """Like `call`, and blocks until there is a result. Can be called from any thread."""
+        """Like `call`, but blocks. May be called from any thread."""
         answer: ToolAnswer = self._runner().call_sync(tool_name, tool_args)
         return answer
 
     async def reset(self) -> None:
-        """Stops all MCP servers of the tool server; they start again with the next call.
+        """Stops all MCP servers of the tool server. They start again with the next call.
 
         Raises:
-            ToolRunnerError: If the tool server does not do it.
+            ToolRunnerError: If the tool server fails or cannot be reached.
         """
         await self._runner().reset()
 
@@ -150,10 +151,10 @@ class ToolRunner:
 
 
 class ApprovalRequestor:
-    """Asks the approval client of a tool server about a call, without running anything.
+    """Asks the approval client of a tool server about a call, without running a tool.
 
     requestor = ApprovalRequestor("ipybox")
-    await requestor.request("shell", {"cmd": "ls"})  # raises unless somebody accepts
+    await requestor.request("shell", {"cmd": "ls"})  # raises an exception unless it is accepted
     """
 
     def __init__(
@@ -166,10 +167,10 @@ class ApprovalRequestor:
     ) -> None:
         """
         Args:
-            server_name: What the request gives as the server's name.
+            server_name: The server's name in the request.
             host: Hostname of the tool server.
             port: Its port.
-            token: Its token. None will do for a tool server of the same user on the same machine.
+            token: Its token. It may be None for a tool server of the same user on the same machine.
         """
         self.server_name = server_name
         self.host = host
@@ -177,24 +178,24 @@ class ApprovalRequestor:
         self.token = token
 
     async def request(self, tool_name: str, tool_args: Any) -> bool:
-        """Asks, and waits for the decision.
+        """Sends a request, and waits for the decision.
 
         Args:
-            tool_name: What the request gives as the tool's name.
+            tool_name: The tool's name in the request.
             tool_args: Its arguments, as for `ToolRunner.run`.
 
         Returns:
             True: it was accepted.
 
         Raises:
-            ApprovalRejectedError: If it was rejected, or nobody is there to be asked.
-            ApprovalTimeoutError: If nobody decided in time.
-            ToolRunnerError: If nobody could be asked.
+            ApprovalRejectedError: If it was rejected, or no approval client is connected.
+            ApprovalTimeoutError: If there was no decision in time.
+            ToolRunnerError: If the tool server cannot be reached.
         """
         return (await _client.ask(*self._encode(tool_name, tool_args))) is True
 
     def request_sync(self, tool_name: str, tool_args: Any) -> bool:
-        """Like `request`, and blocks until there is a decision. Can be called from any thread."""
+        """Like `request`, but blocks. May be called from any thread."""
         return _client.ask_sync(*self._encode(tool_name, tool_args)) is True
 
     def _encode(self, tool_name: str, tool_args: Any) -> tuple[tuple[str, int], bytes]:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What tools return beside their values: texts, images, audio, resources and links.
+"""Classes for results of tools that have texts, images, audio, resources or links.
 
-They are the kernels' own classes, `kernel_host/stub/ipybox/tool_exec/content.py`.
+They are the classes that kernels use, `kernel_host/stub/ipybox/tool_exec/content.py`.
 """
 
 from __future__ import annotations

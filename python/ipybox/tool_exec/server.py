@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The tool server: `ipybox tool-server` as a child process.
 
-`python -m ipybox.tool_exec.server` becomes that program; its options are those of `ipybox
-tool-server`.
+`python -m ipybox.tool_exec.server` runs the same program, with the same options.
 """
 
 from __future__ import annotations
@@ -22,20 +21,21 @@ STOP_TIMEOUT_S = 20.0
 
 
 class ToolServer:
-    """Runs tools of MCP servers for whoever asks over HTTP, and asks for approval.
+    """Runs tools of MCP servers for clients over HTTP, and sends requests for approval.
 
-    MCP servers start when one of their tools is first run, and serve further calls. Endpoints:
-    `POST /run`, `POST /approve`, `PUT /reset`, `GET /status`, and the WebSocket `/approval` for an
-    `ApprovalClient`. Processes of the same user on the same machine may use it; everybody else
-    needs its token.
+    An MCP server starts when one of its tools is called for the first time, and serves later calls.
+    Endpoints: `POST /run`, `POST /approve`, `PUT /reset`, `GET /status`, and the WebSocket
+        `/approval`
+    for an `ApprovalClient`. Processes of the same user on the same machine may use it; other
+    clients need its token.
 
         async with ToolServer(approval_required=True) as server:
             async with ApprovalClient(callback=on_approval_request):
                 ...
 
     Attributes:
-        port: The port; after `start` the one that it listens on.
-        token: What others send as `Authorization: Bearer`; None before `start`.
+        port: The port; after `start`, the port that it listens on.
+        token: The token that other clients send as `Authorization: Bearer`; None before `start`.
     """
 
     def __init__(
@@ -51,9 +51,10 @@ class ToolServer:
         """
         Args:
             host: Name or address to listen on.
-            port: Port to listen on; 0: a free one.
+            port: Port to listen on; 0 for a free port.
             approval_required: Whether calls need approval.
-            approval_timeout: Seconds after which no decision is a no; None: never.
+            approval_timeout: Seconds after which a call without a decision is rejected; None for no
+                limit.
             connect_timeout: Seconds that an MCP server may take to start.
             log_to_stderr: Whether logs go to stderr; else they go to stdout.
             log_level: DEBUG, INFO, WARNING, ERROR or CRITICAL.
@@ -81,34 +82,36 @@ class ToolServer:
         await self.stop()
 
     async def start(self) -> None:
-        """Starts it; returns when it listens.
+        """Starts the tool server and waits until it listens.
 
         Raises:
-            RuntimeError: If it is running already, or does not start, say because the port is in
-                use.
-            FileNotFoundError: If the program is not there.
+            RuntimeError: If it is running already, or does not start, for example because the port
+                is in use.
+            FileNotFoundError: If the program ipybox is not installed.
         """
         stderr = None if self.log_to_stderr else _stdout()
         try:
-            told = await self._server.start("tool-server", *self._options(), stderr=stderr)
+            report = await self._server.start("tool-server", *self._options(), stderr=stderr)
         except AlreadyRunningError:
             raise RuntimeError("Server already running") from None
-        if isinstance(told, int):
+        if isinstance(report, int):
             raise RuntimeError(
-                f"the tool server on {self.host}, port {self.port}, ended with status {told}; its log says why"
+                f"the tool server on {self.host}, port {self.port}, ended with status {report}; "
+                "its log says why"
             )
-        self.port = told["port"]
-        self.token = told["token"]
+        self.port = report["port"]
+        self.token = report["token"]
 
     async def stop(self) -> None:
-        """Stops it, and the MCP servers that it has started. Does nothing if it does not run.
+        """Stops the tool server and the MCP servers that it has started. Does nothing if it does
+        not run.
 
-        What does not end within 20 s is killed; so it is if the task is cancelled.
+        It is killed if it does not end within 20 seconds, or if the task is cancelled.
         """
         await self._server.stop(STOP_TIMEOUT_S)
 
     async def join(self) -> None:
-        """Waits until it has stopped. Returns at once if it does not run."""
+        """Waits until the tool server has ended. Returns at once if it does not run."""
         await self._server.join()
 
     def _options(self) -> list[str]:
@@ -126,7 +129,7 @@ class ToolServer:
 
 
 def _stdout() -> int:
-    """This process's stdout for the child's log, if it has one."""
+    """The stdout of this process, if it has one, for the log of the tool server."""
     try:
         os.fstat(1)
     except OSError:
@@ -135,7 +138,7 @@ def _stdout() -> int:
 
 
 def main() -> None:
-    """Becomes `ipybox tool-server`."""
+    """Replaces this process by `ipybox tool-server`."""
     become("tool-server", arguments=sys.argv[1:], takes_python=False)
 
 

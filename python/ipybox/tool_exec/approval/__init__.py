@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who decides on tool calls, and how they are asked."""
+"""Requests for approval of tool calls, their clients and their channel."""

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Approval requests, as an application gets them, and the client that gets them from a tool
-server."""
+"""`ApprovalRequest`, and `ApprovalClient`, which receives requests from a tool server."""
 
 from __future__ import annotations
 
@@ -23,8 +22,9 @@ logger = logging.getLogger("ipybox")
 class ApprovalRequest:
     """A tool call that waits for the application's decision.
 
-    The call runs only after `accept`. The first decision counts; later ones do nothing, and neither
-    does one that comes when nobody waits any more: the time for it is over, or the cell has ended.
+    The call runs only after `accept`. Only the first decision counts. A decision has no effect
+    after the request has expired: its time limit was exceeded, or the cell has ended. Methods may
+    be called in any event loop.
 
         async def on_approval_request(request: ApprovalRequest):
             if request.tool_name == "dangerous_tool":
@@ -35,10 +35,11 @@ class ApprovalRequest:
     Attributes:
         server_name: Name of the MCP server.
         tool_name: Name of the tool.
-        tool_args: The arguments, as they will be sent.
+        tool_args: The arguments, exactly as they will be sent.
         server_params: The parameters of a server that is not registered, with `${NAME}` as written.
             Packages made by mcpygen send them in a session without a sandbox. None: the server is
-            registered. Check this before `server_name`: with parameters, the cell chose the name.
+            registered. Check this before `server_name`, because the cell chose the name of a server
+            that is not registered.
     """
 
     def __init__(
@@ -55,8 +56,8 @@ class ApprovalRequest:
             server_name: Name of the MCP server.
             tool_name: Name of the tool.
             tool_args: The arguments of the call.
-            respond: Takes the decision to whoever waits for it.
-            server_params: How the server is started, if the caller said it.
+            respond: Sends the decision to the side that waits for it.
+            server_params: The parameters of the server, if it is not registered.
         """
         self.server_params = server_params
         self.server_name = server_name
@@ -73,14 +74,14 @@ class ApprovalRequest:
         await self._decide(True)
 
     async def reject(self) -> None:
-        """Refuses the call: it fails with ApprovalRejectedError in the cell."""
+        """Refuses the call. It fails with ApprovalRejectedError in the cell."""
         await self._decide(False)
 
     async def response(self) -> bool:
-        """Waits for the decision, whoever makes it.
+        """Waits for the decision.
 
         Returns:
-            Whether the call was accepted. False also if the request expired.
+            Whether the call was accepted. False if the request expired.
         """
         future: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         with self._lock:
@@ -95,12 +96,12 @@ class ApprovalRequest:
                     self._waiting.remove(future)
 
     def on_decision(self, callback: Callable[[bool], Any]) -> None:
-        """Calls `callback` with the decision, once, or at once if it is made already.
+        """Calls `callback` once with the decision, at once if there is one already.
 
         Args:
-            callback: A function, called in the event loop that this is called in; a coroutine that
-                it returns is started as a task. False also if the request expired. What it raises
-                is logged.
+            callback: A function that is called in the current event loop with True if the call was
+                accepted, and with False if it was rejected or the request expired. If it returns a
+                coroutine, that is started as a task. Its exceptions are logged.
         """
         loop = _running_loop()
         with self._lock:
@@ -110,7 +111,7 @@ class ApprovalRequest:
         _call(callback, self._decision)
 
     def set_on_decision(self, callback: Callable[[], Any]) -> None:
-        """Like `on_decision`, for a callback without parameters, as ipybox 0.9 has it.
+        """Like `on_decision`, for a callback without parameters, as in ipybox 0.9.
 
         Args:
             callback: A function; see `on_decision`.
@@ -118,8 +119,8 @@ class ApprovalRequest:
         self.on_decision(lambda accept: callback())
 
     def expire(self) -> None:
-        """Tells that nobody waits for a decision any more. For whoever made the request, from any
-        thread."""
+        """Ends the request: a decision is not needed any more. For the creator of the request, from
+        any thread."""
         self._settle(False)
 
     async def _decide(self, accept: bool) -> None:
@@ -127,7 +128,7 @@ class ApprovalRequest:
             await self._respond(accept)
 
     def _settle(self, accept: bool) -> bool:
-        """Notes the decision and tells it; False if there was one. From any thread."""
+        """Stores the decision and reports it, from any thread. False: there was one already."""
         with self._lock:
             if self._decision is not None:
                 return False
@@ -161,8 +162,8 @@ class ApprovalRequest:
 
 
 def _show(name: str) -> str:
-    """The code in the kernel chose it: what a terminal would obey, or shows in another order, is
-    escaped for who decides."""
+    """Escapes a name that the code in the kernel chose: control characters, and characters that
+    change the order of text."""
     return name if name.isprintable() else repr(name)[1:-1]
 
 
@@ -179,7 +180,7 @@ def _resolve(future: asyncio.Future[bool], accept: bool) -> None:
 
 
 def _call(callback: Callable[[bool], Any], accept: bool) -> None:
-    """Whatever the callback does, the decision stands and goes out."""
+    """Calls the callback. Its failure does not change the decision."""
     try:
         result = callback(accept)
     except Exception:
@@ -191,7 +192,7 @@ def _call(callback: Callable[[bool], Any], accept: bool) -> None:
         task.add_done_callback(_tasks.discard)
 
 
-# Tasks that nobody else holds.
+# Tasks that have no other reference.
 _tasks: set[asyncio.Future[Any]] = set()
 
 
@@ -199,7 +200,7 @@ ApprovalCallback = Callable[[ApprovalRequest], Awaitable[None]]
 
 
 class ApprovalClient:
-    """Decides on the tool calls of a tool server.
+    """Receives the approval requests of a tool server.
 
     async def on_approval_request(request: ApprovalRequest):
         print(f"Approval request: {request}")
@@ -219,11 +220,11 @@ class ApprovalClient:
     ) -> None:
         """
         Args:
-            callback: Coroutine function that is called for each request, each in a task of its own.
-                It accepts or rejects. If it raises, the request is rejected.
+            callback: A coroutine function that accepts or rejects a request. It is called for each
+                request in a task of its own. If it raises an exception, the request is rejected.
             host: Hostname of the tool server.
             port: Its port.
-            token: Its token. None will do for a tool server of the same user on the same machine.
+            token: Its token. It may be None for a tool server of the same user on the same machine.
         """
         self.callback = callback
         self.host = host
@@ -249,9 +250,9 @@ class ApprovalClient:
         """Connects to the tool server.
 
         Raises:
-            RuntimeError: If it is connected already.
-            ConnectionRefusedError: If nothing listens there, or the tool server refuses. It is a
-                RuntimeError, too.
+            RuntimeError: If the client is connected already.
+            ConnectionRefusedError: If nothing listens there, or the tool server refuses. It is also
+                a RuntimeError.
         """
         if self._core is not None:
             raise RuntimeError("Already connected")
@@ -277,7 +278,7 @@ class ApprovalClient:
             raise
 
     async def disconnect(self) -> None:
-        """Disconnects; what was asked and not decided is refused. Does nothing if there is no
+        """Disconnects. Requests without a decision are rejected. Does nothing without a
         connection."""
         core, socket = self._core, self._socket
         if core is None:
@@ -294,8 +295,11 @@ class ApprovalClient:
             core.release()
 
     def _take(self, text: str) -> None:
-        """A question `{"method": "approve", "params": {…}, "id": number}`; in the event loop.
-        Whatever else comes is none."""
+        """Receives a request `{"method": "approve", "params": {…}, "id": number}`, in the event
+        loop.
+
+        Other messages are logged and ignored.
+        """
         from ...core.lines import parse
 
         try:
@@ -315,7 +319,7 @@ class ApprovalClient:
                 raise ValueError
         except (ValueError, LookupError, TypeError, RecursionError):
             logger.warning(
-                "the tool server sent something else than an approval request: %.200r", text
+                "the tool server sent a message that is not an approval request: %.200r", text
             )
             return
         request = ApprovalRequest(
@@ -344,7 +348,7 @@ class ApprovalClient:
         )
 
     def _end(self, code: int, reason: str) -> None:
-        """The connection is over; in the event loop. `connect` may be called again."""
+        """The connection was closed or lost; in the event loop. `connect` may be called again."""
         core, self._core = self._core, None
         self._socket = None
         requests, self._open = list(self._open.values()), {}

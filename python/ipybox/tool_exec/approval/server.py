@@ -1,14 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The approval channel of a tool server of one's own: for WebSockets of starlette, and so of
-FastAPI.
+"""The approval channel for an application's own tool server, with starlette or FastAPI.
 
     channel = ApprovalChannel(approval_required=True)
     app.websocket("/approval")(channel.connect)
 
-`ToolServer` has a channel already; this is for applications that have a server of their own. The
-package needs no starlette: only such an application has it. The application checks who may connect.
-The channel refuses web pages of other origins, because a browser on this machine lets every page
-connect.
+`ToolServer` has a channel already; this one is for applications that have a server of their own.
+Only such an application needs starlette. The application checks who may connect. The channel
+refuses web pages of other origins, because a browser on this machine lets every page connect.
 """
 
 from __future__ import annotations
@@ -19,7 +17,7 @@ from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-# FastAPI looks up the annotation of `connect` among the names of this module.
+# FastAPI looks up the annotation of `connect` in this module.
 if TYPE_CHECKING:
     from starlette.websockets import WebSocket
 else:
@@ -33,8 +31,10 @@ POLICY_VIOLATION = 1008
 
 
 def _is_own_page(origin: str, host: str | None) -> bool:
-    """Whether a page comes from the server that it connects to. Only for names that no foreign DNS
-    server can point here."""
+    """Whether a page comes from the server that it connects to.
+
+    Only for names that no DNS server of an attacker can resolve to this machine.
+    """
     scheme, _, place = origin.partition("://")
     if scheme not in ("http", "https") or not place or place != host:
         return False
@@ -46,14 +46,14 @@ def _is_own_page(origin: str, host: str | None) -> bool:
 
 
 class ApprovalChannel:
-    """Asks an `ApprovalClient` that is connected by WebSocket about tool calls.
+    """Sends approval requests to an `ApprovalClient` over a WebSocket.
 
     Attributes:
-        approval_required: Whether it asks at all; if not, every request is granted.
-        approval_timeout: Seconds to wait for a decision; None: for ever.
+        approval_required: Whether requests are sent; if not, every call is accepted.
+        approval_timeout: Seconds to wait for a decision; None for no limit.
         allowed_origins: Origins of web pages that may connect, such as `http://localhost:3000`.
-            Empty at first. Pages that the application itself serves on localhost or a loopback
-            address may always connect.
+            Pages that the application itself serves on localhost or a loopback address may always
+            connect.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class ApprovalChannel:
         """
         Args:
             approval_required: Whether approval is required.
-            approval_timeout: Seconds to wait for a decision; None: for ever.
+            approval_timeout: Seconds to wait for a decision; None for no limit.
         """
         self.approval_required = approval_required
         self.approval_timeout = approval_timeout
@@ -80,8 +80,10 @@ class ApprovalChannel:
         return self._websocket is not None
 
     async def connect(self, websocket: WebSocket) -> None:
-        """Serves a client until it disconnects. While another one is connected it waits up to 5 s
-        for that to leave, then closes the new one with 1008. A web page whose origin is not allowed
+        """Serves a client until it disconnects.
+
+        If another client is connected, this waits up to 5 seconds until that has disconnected, and
+        otherwise closes the new connection with code 1008. A web page whose origin is not allowed
         is refused with status 403.
 
         Args:
@@ -107,7 +109,7 @@ class ApprovalChannel:
             self._enter(websocket)
             self._accepted.set()
         else:
-            # It counts from now on: the client may know that it is connected before `accept`
+            # From now on it is the client, which may know that it is connected before `accept`
             # returns.
             self._enter(websocket)
         try:
@@ -120,8 +122,8 @@ class ApprovalChannel:
                 self._leave()
 
     async def disconnect(self) -> None:
-        """Disconnects the client; requests that wait fail with RuntimeError. Does nothing if there
-        is none."""
+        """Disconnects the client. Requests that wait fail with RuntimeError. Does nothing without a
+        client."""
         websocket = self._websocket
         if websocket is None:
             return
@@ -129,7 +131,7 @@ class ApprovalChannel:
         try:
             await websocket.close()
         except RuntimeError:
-            pass  # it has gone already
+            pass  # it has disconnected already
 
     async def join(self, timeout: float = JOIN_TIMEOUT_S) -> None:
         """Waits until no client is connected.
@@ -138,11 +140,11 @@ class ApprovalChannel:
             timeout: Seconds to wait.
 
         Raises:
-            TimeoutError: If one is still connected then.
+            TimeoutError: If a client is still connected after that time.
         """
         loop = asyncio.get_running_loop()
         deadline = loop.time() + timeout
-        while self.open:  # who waited longer may have been first
+        while self.open:  # another waiting client may have connected first
             await asyncio.wait_for(self._closed.wait(), max(deadline - loop.time(), 0))
 
     async def request(self, server_name: str, tool_name: str, tool_args: dict[str, Any]) -> bool:
@@ -157,7 +159,7 @@ class ApprovalChannel:
             Whether it was accepted; True without asking if no approval is required.
 
         Raises:
-            RuntimeError: If no client is connected, or it disconnects.
+            RuntimeError: If no client is connected, or the client disconnects.
             TimeoutError: If there is no decision in time.
         """
         if not self.approval_required:
@@ -200,7 +202,8 @@ class ApprovalChannel:
             pass  # RuntimeError: it was closed by disconnect
 
     def _take(self, text: str) -> None:
-        """An answer `{"result": bool, "id": number}`; whatever else it is, is no yes."""
+        """Receives an answer `{"result": bool, "id": number}`. Any result but true rejects the
+        call."""
         try:
             message = json.loads(text)
         except ValueError:

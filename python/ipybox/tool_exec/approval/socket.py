@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A WebSocket through the core, told about in the event loop that opened it."""
+"""A WebSocket of the core, whose messages arrive in the event loop that opened it."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class _Socket(Handler):
         try:
             self._loop.call_soon_threadsafe(function, *arguments)
         except RuntimeError:
-            pass  # the loop is closed: nobody waits
+            pass  # the loop is closed, so no task waits
 
     # In the event loop
 
@@ -65,10 +65,10 @@ async def open_socket(
     """Opens a WebSocket.
 
     Args:
-        core: Whose it is.
-        params: Of `websocket.open` in `docs/internals/rpc.md`.
-        on_text: Called with each text, in this event loop.
-        on_closed: Called once when it is over.
+        core: The core that has the socket.
+        params: Parameters of `websocket.open`, see `docs/internals/rpc.md`.
+        on_text: Called with each text message, in the current event loop.
+        on_closed: Called once, in the current event loop, with the code and the reason.
 
     Returns:
         The id of the socket.
@@ -82,6 +82,6 @@ async def open_socket(
 
 
 def close_socket(core: Core, socket: str) -> None:
-    """Closes it without waiting for that."""
+    """Closes a socket without waiting for it."""
     core.notify("websocket.close", {"socket": socket, "code": 1000, "reason": ""})
     core.route_socket(socket, None)
