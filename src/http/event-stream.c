@@ -67,14 +67,14 @@ reset(GString **string)
 
 /* The empty line: the event is complete. False: no more is wanted. */
 static bool
-dispatch(IpbEventStream *stream, IpbEventFunc func, void *func_data)
+dispatch(IpbEventStream *stream, IpbServerSentEventFunc func, void *func_data)
 {
     if (!stream->has_fields)
         return true;
     GString *data = stream->data;
     if (data->len > 0)
         g_string_truncate(data, data->len - 1); /* the last LF */
-    IpbEvent event = {
+    IpbServerSentEvent event = {
         .type = stream->type != NULL && *stream->type != '\0' ? stream->type : "message",
         .data = data->str,
         .size = data->len,
@@ -169,7 +169,8 @@ add_to_line(IpbEventStream *stream, const char *bytes, size_t size, GError **err
 
 /* The line is complete. *ret_goes_on: whether more is wanted. */
 static bool
-end_line(IpbEventStream *stream, IpbEventFunc func, void *data, bool *ret_goes_on, GError **error)
+end_line(IpbEventStream *stream, IpbServerSentEventFunc func, void *data, bool *ret_goes_on,
+         GError **error)
 {
     const char *line = stream->line->str;
     size_t size = stream->line->len;
@@ -183,8 +184,8 @@ end_line(IpbEventStream *stream, IpbEventFunc func, void *data, bool *ret_goes_o
 }
 
 bool
-ipb_event_stream_push(IpbEventStream *stream, const char *bytes, size_t size, IpbEventFunc func,
-                      void *data, GError **error)
+ipb_event_stream_push(IpbEventStream *stream, const char *bytes, size_t size,
+                      IpbServerSentEventFunc func, void *data, GError **error)
 {
     size_t at = 0;
     while (at < size) {

@@ -20,10 +20,10 @@ typedef struct {
     const char *data; /* NUL-terminated behind @size bytes; may be empty */
     size_t size;
     const char *id; /* the last that came, in this event or before; NULL: none */
-} IpbEvent;
+} IpbServerSentEvent;
 
 /* False: nothing more is wanted of these bytes. */
-typedef bool (*IpbEventFunc)(const IpbEvent *event, void *data);
+typedef bool (*IpbServerSentEventFunc)(const IpbServerSentEvent *event, void *data);
 
 /* @max_event: bytes of an event, and of a line. */
 IpbEventStream *ipb_event_stream_new(size_t max_event);
@@ -31,7 +31,7 @@ void ipb_event_stream_free(IpbEventStream *stream);
 /* Tells the events that are complete now; also those without data, which only set an id. LIMIT: the message
  * says which maximum; the stream is of no use any more. */
 bool ipb_event_stream_push(IpbEventStream *stream, const char *bytes, size_t size,
-                           IpbEventFunc func, void *data, GError **error);
+                           IpbServerSentEventFunc func, void *data, GError **error);
 /* The time before a new connection that the server asked for; -1: it did not. At most 1 hour. */
 int64_t ipb_event_stream_retry_ms(const IpbEventStream *stream);
 

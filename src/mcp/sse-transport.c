@@ -255,7 +255,7 @@ send_message(IpbTransport *transport, const IpbTransportMessage *message)
 /* --- events from the server --- */
 
 static void
-take_endpoint(SseTransport *sse, const IpbEvent *event)
+take_endpoint(SseTransport *sse, const IpbServerSentEvent *event)
 {
     g_autoptr(GError) error = NULL;
     if (sse->url != NULL)
@@ -273,7 +273,7 @@ take_endpoint(SseTransport *sse, const IpbEvent *event)
 }
 
 static bool
-on_event(const IpbEvent *event, void *data)
+on_event(const IpbServerSentEvent *event, void *data)
 {
     SseTransport *sse = data;
     if (strcmp(event->type, "endpoint") == 0)

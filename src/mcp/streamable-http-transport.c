@@ -476,7 +476,7 @@ take_message(Post *post, const char *text, size_t size)
 }
 
 static bool
-on_event(const IpbEvent *event, void *data)
+on_event(const IpbServerSentEvent *event, void *data)
 {
     Post *post = data;
     if (event->id != NULL && g_strcmp0(event->id, post->last_event_id) != 0) {

@@ -15,7 +15,7 @@
 #include "json/writer.h"
 #include "sandbox/path.h"
 #include "sandbox/quarantine.h"
-#include "session/sandbox-paths.h"
+#include "session/installation-paths.h"
 
 struct IpbSandboxing {
     IpbLoop *loop;
@@ -71,7 +71,7 @@ ipb_sandboxing_new(IpbLoop *loop, const IpbSandboxingOptions *options, GError **
         .loop = ipb_loop_ref(loop),
         .workspace = g_strdup(options->workspace),
         .makes_packages = options->makes_packages,
-        .keep = ipb_sandbox_paths_kept(options->python, options->host_directory),
+        .keep = ipb_installation_paths_needed(options->python, options->host_directory),
         .keep_out = g_strdupv((char **) options->keep_out),
         .hidden = g_strdup(options->state_dir),
         .quarantine_directory = g_build_filename(options->state_dir, "quarantine", NULL),

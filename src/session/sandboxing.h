@@ -24,7 +24,7 @@ typedef struct {
     const char *python;
     const char *host_directory;
     const char *state_dir;        /* of the registry */
-    const char *const *keep_out;  /* see sandbox-paths.h */
+    const char *const *keep_out;  /* see installation-paths.h */
     IpbToolChannel *tool_channel; /* borrowed */
     /* What is not as the policy would have it; may be NULL. */
     void (*on_log)(const char *level, const char *text, void *data);

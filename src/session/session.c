@@ -12,7 +12,7 @@
 #include "session/allowed-servers.h"
 #include "session/environment.h"
 #include "session/install-command.h"
-#include "session/sandbox-paths.h"
+#include "session/installation-paths.h"
 #include "tools/tool-channel.h"
 
 /* A tool of ipybox itself: `!pip install` in a sandboxed session calls it. */
@@ -26,7 +26,7 @@ struct IpbSession {
     char *overlay;     /* see install-command.h; or NULL */
     char **env;        /* the application's */
     char **server_env; /* what of it MCP servers get, and ${NAME} in their parameters */
-    char **keep_out;   /* see sandbox-paths.h */
+    char **keep_out;   /* see installation-paths.h */
     bool approves_shell_cmds;
     void (*on_log)(const char *level, const char *text, void *data);
     IpbApprovalAskFunc on_approval;
@@ -561,7 +561,7 @@ ipb_session_new(IpbRuntime *runtime, const IpbSessionOptions *options, GError **
         ipb_environment_application(options->env, session->workspace, on_env_warning, session);
     session->server_env =
         ipb_environment_servers((const char *const *) session->env, options->server_variables);
-    session->keep_out = ipb_sandbox_paths_kept_out(runtime, options);
+    session->keep_out = ipb_installation_paths_protected(runtime, options);
     if (!make_approvals(session, options, error) || !make_tools(session, options, error) ||
         !make_sandboxing(session, options, error)) {
         ipb_session_free(session);

@@ -9,7 +9,7 @@
 #define MAX_EVENT 64
 
 static bool
-on_event(const IpbEvent *event, void *data)
+on_event(const IpbServerSentEvent *event, void *data)
 {
     GString *seen = data;
     g_assert_cmpuint(event->size, <=, MAX_EVENT);

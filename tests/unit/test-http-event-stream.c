@@ -6,7 +6,7 @@
 #include "base/error.h"
 
 static bool
-on_event(const IpbEvent *event, void *data)
+on_event(const IpbServerSentEvent *event, void *data)
 {
     g_string_append_printf(data, "%s/%s/%s;", event->type, event->id != NULL ? event->id : "-",
                            event->data);

@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "session/environment.h"
-#include "session/sandbox-paths.h"
+#include "session/installation-paths.h"
 #include "tools/tool-result.h"
 
 /* Each may be a child process. */
@@ -157,7 +157,7 @@ mcp_connect(void *group, IpbRpcRequest *request, IpbRpcParams *params)
         return;
     g_auto(GStrv) env = ipb_environment_application(
         (const char *const *) given, options.cwd, ipb_rpc_client_log_warning, connections->client);
-    g_auto(GStrv) keep_out = ipb_sandbox_paths_kept_out_alone(python, NULL, NULL);
+    g_auto(GStrv) keep_out = ipb_installation_paths_protected_from_servers(python, NULL, NULL);
     options.base_env = (const char *const *) env;
     options.keep_out = (const char *const *) keep_out;
     g_autoptr(GError) error = NULL;

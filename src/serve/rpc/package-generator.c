@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "session/environment.h"
 #include "session/registering.h"
-#include "session/sandbox-paths.h"
+#include "session/installation-paths.h"
 
 /* Each is a child process. */
 #define MAX_JOBS 64
@@ -139,7 +139,7 @@ sources_generate(void *group, IpbRpcRequest *request, IpbRpcParams *params)
     g_auto(GStrv) env =
         ipb_environment_application((const char *const *) given, options.cwd,
                                     ipb_rpc_client_log_warning, generator->options.client);
-    g_auto(GStrv) keep_out = ipb_sandbox_paths_kept_out_alone(python, NULL, NULL);
+    g_auto(GStrv) keep_out = ipb_installation_paths_protected_from_servers(python, NULL, NULL);
     options.env = (const char *const *) env;
     options.keep_out = (const char *const *) keep_out;
     start_job(generator, request, &options);

@@ -11,7 +11,7 @@
 #include "base/error.h"
 #include "json/writer.h"
 #include "serve/tool-server/approval-socket.h"
-#include "session/sandbox-paths.h"
+#include "session/installation-paths.h"
 #include "tools/approvals.h"
 #include "tools/tool-host.h"
 #include "tools/tool-request.h"
@@ -359,8 +359,8 @@ static void
 make_tools(IpbToolServerHttp *server)
 {
     /* What decides about the calls, and what tells of them: closed to servers in sandboxes, wherever it lies. */
-    g_auto(GStrv) keep_out = ipb_sandbox_paths_kept_out_alone(NULL, server->options.approval_rules,
-                                                              server->options.audit_log);
+    g_auto(GStrv) keep_out = ipb_installation_paths_protected_from_servers(
+        NULL, server->options.approval_rules, server->options.audit_log);
     server->approval_socket = ipb_approval_socket_new(
         server->loop, &(IpbApprovalSocketFuncs){on_decision, on_approver_left, server});
     server->host = ipb_tool_host_new(server->loop,

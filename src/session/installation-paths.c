@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * See the header.
+ * Paths of the installation; see the header.
  */
-#include "session/sandbox-paths.h"
+#include "session/installation-paths.h"
 
 #include <stdlib.h>
 
@@ -22,10 +22,10 @@ is_virtual_environment(const char *prefix)
     return g_file_test(config, G_FILE_TEST_EXISTS);
 }
 
-/* The interpreter's own files, and ours. Of an installation that may share its prefix with other things (~/bin/python3), what belongs
- * to Python only. */
+/* An installation may share its prefix with other things (~/bin/python3). Then only what belongs to
+ * Python is needed. */
 char **
-ipb_sandbox_paths_kept(const char *python, const char *host_directory)
+ipb_installation_paths_needed(const char *python, const char *host_directory)
 {
     g_autoptr(GStrvBuilder) builder = g_strv_builder_new();
     g_autofree char *prefix = prefix_of(python);
@@ -40,7 +40,7 @@ ipb_sandbox_paths_kept(const char *python, const char *host_directory)
     return g_strv_builder_end(builder);
 }
 
-/* Those that are not NULL, absolute. */
+/* The paths that are not NULL, made absolute. */
 static char **
 make_absolute(const char *const *paths, size_t n_paths)
 {
@@ -54,7 +54,7 @@ make_absolute(const char *const *paths, size_t n_paths)
 }
 
 char **
-ipb_sandbox_paths_kept_out(IpbRuntime *runtime, const IpbSessionOptions *options)
+ipb_installation_paths_protected(IpbRuntime *runtime, const IpbSessionOptions *options)
 {
     g_autofree char *prefix = prefix_of(ipb_runtime_python(runtime));
     const char *const paths[] = {
@@ -69,8 +69,8 @@ ipb_sandbox_paths_kept_out(IpbRuntime *runtime, const IpbSessionOptions *options
 }
 
 char **
-ipb_sandbox_paths_kept_out_alone(const char *python, const char *approval_rules,
-                                 const char *audit_log)
+ipb_installation_paths_protected_from_servers(const char *python, const char *approval_rules,
+                                              const char *audit_log)
 {
     g_autofree char *found = ipb_python_find(python, NULL);
     g_autofree char *host_directory = ipb_python_find_host(NULL, NULL);
