@@ -1,23 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * IpbOutput, the collector: reads the two output pipes and the wire of one kernel process and tells text and
- * frames in the order in which the kernel produced them. It holds nothing back for longer than the order
- * needs, and keeps nothing: 100 MB flow through in pieces of 64 KiB.
+ * IpbOutput, the collector: reads the two output pipes and the wire of one kernel process, and
+ * delivers text and frames in the order in which the kernel produced them. It delays nothing for longer
+ * than the order requires, and keeps nothing: 100 MB pass through in pieces of 64 KiB.
  *
- * How the order is found. The kernel writes marker k into both pipes before it sends frame k, and
- * between text to stdout and text to stderr. Each step looks at the oldest frame and the text at hand:
+ * How it finds the order. The kernel writes marker k into both pipes before it sends frame k, and
+ * between text to stdout and text to stderr. Each step looks at the oldest frame and the available
+ * text:
  *
- * - a frame is told when its marker was passed in both pipes;
- * - a pipe that has passed more markers than the other waits for the other;
- * - text that follows a marker waits until the wire was read, for the frame of that marker was sent
- *   before that text was written.
+ * - A frame is delivered when its marker was passed in both pipes.
+ * - A pipe that has passed more markers than the other waits for the other.
+ * - Text that follows a marker waits until the wire was read, because the frame of that marker was
+ *   sent before that text was written.
  *
- * A missing marker (user code closed fd 1, or forged one) needs no time limit: writes to pipes
- * are done when they return, so what must come first is in the pipe when what follows has been read. The
- * pipe is read up to what FIONREAD says at that moment; if the marker is not there, it will not come.
+ * A marker may be missing, because user code closed fd 1 or forged one. No time limit is needed to find
+ * out: a write to a pipe is complete when it returns, so what must come first is in the pipe when what
+ * follows has been read. The pipe is read up to what FIONREAD reports at that moment. If the marker is
+ * not there, it will not come.
  *
- * Ownership: the fds are the collector's. Callbacks may call stop, mark_cell, set_paused and
- * finish, but not free.
+ * Ownership: the collector owns the fds. Callbacks may call stop, mark_cell, set_paused and finish, but
+ * not free.
  */
 #pragma once
 
@@ -31,13 +33,14 @@
 typedef struct IpbOutput IpbOutput;
 
 typedef struct {
-    /* Text, valid UTF-8 without NUL, NUL-terminated. @is_late: written before the last mark_cell. */
+    /* Text: valid UTF-8 without NUL, NUL-terminated. @is_late: written before the last mark_cell. */
     void (*on_text)(bool is_stderr, bool is_late, const char *text, size_t size, void *data);
-    /* A frame of a type that kernels send; nothing else of it is checked. */
+    /* A frame of a type that kernels send. Its payload is not checked. */
     void (*on_frame)(const IpbFrame *frame, void *data);
-    /* Once: the kernel closed the wire (@error NULL), or sent what is no frame. Nothing more is read from it. */
+    /* Once: the kernel closed the wire (@error NULL), or sent bytes that are no frame. Nothing more is
+     * read from it. */
     void (*on_wire_end)(const GError *error, void *data);
-    /* Once, after finish: everything was told. */
+    /* Once, after finish: everything was delivered. */
     void (*on_finished)(void *data);
 } IpbOutputFuncs;
 
@@ -45,13 +48,14 @@ typedef struct {
 IpbOutput *ipb_output_new(IpbLoop *loop, int stdout_fd, int stderr_fd, int wire_fd,
                           const uint8_t *key, const IpbOutputFuncs *funcs, void *data,
                           GError **error);
-/* A cell begins: what is in the pipes now was written before it. */
+/* A cell starts: what is in the pipes now was written before it. */
 void ipb_output_mark_cell(IpbOutput *output);
-/* While paused nothing is read and nothing told. */
+/* While paused nothing is read and nothing delivered. */
 void ipb_output_set_paused(IpbOutput *output, bool paused);
-/* The process is dead or shall count so: tells what is in the pipes and on the wire at this moment, in
- * order, even when paused (it is bounded), then on_finished, always from the loop. Does not wait for an
- * end of file: the process' children may keep the pipes open. @with_frames: false after a breach. */
+/* Call it when the process is dead, or counts as dead. Delivers in order what is in the pipes and on
+ * the wire at this moment, then calls on_finished, always from the loop. It does so even while paused,
+ * because the amount is bounded. It does not wait for an end of file, because children of the process
+ * may keep the pipes open. @with_frames: false after a breach. */
 void ipb_output_finish(IpbOutput *output, bool with_frames);
 /* No callback comes any more. */
 void ipb_output_stop(IpbOutput *output);
