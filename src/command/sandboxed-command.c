@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A command in a sandbox, with its way out; see the header.
- *
- * The order of the end: the command's exit is told by the sandbox when nothing is left inside, so nobody is on the other side of the
- * egress then. What was denied last may wait to be told: that comes first, then the exit.
+ * The sandbox reports the command's exit when nothing is left inside, so the egress has no clients
+ * then. Denials that still wait are reported first, then the exit.
  */
 #include "command/sandboxed-command.h"
 
@@ -22,7 +20,7 @@ struct IpbSandboxedCommand {
     IpbSandbox *sandbox;
     IpbEgress *egress;      /* NULL: no network, or not yet */
     IpbViolations *sockets; /* denied connects to the host's sockets */
-    IpbTimer *ladder;
+    IpbTimer *grace_timer;
     unsigned grace_ms;
     bool is_ready, is_stopping, has_ended;
 };
@@ -38,7 +36,8 @@ is_in_any(const char *text, char **parts)
     return false;
 }
 
-/* ignoreViolations: for commands that contain the pattern ("*": all), denials whose target contains one of the paths. */
+/* ignoreViolations: ignores denials whose target contains one of the paths, for commands that
+ * contain the pattern ("*": all commands). */
 static bool
 is_ignored(const IpbSandboxedCommand *command, const char *target)
 {
@@ -66,7 +65,7 @@ on_denied_socket(IpbSandbox *sandbox, const char *path, void *data)
 {
     IpbSandboxedCommand *command = data;
     ipb_violations_report(command->sockets, "unix-connect", path,
-                          "sockets of the host are out of reach; to allow it, add its path to "
+                          "sockets of the host cannot be reached; to allow it, add its path to "
                           "network.allowUnixSockets");
 }
 
@@ -79,7 +78,7 @@ end(IpbSandboxedCommand *command, int wait_status, const GError *error)
     if (command->has_ended)
         return;
     command->has_ended = true;
-    g_clear_pointer(&command->ladder, ipb_timer_free);
+    g_clear_pointer(&command->grace_timer, ipb_timer_free);
     if (command->egress != NULL)
         ipb_egress_flush(command->egress);
     ipb_violations_flush(command->sockets);
@@ -94,10 +93,10 @@ on_sandbox_end(IpbSandbox *sandbox, int wait_status, const GError *error, void *
 }
 
 static void
-on_ladder(void *data)
+on_grace_ended(void *data)
 {
     IpbSandboxedCommand *command = data;
-    g_clear_pointer(&command->ladder, ipb_timer_free);
+    g_clear_pointer(&command->grace_timer, ipb_timer_free);
     if (command->is_stopping || !command->is_ready) {
         g_clear_pointer(&command->sandbox, ipb_sandbox_free);
         end(command, SIGKILL, NULL);
@@ -105,16 +104,16 @@ on_ladder(void *data)
     }
     command->is_stopping = true;
     ipb_sandboxed_command_signal(command, SIGTERM);
-    command->ladder = ipb_timer_new(command->loop, command->grace_ms, on_ladder, command);
+    command->grace_timer = ipb_timer_new(command->loop, command->grace_ms, on_grace_ended, command);
 }
 
 void
 ipb_sandboxed_command_stop(IpbSandboxedCommand *command, unsigned grace_ms)
 {
-    if (command->has_ended || command->ladder != NULL)
+    if (command->has_ended || command->grace_timer != NULL)
         return;
     command->grace_ms = grace_ms;
-    command->ladder = ipb_timer_new(command->loop, grace_ms, on_ladder, command);
+    command->grace_timer = ipb_timer_new(command->loop, grace_ms, on_grace_ended, command);
 }
 
 void
@@ -204,7 +203,7 @@ ipb_sandboxed_command_set_policy(IpbSandboxedCommand *command, IpbSandboxPolicy 
     if (policy->allowed_domains->len == 0)
         return true;
     g_set_error_literal(error, IPYBOX_ERROR, IPYBOX_ERROR_UNAVAILABLE,
-                        "the command runs without a network: no domain was allowed when it began");
+                        "the command runs without a network: no domain was allowed when it started");
     return false;
 }
 
@@ -226,7 +225,7 @@ ipb_sandboxed_command_free(IpbSandboxedCommand *command)
 {
     if (command == NULL)
         return;
-    ipb_timer_free(command->ladder);
+    ipb_timer_free(command->grace_timer);
     ipb_sandbox_free(command->sandbox);
     ipb_egress_free(command->egress);
     ipb_violations_free(command->sockets);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * IpbSandboxedCommand: a command in a sandbox, with its way out: what `ipybox sandbox`, sandboxed MCP servers and sandboxed installations
- * run. It joins IpbSandbox (the namespaces) and IpbEgress (the network), and tells of what both deny.
+ * IpbSandboxedCommand: a command in a sandbox, with its way out. `ipybox sandbox`, sandboxed MCP
+ * servers and sandboxed installations run one. It joins IpbSandbox (the sandbox itself) and
+ * IpbEgress (the network), and reports what both deny.
  *
- * Ownership: the owner frees it, which kills everything inside. Callbacks come from the loop; on_ready and on_end may free it,
- * on_violation may not.
+ * Ownership: the owner frees it, which kills everything inside. Callbacks come from the loop.
+ * on_ready and on_end may free it; on_violation may not.
  */
 #pragma once
 
@@ -16,7 +17,8 @@ typedef struct IpbSandboxedCommand IpbSandboxedCommand;
 typedef struct {
     const IpbSandboxPlan *plan;
     const char *const *argv; /* its first word is looked up in PATH of @env */
-    const char *const *env;  /* whole; what the plan sets and unsets comes on top */
+    /* The whole environment; what the plan sets and unsets is applied to it */
+    const char *const *env;
     const char *cwd;
     int stdin_fd, stdout_fd, stderr_fd; /* borrowed; -1: /dev/null */
     bool is_group_kept;                 /* as in sandbox/sandbox.h */
@@ -24,10 +26,10 @@ typedef struct {
     const IpbUpstream *upstream; /* as in egress.h; borrowed, lives longer */
     /* The command runs. May be NULL. */
     void (*on_ready)(IpbSandboxedCommand *command, void *data);
-    /* Once: it is gone, and everything inside. @error: it could not be run; or NULL and how it ended, as of waitpid. What it was denied
-     * has been told. */
+    /* Called once, when the command and everything inside are gone. @error: it could not be run. If
+     * NULL, @wait_status says how it ended, as of waitpid. All denials were reported before. */
     void (*on_end)(IpbSandboxedCommand *command, int wait_status, const GError *error, void *data);
-    /* What the policy's ignoreViolations lists is not told. May be NULL. */
+    /* Denials that the policy's ignoreViolations lists are not reported. May be NULL. */
     void (*on_violation)(const IpbViolation *violation, void *data);
     void *data;
 } IpbSandboxedCommandOptions;
@@ -35,12 +37,14 @@ typedef struct {
 /* Errors that are found at once; others come by on_end. */
 IpbSandboxedCommand *
 ipb_sandboxed_command_new(IpbLoop *loop, const IpbSandboxedCommandOptions *options, GError **error);
-/* To its process group; nothing before on_ready and after the end. */
+/* To the command's process group. Does nothing before on_ready and after the end. */
 void ipb_sandboxed_command_signal(IpbSandboxedCommand *command, int signal_number);
-/* Starts the ladder: waits @grace_ms for it to end by itself, SIGTERM, @grace_ms more, SIGKILL to everything inside. on_end tells
- * the end, as killed by SIGKILL in the last case. A second call does nothing. */
+/* Stops the command in steps: waits @grace_ms for it to end by itself, sends SIGTERM, waits
+ * @grace_ms again, and kills everything inside. on_end reports the end; in the last case as an end
+ * by SIGKILL. A second call does nothing. */
 void ipb_sandboxed_command_stop(IpbSandboxedCommand *command, unsigned grace_ms);
-/* Other network lists from now on. UNAVAILABLE: it runs without a network, since nothing was allowed when it began. */
+/* Uses other network lists from now on. UNAVAILABLE: it runs without a network, since no domain was
+ * allowed when it started. */
 bool ipb_sandboxed_command_set_policy(IpbSandboxedCommand *command, IpbSandboxPolicy *policy,
                                       GError **error);
 /* Is it in the weaker sandbox (sandbox/sandbox.h)? Known from on_ready on. */

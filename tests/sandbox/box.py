@@ -13,21 +13,22 @@ from pathlib import Path
 import harness
 from little_internet import LittleInternet
 
-# Who runs `ipybox sandbox`: root; somebody who is nobody special; and that one as the only user of a user namespace, as in many
-# containers.
+# The users that run `ipybox sandbox`: root; an ordinary user; and that user as the only one of a
+# user namespace, as in many containers.
 USERS = ["root", "user", "userns"]
-# An ordinary user cannot become another: "root" and "user" are that one then, and tests are not run as both.
+# An ordinary user cannot become another: "root" and "user" are the same then, and tests do not run
+# as both.
 IS_ROOT = os.geteuid() == 0
 if not IS_ROOT:
     USERS.remove("root")
 
-# Of an ordinary user: an id that owns nothing.
+# For an ordinary user: an id that owns nothing.
 ORDINARY_ID = 61234
 
 PROBES = Path(__file__).parent / "probes"
 
-# The checkout, .venv and the Python it is made of may be where others cannot go: they are mounted where they can, in a mount
-# namespace of the command's own.
+# Other users may not be able to enter the checkout, .venv or the directory of its Python. They are
+# mounted where every user can go, in a mount namespace of the command's own.
 MOUNT = 'while [ "$1" != -- ]; do mount --bind "$1" "$2" && shift 2 || exit; done; shift; exec "$@"'
 
 NETWORK = (
@@ -38,7 +39,10 @@ FILES = {"denyRead": [], "allowWrite": ["."], "denyWrite": []}
 
 
 def make_settings(**keys) -> dict:
-    """srt's configuration, from its keys without the object they are in; by default the workspace is writable."""
+    """Builds srt's configuration from its keys, without the objects that contain them.
+
+    By default the workspace is writable.
+    """
     settings: dict = {
         "network": {"allowedDomains": [], "deniedDomains": []},
         "filesystem": dict(FILES),
@@ -66,7 +70,7 @@ class Box:
         self.n_settings = 0
 
     def prepare(self, user: str) -> None:
-        """The test's directories belong to whoever runs the commands."""
+        """The test's directories belong to the user that runs the commands."""
         if not IS_ROOT:
             return
         for path in (self.source, self.venv, self.base):
@@ -76,13 +80,13 @@ class Box:
                 os.chown(path, self.ordinary_id, self.ordinary_id, follow_symlinks=False)
 
     def program(self, user: str) -> str:
-        """Where ipybox is for @user."""
+        """The path of ipybox for @user."""
         if user == "root" or not IS_ROOT:
             return str(self.binary)
         return str(self.source / self.binary.relative_to(harness.ROOT))
 
     def python(self) -> list[str]:
-        """The command of a Python with what is in .venv; needs with_python."""
+        """The command of a Python with the packages of .venv; needs with_python."""
         if not IS_ROOT:
             return [str(harness.ROOT / ".venv/bin/python")]
         name = os.path.basename(os.path.realpath(harness.ROOT / ".venv/bin/python"))
@@ -96,7 +100,7 @@ class Box:
         ]
 
     def become(self, user: str, with_python: bool = False) -> list[str]:
-        """What to put before a command for it to be run by @user."""
+        """What to put before a command so that @user runs it."""
         if not IS_ROOT:
             return ["unshare", "--user", "--map-root-user"] if user == "userns" else []
         if user == "root" and not with_python:
@@ -168,7 +172,10 @@ class Box:
         timeout: float = 120,
         **options,
     ) -> subprocess.CompletedProcess[str]:
-        """Runs @command to its end; @sandbox False: without one, by the same user, at the same place."""
+        """Runs @command to its end.
+
+        With @sandbox False: without a sandbox, as the same user, in the same place.
+        """
         if sandbox:
             line = self.command(command, settings, user=user, flags=flags, with_python=with_python)
         else:
@@ -189,7 +196,7 @@ class Box:
 
 
 class NetBox(Box):
-    """Runs them where the network is a little internet of the tests' own."""
+    """Runs commands in a network that belongs to the tests, with servers, names and addresses."""
 
     def __init__(self, place: harness.Place, internet: LittleInternet) -> None:
         super().__init__(place)
@@ -211,13 +218,13 @@ class NetBox(Box):
         )
 
     def attempts(self, actions: list[list], settings: dict | None = None, **options) -> list:
-        """What came of each action of probes/network.py."""
+        """The result of each action of probes/network.py."""
         return self.probe("network", settings, *map(json.dumps, actions), **options)
 
 
 @contextmanager
 def listening(box: Box, *command: str) -> Iterator[int]:
-    """A verb that serves on loopback: its port."""
+    """Starts a verb that serves on loopback, and returns its port."""
     process = subprocess.Popen(
         [str(box.binary), *command, "--port", "0"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=box.place.workspace,
         env=box.place.environ, text=True,

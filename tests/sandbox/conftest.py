@@ -1,6 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fixtures of the sandbox tests: `box` runs a command in a sandbox as root, as an ordinary user, or inside a user namespace, and,
-as positive control, without a sandbox; `kernels` runs kernels so. The binary under test: $IPYBOX_BIN, else build/ipybox."""
+"""The fixtures of the sandbox tests.
+
+`box` runs a command in a sandbox as root, as an ordinary user, or inside a user namespace, and, as
+positive control, without a sandbox. `kernels` does the same with kernels. The binary under test is
+$IPYBOX_BIN, else build/ipybox.
+"""
 
 from __future__ import annotations
 
@@ -33,10 +37,12 @@ def user(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def place() -> Iterator[harness.Place]:
-    """The test's own directories and environment. Afterwards nothing may be left: no process, no temporary file, no socket,
-    no mount, no cgroup."""
+    """The test's own directories and environment.
+
+    Afterwards nothing may remain: no process, no temporary file, no socket, no mount, no cgroup.
+    """
     before = harness.descendants()
-    # Not below /tmp, which each sandbox has for itself.
+    # Not below /tmp: each sandbox has a /tmp of its own.
     place = harness.Place.make(Path(tempfile.mkdtemp(prefix="ipb-", dir="/var/tmp")) / "x")
     place.root.parent.chmod(0o755)
     yield place
@@ -57,7 +63,7 @@ def place() -> Iterator[harness.Place]:
 
 
 def cgroups_left() -> list[str]:
-    """Those of ipybox that nobody is in, and that stay: one in use is another test's, whose processes are not ours."""
+    """Cgroups of ipybox that are empty and remain. One that is in use belongs to another test."""
     deadline = time.monotonic() + harness.GRACE_SECONDS
     while found := [
         path
@@ -79,7 +85,9 @@ def is_empty(cgroup: str) -> bool:
 
 @pytest.fixture
 def box(place: harness.Place) -> Box:
-    """box(["cat", "x"], {"allowWrite": ["."]}, user="root"): runs it to its end, in the workspace."""
+    """box(["cat", "x"], {"allowWrite": ["."]}, user="root") runs the command to its end, in the
+    workspace.
+    """
     return Box(place)
 
 
@@ -91,13 +99,13 @@ def kernels(box: Box, user: str) -> Kernels:
 
 @pytest.fixture
 def kernel(box: Box) -> Kernels:
-    """As root, where it makes no difference who it is."""
+    """As root, for tests where the user makes no difference."""
     return Kernels(box, "root")
 
 
 @pytest.fixture
 def workspace(place: harness.Place) -> Path:
-    """An empty directory, where commands start; belongs to whoever runs them."""
+    """An empty directory, where commands start; it belongs to the user that runs them."""
     return place.workspace
 
 
@@ -112,5 +120,5 @@ def internet() -> Iterator[LittleInternet]:
 
 @pytest.fixture
 def net(place: harness.Place, internet: LittleInternet) -> NetBox:
-    """As box, within that internet."""
+    """Like `box`, in that network."""
     return NetBox(place, internet)

@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Installs the package `boxdemo` in one of the ways in which ipybox is used, and prints the result and what cells see as JSON.
+"""Installs the package `boxdemo` in one of the ways in which ipybox is used.
 
-usage: install_program.py WAY IPYBOX PYTHON     with the repository's python and tests/integration in PYTHONPATH
+Prints the result, and what cells see, as JSON. The repository's python and tests/integration must
+be in PYTHONPATH.
+
+usage: install_program.py WAY IPYBOX PYTHON
 """
 
 from __future__ import annotations
@@ -16,7 +19,8 @@ from types import SimpleNamespace
 from mcp_driver import McpServer
 
 INSTALL = "!python3 -m pip install -q boxdemo"
-# What a cell can find of the settings: its environment, that of processes, and what lies in its workspace.
+# Where a cell can find settings: its environment, the environment of processes, and files in its
+# workspace.
 LOOK = """
 import glob, os, pathlib
 seen = [str(dict(os.environ))]

@@ -15,8 +15,9 @@ from mcp_driver import McpServer
 
 
 def servers_settings(*writable: object) -> dict:
-    """A sandbox in which the servers of the tests are found: they are where the clone is, which may be below /tmp, and their Python
-    may be in root's home."""
+    """A sandbox in which the servers of the tests are found: the clone may be below /tmp, and their
+    Python in root's home.
+    """
     readable = [
         os.path.realpath(harness.CACHE),
         str(Path(os.path.realpath(sys.executable)).parents[1]),
@@ -25,7 +26,9 @@ def servers_settings(*writable: object) -> dict:
 
 
 def make_environment(environment: Path) -> tuple[Path, Path]:
-    """A virtual environment with what .venv has: its site-packages, and those of .venv."""
+    """Makes a virtual environment with the packages of .venv: its site-packages come after those of
+    .venv.
+    """
     subprocess.run(
         [os.path.realpath(sys.executable), "-m", "venv", "--without-pip", str(environment)],
         check=True,
@@ -38,7 +41,9 @@ def make_environment(environment: Path) -> tuple[Path, Path]:
 
 
 class Kernels:
-    """For others than root Python is a virtual environment of the test's own, made of what `box` mounts for them."""
+    """For users other than root, Python is a virtual environment of the test, made of what `box`
+    mounts for them.
+    """
 
     def __init__(self, box: Box, user: str) -> None:
         self.box = box
@@ -76,7 +81,7 @@ class Kernels:
         )
 
     def value(self, code: str, *flags: str) -> object:
-        """What @code prints, which is JSON."""
+        """Runs @code, and returns the JSON that it prints."""
         done = self.run(code, *flags)
         assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
         return json.loads(done.stdout)

@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Attack suite E, the tool channel, from a kernel in a sandbox. Bytes that are no call, calls of what is not the session's, and calls that
-nobody allowed: what counts is what the MCP server got, which writes down each call. The channel's own tests, without a kernel, are
-tests/integration/test_tool_channel.py; other sessions and own server_params are in test_kernels.py."""
+"""Attack suite E, the tool channel, from a kernel in a sandbox.
+
+Bytes that are not a call, calls of tools that the session does not have, and calls that were not
+approved. The MCP server records each call that it gets. tests/integration/test_tool_channel.py
+tests the channel without a kernel; other sessions and own server_params are in test_kernels.py.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ from mcp_driver import YES, Client
 
 MIB = 1 << 20
 
-# A cell's own way to its channel: bytes, without the stub.
+# A cell's own way to its channel: raw bytes, without the stub.
 CHANNEL = r"""
 import contextlib, json, os, re, socket, struct, threading
 HOST, PORT = os.environ["TOOL_SERVER_HOST"], int(os.environ["TOOL_SERVER_PORT"])
@@ -56,7 +59,7 @@ def ask(data):
             return "closed"
 """
 
-# What is sent, and what comes of it.
+# What is sent, and the result.
 FRAMES = {
     "twin: a call": ("request()", "result"),
     "another method": ("request(line='GET /run HTTP/1.1')", 405),
@@ -86,7 +89,7 @@ FRAMES = {
 
 
 class Caller:
-    """A session in a sandbox with a server of the user's, which writes down what it is called with."""
+    """A session in a sandbox with a server of the user's, which records its calls."""
 
     def __init__(self, kernels: Kernels) -> None:
         self.kernels = kernels
@@ -106,7 +109,7 @@ class Caller:
         return server
 
     def calls(self) -> list[dict]:
-        """The arguments of each call that reached the server."""
+        """Returns the arguments of each call that reached the server."""
         return [
             json.loads(line)["params"]["arguments"] for line in self.log.read_text().splitlines()
         ]
@@ -138,14 +141,14 @@ def test_frames(box: Box, user: str) -> None:
         }
         assert not wrong, "(is, should be): " + str(wrong)
         assert server.cell("print(ask(request()))") == "result"
-    # The two twins, and the tool that only its server knows not to be one.
+    # Two tools with similar names, and the tool that only its server knows.
     assert caller.calls() == [{"value": 1}] * 3
     assert not (box.place.workspace / "ran").exists()
 
 
 @pytest.mark.parametrize("end", ["close", "reset", "half"])
 def test_half_frames(caller: Caller, end: str) -> None:
-    """Cut at many places; nothing runs, nothing is kept."""
+    """Requests that are cut at many places: nothing runs, and nothing is kept."""
     code = f"""
 data = request()
 for size in range(0, len(data), 7):
@@ -179,7 +182,7 @@ print(ask(request()))
 
 
 def test_a_flood_of_connections(caller: Caller) -> None:
-    """The core has so many of a session, and no more; other sessions have theirs."""
+    """The core limits the connections of each session; other sessions are not affected."""
     with caller.serve() as server, caller.serve() as other:
         server.cell("print(ask(request()))")
         directory = f"/proc/{server.process.pid}/fd"
@@ -191,7 +194,7 @@ def test_a_flood_of_connections(caller: Caller) -> None:
 
 
 def test_secrets_of_the_application(caller: Caller) -> None:
-    """Arguments are text: nothing in them stands for a variable of the host's."""
+    """Arguments are text: they never refer to a variable of the host."""
     caller.kernels.environ["SECRET_FOR_TESTS"] = "visible"
     with caller.serve() as server:
         assert server.cell('print(ask(request(\'{"value": "${SECRET_FOR_TESTS}"}\')))') == "result"
@@ -205,7 +208,7 @@ CALL = "print(ask(request()))"
 
 
 def test_what_is_allowed_runs(caller: Caller) -> None:
-    """Positive control of what follows."""
+    """Positive control of the tests below."""
     with caller.serve("--approve", "ask") as server:
         cell = server.start_cell(CALL)
         server.reply(server.question(), result=YES)
@@ -214,7 +217,7 @@ def test_what_is_allowed_runs(caller: Caller) -> None:
 
 
 def test_approving_ones_own_call(caller: Caller) -> None:
-    """Neither paths, nor an upgrade of the protocol, nor what an answer of the client's looks like."""
+    """Neither paths, nor an upgrade of the protocol, nor a response sent by the client."""
     with caller.serve("--approve", "ask") as server:
         cell = server.start_cell(
             "call = threading.Thread(target=lambda: outcomes.append(ask(request())))\noutcomes = []\ncall.start()"
@@ -239,7 +242,9 @@ print("tries", sorted(set(map(str, tries))), outcomes)
 
 
 def test_arguments_that_change_after_they_were_shown(caller: Caller) -> None:
-    """What runs is the text that was shown, whatever the caller does meanwhile to its own memory or on the same connection."""
+    """The text that was shown is what runs, even if the caller changes its memory or sends more on
+    the same connection.
+    """
     code = """
 sock, input = open_channel()
 sock.sendall(request('{"value": "shown"}'))
@@ -271,7 +276,7 @@ call.start()
 
 
 def test_each_replay_is_asked_for(caller: Caller) -> None:
-    """After a yes, and after a no."""
+    """After an approval, and after a refusal."""
     with caller.serve("--approve", "ask") as server:
         for answer, outcome in (
             (YES, "result"),
@@ -285,7 +290,7 @@ def test_each_replay_is_asked_for(caller: Caller) -> None:
 
 
 def test_a_question_that_ran_out(caller: Caller) -> None:
-    """A yes that comes too late opens nothing."""
+    """An approval that comes too late has no effect."""
     with caller.serve("--approve", "ask", "--approval-timeout", "0.2") as server:
         cell = server.start_cell(CALL)
         question = server.question()
@@ -296,7 +301,7 @@ def test_a_question_that_ran_out(caller: Caller) -> None:
 
 
 def test_calls_across_a_reset(caller: Caller) -> None:
-    """The call of the kernel that was, and its question, are gone with it."""
+    """The call of the previous kernel, and its question, are gone with it."""
     with caller.serve("--approve", "ask") as server:
         cell = server.start_cell(CALL)
         question = server.question()
@@ -332,7 +337,7 @@ def test_whoever_calls_is_asked_for(caller: Caller, way: str) -> None:
 
 @pytest.mark.parametrize("policy", ["ask", "deny", "allow"])
 def test_calls_at_exit(caller: Caller, policy: str) -> None:
-    """Nothing is asked for, for a kernel that is on its way out, and nothing hangs; what the rule denies does not run."""
+    """A kernel that is ending causes no questions, nothing hangs, and denied calls do not run."""
     with caller.serve("--approve", policy) as server:
         server.cell(
             "import atexit\natexit.register(lambda: ask(request())); atexit.register(lambda: ask(request()));"
@@ -348,7 +353,7 @@ def test_calls_at_exit(caller: Caller, policy: str) -> None:
 
 
 def test_what_goes_on_after_its_cell(caller: Caller) -> None:
-    """A thread that calls when its cell is done is asked for as well."""
+    """A thread that makes a call after its cell has ended is asked about, too."""
     with caller.serve("--approve", "ask") as server:
         server.cell(
             "go = threading.Event()\nt = threading.Thread(target=lambda: (go.wait(60), outcomes.append(ask(request()))))\noutcomes = []; t.start()"

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Attack suite F, the command: what `ipybox sandbox` is to whoever calls it: exit status, signals, standard streams, srt's command line."""
+"""Attack suite F, the command: what a caller of `ipybox sandbox` sees: exit status, signals,
+standard streams, srt's command line.
+"""
 
 from __future__ import annotations
 
@@ -77,7 +79,9 @@ def test_bad_settings_run_nothing(box: Box, workspace) -> None:
 
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
 def test_closed_standard_streams(box: Box, closed: str) -> None:
-    """Nothing of ipybox's own stands in for them, such as what it waits on, by which a command could reach into it."""
+    """The command gets no descriptor of ipybox's own in place of a closed stream, through which it
+    could reach ipybox.
+    """
     script = "import json, os; json.dump([os.readlink(f'/proc/self/fd/{n}') for n in range(3)], open('streams', 'w'))"
     line = box.command(["/usr/bin/python3", "-I", "-c", script])
     assert box(["sh", "-c", f'"$@" {closed}', "sh", *line], sandbox=False).returncode == 0
@@ -99,7 +103,10 @@ def test_a_home_directory_that_is_none(box: Box, home: str) -> None:
 
 
 def test_a_current_directory_that_is_gone(box: Box) -> None:
-    """It has no name: nothing is written in what stands for it otherwise, which is "/"."""
+    """A deleted directory has no name.
+
+    Nothing is written to the path that is used otherwise, which is "/".
+    """
     for line in box.command(["touch", "/var/tmp/made"]), [str(box.binary), "run", "-c", "print(1)"]:
         done = box(
             ["sh", "-c", 'mkdir gone; cd gone; rmdir ../gone; exec "$@"', "sh", *line],
@@ -130,7 +137,9 @@ def test_without_settings_nothing_is_writable(box: Box, workspace, user: str) ->
 
 
 def test_what_ipybox_knows_of_servers_is_hidden(box: Box, user: str) -> None:
-    """The registry and tokens: a command is not asked for them, and they open other doors."""
+    """The registry and the tokens: a command needs no permission for them, but they give access to
+    other systems.
+    """
     token = box.place.state / "ipybox/oauth/token"
     token.parent.mkdir(parents=True, exist_ok=True)
     token.write_text("secret")
@@ -145,7 +154,9 @@ def test_what_ipybox_knows_of_servers_is_hidden(box: Box, user: str) -> None:
 
 @pytest.mark.parametrize("fd", [0, 1])
 def test_a_directory_as_a_standard_stream(box: Box, fd: int) -> None:
-    """From a descriptor of the host's tree names lead past all mounts: to what is hidden, and to what is protected."""
+    """With a descriptor of the host's tree, names lead past all mounts, to hidden and to protected
+    files.
+    """
     redirect = f'exec "$@" {fd}<{box.place.state}'
     secret = box.place.state / "ipybox/servers.json"
     secret.parent.mkdir(exist_ok=True)
@@ -170,7 +181,7 @@ cat logs/log
 
 @pytest.mark.parametrize("is_there", [True, False])
 def test_a_violation_log_in_the_workspace(box: Box, user: str, is_there: bool) -> None:
-    """What was denied is told by us alone; without the option the file is one like others."""
+    """Only ipybox reports what was denied. Without the option, the file is like any other."""
     logs = box.place.workspace / "logs"
     logs.mkdir()
     if is_there:
@@ -196,7 +207,9 @@ touch $XDG_STATE_HOME/plain $HOME/plain
 
 
 def test_what_ipybox_would_find_by_itself(box: Box, user: str) -> None:
-    """Not there yet, where the command may write: the registry, the Python of kernels, the settings of the next command."""
+    """Files that do not exist yet, where the command may write: the registry, the Python of
+    kernels, the settings of the next command.
+    """
     planted = [
         box.place.state / "ipybox/servers.json",
         box.place.home / ".local/share/ipybox",

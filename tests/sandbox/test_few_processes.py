@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Commands with a limit on processes and threads (ulimit -u) that is raised step by step. Each works, or ends with an error that
-names the limit. Nothing hangs, aborts or is left behind, which the fixture `place` checks."""
+"""Commands with a limit on processes and threads (ulimit -u) that is raised step by step.
+
+Each works, or ends with an error that names the limit. Nothing hangs, aborts or remains, which the
+fixture `place` checks.
+"""
 
 from __future__ import annotations
 
@@ -12,16 +15,16 @@ from box import Box
 from kernels import Kernels
 from mcp_driver import try_cell
 
-# With these everything works: the program, the forkserver with the threads of its imports, the kernel and its own, and what makes
-# a sandbox.
+# With this number everything works: the program, the forkserver with the threads of its imports,
+# the kernel and its own threads, and what makes a sandbox.
 ENOUGH = 24
-# The limit is for all of a user's processes: that of these tests has no others.
+# The limit counts all processes of a user; the user of these tests has no others.
 FIRST_ID = 300_000
 
 
 @pytest.fixture
 def lonely(place: harness.Place) -> Kernels:
-    """As a user of its own."""
+    """Runs as a user of its own."""
     return Kernels(Box(place, ordinary_id=FIRST_ID + os.getpid()), "user")
 
 
@@ -32,7 +35,7 @@ def limited(kernels: Kernels, n: int, verb: str, *args: str) -> list[str]:
 
 
 def says_why(text: str) -> bool:
-    """In our words, or in those of Python and of the C library for what a cell or an import does."""
+    """The message is ours, or that of Python or the C library for what a cell or an import does."""
     words = ["ulimit -u", "Resource temporarily unavailable", "can't start new thread"]
     words.append("the kernel was killed by SIGKILL")  # its sandbox lost a process of its own
     return any(part in text for part in words)

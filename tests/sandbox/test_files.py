@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Attack suite B, files: what can be read and written, from inside and then looked at from outside. Files that are not there yet are in
-test_quarantine.py, globs and odd names in test_settings.py, disk and inode fill in test_limits.py, the kernel's own walls (environment,
-packages, configuration) in test_kernels.py."""
+"""Attack suite B, files: what can be read and written, tried inside and then checked from outside.
+
+Files that do not exist yet are in test_quarantine.py, globs and odd names in test_settings.py, full
+disks in test_limits.py, the walls of kernels (environment, packages, configuration) in
+test_kernels.py.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,7 @@ FILES = [
     ".vscode/settings.json", "mcptools/server.py",
 ]  # fmt: skip
 
-# What differs from "EROFS", which a read-only mount says.
+# Results other than "EROFS", which a read-only mount gives.
 EXPECTED = {
     # of two mounts
     "rename over outside": "EXDEV",
@@ -95,7 +98,8 @@ EXPECTED = {
     "twin: own environ": "",
 }
 
-# Not comparable: pid 1 of the host, devices that a machine need not have, and the race, whose result is looked at from outside.
+# Not comparable: pid 1 of the host, devices that a machine may lack, and the race, whose result is
+# checked from outside.
 NOT_COMPARED = {
     "io_uring",
     "write by /proc/1/root",
@@ -108,7 +112,10 @@ NOT_COMPARED = {
 
 
 def expected(name: str, user: str) -> list[str | list[str]]:
-    """What the probe may say; a file system may be read-only for who may not write it either."""
+    """The results that the probe may report.
+
+    For a user that cannot write there anyway, a file system may be read-only, too.
+    """
     if name == "create in /":
         return ["EROFS", "EACCES"]
     if name == "write /proc/sysrq-trigger":
@@ -129,7 +136,7 @@ def make_tree(box: Box) -> Path:
     (box.place.workspace / "link-out-dir").symlink_to(outside)
     (box.place.workspace / "link-secret").symlink_to("secret.txt")
     (box.place.workspace / "hidden/link").symlink_to("file")
-    # It is the sandbox that must say no, not the mode.
+    # The sandbox must deny it, not the file's mode.
     outside.chmod(0o777)
     (outside / "file").chmod(0o666)
     return outside
@@ -153,7 +160,7 @@ def test_attempts(box: Box, user: str) -> None:
         if result not in expected(name, user)
     }
     assert not wrong, "(is, should be): " + str(wrong)
-    # Whatever they were told, from outside it is as it was.
+    # Whatever the attempts reported: checked from outside, nothing has changed.
     assert snapshot(outside) == before
     for name in FILES:
         content = (box.place.workspace / name).read_text()
@@ -165,7 +172,7 @@ def test_attempts(box: Box, user: str) -> None:
 
 @pytest.mark.needs_root
 def test_positive_control(box: Box) -> None:
-    """Without a sandbox each of them works: the attempts attempt something."""
+    """Without a sandbox each of them works, so the attempts are real."""
     outside = make_tree(box)
     results = box.probe("files", None, str(outside), sandbox=False)
     same = {

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Root, and file systems that cannot be mounted with an id map, overlayfs being the usual one: see docs/internals/sandbox.md."""
+"""Root, and file systems that cannot be mounted with an id map, such as overlayfs (see
+docs/internals/sandbox.md).
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,8 @@ from box import Box, make_settings
 
 pytestmark = pytest.mark.needs_root
 
-# Mounts an overlayfs over the workspace's directory $1, in the command's own mount namespace, and runs the rest of the command line.
+# Mounts an overlayfs over the workspace's directory $1, in the command's own mount namespace, and
+# runs the rest of the command line.
 OVERLAY = """
 at=$1 && shift && base=$(mktemp -d) && mount -t tmpfs none "$base" && mkdir "$base/lower" "$base/upper" "$base/work" &&
 mount -t overlay none -o "lowerdir=$base/lower,upperdir=$base/upper,workdir=$base/work" "$at" &&
@@ -32,7 +35,10 @@ def over(directory: str, command: list[str]) -> list[str]:
 
 
 def test_mount_below_what_is_writable(box: Box) -> None:
-    """There the inside may do what anybody may, and no more; around it, it writes as ever."""
+    """In such a file system, code inside may do what every user may do.
+
+    Around it, it writes as usual.
+    """
     (box.place.workspace / "below").mkdir()
     script = "echo x > made; cat made below/public; cat below/secret || echo closed; (echo x > below/made) 2>&- || echo not written"
     done = box(over("below", box.command(["sh", "-c", script])), sandbox=False)
@@ -41,7 +47,7 @@ def test_mount_below_what_is_writable(box: Box) -> None:
 
 
 def test_what_is_writable(box: Box) -> None:
-    """It cannot be made so for root, and that is said before anything runs."""
+    """Such a file system cannot be writable for root, which is reported before anything runs."""
     done = box(over(".", box.command(["touch", "ran"])), sandbox=False)
     assert (
         done.returncode == 3
@@ -51,7 +57,9 @@ def test_what_is_writable(box: Box) -> None:
 
 
 def test_what_is_denied_for_writing_is_not_opened(box: Box) -> None:
-    """Where all is writable that anybody may write, what is closed to others stays closed, protected files included."""
+    """If everything is writable that every user may write, files that are closed to others stay
+    closed, protected files included.
+    """
     closed = box.place.root / "closed"
     (closed / "in").mkdir(parents=True)
     for path in (closed / "in/.env", closed / "file"):
@@ -68,7 +76,8 @@ def test_what_is_denied_for_writing_is_not_opened(box: Box) -> None:
     assert "secretsecret" in box(["sh", "-c", script], sandbox=False).stdout
 
 
-# As systemd has it: mounts are shared between namespaces. Says what of the workspace is mounted before, while a command runs and after.
+# As with systemd, mounts are shared between namespaces. Prints what is mounted in the workspace
+# before, while and after a command runs.
 SHARED = """
 mount --make-rshared / && grep -q shared: /proc/self/mountinfo && mkdir later && mkfifo ready go || exit
 "$@" &
@@ -78,7 +87,9 @@ echo >go; wait; umount later; cat .env; grep -c " $PWD/" /proc/self/mountinfo
 
 
 def test_mounts_that_are_shared(box: Box) -> None:
-    """Neither do those of the sandbox appear on the host, nor the host's later ones in the sandbox."""
+    """Mounts of the sandbox do not appear on the host, and later mounts of the host do not appear
+    in the sandbox.
+    """
     for name in (".env", ".git/hooks/x", ".git/config"):
         path = box.place.workspace / name
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Proxies, the index and certificates reach installations in each way in which ipybox is used, and no password reaches a cell."""
+"""Proxies, the index and certificates reach installations in each way in which ipybox is used, and
+no password reaches a cell.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,8 @@ from packages import make_wheel
 
 INDEX_USER = "user:index-secret"
 PROXY = f"http://{PROXY_USER}@proxy.test:3128"
-# The ways in which cells cannot see passwords. Without a sandbox, a cell of the MCP server or the SDK can find them if it tries.
+# The ways in which cells cannot see passwords. Without a sandbox, a cell of the MCP server or the
+# SDK can find them if it tries.
 SANDBOXED = ["mcp --sandbox", "run", "sdk sandbox"]
 
 
@@ -39,7 +42,7 @@ class Installer:
         net.internet.proxied()
 
     def __call__(self, way: str, **environ: str) -> dict[str, str]:
-        """What was said about the installation, and what a cell saw then."""
+        """What was reported about the installation, and what a cell saw then."""
         path = f"{harness.ROOT / 'python'}:{harness.ROOT / 'tests/integration'}"
         program = str(Path(__file__).with_name("install_program.py"))
         self.net.place.environ |= environ
@@ -59,7 +62,7 @@ def install(net: NetBox) -> Installer:
 
 @pytest.mark.parametrize("way", ["mcp", *SANDBOXED])
 def test_by_a_proxy_from_an_index(install: Installer, way: str) -> None:
-    """The index is one that nothing but the proxy leads to; both want a password."""
+    """The index can only be reached through the proxy; both need a password."""
     result = install(way, https_proxy=PROXY, PIP_INDEX_URL=f"https://{INDEX_USER}@far.test/simple")
     assert "answer 42" in result["seen"], result
     assert "secret" not in result["installed"]
@@ -67,7 +70,7 @@ def test_by_a_proxy_from_an_index(install: Installer, way: str) -> None:
         assert result["seen"].endswith("answer 42\nFalse") or result["seen"].endswith(
             "answer 42\nFalse\n"
         )
-        # Nothing else was asked for, and that by names, which the proxy looks up.
+        # The proxy was asked for nothing else, and by name, so that the proxy resolves it.
         assert set(install.net.internet.proxied()) == {"CONNECT far.test:443 200"}
     else:
         assert "CONNECT far.test:443 200" in install.net.internet.proxied()
@@ -87,7 +90,9 @@ def test_settings_in_a_sandbox(install: Installer, environ: dict[str, str]) -> N
 
 
 def test_files_in_a_sandbox(install: Installer) -> None:
-    """pip.conf, with a proxy and a password in it, is closed to cells, and the installation has what it says."""
+    """A pip.conf that contains a proxy and a password is closed to cells, and the installation uses
+    it.
+    """
     place = install.net.place
     config = place.home / ".config/pip/pip.conf"
     config.parent.mkdir(parents=True)
@@ -109,7 +114,7 @@ def test_files_in_a_sandbox(install: Installer) -> None:
     ({"https_proxy": "http://user:wrong-secret@proxy.test:3128"}, ["the proxy of https_proxy: it does not accept the user and the password"]),
     ({"https_proxy": "http://user:wrong-secret@refused.test:3128"}, ["the proxy of https_proxy: the host refused the connection"]),
     ({"all_proxy": "socks5://user:wrong-secret@proxy.test:1080"}, ["the proxy of all_proxy: it does not begin with http://"]),
-    # A server that is no proxy.
+    # A server that is not a proxy.
     ({"https_proxy": "http://good.test:7000"}, ["the proxy of https_proxy: it does not answer as an HTTP proxy"]),
     ({}, ["names neither a proxy nor an index", "https_proxy or PIP_INDEX_URL", "where ipybox is started"]),
     ({"https_proxy": PROXY, "SSL_CERT_FILE": "", "PIP_CERT": "", "CURL_CA_BUNDLE": ""}, ["certificate", "SSL_CERT_FILE and PIP_CERT"]),
@@ -137,7 +142,10 @@ def test_what_is_wrong_is_said(
 
 @pytest.mark.parametrize("way", ["run --no-sandbox", "sdk"])
 def test_a_cells_own_pip_says_what_it_lacks(install: Installer, way: str) -> None:
-    """Outside of a sandbox `!pip install` is the cell's: what may hold a password does not reach it, and it says how it can."""
+    """Outside of a sandbox the cell runs `!pip install` itself.
+
+    Settings that may contain a password do not reach it, and a message says how they can.
+    """
     settings = {
         "https_proxy": PROXY,
         "PIP_INDEX_URL": f"https://{INDEX_USER}@far.test/simple",
@@ -160,7 +168,10 @@ def test_a_cells_own_pip_says_what_it_lacks(install: Installer, way: str) -> Non
 
 
 def test_doctor_sets_up_by_a_proxy(install: Installer, net: NetBox) -> None:
-    """`doctor --setup` reaches the configured index through the proxy. This index lacks the packages, and the error says so."""
+    """`doctor --setup` reaches the configured index through the proxy.
+
+    This index lacks the packages, and the error says so.
+    """
     setup = [str(net.binary), "doctor", "--setup", "--python", "/usr/bin/python3"]
     net.place.environ |= {
         "https_proxy": PROXY,

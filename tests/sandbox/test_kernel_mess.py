@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Attack suite F, kernels: whoever is killed, at whatever step, and whatever a kernel does to itself, the next cell works and at the end
-nothing is left. The fixture `place` looks for processes, mounts, sockets, cgroups and files. Bombs are in test_limits.py and
-test_kernels.py, commands in test_mess.py."""
+"""Attack suite F, kernels: processes are killed at every step, and kernels damage themselves.
+
+The next cell works, and at the end nothing remains. The fixture `place` looks for processes,
+mounts, sockets, cgroups and files. Bombs are in test_limits.py and test_kernels.py, commands in
+test_mess.py.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,7 @@ from kernels import Kernels
 from mcp_driver import McpServer
 from meeting import Meeting
 
-# A service that nobody is to find again, with its own session, environment and descriptors.
+# A service that hides: with its own session, environment and descriptors.
 DAEMON = """
 import os
 if os.fork() == 0:
@@ -66,7 +69,7 @@ def forkservers() -> list[int]:
 
 
 def boxed_forks(server: McpServer) -> list[int]:
-    """The kernel: what is in the sandbox and its first process, which runs no program of its own, is not."""
+    """The kernel: the process in the sandbox that is not its first process or a helper."""
     pid = server.cell("import os; print(os.getpid())")
     (found,) = outer(pid, server)
     return [found]
@@ -81,7 +84,7 @@ VICTIMS = {
 
 
 def kill(pids: list[int]) -> None:
-    """Kills all of them, and waits for the last one's end."""
+    """Kills all of them, and waits until the last one has ended."""
     assert pids
     ends = [os.pidfd_open(pid) for pid in pids]
     for end in ends:
@@ -93,8 +96,11 @@ def kill(pids: list[int]) -> None:
 
 
 def assert_works(server: McpServer) -> None:
-    """The first cell after a death may be lost. A kernel outlives its forkserver for a moment, so that cell may also succeed; then the
-    second one runs in a fresh kernel and has a notice of the loss."""
+    """The first cell after a death may be lost.
+
+    A kernel outlives its forkserver for a moment, so that cell may also succeed; then the second
+    one runs in a fresh kernel and has a notice of the loss.
+    """
     server.tool("execute_ipython_cell", {"code": "1"})
     output, *notices = server.cell("print('works')").split("\n\n[ipybox] ")
     assert output == "works"
@@ -122,7 +128,7 @@ def test_killing_during_a_cell(kernel: Kernels, victim: str) -> None:
         begun.wait()
         kill(pids)
         if victim == "forkserver":
-            # Its kernels go on, but they cannot be told from dead ones: either way the cell comes to an end.
+            # Its kernels continue, but they look like dead ones: in both cases the cell ends.
             server.notify("notifications/cancelled", {"requestId": cell})
         else:
             assert "kernel" in server.answer(cell)["result"]["content"][0]["text"]
@@ -130,7 +136,9 @@ def test_killing_during_a_cell(kernel: Kernels, victim: str) -> None:
 
 
 def test_killing_the_core_at_any_step(kernels: Kernels) -> None:
-    """From its first moments, over the warm-up and the sandbox, to a cell and a server's call: what it had begun goes with it."""
+    """From the first moments, over warm-up and sandbox, to a cell and a server's call: what ipybox
+    had started goes with it.
+    """
     before = harness.descendants()
     for step in (0, 0.02, 0.1, 0.3, 0.6, 1.2):
         server = kernels.serve()
@@ -148,7 +156,7 @@ def test_killing_the_core_at_any_step(kernels: Kernels) -> None:
 
 
 def test_the_client_goes_at_any_step(kernels: Kernels) -> None:
-    """The end of input is the end, with status 0, and soon: whatever was going on."""
+    """At the end of input ipybox ends with status 0, and soon, whatever it was doing."""
     before = harness.descendants()
     for step in (0, 0.02, 0.1, 0.3, 0.6):
         server = kernels.serve()
@@ -165,7 +173,9 @@ def test_the_client_goes_at_any_step(kernels: Kernels) -> None:
 
 @pytest.mark.parametrize("is_boxed", [True, False])
 def test_killing_a_server(kernel: Kernels, is_boxed: bool) -> None:
-    """Idle or in the middle of a call: an error of that call, and the next one finds another server."""
+    """A server that is killed, idle or in a call: that call fails, and the next one starts another
+    server.
+    """
     at = scripted_server.copy(kernel.place.workspace)
     params = scripted_server.params("results", "child", at=at, command="/usr/bin/python3")
     flags = [] if is_boxed else ["--unsandboxed-servers"]
@@ -229,7 +239,7 @@ def test_harm_to_itself(kernel: Kernels, harm: str) -> None:
         assert any(word in text for word in said.split("|")), text
         server.tool("reset")
         assert server.cell("print('works')") == "works"
-        # One sandbox, and perhaps one that is ready: those of before are gone.
+        # One sandbox, and perhaps one that is ready: earlier ones are gone.
         assert len(outer("1", server)) <= 2
 
 
@@ -240,7 +250,7 @@ def test_harm_to_itself(kernel: Kernels, harm: str) -> None:
     "while True: display('x' * 100000)",
 ], ids=["print", "write", "child", "display"])  # fmt: skip
 def test_floods(kernel: Kernels, code: str) -> None:
-    """They end with the timeout, and the core's memory is bounded."""
+    """Such cells end with the timeout, and the core's memory is bounded."""
     with kernel.serve() as server:
         server.cell("1")
         result = server.tool(
@@ -268,7 +278,7 @@ def test_daemons_end_with_the_session(kernels: Kernels) -> None:
 
 
 def test_positive_control(kernel: Kernels) -> None:
-    """Without a sandbox the daemon is there, too, and outlives a `reset` of nothing: what the tests look for can be found."""
+    """Without a sandbox the daemon exists, and survives the `reset`. So the tests could find it."""
     with kernel.serve(is_sandboxed=False) as server:
         server.cell(DAEMON)
         deadline = time.monotonic() + 30
@@ -278,7 +288,7 @@ def test_positive_control(kernel: Kernels) -> None:
 
 
 def test_a_command_line_that_is_killed(kernels: Kernels) -> None:
-    """`ipybox run`, by signals that can be caught and by the one that cannot."""
+    """`ipybox run`, ended by signals that can be caught and by the one that cannot."""
     before = harness.descendants()
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGKILL):
         begun = Meeting(kernels.place.workspace / "begun")

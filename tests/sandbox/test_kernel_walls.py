@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Attack suite B and D in kernels, which enter their sandbox by another way than commands: the same probes, with the same outcome; and what
-only kernels have, an environment that they must not change. And H: real software at work in a kernel."""
+"""Attack suites B and D in kernels, which enter their sandbox in another way than commands.
+
+The same probes have the same results. Also what only kernels have: an environment that they must
+not change. And suite H: real software at work in a kernel.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ from kernels import Kernels, make_environment
 
 
 def run_probe(kernels: Kernels, name: str, *args: str, settings: dict) -> dict:
-    """In the kernel itself, not in a program that it starts."""
+    """Runs in the kernel itself, not in a program that it starts."""
     script = (PROBES / f"{name}.py").read_text()
     code = (
         f"import sys\nsys.argv = ['probe', *{args!r}]\nexec({script!r}, {{'__name__': '__main__'}})"
@@ -60,7 +63,7 @@ def test_files(kernels: Kernels) -> None:
 
 
 def test_an_environment_in_the_workspace(box: Box) -> None:
-    """What the next kernel runs cannot be written by this one, whatever is writable; nor can another take its place."""
+    """A kernel can neither write nor replace what the next kernel runs."""
     environment = box.place.workspace / ".venv"
     packages, real = make_environment(environment)
     (environment / "bin/tool").write_text("#!/bin/sh\n")
@@ -91,7 +94,7 @@ print([tried(lambda n: os.close(os.open('.venv/' + n, os.O_WRONLY | os.O_CREAT))
     shutil.rmtree(box.place.workspace / "aside", ignore_errors=True)
 
 
-# What Python, IPython and pandas import if it is there.
+# Modules that Python, IPython and pandas import if they exist.
 WISHED = [
     "_winapi",
     "argcomplete",
@@ -107,7 +110,7 @@ WISHED = [
 
 
 def test_an_editable_install_of_the_workspace(box: Box) -> None:
-    """Its modules are those of kernels. The forkserver, which is in no sandbox, imports none."""
+    """Kernels import these modules. The forkserver, which is in no sandbox, does not."""
     source = box.place.workspace / "src"
     packages, real = make_environment(box.place.root / "environment")
     kernel = Kernels(box, "root")
@@ -125,7 +128,7 @@ def test_an_editable_install_of_the_workspace(box: Box) -> None:
 
 
 def test_files_that_preloaded_modules_look_for(kernels: Kernels) -> None:
-    """In the working directory: a kernel reads its own, the forkserver has none of a workspace."""
+    """A kernel reads those in its working directory; the forkserver reads none of a workspace."""
     (kernels.place.workspace / "matplotlibrc").write_text("lines.linewidth: 77\n")
     code = "import matplotlib; print(matplotlib.rcParams['lines.linewidth'])"
     assert kernels.run(code).stdout == "77.0\n"
@@ -133,7 +136,7 @@ def test_files_that_preloaded_modules_look_for(kernels: Kernels) -> None:
 
 
 def test_profiles_and_startup_files(kernels: Kernels) -> None:
-    """What IPython would run at the start is neither written nor run."""
+    """Files that IPython would run at the start are neither written nor run."""
     home, workspace = kernels.place.home, kernels.place.workspace
     startup = home / ".ipython/profile_default/startup"
     startup.mkdir(parents=True)
@@ -155,7 +158,7 @@ except OSError: print("denied")
 
 @pytest.mark.needs_root
 def test_setuid_programs_give_nothing(box: Box, user: str) -> None:
-    """A program of root's with the setuid bit, which is no wall's to hide."""
+    """A program of root's with the setuid bit; no wall hides it."""
     program = box.place.root.parent / "whoever"
     shutil.copy("/usr/bin/id", program)
     program.chmod(0o755)
@@ -178,13 +181,13 @@ WORK = [
 
 
 def test_work(kernels: Kernels) -> None:
-    """In one session, one after the other, as cells do."""
+    """In one session, one after the other, as cells do it."""
     (kernels.place.workspace / "software.py").write_text((PROBES / "software.py").read_text())
     with kernels.serve() as server:
         for work in WORK:
             name, *args = work.split()
             call = f"software.use_{name}(*{args!r})"
-            if name == "asyncio":  # whose loop runs already
+            if name == "asyncio":  # whose loop is already running
                 call = "await software.talk()"
             assert server.cell(f"import os, software\n{call}\nprint('works')").endswith("works"), (
                 work

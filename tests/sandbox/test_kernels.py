@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Attack suite A to F and H, kernels in sandboxes: `ipybox run`, which has one by default, and `ipybox --sandbox`. Each denial has its
-control without the sandbox."""
+"""Attack suites A to F and H, kernels in sandboxes: `ipybox run`, which has one by default, and
+`ipybox --sandbox`. Each denial has its control without the sandbox.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ def servers() -> harness.Servers:
 
 
 def attempt(statement: str) -> str:
-    """Code that prints what becomes of @statement: "done" or the name of the error."""
+    """Returns code that prints the result of @statement: "done" or the name of the error."""
     return f"try:\n    {statement}\n    print('done')\nexcept OSError as error:\n    import errno; print(errno.errorcode[error.errno])\n"
 
 
@@ -49,7 +50,7 @@ print(json.dumps({{
 
 
 def test_posture(kernels: Kernels) -> None:
-    """A kernel is as closed as a command."""
+    """A kernel is as restricted as a command."""
     kernels.environ |= {"SECRET_FOR_TESTS": "visible", "SSH_AUTH_SOCK": "/nowhere"}
     inside = kernels.value(POSTURE)
     outside = kernels.value(POSTURE, "--no-sandbox")
@@ -57,9 +58,9 @@ def test_posture(kernels: Kernels) -> None:
     assert (inside["no_new_privs"], inside["seccomp"]) == ("1", "2")
     for name in NAMESPACES:
         assert inside["namespaces"][name] != os.readlink(f"/proc/self/ns/{name}"), name
-        if kernels.user == "root":  # the others are put into some by the test
+        if kernels.user == "root":  # the test puts the others into some
             assert outside["namespaces"][name] == os.readlink(f"/proc/self/ns/{name}"), name
-    # Its own processes only: the first one, and itself.
+    # Only its own processes: the first one, and itself.
     assert inside["processes"] == [1, inside["pid"]]
     assert len(outside["processes"]) > 2
     for kind in inside["fds"]:
@@ -117,7 +118,10 @@ def test_denied_files_are_told(kernel: Kernels) -> None:
 
 
 def test_what_must_not_come_into_being(kernel: Kernels) -> None:
-    """What was not there cannot be protected by a mount: it is moved away when the cell is done, and told."""
+    """A mount cannot protect files that do not exist.
+
+    They are moved away when the cell is done, and reported.
+    """
     workspace = kernel.place.workspace
     with kernel.serve() as server:
         code = "import os\nos.makedirs('.git/hooks')\nopen('.git/hooks/pre-commit', 'w').write('evil')\nopen('.mcp.json', 'w').close()"
@@ -130,7 +134,7 @@ def test_what_must_not_come_into_being(kernel: Kernels) -> None:
         (moved,) = kernel.place.state.rglob("pre-commit")
         assert moved.read_text() == "evil" and "quarantine" in str(moved)
         assert "was created" not in server.cell("print(1)")
-        # By something that goes on when the cell is done: at the end of the session.
+        # By a process that continues after the cell: at the end of the session.
         go, written = Meeting(workspace / "go"), Meeting(workspace / "written")
         server.cell(run_while_idle(go, f"open('.mcp.json', 'w').close(); {written.code}"))
         go.wait()
@@ -139,7 +143,10 @@ def test_what_must_not_come_into_being(kernel: Kernels) -> None:
 
 
 def test_packages_are_ipyboxs_own(kernel: Kernels, servers: harness.Servers) -> None:
-    """Nothing stands in for them: neither a directory nor a link that leads elsewhere; those of ipybox stay."""
+    """Nothing replaces them, neither a directory nor a link that leads elsewhere.
+
+    Those of ipybox remain.
+    """
     workspace = kernel.place.workspace
     target = kernel.place.root / "elsewhere"
     target.mkdir()
@@ -164,7 +171,10 @@ def test_packages_are_ipyboxs_own(kernel: Kernels, servers: harness.Servers) -> 
 
 
 def test_the_place_of_packages_is_no_link(kernel: Kernels) -> None:
-    """Where no session registers servers none is made; what ipybox generates later must not go elsewhere. A directory others may make."""
+    """If no session registers servers, the directory is not created.
+
+    What ipybox generates later must not go elsewhere. Other programs may create it as a directory.
+    """
     workspace = kernel.place.workspace
     link, directory = "import os; os.symlink('/etc', 'mcptools')", "import os; os.mkdir('mcptools')"
     assert "mcptools was created, which is not allowed" in kernel.run(link).stderr
@@ -194,7 +204,9 @@ def test_registry_is_hidden(kernel: Kernels, servers: harness.Servers) -> None:
 
 
 def test_its_own_walls(kernel: Kernels) -> None:
-    """What says what is allowed cannot be changed, though it lies in the workspace: rules, log, configuration, generated packages."""
+    """Files that say what is allowed cannot be changed, although they are in the workspace: rules,
+    log, configuration, generated packages.
+    """
     workspace = kernel.place.workspace
     (workspace / "rules.json").write_text('{"rules": []}')
     (workspace / "audit.jsonl").write_text("")
@@ -312,7 +324,7 @@ def post(body, path="/run"):
 
 
 def test_kernels_name_no_commands(kernel: Kernels) -> None:
-    """Neither a server's parameters nor another path is taken from a kernel."""
+    """A kernel can set neither a server's parameters nor another path."""
     mark = kernel.place.workspace / "mark"
     with kernel.serve() as server:
         server.cell(POST)
@@ -325,7 +337,7 @@ def test_kernels_name_no_commands(kernel: Kernels) -> None:
 
 
 def test_sessions_do_not_meet(kernel: Kernels, servers: harness.Servers) -> None:
-    """Two sessions have the same port inside; each reaches its own channel."""
+    """Two sessions use the same port inside; each reaches its own channel."""
     with kernel.serve(*kernel.servers_flags()) as first, kernel.serve() as second:
         first.register("time", servers.time())
         second.cell(POST)
@@ -363,7 +375,10 @@ def test_death_of_a_kernel(kernel: Kernels, death: str) -> None:
 
 
 def test_death_of_everybody_in_the_sandbox(kernel: Kernels) -> None:
-    """Pid 1 of a sandbox does not die by what is in it; children that left everything end with the session."""
+    """Pid 1 of a sandbox survives what happens in it.
+
+    Children that left every group end with the session.
+    """
     with kernel.serve() as server:
         code = "import os, signal\ntry: os.kill(1, signal.SIGKILL)\nexcept PermissionError: pass\nprint(1)"
         assert server.cell(code) == "1"
@@ -372,7 +387,7 @@ def test_death_of_everybody_in_the_sandbox(kernel: Kernels) -> None:
 
 
 def test_core_is_killed(kernel: Kernels) -> None:
-    """Nothing is left, which the fixture `place` looks at."""
+    """Nothing remains, which the fixture `place` checks."""
     server = kernel.serve()
     server.cell("import subprocess; p = subprocess.Popen(['sleep', '1000'])")
     server.process.send_signal(signal.SIGKILL)
@@ -387,8 +402,8 @@ def test_core_is_killed(kernel: Kernels) -> None:
     "f = open('/tmp/fill', 'wb', 0)\nwhile True: f.write(bytes(1 << 24))",
 ], ids=["fork", "threads", "memory", "descriptors", "tmp"])  # fmt: skip
 def test_bombs(kernel: Kernels, bomb: str) -> None:
-    """They end in an error; the next cell, in a fresh kernel if need be, and another session work."""
-    # Less memory than the default, which takes long to fill where others need the machine.
+    """They end in an error. The next cell and another session work."""
+    # Less memory than the default, which takes long to fill when others need the machine.
     path = kernel.box.write_settings(make_settings(allowWrite=["."], limits={"memory": "2G"}))
     with kernel.serve("--sandbox-config", path) as server, kernel.serve() as other:
         assert other.cell("print(1)") == "1"
@@ -403,7 +418,9 @@ def test_bombs(kernel: Kernels, bomb: str) -> None:
 
 
 def test_configuration_that_is_not_there(kernel: Kernels) -> None:
-    """Nothing runs: the default could allow what it was to deny, and a cell could write what holds the next time."""
+    """Nothing runs: the default could allow what the file would deny, and a cell could write the
+    file for the next time.
+    """
     done = kernel.run(
         "open('nowhere.json', 'w').write('{}'); print(1)", "--sandbox-config", "nowhere.json"
     )
@@ -448,7 +465,7 @@ def test_installation(kernel: Kernels) -> None:
 
 
 def test_installation_by_a_cell(kernel: Kernels) -> None:
-    """`!pip install` and `%pip install` are done by ipybox, with the rules for tool calls."""
+    """ipybox does `!pip install` and `%pip install`, with the rules for tool calls."""
     first, second = (
         make_wheel(kernel.place.workspace, name, "by a cell")
         for name in ("ipb_first", "ipb_second")
@@ -475,7 +492,7 @@ setup(name="ipb_built", version="1.0", py_modules=[])
 
 
 def test_wheels_only(kernel: Kernels) -> None:
-    """A URL is refused. Where a directory is built, its code is in the sandbox, too."""
+    """A URL is refused. If a directory is built, its code runs in the sandbox, too."""
     workspace, mark = kernel.place.workspace, kernel.place.home / "mark"
     (workspace / "source").mkdir()
     (workspace / "source/setup.py").write_text(BUILD.format(mark=str(mark)))
@@ -491,7 +508,7 @@ def test_wheels_only(kernel: Kernels) -> None:
 
 @pytest.mark.parametrize("link", [".ipybox", ".ipybox/packages"])
 def test_installations_are_not_led_astray(kernel: Kernels, link: str) -> None:
-    """A link that a cell put where packages go is not followed."""
+    """A link that a cell created in place of the packages' directory is not followed."""
     wheel = make_wheel(kernel.place.workspace, "ipb_boxed", "x")
     target = kernel.place.home / "target"
     target.mkdir()
@@ -515,7 +532,9 @@ print("a cell's pip")
 
 
 def test_installer_is_not_a_cells_module(kernel: Kernels) -> None:
-    """What is run to install, outside of a sandbox or in one, is not what a cell wrote, whatever its name."""
+    """The programs that install, outside of a sandbox or in one, are not files that a cell wrote,
+    whatever their name.
+    """
     workspace, mark = kernel.place.workspace, kernel.place.home / "mark"
     wheel = make_wheel(workspace, "ipb_boxed", "x")
     names = ["pip.py", "sitecustomize.py", "json.py", "encodings.py"]
@@ -530,7 +549,9 @@ def test_installer_is_not_a_cells_module(kernel: Kernels) -> None:
 
 
 def test_installer_is_not_of_an_editable_install(kernel: Kernels) -> None:
-    """Nor what Python runs at its start, in an environment that has a project in the workspace on its path."""
+    """Python runs no such file at its start, in an environment that has a project in the workspace
+    on its path.
+    """
     source, mark = kernel.place.workspace / "src", kernel.place.home / "mark"
     wheel = make_wheel(kernel.place.workspace, "ipb_boxed", "x")
     packages, real = make_environment(kernel.place.root / "environment")
@@ -560,7 +581,7 @@ threading.Thread(target=swap).start()
 
 
 def test_installations_are_not_led_astray_meanwhile(kernel: Kernels) -> None:
-    """Nor one that is put there after the installation began."""
+    """It also runs none that is created after the installation began."""
     wheel = make_wheel(kernel.place.workspace, "ipb_boxed", "x")
     target = kernel.place.home / "target"
     (target / "packages").mkdir(parents=True)

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Attack suite B and F, bombs: each ends in an error that tells the limit, and nothing else on the machine notices."""
+"""Attack suites B and F, bombs: each ends in an error that names the limit, and no other process on
+the machine notices.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,7 @@ import subprocess
 import pytest
 from box import Box, make_settings
 
-# What is run, with which limits, and what it says or what is said at its end.
+# What is run, with which limits, and the expected message.
 BOMBS = {
     "fork": (
         "import os\nn = 0\nwhile True:\n"
@@ -72,7 +74,7 @@ def test_bomb(box: Box, user: str, bomb: str) -> None:
 
 
 def test_other_sandboxes_do_not_notice(box: Box) -> None:
-    """RLIMIT_NPROC counts by user: it must not count what others of the same user do."""
+    """RLIMIT_NPROC counts by user: it must not count other processes of the same user."""
     settings = make_settings(limits={"processes": 10})
     many = box.command(
         ["sh", "-c", "for i in 1 2 3 4 5 6 7 8; do sleep 1000 & done; echo full; wait"],

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Attack suite F, killing and making a mess: whatever ends, nothing is left. The fixture looks for processes, mounts, sockets and files."""
+"""Attack suite F, kill and mess: whatever ends, nothing remains.
+
+The fixture looks for processes, mounts, sockets and files.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ import harness
 import pytest
 from box import Box, make_settings
 
-# A service that nobody is to find again.
+# A service that hides.
 DAEMON = "(setsid sh -c 'trap \"\" TERM INT HUP; while :; do sleep 1000; done' </dev/null >/dev/null 2>&1 &)"
 
 
@@ -43,7 +46,7 @@ def boxed() -> list[int]:
 
 
 def test_killing_the_core_at_any_step(box: Box, user: str) -> None:
-    """From its first moments on, in small steps: what it had begun goes with it."""
+    """Killed in small steps from its first moments on: what it had started goes with it."""
     line = box.command(["sh", "-c", DAEMON + "; sleep 1000"], user=user)
     before = harness.descendants()
     for step in range(40):
@@ -94,7 +97,7 @@ def test_interrupts_that_are_ignored(box: Box, user: str) -> None:
         assert process.stdout is not None and process.stdout.readline() == "ready\n"
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGINT):
             process.send_signal(number)
-        # The one that is ignored least of all comes from the user.
+        # The signal that is most often ignored comes from the user.
         process.kill()
 
 
@@ -132,7 +135,7 @@ def test_many_at_once(box: Box) -> None:
 
 
 def test_unreadable_settings(box: Box) -> None:
-    """Foreign bytes for a configuration: an error, and nothing runs."""
+    """Bytes that are not a configuration: an error, and nothing runs."""
     path = box.place.home / "settings.json"
     for content in (b"", b"{", b"\xff\xfe", b"[]", b"null", b"{" * 100_000, b'{"a":' * 5000, b"\0"):
         path.write_bytes(content)

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Attack suite C, the network: the only ways out of a sandbox are those to allowed names, whatever a program does to find another."""
+"""Attack suite C, the network: the only ways out of a sandbox are those to allowed names, whatever
+a program tries.
+"""
 
 from __future__ import annotations
 
@@ -24,9 +26,9 @@ SETTINGS = make_settings(
 ALERT = "TLSV1_ALERT_ACCESS_DENIED"
 UNKNOWN, NO_DATA, ANSWER = [3, 0], [0, 0], [0, 1]
 
-# action, what comes of it without a sandbox, and within
+# action, its result without a sandbox, and its result inside
 WITHOUT_PROXY = [
-    # whatever is not led through a listener has nobody at its other end
+    # outside of the listeners nothing answers
     (["tcp", PUBLIC, 8080], "connected", "ECONNREFUSED"),
     (["echo", PUBLIC, ECHO_PORT], "hello", "ECONNREFUSED"),
     (["udp", PUBLIC, ECHO_PORT], "answered", "ECONNREFUSED"),
@@ -262,13 +264,13 @@ RULES = [
         [(get("http://good.test/"), "403"), (get("http://good.test:8080/"), "200"), (["http", "good.test", 80, "good.test"], "403")],
     ),
     ({"allowedDomains": ["good.test", "*.wild.test"], "strictAllowlist": True}, [(get("http://evil.test/"), "403"), (get("http://good.test/"), "200")]),
-    # where names lead
+    # the addresses of names
     ({"allowedDomains": ["good.test"], "deniedResolvedAddresses": ["203.0.113.0/24"]}, [(get("http://good.test/"), "403")]),
     ({"allowedDomains": ["good.test"], "deniedResolvedAddresses": ["10.0.0.0/8"]}, [(get("http://good.test/"), "200")]),
     ({"allowedDomains": ["intranet.test"], "deniedResolvedAddresses": ["10.0.0.0/8"]}, [(get("http://intranet.test/"), "403")]),
     ({"allowedDomains": ["good.test"], "deniedDomains": [PUBLIC]}, [(get("http://good.test/"), "403")]),
     ({"allowedDomains": ["good.test"], "deniedDomains": [f"{PUBLIC}:8080"]}, [(get("http://good.test/"), "200"), (get("http://good.test:8080/"), "403")]),
-    # addresses that are allowed as such
+    # addresses that are allowed by the configuration
     ({"allowedDomains": [PUBLIC]}, [(get(f"http://{PUBLIC}/"), "200"), (get("http://good.test/"), "403"), (["http", PUBLIC, 80, PUBLIC], "200")]),
     ({"allowedDomains": [f"[{PUBLIC6}]:80"]}, [(get(f"http://[{PUBLIC6}]/"), "200"), (get("http://six.test/"), "403")]),
     (
@@ -277,10 +279,10 @@ RULES = [
     ),
     ({"allowedDomains": ["localhost"]}, [(get(f"http://localhost:{LOCAL_PORT}/"), "200"), (get(f"http://127.0.0.1:{LOCAL_PORT}/"), "403")]),
     ({"allowedDomains": [METADATA]}, [(get(f"http://{METADATA}/"), "200")]),
-    # one's own loopback
+    # the sandbox's own loopback
     ({"allowedDomains": ["good.test"], "allowLocalBinding": False}, [(["serve"], "served")]),
     ({"allowedDomains": ["good.test"], "allowLocalBinding": True}, [(["serve"], "served"), (["tcp", "127.0.0.1", LOCAL_PORT], "ECONNREFUSED")]),
-    # proxies of one's own, which filter for themselves
+    # the application's own proxies, which filter for themselves
     (
         {"allowedDomains": ["good.test"], "httpProxyPort": LOCAL_PORT},
         [(get("http://evil.test/"), "200"), (["http", "good.test", 80, "good.test"], "403"), (["socks", "evil.test", 80], 2)],
@@ -295,7 +297,7 @@ def test_rules(net: NetBox, keys: dict, rows: list[tuple]) -> None:
 
 
 def test_a_name_that_moves_is_checked_each_time(net: NetBox) -> None:
-    """DNS rebinding: the name's owner changes where it leads while the sandbox runs."""
+    """DNS rebinding: the owner of the name changes its address while the sandbox runs."""
     hosts = net.internet.directory / "hosts"
     before = hosts.read_text()
     settings = make_settings(

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Attack suite C, what is told: what `ipybox sandbox` tells of the network, and how what is allowed can change."""
+"""Attack suite C, reports: what `ipybox sandbox` reports of the network, and how what is allowed
+can change.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,7 @@ def test_denials_are_told_once_at_the_end(net: NetBox, user: str) -> None:
 
 
 def test_denials_are_told_at_once_with_debug(net: NetBox) -> None:
-    # When the second one is answered, the first one's denial has been told.
+    # When the second one is answered, the denial of the first one has been reported.
     script = "for name in evil good; do curl -sS http://$name.test/ >/dev/null; done; echo last >&2"
     done = net(["sh", "-c", script], SETTINGS, flags=("--debug",))
     assert done.stderr.splitlines() == [
@@ -127,7 +129,7 @@ def test_sockets_of_the_host(box: Box) -> None:
 
 @pytest.mark.needs_root
 def test_services_of_the_host(box: Box, user: str) -> None:
-    """Such as Docker's: their sockets lie where a sandbox has a directory of its own."""
+    """Docker's, for example: their sockets are where a sandbox has a directory of its own."""
     path = f"/run/ipybox-test-{os.getpid()}.sock"
     connect = [
         "/usr/bin/python3",
@@ -183,7 +185,7 @@ def test_a_control_fd_that_cannot_be(net: NetBox) -> None:
 
 
 def test_the_end_in_the_middle_of_a_transfer(net: NetBox) -> None:
-    """The command goes while connections stand; nothing hangs, nothing is left."""
+    """The command ends while connections are open: nothing hangs, and nothing remains."""
     script = "for n in 1 2 3; do (exec 3<>/dev/tcp/good.test/80; echo GET >&3; cat <&3) & done; (curl -sS http://good.test/ >/dev/null); exit 7"
     assert net(["bash", "-c", script], SETTINGS).returncode == 7
     assert (

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Attack suite C and H: real programs reach what is allowed, with the proxies and without knowing of them, and fail clearly at the rest."""
+"""Attack suites C and H: real programs reach what is allowed, with and without the proxy variables,
+and fail with a clear error otherwise.
+"""
 
 from __future__ import annotations
 
@@ -117,7 +119,7 @@ def prefix(request: pytest.FixtureRequest) -> list[str]:
 
 
 def node(box: NetBox) -> str:
-    """Where node is when the checkout is mounted where everybody can go."""
+    """The path of node if the checkout is mounted where every user can go."""
     path = Path(os.path.realpath(harness.existing(harness.CACHE / "node/bin/node")))
     return str(
         box.source / path.relative_to(harness.ROOT) if path.is_relative_to(harness.ROOT) else path
@@ -158,7 +160,7 @@ def test_curl_elsewhere(net: NetBox, prefix: list[str], url: str) -> None:
     "url", ["http://good.test/large", "https://good.test/large", "https://good.test:8443/large"]
 )
 def test_much_data(net: NetBox, url: str) -> None:
-    """In and out at the same time."""
+    """In both directions at the same time."""
     command = f"curl -sS {url} | tee large | sha256sum; curl -sS --data-binary @large {url.removesuffix('large')}; rm large"
     done = net(["sh", "-c", command], SETTINGS)
     assert done.stdout.startswith(hashlib.sha256(LARGE).hexdigest()), done.stderr
@@ -240,7 +242,7 @@ def test_npm(net: NetBox, user: str, prefix: list[str]) -> None:
 
 
 def test_node(net: NetBox, user: str) -> None:
-    """fetch() knows nothing of the variables."""
+    """fetch() ignores the variables."""
     script = """const urls = ["https://good.test/", "http://good.test/", "https://evil.test/"];
         Promise.all(urls.map(url => fetch(url).then(r => r.status, e => e.cause.code))).then(all => console.log(all.join()))"""
     done = net([node(net), "-e", script], SETTINGS, user=user, with_python=True)
@@ -286,7 +288,7 @@ for url in ("https://good.test/", "https://evil.test/"):
 
 
 def test_installation_in_a_kernel(net: NetBox, user: str) -> None:
-    """The installer reaches the index; the kernel, at any time, not even that."""
+    """The installer reaches the index. The kernel never does."""
     kernel = Kernels(net, user)
     net.place.environ |= kernel.environ | {"PIP_INDEX_URL": "https://index.test/simple"}
     code = """import urllib.request

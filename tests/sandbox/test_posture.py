@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Attack suite A, posture: what a sandboxed process is, read from outside; each thread, and again after new threads and children; of a
-command and of a kernel, which gets there by another way (src/sandbox/linux/init/enter.c)."""
+"""Attack suite A, posture: what a sandboxed process is, read from outside.
+
+Each thread is read, and again after new threads and children; of a command and of a kernel, which
+enters in another way (src/sandbox/linux/init/enter.c).
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,8 @@ import pytest
 from box import Box, make_settings
 from kernels import Kernels
 
-# Says what it is, then at each line of input makes a thread and a child that runs another program.
+# Reports what it is. Then, at each line of input, it creates a thread, and a child that runs
+# another program.
 SUBJECT = """
 import subprocess, sys, threading
 print("ready", flush=True)
@@ -50,7 +54,7 @@ def namespace(pid: int, name: str) -> str:
 
 
 def inside() -> tuple[int, list[int]]:
-    """Pid 1 of the sandbox below this process, and what else is in it."""
+    """Pid 1 of the sandbox below this process, and the other processes in it."""
     ours = namespace(os.getpid(), "pid")
     found = [pid for pid in harness.descendants() if namespace(pid, "pid") != ours]
     first = [pid for pid in found if status(pid)["NSpid"].split()[-1] == "1"]
@@ -84,7 +88,7 @@ def check_all(box: Box, user: str) -> None:
             assert namespace(pid, name) == namespace(first, name), name
         for tid in map(int, os.listdir(f"/proc/{pid}/task")):
             check_thread(pid, tid)
-        # Nobody's ids but one.
+        # It has one id only.
         maps = [Path(f"/proc/{pid}/{name}").read_text().split() for name in ("uid_map", "gid_map")]
         assert all(len(entry) == 3 and entry[2] == "1" for entry in maps), maps
         assert all(int(word) != 0 for word in status(pid)["Uid"].split()), "root outside"
@@ -156,7 +160,9 @@ def test_each_thread_and_child_of_a_kernel(box: Box, user: str) -> None:
 
 
 def test_programs_of_a_kernel_get_no_descriptors(box: Box) -> None:
-    """What it starts has the three that it needs: not the wire, not the channel of the notifications."""
+    """What it starts has the three descriptors that it needs: not the wire, not the channel of the
+    notifications.
+    """
     with Kernels(box, "root").serve() as server:
         server.cell(
             "import subprocess\nchild = subprocess.Popen(['sleep', '1000'], close_fds=False)"
@@ -168,13 +174,16 @@ def test_programs_of_a_kernel_get_no_descriptors(box: Box) -> None:
 
 @pytest.mark.needs_root
 def test_positive_control() -> None:
-    """What is looked for is not so anyway."""
+    """Without a sandbox the process does not look like this."""
     values = status(os.getpid())
     assert values["CapEff"] != "0" * 16 and values["NoNewPrivs"] == "0" and values["Seccomp"] == "0"
 
 
 def test_descriptors(box: Box, user: str) -> None:
-    """The command has what it was given, and nothing else; pid 1 has its control socket."""
+    """The command has the descriptors that it was given, and no others.
+
+    Pid 1 has its control socket.
+    """
     with subject(box, user):
         first, (command,) = inside()
         assert set(os.listdir(f"/proc/{command}/fd")) == {"0", "1", "2"}
@@ -190,7 +199,7 @@ def test_descriptors(box: Box, user: str) -> None:
 
 
 def test_root_and_mounts(box: Box, user: str) -> None:
-    """The host's tree is not below anything any more; what can be written has a reason."""
+    """The host's tree is not below anything any more. Each writable mount has a reason."""
     with subject(box, user):
         _, (command,) = inside()
         mounts = [
@@ -204,7 +213,8 @@ def test_root_and_mounts(box: Box, user: str) -> None:
             assert "nosuid" in fields[5], fields
             if fields[4] != "/dev" and not fields[4].startswith("/dev/"):
                 assert "nodev" in fields[5], fields
-            # Nothing that is mounted inside comes out, and nothing of the host comes in.
+            # Mounts made inside do not appear on the host, and mounts of the host do not appear
+            # inside.
             assert not any(field.startswith("shared:") for field in fields), fields
 
 
@@ -222,7 +232,7 @@ def test_limits(box: Box, user: str) -> None:
 
 
 def test_environment(box: Box) -> None:
-    """The caller's, but for what names sockets of the host and proxies."""
+    """The caller's environment, without the variables that name sockets of the host and proxies."""
     with subject(box, "root"):
         _, (command,) = inside()
         names = dict(

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Attack suite B, denied files that do not exist yet: what must not come into being: it is moved away when the sandbox is gone, and nothing is put in its place."""
+"""Attack suite B, denied files that do not exist yet and must not be created.
+
+They are moved away when the sandbox has ended, and nothing is put in their place.
+"""
 
 from __future__ import annotations
 
@@ -55,14 +58,14 @@ def test_what_tells_git_where_hooks_and_configuration_are(box: Box, user: str, n
 
 
 def test_no_placeholders(box: Box, user: str) -> None:
-    """While it runs, and after: the host's tree shows nothing that the command did not make."""
+    """The host's tree contains no files that the command did not create."""
     done = box(["sh", "-c", "ls -A"], make_settings(denyWrite=["nothing/here"]), user=user)
     assert (done.stdout, done.stderr) == ("", "")
     assert tree(box.place.workspace) == set() and moved(box) == []
 
 
 def test_a_link_on_the_way(box: Box, user: str) -> None:
-    """A link is moved, not what it leads to: that may be the user's."""
+    """A link is moved, not its target, which may belong to the user."""
     precious = box.place.root / "precious"
     (precious / "hooks").mkdir(parents=True)
     (precious / "hooks/pre-commit").write_text("mine")
@@ -74,7 +77,7 @@ def test_a_link_on_the_way(box: Box, user: str) -> None:
 
 
 def test_a_link_that_was_there(box: Box, user: str) -> None:
-    """What it leads to is protected by a mount; the link itself is put back."""
+    """A mount protects its target; the link itself is restored."""
     (box.place.workspace / "dotfiles").mkdir()
     (box.place.workspace / "dotfiles/bashrc").write_text("mine")
     (box.place.workspace / ".bashrc").symlink_to("dotfiles/bashrc")
@@ -99,7 +102,7 @@ def test_a_directory_that_nobody_may_change(box: Box, user: str) -> None:
 
 
 def test_on_another_file_system(box: Box) -> None:
-    """It gets another name where it is."""
+    """It is renamed where it is."""
     box.place.environ["XDG_STATE_HOME"] = "/proc/nowhere"
     done = box(["sh", "-c", "echo evil > .env"])
     (left,) = tree(box.place.workspace)
@@ -151,7 +154,7 @@ def test_a_tree_that_is_deeper_than_a_path(box: Box, user: str, name: str) -> No
 
 
 def test_names_that_are_no_text(box: Box, user: str) -> None:
-    """Bytes that are no UTF-8, new lines and escapes, beside what is moved and below it."""
+    """Bytes that are not UTF-8, new lines and escapes, in names beside and below what is moved."""
     script = "import os\nos.mkdir('.vscode')\nfor name in (b'.vscode/\\xff', b'.vscode/a\\nb\\x1b[2J', b'\\xfe'): open(name, 'w')"
     done = box(["/usr/bin/python3", "-I", "-c", script], user=user)
     assert done.returncode == 0, done.stderr

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Attack suite E, MCP servers of sandboxed sessions: those that the client registers share the session's sandbox, those of the user do not."""
+"""Attack suite E, MCP servers of sandboxed sessions: those that the client registers are sandboxed
+like the session, those of the user are not.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,7 @@ except Exception as error:
 
 @pytest.fixture
 def files(kernel: Kernels) -> dict:
-    """A server that writes where it is told, in the workspace and in the home directory."""
+    """A server that writes to given paths, in the workspace and in the home directory."""
     return harness.Servers().filesystem(kernel.place.workspace, kernel.place.home)
 
 
@@ -43,7 +45,7 @@ def test_servers_of_the_client_are_boxed(kernel: Kernels, files: dict) -> None:
 
 
 def test_servers_of_the_client_without_a_sandbox(kernel: Kernels, files: dict) -> None:
-    """The control."""
+    """The positive control."""
     outside = kernel.place.home / "outside.txt"
     with kernel.serve(is_sandboxed=False) as server:
         server.register("files", files)
@@ -71,7 +73,9 @@ def test_clients_do_not_choose_the_sandbox(kernel: Kernels, files: dict, sandbox
 
 
 def test_servers_of_the_user(kernel: Kernels, files: dict) -> None:
-    """They are there before the first cell runs, and in the sandbox that the file asks for: none."""
+    """They are available before the first cell runs, and in the sandbox that the file asks for:
+    none.
+    """
     outside = kernel.place.home / "outside.txt"
     with kernel.serve("--servers", server_file(kernel, files=files)) as server:
         server.cell(WRITE.format(path=str(outside)))
@@ -79,7 +83,7 @@ def test_servers_of_the_user(kernel: Kernels, files: dict) -> None:
 
 
 def test_where_the_state_may_be_written(kernel: Kernels, files: dict) -> None:
-    """A registry that a session makes stays; a cell changes nothing of it."""
+    """A registry that a session creates remains; a cell changes nothing in it."""
     registry = kernel.place.state / "ipybox/servers.json"
     with kernel.serve(*kernel.servers_flags(kernel.place.state, kernel.place.home)) as server:
         server.register("files", files)
@@ -112,7 +116,7 @@ def test_no_registration(kernel: Kernels, files: dict) -> None:
 
 
 def test_server_that_does_not_come(kernel: Kernels) -> None:
-    """Cells do not wait for ever; the log tells."""
+    """Cells do not wait without end, and the log reports it."""
     path = server_file(kernel, gone={"command": "no-such-command"})
     with kernel.serve("--servers", path, stderr=True) as server:
         assert server.cell("print(1)") == "1"
@@ -131,7 +135,7 @@ def test_wrong_server_files(kernel: Kernels, text: str, complaint: str) -> None:
 
 
 def test_variables_of_servers(kernel: Kernels) -> None:
-    """A parameter stands for what is on the list, and for nothing else."""
+    """A parameter can name variables of the list, and no others."""
     kernel.environ |= {"KNOWN": "UTC", "SECRET_FOR_TESTS": "visible"}
     params = harness.Servers().time()
     for name, is_allowed in (("KNOWN", True), ("SECRET_FOR_TESTS", False)):
@@ -148,7 +152,7 @@ def test_variables_of_servers(kernel: Kernels) -> None:
 
 
 def environment_in_the_workspace(kernel: Kernels) -> Path:
-    """A Python for kernels where servers may write."""
+    """A Python for kernels in a place where servers may write."""
     real, environment = harness.ROOT / ".venv", kernel.place.workspace / ".venv"
     (packages,) = (real / "lib").glob("python3*/site-packages")
     for path, target in (
@@ -165,7 +169,9 @@ def environment_in_the_workspace(kernel: Kernels) -> Path:
 
 @pytest.mark.parametrize("sandboxed", [True, False])
 def test_the_walls_of_others(kernel: Kernels, files: dict, sandboxed: bool) -> None:
-    """A boxed server does not change what decides about the session, though that lies where it may write; without a sandbox it does."""
+    """A sandboxed server does not change files that decide about the session, although they are
+    where it may write. Without a sandbox it does.
+    """
     workspace = kernel.place.workspace
     environment = environment_in_the_workspace(kernel)
     kernel.python = environment / "bin/python3"

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`ipybox selftest`: everything is held, by whoever it is run; and what it tries is something without a sandbox."""
+"""`ipybox selftest`: everything is held for every user; and without a sandbox its attempts have an
+effect.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +9,9 @@ import json
 
 from box import Box
 
-# What these cannot do anyway.
+# What these users cannot do anyway.
 NOT_FOR_ORDINARY = {"make a device", "see packets"}
-# What the machine may not have, or may not allow to anybody.
+# What the machine may not have, or may not allow to any user.
 MACHINE = {
     "use io_uring",
     "call as a 32-bit program does",
@@ -52,7 +54,7 @@ def test_table(box: Box) -> None:
 
 
 def test_reader_that_leaves(box: Box) -> None:
-    """Nothing stays when the table cannot be written: the fixture and this look."""
+    """Nothing remains if the table cannot be written: the fixture and this test check it."""
     command = [*box.become("root"), box.program("root"), "selftest"]
     done = box(
         ["bash", "-c", '"$@" | true; echo "${PIPESTATUS[0]}"', "bash", *command], sandbox=False

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Attack suite B and C, stdio MCP servers in sandboxes: "sandbox" in their server_params, and the command `srt`."""
+"""Attack suites B and C, stdio MCP servers in sandboxes: "sandbox" in their server_params, and the
+command `srt`.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ from rpc_driver import RpcCore
 
 
 def report(box: Box, actions: list[list], user: str = "root", **params) -> tuple[str, str]:
-    """What a server with these server_params can do, as it says itself; and stderr of ipybox."""
+    """What a server with these server_params reports that it can do; and stderr of ipybox."""
     server = probe(box, actions)
     if params.get("command") == "srt":
         params["args"] += [server["command"], *server["args"]]
@@ -146,7 +148,7 @@ def test_files_that_nobody_may_make_are_moved_away(box: Box) -> None:
 
 @pytest.mark.parametrize("sandbox", [True, False])
 def test_without_a_session(box: Box, sandbox: bool) -> None:
-    """The Python of the client's kernels is closed to servers that run where no session is."""
+    """The Python of the client's kernels is closed to servers that run without a session."""
     environment = box.place.workspace / "venv"
     for path in ("bin/python3", "pyvenv.cfg"):
         (environment / path).parent.mkdir(parents=True, exist_ok=True)
@@ -216,14 +218,14 @@ def mcp(box: Box):
 
 
 def resolved(params: dict) -> dict:
-    """Without symbolic links on the way: the checkout may be below /tmp, which a sandbox has for itself."""
+    """A path without symbolic links. The checkout may be below /tmp, which sandboxes replace."""
     script = [os.path.realpath(word) if word.endswith(".js") else word for word in params["args"]]
     return params | {"command": os.path.realpath(params["command"]), "args": script}
 
 
 @pytest.mark.parametrize("is_sandboxed", [True, False])
 def test_server_filesystem(box: Box, mcp: McpServer, is_sandboxed: bool) -> None:
-    """It is told to serve both directories; one is denied."""
+    """Its options name both directories; one is denied."""
     secret = box.place.home / "private"
     secret.mkdir()
     (secret / "key").write_text("secret key")
@@ -260,7 +262,10 @@ def test_server_time(box: Box, mcp: McpServer) -> None:
 
 
 def test_it_ends_with_its_session(box: Box, place: harness.Place) -> None:
-    """Even one that ignores its end, and with what it started; the fixture looks for what is left."""
+    """Also a server that ignores its end, with the processes that it started.
+
+    The fixture looks for what remains.
+    """
     params = probe(box, [], "ignore-sigterm", "ignore-eof", "daemon") | {"sandbox": True}
     with McpServer(str(box.binary), place, "--workspace", str(place.workspace)) as mcp:
         mcp.register("stubborn", params)

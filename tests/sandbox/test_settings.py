@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Attack suite B, globs and names: what srt's documentation says of the file keys holds: precedence, globs, and what is never writable."""
+"""Attack suite B, globs and names: srt's documentation of the file keys applies: precedence, globs,
+and what is never writable.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,7 @@ from pathlib import Path
 import pytest
 from box import Box, make_settings
 
-# Says for each file whether it can be read and written; what is written is the same again.
+# Reports for each file whether it can be read and written; writes the same content again.
 SCRIPT = """
 import json, sys
 def access(path):
@@ -102,7 +104,9 @@ def test_denying_the_root_hides_what_is_in_it(box: Box, user: str) -> None:
 
 
 def test_links_of_a_sandbox_before_open_nothing(box: Box, user: str) -> None:
-    """A link in a writable directory could have been made by a sandbox: it does not widen what is allowed."""
+    """A sandbox could have created a link in a writable directory, so it does not widen what is
+    allowed.
+    """
     precious = box.place.root / "precious"
     precious.mkdir()
     (precious / "file").write_text("text")
@@ -121,7 +125,9 @@ def test_a_denied_link_denies_what_it_leads_to(box: Box, user: str) -> None:
 
 
 def test_names_that_are_odd(box: Box, user: str) -> None:
-    """Blanks, quotes, new lines, stars as such, 255 bytes, and what is not UTF-8 beside them."""
+    """Blanks, quotes, new lines, literal stars, 255 bytes, and names beside them that are not
+    UTF-8.
+    """
     names = ["a b", "a'b\"c", "a\nb", "ü" * 127, "$(touch x)", "-rf", "a\\b"]
     for name in names:
         (box.place.workspace / name).mkdir()
@@ -136,6 +142,6 @@ def test_names_that_are_odd(box: Box, user: str) -> None:
 
 
 def test_files_that_come_later_are_not_covered_by_a_glob(box: Box) -> None:
-    """As documented: a glob stands for what is there at the start."""
+    """As documented: a glob matches what exists at the start."""
     done = box(["sh", "-c", "echo text > new.key; cat new.key"], make_settings(denyRead=["*.key"]))
     assert done.stdout == "text\n"

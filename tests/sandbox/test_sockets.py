@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Attack suite C, Unix sockets: those of the host and of other sandboxes stay out of reach, also for who changes the address or the file while
-a connect() is looked at. Names, addresses and protocols are in test_network.py."""
+"""Attack suite C, Unix sockets: those of the host and of other sandboxes cannot be reached, also if
+the address or the file changes while a connect() is checked. Names, addresses and protocols are
+in test_network.py.
+"""
 
 from __future__ import annotations
 
@@ -18,13 +20,13 @@ import pytest
 from box import Box, make_settings
 from kernels import Kernels
 
-# What nobody says but the listener's own last connection.
+# Only the listener's own last connection sends this.
 END = b"the end"
 
 
 @contextmanager
 def host_listener(path: Path) -> Iterator[Callable[[], list[bytes]]]:
-    """A service of the host's; what it gives tells what was said to it, up to that call."""
+    """A service of the host. Calling the result ends it, and returns what was sent to it."""
     said: list[bytes] = []
     ends: Queue[None] = Queue()
 
@@ -77,7 +79,7 @@ threading.Thread(target=serve, daemon=True).start()
 done = threading.Event()
 """
 
-# Each tries a few thousand times to get a connection to host.sock past the look at it.
+# Each tries a few thousand times to get a connection to host.sock past the check.
 RACES = {
     "file": """
 def swap():
@@ -135,13 +137,13 @@ def test_races(box: Box, user: str, race: str) -> None:
         line = ["/usr/bin/python3", "-I", "-c", PRELUDE + RACES[race] + CONNECT, "1500"]
         done = box(line, make_settings(), user=user)
         assert done.returncode == 0, done.stderr
-        # Its own it reaches, or nothing would be tried.
+        # It reaches its own socket; otherwise nothing would be tried.
         assert int(done.stdout) > 0 and heard() == []
 
 
 @pytest.mark.parametrize("race", RACES)
 def test_races_without_a_sandbox(box: Box, race: str) -> None:
-    """Positive control: both ends of the race can be had."""
+    """Positive control: both ends of the race can be reached."""
     with host_listener(box.place.workspace / "host.sock") as heard:
         box(
             ["/usr/bin/python3", "-I", "-c", PRELUDE + RACES[race] + CONNECT, "1500", "until-out"],
@@ -211,7 +213,7 @@ for name in ("app.sock", "later.sock", sys.argv[1]):
 
 @pytest.mark.parametrize("sandbox", [True, False])
 def test_a_socket_that_is_allowed_stays_what_it_is(box: Box, user: str, sandbox: bool) -> None:
-    """It, or its name as long as nothing is there, must not become another one."""
+    """The socket, or its name while nothing exists there, must not be replaced by another one."""
     (box.place.root / "outside").mkdir()
     box.prepare(user)
     other = box.place.root / "outside/host.sock"
@@ -253,7 +255,10 @@ except OSError as error: print(error.strerror)
 def test_a_file_system_of_its_own_that_is_put_aside(
     box: Box, allow_write: list[str], expected: str
 ) -> None:
-    """Sockets on a file system of the sandbox are its own; the host's are not on one because a directory is where that was."""
+    """Sockets on a file system of the sandbox are its own.
+
+    A socket of the host is not, even if a directory is put where that file system was.
+    """
     (box.place.workspace / "above/hidden").mkdir(parents=True)
     box.prepare("user")
     with host_listener(box.place.workspace / "host.sock") as heard:
@@ -267,7 +272,7 @@ def test_a_file_system_of_its_own_that_is_put_aside(
 
 
 def test_sockets_of_another_sandbox(box: Box, user: str) -> None:
-    """Two sandboxes share a workspace, not their sockets."""
+    """Two sandboxes share a workspace, but not their sockets."""
     listen = "import socket; s = socket.socket(socket.AF_UNIX); s.bind('a.sock'); s.listen(); print('ready', flush=True); s.accept()[0].send(b'hello')"
     connect = "import socket; s = socket.socket(socket.AF_UNIX); s.connect('a.sock'); print(s.recv(9).decode())"
     command = box.command(["/usr/bin/python3", "-I", "-c", listen], user=user)
@@ -281,7 +286,7 @@ def test_sockets_of_another_sandbox(box: Box, user: str) -> None:
         assert process.stdout is not None and process.stdout.readline() == "ready\n"
         denied = box(["/usr/bin/python3", "-I", "-c", connect], user=user)
         assert denied.returncode != 0 and "hello" not in denied.stdout
-        # The control: without a sandbox it is there.
+        # The control: without a sandbox it exists.
         assert box(["/usr/bin/python3", "-I", "-c", connect], sandbox=False).stdout == "hello\n"
         process.wait(60)
     (box.place.workspace / "a.sock").unlink()
@@ -304,7 +309,7 @@ print(len(fds), outside)
 
 
 def test_descriptors_that_are_handed_on(box: Box, user: str) -> None:
-    """They work inside, and lead no further than their holder can go."""
+    """Such paths work inside, and lead no further than the process that uses them can go."""
     (box.place.root / "outside").write_text("x")
     (box.place.root / "outside").chmod(0o666)
     assert box(["/usr/bin/python3", "-I", "-c", RIGHTS], user=user).stdout == "2 []\n"
@@ -313,7 +318,8 @@ def test_descriptors_that_are_handed_on(box: Box, user: str) -> None:
     )
 
 
-# Disconnects the socket that it has as its standard input, and connects it to another service of the host's network.
+# Disconnects the socket that is its standard input, and connects it to another service of the
+# host's network.
 AGAIN = """
 import ctypes, socket, sys
 stream = socket.socket(fileno=0)
@@ -327,7 +333,9 @@ except OSError as error:
 
 @pytest.mark.parametrize("sandbox", [True, False])
 def test_a_connection_that_is_handed_in(box: Box, user: str, sandbox: bool) -> None:
-    """As inetd and systemd do: it is of the host's network, and stays the connection that it is."""
+    """As inetd and systemd do it: the socket belongs to the host's network, and stays connected as
+    it is.
+    """
     with (
         socket.create_server(("127.0.0.1", 0)) as asked,
         socket.create_server(("127.0.0.1", 0)) as other,

@@ -1,7 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the documentation of srt says (npm `@anthropic-ai/sandbox-runtime` 0.0.78: README, configuration reference) holds for `ipybox sandbox`,
-key by key. Files are in test_settings.py, most of the network in test_network.py and test_network_command.py; here is the rest: each key's
-types, which keys are refused or have no effect, the classes of addresses, defaults, files of settings, and --control-fd."""
+"""The documentation of srt (npm `@anthropic-ai/sandbox-runtime` 0.0.78: README, configuration
+reference) applies to `ipybox sandbox`, key by key.
+
+Files are in test_settings.py, most of the network in test_network.py and test_network_command.py.
+Here is the rest: each key's types, which keys are refused or have no effect, the classes of
+addresses, defaults, files of settings, and --control-fd.
+"""
 
 from __future__ import annotations
 
@@ -58,7 +62,7 @@ EXAMPLES = [
     make_settings() | {"mandatoryDenySearchDepth": 5},
 ]
 
-# Key, values that are taken, values that are not. A path of several keys has dots.
+# Key, accepted values, refused values. A path of several keys has dots.
 TYPES: list[tuple[str, list, list]] = [
     ("network.allowedDomains", [["a.test", "*.a.test", "a.test:443", "*.a.test:8443", "[::1]", "[2001:db8::1]:443", "127.0.0.1:3000", "localhost"]],
      ["a.test", [1], ["2001:db8::1:443"], ["*"], ["*.test:"], ["http://a.test"], ["a.test/x"], ["a test"], ["a.test:0"], ["a.test:65536"], [""], [None]]),
@@ -131,8 +135,9 @@ def explain(box: Box, settings: dict) -> subprocess.CompletedProcess[str]:
 
 
 def with_own_tmp(box: Box) -> list[str]:
-    """What to put before a command for /tmp to be on the file system of the test's directories: the machine's own may be one that
-    cannot be mounted with an id map."""
+    """What to put before a command so that /tmp is on the file system of the test's directories:
+    the machine's own may not be mountable with an id map.
+    """
     tmp = box.place.root / "own-tmp"
     tmp.mkdir()
     tmp.chmod(0o1777)
@@ -172,7 +177,10 @@ def test_types(box: Box, key: str, taken: list, refused: list) -> None:
 
 
 def test_files_of_settings(box: Box, user: str) -> None:
-    """~/.srt-settings.json where none is named; a file that is there and wrong is an error, and so is a named one that is not there."""
+    """~/.srt-settings.json is the default.
+
+    If the file exists and is wrong, that is an error, and so is a named file that does not exist.
+    """
     box.prepare(user)
     default = box.place.home / ".srt-settings.json"
     program = [*box.become(user), box.program(user), "sandbox"]
@@ -199,7 +207,9 @@ def test_files_of_settings(box: Box, user: str) -> None:
 
 
 def test_defaults(box: Box, user: str) -> None:
-    """No network, no writes but to what is its own, everything can be read; standard streams can be written."""
+    """No network, no writes except to what is its own, everything can be read; standard streams can
+    be written.
+    """
     (box.place.home / "file").write_text("text")
     script = """cat ~/file; echo out; echo error >&2
         for place in /tmp/claude/x /tmp/x /dev/null ~/x ./x /etc/x; do mkdir -p /tmp/claude; (echo x > $place) 2>/dev/null && echo $place; done"""
@@ -211,7 +221,10 @@ def test_defaults(box: Box, user: str) -> None:
 
 
 def test_directories_of_npm_and_claude(box: Box, user: str) -> None:
-    """They can be written without being listed, unless a denial of reading covers them; what is written there is not kept, unlike srt's."""
+    """They can be written without being listed, unless a denied read covers them.
+
+    What is written there is not kept, unlike srt's.
+    """
     for name in (".npm/_logs", ".claude/debug"):
         (box.place.home / name).mkdir(parents=True)
     box.prepare(user)
@@ -224,7 +237,10 @@ def test_directories_of_npm_and_claude(box: Box, user: str) -> None:
 
 
 def test_writes_through_links(box: Box, user: str) -> None:
-    """A write is judged by where it lands. A hard link that was there is the file itself; none can be made."""
+    """A write is judged by its target.
+
+    An existing hard link is the file itself; none can be created.
+    """
     for name in ("out", "ws/in"):
         (box.place.root / name).mkdir()
         (box.place.root / name).chmod(0o777)
@@ -239,7 +255,7 @@ def test_writes_through_links(box: Box, user: str) -> None:
 
 
 def test_a_glob_that_denies_reading_directories(box: Box, user: str) -> None:
-    """`**/build/**`: an empty directory, whose output is lost; a denied link hides what it leads to."""
+    """`**/build/**` is an empty directory, whose output is lost. A denied link hides its target."""
     for name in ("build/a", "deep/build/b", "real/c"):
         (box.place.workspace / name).parent.mkdir(parents=True, exist_ok=True)
         (box.place.workspace / name).write_text("text")
@@ -276,7 +292,7 @@ ADDRESSES = [
 
 
 def test_classes_of_addresses(net: NetBox) -> None:
-    """No allowed name leads to one of them, whoever answers for the name."""
+    """No allowed name leads to one of them, whatever its name server answers."""
     hosts = net.internet.directory / "hosts"
     before = hosts.read_text()
     names = {address: f"n{index}.classes.test" for index, address in enumerate(ADDRESSES)}
@@ -291,13 +307,13 @@ def test_classes_of_addresses(net: NetBox) -> None:
         settings = make_settings(allowedDomains=["*.classes.test", *names.values()])
         results = dict(zip(names, net.attempts(actions, settings), strict=True))
         assert set(results.values()) == {"403"}, results
-        # The same name, where the address itself is allowed on that port.
+        # The same name, but the address itself is allowed on that port.
         settings = make_settings(
             allowedDomains=[names[own], f"{own}:{LOCAL_PORT}", "n.classes.test"]
         )
         rows = [status(names[own], LOCAL_PORT), status(names[own], 80), status("n.classes.test")]
         assert net.attempts(rows, settings) == ["200", "403", "200"]
-        # A denied literal wins over that.
+        # A denied literal takes precedence over that.
         settings = make_settings(allowedDomains=[names[own], own], deniedDomains=[own])
         assert net.attempts(
             [status(names[own], LOCAL_PORT), status(own, LOCAL_PORT)], settings
@@ -341,7 +357,7 @@ def test_rules(net: NetBox, keys: dict, expected: dict) -> None:
 def control(
     box: Box, script: str, inside: list[str], flags: tuple[str, ...] = ("--control-fd", "3")
 ) -> subprocess.CompletedProcess[str]:
-    """@script is a shell's, in which "$@" is the command line of the sandbox."""
+    """@script runs in a shell, in which "$@" is the command line of the sandbox."""
     line = box.command(inside, make_settings(), flags=flags)
     return box(["bash", "-c", script, "bash", *line], sandbox=False)
 
@@ -354,7 +370,7 @@ def test_the_command_does_not_get_the_descriptor(box: Box) -> None:
 
 
 def test_the_end_of_the_updates_is_no_end(box: Box) -> None:
-    """Nor does the sandbox wait for whoever could still write."""
+    """The sandbox does not wait for other processes that could still write."""
     assert control(box, '"$@" 3< <(:)', ["sh", "-c", "sleep 0.2; exit 5"]).returncode == 5
     fifo = box.place.workspace / "fifo"
     os.mkfifo(fifo)

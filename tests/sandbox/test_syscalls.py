@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Attack suite D, system calls: what is denied fails with exactly the errno of the table, each in a child of its own; its harmless twins work."""
+"""Attack suite D, system calls: denied calls fail with exactly the errno of the table, each in a
+child of its own. Similar harmless calls work.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,7 @@ from box import Box
 TABLE = harness.ROOT / "src/sandbox/linux/seccomp-table.c"
 # Of other architectures.
 FOREIGN = {"vm86", "vm86old", "umount", "clock_settime64", "stime"}
-# What this kernel may not have either: nothing to compare with.
+# Calls that this kernel may not have: nothing to compare.
 GONE = {
     "create_module",
     "nfsservctl",
@@ -72,7 +74,7 @@ def test_denied_calls_and_their_twins(box: Box, user: str) -> None:
 
 
 def test_without_a_sandbox_they_are_not_denied(box: Box) -> None:
-    """Positive control: the same probe, as root, and in a session of its own for the sake of vhangup."""
+    """Positive control: the same probe, as root, and in a session of its own because of vhangup."""
     results = box.probe("syscalls", sandbox=False, start_new_session=True)
     same = {
         name

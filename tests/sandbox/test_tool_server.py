@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Attack suite E, MCP servers of a tool server: one in a sandbox does not change what decides about its own calls."""
+"""Attack suite E, MCP servers of a tool server: one in a sandbox does not change what decides about
+its own calls.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ from kernels import servers_settings
 
 @pytest.mark.parametrize("sandboxed", [True, False])
 def test_what_decides_about_calls(box: Box, sandboxed: bool) -> None:
-    """Rules and log, that lie where the server may write."""
+    """Rules and log, which are where the server may write."""
     workspace = box.place.workspace
     rules = '{"rules": [], "default": "allow"}'
     (workspace / "rules.json").write_text(rules)

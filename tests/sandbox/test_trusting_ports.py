@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Servers of ipybox's that trust the processes of their own user, and sandboxes that may connect to this machine: the connection comes from
-a process of that user, and for code that nobody trusts."""
+"""Servers of ipybox trust the processes of their own user.
+
+Sandboxes may be allowed to connect to this machine. Then the connection comes from a process of
+that user, but on behalf of untrusted code.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where namespaces are forbidden: an error that says how to allow them, or the weaker sandbox for who asked for it."""
+"""If namespaces are forbidden: an error that says how to allow them, or the weaker sandbox if it
+was requested.
+"""
 
 from __future__ import annotations
 
@@ -105,7 +107,9 @@ def test_what_it_cannot_do_is_refused(box: Box, workspace, keys: dict, named: st
 
 
 def test_nothing_is_left_behind(box: Box) -> None:
-    """Neither what turned its back, nor by the end of the core: the fixture looks."""
+    """Neither a process that left its group nor the end of the core leaves anything: the fixture
+    checks it.
+    """
     script = "setsid sleep 1000 & (sleep 1000 &) ; echo ready; "
     assert (
         run(box, ["sh", "-c", script + "exit 0"], None, "--allow-weaker", stdin="").returncode == 0
@@ -130,7 +134,7 @@ def test_nothing_is_left_behind(box: Box) -> None:
 
 
 def test_no_sandbox_within_a_sandbox(box: Box, user: str) -> None:
-    # A program with sanitizers needs much address space, and for leaks ptrace.
+    # A program with sanitizers needs much address space, and ptrace to find leaks.
     settings = make_settings(
         allowRead=[box.program(user).removesuffix("/ipybox")], limits={"memory": "none"}
     )

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Attack suite E, the kernel wire: a kernel in a sandbox sends the core what no kernel should. Each breach ends that kernel alone, with an
-error; the core's memory and descriptors stay bounded, and the next cell works."""
+"""Attack suite E, the kernel wire: a kernel in a sandbox sends the core what no kernel should.
+
+Each breach ends that kernel alone, with an error. The core's memory and descriptors stay bounded,
+and the next cell works.
+"""
 
 from __future__ import annotations
 
@@ -72,7 +75,7 @@ def memory(pid: int) -> int:
 
 
 def test_what_no_kernel_should_send(kernel: Kernels) -> None:
-    """One core for all of them: what one leaves behind would be seen by the next."""
+    """One core for all of them: if one left something behind, the next would see it."""
     with kernel.serve() as server, kernel.serve() as other:
         other.cell("x = 1")
         server.cell("1")
@@ -82,7 +85,7 @@ def test_what_no_kernel_should_send(kernel: Kernels) -> None:
             result = server.tool("execute_ipython_cell", arguments, timeout=60)
             texts = "\n".join(block["text"] for block in result["content"])
             assert len(texts) < 20_000, name
-            # A kernel that lives may still have something to say that it should not.
+            # A living kernel may still send something that it should not.
             server.tool("execute_ipython_cell", {"code": "1", "timeout": 5})
             server.tool("reset")
             assert server.cell("print('works')") == "works", (name, texts)
@@ -92,7 +95,7 @@ def test_what_no_kernel_should_send(kernel: Kernels) -> None:
 
 
 def test_the_wire_is_the_wire(kernel: Kernels) -> None:
-    """Positive control: what is sent there properly arrives, descriptors or not."""
+    """Positive control: what is sent properly arrives, with descriptors or without."""
     with kernel.serve() as server:
         assert server.cell(WIRE + "send(display('forged'))") == "forged"
         rights = "(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array('i', [0, 1, 2]))"

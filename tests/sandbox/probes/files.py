@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tries to read and write what a sandbox must keep apart; test_files.py makes the place. The working directory is the workspace;
-the argument is a directory outside of it. Prints a JSON object: name → name of the errno, or what was got.
+"""Tries to read and write what a sandbox must protect; test_files.py makes the place.
 
-It also runs without a sandbox, as root: outside of the test's own directories nothing is changed, only opened for writing or made
-without a name."""
+The working directory is the workspace; the argument is a directory outside of it. Prints a JSON
+object: name → name of the errno, or what was read. It also runs without a sandbox, as root. So
+outside of the test's own directories it changes nothing: it opens files for writing, or creates
+them without a name.
+"""
 
 import ctypes
 import errno
@@ -18,7 +20,7 @@ SECRET = OUTSIDE + "/file"
 libc = ctypes.CDLL(None, use_errno=True)
 
 
-# Some checks make or move them, where they are not kept from it.
+# Some checks create or move them, if they are not prevented.
 PLACES = [(OUTSIDE, n) for n in ("file", "new", "other", "fifo", "link", "socket")] + [
     (".", n) for n in ("mine", "taken", "link", "device")
 ]
@@ -32,7 +34,7 @@ def remove(path):
 
 
 def restore():
-    """Each check finds the same."""
+    """Each check finds the same state."""
     for directory, name in PLACES:
         path = os.path.join(directory, name)
         if name not in ("file", "mine"):
@@ -75,7 +77,7 @@ def make_nameless(directory):
 
 
 def reopen(path):
-    """O_PATH asks for no right; the descriptor's own name is another way in."""
+    """O_PATH needs no right; the descriptor's own name is another way in."""
     fd = os.open(path, os.O_PATH)
     write(f"/proc/self/fd/{fd}")
 
@@ -136,7 +138,7 @@ def race():
 
 
 def race_to_read():
-    """A name that is by turns what can be read and what is hidden; an exchange, not a link."""
+    """A name that is by turns a readable and a hidden file, by an exchange, not by a link."""
     done = threading.Event()
     open("plain", "w").close()
     if not os.path.exists("secret.txt"):
@@ -166,7 +168,7 @@ def race_to_read():
 
 
 def race_to_write_below_a_directory():
-    """The directory that is written in is exchanged with one on the way to what is read-only."""
+    """The directory that is written to is exchanged with one on the way to read-only files."""
     done = threading.Event()
     os.makedirs("own/ro", exist_ok=True)
     open("own/ro/file", "w").close()
@@ -202,7 +204,7 @@ def watch(path):
 
 
 def by_map_files(path):
-    """What is mapped has a name that leads to the file itself, whatever covers its path."""
+    """A mapped file has a name that leads to the file itself, whatever covers its path."""
     import mmap
 
     fd = os.open(path, os.O_RDONLY)
@@ -225,7 +227,7 @@ def by_system_call(number, *args):
 
 
 def by_openat2(path):
-    """An opening of which no filter sees the flags."""
+    """Opens a file in a way in which no filter can see the flags."""
     how = (ctypes.c_uint64 * 3)(os.O_WRONLY, 0, 0)
     os.close(by_system_call(437, -100, ctypes.c_char_p(path.encode()), ctypes.byref(how), 24))
 
@@ -236,7 +238,10 @@ def by_a_ring():
 
 
 def execute_memory(action):
-    """A program that is nowhere on a disk is as confined: what it says of @action."""
+    """A program that is not on a disk is restricted in the same way.
+
+    Returns what it reports of @action.
+    """
     fd = os.memfd_create("program", 0)
     os.write(fd, b"#!/bin/sh\n" + action.encode() + b"\n")
     import subprocess
@@ -365,10 +370,10 @@ CHECKS = {
     ".bashrc": lambda: write("deep/.bashrc"),
     ".vscode": lambda: write(".vscode/settings.json", os.O_WRONLY | os.O_CREAT),
     "a cell's tools": lambda: write("mcptools/server.py", os.O_WRONLY | os.O_CREAT),
-    # races, which leave things where they were not
+    # races, which leave files in other places
     "hidden file, raced": race_to_read,
     "write by a race of directories": race_to_write_below_a_directory,
-    # harmless twins
+    # similar calls that are harmless
     "twin: write": lambda: write("mine"),
     "twin: create": lambda: write("created", os.O_WRONLY | os.O_CREAT),
     "twin: rename": lambda: os.rename("created", "renamed"),

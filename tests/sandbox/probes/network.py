@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tries what the arguments say, each a JSON list of an action's name and its arguments, and prints a JSON object: the arguments' text →
-what came of it."""
+"""Tries what the arguments say, and reports the results.
+
+Each argument is a JSON list of an action's name and its arguments. Prints a JSON object: the
+argument's text → the result.
+"""
 
 import errno
 import json
@@ -41,7 +44,7 @@ def tcp6(host, port):
 
 
 def http(host, port, name, path="/"):
-    """What a program that knows nothing of proxies does; @name: for Host."""
+    """What a program that does not use proxies does; @name: for Host."""
     with connect(host, port) as sock:
         sock.sendall(
             "GET {} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n".format(path, name).encode()
@@ -103,7 +106,7 @@ def connect_http(target, name):
 
 
 def connect_raw(target, text):
-    """What comes back for bytes that are no request."""
+    """The answer to bytes that are not a request."""
     sock, status = tunnel(target)
     if status != "200":
         return status
@@ -114,7 +117,7 @@ def connect_raw(target, text):
 
 
 def socks(host, port, kind=3, command=1):
-    """The code of the SOCKS5 proxy's reply; kinds: 1 an IPv4 address, 3 a name, 4 an IPv6 address."""
+    """The code of the SOCKS5 proxy's reply; kinds: 1 IPv4 address, 3 name, 4 IPv6 address."""
     if kind == 3:
         name = host.encode("latin-1")
         address = bytes([len(name)]) + name
@@ -129,7 +132,7 @@ def socks(host, port, kind=3, command=1):
 
 
 def socks_text(host, port):
-    """What is said after the reply."""
+    """The bytes that are sent after the reply."""
     name = host.encode()
     with connect(*SOCKS) as sock:
         sock.sendall(b"\5\1\0\5\1\0\3" + bytes([len(name)]) + name + struct.pack(">H", port))
@@ -163,7 +166,10 @@ def answers(head):
 
 
 def flood(number):
-    """Connections that say nothing, until there is no place; then they go, and there is."""
+    """Connections that send nothing, until no place is left.
+
+    When they are closed, there is a place again.
+    """
     idle = [connect(*HTTP_PROXY) for _ in range(number)]
     request = "GET http://good.test/ HTTP/1.1\r\nHost: good.test\r\n\r\n"
     crowded = proxy(request)
@@ -230,7 +236,7 @@ def create(family, kind, protocol=0):
 
 
 def ping(host):
-    """By the kind of socket that needs no privilege where the system's settings allow it."""
+    """With the kind of socket that needs no privilege if the system's settings allow it."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM, socket.IPPROTO_ICMP) as sock:
         sock.settimeout(TIMEOUT)
         sock.sendto(struct.pack(">BBHHH", 8, 0, 0, 0, 1) + b"ping", (host, 0))
@@ -260,7 +266,7 @@ def add_route():
 
 
 def serve():
-    """A server of one's own, on any port, for oneself."""
+    """A server of its own, on any port, for itself."""
     with socket.create_server(("127.0.0.1", 0)) as server, connect(*server.getsockname()):
         return "served"
 

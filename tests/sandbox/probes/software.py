@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Real software at work in a sandbox; a script, since the start methods of multiprocessing need one. The argument names what to do."""
+"""Real software at work in a sandbox; a script, since the start methods of multiprocessing need
+one. The argument names what to do.
+"""
 
 import asyncio
 import concurrent.futures

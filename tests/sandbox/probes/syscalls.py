@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tries each system call that a sandbox denies, one forked child each, with arguments that do no harm where it is not denied; and
-harmless twins. Prints a JSON object: name → name of the errno, "ok", or the signal that ended the child."""
+"""Tries each system call that a sandbox denies, and similar harmless calls.
+
+Each runs in a forked child, with arguments that do no harm if the call is not denied. Prints a JSON
+object: name → name of the errno, "ok", or the signal that ended the child.
+"""
 
 import ctypes
 import errno
@@ -13,7 +16,7 @@ import sys
 libc = ctypes.CDLL(None, use_errno=True)
 libc.syscall.restype = ctypes.c_long
 
-# A pointer that is none, a descriptor that is none.
+# A pointer and a descriptor that are not valid.
 BAD = 1
 NONE = -1
 
@@ -254,7 +257,7 @@ def outcome(check):
     reader, writer = os.pipe()
     pid = os.fork()
     if pid == 0:
-        # New mounts of a control must not be the caller's.
+        # New mounts of a control must not appear in the caller's namespace.
         result = check()
         os.write(writer, (errno.errorcode.get(result, str(result)) if result else "ok").encode())
         os._exit(0)
