@@ -115,7 +115,7 @@ def test_a_current_directory_that_is_gone(box: Box) -> None:
         assert (done.returncode, done.stdout) == (
             1,
             "",
-        ) and "the current directory has no name" in done.stderr
+        ) and "the current directory was removed" in done.stderr
     assert not Path("/var/tmp/made").exists()
 
 

@@ -95,7 +95,7 @@ hint_about_namespaces(const IpbStepError *failure)
 {
     /* Our own filter denies clone3 with this errno. */
     if (failure->saved_errno == ENOSYS && g_getenv("SANDBOX_RUNTIME") != NULL)
-        return g_strdup(". This already is a sandbox, and there can be none within a sandbox");
+        return g_strdup(". This process is in a sandbox already, and sandboxes cannot be nested");
     g_autofree char *obstacle = ipb_linux_namespace_obstacle();
     if (obstacle != NULL)
         return g_strconcat(". ", obstacle, NULL);
