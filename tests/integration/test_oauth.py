@@ -272,7 +272,7 @@ def test_bad_discovery(serve, fail_login, switches, message):
 @pytest.mark.parametrize(("switches", "message"), [
     ({"answer": {"iss": "https://evil.example", "error": "SHOWN"}}, "names another issuer"),
     ({"metadata": {"authorization_response_iss_parameter_supported": True}}, "names no issuer"),
-    ({"answer": {"code": None, "error": "access_denied", "error_description": "no \x1b[31m"}}, "said no: access_denied"),
+    ({"answer": {"code": None, "error": "access_denied", "error_description": "no \x1b[31m"}}, "refused the login: access_denied"),
     ({"answer": {"code": None}}, "has no code"),
     ({"answer": {"code": "made-up"}}, "invalid_grant"),
     ({"token": {"access_token": "a\r\nX-Evil: 1"}}, "fits into a header"),
@@ -313,7 +313,7 @@ def test_strangers_at_the_callback(serve, start_login):
 
 def test_login_without_https(run_ipybox):
     done = run_ipybox("login", "http://203.0.113.1/mcp")
-    assert done.returncode == 1 and "no https" in done.stderr
+    assert done.returncode == 1 and "is not https" in done.stderr
 
 
 def test_login_usage(run_ipybox):
