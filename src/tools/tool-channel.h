@@ -23,7 +23,7 @@ IpbToolChannel *ipb_tool_channel_new(IpbLoop *loop, IpbToolHost *host);
  * channel. */
 void ipb_tool_channel_set_relay(IpbToolChannel *channel, IpbToolRelay *relay);
 /* Whether a process of the session's kernel has the socket with this inode. See
- * base/process-tree.h. */
+ * base/descendants.h. */
 typedef bool (*IpbToolChannelKnowsFunc)(uint64_t inode, void *data);
 /* Listens on 127.0.0.1, on any port. A request must have the token, or come through a socket that
  * @knows confirms. */
