@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The client that the conformance suite tests: src/mcp as it is, which connects to a server, lists its tools and calls them.
+ * The client that the conformance suite tests. It uses src/mcp as it is: it connects to a server,
+ * lists its tools and calls them.
  *
  * usage: conformance-client URL
  *
- * The suite tells in the environment what it wants: MCP_CONFORMANCE_CONTEXT may name the calls and credentials; otherwise each
- * tool is called once, with arguments made from its schema. Exit status: 0, also if tools failed by their own word; 1 with the
- * error on stderr. A call that fails ends only itself.
+ * The suite says in the environment what it expects. MCP_CONFORMANCE_CONTEXT may name the calls and
+ * credentials. Without it, each tool is called once, with arguments made from its schema. Exit
+ * status: 0, also if tools report failures; 1 with the error on stderr. A call that fails ends only
+ * itself.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +20,7 @@
 
 #define TIMEOUT_MS 20000
 #define MAX_LOGINS 3
-/* What the suite takes for the document that describes us. */
+/* The URL that the suite accepts as our client id metadata document. */
 #define METADATA_URL "https://conformance-test.local/client-metadata.json"
 
 typedef struct {
@@ -65,7 +67,7 @@ on_done(void *data)
     *(bool *) data = true;
 }
 
-/* True if there is a result. */
+/* True: there is a result. */
 static bool
 wait_for(Run *run)
 {
@@ -75,7 +77,7 @@ wait_for(Run *run)
     return run->result != NULL;
 }
 
-/* Something that the schema of an argument allows. */
+/* A value that the schema of an argument allows. */
 static void
 write_example(IpbJsonWriter *writer, const IpbJson *schema)
 {
@@ -115,7 +117,7 @@ make_arguments(const IpbJson *schema, size_t *ret_size)
     return ipb_json_writer_finish(writer, ret_size);
 }
 
-/* The suite looks whether schemas come through: the tool is given the schema of another. */
+/* The suite checks whether schemas arrive unchanged: the tool gets the schema of another one. */
 static char *
 make_echo_arguments(const IpbJson *tools, size_t *ret_size)
 {
@@ -152,7 +154,7 @@ call_tools(Run *run, const IpbJson *calls)
     }
     if (calls != NULL)
         return;
-    /* The server of this one has a list only. */
+    /* The server of this scenario has only a list. */
     if (g_strcmp0(g_getenv("MCP_CONFORMANCE_SCENARIO"), "json-schema-ref-no-deref") == 0)
         return;
     IPB_JSON_FOREACH (tool, tools) {
@@ -165,13 +167,14 @@ call_tools(Run *run, const IpbJson *calls)
     }
 }
 
-/* One connection, from its beginning to its end. */
+/* One connection from its beginning to its end. */
 static void
 run_session(Run *run, IpbLoop *loop, const IpbServerParams *params, const IpbJson *calls)
 {
     static const IpbMcpClientFuncs FUNCS = {.on_log = on_log};
     g_auto(GStrv) env = g_get_environ();
-    /* The suite wants one revision, and its servers of old revisions find fault with a probe; so the client knows already. */
+    /* The suite expects one revision, and its legacy servers reject a probe. So the client knows in
+     * advance that they are legacy. */
     g_autoptr(IpbLegacyServers) legacy_servers = ipb_legacy_servers_new();
     g_autofree char *key = ipb_legacy_servers_make_key(params);
     bool is_legacy = g_strcmp0(g_getenv("MCP_CONFORMANCE_PROTOCOL_VERSION"), "2026-07-28") < 0;
@@ -197,7 +200,7 @@ run_session(Run *run, IpbLoop *loop, const IpbServerParams *params, const IpbJso
     ipb_json_doc_free(run->document);
 }
 
-/* Session after session, as a person would who logs in when told to. */
+/* Opens one session after the other, as a person does who logs in when an error says so. */
 static bool
 run_sessions(IpbLoop *loop, const IpbServerParams *params, const IpbJson *calls, GError **error)
 {
@@ -229,7 +232,7 @@ write_oauth(IpbJsonWriter *writer, const IpbJson *context)
     ipb_json_end_object(writer);
 }
 
-/* What a user of such a server would write. */
+/* The parameters that a user of such a server would write. */
 static IpbServerParams *
 make_params(const char *url, const IpbJson *context, GError **error)
 {

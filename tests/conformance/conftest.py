@@ -1,7 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Paths: the suite, as scripts/test-setup installs it, and the client under test, beside
-$IPYBOX_BIN.
-"""
+"""The suite, as scripts/test-setup installs it, and the client under test, next to $IPYBOX_BIN."""
 
 from __future__ import annotations
 
@@ -29,7 +27,7 @@ def suite() -> list[str]:
 
 @pytest.fixture(scope="session")
 def client() -> Path:
-    """The program made of tests/conformance/client.c."""
+    """The program that is built from tests/conformance/client.c."""
     build = Path(os.environ.get("IPYBOX_BIN", harness.ROOT / "build/ipybox")).resolve().parent
     return harness.existing(build / "tests/conformance/conformance-client")
 
@@ -57,8 +55,13 @@ def run_scenario(suite, client, tmp_path):
         ]
         done = subprocess.run(
             [*command, "-o", str(tmp_path / "results")],
-            env=environ, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=100,
-        )  # fmt: skip
+            env=environ,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=100,
+        )
         said = "".join(path.read_text() for path in sorted(tmp_path.glob("results/*/stderr.txt")))
         assert not harness.processes_left(before)
         return done.returncode, f"{done.stdout}\n== the client's stderr\n{said}"

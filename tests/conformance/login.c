@@ -14,7 +14,7 @@ typedef struct {
     GError *error;
 } Login;
 
-/* curl is the browser. It ends with the redirect to the login's own address. */
+/* curl plays the browser. It ends with the redirect to the address of the login. */
 static void
 on_url(const char *url, void *data)
 {
@@ -54,7 +54,7 @@ log_in(IpbLoop *loop, const IpbServerParams *params, GError **error)
     while (!login.is_done)
         g_main_context_iteration(NULL, TRUE);
     ipb_oauth_login_free(oauth);
-    /* Without the login there is nobody left that it could wait for. */
+    /* Without the login, curl has nothing left to wait for. */
     if (login.browser != 0)
         waitpid(login.browser, NULL, 0);
     if (login.error != NULL)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a person with a browser does for `ipybox login`: the suite's authorization servers agree at once, so following their
- * redirects is all.
+ * Plays a person with a browser for `ipybox login`. The suite's authorization servers agree at
+ * once, so it only has to follow their redirects.
  */
 #pragma once
 
 #include "base/loop.h"
 #include "mcp/server-params.h"
 
-/* The token is in the store of $XDG_STATE_HOME then. Runs the loop meanwhile. */
+/* Logs in and runs the loop until the token is in the store of $XDG_STATE_HOME. */
 bool log_in(IpbLoop *loop, const IpbServerParams *params, GError **error);

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The client scenarios of the official conformance suite: each that a revision requires is a test."""
+"""The client scenarios of the official conformance suite that a revision requires, a test each."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ REVISIONS = ["2025-11-25", "2026-07-28"]
 REQUIREMENTS = (
     harness.CACHE / "conformance/node_modules/@modelcontextprotocol/conformance/requirements"
 )
-# Not required, because the suite got them later or calls them extensions; the client passes them.
+# Not required, because they are newer or extensions in the suite. The client passes them.
 MORE = {revision: ["json-schema-2020-12-preservation"] for revision in REVISIONS}
 
 
 def required(revision: str) -> list[str]:
-    """The list `client:` of the requirements, which are YAML of the simplest kind."""
+    """The list `client:` of the requirements, which are simple YAML."""
     lines = harness.existing(REQUIREMENTS / f"{revision}.yaml").read_text().splitlines()
     first = lines.index("client:") + 1
     names = []

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The question about a call with any arguments and any names of server and tool: no line looks like
- * another, no character is invisible, and the question shows the whole call.
+ * The question about a call with any arguments and any names of server and tool. No line looks like
+ * another one, no character is invisible, and the question shows the whole call.
  */
 #include <stdint.h>
 #include <string.h>
@@ -24,7 +24,7 @@ check_characters(const char *text)
     }
 }
 
-/* The object that @lines, two spaces before each member, are of. Caller frees. */
+/* The object whose members @lines are, with two spaces before each. Caller frees. */
 static char *
 join_members(const char *lines)
 {
@@ -50,7 +50,7 @@ make_question(const char *name, const char *arguments, size_t size)
     return ipb_approval_question(&request, NULL);
 }
 
-/* The question shows all of the call: read back, it asks the same. */
+/* The question shows the whole call: if it is read back, it gives the same question. */
 static void
 check_arguments(const char *question, const char *name)
 {

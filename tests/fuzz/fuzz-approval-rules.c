@@ -10,7 +10,8 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static bool
-decide(const IpbApprovalRules *rules, const char *arguments, size_t size, IpbApprovalVerdict *ret_verdict)
+decide(const IpbApprovalRules *rules, const char *arguments, size_t size,
+       IpbApprovalVerdict *ret_verdict)
 {
     g_autoptr(IpbJsonDoc) document = ipb_json_parse(arguments, size, &IPB_JSON_LIMITS_SMALL, NULL);
     if (document == NULL || !ipb_json_is(ipb_json_root(document), IPB_JSON_OBJECT) ||

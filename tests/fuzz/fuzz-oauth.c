@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What servers and browsers send: challenges, the documents of discovery, answers of endpoints, redirects, URLs. What is read
- * keeps to what its header promises.
+ * Input of servers and browsers: challenges, documents of discovery, answers of endpoints,
+ * redirects, URLs. The values that are read must be as their headers promise.
  */
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Headers of a tool's arguments: a JSON array of a schema and arguments. What must hold: each header is a token, a
- * colon and a value in which no other header can begin.
+ * The headers of a tool's arguments. The input is a JSON array of a schema and arguments. Each
+ * header must be a token, a colon and a value in which no other header can begin.
  */
 #include <stdint.h>
 #include <string.h>

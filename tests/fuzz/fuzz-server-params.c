@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Server parameters: parse, canonical text, expansion. What must hold: the canonical text is JSON whose
- * canonical text it is itself, and it is read as the same parameters.
+ * Server parameters: parsing, canonical text, expansion. The canonical text must be JSON that is
+ * its own canonical text, and it must be read as the same parameters.
  */
 #include <stdint.h>
 #include <string.h>
@@ -39,7 +39,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     g_autoptr(IpbServerParams) params = ipb_server_params_parse(ipb_json_root(document), NULL);
     g_autoptr(IpbServerParams) same = ipb_server_params_parse(ipb_json_root(again), NULL);
-    /* A sandbox's configuration with a key twice is refused, and the canonical text has it once. */
+    /* A sandbox configuration that has a key twice is refused, but the canonical text has the key
+     * once. */
     g_assert_true((params == NULL) == (same == NULL) || ipb_json_has_duplicates(document));
     if (params == NULL || same == NULL)
         return 0;

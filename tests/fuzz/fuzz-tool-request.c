@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The body of POST /run: what is accepted has its strings, and arguments that are an object by
- * themselves, with the same text, without a name twice.
+ * The body of POST /run. If it is accepted, it has its strings, and its arguments are an object on
+ * their own, with the same text and without duplicate names.
  */
 #include <stdint.h>
 #include <string.h>

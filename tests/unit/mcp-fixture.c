@@ -191,7 +191,7 @@ close_and_wait(Fixture *fixture)
         g_main_context_iteration(NULL, TRUE);
 }
 
-/* The interpreter itself, not a wrapper that would be the process we start. */
+/* The interpreter itself: a wrapper would be the process that we start. */
 const char *
 find_python(void)
 {

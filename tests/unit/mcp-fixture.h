@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * For the tests of the MCP client: a client with what it tells, and calls that are waited for.
+ * For tests of the MCP client: a client with what it reports, and calls that a test waits for.
  */
 #pragma once
 
@@ -29,12 +29,12 @@ typedef struct {
 
 void fixture_set_up(Fixture *fixture);
 void fixture_tear_down(Fixture *fixture);
-/* Adds a test that fails also if it leaves an fd open. */
+/* Adds a test that also fails if it leaves an fd open. */
 void add_test(const char *path, void (*test)(void));
-/* A client for a stdio server; not connected. @args: NULL-terminated list. */
+/* Makes a client for a stdio server, which is not connected. @args: NULL-terminated list. */
 void fixture_start(Fixture *fixture, const char *command, const char *const *args);
 
-/* A Python to be executed without a wrapper. */
+/* A Python that runs without a wrapper. */
 const char *find_python(void);
 /* tests/scripted_server/scripted_server.py. */
 const char *find_scripted_server(void);
@@ -43,22 +43,22 @@ void start_fake_in(Fixture *fixture, const char *mode, const char *other_mode);
 void start_fake(Fixture *fixture, const char *mode);
 /* As start_fake_in, for the script "modern". */
 void start_modern(Fixture *fixture, const char *mode, const char *other_mode);
-/* All of it: set up, started, connected. */
+/* Sets up the fixture, starts the server and connects. */
 void set_up_fake(Fixture *fixture, const char *mode);
 
 void answer_clear(Answer *answer);
-/* To be passed as functions, with an Answer as data. */
+/* Pass these as functions, with an Answer as data. */
 void on_answer(const IpbJson *result, IpbJsonDoc **document, const GError *error, void *data);
 void on_answer_progress(const IpbMcpProgress *progress, void *data);
 /* Runs the loop until the answer is there. */
 void wait_for(Answer *answer);
-/* Connects and expects that it works. */
+/* Connects and expects success. */
 void fixture_connect(Fixture *fixture);
-/* Calls a tool and waits; the error must be NULL for call_ok. */
+/* Calls a tool and waits. For call_ok, the error must be NULL. */
 void call(Fixture *fixture, const char *tool, const char *arguments, Answer *answer);
 void call_ok(Fixture *fixture, const char *tool, const char *arguments, Answer *answer);
 void list_tools(Fixture *fixture, Answer *answer);
-/* The answer is an error with this code, and its message has this part. */
+/* The answer must be an error with this code whose message has this part. */
 void assert_answer_error(const Answer *answer, int code, const char *part);
 /* content[0].text of the result. */
 const char *answer_text(const Answer *answer);

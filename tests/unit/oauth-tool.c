@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Does for tests/integration/test_oauth.py what an HTTP transport does: one POST to the server, with the Authorization header that
- * IpbOAuth has, again after each challenge that it can meet. Prints {"status": …, "body": …} or {"error": …, "code": …}.
+ * Does what an HTTP transport does, for tests/integration/test_oauth.py: it sends one POST to the
+ * server, with the Authorization header of IpbOAuth, again after each challenge that can be met.
+ * Prints {"status": …, "body": …} or {"error": …, "code": …}.
  *
  * usage: oauth-tool URL NAME [SETTINGS [TIMES]]
  */

@@ -89,7 +89,7 @@ test_results(void)
     g_auto(Answer) broken = {0};
     call(&fixture, "result", "{\"text\":\"{\\\"content\\\":[NaN]}\"}", &broken);
     assert_answer_error(&broken, IPYBOX_ERROR_PROTOCOL, "its answer cannot be read: invalid JSON");
-    g_auto(Answer) marked = {0}; /* with the mark of the byte order */
+    g_auto(Answer) marked = {0}; /* with a byte order mark */
     call_ok(&fixture, "raw", "{\"text\":\"\\ufeff\"}", &marked);
 
     g_auto(Answer) error = {0};
@@ -206,7 +206,7 @@ test_progress(void)
     g_assert_cmpstr(answer.progress->str, ==, "0/0 step 0\n0.5/0 step 1\n1/1 -\n");
 }
 
-/* It is made harmless, and too much of it is left out. */
+/* Log messages are made harmless, and too many are left out. */
 static void
 test_much_progress(void)
 {
@@ -266,7 +266,7 @@ test_cancel(void)
     g_assert_true(ipb_json_is(ipb_json_get(params, "requestId"), IPB_JSON_NUMBER));
 }
 
-/* Late answers are no garbage, however big. */
+/* Late answers do not count as garbage, however big they are. */
 static void
 test_late_answer(void)
 {
@@ -337,7 +337,7 @@ test_notifications(void)
     }
 }
 
-/* Answers come in any order, and a thousand at once. */
+/* A thousand answers come at once, in any order. */
 static void
 test_many_calls(void)
 {

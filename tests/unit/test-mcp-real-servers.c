@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The MCP client against servers that others wrote, from npm and PyPI, as scripts/test-setup installs
- * them below $IPYBOX_TEST_CACHE. Skipped where they are not.
+ * The MCP client with servers that others wrote, from npm and PyPI, as scripts/test-setup installs
+ * them below $IPYBOX_TEST_CACHE. If they are missing, the test is skipped.
  */
 #include "mcp-fixture.h"
 
@@ -23,7 +23,7 @@ find_server(const char *path, char **ret_path)
     return false;
 }
 
-/* An npm server with one argument, by the Node.js of the tests. */
+/* An npm server with one argument, run by the Node.js of the tests. */
 static bool
 start_node(Fixture *fixture, const char *name, const char *argument)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The MCP client and the two kinds of servers: which one it takes a server for, whatever that does to its
- * probe, and what is different with servers of revision 2026-07-28. Against the
- * scripts "modern" and "hostile" of tests/scripted_server.
+ * The MCP client with modern and legacy servers: how it finds out which kind a server is, whatever
+ * the server does with its probe, and what differs with servers of revision 2026-07-28. The servers
+ * are the scripts "modern" and "hostile" of tests/scripted_server.
  */
 #include "mcp-fixture.h"
 
@@ -18,7 +18,7 @@ connect_modern(Fixture *fixture, const char *mode, const char *other_mode)
     fixture_connect(fixture);
 }
 
-/* What the server was asked until now, as JSON. */
+/* The requests that the server got so far, as JSON. */
 static void
 assert_seen(Fixture *fixture, const char *methods)
 {
@@ -47,14 +47,14 @@ test_modern(void)
                       "\"io.modelcontextprotocol/protocolVersion\": \"2026-07-28\"");
     g_assert_contains(answer_text(&request), "\"progressToken\": ");
 
-    g_auto(Answer) tools = {0}; /* three pages, each with its envelope, or it would be an error */
+    g_auto(Answer) tools = {0}; /* three pages; a request without its envelope would be an error */
     list_tools(&fixture, &tools);
     g_assert_no_error(tools.error);
     g_assert_cmpuint(ipb_json_length(ipb_json_get(tools.result, "tools")), >, 10);
     close_and_wait(&fixture);
 }
 
-/* Servers that want a handshake, and what they do to the probe. */
+/* Legacy servers, and what they do with the probe. */
 static void
 test_legacy(void)
 {
@@ -82,7 +82,7 @@ test_legacy(void)
     }
 }
 
-/* However long the probe may take, there is time left for the handshake. */
+/* However long the probe takes, time is left for the handshake. */
 static void
 test_patient_probe(void)
 {
@@ -94,7 +94,7 @@ test_patient_probe(void)
     close_and_wait(&fixture);
 }
 
-/* Modern servers that make it difficult, and servers of both kinds. */
+/* Modern servers that are slow to be recognized, and servers of both kinds. */
 static void
 test_guesses(void)
 {
@@ -102,19 +102,20 @@ test_guesses(void)
         const char *modes[3]; /* NULL at the end */
         const char *seen;
     } CASES[] = {
-        /* The first probe comes too early; the handshake is refused, in one of two ways. */
+        /* The first probe comes too early, and the handshake is refused in one of two ways. */
         {{"slow", "quiet"},
          "[\"server/discover\", \"initialize\", \"server/discover\", \"tools/call\"]"},
         {{"slow", "unknown-initialize"},
          "[\"server/discover\", \"initialize\", \"server/discover\", \"subscriptions/listen\", "
          "\"tools/call\"]"},
-        /* Of both kinds: by the probe, if it is answered. */
+        /* Servers of both kinds: modern if the probe is answered. */
         {{"dual", "quiet"}, "[\"server/discover\", \"tools/call\"]"},
         {{"dual", "slow"},
          "[\"server/discover\", \"initialize\", \"notifications/initialized\", \"tools/call\"]"},
-        /* Refuses what it names as possible, once, which the specification's own tests do. */
+        /* Refuses a revision once that it lists as supported, as the specification's own tests
+         * do. */
         {{"fickle", "quiet"}, "[\"server/discover\", \"server/discover\", \"tools/call\"]"},
-        /* Modern, but of old revisions only, by one of two answers. */
+        /* A modern server with legacy revisions only, which it says in one of two ways. */
         {{"dual", "unsupported=2025-06-18,2025-03-26"},
          "[\"server/discover\", \"initialize\", \"notifications/initialized\", \"tools/call\"]"},
         {{"dual", "versions=2025-06-18"},
@@ -146,7 +147,7 @@ test_no_way(void)
         {"code=-32021", IPYBOX_ERROR_SERVER, "something that ipybox does not offer: roots"},
         {"code=-32020", IPYBOX_ERROR_SERVER, "server/discover: no (code -32020"},
         {"strange-discover", IPYBOX_ERROR_PROTOCOL, "the resultType \"input_required\""},
-        /* It names no revision that it would take: what initialize said is told. */
+        /* The server lists no revision, so the error of initialize is reported. */
         {"code=-32000", IPYBOX_ERROR_SERVER, "initialize: no handshake (code -32022"},
     };
     for (size_t i = 0; i < G_N_ELEMENTS(CASES); i++) {
@@ -169,7 +170,7 @@ count_parts(const char *text, const char *part)
     return count;
 }
 
-/* A server that cannot start is tried twice, and its last words are told once. */
+/* A server that cannot start is started twice, and its last lines are reported once. */
 static void
 test_exit(void)
 {
@@ -201,7 +202,7 @@ test_legacy_servers(void)
     }
 }
 
-/* A server that was replaced by a modern one: what is known of it turns out wrong. */
+/* A server was replaced by a modern one, so what is known about it is wrong. */
 static void
 test_stale_era(void)
 {
@@ -244,7 +245,7 @@ test_results(void)
     assert_answer_error(&capability, IPYBOX_ERROR_SERVER,
                         "the server needs something that ipybox does not offer: sampling (code "
                         "-32021): I need a model");
-    /* No answer is written to a request, which such a server may not send. */
+    /* Requests of a modern server are not answered, because it must not send any. */
     g_auto(Answer) ask = {0};
     call_ok(&fixture, "ask", "{}", &ask);
     g_auto(Answer) seen = {0};
@@ -309,7 +310,7 @@ test_cancellation(void)
     g_assert_cmpstr(answer_text(&cancelled), ==, "[2]"); /* after the probe */
 }
 
-/* Progress prolongs a call, but not for ever. */
+/* Progress extends a call, but not forever. */
 static void
 test_duration(void)
 {
@@ -356,11 +357,11 @@ test_subscription(void)
     call_ok(&fixture, "change", "{}", &change);
     g_assert_cmpstr(answer_text(&change), ==, "[2]");
     wait_for_change(&fixture);
-    g_assert_cmpuint(fixture.n_changed, ==, 1); /* one for both that came at once */
+    g_assert_cmpuint(fixture.n_changed, ==, 1); /* one report for both changes */
     close_and_wait(&fixture);
 }
 
-/* After the end of a subscription nothing counts; calls go on. */
+/* After the end of a subscription, notifications are ignored and calls continue. */
 static void
 test_subscription_end(void)
 {
@@ -380,7 +381,7 @@ test_subscription_end(void)
     }
 }
 
-/* Each page is in time, but there is no last one. */
+/* Each page arrives in time, but there is no last one. */
 static void
 test_list_duration(void)
 {
@@ -432,7 +433,7 @@ test_limits(void)
     assert_answer_error(&large, IPYBOX_ERROR_LIMIT, "\"limits.message_size\" in its server_params");
 }
 
-/* The SDKs of both generations. */
+/* The SDKs of both kinds. */
 static void
 test_real(void)
 {

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The MCP client and its server's process: start, noise, death, limits, the orderly end, and a client
- * that is freed at any moment. Against the script "hostile" of
- * tests/scripted_server.
+ * The MCP client and its server's process: start, noise, death, limits, shutdown, and a client that
+ * is freed at any moment. The server is the script "hostile" of tests/scripted_server.
  */
 #include "mcp-fixture.h"
 
@@ -40,7 +39,7 @@ test_noise(void)
     call_ok(&fixture, "stderr", "{\"megabytes\":5}", &flood);
     g_auto(Answer) garbage = {0};
     call_ok(&fixture, "garbage", "{\"lines\":5000}", &garbage);
-    /* The log is bounded, and says so. */
+    /* The log is limited, and says how many lines are missing. */
     while (strstr(fixture.log->str, " lines were left out: too many at once\n") == NULL)
         g_main_context_iteration(NULL, TRUE);
     g_assert_cmpuint(fixture.log->len, <, 500 * 150);
@@ -144,7 +143,7 @@ test_big_answer(void)
 {
     g_auto(Fixture) fixture;
     set_up_fake(&fixture, NULL);
-    FILE *reset = fopen("/proc/self/clear_refs", "w"); /* the peak begins anew */
+    FILE *reset = fopen("/proc/self/clear_refs", "w"); /* the peak starts again */
     if (reset != NULL) {
         fputs("5", reset);
         fclose(reset);
@@ -156,7 +155,8 @@ test_big_answer(void)
         ipb_json_get(ipb_json_first(ipb_json_get(answer.result, "content")), "text");
     g_assert_cmpuint(ipb_json_raw(text).size, ==, 100000002);
     g_test_message("100 MB took %zu MB", (peak_memory() - before) / 1000000);
-    /* The line, the document's text, its decoded strings. MALLOC_PERTURB_ touches spare room too. */
+    /* In memory are the line, the document's text and its decoded strings. MALLOC_PERTURB_ also
+     * touches spare room. */
     size_t most = g_getenv("MALLOC_PERTURB_") != NULL ? 550000000 : 350000000;
     if (!HAS_SANITIZER)
         g_assert_cmpuint(peak_memory() - before, <, most);
@@ -242,7 +242,8 @@ test_http(void)
         "MCP server web: http://nowhere.invalid: the name of the host is not known");
 }
 
-/* No answer to initialize in one, to tools/list in the other, at the same time. */
+/* One server does not answer initialize, the other one does not answer tools/list, at the same
+ * time. */
 static void
 test_timeouts(void)
 {
@@ -268,7 +269,7 @@ test_timeouts(void)
         "standard error:\n    waiting for the moon");
 }
 
-/* A server that does not read: the queue is bounded, and calls can be cancelled. */
+/* If a server does not read, the queue is limited and calls can be cancelled. */
 static void
 test_slow_reader(void)
 {
@@ -291,7 +292,7 @@ test_slow_reader(void)
     wait_for(&first);
     assert_answer_error(&first, IPYBOX_ERROR_CANCELLED, "cancelled");
 
-    /* Our answers to its own requests are bounded as well. */
+    /* Our answers to its requests are limited, too. */
     g_auto(Fixture) other;
     set_up_fake(&other, NULL);
     g_auto(Answer) flood = {0};
@@ -334,7 +335,7 @@ on_done(void *data)
     ++*(int *) data;
 }
 
-/* Each step of the ladder, three servers at a time. */
+/* Each step of the shutdown, for three servers at a time. */
 static void
 test_ladder(void)
 {
@@ -426,7 +427,8 @@ test_free_at_once(void)
     assert_gone(g_ascii_strtoll(answer_text(&pid), NULL, 10));
 }
 
-/* From the callback of an answer, of an error that came later, of a death, of a cancelled call. */
+/* The client is freed in the callback of an answer, of a later error, of a death, of a cancelled
+ * call. */
 static void
 test_free_in_callback(void)
 {

@@ -71,7 +71,7 @@ test_lines(void)
     g_assert_null(strstr(told->str, "info"));
 }
 
-/* The last 20 lines, wherever the ring of what is kept begins. */
+/* The last 20 lines, wherever the ring buffer begins. */
 static void
 test_last_lines(void)
 {
@@ -99,7 +99,7 @@ test_gate(void)
     for (int i = 0; i < 5000; i++)
         ipb_server_log_write(log, "info", "x", 1);
     size_t size = told->len;
-    /* 100, or 200 if a second has passed meanwhile. */
+    /* 100, or 200 if a second has passed in the test. */
     g_assert_cmpuint(size, >=, 100 * strlen("info: x\n"));
     g_assert_cmpuint(size, <=, 1000 * strlen("info: x\n"));
     while (strstr(told->str, "warning: ") == NULL)

@@ -17,9 +17,9 @@ static const Case CASES[] = {
     {"Basic, Bearer error=invalid_token", NULL, "invalid_token", NULL},
     {"Bearer resource_metadata=https://a.example/x?y=1, error = \"e\"", NULL, "e",
      "https://a.example/x?y=1"},
-    /* The first counts, of challenges and of members. */
+    /* The first challenge counts, and the first of equal members. */
     {"Bearer scope=\"a\", scope=\"b\", Bearer error=\"e\"", "a", NULL, NULL},
-    /* What a header cannot hold is as good as absent. */
+    /* A value that a header cannot have is treated as missing. */
     {"Bearer error=\"a\tb\", scope=\"c\"", "c", NULL, NULL},
     {"Bearer scope=\"a \xc3\xa4 b\"", NULL, NULL, NULL},
     {"Bearer scope=\"a\\\\ b\"", "b", NULL, NULL},

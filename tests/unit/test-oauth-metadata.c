@@ -76,7 +76,7 @@ test_servers(void)
 {
     check_server(BEGIN "\"token_endpoint\":\"https://as.example.com/t\"}", false, -1);
     check_server(BEGIN "\"token_endpoint\":\"http://localhost:9/t\"}", true, -1);
-    /* A server elsewhere must not make us talk to this machine. */
+    /* A remote server must not make us connect to this machine. */
     check_server(BEGIN "\"token_endpoint\":\"http://localhost:9/t\"}", false, IPYBOX_ERROR_REFUSED);
     check_server(BEGIN "\"token_endpoint\":\"http://as.example.com/t\"}", true,
                  IPYBOX_ERROR_REFUSED);

@@ -87,7 +87,7 @@ test_no_object(void)
     }
 }
 
-/* The bound holds for the text as it is shown: each of these characters takes six bytes. */
+/* The limit applies to the text as it is shown: each of these characters takes six bytes. */
 static void
 test_too_long(void)
 {

@@ -14,7 +14,7 @@ parse(const char *text)
     return rules;
 }
 
-/* "allow 1", "deny 0", "-": nothing is said. */
+/* "allow 1", "deny 0"; "-": no rule matches. */
 static char *
 decide(const IpbApprovalRules *rules, const char *server, const char *tool, const char *arguments)
 {
@@ -33,7 +33,8 @@ decide(const IpbApprovalRules *rules, const char *server, const char *tool, cons
     return g_strdup_printf("%s %u", ipb_approval_policy_name(verdict.policy), verdict.rule);
 }
 
-/* The name of a server that nobody registered is the caller's choice: no rule allows it, and those that deny or ask count. */
+/* The caller chose the name of a server that is not registered. So no rule allows the call, but
+ * rules that deny or ask apply. */
 static void
 test_unregistered(void)
 {
@@ -114,7 +115,7 @@ test_values(void)
     check(ALLOW("{\"s\": \"*\"}"), "x", "{\"s\": 1}", "-");
 }
 
-/* What untrusted code may try to be allowed. */
+/* What untrusted code may try in order to be allowed. */
 static void
 test_not_allowed_by_tricks(void)
 {
@@ -138,11 +139,11 @@ test_not_allowed_by_tricks(void)
     check(ALLOW("{\"task\": 1}"), "x", "{\"task\": 1, \"ta\\u017f\\u212a\": 2}", "-");
     check(ALLOW("{\"n\": 1}"), "x", "{\"n\": 1.00000000000000000001}", "-");
     check(ALLOW("{\"n\": 9007199254740993}"), "x", "{\"n\": 9007199254740992}", "-");
-    /* A pattern that says ".." itself is taken at its word. */
+    /* A pattern that contains ".." itself is taken literally. */
     check(ALLOW("{\"path\": \"../a\"}"), "x", "{\"path\": \"../a\"}", "allow 1");
 }
 
-/* What untrusted code may try not to be denied. */
+/* What untrusted code may try in order not to be denied. */
 static void
 test_denied_for_all_tricks(void)
 {

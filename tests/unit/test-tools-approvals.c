@@ -9,12 +9,12 @@
 
 #include "base/error.h"
 
-/* What happened, as one line: "ask 1 …", "wait", "run", "done ok". */
+/* The events as one line: "ask 1 …", "wait", "run", "done ok". */
 typedef struct {
     IpbLoop *loop;
     IpbApprovals *approvals;
     GString *log;
-    int answer_at_once; /* 0: not; 1: accept; -1: reject */
+    int answer_at_once; /* 0: not at all; 1: accept; -1: reject */
 } Test;
 
 static void
@@ -92,7 +92,7 @@ test_allow(void)
     Test test;
     set_up(&test, IPB_APPROVAL_ALLOW, -1, true);
     request(&test, "{}");
-    expect(&test, ""); /* never from within */
+    expect(&test, ""); /* never from within the call */
     run_loop();
     expect(&test, "ok; ");
     tear_down(&test);
@@ -127,7 +127,7 @@ test_ask(void)
     run_loop();
     expect(&test, "");
     g_assert_true(ipb_approvals_respond(test.approvals, second, true));
-    /* One decision each, whatever comes afterwards. */
+    /* Each request has one decision, whatever comes afterwards. */
     g_assert_false(ipb_approvals_respond(test.approvals, second, false));
     run_loop();
     expect(&test, "ok; ");
@@ -183,7 +183,7 @@ test_cancel(void)
     expect(&test, "run; ");
     run_loop();
     expect(&test, cancelled);
-    /* Accepted, but the caller left before it was told: it must not run. */
+    /* The request was accepted, but the caller left before that was reported: it must not run. */
     id = request(&test, "{}");
     ipb_approvals_respond(test.approvals, id, true);
     ipb_approvals_cancel(test.approvals, id);
@@ -240,7 +240,7 @@ test_flood(void)
     tear_down(&test);
 }
 
-/* Rules come before the policy; what is said about a call is in the log before it is told. */
+/* Rules come before the policy, and a decision is in the log before it is reported. */
 static void
 test_rules_and_audit_log(void)
 {
@@ -291,7 +291,7 @@ test_rules_and_audit_log(void)
     g_assert_cmpint(g_rmdir(directory), ==, 0);
 }
 
-/* Fails closed: what cannot be logged does not run. */
+/* It fails closed: a call that cannot be logged does not run. */
 static void
 test_audit_log_that_is_full(void)
 {

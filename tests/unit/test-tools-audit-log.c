@@ -49,7 +49,7 @@ make_decision(const char *arguments)
     };
 }
 
-/* The lines of the file, each parsed; the last one without its newline is no line. */
+/* The parsed lines of the file. A last one without its newline does not count. */
 static GPtrArray *
 read_lines(const Place *place)
 {
@@ -95,7 +95,8 @@ test_line(Place *place, const void *data)
     g_assert_cmpuint(status.st_mode & 07777, ==, 0600);
 }
 
-/* A name that a cell chose does not look like a registration's, also where no origin can be read of the URL. */
+/* A name that a cell chose does not look like that of a registration, also if the URL has no
+ * origin. */
 static void
 test_unregistered(Place *place, const void *data)
 {
@@ -165,7 +166,7 @@ test_full(Place *place, const void *data)
     limit = before;
     limit.rlim_cur = 100;
     g_assert_cmpint(setrlimit(RLIMIT_FSIZE, &limit), ==, 0);
-    g_assert_false(ipb_audit_log_write(log, &decision, &error)); /* a piece of it is written */
+    g_assert_false(ipb_audit_log_write(log, &decision, &error)); /* a part of it is written */
     g_assert_error(error, IPYBOX_ERROR, IPYBOX_ERROR_SYSTEM);
     g_assert_nonnull(strstr(error->message, place->path));
     g_assert_nonnull(strstr(error->message, "ulimit -f"));

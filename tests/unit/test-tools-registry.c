@@ -12,7 +12,7 @@
 
 typedef struct {
     char *top;
-    char *directory; /* of the registry; not made yet */
+    char *directory; /* of the registry; does not exist yet */
     char *path;
     IpbRegistry *registry;
 } Test;
@@ -101,7 +101,7 @@ test_add_and_get(void)
     struct stat info;
     set_up(&test);
     expect_list(&test, "");
-    g_assert_cmpint(access(test.directory, F_OK), !=, 0); /* reading makes nothing */
+    g_assert_cmpint(access(test.directory, F_OK), !=, 0); /* reading creates nothing */
     g_autofree char *id =
         add(&test, "github", "{ \"command\": \"x\",\n\"args\":[\"${A}\"] }", NULL);
     g_autofree char *other = add(&test, "github", "{\"command\":\"y\"}", "/r");
@@ -119,7 +119,7 @@ test_add_and_get(void)
     g_assert_cmpint(info.st_mode & 0777, ==, 0600);
     g_assert_cmpint(stat(test.directory, &info), ==, 0);
     g_assert_cmpint(info.st_mode & 0777, ==, 0700);
-    /* Another object, another process. */
+    /* Another object acts like another process. */
     g_autoptr(IpbRegistry) again = ipb_registry_new(test.directory);
     g_autoptr(IpbRegistration) read = ipb_registry_get(again, id, NULL);
     g_assert_cmpstr(read->name, ==, "github");
@@ -136,7 +136,7 @@ test_roots(void)
     g_free(add(&test, "a", "{\"command\":\"x\"}", "/r1"));
     g_free(add(&test, "b", "{\"command\":\"x\"}", "/r1"));
     expect_list(&test, "a:{\"command\":\"x\"}:/r2,/r1\nb:{\"command\":\"x\"}:/r1\n");
-    /* The package a in /r1 is another server's from now on. */
+    /* From now on, the package "a" in /r1 belongs to another server. */
     g_free(add(&test, "a", "{\"command\":\"y\"}", "/r1"));
     expect_list(&test, "a:{\"command\":\"x\"}:/r2\nb:{\"command\":\"x\"}:/r1\n"
                        "a:{\"command\":\"y\"}:/r1\n");
@@ -190,7 +190,8 @@ test_bad_arguments(void)
     tear_down(&test);
 }
 
-/* A file that is not understood is told by name, with what to do, and never written over. */
+/* The error for a file that cannot be understood names it and says what to do. The file is never
+ * overwritten. */
 static void
 test_corrupt(void)
 {
@@ -241,7 +242,7 @@ test_unknown_members_are_kept(void)
     tear_down(&test);
 }
 
-/* An id written by hand does not stand for another server. */
+/* An id that was written by hand does not mean another server. */
 static void
 test_ids_are_computed(void)
 {
@@ -278,7 +279,7 @@ test_writable_by_others(void)
     tear_down(&test);
 }
 
-/* Several processes add at once, and nothing is lost. */
+/* Several processes add at the same time, and nothing is lost. */
 static void
 test_processes(void)
 {

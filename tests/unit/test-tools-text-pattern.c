@@ -85,7 +85,7 @@ test_bytes(void)
 static void
 test_long(void)
 {
-    /* What backtracking would take for ever over. */
+    /* Backtracking would take forever for this. */
     g_autoptr(GString) pattern = g_string_new(NULL);
     for (int i = 0; i < 100; i++)
         g_string_append(pattern, i % 2 == 0 ? "**a" : "*a");
@@ -93,7 +93,7 @@ test_long(void)
     g_assert_true(matches(pattern->str, text));
     text[999999] = 'b';
     g_assert_false(matches(pattern->str, text));
-    /* Across the words of the state set. */
+    /* Patterns that need several words of the state set. */
     g_autofree char *literal = g_strnfill(500, 'x');
     g_autofree char *with_star = g_strconcat(literal, "*y", NULL);
     g_autofree char *subject = g_strconcat(literal, "zzy", NULL);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What cannot be seen through the tool channel (tests/integration/test_tool_channel.py).
+ * Behaviour that the tool channel does not show (tests/integration/test_tool_channel.py tests the
+ * rest).
  */
 #include "tools/tool-host.h"
 
@@ -22,7 +23,7 @@ typedef struct {
 
 typedef struct {
     unsigned n_ended;
-    char *result; /* or "CODE: message" */
+    char *result; /* the result, or "CODE: message" */
 } Answer;
 
 static void
@@ -176,7 +177,7 @@ wait_done(const int *n_done)
     g_assert_cmpint(*n_done, ==, 1);
 }
 
-/* Replaced registrations */
+/* --- replaced registrations --- */
 
 static char *
 make_params(int timeout)
@@ -186,7 +187,7 @@ make_params(int timeout)
         find_python(), find_server(), timeout);
 }
 
-/* A registration of the fake server, with this timeout and root; its id. */
+/* Registers the fake server with this timeout and root. Returns its id. */
 static char *
 allow_at(Test *test, int timeout, const char *root)
 {
@@ -236,7 +237,7 @@ test_superseded(void)
     tear_down(&test);
 }
 
-/* A package that was replaced before the session began: only the name is known. */
+/* A package was replaced before the session began, so only the name is known. */
 static void
 test_superseded_earlier(void)
 {
@@ -248,7 +249,7 @@ test_superseded_earlier(void)
     tear_down(&test);
 }
 
-/* Servers by parameters */
+/* --- servers by parameters --- */
 
 static uint64_t
 call_by_params(Test *test, const char *name, const char *params, const char *tool, Answer *answer)
@@ -279,7 +280,7 @@ test_unregistered(void)
     g_assert_cmpint(atoi(pid + 1), >, 1); /* a JSON string */
     call_by_params(&test, "fake", turned, "pid", &answer);
     expect(&answer, pid);
-    /* Registered meanwhile: it is the same server. */
+    /* It was registered in the meantime, and is the same server. */
     g_autoptr(IpbJsonDoc) document =
         ipb_json_parse(params, strlen(params), &IPB_JSON_LIMITS_SMALL, NULL);
     g_autofree char *id = ipb_registry_make_id("fake", ipb_json_root(document));
@@ -287,7 +288,7 @@ test_unregistered(void)
     ipb_tool_host_allow(test.host, &(IpbRegistration){id, (char *) "fake", params, no_roots});
     call(&test, id, "pid", &answer);
     expect(&answer, pid);
-    /* What was asked for in other words. */
+    /* A registration that was requested with other parameters. */
     g_autoptr(IpbJsonDoc) other =
         ipb_json_parse("{\"command\":\"x\"}", 15, &IPB_JSON_LIMITS_SMALL, NULL);
     ipb_tool_host_add_alias(test.host, "fake", ipb_json_root(other), id);
@@ -296,7 +297,8 @@ test_unregistered(void)
     tear_down(&test);
 }
 
-/* Its parameters are no way to it: without a sandbox the call is one of a server that nobody registered. */
+/* Its parameters do not lead to it: without a sandbox, the call is one of a server that is not
+ * registered. */
 static void
 test_superseded_by_params(void)
 {
@@ -349,7 +351,7 @@ test_unregistered_refused(void)
     tear_down(&test);
 }
 
-/* Each of them waits for an answer, so none can be forgotten. */
+/* Each server waits for an answer, so none can be removed. */
 static void
 test_unregistered_many(void)
 {
@@ -389,7 +391,7 @@ test_log_and_progress(void)
     tear_down(&test);
 }
 
-/* Those who wait for one connect get its error, and the next call tries again. */
+/* Calls that wait for one connect get its error, and the next call tries again. */
 static void
 test_connect_fails(void)
 {
@@ -423,7 +425,7 @@ test_missing_variable(void)
     tear_down(&test);
 }
 
-/* TIMEOUT is the approval's: a server that is silent is SERVER. */
+/* TIMEOUT is kept for approvals: a silent server gives SERVER. */
 static void
 test_silent_server(void)
 {
@@ -455,7 +457,7 @@ test_reset_while_connecting(void)
     ipb_tool_host_reset(test.host, on_done, &n_done);
     g_assert_cmpuint(first.n_ended, ==, 0);
     g_assert_cmpint(n_done, ==, 0);
-    /* At once, in a server of its own, which the end of the other does not touch. */
+    /* The call runs at once, in another server, which the end of the first does not affect. */
     call(&test, id, "pid", &second);
     expect_error(&first, IPYBOX_ERROR_CANCELLED);
     expect(&second, "\"");
@@ -513,7 +515,7 @@ test_cancel(void)
 }
 
 static void
-test_nobody_to_ask(void)
+test_no_one_to_ask(void)
 {
     Test test;
     Answer answer;
@@ -526,8 +528,8 @@ test_nobody_to_ask(void)
     tear_down(&test);
 }
 
-/* In every state of a call: waiting for approval, for the server, for an answer. The leak checker
- * looks on. */
+/* The host is freed in every state of a call: waiting for approval, for the server, for an answer.
+ * The leak checker finds what remains. */
 static void
 test_free_with_calls(void)
 {
@@ -582,7 +584,7 @@ main(int argc, char **argv)
     g_test_add_func("/tools/tool-host/reset-while-connecting", test_reset_while_connecting);
     g_test_add_func("/tools/tool-host/reset", test_reset);
     g_test_add_func("/tools/tool-host/cancel", test_cancel);
-    g_test_add_func("/tools/tool-host/nobody-to-ask", test_nobody_to_ask);
+    g_test_add_func("/tools/tool-host/no-one-to-ask", test_no_one_to_ask);
     g_test_add_func("/tools/tool-host/free-with-calls", test_free_with_calls);
     g_test_add_func("/tools/tool-host/too-many", test_too_many);
     return g_test_run();

@@ -24,7 +24,7 @@ test_whole(void)
     g_assert_cmpstr(request.server_name, ==, "github");
     g_assert_cmpstr(request.tool_name, ==, "find");
     g_assert_null(request.server_params);
-    /* What is approved and sent is exactly what came. */
+    /* The text that is approved and sent is exactly the text that arrived. */
     assert_span(request.arguments, "{ \"a\" : 1.50, \"b\":\"\\u00e9\\ud800\" }");
 }
 

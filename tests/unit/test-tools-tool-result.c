@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 
-/* What Python gets, or "!" and the error. */
+/* The value that Python gets, or "!" and the error. */
 static char *
 map_to(IpbToolResultForm form, const char *result)
 {

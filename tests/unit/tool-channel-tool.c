@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * For tests/integration/tool_channel_driver.py: tool channels without kernels, driven over stdin and
- * stdout.
+ * Tool channels without kernels, driven over stdin and stdout by
+ * tests/integration/tool_channel_driver.py.
  *
- *     tool-channel-tool SESSIONS POLICY APPROVAL_TIMEOUT_MS SERVER_PARAMS
+ *   tool-channel-tool SESSIONS POLICY APPROVAL_TIMEOUT_MS SERVER_PARAMS
  *
- * Each session has a tool host that may call one server, called "fake". One JSON object a line on
- * stdout: first {"sessions":[{"port","token"}],"server_id"}, then what happens; on stdin one
- * command a line: "accept SESSION REQUEST", "reject SESSION REQUEST", "reset SESSION". Ends with
- * its stdin. The environment variable TOOL_CHANNEL_TIMEOUT_MS replaces all timeouts for peers.
+ * Each session has a tool host that may call one server, called "fake". stdout has one JSON object
+ * a line: first {"sessions":[{"port","token"}],"server_id"}, then the events. stdin has one command
+ * a line: "accept SESSION REQUEST", "reject SESSION REQUEST", "reset SESSION". The program ends
+ * with its stdin. The environment variable TOOL_CHANNEL_TIMEOUT_MS replaces all timeouts for peers.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,7 +20,7 @@
 #include "tools/tool-channel.h"
 
 #define MAX_SESSIONS 8
-/* Of the arguments of a request for approval. */
+/* Part of the arguments of a request for approval that is printed. */
 #define MAX_SHOWN 4096
 
 typedef struct {
