@@ -105,7 +105,7 @@ ipybox_approval_unref(IpyboxApproval *approval)
     g_free(approval);
 }
 
-/* --- for the session -------------------------------------------------------------------------- */
+/* --- for the session ------------------------------------------------------------------------- */
 
 IpyboxApproval *
 ipb_lib_approval_new(const IpbApprovalRequest *request, IpbSession *core, GPtrArray *waiting)

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Blocking; see the header.
+ * Calls that block; see the header.
  */
 #include "lib/block.h"
 
 #include "base/error.h"
 
-/* How many functions of the program are on this thread's stack that we have called, of whatever runtime: a fact about the
- * stack, not state of a runtime. */
+/* How many functions of the program, called by the library, are on this thread's stack. They may
+ * belong to several runtimes. */
 static _Thread_local unsigned callback_depth;
 
 void

@@ -77,14 +77,15 @@ on_task_ready(GObject *source, GAsyncResult *result, gpointer data)
     ipb_call_unref(call);
 }
 
-/* The task that tells the end; NULL if another one does already. A task belongs to the context that is the thread's default
- * when it is made, and one that is made and returned in one turn of the loop tells it in the next. */
+/* The task that reports the end; NULL: the call has ended already. A task belongs to the context
+ * that is the thread's default when it is created. If it is created and returned in one iteration
+ * of the loop, it reports in the next one. */
 static GTask *
 make_task(IpbCall *call)
 {
-    if (call->is_told)
+    if (call->has_ended)
         return NULL;
-    call->is_told = true;
+    call->has_ended = true;
     stop_watching(call);
     g_main_context_push_thread_default(call->context);
     GTask *task = g_task_new(NULL, NULL, on_task_ready, ipb_call_ref(call));

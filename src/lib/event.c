@@ -56,7 +56,7 @@ ipb_lib_make_valid(const char *text, size_t size)
     return g_utf8_validate_len(text, size, NULL) ? NULL : g_utf8_make_valid(text, (gssize) size);
 }
 
-/* --- JSON ------------------------------------------------------------------------------------- */
+/* --- JSON ------------------------------------------------------------------------------------ */
 
 static char *
 text_of_json(const IpbJson *value)
@@ -87,7 +87,7 @@ get_json(const IpyboxEvent *event, const IpbJson *value)
     return made;
 }
 
-/* --- getters ---------------------------------------------------------------------------------- */
+/* --- getters --------------------------------------------------------------------------------- */
 
 IpyboxEventType
 ipybox_event_get_type(const IpyboxEvent *event)

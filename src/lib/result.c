@@ -29,7 +29,7 @@ struct IpbLibCollector {
     IpyboxResult *result; /* in the making */
 };
 
-/* --- collecting ------------------------------------------------------------------------------- */
+/* --- collecting ------------------------------------------------------------------------------ */
 
 IpbLibCollector *
 ipb_lib_collector_new(size_t max_text_chars)
@@ -149,7 +149,7 @@ ipb_lib_result_new_cancelled(void)
     return result;
 }
 
-/* --- getters ---------------------------------------------------------------------------------- */
+/* --- getters --------------------------------------------------------------------------------- */
 
 IpyboxStatus
 ipybox_result_get_status(const IpyboxResult *result)

@@ -60,7 +60,7 @@ ipybox_runtime_get_python(IpyboxRuntime *runtime)
     return ipb_runtime_python(runtime->core);
 }
 
-/* --- the end: sessions, then Python ----------------------------------------------------------- */
+/* --- the end: sessions, then Python ---------------------------------------------------------- */
 
 static void
 finish_close(IpyboxRuntime *runtime, GError *error)

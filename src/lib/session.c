@@ -2,11 +2,11 @@
  *
  * Sessions; see <ipybox/session.h>.
  *
- * A public session is a shell around an IpbSession, its core. The core may end before the shell: when
- * the session was closed, when its runtime was freed, or when the session was freed from within a
- * callback. The callback is on the core's stack then, so the core is freed in the context's next
- * iteration. Calls on a session without a core end with BUSY. Events of a core that is about to be
- * freed are not reported.
+ * A public session is a shell around an IpbSession, its core. The core may end before the shell:
+ * when the session was closed, when its runtime was freed, or when the session was freed from
+ * within a callback. The callback is on the core's stack then, so the core is freed in the
+ * context's next iteration. Calls on a session without a core end with BUSY. Events of a core that
+ * is about to be freed are not reported.
  */
 #include "lib/session.h"
 
@@ -107,7 +107,7 @@ run_soon(IpyboxSession *session, RunFunc func, void *data, GDestroyNotify free_d
     g_source_attach(source, session->context);
 }
 
-/* --- callbacks of the core -------------------------------------------------------------------- */
+/* --- callbacks of the core ------------------------------------------------------------------- */
 
 static void
 on_approval(const IpbApprovalRequest *request, void *data)
@@ -132,8 +132,8 @@ report_withdrawn(IpyboxSession *session, void *approval)
     ipb_block_leave_callback();
 }
 
-/* Also called from within calls of the program, so it is reported later. If the program did not keep
- * the request, there is nothing to report. */
+/* Also called from within calls of the program, so it is reported later. If the program did not
+ * keep the request, there is nothing to report. */
 static void
 on_withdrawn(uint64_t id, void *data)
 {
@@ -166,7 +166,7 @@ on_session_event(const IpbEvent *event, void *data)
         ipb_lib_event_report(session, event, session->on_event, session->user_data);
 }
 
-/* --- opening ---------------------------------------------------------------------------------- */
+/* --- opening --------------------------------------------------------------------------------- */
 
 static IpbApprovalPolicy
 policy_of(IpyboxApprovalPolicy policy)
@@ -308,7 +308,7 @@ ipybox_session_new(IpyboxRuntime *runtime, const IpyboxSessionOptions *options, 
     return session;
 }
 
-/* --- while it is open ------------------------------------------------------------------------- */
+/* --- while it is open ------------------------------------------------------------------------ */
 
 void
 ipybox_session_start(IpyboxSession *session)
@@ -341,7 +341,7 @@ ipybox_session_set_paused(IpyboxSession *session, gboolean paused)
         ipb_session_set_paused(session->core, paused);
 }
 
-/* --- calls that the core ends ----------------------------------------------------------------- */
+/* --- calls that the core ends ---------------------------------------------------------------- */
 
 /* Keeps @call until forget_call. If there is no open core, the call ends with BUSY: false. */
 static bool
@@ -399,7 +399,7 @@ ipybox_session_reset(IpyboxSession *session, GError **error)
     return ipybox_session_reset_finish(NULL, result, error);
 }
 
-/* --- cells ------------------------------------------------------------------------------------ */
+/* --- cells ----------------------------------------------------------------------------------- */
 
 /* Data of the call of a cell. */
 typedef struct {
@@ -422,7 +422,7 @@ on_cell_event(const IpbEvent *event, void *data)
     IpbCall *call = data;
     IpyboxSession *session = call->owner;
     Cell *cell = call->data;
-    if (!call->is_told)
+    if (!call->has_ended)
         ipb_lib_event_report(session, event, cell->on_event, cell->user_data);
     IpyboxResult *result = ipb_lib_collector_add(cell->collector, event);
     if (result == NULL)
@@ -506,7 +506,7 @@ ipybox_session_execute(IpyboxSession *session, const char *code,
     return ipybox_session_execute_finish(NULL, result, error);
 }
 
-/* --- MCP servers ------------------------------------------------------------------------------ */
+/* --- MCP servers ----------------------------------------------------------------------------- */
 
 static void
 on_registered(const char *const *modules, const GError *error, void *data)
@@ -600,7 +600,7 @@ ipybox_session_register(IpyboxSession *session, const char *name, const char *pa
     return ipybox_session_register_finish(NULL, result, error);
 }
 
-/* --- packages --------------------------------------------------------------------------------- */
+/* --- packages -------------------------------------------------------------------------------- */
 
 /* Data of the call of an installation. */
 typedef struct {
@@ -613,7 +613,7 @@ on_install_line(const char *line, void *data)
 {
     IpbCall *call = data;
     const Installation *installation = call->data;
-    if (installation->on_line == NULL || call->is_told)
+    if (installation->on_line == NULL || call->has_ended)
         return;
     ipb_block_enter_callback();
     installation->on_line(call->owner, line, installation->line_data);
@@ -681,7 +681,7 @@ ipybox_session_install(IpyboxSession *session, const char *package, GCancellable
     return ipybox_session_install_finish(NULL, result, error);
 }
 
-/* --- the end ---------------------------------------------------------------------------------- */
+/* --- the end --------------------------------------------------------------------------------- */
 
 /* Frees the core; what it still had to report is lost. */
 static void
@@ -730,7 +730,8 @@ end_core(IpyboxSession *session)
         drop_core(session);
 }
 
-/* The orderly end is over, in time or not. No function of the core is on the stack. Takes @error. */
+/* The orderly end is over, in time or not. No function of the core is on the
+ * stack. Takes @error. */
 static void
 finish_close(IpyboxSession *session, GError *error)
 {
@@ -758,7 +759,7 @@ static void
 on_core_closed(void *data)
 {
     IpyboxSession *session = data;
-    if (session->runtime == NULL) /* it was freed meanwhile, which frees the core, too */
+    if (session->runtime == NULL) /* the runtime is being freed, and with it the core */
         return;
     ipb_timer_free(session->close_timer);
     session->close_timer =
@@ -825,7 +826,7 @@ ipybox_session_free(IpyboxSession *session)
     session_unref(session);
 }
 
-/* --- for the runtime -------------------------------------------------------------------------- */
+/* --- for the runtime ------------------------------------------------------------------------- */
 
 void
 ipb_lib_session_close(IpyboxSession *session, void (*ended)(void *data), void *data)

@@ -9,6 +9,6 @@
 #include <glib.h>
 
 /* INVALID if @version, that of the struct @name, is 0 or above @newest. A newer version only adds
- * members at the end, so an older program passes a beginning of our struct: members that its version
- * lacks are not read. */
+ * members at the end, so an older program passes a beginning of our struct: members that its
+ * version lacks are not read. */
 bool ipb_lib_check_version(unsigned version, unsigned newest, const char *name, GError **error);

@@ -66,7 +66,7 @@ ipb_gateway_cell_expect_restart(IpbGatewayCell *cell)
     cell->ends_by_restart = true;
 }
 
-/* --- events ----------------------------------------------------------------------------------- */
+/* --- events ---------------------------------------------------------------------------------- */
 
 static void
 send_stream(IpbGatewayCell *cell, const char *name, const char *text, const char *metadata)
@@ -78,8 +78,8 @@ send_stream(IpbGatewayCell *cell, const char *name, const char *text, const char
                                          writer);
 }
 
-/* If no client is connected, or the cell is silent, nobody would see the notice. It then comes with
- * a later cell. */
+/* If no client is connected, or the cell is silent, no user would see the notice. It then comes
+ * with a later cell. */
 static void
 send_notice(IpbGatewayCell *cell, const IpbEvent *event)
 {
@@ -157,7 +157,7 @@ send_clear_output(IpbGatewayCell *cell, bool wait)
     ipb_gateway_publisher_broadcast(cell->publisher, "clear_output", parent_of(cell), writer);
 }
 
-/* --- the end ---------------------------------------------------------------------------------- */
+/* --- the end --------------------------------------------------------------------------------- */
 
 /* @expressions: what the client's user_expressions came to, or NULL. */
 static void
@@ -269,7 +269,7 @@ on_event(const IpbEvent *event, void *data)
     }
 }
 
-/* --- the start -------------------------------------------------------------------------------- */
+/* --- the start ------------------------------------------------------------------------------- */
 
 /* The JSON text of user_expressions; NULL: there are none. The caller frees it. */
 static char *

@@ -33,7 +33,7 @@ hang_up(IpbGatewayChannel *channel, unsigned code, const char *reason)
     ipb_websocket_close(channel->socket, code, reason);
 }
 
-/* --- the kernel's side ------------------------------------------------------------------------ */
+/* --- the kernel's side ----------------------------------------------------------------------- */
 
 static void
 on_send(IpbGatewayOutgoing *outgoing, void *data)
@@ -59,7 +59,7 @@ on_kernel_end(void *data)
     hang_up(data, CLOSE_GOING_AWAY, "the kernel has ended");
 }
 
-/* --- the socket's side ------------------------------------------------------------------------ */
+/* --- the socket's side ----------------------------------------------------------------------- */
 
 static void
 on_message(IpbWebSocket *socket, const char *bytes, size_t size, bool is_text, void *data)
@@ -95,7 +95,7 @@ on_closed(IpbWebSocket *socket, unsigned code, const char *reason, void *data)
     channel->funcs->on_closed(channel, channel->data);
 }
 
-/* --- life ------------------------------------------------------------------------------------- */
+/* --- life ------------------------------------------------------------------------------------ */
 
 IpbGatewayChannel *
 ipb_gateway_channel_new(IpbLoop *loop, IpbGatewayKernel *kernel, IpbHttpRequest *request,

@@ -53,7 +53,7 @@ log_line(IpbGateway *gateway, const char *level, const char *format, ...)
     gateway->options.on_log(level, text, gateway->options.data);
 }
 
-/* --- kernels ---------------------------------------------------------------------------------- */
+/* --- kernels --------------------------------------------------------------------------------- */
 
 /* A kernel that is being closed, until its session is gone. */
 typedef struct {
@@ -154,7 +154,7 @@ find_kernel(IpbGateway *gateway, const char *id)
     return NULL;
 }
 
-/* --- the kernelspec --------------------------------------------------------------------------- */
+/* --- the kernelspec -------------------------------------------------------------------------- */
 
 static void
 write_empty_object(IpbJsonWriter *writer, const char *name)
@@ -197,7 +197,7 @@ write_specs(IpbJsonWriter *writer)
     ipb_json_end_object(writer);
 }
 
-/* --- requests --------------------------------------------------------------------------------- */
+/* --- requests -------------------------------------------------------------------------------- */
 
 static void
 answer_json(IpbHttpRequest *request, unsigned status, IpbJsonWriter *writer)
@@ -228,7 +228,7 @@ need_kernel(IpbGateway *gateway, IpbHttpRequest *request)
     return kernel;
 }
 
-/* --- reading ---------------------------------------------------------------------------------- */
+/* --- reading --------------------------------------------------------------------------------- */
 
 static void
 on_get_api(IpbHttpRequest *request, void *data)
@@ -293,10 +293,10 @@ on_get_kernel(IpbHttpRequest *request, void *data)
         answer_kernel(request, kernel);
 }
 
-/* --- starting a kernel ------------------------------------------------------------------------ */
+/* --- starting a kernel ----------------------------------------------------------------------- */
 
-/* Jupyter's clients may send variables of their environment. As in Jupyter's own gateway, only those
- * named KERNEL_… reach kernels. */
+/* Jupyter's clients may send variables of their environment. As in Jupyter's own gateway, only
+ * those named KERNEL_… reach kernels. */
 static char **
 read_env(const IpbJson *env)
 {
@@ -398,7 +398,7 @@ on_start_kernel(IpbHttpRequest *request, void *data)
         answer_started(request, kernel);
 }
 
-/* --- changing a kernel ------------------------------------------------------------------------ */
+/* --- changing a kernel ----------------------------------------------------------------------- */
 
 static void
 on_interrupt(IpbHttpRequest *request, void *data)
@@ -477,7 +477,7 @@ static const IpbHttpRoute ROUTES[] = {
     {"GET", "/api/kernels/@/channels", IPB_HTTP_BODY_NONE, APPLICATION, on_channels},
 };
 
-/* --- life ------------------------------------------------------------------------------------- */
+/* --- life ------------------------------------------------------------------------------------ */
 
 IpbGateway *
 ipb_gateway_new(const IpbGatewayOptions *options)
@@ -500,8 +500,8 @@ ipb_gateway_new(const IpbGatewayOptions *options)
     return gateway;
 }
 
-/* Some WebSocket clients, such as Jupyter's own, send the server itself as the origin. That is safe:
- * the gateway serves no pages. */
+/* Some WebSocket clients, such as Jupyter's own, send the server itself as the origin. That is
+ * safe: the gateway serves no pages. */
 static void
 allow_own_origins(IpbGateway *gateway, const char *host)
 {

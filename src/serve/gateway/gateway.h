@@ -14,7 +14,8 @@ typedef struct IpbGateway IpbGateway;
 
 typedef struct {
     IpbRuntime *runtime;
-    /* Of each kernel. They are borrowed as long as the gateway lives, with all that they point to. */
+    /* Of each kernel. They are borrowed as long as the gateway lives, with all that
+     * they point to. */
     const IpbSessionOptions *session;
     unsigned max_kernels;
     unsigned idle_s;      /* how long a kernel may be idle before it ends; 0: for ever */

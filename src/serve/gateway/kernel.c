@@ -2,7 +2,8 @@
  *
  * Kernels of the gateway; see the header.
  *
- * Invariant: while kernel->current is set, that request is being served, and finish_request ends it.
+ * Invariant: while kernel->current is set, that request is being served, and finish_request ends
+ * it.
  */
 #include "serve/gateway/kernel.h"
 
@@ -74,7 +75,7 @@ struct IpbGatewayClient {
     bool is_slow;
 };
 
-/* --- sending ---------------------------------------------------------------------------------- */
+/* --- sending --------------------------------------------------------------------------------- */
 
 static void
 on_send(IpbGatewayOutgoing *outgoing, IpbGatewayClient *client, void *data)
@@ -124,7 +125,7 @@ begin_ok(void)
     return writer;
 }
 
-/* --- idling ----------------------------------------------------------------------------------- */
+/* --- idling ---------------------------------------------------------------------------------- */
 
 static void
 on_end_timer(void *data)
@@ -146,7 +147,7 @@ ask_for_end(IpbGatewayKernel *kernel, IpbGatewayEnd why)
 
 static void on_idle_timer(void *data);
 
-/* Starts the idle timer anew if the kernel counts as idle, else stops it. */
+/* Restarts the idle timer if the kernel counts as idle, else stops it. */
 static void
 watch_idling(IpbGatewayKernel *kernel)
 {
@@ -181,7 +182,7 @@ set_state(IpbGatewayKernel *kernel, State state)
     watch_idling(kernel);
 }
 
-/* --- requests --------------------------------------------------------------------------------- */
+/* --- requests -------------------------------------------------------------------------------- */
 
 static void
 free_request(IpbGatewayRequest *request)
@@ -248,8 +249,8 @@ abort_executions(IpbGatewayKernel *kernel, const IpbGatewayClient *client)
 
 static void serve_waiting(IpbGatewayKernel *kernel);
 
-/* The current request was answered: tells clients that the kernel is idle, and serves the next one.
- * @aborts: executions that its client has sent meanwhile are aborted. */
+/* The current request was answered: reports that the kernel is idle, and serves the next request.
+ * @aborts: executions that its client has sent since are aborted. */
 static void
 finish_request(IpbGatewayKernel *kernel, bool aborts)
 {
@@ -262,7 +263,7 @@ finish_request(IpbGatewayKernel *kernel, bool aborts)
     serve_waiting(kernel);
 }
 
-/* --- interrupting and restarting -------------------------------------------------------------- */
+/* --- interrupting and restarting ------------------------------------------------------------- */
 
 void
 ipb_gateway_kernel_interrupt(IpbGatewayKernel *kernel)
@@ -299,7 +300,7 @@ ipb_gateway_kernel_restart(IpbGatewayKernel *kernel, void (*done)(void *data), v
     ipb_session_reset(kernel->session, on_reset, kernel);
 }
 
-/* --- requests that the Python kernel answers -------------------------------------------------- */
+/* --- requests that the Python kernel answers ------------------------------------------------- */
 
 /* The reply has the members of @result. */
 static void
@@ -376,11 +377,12 @@ ask_kernel(IpbGatewayKernel *kernel, const char *method)
     finish_request(kernel, false);
 }
 
-/* --- requests that are answered at once ------------------------------------------------------- */
+/* --- requests that are answered at once ------------------------------------------------------ */
 
 typedef void (*Handler)(IpbGatewayKernel *kernel, IpbGatewayRequest *request);
 
-/* The control channel does not wait for the kernel: it gets the kernel's earlier reply, or a default. */
+/* The control channel does not wait for the kernel: it gets the kernel's earlier reply, or a
+ * default. */
 static void
 answer_kernel_info(IpbGatewayKernel *kernel, IpbGatewayRequest *request)
 {
@@ -457,7 +459,7 @@ find_handler(const IpbGatewayRequest *request)
     return refuse;
 }
 
-/* --- the queue -------------------------------------------------------------------------------- */
+/* --- the queue ------------------------------------------------------------------------------- */
 
 static void
 serve_at_once(IpbGatewayKernel *kernel, IpbGatewayRequest *request)
@@ -567,7 +569,7 @@ clear_requests(IpbGatewayKernel *kernel)
     g_clear_pointer(&kernel->current, free_request);
     g_queue_clear_full(&kernel->waiting, (GDestroyNotify) free_request);
 }
-/* --- clients ---------------------------------------------------------------------------------- */
+/* --- clients --------------------------------------------------------------------------------- */
 
 IpbGatewayClient *
 ipb_gateway_client_new(IpbGatewayKernel *kernel, const IpbGatewayClientFuncs *funcs, void *data)
@@ -626,7 +628,7 @@ ipb_gateway_client_free(IpbGatewayClient *client)
     g_free(client);
 }
 
-/* --- life ------------------------------------------------------------------------------------- */
+/* --- life ------------------------------------------------------------------------------------ */
 
 IpbGatewayKernel *
 ipb_gateway_kernel_new(IpbRuntime *runtime, const IpbGatewayKernelOptions *options, GError **error)

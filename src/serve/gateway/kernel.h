@@ -60,7 +60,7 @@ IpbGatewayClient *ipb_gateway_client_new(IpbGatewayKernel *kernel,
 /* Takes the content of @message. @size: its bytes, which count towards the bound on waiting
  * requests. */
 void ipb_gateway_client_receive(IpbGatewayClient *client, IpbGatewayMessage *message, size_t size);
-/* The client does not read what it is sent; the kernel's output is paused meanwhile. */
+/* While a client is slow to read, the kernel's output is paused. */
 void ipb_gateway_client_set_slow(IpbGatewayClient *client, bool is_slow);
 void ipb_gateway_client_free(IpbGatewayClient *client);
 

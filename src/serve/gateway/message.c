@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Messages of Jupyter kernels; see the header. What a client sends is foreign: offsets, types and sizes are checked before they are used.
+ * Messages of Jupyter kernels; see the header. What a client sends is foreign: offsets, types and
+ * sizes are checked before they are used.
  */
 #include "serve/gateway/message.h"
 
@@ -22,7 +23,7 @@
 static const IpbJsonLimits LIMITS = {IPB_GATEWAY_MAX_MESSAGE, MAX_DEPTH, MAX_VALUES};
 static const char *const CHANNELS[] = {"shell", "control", "stdin"};
 
-/* --- what comes ------------------------------------------------------------------------------- */
+/* --- what comes ------------------------------------------------------------------------------ */
 
 static uint64_t
 read_le64(const uint8_t *bytes)
@@ -93,7 +94,8 @@ parse_json(const char *text, size_t size, IpbGatewayMessage *message, GError **e
     return check_message(message, channel, channel_size, error);
 }
 
-/* JSON with buffers behind it: their number, where each starts, big-endian; the first is the JSON. */
+/* JSON with buffers behind it: their number, where each starts, big-endian; the first
+ * is the JSON. */
 static bool
 parse_json_with_buffers(const uint8_t *bytes, size_t size, IpbGatewayMessage *message,
                         GError **error)
@@ -108,8 +110,8 @@ parse_json_with_buffers(const uint8_t *bytes, size_t size, IpbGatewayMessage *me
     return parse_json((const char *) bytes + start, end - start, message, error);
 }
 
-/* The number of offsets and the offsets, little-endian: where channel, header, parent_header, metadata, content and each buffer start,
- * and the end. */
+/* The number of offsets and the offsets, little-endian: where channel, header, parent_header,
+ * metadata, content and each buffer start, and the end. */
 static bool
 split_v1(const uint8_t *bytes, size_t size, IpbSpan *ret_parts, GError **error)
 {
@@ -179,7 +181,7 @@ ipb_gateway_message_clear(IpbGatewayMessage *message)
     *message = (IpbGatewayMessage){0};
 }
 
-/* --- what goes -------------------------------------------------------------------------------- */
+/* --- what goes ------------------------------------------------------------------------------- */
 
 struct IpbGatewayOutgoing {
     const char *channel; /* static */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Messages of Jupyter kernels on a WebSocket (docs/internals/gateway.md): what a client sends becomes an
- * IpbGatewayMessage, what it gets is made of an IpbGatewayOutgoing. Two framings carry the same: the default one (JSON as text, or
- * with binary buffers behind it) and v1.kernel.websocket.jupyter.org. No protocol in here, only forms.
+ * Messages of Jupyter kernels on a WebSocket (docs/internals/gateway.md). A message from a client
+ * becomes an IpbGatewayMessage; a message to clients is an IpbGatewayOutgoing. There are two
+ * framings: the default (JSON as text, or followed by binary buffers) and
+ * v1.kernel.websocket.jupyter.org. This file knows their format, and not what messages mean.
  */
 #pragma once
 
@@ -16,29 +17,30 @@ typedef enum {
 
 #define IPB_GATEWAY_SUBPROTOCOL_V1 "v1.kernel.websocket.jupyter.org"
 
-/* The largest message of a client; code may have 32 MiB, and escapes make it longer. */
+/* The largest message of a client. Code may have 32 MiB, and escapes make it longer. */
 #define IPB_GATEWAY_MAX_MESSAGE (64u * 1024 * 1024)
 
-/* What came. Everything is borrowed from @documents. */
+/* A message from a client. Everything is borrowed from @documents. */
 typedef struct {
-    IpbJsonDoc *documents[2]; /* both set with v1: of the header, and of the content */
+    IpbJsonDoc *documents[2]; /* v1: of the header and of the content; else only the first */
     const IpbJson *header;    /* an object */
-    const IpbJson *content;   /* likewise */
+    const IpbJson *content;   /* an object */
     const char *channel;      /* "shell", "control" or "stdin" */
     const char *msg_id;
     const char *msg_type;
 } IpbGatewayMessage;
 
-/* Errors: PROTOCOL, LIMIT. Buffers are accepted and dropped: nothing here takes any. */
+/* Errors: PROTOCOL, LIMIT. Buffers are accepted and ignored. */
 bool ipb_gateway_message_parse(IpbGatewayFraming framing, bool is_binary, const void *bytes,
                                size_t size, IpbGatewayMessage *ret_message, GError **error);
 void ipb_gateway_message_clear(IpbGatewayMessage *message);
 
-/* What goes out: made once, framed once for each framing that somebody wants. */
+/* A message to clients. It is framed once for each framing that clients use. */
 typedef struct IpbGatewayOutgoing IpbGatewayOutgoing;
 
-/* @session: who speaks, in the header; @number: tells its messages apart. @parent: the header of the request that this belongs
- * to, or NULL. @metadata: JSON of an object, a constant; NULL: {}. @content: JSON of an object, taken. */
+/* @session and @number make the message's id. @parent: the header of the request that this belongs
+ * to, or NULL. @metadata: JSON of an object, a constant; NULL is {}. @content: JSON of an object,
+ * taken. */
 typedef struct {
     const char *channel;
     const char *msg_type;

@@ -42,7 +42,7 @@ ipb_rpc_cell_answer_free(IpbRpcCellAnswer *answer)
     g_free(answer);
 }
 
-/* --- collecting ------------------------------------------------------------------------------- */
+/* --- collecting ------------------------------------------------------------------------------ */
 
 static void
 write_object(IpbJsonWriter *writer, const char *name, const IpbJson *object)
@@ -96,7 +96,7 @@ ipb_rpc_cell_answer_add(IpbRpcCellAnswer *answer, const IpbEvent *event)
         g_ptr_array_add(answer->violations, g_strdup(event->text));
 }
 
-/* --- events ----------------------------------------------------------------------------------- */
+/* --- events ---------------------------------------------------------------------------------- */
 
 /* Other events are notified only by the text that they add. */
 static bool
@@ -149,7 +149,7 @@ ipb_rpc_cell_answer_send(const IpbRpcCellAnswer *answer, const IpbEvent *event,
     }
 }
 
-/* --- the answer ------------------------------------------------------------------------------- */
+/* --- the answer ------------------------------------------------------------------------------ */
 
 /* An interrupt that the client did not ask for by cancelling this request is "interrupted". */
 static IpbCellStatus

@@ -50,7 +50,7 @@ ipb_rpc_client_make_id(IpbRpcClient *client, char letter)
     return g_strdup_printf("%c%" G_GUINT64_FORMAT, letter, (guint64) ++client->last_id);
 }
 
-/* --- notifications ---------------------------------------------------------------------------- */
+/* --- notifications --------------------------------------------------------------------------- */
 
 void
 ipb_rpc_client_notify(IpbRpcClient *client, const char *method, IpbJsonWriter *writer)
@@ -98,7 +98,7 @@ ipb_rpc_client_send_event(IpbRpcClient *client, IpbJsonWriter *writer)
     ipb_rpc_client_notify(client, "session.event", writer);
 }
 
-/* --- pending requests ------------------------------------------------------------------------- */
+/* --- pending requests ------------------------------------------------------------------------ */
 
 IpbRpcPending *
 ipb_rpc_pending_new(IpbRpcClient *client, void *owner, IpbRpcRequest *request)

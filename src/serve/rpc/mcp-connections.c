@@ -87,7 +87,7 @@ on_log(const char *level, const char *text, void *data)
     ipb_rpc_client_log(connection->owner->client, level, line, NULL);
 }
 
-/* --- mcp.connect ------------------------------------------------------------------------------ */
+/* --- mcp.connect ----------------------------------------------------------------------------- */
 
 static void
 on_connected(const IpbJson *result, IpbJsonDoc **document, const GError *error, void *data)
@@ -174,7 +174,7 @@ mcp_connect(void *group, IpbRpcRequest *request, IpbRpcParams *params)
         open_connection(connections, request, &options);
 }
 
-/* --- using a connection ----------------------------------------------------------------------- */
+/* --- using a connection ---------------------------------------------------------------------- */
 
 /* NULL, with an error in @params: no connection with the id in the parameter "client" is open. */
 static Connection *
@@ -316,7 +316,7 @@ const IpbRpcMethod IPB_RPC_MCP_METHODS[] = {
 };
 const size_t IPB_RPC_N_MCP_METHODS = G_N_ELEMENTS(IPB_RPC_MCP_METHODS);
 
-/* --- all connections -------------------------------------------------------------------------- */
+/* --- all connections ------------------------------------------------------------------------- */
 
 IpbRpcMcpConnections *
 ipb_rpc_mcp_connections_new(IpbLoop *loop, IpbRpcClient *client, IpbLegacyServers *legacy_servers)

@@ -34,7 +34,7 @@ free_job(void *data)
     g_free(job);
 }
 
-/* --- a job ------------------------------------------------------------------------------------ */
+/* --- a job ----------------------------------------------------------------------------------- */
 
 static void
 on_done(const char *const *modules, const IpbRegistration *registration, const GError *error,
@@ -84,7 +84,7 @@ cancel_job(IpbRpcPending *pending)
     ipb_registering_cancel(job->registering);
 }
 
-/* --- sources.generate ------------------------------------------------------------------------- */
+/* --- sources.generate ------------------------------------------------------------------------ */
 
 static void
 start_job(IpbRpcPackageGenerator *generator, IpbRpcRequest *request, IpbRegisteringOptions *options)
@@ -150,7 +150,7 @@ const IpbRpcMethod IPB_RPC_PACKAGE_METHODS[] = {
 };
 const size_t IPB_RPC_N_PACKAGE_METHODS = G_N_ELEMENTS(IPB_RPC_PACKAGE_METHODS);
 
-/* --- life ------------------------------------------------------------------------------------- */
+/* --- life ------------------------------------------------------------------------------------ */
 
 IpbRpcPackageGenerator *
 ipb_rpc_package_generator_new(const IpbRpcPackageGeneratorOptions *options)

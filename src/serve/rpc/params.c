@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 
-/* Of a string in a message for people. */
+/* The most characters of a name in an error. */
 #define MAX_SHOWN 60
 
 void
@@ -44,7 +44,7 @@ ipb_rpc_params_get(IpbRpcParams *params, const char *name)
     return ipb_json_is(value, IPB_JSON_NULL) ? NULL : value;
 }
 
-/* NULL, with an error, unless @value is a string that C can hold. */
+/* NULL, with an error, unless @value is a string without NUL. */
 static const char *
 read_string(IpbRpcParams *params, const IpbJson *value, const char *name)
 {
@@ -160,7 +160,7 @@ ipb_rpc_params_strings(IpbRpcParams *params, const char *name)
     return (char **) g_ptr_array_free(g_steal_pointer(&strings), FALSE);
 }
 
-/* Are all members strings that C can hold, with names that are no less? */
+/* Are all members strings without NUL, with names that are so, too, and not empty? */
 static bool
 has_strings_only(const IpbJson *object)
 {
@@ -193,7 +193,8 @@ ipb_rpc_params_pairs(IpbRpcParams *params, const char *name)
     return g_strv_builder_end(pairs);
 }
 
-/* In place: the lone surrogates U+DC80 … U+DCFF, in WTF-8 ED B2 80 … ED B3 BF, become the bytes that they stand for. */
+/* Replaces, in place, the lone surrogates U+DC80 to U+DCFF (in WTF-8 ED B2 80 to ED B3 BF) by the
+ * bytes that they stand for. */
 static void
 restore_bytes(char *text)
 {

@@ -41,7 +41,7 @@ ipb_rpc_questions_free(IpbRpcQuestions *questions)
     g_free(questions);
 }
 
-/* --- the answer ------------------------------------------------------------------------------- */
+/* --- the answer ------------------------------------------------------------------------------ */
 
 static void
 take_answer(const Question *question, const IpbRpcAnswer *answer)
@@ -71,7 +71,7 @@ on_answer(const IpbRpcAnswer *answer, void *data)
     g_free(question);
 }
 
-/* --- the question ----------------------------------------------------------------------------- */
+/* --- the question ---------------------------------------------------------------------------- */
 
 static char *
 make_params(const IpbRpcQuestions *questions, const IpbApprovalRequest *request,

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Warm Pythons; see the header.
+ * Runtimes of sessions; see the header.
  */
 #include "serve/rpc/runtimes.h"
 
 #include "base/error.h"
 
-/* Each is a Python process that has imported IPython, or two: that of sandboxes is another one. */
+/* Each is a Python process that has imported IPython, or two: sandboxes have one of their own. */
 #define MAX_RUNTIMES 16
 
 typedef struct {
@@ -51,12 +51,12 @@ ipb_rpc_runtimes_free(IpbRpcRuntimes *runtimes)
 static char *
 make_key(const char *python, const char *const *preload)
 {
-    /* No path and no module has a newline that matters: the worst is a runtime too few. */
+    /* A newline in a path or module could at worst make two runtimes share one place. */
     g_autofree char *modules = preload != NULL ? g_strjoinv("\n", (char **) preload) : NULL;
     return g_strconcat(python != NULL ? python : "", "\n", modules, NULL);
 }
 
-/* The one that was unused for the longest makes room; what it leaves behind ends with its last reference. */
+/* Removes the runtime that was unused for the longest time. Its last reference ends it. */
 static bool
 make_room(IpbRpcRuntimes *runtimes)
 {
@@ -107,7 +107,7 @@ ipb_rpc_runtimes_give_back(IpbRpcRuntimes *runtimes, IpbRuntime *runtime)
         if (entry->runtime != runtime)
             continue;
         entry->n_users--;
-        /* To the end: used last. */
+        /* Moves it to the end: it was used last. */
         g_ptr_array_steal_index(runtimes->entries, i);
         g_ptr_array_add(runtimes->entries, entry);
         break;

@@ -49,7 +49,7 @@ struct IpbRpcServer {
     void *closed_data;
 };
 
-/* --- methods ---------------------------------------------------------------------------------- */
+/* --- methods --------------------------------------------------------------------------------- */
 
 /* NULL: there is none. */
 static const IpbRpcMethod *
@@ -132,7 +132,7 @@ static const IpbRpcMethod METHODS[] = {
     {"session.cancel", session_cancel, .takes_notifications = true},
 };
 
-/* --- dispatch --------------------------------------------------------------------------------- */
+/* --- dispatch -------------------------------------------------------------------------------- */
 
 static void
 on_request(IpbRpcRequest *request, void *data)
@@ -205,7 +205,7 @@ static const IpbConversationFuncs FUNCS = {
     .on_end = on_end,
 };
 
-/* --- life ------------------------------------------------------------------------------------- */
+/* --- life ------------------------------------------------------------------------------------ */
 
 static void
 on_generated(const IpbRegistration *registration, void *data)

@@ -40,7 +40,7 @@ ipb_rpc_session_ports_free(IpbRpcSessionPorts *ports)
     g_free(ports);
 }
 
-/* --- the tool server -------------------------------------------------------------------------- */
+/* --- the tool server ------------------------------------------------------------------------- */
 
 static IpbHttpGate *
 make_tool_gate(IpbRpcSessionPorts *ports, GError **error)
@@ -86,7 +86,7 @@ open_tool_server(IpbRpcSessionPorts *ports, const IpbSessionOptions *session,
            ipb_tool_server_http_listen(ports->tool_server, port->host, port->port, error);
 }
 
-/* --- the gateway ------------------------------------------------------------------------------ */
+/* --- the gateway ----------------------------------------------------------------------------- */
 
 /* Sets where its kernels call tools. If the session is sandboxed, its tool channel listens inside
  * the sandbox, where other kernels cannot reach it. */
@@ -139,7 +139,7 @@ open_gateway(IpbRpcSessionPorts *ports, const IpbSessionOptions *session,
     return ipb_gateway_listen(ports->gateway, port->host, port->port, error);
 }
 
-/* --- both ------------------------------------------------------------------------------------- */
+/* --- both ------------------------------------------------------------------------------------ */
 
 IpbRpcSessionPorts *
 ipb_rpc_session_ports_new(IpbRuntime *runtime, IpbSession *session,

@@ -75,7 +75,7 @@ find_session(IpbRpcSessions *sessions, IpbRpcParams *params)
     return NULL;
 }
 
-/* --- approvals -------------------------------------------------------------------------------- */
+/* --- approvals ------------------------------------------------------------------------------- */
 
 /* The running cell decides what happens to calls, or else the session. */
 static void
@@ -123,7 +123,7 @@ on_approval_withdrawn(uint64_t request, void *data)
         ipb_rpc_questions_withdraw(session->questions, request);
 }
 
-/* --- starting a kernel ------------------------------------------------------------------------ */
+/* --- starting a kernel ----------------------------------------------------------------------- */
 
 /* A session.start that waits for READY or START_FAILED. */
 typedef struct {
@@ -215,7 +215,7 @@ session_start(void *group, IpbRpcRequest *request, IpbRpcParams *params)
     ipb_session_start(session->core);
 }
 
-/* --- opening a session ------------------------------------------------------------------------ */
+/* --- opening a session ----------------------------------------------------------------------- */
 
 static void
 free_session(void *data)
@@ -345,7 +345,7 @@ session_open(void *group, IpbRpcRequest *request, IpbRpcParams *params)
     ipb_rpc_reply(request, writer);
 }
 
-/* --- cells ------------------------------------------------------------------------------------ */
+/* --- cells ----------------------------------------------------------------------------------- */
 
 static void
 finish_cell(Cell *cell, const IpbEvent *done)
@@ -472,7 +472,7 @@ session_reset(void *group, IpbRpcRequest *request, IpbRpcParams *params)
                       ipb_rpc_pending_new(session->client, session, request));
 }
 
-/* --- registrations and installations ---------------------------------------------------------- */
+/* --- registrations and installations --------------------------------------------------------- */
 
 static void
 on_registered(const char *const *modules, const GError *error, void *data)
@@ -565,7 +565,7 @@ session_install(void *group, IpbRpcRequest *request, IpbRpcParams *params)
         ipb_rpc_pending_fail(pending, error);
 }
 
-/* --- closing a session ------------------------------------------------------------------------ */
+/* --- closing a session ----------------------------------------------------------------------- */
 
 static void
 report_if_closed(IpbRpcSessions *sessions)
@@ -618,7 +618,7 @@ session_close(void *group, IpbRpcRequest *request, IpbRpcParams *params)
         close_session(session, ipb_rpc_pending_new(session->client, session, request));
 }
 
-/* --- all sessions ----------------------------------------------------------------------------- */
+/* --- all sessions ---------------------------------------------------------------------------- */
 
 const IpbRpcMethod IPB_RPC_SESSION_METHODS[] = {
     {"session.open", session_open},

@@ -52,7 +52,7 @@ apply_pause(Socket *socket)
         ipb_websocket_pause(socket->socket, socket->is_paused || socket->owner->is_congested);
 }
 
-/* --- what happens to a socket ----------------------------------------------------------------- */
+/* --- what happens to a socket ---------------------------------------------------------------- */
 
 static void
 answer_sends(Socket *socket)
@@ -156,7 +156,7 @@ on_closed(IpbWebSocket *websocket, unsigned code, const char *reason, void *data
     end_socket(socket, error);
 }
 
-/* --- methods ---------------------------------------------------------------------------------- */
+/* --- methods --------------------------------------------------------------------------------- */
 
 static void
 cancel_open(IpbRpcPending *pending)
@@ -324,7 +324,7 @@ const IpbRpcMethod IPB_RPC_WEBSOCKET_METHODS[] = {
 };
 const size_t IPB_RPC_N_WEBSOCKET_METHODS = G_N_ELEMENTS(IPB_RPC_WEBSOCKET_METHODS);
 
-/* --- all sockets ------------------------------------------------------------------------------ */
+/* --- all sockets ----------------------------------------------------------------------------- */
 
 IpbRpcWebSockets *
 ipb_rpc_websockets_new(IpbLoop *loop, IpbRpcClient *client)

@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The approval channel; see the header. A client is the one that is asked (current), or waits to become it, or is being closed.
+ * The approval channel; see the header. A client is the current one, which gets questions; or it
+ * waits to become the current one; or it is being closed.
  */
 #include "serve/tool-server/approval-socket.h"
 
 #include "json/json.h"
 #include "json/writer.h"
 
-/* Clients that wait for the first to leave, or are being closed. */
+/* Clients that wait for the first to disconnect, or are being closed. */
 #define MAX_CLIENTS 16
 #define WAIT_TIMEOUT_MS 5000
-/* Of a question, whose arguments the caller of the tool chose: a client that is told more may close the connection, and nobody is asked. */
+/* The largest question; the caller of the tool chose its arguments. A client may close the
+ * connection because of a larger message, and then no client would be left to ask. */
 #define MAX_QUESTION (16u * 1024 * 1024)
 #define MAX_ANSWER (64 * 1024)
 static const IpbJsonLimits ANSWER_LIMITS = {MAX_ANSWER, 16, 256};
@@ -18,14 +20,14 @@ static const IpbJsonLimits ANSWER_LIMITS = {MAX_ANSWER, 16, 256};
 typedef struct {
     IpbApprovalSocket *channel;
     IpbWebSocket *socket;
-    IpbTimer *timer; /* it waits so long */
+    IpbTimer *timer; /* ends its waiting; or NULL */
     bool is_closing;
 } Client;
 
 struct IpbApprovalSocket {
     IpbLoop *loop;
     IpbApprovalSocketFuncs funcs;
-    GPtrArray *clients; /* Client, owned, in the order in which they came */
+    GPtrArray *clients; /* Client, owned, in the order of their arrival */
     Client *current;    /* or NULL */
     GHashTable *asked;  /* uint64_t *, owned: questions that wait for an answer of @current */
 };
@@ -39,7 +41,7 @@ free_client(void *data)
     g_free(client);
 }
 
-/* Whoever waits for the longest time is the next. */
+/* The client that has waited for the longest time becomes the current one. */
 static void
 promote(IpbApprovalSocket *channel)
 {
@@ -61,7 +63,8 @@ on_waited(void *data)
     ipb_websocket_close(client->socket, 1008, "another approval client is connected");
 }
 
-/* The questions that @current leaves unanswered. Their owner is told last: it may ask again. */
+/* The current client has disconnected. Its open questions are reported last, because the owner may
+ * ask them again. */
 static void
 leave(IpbApprovalSocket *channel)
 {
@@ -87,7 +90,7 @@ on_closed(IpbWebSocket *socket, unsigned code, const char *reason, void *data)
         leave(channel);
 }
 
-/* What is no clear yes is a no: an error, also beside a result. */
+/* Everything that is not a clear yes is a no, for example an error beside a result. */
 static bool
 is_yes(const IpbJson *answer)
 {
@@ -96,7 +99,7 @@ is_yes(const IpbJson *answer)
            (error == NULL || ipb_json_is(error, IPB_JSON_NULL));
 }
 
-/* {"jsonrpc": "2.0", "result": true, "id": 7}. What is no answer to a question is ignored. */
+/* {"jsonrpc": "2.0", "result": true, "id": 7}. Answers to unknown questions are ignored. */
 static void
 on_message(IpbWebSocket *socket, const char *bytes, size_t size, bool is_text, void *data)
 {
@@ -107,7 +110,7 @@ on_message(IpbWebSocket *socket, const char *bytes, size_t size, bool is_text, v
     int64_t id;
     if (!is_text || root == NULL || ipb_json_has_duplicates(document)) {
         ipb_websocket_close(socket, 1007,
-                            "an answer is {\"result\": true or false, \"id\": number}");
+                            "an answer must be {\"result\": true or false, \"id\": number}");
         return;
     }
     if (client != channel->current || !ipb_json_get_int64(root, "id", &id) ||
@@ -189,15 +192,15 @@ ipb_approval_socket_ask(IpbApprovalSocket *channel, const IpbApprovalRequest *re
     size_t size;
     g_autofree char *text = write_question(request, &size);
     if (size > MAX_QUESTION)
-        return "its arguments are larger than 16 MiB, which nobody is asked about";
+        return "its arguments are larger than 16 MiB, the limit of an approval request";
     while (channel->current != NULL) {
         if (ipb_websocket_send(channel->current->socket, text, size, true, NULL)) {
             g_hash_table_add(channel->asked, g_memdup2(&request->id, sizeof request->id));
             return NULL;
         }
-        /* It is about to leave, or does not read: the next one is asked. */
+        /* It is disconnecting, or does not read: the next client is asked. */
         channel->current->is_closing = true;
-        ipb_websocket_close(channel->current->socket, 1008, "questions are not read");
+        ipb_websocket_close(channel->current->socket, 1008, "approval requests are not read");
         leave(channel);
     }
     return "Approval channel not connected";

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * IpbApprovalSocket: the approval channel of the tool server (docs/internals/tool-server.md): one WebSocket on which an application is
- * asked about tool calls, in JSON-RPC: {"method": "approve", "params": {"server_name", "tool_name", "tool_args"}, "id"}, answered by
- * {"result": bool, "id"}. A second client waits a while for the first to leave, then is closed with 1008.
+ * IpbApprovalSocket: the approval channel of the tool server (docs/internals/tool-server.md), a
+ * WebSocket on which an application decides on tool calls. The messages are JSON-RPC: the request
+ * {"method": "approve", "params": {"server_name", "tool_name", "tool_args"}, "id"}, and the answer
+ * {"result": bool, "id"}. One client is served at a time. A second client waits for five seconds
+ * until the first has disconnected, and is closed with code 1008 otherwise.
  *
- * Ownership: the owner frees it; then the clients are cut off.
+ * Ownership: the owner frees it, which disconnects the clients.
  */
 #pragma once
 
@@ -14,19 +16,19 @@
 typedef struct IpbApprovalSocket IpbApprovalSocket;
 
 typedef struct {
-    /* The answer to a question; whether anybody waits for it still is not known here. */
+    /* The answer to a question. The owner knows whether the answer still matters. */
     void (*on_decision)(uint64_t request, bool is_accepted, void *data);
-    /* The client has gone, with this question unanswered. */
+    /* The client has disconnected without answering this question. */
     void (*on_left)(uint64_t request, void *data);
     void *data;
 } IpbApprovalSocketFuncs;
 
 IpbApprovalSocket *ipb_approval_socket_new(IpbLoop *loop, const IpbApprovalSocketFuncs *funcs);
-/* Answers a handshake: another client. */
+/* Accepts a handshake of another client. */
 void ipb_approval_socket_take(IpbApprovalSocket *channel, IpbHttpRequest *request);
-/* NULL: it is asked; else why it is not: nobody is there, or it is too large. */
+/* NULL: the question was sent; else why not: no client is connected, or it is too large. */
 const char *ipb_approval_socket_ask(IpbApprovalSocket *channel, const IpbApprovalRequest *request);
-/* Nobody waits for the answer any more. */
+/* The answer does not matter any more. */
 void ipb_approval_socket_withdraw(IpbApprovalSocket *channel, uint64_t request);
 void ipb_approval_socket_free(IpbApprovalSocket *channel);
 

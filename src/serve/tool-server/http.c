@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The tool server; see the header. What becomes of a call is said as the tool channel says it (tools/tool-response.h).
+ * The tool server; see the header. Its responses are those of the tool channel
+ * (tools/tool-response.h).
  */
 #include "serve/tool-server/http.h"
 
@@ -17,7 +18,7 @@
 #include "tools/tool-request.h"
 #include "tools/tool-response.h"
 
-/* Servers that applications named here: each stays known. */
+/* Servers that applications have named; each stays known. */
 #define MAX_REGISTRATIONS 1000
 #define MAX_CONNECTIONS 256
 
@@ -32,8 +33,8 @@ struct IpbToolServerHttp {
     IpbApprovalSocket *approval_socket;
     IpbToolHost *host;
     IpbHttpServer *http;
-    GHashTable *known; /* ids that the host may call */
-    GPtrArray *works;  /* Work, owned */
+    GHashTable *known;  /* ids that the host may call */
+    GPtrArray *pending; /* Pending, owned */
     void (*closed)(void *data);
     void *closed_data;
 };
@@ -46,49 +47,49 @@ typedef struct {
     bool is_call;
     IpbToolResultForm form; /* of a call's answer */
     IpbToolRequest wanted;  /* of an approval: it holds the arguments that are shown */
-} Work;
+} Pending;
 
 static void
-free_work(void *data)
+free_pending(void *data)
 {
-    Work *work = data;
-    ipb_tool_request_clear(&work->wanted);
-    g_free(work);
+    Pending *pending = data;
+    ipb_tool_request_clear(&pending->wanted);
+    g_free(pending);
 }
 
 static void
-end_work(Work *work)
+end_pending(Pending *pending)
 {
-    g_ptr_array_remove_fast(work->server->works, work);
+    g_ptr_array_remove_fast(pending->server->pending, pending);
 }
 
 static void
 on_caller_gone(void *data)
 {
-    Work *work = data;
-    IpbToolServerHttp *server = work->server;
-    work->request = NULL;
-    if (work->is_call) {
-        ipb_tool_host_cancel(server->host, work->number);
-        end_work(work);
-    } else if (work->number != 0) {
-        /* Its end is told by the approval's function. */
-        ipb_approvals_cancel(server->approvals, work->number);
+    Pending *pending = data;
+    IpbToolServerHttp *server = pending->server;
+    pending->request = NULL;
+    if (pending->is_call) {
+        ipb_tool_host_cancel(server->host, pending->number);
+        end_pending(pending);
+    } else if (pending->number != 0) {
+        /* on_approved ends it. */
+        ipb_approvals_cancel(server->approvals, pending->number);
     }
 }
 
-static Work *
-begin_work(IpbToolServerHttp *server, IpbHttpRequest *request)
+static Pending *
+begin_pending(IpbToolServerHttp *server, IpbHttpRequest *request)
 {
-    Work *work = g_new0(Work, 1);
-    work->server = server;
-    work->request = request;
-    ipb_http_request_set_gone(request, on_caller_gone, work);
-    g_ptr_array_add(server->works, work);
-    return work;
+    Pending *pending = g_new0(Pending, 1);
+    pending->server = server;
+    pending->request = request;
+    ipb_http_request_set_gone(request, on_caller_gone, pending);
+    g_ptr_array_add(server->pending, pending);
+    return pending;
 }
 
-/* Who may call what */
+/* --- who may call what ----------------------------------------------------------------------- */
 
 static bool
 is_below(const char *path, const char *directory)
@@ -105,8 +106,8 @@ allow(IpbToolServerHttp *server, const IpbRegistration *registration)
     g_hash_table_add(server->known, g_strdup(registration->id));
 }
 
-/* What somebody registered with `ipybox apigen` and the like: for applications everything, for kernels what belongs to the
- * workspace. What is not there is the host's to say. */
+/* Allows a registered server: every one for applications, those of the workspace for kernels. If
+ * there is no such registration, the host reports that. */
 static void
 allow_registered(IpbToolServerHttp *server, const char *id, unsigned role)
 {
@@ -122,7 +123,8 @@ allow_registered(IpbToolServerHttp *server, const char *id, unsigned role)
         allow(server, registration);
 }
 
-/* The parameters of an application count: they name what is started. Caller frees the id. */
+/* Allows the server that an application names by its parameters, which will be started. The caller
+ * frees the id. */
 static char *
 allow_named(IpbToolServerHttp *server, const IpbToolRequest *wanted, GError **error)
 {
@@ -150,15 +152,15 @@ allow_named(IpbToolServerHttp *server, const IpbToolRequest *wanted, GError **er
     return g_steal_pointer(&id);
 }
 
-/* POST /run */
+/* --- POST /run ------------------------------------------------------------------------------- */
 
 static void
 on_call_ended(GBytes *result, const GError *error, void *data)
 {
-    Work *work = data;
-    IpbHttpRequest *request = work->request;
-    IpbToolResultForm form = work->form;
-    end_work(work);
+    Pending *pending = data;
+    IpbHttpRequest *request = pending->request;
+    IpbToolResultForm form = pending->form;
+    end_pending(pending);
     if (error != NULL)
         ipb_tool_response_send_failure(request, error);
     else
@@ -199,22 +201,22 @@ on_run(IpbHttpRequest *request, void *data)
         g_autofree char *equal = ipb_registry_make_id(wanted.server_name, wanted.server_params);
         allow_registered(server, equal, role);
     }
-    Work *work = begin_work(server, request);
-    work->is_call = true;
-    work->form = wanted.form;
-    work->number = ipb_tool_host_call(server->host, id, wanted.server_name, wanted.server_params,
-                                      wanted.tool_name, wanted.arguments.start,
-                                      wanted.arguments.size, wanted.form, on_call_ended, work);
+    Pending *pending = begin_pending(server, request);
+    pending->is_call = true;
+    pending->form = wanted.form;
+    pending->number = ipb_tool_host_call(
+        server->host, id, wanted.server_name, wanted.server_params, wanted.tool_name,
+        wanted.arguments.start, wanted.arguments.size, wanted.form, on_call_ended, pending);
 }
 
-/* POST /approve */
+/* --- POST /approve --------------------------------------------------------------------------- */
 
 static void
 on_approved(const GError *error, void *data)
 {
-    Work *work = data;
-    IpbHttpRequest *request = work->request;
-    end_work(work);
+    Pending *pending = data;
+    IpbHttpRequest *request = pending->request;
+    end_pending(pending);
     if (request == NULL)
         return;
     ipb_tool_response_send_decision(request, error);
@@ -227,12 +229,12 @@ on_approve(IpbHttpRequest *request, void *data)
     g_auto(IpbToolRequest) wanted = {0};
     if (!parse(request, &wanted))
         return;
-    Work *work = begin_work(server, request);
-    work->wanted = wanted;
+    Pending *pending = begin_pending(server, request);
+    pending->wanted = wanted;
     wanted = (IpbToolRequest){0};
-    work->number = ipb_approvals_request(server->approvals, work->wanted.server_name, NULL,
-                                         work->wanted.tool_name, work->wanted.arguments.start,
-                                         work->wanted.arguments.size, on_approved, work);
+    pending->number = ipb_approvals_request(
+        server->approvals, pending->wanted.server_name, NULL, pending->wanted.tool_name,
+        pending->wanted.arguments.start, pending->wanted.arguments.size, on_approved, pending);
 }
 
 static void
@@ -272,14 +274,14 @@ on_approval(IpbHttpRequest *request, void *data)
     ipb_approval_socket_take(server->approval_socket, request);
 }
 
-/* PUT /reset, GET /status, GET /info */
+/* --- PUT /reset, GET /status, GET /info ------------------------------------------------------ */
 
 static void
 on_reset_done(void *data)
 {
-    Work *work = data;
-    IpbHttpRequest *request = work->request;
-    end_work(work);
+    Pending *pending = data;
+    IpbHttpRequest *request = pending->request;
+    end_pending(pending);
     if (request != NULL)
         ipb_http_request_answer_text(request, 200, g_strdup("{\"status\":\"ok\"}"));
 }
@@ -288,10 +290,10 @@ static void
 on_reset(IpbHttpRequest *request, void *data)
 {
     IpbToolServerHttp *server = data;
-    ipb_tool_host_reset(server->host, on_reset_done, begin_work(server, request));
+    ipb_tool_host_reset(server->host, on_reset_done, begin_pending(server, request));
 }
 
-/* As ipybox 0.9 answers, to the letter: programs compare it. */
+/* Exactly as in ipybox 0.9, because programs compare the text. */
 static void
 on_status(IpbHttpRequest *request, void *data)
 {
@@ -319,7 +321,7 @@ static const IpbHttpRoute ROUTES[] = {
     {"GET", "/approval", IPB_HTTP_BODY_NONE, IPB_HTTP_ROLE_APPLICATION, on_approval},
 };
 
-/* Life */
+/* --- life ------------------------------------------------------------------------------------ */
 
 static void
 on_server_log(const char *server_name, const char *level, const char *text, void *data)
@@ -358,7 +360,7 @@ make_approvals(IpbToolServerHttp *server, GError **error)
 static void
 make_tools(IpbToolServerHttp *server)
 {
-    /* What decides about the calls, and what tells of them: closed to servers in sandboxes, wherever it lies. */
+    /* Sandboxed servers can never open the files that decide about calls or log them. */
     g_auto(GStrv) keep_out = ipb_installation_paths_protected_from_servers(
         NULL, server->options.approval_rules, server->options.audit_log);
     server->approval_socket = ipb_approval_socket_new(
@@ -398,7 +400,7 @@ ipb_tool_server_http_new(IpbLoop *loop, const IpbToolServerHttpOptions *options,
     server->registry = ipb_registry_new(server->state_dir);
     server->legacy_servers = ipb_legacy_servers_new();
     server->known = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
-    server->works = g_ptr_array_new_with_free_func(free_work);
+    server->pending = g_ptr_array_new_with_free_func(free_pending);
     server->http = ipb_http_server_new(loop, &http, gate);
     if (!make_approvals(server, error))
         return NULL;
@@ -442,10 +444,10 @@ ipb_tool_server_http_free(IpbToolServerHttp *server)
         return;
     ipb_http_server_free(server->http);
     ipb_tool_host_free(server->host);
-    /* Pending approvals end now, and with them their work. */
+    /* Pending approvals end now, and their requests with them. */
     ipb_approvals_free(server->approvals);
     ipb_approval_socket_free(server->approval_socket);
-    g_ptr_array_unref(server->works);
+    g_ptr_array_unref(server->pending);
     ipb_registry_free(server->registry);
     ipb_legacy_servers_unref(server->legacy_servers);
     g_hash_table_unref(server->known);
