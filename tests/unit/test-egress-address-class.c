@@ -63,7 +63,7 @@ test_places(void)
         {IPB_ADDRESS_CLASS_SPECIAL, "fd20:ce::254"},
         {IPB_ADDRESS_CLASS_SPECIAL, "fd00:c1::a9fe:a9fe"},
         {IPB_ADDRESS_CLASS_SPECIAL, "fd00:42::42"},
-        /* IPv4 inside IPv6: mapped, compatible, translated, NAT64, 6to4, Teredo's server and client */
+        /* IPv4 in IPv6: mapped, compatible, translated, NAT64, 6to4, Teredo's server and client */
         {IPB_ADDRESS_CLASS_LOOPBACK, "::ffff:127.0.0.1"},
         {IPB_ADDRESS_CLASS_LOOPBACK, "::127.0.0.1"},
         {IPB_ADDRESS_CLASS_LOOPBACK, "::ffff:0:127.0.0.1"},
@@ -100,7 +100,7 @@ test_equal(void)
     g_assert_false(ipb_address_class_equal(&name, &same_name));
 }
 
-/* Every machine has loopback; which others it has is not known here. */
+/* Every machine has loopback. Its other addresses are not known here. */
 static void
 test_own(void)
 {

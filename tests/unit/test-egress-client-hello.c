@@ -165,7 +165,7 @@ test_bad_names(void)
     assert_bad_extensions(extensions);
 }
 
-/* Two readers could take different ones. */
+/* Two parsers could choose different names. */
 static void
 test_several_names(void)
 {
@@ -184,7 +184,7 @@ test_several_names(void)
     assert_bad_extensions(trailing);
 }
 
-/* Every length of the message made wrong by one, in both directions. */
+/* Every length field of the message is changed by one, in both directions. */
 static void
 test_bad_lengths(void)
 {
@@ -238,7 +238,7 @@ test_too_large(void)
     put_extension(extensions, 21, padding, 17 * 1024);
     put_server_name(extensions, "good.test", 9);
     assert_bad_extensions(extensions);
-    /* One that never ends is refused, not waited for. */
+    /* A message that never ends is refused. */
     g_autoptr(GByteArray) message = g_byte_array_new();
     put(message, 1, 1);
     put(message, 16000, 3);

@@ -9,7 +9,7 @@
 #define HEADER_SIZE 12
 #define A_IN "\0\1\0\1"
 
-/* From literals that hold zeros. */
+/* For literals that contain zeros. */
 #define BYTES(text) (const uint8_t *) (text), sizeof(text) - 1
 
 static IpbDnsCode
@@ -48,7 +48,7 @@ test_edns(void)
     g_assert_false(query.is_recursion_desired);
 }
 
-/* Names that are no host names are questions all the same; they just have no text. */
+/* A query for a name that is not a host name is valid, but has no text. */
 static void
 test_odd_names(void)
 {
@@ -110,7 +110,7 @@ test_no_reply_due(void)
         ipb_dns_query_parse(BYTES("\0\1\x80\0\0\1\0\0\0\0\0\0\1a\0" A_IN), &query, &code));
 }
 
-/* 253 bytes of text are the longest name, 254 are none. */
+/* The longest name has 253 bytes of text. */
 static void
 test_longest(void)
 {

@@ -133,7 +133,7 @@ test_deny_all(void)
     g_assert_true(answers(port, "good.test"));
 }
 
-/* An address is allowed by itself only, however it is written. */
+/* An address is allowed only by an entry with this address, in any spelling. */
 static void
 test_addresses(void)
 {
@@ -160,7 +160,7 @@ test_nothing_allowed(void)
     g_assert_false(answers(rules, "good.test"));
 }
 
-/* Where names lead: rules 4 to 9 of the model. */
+/* Resolved addresses: rules 4 to 9. */
 
 static void
 test_resolved_places(void)

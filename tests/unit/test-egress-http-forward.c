@@ -109,7 +109,7 @@ assert_rewritten(const char *text, const char *expected)
     assert_rewritten_for(text, false, NULL, expected);
 }
 
-/* What is for us is not for the proxy after us, and the other way round. */
+/* Headers for our proxy are not sent to the next proxy, and vice versa. */
 static void
 test_rewrite_for_proxy(void)
 {
@@ -124,7 +124,7 @@ test_rewrite_for_proxy(void)
                          "Connection: close\r\n\r\n");
 }
 
-/* A proxy answers it by what it was sent, so the password would come into the sandbox. */
+/* The answer of a proxy repeats the request, so the password would get into the sandbox. */
 static void
 test_trace_has_no_password(void)
 {
@@ -154,7 +154,7 @@ test_rewrite(void)
                      "GET / HTTP/1.0\r\nHost: [2001:db8::1]\r\nConnection: close\r\n\r\n");
 }
 
-/* A client may declare headers to be between hops, but not those that frame the request. */
+/* A client may declare headers as hop-by-hop, but not those that frame the request. */
 static void
 test_hop_by_hop(void)
 {
@@ -184,7 +184,7 @@ test_web_socket(void)
                      "POST /ws HTTP/1.1\r\nHost: good.test\r\nConnection: close\r\n\r\n");
 }
 
-/* What arrives on port 80 without a proxy. */
+/* Requests on port 80 without a proxy. */
 static void
 test_origin(void)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The relay between two socket pairs: the test is the client at one end and the server at the other.
+ * The relay between two socket pairs: the test is the client at one end, and the server at the
+ * other.
  */
 #include "egress/relay.h"
 
@@ -54,7 +55,7 @@ stop(Fixture *fixture)
     ipb_loop_unref(fixture->loop);
 }
 
-/* Lets the relay do all that it can without waiting. */
+/* Runs the relay until it would wait. */
 static void
 run(void)
 {
@@ -117,7 +118,7 @@ test_half_close(void)
     stop(&fixture);
 }
 
-/* A reader that does not read stops the writer; nothing piles up here, and nothing is lost. */
+/* A slow reader stops the writer. The relay does not grow, and nothing is lost. */
 static void
 test_back_pressure(void)
 {
@@ -156,7 +157,7 @@ length(uint64_t left)
                          .left = left};
 }
 
-/* A second request behind a checked one is never sent on, however it comes. */
+/* A second request after a checked one is never forwarded. */
 static void
 test_one_request(void)
 {
@@ -178,7 +179,7 @@ test_one_request(void)
     assert_heard(fixture.client, "answer");
     say(fixture.client, SECOND);
     assert_heard(fixture.server, NULL);
-    /* The server's end is the client's; its own bytes do not destroy the answer. */
+    /* The server's end is passed to the client, whose unread bytes do not discard the answer. */
     shutdown(fixture.server, SHUT_WR);
     assert_heard(fixture.client, "");
     g_assert_false(fixture.has_ended);
@@ -200,7 +201,7 @@ test_no_body(void)
                                       .second_size = 5});
     assert_heard(fixture.server, "HEAD");
     assert_heard(fixture.server, NULL);
-    /* A client that leaves ends it for the server. */
+    /* If the client disconnects, the server is disconnected. */
     ipb_fd_close(&fixture.client);
     run();
     g_assert_true(fixture.has_ended);
@@ -240,7 +241,7 @@ test_bad_body(void)
     ipb_fd_close(&others[0]);
 }
 
-/* A server that refuses an upload closes in the middle of it: its answer arrives. */
+/* If a server refuses an upload and closes the connection, its answer still arrives. */
 static void
 test_early_answer(void)
 {
@@ -256,7 +257,7 @@ test_early_answer(void)
     stop(&fixture);
 }
 
-/* A web socket: nothing of the client's passes before the server has agreed. */
+/* A WebSocket: none of the client's bytes pass before the server has accepted. */
 static void
 test_upgrade(void)
 {
@@ -290,7 +291,7 @@ test_upgrade_refused(void)
     stop(&fixture);
 }
 
-/* Nobody says anything any more. */
+/* Both sides are idle. */
 static void
 test_idle(void)
 {

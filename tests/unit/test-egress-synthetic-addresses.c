@@ -52,7 +52,7 @@ test_others(void)
     }
 }
 
-/* A wildcard allows names without end: there is an end here, and what was given out stays. */
+/* A wildcard allows any number of names. The table has a limit, and keeps assigned names. */
 static void
 test_full(void)
 {

@@ -41,7 +41,7 @@ test_values(void)
     assert_proxy("http://user@proxy.test:1", "proxy.test:1", "Basic dXNlcjo=");
 }
 
-/* Told when it is used, and never with the value. */
+/* The problem is reported when the proxy is used, and never with the value. */
 static void
 test_bad_values(void)
 {
@@ -78,7 +78,7 @@ test_which_variable(void)
     g_assert_cmpstr(find(upstream, "index.test:443", false)->address.host.text, ==, "lower.test");
     g_assert_cmpstr(find(upstream, "index.test:80", true)->address.host.text, ==, "all.test");
 
-    /* What the installer itself is configured to comes first, and is for every host. */
+    /* The installer's own setting takes precedence, and is for every host. */
     const char *const excepted[] = {"https_proxy=http://lower.test:1", "no_proxy=*", NULL};
     g_autoptr(IpbUpstream) own = ipb_upstream_new(excepted, "http://own.test:1", "PIP_PROXY");
     g_assert_cmpstr(find(own, "index.test:443", false)->variable, ==, "PIP_PROXY");
@@ -117,7 +117,8 @@ test_exceptions(void)
     }
 }
 
-/* A proxy on this machine would connect there as one of the user's programs, which ipybox's own servers trust. */
+/* A proxy on this machine would connect there as one of the user's programs, and ipybox's own
+ * servers trust these. */
 static void
 test_this_machine(void)
 {

@@ -12,7 +12,7 @@
 #include "base/file.h"
 #include "egress/violations.h"
 
-/* More different ones than are told in a second. */
+/* More different denials than are reported in a second. */
 #define FLOOD 100
 
 typedef struct {
@@ -52,7 +52,7 @@ told(const Fixture *fixture, guint i)
 }
 
 static void
-test_told_from_the_loop(Fixture *fixture, const void *unused)
+test_reported_from_the_loop(Fixture *fixture, const void *unused)
 {
     ipb_violations_report(fixture->violations, "dns", "a.example", "why");
     ipb_violations_report(fixture->violations, "dns", "b.example", "why");
@@ -120,7 +120,7 @@ test_log(void)
     ipb_file_remove_tree(directory, NULL);
 }
 
-/* What a full disk left of a line costs that line alone. */
+/* If a full disk truncates a line, the next line is complete. */
 static void
 test_full_log(void)
 {
@@ -155,7 +155,7 @@ int
 main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
-    g_test_add("/egress/violations/loop", Fixture, NULL, set_up, test_told_from_the_loop,
+    g_test_add("/egress/violations/loop", Fixture, NULL, set_up, test_reported_from_the_loop,
                tear_down);
     g_test_add("/egress/violations/flush", Fixture, NULL, set_up, test_flush, tear_down);
     g_test_add("/egress/violations/printable", Fixture, NULL, set_up, test_printable, tear_down);
