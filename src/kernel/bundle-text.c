@@ -9,7 +9,8 @@
 
 #include "base/html-text.h"
 
-/* "<module.Class object>", "<module.Class at 0x7f…>", "<module.Class object at 0x7f…>": the repr of a class that has none. */
+/* "<module.Class object>", "<module.Class at 0x7f…>", "<module.Class object at 0x7f…>": the repr of
+ * an object whose class defines none. */
 static bool
 names_class_only(const char *plain)
 {

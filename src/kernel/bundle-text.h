@@ -8,5 +8,6 @@
 
 /* The "text/plain" of a bundle, unless that only names the object's class, such as
  * "<IPython.core.display.Markdown object>". Then it is the source of the Markdown or LaTeX, else
- * the text of the HTML (base/html-text.h). NULL: there is no text. Caller frees. */
+ * the text of the HTML (base/html-text.h). NULL: there is no text. The caller frees
+ * it. */
 char *ipb_bundle_text(const IpbJson *data);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Packets of the control socket; see the header. The forkserver runs no code of a kernel, but its packets are
- * checked like any other.
+ * Packets of the control socket; see the header. The forkserver runs no code of a kernel, but its
+ * packets are checked like all input.
  */
 #include "kernel/control.h"
 
@@ -16,7 +16,7 @@ static bool
 set_breach(const char *what, GError **error)
 {
     g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_PROTOCOL,
-                "the forkserver sent a packet that is none: %s", what);
+                "the forkserver sent a malformed packet: %s", what);
     return false;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The packets of the forkserver's control socket: one JSON object each (docs/internals/kernel-wire.md).
+ * IpbControlMessage: the packets of the forkserver's control socket, one JSON object each
+ * (docs/internals/kernel-wire.md).
  */
 #pragma once
 
@@ -21,7 +22,7 @@ typedef enum {
     IPB_CONTROL_EXITED,
 } IpbControlOp;
 
-/* A packet from the forkserver; texts are borrowed from the document. */
+/* A packet from the forkserver. Texts are borrowed from the document. */
 typedef struct {
     IpbControlOp op;
     int64_t id;              /* forked, fork_failed, exited */
@@ -38,8 +39,8 @@ bool ipb_control_parse(const char *packet, size_t size, IpbControlMessage *ret_m
                        GError **error);
 void ipb_control_clear(IpbControlMessage *message);
 
-/* Packets for the forkserver; caller frees. */
-/* @entrance: the library by which kernels enter sandboxes, or NULL. */
+/* Packets for the forkserver; the caller frees them. @entrance: the library by which kernels enter
+ * sandboxes, or NULL. */
 char *ipb_control_build_configure(const char *const *preload, const char *stub_directory,
                                   const char *entrance);
 char *ipb_control_build_fork(int64_t id, bool is_sandboxed);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * IpbDeadline: a timer that can be paused. While a kernel's output is not read (back-pressure), the
- * kernel cannot answer, so its time limits are paused. Time in which the kernel, or this program, got
- * no CPU does not count either, up to a maximum.
+ * kernel cannot answer, so its time limits are paused. Time in which the kernel, or this program,
+ * got no CPU does not count either, up to a maximum.
  *
  * Plain struct, owned by value.
  */
@@ -34,13 +34,13 @@ typedef struct {
 
 void ipb_deadline_init(IpbDeadline *deadline, IpbLoop *loop, const IpbDeadlineFuncs *funcs,
                        void *data);
-/* Calls the function in @delay_ms, not counting pauses and, up to a maximum, waits for a CPU. Restarts
- * a running deadline. */
+/* Calls the function in @delay_ms, not counting pauses and, up to a maximum, waits for a CPU.
+ * Restarts a running deadline. */
 void ipb_deadline_set(IpbDeadline *deadline, unsigned delay_ms);
 /* Also the clear function. */
 void ipb_deadline_unset(IpbDeadline *deadline);
 void ipb_deadline_set_paused(IpbDeadline *deadline, bool paused);
-/* How long the main thread of a process has waited for a CPU since it was created: on a busy machine,
- * that time is not its own. 0 if the system does not report it. The pid may belong to another process
- * by now. Then the figure is wrong, and the caller must tolerate that. */
+/* How long the main thread of a process has waited for a CPU since it was created: on a busy
+ * machine, that time is not its own. 0 if the system does not report it. The pid may belong to
+ * another process by now. Then the figure is wrong, and the caller must tolerate that. */
 uint64_t ipb_deadline_cpu_wait_us(pid_t pid);

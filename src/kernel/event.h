@@ -47,14 +47,15 @@ typedef enum {
     /* A kernel that is ready begins with the cell: execution_count that it will have. The cell's
      * time runs from here. Not sent for a cell that never gets so far */
     IPB_EVENT_STARTED,
-    /* The last event of a cell, which always comes: status, execution_count, user_expressions; text:
-     * see IpbCellStatus */
+    /* The last event of a cell, which always comes: status, execution_count, user_expressions;
+     * text: see IpbCellStatus */
     IPB_EVENT_DONE,
 } IpbEventType;
 
 /* How a cell ended. The values up to LOST have the numbers of IpyboxStatus. In the DONE event of a
  * kernel the text is the kernel's working directory, unless the cell is LOST: then it is the cause,
- * for people. In the DONE event of a session the text says what happened, except for OK and ERROR. */
+ * for people. In the DONE event of a session the text says what happened, except for OK and
+ * ERROR. */
 typedef enum {
     IPB_CELL_OK,
     /* an ERROR event came before */

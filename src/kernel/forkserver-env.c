@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the forkserver holds in its memory every kernel can read, since it is forked from it. So it gets what it
- * needs to run and no more; secrets of this process' environment never reach it. A kernel's own
- * environment comes to it after the fork, by its start frame.
+ * Every kernel can read the forkserver's memory, because it is forked from it. So the forkserver
+ * gets the variables that it needs to run and no others. Secrets of this process's environment
+ * never reach it. A kernel gets its own environment after the fork, by its start frame.
  */
 #include "kernel/forkserver-env.h"
 
@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 typedef struct {
-    const char *name; /* a name, or with "_*" at its end all names that begin so */
+    const char *name; /* a name; or with "_*" at the end, all names with this prefix */
     const char *reason;
 } AllowedVariable;
 

@@ -6,5 +6,6 @@
 
 #include <glib.h>
 
-/* What of this process' environment is on the allowlist, as "NAME=value"; NULL-terminated, g_strfreev. */
+/* The variables of this process's environment that are on the allowlist, as "NAME=value".
+ * NULL-terminated; free with g_strfreev. */
 char **ipb_forkserver_env(void);

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The forkserver's process, its control socket, and the forks that it was asked for; see the header.
+ * The forkserver's process, its control socket, and the forks that it was asked for; see the
+ * header.
  *
- * The first fork starts the process. If it ends, for whatever reason, the next fork starts it again.
- * Only its own exit is reported as its end. If something goes wrong before (no answer in time,
- * nonsense on the control socket, `failed`), the reason is kept in `failure` and the process is
- * killed; on_child_exit then informs all who wait.
+ * The first fork starts the process. If it ends, for whatever reason, the next fork starts it
+ * again. Only its own exit is reported as its end. If something goes wrong before (no answer in
+ * time, nonsense on the control socket, `failed`), the reason is kept in `failure` and the process
+ * is killed; on_child_exit then informs all who wait.
  *
  * A fork is WAITING (to be asked for), ASKED, RUNNING, and ENDED when its last callback was called.
  * Its owner may free it at any time. If the forkserver knows of it by then, it stays in the table
- * without an owner until its end is reported. Owners' callbacks may make, kill and free forks and drop
- * references, so no list is walked while they are called: the ids are collected, and each is looked
- * up again.
+ * without an owner until its end is reported. Owners' callbacks may make, kill and free forks and
+ * drop references, so no list is walked while they are called: the ids are collected, and each is
+ * looked up again.
  */
 #include "kernel/forkserver.h"
 
@@ -36,20 +37,23 @@
 #include "kernel/orphans.h"
 
 #define START_TIMEOUT_MS 60000
-/* After the end of the control socket: to reap all kernels; then SIGTERM, and again; then SIGKILL. */
+/* After the end of the control socket: time to reap all kernels. Then SIGTERM, twice; then
+ * SIGKILL. */
 #define STOP_GRACE_MS 3000
-/* While it starts it has no kernels, and may hang in an import: SIGTERM at once, and again; then SIGKILL. */
+/* While it starts it has no kernels, and may hang in an import: SIGTERM at once, and again; then
+ * SIGKILL. */
 #define STOP_STARTING_GRACE_MS 500
-/* The last reference waits so long for the same, if there are kernels left. */
+/* The last reference waits so long for the same, if kernels are left. */
 #define FREE_GRACE_MS 1000
-/* What is kept of the forkserver's stdout and stderr, and how much of it a message shows. */
+/* How much of the forkserver's stdout and stderr is kept, is read at once, and is shown in a
+ * message. */
 #define MAX_OUTPUT (64 * 1024)
 #define MAX_OUTPUT_READ 4096
 #define MAX_SHOWN_OUTPUT 2000
-/* Packets taken in one wake-up. */
+/* Packets received in one wake-up. */
 #define MAX_PACKETS 64
 
-/* The cause of a kernel's death when the forkserver was asked to end. */
+/* The cause of a kernel's death if the forkserver was stopped. */
 #define IPB_CAUSE_STOPPED "stopped with the forkserver"
 
 #define PIP_PACKAGES "ipython pydantic matplotlib-inline"
@@ -70,7 +74,7 @@ struct IpbForkserver {
     IpbLoop *loop;
     char *python, *script, *stub_directory, *entrance;
     char **preload;
-    char **env; /* of the process; kept, since another thread may change ours later */
+    char **env; /* of the process; a copy, because another thread may change ours later */
     unsigned start_timeout_ms;
     IpbForkserverState state;
     /* The process: from STARTING to STOPPING. */
@@ -79,17 +83,16 @@ struct IpbForkserver {
     IpbWatch *control_watch;
     int output_fd; /* read end of its stdout and stderr */
     IpbWatch *output_watch;
-    IpbBuffer output; /* the last of it */
+    IpbBuffer output; /* its end */
     IpbTimer *start_timer;
-    GError *failure; /* why it will end, if that is known before */
+    GError *failure; /* the cause of its end, if it is known before */
     char **preload_failures;
-    /* Forks, see forks.c. */
     GHashTable *forks; /* int64_t id → IpbFork: all that have not ended */
-    GQueue waiting;    /* IDs (int64_t *) of forks to ask for */
+    GQueue waiting;    /* IDs (int64_t *) of forks to request */
     GQueue kills;      /* IDs of forks to kill */
     IpbTimer *failing_timer;
     int64_t last_id;
-    /* Those who wait for stop. */
+    /* Callers that wait for stop (StopWaiter). */
     GQueue stop_waiters;
     IpbTimer *stopped_timer;
 };
@@ -101,7 +104,7 @@ struct IpbFork {
     bool has_owner;
     int64_t id;
     ForkState state;
-    GError *error; /* it failed, and on_forked is due */
+    GError *error; /* the fork failed, and on_forked is due */
     IpbForkFunc on_forked;
     IpbForkExitFunc on_exit;
     void *data;
@@ -130,7 +133,8 @@ ipb_forkserver_new(IpbLoop *loop, const IpbForkserverOptions *options)
     forkserver->start_timeout_ms =
         options->start_timeout_ms > 0 ? options->start_timeout_ms : START_TIMEOUT_MS;
     forkserver->control_fd = forkserver->output_fd = -1;
-    /* An id is also how a kernel's processes are known on the whole machine: no two forkservers share one. */
+    /* The processes of a kernel are found by its id on the whole machine, so no two forkservers may
+     * use the same ids. */
     forkserver->last_id = (int64_t) g_random_int() << 20;
     ipb_buffer_init(&forkserver->output, MAX_OUTPUT);
     forkserver->forks = g_hash_table_new(g_int64_hash, g_int64_equal);
@@ -153,7 +157,7 @@ ipb_forkserver_preload_failures(IpbForkserver *forkserver)
     return (const char *const *) forkserver->preload_failures;
 }
 
-/* --- forks ------------------------------------------------------------------------------------- */
+/* --- forks ------------------------------------------------------------------------------------ */
 
 static IpbFork *
 find_fork(IpbForkserver *forkserver, int64_t id)
@@ -174,7 +178,7 @@ close_sandbox_fds(IpbFork *fork)
         ipb_fd_close(&fork->sandbox_fds[i]);
 }
 
-/* Leaves the table; without an owner the memory goes, too. */
+/* Removes the fork from the table, and frees it if it has no owner. */
 static void
 end_fork(IpbFork *fork)
 {
@@ -213,7 +217,7 @@ collect_ids(IpbForkserver *forkserver)
 }
 
 static void
-tell_failure(IpbFork *fork)
+report_failure(IpbFork *fork)
 {
     g_autoptr(GError) error = g_steal_pointer(&fork->error);
     IpbForkFunc on_forked = fork->has_owner ? fork->on_forked : NULL;
@@ -232,12 +236,12 @@ on_failing_timer(void *data)
     for (guint i = 0; i < ids->len; i++) {
         IpbFork *fork = find_fork(forkserver, g_array_index(ids, int64_t, i));
         if (fork != NULL && fork->error != NULL)
-            tell_failure(fork);
+            report_failure(fork);
     }
     ipb_forkserver_unref(forkserver);
 }
 
-/* on_forked will tell @error. */
+/* on_forked will report @error. */
 static void
 fail_fork(IpbFork *fork, const GError *error)
 {
@@ -263,7 +267,7 @@ fail_waiting_forks(IpbForkserver *forkserver, const GError *error)
 }
 
 static void
-tell_exit(IpbFork *fork, int wait_status, const char *cause)
+report_exit(IpbFork *fork, int wait_status, const char *cause)
 {
     IpbForkExitFunc on_exit = fork->has_owner ? fork->on_exit : NULL;
     void *data = fork->data;
@@ -276,12 +280,12 @@ static void
 lose_forks(IpbForkserver *forkserver, const char *cause)
 {
     g_autoptr(GArray) ids = collect_ids(forkserver);
-    /* The kernels died with it (PR_SET_PDEATHSIG); what they had started did not. */
+    /* The kernels died with it (PR_SET_PDEATHSIG). The processes that they started did not. */
     ipb_orphans_kill((const int64_t *) (void *) ids->data, ids->len);
     for (guint i = 0; i < ids->len; i++) {
         IpbFork *fork = find_fork(forkserver, g_array_index(ids, int64_t, i));
         if (fork != NULL && fork->state == FORK_RUNNING)
-            tell_exit(fork, SIGKILL, cause);
+            report_exit(fork, SIGKILL, cause);
     }
 }
 
@@ -290,13 +294,13 @@ on_forked(IpbFork *fork, pid_t pid, int *pidfd)
 {
     fork->state = FORK_RUNNING;
     if (fork->has_owner && *pidfd < 0) {
-        /* It came with the packet, and there was no room for it. */
+        /* The pidfd came with the packet, but this process had no free descriptor. */
         ipb_fork_kill(fork);
         ipb_error_set_errno(&fork->error, EMFILE, "the kernel cannot be forked");
-        tell_failure(fork);
+        report_failure(fork);
         return;
     }
-    if (!fork->has_owner) { /* its kill was asked for already */
+    if (!fork->has_owner) { /* its kill was requested already */
         ipb_fd_close(&fork->wire_fd);
         ipb_fd_close(&fork->stdout_fd);
         ipb_fd_close(&fork->stderr_fd);
@@ -318,15 +322,15 @@ on_exited(IpbFork *fork, const IpbControlMessage *message)
 {
     bool is_killed = WIFSIGNALED(message->wait_status) && WTERMSIG(message->wait_status) == SIGKILL;
     if (is_killed && fork->forkserver->state == IPB_FORKSERVER_STOPPING) {
-        tell_exit(fork, message->wait_status, IPB_CAUSE_STOPPED);
+        report_exit(fork, message->wait_status, IPB_CAUSE_STOPPED);
         return;
     }
     g_autofree char *status = ipb_child_describe_status(message->wait_status);
     g_autofree char *cause = g_strconcat(
         status,
-        is_killed && message->is_oom_kill ? ", probably by the system for want of memory" : "",
+        is_killed && message->is_oom_kill ? ", probably by the system for lack of memory" : "",
         NULL);
-    tell_exit(fork, message->wait_status, cause);
+    report_exit(fork, message->wait_status, cause);
 }
 
 static void
@@ -347,14 +351,15 @@ on_fork_packet(IpbForkserver *forkserver, const IpbControlMessage *message, int 
     }
 }
 
-/* Sends one packet; false when the socket is full (or dead: then its end of file tells). */
+/* Sends one packet. False if the socket is full, or dead: then end of file follows. */
 static bool
 send_packet(IpbForkserver *forkserver, const char *packet, const int *fds, size_t n_fds)
 {
     return ipb_fd_send(forkserver->control_fd, packet, strlen(packet), fds, n_fds) >= 0;
 }
 
-/* Makes the channels of the fork and sends the kernel's ends; false when the socket is full. */
+/* Makes the channels of the fork and sends the kernel's ends. False without @error if the socket is
+ * full. */
 static bool
 ask_for(IpbFork *fork, GError **error)
 {
@@ -387,7 +392,7 @@ ask_for(IpbFork *fork, GError **error)
     return true;
 }
 
-/* False when the socket is full. */
+/* False if the socket is full. */
 static bool
 flush_kills(IpbForkserver *forkserver)
 {
@@ -431,9 +436,9 @@ flush_forks(IpbForkserver *forkserver)
     ipb_watch_set_events(forkserver->control_watch, is_all_sent ? EPOLLIN : EPOLLIN | EPOLLOUT);
 }
 
-/* --- the process ------------------------------------------------------------------------------- */
+/* --- the process ------------------------------------------------------------------------------ */
 
-/* The end of what the process printed, as ": text" for a message, or "". */
+/* The end of what the process printed, as ": text" for a message; "" if it printed nothing. */
 static char *
 shown_output(IpbForkserver *forkserver)
 {
@@ -448,7 +453,7 @@ shown_output(IpbForkserver *forkserver)
                                 : g_strconcat(size > shown ? ": …" : ": ", text->str, NULL);
 }
 
-/* Keeps the first reason, and ends the process; the rest is on_child_exit's. */
+/* Keeps the first reason, and kills the process. on_child_exit does the rest. */
 static void
 fail_process(IpbForkserver *forkserver, GError *error)
 {
@@ -470,7 +475,7 @@ on_start_timeout(void *data)
                              forkserver->start_timeout_ms / 1000.0, output));
 }
 
-/* Python is there, but not what it needs. */
+/* Python exists, but lacks modules. */
 static GError *
 error_of_failed(IpbForkserver *forkserver, const IpbControlMessage *message)
 {
@@ -554,14 +559,14 @@ on_control_ready(uint32_t events, void *data)
     if ((events & EPOLLOUT) != 0)
         flush_forks(forkserver);
     if ((events & ~(uint32_t) EPOLLOUT) != 0 && receive_packets(forkserver) == PACKETS_END) {
-        /* It ends, or has lost its mind. */
+        /* It is ending, or it is broken. */
         g_clear_pointer(&forkserver->control_watch, ipb_watch_free);
         ipb_child_stop(forkserver->child, STOP_GRACE_MS);
     }
     ipb_forkserver_unref(forkserver);
 }
 
-/* Keeps the last MAX_OUTPUT bytes; false at the end or when there is no more. */
+/* Keeps the last MAX_OUTPUT bytes. False at the end of file, or if nothing more is available. */
 static bool
 read_output(IpbForkserver *forkserver)
 {
@@ -598,7 +603,7 @@ clear_process(IpbForkserver *forkserver)
     forkserver->state = IPB_FORKSERVER_STOPPED;
 }
 
-/* Why those who wait for a kernel get none. */
+/* The error for forks that wait. */
 static GError *
 error_of_exit(IpbForkserver *forkserver, const char *status)
 {
@@ -615,8 +620,8 @@ error_of_exit(IpbForkserver *forkserver, const char *status)
                        output);
 }
 
-/* Python has many words for too little memory ("error return without exception set" is one), so
- * whatever it says at its start, a limit that it had is named. */
+/* If memory runs out, Python fails with many different messages ("error return without exception
+ * set" is one). So a limit is mentioned whatever the message of a failed start is. */
 static void
 mention_memory_limit(GError *error)
 {
@@ -632,7 +637,7 @@ mention_memory_limit(GError *error)
 }
 
 static void
-tell_stopped(IpbForkserver *forkserver)
+report_stopped(IpbForkserver *forkserver)
 {
     StopWaiter *waiter;
     while ((waiter = g_queue_pop_head(&forkserver->stop_waiters)) != NULL) {
@@ -645,7 +650,7 @@ static void
 on_child_exit(IpbChild *child, int wait_status, void *data)
 {
     IpbForkserver *forkserver = ipb_forkserver_ref(data);
-    /* What it said before it ended. */
+    /* Read what it sent before it ended. */
     for (int i = 0; i < MAX_OUTPUT / MAX_OUTPUT_READ && forkserver->output_watch != NULL; i++)
         if (!read_output(forkserver))
             break;
@@ -661,7 +666,7 @@ on_child_exit(IpbChild *child, int wait_status, void *data)
     clear_process(forkserver);
     fail_waiting_forks(forkserver, error);
     lose_forks(forkserver, cause);
-    tell_stopped(forkserver);
+    report_stopped(forkserver);
     ipb_forkserver_unref(forkserver);
 }
 
@@ -693,7 +698,7 @@ spawn(IpbForkserver *forkserver, GError **error)
     ipb_autofd control_theirs = -1, output_theirs = -1;
     if (!open_channels(forkserver, &control_theirs, &output_theirs, error))
         return false;
-    /* Where kernels are sandboxed, site-packages may hold .pth files that one of them wrote: they are code. */
+    /* A sandboxed kernel may have written .pth files to site-packages. They are code. */
     const char *plain[] = {forkserver->python, "-I", forkserver->script, NULL};
     const char *without_site[] = {forkserver->python, "-I", "-S", forkserver->script, NULL};
     IpbChildOptions options = {
@@ -703,7 +708,7 @@ spawn(IpbForkserver *forkserver, GError **error)
         .stdout_fd = output_theirs,
         .stderr_fd = output_theirs,
         .extra_fd = control_theirs,
-        /* When we die it still has to end what its kernels started. */
+        /* If this process dies, the forkserver still has to kill what its kernels started. */
         .death_signal = SIGTERM,
     };
     forkserver->child =
@@ -718,7 +723,7 @@ spawn(IpbForkserver *forkserver, GError **error)
     return true;
 }
 
-/* The reasons that a person can do something about get the words for it. */
+/* Adds advice to errors that the user can fix. */
 static GError *
 explain_spawn_error(IpbForkserver *forkserver, const GError *error)
 {
@@ -754,7 +759,7 @@ on_stopped_timer(void *data)
     IpbForkserver *forkserver = ipb_forkserver_ref(data);
     g_clear_pointer(&forkserver->stopped_timer, ipb_timer_free);
     if (forkserver->state == IPB_FORKSERVER_STOPPED)
-        tell_stopped(forkserver);
+        report_stopped(forkserver);
     ipb_forkserver_unref(forkserver);
 }
 
@@ -778,7 +783,8 @@ ipb_forkserver_stop(IpbForkserver *forkserver, void (*done)(void *data), void *d
         return;
     case IPB_FORKSERVER_READY:
         forkserver->state = IPB_FORKSERVER_STOPPING;
-        shutdown(forkserver->control_fd, SHUT_WR); /* it kills and reaps all kernels, and exits */
+        shutdown(forkserver->control_fd,
+                 SHUT_WR); /* it then kills and reaps all kernels, and exits */
         ipb_child_stop(forkserver->child, STOP_GRACE_MS);
         return;
     case IPB_FORKSERVER_STOPPING:
@@ -786,7 +792,7 @@ ipb_forkserver_stop(IpbForkserver *forkserver, void (*done)(void *data), void *d
     }
 }
 
-/* --- what the owner of a fork does --------------------------------------------------------------- */
+/* --- the interface of a fork --------------------------------------------------------------- */
 
 static bool
 keep_sandbox(IpbFork *fork, const IpbForkSandbox *sandbox, GError **error)
@@ -867,7 +873,7 @@ ipb_fork_free(IpbFork *fork)
     ipb_forkserver_unref(forkserver);
 }
 
-/* --- the end ----------------------------------------------------------------------------------- */
+/* --- the end ---------------------------------------------------------------------------------- */
 
 static void
 clear_forks(IpbForkserver *forkserver)
@@ -879,7 +885,7 @@ clear_forks(IpbForkserver *forkserver)
     g_queue_clear_full(&forkserver->kills, g_free);
 }
 
-/* Lets the process kill and reap what it forked; bounded. */
+/* Gives the process time to kill and reap what it forked. */
 static void
 wait_for_end(IpbForkserver *forkserver)
 {

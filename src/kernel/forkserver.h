@@ -43,7 +43,8 @@ typedef void (*IpbForkExitFunc)(int wait_status, const char *cause, void *data);
 
 typedef struct IpbFork IpbFork;
 
-/* The sandbox into which a kernel is forked (sandbox/sandbox.h). The fds are borrowed for the call. */
+/* The sandbox into which a kernel is forked (sandbox/sandbox.h). The fds are borrowed for the
+ * call. */
 typedef struct {
     /* of its pid 1 */
     int init_pidfd;
@@ -56,8 +57,8 @@ typedef struct {
 /* Starts nothing yet. */
 IpbForkserver *ipb_forkserver_new(IpbLoop *loop, const IpbForkserverOptions *options);
 IpbForkserver *ipb_forkserver_ref(IpbForkserver *forkserver);
-/* The last reference kills the forkserver and all kernels. If there are kernels, it waits for that, 1 s
- * at most. */
+/* The last reference kills the forkserver and all kernels. If there are kernels, it waits for that,
+ * 1 s at most. */
 void ipb_forkserver_unref(IpbForkserver *forkserver);
 /* Starts Python in the background unless it runs. The next fork reports a failure. */
 void ipb_forkserver_start(IpbForkserver *forkserver);
@@ -67,9 +68,10 @@ void ipb_forkserver_stop(IpbForkserver *forkserver, void (*done)(void *data), vo
  * known. */
 const char *const *ipb_forkserver_preload_failures(IpbForkserver *forkserver);
 
-/* Forks a kernel, into @sandbox unless it is NULL. @on_forked is called once, from the loop. Errors:
- * UNAVAILABLE: no Python or no IPython, with the command that installs it; TIMEOUT; SYSTEM. @on_exit is
- * called once if on_forked got a process, when it and everything that it started are gone. */
+/* Forks a kernel, into @sandbox unless it is NULL. @on_forked is called once, from the loop.
+ * Errors: UNAVAILABLE: no Python or no IPython, with the command that installs it; TIMEOUT; SYSTEM.
+ * @on_exit is called once if on_forked got a process, when it and everything that it started are
+ * gone. */
 IpbFork *ipb_fork_new(IpbForkserver *forkserver, const IpbForkSandbox *sandbox,
                       IpbForkFunc on_forked, IpbForkExitFunc on_exit, void *data);
 /* Sends SIGKILL to the process and everything it started; on_exit reports the end. */

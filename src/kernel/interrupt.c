@@ -2,13 +2,14 @@
  *
  * Interrupting a cell; see the header.
  *
- * A signal may come before the kernel has taken up the cell, or just before a blocking call, and have no effect. So
- * it is repeated, by another signal than the first: the kernel passes over a repetition if the cell has acted on an interrupt, which
- * may be cleaning up now, as long as nobody asks anew.
+ * A signal has no effect if it comes before the kernel has started the cell, or just before a
+ * blocking call. So it is repeated, by another signal than the first. The kernel ignores a
+ * repetition if the cell has reacted to an interrupt, because the cell may be cleaning up. A new
+ * request to interrupt is sent by the first signal again.
  */
 #include "kernel/interrupt.h"
 
-/* To the first repetition; each further one takes twice as long. */
+/* From the signal to its first repetition. Each further wait is twice as long. */
 #define FIRST_RESEND_MS 50
 
 void

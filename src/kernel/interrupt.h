@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * IpbInterrupt: how a running cell is interrupted: a signal, repeated until it has its effect, and a grace period after
- * which something stronger is due. Plain struct, owned by value.
+ * IpbInterrupt: interrupts a running cell. It sends a signal and repeats it until it has an effect.
+ * At the end of a grace period it calls a function that does something stronger.
+ *
+ * Plain struct, owned by value.
  */
 #pragma once
 
@@ -16,14 +18,14 @@ typedef struct {
     void *data;
 } IpbInterrupt;
 
-/* @send sends the signal, or repeats it for a cell that has not acted on it; @grace: its function is called once, when the grace
- * period has passed. */
+/* @send sends the signal, or repeats it for a cell that has not reacted to it. The function of
+ * @grace is called once, at the end of the grace period. */
 void ipb_interrupt_init(IpbInterrupt *interrupt, IpbLoop *loop,
                         void (*send)(bool is_repetition, void *data), const IpbDeadlineFuncs *grace,
                         void *data);
-/* The first one for a cell starts the grace period; later ones only send. */
+/* The first interrupt of a cell starts the grace period. Later ones only send the signal. */
 void ipb_interrupt_send(IpbInterrupt *interrupt, unsigned grace_ms);
-/* It had its effect, or another end came. Also the clear function. */
+/* The interrupt had its effect, or the cell ended in another way. Also the clear function. */
 void ipb_interrupt_end(IpbInterrupt *interrupt);
-/* The grace period stands still. */
+/* Pauses the grace period. */
 void ipb_interrupt_set_paused(IpbInterrupt *interrupt, bool paused);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * IpbKernelProvider: makes kernels of one kind. A session asks its provider for a kernel and knows
- * nothing of how the kernel comes into a process. The native provider (kernel/native-provider.h) forks
- * processes from a warm Python. Other kinds fit the same interface: a branch of a live kernel, or a
- * process that speaks Jupyter's protocol.
+ * nothing of how the kernel comes into a process. The native provider (kernel/native-provider.h)
+ * forks processes from a warm Python. Other kinds fit the same interface: a branch of a live
+ * kernel, or a process that speaks Jupyter's protocol.
  *
- * Kinds of kernels differ in what they can do. Callers ask for the capabilities, not for the kind, and
- * refuse an option that a kernel without the capability would ignore.
+ * Kinds of kernels differ in what they can do. Callers ask for the capabilities, not for the kind,
+ * and refuse an option that a kernel without the capability would ignore.
  *
  * Ownership: reference-counted. A kernel holds what it needs of its provider.
  */
@@ -54,12 +54,13 @@ IpbKernelProvider *ipb_kernel_provider_ref(IpbKernelProvider *provider);
 void ipb_kernel_provider_unref(IpbKernelProvider *provider);
 const char *ipb_kernel_provider_name(const IpbKernelProvider *provider);
 IpbKernelCapabilities ipb_kernel_provider_capabilities(const IpbKernelProvider *provider);
-/* Whether kernels have the capability. If not, @error (INVALID) says so: "kernels of the kind … cannot
- * @what". */
+/* Whether kernels have the capability. If not, @error (INVALID) says so: "kernels of the kind …
+ * cannot @what". */
 bool ipb_kernel_provider_check(const IpbKernelProvider *provider, IpbKernelCapabilities capability,
                                const char *what, GError **error);
-/* Makes a kernel without a process: its first cell or ipb_kernel_start() starts one. Errors: INVALID:
- * the options need a capability that the provider lacks; NOT_FOUND: the installation is not complete. */
+/* Makes a kernel without a process: its first cell or ipb_kernel_start() starts one. Errors:
+ * INVALID: the options need a capability that the provider lacks; NOT_FOUND: the installation is
+ * not complete. */
 IpbKernel *ipb_kernel_provider_make_kernel(IpbKernelProvider *provider,
                                            const IpbKernelOptions *options, IpbEventFunc on_event,
                                            void *data, GError **error);

@@ -7,8 +7,8 @@
  * A kernel object outlives its process: after a death or a reset the next cell runs in a fresh one.
  * Each process that becomes ready is reported by READY.
  *
- * Ownership: the owner frees the kernel. Events are borrowed for the callback. The callback may call
- * anything but ipb_kernel_free().
+ * Ownership: the owner frees the kernel. Events are borrowed for the callback. The callback may
+ * call anything but ipb_kernel_free().
  */
 #pragma once
 
@@ -29,16 +29,17 @@ typedef struct {
     bool returns_to_cwd;
 } IpbKernelRules;
 
-/* What the owner of a kernel does about its sandboxes. Each process of the kernel has a sandbox of its
- * own, which is made before the process and ends with it. */
+/* What the owner of a kernel does about its sandboxes. Each process of the kernel has a sandbox of
+ * its own, which is made before the process and ends with it. */
 typedef struct {
-    /* Returns the plan for a process that is about to start. If it returns NULL with @error, the process
-     * does not start. The caller owns the plan. */
+    /* Returns the plan for a process that is about to start. If it returns NULL with @error, the
+     * process does not start. The caller owns the plan. */
     IpbSandboxPlan *(*make_plan)(void *data, GError **error);
-    /* The sandbox is ready: its listeners, in the order of plan->listeners. The receiver owns them. */
+    /* The sandbox is ready: its listeners, in the order of plan->listeners. The receiver owns
+     * them. */
     void (*on_listeners)(const int *listeners, size_t n_listeners, void *data);
-    /* Code in the sandbox was not allowed to connect to a socket of the host. @path: as the code gave
-     * it, untrusted. */
+    /* Code in the sandbox was not allowed to connect to a socket of the host. @path: as the code
+     * gave it, untrusted. */
     void (*on_denied_socket)(const char *path, void *data);
     void *data;
 } IpbKernelSandboxFuncs;
@@ -103,32 +104,34 @@ struct IpbKernel {
 /* Gets a process ready in the background, as execute does, too. READY or START_FAILED follows, from
  * the loop, also if the kernel is ready already. */
 void ipb_kernel_start(IpbKernel *kernel);
-/* Runs a cell. Events follow from the loop; DONE is the last one and always comes. Returns the cell's
- * number, or 0 with @error: BUSY (a cell is running), LIMIT (code over 32 MiB), INVALID (no UTF-8;
- * user_expressions is not a JSON object of strings). */
+/* Runs a cell. Events follow from the loop; DONE is the last one and always comes. Returns the
+ * cell's number, or 0 with @error: BUSY (a cell is running), LIMIT (code over 32 MiB), INVALID (no
+ * UTF-8; user_expressions is not a JSON object of strings). */
 uint64_t ipb_kernel_execute(IpbKernel *kernel, const IpbKernelCode *code, GError **error);
 /* Sends the kernel a request: complete, inspect, is_complete, history, kernel_info, comm_info.
  * docs/internals/kernel-wire.md describes @params (text of a JSON object) and the result of each
- * @method. A kernel without a process gets one first. A kernel that runs a cell answers when the cell
- * has ended or awaits something. @func is called once, from the loop, unless the kernel is freed.
- * Returns false with @error: INVALID (params), LIMIT (too large, too many at once), BUSY (the kernel is
- * being stopped). */
+ * @method. A kernel without a process gets one first. A kernel that runs a cell answers when the
+ * cell has ended or awaits something. @func is called once, from the loop, unless the kernel is
+ * freed. Returns false with @error: INVALID (params), LIMIT (too large, too many at once), BUSY
+ * (the kernel is being stopped). */
 bool ipb_kernel_request(IpbKernel *kernel, const char *method, const char *params,
                         IpbKernelReplyFunc func, void *data, GError **error);
-/* Interrupts the running cell, if any. A cell that waits for its kernel's start ends at once (ERROR,
- * then DONE with IPB_CELL_INTERRUPTED). If the cell still runs after the grace period (options), its
- * kernel is killed: DONE has IPB_CELL_LOST, and the cause says that the state is gone. */
+/* Interrupts the running cell, if any. A cell that waits for its kernel's start ends at once
+ * (ERROR, then DONE with IPB_CELL_INTERRUPTED). If the cell still runs after the grace period
+ * (options), its kernel is killed: DONE has IPB_CELL_LOST, and the cause says that the state is
+ * gone. */
 void ipb_kernel_interrupt(IpbKernel *kernel);
-/* Ends the process. A running cell ends with IPB_CELL_LOST ("reset"). If no cell runs, atexit handlers
- * run and files are written, for two seconds at most. Then a fresh process starts in the background. */
+/* Ends the process. A running cell ends with IPB_CELL_LOST ("reset"). If no cell runs, atexit
+ * handlers run and files are written, for two seconds at most. Then a fresh process starts in the
+ * background. */
 void ipb_kernel_reset(IpbKernel *kernel);
-/* Ends the process in order: atexit handlers get the grace period, then it is killed. Calls @done when
- * everything is gone. A running cell ends with IPB_CELL_LOST. */
+/* Ends the process in order: atexit handlers get the grace period, then it is killed. Calls @done
+ * when everything is gone. A running cell ends with IPB_CELL_LOST. */
 void ipb_kernel_stop(IpbKernel *kernel, void (*done)(void *data), void *data);
 /* Back-pressure: while paused no output is read, so a kernel that continues to print waits. */
 void ipb_kernel_set_paused(IpbKernel *kernel, bool paused);
-/* Reports now, with the cell number 0, the LATE_OUTPUT and NOTICE events with which the next cell would
- * begin. Call it while no cell runs or waits. */
+/* Reports now, with the cell number 0, the LATE_OUTPUT and NOTICE events with which the next cell
+ * would begin. Call it while no cell runs or waits. */
 void ipb_kernel_report_late_output(IpbKernel *kernel);
 /* Whether its process, or one that descends from it, holds the socket with this inode; see
  * base/descendants.h. */

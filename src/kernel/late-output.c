@@ -16,7 +16,7 @@ get_text(IpbLateOutput *late)
     return late->text;
 }
 
-/* The largest size up to @max at which a character ends. */
+/* The largest size up to @max that does not cut a character. */
 static size_t
 cut_size(const char *text, size_t max)
 {
@@ -30,7 +30,7 @@ ipb_late_output_add(IpbLateOutput *late, const char *text, size_t size)
 {
     size_t used = late->text != NULL ? late->text->len : 0;
     size_t room = used < IPB_LATE_OUTPUT_MAX ? IPB_LATE_OUTPUT_MAX - used : 0;
-    /* Once something was dropped, nothing more is kept: what is shown has no holes. */
+    /* After a first drop nothing more is kept, so the text has no gaps. */
     size_t taken = late->n_dropped > 0 ? 0 : size <= room ? size : cut_size(text, room);
     if (taken > 0)
         g_string_append_len(get_text(late), text, (gssize) taken);

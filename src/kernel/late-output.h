@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * IpbLateOutput: what a kernel writes while no cell runs (threads, tasks, background children), kept
- * for the next cell, with a maximum. Plain struct, owned by value.
+ * IpbLateOutput: what a kernel writes while no cell runs (from threads, tasks, background
+ * children). It is kept for the next cell, up to a maximum.
+ *
+ * Plain struct, owned by value.
  */
 #pragma once
 
@@ -11,7 +13,7 @@
 
 #include <glib.h>
 
-/* The first so many bytes are kept. */
+/* So many bytes are kept; the rest is dropped and counted. */
 #define IPB_LATE_OUTPUT_MAX (256 * 1024)
 
 typedef struct {
@@ -22,11 +24,13 @@ typedef struct {
 
 /* @text is valid UTF-8. */
 void ipb_late_output_add(IpbLateOutput *late, const char *text, size_t size);
-/* A sentence of ours, which is kept beside the text; the same again counts once, so that no kernel can drown the others. */
+/* Keeps a message of ipybox beside the text. A repetition of the last one is ignored, so a kernel
+ * cannot fill the list with it. */
 void ipb_late_output_add_notice(IpbLateOutput *late, const char *notice);
-/* What was kept of the text; NULL if there is nothing. Caller frees; it is gone then. */
+/* Takes what was kept of the text; NULL if there is nothing. The caller frees it. */
 char *ipb_late_output_take(IpbLateOutput *late, size_t *ret_size);
-/* Call it after the text was taken, until it gives NULL: what was not kept of it, then the notices. Caller frees. */
+/* Takes a notice: first the one about dropped text, then the kept ones; NULL: there is none left.
+ * Call it after the text was taken. The caller frees the notice. */
 char *ipb_late_output_take_notice(IpbLateOutput *late);
 size_t ipb_late_output_size(const IpbLateOutput *late);
 void ipb_late_output_clear(IpbLateOutput *late);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Finding markers in output, and making text of the rest; see the header. Speed matters here: output
+ * Finds markers in output, and makes text of the rest; see the header. Speed matters here: output
  * without a NUL costs one memchr and one validating copy.
  */
 #include "kernel/marker.h"
@@ -9,7 +9,7 @@
 
 #define NUL_SYMBOL "\xe2\x90\x80" /* U+2400 */
 
-/* How the @size bytes at a NUL compare with a marker. */
+/* Compares the @size bytes at a NUL with a marker. */
 static IpbMarkerResult
 match(const uint8_t *key, const uint8_t *bytes, size_t size, uint32_t *ret_number)
 {

@@ -22,13 +22,13 @@ typedef enum {
     IPB_MARKER_CUT,   /* text, then up to the end what may be the beginning of a marker */
 } IpbMarkerResult;
 
-/* Finds the first marker with a number greater than @after: what looks like one but has a lower number is a
- * copy of an old one, that is, text. *@ret_text_size is the size of the text before it. */
+/* Finds the first marker with a number greater than @after. A marker with a lower number is a copy
+ * of an old one, so it is text. *@ret_text_size: the size of the text before the marker. */
 IpbMarkerResult ipb_marker_find(const uint8_t *key, uint32_t after, const uint8_t *bytes,
                                 size_t size, size_t *ret_text_size, uint32_t *ret_number);
 
-/* Appends output as text that has no NUL in it (U+2400 instead) and is valid UTF-8. */
+/* Appends output as valid UTF-8 text. A NUL becomes U+2400. */
 void ipb_marker_decode_text(IpbUtf8Decoder *decoder, const uint8_t *bytes, size_t size,
                             GString *out);
-/* The end of the text: what waits in the decoder. */
+/* Call it at the end of the text: appends what is left in the decoder. */
 void ipb_marker_decode_end(IpbUtf8Decoder *decoder, GString *out);

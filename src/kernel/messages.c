@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Payloads of the kernel wire; see the header. One function for each type of frame, all strict: a member
- * that is missing or of another type is a breach, members that are not known are passed over.
+ * Payloads of the kernel wire; see the header. There is one function for each type of frame. All
+ * are strict: a member that is missing or has another type is a breach. Unknown members are
+ * ignored.
  */
 #include "kernel/messages.h"
 
@@ -217,7 +218,7 @@ parse_content(IpbMessage *message, GError **error)
     case IPB_FRAME_REQUEST:
         break;
     }
-    return set_breach(message, "that nobody asked for", error);
+    return set_breach(message, "that only the core sends", error);
 }
 
 static bool
@@ -260,8 +261,8 @@ ipb_message_clear(IpbMessage *message)
     *message = (IpbMessage){0};
 }
 
-/* Writes bytes of the operating system as a JSON string: a byte that is not UTF-8 becomes the lone surrogate
- * U+DC80 … U+DCFF, from which Python's os.fsencode makes the byte again. */
+/* Writes bytes of the operating system as a JSON string. A byte that is not UTF-8 becomes one of
+ * the lone surrogates U+DC80 … U+DCFF, from which Python's os.fsencode makes the byte again. */
 static void
 write_os_string(IpbJsonWriter *writer, const char *bytes, size_t size, bool is_key)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What is in the frames of the kernel wire: from a kernel's hostile JSON to checked events, and the JSON
- * for a kernel.
+ * IpbMessage: the contents of frames of the kernel wire. It makes checked events of a kernel's
+ * hostile JSON, and writes the JSON for a kernel.
  */
 #pragma once
 
@@ -13,7 +13,7 @@
 #include "kernel/kernel.h"
 #include "kernel/wire.h"
 
-/* A frame's content. The event's texts and values live as long as the message. */
+/* The content of a frame. The texts and values of the event live as long as the message. */
 typedef struct {
     IpbFrameType type;
     IpbEvent event; /* for all types but HELLO and REPLY; cell 0: belongs to no cell */
@@ -25,7 +25,7 @@ typedef struct {
     unsigned n_owned;
 } IpbMessage;
 
-/* PROTOCOL: what is wrong in which frame. */
+/* Errors: PROTOCOL, with what is wrong in which frame. */
 bool ipb_message_parse(const IpbFrame *frame, IpbMessage *ret_message, GError **error);
 void ipb_message_clear(IpbMessage *message);
 
@@ -40,8 +40,9 @@ typedef struct {
     IpbKernelRules rules;
 } IpbStartMessage;
 
-/* Whole frames, caller frees; NULL with LIMIT if too large. Strings that are not UTF-8 (environment, paths) are
- * sent as Python's surrogateescape has them. */
+/* These build whole frames, which the caller frees; NULL with LIMIT if a frame is too large.
+ * Strings that are not UTF-8 (environment, paths) are sent as Python's surrogateescape writes
+ * them. */
 char *ipb_message_build_start(const IpbStartMessage *start, size_t *ret_size, GError **error);
 char *ipb_message_build_execute(uint64_t cell, const IpbKernelCode *code, size_t *ret_size,
                                 GError **error);

@@ -5,10 +5,10 @@
  * States: STOPPED → STARTING → IDLE ⇄ BUSY → (INTERRUPTING) → IDLE, and from each of them DYING →
  * STOPPED.
  *
- * A cell that is given while no process is ready waits (`code`); it is sent after hello. If a process
- * ends, the cell that runs in it ends, too (DONE, LOST). A cell that still waits does not, unless the
- * process could not be started for it. All events come from the loop: what a call causes at once waits
- * for the loop's next turn (`turn_timer`).
+ * A cell that is given while no process is ready waits (`code`); it is sent after hello. If a
+ * process ends, the cell that runs in it ends, too (DONE, LOST). A cell that still waits does not,
+ * unless the process could not be started for it. All events come from the loop: what a call causes
+ * at once waits for the loop's next turn (`turn_timer`).
  */
 #include "kernel/native-kernel.h"
 
@@ -117,7 +117,7 @@ report_stopped(NativeKernel *kernel)
     }
 }
 
-/* --- events ------------------------------------------------------------------------------------ */
+/* --- events ----------------------------------------------------------------------------------- */
 
 static void
 report(NativeKernel *kernel, const IpbEvent *event)
@@ -173,7 +173,7 @@ report_start_failed(NativeKernel *kernel, const char *cause)
                    });
 }
 
-/* --- the cell ---------------------------------------------------------------------------------- */
+/* --- the cell --------------------------------------------------------------------------------- */
 
 /* A cell runs that was sent to the process. */
 static bool
@@ -288,7 +288,8 @@ send_cell(NativeKernel *kernel, GError **error)
             g_propagate_error(error, g_steal_pointer(&send_error));
             return false;
         }
-        /* The process is dead, and its end will be reported: the cell waits for the next process. */
+        /* The process is dead, and its end will be reported: the cell waits for the next
+         * process. */
         set_state(kernel, STATE_DYING);
         return true;
     }
@@ -300,7 +301,7 @@ send_cell(NativeKernel *kernel, GError **error)
     return true;
 }
 
-/* --- the loop's next turn ---------------------------------------------------------------------- */
+/* --- the loop's next turn --------------------------------------------------------------------- */
 
 static bool
 send_request(uint64_t id, const char *method, const char *params, GError **error, void *data)
@@ -333,7 +334,7 @@ schedule_turn(NativeKernel *kernel)
         kernel->turn_timer = ipb_timer_new(kernel->loop, 0, on_turn, kernel);
 }
 
-/* --- the process ------------------------------------------------------------------------------- */
+/* --- the process ------------------------------------------------------------------------------ */
 
 static void start_process(NativeKernel *kernel);
 
@@ -516,7 +517,7 @@ start_process(NativeKernel *kernel)
     set_state(kernel, STATE_STARTING);
 }
 
-/* --- interrupting ------------------------------------------------------------------------------ */
+/* --- interrupting ----------------------------------------------------------------------------- */
 
 static void
 send_interrupt(bool is_repetition, void *data)
@@ -543,7 +544,7 @@ cpu_wait_us(void *data)
     return ipb_process_cpu_wait_us(kernel->process);
 }
 
-/* --- the operations ---------------------------------------------------------------------------- */
+/* --- the operations --------------------------------------------------------------------------- */
 
 static void
 start(IpbKernel *base)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The native provider: its kernels are processes forked from a warm Python of our own, the forkserver.
- * Kernels in sandboxes and kernels without one are forked from two different forkservers; each starts
- * when it is needed first.
+ * The native provider: its kernels are processes forked from a warm Python of our own, the
+ * forkserver. Kernels in sandboxes and kernels without one are forked from two different
+ * forkservers; each starts when it is needed first.
  */
 #pragma once
 

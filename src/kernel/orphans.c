@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Finds processes by the variable that the kernel host sets in each kernel; see the header. A process is looked at
- * again through its pidfd before it gets the signal: its number may have a new owner.
+ * Finds processes by the variable that the kernel host sets in each kernel; see the header. A
+ * process is checked a second time, after its pidfd was opened, because its number may belong to
+ * another process by then.
  */
 #include "kernel/orphans.h"
 
@@ -67,8 +68,8 @@ kill_once(const int64_t *ids, size_t n_ids)
 void
 ipb_orphans_kill(const int64_t *ids, size_t n_ids)
 {
-    /* Again as long as there are any: one may have forked while the pass went by. A killed process has no
-     * environment any more, so this ends. */
+    /* Repeat until a pass finds none, because a process may fork during a pass. A killed process
+     * has no environment any more, so this ends. */
     for (int passes = 0; passes < 100 && n_ids > 0 && kill_once(ids, n_ids); passes++)
         ;
 }

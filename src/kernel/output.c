@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The collector; the header says how the order is found.
+ * The collector; the header describes how it finds the order.
  *
- * Offsets count the bytes of a pipe since its beginning: n_read were read, n_read minus the buffer's
- * content were told. Everything happens in pump(), which only the loop calls: each pump reads at most one piece
- * of each pipe and a few of the wire, then takes single steps (a frame, or text up to the next marker)
- * until none is possible. The invariant that keeps it going: if something waits, it waits for bytes that are in a
- * watched fd, or for the loop's next turn.
+ * Offsets count the bytes of a pipe from its beginning: n_read were read, n_read minus the buffer's
+ * content were delivered. Everything happens in pump(), which only the loop calls. Each pump reads
+ * at most one piece of each pipe and a few of the wire, then takes single steps (a frame, or text
+ * up to the next marker) until none is possible. Invariant: whatever waits, waits for bytes that
+ * are in a watched fd, or for the loop's next turn.
  */
 #include "kernel/output.h"
 
@@ -22,15 +22,15 @@
 #include "kernel/marker.h"
 #include "kernel/wire.h"
 
-/* Read from a pipe at once: what a pipe holds by default. */
+/* Read from a pipe at once: the default capacity of a pipe. */
 #define MAX_PIPE_READ (64 * 1024)
-/* So much at once, and more is likely to follow. */
+/* If one read gives so much, more is likely to follow. */
 #define MIN_STREAM_READ (16 * 1024)
 /* Reads from the wire in one pump. */
 #define MAX_WIRE_READS 4
-/* Frames and texts told in one pump; then others get their turn. */
+/* Frames and texts delivered in one pump; then the loop runs other sources. */
 #define MAX_STEPS 512
-/* The decoded text of one piece may keep this much memory between pumps. */
+/* The buffer of decoded text may keep this much memory between pumps. */
 #define MAX_IDLE_TEXT 4096
 
 typedef struct {
@@ -38,16 +38,16 @@ typedef struct {
     bool is_stderr;
     int fd;
     IpbWatch *watch;
-    bool is_ended; /* end of file: nobody has it open for writing */
+    bool is_ended; /* end of file: no process has it open for writing */
     bool is_held;  /* the buffer's content may be the beginning of a marker */
     IpbBuffer buffer;
     uint64_t n_read;
     uint32_t passed;      /* the last marker's number */
     uint64_t late_end;    /* text before this offset came before the running cell */
-    uint64_t frame_limit; /* what came before the oldest frame ends here */
-    uint64_t lag_limit;   /* what came before the other pipe's text at hand ends here */
+    uint64_t frame_limit; /* text before the oldest frame ends here */
+    uint64_t lag_limit;   /* text before the other pipe's available text ends here */
     bool has_frame_limit, has_lag_limit;
-    uint64_t finish_end; /* when finishing: nothing is read beyond */
+    uint64_t finish_end; /* when finishing: nothing is read beyond this */
     IpbUtf8Decoder decoder;
 } Pipe;
 
@@ -59,11 +59,11 @@ struct IpbOutput {
     Pipe pipes[2];
     IpbWireReader wire; /* is_dry: since the last read from a pipe */
     IpbWatch *wire_watch;
-    bool has_told_wire_end;
+    bool has_reported_wire_end;
     IpbTimer *pump_timer;
     GString *text;
     bool is_paused, is_finishing, is_stopped, is_pumping;
-    bool is_streaming; /* much was read: more is likely to follow, so buffers are kept */
+    bool is_streaming; /* more is likely to follow, so buffers are kept */
 };
 
 static size_t
@@ -74,7 +74,7 @@ bytes_waiting(int fd)
 }
 
 static uint64_t
-told(const Pipe *pipe)
+n_delivered(const Pipe *pipe)
 {
     return pipe->n_read - ipb_buffer_size(&pipe->buffer);
 }
@@ -91,12 +91,12 @@ is_resting(const IpbOutput *output)
     return output->is_stopped || (output->is_paused && !output->is_finishing);
 }
 
-/* Has everything before @end been told? What is held as the beginning of a marker counts as told: a
+/* Whether everything before @end was delivered. A held beginning of a marker counts as delivered: a
  * marker is written in one piece, so its rest would be there. */
 static bool
-is_told_until(const Pipe *pipe, uint64_t end)
+is_delivered_until(const Pipe *pipe, uint64_t end)
 {
-    if (told(pipe) >= end)
+    if (n_delivered(pipe) >= end)
         return true;
     bool is_all_read = pipe->is_ended || pipe->n_read >= end;
     return is_all_read && (pipe->is_held || ipb_buffer_size(&pipe->buffer) == 0);
@@ -120,10 +120,10 @@ is_frame_reached(Pipe *pipe, const IpbFrame *frame)
         pipe->frame_limit = current_end(pipe);
         pipe->has_frame_limit = true;
     }
-    return is_told_until(pipe, pipe->frame_limit);
+    return is_delivered_until(pipe, pipe->frame_limit);
 }
 
-/* Must the other pipe wait for this one, that has passed fewer markers? */
+/* Whether the other pipe must wait for this one, which has passed fewer markers. */
 static bool
 is_lagging(Pipe *pipe)
 {
@@ -133,11 +133,11 @@ is_lagging(Pipe *pipe)
         pipe->lag_limit = current_end(pipe);
         pipe->has_lag_limit = true;
     }
-    return !is_told_until(pipe, pipe->lag_limit);
+    return !is_delivered_until(pipe, pipe->lag_limit);
 }
 
 static bool
-may_tell_text(Pipe *pipe)
+may_deliver_text(Pipe *pipe)
 {
     IpbOutput *output = pipe->output;
     Pipe *other = other_pipe(pipe);
@@ -149,25 +149,25 @@ may_tell_text(Pipe *pipe)
     if (is_lagging(other))
         return false;
     /* Late text of both pipes comes before anything of the cell, unless that would block. */
-    return told(pipe) < pipe->late_end || is_told_until(other, other->late_end) ||
+    return n_delivered(pipe) < pipe->late_end || is_delivered_until(other, other->late_end) ||
            other->passed > pipe->passed;
 }
 
-/* Where the text that may be told now ends at the latest. */
+/* The last offset up to which text may be delivered now. */
 static uint64_t
 text_bound(const Pipe *pipe)
 {
     uint64_t bound = pipe->n_read;
     if (pipe->output->wire.has_frame && pipe->has_frame_limit)
         bound = MIN(bound, pipe->frame_limit);
-    if (told(pipe) < pipe->late_end)
+    if (n_delivered(pipe) < pipe->late_end)
         bound = MIN(bound, pipe->late_end);
     return bound;
 }
 
-/* Passes on what was decoded into output->text. */
+/* Delivers what was decoded into output->text. */
 static void
-tell_decoded(Pipe *pipe, bool is_late)
+deliver_decoded(Pipe *pipe, bool is_late)
 {
     IpbOutput *output = pipe->output;
     if (output->text->len > 0)
@@ -177,12 +177,13 @@ tell_decoded(Pipe *pipe, bool is_late)
 }
 
 static void
-tell_text(Pipe *pipe)
+deliver_text(Pipe *pipe)
 {
     IpbOutput *output = pipe->output;
     Pipe *other = other_pipe(pipe);
-    bool is_late = told(pipe) < pipe->late_end || !is_told_until(other, other->late_end);
-    size_t bound = (size_t) (text_bound(pipe) - told(pipe));
+    bool is_late =
+        n_delivered(pipe) < pipe->late_end || !is_delivered_until(other, other->late_end);
+    size_t bound = (size_t) (text_bound(pipe) - n_delivered(pipe));
     size_t text_size;
     uint32_t number;
     IpbMarkerResult result =
@@ -190,7 +191,7 @@ tell_text(Pipe *pipe)
                         ipb_buffer_size(&pipe->buffer), &text_size, &number);
     if (text_size >= bound) {
         text_size = bound;
-        result = IPB_MARKER_NONE; /* what follows is looked at later */
+        result = IPB_MARKER_NONE; /* the rest is examined later */
     }
     ipb_marker_decode_text(&pipe->decoder, ipb_buffer_data(&pipe->buffer), text_size, output->text);
     ipb_buffer_consume(&pipe->buffer, text_size);
@@ -199,12 +200,12 @@ tell_text(Pipe *pipe)
         ipb_buffer_consume(&pipe->buffer, IPB_MARKER_SIZE);
     }
     pipe->is_held = result == IPB_MARKER_CUT;
-    tell_decoded(pipe, is_late);
+    deliver_decoded(pipe, is_late);
 }
 
-/* Tells what is kept back because it might have gone on. */
+/* Delivers what is held back because more of it might have come. */
 static void
-tell_rest(Pipe *pipe, bool with_held)
+deliver_rest(Pipe *pipe, bool with_held)
 {
     IpbOutput *output = pipe->output;
     if (with_held && pipe->is_held) {
@@ -214,7 +215,7 @@ tell_rest(Pipe *pipe, bool with_held)
         pipe->is_held = false;
     }
     ipb_marker_decode_end(&pipe->decoder, output->text);
-    tell_decoded(pipe, /* is_late= */ false);
+    deliver_decoded(pipe, /* is_late= */ false);
 }
 
 static void
@@ -225,31 +226,31 @@ look_for_frame(IpbOutput *output)
 }
 
 static void
-tell_frame(IpbOutput *output)
+deliver_frame(IpbOutput *output)
 {
-    /* A character that the cell left unfinished stays with the cell. */
+    /* An incomplete character at the end of the cell's output belongs to the cell. */
     if (output->wire.frame.type == IPB_FRAME_DONE)
         for (int i = 0; i < 2 && !is_resting(output); i++)
-            tell_rest(&output->pipes[i], /* with_held= */ false);
+            deliver_rest(&output->pipes[i], /* with_held= */ false);
     if (is_resting(output))
         return;
-    output->funcs.on_frame(&output->wire.frame, output->data); /* may give the wire up */
+    output->funcs.on_frame(&output->wire.frame, output->data); /* may end the wire */
     ipb_wire_reader_consume(&output->wire);
 }
 
-/* One frame or one text; false if nothing can be told now. */
+/* Delivers one frame or one text; false if nothing can be delivered now. */
 static bool
 take_step(IpbOutput *output)
 {
     look_for_frame(output);
     if (output->wire.has_frame && is_frame_reached(&output->pipes[0], &output->wire.frame) &&
         is_frame_reached(&output->pipes[1], &output->wire.frame)) {
-        tell_frame(output);
+        deliver_frame(output);
         return true;
     }
     for (int i = 0; i < 2; i++) {
-        if (may_tell_text(&output->pipes[i])) {
-            tell_text(&output->pipes[i]);
+        if (may_deliver_text(&output->pipes[i])) {
+            deliver_text(&output->pipes[i]);
             return true;
         }
     }
@@ -292,7 +293,7 @@ read_pipe(Pipe *pipe)
     }
 }
 
-/* Text at hand waits for this read, or a frame may come by it. */
+/* Whether available text waits for a read from the wire, or a frame may come from it. */
 static bool
 needs_wire(const IpbOutput *output)
 {
@@ -325,26 +326,26 @@ pump_soon(IpbOutput *output)
 }
 
 static bool
-is_all_told(const IpbOutput *output)
+is_all_delivered(const IpbOutput *output)
 {
     return output->wire.is_ended && !output->wire.has_frame &&
-           is_told_until(&output->pipes[0], output->pipes[0].finish_end) &&
-           is_told_until(&output->pipes[1], output->pipes[1].finish_end);
+           is_delivered_until(&output->pipes[0], output->pipes[0].finish_end) &&
+           is_delivered_until(&output->pipes[1], output->pipes[1].finish_end);
 }
 
-/* Tells of ends; the last thing that a pump does. */
+/* Reports ends; the last thing that a pump does. */
 static void
-tell_ends(IpbOutput *output)
+report_ends(IpbOutput *output)
 {
-    if (output->wire.is_ended && !output->has_told_wire_end && !is_resting(output)) {
-        output->has_told_wire_end = true;
+    if (output->wire.is_ended && !output->has_reported_wire_end && !is_resting(output)) {
+        output->has_reported_wire_end = true;
         if (!output->is_finishing)
             output->funcs.on_wire_end(output->wire.error, output->data);
     }
-    if (!output->is_finishing || output->is_stopped || !is_all_told(output))
+    if (!output->is_finishing || output->is_stopped || !is_all_delivered(output))
         return;
     for (int i = 0; i < 2 && !output->is_stopped; i++)
-        tell_rest(&output->pipes[i], /* with_held= */ true);
+        deliver_rest(&output->pipes[i], /* with_held= */ true);
     if (output->is_stopped)
         return;
     ipb_output_stop(output);
@@ -373,7 +374,7 @@ pump(IpbOutput *output)
     if (n_steps == MAX_STEPS || n_reads > MAX_WIRE_READS)
         pump_soon(output);
     else
-        tell_ends(output);
+        report_ends(output);
     update_watches(output);
     output->is_pumping = false;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * IpbOutput, the collector: reads the two output pipes and the wire of one kernel process, and
- * delivers text and frames in the order in which the kernel produced them. It delays nothing for longer
- * than the order requires, and keeps nothing: 100 MB pass through in pieces of 64 KiB.
+ * delivers text and frames in the order in which the kernel produced them. It delays nothing for
+ * longer than the order requires, and keeps nothing: 100 MB pass through in pieces of 64 KiB.
  *
  * How it finds the order. The kernel writes marker k into both pipes before it sends frame k, and
  * between text to stdout and text to stderr. Each step looks at the oldest frame and the available
@@ -13,13 +13,13 @@
  * - Text that follows a marker waits until the wire was read, because the frame of that marker was
  *   sent before that text was written.
  *
- * A marker may be missing, because user code closed fd 1 or forged one. No time limit is needed to find
- * out: a write to a pipe is complete when it returns, so what must come first is in the pipe when what
- * follows has been read. The pipe is read up to what FIONREAD reports at that moment. If the marker is
- * not there, it will not come.
+ * A marker may be missing, because user code closed fd 1 or forged one. No time limit is needed to
+ * find out: a write to a pipe is complete when it returns, so what must come first is in the pipe
+ * when what follows has been read. The pipe is read up to what FIONREAD reports at that moment. If
+ * the marker is not there, it will not come.
  *
- * Ownership: the collector owns the fds. Callbacks may call stop, mark_cell, set_paused and finish, but
- * not free.
+ * Ownership: the collector owns the fds. Callbacks may call stop, mark_cell, set_paused and finish,
+ * but not free.
  */
 #pragma once
 
@@ -33,12 +33,13 @@
 typedef struct IpbOutput IpbOutput;
 
 typedef struct {
-    /* Text: valid UTF-8 without NUL, NUL-terminated. @is_late: written before the last mark_cell. */
+    /* Text: valid UTF-8 without NUL, NUL-terminated. @is_late: written before the last
+     * mark_cell. */
     void (*on_text)(bool is_stderr, bool is_late, const char *text, size_t size, void *data);
     /* A frame of a type that kernels send. Its payload is not checked. */
     void (*on_frame)(const IpbFrame *frame, void *data);
-    /* Once: the kernel closed the wire (@error NULL), or sent bytes that are no frame. Nothing more is
-     * read from it. */
+    /* Once: the kernel closed the wire (@error NULL), or sent bytes that are no frame. Nothing more
+     * is read from it. */
     void (*on_wire_end)(const GError *error, void *data);
     /* Once, after finish: everything was delivered. */
     void (*on_finished)(void *data);
@@ -52,10 +53,10 @@ IpbOutput *ipb_output_new(IpbLoop *loop, int stdout_fd, int stderr_fd, int wire_
 void ipb_output_mark_cell(IpbOutput *output);
 /* While paused nothing is read and nothing delivered. */
 void ipb_output_set_paused(IpbOutput *output, bool paused);
-/* Call it when the process is dead, or counts as dead. Delivers in order what is in the pipes and on
- * the wire at this moment, then calls on_finished, always from the loop. It does so even while paused,
- * because the amount is bounded. It does not wait for an end of file, because children of the process
- * may keep the pipes open. @with_frames: false after a breach. */
+/* Call it when the process is dead, or counts as dead. Delivers in order what is in the pipes and
+ * on the wire at this moment, then calls on_finished, always from the loop. It does so even while
+ * paused, because the amount is bounded. It does not wait for an end of file, because children of
+ * the process may keep the pipes open. @with_frames: false after a breach. */
 void ipb_output_finish(IpbOutput *output, bool with_frames);
 /* No callback comes any more. */
 void ipb_output_stop(IpbOutput *output);

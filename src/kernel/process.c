@@ -3,11 +3,11 @@
  * One kernel process; see the header.
  *
  * The states are FORKING (its sandbox, if it gets one, is made first), GREETING (`start` was sent),
- * READY, ENDING and ENDED. Each of the first three can be followed by ENDING: the process is known to
- * be dead, or was killed. Then two things are waited for: the collector delivers what is left of the
- * output, and the forkserver reports how the process died and that everything it started is gone. A
- * kill for a known cause waits for the collector only. An error during the start is the process's
- * end, with that cause.
+ * READY, ENDING and ENDED. Each of the first three can be followed by ENDING: the process is known
+ * to be dead, or was killed. Then two things are waited for: the collector delivers what is left of
+ * the output, and the forkserver reports how the process died and that everything it started is
+ * gone. A kill for a known cause waits for the collector only. An error during the start is the
+ * process's end, with that cause.
  */
 #include "kernel/process.h"
 
@@ -35,7 +35,7 @@
 #define FORK_TIMEOUT_MS 180000
 /* From a death to the forkserver's report on how it happened. */
 #define EXIT_WAIT_MS 2000
-/* From the end of the wire to the end of the process: a kernel without a wire is of no use. */
+/* From the end of the wire until the process is killed: a kernel without a wire is of no use. */
 #define CLOSED_WIRE_GRACE_MS 1000
 /* Frames that wait to be written. */
 #define MAX_WRITE_QUEUE (2 * (size_t) IPB_FRAME_MAX_SIZE)
@@ -70,18 +70,18 @@ struct IpbProcess {
     IpbWriteQueue *write_queue;
     IpbDeadline init_deadline;
     IpbTimer *fork_timer;
-    IpbTimer *kill_timer; /* shut down, or the wire was closed: then SIGKILL */
-    IpbTimer *exit_timer; /* then the forkserver's word is not waited for any more */
+    IpbTimer *kill_timer; /* after shutdown, or the end of the wire: SIGKILL */
+    IpbTimer *exit_timer; /* ends the wait for the forkserver's report */
     IpbTimer *end_timer;
-    char *cause;      /* known by us, before any other */
-    char *exit_cause; /* the forkserver's word */
+    char *cause;      /* known here; it takes precedence */
+    char *exit_cause; /* of the forkserver's report */
     bool is_paused;
-    bool is_wire_closed; /* by the kernel, alive or not */
+    bool is_wire_closed; /* by the kernel, dead or alive */
     bool has_broken_protocol;
     bool is_killed, is_finished, is_exited, waits_for_exit;
 };
 
-/* --- the end ----------------------------------------------------------------------------------- */
+/* --- the end ---------------------------------------------------------------------------------- */
 
 static void
 on_end_timer(void *data)
@@ -89,7 +89,7 @@ on_end_timer(void *data)
     IpbProcess *process = data;
     process->state = IPB_PROCESS_ENDED;
     g_autofree char *cause = g_steal_pointer(&process->cause);
-    /* A sandbox that goes wrong kills what is in it. */
+    /* If a sandbox fails, it kills what is in it. */
     const GError *failure = process->sandbox != NULL ? ipb_sandbox_failure(process->sandbox) : NULL;
     if (cause == NULL && failure != NULL)
         cause = g_strdup(failure->message);
@@ -201,13 +201,13 @@ on_exit_report(int wait_status, const char *cause, void *data)
     g_autofree char *limit =
         process->sandbox != NULL ? ipb_sandbox_describe_limit(process->sandbox, wait_status) : NULL;
     process->exit_cause = limit != NULL ? g_strdup_printf("%s: %s", cause, limit) : g_strdup(cause);
-    /* With the forkserver lost, nobody else makes sure of it. */
+    /* If the forkserver is gone, only we can kill it. */
     if (process->pidfd >= 0)
         ipb_pidfd_signal(process->pidfd, SIGKILL, NULL);
     end_process(process, /* with_frames= */ true, /* waits_for_exit= */ true);
 }
 
-/* --- what the collector tells ------------------------------------------------------------------ */
+/* --- callbacks of the collector --------------------------------------------------------------- */
 
 static void
 on_text(bool is_stderr, bool is_late, const char *text, size_t size, void *data)
@@ -257,7 +257,7 @@ on_wire_end(const GError *error, void *data)
         end_by_breach(process, error->message);
         return;
     }
-    /* The end of the process follows, and tells why. */
+    /* The end of the process follows, with the cause. */
     process->is_wire_closed = true;
     if (process->state < IPB_PROCESS_ENDING && process->kill_timer == NULL)
         process->kill_timer =
@@ -285,9 +285,9 @@ ipb_process_cpu_wait_us(const IpbProcess *process)
     return process->pid > 0 ? ipb_deadline_cpu_wait_us(process->pid) : 0;
 }
 
-/* --- the fork ---------------------------------------------------------------------------------- */
+/* --- the fork --------------------------------------------------------------------------------- */
 
-/* There will be no process. */
+/* No process will exist. */
 static void
 fail_start(IpbProcess *process, const char *cause)
 {
@@ -383,7 +383,7 @@ open_channels(IpbProcess *process, const IpbForkedProcess *forked, GError **erro
         return false;
     uint8_t key[IPB_MARKER_KEY_SIZE];
     g_autoptr(GError) send_error = NULL;
-    /* A kernel that is dead already takes no write. Its end is reported below, with the cause. */
+    /* Writing to a kernel that is dead already fails. Its end is reported later, with the cause. */
     if (!send_start(process, forked->id, key, &send_error) &&
         !ipb_write_queue_has_failed(process->write_queue)) {
         g_propagate_error(error, g_steal_pointer(&send_error));
@@ -414,7 +414,7 @@ on_forked(const IpbForkedProcess *forked, const GError *error, void *data)
     IpbProcess *process = data;
     g_clear_pointer(&process->fork_timer, ipb_timer_free);
     if (forked == NULL) {
-        /* What went wrong with the sandbox comes first: it kills who enters it then. */
+        /* A failure of the sandbox comes first: it kills the process that enters the sandbox. */
         const GError *failure =
             process->sandbox != NULL ? ipb_sandbox_failure(process->sandbox) : NULL;
         fail_start(process, failure != NULL ? failure->message : error->message);
@@ -422,7 +422,7 @@ on_forked(const IpbForkedProcess *forked, const GError *error, void *data)
     }
     process->pid = forked->pid;
     process->pidfd = forked->pidfd;
-    if (process->state != IPB_PROCESS_FORKING) { /* killed meanwhile */
+    if (process->state != IPB_PROCESS_FORKING) { /* killed since the request */
         close_fds(forked);
         return;
     }
@@ -437,7 +437,7 @@ on_forked(const IpbForkedProcess *forked, const GError *error, void *data)
     ipb_deadline_set(&process->init_deadline, process->init_timeout_ms);
 }
 
-/* --- the sandbox ------------------------------------------------------------------------------- */
+/* --- the sandbox ------------------------------------------------------------------------------ */
 
 static void
 on_sandbox_ready(IpbSandbox *sandbox, const int *listeners, size_t n_listeners, void *data)
@@ -461,7 +461,7 @@ on_sandbox_end(IpbSandbox *sandbox, int wait_status, const GError *error, void *
         error != NULL ? g_strdup(error->message) : g_strdup("its sandbox ended");
     if (process->fork == NULL)
         fail_start(process, cause);
-    else /* it is killed already: that is how a pid namespace ends */
+    else /* the end of its pid namespace has killed it */
         ipb_process_kill(process, cause);
 }
 
@@ -472,7 +472,8 @@ on_denied_socket(IpbSandbox *sandbox, const char *path, void *data)
     process->sandboxing.on_denied_socket(path, process->sandboxing.data);
 }
 
-/* How the outside is reached from in there, whatever the application's environment says. */
+/* A sandbox has its own ways to the outside, which replace those of the application's
+ * environment. */
 static void
 change_environment(IpbProcess *process, const IpbSandboxPlan *plan)
 {
@@ -525,7 +526,7 @@ start(IpbProcess *process, const IpbKernelSandboxFuncs *sandbox)
     }
 }
 
-/* --- what its owner does ----------------------------------------------------------------------- */
+/* --- the interface ----------------------------------------------------------------------- */
 
 IpbProcess *
 ipb_process_new(IpbLoop *loop, IpbForkserver *forkserver, const IpbProcessOptions *options,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Requests in the order in which they were made; see the header. Numbers are never reused.
+ * Requests in the order in which they were made; see the header. No number is used twice.
  */
 #include "kernel/requests.h"
 
@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 
-/* Waiting and sent ones. */
+/* Waiting and sent requests. */
 #define MAX_REQUESTS 256
 
 typedef struct {
@@ -70,7 +70,7 @@ ipb_requests_add(IpbRequests *requests, const char *method, const char *params,
 {
     if (requests->queue.length >= MAX_REQUESTS) {
         g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_LIMIT,
-                    "%d requests wait for the kernel's answers already", MAX_REQUESTS);
+                    "%d requests already wait for the kernel's answers", MAX_REQUESTS);
         return false;
     }
     Request *request = g_new(Request, 1);
@@ -131,7 +131,7 @@ ipb_requests_answer(IpbRequests *requests, uint64_t id, const IpbJson *result,
     GList *link = find(requests, id);
     if (link == NULL || ((Request *) link->data)->method != NULL) {
         g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_PROTOCOL,
-                    "a reply to request %" PRIu64 ", which nobody has made", id);
+                    "a reply to request %" PRIu64 ", which was not made", id);
         return false;
     }
     Request *request = link->data;

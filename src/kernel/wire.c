@@ -97,7 +97,7 @@ ipb_frame_build(IpbFrameType type, const char *payload, size_t payload_size, siz
     return frame;
 }
 
-/* --- reading ------------------------------------------------------------------------------------ */
+/* --- reading ---------------------------------------------------------------------------------- */
 
 void
 ipb_wire_reader_init(IpbWireReader *reader, int fd)
@@ -139,7 +139,7 @@ ipb_wire_reader_find(IpbWireReader *reader)
 void
 ipb_wire_reader_consume(IpbWireReader *reader)
 {
-    if (!reader->has_frame) /* ended meanwhile */
+    if (!reader->has_frame) /* the reader has ended since */
         return;
     reader->has_frame = false;
     ipb_buffer_consume(&reader->buffer, reader->frame.size);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The kernel wire (docs/internals/kernel-wire.md): IpbFrame, a frame in the bytes that a kernel sent,
- * which are hostile, and frames for the kernel; and IpbWireReader, which reads a kernel's end of the
- * wire. kernel/messages.h knows what is in a payload.
+ * The kernel wire (docs/internals/kernel-wire.md): IpbFrame, a frame in the bytes that a kernel
+ * sent, which are hostile, and frames for the kernel; and IpbWireReader, which reads a kernel's end
+ * of the wire. kernel/messages.h knows what is in a payload.
  *
- * The reader finds one frame at a time. While there is a whole frame, nothing more is read, so what a
- * kernel sends ahead waits in the socket. Plain struct, owned by value; the fd belongs to it.
+ * The reader finds one frame at a time. While there is a whole frame, nothing more is read, so what
+ * a kernel sends ahead waits in the socket. Plain struct, owned by value; the fd belongs to it.
  */
 #pragma once
 
@@ -57,9 +57,9 @@ typedef enum {
     IPB_FRAME_BREACH, /* the bytes are no frame that a kernel may send: PROTOCOL */
 } IpbFrameState;
 
-/* Looks at the frame that begins at @bytes. The header is checked as soon as it is complete, so a frame
- * with a bad length is never waited for. *@ret_missing (for PARTIAL): at least so many bytes are
- * missing. */
+/* Looks at the frame that begins at @bytes. The header is checked as soon as it is complete, so a
+ * frame with a bad length is never waited for. *@ret_missing (for PARTIAL): at least so many bytes
+ * are missing. */
 IpbFrameState ipb_frame_peek(const uint8_t *bytes, size_t size, IpbFrame *ret_frame,
                              size_t *ret_missing, GError **error);
 
@@ -67,7 +67,7 @@ IpbFrameState ipb_frame_peek(const uint8_t *bytes, size_t size, IpbFrame *ret_fr
 char *ipb_frame_build(IpbFrameType type, const char *payload, size_t payload_size, size_t *ret_size,
                       GError **error);
 
-/* --- reading ------------------------------------------------------------------------------------ */
+/* --- reading ---------------------------------------------------------------------------------- */
 
 typedef struct {
     int fd;

@@ -112,7 +112,7 @@ static void
 test_forkserver_garbage(Fixture *fixture, const void *data)
 {
     kernel_fixture_cell(fixture, "");
-    g_assert_true(g_str_has_prefix(fixture->cause, "the forkserver sent a packet that is none: "));
+    g_assert_true(g_str_has_prefix(fixture->cause, "the forkserver sent a malformed packet: "));
 }
 
 static void
