@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The life of a verb that uses libipybox; see the header.
+ * The life of a verb that uses the public API; see the header.
  */
 #include "cli/api-client.h"
 
@@ -20,7 +20,7 @@ ipb_api_client_run(IpbApiClient *client)
     g_main_loop_run(client->main_loop);
 }
 
-/* What was not closed in time is killed when it is freed. */
+/* Whatever did not close in time is killed when it is freed. */
 static void
 on_closed(GObject *source, GAsyncResult *result, gpointer data)
 {

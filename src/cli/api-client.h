@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * IpbApiClient: a verb that uses libipybox as any program may: main loop, runtime and session, and their orderly end. A plain struct,
- * owned by value by the verb; zeroed is not open.
+ * IpbApiClient: a verb that uses the public API of libipybox as any program may. It has the main
+ * loop, the runtime and the session, and closes them in order. A plain struct, owned by value by
+ * the verb; zeroed is not open.
  */
 #pragma once
 
@@ -17,14 +18,15 @@ typedef struct {
     int status; /* the exit status */
 } IpbApiClient;
 
-/* Opens the runtime; false with @error, and then _clear is still to be called. */
+/* Opens the runtime. Call _clear also if this returns false. */
 bool ipb_api_client_open(IpbApiClient *client, const IpyboxRuntimeOptions *options, GError **error);
-/* Runs the loop until _end is through. */
+/* Runs the main loop until _end has finished. */
 void ipb_api_client_run(IpbApiClient *client);
-/* Closes session and runtime in order, for at most 15 s; a second call ends the loop at once. */
+/* Closes the session and the runtime in order, in at most 15 s. A second call ends the loop at
+ * once. */
 void ipb_api_client_end(IpbApiClient *client);
-/* Frees everything; what an orderly end has not ended is killed. */
+/* Frees everything, and kills what is not closed. */
 void ipb_api_client_clear(IpbApiClient *client);
 
-/* The log of a session, on stderr. */
+/* Writes the log of a session to stderr. */
 void ipb_api_client_log(IpyboxSession *session, const char *level, const char *text, gpointer data);

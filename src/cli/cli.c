@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the verbs share; see the header.
+ * Functions that the verbs share; see the header.
  */
 #include "cli/cli.h"
 
@@ -13,10 +13,10 @@
 #include "base/error.h"
 #include "base/display-text.h"
 
-/* The program's own setting, not the library's. */
+/* A setting of the program, not of the library. */
 static int log_threshold = 2;
 
-/* What was given beside --help is of no use to the verb. */
+/* After --help the verb does not run, so nothing else frees the values of its other options. */
 static void
 free_values(const GOptionEntry *options)
 {
@@ -28,15 +28,16 @@ free_values(const GOptionEntry *options)
     }
 }
 
-/* GLib leaves the end of options in place where a word that looks like an option comes next. */
+/* Removes "--". GLib leaves it there if the next word looks like an option. */
 static void
 remove_end_of_options(const IpbVerb *verb, int *argc, char **argv)
 {
-    int end = verb->takes_command ? MIN(*argc, 2) : *argc; /* what follows a command is its own */
+    int end = verb->takes_command ? MIN(*argc, 2) : *argc; /* words after a command belong to it */
     for (int i = 1; i < end; i++) {
         if (!g_str_equal(argv[i], "--"))
             continue;
-        memmove(argv + i, argv + i + 1, sizeof *argv * (size_t) (*argc - i)); /* with the NULL */
+        /* includes the NULL */
+        memmove(argv + i, argv + i + 1, sizeof *argv * (size_t) (*argc - i));
         (*argc)--;
         return;
     }
@@ -157,7 +158,7 @@ ipb_cli_use_color(int fd)
            !g_str_equal(term, "dumb");
 }
 
-/* Index = severity; what the library calls "warning" is "WARNING" here. */
+/* The index is the severity. The library's "warning" is "WARNING" here. */
 static const char *const LEVELS[] = {"DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"};
 
 static int
@@ -186,7 +187,7 @@ void
 ipb_cli_log(const char *level, const char *text, void *data)
 {
     int severity = find_level(level);
-    if (severity < 0) /* a server's own word, such as "notice" */
+    if (severity < 0) /* a server's own level, such as "notice" */
         severity = 1;
     if (severity < log_threshold)
         return;

@@ -16,16 +16,16 @@ enum {
     IPB_EXIT_UNAVAILABLE = 3, /* something is missing on this machine */
     IPB_EXIT_TIMEOUT = 124,
     IPB_EXIT_INTERRUPTED = 130,
-    IPB_EXIT_NO_READER = 141, /* who read the output has left, as `head` does: nothing is said */
+    IPB_EXIT_NO_READER = 141, /* the reader of the output is gone, as with `head`: no message */
 };
 
 typedef struct {
     const char *name;
     const char *arguments; /* for the usage line */
     const char *summary;
-    /* Gets its own words only: argv[0] is the verb. Returns the exit status. */
+    /* @argv begins with the verb. Returns the exit status. */
     int (*run)(int argc, char **argv);
-    /* Options end at the first word that is none: what follows is a command with options of its own */
+    /* options end at the first other word, which begins a command */
     bool takes_command;
 } IpbVerb;
 
@@ -43,23 +43,27 @@ extern const IpbVerb ipb_verb_sandbox;
 extern const IpbVerb ipb_verb_selftest;
 extern const IpbVerb ipb_verb_tool_server;
 
-/* Parses @options; on --help prints and on an error complains. False: return *ret_status; strings of the options are NULL then.
- * What is left in @argv are the arguments that are no options. */
+/* Parses @options. Prints the help for --help, and an error for a wrong command line; then it
+ * returns false, the verb returns *ret_status, and all strings of the options are NULL. The
+ * arguments that are left in @argv are not options. @description: shown after the options, or
+ * NULL. */
 bool ipb_cli_parse(const IpbVerb *verb, const GOptionEntry *options, const char *description,
                    int *argc, char ***argv, int *ret_status);
-/* "ipybox VERB: message" on stderr, and for a usage error where help is. */
+/* Prints "ipybox VERB: message" to stderr. For a usage error it also says how to get help. Returns
+ * @status. */
 int ipb_cli_fail(const IpbVerb *verb, int status, const char *format, ...) G_GNUC_PRINTF(3, 4);
-/* "ipybox VERB: message" on stderr. */
+/* Prints "ipybox VERB: message" to stderr. */
 void ipb_cli_say(const IpbVerb *verb, const char *format, ...) G_GNUC_PRINTF(2, 3);
-/* The status that fits an error of ours. */
+/* The exit status for an error of ours. */
 int ipb_cli_status(const GError *error);
-/* @text made safe for a terminal: control characters but newline and tab become visible. Caller frees. */
+/* @text made safe for a terminal: control characters except newline and tab become visible. Caller
+ * frees. */
 char *ipb_cli_printable(const char *text);
-/* Is there, as far as can be told, who reads what is written to @fd? */
+/* Whether @fd has a reader, as far as the system knows. */
 bool ipb_cli_has_reader(int fd);
-/* Is colour wanted on @fd: a terminal, and no NO_COLOR? */
+/* Whether to write colours to @fd: it is a terminal, and NO_COLOR is not set. */
 bool ipb_cli_use_color(int fd);
 
-/* Log lines on stderr, from a level on ("DEBUG" … "CRITICAL"). */
+/* Logs to stderr, from a level on ("DEBUG" … "CRITICAL"). */
 bool ipb_cli_set_log_level(const char *name, GError **error);
 void ipb_cli_log(const char *level, const char *text, void *data);

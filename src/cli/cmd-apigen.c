@@ -46,7 +46,8 @@ on_registered(GObject *source, GAsyncResult *result, gpointer data)
         ipb_api_client_end(client);
 }
 
-/* The parameters given, or those of the server of that name that was registered last. Caller frees. */
+/* The parameters that were given, or those of the server of that name that was registered last.
+ * Caller frees. */
 static char *
 find_params(IpyboxRuntime *runtime, const ApigenArguments *arguments, GError **error)
 {
@@ -80,7 +81,7 @@ start(IpbApiClient *client, const ApigenArguments *arguments, GError **error)
     client->session = ipybox_session_new(client->runtime, &session, error);
     if (client->session == NULL)
         return false;
-    /* As the original: relative to the current directory, not to the workspace. */
+    /* As in ipybox 0.9: relative to the current directory, not to the workspace. */
     g_autofree char *root_dir = g_canonicalize_filename(
         arguments->root_dir != NULL ? arguments->root_dir : "mcptools", NULL);
     IpyboxRegisterOptions options = IPYBOX_REGISTER_OPTIONS_INIT;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * `ipybox doctor`: tries what ipybox needs on this machine and says what is missing and which command helps; with --setup it makes
- * the environment that kernels need.
+ * `ipybox doctor`: checks what ipybox needs on this machine, and reports what is missing and which
+ * command helps. With --setup it makes the environment that kernels need.
  */
 #include <stdio.h>
 #include <unistd.h>
@@ -14,7 +14,7 @@
 #include "json/writer.h"
 #include "tools/registry.h"
 
-/* --- the machine ------------------------------------------------------------------------------- */
+/* --- the machine ------------------------------------------------------------------------------ */
 
 static void
 check_program(GPtrArray *checks, const char *program, const char *purpose, const char *hint)
@@ -52,7 +52,7 @@ check_curl(GPtrArray *checks)
                               "sudo apt-get install libcurl4");
 }
 
-/* --- the report -------------------------------------------------------------------------------- */
+/* --- the report ------------------------------------------------------------------------------- */
 
 static const char *const STATE_WORDS[] = {"ok", "optional", "MISSING"};
 

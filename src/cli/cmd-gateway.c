@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * `ipybox gateway`: kernels for Jupyter's clients. Ends in order by a signal, or with the program that started it.
+ * `ipybox gateway`: kernels for Jupyter's clients. A signal, or the end of the program that started
+ * it, ends it in order.
  */
 #include <stdlib.h>
 
@@ -12,12 +13,12 @@
 #include "sandbox/policy.h"
 #include "serve/gateway/gateway.h"
 
-#define DEFAULT_PORT 8888 /* --help says so */
+#define DEFAULT_PORT 8888 /* also in --help */
 #define DEFAULT_MAX_KERNELS 100
 #define DEFAULT_TOOL_SERVER_HOST "localhost"
 #define DEFAULT_TOOL_SERVER_PORT 8900
 #define TOKEN_VARIABLE "IPYBOX_GATEWAY_TOKEN"
-/* What kernels get of the gateway's environment; so the tool server is named, too. */
+/* Variables with this prefix go to kernels. Two of them name the tool server. */
 #define KERNEL_PREFIX "KERNEL_ENV_"
 #define MAX_TOKEN_SIZE 1024
 
@@ -51,9 +52,9 @@ close_gateway(void *data)
     ipb_gateway_close(command->gateway, on_gateway_closed, command);
 }
 
-/* --- setting up -------------------------------------------------------------------------------- */
+/* --- setting up ------------------------------------------------------------------------------- */
 
-/* NULL: none was given. */
+/* *ret_token is NULL if no token was given. */
 static bool
 read_token(const GatewayArguments *arguments, char **ret_token, GError **error)
 {
@@ -80,7 +81,8 @@ read_token(const GatewayArguments *arguments, char **ret_token, GError **error)
     return true;
 }
 
-/* Whoever has the token; without one our own user, on this machine. */
+/* Admits clients that have the token. Without a token it admits the user's own processes on this
+ * machine. */
 static IpbHttpGate *
 make_gate(const GatewayArguments *arguments, GError **error)
 {
@@ -109,7 +111,7 @@ make_gate(const GatewayArguments *arguments, GError **error)
     return gate;
 }
 
-/* As its kernels were told to reach it, and as the original's have it. */
+/* The tool server that kernels call, from the same variables as in ipybox 0.9. */
 static bool
 find_tool_server(IpbSessionOptions *session, GError **error)
 {
@@ -158,7 +160,7 @@ open_gateway(GatewayCommand *command, const GatewayArguments *arguments,
            ipb_program_end_with_input(&command->program, ipb_runtime_loop(command->runtime), error);
 }
 
-/* What is wrong with it is said now, and not when the first kernel starts. Likewise below. */
+/* Checked now, so that an error is reported before the first kernel starts. */
 static bool
 check_workspace(const char *path, GError **error)
 {
@@ -184,7 +186,7 @@ serve(const GatewayArguments *arguments)
     GatewayCommand command = {0};
     IpbSessionOptions session = {
         .workspace = arguments->kernel.workspace,
-        .approval = IPB_APPROVAL_DENY, /* its tools are the tool server's */
+        .approval = IPB_APPROVAL_DENY, /* kernels call the tools of the tool server */
         .approval_timeout_ms = -1,
         .is_sandboxed = arguments->kernel.is_sandboxed || arguments->kernel.sandbox_config != NULL,
         .sandbox_config = arguments->kernel.sandbox_config,
@@ -209,7 +211,7 @@ serve(const GatewayArguments *arguments)
     return command.program.status;
 }
 
-/* --- the command line -------------------------------------------------------------------------- */
+/* --- the command line ------------------------------------------------------------------------- */
 
 static bool
 check_arguments(const GatewayArguments *arguments, GError **error)

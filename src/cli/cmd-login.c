@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * `ipybox login`: the login of a person at an MCP server over HTTP, in a browser on this machine or another.
+ * `ipybox login`: logs the user in to an MCP server over HTTP, in a browser on this machine or on
+ * another one.
  */
 #include <stdio.h>
 #include <string.h>
@@ -20,7 +21,7 @@ typedef struct {
     IpbLoop *loop;
     IpbHttpClient *http;
     IpbOAuthLogin *login;
-    IpbWatch *input; /* what is pasted; NULL: nothing can be */
+    IpbWatch *input; /* standard input, for a pasted address; NULL: not readable */
     IpbTimer *timer;
     GString *pasted;
     bool opens_browser;
@@ -35,7 +36,7 @@ open_browser(const char *url)
     const char *x11 = g_getenv("DISPLAY"), *wayland = g_getenv("WAYLAND_DISPLAY");
     if ((x11 == NULL || *x11 == '\0') && (wayland == NULL || *wayland == '\0'))
         return;
-    /* The URL is on the terminal all the same. */
+    /* If this fails, the user opens the URL that is on the terminal. */
     g_spawn_async(NULL, (char **) argv, NULL,
                   G_SPAWN_SEARCH_PATH | G_SPAWN_STDOUT_TO_DEV_NULL | G_SPAWN_STDERR_TO_DEV_NULL,
                   NULL, NULL, NULL, NULL);
@@ -153,7 +154,7 @@ run_with(Login *login, const char *server, int port, const char *scope)
     if (login->login == NULL)
         return ipb_cli_fail(&ipb_verb_login, ipb_cli_status(error), "%s", error->message);
     login->timer = ipb_timer_new(login->loop, (unsigned) login->timeout * 1000, on_timeout, login);
-    /* A file cannot be watched, and nobody pastes into one. */
+    /* This fails for a file, which cannot be watched. Then no address can be pasted. */
     login->input = ipb_watch_new(login->loop, STDIN_FILENO, EPOLLIN, on_input, login, NULL);
     g_main_loop_run(login->main_loop);
     return login->status;

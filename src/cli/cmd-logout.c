@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * `ipybox logout`: forgets what `ipybox login` has got.
+ * `ipybox logout`: removes the tokens of `ipybox login`.
  */
 #include <stdio.h>
 
@@ -41,7 +41,7 @@ on_done(bool had_token, bool is_forgotten, const GError *error, void *data)
     g_main_loop_quit(logout->main_loop);
 }
 
-/* @params: NULL: they are not known. */
+/* @params: NULL if they are not known. */
 static int
 log_out(const char *url, const IpbServerParams *params)
 {

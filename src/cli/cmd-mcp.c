@@ -24,7 +24,7 @@ typedef struct {
     IpbKernelArguments kernel;
     IpbApprovalArguments approval;
     char *log_level;
-    char *host; /* of the original's inner servers: accepted, without effect */
+    char *host; /* of the inner servers of ipybox 0.9: accepted, without effect */
     int port;
     int allows_builds;
     int allows_unsandboxed_servers;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * `ipybox rpc`: the core of SDKs, JSON-RPC on standard input and output. It ends in order when its client has gone, however that
- * went: standard input ends, or the process that started it has (a child that the client forked may hold the pipe open).
+ * `ipybox rpc`: the core of SDKs, JSON-RPC on standard input and output. It ends in order when its
+ * client has ended: when standard input ends, or when the process that started it ends (a child
+ * that the client forked may hold the pipe open).
  */
 #include <signal.h>
 
@@ -50,7 +51,7 @@ static int
 serve(void)
 {
     RpcCommand command = {0};
-    /* Ctrl-C goes to every process of the terminal's group: what it means is the client's decision. */
+    /* Ctrl-C reaches every process in the terminal's group. The client decides what it means. */
     signal(SIGINT, SIG_IGN);
     g_autoptr(GError) error = NULL;
     if (ipb_program_init(&command.program, false, close_server, &command, &error) &&

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * `ipybox rules`: checks a file of approval rules, and tells what it says of a call, without making the call.
+ * `ipybox rules`: checks a file of approval rules, and shows what it decides about a call, without
+ * making the call.
  */
 #include <stdio.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * `ipybox run`: runs a file, a string or standard input as one cell, shows its output as it comes, asks at the terminal before
- * tool calls, saves plots and names them.
+ * `ipybox run`: runs a file, a string or standard input as one cell. It shows output as it arrives,
+ * asks at the terminal before tool calls, and saves plots and prints their paths.
  */
 #include <limits.h>
 #include <math.h>
@@ -23,9 +23,9 @@
 #include "cli/signals.h"
 
 #define MAX_CODE_SIZE (32u * 1024 * 1024)
-/* Bounds, in bytes, of what is held back while a question is on the terminal. At MAX_HELD the
- * kernel is paused. Lines of servers and notices cannot be paused: beyond MAX_HELD_LINES they are
- * dropped and counted. */
+/* Bytes of output that are held back while a question is on the terminal. At MAX_HELD the kernel is
+ * paused. Log lines of servers and notices cannot be paused: beyond MAX_HELD_LINES they are dropped
+ * and counted. */
 #define MAX_HELD (1024 * 1024)
 #define MAX_HELD_LINES (64 * 1024)
 
@@ -44,21 +44,21 @@ typedef struct {
 typedef struct {
     IpbApiClient client;
     IpbPrompt *prompt;
-    IpbHeldOutput *hold; /* what comes while a question is on the terminal */
-    bool is_asking;      /* one is */
-    size_t held_lines;   /* bytes of lines that came meanwhile */
-    unsigned n_left_out; /* lines that were not held */
+    IpbHeldOutput *hold; /* output that arrives while a question is on the terminal */
+    bool is_asking;      /* a question is on the terminal */
+    size_t held_lines;   /* bytes of log lines and notices in `hold` */
+    unsigned n_left_out; /* lines that were dropped */
     bool is_interrupted;
-    bool at_line_start; /* of standard output: notices begin on a line of their own */
-    bool has_exited;    /* the code ended itself by SystemExit, with exit_status */
+    bool at_line_start; /* of standard output: a notice begins on its own line */
+    bool has_exited;    /* the code raised SystemExit, with exit_status */
     int exit_status;
-    GError *write_error; /* nobody reads any more, or the disk is full: what follows is not shown */
+    GError *write_error; /* the reader is gone, or the disk is full: nothing more is shown */
     bool has_no_reader;
 } RunCommand;
 
-/* --- output ------------------------------------------------------------------------------------ */
+/* --- output ----------------------------------------------------------------------------------- */
 
-/* Text of the kernel is untrusted: at a terminal its control characters are shown, not obeyed. */
+/* Text of the kernel is untrusted. On a terminal its control characters are made visible. */
 static void
 write_to(RunCommand *command, int fd, const char *text)
 {
@@ -88,7 +88,7 @@ print_to(RunCommand *command, int fd, const char *text)
         ipybox_session_set_paused(command->client.session, TRUE);
 }
 
-/* A line whose sender is not paused with the kernel: may it be written or held? */
+/* Whether a line of a sender that cannot be paused may be written or held. */
 static bool
 has_room(RunCommand *command, const char *line)
 {
@@ -124,8 +124,8 @@ print_bundle(RunCommand *command, const IpyboxEvent *event)
         print_line(command, STDOUT_FILENO, text);
 }
 
-/* sys.exit() ends a script as it does under Python: None and 0 are success, a number is the status, anything else is
- * printed and a failure. */
+/* sys.exit() ends a script as under Python: None and 0 are success, a number is the status,
+ * anything else is printed and is a failure. */
 static void
 take_exit(RunCommand *command, const char *value)
 {
@@ -158,7 +158,7 @@ status_of(const RunCommand *command, IpyboxStatus status)
     return IPB_EXIT_FAILED;
 }
 
-/* --- questions --------------------------------------------------------------------------------- */
+/* --- questions -------------------------------------------------------------------------------- */
 
 static void
 on_log(IpyboxSession *session, const char *level, const char *text, gpointer data)
@@ -179,7 +179,7 @@ on_released(int fd, const char *level, const char *text, gpointer data)
         write_to(data, fd, text);
 }
 
-/* A question begins or ends: nothing else is on the terminal meanwhile. */
+/* A question begins or ends. While it is on the terminal, nothing else is printed. */
 static void
 on_busy(gboolean is_busy, gpointer data)
 {
@@ -201,7 +201,7 @@ static void
 on_approval(IpyboxSession *session, IpyboxApproval *approval, gpointer data)
 {
     RunCommand *command = data;
-    if (command->client.is_ending) { /* threads of a cell that has ended */
+    if (command->client.is_ending) { /* from a thread of a cell that has ended */
         ipybox_approval_respond(approval, FALSE);
         return;
     }
@@ -228,7 +228,7 @@ on_withdrawn(IpyboxSession *session, IpyboxApproval *approval, gpointer data)
         ipb_prompt_withdraw(command->prompt, approval);
 }
 
-/* Nobody waits for an answer any more. */
+/* The cell has ended, so no answer is needed any more. */
 static void
 end_questions(RunCommand *command)
 {
@@ -236,7 +236,7 @@ end_questions(RunCommand *command)
         ipb_prompt_withdraw_all(command->prompt);
 }
 
-/* --- life -------------------------------------------------------------------------------------- */
+/* --- life ------------------------------------------------------------------------------------- */
 
 static void
 on_event(IpyboxSession *session, const IpyboxEvent *event, gpointer data)
@@ -266,7 +266,7 @@ on_event(IpyboxSession *session, const IpyboxEvent *event, gpointer data)
         if (has_room(command, text))
             print_line(command, STDERR_FILENO, text);
         break;
-    case IPYBOX_EVENT_CLEAR_OUTPUT: /* what is written is written */
+    case IPYBOX_EVENT_CLEAR_OUTPUT: /* output that is printed cannot be cleared */
     case IPYBOX_EVENT_READY:
     case IPYBOX_EVENT_START_FAILED:
         break;
@@ -286,7 +286,7 @@ on_executed(GObject *source, GAsyncResult *async_result, gpointer data)
     g_autoptr(IpyboxResult) result =
         ipybox_session_execute_finish(client->session, async_result, &error);
     if (client->is_ending)
-        return; /* by a signal, which gave the status */
+        return; /* by a signal, which has set the status */
     end_questions(command);
     client->status = result != NULL ? status_of(command, ipybox_result_get_status(result))
                                     : ipb_cli_status(error);
@@ -326,16 +326,16 @@ on_signal(int number, void *data)
     ipb_api_client_end(&command->client);
 }
 
-/* --- set-up ------------------------------------------------------------------------------------ */
+/* --- set-up ----------------------------------------------------------------------------------- */
 
-/* --approve: a policy, or the path of a rules file. */
+/* Reads --approve: a policy, or the path of a rules file. */
 static bool
 take_approve(const IpbApprovalArguments *arguments, IpyboxSessionOptions *options, GError **error)
 {
     static const char *const POLICIES[] = {[IPYBOX_APPROVAL_ALLOW] = "allow",
                                            [IPYBOX_APPROVAL_ASK] = "ask",
                                            [IPYBOX_APPROVAL_DENY] = "deny"};
-    options->approval = IPYBOX_APPROVAL_ASK; /* also of calls that no rule names */
+    options->approval = IPYBOX_APPROVAL_ASK; /* also for calls that no rule names */
     if (arguments->approve == NULL)
         return true;
     for (size_t i = 0; i < G_N_ELEMENTS(POLICIES); i++) {
@@ -384,7 +384,7 @@ start(RunCommand *command, const RunArguments *arguments, const char *code, GErr
         return false;
     IpyboxExecuteOptions options = IPYBOX_EXECUTE_OPTIONS_INIT;
     options.timeout_ms = (unsigned) MIN(ceil(arguments->timeout_s * 1000), UINT_MAX / 2);
-    options.max_text_chars = 1; /* it is printed as it comes */
+    options.max_text_chars = 1; /* not used: output is printed as it arrives */
     options.on_event = on_event;
     options.user_data = command;
     ipybox_session_execute_async(command->client.session, code, &options, NULL, on_executed,
@@ -403,7 +403,7 @@ execute(const RunArguments *arguments, const char *code)
     else
         command.client.status =
             ipb_cli_fail(&ipb_verb_run, ipb_cli_status(error), "%s", error->message);
-    end_questions(&command); /* by a second signal: what is held is shown */
+    end_questions(&command); /* after a second signal: prints the output that is held */
     ipb_signals_free(signals);
     int status = command.client.status;
     ipb_api_client_clear(&command.client);
@@ -413,7 +413,7 @@ execute(const RunArguments *arguments, const char *code)
     return status;
 }
 
-/* The code from -c, the named file, or standard input for "-". Caller frees. */
+/* The code of -c, of the file, or of standard input for "-". Caller frees. */
 static char *
 read_code(const RunArguments *arguments, int argc, char **argv, GError **error)
 {
@@ -435,7 +435,7 @@ read_code(const RunArguments *arguments, int argc, char **argv, GError **error)
         return NULL;
     }
     const char *text = code;
-    if (ipb_utf8_skip_mark(&text, &size)) /* Python takes such files, too */
+    if (ipb_utf8_skip_mark(&text, &size)) /* Python accepts such files, too */
         memmove(code, text, size + 1);
     return code;
 }
@@ -443,7 +443,7 @@ read_code(const RunArguments *arguments, int argc, char **argv, GError **error)
 static bool
 check_timeout(const RunArguments *arguments, GError **error)
 {
-    if (arguments->timeout_s >= 0) /* not a number is not */
+    if (arguments->timeout_s >= 0) /* false for NaN, too */
         return true;
     g_set_error_literal(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID, "--timeout must be seconds");
     return false;

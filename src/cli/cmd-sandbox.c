@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * `ipybox sandbox`: runs a command in a sandbox, or prints what the sandbox would be. Understands the command line of srt, so that it
- * can stand where srt stands in a configuration.
+ * `ipybox sandbox`: runs a command in a sandbox, or explains the sandbox. It accepts the command
+ * line of srt (Anthropic's sandbox-runtime), so a configuration can name it in srt's place.
  */
 #include <fcntl.h>
 #include <limits.h>
@@ -18,16 +18,16 @@
 #include "cli/sandboxed-run.h"
 #include "sandbox/explain.h"
 
-/* srt's, below the home directory. */
+/* The file that srt reads, in the home directory. */
 #define DEFAULT_SETTINGS ".srt-settings.json"
 
-/* No descriptor, and nothing that somebody would give for one: 0 is standard input, which is refused. */
+/* --control-fd was not given. No user gives this number; 0 is standard input, which is refused. */
 #define NO_CONTROL_FD INT_MIN
 
 typedef struct {
     char *settings, *command_string, *workspace, *violation_log;
     int is_explain, as_json, is_debug, is_weaker_allowed, is_version;
-    int control_fd; /* NO_CONTROL_FD: none */
+    int control_fd; /* NO_CONTROL_FD: not given */
 } Arguments;
 
 static int
@@ -36,7 +36,8 @@ fail(const GError *error)
     return ipb_cli_fail(&ipb_verb_sandbox, ipb_cli_status(error), "%s", error->message);
 }
 
-/* The file that was named must be there; the one in the home directory may be missing, which asks for srt's default. */
+/* A file that was named must exist. The one in the home directory may be missing; then srt's
+ * default applies. */
 static IpbSandboxPolicy *
 load_policy(const Arguments *arguments, GError **error)
 {
@@ -64,7 +65,7 @@ make_plan(const Arguments *arguments, const char *workspace, GError **error)
                                ? g_canonicalize_filename(arguments->violation_log, NULL)
                                : NULL;
     const char *const keep_out[] = {state, log, NULL};
-    /* What the registry and the tokens of MCP servers tell. The weaker sandbox cannot hide anything. */
+    /* Hides the registry and the tokens of MCP servers. The weaker sandbox cannot hide anything. */
     const char *const hide[] = {is_weaker ? NULL : state, NULL};
     return ipb_sandbox_plan_new(
         &(IpbPlanOptions){
@@ -91,7 +92,7 @@ explain(const IpbSandboxPlan *plan, bool as_json)
     return fflush(stdout) == 0 ? IPB_EXIT_OK : IPB_EXIT_FAILED;
 }
 
-/* "npm test" as one word: srt's documentation writes commands so. */
+/* Whether the command is one word such as "npm test", as in srt's documentation. */
 static bool
 is_shell_line(char **words)
 {
@@ -99,7 +100,8 @@ is_shell_line(char **words)
            access(words[0], F_OK) < 0;
 }
 
-/* What is to be run, NULL-terminated; only the vector is the caller's. NULL: nothing. */
+/* The command to run, NULL-terminated. The caller frees the vector only. NULL: there is no
+ * command. */
 static const char **
 make_command(const Arguments *arguments, char **words)
 {
@@ -137,19 +139,20 @@ run_command(const Arguments *arguments, const IpbSandboxPlan *plan, IpbViolation
     });
 }
 
-/* What is there when the plan is made is protected by it; what came later would be taken for the command's doing. */
+/* Makes our own files before the plan, which protects what exists. Files that are made later would
+ * count as made by the command. */
 static bool
 make_own_files(const Arguments *arguments, IpbViolationLog **ret_log, GError **error)
 {
     g_autofree char *state = g_build_filename(g_get_user_state_dir(), "ipybox", NULL);
-    ipb_file_make_directories(state, 0700, NULL); /* where we cannot, the command cannot either */
+    ipb_file_make_directories(state, 0700, NULL); /* if we cannot, the command cannot either */
     if (arguments->violation_log == NULL)
         return true;
     *ret_log = ipb_violation_log_open(arguments->violation_log, error);
     return *ret_log != NULL;
 }
 
-/* From a directory on, names lead past all mounts. */
+/* An open directory would lead the command past all mounts. */
 static bool
 check_standard_streams(GError **error)
 {

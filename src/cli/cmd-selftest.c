@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * `ipybox selftest`: attacks a sandbox on this machine, from inside, and prints what held. Each attack runs without a sandbox, too: one
- * that fails there as well says nothing, and is told as such.
+ * `ipybox selftest`: attacks a sandbox on this machine from inside, and reports which attacks were
+ * stopped. Each attack also runs without a sandbox. If it fails there as well, its result says
+ * nothing about the sandbox, and the report says so.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -25,14 +26,14 @@
 #define MAX_REPORT_SIZE 65536
 #define N_LISTENERS 4
 
-/* srt's configuration: the workspace is writable, its .env cannot be read, there is no network. No limit of memory, or a program
- * that was built with a sanitizer could not run. */
+/* A configuration as srt reads it: the workspace is writable, its .env cannot be read, and there is
+ * no network. Memory is not limited, because a program with a sanitizer could not run. */
 static const char POLICY[] =
     "{\"network\": {\"allowedDomains\": [], \"deniedDomains\": []},"
     " \"filesystem\": {\"denyRead\": [\".env\"], \"allowWrite\": [\".\"], \"denyWrite\": []},"
     " \"limits\": {\"memory\": \"none\"}}";
 
-/* Not an errno: the attack was not run. */
+/* In place of an errno: the attack did not run. */
 #define NOT_RUN (-1)
 
 typedef struct {
@@ -45,7 +46,7 @@ typedef struct {
     GError *failure;
 } Selftest;
 
-/* --- the place --------------------------------------------------------------------------------- */
+/* --- the place -------------------------------------------------------------------------------- */
 
 static bool
 make_file(const char *directory, const char *name, GError **error)
@@ -80,7 +81,7 @@ listen_at_path(Selftest *test, int index, const char *directory, GError **error)
     return listen_at(test, index, &address, sizeof address, AF_UNIX, error);
 }
 
-/* What the sandbox must not reach. */
+/* Opens the services that the sandbox must not reach. */
 static bool
 open_listeners(Selftest *test, GError **error)
 {
@@ -104,7 +105,7 @@ open_listeners(Selftest *test, GError **error)
     return true;
 }
 
-/* In the state directory: a sandbox has a /tmp of its own. */
+/* Makes the files in the state directory, because a sandbox has a /tmp of its own. */
 static bool
 make_place(Selftest *test, GError **error)
 {
@@ -121,7 +122,7 @@ make_place(Selftest *test, GError **error)
         !make_file(test->workspace, ".git/config", error) ||
         !make_file(test->outside, "file", error))
         return false;
-    /* It is the sandbox that must say no, not the mode. */
+    /* The sandbox must refuse access, not the mode of the files. */
     if (chmod(test->directory, 0755) < 0 || chmod(test->outside, 0777) < 0)
         return ipb_error_set_errno(error, errno, "cannot change the mode of %s", test->directory);
     return open_listeners(test, error);
@@ -144,7 +145,7 @@ make_command(Selftest *test, GError **error)
     return true;
 }
 
-/* Before anything is printed, which may wait for who reads it. */
+/* Called before anything is printed, because printing may wait for the reader. */
 static void
 remove_place(Selftest *test)
 {
@@ -169,7 +170,7 @@ clear(Selftest *test)
     g_clear_error(&test->failure);
 }
 
-/* --- running the attacks ----------------------------------------------------------------------- */
+/* --- running the attacks ---------------------------------------------------------------------- */
 
 static int *
 read_results(const char *text)
@@ -187,7 +188,8 @@ read_results(const char *text)
     return results;
 }
 
-/* Inside, nothing is to be trusted: it is read only up to a maximum. */
+/* Reads the results of the attacks inside. They are not trusted: only MAX_REPORT_SIZE bytes are
+ * read. */
 static int *
 read_report(int fd)
 {
@@ -273,7 +275,7 @@ attack_inside(Selftest *test, GError **error)
     return test->inside != NULL;
 }
 
-/* --- the result -------------------------------------------------------------------------------- */
+/* --- the result ------------------------------------------------------------------------------- */
 
 static const char *
 verdict(const Selftest *test, size_t i)
@@ -358,9 +360,9 @@ attack(bool as_json)
     return status;
 }
 
-/* --- the verb ---------------------------------------------------------------------------------- */
+/* --- the verb --------------------------------------------------------------------------------- */
 
-/* We are the command that attacks. */
+/* This process is the command that attacks. */
 static int
 run_attacks(const char *numbers, char **words)
 {
@@ -368,7 +370,7 @@ run_attacks(const char *numbers, char **words)
     if (sscanf(numbers, "%d:%d", &targets.port, &targets.pid) != 2)
         return IPB_EXIT_USAGE;
     int status = ipb_attacks_run(&targets) ? IPB_EXIT_OK : IPB_EXIT_FAILED;
-    /* Nothing at exit: looking for leaks needs ptrace. */
+    /* Without handlers at exit: a search for leaks needs ptrace. */
     _exit(status);
 }
 

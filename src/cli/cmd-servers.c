@@ -18,7 +18,7 @@ fail(const GError *error)
     return ipb_cli_fail(&ipb_verb_servers, ipb_cli_status(error), "%s", error->message);
 }
 
-/* --- list -------------------------------------------------------------------------------------- */
+/* --- list ------------------------------------------------------------------------------------- */
 
 static void
 print_json(const GPtrArray *all)
@@ -35,7 +35,7 @@ print_json(const GPtrArray *all)
     puts(text);
 }
 
-/* The command or the URL, for a table: what is secret stands in ${NAME} or in env, which is not shown. */
+/* The command or the URL, for a table. Secrets are in ${NAME} or in env, which is not shown. */
 static char *
 describe_params(const char *params_json)
 {
@@ -81,7 +81,7 @@ list_servers(IpbRegistry *registry, bool as_json)
     return IPB_EXIT_OK;
 }
 
-/* --- add, remove, import ----------------------------------------------------------------------- */
+/* --- add, remove, import ---------------------------------------------------------------------- */
 
 static int
 add_server(IpbRegistry *registry, const char *name, const char *params_json)
@@ -108,7 +108,7 @@ remove_server(IpbRegistry *registry, const char *id_or_name)
     return ipb_registry_remove(registry, id_or_name, &error) ? IPB_EXIT_OK : fail(error);
 }
 
-/* All of them or none. */
+/* Checks all servers before it registers the first. */
 static int
 import_servers(IpbRegistry *registry, const char *path)
 {

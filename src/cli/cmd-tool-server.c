@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * `ipybox tool-server`: runs tools of MCP servers for applications, over HTTP. When it listens it says where, in one line of JSON on
- * standard output. It ends in order with a signal, or with whoever started it (cli/lifeline.h).
+ * `ipybox tool-server`: runs tools of MCP servers for applications, over HTTP. When it listens, it
+ * prints its address in one line of JSON to standard output. A signal, or the end of the program
+ * that started it, ends it in order.
  */
 #include "base/error.h"
 #include "cli/cli.h"
@@ -10,7 +11,7 @@
 #include "serve/tool-server/http.h"
 #include "session/environment.h"
 
-#define DEFAULT_PORT 8900 /* --help says so */
+#define DEFAULT_PORT 8900 /* also in --help */
 #define DEFAULT_CONNECT_TIMEOUT_S 30
 #define MAX_CONNECT_TIMEOUT_S (24 * 60 * 60)
 
@@ -42,11 +43,11 @@ on_env_warning(const char *text, void *data)
     ipb_cli_log("WARNING", text, NULL);
 }
 
-/* Caller frees; @ret_token too. */
+/* The caller frees the gate and *ret_token. */
 static IpbHttpGate *
 make_gate(const Arguments *arguments, char **ret_token, GError **error)
 {
-    /* What applications of other users show; else a random one is made. */
+    /* The token for applications of other users. If none is given, a random one is made. */
     const char *given = g_getenv("IPYBOX_TOOL_SERVER_TOKEN");
     g_autofree char *token =
         given != NULL && given[0] != '\0' ? g_strdup(given) : ipb_http_gate_make_token(error);

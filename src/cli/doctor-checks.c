@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The checks of `ipybox doctor`; see the header. It starts a kernel and asks it for versions, and makes
- * a sandbox and runs a command in it. So it reports what a session will find. Sandboxes have three
- * tiers: full (namespaces, with Landlock and seccomp in them), weaker (Landlock and seccomp only, if
- * the user asks for it), none.
+ * The checks of `ipybox doctor`; see the header. It starts a kernel and asks it for versions, and
+ * makes a sandbox and runs a command in it. So it reports what a session will find. Sandboxes have
+ * three tiers: full (namespaces, with Landlock and seccomp in them), weaker (Landlock and seccomp
+ * only, if the user asks for it), none.
  */
 #include "cli/doctor-checks.h"
 
@@ -161,7 +161,7 @@ ipb_doctor_checks_add_kernel(GPtrArray *checks, const char *asked)
 
 typedef struct {
     GMainLoop *main_loop;
-    char *failure; /* NULL: it worked */
+    char *failure; /* NULL: success */
     int64_t started_us, took_us;
 } Trial;
 
@@ -183,7 +183,7 @@ on_end(IpbSandbox *sandbox, int wait_status, const GError *error, void *data)
     g_main_loop_quit(trial->main_loop);
 }
 
-/* A plan of the closed policy: nothing is writable, no network. */
+/* A plan of the closed policy: nothing is writable, and there is no network. */
 static IpbSandboxPlan *
 make_plan(const char *workspace, GError **error)
 {
@@ -227,7 +227,7 @@ run_trial(Trial *trial, IpbLoop *loop, const char *workspace, bool is_weaker, GE
     return true;
 }
 
-/* Can a sandbox be made? *@ret_took_ms: how long that took; else *@ret_failure says why not. */
+/* Whether a sandbox can be made. *ret_took_ms: how long that took. *ret_failure: why it failed. */
 static bool
 try_sandbox(bool is_weaker, int *ret_took_ms, char **ret_failure)
 {

@@ -27,7 +27,8 @@ GPtrArray *ipb_doctor_checks_new(void);
 void ipb_doctor_checks_add(GPtrArray *checks, const char *name, IpbCheckState state, char *detail,
                            const char *hint);
 
-/* Checks the interpreter, a kernel of it, and its modules. @asked: the value of --python, or NULL. */
+/* Checks the interpreter, a kernel of it, and its modules. @asked: the value of --python, or
+ * NULL. */
 void ipb_doctor_checks_add_kernel(GPtrArray *checks, const char *asked);
 /* Checks sandboxes, and what the kernel of this system offers for them. */
 void ipb_doctor_checks_add_sandbox(GPtrArray *checks);

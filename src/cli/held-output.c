@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What waits until a question is answered; see the header.
+ * Output that is held back; see the header.
  */
 #include "cli/held-output.h"
 
@@ -13,7 +13,7 @@ typedef struct {
 } Piece;
 
 struct IpbHeldOutput {
-    GQueue pieces; /* Piece; neighbours for one fd are one piece */
+    GQueue pieces; /* Piece; adjacent output for one fd is one piece */
     size_t size;
 };
 

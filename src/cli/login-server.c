@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Finds the server of a login; see the header.
+ * Finding the server of a login; see the header.
  */
 #include "cli/login-server.h"
 
@@ -17,7 +17,7 @@ is_url(const char *text)
     return strstr(text, "://") != NULL;
 }
 
-/* Is it what the user means by @server? */
+/* Whether @server is the name, id or URL of the registration. */
 static bool
 is_meant(const IpbRegistration *registration, const IpbJson *params, const char *server)
 {
@@ -56,7 +56,7 @@ make_from_url(const char *url, GError **error)
     return g_steal_pointer(&params);
 }
 
-/* *ret_is_found: false without an error: there is none. */
+/* *ret_is_found is false, without an error, if none is registered. */
 static IpbServerParams *
 find_registered(const char *server, bool *ret_is_found, GError **error)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The program: finds the verb and runs it. Without a verb it is the MCP server, as the original is.
+ * The program: finds the verb and runs it. Without a verb it is the MCP server, as ipybox 0.9.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -39,7 +39,8 @@ print_help(void)
          "  --version                show the version and exit");
 }
 
-/* What is opened next would get the number of a standard stream that is closed, and commands would be given it for one. */
+/* Opens /dev/null for standard streams that are closed. Otherwise the next file would get the
+ * number of such a stream, and commands would inherit it as theirs. */
 static bool
 open_standard_streams(void)
 {
@@ -58,7 +59,8 @@ run_verb(const IpbVerb *verb, int argc, char **argv)
     return ipb_cli_fail(verb, IPB_EXIT_FAILED, "%s", error->message);
 }
 
-/* Where no locale is set, as in many containers, arguments and messages are UTF-8, not ASCII: Python does it, too (PEP 538). */
+/* If no locale is set, as in many containers, arguments and messages are UTF-8, not ASCII, as in
+ * Python (PEP 538). */
 static void
 set_locale(void)
 {
@@ -88,7 +90,8 @@ run_words(int argc, char **argv)
     return run_verb(&ipb_verb_mcp, argc, argv);
 }
 
-/* A full disk is no success: what was printed waits in a buffer until now. Who reads no more wants to hear no more. */
+/* A full disk is not a success: output waits in a buffer until now. If the reader is gone, no
+ * message is needed. */
 static int
 flush_output(int status)
 {
@@ -107,9 +110,9 @@ on_failing_write(int number)
 {
 }
 
-/* Neither a reader that leaves nor the limit of file sizes (ulimit -f) may end a verb: the write
- * fails, and its error is reported. This is a handler and not SIG_IGN, so that started programs get
- * the default back. */
+/* A write without a reader, or beyond the limit of file sizes (ulimit -f), must not end a verb. The
+ * write fails, and its error is reported. This is a handler and not SIG_IGN, so that programs we
+ * start get the default back. */
 static void
 survive_failing_writes(void)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * See the header.
+ * Reading a file with MCP servers; see the header.
  */
 #include "cli/mcp-servers-file.h"
 
@@ -34,7 +34,7 @@ ipb_mcp_servers_file_load(const char *path, const IpbJson **ret_servers, GError 
         return NULL;
     g_autoptr(GError) cause = NULL;
     g_autoptr(IpbJsonDoc) doc = ipb_json_parse(text, size, &IPB_JSON_LIMITS_SMALL, &cause);
-    if (doc == NULL) { /* to the parser it is a peer that broke its protocol */
+    if (doc == NULL) { /* the parser reports a protocol error of a peer */
         g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID, "%s: %s", path, cause->message);
         return NULL;
     }

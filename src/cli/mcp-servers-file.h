@@ -6,7 +6,8 @@
 
 #include "json/json.h"
 
-/* NULL with @error, which names the file and the server: it cannot be read, or one of the servers in it is wrong. Caller frees the
- * document; *ret_servers is the object of the servers in it. */
+/* Reads and checks the file. Returns the document, which the caller frees; *ret_servers is the
+ * object of the servers in it. Returns NULL with @error, which names the file and the server, if
+ * the file cannot be read or one of its servers is invalid. */
 IpbJsonDoc *ipb_mcp_servers_file_load(const char *path, const IpbJson **ret_servers,
                                       GError **error);

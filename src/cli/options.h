@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Options that several verbs have, each group with its entries for the verb's table and a plain struct for their values. A struct is zero
- * before the command line is parsed, and the verb clears it. What differs from verb to verb stands in the verb.
+ * Options that several verbs have. Each group has entries for the verb's table, and a plain struct
+ * for their values. The struct is zero before the command line is parsed, and the verb clears it.
+ * Options that differ between verbs are in the verbs.
  */
 #pragma once
 
@@ -10,7 +11,7 @@
 
 #include <glib.h>
 
-/* --- the log ----------------------------------------------------------------------------------- */
+/* --- the log ---------------------------------------------------------------------------------- */
 
 #define IPB_OPTION_LOG_LEVEL(value)                                                                \
     {                                                                                              \
@@ -19,10 +20,10 @@
             "LEVEL"                                                                                \
     }
 
-/* --- kernels ----------------------------------------------------------------------------------- */
+/* --- kernels ---------------------------------------------------------------------------------- */
 
 typedef struct {
-    char *workspace; /* its entry is the verb's */
+    char *workspace; /* each verb has its own entry for it */
     char *python;
     char *preload;
     char *sandbox_config;
@@ -47,7 +48,7 @@ typedef struct {
 
 void ipb_kernel_arguments_clear(IpbKernelArguments *arguments);
 
-/* --- approvals --------------------------------------------------------------------------------- */
+/* --- approvals -------------------------------------------------------------------------------- */
 
 typedef struct {
     char *approve; /* a policy's name, or the path of a rules file */
@@ -68,13 +69,13 @@ typedef struct {
 /* clang-format on */
 
 bool ipb_approval_arguments_check(const IpbApprovalArguments *arguments, GError **error);
-/* -1: questions wait. */
+/* -1: no timeout. */
 int64_t ipb_approval_arguments_timeout_ms(const IpbApprovalArguments *arguments);
-/* Is there a file that --approve names? INVALID if not: then it may be a policy misspelt. */
+/* Whether the file that --approve names exists. INVALID if not: it may be a misspelt policy. */
 bool ipb_approval_arguments_check_file(const IpbApprovalArguments *arguments, GError **error);
 void ipb_approval_arguments_clear(IpbApprovalArguments *arguments);
 
-/* --- values ------------------------------------------------------------------------------------ */
+/* --- values ----------------------------------------------------------------------------------- */
 
-/* "a,b" as a vector, for the caller to free; NULL for NULL. */
+/* Splits "a,b" into a vector, which the caller frees. NULL for NULL. */
 char **ipb_options_split(const char *list);

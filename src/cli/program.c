@@ -23,7 +23,7 @@ ipb_program_quit(void *data)
         g_main_loop_quit(program->main_loop);
 }
 
-/* --- what ends it ------------------------------------------------------------------------------ */
+/* --- what ends it ----------------------------------------------------------------------------- */
 
 static gboolean
 on_end_timeout(gpointer data)
@@ -105,7 +105,7 @@ ipb_program_end(const GError *why, void *data)
     end(program);
 }
 
-/* --- life -------------------------------------------------------------------------------------- */
+/* --- life ------------------------------------------------------------------------------------- */
 
 bool
 ipb_program_init(IpbProgram *program, bool ends_at_interrupt, void (*close)(void *data), void *data,
@@ -136,7 +136,8 @@ ipb_program_end_with_input(IpbProgram *program, IpbLoop *loop, GError **error)
 bool
 ipb_program_end_with_parent(IpbProgram *program, IpbLoop *loop, GError **error)
 {
-    /* A parent in another pid namespace has no number here (0) and cannot be watched. Init never ends. */
+    /* A parent in another pid namespace has no number here (0) and cannot be watched. Init never
+     * ends. */
     pid_t parent = getppid();
     if (parent <= 1)
         return true;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Asking at the terminal; see the header. A question has three states. It waits in the queue; it is
- * shown after the user presses Enter; or it is shown, in pages that fit the screen. The terminal
- * stays in line mode, and no escape sequence moves the cursor. So this works on every terminal, and
- * the user can scroll back to what was shown.
+ * Asking at the terminal; see the header. A question is in one of three states: in the queue; shown
+ * after the user presses Enter; or shown, in pages that fit the screen. The terminal stays in line
+ * mode, and no escape sequence moves the cursor. So this works on every terminal, and the user can
+ * scroll back.
  */
 #include "cli/prompt.h"
 
@@ -22,14 +22,14 @@
 #include "base/display-text.h"
 #include "base/thread.h"
 
-/* Of a line that is typed; a longer one is no answer. */
+/* Bytes of a line that the user types. A longer one is not an answer. */
 #define MAX_ANSWER 4096
-/* A window that is being resized changes its size many times. */
+/* A window changes its size many times while the user resizes it. */
 #define RESIZE_DELAY_MS 100
-/* Of a terminal that does not know its size. */
+/* The size of a terminal that does not report it. */
 #define DEFAULT_WIDTH 80
 #define DEFAULT_HEIGHT 24
-/* What a program whose output went by another way to the terminal may have left: colours, a font of line graphics. */
+/* Resets colours and line graphics that other programs may have left on the terminal. */
 #define RESET "\033[0m\033(B\017"
 
 #define ALLOW "Allow? [y]es, [n]o, [a]lways for this tool"
@@ -39,32 +39,31 @@
 typedef struct {
     IpyboxApproval *approval;
     char *text; /* the whole question; NULL: it is too long */
-    char *
-        tool; /* what "always" is said of: the tool, and the server's parameters that the call brings */
+    char *tool; /* "always" is for this: the tool, and the server's parameters that the call has */
 } Question;
 
 typedef enum {
-    FREE,        /* nothing is asked; nothing is read */
-    ENTER_FIRST, /* the head of the queue is shown after an empty line was typed */
-    SHOWN,       /* the head of the queue, up to next_row */
+    FREE,        /* no question; nothing is read */
+    ENTER_FIRST, /* the head of the queue is shown when the user enters an empty line */
+    SHOWN,       /* the head of the queue is shown, up to next_row */
 } State;
 
 struct IpbPrompt {
     IpbPromptBusyFunc on_busy;
     gpointer data;
     int tty;
-    bool is_gone;  /* nobody is there any more: everything is refused */
-    bool is_ascii; /* the terminal shows nothing else */
+    bool is_gone;  /* the terminal is closed: all questions are refused */
+    bool is_ascii; /* the terminal shows ASCII only */
     bool is_plain; /* the terminal has no escape sequences */
     guint watch, resize_watch, resize_timer;
-    GString *typed; /* of a line that has not ended */
+    GString *typed; /* the beginning of a line */
     bool is_overlong;
-    GQueue questions; /* Question; the head is the one that is asked */
+    GQueue questions; /* Question; the head is asked */
     State state;
-    bool is_withdrawn; /* the last question was, so what is typed may be its answer */
-    GPtrArray *rows;   /* of the head, while it is shown */
+    bool is_withdrawn; /* the last question was withdrawn, so the next line may be meant for it */
+    GPtrArray *rows;   /* of the head while it is shown */
     unsigned next_row;
-    unsigned width, height; /* of the screen, when it was shown */
+    unsigned width, height; /* of the screen when it was shown */
     GHashTable *always;     /* set of Question.tool */
 };
 
@@ -80,16 +79,16 @@ free_question(void *data)
     g_free(question);
 }
 
-/* --- the terminal ------------------------------------------------------------------------------ */
+/* --- the terminal ----------------------------------------------------------------------------- */
 
 static void
 print(IpbPrompt *prompt, const char *text)
 {
-    /* A terminal that is gone answers no. */
+    /* An error is ignored: reading from a closed terminal refuses the question. */
     ipb_fd_write_all(prompt->tty, text, strlen(text), NULL);
 }
 
-/* The locale, by its name: it need not be installed. */
+/* Whether the locale's name says UTF-8. The locale need not be installed. */
 static bool
 is_utf8(void)
 {
@@ -114,7 +113,7 @@ read_size(const IpbPrompt *prompt, unsigned *ret_width, unsigned *ret_height)
     *ret_height = is_known && size.ws_row > 0 ? size.ws_row : DEFAULT_HEIGHT;
 }
 
-/* Drops what was typed until now: lines that nobody read, and the beginning of one. */
+/* Drops lines that were typed and not read, and the beginning of a line. */
 static void
 drop_typed(IpbPrompt *prompt)
 {
@@ -123,7 +122,7 @@ drop_typed(IpbPrompt *prompt)
     prompt->is_overlong = false;
 }
 
-/* The last that a person sees before they type: what they typed before cannot be meant for it. */
+/* Prints the text before the user types. Earlier input cannot be meant for it. */
 static void
 print_prompt(IpbPrompt *prompt, const char *text)
 {
@@ -131,9 +130,9 @@ print_prompt(IpbPrompt *prompt, const char *text)
     print(prompt, text);
 }
 
-/* --- showing ----------------------------------------------------------------------------------- */
+/* --- showing ---------------------------------------------------------------------------------- */
 
-/* Rows of the screen that @text and an answer beside it take. */
+/* The rows of the screen that @text takes, with a short answer after it. */
 static unsigned
 rows_of(const IpbPrompt *prompt, const char *text)
 {
@@ -143,7 +142,7 @@ rows_of(const IpbPrompt *prompt, const char *text)
 static unsigned
 page_size(const IpbPrompt *prompt)
 {
-    unsigned used = rows_of(prompt, ALLOW VIEW ": ") + 1; /* and the empty row above */
+    unsigned used = rows_of(prompt, ALLOW VIEW ": ") + 1; /* 1: the empty row above */
     return prompt->height > used ? prompt->height - used : 1;
 }
 
@@ -179,7 +178,7 @@ show_page(IpbPrompt *prompt)
     ask_answer(prompt);
 }
 
-/* The head of the queue, from its first row on. */
+/* Shows the head of the queue from its first row. */
 static void
 show(IpbPrompt *prompt)
 {
@@ -196,7 +195,7 @@ show(IpbPrompt *prompt)
     show_page(prompt);
 }
 
-/* Rows would be broken elsewhere, or not fit any more: the question is shown again. */
+/* Shows the question again, because its rows may not fit the screen any more. */
 static gboolean
 on_resized(gpointer data)
 {
@@ -220,7 +219,7 @@ on_resize_signal(gpointer data)
     return G_SOURCE_CONTINUE;
 }
 
-/* --- questions --------------------------------------------------------------------------------- */
+/* --- questions -------------------------------------------------------------------------------- */
 
 static void
 respond_to_head(IpbPrompt *prompt, bool accept)
@@ -230,7 +229,8 @@ respond_to_head(IpbPrompt *prompt, bool accept)
     free_question(question);
 }
 
-/* The head needs no answer: it was given before, or cannot be. */
+/* Whether the question is decided without the user: it was answered with "always", or cannot be
+ * asked. */
 static bool
 is_decided(IpbPrompt *prompt, const Question *question, bool *ret_accept)
 {
@@ -248,7 +248,7 @@ is_decided(IpbPrompt *prompt, const Question *question, bool *ret_accept)
     return *ret_accept;
 }
 
-/* The question that was on the screen has its end. */
+/* Ends the question that is on the screen. */
 static void
 leave(IpbPrompt *prompt)
 {
@@ -260,7 +260,7 @@ leave(IpbPrompt *prompt)
     prompt->on_busy(FALSE, prompt->data);
 }
 
-/* Everything that is asked is refused, now and later. */
+/* Refuses all questions, now and later. */
 static void
 lose_person(IpbPrompt *prompt)
 {
@@ -290,7 +290,7 @@ take_answer(IpbPrompt *prompt, const char *line)
     g_autofree char *word = g_strstrip(g_ascii_strdown(line, -1));
     const Question *question = g_queue_peek_head(&prompt->questions);
     if (prompt->state == ENTER_FIRST && *word != '\0') {
-        print_prompt(prompt, ENTER); /* an answer to the question that was withdrawn */
+        print_prompt(prompt, ENTER); /* it is the answer to the withdrawn question */
     } else if (prompt->state == ENTER_FIRST) {
         show(prompt);
     } else if (is_word(word, "no")) {
@@ -323,7 +323,7 @@ on_tty(int fd, GIOCondition condition, gpointer data)
         return G_SOURCE_CONTINUE;
     if (n <= 0) {
         lose_person(prompt);
-        return G_SOURCE_CONTINUE; /* the watch is gone already */
+        return G_SOURCE_CONTINUE; /* the watch is removed already */
     }
     size_t size = (size_t) n, length = 0;
     while (length < size && chunk[length] != '\n' && chunk[length] != '\r')
@@ -341,7 +341,7 @@ on_tty(int fd, GIOCondition condition, gpointer data)
     return G_SOURCE_CONTINUE;
 }
 
-/* Asks the head of the queue, unless one is asked. */
+/* Asks the head of the queue, unless a question is being asked. */
 static void
 show_next(IpbPrompt *prompt)
 {
@@ -363,7 +363,7 @@ show_next(IpbPrompt *prompt)
         print_prompt(prompt, ENTER);
 }
 
-/* --- the interface ----------------------------------------------------------------------------- */
+/* --- the interface ---------------------------------------------------------------------------- */
 
 IpbPrompt *
 ipb_prompt_new(IpbPromptBusyFunc on_busy, gpointer data)
@@ -378,7 +378,7 @@ ipb_prompt_new(IpbPromptBusyFunc on_busy, gpointer data)
     prompt->tty = tty;
     prompt->is_ascii = !is_utf8();
     prompt->is_plain = term == NULL || *term == '\0' || g_str_equal(term, "dumb");
-    if (ipb_thread_check(NULL)) /* else GLib would end the program */
+    if (ipb_thread_check(NULL)) /* GLib needs a thread here, and would end the program */
         prompt->resize_watch = g_unix_signal_add(SIGWINCH, on_resize_signal, prompt);
     prompt->typed = g_string_new(NULL);
     g_queue_init(&prompt->questions);
@@ -400,7 +400,7 @@ ipb_prompt_ask(IpbPrompt *prompt, IpyboxApproval *approval)
     show_next(prompt);
 }
 
-/* The head is taken back while the person may be typing its answer. */
+/* Withdraws the head while the user may be typing the answer. */
 static void
 take_back_head(IpbPrompt *prompt)
 {

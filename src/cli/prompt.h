@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * IpbPrompt: asks the user at the terminal whether a tool call may run: yes, no, always. It uses
- * /dev/tty, so that the program keeps its standard input and output. Invariants:
+ * /dev/tty, so standard input and output stay free for the program. Invariants:
  *
- * - There is one question at a time. ipybox writes nothing else to the terminal until it ends; the
- *   owner holds output back.
+ * - There is one question at a time. While it is on the terminal, ipybox writes nothing else there;
+ *   the owner holds output back.
  * - A yes counts only after every row of the question was shown.
- * - What was typed before the question was shown is not read. A question after one that was
- *   withdrawn is shown only after the user presses Enter, so that an answer to the first is not
+ * - Input that was typed before the question was shown is not read. After a question was withdrawn,
+ *   the next one is shown only when the user presses Enter, so that an answer to the first is not
  *   taken for the second.
  */
 #pragma once
@@ -16,16 +16,17 @@
 
 typedef struct IpbPrompt IpbPrompt;
 
-/* The terminal is taken for questions, or is free again. Called from ask, withdraw and the loop. It
- * may call neither ask nor withdraw. */
+/* The terminal begins or ends to show a question. Called from ask, withdraw and the loop. It may
+ * call neither ask nor withdraw. */
 typedef void (*IpbPromptBusyFunc)(gboolean is_busy, gpointer data);
 
-/* NULL if there is no terminal: then nobody can be asked. Answers come in the default context. */
+/* Returns NULL if there is no terminal. Answers arrive in the default main context. */
 IpbPrompt *ipb_prompt_new(IpbPromptBusyFunc on_busy, gpointer data);
-/* Asks, and responds to it, at once if the same tool was allowed "always". */
+/* Asks the user, and responds to the approval. If the same tool was allowed with "always", it
+ * responds at once. */
 void ipb_prompt_ask(IpbPrompt *prompt, IpyboxApproval *approval);
-/* Its answer is not waited for any more. */
+/* The caller does not need the answer any more. */
 void ipb_prompt_withdraw(IpbPrompt *prompt, const IpyboxApproval *approval);
-/* No answer to any question is waited for any more. */
+/* The caller needs no answer any more. */
 void ipb_prompt_withdraw_all(IpbPrompt *prompt);
 void ipb_prompt_free(IpbPrompt *prompt);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Makes the user's environment for kernels, with the interpreter's own venv and pip, so that the user's
- * settings for pip (an index, a proxy) apply. Distributions have no IPython and pydantic that are new
- * enough, and want nothing installed into their own Python.
+ * Makes the user's environment for kernels, with the interpreter's own venv and pip, so that the
+ * user's settings for pip (an index, a proxy) apply. Distributions have no IPython and pydantic
+ * that are new enough, and want nothing installed into their own Python.
  *
- * Programs run one after the other in our process group. Ctrl-C ends them and not us, so we can remove
- * an environment that is not finished.
+ * Programs run one after the other in our process group. Ctrl-C ends them and not us, so we can
+ * remove an environment that is not finished.
  */
 #include "cli/python-setup.h"
 
@@ -20,7 +20,7 @@
 #include "cli/cli.h"
 #include "session/python.h"
 
-/* How CHECK ends. */
+/* Exit statuses of CHECK. */
 #define STATUS_TOO_OLD 3
 #define STATUS_NO_VENV 4
 
@@ -31,7 +31,7 @@ static const char CHECK[] = "import sys\n"
                             "except ImportError:\n"
                             "    sys.exit(4)\n";
 
-/* --- programs ---------------------------------------------------------------------------------- */
+/* --- programs --------------------------------------------------------------------------------- */
 
 static void
 on_interrupt(int number)
@@ -41,7 +41,7 @@ on_interrupt(int number)
 static int
 await(pid_t pid)
 {
-    /* With a handler instead of SIG_IGN the child has the default again. */
+    /* A handler and not SIG_IGN, so that the child gets the default back. */
     struct sigaction ours = {.sa_handler = on_interrupt, .sa_flags = SA_RESTART}, before;
     sigaction(SIGINT, &ours, &before);
     int status = -1;
@@ -51,7 +51,8 @@ await(pid_t pid)
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-/* Runs @argv with all its output on our stderr, or with none; the exit status, or -1 with @error. */
+/* Runs @argv. Its output goes to our stderr, or nowhere. Returns its exit status, or -1 with
+ * @error. */
 static int
 run(const char *const *argv, bool is_quiet, GError **error)
 {
@@ -69,7 +70,7 @@ run(const char *const *argv, bool is_quiet, GError **error)
     return await(pid);
 }
 
-/* --- the environment --------------------------------------------------------------------------- */
+/* --- the environment -------------------------------------------------------------------------- */
 
 static bool
 check_base(const char *python, GError **error)
@@ -104,7 +105,7 @@ find_base(const char *asked, GError **error)
     return python != NULL && check_base(python, error) ? g_steal_pointer(&python) : NULL;
 }
 
-/* An environment of a Python that has been replaced or removed has no pip. */
+/* Whether the environment works. If its Python was replaced or removed, it has no pip. */
 static bool
 is_usable(const char *python)
 {
@@ -154,7 +155,7 @@ install(const char *python, const char *const *packages, GError **error)
     return status == 0;
 }
 
-/* Other Pythons may count more. */
+/* Warns if another Python takes precedence over the new environment. */
 static void
 tell_if_not_used(const char *python)
 {
@@ -166,7 +167,7 @@ tell_if_not_used(const char *python)
                     python, used);
 }
 
-/* One that is there stays until the new one is whole. */
+/* Keeps an existing environment until the new one is complete. */
 static bool
 make_and_fill(const char *asked, const char *directory, const char *python,
               const char *const *packages, GError **error)

@@ -8,7 +8,7 @@
 
 #include <glib.h>
 
-/* Makes the environment, or brings it up to date. It gets what kernels need, and @packages. Progress
- * is printed to stderr. @asked: the interpreter to make it with, or NULL. UNAVAILABLE, NOT_FOUND: the
- * message says what to do. */
+/* Makes the environment, or brings it up to date. It gets what kernels need, and @packages.
+ * Progress is printed to stderr. @asked: the interpreter to make it with, or NULL. UNAVAILABLE,
+ * NOT_FOUND: the message says what to do. */
 bool ipb_python_setup_run(const char *asked, const char *const *packages, GError **error);

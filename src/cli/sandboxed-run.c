@@ -2,9 +2,9 @@
  *
  * Runs a command in a sandbox; see the header.
  *
- * The command stays in our process group, as with `env` or `nice`: what the user types at the terminal
- * (Ctrl-C, Ctrl-Z) reaches both, and pipelines and `fg` work. We survive its signals and end as it does.
- * A signal that was sent to us alone is passed on.
+ * The command stays in our process group, as with `env` or `nice`: what the user types at the
+ * terminal (Ctrl-C, Ctrl-Z) reaches both, and pipelines and `fg` work. We survive its signals and
+ * end as it does. A signal that was sent to us alone is passed on.
  */
 #include "cli/sandboxed-run.h"
 
@@ -26,9 +26,9 @@
 #include "sandbox/quarantine.h"
 #include "sandbox/sandbox.h"
 
-/* Denials that are told at the end; the rest is counted. */
+/* Denials that are reported at the end. The rest is counted. */
 #define MAX_TOLD_DENIALS 16
-/* As shells have it. */
+/* As in shells. */
 #define STATUS_NOT_EXECUTABLE 126
 #define STATUS_NOT_FOUND 127
 /* Bytes of a configuration, as in a file. */
@@ -42,13 +42,13 @@ typedef struct {
     IpbSandboxedCommand *command;
     IpbWatch *control_watch;
     IpbLineReader control_lines;
-    IpbViolationLog *log; /* NULL, too, when it could not be written */
+    IpbViolationLog *log; /* NULL also after it could not be written */
     IpbQuarantine *quarantine;
-    GPtrArray *denials; /* char *, to be told at the end; each once */
+    GPtrArray *denials; /* char *, to be reported at the end; each once */
     unsigned n_untold;
     IpbWatch *signal_watch;
     int signal_fd;
-    int pending_signal; /* came before the command ran */
+    int pending_signal; /* arrived before the command was started */
     bool is_ready, has_update;
     int status;
 } Run;
@@ -64,7 +64,7 @@ fail(const GError *error)
     return ipb_cli_fail(&ipb_verb_sandbox, status, "%s", error->message);
 }
 
-/* --- signals ----------------------------------------------------------------------------------- */
+/* --- signals ---------------------------------------------------------------------------------- */
 
 static void
 on_signal(uint32_t events, void *data)
@@ -73,7 +73,7 @@ on_signal(uint32_t events, void *data)
     struct signalfd_siginfo info;
     if (read(run->signal_fd, &info, sizeof info) != (ssize_t) sizeof info)
         return;
-    /* From the terminal it went to the whole process group. */
+    /* The terminal sent it to the whole process group. */
     if (info.ssi_code == SI_KERNEL)
         return;
     if (run->is_ready)
@@ -98,9 +98,9 @@ watch_signals(Run *run, GError **error)
     return run->signal_watch != NULL;
 }
 
-/* --- denials ----------------------------------------------------------------------------------- */
+/* --- denials ---------------------------------------------------------------------------------- */
 
-/* At the end, when the command's own output is over; each once. */
+/* Keeps a denial for the end, when the command's own output is complete. Each is reported once. */
 static void
 keep_denial(Run *run, const char *text)
 {
@@ -124,7 +124,7 @@ on_violation(const IpbViolation *violation, void *data)
         keep_denial(run, text);
     if (run->log != NULL && !ipb_violation_log_write(run->log, violation, &error)) {
         ipb_cli_say(&ipb_verb_sandbox, "%s", error->message);
-        run->log = NULL; /* once is enough */
+        run->log = NULL; /* report this once */
     }
 }
 
@@ -138,7 +138,7 @@ tell_denials(const Run *run)
                     run->n_untold);
 }
 
-/* --- new configurations: --control-fd ---------------------------------------------------------- */
+/* --- new configurations: --control-fd --------------------------------------------------------- */
 
 static void
 take_policy(Run *run, IpbSandboxPolicy *policy)
@@ -214,7 +214,7 @@ watch_control(Run *run, GError **error)
     return run->control_watch != NULL;
 }
 
-/* --- the command ------------------------------------------------------------------------------- */
+/* --- the command ------------------------------------------------------------------------------ */
 
 static void
 on_end(IpbSandboxedCommand *command, int wait_status, const GError *error, void *data)
@@ -243,7 +243,7 @@ tell_weakness(void)
         ipb_cli_say(&ipb_verb_sandbox, "- %s", *gap);
 }
 
-/* Not before the egress is there, which the configurations are for. */
+/* New configurations are for the egress, which exists now. */
 static void
 on_ready(IpbSandboxedCommand *command, void *data)
 {
@@ -300,7 +300,7 @@ show_warnings(const IpbSandboxPlan *plan)
                     (const char *) g_ptr_array_index(plan->warnings, i));
 }
 
-/* Nothing is inside any more that could make more. */
+/* Nothing runs inside any more that could make more files. */
 static void
 sweep(const Run *run)
 {

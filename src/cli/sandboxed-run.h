@@ -13,7 +13,7 @@ typedef struct {
     const IpbSandboxPlan *plan;
     const char *const *argv; /* the command; its first word is looked up in PATH */
     const char *cwd;
-    bool is_debug; /* say on stderr what is done */
+    bool is_debug; /* report on stderr what is done */
     bool is_weaker_allowed;
     int control_fd;                 /* of --control-fd; -1: none */
     IpbViolationLog *violation_log; /* or NULL */

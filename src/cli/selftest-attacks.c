@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The attacks; see the header. The workspace, in which they run, holds ".env" (which the configuration hides), ".git" and "mine".
+ * The attacks; see the header. They run in the workspace, which has ".env" (hidden by the
+ * configuration), ".git" and "mine".
  */
 #include "cli/selftest-attacks.h"
 
@@ -32,7 +33,7 @@
 #define ATTACK_TIMEOUT_S 5
 #define MAX_CAPABILITY 40
 
-/* 0 or errno, from what a system call returned. */
+/* 0, or errno if a system call returned an error. */
 static int
 errno_of(long result)
 {
@@ -55,7 +56,7 @@ outside(const IpbAttackTargets *targets, const char *name)
     return g_build_filename(targets->outside, name, NULL);
 }
 
-/* --- files ------------------------------------------------------------------------------------- */
+/* --- files ------------------------------------------------------------------------------------ */
 
 static int
 write_outside(const IpbAttackTargets *targets)
@@ -104,7 +105,7 @@ read_hidden(const IpbAttackTargets *targets)
     return open_for(".env", O_RDONLY);
 }
 
-/* Tells when it is read and written, and how often. */
+/* A watch reports when and how often the file is read and written. */
 static int
 watch_hidden(const IpbAttackTargets *targets)
 {
@@ -151,7 +152,7 @@ make_device(const IpbAttackTargets *targets)
     return errno_of(mknod("device", S_IFCHR | 0600, makedev(1, 3)));
 }
 
-/* --- processes --------------------------------------------------------------------------------- */
+/* --- processes -------------------------------------------------------------------------------- */
 
 static int
 signal_host(const IpbAttackTargets *targets)
@@ -195,7 +196,7 @@ gain_privileges(const IpbAttackTargets *targets)
     return prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 0 ? 0 : EPERM;
 }
 
-/* --- system calls ------------------------------------------------------------------------------ */
+/* --- system calls ----------------------------------------------------------------------------- */
 
 static int
 make_namespace(const IpbAttackTargets *targets)
@@ -226,7 +227,8 @@ use_segments(const IpbAttackTargets *targets)
 #endif
 
 #ifdef __x86_64__
-/* getpid() of 32-bit programs, whose numbers a filter for 64-bit ones would take for others. */
+/* getpid() of 32-bit programs. A filter for 64-bit programs would take its number for another
+ * call. */
 static int
 call_as_32_bit(const IpbAttackTargets *targets)
 {
@@ -249,7 +251,7 @@ filter_beside(const IpbAttackTargets *targets)
     return errno_of(syscall(437 /* openat2 */, AT_FDCWD, "mine", how, sizeof how));
 }
 
-/* --- network ----------------------------------------------------------------------------------- */
+/* --- network ---------------------------------------------------------------------------------- */
 
 static int
 connect_to(int family, int type, const void *address, socklen_t size)
@@ -267,7 +269,7 @@ connect_to_host(const IpbAttackTargets *targets)
     return connect_to(AF_INET, SOCK_STREAM, &address, sizeof address);
 }
 
-/* Sends nothing: connecting a datagram socket only looks for a way. */
+/* Connecting a datagram socket sends nothing; it only looks for a route. */
 static int
 find_way_out(const IpbAttackTargets *targets)
 {
@@ -338,7 +340,7 @@ send_datagrams(const IpbAttackTargets *targets)
     return open_socket(AF_UNIX, SOCK_DGRAM, 0);
 }
 
-/* --- all of them ------------------------------------------------------------------------------- */
+/* --- all of them ------------------------------------------------------------------------------ */
 
 const IpbAttack IPB_ATTACKS[] = {
     {"files", "write a file outside of the workspace", write_outside},
@@ -395,7 +397,7 @@ run_apart(const IpbAttack *attack, const IpbAttackTargets *targets)
     int status = 0;
     while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
         ;
-    /* It stopped for us as its tracer. */
+    /* It stopped because it made us its tracer. */
     if (WIFSTOPPED(status)) {
         kill(pid, SIGKILL);
         waitpid(pid, &status, 0);

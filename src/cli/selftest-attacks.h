@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What `ipybox selftest` tries: attacks, each in a process of its own, once inside a sandbox and once without one. They change
- * nothing but what the selftest made for them, so that they may succeed.
+ * The attacks of `ipybox selftest`. Each runs in a process of its own, once inside a sandbox and
+ * once without one. Where they succeed, they change only files that the selftest has made for
+ * them.
  */
 #pragma once
 
@@ -10,7 +11,7 @@
 
 typedef struct {
     const char
-        *outside; /* a directory that is not for the sandbox, with "file" and the socket "socket" */
+        *outside; /* outside of the sandbox: a directory with "file" and the socket "socket" */
     const char *abstract; /* name of an abstract socket that listens on the host */
     int port;             /* of a TCP listener on the host's 127.0.0.1 */
     int pid;              /* a process of the host */
@@ -18,13 +19,13 @@ typedef struct {
 
 typedef struct {
     const char *section, *name;
-    /* 0: it worked; else the errno with which it was kept from it. */
+    /* Returns 0 if the attack worked, else the errno of its failure. */
     int (*run)(const IpbAttackTargets *targets);
 } IpbAttack;
 
 extern const IpbAttack IPB_ATTACKS[];
 extern const size_t IPB_N_ATTACKS;
 
-/* Runs all of them in the working directory; a line for each on stdout: its number, a blank, the errno. A process that is killed
- * counts as EINTR. */
+/* Runs all attacks in the working directory. Prints a line for each: its number, a blank, the
+ * errno. A process that is killed counts as EINTR. */
 bool ipb_attacks_run(const IpbAttackTargets *targets);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Options of verbs that serve, in addition to those in cli/options.h: where the verb listens for HTTP,
- * which names and web pages may send requests, and --approve with the policies of src/tools. A plain
- * struct, like those of cli/options.h. Set its port to the verb's default before the command line is
- * parsed.
+ * Options of verbs that serve, in addition to those in cli/options.h: where the verb listens for
+ * HTTP, which names and web pages may send requests, and --approve with the policies of src/tools.
+ * A plain struct, like those of cli/options.h. Set its port to the verb's default before the
+ * command line is parsed.
  */
 #pragma once
 
@@ -39,14 +39,14 @@ const char *ipb_listen_arguments_host(const IpbListenArguments *arguments);
 bool ipb_listen_arguments_is_loopback(const IpbListenArguments *arguments);
 /* Allows the names and origins that were given. */
 void ipb_listen_arguments_open(const IpbListenArguments *arguments, IpbHttpGate *gate);
-/* Prints one line of JSON to standard output: the server listens at @port. @token: what clients must
- * send; NULL: nothing. */
+/* Prints one line of JSON to standard output: the server listens at @port. @token: what clients
+ * must send; NULL: nothing. */
 void ipb_listen_arguments_report(const IpbListenArguments *arguments, unsigned port,
                                  const char *token);
 void ipb_listen_arguments_clear(IpbListenArguments *arguments);
 
-/* Reads --approve: a policy, or a file of rules. With a file the policy is to ask, for calls that no
- * rule names. Both out parameters stay unchanged if --approve was not given. */
+/* Reads --approve: a policy, or a file of rules. With a file the policy is to ask, for calls that
+ * no rule names. Both out parameters stay unchanged if --approve was not given. */
 bool ipb_approval_arguments_read(const IpbApprovalArguments *arguments,
                                  IpbApprovalPolicy *ret_policy, const char **ret_rules,
                                  GError **error);

@@ -55,7 +55,7 @@ ipb_signals_new(const int *numbers, size_t n_numbers, void (*func)(int number, v
     pthread_sigmask(SIG_BLOCK, &set, &signals->blocked);
     for (size_t i = 0; i < n_numbers; i++) {
         signals->numbers[i] = numbers[i];
-        /* What is ignored is never pending. */
+        /* An ignored signal is never pending. */
         sigaction(numbers[i], &(struct sigaction){.sa_handler = SIG_DFL}, &signals->actions[i]);
     }
     signals->n = n_numbers;
