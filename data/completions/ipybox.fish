@@ -4,7 +4,7 @@
 set -l verbs run apigen servers login logout rules sandbox selftest doctor gateway mcp rpc tool-server
 set -l commands list add remove import
 
-# Is the verb one of these? Without a verb it is mcp.
+# Whether the verb is one of the arguments. Without a verb it is mcp.
 function __ipybox_is
     set -l words (commandline -opc)
     set -l verb mcp
@@ -14,7 +14,7 @@ function __ipybox_is
     contains -- $verb $argv
 end
 
-# Is nothing there yet?
+# Whether the command line has no word after the program yet.
 function __ipybox_is_first
     test (count (commandline -opc)) = 1
 end
@@ -23,7 +23,7 @@ function __ipybox_registered
     ipybox servers 2>/dev/null | string replace -rf '^[0-9a-f]{32} +(\S+) .*' '$1'
 end
 
-# fish 3.6 by itself offers --workspace=--workspace=DIR where nothing stands behind the = yet.
+# Without this, fish 3.6 offers --workspace=--workspace=DIR after `--workspace=`.
 function __ipybox_directories
     __fish_complete_directories (commandline -ct | string replace -r '^--[^=]*=' '')
 end
@@ -38,96 +38,123 @@ complete -c ipybox -n __ipybox_is_first -l version -d 'Show the version and exit
 
 complete -c ipybox -n __ipybox_is_first -a run -d 'Run Python code as one cell'
 complete -c ipybox -n __ipybox_is_first -a apigen -d 'Generate the Python API of an MCP server'
-complete -c ipybox -n __ipybox_is_first -a servers -d 'The registered MCP servers'
+complete -c ipybox -n __ipybox_is_first -a servers \
+    -d 'List, add, remove or import registered MCP servers'
 complete -c ipybox -n __ipybox_is_first -a login -d 'Log in to an MCP server over HTTP'
-complete -c ipybox -n __ipybox_is_first -a logout -d 'Forget a login'
+complete -c ipybox -n __ipybox_is_first -a logout -d 'Remove the tokens of a login'
 complete -c ipybox -n __ipybox_is_first -a rules -d 'Check approval rules'
 complete -c ipybox -n __ipybox_is_first -a sandbox -d 'Run a command in a sandbox, or explain it'
-complete -c ipybox -n __ipybox_is_first -a selftest -d 'Attack a sandbox from inside, and say what held'
-complete -c ipybox -n __ipybox_is_first -a doctor -d 'What is found, what is missing'
-complete -c ipybox -n __ipybox_is_first -a gateway -d 'Kernels for Jupyter clients, over HTTP'
-complete -c ipybox -n __ipybox_is_first -a mcp -d 'The MCP server on standard input and output'
-complete -c ipybox -n __ipybox_is_first -a rpc -d 'The core of SDKs'
-complete -c ipybox -n __ipybox_is_first -a tool-server -d 'Runs tools of MCP servers, over HTTP'
+complete -c ipybox -n __ipybox_is_first -a selftest \
+    -d 'Attack a sandbox from inside, and report what was stopped'
+complete -c ipybox -n __ipybox_is_first -a doctor -d 'Check this machine'
+complete -c ipybox -n __ipybox_is_first -a gateway -d 'Serve kernels to Jupyter clients over HTTP'
+complete -c ipybox -n __ipybox_is_first -a mcp -d 'Run the MCP server on standard input and output'
+complete -c ipybox -n __ipybox_is_first -a rpc -d 'Serve SDKs'
+complete -c ipybox -n __ipybox_is_first -a tool-server -d 'Run tools of MCP servers over HTTP'
 
-# What several verbs have.
-complete -c ipybox -n '__ipybox_is mcp run apigen sandbox gateway tool-server' -l workspace -xa '(__ipybox_directories)' -d 'Working directory'
+# Options of several verbs.
+complete -c ipybox -n '__ipybox_is mcp run apigen sandbox gateway tool-server' \
+    -l workspace -xa '(__ipybox_directories)' -d 'Working directory'
 complete -c ipybox -n '__ipybox_is doctor' -l setup -d 'Make an environment for kernels'
-complete -c ipybox -n '__ipybox_is mcp run doctor gateway' -l python -rFa '(__ipybox_pythons)' -d 'Interpreter for kernels'
-complete -c ipybox -n '__ipybox_is mcp run gateway' -l preload -x -d 'Modules to import once, with commas between them'
+complete -c ipybox -n '__ipybox_is mcp run doctor gateway' -l python -rFa '(__ipybox_pythons)' \
+    -d 'Interpreter for kernels'
+complete -c ipybox -n '__ipybox_is mcp run gateway' -l preload -x \
+    -d 'Modules to import once, separated by commas'
 complete -c ipybox -n '__ipybox_is mcp run apigen gateway rpc tool-server' -l log-level -xa 'DEBUG INFO WARNING ERROR CRITICAL' \
-    -d 'From which level on to log'
+    -d 'Lowest level to log'
 
-complete -c ipybox -n '__ipybox_is mcp run tool-server' -l approve -rFa 'allow ask deny' -d 'What happens to tool calls'
-complete -c ipybox -n '__ipybox_is mcp run tool-server' -l audit-log -rF -d 'Append a line for each decision on a tool call'
+complete -c ipybox -n '__ipybox_is mcp run tool-server' -l approve -rFa 'allow ask deny' \
+    -d 'Decision about tool calls'
+complete -c ipybox -n '__ipybox_is mcp run tool-server' -l audit-log -rF \
+    -d 'Append a line for each decision on a tool call'
 
 complete -c ipybox -n '__ipybox_is mcp gateway' -l sandbox -d 'Run code in a sandbox'
-complete -c ipybox -n '__ipybox_is mcp run gateway' -l sandbox-config -rF -d 'What the sandbox allows'
-complete -c ipybox -n '__ipybox_is run' -l no-sandbox -d 'Give the code all your rights'
-complete -c ipybox -n '__ipybox_is mcp' -l unsandboxed-servers -d 'Run servers of the client outside of the sandbox'
+complete -c ipybox -n '__ipybox_is mcp run gateway' -l sandbox-config -rF \
+    -d 'What the sandbox allows'
+complete -c ipybox -n '__ipybox_is run' -l no-sandbox -d 'Run without a sandbox'
+complete -c ipybox -n '__ipybox_is mcp' -l unsandboxed-servers \
+    -d 'Run servers of the client outside of the sandbox'
 complete -c ipybox -n '__ipybox_is mcp' -l servers -rF -d 'Register the servers of this file'
-complete -c ipybox -n '__ipybox_is mcp' -l no-register -d 'Do not offer the tool register_mcp_server'
-complete -c ipybox -n '__ipybox_is mcp' -l server-variables -x -d 'Variables of server parameters, with commas between them'
-complete -c ipybox -n '__ipybox_is mcp' -l allow-builds -d 'Install packages that have to be built'
+complete -c ipybox -n '__ipybox_is mcp' -l no-register \
+    -d 'Do not offer the tool register_mcp_server'
+complete -c ipybox -n '__ipybox_is mcp' -l server-variables -x \
+    -d 'Variables of server parameters, separated by commas'
+complete -c ipybox -n '__ipybox_is mcp' -l allow-builds -d 'Also build packages'
 complete -c ipybox -n '__ipybox_is mcp' -l tool-server-host -x -d 'Accepted, without effect'
 complete -c ipybox -n '__ipybox_is mcp' -l tool-server-port -x -d 'Accepted, without effect'
 complete -c ipybox -n '__ipybox_is mcp' -l kernel-gateway-host -x -d 'Accepted, without effect'
 complete -c ipybox -n '__ipybox_is mcp' -l kernel-gateway-port -x -d 'Accepted, without effect'
 
 complete -c ipybox -n '__ipybox_is run' -xa '(__fish_complete_suffix .py)'
-complete -c ipybox -n '__ipybox_is run' -s c -l code -x -d 'The code itself'
-complete -c ipybox -n '__ipybox_is run' -l images-dir -xa '(__ipybox_directories)' -d 'Where plots are saved'
-complete -c ipybox -n '__ipybox_is run' -l timeout -x -d 'Interrupt the code after so many seconds'
-complete -c ipybox -n '__ipybox_is mcp run tool-server' -l approval-timeout -x -d 'Seconds after which no answer is a no'
-complete -c ipybox -n '__ipybox_is run' -l seed -x -d 'Seed of random, numpy.random and torch'
+complete -c ipybox -n '__ipybox_is run' -s c -l code -x -d 'Run this code'
+complete -c ipybox -n '__ipybox_is run' -l images-dir -xa '(__ipybox_directories)' \
+    -d 'Directory for saved plots'
+complete -c ipybox -n '__ipybox_is run' -l timeout -x \
+    -d 'Interrupt the code after this many seconds'
+complete -c ipybox -n '__ipybox_is mcp run tool-server' -l approval-timeout -x \
+    -d 'Refuse a call after this many seconds without an answer'
+complete -c ipybox -n '__ipybox_is run' -l seed -x -d 'Seed for random, numpy.random and torch'
 
-complete -c ipybox -n '__ipybox_is apigen' -l server-name -xa '(__ipybox_registered)' -d 'Name of the package'
-complete -c ipybox -n '__ipybox_is apigen' -l server-params -x -d 'How to reach the server, in JSON'
-complete -c ipybox -n '__ipybox_is apigen' -l root-dir -xa '(__ipybox_directories)' -d 'Where the package is written'
+complete -c ipybox -n '__ipybox_is apigen' -l server-name -xa '(__ipybox_registered)' \
+    -d 'Name of the package'
+complete -c ipybox -n '__ipybox_is apigen' -l server-params -x \
+    -d 'How to start or reach the server, as JSON'
+complete -c ipybox -n '__ipybox_is apigen' -l root-dir -xa '(__ipybox_directories)' \
+    -d 'Directory for the package'
 complete -c ipybox -n '__ipybox_is apigen' -l async -d 'Generate coroutine functions'
-complete -c ipybox -n '__ipybox_is apigen' -l signatures -d 'Print the call of each tool on one line'
-complete -c ipybox -n '__ipybox_is apigen' -l stubs -d 'Print the classes and run() of each tool in short'
-complete -c ipybox -n '__ipybox_is apigen tool-server' -l connect-timeout -x -d 'Seconds the server may take to start'
+complete -c ipybox -n '__ipybox_is apigen' -l signatures -d 'Print a signature of each tool'
+complete -c ipybox -n '__ipybox_is apigen' -l stubs -d 'Print the classes and run() of each tool'
+complete -c ipybox -n '__ipybox_is apigen tool-server' -l connect-timeout -x \
+    -d 'Seconds for the server to start'
 
-complete -c ipybox -n '__ipybox_is gateway' -l host -x -d 'Where to listen'
+complete -c ipybox -n '__ipybox_is gateway' -l host -x -d 'Name or address to listen on'
 complete -c ipybox -n '__ipybox_is gateway' -l port -x -d 'Port to listen on'
-complete -c ipybox -n '__ipybox_is gateway' -l token-file -rF -d 'The token that clients must send'
-complete -c ipybox -n '__ipybox_is gateway' -l allow-host -x -d 'Another name of this server'
-complete -c ipybox -n '__ipybox_is gateway' -l allow-origin -x -d 'Take requests of web pages from there'
-complete -c ipybox -n '__ipybox_is gateway' -l max-kernels -x -d 'How many kernels there may be'
-complete -c ipybox -n '__ipybox_is gateway' -l cull-idle -x -d 'End kernels that idle for so many seconds'
-complete -c ipybox -n '__ipybox_is gateway' -l cull-connected -d 'Even with clients connected'
+complete -c ipybox -n '__ipybox_is gateway' -l token-file -rF -d 'File with the token for clients'
+complete -c ipybox -n '__ipybox_is gateway' -l allow-host -x \
+    -d 'Also accept this name in the Host header'
+complete -c ipybox -n '__ipybox_is gateway' -l allow-origin -x \
+    -d 'Accept requests of web pages of this origin'
+complete -c ipybox -n '__ipybox_is gateway' -l max-kernels -x -d 'Maximum number of kernels'
+complete -c ipybox -n '__ipybox_is gateway' -l cull-idle -x \
+    -d 'End kernels that idle for this many seconds'
+complete -c ipybox -n '__ipybox_is gateway' -l cull-connected -d 'End kernels with clients, too'
 
 complete -c ipybox -n '__ipybox_is sandbox' -xa '(__fish_complete_subcommand --fcs-skip=2 -s --settings -c --command --workspace --control-fd --violation-log)'
-complete -c ipybox -n '__ipybox_is sandbox' -s s -l settings -rF -d 'What is allowed'
-complete -c ipybox -n '__ipybox_is sandbox' -s c -l command -x -d 'Run this with a shell'
-complete -c ipybox -n '__ipybox_is sandbox' -l explain -d 'Print the plan and run nothing'
-complete -c ipybox -n '__ipybox_is sandbox' -l allow-weaker -d 'Do without namespaces where they are forbidden'
-complete -c ipybox -n '__ipybox_is sandbox' -l control-fd -x -d 'Read new configurations from this descriptor'
-complete -c ipybox -n '__ipybox_is sandbox' -l violation-log -rF -d 'Add what was denied to this file'
-complete -c ipybox -n '__ipybox_is sandbox' -s d -l debug -d 'Say what is done'
+complete -c ipybox -n '__ipybox_is sandbox' -s s -l settings -rF -d 'Configuration of the sandbox'
+complete -c ipybox -n '__ipybox_is sandbox' -s c -l command -x -d 'Run this in a shell'
+complete -c ipybox -n '__ipybox_is sandbox' -l explain \
+    -d 'Print what the sandbox allows, run nothing'
+complete -c ipybox -n '__ipybox_is sandbox' -l allow-weaker \
+    -d 'Work without namespaces if they are forbidden'
+complete -c ipybox -n '__ipybox_is sandbox' -l control-fd -x \
+    -d 'Read new configurations from this descriptor'
+complete -c ipybox -n '__ipybox_is sandbox' -l violation-log -rF -d 'Append denials to this file'
+complete -c ipybox -n '__ipybox_is sandbox' -s d -l debug -d 'Report what is done'
 complete -c ipybox -n '__ipybox_is sandbox' -s V -l version -d 'Show the version and exit'
 
 complete -c ipybox -n '__ipybox_is tool-server' -l host -x -d 'Name or address to listen on'
 complete -c ipybox -n '__ipybox_is tool-server' -l port -x -d 'Port to listen on'
 complete -c ipybox -n '__ipybox_is tool-server' -l approval-required -d 'Ask the approval client'
-complete -c ipybox -n '__ipybox_is tool-server' -l allow-host -x -d 'Another name of this server'
-complete -c ipybox -n '__ipybox_is tool-server' -l allow-origin -x -d 'Take requests of web pages from there'
+complete -c ipybox -n '__ipybox_is tool-server' -l allow-host -x \
+    -d 'Also accept this name in the Host header'
+complete -c ipybox -n '__ipybox_is tool-server' -l allow-origin -x \
+    -d 'Accept requests of web pages of this origin'
 
 complete -c ipybox -n '__ipybox_is login logout' -a '(__ipybox_registered)'
-complete -c ipybox -n '__ipybox_is login' -l port -x -d 'Port that the browser comes back to'
-complete -c ipybox -n '__ipybox_is login' -l scope -x -d 'Ask for these scopes'
-complete -c ipybox -n '__ipybox_is login' -l timeout -x -d 'Wait so long for the login'
-complete -c ipybox -n '__ipybox_is login' -l no-browser -d 'Only print the address'
+complete -c ipybox -n '__ipybox_is login' -l port -x -d 'Port for the redirect of the browser'
+complete -c ipybox -n '__ipybox_is login' -l scope -x -d 'Request these scopes'
+complete -c ipybox -n '__ipybox_is login' -l timeout -x -d 'Seconds to wait for the login'
+complete -c ipybox -n '__ipybox_is login' -l no-browser \
+    -d 'Print the address, do not open a browser'
 complete -c ipybox -n '__ipybox_is logout' -l all -d 'Log out of every server'
 
 set -l no_command "__ipybox_is servers; and not __fish_seen_subcommand_from $commands"
 complete -c ipybox -n '__ipybox_is rules' -xa '(__fish_complete_suffix .json)'
 
 complete -c ipybox -n '__ipybox_is servers rules doctor sandbox selftest' -l json -d 'Print JSON'
-complete -c ipybox -n $no_command -a list -d 'The registered servers'
+complete -c ipybox -n $no_command -a list -d 'Print the registered servers'
 complete -c ipybox -n $no_command -a add -d 'Register a server'
-complete -c ipybox -n $no_command -a remove -d 'Forget a server'
+complete -c ipybox -n $no_command -a remove -d 'Remove a server'
 complete -c ipybox -n $no_command -a import -d 'Register the servers of an MCP host'
 complete -c ipybox -n '__ipybox_is servers; and __fish_seen_subcommand_from remove' -a '(__ipybox_registered)'
 complete -c ipybox -n '__ipybox_is servers; and __fish_seen_subcommand_from import' -a '(__fish_complete_suffix .json)'

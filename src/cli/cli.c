@@ -51,7 +51,9 @@ ipb_cli_parse(const IpbVerb *verb, const GOptionEntry *options, const char *desc
     g_autofree char *program =
         *verb->name != '\0' ? g_strdup_printf("ipybox %s", verb->name) : g_strdup("ipybox");
     g_set_prgname(program);
-    g_option_context_set_summary(context, verb->summary);
+    g_autofree char *sentence =
+        g_strdup_printf("%c%s.", g_ascii_toupper(verb->summary[0]), verb->summary + 1);
+    g_option_context_set_summary(context, sentence);
     g_option_context_set_description(context, description);
     g_option_context_set_help_enabled(context, FALSE);
     g_option_context_set_strict_posix(context, verb->takes_command);
@@ -176,7 +178,7 @@ ipb_cli_set_log_level(const char *name, GError **error)
     int level = find_level(name);
     if (level < 0) {
         g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID,
-                    "--log-level: DEBUG, INFO, WARNING, ERROR or CRITICAL, not %s", name);
+                    "--log-level must be DEBUG, INFO, WARNING, ERROR or CRITICAL, not %s", name);
         return false;
     }
     log_threshold = level;

@@ -22,7 +22,7 @@ enum {
 typedef struct {
     const char *name;
     const char *arguments; /* for the usage line */
-    const char *summary;
+    const char *summary;   /* one sentence, in small letters, without a full stop */
     /* @argv begins with the verb. Returns the exit status. */
     int (*run)(int argc, char **argv);
     /* options end at the first other word, which begins a command */

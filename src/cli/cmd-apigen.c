@@ -61,7 +61,7 @@ find_params(IpyboxRuntime *runtime, const ApigenArguments *arguments, GError **e
     }
     if (all != NULL)
         g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_NOT_FOUND,
-                    "no server named %s is registered: give --server-params", arguments->name);
+                    "no server named %s is registered: use --server-params", arguments->name);
     return NULL;
 }
 
@@ -116,31 +116,30 @@ run_apigen(int argc, char **argv)
     ApigenArguments arguments = {0};
     const GOptionEntry options[] = {
         {"server-name", 0, 0, G_OPTION_ARG_STRING, &arguments.name,
-         "name of the package, a Python identifier", "NAME"},
+         "name of the package, a Python identifier (required)", "NAME"},
         {"server-params", 0, 0, G_OPTION_ARG_STRING, &arguments.params,
-         "how to reach the server: {\"command\", \"args\", \"env\"} (default: as registered under "
-         "the name)",
-         "JSON"},
+         "how to start or reach the server (default: as registered under NAME)", "JSON"},
         {"root-dir", 0, 0, G_OPTION_ARG_FILENAME, &arguments.root_dir,
-         "where the package is written (default: mcptools)", "DIR"},
+         "directory for the package (default: mcptools)", "DIR"},
         {"async", 0, 0, G_OPTION_ARG_NONE, &arguments.async_api, "generate coroutine functions",
          NULL},
         {"signatures", 0, 0, G_OPTION_ARG_NONE, &arguments.signatures,
-         "print each tool's call on one line, not its module's name", NULL},
+         "print a signature of each tool, not the name of its module", NULL},
         {"stubs", 0, 0, G_OPTION_ARG_NONE, &arguments.stubs,
-         "print each tool's classes and run() in short", NULL},
+         "print the classes and run() of each tool in short form", NULL},
         {"workspace", 0, 0, G_OPTION_ARG_FILENAME, &arguments.workspace,
-         "working directory of the server, its .env gives variables (default: .)", "DIR"},
+         "working directory of the server; its .env is read (default: .)", "DIR"},
         {"connect-timeout", 0, 0, G_OPTION_ARG_DOUBLE, &arguments.connect_timeout_s,
-         "seconds the server may take to start (default: 30)", "SECONDS"},
+         "time for the server to start (default: 30)", "SECONDS"},
         IPB_OPTION_LOG_LEVEL(&arguments.log_level),
         G_OPTION_ENTRY_NULL,
     };
     int status;
     if (!ipb_cli_parse(
             &ipb_verb_apigen, options,
-            "Prints the names of the generated modules, one a line; or, for models that must save "
-            "tokens,\neach tool's signature or stub.\n\nExample:\n"
+            "Prints the names of the generated modules, one on each line. Signatures and stubs are "
+            "for models\n"
+            "that must save tokens.\n\nExample:\n"
             "  ipybox apigen --server-name time \\\n"
             "      --server-params '{\"command\": \"uvx\", \"args\": [\"mcp-server-time\"]}'",
             &argc, &argv, &status))
@@ -152,7 +151,7 @@ run_apigen(int argc, char **argv)
         status = ipb_cli_fail(&ipb_verb_apigen, IPB_EXIT_USAGE, "--server-name is missing");
     else if (arguments.signatures && arguments.stubs)
         status = ipb_cli_fail(&ipb_verb_apigen, IPB_EXIT_USAGE,
-                              "--signatures and --stubs exclude each other");
+                              "--signatures and --stubs cannot be used together");
     else if (arguments.log_level != NULL && !ipb_cli_set_log_level(arguments.log_level, &error))
         status = ipb_cli_fail(&ipb_verb_apigen, IPB_EXIT_USAGE, "%s", error->message);
     else

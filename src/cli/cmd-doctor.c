@@ -98,9 +98,9 @@ report(const char *python, bool as_json)
     ipb_doctor_checks_add_kernel(checks, python);
     check_registry(checks);
     check_curl(checks);
-    check_program(checks, "npx", "MCP servers from npm need it", "sudo apt-get install npm");
-    check_program(checks, "uvx", "MCP servers from PyPI are often started with it",
-                  "pipx install uv");
+    check_program(checks, "npx", "many MCP servers are started with it",
+                  "sudo apt-get install npm");
+    check_program(checks, "uvx", "many MCP servers are started with it", "pipx install uv");
     ipb_doctor_checks_add_sandbox(checks);
     if (as_json)
         print_json(checks);
@@ -119,21 +119,22 @@ run_doctor(int argc, char **argv)
     int as_json = 0, is_setup = 0;
     const GOptionEntry options[] = {
         {"setup", 0, 0, G_OPTION_ARG_NONE, &is_setup,
-         "first make or update your environment for kernels, with PACKAGE… in it", NULL},
+         "first make or update the environment for kernels, and install PACKAGE…", NULL},
         {"python", 0, 0, G_OPTION_ARG_FILENAME, &python,
-         "interpreter to look at, or to make the environment of", "PYTHON"},
+         "interpreter to check, or to make the environment with", "PYTHON"},
         {"json", 0, 0, G_OPTION_ARG_NONE, &as_json, "print JSON", NULL},
         G_OPTION_ENTRY_NULL,
     };
     int status;
     if (!ipb_cli_parse(&ipb_verb_doctor, options,
-                       "Exit status: 0, or 3 if something needed is missing.", &argc, &argv,
-                       &status))
+                       "Exit status: 0, or 3 if something that is needed is missing.\n\nExample:\n "
+                       " ipybox doctor --setup numpy pandas",
+                       &argc, &argv, &status))
         return status;
     g_autofree char *asked = python;
     if (argc > 1 && !is_setup)
-        return ipb_cli_fail(&ipb_verb_doctor, IPB_EXIT_USAGE, "%s: packages go with --setup only",
-                            argv[1]);
+        return ipb_cli_fail(&ipb_verb_doctor, IPB_EXIT_USAGE,
+                            "%s: packages can be given with --setup only", argv[1]);
     g_autoptr(GError) error = NULL;
     if (is_setup && !ipb_python_setup_run(asked, (const char *const *) argv + 1, &error))
         return ipb_cli_fail(&ipb_verb_doctor, ipb_cli_status(error), "%s", error->message);
@@ -141,5 +142,5 @@ run_doctor(int argc, char **argv)
 }
 
 const IpbVerb ipb_verb_doctor = {"doctor", "[PACKAGE…]",
-                                 "what is found, what is missing, and the command that helps",
+                                 "check this machine, and print commands for what is missing",
                                  run_doctor};

@@ -73,8 +73,8 @@ read_token(const GatewayArguments *arguments, char **ret_token, GError **error)
     g_strstrip(token);
     if (size > MAX_TOKEN_SIZE || *token == '\0') {
         g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID,
-                    "--token-file %s must hold a token of at most %d bytes", arguments->token_file,
-                    MAX_TOKEN_SIZE);
+                    "--token-file %s must contain a token of at most %d bytes",
+                    arguments->token_file, MAX_TOKEN_SIZE);
         return false;
     }
     *ret_token = g_steal_pointer(&token);
@@ -92,15 +92,16 @@ make_gate(const GatewayArguments *arguments, GError **error)
     bool is_loopback = ipb_listen_arguments_is_loopback(&arguments->listen);
     if (token == NULL && !is_loopback) {
         g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID,
-                    "--host %s can be reached by others: give a token, by --token-file or "
-                    "in " TOKEN_VARIABLE,
+                    "--host %s can be reached from other machines: set a token, with --token-file "
+                    "or in " TOKEN_VARIABLE,
                     ipb_listen_arguments_host(&arguments->listen));
         return NULL;
     }
     IpbHttpGate *gate = ipb_http_gate_new();
     ipb_http_gate_take_query_token(gate);
-    ipb_http_gate_set_hint(gate, "the gateway's token is missing or wrong; without one it takes "
-                                 "its own user's requests from this machine");
+    ipb_http_gate_set_hint(
+        gate, "the gateway's token is missing or wrong; only a gateway without a token accepts "
+              "requests without one, and only of its own user on this machine");
     if (token != NULL)
         ipb_http_gate_add_token(gate, token, IPB_HTTP_ROLE_APPLICATION);
     else
@@ -120,7 +121,7 @@ find_tool_server(IpbSessionOptions *session, GError **error)
     guint64 number = DEFAULT_TOOL_SERVER_PORT;
     if (port != NULL && !g_ascii_string_to_unsigned(port, 10, 1, 65535, &number, NULL)) {
         g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID,
-                    KERNEL_PREFIX "TOOL_SERVER_PORT is no port: %s", port);
+                    KERNEL_PREFIX "TOOL_SERVER_PORT is not a port: %s", port);
         return false;
     }
     session->tool_server_host = host != NULL && *host != '\0' ? host : DEFAULT_TOOL_SERVER_HOST;
@@ -166,7 +167,7 @@ check_workspace(const char *path, GError **error)
 {
     if (path == NULL || g_file_test(path, G_FILE_TEST_IS_DIR))
         return true;
-    g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_NOT_FOUND, "--workspace %s is no directory",
+    g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_NOT_FOUND, "--workspace %s is not a directory",
                 path);
     return false;
 }
@@ -220,7 +221,7 @@ check_arguments(const GatewayArguments *arguments, GError **error)
     if (arguments->max_kernels < 1)
         wrong = "--max-kernels must be at least 1";
     else if (arguments->idle_s < 0)
-        wrong = "--cull-idle must be a number of seconds, or 0";
+        wrong = "--cull-idle must be 0 or a number of seconds";
     if (wrong != NULL)
         g_set_error_literal(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID, wrong);
     return wrong == NULL && ipb_listen_arguments_check(&arguments->listen, error) &&
@@ -235,9 +236,7 @@ run_gateway(int argc, char **argv)
         IPB_OPTION_HOST(&arguments.listen, "; others need a token"),
         IPB_OPTION_PORT(&arguments.listen, "8888"),
         {"token-file", 0, 0, G_OPTION_ARG_FILENAME, &arguments.token_file,
-         "the token that clients must send (default: IPYBOX_GATEWAY_TOKEN; none: only your own "
-         "user, from this machine)",
-         "FILE"},
+         "file with the token for clients (default: IPYBOX_GATEWAY_TOKEN)", "FILE"},
         IPB_OPTION_ALLOW_HOST(&arguments.listen),
         IPB_OPTION_ALLOW_ORIGIN(&arguments.listen),
         {"workspace", 0, 0, G_OPTION_ARG_FILENAME, &arguments.kernel.workspace,
@@ -245,14 +244,13 @@ run_gateway(int argc, char **argv)
         IPB_OPTION_PYTHON(&arguments.kernel),
         IPB_OPTION_PRELOAD(&arguments.kernel),
         IPB_OPTION_SANDBOX(&arguments.kernel),
-        IPB_OPTION_SANDBOX_CONFIG(&arguments.kernel, "; includes --sandbox"),
+        IPB_OPTION_SANDBOX_CONFIG(&arguments.kernel, "; implies --sandbox"),
         {"max-kernels", 0, 0, G_OPTION_ARG_INT, &arguments.max_kernels,
-         "kernels there may be at a time (default: 100)", "N"},
+         "maximum number of kernels (default: 100)", "N"},
         {"cull-idle", 0, 0, G_OPTION_ARG_INT, &arguments.idle_s,
-         "end kernels that idle for so many seconds, with no client connected (default: 0, never)",
-         "SECONDS"},
+         "end kernels without clients that idle for this time (default: 0, never)", "SECONDS"},
         {"cull-connected", 0, 0, G_OPTION_ARG_NONE, &arguments.culls_connected,
-         "even with clients connected", NULL},
+         "with --cull-idle: end kernels with clients, too", NULL},
         IPB_OPTION_LOG_LEVEL(&arguments.log_level),
         G_OPTION_ENTRY_NULL,
     };
@@ -274,5 +272,5 @@ run_gateway(int argc, char **argv)
     return status;
 }
 
-const IpbVerb ipb_verb_gateway = {"gateway", "", "kernels for Jupyter's clients, over HTTP",
+const IpbVerb ipb_verb_gateway = {"gateway", "", "serve kernels to Jupyter clients over HTTP",
                                   run_gateway};

@@ -48,8 +48,9 @@ on_url(const char *url, void *data)
     Login *login = data;
     g_autofree char *printable = ipb_cli_printable(url);
     printf("Open this address in a browser and log in there:\n\n%s\n\n"
-           "If the browser is on another machine, it will end at an address that it cannot load: "
-           "paste that\naddress here.\n",
+           "If the browser runs on another machine, it ends at an address that it cannot load. "
+           "Paste that\n"
+           "address here.\n",
            printable);
     fflush(stdout);
     if (login->opens_browser)
@@ -84,7 +85,8 @@ on_timeout(void *data)
 {
     Login *login = data;
     finish(login, ipb_cli_fail(&ipb_verb_login, IPB_EXIT_TIMEOUT,
-                               "nobody has logged in within %d s (--timeout)", login->timeout));
+                               "no login within %d s: try again, with a longer --timeout if needed",
+                               login->timeout));
 }
 
 static void
@@ -167,26 +169,30 @@ run_login(int argc, char **argv)
     g_autofree char *scope = NULL;
     const GOptionEntry options[] = {
         {"port", 0, 0, G_OPTION_ARG_INT, &port,
-         "port of 127.0.0.1 that the browser comes back to (default: any)", "PORT"},
+         "port of 127.0.0.1 for the redirect of the browser (default: any)", "PORT"},
         {"scope", 0, 0, G_OPTION_ARG_STRING, &scope,
-         "ask for these scopes, not for those that the server wants", "SCOPES"},
-        {"timeout", 0, 0, G_OPTION_ARG_INT, &timeout, "wait so long for the login (default 600)",
+         "request these scopes, not those that the server names", "SCOPES"},
+        {"timeout", 0, 0, G_OPTION_ARG_INT, &timeout, "time to wait for the login (default: 600)",
          "SECONDS"},
-        {"no-browser", 0, 0, G_OPTION_ARG_NONE, &no_browser, "only print the address", NULL},
+        {"no-browser", 0, 0, G_OPTION_ARG_NONE, &no_browser,
+         "print the address, do not open a browser", NULL},
         G_OPTION_ENTRY_NULL,
     };
     int status;
     if (!ipb_cli_parse(&ipb_verb_login, options,
-                       "SERVER is the name of a registered server, or the URL of one. The tokens "
-                       "are kept in the state\ndirectory, readable for you alone.",
+                       "SERVER is the name or id of a registered server, or a URL. The tokens are "
+                       "kept in the state\ndirectory, where only you can read them.",
                        &argc, &argv, &status))
         return status;
     if (argc != 2)
-        return ipb_cli_fail(&ipb_verb_login, IPB_EXIT_USAGE, "give one server");
+        return ipb_cli_fail(&ipb_verb_login, IPB_EXIT_USAGE,
+                            "give the name, id or URL of one server");
     if (port < 0 || port > 65535)
-        return ipb_cli_fail(&ipb_verb_login, IPB_EXIT_USAGE, "--port: 1 to 65535");
+        return ipb_cli_fail(&ipb_verb_login, IPB_EXIT_USAGE,
+                            "--port must be a number from 1 to 65535");
     if (timeout < 1 || timeout > 86400)
-        return ipb_cli_fail(&ipb_verb_login, IPB_EXIT_USAGE, "--timeout: 1 to 86400 seconds");
+        return ipb_cli_fail(&ipb_verb_login, IPB_EXIT_USAGE,
+                            "--timeout must be a number of seconds from 1 to 86400");
     Login login = {
         .main_loop = g_main_loop_new(NULL, false),
         .pasted = g_string_new(NULL),
@@ -199,4 +205,4 @@ run_login(int argc, char **argv)
 }
 
 const IpbVerb ipb_verb_login = {"login", "SERVER",
-                                "log in to an MCP server over HTTP that wants OAuth", run_login};
+                                "log in to an MCP server over HTTP that requires OAuth", run_login};

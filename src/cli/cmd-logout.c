@@ -21,7 +21,8 @@ tell_unrevoked(const char *url, const GError *why)
 {
     g_autofree char *server = ipb_cli_printable(url);
     ipb_cli_fail(&ipb_verb_logout, IPB_EXIT_FAILED,
-                 "%s: forgotten here, but the server could not be told: %s", server, why->message);
+                 "%s: logged out here, but the tokens were not revoked at the server: %s", server,
+                 why->message);
 }
 
 static void
@@ -85,12 +86,14 @@ run_logout(int argc, char **argv)
         G_OPTION_ENTRY_NULL,
     };
     if (!ipb_cli_parse(&ipb_verb_logout, options,
-                       "SERVER is the name of a registered server, or the URL of one. Its tokens "
-                       "are removed and, where the server\ntakes that, revoked.",
+                       "SERVER is the name or id of a registered server, or a URL. Its tokens are "
+                       "removed here, and\n"
+                       "revoked at the server if it supports that.",
                        &argc, &argv, &status))
         return status;
     if (argc != (all ? 1 : 2))
-        return ipb_cli_fail(&ipb_verb_logout, IPB_EXIT_USAGE, "give one server, or --all");
+        return ipb_cli_fail(&ipb_verb_logout, IPB_EXIT_USAGE,
+                            "give the name, id or URL of one server, or --all");
     if (all)
         return log_out_of_all();
     g_autoptr(GError) error = NULL;
@@ -100,4 +103,5 @@ run_logout(int argc, char **argv)
     return log_out(params->url, params);
 }
 
-const IpbVerb ipb_verb_logout = {"logout", "SERVER | --all", "forget a login", run_logout};
+const IpbVerb ipb_verb_logout = {"logout", "SERVER | --all", "remove the tokens of a login",
+                                 run_logout};

@@ -129,39 +129,33 @@ run_mcp(int argc, char **argv)
     McpArguments arguments = {0};
     const GOptionEntry options[] = {
         {"workspace", 0, 0, G_OPTION_ARG_FILENAME, &arguments.kernel.workspace,
-         "working directory of the kernel; generated packages go to its mcptools (default: .)",
-         "DIR"},
+         "working directory of the kernel (default: .)", "DIR"},
         IPB_OPTION_PYTHON(&arguments.kernel),
         IPB_OPTION_PRELOAD(&arguments.kernel),
-        IPB_OPTION_APPROVE(&arguments.approval,
-                           "allow (the default), ask (the host's user, where it can), deny, or a "
-                           "file of rules"),
+        IPB_OPTION_APPROVE(&arguments.approval, "allow (default), ask, deny, or a file of rules"),
         IPB_OPTION_APPROVAL_TIMEOUT(&arguments.approval),
         IPB_OPTION_AUDIT_LOG(&arguments.approval),
         IPB_OPTION_LOG_LEVEL(&arguments.log_level),
         IPB_OPTION_SANDBOX(&arguments.kernel),
-        IPB_OPTION_SANDBOX_CONFIG(&arguments.kernel, "; includes --sandbox"),
+        IPB_OPTION_SANDBOX_CONFIG(&arguments.kernel, "; implies --sandbox"),
         {"servers", 0, 0, G_OPTION_ARG_FILENAME, &arguments.servers,
-         "register the MCP servers of this file, {\"mcpServers\": …}, before the first cell runs",
-         "FILE"},
+         "register the servers of a {\"mcpServers\": …} file first", "FILE"},
         {"no-register", 0, 0, G_OPTION_ARG_NONE, &arguments.no_register,
          "do not offer the tool register_mcp_server", NULL},
         {"server-variables", 0, 0, G_OPTION_ARG_STRING, &arguments.server_variables,
-         "the variables that ${NAME} in server parameters may stand for (default: all)", "NAMES"},
+         "variables that server parameters may use as ${NAME} (default: all)", "NAMES"},
         {"allow-builds", 0, 0, G_OPTION_ARG_NONE, &arguments.allows_builds,
-         "in a sandbox: install_package takes more than wheels of the index: it builds packages, "
-         "and "
-         "takes URLs",
-         NULL},
+         "in a sandbox: install_package also builds packages and accepts URLs", NULL},
         {"unsandboxed-servers", 0, 0, G_OPTION_ARG_NONE, &arguments.allows_unsandboxed_servers,
-         "with a sandbox: servers that the client registers run outside of one, unless their "
-         "parameters ask for it",
-         NULL},
+         "with a sandbox: run servers of the client outside of it by default", NULL},
         {"tool-server-host", 0, 0, G_OPTION_ARG_STRING, &arguments.host,
-         "accepted for the original's sake: there is no such inner server", "HOST"},
-        {"tool-server-port", 0, 0, G_OPTION_ARG_INT, &arguments.port, "likewise", "PORT"},
-        {"kernel-gateway-host", 0, 0, G_OPTION_ARG_STRING, &arguments.host, "likewise", "HOST"},
-        {"kernel-gateway-port", 0, 0, G_OPTION_ARG_INT, &arguments.port, "likewise", "PORT"},
+         "accepted for compatibility with ipybox 0.9, without effect", "HOST"},
+        {"tool-server-port", 0, 0, G_OPTION_ARG_INT, &arguments.port,
+         "accepted for compatibility with ipybox 0.9, without effect", "PORT"},
+        {"kernel-gateway-host", 0, 0, G_OPTION_ARG_STRING, &arguments.host,
+         "accepted for compatibility with ipybox 0.9, without effect", "HOST"},
+        {"kernel-gateway-port", 0, 0, G_OPTION_ARG_INT, &arguments.port,
+         "accepted for compatibility with ipybox 0.9, without effect", "PORT"},
         G_OPTION_ENTRY_NULL,
     };
     int status;
@@ -186,4 +180,4 @@ run_mcp(int argc, char **argv)
 }
 
 const IpbVerb ipb_verb_mcp = {
-    "mcp", "", "the MCP server on standard input and output (also without a verb)", run_mcp};
+    "mcp", "", "run the MCP server on standard input and output (the default)", run_mcp};

@@ -85,5 +85,5 @@ run_rpc(int argc, char **argv)
     return serve();
 }
 
-const IpbVerb ipb_verb_rpc = {"rpc", "", "the core of SDKs: JSON-RPC on standard input and output",
+const IpbVerb ipb_verb_rpc = {"rpc", "", "serve SDKs: JSON-RPC on standard input and output",
                               run_rpc};

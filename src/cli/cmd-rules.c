@@ -33,7 +33,7 @@ static void
 print_for_people(bool is_decided, const IpbApprovalVerdict *verdict)
 {
     if (!is_decided) {
-        puts("no rule matches, and there is no default: the program that reads the file decides");
+        puts("no rule matches and there is no default: the policy of the program decides");
         return;
     }
     g_autofree char *by =
@@ -51,14 +51,14 @@ explain(const IpbApprovalRules *rules, const char *server, const char *tool, con
     g_autoptr(IpbJsonDoc) document =
         ipb_json_parse(arguments, strlen(arguments), &IPB_JSON_LIMITS_SMALL, &error);
     if (document == NULL)
-        return ipb_cli_fail(&ipb_verb_rules, IPB_EXIT_USAGE, "the arguments: %s", error->message);
+        return ipb_cli_fail(&ipb_verb_rules, IPB_EXIT_USAGE, "ARGUMENTS: %s", error->message);
     if (!ipb_json_is(ipb_json_root(document), IPB_JSON_OBJECT))
         return ipb_cli_fail(&ipb_verb_rules, IPB_EXIT_USAGE,
-                            "the arguments must be an object, such as {\"path\": \"/tmp/x\"}");
+                            "ARGUMENTS must be a JSON object, such as {\"path\": \"/tmp/x\"}");
     if (ipb_json_has_duplicates(document))
-        return ipb_cli_fail(&ipb_verb_rules, IPB_EXIT_USAGE,
-                            "the arguments hold an object with the same name twice: such a call is "
-                            "always refused");
+        return ipb_cli_fail(
+            &ipb_verb_rules, IPB_EXIT_USAGE,
+            "ARGUMENTS have the same name twice in one object: such a call is always refused");
     IpbApprovalVerdict verdict = {0};
     IpbApprovalCall call = {
         .server_name = server,
@@ -83,15 +83,17 @@ run_rules(int argc, char **argv)
     };
     if (!ipb_cli_parse(
             &ipb_verb_rules, options,
-            "With SERVER, TOOL and maybe ARGUMENTS (a JSON object) tells what would happen "
-            "to that call.\n"
-            "Exit status: 0 the file is right, 1 the call would be denied, 2 something is "
-            "wrong.",
+            "With SERVER, TOOL and optionally ARGUMENTS (a JSON object) it shows the decision "
+            "about that call,\n"
+            "without making it. Otherwise it checks the file.\n\nExit status: 0 the file is valid "
+            "and the call not denied, 1 the call would be denied, 2 the file\n"
+            "or the command line is wrong.\n\nExample:\n  ipybox rules rules.json files read_file "
+            "'{\"path\": \"/etc/hosts\"}'",
             &argc, &argv, &status))
         return status;
     if (argc != 2 && argc != 4 && argc != 5)
         return ipb_cli_fail(&ipb_verb_rules, IPB_EXIT_USAGE,
-                            "give a file, and for a call its server and tool as well");
+                            "give a file, or a file, a server and a tool");
     g_autoptr(GError) error = NULL;
     g_autoptr(IpbApprovalRules) rules = ipb_approval_rules_load(argv[1], &error);
     if (rules == NULL)
@@ -107,4 +109,5 @@ run_rules(int argc, char **argv)
 }
 
 const IpbVerb ipb_verb_rules = {"rules", "FILE [SERVER TOOL [ARGUMENTS]]",
-                                "check approval rules, and what they say of a call", run_rules};
+                                "check approval rules, and show what they decide about a call",
+                                run_rules};

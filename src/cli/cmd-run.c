@@ -190,7 +190,7 @@ on_busy(gboolean is_busy, gpointer data)
     ipb_held_output_release(command->hold, on_released, command);
     if (command->n_left_out > 0)
         ipb_cli_say(&ipb_verb_run,
-                    "%u lines of servers and notices were dropped while a question waited",
+                    "%u lines of servers and notices were dropped while a question was waiting",
                     command->n_left_out);
     command->n_left_out = 0;
     command->held_lines = 0;
@@ -214,8 +214,8 @@ on_approval(IpyboxSession *session, IpyboxApproval *approval, gpointer data)
     g_string_append_c(tool, '.');
     ipb_display_text_quote_name(tool, ipybox_approval_get_tool(approval));
     ipb_cli_fail(&ipb_verb_run, IPB_EXIT_FAILED,
-                 "%s is refused: there is no terminal to ask; decide beforehand with --approve "
-                 "allow or deny",
+                 "%s is refused: there is no terminal to ask at; use --approve allow, deny or a "
+                 "file of rules",
                  tool->str);
     ipybox_approval_respond(approval, FALSE);
 }
@@ -430,7 +430,7 @@ read_code(const RunArguments *arguments, int argc, char **argv, GError **error)
     if (!ipb_file_read_to_end(path, MAX_CODE_SIZE, &code, &size, error))
         return NULL;
     if (strlen(code) < size) {
-        g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID, "%s holds a NUL byte", argv[1]);
+        g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID, "%s contains a NUL byte", argv[1]);
         g_free(code);
         return NULL;
     }
@@ -445,7 +445,8 @@ check_timeout(const RunArguments *arguments, GError **error)
 {
     if (arguments->timeout_s >= 0) /* false for NaN, too */
         return true;
-    g_set_error_literal(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID, "--timeout must be seconds");
+    g_set_error_literal(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID,
+                        "--timeout must be a number of seconds");
     return false;
 }
 
@@ -456,7 +457,7 @@ parse_seed(RunArguments *arguments, GError **error)
         g_ascii_string_to_signed(arguments->seed_text, 10, 0, UINT32_MAX, &arguments->seed, NULL))
         return true;
     g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID,
-                "--seed: an integer from 0 to 4294967295");
+                "--seed must be an integer from 0 to 4294967295");
     return false;
 }
 
@@ -465,42 +466,40 @@ run_run(int argc, char **argv)
 {
     RunArguments arguments = {0};
     const GOptionEntry options[] = {
-        {"code", 'c', 0, G_OPTION_ARG_STRING, &arguments.code, "the code itself", "CODE"},
+        {"code", 'c', 0, G_OPTION_ARG_STRING, &arguments.code, "run CODE", "CODE"},
         {"workspace", 0, 0, G_OPTION_ARG_FILENAME, &arguments.kernel.workspace,
          "working directory of the kernel (default: .)", "DIR"},
         {"images-dir", 0, 0, G_OPTION_ARG_FILENAME, &arguments.images_dir,
-         "where plots are saved (default: images in the workspace)", "DIR"},
+         "directory for saved plots (default: images in the workspace)", "DIR"},
         {"timeout", 0, 0, G_OPTION_ARG_DOUBLE, &arguments.timeout_s,
-         "interrupt the code after so many seconds, waits for approvals not counted (default: "
-         "never)",
-         "SECONDS"},
-        IPB_OPTION_APPROVE(&arguments.approval,
-                           "allow, ask (at the terminal; the default), deny, or a file of rules"),
+         "interrupt the code after this time (default: never)", "SECONDS"},
+        IPB_OPTION_APPROVE(&arguments.approval, "allow, ask (default), deny, or a file of rules"),
         IPB_OPTION_AUDIT_LOG(&arguments.approval),
         IPB_OPTION_APPROVAL_TIMEOUT(&arguments.approval),
         IPB_OPTION_PYTHON(&arguments.kernel),
         IPB_OPTION_PRELOAD(&arguments.kernel),
-        IPB_OPTION_SANDBOX_CONFIG(&arguments.kernel,
-                                  " (default: writing the workspace, no network)"),
+        IPB_OPTION_SANDBOX_CONFIG(&arguments.kernel, ""),
         {"no-sandbox", 0, 0, G_OPTION_ARG_NONE, &arguments.is_unsandboxed,
-         "no sandbox: the code has all your rights", NULL},
+         "run without a sandbox: the code has all your permissions", NULL},
         {"seed", 0, 0, G_OPTION_ARG_STRING, &arguments.seed_text,
-         "seed of random, numpy.random and torch", "N"},
+         "seed for random, numpy.random and torch", "N"},
         IPB_OPTION_LOG_LEVEL(&arguments.log_level),
         G_OPTION_ENTRY_NULL,
     };
     int status;
     if (!ipb_cli_parse(
             &ipb_verb_run, options,
-            "Exit status: 0 success, 1 the code failed, 2 wrong usage, 3 something is missing, "
-            "124 timeout, 130 interrupted.",
+            "The kernel runs in a sandbox. Without --sandbox-config it can write the workspace, "
+            "and has no\n"
+            "network.\n\nExit status: 0 success, 1 the code failed, 2 wrong usage, 3 something is "
+            "missing,\n124 timeout, 130 interrupted.\n\nExample:\n  ipybox run -c '6 * 7'",
             &argc, &argv, &status))
         return status;
     g_autoptr(GError) error = NULL;
     g_autofree char *code = NULL;
     if (arguments.is_unsandboxed && arguments.kernel.sandbox_config != NULL)
         g_set_error_literal(&error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID,
-                            "--no-sandbox and --sandbox-config contradict each other");
+                            "--no-sandbox and --sandbox-config cannot be used together");
     else if ((arguments.log_level == NULL || ipb_cli_set_log_level(arguments.log_level, &error)) &&
              ipb_approval_arguments_check(&arguments.approval, &error) &&
              check_timeout(&arguments, &error) && parse_seed(&arguments, &error))

@@ -127,7 +127,7 @@ run_command(const Arguments *arguments, const IpbSandboxPlan *plan, IpbViolation
     g_autofree const char **argv = make_command(arguments, words);
     if (argv == NULL)
         return ipb_cli_fail(&ipb_verb_sandbox, IPB_EXIT_USAGE,
-                            "no command: give one after the options, or with -c");
+                            "no command: write one after the options, or use -c");
     return ipb_sandboxed_run(&(IpbSandboxedRunOptions){
         .plan = plan,
         .argv = argv,
@@ -161,8 +161,8 @@ check_standard_streams(GError **error)
         if (fstat(fd, &status) < 0 || !S_ISDIR(status.st_mode))
             continue;
         g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID,
-                    "file descriptor %d is a directory, through which the command would leave its "
-                    "sandbox: give it a file, a pipe or /dev/null",
+                    "file descriptor %d is a directory, through which the command could leave its "
+                    "sandbox: redirect it to a file, a pipe or /dev/null",
                     fd);
         return false;
     }
@@ -186,7 +186,7 @@ check_arguments(const Arguments *arguments, int *ret_status)
     if (fd < 3 || mode < 0 || (mode & O_ACCMODE) == O_WRONLY) {
         *ret_status =
             ipb_cli_fail(&ipb_verb_sandbox, IPB_EXIT_USAGE,
-                         "--control-fd: %d is no open, readable descriptor from 3 on", fd);
+                         "--control-fd: %d is not an open, readable descriptor from 3 on", fd);
         return false;
     }
     return true;
@@ -225,23 +225,21 @@ run_sandbox(int argc, char **argv)
     Arguments arguments = {.control_fd = NO_CONTROL_FD};
     const GOptionEntry options[] = {
         {"settings", 's', 0, G_OPTION_ARG_FILENAME, &arguments.settings,
-         "what is allowed, as srt's JSON (default: ~/" DEFAULT_SETTINGS
-         ", else nothing is writable and there is no network)",
-         "FILE"},
+         "configuration (default: ~/" DEFAULT_SETTINGS " if it exists)", "FILE"},
         {"command", 'c', 0, G_OPTION_ARG_STRING, &arguments.command_string,
-         "run COMMAND with a shell", "COMMAND"},
+         "run COMMAND in a shell", "COMMAND"},
         {"explain", 0, 0, G_OPTION_ARG_NONE, &arguments.is_explain,
-         "print the plan: mounts, listeners, limits, each with its reason; run nothing", NULL},
-        {"json", 0, 0, G_OPTION_ARG_NONE, &arguments.as_json, "with --explain: as JSON", NULL},
+         "print what the sandbox allows, with reasons; run nothing", NULL},
+        {"json", 0, 0, G_OPTION_ARG_NONE, &arguments.as_json, "with --explain: print JSON", NULL},
         {"workspace", 0, 0, G_OPTION_ARG_FILENAME, &arguments.workspace,
-         "what relative paths of FILE start from (default: the current directory)", "DIR"},
+         "directory for relative paths in the configuration (default: .)", "DIR"},
         {"allow-weaker", 0, 0, G_OPTION_ARG_NONE, &arguments.is_weaker_allowed,
-         "where namespaces are forbidden, run with Landlock and seccomp only", NULL},
+         "if namespaces are forbidden, use Landlock and seccomp only", NULL},
         {"control-fd", 0, 0, G_OPTION_ARG_INT, &arguments.control_fd,
          "read new configurations from FD, one JSON line each", "FD"},
         {"violation-log", 0, 0, G_OPTION_ARG_FILENAME, &arguments.violation_log,
-         "add what was denied to FILE, one JSON line each", "FILE"},
-        {"debug", 'd', 0, G_OPTION_ARG_NONE, &arguments.is_debug, "say on stderr what is done",
+         "append a JSON line to FILE for each denial", "FILE"},
+        {"debug", 'd', 0, G_OPTION_ARG_NONE, &arguments.is_debug, "report on stderr what is done",
          NULL},
         {"version", 'V', 0, G_OPTION_ARG_NONE, &arguments.is_version, "show the version and exit",
          NULL},
@@ -249,8 +247,10 @@ run_sandbox(int argc, char **argv)
     };
     int status;
     if (ipb_cli_parse(&ipb_verb_sandbox, options,
-                      "The exit status is the command's, or 128 and the number of the signal that "
-                      "ended it.",
+                      "Without a configuration everything can be read, nothing written, and there "
+                      "is no network.\n\n"
+                      "Exit status: that of the command, or 128 + the number of the signal that "
+                      "ended it.\n\nExample:\n  ipybox sandbox --settings sandbox.json -- npm test",
                       &argc, &argv, &status)) {
         status = run_with(&arguments, argv + 1);
     }

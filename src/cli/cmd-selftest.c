@@ -134,7 +134,7 @@ make_command(Selftest *test, GError **error)
     char path[4096];
     ssize_t size = readlink("/proc/self/exe", path, sizeof path - 1);
     if (size < 0)
-        return ipb_error_set_errno(error, errno, "cannot tell which program this is");
+        return ipb_error_set_errno(error, errno, "cannot find the path of this program");
     test->program = g_strndup(path, (size_t) size);
     char **word = test->words;
     *word++ = g_strdup(test->program);
@@ -281,8 +281,8 @@ static const char *
 verdict(const Selftest *test, size_t i)
 {
     if (test->inside[i] == 0 || test->inside[i] == NOT_RUN)
-        return "BROKEN";
-    return test->without[i] == 0 ? "held" : "held (it fails without a sandbox, too)";
+        return "NOT STOPPED";
+    return test->without[i] == 0 ? "stopped" : "stopped (it fails without a sandbox, too)";
 }
 
 static size_t
@@ -306,9 +306,9 @@ print_text(const Selftest *test)
     }
     size_t n_broken = count_broken(test);
     if (n_broken == 0)
-        printf("\nAll %zu attacks were held.\n", IPB_N_ATTACKS);
+        printf("\nAll %zu attacks were stopped.\n", IPB_N_ATTACKS);
     else
-        printf("\n%zu of %zu attacks were NOT held.\n", n_broken, IPB_N_ATTACKS);
+        printf("\n%zu of %zu attacks were NOT stopped.\n", n_broken, IPB_N_ATTACKS);
 }
 
 static void
@@ -385,14 +385,14 @@ run_selftest(int argc, char **argv)
         G_OPTION_ENTRY_NULL,
     };
     int status;
-    if (ipb_cli_parse(&ipb_verb_selftest, options,
-                      "The exit status is 0 if everything held, 1 if not, 3 if no sandbox can be "
-                      "made.",
-                      &argc, &argv, &status)) {
+    if (ipb_cli_parse(
+            &ipb_verb_selftest, options,
+            "Exit status: 0 all attacks were stopped, 1 some were not, 3 no sandbox can be made.",
+            &argc, &argv, &status)) {
         if (numbers != NULL && argc == 3)
             status = run_attacks(numbers, argv + 1);
         else if (numbers != NULL || argc > 1)
-            status = ipb_cli_fail(&ipb_verb_selftest, IPB_EXIT_USAGE, "no arguments are expected");
+            status = ipb_cli_fail(&ipb_verb_selftest, IPB_EXIT_USAGE, "unexpected argument");
         else
             status = attack(as_json);
     }
@@ -400,5 +400,5 @@ run_selftest(int argc, char **argv)
     return status;
 }
 
-const IpbVerb ipb_verb_selftest = {"selftest", "",
-                                   "attack a sandbox from inside, and say what held", run_selftest};
+const IpbVerb ipb_verb_selftest = {
+    "selftest", "", "attack a sandbox from inside, and report what was stopped", run_selftest};

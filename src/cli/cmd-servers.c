@@ -133,19 +133,20 @@ run_servers(int argc, char **argv)
 {
     int as_json = 0;
     const GOptionEntry options[] = {
-        {"json", 0, 0, G_OPTION_ARG_NONE, &as_json, "list as JSON", NULL},
+        {"json", 0, 0, G_OPTION_ARG_NONE, &as_json, "print the list as JSON", NULL},
         G_OPTION_ENTRY_NULL,
     };
     int status;
-    if (!ipb_cli_parse(
-            &ipb_verb_servers, options,
-            "  list                 the registered servers, and where their packages are "
-            "(default)\n"
-            "  add NAME PARAMS      register a server: {\"command\", \"args\", \"env\"} as JSON\n"
-            "  remove ID|NAME       forget a server; generated packages of it cannot call it any "
-            "more\n"
-            "  import FILE          register all servers of an MCP host's {\"mcpServers\": …} file",
-            &argc, &argv, &status))
+    if (!ipb_cli_parse(&ipb_verb_servers, options,
+                       "Commands:\n  list                 print the servers and the directories of "
+                       "their packages (default)\n  add NAME PARAMS      register a server; PARAMS "
+                       "are its parameters as JSON\n"
+                       "  remove ID|NAME       remove a server; its packages cannot call it any "
+                       "more\n  import FILE          register all servers of an MCP host's "
+                       "{\"mcpServers\": …} file\n\n"
+                       "Example:\n  ipybox servers add time '{\"command\": \"uvx\", \"args\": "
+                       "[\"mcp-server-time\"]}'",
+                       &argc, &argv, &status))
         return status;
     g_autoptr(IpbRegistry) registry = ipb_registry_new(NULL);
     const char *what = argc > 1 ? argv[1] : "list";
@@ -157,9 +158,10 @@ run_servers(int argc, char **argv)
         return remove_server(registry, argv[2]);
     if (g_str_equal(what, "import") && argc == 3)
         return import_servers(registry, argv[2]);
-    return ipb_cli_fail(&ipb_verb_servers, IPB_EXIT_USAGE, "unknown or incomplete: %s", what);
+    return ipb_cli_fail(&ipb_verb_servers, IPB_EXIT_USAGE,
+                        "unknown command, or wrong number of arguments: %s", what);
 }
 
-const IpbVerb ipb_verb_servers = {"servers",
-                                  "[list | add NAME PARAMS | remove ID|NAME | import FILE]",
-                                  "the registered MCP servers", run_servers};
+const IpbVerb ipb_verb_servers = {
+    "servers", "[list | add NAME PARAMS | remove ID|NAME | import FILE]",
+    "list, add, remove or import registered MCP servers", run_servers};

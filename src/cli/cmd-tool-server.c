@@ -71,8 +71,8 @@ set_up(Command *command, const Arguments *arguments, GError **error)
     g_autofree char *workspace =
         g_canonicalize_filename(arguments->workspace != NULL ? arguments->workspace : ".", NULL);
     if (!g_file_test(workspace, G_FILE_TEST_IS_DIR)) {
-        g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_NOT_FOUND, "--workspace: %s is no directory",
-                    workspace);
+        g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_NOT_FOUND,
+                    "--workspace %s is not a directory", workspace);
         return false;
     }
     g_auto(GStrv) env = ipb_environment_application(NULL, workspace, on_env_warning, NULL);
@@ -128,7 +128,7 @@ check(const Arguments *arguments, GError **error)
     if (!(arguments->connect_timeout_s > 0 &&
           arguments->connect_timeout_s <= MAX_CONNECT_TIMEOUT_S)) {
         g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID,
-                    "--connect-timeout must be seconds, up to a day");
+                    "--connect-timeout must be a number of seconds, at most a day");
         return false;
     }
     return ipb_listen_arguments_check(&arguments->listen, error) &&
@@ -147,13 +147,12 @@ run_tool_server(int argc, char **argv)
         {"workspace", 0, 0, G_OPTION_ARG_FILENAME, &arguments.workspace,
          "working directory of MCP servers; its .env is read (default: .)", "DIR"},
         {"approval-required", 0, 0, G_OPTION_ARG_NONE, &arguments.is_approval_required,
-         "the same as --approve=ask: the client that is connected to /approval decides", NULL},
+         "same as --approve=ask: the client connected to /approval decides", NULL},
         IPB_OPTION_APPROVAL_TIMEOUT(&arguments.approval),
-        IPB_OPTION_APPROVE(&arguments.approval,
-                           "allow (the default), ask, deny, or a file of rules"),
+        IPB_OPTION_APPROVE(&arguments.approval, "allow (default), ask, deny, or a file of rules"),
         IPB_OPTION_AUDIT_LOG(&arguments.approval),
         {"connect-timeout", 0, 0, G_OPTION_ARG_DOUBLE, &arguments.connect_timeout_s,
-         "seconds for starting an MCP server (default: 30)", "SECONDS"},
+         "time for an MCP server to start (default: 30)", "SECONDS"},
         IPB_OPTION_ALLOW_HOST(&arguments.listen),
         IPB_OPTION_ALLOW_ORIGIN(&arguments.listen),
         IPB_OPTION_LOG_LEVEL(&arguments.log_level),
@@ -178,4 +177,4 @@ run_tool_server(int argc, char **argv)
 }
 
 const IpbVerb ipb_verb_tool_server = {
-    "tool-server", "", "run tools of MCP servers for applications, over HTTP", run_tool_server};
+    "tool-server", "", "run tools of MCP servers for applications over HTTP", run_tool_server};

@@ -146,9 +146,10 @@ ipb_doctor_checks_add_kernel(GPtrArray *checks, const char *asked)
         ipb_json_parse(probe.output->str, probe.output->len, &IPB_JSON_LIMITS_SMALL, NULL);
     if (probe.failure != NULL || doc == NULL) {
         ipb_doctor_checks_add(checks, "python", IPB_CHECK_OK, g_strdup(python), NULL);
-        ipb_doctor_checks_add(checks, "kernel", IPB_CHECK_MISSING,
-                              g_strdup(probe.failure != NULL ? probe.failure : "gave no answer"),
-                              asked == NULL ? SETUP_HINT : NULL);
+        ipb_doctor_checks_add(
+            checks, "kernel", IPB_CHECK_MISSING,
+            g_strdup(probe.failure != NULL ? probe.failure : "the kernel did not answer"),
+            asked == NULL ? SETUP_HINT : NULL);
     } else {
         add_answers(checks, &probe, ipb_json_root(doc), python);
     }
@@ -179,7 +180,7 @@ on_end(IpbSandbox *sandbox, int wait_status, const GError *error, void *data)
     if (error != NULL)
         trial->failure = g_strdup(error->message);
     else if (wait_status != 0)
-        trial->failure = g_strdup("a command that should succeed failed in it");
+        trial->failure = g_strdup("a test command failed in the sandbox");
     g_main_loop_quit(trial->main_loop);
 }
 
@@ -259,7 +260,7 @@ add_tier(GPtrArray *checks, const IpbSandboxProbe *probe)
         return;
     }
     char *detail = try_sandbox(true, &took_ms, &weaker_failure)
-                       ? g_strdup_printf("weaker (%s, when asked for): %s", probe->weaker, failure)
+                       ? g_strdup_printf("weaker (%s, if asked for): %s", probe->weaker, failure)
                        : g_strdup_printf("none: %s", failure);
     ipb_doctor_checks_add(checks, "sandbox", IPB_CHECK_OPTIONAL, detail, NULL);
 }

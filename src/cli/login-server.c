@@ -84,16 +84,16 @@ ipb_login_server_find(const char *server, GError **error)
     if (!is_found && is_url(server))
         return make_from_url(server, error);
     if (!is_found)
-        g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_NOT_FOUND,
-                    "no server %s is registered: give its URL, or register it first with "
-                    "\"ipybox servers add\"",
-                    server);
+        g_set_error(
+            error, IPYBOX_ERROR, IPYBOX_ERROR_NOT_FOUND,
+            "no server %s is registered: use its URL, or register it with \"ipybox servers add\"",
+            server);
     if (params == NULL)
         return NULL;
     if (params->url != NULL)
         return g_steal_pointer(&params);
     g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID,
-                "%s is a program on this machine, which needs no login: what it wants stands in "
+                "%s is a program on this machine and needs no login: put its credentials into "
                 "\"env\" of its parameters",
                 server);
     return NULL;

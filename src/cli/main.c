@@ -26,7 +26,7 @@ static void
 print_help(void)
 {
     puts("Usage:\n"
-         "  ipybox [OPTION…]        the MCP server on standard input and output\n"
+         "  ipybox [OPTION…]        run the MCP server on standard input and output\n"
          "  ipybox VERB [OPTION…]\n\n"
          "Python code execution for agents: stateful IPython, and MCP tools as typed Python "
          "functions.\n\n"

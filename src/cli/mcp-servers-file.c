@@ -40,7 +40,7 @@ ipb_mcp_servers_file_load(const char *path, const IpbJson **ret_servers, GError 
     }
     *ret_servers = ipb_json_get(ipb_json_root(doc), "mcpServers");
     if (!ipb_json_is(*ret_servers, IPB_JSON_OBJECT)) {
-        g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID, "%s: no object \"mcpServers\" in it",
+        g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID, "%s has no object \"mcpServers\"",
                     path);
         return NULL;
     }

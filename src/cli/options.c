@@ -22,7 +22,8 @@ ipb_approval_arguments_check(const IpbApprovalArguments *arguments, GError **err
 {
     if (arguments->timeout_s >= 0 && arguments->timeout_s <= MAX_APPROVAL_TIMEOUT_S)
         return true;
-    g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID, "--approval-timeout must be seconds");
+    g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID,
+                "--approval-timeout must be a number of seconds");
     return false;
 }
 
@@ -38,7 +39,7 @@ ipb_approval_arguments_check_file(const IpbApprovalArguments *arguments, GError 
     if (g_file_test(arguments->approve, G_FILE_TEST_EXISTS))
         return true;
     g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID,
-                "--approve: allow, ask, deny or a file of rules; there is no file %s",
+                "--approve must be allow, ask, deny or a file of rules: there is no file %s",
                 arguments->approve);
     return false;
 }

@@ -11,16 +11,15 @@
 
 #include <glib.h>
 
-/* --- the log ---------------------------------------------------------------------------------- */
+/* --- the log -------------------------------------------------------------------------------- */
 
 #define IPB_OPTION_LOG_LEVEL(value)                                                                \
     {                                                                                              \
         "log-level", 0, 0, G_OPTION_ARG_STRING, (value),                                           \
-            "DEBUG, INFO, WARNING, ERROR or CRITICAL (default: WARNING); logs go to stderr",       \
-            "LEVEL"                                                                                \
+            "log from DEBUG, INFO, WARNING (default), ERROR or CRITICAL on", "LEVEL"               \
     }
 
-/* --- kernels ---------------------------------------------------------------------------------- */
+/* --- kernels -------------------------------------------------------------------------------- */
 
 typedef struct {
     char *workspace; /* each verb has its own entry for it */
@@ -33,22 +32,22 @@ typedef struct {
 /* clang-format off */
 #define IPB_OPTION_PYTHON(kernel)                                                                  \
     {"python", 0, 0, G_OPTION_ARG_FILENAME, &(kernel)->python,                                     \
-     "interpreter for kernels (default: the environment this program is in, VIRTUAL_ENV, python3)", \
+     "interpreter for kernels (default: see IPYBOX_PYTHON in ipybox(1))", \
      "PYTHON"}
 #define IPB_OPTION_PRELOAD(kernel)                                                                 \
     {"preload", 0, 0, G_OPTION_ARG_STRING, &(kernel)->preload,                                     \
-     "modules to import once, before kernels are forked, e.g. numpy,pandas", "MODULES"}
+     "modules to import once, before kernels start, e.g. numpy,pandas", "MODULES"}
 #define IPB_OPTION_SANDBOX(kernel)                                                                 \
     {"sandbox", 0, 0, G_OPTION_ARG_NONE, &(kernel)->is_sandboxed,                                  \
-     "run kernels in sandboxes: they can write the workspace only, and have no network", NULL}
+     "run kernels in sandboxes: writable workspace, no network", NULL}
 #define IPB_OPTION_SANDBOX_CONFIG(kernel, details)                                                 \
     {"sandbox-config", 0, 0, G_OPTION_ARG_FILENAME, &(kernel)->sandbox_config,                     \
-     "what the sandbox allows, see ipybox-sandbox-config(5)" details, "FILE"}
+     "what sandboxes allow: ipybox-sandbox-config(5)" details, "FILE"}
 /* clang-format on */
 
 void ipb_kernel_arguments_clear(IpbKernelArguments *arguments);
 
-/* --- approvals -------------------------------------------------------------------------------- */
+/* --- approvals ------------------------------------------------------------------------------ */
 
 typedef struct {
     char *approve; /* a policy's name, or the path of a rules file */
@@ -62,10 +61,10 @@ typedef struct {
      "POLICY|FILE"}
 #define IPB_OPTION_APPROVAL_TIMEOUT(approval)                                                      \
     {"approval-timeout", 0, 0, G_OPTION_ARG_DOUBLE, &(approval)->timeout_s,                        \
-     "a question not answered in so many seconds is a no (default: wait)", "SECONDS"}
+     "refuse a call that no one answers within this time (default: wait)", "SECONDS"}
 #define IPB_OPTION_AUDIT_LOG(approval)                                                             \
     {"audit-log", 0, 0, G_OPTION_ARG_FILENAME, &(approval)->audit_log,                             \
-     "append a line of JSON for each decision on a tool call", "FILE"}
+     "append a JSON line to FILE for each decision on a tool call", "FILE"}
 /* clang-format on */
 
 bool ipb_approval_arguments_check(const IpbApprovalArguments *arguments, GError **error);
@@ -75,7 +74,7 @@ int64_t ipb_approval_arguments_timeout_ms(const IpbApprovalArguments *arguments)
 bool ipb_approval_arguments_check_file(const IpbApprovalArguments *arguments, GError **error);
 void ipb_approval_arguments_clear(IpbApprovalArguments *arguments);
 
-/* --- values ----------------------------------------------------------------------------------- */
+/* --- values --------------------------------------------------------------------------------- */
 
 /* Splits "a,b" into a vector, which the caller frees. NULL for NULL. */
 char **ipb_options_split(const char *list);

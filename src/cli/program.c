@@ -129,7 +129,7 @@ ipb_program_end_with_input(IpbProgram *program, IpbLoop *loop, GError **error)
 {
     if (!watch_input(program, loop, error))
         return false;
-    /* Without an input that can end, the parent may be a shell that starts what is to outlive it. */
+    /* Without an input that can end, the parent may be a shell whose programs outlive it. */
     return program->input < 0 || ipb_program_end_with_parent(program, loop, error);
 }
 

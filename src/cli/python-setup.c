@@ -124,7 +124,7 @@ make_environment(const char *base, const char *directory, GError **error)
     int status = run(argv, false, error);
     if (status > 0)
         g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_UNAVAILABLE,
-                    "%s could not make the environment; see above. If it speaks of ensurepip: sudo "
+                    "%s could not make the environment; see above. If ensurepip is missing: sudo "
                     "apt-get install python3-venv",
                     base);
     return status == 0;
@@ -136,7 +136,7 @@ install(const char *python, const char *const *packages, GError **error)
     g_autofree char *requirements = ipb_python_find_requirements(error);
     if (requirements == NULL)
         return false;
-    ipb_cli_say(&ipb_verb_doctor, "installing what %s lists", requirements);
+    ipb_cli_say(&ipb_verb_doctor, "installing the packages of %s", requirements);
     g_autoptr(GPtrArray) argv = g_ptr_array_new();
     const char *const words[] = {python,       "-m",        "pip", "install",
                                  "--no-input", "--upgrade", "-r",  requirements};
@@ -147,11 +147,11 @@ install(const char *python, const char *const *packages, GError **error)
     g_ptr_array_add(argv, NULL);
     int status = run((const char *const *) argv->pdata, false, error);
     if (status > 0)
-        g_set_error_literal(error, IPYBOX_ERROR, IPYBOX_ERROR_UNAVAILABLE,
-                            "pip could not install what kernels need; see above. It needs a "
-                            "package index: behind a proxy or with an index of your own, set "
-                            "https_proxy or PIP_INDEX_URL, or write pip.conf; for authorities of "
-                            "your own, PIP_CERT");
+        g_set_error_literal(
+            error, IPYBOX_ERROR, IPYBOX_ERROR_UNAVAILABLE,
+            "pip could not install the packages; see above. It needs a package index: behind a "
+            "proxy set https_proxy, for another index PIP_INDEX_URL or pip.conf, and for other "
+            "certificate authorities PIP_CERT");
     return status == 0;
 }
 
@@ -162,8 +162,8 @@ tell_if_not_used(const char *python)
     g_autofree char *used = ipb_python_find(NULL, NULL);
     if (used != NULL && !g_str_equal(used, python))
         ipb_cli_say(&ipb_verb_doctor,
-                    "note: kernels do not run in %s now, since %s counts more (see the manual, "
-                    "IPYBOX_PYTHON)",
+                    "note: kernels do not use %s, because %s takes precedence (see IPYBOX_PYTHON "
+                    "in ipybox(1))",
                     python, used);
 }
 

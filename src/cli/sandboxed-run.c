@@ -134,8 +134,8 @@ tell_denials(const Run *run)
     for (guint i = 0; i < run->denials->len; i++)
         ipb_cli_say(&ipb_verb_sandbox, "%s", (const char *) g_ptr_array_index(run->denials, i));
     if (run->n_untold > 0)
-        ipb_cli_say(&ipb_verb_sandbox, "%u more denials; --violation-log FILE keeps all",
-                    run->n_untold);
+        ipb_cli_say(&ipb_verb_sandbox,
+                    "%u more denials; use --violation-log FILE to keep all of them", run->n_untold);
 }
 
 /* --- new configurations: --control-fd --------------------------------------------------------- */
@@ -223,7 +223,7 @@ on_end(IpbSandboxedCommand *command, int wait_status, const GError *error, void 
     g_autofree char *limit =
         error == NULL ? ipb_sandboxed_command_describe_limit(command, wait_status) : NULL;
     if (limit != NULL)
-        ipb_cli_say(&ipb_verb_sandbox, "the command was ended: %s", limit);
+        ipb_cli_say(&ipb_verb_sandbox, "the command was stopped: %s", limit);
     if (error != NULL)
         run->status = fail(error);
     else
@@ -235,10 +235,8 @@ on_end(IpbSandboxedCommand *command, int wait_status, const GError *error, void 
 static void
 tell_weakness(void)
 {
-    ipb_cli_say(
-        &ipb_verb_sandbox,
-        "warning: namespaces are forbidden here: this is the weaker sandbox, of Landlock and "
-        "seccomp only:");
+    ipb_cli_say(&ipb_verb_sandbox, "warning: namespaces are forbidden here, so this is the weaker "
+                                   "sandbox, with Landlock and seccomp only:");
     for (const char *const *gap = ipb_sandbox_weaker_gaps(); *gap != NULL; gap++)
         ipb_cli_say(&ipb_verb_sandbox, "- %s", *gap);
 }
@@ -253,7 +251,7 @@ on_ready(IpbSandboxedCommand *command, void *data)
     if (ipb_sandboxed_command_is_weaker(command))
         tell_weakness();
     if (run->options->is_debug)
-        ipb_cli_say(&ipb_verb_sandbox, "the sandbox stands");
+        ipb_cli_say(&ipb_verb_sandbox, "the sandbox is ready");
     if (run->pending_signal != 0)
         ipb_sandboxed_command_signal(command, run->pending_signal);
     if (!watch_control(run, &error))

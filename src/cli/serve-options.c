@@ -17,8 +17,8 @@ ipb_listen_arguments_check(const IpbListenArguments *arguments, GError **error)
 {
     if (arguments->port >= 0 && arguments->port <= MAX_PORT)
         return true;
-    g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID, "--port must be 0 (any free one) to %d",
-                MAX_PORT);
+    g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID,
+                "--port must be a number from 0 (any free port) to %d", MAX_PORT);
     return false;
 }
 

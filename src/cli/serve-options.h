@@ -24,13 +24,13 @@ typedef struct {
      "name or address to listen on (default: localhost)" details, "HOST"}
 #define IPB_OPTION_PORT(listen, number)                                                            \
     {"port", 0, 0, G_OPTION_ARG_INT, &(listen)->port,                                              \
-     "port to listen on; 0: any free one (default: " number ")", "PORT"}
+     "port to listen on, or 0 for any free port (default: " number ")", "PORT"}
 #define IPB_OPTION_ALLOW_HOST(listen)                                                              \
     {"allow-host", 0, 0, G_OPTION_ARG_STRING_ARRAY, &(listen)->hosts,                              \
-     "another name that the Host header may have", "NAME"}
+     "also accept this name in the Host header (repeatable)", "NAME"}
 #define IPB_OPTION_ALLOW_ORIGIN(listen)                                                            \
     {"allow-origin", 0, 0, G_OPTION_ARG_STRING_ARRAY, &(listen)->origins,                          \
-     "take requests of web pages of this origin, e.g. http://localhost:3000", "ORIGIN"}
+     "accept requests of web pages of this origin (repeatable)", "ORIGIN"}
 /* clang-format on */
 
 bool ipb_listen_arguments_check(const IpbListenArguments *arguments, GError **error);

@@ -732,7 +732,7 @@ def test_refusals(
         (["--port=70000"], 2, "--port"),
         (["--max-kernels=0"], 2, "--max-kernels"),
         (["--token-file=none"], 1, "none"),
-        (["--workspace=nowhere"], 1, "nowhere is no directory"),
+        (["--workspace=nowhere"], 1, "nowhere is not a directory"),
         ([f"--port={gateway.port}"], 1, str(gateway.port)),
         (["word"], 2, "word"),
     ):

@@ -659,6 +659,6 @@ def test_logout_of_a_server_that_is_gone(serve, log_in, run_ipybox, place):
     servers.server.shutdown()
     servers.server.server_close()
     done = run_ipybox("logout", "--all")
-    assert done.returncode == 0 and "forgotten here" in done.stderr
+    assert done.returncode == 0 and "logged out here" in done.stderr
     assert not list((place.state / "ipybox/oauth").glob("*.json"))
     servers.server = servers._serve(type("None", (), {}))

@@ -37,7 +37,7 @@ def test_denials_are_told_at_once_with_debug(net: NetBox) -> None:
     script = "for name in evil good; do curl -sS http://$name.test/ >/dev/null; done; echo last >&2"
     done = net(["sh", "-c", script], SETTINGS, flags=("--debug",))
     assert done.stderr.splitlines() == [
-        "ipybox sandbox: the sandbox stands",
+        "ipybox sandbox: the sandbox is ready",
         f"ipybox sandbox: {DENIED}",
         "last",
     ]
@@ -176,7 +176,7 @@ def test_configurations_of_control_fd(net: NetBox) -> None:
 def test_a_control_fd_that_cannot_be(net: NetBox) -> None:
     for redirection, words in {
         "3</dev/null": "neither a pipe nor a socket",
-        "3<&-": "no open, readable descriptor",
+        "3<&-": "not an open, readable descriptor",
     }.items():
         line = shlex.join(net.command(["touch", "ran"], flags=("--control-fd", "3")))
         done = net(["sh", "-c", f"{line} {redirection}"], sandbox=False)

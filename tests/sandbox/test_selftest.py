@@ -10,15 +10,15 @@ import json
 from box import Box
 
 # What these users cannot do anyway.
-NOT_FOR_ORDINARY = {"make a device", "see packets"}
+NOT_FOR_ORDINARY = {"make a device", "read network packets"}
 # What the machine may not have, or may not allow to any user.
 MACHINE = {
     "use io_uring",
     "call as a 32-bit program does",
     "connect to the host of a virtual machine",
-    "use the kernel's keys",
+    "use the kernel's keyrings",
     "make a user namespace",
-    "find a way to the internet",
+    "find a route to the internet",
     "gain privileges by executing",
 }
 
@@ -47,10 +47,10 @@ def test_table(box: Box) -> None:
     done = run(box, "root")
     assert (
         done.returncode == 0
-        and "held" in done.stdout
-        and done.stdout.splitlines()[-1].endswith("attacks were held.")
+        and "stopped" in done.stdout
+        and done.stdout.splitlines()[-1].endswith("attacks were stopped.")
     )
-    assert "BROKEN" not in done.stdout
+    assert "NOT STOPPED" not in done.stdout
 
 
 def test_reader_that_leaves(box: Box) -> None:
