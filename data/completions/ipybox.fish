@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # fish completion of ipybox(1)
 
-set -l verbs run apigen servers login logout rules sandbox selftest doctor gateway mcp rpc tool-server
+set -l verbs run apigen servers login logout rules sandbox selftest doctor gateway mcp rpc \
+    tool-server
 set -l commands list add remove import
 
 # Whether the verb is one of the arguments. Without a verb it is mcp.
@@ -60,7 +61,8 @@ complete -c ipybox -n '__ipybox_is mcp run doctor gateway' -l python -rFa '(__ip
     -d 'Interpreter for kernels'
 complete -c ipybox -n '__ipybox_is mcp run gateway' -l preload -x \
     -d 'Modules to import once, separated by commas'
-complete -c ipybox -n '__ipybox_is mcp run apigen gateway rpc tool-server' -l log-level -xa 'DEBUG INFO WARNING ERROR CRITICAL' \
+complete -c ipybox -n '__ipybox_is mcp run apigen gateway rpc tool-server' -l log-level \
+    -xa 'DEBUG INFO WARNING ERROR CRITICAL' \
     -d 'Lowest level to log'
 
 complete -c ipybox -n '__ipybox_is mcp run tool-server' -l approve -rFa 'allow ask deny' \
@@ -119,7 +121,9 @@ complete -c ipybox -n '__ipybox_is gateway' -l cull-idle -x \
     -d 'End kernels that idle for this many seconds'
 complete -c ipybox -n '__ipybox_is gateway' -l cull-connected -d 'End kernels with clients, too'
 
-complete -c ipybox -n '__ipybox_is sandbox' -xa '(__fish_complete_subcommand --fcs-skip=2 -s --settings -c --command --workspace --control-fd --violation-log)'
+set -l with_value -s --settings -c --command --workspace --control-fd --violation-log
+complete -c ipybox -n '__ipybox_is sandbox' \
+    -xa "(__fish_complete_subcommand --fcs-skip=2 $with_value)"
 complete -c ipybox -n '__ipybox_is sandbox' -s s -l settings -rF -d 'Configuration of the sandbox'
 complete -c ipybox -n '__ipybox_is sandbox' -s c -l command -x -d 'Run this in a shell'
 complete -c ipybox -n '__ipybox_is sandbox' -l explain \
@@ -156,5 +160,7 @@ complete -c ipybox -n $no_command -a list -d 'Print the registered servers'
 complete -c ipybox -n $no_command -a add -d 'Register a server'
 complete -c ipybox -n $no_command -a remove -d 'Remove a server'
 complete -c ipybox -n $no_command -a import -d 'Register the servers of an MCP host'
-complete -c ipybox -n '__ipybox_is servers; and __fish_seen_subcommand_from remove' -a '(__ipybox_registered)'
-complete -c ipybox -n '__ipybox_is servers; and __fish_seen_subcommand_from import' -a '(__fish_complete_suffix .json)'
+complete -c ipybox -n '__ipybox_is servers; and __fish_seen_subcommand_from remove' \
+    -a '(__ipybox_registered)'
+complete -c ipybox -n '__ipybox_is servers; and __fish_seen_subcommand_from import' \
+    -a '(__fish_complete_suffix .json)'

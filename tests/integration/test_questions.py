@@ -272,7 +272,7 @@ def test_a_flood_of_progress_is_counted(run, fifo, workspace):
     terminal.type("y\n")
     n_left_out = int(
         terminal.find(
-            re.compile(r"(\d+) lines of servers and notices were dropped while a question waited")
+            re.compile(r"(\d+) lines of servers and notices were dropped while a question was waiting")
         )[1]
     )
     assert 0 < n_left_out < 2000
