@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Asks before each tool call, and goes on meanwhile: nothing here blocks. It registers the MCP server mail_server.py, runs a cell that
- * calls its tool twice, and reads the answers, y or n, from standard input. What is generated stays in ./approvals-workspace.
+ * Asks before each tool call, without blocking. It registers the MCP server mail_server.py, runs
+ * a cell that calls its tool twice, and reads the answers, y or n, from standard input.
+ * Generated files stay in ./approvals-workspace.
  *
  *     cc -o approvals approvals.c $(pkg-config --cflags --libs ipybox)
  *     ./approvals
@@ -38,11 +39,11 @@ complain(Program *program, GError *error)
     program->status = 1;
 }
 
-/* --- questions and answers --------------------------------------------------------------------- */
+/* --- questions and answers ------------------------------------------------------------------- */
 
 static void ask(Program *program);
 
-/* The end of the input is a no. */
+/* The end of the input counts as no. */
 static gboolean
 on_input(GIOChannel *input, GIOCondition condition, gpointer user_data)
 {
@@ -76,7 +77,7 @@ on_approval(IpyboxSession *session, IpyboxApproval *approval, gpointer user_data
 {
     Program *program = user_data;
     (void) session;
-    if (ipybox_approval_get_question(approval) == NULL) { /* too long for anybody to read */
+    if (ipybox_approval_get_question(approval) == NULL) { /* too long to be read */
         ipybox_approval_respond(approval, FALSE);
         return;
     }
@@ -84,7 +85,7 @@ on_approval(IpyboxSession *session, IpyboxApproval *approval, gpointer user_data
     ask(program);
 }
 
-/* Its cell was interrupted, say: the question leaves the screen. */
+/* A question was withdrawn, for example because its cell was interrupted: it leaves the screen. */
 static void
 on_withdrawn(IpyboxSession *session, IpyboxApproval *approval, gpointer user_data)
 {
@@ -100,7 +101,7 @@ on_withdrawn(IpyboxSession *session, IpyboxApproval *approval, gpointer user_dat
     ask(program);
 }
 
-/* --- one step after the other ------------------------------------------------------------------ */
+/* --- one step after the other ---------------------------------------------------------------- */
 
 static void
 on_closed(GObject *source, GAsyncResult *result, gpointer user_data)
@@ -155,7 +156,7 @@ static gboolean
 start(Program *program, const char *script, GError **error)
 {
     IpyboxRuntimeOptions runtime = IPYBOX_RUNTIME_OPTIONS_INIT;
-    runtime.state_dir = WORKSPACE "/.state"; /* not with the servers that are the user's own */
+    runtime.state_dir = WORKSPACE "/.state"; /* apart from the user's own servers */
     program->runtime = ipybox_runtime_new(&runtime, error);
     if (program->runtime == NULL)
         return FALSE;

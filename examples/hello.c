@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The smallest program: two cells, one after the other, with calls that block. Each cell sees what the ones before left behind.
+ * The smallest program: two cells, one after the other, with blocking calls. Each cell sees the
+ * variables of the cells before it.
  *
  *     cc -o hello hello.c $(pkg-config --cflags --libs ipybox)
  */

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A small MCP server for approvals.c, with one tool that sends no mail; the standard library only."""
+"""A small MCP server for approvals.c. Its tool sends no mail. Standard library only."""
 
 from __future__ import annotations
 

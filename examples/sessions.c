@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Many sessions at once, in one thread. Each has a kernel of its own, with state of its own: the cells of a session run in order,
- * those of several sessions side by side.
+ * Many sessions at once, in one thread. Each has its own kernel with its own state. The cells of
+ * a session run in order, those of several sessions in parallel.
  *
  *     cc -o sessions sessions.c $(pkg-config --cflags --libs ipybox)
  *     ./sessions [NUMBER]
@@ -61,7 +61,7 @@ on_computed(GObject *source, GAsyncResult *result, gpointer user_data)
     ipybox_session_close_async(worker->session, on_closed, worker);
 }
 
-/* All cells are asked for at once: each waits for its turn. */
+/* All cells are requested at once: each waits for its turn. */
 static gboolean
 start_worker(Program *program, IpyboxRuntime *runtime, int number, GError **error)
 {

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-# A cell for `ipybox run`: asks the MCP server `mcp-server-time` through its generated API, keeps what came back in
-# variables, prints a table and draws it. Needs mcptools/world_time, which `ipybox apigen` makes (see scripts/demo).
+# A cell for `ipybox run`: calls the MCP server `mcp-server-time` through its generated API, keeps
+# the results in variables, prints a table and draws it. It needs mcptools/world_time, which
+# `ipybox apigen` makes (see scripts/demo).
 import matplotlib.pyplot as plt
 import pandas as pd
 from mcptools.world_time import convert_time
 
-# Each keeps its time all year.
+# Their offsets are the same all year.
 cities = {
     "Honolulu": "Pacific/Honolulu",
     "Caracas": "America/Caracas",

@@ -81,8 +81,11 @@ def unroll(node: Any, root: Any, seen: tuple[str, ...] = ()) -> Any:
         rest = {key: value for key, value in node.items() if key != "$ref"}
         inner = unroll(target, root, (*seen, ref))
         return {"allOf": [inner, unroll(rest, root, seen)]} if rest else inner
-    return {key: value if key in ("enum", "const", "default", "examples") else unroll(value, root, seen)
-            for key, value in node.items() if key not in ("$defs", "definitions", "$schema", "$id")}  # fmt: skip
+    return {
+        key: value if key in ("enum", "const", "default", "examples") else unroll(value, root, seen)
+        for key, value in node.items()
+        if key not in ("$defs", "definitions", "$schema", "$id")
+    }
 
 
 def drawable(schema: Any) -> Any:
@@ -172,9 +175,13 @@ def with_python_patterns(node: Any) -> Any:
     if not isinstance(node, dict):
         return node
     return {
-        key: as_python(value) if key == "pattern" and isinstance(value, str) else value if key in ("enum", "const", "default", "examples") else with_python_patterns(value)
+        key: as_python(value)
+        if key == "pattern" and isinstance(value, str)
+        else value
+        if key in ("enum", "const", "default", "examples")
+        else with_python_patterns(value)
         for key, value in node.items()
-    }  # fmt: skip
+    }
 
 
 def make_validator(schema: Any, *, formats: bool = False) -> Any:
@@ -408,12 +415,14 @@ def show(report: Report) -> None:
     print(f"\n{report.schemas} schemas, {len(report.not_drawn)} not drawn from")
     print(f"{report.valid} valid instances, {len(report.wrong)} refused or changed")
     print(
-        f"{invalid} invalid instances, {refused} refused, {mended} made valid, {invalid - refused - mended} let through"
+        f"{invalid} invalid instances, {refused} refused, {mended} made valid, "
+        f"{invalid - refused - mended} let through"
     )
     for keyword, count in report.invalid.most_common():
         cases = report.let_through.get(keyword, [])
         print(
-            f"  {keyword:24} {count:6} {report.refused[keyword]:6} {report.mended[keyword]:6} {len(cases):6}  {cases[0][:150] if cases else ''}"
+            f"  {keyword:24} {count:6} {report.refused[keyword]:6} "
+            f"{report.mended[keyword]:6} {len(cases):6}  {cases[0][:150] if cases else ''}"
         )
 
 
@@ -433,7 +442,8 @@ def main() -> None:
                 print(f"{path.stem}: FAILED: {type(error).__name__}: {error}"[:1000], flush=True)
                 continue
         print(
-            f"{path.stem}: {report.schemas} schemas, {report.valid} valid, {len(report.wrong)} wrong",
+            f"{path.stem}: {report.schemas} schemas, {report.valid} valid, "
+            f"{len(report.wrong)} wrong",
             flush=True,
         )
         for line in [*report.wrong[:5], *report.not_drawn[:3]]:

@@ -51,10 +51,17 @@ PERMISSIVE = {
     "CC0-1.0",
 }
 SPELLINGS = {
-    "MIT License": "MIT", "The MIT License (MIT)": "MIT", "Apache License 2.0": "Apache-2.0", "Apache 2.0": "Apache-2.0",
-    "Apache License, Version 2.0": "Apache-2.0", "Apache Software License": "Apache-2.0", "Apache-2": "Apache-2.0",
-    "BSD-3": "BSD-3-Clause", "Apache License Version 2.0": "Apache-2.0", "Apache": "Apache-2.0",
-}  # fmt: skip
+    "MIT License": "MIT",
+    "The MIT License (MIT)": "MIT",
+    "Apache License 2.0": "Apache-2.0",
+    "Apache 2.0": "Apache-2.0",
+    "Apache License, Version 2.0": "Apache-2.0",
+    "Apache Software License": "Apache-2.0",
+    "Apache-2": "Apache-2.0",
+    "BSD-3": "BSD-3-Clause",
+    "Apache License Version 2.0": "Apache-2.0",
+    "Apache": "Apache-2.0",
+}
 
 
 class Failure(Exception):
@@ -63,9 +70,14 @@ class Failure(Exception):
 
 def run(command: list[str], environ: dict[str, str], directory: Path) -> str:
     done = subprocess.run(
-        ["nice", *command], env=environ, cwd=directory, stdin=subprocess.DEVNULL, capture_output=True, text=True,
+        ["nice", *command],
+        env=environ,
+        cwd=directory,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
         timeout=INSTALL_SECONDS,
-    )  # fmt: skip
+    )
     if done.returncode != 0:
         raise Failure(f"{' '.join(command)}: {(done.stderr or done.stdout).strip()[-1500:]}")
     return done.stdout
@@ -76,10 +88,21 @@ def install_npm(
 ) -> dict[str, Any]:
     """Installs without running the scripts of packages."""
     run(
-        ["npm", "install", "--prefix", ".", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error",
-         f"{package}@{version or 'latest'}", *more],
-        environ, directory,
-    )  # fmt: skip
+        [
+            "npm",
+            "install",
+            "--prefix",
+            ".",
+            "--ignore-scripts",
+            "--no-audit",
+            "--no-fund",
+            "--loglevel=error",
+            f"{package}@{version or 'latest'}",
+            *more,
+        ],
+        environ,
+        directory,
+    )
     home = directory / "node_modules" / package
     about = json.loads((home / "package.json").read_text())
     licence = about.get("license") or ""
@@ -122,9 +145,11 @@ import json, sys
 from importlib import metadata
 about = metadata.distribution(sys.argv[1])
 fields = about.metadata
-classifiers = [text.split(" :: ")[-1] for text in fields.get_all("Classifier") or [] if text.startswith("License :: OSI")]
+classifiers = fields.get_all("Classifier") or []
+licences = [text.split(" :: ")[-1] for text in classifiers if text.startswith("License :: OSI")]
 text = fields.get("License") or ""
-licence = fields.get("License-Expression") or (text if 0 < len(text) < 60 else "") or (classifiers or [""])[0]
+short = text if 0 < len(text) < 60 else ""
+licence = fields.get("License-Expression") or short or (licences or [""])[0]
 if not licence:
     files = [file for file in about.files or [] if "licen" in file.name.lower()]
     start = (text or (files and files[0].read_text()) or "")[:400]
@@ -151,9 +176,14 @@ class Client:
     def __init__(self, command: list[str], environ: dict[str, str], directory: Path) -> None:
         self.errors = tempfile.TemporaryFile()
         self.process = subprocess.Popen(
-            command, env=environ, cwd=directory, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.errors,
+            command,
+            env=environ,
+            cwd=directory,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self.errors,
             start_new_session=True,
-        )  # fmt: skip
+        )
         self.lines: queue.Queue[bytes | None] = queue.Queue()
         self.next_id = 0
         threading.Thread(target=self._read, daemon=True).start()
@@ -253,8 +283,19 @@ def list_tools(client: Client) -> list[dict[str, Any]]:
 
 def environment(scratch: Path) -> dict[str, str]:
     """Nothing of the user's, except where tools are and how registries are reached."""
-    kept = {"PATH", "LANG", "SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "NODE_EXTRA_CA_CERTS", "http_proxy", "https_proxy",
-            "HTTP_PROXY", "HTTPS_PROXY", "no_proxy", "NO_PROXY"}  # fmt: skip
+    kept = {
+        "PATH",
+        "LANG",
+        "SSL_CERT_FILE",
+        "REQUESTS_CA_BUNDLE",
+        "NODE_EXTRA_CA_CERTS",
+        "http_proxy",
+        "https_proxy",
+        "HTTP_PROXY",
+        "HTTPS_PROXY",
+        "no_proxy",
+        "NO_PROXY",
+    }
     kept |= {
         name
         for name in os.environ

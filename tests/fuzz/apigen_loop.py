@@ -36,10 +36,49 @@ TOOLS_IN_A_BATCH = 40
 IMPORT_EACH = 10
 REFUSED = "refused"
 HOSTILE = [
-    *NAMES, *TEXTS, "__class__", "__init__", "import os", "'''", '\\"""', "\r", "\u2028", "\x0c", "\ufeff", "{0}", "%s", "${HOME}",
-    "None", "True", "Params", "Result", "Model", "CLIENT", "run", "self", "cls", "model_config", "model_fields", "Field", "\ud800",
-    "a" * 3000, "\u0661", "ᵢ", "ﬁ", "ª", "\u200d", "\u0300", "\n", "\n    pass\nimport os", "]", ")", "#", "lambda", "await", "async",
-]  # fmt: skip
+    *NAMES,
+    *TEXTS,
+    "__class__",
+    "__init__",
+    "import os",
+    "'''",
+    '\\"""',
+    "\r",
+    "\u2028",
+    "\x0c",
+    "\ufeff",
+    "{0}",
+    "%s",
+    "${HOME}",
+    "None",
+    "True",
+    "Params",
+    "Result",
+    "Model",
+    "CLIENT",
+    "run",
+    "self",
+    "cls",
+    "model_config",
+    "model_fields",
+    "Field",
+    "\ud800",
+    "a" * 3000,
+    "\u0661",
+    "ᵢ",
+    "ﬁ",
+    "ª",
+    "\u200d",
+    "\u0300",
+    "\n",
+    "\n    pass\nimport os",
+    "]",
+    ")",
+    "#",
+    "lambda",
+    "await",
+    "async",
+]
 
 
 def real_tools() -> list[dict[str, Any]]:
@@ -162,7 +201,8 @@ def main() -> int:
         batches += 1
     tried = (batches - refused) * TOOLS_IN_A_BATCH
     print(
-        f"{tried} schemas in {batches} batches, of which {refused} were refused with a reason; {failed} failed"
+        f"{tried} schemas in {batches} batches, of which {refused} were refused with a "
+        f"reason; {failed} failed"
     )
     return 1 if failed else 0
 

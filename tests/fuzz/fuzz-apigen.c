@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * API generation: whatever a server lists as its tools, each module is UTF-8 whose strings end, and
- * outside of them stand only the characters that the generator writes itself and names.
+ * API generation: for any list of tools, each module is UTF-8 in which all strings end. Outside
+ * of strings there are only the characters that the generator writes itself, and names.
  */
 #include <stdint.h>
 #include <string.h>
@@ -9,12 +9,13 @@
 #include "apigen/apigen.h"
 #include "json/writer.h"
 
-/* Bytes of an input that become a tool's texts. */
+/* Number of bytes of an input that become texts of a tool. */
 #define MAX_TEXT 600
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* The end of the string literal that begins at @p: it must have one, and only docstrings have lines. */
+/* The end of the string literal that begins at @p. It must end, and only docstrings have several
+ * lines. */
 static const char *
 skip_string(const char *p)
 {
@@ -30,8 +31,8 @@ skip_string(const char *p)
     }
 }
 
-/* At the module's level there are imports, classes, functions with their overloads, constants and docstrings. The parameters of a
- * function may fill several lines. */
+/* At module level there are imports, classes, functions with their overloads, constants and
+ * docstrings. The parameters of a function may fill several lines. */
 static void
 check_statement(const char *p)
 {
@@ -65,7 +66,7 @@ check_source(const char *source)
     }
 }
 
-/* One line for people and models, nothing hidden in it. */
+/* One line for people and models, with nothing hidden in it. */
 static void
 check_signature(const char *line)
 {
@@ -122,7 +123,7 @@ write_property(IpbJsonWriter *writer, const char *text, size_t size)
     ipb_json_end_object(writer);
 }
 
-/* A tool with the input's lines in all places where a server may put text. */
+/* A tool with the input's lines wherever a server may put text. */
 static char *
 make_tool(const char *text, size_t size, size_t *ret_size)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The ClientHello parser: what it finds does not depend on what follows, a shorter input is at most incomplete, and a name is
- * visible ASCII.
+ * The ClientHello parser: its result does not depend on what follows, a shorter input is at most
+ * incomplete, and a name is visible ASCII.
  */
 #include <string.h>
 

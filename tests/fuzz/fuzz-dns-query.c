@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The parser of DNS queries and the writer of replies: a reply is a reply to the query, fits, and repeats its question.
+ * The parser of DNS queries and the writer of replies: a reply is a reply to the query, fits,
+ * and repeats its question.
  */
 #include <string.h>
 
@@ -27,7 +28,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     g_assert(memcmp(reply, data, 2) == 0 && (reply[2] & 0x80) != 0);
     if (is_question)
         g_assert(memcmp(reply + 12, data + 12, query.question_size) == 0);
-    /* What we write is no query. */
+    /* Our reply is not a query. */
     g_assert(!ipb_dns_query_parse(reply, n, &query, &code));
     return 0;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The .env reader: whatever comes in, what goes out are distinct names with values, and each warning
- * names a line of the file.
+ * The .env reader: for any input, the names are distinct and have values, and each warning names
+ * a line of the file.
  */
 #include <stdint.h>
 #include <stdio.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Server-sent events: at once and in two pieces they are the same, and never beyond the maximum.
+ * Server-sent events: the events are the same if the input comes at once or in two pieces, and
+ * none exceeds the maximum.
  */
 #include "http/event-stream.h"
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Frames of WebSockets: in two pieces they are what they are in one, a message is within its bounds, and what we write we read.
- * The first byte says which side reads and where the input is cut.
+ * Frames of WebSockets: they are the same if the input comes in two pieces, a message is within
+ * its bounds, and we can read what we write. The first byte says which side reads and where the
+ * input is cut.
  */
 #include <string.h>
 

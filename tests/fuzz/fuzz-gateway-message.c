@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Messages of Jupyter clients in each framing: the first byte says which. What is accepted has its parts, and an answer to it can
- * be framed and carries its header back.
+ * Messages of Jupyter clients. The first byte chooses the framing. An accepted message has its
+ * parts, and a reply to it can be framed and carries its header.
  */
 #include <stdint.h>
 #include <string.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Globs: a pattern and a text, with a newline between them. Matching ends soon whatever the pattern; a pattern without wildcards matches
- * itself and nothing else, and "**" matches everything.
+ * Globs: a pattern and a text, with a newline between them. Matching ends soon for every
+ * pattern. A pattern without wildcards matches itself and nothing else, and "**" matches
+ * everything.
  */
 #include <stdint.h>
 #include <string.h>

@@ -48,7 +48,7 @@ check_answer(const char *bytes, size_t size)
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    /* A copy of its own, so that reading beyond it is seen. */
+    /* An exact copy, so that a sanitizer sees a read past the end. */
     g_autofree char *bytes = g_memdup2(data, size);
     check_request(bytes, size);
     check_answer(bytes, size);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Host names: what is accepted is canonical, is what parsing it again gives, and holds no byte that somebody else could read in
- * another way.
+ * Host names: an accepted name is canonical, parses to itself, and holds no byte that another
+ * program could read in another way.
  */
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The text of HTML: anything gives a text, no longer than it was.
+ * The text of HTML: any input gives a text that is no longer than the input.
  */
 #include <stdint.h>
 #include <string.h>

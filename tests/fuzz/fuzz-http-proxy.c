@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Requests to the HTTP proxy: what is passed on is one request, to the host that was judged, and where its body ends is the
- * same however it comes.
+ * Requests to the HTTP proxy: what is forwarded is one request, to the host that was checked.
+ * The end of its body does not depend on the pieces in which it comes.
  */
 #include <string.h>
 
@@ -19,7 +19,7 @@ count_headers(const IpbHttpHead *head, const char *name)
     return n;
 }
 
-/* What the server reads of it, with our own reader, which is stricter than others. */
+/* What the server reads, with our own reader, which is stricter than others. */
 static void
 check_rewritten(const IpbHttpHead *head, const IpbHttpForward *request)
 {

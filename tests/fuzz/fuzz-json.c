@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Any bytes: parsed; what is JSON must come back the same from both ways of writing it, and the raw
- * scanner must find the members that the tree has. What is not JSON must only do no harm.
+ * Any bytes are parsed. Valid JSON must be the same after both ways of writing it, and the raw
+ * scanner must find the members that the tree has. Other input must do no harm.
  */
 #include <stdint.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 #include "json/json.h"
 #include "json/writer.h"
 
-/* As many members of the root are looked for. */
+/* So many members of the root are looked up. */
 #define MAX_MEMBERS 8
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -22,7 +22,7 @@ check_equal_bytes(const char *a, size_t a_size, const char *b, size_t b_size)
         g_assert_cmpmem(a, a_size, b, b_size);
 }
 
-/* The same values in the same order; also checks what can be told of one of them. */
+/* The same values in the same order. Also checks the accessors of one of them. */
 static void
 check_equal(const IpbJson *a, const IpbJson *b)
 {
@@ -130,7 +130,7 @@ check_valid(const IpbJsonDoc *doc, IpbSpan text)
     check_members(root, text);
 }
 
-/* Any bytes as a string are valid JSON, and the same once they went through it. */
+/* Any bytes as a string are valid JSON, and remain the same when parsed and written again. */
 static void
 check_string(const char *text, size_t size)
 {

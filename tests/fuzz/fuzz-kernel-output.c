@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The collector against a hostile kernel: the input is a list of things that one does to its channels, and of
- * moments at which the core does something. Whatever it is, finish ends, and all text is text.
+ * The collector against a hostile kernel: the input is a list of actions on the kernel's
+ * channels, and of points at which the core acts. In every case finish ends, and all text is
+ * valid UTF-8.
  */
 #include <string.h>
 #include <sys/socket.h>
@@ -86,7 +87,7 @@ write_frame(Kernel *kernel, uint8_t marker)
     (void) !send(kernel->fds[2], frame, sizeof frame, MSG_NOSIGNAL);
 }
 
-/* One thing: an operation and an argument. Returns how many bytes of the input it took. */
+/* One action: an operation and an argument. Returns the number of bytes that it used. */
 static size_t
 take_step(Kernel *kernel, const uint8_t *data, size_t size)
 {
@@ -154,7 +155,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     ipb_output_finish(kernel.output, /* with_frames= */ true);
     for (int i = 0; !kernel.is_finished; i++) {
         g_assert(i < MAX_TURNS);
-        /* It is never waiting: what it needs is there. */
+        /* It never waits: everything that it needs has arrived. */
         g_assert(g_main_context_iteration(NULL, FALSE));
     }
     ipb_output_free(kernel.output);

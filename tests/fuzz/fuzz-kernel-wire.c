@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a kernel and the forkserver send: frames, what is in them, and packets. The first byte says which.
+ * Messages of a kernel and of the forkserver: frames, their payloads, and packets. The first
+ * byte says which.
  */
 #include <string.h>
 
@@ -29,7 +30,7 @@ on_reply(const IpbJson *result, const GError *error, void *data)
     ++*(unsigned *) data;
 }
 
-/* One request waits; a reply to it ends it, any other is refused. */
+/* One request waits; a reply to it ends it, any other reply is refused. */
 static void
 check_reply(const IpbMessage *message)
 {

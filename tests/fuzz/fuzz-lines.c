@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A hostile other side of a line-based JSON-RPC connection. The first byte says in which pieces the
- * rest arrives. The lines must be those of the whole; the peer must send nothing but JSON, tell each
- * call exactly once, and leave nothing behind.
+ * A hostile peer of a line-based JSON-RPC connection. The first byte says in which pieces the
+ * rest arrives. The lines must be those of the whole input. Our side must send nothing but JSON,
+ * end each call exactly once, and leave nothing behind.
  */
 #include <stdint.h>
 #include <string.h>
@@ -89,7 +89,7 @@ on_invalid(const GError *why, const char *text, size_t size, void *data)
     g_assert_nonnull(why);
 }
 
-/* Takes the lines that are there: each must be the next of @text, from @at on. */
+/* Takes the available lines: each must be the next of @text, from @at on. */
 static void
 take_lines(IpbLineReader *reader, State *state, const char *text, size_t size, size_t *at)
 {
@@ -139,7 +139,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     static const IpbRpcPeerFuncs funcs = {on_send, on_request, on_notification, on_invalid, NULL};
     if (size == 0)
         return 0;
-    static IpbLoop *loop; /* making one for each input would cost most of the time */
+    static IpbLoop *loop; /* creating one for each input would take most of the time */
     if (loop == NULL)
         loop = ipb_loop_new(NULL, NULL);
     State state = {0};

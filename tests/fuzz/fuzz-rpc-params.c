@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Parameters of a client of `ipybox rpc`: whatever an object holds, each way to read a member gives what it promises, or the error
- * says what is wrong.
+ * Parameters of a client of `ipybox rpc`: for any object, each function that reads a member
+ * returns what it promises, or the error says what is wrong.
  */
 #include <stdint.h>
 #include <string.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A sandbox's configuration: whatever it says, it is refused with words, or becomes a policy whose parts can be relied on.
+ * A sandbox's configuration is refused with a message, or becomes a policy whose parts are
+ * valid.
  */
 #include <stdint.h>
 #include <string.h>

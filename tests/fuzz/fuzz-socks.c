@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * SOCKS 5: a message is whole at one size and partial at each smaller one, and what it names is a canonical host.
+ * SOCKS 5: a message is complete at one size and partial at each smaller one, and the host that
+ * it names is canonical.
  */
 #include <string.h>
 

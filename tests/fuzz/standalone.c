@@ -29,7 +29,7 @@ load_corpus(const char *path)
     return inputs;
 }
 
-/* Flips, inserts, deletes, copies a piece of another input: enough to leave the corpus' valid texts. */
+/* Flips, inserts, deletes, or copies a piece of another input, to leave the corpus' valid texts. */
 static void
 mutate(GByteArray *bytes, GPtrArray *inputs, GRand *rand)
 {

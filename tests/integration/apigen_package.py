@@ -93,12 +93,25 @@ def check_clean(directory: Path) -> None:
     checks = [
         ["ruff", "check", "--no-cache", "--isolated", "."],
         ["ruff", "check", "--no-cache", "--isolated", "--target-version", "py310", "."],
-        ["mypy", "--strict", "--python-version", "3.10", "--explicit-package-bases", "--cache-dir", str(directory / ".mypy"), "."],
-    ]  # fmt: skip
+        [
+            "mypy",
+            "--strict",
+            "--python-version",
+            "3.10",
+            "--explicit-package-bases",
+            "--cache-dir",
+            str(directory / ".mypy"),
+            ".",
+        ],
+    ]
     for command in checks:
         done = subprocess.run(
-            [sys.executable, "-m", *command], cwd=directory, env={"MYPYPATH": f"{stub}:.", "PATH": "/usr/bin:/bin"}, capture_output=True, text=True
-        )  # fmt: skip
+            [sys.executable, "-m", *command],
+            cwd=directory,
+            env={"MYPYPATH": f"{stub}:.", "PATH": "/usr/bin:/bin"},
+            capture_output=True,
+            text=True,
+        )
         assert done.returncode == 0, done.stdout + done.stderr
 
 
@@ -133,14 +146,49 @@ def check_source(path: Path) -> ast.Module:
 
 
 CALLED = {
-    "ToolRunner", "ConfigDict", "Field", "TypeAdapter", "TypeAdapter(kind).validate_python", "ResultError", "PrivateAttr",
-    "CLIENT.call", "CLIENT.call_sync", "Params.for_call", "cls.to_wire", "AnyResult.from_wire", "answer.to_text", "answer.attach",
-    "self.model_dump", "cls.model_fields.items", "cls", "cls(**fields).to_wire", "model_validator", "TypeError", "ValueError",
-    "cls._may_be_null", "self._may_be_null", "_GetArgs", "_IsInstance", "field.is_required", "given.items", "self.model_fields_set.discard",
-    "BaseModel.__setattr__", "', '.join", "cls._names", "cls._list", "cls._check_names", "cls._is_own", "cls.model_config.get", "get_close_matches",
-    "model_serializer", "handler", "self.model_fields_set.add", "self.__dict__.keys", "fields.keys",
+    "ToolRunner",
+    "ConfigDict",
+    "Field",
+    "TypeAdapter",
+    "TypeAdapter(kind).validate_python",
+    "ResultError",
+    "PrivateAttr",
+    "CLIENT.call",
+    "CLIENT.call_sync",
+    "Params.for_call",
+    "cls.to_wire",
+    "AnyResult.from_wire",
+    "answer.to_text",
+    "answer.attach",
+    "self.model_dump",
+    "cls.model_fields.items",
+    "cls",
+    "cls(**fields).to_wire",
+    "model_validator",
+    "TypeError",
+    "ValueError",
+    "cls._may_be_null",
+    "self._may_be_null",
+    "_GetArgs",
+    "_IsInstance",
+    "field.is_required",
+    "given.items",
+    "self.model_fields_set.discard",
+    "BaseModel.__setattr__",
+    "', '.join",
+    "cls._names",
+    "cls._list",
+    "cls._check_names",
+    "cls._is_own",
+    "cls.model_config.get",
+    "get_close_matches",
+    "model_serializer",
+    "handler",
+    "self.model_fields_set.add",
+    "self.__dict__.keys",
+    "fields.keys",
     "cls.__private_attributes__['_nullable'].get_default",
-}  # fmt: skip
+}
 
 
 class Package:

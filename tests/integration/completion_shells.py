@@ -100,9 +100,15 @@ def ask_fish(lines: list[str], place: harness.Place) -> list[set[str]]:
 
 def run(command: list[str], lines: list[str], place: harness.Place) -> str:
     return subprocess.run(
-        command, input="".join(f"{line}\n" for line in lines), cwd=place.workspace, env=place.environ,
-        check=True, stdout=subprocess.PIPE, text=True, timeout=SECONDS,
-    ).stdout  # fmt: skip
+        command,
+        input="".join(f"{line}\n" for line in lines),
+        cwd=place.workspace,
+        env=place.environ,
+        check=True,
+        stdout=subprocess.PIPE,
+        text=True,
+        timeout=SECONDS,
+    ).stdout
 
 
 def ask_zsh(lines: list[str], place: harness.Place) -> list[set[str]]:

@@ -19,7 +19,8 @@ from docs_blocks import BadBlock
 FLAGS = ["-std=c11", "-Wall", "-Wextra", "-Wno-unused", "-Werror"]
 PART = """#include <ipybox/ipybox.h>
 G_GNUC_UNUSED static gboolean
-example(IpyboxRuntime *runtime, IpyboxSession *session, GCancellable *cancellable, gpointer user_data, GError **error)
+example(IpyboxRuntime *runtime, IpyboxSession *session, GCancellable *cancellable,
+        gpointer user_data, GError **error)
 {
 %s
     return TRUE;

@@ -119,13 +119,23 @@ class Runner:
         """Runs it in the directory and with the variables that earlier blocks left; stderr goes to
         stdout.
         """
-        begin = f'[ ! -e {self.kept}/env ] || . {self.kept}/env; [ ! -e {self.kept}/cwd ] || cd "$(cat {self.kept}/cwd)"\n'
+        begin = (
+            f"[ ! -e {self.kept}/env ] || . {self.kept}/env; [ ! -e {self.kept}/cwd ] || cd "
+            f'"$(cat {self.kept}/cwd)"\n'
+        )
         begin += f"trap 'export -p >{self.kept}/env; pwd >{self.kept}/cwd' EXIT\n"
         given = {"input": stdin} if stdin is not None else {"stdin": subprocess.DEVNULL}
         return subprocess.run(
-            ["bash", "-c", begin + self.real(script)], cwd=self.directory, env=self.place.environ, text=True,
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=MAX_SECONDS, start_new_session=True, **given,
-        )  # fmt: skip
+            ["bash", "-c", begin + self.real(script)],
+            cwd=self.directory,
+            env=self.place.environ,
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            timeout=MAX_SECONDS,
+            start_new_session=True,
+            **given,
+        )
 
     def must(self, script: str, status: int = 0, stdin: str | None = None) -> str:
         done = self.shell(script, stdin)
@@ -189,7 +199,7 @@ class Runner:
         return self.programs.run(self.real(block.text), block.line)
 
     def run_json(self, block: Block) -> None:
-        """Uses a configuration: of an MCP host or a sandbox, a server's parameters, approval rules."""
+        """Uses a configuration: of an MCP host or a sandbox, server parameters, approval rules."""
         try:
             value = json.loads(self.real(block.text))
         except ValueError as error:
@@ -239,5 +249,6 @@ class Runner:
         shown = f"{ANYTHING}\n{self.real(block.text).rstrip()}\n{ANYTHING}"
         if not path.exists() or not lines_match(shown, path.read_text()):
             raise BadBlock(
-                f"is no part of {path}:\n{path.read_text() if path.exists() else 'which is not there'}"
+                f"is no part of {path}:\n"
+                f"{path.read_text() if path.exists() else 'which is not there'}"
             )

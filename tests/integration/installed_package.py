@@ -86,6 +86,17 @@ def check_types(python: Path, directory: Path, *what: str) -> subprocess.Complet
     ]
     environ = {"MYPYPATH": ".", "PATH": "/usr/bin:/bin"}
     return subprocess.run(
-        [sys.executable, "-m", "mypy", *options, "--python-executable", str(python), *(what or ["."])],
-        cwd=directory, env=environ, capture_output=True, text=True,
-    )  # fmt: skip
+        [
+            sys.executable,
+            "-m",
+            "mypy",
+            *options,
+            "--python-executable",
+            str(python),
+            *(what or ["."]),
+        ],
+        cwd=directory,
+        env=environ,
+        capture_output=True,
+        text=True,
+    )

@@ -19,7 +19,10 @@ from nbclient.exceptions import CellExecutionError
 
 CELLS = [
     "import matplotlib.pyplot as plt\nprint('one')\nplt.plot([1, 2, 3])\nplt.show()",
-    "from IPython.display import display, HTML\nhandle = display(HTML('<b>first</b>'), display_id=True)",
+    (
+        "from IPython.display import display, HTML\n"
+        "handle = display(HTML('<b>first</b>'), display_id=True)"
+    ),
     "handle.update(HTML('<b>second</b>'))\n40 + 2",
 ]
 

@@ -27,17 +27,27 @@ function makeServer() {
       { type: "image", data: png, mimeType: "image/png" },
       { type: "audio", data: wav, mimeType: "audio/wav" },
       { type: "resource_link", uri: "test://link", name: "link" },
-      { type: "resource", resource: { uri: "test://text", text: "inside", mimeType: "text/plain" } },
+      {
+        type: "resource",
+        resource: { uri: "test://text", text: "inside", mimeType: "text/plain" },
+      },
       { type: "resource", resource: { uri: "test://blob", blob: png, mimeType: "image/png" } },
     ],
   }));
-  const output = { city: z.string(), temperatures: z.array(z.number()), wind: z.number().nullable() };
+  const output = {
+    city: z.string(),
+    temperatures: z.array(z.number()),
+    wind: z.number().nullable(),
+  };
+  const input = { city: z.string(), days: z.number().int().default(3) };
   server.registerTool(
     "weather",
-    { description: "Structured content.", inputSchema: { city: z.string(), days: z.number().int().default(3) }, outputSchema: output },
+    { description: "Structured content.", inputSchema: input, outputSchema: output },
     async ({ city, days }) => {
-      const result = { city, temperatures: Array.from({ length: days }, (_, day) => 20 + day / 4), wind: null };
-      return { content: [{ type: "text", text: JSON.stringify(result) }], structuredContent: result };
+      const temperatures = Array.from({ length: days }, (_, day) => 20 + day / 4);
+      const result = { city, temperatures, wind: null };
+      const text = JSON.stringify(result);
+      return { content: [{ type: "text", text }], structuredContent: result };
     },
   );
   server.registerTool(
@@ -45,15 +55,24 @@ function makeServer() {
     { description: "A value that is no object.", outputSchema: { result: z.number().int() } },
     async () => ({ content: [{ type: "text", text: "7" }], structuredContent: { result: 7 } }),
   );
-  server.registerTool("fail", { description: "Always fails.", inputSchema: { why: z.string() } }, async ({ why }) => {
-    throw new Error(why);
-  });
+  server.registerTool(
+    "fail",
+    { description: "Always fails.", inputSchema: { why: z.string() } },
+    async ({ why }) => {
+      throw new Error(why);
+    },
+  );
   server.registerTool(
     "count",
-    { description: "Tells its progress.", inputSchema: { steps: z.number().int() } },
+    { description: "Reports its progress.", inputSchema: { steps: z.number().int() } },
     async ({ steps }, { _meta, sendNotification }) => {
       for (let step = 1; step <= steps; step++) {
-        const params = { progressToken: _meta.progressToken, progress: step, total: steps, message: `step ${step}` };
+        const params = {
+          progressToken: _meta.progressToken,
+          progress: step,
+          total: steps,
+          message: `step ${step}`,
+        };
         await sendNotification({ method: "notifications/progress", params });
       }
       return { content: [{ type: "text", text: `counted to ${steps}` }] };
@@ -65,7 +84,8 @@ function makeServer() {
 const sessions = new Map();
 
 async function serveStreamableHttp(request, response) {
-  const { StreamableHTTPServerTransport } = await load("@modelcontextprotocol/sdk/dist/esm/server/streamableHttp.js");
+  const path = "@modelcontextprotocol/sdk/dist/esm/server/streamableHttp.js";
+  const { StreamableHTTPServerTransport } = await load(path);
   let transport = sessions.get(request.headers["mcp-session-id"]);
   if (!transport) {
     transport = new StreamableHTTPServerTransport({

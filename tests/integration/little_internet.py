@@ -88,7 +88,7 @@ def raise_loopback() -> None:
 
 
 def add_local_route(network: str) -> None:
-    """`ip route add local NETWORK dev lo`: servers can listen on addresses that no interface has."""
+    """`ip route add local NETWORK dev lo`: servers can listen on addresses of no interface."""
     target = ipaddress.ip_network(network)
     address = target.network_address.packed
     attributes = struct.pack("=HH", 4 + len(address), 1) + address + struct.pack("=HHI", 8, 4, 1)
@@ -129,8 +129,20 @@ def make_certificates(directory: Path) -> None:
     names = ",".join([*(f"DNS:{name}" for name in [*NAMES, FAR]), f"IP:{PUBLIC}"])
     (directory / "server.ext").write_text(f"subjectAltName={names}\nbasicConstraints=CA:FALSE\n")
     curve = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"]
-    openssl("req", "-x509", *curve, "-keyout", "ca.key", "-out", "ca.pem", "-days", "2", "-subj", "/CN=test CA",
-            directory=directory)  # fmt: skip
+    openssl(
+        "req",
+        "-x509",
+        *curve,
+        "-keyout",
+        "ca.key",
+        "-out",
+        "ca.pem",
+        "-days",
+        "2",
+        "-subj",
+        "/CN=test CA",
+        directory=directory,
+    )
     openssl(
         "req",
         *curve,
@@ -142,8 +154,24 @@ def make_certificates(directory: Path) -> None:
         "/CN=test",
         directory=directory,
     )
-    openssl("x509", "-req", "-in", "server.csr", "-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial", "-out",
-            "server.pem", "-days", "2", "-extfile", "server.ext", directory=directory)  # fmt: skip
+    openssl(
+        "x509",
+        "-req",
+        "-in",
+        "server.csr",
+        "-CA",
+        "ca.pem",
+        "-CAkey",
+        "ca.key",
+        "-CAcreateserial",
+        "-out",
+        "server.pem",
+        "-days",
+        "2",
+        "-extfile",
+        "server.ext",
+        directory=directory,
+    )
 
 
 # The servers
@@ -367,7 +395,8 @@ class ProxyHandler(http.server.BaseHTTPRequestHandler):
         url = urllib.parse.urlsplit(self.path)
         with self.connect(url.hostname or "", url.port or 80) as server:
             server.sendall(
-                f"GET {url.path} HTTP/1.1\r\nHost: {url.netloc}\r\nConnection: close\r\n\r\n".encode()
+                f"GET {url.path} HTTP/1.1\r\nHost: {url.netloc}\r\n"
+                "Connection: close\r\n\r\n".encode()
             )
             while data := server.recv(65536):
                 self.wfile.write(data)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import subprocess
 import time
@@ -31,6 +32,9 @@ def try_cell(command: list[str], place: Any) -> tuple[str, str, int]:
         server.process.stdin.close()
     except (EOFError, BrokenPipeError):
         text = ""
+        # It may have died before it read what is still buffered.
+        with contextlib.suppress(BrokenPipeError):
+            server.process.stdin.close()
     errors = server.process.stderr.read().decode()
     return text, errors, server.close()
 

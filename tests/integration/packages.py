@@ -17,7 +17,9 @@ def make_wheel(directory: Path, name: str, value: str, version: str = "1.0") -> 
     files = {
         f"{name}.py": f"value = {value!r}\n\n\ndef main():\n    print('command', value)\n",
         f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n",
-        f"{info}/WHEEL": "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+        f"{info}/WHEEL": (
+            "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+        ),
         f"{info}/entry_points.txt": f"[console_scripts]\n{name} = {name}:main\n",
     }
     with zipfile.ZipFile(wheel, "w") as archive:

@@ -268,10 +268,24 @@ class Schemas:
         name = f"U{len(self.definitions)}"
         self.definitions[name] = {
             "anyOf": [
-                {"type": "object", "properties": {"op": {"const": "all"}, "args": {"type": "array", "items": {"$ref": f"#/$defs/{name}"}}}, "required": ["op", "args"]},
-                {"type": "object", "properties": {"op": {"enum": ["is"]}, "value": {"type": ["string", "integer"]}}, "required": ["op"]},
+                {
+                    "type": "object",
+                    "properties": {
+                        "op": {"const": "all"},
+                        "args": {"type": "array", "items": {"$ref": f"#/$defs/{name}"}},
+                    },
+                    "required": ["op", "args"],
+                },
+                {
+                    "type": "object",
+                    "properties": {
+                        "op": {"enum": ["is"]},
+                        "value": {"type": ["string", "integer"]},
+                    },
+                    "required": ["op"],
+                },
             ]
-        }  # fmt: skip
+        }
 
         def sample(levels: int = 3) -> Any:
             if levels == 0 or self.random.random() < 0.4:
@@ -316,11 +330,50 @@ class Schemas:
 
 
 KEYWORDS = [
-    "type", "properties", "items", "enum", "const", "anyOf", "oneOf", "allOf", "not", "$ref", "$defs", "definitions", "required",
-    "additionalProperties", "patternProperties", "prefixItems", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum",
-    "multipleOf", "minLength", "maxLength", "minItems", "maxItems", "pattern", "format", "default", "title", "description",
-    "nullable", "deprecated", "propertyNames", "minProperties", "maxProperties", "additionalItems", "if", "then", "$id", "$anchor", "dependentRequired", "uniqueItems", "examples",
-]  # fmt: skip
+    "type",
+    "properties",
+    "items",
+    "enum",
+    "const",
+    "anyOf",
+    "oneOf",
+    "allOf",
+    "not",
+    "$ref",
+    "$defs",
+    "definitions",
+    "required",
+    "additionalProperties",
+    "patternProperties",
+    "prefixItems",
+    "minimum",
+    "maximum",
+    "exclusiveMinimum",
+    "exclusiveMaximum",
+    "multipleOf",
+    "minLength",
+    "maxLength",
+    "minItems",
+    "maxItems",
+    "pattern",
+    "format",
+    "default",
+    "title",
+    "description",
+    "nullable",
+    "deprecated",
+    "propertyNames",
+    "minProperties",
+    "maxProperties",
+    "additionalItems",
+    "if",
+    "then",
+    "$id",
+    "$anchor",
+    "dependentRequired",
+    "uniqueItems",
+    "examples",
+]
 TYPES = ["string", "integer", "number", "boolean", "null", "array", "object", "nonsense"]
 REFS = [
     "#",

@@ -53,11 +53,15 @@ async def main(ipybox: str, workspace: str, rules: str, server_params: str) -> N
         )
         code = (
             "from mcptools.time import convert_time as c\n"
-            "r = c.run(c.Params(source_timezone='UTC', time='12:00', target_timezone='Asia/Tokyo'))\n"
+            "r = c.run(c.Params(source_timezone='UTC', time='12:00', "
+            "target_timezone='Asia/Tokyo'))\n"
             "print('21:00' in str(r))"
         )
         called = await call(session, "execute_ipython_cell", {"code": code})
-        code = "from mcptools.time import get_current_time as g\ng.run(g.Params(timezone='UTC')).timezone"
+        code = (
+            "from mcptools.time import get_current_time as g\n"
+            "g.run(g.Params(timezone='UTC')).timezone"
+        )
         asked = await call(session, "execute_ipython_cell", {"code": code})
         failed = await call(
             session, "execute_ipython_cell", {"code": "print('before')\n1/0"}, fails=True

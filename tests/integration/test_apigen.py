@@ -111,8 +111,12 @@ def test_call_as_in_the_guide(make):
     (name, arguments) = package.client.calls[0]
     assert name == "search_repositories"
     assert json.loads(arguments) == {
-        "query": "user:torvalds", "sort": "stars", "order": "desc", "perPage": 10, "minimal_output": False
-    }  # fmt: skip
+        "query": "user:torvalds",
+        "sort": "stars",
+        "order": "desc",
+        "perPage": 10,
+        "minimal_output": False,
+    }
     assert (package.client.server_name, package.client.server_id) == (
         "srv",
         "0123456789abcdef0123456789abcdef",
@@ -214,9 +218,9 @@ def test_none_is_null_only_where_the_schema_knows_it(make):
     arguments = {name: None for name in properties}
     left = {name: None for name in properties if name not in ("plain", "choice", "object")}
     assert json.loads(package.send("do", **arguments)) == left
-    assert json.loads(package.send("do", needed="x", object={"a": None, "b": None}, nested={"n": None})) == {
-        "needed": "x", "object": {"b": None}, "nested": {"n": None}
-    }  # fmt: skip
+    assert json.loads(
+        package.send("do", needed="x", object={"a": None, "b": None}, nested={"n": None})
+    ) == {"needed": "x", "object": {"b": None}, "nested": {"n": None}}
     assert package["do"].Params(**arguments).plain is None
     assert SEARCH_SOURCE.count("_nullable") == 0 == package.source("do").count("_nullable = ()")
 
@@ -360,22 +364,71 @@ def test_async(make):
 
 
 def test_recursion(make):
-    node = {"type": "object", "properties": {"name": {"type": "string"}, "kids": {"type": "array", "items": {"$ref": "#/$defs/Node"}}}, "required": ["name"]}  # fmt: skip
+    node = {
+        "type": "object",
+        "properties": {
+            "name": {"type": "string"},
+            "kids": {"type": "array", "items": {"$ref": "#/$defs/Node"}},
+        },
+        "required": ["name"],
+    }
     package = make(
-        tool({"root": {"$ref": "#/$defs/Node"}}, **{"$defs": {"Node": node}}, outputSchema={**node, "$defs": {"Node": node}}),
-        tool({"a": {"$ref": "#/$defs/A"}}, name="mutual", **{"$defs": {
-            "A": {"type": "object", "properties": {"b": {"$ref": "#/$defs/B"}, "n": {"type": "integer"}}},
-            "B": {"type": "object", "properties": {"a": {"anyOf": [{"$ref": "#/$defs/A"}, {"type": "null"}]}}},
-        }}),
+        tool(
+            {"root": {"$ref": "#/$defs/Node"}},
+            **{"$defs": {"Node": node}},
+            outputSchema={**node, "$defs": {"Node": node}},
+        ),
+        tool(
+            {"a": {"$ref": "#/$defs/A"}},
+            name="mutual",
+            **{
+                "$defs": {
+                    "A": {
+                        "type": "object",
+                        "properties": {"b": {"$ref": "#/$defs/B"}, "n": {"type": "integer"}},
+                    },
+                    "B": {
+                        "type": "object",
+                        "properties": {"a": {"anyOf": [{"$ref": "#/$defs/A"}, {"type": "null"}]}},
+                    },
+                }
+            },
+        ),
         tool({"self": {"$ref": "#"}, "x": {"type": "integer"}}, name="root"),
-        tool({"j": {"$ref": "#/$defs/Json"}}, name="alias", **{"$defs": {
-            "Json": {"anyOf": [{"type": "string"}, {"type": "array", "items": {"$ref": "#/$defs/Json"}}]}
-        }}),
-        tool({"l": {"$ref": "#/$defs/L"}}, name="loop", **{"$defs": {"L": {"$ref": "#/$defs/M"}, "M": {"$ref": "#/$defs/L"}}}),
-        tool({"l": {"$ref": "#/$defs/L"}}, name="all", **{"$defs": {
-            "L": {"allOf": [{"$ref": "#/$defs/L"}, {"properties": {"l": {"$ref": "#/$defs/L"}, "x": {"type": "integer"}}}]}
-        }}),
-    )  # fmt: skip
+        tool(
+            {"j": {"$ref": "#/$defs/Json"}},
+            name="alias",
+            **{
+                "$defs": {
+                    "Json": {
+                        "anyOf": [
+                            {"type": "string"},
+                            {"type": "array", "items": {"$ref": "#/$defs/Json"}},
+                        ]
+                    }
+                }
+            },
+        ),
+        tool(
+            {"l": {"$ref": "#/$defs/L"}},
+            name="loop",
+            **{"$defs": {"L": {"$ref": "#/$defs/M"}, "M": {"$ref": "#/$defs/L"}}},
+        ),
+        tool(
+            {"l": {"$ref": "#/$defs/L"}},
+            name="all",
+            **{
+                "$defs": {
+                    "L": {
+                        "allOf": [
+                            {"$ref": "#/$defs/L"},
+                            {"properties": {"l": {"$ref": "#/$defs/L"}, "x": {"type": "integer"}}},
+                        ]
+                    }
+                }
+            },
+        ),
+    )
     tree = {"name": "a", "kids": [{"name": "b", "kids": [{"name": "c"}]}]}
     assert json.loads(package.send("do", root=tree)) == {"root": tree}
     with pytest.raises(ValidationError):
@@ -418,14 +471,21 @@ def test_definitions(make):
                 "a": {"$ref": "#/$defs/user~1account"},
                 "b": {"$ref": "#/%24defs/user~1account", "description": "The second."},
                 "c": {"$ref": "#user"},
-                "d": {"anyOf": [{"$ref": "https://example.org/s#user"}, {"type": "null"}], "default": None},
+                "d": {
+                    "anyOf": [{"$ref": "https://example.org/s#user"}, {"type": "null"}],
+                    "default": None,
+                },
                 "e": {"allOf": [{"$ref": "#/$defs/user~1account"}]},
                 "f": {"type": "array", "items": {"$ref": "#/properties/a"}},
                 "g": {"$ref": "#/definitions/list/items/0"},
             },
-            **{"$id": "https://example.org/s", "$defs": {"user/account": user}, "definitions": {"list": {"items": [{"type": "integer"}]}}},
+            **{
+                "$id": "https://example.org/s",
+                "$defs": {"user/account": user},
+                "definitions": {"list": {"items": [{"type": "integer"}]}},
+            },
         )
-    )  # fmt: skip
+    )
     source = package.source("do")
     assert source.count("(Model)") == 2 and source.count("A user.") == 1 and "The second." in source
     for name in "abcde":
@@ -468,21 +528,45 @@ def test_defaults(make):
 
 
 NESTED_DEFAULTS = [
-    ({"type": "array", "items": {"type": "string"}, "default": ["a", "b"]}, 'list[str] = Field(default=["a", "b"])'),
-    ({"type": "array", "items": {"properties": {"x": {}}}, "default": []}, "list[PItem] = Field(default=[])"),
-    ({"type": "array", "items": {"enum": ["k", "l"]}, "default": ["l"]}, "list[PItem] = Field(default=[PItem.l])"),
-    ({"type": ["array", "null"], "items": {"type": "integer"}, "default": [1.0]}, "list[int] | None = Field(default=[1])"),
-    ({"type": "array", "items": {"type": "number"}, "minItems": 1, "default": [1, 2.5]}, "list[int | float] = Field(default=[1, 2.5], min_length=1)"),
-    ({"prefixItems": [{"type": "integer"}], "minItems": 1, "maxItems": 1, "default": [5]}, "tuple[int] = (5,)"),
-    ({"type": "object", "additionalProperties": {"type": "boolean"}, "default": {"a\"": True}}, 'dict[str, bool] = Field(default={"a\\"": True})'),
+    (
+        {"type": "array", "items": {"type": "string"}, "default": ["a", "b"]},
+        'list[str] = Field(default=["a", "b"])',
+    ),
+    (
+        {"type": "array", "items": {"properties": {"x": {}}}, "default": []},
+        "list[PItem] = Field(default=[])",
+    ),
+    (
+        {"type": "array", "items": {"enum": ["k", "l"]}, "default": ["l"]},
+        "list[PItem] = Field(default=[PItem.l])",
+    ),
+    (
+        {"type": ["array", "null"], "items": {"type": "integer"}, "default": [1.0]},
+        "list[int] | None = Field(default=[1])",
+    ),
+    (
+        {"type": "array", "items": {"type": "number"}, "minItems": 1, "default": [1, 2.5]},
+        "list[int | float] = Field(default=[1, 2.5], min_length=1)",
+    ),
+    (
+        {"prefixItems": [{"type": "integer"}], "minItems": 1, "maxItems": 1, "default": [5]},
+        "tuple[int] = (5,)",
+    ),
+    (
+        {"type": "object", "additionalProperties": {"type": "boolean"}, "default": {'a"': True}},
+        'dict[str, bool] = Field(default={"a\\"": True})',
+    ),
     ({"default": {"a": [None, {"b": 1.5}]}}, 'Any = Field(default={"a": [None, {"b": 1.5}]})'),
     # Defaults that do not fit, are long, or would be objects of a class are described instead.
     ({"type": "array", "items": {"type": "string"}, "default": [1]}, "list[str] | None = None"),
-    ({"type": "array", "items": {"properties": {"x": {}}}, "default": [{"x": 1}]}, "list[PItem] | None = None"),
+    (
+        {"type": "array", "items": {"properties": {"x": {}}}, "default": [{"x": 1}]},
+        "list[PItem] | None = None",
+    ),
     ({"properties": {"x": {}}, "default": {"x": 1}}, "P | None = None"),
     ({"type": "array", "default": ["x" * 100]}, "list[Any] | None = None"),
     ({"type": "array", "default": {"a": 1}}, "list[Any] | None = None"),
-]  # fmt: skip
+]
 
 
 def test_defaults_that_are_lists_and_objects(make):
@@ -613,7 +697,10 @@ def test_numbers_that_python_cannot_hold(workspace):
         "f": {"type": "string", "minLength": -1, "maxLength": 1e400}
     }}}]""" % (b"0" * 5000, b"0" * 5000)
     package = Package(workspace, text)
-    sent = '{"a": 1e+300, "b": 7, "c": 1180591620717411303424, "d": 1180591620717411303424, "e": 100, "f": "x"}'
+    sent = (
+        '{"a": 1e+300, "b": 7, "c": 1180591620717411303424, "d": 1180591620717411303424, "e": '
+        '100, "f": "x"}'
+    )
     assert package.send("do", **json.loads(sent)) == sent
     with pytest.raises(ValidationError):
         package.send("do", e=101)
@@ -660,10 +747,20 @@ def test_all_alternatives_keep_their_descriptions(make):
 def test_unexpressed_rules_are_noted(make):
     schema = {
         "type": "object",
-        "properties": {"a": {"type": "string", "pattern": "^(?=a)", "format": "email"}, "b": {"type": "array", "uniqueItems": True}},
-        "dependentRequired": {"a": ["b"]}, "minProperties": 1, "not": {"required": ["z"]}, "propertyNames": {"maxLength": 3},
-        "patternProperties": {"^x-": {"type": "integer"}}, "if": {}, "then": {}, "else": {}, "unevaluatedProperties": False,
-    }  # fmt: skip
+        "properties": {
+            "a": {"type": "string", "pattern": "^(?=a)", "format": "email"},
+            "b": {"type": "array", "uniqueItems": True},
+        },
+        "dependentRequired": {"a": ["b"]},
+        "minProperties": 1,
+        "not": {"required": ["z"]},
+        "propertyNames": {"maxLength": 3},
+        "patternProperties": {"^x-": {"type": "integer"}},
+        "if": {},
+        "then": {},
+        "else": {},
+        "unevaluatedProperties": False,
+    }
     source = make(
         tool(
             schema["properties"],

@@ -15,14 +15,95 @@ from apigen_package import tool
 from pydantic import ValidationError
 
 HOSTILE_NAMES = [
-    "class", "None", "def", "str", "int", "list", "dict", "float", "bool", "Any", "Literal", "Field", "Annotated",
-    "schema", "json", "copy", "dict ", "construct", "validate", "model_config", "model_fields", "model_dump", "model_x",
-    "to_wire", "from_wire", "parse_obj", "__init__", "__class__", "__dict__", "_private", "__slots__", "self", "cls",
-    "", " ", "_", "__", "1", "1st", "a b", "a-b", "a_b", "a.b", "a__b", "from", "from_", "from_2", "x\ny", 'q"""q',
-    "back\\slash", "ünïcode", "名前", "ⅷ", "ﬁ", "K", "𝐱", "x\u202ey", "\u200b", "🎉", "🎉🎉", "\ud800", "a\0b", "a\0c",
-    "n" * 10_000, "n" * 10_001, "Params", "Result", "Model", "CLIENT", "run", "P", "annotations", "ClassVar", "Enum",
-    "${HOME}", "{x}", "%s", "'", "\\", "#", "print(1)", "BaseModel", "match", "type", "id", "name", "value", "object",
-]  # fmt: skip
+    "class",
+    "None",
+    "def",
+    "str",
+    "int",
+    "list",
+    "dict",
+    "float",
+    "bool",
+    "Any",
+    "Literal",
+    "Field",
+    "Annotated",
+    "schema",
+    "json",
+    "copy",
+    "dict ",
+    "construct",
+    "validate",
+    "model_config",
+    "model_fields",
+    "model_dump",
+    "model_x",
+    "to_wire",
+    "from_wire",
+    "parse_obj",
+    "__init__",
+    "__class__",
+    "__dict__",
+    "_private",
+    "__slots__",
+    "self",
+    "cls",
+    "",
+    " ",
+    "_",
+    "__",
+    "1",
+    "1st",
+    "a b",
+    "a-b",
+    "a_b",
+    "a.b",
+    "a__b",
+    "from",
+    "from_",
+    "from_2",
+    "x\ny",
+    'q"""q',
+    "back\\slash",
+    "ünïcode",
+    "名前",
+    "ⅷ",
+    "ﬁ",
+    "K",
+    "𝐱",
+    "x\u202ey",
+    "\u200b",
+    "🎉",
+    "🎉🎉",
+    "\ud800",
+    "a\0b",
+    "a\0c",
+    "n" * 10_000,
+    "n" * 10_001,
+    "Params",
+    "Result",
+    "Model",
+    "CLIENT",
+    "run",
+    "P",
+    "annotations",
+    "ClassVar",
+    "Enum",
+    "${HOME}",
+    "{x}",
+    "%s",
+    "'",
+    "\\",
+    "#",
+    "print(1)",
+    "BaseModel",
+    "match",
+    "type",
+    "id",
+    "name",
+    "value",
+    "object",
+]
 
 
 def test_hostile_property_names(make):
@@ -109,10 +190,43 @@ def test_hostile_enum_values(make):
 
 def test_hostile_tool_names(make):
     names = [
-        "run", "params", "__init__", "__main__", "class", "import", "None", "t" * 10_000, "t" * 9_999, "a b", "a_b", "a-b", "A_B",
-        "1", "日本", "語本", "🎉", "../../etc/passwd", "a/b", "a\\b", "client", "model", "typing", "json", "enum", "pydantic",
-        "ipybox", "x.py", ".", "..", 'q"""+q', "new\nline", "a\0b", "\ud800", "annotations", "true",
-    ]  # fmt: skip
+        "run",
+        "params",
+        "__init__",
+        "__main__",
+        "class",
+        "import",
+        "None",
+        "t" * 10_000,
+        "t" * 9_999,
+        "a b",
+        "a_b",
+        "a-b",
+        "A_B",
+        "1",
+        "日本",
+        "語本",
+        "🎉",
+        "../../etc/passwd",
+        "a/b",
+        "a\\b",
+        "client",
+        "model",
+        "typing",
+        "json",
+        "enum",
+        "pydantic",
+        "ipybox",
+        "x.py",
+        ".",
+        "..",
+        'q"""+q',
+        "new\nline",
+        "a\0b",
+        "\ud800",
+        "annotations",
+        "true",
+    ]
     package = make(*(tool(name=name, description=name, title=name) for name in names))
     assert len(set(package.names)) == len(names)
     assert {path.name for path in package.directory.iterdir() if path.name != "__pycache__"} == {
@@ -162,12 +276,49 @@ def test_no_tool_takes_the_place_of_a_name_that_the_package_uses(make):
 
 
 BREAKOUTS = [
-    '"""', '""""', '"' * 7, "'''", '\\"""', "\\", "\\\\", 'x"', 'x\\"', '"', '" ', '"""\nimport os\nos.abort()\n"""',
-    "\\N{DIGIT ONE} \\x \\u12 \\", "a\rb", "a\r\nb", "a\fb", "a\vb", "a\x85b", "a\u2028b\u2029c", "a\0b", "\ud800", "\ufeff",
-    "\u202e right to left \u2066", "\U000e0041\U000e0042", "  indented\n    more\n  less", "\t\ttabs", "\n\n\n", " ", "",
-    "long " * 5000, "w" * 30_000, '"' * 30_000, "\\" * 30_000, '" ' * 3000, "# coding: rot13", "{x} %s ${HOME}",
-    "a" * 92 + '"""', "a" * 93 + '"', "a " * 46 + '"""' + " b" * 50, "a " * 46 + "\\" + " b" * 50, "é" * 200, "\n".join(['"""'] * 9),
-]  # fmt: skip
+    '"""',
+    '""""',
+    '"' * 7,
+    "'''",
+    '\\"""',
+    "\\",
+    "\\\\",
+    'x"',
+    'x\\"',
+    '"',
+    '" ',
+    '"""\nimport os\nos.abort()\n"""',
+    "\\N{DIGIT ONE} \\x \\u12 \\",
+    "a\rb",
+    "a\r\nb",
+    "a\fb",
+    "a\vb",
+    "a\x85b",
+    "a\u2028b\u2029c",
+    "a\0b",
+    "\ud800",
+    "\ufeff",
+    "\u202e right to left \u2066",
+    "\U000e0041\U000e0042",
+    "  indented\n    more\n  less",
+    "\t\ttabs",
+    "\n\n\n",
+    " ",
+    "",
+    "long " * 5000,
+    "w" * 30_000,
+    '"' * 30_000,
+    "\\" * 30_000,
+    '" ' * 3000,
+    "# coding: rot13",
+    "{x} %s ${HOME}",
+    "a" * 92 + '"""',
+    "a" * 93 + '"',
+    "a " * 46 + '"""' + " b" * 50,
+    "a " * 46 + "\\" + " b" * 50,
+    "é" * 200,
+    "\n".join(['"""'] * 9),
+]
 
 
 @pytest.mark.parametrize("text", BREAKOUTS, ids=[str(number) for number in range(len(BREAKOUTS))])
@@ -273,8 +424,17 @@ def class_names(make, properties: dict[str, Any], output: dict[str, Any]) -> dic
 def test_names_of_classes_are_not_changed_by_what_is_added(make):
     names = class_names(make, CLASSES, {})
     assert set(names.values()) == {
-        "Filter", "FilterOptions", "Update", "UpdateOptions", "UpdateFilter", "UpdateUser", "Sort", "ListItem", "ListItem_2", "User",
-    }  # fmt: skip
+        "Filter",
+        "FilterOptions",
+        "Update",
+        "UpdateOptions",
+        "UpdateFilter",
+        "UpdateUser",
+        "Sort",
+        "ListItem",
+        "ListItem_2",
+        "User",
+    }
     more = {
         "deep": thing(
             deeper=thing(
@@ -307,11 +467,50 @@ def test_names_as_a_person_would_choose(make):
     """Kinds of names that were ugly in tests/corpus."""
     size = {"enum": ["sm", "3xl", "+1", ">=", ""]}
     package = make(
-        tool({"params": {"properties": {"a": {}}}}, outputSchema={"properties": {"results": {"type": "array", "items": {"properties": {"b": {}}}}}}, name="own"),
-        tool({"overlays": {"type": "array", "items": {"anyOf": [variant("map-marker", size=size), variant("path", size={"enum": ["s", "m"]})]}}}, name="variants"),
-        tool({"headers": {"type": "array", "items": {"anyOf": [thing(**{f"h{n}": {}}, size={"enum": ["a", f"b{n}"]}) for n in range(3)]}}}, name="numbered"),
-        tool({"children": {"type": "array", "items": thing(series={"type": "array", "items": {"properties": {"y": {}}}})}}, name="plurals"),
-    )  # fmt: skip
+        tool(
+            {"params": {"properties": {"a": {}}}},
+            outputSchema={
+                "properties": {"results": {"type": "array", "items": {"properties": {"b": {}}}}}
+            },
+            name="own",
+        ),
+        tool(
+            {
+                "overlays": {
+                    "type": "array",
+                    "items": {
+                        "anyOf": [
+                            variant("map-marker", size=size),
+                            variant("path", size={"enum": ["s", "m"]}),
+                        ]
+                    },
+                }
+            },
+            name="variants",
+        ),
+        tool(
+            {
+                "headers": {
+                    "type": "array",
+                    "items": {
+                        "anyOf": [
+                            thing(**{f"h{n}": {}}, size={"enum": ["a", f"b{n}"]}) for n in range(3)
+                        ]
+                    },
+                }
+            },
+            name="numbered",
+        ),
+        tool(
+            {
+                "children": {
+                    "type": "array",
+                    "items": thing(series={"type": "array", "items": {"properties": {"y": {}}}}),
+                }
+            },
+            name="plurals",
+        ),
+    )
 
     def classes(name: str) -> list[str]:
         return sorted(

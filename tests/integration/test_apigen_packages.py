@@ -180,13 +180,24 @@ def test_huge_schemas_end_loose_or_refused(workspace):
     tools = [
         tool({"p": deep}, name="deep"),
         tool({"p": {"$ref": "#/$defs/P0"}}, name="merged", **{"$defs": parts}),
-        tool({f"p{n}": {"$ref": f"#/$defs/C{n}"} for n in range(300)}, name="forward", **{"$defs": chain}),
-        tool({f"p{n}": {"$ref": f"#/$defs/C{n}"} for n in reversed(range(300))}, name="backward", **{"$defs": chain}),
+        tool(
+            {f"p{n}": {"$ref": f"#/$defs/C{n}"} for n in range(300)},
+            name="forward",
+            **{"$defs": chain},
+        ),
+        tool(
+            {f"p{n}": {"$ref": f"#/$defs/C{n}"} for n in reversed(range(300))},
+            name="backward",
+            **{"$defs": chain},
+        ),
         tool({"p": wide}, name="wide"),
         tool({"p": {"enum": [f"v{n}" for n in range(100_000)]}}, name="values"),
         tool({"p": {"anyOf": [{"const": n} for n in range(10_000)]}}, name="constants"),
-        tool({"p": {"anyOf": [{"type": "integer", "minimum": n} for n in range(10_000)]}}, name="alternatives"),
-    ]  # fmt: skip
+        tool(
+            {"p": {"anyOf": [{"type": "integer", "minimum": n} for n in range(10_000)]}},
+            name="alternatives",
+        ),
+    ]
     package = Package(workspace, tools)
     value: Any = "x"
     for _ in range(200):

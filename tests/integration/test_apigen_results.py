@@ -22,12 +22,21 @@ def test_results(make):
     schema = {
         "type": "object",
         "properties": {
-            "items": {"type": "array", "items": {"type": "object", "properties": {"from": {"type": "string"}, "state": {"enum": ["open", "closed"]}}}},
+            "items": {
+                "type": "array",
+                "items": {
+                    "type": "object",
+                    "properties": {
+                        "from": {"type": "string"},
+                        "state": {"enum": ["open", "closed"]},
+                    },
+                },
+            },
             "total": {"type": "integer"},
         },
         "required": ["items"],
         "additionalProperties": False,
-    }  # fmt: skip
+    }
     package, result = result_of(
         make, schema, {"items": [{"from": "a", "state": "open", "new": 1}], "more": 2}
     )

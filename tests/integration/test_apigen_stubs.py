@@ -53,8 +53,11 @@ SEARCH = {
 }
 
 SIGNATURE = (
-    'def run(*, query: str, sort: Literal["stars", "forks"] = "stars", from_: int | None = None, page: float | None = None, since: str | None = None, ids: list[str] | None = None, '
-    'filters: list[{"key": str, "value?": Any}] | None = None, many: str | None = None) -> Result(items=list[Item(id=int | None)]): ...  # srv.search_repos: Find repositories.\n'
+    'def run(*, query: str, sort: Literal["stars", "forks"] = "stars", from_: int | None = '
+    "None, page: float | None = None, since: str | None = None, ids: list[str] | None = "
+    "None, "
+    'filters: list[{"key": str, "value?": Any}] | None = None, many: str | None = None) -> '
+    "Result(items=list[Item(id=int | None)]): ...  # srv.search_repos: Find repositories.\n"
 )
 
 STUB = """\

@@ -13,11 +13,35 @@ from test_apigen import SEARCH
 
 TOOLS = [
     SEARCH,
-    tool({"params": {"type": "integer"}, "from": {"type": "string"}}, name="odd", required=["params"]),
-    tool({"a": {"type": "integer", "minimum": 1}, "b": {"anyOf": [{"type": "integer", "minimum": 1}, {"type": "number", "maximum": 9}]}}, name="open", additionalProperties={"type": "string"}),
-    tool(name="empty", outputSchema={"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}),
-    tool(name="wrapped", outputSchema={"type": "object", "properties": {"result": {"type": "array", "items": {"type": "integer"}}}, "required": ["result"], "x-fastmcp-wrap-result": True}),
-]  # fmt: skip
+    tool(
+        {"params": {"type": "integer"}, "from": {"type": "string"}}, name="odd", required=["params"]
+    ),
+    tool(
+        {
+            "a": {"type": "integer", "minimum": 1},
+            "b": {"anyOf": [{"type": "integer", "minimum": 1}, {"type": "number", "maximum": 9}]},
+        },
+        name="open",
+        additionalProperties={"type": "string"},
+    ),
+    tool(
+        name="empty",
+        outputSchema={
+            "type": "object",
+            "properties": {"n": {"type": "integer"}},
+            "required": ["n"],
+        },
+    ),
+    tool(
+        name="wrapped",
+        outputSchema={
+            "type": "object",
+            "properties": {"result": {"type": "array", "items": {"type": "integer"}}},
+            "required": ["result"],
+            "x-fastmcp-wrap-result": True,
+        },
+    ),
+]
 
 RIGHT = """
 from ipybox.tool_exec.client import ToolRunner

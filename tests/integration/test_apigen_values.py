@@ -53,8 +53,25 @@ VALUES = [
     ({"type": ["integer", "number"]}, 5),
     ({"type": ["boolean", "integer"]}, 1),
     ({"type": ["boolean", "integer"]}, True),
-    ({"anyOf": [{"type": "array", "items": {"type": "string"}}, {"type": "string"}, {"type": "null"}]}, ["a"]),
-    ({"anyOf": [{"type": "array", "items": {"type": "integer"}}, {"type": "array", "items": {"type": "string"}}]}, ["1"]),
+    (
+        {
+            "anyOf": [
+                {"type": "array", "items": {"type": "string"}},
+                {"type": "string"},
+                {"type": "null"},
+            ]
+        },
+        ["a"],
+    ),
+    (
+        {
+            "anyOf": [
+                {"type": "array", "items": {"type": "integer"}},
+                {"type": "array", "items": {"type": "string"}},
+            ]
+        },
+        ["1"],
+    ),
     ({"anyOf": [{"enum": ["a", 1]}, {"type": "boolean"}]}, True),
     ({"anyOf": [{"enum": ["a", 1]}, {"type": "boolean"}]}, 1),
     ({"anyOf": [{"enum": [1, 2]}, {"enum": [True, "a"]}]}, True),
@@ -63,14 +80,53 @@ VALUES = [
     ({"oneOf": [{"const": "a", "title": "The a"}, {"const": "b", "description": "The b"}]}, "b"),
     ({"type": "array", "prefixItems": [{"type": "string"}, {"type": "integer"}]}, ["a", 1]),
     ({"type": "array", "items": [{"type": "string"}, {"type": "integer"}]}, ["a", 1]),
-    ({"type": "array", "allOf": [{"items": [{"type": "integer"}]}], "additionalItems": {"type": "boolean"}}, [1, None]),
-    ({"$ref": "b#n", "$defs": {"B": {"$id": "b", "allOf": [{"$id": "c", "$anchor": "n", "type": "integer"}, {"$anchor": "n", "type": "string"}]}}}, "x"),
+    (
+        {
+            "type": "array",
+            "allOf": [{"items": [{"type": "integer"}]}],
+            "additionalItems": {"type": "boolean"},
+        },
+        [1, None],
+    ),
+    (
+        {
+            "$ref": "b#n",
+            "$defs": {
+                "B": {
+                    "$id": "b",
+                    "allOf": [
+                        {"$id": "c", "$anchor": "n", "type": "integer"},
+                        {"$anchor": "n", "type": "string"},
+                    ],
+                }
+            },
+        },
+        "x",
+    ),
     ({"type": "object", "additionalProperties": {"type": "integer"}}, {"any key": 1}),
     ({"type": "object", "patternProperties": {"^x": {"type": "integer"}}}, {"x": 1}),
     ({"type": "object", "properties": {"a": {"type": "integer"}}}, {"a": 1, "more": [1]}),
     ({"type": "object", "properties": {"a": {"type": "integer", "default": 3}}}, {}),
-    ({"allOf": [{"type": "object", "properties": {"a": {"type": "integer"}}}, {"properties": {"b": {"type": "string"}}}]}, {"a": 1, "b": "x"}),
-    ({"type": "object", "properties": {"k": {"const": "x"}}, "oneOf": [{"properties": {"l": {"type": "string"}}}, {"properties": {"l": {"type": "integer"}}}]}, {"k": "x", "l": 1}),
+    (
+        {
+            "allOf": [
+                {"type": "object", "properties": {"a": {"type": "integer"}}},
+                {"properties": {"b": {"type": "string"}}},
+            ]
+        },
+        {"a": 1, "b": "x"},
+    ),
+    (
+        {
+            "type": "object",
+            "properties": {"k": {"const": "x"}},
+            "oneOf": [
+                {"properties": {"l": {"type": "string"}}},
+                {"properties": {"l": {"type": "integer"}}},
+            ],
+        },
+        {"k": "x", "l": 1},
+    ),
     ({"type": "string", "format": "date-time"}, "2024-01-01T00:00:00+00:00"),
     ({"type": "string", "format": "uuid"}, "NOT-normalised"),
     ({"type": "string", "pattern": "^(?=.*x)(?!y)\\p{L}+$"}, "ax"),
@@ -84,9 +140,24 @@ VALUES = [
     (True, 1),
     ("nonsense", 1),
     ({"type": "mystery"}, 1),
-    ({"type": 5, "enum": 5, "properties": 5, "anyOf": 5, "allOf": 5, "required": 5, "items": 5, "$ref": 5}, 1),
-    ({"type": "object", "properties": {"a": {"not": {"type": "string"}}}, "if": {}, "then": {}}, {"a": 1}),
-]  # fmt: skip
+    (
+        {
+            "type": 5,
+            "enum": 5,
+            "properties": 5,
+            "anyOf": 5,
+            "allOf": 5,
+            "required": 5,
+            "items": 5,
+            "$ref": 5,
+        },
+        1,
+    ),
+    (
+        {"type": "object", "properties": {"a": {"not": {"type": "string"}}}, "if": {}, "then": {}},
+        {"a": 1},
+    ),
+]
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Approval rules and the audit log, with a real MCP server: on the command line and in the MCP server."""
+"""Approval rules and the audit log with a real MCP server: command line and MCP server."""
 
 from __future__ import annotations
 
@@ -106,7 +106,10 @@ def test_rules_decide_in_the_mcp_server(ipybox, place, time_api, rules, workspac
 
 
 def test_the_mcp_server_allows_unless_told_otherwise(ipybox, place, time_api):
-    call = "from mcptools.time import get_current_time as g\nprint(g.run(g.Params(timezone='UTC')).timezone)"
+    call = (
+        "from mcptools.time import get_current_time as g\n"
+        "print(g.run(g.Params(timezone='UTC')).timezone)"
+    )
     with McpServer(ipybox, place) as server:
         assert server.cell(call) == "UTC"
     with McpServer(ipybox, place, "--approve", "deny") as server:

@@ -26,7 +26,10 @@ def test_run_code(run_ipybox):
 
 
 def test_run_shows_other_representations_as_text(run_ipybox):
-    code = "from IPython.display import HTML, Markdown\ndisplay(Markdown('# T'))\nHTML('<p>a <b>b</b></p>')"
+    code = (
+        "from IPython.display import HTML, Markdown\ndisplay(Markdown('# T'))\n"
+        "HTML('<p>a <b>b</b></p>')"
+    )
     assert run_ipybox("run", "-c", code).stdout == "# T\na b\n"
 
 
@@ -71,10 +74,17 @@ def test_run_error(run_ipybox):
     assert "ZeroDivisionError" in done.stderr and "1/0" in done.stderr
 
 
-@pytest.mark.parametrize(("code", "status"), [
-    ("exit()", 0), ("import sys; sys.exit()", 0), ("raise SystemExit(0)", 0), ("import sys; sys.exit(7)", 7),
-    ("import sys; sys.exit('reason')", 1), ("import sys; sys.exit(-1)", 255),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("code", "status"),
+    [
+        ("exit()", 0),
+        ("import sys; sys.exit()", 0),
+        ("raise SystemExit(0)", 0),
+        ("import sys; sys.exit(7)", 7),
+        ("import sys; sys.exit('reason')", 1),
+        ("import sys; sys.exit(-1)", 255),
+    ],
+)
 def test_run_code_that_exits(run_ipybox, code, status):
     """As under Python, a script may end with sys.exit(main())."""
     done = run_ipybox("run", "-c", f"print('before')\n{code}\nprint('after')")
@@ -99,9 +109,15 @@ def test_end_of_options(run_ipybox, workspace):
     assert run_ipybox("run", "--", "-a.py", "--").returncode == 2
 
 
-@pytest.mark.parametrize("words", [
-    ("run", "-c", "print('x')"), ("run", "--no-sandbox", "-c", "print('x')"), ("sandbox", "echo", "x"), ("servers",),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("run", "-c", "print('x')"),
+        ("run", "--no-sandbox", "-c", "print('x')"),
+        ("sandbox", "echo", "x"),
+        ("servers",),
+    ],
+)
 def test_home_that_is_none(run_ipybox, environ, words):
     """Some users of services have such a home."""
     environ.pop("XDG_STATE_HOME", None)
@@ -176,9 +192,17 @@ def unread():
     os.close(writer)
 
 
-@pytest.mark.parametrize("words", [
-    ("--version",), ("--help",), ("run", "--help"), ("run", "-c", "1"), ("servers", "--json"), ("sandbox", "--explain"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--version",),
+        ("--help",),
+        ("run", "--help"),
+        ("run", "-c", "1"),
+        ("servers", "--json"),
+        ("sandbox", "--explain"),
+    ],
+)
 def test_output_that_nobody_reads(ipybox, place, unread, words):
     """ipybox ends as programs do whose output goes to `head`: without a message."""
     done = subprocess.run(
@@ -279,11 +303,19 @@ def test_run_without_standard_files(ipybox, place, closed):
 
 def test_run_handles_an_interrupt(ipybox, place):
     """As under Python, a script may catch it and end as it likes."""
-    code = "try:\n    print('go', flush=True)\n    while True: pass\nexcept KeyboardInterrupt: print('handled')"
+    code = (
+        "try:\n    print('go', flush=True)\n    while True: pass\n"
+        "except KeyboardInterrupt: print('handled')"
+    )
     process = subprocess.Popen(
-        [ipybox, "run", "-c", code], cwd=place.workspace, env=place.environ, stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
+        [ipybox, "run", "-c", code],
+        cwd=place.workspace,
+        env=place.environ,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     assert process.stdout.readline() == "go\n"
     process.send_signal(signal.SIGINT)
     assert process.communicate(timeout=60) == ("handled\n", "")
@@ -319,7 +351,10 @@ def time_api(run_ipybox, servers):
     return done.stdout.split()
 
 
-CALL = "from mcptools.time import get_current_time as g\nfor i in range(2): print(type(g.run(g.Params(timezone='UTC'))))"
+CALL = (
+    "from mcptools.time import get_current_time as g\n"
+    "for i in range(2): print(type(g.run(g.Params(timezone='UTC'))))"
+)
 
 
 @pytest.mark.parametrize(
@@ -580,11 +615,25 @@ def test_doctor_takes_packages_for_setup_only(run_ipybox):
     assert done.returncode == 2 and "--setup" in done.stderr
 
 
-@pytest.mark.parametrize("words", [
-    [], ["mcp", "--workspace=x"], ["run", "--code=1"], ["apigen", "--root-dir=x"], ["servers", "--json"], ["doctor", "--python=x"],
-    ["rules"], ["login", "--scope=x"], ["logout"], ["gateway", "--allow-host=x"], ["sandbox", "--settings=x"], ["selftest"],
-    ["rpc"], ["tool-server", "--allow-origin=x"],
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "words",
+    [
+        [],
+        ["mcp", "--workspace=x"],
+        ["run", "--code=1"],
+        ["apigen", "--root-dir=x"],
+        ["servers", "--json"],
+        ["doctor", "--python=x"],
+        ["rules"],
+        ["login", "--scope=x"],
+        ["logout"],
+        ["gateway", "--allow-host=x"],
+        ["sandbox", "--settings=x"],
+        ["selftest"],
+        ["rpc"],
+        ["tool-server", "--allow-origin=x"],
+    ],
+)
 def test_help(run_ipybox, words):
     """Also with other arguments before --help. In CI this finds leaks, too."""
     done = run_ipybox(*words, "--help")

@@ -13,7 +13,11 @@ USE = """
 import json
 from mcptools.github import search_repositories, list_commits
 repos_result = search_repositories.run(search_repositories.Params(
-    query="user:torvalds", sort=search_repositories.Sort.stars, order=search_repositories.Order.desc, perPage=10))
+    query="user:torvalds",
+    sort=search_repositories.Sort.stars,
+    order=search_repositories.Order.desc,
+    perPage=10,
+))
 repos_data = json.loads(repos_result)
 for repo in repos_data["items"][:3]:
     print(f"- {repo['name']}: {repo['stargazers_count']} stars")
@@ -58,10 +62,14 @@ def parse(result: str) -> ParseResult:
 CHAIN = """
 import json
 from mcptools.github import search_repositories, list_commits
-repos = search_repositories.run_parsed(search_repositories.Params(query="user:torvalds", sort=search_repositories.Sort.stars, perPage=3))
+repos = search_repositories.run_parsed(search_repositories.Params(
+    query="user:torvalds", sort=search_repositories.Sort.stars, perPage=3
+))
 for repo in repos.repositories[:3]:
-    commits = json.loads(list_commits.run(list_commits.Params(owner="torvalds", repo=repo.name, perPage=2)))
-    print(repo.name, repo.stargazers_count, [commit["commit"]["message"].split("\\n")[0] for commit in commits])
+    params = list_commits.Params(owner="torvalds", repo=repo.name, perPage=2)
+    commits = json.loads(list_commits.run(params))
+    messages = [commit["commit"]["message"].split("\\n")[0] for commit in commits]
+    print(repo.name, repo.stargazers_count, messages)
 """
 
 API = '''\
@@ -95,11 +103,15 @@ from .api import Commit, RepoCommits
 
 
 def commits_of_top_repos(username: str, top_n_repos: int, last_n_commits: int) -> list[RepoCommits]:
-    found = search_repositories.run_parsed(search_repositories.Params(query=f"user:{username}", perPage=top_n_repos))
+    params = search_repositories.Params(query=f"user:{username}", perPage=top_n_repos)
+    found = search_repositories.run_parsed(params)
     made = []
     for repo in found.repositories:
-        commits = json.loads(list_commits.run(owner=username, repo=repo.name, perPage=last_n_commits))
-        parsed = [Commit(message=c["commit"]["message"].split("\\n")[0], url=c["html_url"]) for c in commits]
+        result = list_commits.run(owner=username, repo=repo.name, perPage=last_n_commits)
+        parsed = [
+            Commit(message=c["commit"]["message"].split("\\n")[0], url=c["html_url"])
+            for c in json.loads(result)
+        ]
         made.append(RepoCommits(name=repo.name, stars=repo.stargazers_count, commits=parsed))
     return made
 """
@@ -109,7 +121,10 @@ from gentools.github.commits_of_top_repos import run
 for repo in run(username="torvalds", top_n_repos=2, last_n_commits=1):
     print(repo.name, f"{repo.stars:,}", repo.commits[0].message, repo.commits[0].url)
 """
-SAVED_OUTPUT = "linux 1,000,000 linux 0 https://example.org/linux/0\nsubsurface 100,000 subsurface 0 https://example.org/subsurface/0"
+SAVED_OUTPUT = (
+    "linux 1,000,000 linux 0 https://example.org/linux/0\n"
+    "subsurface 100,000 subsurface 0 https://example.org/subsurface/0"
+)
 
 
 def test_the_way_of_the_skill(mcp, workspace):
@@ -155,5 +170,12 @@ def test_the_way_of_the_skill(mcp, workspace):
     ]  # fmt: skip
     mcp.tool("reset")
     assert mcp.cell(SAVED) == SAVED_OUTPUT
-    assert mcp.cell("search = __import__('mcptools.github.search_repositories').github.search_repositories\n"
-                    "search.run_parsed(search.Params(query='x', minimal_output=False, perPage=1)).repositories[0].name") == "'linux'"  # fmt: skip
+    assert (
+        mcp.cell(
+            "search = "
+            "__import__('mcptools.github.search_repositories').github.search_repositories\n"
+            "search.run_parsed(search.Params(query='x', minimal_output=False, "
+            "perPage=1)).repositories[0].name"
+        )
+        == "'linux'"
+    )

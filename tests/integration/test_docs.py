@@ -67,17 +67,28 @@ true
     assert (second.kind, second.text, second.marks) == ("json", "{}\n", {})
 
 
-@pytest.mark.parametrize("source", [
-    "```\nx\n```", "```elisp\nx\n```", "```text\n$ x\n```", "```sh\nx",
-    "<!-- not run -->\n```sh\nx\n```", "<!-- not run: later -->\n```sh\nx\n```", "<!-- not ran: for good reason -->\n```sh\nx\n```",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "source",
+    [
+        "```\nx\n```",
+        "```elisp\nx\n```",
+        "```text\n$ x\n```",
+        "```sh\nx",
+        "<!-- not run -->\n```sh\nx\n```",
+        "<!-- not run: later -->\n```sh\nx\n```",
+        "<!-- not ran: for good reason -->\n```sh\nx\n```",
+    ],
+)
 def test_bad_blocks(source):
     with pytest.raises(BadBlock):
         fenced("x.md", source)
 
 
 def test_blocks_of_manual_pages():
-    source = 'x(1)\n\n; not run: it needs a token\n```\n$ x\n```\n\n```\nprintf("\\\\n");\n#include\n```\n; kind: c\n```\nint x;\n```\n'
+    source = (
+        'x(1)\n\n; not run: it needs a token\n```\n$ x\n```\n\n```\nprintf("\\\\n");\n#include\n'
+        "```\n; kind: c\n```\nint x;\n```\n"
+    )
     with pytest.raises(BadBlock):
         fenced("x.scd", source, manual=True)
     console, c = fenced(
@@ -100,14 +111,24 @@ def test_commands_of():
     assert commands_of("$ a \\\n    b\nout\n$ c\n") == [("a \\\n    b", "out\n"), ("c", "")]
 
 
-@pytest.mark.parametrize(("kind", "text"), [
-    ("console", "$ echo a\nb\n"), ("console", "$ false\n"), ("console", "$ cat README\nx\n$ cat README\ny\n"),
-    ("sh", "false\ntrue\n"), ("python", "1 / 0\n"),
-    ("json", "{"), ("json", '{"mcpServers": {"not-a-name": {"command": "x"}}}'), ("json", '{"command": "x", "args": [1]}'),
-    ("json", '{"mcpServers": {"ipybox": {"command": "ipybox", "args": ["--no-such-option"]}}}'),
-    ("json", '{"rules": [{"x": 1}]}'), ("json", '{"network": {"x": 1}}'),
-    ("c", "ipybox_no_such_function();\n"), ("c", "int x = \"text\";\n"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [
+        ("console", "$ echo a\nb\n"),
+        ("console", "$ false\n"),
+        ("console", "$ cat README\nx\n$ cat README\ny\n"),
+        ("sh", "false\ntrue\n"),
+        ("python", "1 / 0\n"),
+        ("json", "{"),
+        ("json", '{"mcpServers": {"not-a-name": {"command": "x"}}}'),
+        ("json", '{"command": "x", "args": [1]}'),
+        ("json", '{"mcpServers": {"ipybox": {"command": "ipybox", "args": ["--no-such-option"]}}}'),
+        ("json", '{"rules": [{"x": 1}]}'),
+        ("json", '{"network": {"x": 1}}'),
+        ("c", "ipybox_no_such_function();\n"),
+        ("c", 'int x = "text";\n'),
+    ],
+)
 def test_wrong_examples_fail(kind, text, ipybox, place):
     with pytest.raises(AssertionError):
         Runner(ipybox, place).run(Block("x.md", 1, kind, text))
@@ -120,7 +141,10 @@ def test_marks_are_obeyed(ipybox, place):
             "x.md",
             1,
             "console",
-            "$ cat a/b.py\nx = 1\ny = 2\n$ cd a\n$ export X=7\n$ cat b.py; echo $X\nx = 1\ny = 2\n7\n",
+            (
+                "$ cat a/b.py\nx = 1\ny = 2\n$ cd a\n$ export X=7\n$ cat b.py; echo $X\nx = 1\n"
+                "y = 2\n7\n"
+            ),
         )
     )
     runner.run(Block("x.md", 2, "python", "y = 2\n", {"excerpt of": "b.py"}))

@@ -15,7 +15,8 @@ from mcptools.time import convert_time as c
 
 def convert(zone="UTC"):
     try:
-        return c.run(c.Params(source_timezone=zone, time="12:00", target_timezone="UTC")).target.datetime[11:16]
+        params = c.Params(source_timezone=zone, time="12:00", target_timezone="UTC")
+        return c.run(params).target.datetime[11:16]
     except Exception as error:
         return f"{type(error).__name__}: {error}"
 

@@ -24,10 +24,11 @@ DEATHS = {
     "kill": ("print('said', flush=True)\nimport os; os.kill(os.getpid(), 9)", "SIGKILL"),
     "terminate": ("print('said', flush=True)\nimport os; os.kill(os.getpid(), 15)", "SIGTERM"),
     "limit": (
-        "print('said', flush=True)\nimport resource; resource.setrlimit(resource.RLIMIT_CPU, (1, 1))\nwhile True: pass",
+        "print('said', flush=True)\n"
+        "import resource; resource.setrlimit(resource.RLIMIT_CPU, (1, 1))\nwhile True: pass",
         "SIGXCPU|SIGKILL",
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", DEATHS)
@@ -46,7 +47,8 @@ def test_death_with_a_child_that_keeps_the_pipes(mcp):
     The death is reported at once all the same, and the child is killed.
     """
     text = mcp.failing_cell(
-        "import subprocess, os\np = subprocess.Popen(['sleep', '1000'])\nprint(p.pid, flush=True)\nos._exit(1)"
+        "import subprocess, os\np = subprocess.Popen(['sleep', '1000'])\n"
+        "print(p.pid, flush=True)\nos._exit(1)"
     )
     pid = next(line for line in text.splitlines() if line.isdigit())
     assert mcp.cell("1") == "1"
@@ -67,9 +69,10 @@ def test_death_while_idle(mcp, workspace):
 
 
 def test_out_of_memory(mcp):
-    """Under a limit on the address space a cell gets a MemoryError, and the kernel keeps running."""
+    """A limit on the address space is a MemoryError for a cell, and the kernel keeps running."""
     text = mcp.failing_cell(
-        "import resource\nresource.setrlimit(resource.RLIMIT_AS, (2 << 30, 2 << 30))\nx = bytearray(8 << 30)"
+        "import resource\nresource.setrlimit(resource.RLIMIT_AS, (2 << 30, 2 << 30))\n"
+        "x = bytearray(8 << 30)"
     )
     assert "MemoryError" in text
     assert mcp.cell("1") == "1"
@@ -77,12 +80,16 @@ def test_out_of_memory(mcp):
 
 def test_sigint_ignored_ends_in_a_fresh_kernel(mcp):
     mcp.cell("x = 1")
-    code = "import signal, time\nfor s in (signal.SIGINT, signal.SIGRTMIN + 6): signal.signal(s, signal.SIG_IGN)\nwhile True: time.sleep(1)"
+    code = (
+        "import signal, time\n"
+        "for s in (signal.SIGINT, signal.SIGRTMIN + 6): signal.signal(s, signal.SIG_IGN)\n"
+        "while True: time.sleep(1)"
+    )
     text = mcp.failing_cell(code, timeout=2)
     assert (
-        "exceeded timeout of 2.00s (approval wait excluded). The kernel is gone; variables are lost: the cell did not"
-        in text
-    )
+        "exceeded timeout of 2.00s (approval wait excluded). The kernel is gone; variables "
+        "are lost: the cell did not"
+    ) in text
     assert "so the kernel was killed" in text
     assert mcp.cell("'x' in globals()") == "False"
 
@@ -151,11 +158,17 @@ def test_closed_sys_stdout(mcp):
     assert mcp.cell("print('still here')") == "still here"
 
 
-@pytest.mark.parametrize("code", [
-    "import sys\nfor i in range(1_000_000): print('x' * 99)",
-    "import os\nfor i in range(1600): os.write(1, b'y' * 65536)",
-    "import subprocess\nsubprocess.run('head -c 100000000 /dev/zero | tr \"\\\\0\" z', shell=True);",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import sys\nfor i in range(1_000_000): print('x' * 99)",
+        "import os\nfor i in range(1600): os.write(1, b'y' * 65536)",
+        (
+            "import subprocess\n"
+            "subprocess.run('head -c 100000000 /dev/zero | tr \"\\\\0\" z', shell=True);"
+        ),
+    ],
+)
 def test_hundred_megabytes_of_output(mcp, code):
     """All of it is read. The core keeps what was asked for, and its memory is bounded."""
 
@@ -203,7 +216,8 @@ def test_sigkill_leaves_nothing(ipybox, place, victim):
         int, server.cell("import os; print(os.getpid(), os.getppid())").split()
     )
     server.cell(
-        "import subprocess\nfor c in (['sleep', '1000'], ['setsid', 'sleep', '1000']): subprocess.Popen(c)"
+        "import subprocess\n"
+        "for c in (['sleep', '1000'], ['setsid', 'sleep', '1000']): subprocess.Popen(c)"
     )
     end = os.pidfd_open(kernel)
     os.kill(

@@ -32,9 +32,9 @@ def limited(ipybox: str, size: int = LIMIT) -> list[str]:
 
 def assert_names_the_limit(text: str, size: int = LIMIT) -> None:
     assert (
-        f"File too large (files of this process may have {size} bytes: raise the limit with ulimit -f)"
-        in text
-    ), text
+        f"File too large (files of this process may have {size} bytes: raise the limit with "
+        f"ulimit -f)"
+    ) in text, text
 
 
 def test_image_over_mcp(ipybox, place, workspace):
@@ -112,7 +112,10 @@ def test_registration(ipybox, place, workspace, servers, size):
         assert result["isError"] and str(workspace) in text
         assert_names_the_limit(text, size)
         assert files() == before
-        code = "from mcptools.clock import get_current_time as t; 'UTC' in str(t.run(t.Params(timezone='UTC')))"
+        code = (
+            "from mcptools.clock import get_current_time as t; 'UTC' in "
+            "str(t.run(t.Params(timezone='UTC')))"
+        )
         assert server.cell(code) == "True"
 
 

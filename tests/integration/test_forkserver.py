@@ -102,7 +102,8 @@ def test_without_site_nothing_of_site_packages_is_executed(start, tmp_path):
         == "(True, False)"
     )
     cell = kernel.run(
-        "import multiprocessing as m\nwith m.get_context('spawn').Pool(1) as p: print(p.map(abs, [-1]))"
+        "import multiprocessing as m\n"
+        "with m.get_context('spawn').Pool(1) as p: print(p.map(abs, [-1]))"
     )
     assert cell.stdout == "[1]\n"
     assert not marker.exists()
@@ -119,8 +120,10 @@ def test_interpreters_that_libraries_start_find_what_any_would(start, tmp_path, 
     server.wait_for("ready")
     kernel = server.kernel(env={"PYTHONPATH": str(tmp_path)})
     cell = kernel.run(
-        "import subprocess, sys\nfrom multiprocessing.util import _args_from_interpreter_flags as flags\n"
-        "subprocess.run([sys.executable, *flags(), '-c', 'import IPython, module_of_path as m; print(m.x)']);"
+        "import subprocess, sys\n"
+        "from multiprocessing.util import _args_from_interpreter_flags as flags\n"
+        "subprocess.run([sys.executable, *flags(), '-c', 'import IPython, module_of_path as "
+        "m; print(m.x)']);"
     )
     assert cell.order == ["3\n", "done"]
 
@@ -344,23 +347,29 @@ def test_the_end_of_the_wire_ends_the_kernel(server):
 
 LEFTOVERS = {
     "background": "!sleep 1000 & echo $!",
-    "own session": "import subprocess\nprint(subprocess.Popen(['sleep', '1000'], start_new_session=True).pid)",
+    "own session": (
+        "import subprocess\nprint(subprocess.Popen(['sleep', '1000'], start_new_session=True).pid)"
+    ),
     "forked": "import os, time\npid = os.fork()\nif not pid: time.sleep(1000)\nprint(pid)",
     "forked daemon": (
         "import os, time\nr, w = os.pipe()\n"
-        "if not os.fork():\n    os.setsid()\n    pid = os.fork()\n    if pid: os.write(w, b'%d' % pid); os._exit(0)\n"
+        "if not os.fork():\n    os.setsid()\n    pid = os.fork()\n"
+        "    if pid: os.write(w, b'%d' % pid); os._exit(0)\n"
         "    os.closerange(0, 2000)\n    time.sleep(1000)\nprint(int(os.read(r, 100)))"
     ),
     "no environment": (
-        "import subprocess\nprint(subprocess.Popen(['setsid', 'env', '-i', 'sleep', '1000'], env={}).pid)"
+        "import subprocess\n"
+        "print(subprocess.Popen(['setsid', 'env', '-i', 'sleep', '1000'], env={}).pid)"
     ),
     "deaf": (
         "import subprocess\ncommand = 'trap \"\" TERM INT HUP; sleep 1000 & echo $!; sleep 1000'\n"
-        "p = subprocess.Popen(['sh', '-c', command], stdout=subprocess.PIPE, start_new_session=True)\n"
+        "p = subprocess.Popen(['sh', '-c', command], stdout=subprocess.PIPE, "
+        "start_new_session=True)\n"
         "print(int(p.stdout.readline()))"
     ),
     "pool": (
-        "import multiprocessing as mp\npool = mp.get_context('forkserver').Pool(1)\npool.map(abs, [1])\n"
+        "import multiprocessing as mp\npool = mp.get_context('forkserver').Pool(1)\n"
+        "pool.map(abs, [1])\n"
         "print(pool._pool[0].pid)"
     ),
 }
@@ -383,7 +392,8 @@ def test_what_hides_completely_goes_with_the_last_kernel(server):
     kernel = server.kernel()
     pid = int(
         kernel.run(
-            "import subprocess\np = subprocess.Popen(['sh', '-c', 'echo $$; exec env -i sleep 1000 >&- 2>&-'],"
+            "import subprocess\n"
+            "p = subprocess.Popen(['sh', '-c', 'echo $$; exec env -i sleep 1000 >&- 2>&-'],"
             "stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env={}, start_new_session=True)\n"
             "print(int(p.stdout.readline()))"
         ).stdout
@@ -465,7 +475,8 @@ def test_many_kernels(server):
 def test_a_kernel_that_runs_out_of_memory(server):
     kernel = server.kernel()
     cell = kernel.run(
-        "import resource\nresource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))\nx = bytearray(1 << 40)"
+        "import resource\nresource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))\n"
+        "x = bytearray(1 << 40)"
     )
     assert cell.errors[0]["ename"] == "MemoryError"
     assert kernel.run("1").result == "1"

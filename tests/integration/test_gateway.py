@@ -97,7 +97,9 @@ def test_execute(gateway: Gateway, v1: bool) -> None:
     with gateway.channels(gateway.start_kernel(), v1=v1) as client:
         messages = client.run(
             "import sys\nfrom IPython.display import display, clear_output\nprint('out')\n"
-            "print('err', file=sys.stderr)\nhandle = display({'text/plain': 'a', 'application/x': 'Yg=='}, raw=True, display_id='d')\n"
+            "print('err', file=sys.stderr)\n"
+            "handle = display({'text/plain': 'a', 'application/x': 'Yg=='}, raw=True, "
+            "display_id='d')\n"
             "handle.update({'text/plain': 'b'}, raw=True)\nclear_output(wait=True)\n{'é': 2**70}"
         )
         wanted = [
@@ -223,7 +225,7 @@ def test_questions(gateway: Gateway) -> None:
 
 def test_input_is_refused(gateway: Gateway) -> None:
     with gateway.channels(gateway.start_kernel()) as client:
-        client.send("input_reply", {"value": "nobody asked"}, "stdin")
+        client.send("input_reply", {"value": "no one asked"}, "stdin")
         messages = client.run("input('name? ')", allow_stdin=True)
         assert "input" in contents(messages, "error")[0]["evalue"]
         assert "input_request" not in types(messages)
@@ -253,7 +255,8 @@ def test_an_interrupt_that_the_cell_handles(gateway: Gateway) -> None:
     kernel = gateway.start_kernel()
     with gateway.channels(kernel) as client:
         msg_id = client.execute(
-            "try:\n    print('begun', flush=True)\n    while True: pass\nexcept KeyboardInterrupt: pass\nx = 5"
+            "try:\n    print('begun', flush=True)\n    while True: pass\n"
+            "except KeyboardInterrupt: pass\nx = 5"
         )
         waiting = client.execute("x")
         client.receive_until(msg_id, "stream")
@@ -277,7 +280,8 @@ def test_a_value_that_cannot_be_shown(gateway: Gateway) -> None:
         )
         assert contents(messages, "execute_reply")[0]["status"] == "error"
         messages = client.run(
-            "class B:\n    def _repr_html_(self): raise ValueError('no html')\n    __repr__ = lambda self: 'B!'\nB()"
+            "class B:\n    def _repr_html_(self): raise ValueError('no html')\n"
+            "    __repr__ = lambda self: 'B!'\nB()"
         )
         assert contents(messages, "error")[0]["evalue"] == "no html"
         assert contents(messages, "execute_result")[0]["data"] == {"text/plain": "B!"}
@@ -405,25 +409,25 @@ def test_limit_of_kernels(start: Callable[..., Gateway]) -> None:
 
 
 def test_culling(start: Callable[..., Gateway]) -> None:
-    with start("--cull-idle=10") as gateway:
+    """An idle kernel ends; with a client it ends only with --cull-connected. Both wait at once."""
+    with (
+        start("--cull-idle=10") as gateway,
+        start("--cull-idle=10", "--cull-connected") as strict,
+    ):
         left, used = gateway.start_kernel(), gateway.start_kernel()
-        with gateway.channels(used) as client:
+        with (
+            gateway.channels(used) as client,
+            strict.channels(strict.start_kernel()) as connected,
+        ):
             client.run("1")
+            connected.run("1")
             while [model["id"] for model in gateway.request("GET", "/api/kernels")[1]] != [used]:
                 pass
             assert gateway.request("GET", f"/api/kernels/{left}")[0] == 404
             client.run("1")
-
-
-def test_culling_of_connected(start: Callable[..., Gateway]) -> None:
-    with (
-        start("--cull-idle=10", "--cull-connected") as gateway,
-        gateway.channels(gateway.start_kernel()) as client,
-    ):
-        client.run("1")
-        with pytest.raises(ConnectionClosed):
-            while True:
-                client.receive()
+            with pytest.raises(ConnectionClosed):
+                while True:
+                    connected.receive()
 
 
 def test_token(start: Callable[..., Gateway], workspace: Path) -> None:
@@ -579,7 +583,9 @@ def test_environment(ipybox: str, place: harness.Place, python: str) -> None:
         kernel = gateway.start_kernel(env={"KERNEL_USERNAME": "me", "LD_PRELOAD": "evil.so"})
         with gateway.channels(kernel) as client:
             messages = client.run(
-                "import os\n[os.environ.get(n) for n in ('NAME', 'SECRET', 'KERNEL_USERNAME', 'LD_PRELOAD')]"
+                "import os\n"
+                "[os.environ.get(n) for n in ('NAME', 'SECRET', 'KERNEL_USERNAME', "
+                "'LD_PRELOAD')]"
             )
         assert (
             contents(messages, "execute_result")[0]["data"]["text/plain"]
@@ -626,7 +632,7 @@ print(runner.run_sync("fetch", {"n": 2**70}))
 def test_tools(
     ipybox: str, place: harness.Place, python: str, tool_server: HTTPServer, sandbox: tuple[str]
 ) -> None:
-    """A kernel's calls go to the tool server that the gateway was given, in the role of a kernel."""
+    """A kernel's calls go to the tool server of the gateway, in the role of a kernel."""
     place.environ["KERNEL_ENV_TOOL_SERVER_HOST"] = "127.0.0.1"
     place.environ["KERNEL_ENV_TOOL_SERVER_PORT"] = str(tool_server.server_port)
     place.environ["KERNEL_ENV_IPYBOX_TOOL_TOKEN"] = "tool token"
@@ -690,10 +696,13 @@ def test_tool_server(
             "import os, urllib.request, urllib.error\n"
             "base = 'http://{TOOL_SERVER_HOST}:{TOOL_SERVER_PORT}'.format(**os.environ)\n"
             "def ask(method, path):\n"
-            "    headers = {'Authorization': 'Bearer ' + os.environ.get('IPYBOX_TOOL_TOKEN', ''), 'Content-Type': 'application/json'}\n"
-            "    try: return urllib.request.urlopen(urllib.request.Request(base + path, b'{}' if method != 'GET' else None, headers, method=method)).status\n"
+            "    headers = {'Authorization': 'Bearer ' + os.environ.get('IPYBOX_TOOL_TOKEN', "
+            "''), 'Content-Type': 'application/json'}\n"
+            "    try: return urllib.request.urlopen(urllib.request.Request(base + path, "
+            "b'{}' if method != 'GET' else None, headers, method=method)).status\n"
             "    except urllib.error.HTTPError as error: return error.code\n"
-            "[ask(*what) for what in (('GET', '/status'), ('PUT', '/reset'), ('POST', '/approve'), ('GET', '/approval'))]"
+            "[ask(*what) for what in (('GET', '/status'), ('PUT', '/reset'), ('POST', "
+            "'/approve'), ('GET', '/approval'))]"
         )
         assert (
             contents(messages, "execute_result")[0]["data"]["text/plain"] == "[404, 404, 404, 404]"
@@ -744,7 +753,7 @@ def test_refusals(
 
 
 def test_jupyter(gateway: Gateway, place: harness.Place) -> None:
-    """A Jupyter server with our gateway executes a notebook with plots, completes and interrupts."""
+    """A Jupyter server with our gateway runs a notebook with plots, completes and interrupts."""
     program = str(Path(__file__).with_name("jupyter_program.py"))
     arguments = ["--ServerApp.disable_check_xsrf=True"]
     arguments += [f"--gateway-url=http://127.0.0.1:{gateway.port}"]

@@ -20,9 +20,17 @@ import harness
 from gateway_driver import Gateway
 
 FLAGS = (
-    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
-    "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage", "--disable-breakpad",
-)  # fmt: skip
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--disable-dev-shm-usage",
+    "--disable-breakpad",
+)
 
 # Uses the gateway at the address in its query, and reports the outcome to its server.
 PAGE = """<!doctype html><script type="module">
@@ -31,8 +39,12 @@ const headers = {Authorization: "token secret", "Content-Type": "application/jso
 async function attempt(name, func) {
   try { outcome[name] = await func(); } catch (error) { outcome[name] = `${error.name}`; }
 }
-await attempt("wrong token", async () => (await fetch(`${base}/api`, {headers: {Authorization: "token wrong"}})).status);
-await attempt("version", async () => typeof (await (await fetch(`${base}/api`, {headers})).json()).version);
+const wrong = {Authorization: "token wrong"};
+await attempt("wrong token", async () => (await fetch(`${base}/api`, {headers: wrong})).status);
+await attempt("version", async () => {
+  const response = await fetch(`${base}/api`, {headers});
+  return typeof (await response.json()).version;
+});
 let kernel;
 await attempt("start", async () => {
   const response = await fetch(`${base}/api/kernels`, {method: "POST", headers, body: "{}"});
@@ -45,14 +57,19 @@ await attempt("cell", () => new Promise((resolve, reject) => {
   socket.onerror = () => reject(new Error());
   socket.onopen = () => socket.send(JSON.stringify({
     channel: "shell", parent_header: {}, metadata: {}, buffers: [], content: {code: "print(6 * 7)"},
-    header: {msg_id: "m1", msg_type: "execute_request", session: "s", username: "u", version: "5.3"},
+    header: {
+      msg_id: "m1", msg_type: "execute_request", session: "s", username: "u", version: "5.3",
+    },
   }));
   socket.onmessage = (event) => {
     const message = JSON.parse(event.data);
     if (message.header.msg_type === "stream") resolve(message.content.text);
   };
 }));
-await attempt("delete", async () => (await fetch(`${base}/api/kernels/${kernel}`, {method: "DELETE", headers})).status);
+await attempt("delete", async () => {
+  const response = await fetch(`${base}/api/kernels/${kernel}`, {method: "DELETE", headers});
+  return response.status;
+});
 await fetch("/outcome", {method: "POST", body: JSON.stringify(outcome)});
 </script>"""
 
@@ -101,8 +118,12 @@ def browse(pages: Pages, place: harness.Place, gateway: Gateway) -> dict[str, An
     url = f"{pages.origin}/?gateway=http://127.0.0.1:{gateway.port}"
     browser = subprocess.Popen(
         [program, *FLAGS, f"--user-data-dir={profile}", "--remote-debugging-port=0", url],
-        env=place.environ, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
-    )  # fmt: skip
+        env=place.environ,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
     try:
         return pages.outcomes.get(timeout=120)
     finally:
@@ -126,8 +147,12 @@ def test_pages(ipybox: str, place: harness.Place, python: str) -> None:
             f"--allow-origin={allowed.origin}",
         ) as gateway:
             assert browse(allowed, place, gateway) == {
-                "wrong token": 401, "version": "string", "start": [201, True], "cell": "42\n", "delete": 204,
-            }  # fmt: skip
+                "wrong token": 401,
+                "version": "string",
+                "start": [201, True],
+                "cell": "42\n",
+                "delete": 204,
+            }
             # Another page with the same token gets nothing.
             outcome = browse(other, place, gateway)
             names = {"wrong token", "version", "start", "delete"}

@@ -16,7 +16,8 @@ def test_finds_a_process_that_left_its_parent(place):
     before = harness.descendants()
     script = (
         "import subprocess, sys\n"
-        "p = subprocess.Popen(['sleep', '1000'], env={}, start_new_session=True, stdout=-3, stderr=-3)\n"
+        "p = subprocess.Popen(['sleep', '1000'], env={}, start_new_session=True, stdout=-3, "
+        "stderr=-3)\n"
         "print(p.pid)"
     )
     harness.GRACE_SECONDS, grace = 0.1, harness.GRACE_SECONDS

@@ -130,7 +130,7 @@ def test_stream_is_resumed(ipybox: str, tmp_path: Path) -> None:
 
 
 def test_stream_that_cannot_be_resumed(mcp: McpServer) -> None:
-    """The session is gone, but the server had accepted the message: it is not sent a second time."""
+    """The session is gone, but the server had accepted the message: it is not sent again."""
 
     def answer(request: Request) -> bool:
         if request.rpc == "tools/call":
@@ -853,8 +853,24 @@ def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
             f"/CN={name}",
             directory=directory,
         )
-        openssl("x509", "-req", "-in", "request", "-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial", "-out", "certificate",
-                "-days", "2", "-extfile", "extensions", directory=directory)  # fmt: skip
+        openssl(
+            "x509",
+            "-req",
+            "-in",
+            "request",
+            "-CA",
+            "ca.pem",
+            "-CAkey",
+            "ca.key",
+            "-CAcreateserial",
+            "-out",
+            "certificate",
+            "-days",
+            "2",
+            "-extfile",
+            "extensions",
+            directory=directory,
+        )
         (directory / f"{name}.pem").write_text(
             (directory / "key").read_text() + (directory / "certificate").read_text()
         )

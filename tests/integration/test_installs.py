@@ -27,10 +27,24 @@ def test_installations(command, packages):
     assert find_packages(command) == packages
 
 
-@pytest.mark.parametrize("command", [
-    "pip list", "pip install", "pip install -r requirements.txt", "pip install --target x numpy", "pip install numpy > log",
-    "pip install numpy; rm -rf x", "pip install $PACKAGE", "pip install `cat list`", "echo pip install numpy", "pip install 'x",
-    "pip install numpy && python x.py", "conda install numpy", "pip install *", "pip install numpy\nls",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "command",
+    [
+        "pip list",
+        "pip install",
+        "pip install -r requirements.txt",
+        "pip install --target x numpy",
+        "pip install numpy > log",
+        "pip install numpy; rm -rf x",
+        "pip install $PACKAGE",
+        "pip install `cat list`",
+        "echo pip install numpy",
+        "pip install 'x",
+        "pip install numpy && python x.py",
+        "conda install numpy",
+        "pip install *",
+        "pip install numpy\nls",
+    ],
+)
 def test_other_commands(command):
     assert find_packages(command) is None

@@ -94,11 +94,13 @@ def test_plain_results_are_as_ipython_shows_them(kernel, value):
 
 def test_own_formatters_count_for_plain_types(kernel):
     kernel.run(
-        "html = get_ipython().display_formatter.formatters['text/html']\nhtml.for_type(int, lambda x: '<b>')"
+        "html = get_ipython().display_formatter.formatters['text/html']\n"
+        "html.for_type(int, lambda x: '<b>')"
     )
     assert kernel.run("1").results[0]["data"] == {"text/html": "<b>", "text/plain": "1"}
     kernel.run(
-        "get_ipython().display_formatter.formatters['text/plain'].for_type(str, lambda s, p, c: p.text('S'))"
+        "get_ipython().display_formatter.formatters['text/plain'].for_type(str, lambda s, p, "
+        "c: p.text('S'))"
     )
     assert kernel.run("'x'").result == "S"
     kernel.run("%precision 2")
@@ -127,7 +129,8 @@ def test_tasks_go_on_between_cells(kernel):
 
 def test_a_task_that_raises_through_the_loop_ends_nothing(kernel):
     kernel.run(
-        "import asyncio, sys\nasync def leave():\n    sys.exit(3)\ntask = asyncio.create_task(leave())"
+        "import asyncio, sys\nasync def leave():\n    sys.exit(3)\n"
+        "task = asyncio.create_task(leave())"
     )
     kernel.run("await asyncio.sleep(0.01)")
     assert kernel.run("asyncio.get_running_loop().stop()\n5").result == "5"
@@ -227,7 +230,8 @@ def test_what_a_command_installed_can_be_imported_at_once(make_kernel, tmp_path)
     kernel = make_kernel(path=(str(overlay),))
     assert only_error(kernel.run("import new_module"))["ename"] == "ModuleNotFoundError"
     cell = kernel.run(
-        f"!mkdir {overlay} && echo 'x = 5' > {overlay}/new_module.py\nimport new_module\nnew_module.x"
+        f"!mkdir {overlay} && echo 'x = 5' > {overlay}/new_module.py\nimport new_module\n"
+        f"new_module.x"
     )
     assert cell.result == "5"
     kernel.run(
@@ -245,9 +249,11 @@ def test_pip_installs_for_the_same_cell(make_kernel, tmp_path):
         "    name = 'tiny-1-py3-none-any.whl'\n"
         "    with zipfile.ZipFile(directory + '/' + name, 'w') as wheel:\n"
         "        wheel.writestr('tiny_package.py', 'x = 7')\n"
-        "        wheel.writestr('tiny-1.dist-info/METADATA', 'Metadata-Version: 2.1\\nName: tiny\\nVersion: 1\\n')\n"
+        "        wheel.writestr('tiny-1.dist-info/METADATA', 'Metadata-Version: 2.1\\nName: "
+        "tiny\\nVersion: 1\\n')\n"
         "        wheel.writestr('tiny-1.dist-info/WHEEL',\n"
-        "            'Wheel-Version: 1.0\\nGenerator: x\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n')\n"
+        "            'Wheel-Version: 1.0\\nGenerator: x\\nRoot-Is-Purelib: true\\nTag: "
+        "py3-none-any\\n')\n"
         "        wheel.writestr('tiny-1.dist-info/RECORD', '')\n"
         "    return name\n"
     )
@@ -276,7 +282,8 @@ def test_traceback_shows_the_users_frames(kernel):
 
 def test_traceback_hides_what_wants_to_be(kernel):
     kernel.run(
-        "def hidden():\n    __tracebackhide__ = True\n    return 1 / 0\ndef f():\n    return hidden()"
+        "def hidden():\n    __tracebackhide__ = True\n    return 1 / 0\ndef f():\n"
+        "    return hidden()"
     )
     text = only_error(kernel.run("f()"))["traceback"]
     assert "in f()" in text and "in hidden()" not in text and "ZeroDivisionError" in text
@@ -408,11 +415,13 @@ def test_a_forked_child_prints_and_ends(kernel):
     )
     assert cell.stdout == "1\n" and "ZeroDivisionError" in cell.stderr and cell.status == "ok"
     cell = kernel.run(
-        "pid = os.fork()\nif not pid: exit(7)\nprint(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))"
+        "pid = os.fork()\nif not pid: exit(7)\n"
+        "print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))"
     )
     assert cell.stdout == "7\n" and cell.stderr == ""
     cell = kernel.run(
-        "pid = os.fork()\nif not pid: exit('why')\nprint(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))"
+        "pid = os.fork()\nif not pid: exit('why')\n"
+        "print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))"
     )
     assert cell.stdout == "1\n" and cell.stderr == "why\n"
     cell = kernel.run(
@@ -452,7 +461,8 @@ def test_multiprocessing_of_scripts(kernel, tmp_path):
     script = tmp_path / "script.py"
     script.write_text(
         "import multiprocessing as mp\ndef square(x): return x * x\n"
-        "if __name__ == '__main__':\n    with mp.get_context('spawn').Pool(1) as pool: print(pool.map(square, [3]))"
+        "if __name__ == '__main__':\n"
+        "    with mp.get_context('spawn').Pool(1) as pool: print(pool.map(square, [3]))"
     )
     for _ in range(2):
         assert kernel.run(f"%run {script}").stdout == "[9]\n"
@@ -460,7 +470,8 @@ def test_multiprocessing_of_scripts(kernel, tmp_path):
 
 def test_multiprocessing(kernel):
     kernel.run(
-        "import multiprocessing as mp, os\ndef square(x):\n    print('in', x)\n    return x * x\nclass Point:\n    pass"
+        "import multiprocessing as mp, os\ndef square(x):\n    print('in', x)\n"
+        "    return x * x\nclass Point:\n    pass"
     )
     cell = kernel.run("with mp.Pool(2) as pool: print(pool.map(square, [1, 2, 3]))")
     assert (

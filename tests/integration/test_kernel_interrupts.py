@@ -48,7 +48,10 @@ def test_interrupt_of_a_sync_cell(kernel, code):
 def test_interrupt_of_an_async_cell(kernel):
     error = interrupted(
         kernel,
-        "import asyncio\nasyncio.get_running_loop().call_later(0.01, print, 'started')\nawait asyncio.sleep(1000)",
+        (
+            "import asyncio\nasyncio.get_running_loop().call_later(0.01, print, 'started')\n"
+            "await asyncio.sleep(1000)"
+        ),
     )
     assert error["ename"] == "CancelledError" and "await asyncio.sleep(1000)" in error["traceback"]
     cell = kernel.run("try:\n    await asyncio.sleep(0)\nfinally: print('clean')")
@@ -171,7 +174,8 @@ def interrupt_at(number, event_of):
 class Begun:  # the cell after this one has
     def __init__(self): self.n = 0
     def __call__(self, frame, event):
-        self.n += frame.f_code.co_name == "enter" and frame.f_code.co_filename.endswith("interrupts.py")
+        code = frame.f_code
+        self.n += code.co_name == "enter" and code.co_filename.endswith("interrupts.py")
         return self.n == 1
 """
 
@@ -267,7 +271,8 @@ def test_a_replaced_handler_lasts_one_cell(kernel):
 
 def test_caught_interrupts_leave_the_cell_to_go_on(kernel):
     kernel.execute(
-        "import time\ntry:\n    print('started')\n    time.sleep(1000)\nexcept KeyboardInterrupt: print('caught')"
+        "import time\ntry:\n    print('started')\n    time.sleep(1000)\n"
+        "except KeyboardInterrupt: print('caught')"
     )
     kernel.wait_for_text(b"started")
     kernel.interrupt()

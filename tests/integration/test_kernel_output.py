@@ -18,7 +18,8 @@ from kernel_driver import only_error
 def test_mime_bundles(kernel):
     cell = kernel.run(
         "from IPython.display import *\n"
-        "display(HTML('<b>'), Markdown('*m*'), Latex('$l$'), JSON({'a': [1, None]}), SVG('<svg/>'),\n"
+        "display(HTML('<b>'), Markdown('*m*'), Latex('$l$'), JSON({'a': [1, None]}), "
+        "SVG('<svg/>'),\n"
         "        Javascript('1'), Image(b'\\x89PNG\\r\\n\\x1a\\n123', format='png'),\n"
         "        Image(b'\\xff\\xd8\\xff123', format='jpeg'))"
     )
@@ -51,9 +52,12 @@ def test_bundles_are_made_to_fit_the_wire(kernel):
         "class A:\n"
         "    def _repr_mimebundle_(self, **_):\n"
         "        import datetime\n"
-        "        return ({'application/json': {1: float('nan'), 'd': datetime.date(2020, 1, 1), 's': {2}},\n"
-        "                 'text/html': b'<i>', 'image/png': b'ab', 'application/x-own': 'not base 64!',\n"
-        "                 'image/gif': 'YW\\nI=', 'text/plain': '\\ud800', 'application/pdf': None,\n"
+        "        return ({'application/json': {1: float('nan'), 'd': datetime.date(2020, 1, "
+        "1), 's': {2}},\n"
+        "                 'text/html': b'<i>', 'image/png': b'ab', 'application/x-own': 'not "
+        "base 64!',\n"
+        "                 'image/gif': 'YW\\nI=', 'text/plain': '\\ud800', "
+        "'application/pdf': None,\n"
         "                 'application/vnd.own.v1+json': [1]}, {'width': b'x'})\n"
         "display(A())"
     )
@@ -148,7 +152,8 @@ def test_plots(kernel):
 def test_order_of_stdout_stderr_and_frames(kernel):
     cell = kernel.run(
         "import sys\nfor i in range(3):\n"
-        "    print('o', i)\n    print('e', i, file=sys.stderr)\n    display(i)\n    sys.stdout.write('p')"
+        "    print('o', i)\n    print('e', i, file=sys.stderr)\n    display(i)\n"
+        "    sys.stdout.write('p')"
     )
     assert cell.order == [
         *("o 0\n", "e 0\n", "display"),
@@ -160,8 +165,10 @@ def test_order_of_stdout_stderr_and_frames(kernel):
 def test_order_with_c_code_and_children(kernel):
     cell = kernel.run(
         "import ctypes, os, subprocess\nlibc = ctypes.CDLL(None)\n"
-        "print('python')\nos.write(1, b'raw\\n')\nprint('partial', end='')\nsubprocess.run(['echo', ' child'])\n"
-        "libc.printf(b'c\\n')\ndisplay(1)\nos.system('echo system')\nprint('end')\nlibc.printf(b'late c\\n');"
+        "print('python')\nos.write(1, b'raw\\n')\nprint('partial', end='')\n"
+        "subprocess.run(['echo', ' child'])\n"
+        "libc.printf(b'c\\n')\ndisplay(1)\nos.system('echo system')\nprint('end')\n"
+        "libc.printf(b'late c\\n');"
     )
     assert cell.order == [
         "python\nraw\npartial child\nc\n",
@@ -254,11 +261,13 @@ def test_stream_attributes(kernel):
     )
     cell = kernel.run(
         "print('a', end='')\nsys.stdout.buffer.write(b'\\xc3\\xa4')\nprint('b', end='')\n"
-        "sys.stdout.buffer.write(memoryview(b'c'))\nsys.stdout.buffer.flush()\nsys.stdout.writelines(['d', 'e'])"
+        "sys.stdout.buffer.write(memoryview(b'c'))\nsys.stdout.buffer.flush()\n"
+        "sys.stdout.writelines(['d', 'e'])"
     )
     assert cell.stdout == "aäbcde"
     cell = kernel.run(
-        "with contextlib.redirect_stdout(io.StringIO()) as f: print('in')\nprint('out')\nf.getvalue()"
+        "with contextlib.redirect_stdout(io.StringIO()) as f: print('in')\nprint('out')\n"
+        "f.getvalue()"
     )
     assert cell.stdout == "out\n" and cell.result == "'in\\n'"
     kernel.run("sys.stdout.reconfigure(errors='replace', line_buffering=True)")
@@ -291,7 +300,8 @@ def test_streams_can_be_wrapped_anew(kernel):
     """
     for stream in ("sys.stdout.detach()", "sys.stdout.buffer"):
         cell = kernel.run(
-            f"import io, sys\nsys.stdout = io.TextIOWrapper({stream}, encoding='utf-8')\nprint('ä')\n1"
+            f"import io, sys\nsys.stdout = io.TextIOWrapper({stream}, encoding='utf-8')\n"
+            f"print('ä')\n1"
         )
         assert cell.stdout == "ä\n" and cell.result == "1"
         assert kernel.run("print('b', end='')").stdout == "b"
@@ -303,7 +313,10 @@ def test_streams_can_be_wrapped_anew(kernel):
 def test_streams_that_cannot_be_used_are_replaced(kernel):
     for code in (
         "import io, sys\nsys.stdout = io.TextIOWrapper(io.BytesIO())\ns = sys.stdout.detach()",
-        "class Proxy:\n    def __getattr__(self, name): raise RuntimeError(name)\nsys.stdout = sys.stderr = Proxy()",
+        (
+            "class Proxy:\n    def __getattr__(self, name): raise RuntimeError(name)\n"
+            "sys.stdout = sys.stderr = Proxy()"
+        ),
     ):
         kernel.run(code)
         assert kernel.run("print('out')\nprint('err', file=sys.stderr)").order == [
@@ -339,7 +352,8 @@ def test_descriptors_can_be_redirected(kernel, tmp_path):
 def test_output_of_threads_after_the_cell(kernel):
     kernel.run(
         "import threading\ngo = threading.Event()\n"
-        "def late():\n    go.wait()\n    print('late')\n    display('late')\nt = threading.Thread(target=late)\nt.start()"
+        "def late():\n    go.wait()\n    print('late')\n    display('late')\n"
+        "t = threading.Thread(target=late)\nt.start()"
     )
     # Not by a timer, which may expire while the cell is still running.
     kernel.run("import signal\nsignal.signal(signal.SIGUSR1, lambda *_: go.set())")

@@ -258,7 +258,8 @@ def test_a_value_that_cannot_be_shown_is_an_error(mcp):
     assert text.startswith("Error executing tool execute_ipython_cell: ValueError: no repr\n----")
     assert text.endswith("\n\nOutput before the error:\n\nbefore")
     text = mcp.failing_cell(
-        "class B:\n    def _repr_html_(self): raise ValueError('no html')\n    __repr__ = lambda s: 'B!'\nB()"
+        "class B:\n    def _repr_html_(self): raise ValueError('no html')\n"
+        "    __repr__ = lambda s: 'B!'\nB()"
     )
     assert "ValueError: no html" in text and text.endswith("B!")
     assert "no repr" in mcp.cell(
@@ -279,7 +280,8 @@ def test_values_of_markdown_html_and_latex_are_their_text(mcp):
     )
     assert mcp.cell(f"HTML('{table}')") == "a\tb\n1\t<2"
     assert mcp.cell(
-        "class C:\n    def _repr_html_(self): return '<b>c</b>'\n    def __repr__(self): return 'its repr'\nC()"
+        "class C:\n    def _repr_html_(self): return '<b>c</b>'\n"
+        "    def __repr__(self): return 'its repr'\nC()"
     ) == ("its repr")
 
 
@@ -323,11 +325,13 @@ def test_truncation(mcp):
         "x\ntail\n\n[Output truncated: exceeded 5000 character limit]"
     )
     assert mcp.cell("print('xyz')", max_output_chars=0) == (
-        "[Output cut here: 3 of 3 characters left out]\n\n[Output truncated: exceeded 0 character limit]"
+        "[Output cut here: 3 of 3 characters left out]\n\n"
+        "[Output truncated: exceeded 0 character limit]"
     )
     assert mcp.cell("print()", max_output_chars=0) == ""
     assert mcp.cell("print('xyz')", max_output_chars=1) == (
-        "x\n\n[Output cut here: 2 of 3 characters left out]\n\n[Output truncated: exceeded 1 character limit]"
+        "x\n\n[Output cut here: 2 of 3 characters left out]\n\n"
+        "[Output truncated: exceeded 1 character limit]"
     )
 
 
@@ -363,7 +367,8 @@ def test_timeout_keeps_the_state(mcp):
     text = mcp.failing_cell("print('begun')\nimport time\nwhile True: time.sleep(0.01)", timeout=2)
     assert text.startswith(
         "Error executing tool execute_ipython_cell: "
-        "Code execution exceeded timeout of 2.00s (approval wait excluded). The cell was interrupted; variables are kept."
+        "Code execution exceeded timeout of 2.00s (approval wait excluded). The cell was "
+        "interrupted; variables are kept."
     )
     assert "begun" in text
     assert mcp.cell("x") == "1"
@@ -382,13 +387,19 @@ def test_cancelled_request_interrupts_and_is_not_answered(mcp):
 
 
 def test_the_next_cell_says_that_a_cancelled_one_lost_the_state(mcp):
-    code = "try:\n    print('go', flush=True)\n    time.sleep(1000)\nexcept KeyboardInterrupt:\n    os.kill(os.getpid(), 9)"
+    code = (
+        "try:\n    print('go', flush=True)\n    time.sleep(1000)\nexcept KeyboardInterrupt:\n"
+        "    os.kill(os.getpid(), 9)"
+    )
     mcp.cell("import os, time")
     id = mcp.start_tool("execute_ipython_cell", {"code": code}, token="t")
     while not any(n["method"] == "notifications/progress" for n in mcp.notifications):
         mcp.receive()
     mcp.notify("notifications/cancelled", {"requestId": id})
-    lost = "[ipybox] the kernel was killed by SIGKILL (killed); its state is lost, the next cell runs in a fresh kernel"
+    lost = (
+        "[ipybox] the kernel was killed by SIGKILL (killed); its state is lost, the next cell "
+        "runs in a fresh kernel"
+    )
     assert mcp.cell("1") == f"1\n\n{lost}"
     assert mcp.cell("1") == "1"
 
@@ -448,7 +459,10 @@ def test_kernel_environment(ipybox, place):
         "OTHER=s2\nKERNEL_ENV_FROM_FILE='f 1'\nKERNEL_ENV_BOTH=file\n"
     )
     with McpServer(ipybox, place) as server:
-        names = "'SECRET', 'OTHER', 'FROM_ENV', 'FROM_FILE', 'BOTH', 'KERNEL_ENV_BOTH', 'TERM', 'NO_COLOR'"
+        names = (
+            "'SECRET', 'OTHER', 'FROM_ENV', 'FROM_FILE', 'BOTH', 'KERNEL_ENV_BOTH', 'TERM', "
+            "'NO_COLOR'"
+        )
         text = server.cell(f"import os\n[os.environ.get(n) for n in ({names})]")
         assert text == "[None, None, 'e', 'f 1', 'environment', None, 'dumb', '1']"
         assert "s1" not in server.cell("!cat /proc/$PPID/environ | tr '\\0' '\\n'")
@@ -560,7 +574,8 @@ def test_ten_thousand_cells_lose_nothing(mcp):
                 "execute_ipython_cell",
                 {
                     "code": (
-                        f"print('p{i}')\nsys.stdout.flush()\nos.write(1, b'w{i}\\n')\nlibc.puts(b'c{i}')\nlibc.fflush(None)\n"
+                        f"print('p{i}')\nsys.stdout.flush()\nos.write(1, b'w{i}\\n')\n"
+                        f"libc.puts(b'c{i}')\nlibc.fflush(None)\n"
                         f"print('e{i}', file=sys.stderr)\ndisplay({i})\nprint('q{i}')\n'r{i}'"
                     )
                 },

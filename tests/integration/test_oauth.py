@@ -249,35 +249,53 @@ def test_server_of_the_first_specification(serve, log_in, ask, has_metadata):
 # Misbehaviour
 
 
-@pytest.mark.parametrize(("switches", "message"), [
-    ({"issuer": "https://honest.example"}, "is of another issuer"),
-    ({"resource": "https://honest.example/mcp"}, "is for https://honest.example/mcp, not for"),
-    ({"metadata": {"code_challenge_methods_supported": None}}, "PKCE"),
-    ({"metadata": {"code_challenge_methods_supported": ["plain"]}}, "PKCE"),
-    ({"metadata": {"token_endpoint": "http://evil.example/token"}}, "is not https"),
-    ({"metadata": {"authorization_endpoint": "file:///etc/passwd"}}, "neither https:// nor http://"),
-    ({"metadata": {"authorization_endpoint": None}}, "no authorization_endpoint"),
-    ({"metadata": {"registration_endpoint": None}}, "registers no clients"),
-    ({"redirects": "http://127.0.0.1:1/"}, "there is none at"),
-    ({"resource_bytes": b"{" + b" " * 300_000 + b"}"}, "bytes"),
-    ({"resource_bytes": b'{"resource":' + b"[" * 5000}, "cannot be read"),
-    ({"metadata_status": 500}, "has no metadata"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("switches", "message"),
+    [
+        ({"issuer": "https://honest.example"}, "is of another issuer"),
+        ({"resource": "https://honest.example/mcp"}, "is for https://honest.example/mcp, not for"),
+        ({"metadata": {"code_challenge_methods_supported": None}}, "PKCE"),
+        ({"metadata": {"code_challenge_methods_supported": ["plain"]}}, "PKCE"),
+        ({"metadata": {"token_endpoint": "http://evil.example/token"}}, "is not https"),
+        (
+            {"metadata": {"authorization_endpoint": "file:///etc/passwd"}},
+            "neither https:// nor http://",
+        ),
+        ({"metadata": {"authorization_endpoint": None}}, "no authorization_endpoint"),
+        ({"metadata": {"registration_endpoint": None}}, "registers no clients"),
+        ({"redirects": "http://127.0.0.1:1/"}, "there is none at"),
+        ({"resource_bytes": b"{" + b" " * 300_000 + b"}"}, "bytes"),
+        ({"resource_bytes": b'{"resource":' + b"[" * 5000}, "cannot be read"),
+        ({"metadata_status": 500}, "has no metadata"),
+    ],
+)
 def test_bad_discovery(serve, fail_login, switches, message):
     servers = serve(**switches)
     assert message in fail_login(servers.url)
     assert servers.token_requests == []
 
 
-@pytest.mark.parametrize(("switches", "message"), [
-    ({"answer": {"iss": "https://evil.example", "error": "SHOWN"}}, "names another issuer"),
-    ({"metadata": {"authorization_response_iss_parameter_supported": True}}, "names no issuer"),
-    ({"answer": {"code": None, "error": "access_denied", "error_description": "no \x1b[31m"}}, "refused the login: access_denied"),
-    ({"answer": {"code": None}}, "has no code"),
-    ({"answer": {"code": "made-up"}}, "invalid_grant"),
-    ({"token": {"access_token": "a\r\nX-Evil: 1"}}, "fits into a header"),
-    ({"token": {"token_type": "mac"}}, "token_type"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("switches", "message"),
+    [
+        ({"answer": {"iss": "https://evil.example", "error": "SHOWN"}}, "names another issuer"),
+        ({"metadata": {"authorization_response_iss_parameter_supported": True}}, "names no issuer"),
+        (
+            {
+                "answer": {
+                    "code": None,
+                    "error": "access_denied",
+                    "error_description": "no \x1b[31m",
+                }
+            },
+            "refused the login: access_denied",
+        ),
+        ({"answer": {"code": None}}, "has no code"),
+        ({"answer": {"code": "made-up"}}, "invalid_grant"),
+        ({"token": {"access_token": "a\r\nX-Evil: 1"}}, "fits into a header"),
+        ({"token": {"token_type": "mac"}}, "token_type"),
+    ],
+)
 def test_bad_answer(serve, start_login, place, switches, message):
     servers = serve(**switches)
     login = start_login(servers.url)

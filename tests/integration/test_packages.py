@@ -122,7 +122,8 @@ def test_cancelled_installation_ends(ipybox, place):
     python = place.workspace / "bin/python3"
     python.parent.mkdir()
     python.write_text(
-        f'#!/bin/sh\ncase "$*" in *pip*) echo begun; sleep 1000;; *) exec {harness.ROOT / ".venv/bin/python"} "$@";; esac\n'
+        f'#!/bin/sh\ncase "$*" in *pip*) echo begun; sleep 1000;; *) exec '
+        f'{harness.ROOT / ".venv/bin/python"} "$@";; esac\n'
     )
     python.chmod(0o755)
     with McpServer(ipybox, place, "--python", str(python)) as server:

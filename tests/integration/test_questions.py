@@ -134,9 +134,14 @@ def test_names_of_tools_are_quoted(run):
     refuse(terminal)
 
 
-@pytest.mark.parametrize(("locale", "shown"), [
-    ("C", '"\\u00e9\\u20ac\\ud83d\\ude00"'), ("de_DE.ISO-8859-1", '"\\u00e9\\u20ac\\ud83d\\ude00"'), ("xx_YY.utf8", '"é€😀"'),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("locale", "shown"),
+    [
+        ("C", '"\\u00e9\\u20ac\\ud83d\\ude00"'),
+        ("de_DE.ISO-8859-1", '"\\u00e9\\u20ac\\ud83d\\ude00"'),
+        ("xx_YY.utf8", '"é€😀"'),
+    ],
+)
 def test_terminals_of_other_character_sets(run, locale, shown):
     terminal = run("call(value='é€😀')", LC_ALL=locale)
     assert question(terminal).endswith(f'"value": {shown}')
@@ -282,7 +287,8 @@ def test_a_flood_of_progress_is_counted(run, fifo, workspace):
 @pytest.fixture(autouse=True)
 def rules(workspace):
     (workspace / "rules.json").write_text(
-        '{"default": "ask", "rules": [{"tool": "change", "decision": "allow"}, {"tool": "flood", "decision": "allow"}]}'
+        '{"default": "ask", "rules": [{"tool": "change", "decision": "allow"}, {"tool": '
+        '"flood", "decision": "allow"}]}'
     )
 
 
@@ -316,7 +322,8 @@ def test_one_answer_is_for_one_question(run):
     terminal = run("""
 from concurrent.futures import ThreadPoolExecutor
 with ThreadPoolExecutor(3) as pool:
-    print(sorted(type(result).__name__ + str(result)[:8] for result in pool.map(lambda i: call("two_texts"), range(3))))
+    results = pool.map(lambda i: call("two_texts"), range(3))
+    print(sorted(type(result).__name__ + str(result)[:8] for result in results))
 """)
     for answer in ("n\ny\ny\n", "y\n", "n\n"):
         terminal.expect(ALLOW)
@@ -412,7 +419,10 @@ def test_races_of_answers_and_withdrawals(run, workspace, seed):
 def test_a_question_that_a_cell_prints(run, fifo, workspace):
     """The user answers it. The answer counts for no question of ours."""
     fifo("go")
-    printed = "Tool call: time.convert_time\nArguments: none\nAllow? [y]es, [n]o, [a]lways for this tool: "
+    printed = (
+        "Tool call: time.convert_time\nArguments: none\n"
+        "Allow? [y]es, [n]o, [a]lways for this tool: "
+    )
     terminal = run(f"print({printed!r}, end='', flush=True); wait_for('go'); print(call('pid'))")
     terminal.expect(ALLOW)
     terminal.type("a\n")
@@ -465,7 +475,8 @@ def post(*args):
     params = {{"command": {sys.executable!r}, "args": [*{fake!r}, *args]}}
     body = {{"server_name": "fake", "server_params": params, "tool_name": "pid", "tool_args": {{}}}}
     url = f"http://{{os.environ['TOOL_SERVER_HOST']}}:{{os.environ['TOOL_SERVER_PORT']}}/run"
-    request = urllib.request.Request(url, json.dumps(body).encode(), {{"Content-Type": "application/json"}})
+    headers = {{"Content-Type": "application/json"}}
+    request = urllib.request.Request(url, json.dumps(body).encode(), headers)
     return "result" in json.load(urllib.request.urlopen(request))
 
 print(call("pid").isdigit(), post("log=one"), post("log=one"), post("log=two\\u200b"))
@@ -506,7 +517,10 @@ import subprocess
 for who in ("cell", "child"):
     command = "exec 9<>/dev/tty" if who == "child" else ""
     try:
-        open("/dev/tty") if who == "cell" else subprocess.run(["sh", "-c", command], check=True, capture_output=True)
+        if who == "cell":
+            open("/dev/tty")
+        else:
+            subprocess.run(["sh", "-c", command], check=True, capture_output=True)
         print(who, "has it")
     except (OSError, subprocess.CalledProcessError):
         print(who, "has none")

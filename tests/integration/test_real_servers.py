@@ -128,7 +128,8 @@ def test_server_everything(transport, mcp, environ, servers):
     with everything(transport, environ, servers) as params:
         assert "get_tiny_image" in mcp.register("everything", params)
         seen = mcp.cell(
-            "from mcptools.everything import echo, get_structured_content as weather, get_sum, get_tiny_image as image\n"
+            "from mcptools.everything import echo, get_structured_content as weather, "
+            "get_sum, get_tiny_image as image\n"
             "from mcptools.everything import trigger_long_running_operation as slow\n"
             "print(echo.run(echo.Params(message='hi')))\n"
             "print(get_sum.run(get_sum.Params(a=5, b=7)))\n"
@@ -167,7 +168,8 @@ def test_fetch_server(mcp):
         ) == ["fetch"]
         text = mcp.cell(
             "from mcptools.fetch import fetch\n"
-            f"print(fetch.run(fetch.Params(url='http://127.0.0.1:{web.server_port}/page', raw=True)))"
+            f"print(fetch.run(fetch.Params(url='http://127.0.0.1:{web.server_port}/page', "
+            f"raw=True)))"
         )
         assert "the page says hello" in text
     finally:

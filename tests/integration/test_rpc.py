@@ -38,7 +38,10 @@ def api(run_ipybox) -> None:
     assert done.returncode == 0, done.stderr
 
 
-CALL = "from mcptools.fake import echo_json\nprint(echo_json.run(echo_json.Params(value=[1])).structured['back'])"
+CALL = (
+    "from mcptools.fake import echo_json\n"
+    "print(echo_json.run(echo_json.Params(value=[1])).structured['back'])"
+)
 
 # --- the page ---
 
@@ -131,7 +134,8 @@ def test_a_timeout_keeps_the_state(core, session):
     result = core.execute(session, "import time; time.sleep(60)", timeout=0.25)
     assert result["status"] == "timeout"
     assert result["message"] == (
-        "Code execution exceeded timeout of 0.25s (approval wait excluded). The cell was interrupted; variables are kept."
+        "Code execution exceeded timeout of 0.25s (approval wait excluded). The cell was "
+        "interrupted; variables are kept."
     )
     assert core.text(session, "x") == "5"
 
@@ -261,7 +265,10 @@ def test_a_call_is_asked_for_and_accepted(core, api, session):
 
 
 def test_what_was_printed_before_a_call_is_told_before_it_is_asked_for(core, api, session):
-    code = "from mcptools.fake import nothing as n\nfor i in range(30):\n  print(i)\n  n.run(n.Params())"
+    code = (
+        "from mcptools.fake import nothing as n\nfor i in range(30):\n  print(i)\n"
+        "  n.run(n.Params())"
+    )
     id = core.request("session.execute", session=session, code=code, events=True)
     told = []
     while id not in core.answers:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`ipybox rpc`: the tool server and the gateway of a session, and questions about shell commands."""
+"""`ipybox rpc`: tool server and gateway of a session, and questions about shell commands."""
 
 from __future__ import annotations
 

@@ -31,7 +31,8 @@ def test_python_sdk(client_python, ipybox, place, servers):
     assert seen["failed"].endswith("\n\nOutput before the error:\n\nbefore")
     assert "there is no argument timeout_s, did you mean timeout?" in seen["wrong"]
     assert seen["late"] == (
-        "Error executing tool execute_ipython_cell: Code execution exceeded timeout of 0.50s (approval wait excluded). "
+        "Error executing tool execute_ipython_cell: Code execution exceeded timeout of 0.50s "
+        "(approval wait excluded). "
         "The cell was interrupted; variables are kept.\n\nOutput before the error:\n\nbegun"
     )
     assert seen["cut"] == (
@@ -73,7 +74,10 @@ def test_inspector(inspector, ipybox, place, servers):
     # Another process in the same workspace: the registration is still valid.
     called = inspect.tool(
         "execute_ipython_cell",
-        code="from mcptools.time import get_current_time as g; 'UTC' in str(g.run(g.Params(timezone='UTC')))",
+        code=(
+            "from mcptools.time import get_current_time as g; 'UTC' in "
+            "str(g.run(g.Params(timezone='UTC')))"
+        ),
     )
     assert called["content"] == [{"type": "text", "text": "True"}]
     assert inspect.tool("reset")["content"][0]["text"].startswith("The kernel was reset: ")

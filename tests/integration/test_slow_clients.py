@@ -127,7 +127,10 @@ def test_mcp_line_that_is_too_long(ipybox, place, with_id):
         before = peak_mib(server)
         if with_id:
             # The id comes last, as the official Python SDK writes it.
-            start = b'{"method": "tools/call", "params": {"name": "execute_ipython_cell", "arguments": {"code": "'
+            start = (
+                b'{"method": "tools/call", "params": {"name": "execute_ipython_cell", '
+                b'"arguments": {"code": "'
+            )
             send_long_line(server, start, b'"}}, "jsonrpc": "2.0", "id": 77}')
         else:
             send_long_line(server, b"", b"")
@@ -155,7 +158,7 @@ def test_rpc_line_that_is_too_long(ipybox, place):
 
 
 def test_answer_to_elicitation_that_is_too_long(ipybox, place, servers):
-    """The question ends as if there were no answer: the call is refused, and the session continues."""
+    """It counts as no answer: the call is refused, and the session continues."""
     with McpServer(ipybox, place, "--approve", "ask", initialize=False) as server:
         server.initialize(elicitation={})
         server.register("clock", servers.time())

@@ -149,7 +149,7 @@ def test_tool_errors_reach_python(core, monkeypatch):
 
 
 def test_one_server_for_all_callers(core, monkeypatch):
-    """First calls at the same time share one connect; threads, tasks and children share the server."""
+    """Simultaneous first calls share one connect. Threads, tasks and children share the server."""
     runner = core.runner(monkeypatch)
     pids: queue.Queue = queue.Queue()
     threads = [

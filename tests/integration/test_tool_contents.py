@@ -40,10 +40,22 @@ LINK = {"type": "resource_link", "uri": "https://example.org/big.bin", "name": "
         (FILE, b"# x", "text/markdown", "file:///a/notes.md?x=1#y", "notes.md"),
         (BLOB, b"\0\1", None, "x://y/z.tar.gz", "z_tar.gz"),
         ({**IMAGE, "mimeType": 5}, PNG, None, None, "image.bin"),
-        ({"type": "resource", "resource": {"uri": "x://../../..", "blob": ""}}, b"", None, "x://../../..", "resource.bin"),
-        ({"type": "resource", "resource": {"uri": "a/.\0\u202e" + "n" * 999, "text": "\ud800"}}, b"\xed\xa0\x80", None, "a/.\0\u202e" + "n" * 999, "n" * 100 + ".txt"),
+        (
+            {"type": "resource", "resource": {"uri": "x://../../..", "blob": ""}},
+            b"",
+            None,
+            "x://../../..",
+            "resource.bin",
+        ),
+        (
+            {"type": "resource", "resource": {"uri": "a/.\0\u202e" + "n" * 999, "text": "\ud800"}},
+            b"\xed\xa0\x80",
+            None,
+            "a/.\0\u202e" + "n" * 999,
+            "n" * 100 + ".txt",
+        ),
     ],
-)  # fmt: skip
+)
 def test_what_is_in_a_content(tmp_path, part, data, mime_type, uri, name):
     made = content.Content(part)
     assert (made.data, made.mime_type, made.uri, made.type) == (data, mime_type, uri, part["type"])

@@ -261,14 +261,23 @@ ORDER_AS_JSON = {
     ("value", "sent"),
     [
         ({"x": WHEN}, {"x": "2026-02-03T04:05:06Z"}),
-        ({"x": [uuid.UUID(int=7), Path("/a/b"), Colour.RED]}, {"x": ["00000000-0000-0000-0000-000000000007", "/a/b", "red"]}),
+        (
+            {"x": [uuid.UUID(int=7), Path("/a/b"), Colour.RED]},
+            {"x": ["00000000-0000-0000-0000-000000000007", "/a/b", "red"]},
+        ),
         ({Colour.RED: Point(1, WHEN)}, {"red": {"x": 1, "at": "2026-02-03T04:05:06Z"}}),
-        ({"x": decimal.Decimal("1.10"), "y": datetime.timedelta(hours=1), "z": frozenset([1])}, {"x": "1.10", "y": "PT1H", "z": [1]}),
-        ({"order": ORDER, "s": "\ud800", "n": 2**70}, {"order": ORDER_AS_JSON, "s": "\ud800", "n": 2**70}),
+        (
+            {"x": decimal.Decimal("1.10"), "y": datetime.timedelta(hours=1), "z": frozenset([1])},
+            {"x": "1.10", "y": "PT1H", "z": [1]},
+        ),
+        (
+            {"order": ORDER, "s": "\ud800", "n": 2**70},
+            {"order": ORDER_AS_JSON, "s": "\ud800", "n": 2**70},
+        ),
         (ORDER, ORDER_AS_JSON),
         (Point(1, WHEN), {"x": 1, "at": "2026-02-03T04:05:06Z"}),
     ],
-)  # fmt: skip
+)
 def test_arguments_are_what_pydantic_turns_into_json(how, value, sent, make_server):
     assert call(how, runner(make_server()), "t", value) == sent
 

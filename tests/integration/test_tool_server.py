@@ -444,7 +444,8 @@ def test_ends_with_its_parent(ipybox, environ, workspace):
     """Although a child that the parent forked holds the pipe open."""
     script = (
         "import subprocess, sys, os, json\n"
-        "p = subprocess.Popen(sys.argv[1:], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)\n"
+        "p = subprocess.Popen(sys.argv[1:], stdin=subprocess.PIPE, stdout=subprocess.PIPE, "
+        "text=True)\n"
         "print(json.loads(p.stdout.readline())['port'], p.pid, flush=True)\n"
         "os.set_inheritable(p.stdin.fileno(), True)\n"
         "q = subprocess.Popen(['sleep', '1000'], close_fds=False, stdout=subprocess.DEVNULL)\n"

@@ -65,13 +65,15 @@ def test_sqlite_and_git_servers(mcp, servers, workspace):
     mcp.register("db", servers.sqlite(workspace / "x.db"))
     mcp.cell(
         "from mcptools.db import create_table as c, write_query as w, read_query as r\n"
-        "c.run(c.Params(query='create table t (a int)'))\nw.run(w.Params(query='insert into t values (41), (1)'));"
+        "c.run(c.Params(query='create table t (a int)'))\n"
+        "w.run(w.Params(query='insert into t values (41), (1)'));"
     )
     assert "42" in mcp.cell("r.run(r.Params(query='select sum(a) as s from t'))")
     subprocess.run(["git", "init", "-q", "repo"], cwd=workspace, check=True)
     mcp.register("git", servers.git(workspace / "repo"))
     assert "branch" in mcp.cell(
-        f"from mcptools.git import git_status as s\ns.run(s.Params(repo_path={str(workspace / 'repo')!r}))"
+        f"from mcptools.git import git_status as s\n"
+        f"s.run(s.Params(repo_path={str(workspace / 'repo')!r}))"
     )
 
 
@@ -96,10 +98,30 @@ def test_tools_from_threads_tasks_and_children(mcp, servers):
 # Exact values
 
 
-@pytest.mark.parametrize("value", [
-    "2**70", "-2**70", "0.1", "1e308", "-0.0", "0", "1", "'\\u2028'", "'\\x00'", "'\\ud800'", "'😀é'", "''", "None",
-    "True", "[]", "{}", "{'a': [1, {'b': None}]}", "'\\\\ \" \\n'", "'x' * 1_000_000",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "value",
+    [
+        "2**70",
+        "-2**70",
+        "0.1",
+        "1e308",
+        "-0.0",
+        "0",
+        "1",
+        "'\\u2028'",
+        "'\\x00'",
+        "'\\ud800'",
+        "'😀é'",
+        "''",
+        "None",
+        "True",
+        "[]",
+        "{}",
+        "{'a': [1, {'b': None}]}",
+        "'\\\\ \" \\n'",
+        "'x' * 1_000_000",
+    ],
+)
 def test_arguments_and_results_are_exact(mcp_fake, value):
     """The server echoes the text of its arguments. The result is returned as data."""
     assert (
@@ -122,7 +144,8 @@ def test_numbers_beyond_python(mcp_fake):
     """
     assert (
         mcp_fake.cell(
-            "from mcptools.fake import numbers as n\nr = n.run(n.Params()).structured\nr['big'], r['small']"
+            "from mcptools.fake import numbers as n\nr = n.run(n.Params()).structured\n"
+            "r['big'], r['small']"
         )
         == "(1180591620717411303424, 0.1)"
     )
@@ -177,7 +200,8 @@ def test_contents(mcp_fake):
         assert part in shown
     assert (
         mcp_fake.cell(
-            "from pathlib import Path\nprint(mixed.images[0].save().read_bytes() == mixed.images[0].data)"
+            "from pathlib import Path\n"
+            "print(mixed.images[0].save().read_bytes() == mixed.images[0].data)"
         )
         == "True"
     )
@@ -354,12 +378,16 @@ def test_a_call_of_a_replaced_registration_says_by_whom(ipybox, place, workspace
         new_id = re.search(
             r'server_id="([0-9a-f]{32})"', (workspace / "mcptools/x/__init__.py").read_text()
         )[1]
-        replaced = rf'MCP server "x" \(id [0-9a-f]{{32}}\) was replaced by the registration {new_id} \(.*, package in .*mcptools\)'
+        replaced = (
+            rf'MCP server "x" \(id [0-9a-f]{{32}}\) was replaced by the registration {new_id} '
+            rf"\(.*, package in .*mcptools\)"
+        )
         assert re.search(replaced, mcp.failing_cell(call))
         # As the error says: imported again, it is the new one.
         assert (
             mcp.cell(
-                f"import importlib, mcptools.x\nimportlib.reload(mcptools.x); importlib.reload(only)\n{call}"
+                f"import importlib, mcptools.x\n"
+                f"importlib.reload(mcptools.x); importlib.reload(only)\n{call}"
             )
             == "only one"
         )
@@ -373,7 +401,8 @@ import hashlib, os, pathlib
 
 def state():
     "What the packages and the registry hold, and what else lies beside them."
-    files = [path for root in (PACKAGES, REGISTRY) for path in sorted(pathlib.Path(root).rglob("*"))]
+    roots = map(pathlib.Path, (PACKAGES, REGISTRY))
+    files = [path for root in roots for path in sorted(root.rglob("*"))]
     return {str(path): path.read_bytes() for path in files
             if path.is_file() and "__pycache__" not in path.parts and path.name != "fill"}
 
@@ -422,13 +451,18 @@ def test_a_registration_on_a_full_disk_keeps_the_package_and_the_registry(
             assert answer["isError"] and "No space left on device" in answer["content"][0]["text"]
             assert (
                 mcp.cell(
-                    "print(state() == before, sorted(os.listdir(PACKAGES)) in (['x'], ['fill', 'x']))"
+                    "print(state() == before, sorted(os.listdir(PACKAGES)) in (['x'], "
+                    "['fill', 'x']))"
                 )
                 == "True True"
             )
         assert mcp.cell(call) == "only one"
         # A new session reads the registry.
-        again = f"import subprocess\nprint(subprocess.run([{ipybox!r}, 'run', '--no-sandbox', '--approve', 'allow', '-c', {call!r}]"
+        again = (
+            f"import subprocess\n"
+            f"print(subprocess.run([{ipybox!r}, 'run', '--no-sandbox', '--approve', 'allow', "
+            f"'-c', {call!r}]"
+        )
         assert (
             mcp.cell(
                 again
@@ -509,7 +543,8 @@ def try_to_name_a_command(mcp, workspace):
     params = fake("one-tool")
     assert (
         mcp.cell(
-            f"from ipybox.tool_exec.client import ToolRunner\nToolRunner('fake', {params!r}).run_sync('only', {{}})"
+            f"from ipybox.tool_exec.client import ToolRunner\n"
+            f"ToolRunner('fake', {params!r}).run_sync('only', {{}})"
         )
         == "'only one'"
     )
@@ -522,11 +557,13 @@ def test_channel_wants_the_token_or_the_kernel(mcp):
             "import http.client, os, json, re\n"
             "def post(**headers):\n"
             "    c = http.client.HTTPConnection('127.0.0.1', int(os.environ['TOOL_SERVER_PORT']))\n"
-            "    c.request('POST', '/run', json.dumps({'server_name': 'fake', 'tool_name': 'only', 'tool_args': {}}),\n"
+            "    c.request('POST', '/run', json.dumps({'server_name': 'fake', 'tool_name': "
+            "'only', 'tool_args': {}}),\n"
             "              {'Content-Type': 'application/json', **headers})\n"
             "    return c.getresponse().status\n"
             "token = os.environ['IPYBOX_TOOL_TOKEN']\n"
-            "post(), post(Authorization='Bearer ' + '0' * 64), post(Authorization='Bearer ' + token[:-1])"
+            "post(), post(Authorization='Bearer ' + '0' * 64), post(Authorization='Bearer ' "
+            "+ token[:-1])"
         )
         == "(200, 401, 401)"
     )
@@ -545,7 +582,8 @@ def test_two_sessions_do_not_share_tokens(ipybox, place, tmp_path):
         other = two.cell("import os; os.environ['IPYBOX_TOOL_TOKEN']").strip("'")
         assert token != other
         text = two.failing_cell(
-            f"os.environ['TOOL_SERVER_PORT'] = {port!r}\nfrom ipybox.tool_exec.client import ToolRunner\n"
+            f"os.environ['TOOL_SERVER_PORT'] = {port!r}\n"
+            f"from ipybox.tool_exec.client import ToolRunner\n"
             "ToolRunner('fake').run_sync('only', {})"
         )
         assert "401" in text or "token" in text.lower()

@@ -84,8 +84,24 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
         directory=certificates,
     )
     (certificates / "names").write_text("subjectAltName=IP:127.0.0.1,DNS:localhost\n")
-    openssl("x509", "-req", "-in", "request", "-CA", "ca.pem", "-CAkey", "key", "-CAcreateserial", "-out", "certificate", "-days",
-            "2", "-extfile", "names", directory=certificates)  # fmt: skip
+    openssl(
+        "x509",
+        "-req",
+        "-in",
+        "request",
+        "-CA",
+        "ca.pem",
+        "-CAkey",
+        "key",
+        "-CAcreateserial",
+        "-out",
+        "certificate",
+        "-days",
+        "2",
+        "-extfile",
+        "names",
+        directory=certificates,
+    )
     server = (certificates / "certificate").read_text() + (certificates / "server.key").read_text()
     (certificates / "server.pem").write_text(server)
 
@@ -286,7 +302,9 @@ print(run(Params(path=".")))
 '''
 
 async def main():
-    await generate_mcp_sources(server_name="files", server_params=SERVER_PARAMS, root_dir=Path("mcptools"))
+    await generate_mcp_sources(
+        server_name="files", server_params=SERVER_PARAMS, root_dir=Path("mcptools")
+    )
     async with CodeExecutor() as executor:
         async for item in executor.stream(CODE):
             match item:

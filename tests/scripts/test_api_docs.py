@@ -80,12 +80,18 @@ def test_documented(doxygen):
     assert doxygen(HEADER) == ""
 
 
-@pytest.mark.parametrize(("without", "warned"), [
-    ("/** A thing. Opaque. */", "IpyboxThing"),
-    ("/**< in grams */", "weight"), (" * @param options what it is made of\n", "options"),
-    (" * @param error #IPYBOX_THING_LARGE\n", "error"), (" * @return the thing; see ipybox_thing_new()\n", "return"),
-    (" * @brief Makes a thing.\n *\n * @param options", "options"), ("/** What a thing is made of. */", "IpyboxThingOptions"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("without", "warned"),
+    [
+        ("/** A thing. Opaque. */", "IpyboxThing"),
+        ("/**< in grams */", "weight"),
+        (" * @param options what it is made of\n", "options"),
+        (" * @param error #IPYBOX_THING_LARGE\n", "error"),
+        (" * @return the thing; see ipybox_thing_new()\n", "return"),
+        (" * @brief Makes a thing.\n *\n * @param options", "options"),
+        ("/** What a thing is made of. */", "IpyboxThingOptions"),
+    ],
+)
 def test_what_is_not_documented_is_an_error(doxygen, without, warned):
     assert without in HEADER
     warnings = doxygen(HEADER.replace(without, ""))

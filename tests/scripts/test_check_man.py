@@ -83,7 +83,10 @@ def test_finds_variables_and_statuses_that_are_not_there(project):
         "enum {\n    IPB_EXIT_OK = 0,\n    IPB_EXIT_TIMEOUT = 124,\n};\n"
     )
     (project / "src/cli/cli.c").write_text('g_getenv("NO_COLOR"); getenv("TERM");\n')
-    page = 'ipybox(1) "ipybox @VERSION@" "ipybox"\n\n# ENVIRONMENT\n\n*TERM*\n\t_dumb_\n\n# EXIT STATUS\n\n|[ *0*\n:< fine\n\n# SEE ALSO\n\n*libipybox*(3)\n'
+    page = (
+        'ipybox(1) "ipybox @VERSION@" "ipybox"\n\n# ENVIRONMENT\n\n*TERM*\n\t_dumb_\n\n'
+        "# EXIT STATUS\n\n|[ *0*\n:< fine\n\n# SEE ALSO\n\n*libipybox*(3)\n"
+    )
     (project / "docs/man/ipybox.1.scd").write_text(page)
     (project / "docs/man/meson.build").write_text("man_pages = ['libipybox.3', 'ipybox.1']\n")
     assert check(project)[:2] == [

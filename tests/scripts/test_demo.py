@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`make` builds what the demo needs, and scripts/demo shows a sandboxed cell or says why it cannot."""
+"""`make` builds what the demo needs. scripts/demo shows a sandboxed cell or says why it cannot."""
 
 from __future__ import annotations
 
@@ -98,7 +98,8 @@ def test_a_cell_outside_is_noticed(clone):
     program = clone / "build/ipybox"
     program.rename(clone / "build/real")
     program.write_text(
-        '#!/bin/sh\nverb=$1\nshift\n[ $verb != run ] || set -- --no-sandbox "$@"\nexec "${0%/*}/real" $verb "$@"\n'
+        '#!/bin/sh\nverb=$1\nshift\n[ $verb != run ] || set -- --no-sandbox "$@"\n'
+        'exec "${0%/*}/real" $verb "$@"\n'
     )
     program.chmod(0o755)
     done = demo(clone)

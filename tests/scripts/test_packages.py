@@ -139,5 +139,8 @@ def test_programs_of_the_tests_are_set_up(system, tmp_path):
     assert done.returncode == 1
     command, _, packages = done.stderr.splitlines()[-1].partition("install ")
     assert command == "sudo apt-get "
-    needed = "chromium clang-format curl doxygen fish g++ git man-db mandoc meson ninja-build openssl procps scdoc zsh"
+    needed = (
+        "chromium clang-format curl doxygen fish g++ git man-db mandoc meson ninja-build openssl "
+        "procps scdoc zsh"
+    )
     assert sorted(packages.split()) == needed.split()

@@ -21,8 +21,11 @@ def test_attempts(tmp_path, good, status, attempts):
     command = f'echo "$1" >>log; [ "$(wc -l <log)" -ge {good} ] || exit 7'
     done = subprocess.run(
         [SCRIPT, "sh", "-c", command, "sh", "an argument"],
-        cwd=tmp_path, env={"PATH": "/usr/bin:/bin", "IPYBOX_RETRY_PAUSE": "0"}, capture_output=True, text=True,
-    )  # fmt: skip
+        cwd=tmp_path,
+        env={"PATH": "/usr/bin:/bin", "IPYBOX_RETRY_PAUSE": "0"},
+        capture_output=True,
+        text=True,
+    )
     assert done.returncode == status
     assert (tmp_path / "log").read_text() == "an argument\n" * attempts
     assert done.stderr == "failed with 7, again in 0 s: sh\n" * (min(good, 3) - 1)

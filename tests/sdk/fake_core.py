@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Stands in for `ipybox rpc`: answers `echo` with its parameters; other methods make it misbehave."""
+"""Stands in for `ipybox rpc`: `echo` returns its parameters, other methods misbehave."""
 
 from __future__ import annotations
 

@@ -157,12 +157,12 @@ async def test_nobody_decides(core: Core) -> None:
 
     class Fails(Waits):
         def on_approval(self, approval: Approval) -> None:
-            raise RuntimeError("nobody catches this")
+            raise RuntimeError("no handler catches this")
 
     class AcceptsAndFails(Accepts):
         def on_approval(self, approval: Approval) -> None:
             super().on_approval(approval)
-            raise RuntimeError("nobody catches this")
+            raise RuntimeError("no handler catches this")
 
     handlers = ((Waits(), False), (Accepts(), True), (Fails(), False), (AcceptsAndFails(), True))
     for handler, answer in handlers:

@@ -359,7 +359,8 @@ async def test_display_data() -> None:
     async with CodeExecutor() as executor:
         result = await executor.execute(
             "from IPython.display import display\n"
-            "display({'text/plain': 'plain', 'text/html': '<b>', 'application/json': {'a': [1]}}, raw=True, metadata={'m': 1})\n5"
+            "display({'text/plain': 'plain', 'text/html': '<b>', 'application/json': {'a': "
+            "[1]}}, raw=True, metadata={'m': 1})\n5"
         )
         assert result.text == "plain5"
         assert result.display_data[0] == DisplayData(
@@ -370,7 +371,10 @@ async def test_display_data() -> None:
 
 
 async def test_displays_that_are_nested_deep() -> None:
-    code = "x = 1\nfor _ in range({depth}): x = [x]\ndisplay({{'application/json': x}}, raw=True)\nkept = {depth}"
+    code = (
+        "x = 1\nfor _ in range({depth}): x = [x]\ndisplay({{'application/json': x}}, raw=True)\n"
+        "kept = {depth}"
+    )
     async with CodeExecutor() as executor:
         for depth in (150, 250, 400, 3000, 100_000):
             result = await executor.execute(code.format(depth=depth))
@@ -405,7 +409,8 @@ async def test_violations() -> None:
     )
     async with CodeExecutor(sandbox=True, sandbox_config=Path("sandbox.json")) as executor:
         result = await executor.execute(
-            "import socket\ntry:\n    socket.create_connection(('example.org', 80))\nexcept OSError: pass"
+            "import socket\ntry:\n    socket.create_connection(('example.org', 80))\n"
+            "except OSError: pass"
         )
         assert any("example.org" in violation for violation in result.violations), result
 
@@ -453,7 +458,7 @@ async def test_large_texts() -> None:
 
 
 async def test_a_stream_that_is_not_read_makes_its_kernel_wait(workspace: Path) -> None:
-    """Other kernels do not wait: one runs many cells in a time in which the first would have ended."""
+    """Other kernels do not wait: one runs cells for longer than the first would have taken."""
     code = "for i in range(100_000): print(f'{i:0999}')\nopen('done', 'w').close()"
     async with CodeExecutor() as slow, CodeExecutor() as quick:
         items = slow.stream(code, chunks=True)
@@ -655,7 +660,7 @@ def test_the_client_ends(how: str, number: int) -> None:
         os.killpg(program.pid, number)
     program.wait(60)
     program.stdout.close()
-    assert select.select([fd], [], [], 60)[0], "the core goes on"
+    assert select.select([fd], [], [], 60)[0], "the core continues"
     os.close(fd)
     harness.wait_for_end({core}, 0)
 
@@ -711,7 +716,10 @@ async def test_packages_anywhere_and_any_time(home: harness.Place) -> None:
     root = Path(tempfile.mkdtemp(dir=home.workspace))
     async with CodeExecutor() as executor:
         await generate_mcp_sources("late", scripted_server.params("work"), root / "mcptools")
-        code = f"import sys; sys.path.insert(0, {str(root)!r})\nfrom mcptools.late import add\nadd.run(add.Params(a=1, b=2)).sum"
+        code = (
+            f"import sys; sys.path.insert(0, {str(root)!r})\nfrom mcptools.late import add\n"
+            f"add.run(add.Params(a=1, b=2)).sum"
+        )
         assert (await executor.execute(code)).text == "3"
         text = (
             await executor.execute(

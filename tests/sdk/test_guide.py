@@ -77,7 +77,10 @@ for image in result.items:
                 case CodeExecutionResult(text=text):
                     print(text)
     assert prompts == [
-        "Tool call: [brave_search.brave_image_search(query='neural topic models', count=3)]\nApprove? (Y/n): "
+        (
+            "Tool call: [brave_search.brave_image_search(query='neural topic models', count=3)]\n"
+            "Approve? (Y/n): "
+        )
     ]
     assert capsys.readouterr().out == "".join(
         f"- [neural topic models {n}](https://example.com/{n})\n" for n in range(3)
@@ -122,7 +125,8 @@ async def test_generated_api_of_coroutines() -> None:
     async with CodeExecutor() as executor:
         result = await executor.execute(
             "import asyncio\nfrom mcptools.work import add\n"
-            "rs = await asyncio.gather(*(add.run(add.Params(a=i, b=1)) for i in range(3)))\n[r.sum for r in rs]"
+            "rs = await asyncio.gather(*(add.run(add.Params(a=i, b=1)) for i in range(3)))\n"
+            "[r.sum for r in rs]"
         )
         assert result.text == "[1, 2, 3]"
 
@@ -502,7 +506,8 @@ print(repos_data['total_count'], repos_data['sort'], repos_data['order'], len(to
         result = await executor.execute(
             """
 for repo in top_repos:
-    commits_result = list_commits.run(list_commits.Params(owner="torvalds", repo=repo['name'], perPage=5))
+    params = list_commits.Params(owner="torvalds", repo=repo['name'], perPage=5)
+    commits_result = list_commits.run(params)
     for i, commit in enumerate(json.loads(commits_result)[:5], 1):
         message = commit['commit']['message'].split('\\n')[0]
 print(i, commit['sha'][:7], message, commit['html_url'])

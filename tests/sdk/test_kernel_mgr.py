@@ -318,7 +318,10 @@ async def test_an_interrupt_keeps_the_state() -> None:
 
 
 async def test_output_in_order() -> None:
-    code = "from IPython.display import display\nprint('a', end='')\ndisplay('b')\nimport sys\nprint('c', file=sys.stderr)\n'd'"
+    code = (
+        "from IPython.display import display\nprint('a', end='')\ndisplay('b')\nimport sys\n"
+        "print('c', file=sys.stderr)\n'd'"
+    )
     async with gateway() as server, KernelClient(port=server.port) as client:
         items = [item async for item in client.stream(code)]
     assert items[-1] == ExecutionResult(text="a'b'c\n'd'", images=[])
@@ -369,7 +372,10 @@ async def test_a_stream_that_is_not_read_makes_its_kernel_wait(
 @pytest.mark.parametrize("images_dir", [None, Path("deep/plots")])
 async def test_images(images_dir: Path | None) -> None:
     async with gateway() as server, KernelClient(port=server.port, images_dir=images_dir) as client:
-        code = "import matplotlib.pyplot as plt\nfor n in (1, 2):\n    plt.plot([n, n + 1])\n    plt.show()"
+        code = (
+            "import matplotlib.pyplot as plt\nfor n in (1, 2):\n    plt.plot([n, n + 1])\n"
+            "    plt.show()"
+        )
         result = await client.execute(code)
     assert len(set(result.images)) == 2
     for image in result.images:
@@ -511,7 +517,10 @@ async def test_tools_and_approvals(sandbox: bool) -> None:
             gateway(sandbox=sandbox, env=env) as server,
             KernelClient(port=server.port) as client,
         ):
-            code = "from mcptools.fetch import fetch\nprint(fetch.run(fetch.Params(url='https://example.com')))"
+            code = (
+                "from mcptools.fetch import fetch\n"
+                "print(fetch.run(fetch.Params(url='https://example.com')))"
+            )
             assert (await client.execute(code)).text
             with pytest.raises(ExecutionError, match="ApprovalRejectedError"):
                 await client.execute(code)

@@ -214,7 +214,8 @@ async def test_what_the_kernel_started_may_call(params: dict[str, Any], workspac
     )
     code = """
     import os, subprocess, sys, threading
-    print(subprocess.run([sys.executable, "grandchild.py"], capture_output=True, text=True).stdout.strip())
+    command = [sys.executable, "grandchild.py"]
+    print(subprocess.run(command, capture_output=True, text=True).stdout.strip())
     from gen.calc import add
     thread = threading.Thread(target=lambda: print(add.run(add.Params(a=10))))
     thread.start(); thread.join()
@@ -251,9 +252,13 @@ async def test_nobody_else_may_call(params: dict[str, Any]) -> None:
         """
         import json, os, urllib.error, urllib.request
         def post(port):
-            body = {"server_name": "calc", "server_params": PARAMS, "tool_name": "add", "tool_args": {"a": 1}}
+            body = {"server_name": "calc", "server_params": PARAMS, "tool_name": "add"}
+            body["tool_args"] = {"a": 1}
             request = urllib.request.Request(
-                f"http://127.0.0.1:{port}/run", json.dumps(body).encode(), {"Content-Type": "application/json"})
+                f"http://127.0.0.1:{port}/run",
+                json.dumps(body).encode(),
+                {"Content-Type": "application/json"},
+            )
             try:
                 return urllib.request.urlopen(request).read().decode()
             except urllib.error.HTTPError as error:
@@ -300,7 +305,10 @@ async def test_no_rule_allows_it_and_the_policy_does(
         {"server": "calc", "decision": "allow"},
         {"decision": "allow"},
     ]}))  # fmt: skip
-    denied = "from gen.calc import pid\ntry:\n    pid.run(pid.Params())\nexcept Exception as error:\n    print(error)"
+    denied = (
+        "from gen.calc import pid\ntry:\n    pid.run(pid.Params())\nexcept Exception as error:\n"
+        "    print(error)"
+    )
     async with make_executor(approval_rules=rules) as executor:
         assert len((await ask(executor, ADD))[1]) == 1
         text, requests = await ask(executor, denied)
@@ -346,7 +354,10 @@ async def test_in_a_sandbox_only_what_was_registered_or_named(params: dict[str, 
             await ask(executor, "from gen.calc import digest\nprint(digest.run(digest.Params()))")
         )[0] == (hashlib.sha256(KEY.encode()).hexdigest())
         # Other parameters, the same name.
-        evil = "from gen.calc import CLIENT\nCLIENT.server_params = {'command': 'touch', 'args': ['/tmp/x']}\n"
+        evil = (
+            "from gen.calc import CLIENT\n"
+            "CLIENT.server_params = {'command': 'touch', 'args': ['/tmp/x']}\n"
+        )
         with pytest.raises(CodeExecutionError, match="allowed_servers"):
             await ask(executor, evil + ADD)
         # Parameters are equal if they are equal as JSON, in any order.

@@ -121,7 +121,10 @@ async def test_names_of_the_document() -> None:
 
 def test_import_loads_nothing() -> None:
     """Neither asyncio nor dataclasses nor typing, which take most of the time."""
-    code = "import sys; before = set(sys.modules); import ipybox; print(sorted(set(sys.modules) - before))"
+    code = (
+        "import sys; before = set(sys.modules); import ipybox; print(sorted(set(sys.modules) - "
+        "before))"
+    )
     done = run_python("-S", "-c", code)
     assert done.stdout.strip() == "['__future__', 'ipybox']", done.stderr
 
@@ -167,17 +170,23 @@ def test_users_programs_are_typed(workspace: Path) -> None:
 import asyncio
 from pathlib import Path
 
-from ipybox import ApprovalRequest, CodeExecutionChunk, CodeExecutionResult, CodeExecutor, generate_mcp_sources
+from ipybox import ApprovalRequest, CodeExecutionChunk, CodeExecutionResult
+from ipybox import CodeExecutor, generate_mcp_sources
 from ipybox import ApprovalTimeoutError, Content, ToolRunnerError, ToolServer, ToolText, Transfer
 from ipybox.utils import arun
 
 
-def show(error: ToolRunnerError, content: Content, text: ToolText, transfer: Transfer, server: ToolServer) -> None:
-    print(isinstance(error, ApprovalTimeoutError), text.upper(), transfer.n_bytes, server.port, content)
+def show(
+    error: ToolRunnerError, content: Content, text: ToolText, transfer: Transfer, server: ToolServer
+) -> None:
+    is_late = isinstance(error, ApprovalTimeoutError)
+    print(is_late, text.upper(), transfer.n_bytes, server.port, content)
 
 
 async def main() -> None:
-    names: list[str] = await generate_mcp_sources("a", {"command": "x"}, Path("mcptools"), async_api=True)
+    names: list[str] = await generate_mcp_sources(
+        "a", {"command": "x"}, Path("mcptools"), async_api=True
+    )
     async with CodeExecutor(images_dir=Path("i"), approval_timeout=10) as executor:
         text: str | None = (await executor.execute("1", timeout=1.5)).text
         async for item in executor.stream("1", chunks=True):
@@ -326,7 +335,7 @@ async def test_a_callback_that_fails_keeps_no_decision(caplog: pytest.LogCapture
 
 async def test_an_expired_request() -> None:
     async def respond(accept: bool) -> None:
-        raise AssertionError("nobody waits for this")
+        raise AssertionError("no caller waits for this")
 
     request = ApprovalRequest("s", "t", {}, respond)
     waiting = asyncio.create_task(request.response())
@@ -460,16 +469,35 @@ async def test_a_server_that_does_not_start_in_time() -> None:
 
 def test_mcp_server_as_a_module() -> None:
     messages = [
-        {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": "2025-06-18", "capabilities": {},
-         "clientInfo": {"name": "t", "version": "1"}}},
+        {
+            "jsonrpc": "2.0",
+            "id": 1,
+            "method": "initialize",
+            "params": {
+                "protocolVersion": "2025-06-18",
+                "capabilities": {},
+                "clientInfo": {"name": "t", "version": "1"},
+            },
+        },
         {"jsonrpc": "2.0", "method": "notifications/initialized"},
-        {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "execute_ipython_cell",
-         "arguments": {"code": "import sys; print(sys.prefix)"}}},
-    ]  # fmt: skip
+        {
+            "jsonrpc": "2.0",
+            "id": 2,
+            "method": "tools/call",
+            "params": {
+                "name": "execute_ipython_cell",
+                "arguments": {"code": "import sys; print(sys.prefix)"},
+            },
+        },
+    ]
     program = subprocess.Popen(
         [sys.executable, "-m", "ipybox.mcp_server", "--workspace", "."],
-        env=os.environ | PACKAGE, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
-    )  # fmt: skip
+        env=os.environ | PACKAGE,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
     assert program.stdin is not None and program.stdout is not None
     for message in messages:
         program.stdin.write(json.dumps(message) + "\n")

@@ -145,7 +145,8 @@ async def test_a_value_that_cannot_be_shown_is_an_error() -> None:
     async with CodeExecutor() as executor:
         with pytest.raises(CodeExecutionError, match="ValueError: no repr") as failed:
             await executor.execute(
-                "class A:\n    def __repr__(self): raise ValueError('no repr')\nprint('before')\nx = A()\nx"
+                "class A:\n    def __repr__(self): raise ValueError('no repr')\n"
+                "print('before')\nx = A()\nx"
             )
         assert (failed.value.name, failed.value.value, failed.value.output) == (
             "ValueError",
@@ -154,7 +155,8 @@ async def test_a_value_that_cannot_be_shown_is_an_error() -> None:
         )
         with pytest.raises(CodeExecutionError, match="no html") as failed:
             await executor.execute(
-                "class B:\n    def _repr_html_(self): raise ValueError('no html')\n    __repr__ = lambda self: 'B!'\nB()"
+                "class B:\n    def _repr_html_(self): raise ValueError('no html')\n"
+                "    __repr__ = lambda self: 'B!'\nB()"
             )
         assert failed.value.output == "B!" and failed.value.display_data[0].data == {
             "text/plain": "B!"
@@ -207,7 +209,10 @@ async def test_how_a_timeout_leaves_the_kernel() -> None:
         ):
             await executor.execute("import time; time.sleep(1000)", timeout=0.5)
         assert (await executor.execute("x")).text == "1"
-        ignore = "import signal, time\nfor s in (signal.SIGINT, signal.SIGRTMIN + 6): signal.signal(s, signal.SIG_IGN)\n"
+        ignore = (
+            "import signal, time\n"
+            "for s in (signal.SIGINT, signal.SIGRTMIN + 6): signal.signal(s, signal.SIG_IGN)\n"
+        )
         with pytest.raises(
             TimeoutError,
             match=start + "The kernel is gone; variables are lost: .* the kernel was killed",
@@ -218,7 +223,10 @@ async def test_how_a_timeout_leaves_the_kernel() -> None:
 
 async def test_an_interrupt_that_the_cell_handles() -> None:
     """The cell continues. The timeout and the cancellation remain what they are."""
-    code = "try:\n    import time\n    print('begun', flush=True)\n    time.sleep(1000)\nexcept KeyboardInterrupt: x = 'handled'"
+    code = (
+        "try:\n    import time\n    print('begun', flush=True)\n    time.sleep(1000)\n"
+        "except KeyboardInterrupt: x = 'handled'"
+    )
     async with CodeExecutor() as executor:
         with pytest.raises(TimeoutError, match="variables are kept"):
             await executor.execute(code, timeout=0.5)

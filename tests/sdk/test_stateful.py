@@ -264,7 +264,7 @@ async def test_fifty_executors_at_once() -> None:
     lines = log.read_text().splitlines()
     assert len(lines) == len(set(lines)), "a call was made twice"
     assert calls.made <= set(lines), "a call was lost"
-    assert not calls.refused & set(lines), "a call was made that nobody allowed"
+    assert not calls.refused & set(lines), "a call was made that no one allowed"
     assert set(lines) <= calls.made | calls.maybe
     # The number depends on the machine, but on each machine most interrupts end their cell.
     assert calls.n_killed < calls.n_interrupted / 2
