@@ -360,7 +360,7 @@ make_approvals(IpbToolServerHttp *server, GError **error)
 static void
 make_tools(IpbToolServerHttp *server)
 {
-    /* Sandboxed servers can never open the files that decide about calls or log them. */
+    /* Sandboxed servers cannot write the files that decide about calls or log them. */
     g_auto(GStrv) keep_out = ipb_installation_paths_protected_from_servers(
         NULL, server->options.approval_rules, server->options.audit_log);
     server->approval_socket = ipb_approval_socket_new(
