@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Servers that an application names; see the header.
+ * Servers that an application lists; see the header.
  */
 #include "session/allowed-servers.h"
 
@@ -16,7 +16,8 @@ allow(const char *name, const IpbJson *params, IpbToolHost *host, GError **error
 {
     if (name == NULL || !ipb_registry_check(name, params, error)) {
         if (name == NULL)
-            g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID, "a server's name holds a NUL");
+            g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID,
+                        "a server's name contains a NUL");
         g_prefix_error(error, "allowed_servers: %s: ", name != NULL ? name : "?");
         return false;
     }
@@ -45,7 +46,7 @@ ipb_allowed_servers_apply(const char *json, IpbToolHost *host, GError **error)
     else if (!ipb_json_is(ipb_json_root(document), IPB_JSON_OBJECT))
         problem = "it must be an object: {name: server_params}";
     else if (ipb_json_has_duplicates(document))
-        problem = "an object in it holds the same name twice";
+        problem = "an object in it has the same name twice";
     else if (ipb_json_length(ipb_json_root(document)) > MAX_SERVERS)
         problem = "it may have at most 1000 members";
     if (problem != NULL) {

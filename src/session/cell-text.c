@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A cell's text; see the header. Everything that was written stays: clear_output and display updates add, they take nothing
- * back, as in the original and as in a log.
+ * A cell's text; see the header. Everything that was written stays, as in ipybox 0.9 and in a log:
+ * clear_output removes nothing, and updates of displays add text.
  */
 #include "session/cell-text.h"
 
@@ -10,7 +10,7 @@
 #include "kernel/bundle-text.h"
 #include "session/clipped-text.h"
 
-/* Paths that are kept; a cell that shows more images has them on disk all the same. */
+/* Maximum number of paths that are kept. Further images are on disk nevertheless. */
 #define MAX_IMAGES 10000
 #define MAX_NOTICES 100
 
@@ -19,7 +19,7 @@ struct IpbCellText {
     bool has_output;
     bool is_joined;
     GString *added;    /* of a joined text: by the last event */
-    bool is_line_open; /* what was added ends within a line */
+    bool is_line_open; /* the text does not end with a line break */
     char *error;
     GPtrArray *images;
     GPtrArray *notices;
@@ -69,7 +69,7 @@ append(IpbCellText *text, const char *piece)
     ipb_clipped_text_append(text->text, piece);
 }
 
-/* On lines of its own, whatever stood before. */
+/* Adds text on lines of its own, whatever is before it. */
 static void
 append_lines(IpbCellText *text, const char *lines)
 {
@@ -162,7 +162,8 @@ ipb_cell_text_get(const IpbCellText *text)
         end--;
     while (text->is_joined && start < end && g_ascii_isspace(*start))
         start++;
-    /* Blank lines go, the indentation of the first line stays: it belongs to a table. */
+    /* Leading blank lines are removed. The indentation of the first line is kept: it belongs to a
+     * table. */
     for (const char *p = start; p < end && g_ascii_isspace(*p); p++)
         if (*p == '\n')
             start = p + 1;

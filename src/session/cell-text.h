@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * IpbCellText: a cell's events as one text, the way the original's results read: what was printed, what was shown and
- * what was returned, in order; images as paths and notices beside it. Bounded by a number of characters: see clipped-text.h.
+ * IpbCellText: makes one text of a cell's events, as the results of ipybox 0.9 have it: what was
+ * printed, displayed and returned, in order. Paths of images, and notices, are kept beside it. The
+ * text is limited to a number of characters: see clipped-text.h.
  */
 #pragma once
 
@@ -9,17 +10,17 @@
 
 typedef struct IpbCellText IpbCellText;
 
-/* @max_chars: of the text; SIZE_MAX: as much as is kept at all (256 MiB). */
+/* @max_chars: of the text; SIZE_MAX: the maximum that is kept at all (256 MiB). */
 IpbCellText *ipb_cell_text_new(size_t max_chars);
-/* As the original's SDK has it: what was printed and shown follows each other as it came, without lines of its own; updates of
- * displays are left out; blanks at both ends go. */
+/* As in the SDK of ipybox 0.9: output and displays follow each other without added line breaks,
+ * updates of displays are left out, and white space at both ends is removed. */
 IpbCellText *ipb_cell_text_new_joined(size_t max_chars);
 void ipb_cell_text_free(IpbCellText *text);
-/* Adds what the event contributes. */
+/* Adds the text of an event. */
 void ipb_cell_text_add(IpbCellText *text, const IpbEvent *event);
 /* Of a joined text: what the last event added, before the text was cut; NULL: nothing. */
 const char *ipb_cell_text_added(const IpbCellText *text);
-/* Did anything add, were it blanks? */
+/* Whether any event added text, even if only blanks. */
 bool ipb_cell_text_has_output(const IpbCellText *text);
 /* The text so far, without blank lines before it and white space after it. */
 char *ipb_cell_text_get(const IpbCellText *text);
@@ -30,7 +31,7 @@ bool ipb_cell_text_is_truncated(const IpbCellText *text);
 const char *ipb_cell_text_error(const IpbCellText *text);
 /* Paths of the images, in order. */
 const GPtrArray *ipb_cell_text_images(const IpbCellText *text);
-/* The notices, "[ipybox] …", in order. Those that are in the text, too, are among them. */
+/* The notices, "[ipybox] …", in order, including those that are also in the text. */
 const GPtrArray *ipb_cell_text_notices(const IpbCellText *text);
 
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(IpbCellText, ipb_cell_text_free)

@@ -2,8 +2,8 @@
  *
  * The cells of a session; see the header.
  *
- * Invariant: at most one cell is current (given to the kernel), the others wait in the queue in order.
- * A current cell ends only by the kernel's DONE, which always comes.
+ * Invariant: at most one cell is current (given to the kernel), the others wait in the queue in
+ * order. A current cell ends only by the kernel's DONE, which always comes.
  */
 #include "session/cells.h"
 
@@ -62,7 +62,7 @@ struct IpbCells {
     bool is_closed;
 };
 
-/* --- a cell ------------------------------------------------------------------------------------ */
+/* --- a cell ----------------------------------------------------------------------------------- */
 
 static Cell *
 new_cell(IpbCells *cells, const char *code, const IpbCellOptions *options, IpbEventFunc on_event,
@@ -130,8 +130,8 @@ pause_clock(Cell *cell)
     cell->left_us -= g_get_monotonic_time() - cell->started_us;
 }
 
-/* Ends a cell, however it ended, and frees it. @event: the kernel's DONE; NULL if the kernel did not
- * run it. */
+/* Ends a cell, however it ended, and frees it. @event: the kernel's DONE; NULL if the kernel did
+ * not run it. */
 static void
 end_cell(Cell *cell, IpbCellStatus status, const char *text, const IpbEvent *event)
 {
@@ -172,7 +172,7 @@ explain_end(const Cell *cell, const IpbEvent *event, char **ret_text)
     return event->status == IPB_CELL_INTERRUPTED ? IPB_CELL_ERROR : event->status;
 }
 
-/* --- notices ----------------------------------------------------------------------------------- */
+/* --- notices ---------------------------------------------------------------------------------- */
 
 static void
 log_text(const IpbCells *cells, const char *level, const char *text)
@@ -229,7 +229,7 @@ ipb_cells_report_violation(IpbCells *cells, const char *text)
     send_event(cell, &(IpbEvent){.type = IPB_EVENT_NOTICE, .text = notice, .is_violation = true});
 }
 
-/* --- events of the kernel ---------------------------------------------------------------------- */
+/* --- events of the kernel --------------------------------------------------------------------- */
 
 static void start_next_cell(IpbCells *cells);
 
@@ -271,8 +271,8 @@ on_error(IpbCells *cells, const IpbEvent *event)
         ipb_cells_report_violation(cells, text);
 }
 
-/* A caller that cancelled the cell may not look at its end, and would not know why the variables are
- * gone. */
+/* A caller that cancelled the cell may not look at its end, and would not know why the variables
+ * are gone. */
 static void
 report_lost_state(const IpbCells *cells, const Cell *cell, const IpbEvent *event)
 {
@@ -383,7 +383,7 @@ ipb_cells_report_late_output(IpbCells *cells)
     ipb_kernel_report_late_output(cells->kernel);
 }
 
-/* --- the queue --------------------------------------------------------------------------------- */
+/* --- the queue -------------------------------------------------------------------------------- */
 
 static void
 start_next_cell(IpbCells *cells)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * IpbCells: the cells of a session. It queues them, gives them to the kernel one after the other,
- * passes the kernel's events on to each cell's own callback, and keeps their time limits. The clock of
- * a cell is paused while an approval is awaited.
+ * passes the kernel's events on to each cell's own callback, and keeps their time limits. The clock
+ * of a cell is paused while an approval is awaited.
  *
- * Ownership: the session owns it, and frees it after the kernel. Callbacks come from the loop, except
- * that ipb_cells_cancel(), ipb_cells_reset() and ipb_cells_close() report the end of waiting cells at
- * once. They may call everything but ipb_cells_free().
+ * Ownership: the session owns it, and frees it after the kernel. Callbacks come from the loop,
+ * except that ipb_cells_cancel(), ipb_cells_reset() and ipb_cells_close() report the end of waiting
+ * cells at once. They may call everything but ipb_cells_free().
  */
 #pragma once
 

@@ -12,11 +12,12 @@
 #include <stdint.h>
 #include <string.h>
 
-/* In bytes: of the beginning, of the end, and of the white space after it, which is no larger than the end. */
+/* Maximum size of the beginning and of the end, in bytes. The white space after the end is no
+ * larger than the end. */
 #define MAX_HEAD (154u * 1024 * 1024)
 #define MAX_TAIL (102u * 1024 * 1024)
 
-/* The last characters of what was appended. */
+/* The last characters that were appended. */
 typedef struct {
     GString *bytes; /* from `start` on */
     size_t start;
@@ -33,9 +34,10 @@ struct IpbClippedText {
     Tail blanks; /* white space after it */
 };
 
-/* --- characters -------------------------------------------------------------------------------- */
+/* --- characters ------------------------------------------------------------------------------- */
 
-/* Every byte but those that continue a character: so what is no UTF-8 can be counted, too. */
+/* Counts every byte that does not continue a character, so bytes that are not UTF-8 can be counted,
+ * too. */
 static bool
 begins_char(char byte)
 {
@@ -62,7 +64,7 @@ size_of_chars(const char *bytes, size_t size, size_t n_chars)
     return i;
 }
 
-/* --- the end ----------------------------------------------------------------------------------- */
+/* --- the end ---------------------------------------------------------------------------------- */
 
 static const char *
 tail_bytes(const Tail *tail, size_t *ret_size)
@@ -77,7 +79,7 @@ drop_from_tail(Tail *tail, size_t n_chars, size_t size)
     tail->start += size;
     tail->n_chars -= n_chars;
     tail->n_dropped += n_chars;
-    if (tail->start > tail->bytes->len / 2) { /* moved seldom, so that it costs little */
+    if (tail->start > tail->bytes->len / 2) { /* rarely, because moving costs time */
         g_string_erase(tail->bytes, 0, (gssize) tail->start);
         tail->start = 0;
     }
@@ -112,7 +114,7 @@ clear_tail(Tail *tail)
     tail->n_dropped = 0;
 }
 
-/* --- the text ---------------------------------------------------------------------------------- */
+/* --- the text --------------------------------------------------------------------------------- */
 
 IpbClippedText *
 ipb_clipped_text_new(size_t max_chars)
@@ -138,7 +140,7 @@ ipb_clipped_text_free(IpbClippedText *text)
     g_free(text);
 }
 
-/* How much of it went there. */
+/* Returns how much of it was appended. */
 static size_t
 append_to_head(IpbClippedText *text, const char *piece, size_t size)
 {
@@ -167,7 +169,8 @@ ipb_clipped_text_append(IpbClippedText *text, const char *piece)
     if (body > 0) {
         size_t n_blanks;
         const char *blanks = tail_bytes(&text->blanks, &n_blanks);
-        /* Of blanks that are not all there the others fill the end alone: nothing comes before them. */
+        /* If blanks were dropped, the rest of them fills the end alone: no text comes before
+         * them. */
         append_to_tail(&text->tail, blanks, n_blanks, text->max_tail_chars);
         text->tail.n_dropped += text->blanks.n_dropped;
         clear_tail(&text->blanks);

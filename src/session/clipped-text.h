@@ -13,12 +13,13 @@
 
 typedef struct IpbClippedText IpbClippedText;
 
-/* @max_chars: how many characters are kept; SIZE_MAX: as many as fit into 256 MiB, which is the maximum in any case. */
+/* @max_chars: how many characters are kept. 256 MiB are the maximum in any case, also for
+ * SIZE_MAX. */
 IpbClippedText *ipb_clipped_text_new(size_t max_chars);
 void ipb_clipped_text_free(IpbClippedText *text);
 /* @piece: UTF-8 */
 void ipb_clipped_text_append(IpbClippedText *text, const char *piece);
-/* Was anything left out? */
+/* Whether anything was left out. */
 bool ipb_clipped_text_is_cut(const IpbClippedText *text);
 /* What was kept. If text was left out, a line between the two parts says how much of how much; it
  * does not count towards @max_chars. White space at the end is included as far as there is room.

@@ -13,7 +13,7 @@
 #define KERNEL_PREFIX "KERNEL_ENV_"
 #define MATPLOTLIB_CACHE ".ipybox/matplotlib"
 
-/* What a kernel inherits by name: nothing that could hold a secret. */
+/* The variables that a kernel inherits. None of them could contain a secret. */
 static const char *const INHERITED[] = {
     "HOME", /* ~ in paths, caches of tools */
     "USER",
@@ -28,7 +28,7 @@ static const char *const INHERITED[] = {
     "REQUESTS_CA_BUNDLE", /* likewise */
 };
 
-/* What a kernel is told whatever the application's environment says. */
+/* The variables of every kernel, whatever the application's environment says. */
 static const char *const FIXED[][2] = {
     {"TERM", "dumb"}, /* no colour: output is for agents */
     {"NO_COLOR", "1"},
@@ -36,7 +36,7 @@ static const char *const FIXED[][2] = {
     {"PAGER", "cat"}, /* git log and man must not wait for a key */
     {"GIT_PAGER", "cat"},
     {"GIT_TERMINAL_PROMPT", "0"},
-    {"PYDANTIC_ERRORS_INCLUDE_URL", "0"}, /* wrong arguments are told in few words */
+    {"PYDANTIC_ERRORS_INCLUDE_URL", "0"}, /* errors for wrong arguments are short */
 };
 
 char **
@@ -74,7 +74,8 @@ ipb_environment_servers(const char *const *env, const char *const *names)
     return result;
 }
 
-/* The interpreter's own programs first, so that `!pip` is its pip; before them those of the overlay. */
+/* The programs of the overlay come first, then those of the interpreter, so that `!pip` is its
+ * pip. */
 static char *
 make_path(const IpbKernelEnvironment *options)
 {
@@ -116,13 +117,14 @@ add_withheld(char **env, const IpbKernelEnvironment *options)
     return names != NULL ? g_environ_setenv(env, "IPYBOX_WITHHELD_SETTINGS", names, TRUE) : env;
 }
 
-/* The home directory cannot be written: what matplotlib finds out in seconds is kept in the workspace. */
+/* In a sandbox the home directory is not writable. So matplotlib's cache, which takes seconds to
+ * make, is in the workspace. */
 static char **
 add_caches(char **env, const IpbKernelEnvironment *options)
 {
     if (!options->is_sandboxed)
         return env;
-    env = g_environ_setenv(env, "IPYBOX_INSTALLS", "1", TRUE); /* `!pip install` is ours to do */
+    env = g_environ_setenv(env, "IPYBOX_INSTALLS", "1", TRUE); /* `!pip install` calls our tool */
     g_autofree char *matplotlib = g_build_filename(options->workspace, MATPLOTLIB_CACHE, NULL);
     return g_environ_setenv(env, "MPLCONFIGDIR", matplotlib, TRUE);
 }

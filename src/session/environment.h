@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Environments: the application's (for ${NAME} and MCP servers) and the kernel's, which inherits next to nothing of it.
+ * Makes environments: the application's, for ${NAME} and MCP servers; and the kernel's, which
+ * inherits only a few variables of it.
  */
 #pragma once
 
@@ -8,12 +9,13 @@
 
 #include <glib.h>
 
-/* @env (NULL: this process's) and, for names that it lacks, the .env file of @workspace. @on_warning (may be NULL) is told
- * what is wrong with the file. */
+/* @env (NULL: this process's environment) and, for names that it lacks, the .env file of
+ * @workspace. @on_warning (may be NULL) gets what is wrong with the file. */
 char **ipb_environment_application(const char *const *env, const char *workspace,
                                    void (*on_warning)(const char *text, void *data), void *data);
 
-/* What of @env (as made above) MCP servers may get: all, or with @names what every server gets and those. */
+/* The variables of @env (as made above) that MCP servers may get: all of them; or, with @names,
+ * those that every server gets and the named ones. */
 char **ipb_environment_servers(const char *const *env, const char *const *names);
 
 typedef struct {
@@ -22,7 +24,7 @@ typedef struct {
     bool is_sandboxed;
     const char *overlay;            /* of packages, or NULL */
     const char *const *application; /* as made above */
-    const char *const *kernel_env;  /* the application's wishes, or NULL; they win */
+    const char *const *kernel_env;  /* of the application, or NULL; they take precedence */
     unsigned tool_port;
     const char *tool_token; /* "": none is needed */
 } IpbKernelEnvironment;

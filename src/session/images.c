@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Image files; see the header. The name is 8 random hex digits, as the original has it.
+ * Image files; see the header. The name is 8 random hex digits, as in ipybox 0.9.
  */
 #include "session/images.h"
 
@@ -50,7 +50,7 @@ decode_image(const ImageKind *kind, const char *base64, size_t size, GBytes **re
     return true;
 }
 
-/* Creates a file under a name that was free and returns its fd; -1 with @error. */
+/* Creates a file under a new name and returns its fd; -1 with @error. */
 static int
 create_file(int directory_fd, const char *suffix, char **ret_name, GError **error)
 {
@@ -72,7 +72,7 @@ create_file(int directory_fd, const char *suffix, char **ret_name, GError **erro
     return -1;
 }
 
-/* The workspace is the cells': nothing of theirs leads us elsewhere. */
+/* Cells write the workspace, so no link in it may be followed. */
 static int
 open_directory(const char *directory, const char *workspace, GError **error)
 {

@@ -6,9 +6,10 @@
 
 #include "json/json.h"
 
-/* Saves the bundle's image (PNG, else JPEG), if it has one, in @directory (made if missing) under a name that is not
- * taken. @ret_path: absolute, caller frees; NULL if the bundle holds no image. The bundle is untrusted: INVALID if it
- * is not such an image; LIMIT over 64 MiB. A symbolic link below @workspace that leads to @directory is refused: the kernel may have put
- * it there. */
+/* Saves the image of a bundle (PNG, or else JPEG), if it has one, in @directory under a new name.
+ * The directory is created if it does not exist. @ret_path: absolute, the caller frees it; NULL if
+ * the bundle has no image. The bundle is untrusted. Errors: INVALID: not such an image; LIMIT: over
+ * 64 MiB. If a symbolic link below @workspace is part of the path to @directory, saving is refused,
+ * because the kernel may have made the link. */
 bool ipb_images_save(const IpbJson *bundle, const char *directory, const char *workspace,
                      char **ret_path, GError **error);

@@ -79,7 +79,8 @@ add_words(GStrvBuilder *builder, const char *const *words)
         g_strv_builder_add(builder, *words);
 }
 
-/* Cells write the workspace. So no module there may be imported instead of pip's, or by Python's start. */
+/* Cells write the workspace. So no module there may be imported instead of pip's, or when Python
+ * starts. */
 static void
 add_isolated_pip(GStrvBuilder *builder, const char *python, const char *host_directory)
 {

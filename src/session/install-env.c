@@ -20,11 +20,11 @@ static const char *const INHERITED[] = {"HOME",
                                         "NETRC",
                                         NULL};
 
-/* A sandbox has its own proxies. */
+/* Not inherited: a sandbox has its own proxies. */
 static const char *const PROXIES[] = {"PIP_PROXY", "UV_HTTP_PROXY", "UV_HTTPS_PROXY", "UV_NO_PROXY",
                                       NULL};
 
-/* Whose values are paths, or have paths in them. */
+/* The values of these are paths, or contain paths. */
 static const char *const PATHS[] = {
     "SSL_CERT_FILE",   "SSL_CERT_DIR",    "CURL_CA_BUNDLE", "REQUESTS_CA_BUNDLE", "PIP_CERT",
     "PIP_CLIENT_CERT", "PIP_CONFIG_FILE", "PIP_FIND_LINKS", "UV_CONFIG_FILE",     "UV_FIND_LINKS"};
@@ -40,7 +40,7 @@ static const char *const WAYS[] = {"http_proxy",         "HTTP_PROXY",    "https
 static const char *const TRUST[] = {"PIP_CERT",      "PIP_CLIENT_CERT", "PIP_TRUSTED_HOST",
                                     "UV_NATIVE_TLS", "UV_SYSTEM_CERTS", "UV_INSECURE_HOST"};
 
-/* pip's word for what goes wrong on a connection, and uv's. */
+/* How pip and uv describe connection errors. */
 static const char *const NETWORK_ERRORS[] = {"connection broken by",
                                              "Failed to establish a new connection",
                                              "error sending request", "dns error"};

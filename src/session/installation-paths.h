@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The paths of the installation (the kernels' Python, our own files, our state) that matter to
- * sandboxes: what a kernel in a sandbox needs to read, and what no kernel and no server in a sandbox
- * may write, because it decides about later ones.
+ * sandboxes: what a kernel in a sandbox needs to read, and what no kernel and no server in a
+ * sandbox may write, because it decides about later ones.
  */
 #pragma once
 

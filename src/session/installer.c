@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Running the installer of packages; see the header. The installer is a child process whose stdout and stderr are one
- * pipe; it has ended when the process has and the pipe is read as far as it goes.
+ * Runs pip or uv; see the header. It is a child process whose stdout and stderr are one pipe. An
+ * installation has ended when the process has ended and the pipe was read to its end.
  */
 #include "session/installer.h"
 
@@ -24,13 +24,13 @@
 #include "session/package-index.h"
 
 #define MAX_LINE 65536
-/* Of the output, this much of the beginning and of the end is kept. */
+/* So much of the beginning of the output is kept, and of its end. */
 #define MAX_OUTPUT_HALF 32768
 #define TIMEOUT_MS (15 * 60 * 1000)
 #define GRACE_MS 2000
 #define PIP_PROXY "PIP_PROXY"
 
-/* An installation. */
+/* One installation. */
 typedef struct {
     IpbInstaller *installer;
     IpbLoop *loop;
@@ -99,7 +99,8 @@ take_lines(Run *run)
         take_line(run, line, size);
 }
 
-/* Reads what is there; false at the end of the pipe. A line beyond the maximum is cut into several. */
+/* Reads what is available; false at the end of the pipe. A line over the maximum is cut into
+ * several. */
 static bool
 read_output(Run *run)
 {
@@ -139,7 +140,8 @@ whole_output(const Run *run)
                            run->tail->str);
 }
 
-/* Everything that is in the pipe now: the installer has ended, what it left behind may keep the pipe open. */
+/* Reads everything that is in the pipe now. It does not wait for the end of the pipe, because
+ * processes that the installer left behind may keep it open. */
 static void
 drain(Run *run)
 {
@@ -155,7 +157,7 @@ drain(Run *run)
         take_line(run, rest, size);
 }
 
-/* Tells the end; the receiver may free us. */
+/* Reports the end; the callback may free the installer. */
 static void
 finish(Run *run, int wait_status, GError *error)
 {
@@ -216,7 +218,7 @@ make_command(const Run *run, const char *uv)
     });
 }
 
-/* The end of the pipe that the installer writes to; -1 with @error. */
+/* Makes a pipe, and returns the end that the installer writes to; -1 with @error. */
 static int
 open_output(Run *run, GError **error)
 {
@@ -257,7 +259,7 @@ spawn_installer(Run *run, GError **error)
                  error);
 }
 
-/* --- in a sandbox ------------------------------------------------------------------------------ */
+/* --- in a sandbox ----------------------------------------------------------------------------- */
 
 static void
 on_boxed_end(IpbSandboxedCommand *command, int wait_status, const GError *error, void *data)
@@ -279,7 +281,7 @@ on_violation(const IpbViolation *violation, void *data)
     take_line(run, line, strlen(line) - 1);
 }
 
-/* pip's own setting, which is for all hosts; NULL: there is none. */
+/* pip's own proxy setting, which applies to all hosts; NULL: there is none. */
 static const char *
 find_own_proxy(const Run *run)
 {
@@ -337,9 +339,9 @@ spawn_boxed(Run *run, GError **error)
     return run->boxed != NULL;
 }
 
-/* Whatever pip said: what it did not say is not known. */
+/* pip has printed its configuration, or failed: then only the environment is known. */
 static void
-on_asked(IpbChild *child, int wait_status, void *data)
+on_config_read(IpbChild *child, int wait_status, void *data)
 {
     Run *run = data;
     drain(run);
@@ -362,7 +364,7 @@ begin_boxed(Run *run, GError **error)
             run->package);
         return false;
     }
-    /* The workspace is the cells': nothing of theirs leads the installer elsewhere. */
+    /* Cells write the workspace, so no link in it may lead the installer elsewhere. */
     ipb_autofd overlay = ipb_file_open_directory_in(options->workspace, options->overlay, error);
     if (overlay < 0)
         return false;
@@ -372,12 +374,12 @@ begin_boxed(Run *run, GError **error)
     if (uv != NULL)
         return spawn_boxed(run, error);
     run->is_reading_config = true;
-    /* This runs outside. */
+    /* pip reads its configuration outside of the sandbox. */
     g_auto(GStrv) argv = ipb_install_command_config_argv(options->python, options->host_directory);
-    return spawn(run, (const char *const *) argv, "/", on_asked, error);
+    return spawn(run, (const char *const *) argv, "/", on_config_read, error);
 }
 
-/* --- the installer ----------------------------------------------------------------------------- */
+/* --- the installer ---------------------------------------------------------------------------- */
 
 static void
 free_run(Run *run)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * IpbInstaller: installs Python packages for the kernel of a session, one at a time. It runs pip or uv,
- * in a sandbox if the session has one.
+ * IpbInstaller: installs Python packages for the kernel of a session, one at a time. It runs pip or
+ * uv, in a sandbox if the session has one.
  *
  * Ownership: the owner frees it, which ends a running installation.
  */
@@ -12,8 +12,8 @@
 typedef struct IpbInstaller IpbInstaller;
 /* A line of the output. */
 typedef void (*IpbInstallLineFunc)(const char *line, void *data);
-/* @output: everything that was printed; if it is large, the middle is left out. @error: SERVER if the
- * installation failed; its message contains the output. */
+/* @output: everything that was printed; if it is large, the middle is left out. @error: SERVER if
+ * the installation failed; its message contains the output. */
 typedef void (*IpbInstallDoneFunc)(const char *output, const GError *error, void *data);
 
 /* Borrowed; they must live as long as the installer. */
@@ -31,11 +31,11 @@ typedef struct {
 } IpbInstallerOptions;
 
 IpbInstaller *ipb_installer_new(IpbLoop *loop, const IpbInstallerOptions *options);
-/* Installs @package: a requirement as pip takes it, such as name, name>=1.0 or git+https://…. @on_line
- * (may be NULL) gets each line; @on_done is called once, from the loop, unless the installer is freed
- * before. Returns false with @error: INVALID (not a requirement), BUSY (another installation runs, or
- * the installer is closed), REFUSED (it needs allows_builds; or a symbolic link is where the overlay
- * should be), NOT_FOUND. */
+/* Installs @package: a requirement as pip takes it, such as name, name>=1.0 or git+https://….
+ * @on_line (may be NULL) gets each line; @on_done is called once, from the loop, unless the
+ * installer is freed before. Returns false with @error: INVALID (not a requirement), BUSY (another
+ * installation runs, or the installer is closed), REFUSED (it needs allows_builds; or a symbolic
+ * link is where the overlay should be), NOT_FOUND. */
 bool ipb_installer_install(IpbInstaller *installer, const char *package, IpbInstallLineFunc on_line,
                            IpbInstallDoneFunc on_done, void *data, GError **error);
 /* Ends the running installation, if any: on_done reports CANCELLED. */

@@ -12,12 +12,12 @@
 
 struct IpbPackageIndex {
     GPtrArray *hosts; /* char * */
-    char **list;      /* the same, once it was asked for */
-    bool is_replaced; /* PyPI is not asked */
+    char **list;      /* the same, made when it is needed */
+    bool is_replaced; /* PyPI is not used */
     char **settings;  /* of pip's files, as variables */
 };
 
-/* In which a user says where packages come from; those marked replace PyPI. */
+/* The variables that configure where packages come from. Those marked replace PyPI. */
 static const struct {
     const char *name;
     bool is_replacing;
@@ -43,7 +43,7 @@ add_host(IpbPackageIndex *index, const char *host)
         g_ptr_array_add(index->hosts, g_strdup(host));
 }
 
-/* The hosts of all URLs in @text, whatever is around them. */
+/* Adds the hosts of all URLs in @text, whatever is around them. */
 static void
 add_hosts(IpbPackageIndex *index, const char *text)
 {
@@ -78,7 +78,7 @@ ipb_package_index_new(const char *const *env)
     return index;
 }
 
-/* Of "'https://a\\nhttps://b'", as Python writes it, what is a list becomes one with blanks. */
+/* Makes "https://a https://b" of "'https://a\\nhttps://b'", which is how Python writes a list. */
 static char *
 unquote(const char *text)
 {
@@ -90,7 +90,7 @@ unquote(const char *text)
     return g_strdup(g_strstrip(joined));
 }
 
-/* Those of the command `install` count more than the global ones. */
+/* Settings of the command `install` take precedence over global ones. */
 static void
 take_setting(IpbPackageIndex *index, const char *key, const char *value)
 {

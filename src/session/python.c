@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Finds the interpreter and the kernel host; see the header. The interpreter itself is never resolved as a symbolic link: a
- * virtual environment is known by the path of its python.
+ * Finds the interpreter and the kernel host; see the header. Symbolic links of the interpreter
+ * itself are never resolved: Python knows a virtual environment by the path of its python.
  */
 #include "session/python.h"
 
@@ -35,7 +35,8 @@ find_named(const char *name, const char *origin, GError **error)
     return path;
 }
 
-/* Is the interpreter that of a venv or conda? A program in /usr/bin is beside the system's python3, which means nothing. */
+/* Whether the interpreter is in a venv or a conda environment. A program in /usr/bin has the
+ * system's python3 beside it, which does not count. */
 static bool
 is_in_environment(const char *python)
 {
@@ -48,8 +49,9 @@ is_in_environment(const char *python)
     return false;
 }
 
-/* Takes and returns a path. A directory that is a link to the environment is followed: a sandbox may hide the link and keep the
- * environment. The last link, from bin/python3 to the base installation, is what makes it an environment, and stays. */
+/* Takes and returns a path. If the environment's directory is reached by a link, the link is
+ * resolved: a sandbox may hide the link and show the environment. The last link, from bin/python3
+ * to the base installation, is not resolved, because it makes the environment. */
 static char *
 follow_to_environment(char *python)
 {
@@ -64,7 +66,8 @@ follow_to_environment(char *python)
     return python;
 }
 
-/* A wheel that is installed in no environment: that Python which has its package, since a prefix like ~/.local may have several. */
+/* For a wheel that is not in an environment: the Python that has the package, because a prefix such
+ * as ~/.local may have several. */
 static char *
 find_of_wheel(const char *directory)
 {
@@ -80,7 +83,7 @@ find_of_wheel(const char *directory)
     return path != NULL ? path : g_find_program_in_path(name);
 }
 
-/* Of the environment that we are installed in, or of the build tree. */
+/* The interpreter of the environment in which this program is installed, or of the build tree. */
 static char *
 find_near(const char *directory)
 {
@@ -106,7 +109,7 @@ ipb_python_user_environment(void)
     return g_build_filename(g_get_user_data_dir(), "ipybox", "venv", NULL);
 }
 
-/* What VIRTUAL_ENV names, else what `ipybox doctor --setup` made. */
+/* The environment in VIRTUAL_ENV, or else the one that `ipybox doctor --setup` made. */
 static char *
 find_user_chosen(void)
 {
@@ -177,7 +180,7 @@ ipb_python_find_host(const char *asked, GError **error)
         "../../share/ipybox/kernel_host", /* PREFIX/lib/x86_64-linux-gnu */
         IPB_INSTALLED_FILES_WHEEL "/kernel_host",
         IPB_INSTALLED_FILES_WHEEL_TARGET "/kernel_host",
-        IPB_DATADIR "/kernel_host", /* as configured: a program that has us in itself */
+        IPB_DATADIR "/kernel_host", /* as configured, for a program that links us statically */
         NULL,
     };
     g_autofree char *script = ipb_installed_files_find(PLACES, HOST_SCRIPT, "kernel host", error);

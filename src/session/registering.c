@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Registering an MCP server; see the header.
+ * The steps of a registration; see the header.
  */
 #include "session/registering.h"
 
@@ -20,7 +20,7 @@ struct IpbRegistering {
     IpbJsonDoc *params;
     bool async_api;
     IpbApigenListing listing;
-    bool is_told;
+    bool is_done;
     bool is_root_made; /* the root directory is new */
     IpbMcpClient *client;
     IpbRegisteringOptions options; /* only its functions and data are used after _new */
@@ -33,20 +33,20 @@ on_client_closed(void *data)
     registering->options.on_closed(registering, registering->options.data); /* may free it */
 }
 
-/* The end of the steps: tells the result, then disconnects. */
+/* Ends the steps: reports the result, then disconnects. */
 static void
 finish(IpbRegistering *registering, const char *const *modules, const IpbRegistration *registration,
        const GError *error)
 {
-    if (registering->is_told)
+    if (registering->is_done)
         return;
-    registering->is_told = true;
+    registering->is_done = true;
     registering->options.on_done(modules, registration, error, registering->options.data);
     ipb_mcp_client_close(registering->client, on_client_closed, registering);
 }
 
 static void
-tell(const IpbRegistering *registering, const char *level, const char *text)
+log_text(const IpbRegistering *registering, const char *level, const char *text)
 {
     if (registering->options.on_log != NULL)
         registering->options.on_log(registering->name, level, text, registering->options.data);
@@ -58,7 +58,8 @@ typedef struct {
     IpbRegistration *registration; /* NULL: not registered yet */
 } Confirmation;
 
-/* The package and the registry say the same: where one cannot be written, on a full disk, both stay as they were. */
+/* Keeps package and registry consistent: if one cannot be written, because the disk is full, both
+ * stay as they were. */
 static bool
 add_to_registry(void *data, GError **error)
 {
@@ -88,7 +89,7 @@ write_package(IpbRegistering *registering, const IpbJson *tools, char ***ret_mod
                                      add_to_registry, &confirmation, &note, error))
         return NULL;
     if (note != NULL)
-        tell(registering, "warning", note);
+        log_text(registering, "warning", note);
     *ret_modules = g_steal_pointer(&modules);
     return confirmation.registration;
 }
@@ -114,27 +115,27 @@ on_connected(const IpbJson *result, IpbJsonDoc **document, const GError *error, 
     IpbRegistering *registering = data;
     if (error != NULL)
         finish(registering, NULL, NULL, error);
-    else if (!registering->is_told)
+    else if (!registering->is_done)
         ipb_mcp_client_list_tools(registering->client, on_tools, registering);
 }
 
 static void
 on_server_log(const char *level, const char *text, void *data)
 {
-    tell(data, level, text);
+    log_text(data, level, text);
 }
 
 static const IpbMcpClientFuncs client_funcs = {.on_log = on_server_log};
 
-/* What is there when a sandbox starts is protected in it; a package root that came later would be taken for the server's doing and
- * moved away at its end. */
+/* A sandbox protects what exists when it starts. A package root that is created later would be
+ * treated as the server's and moved away at its end. */
 static void
 make_root(IpbRegistering *registering)
 {
     registering->is_root_made = mkdir(registering->root_dir, 0777) == 0;
 }
 
-/* All that can fail before anything is started. */
+/* Does everything that can fail before the server is started. */
 static bool
 prepare(IpbRegistering *registering, const IpbRegisteringOptions *options, GError **error)
 {
@@ -155,7 +156,7 @@ prepare(IpbRegistering *registering, const IpbRegisteringOptions *options, GErro
         .base_env = options->env,
         .connect_timeout_ms = options->connect_timeout_ms,
         .legacy_servers = options->legacy_servers,
-        /* A server that lists its tools is not at work for long. */
+        /* Listing tools takes no longer than connecting. */
         .call_timeout_ms = options->connect_timeout_ms > 0 ? options->connect_timeout_ms : 30000,
     };
     bool is_srt = expanded->command != NULL && strcmp(expanded->command, "srt") == 0;
@@ -194,7 +195,7 @@ ipb_registering_new(IpbLoop *loop, const IpbRegisteringOptions *options, GError 
 void
 ipb_registering_cancel(IpbRegistering *registering)
 {
-    if (registering->is_told)
+    if (registering->is_done)
         return;
     g_autoptr(GError) error =
         g_error_new(IPYBOX_ERROR, IPYBOX_ERROR_CANCELLED, "the registration was cancelled");
@@ -208,7 +209,7 @@ ipb_registering_free(IpbRegistering *registering)
         return;
     ipb_mcp_client_free(registering->client);
     if (registering->is_root_made)
-        rmdir(registering->root_dir); /* only if nothing came of it */
+        rmdir(registering->root_dir); /* only if it is empty */
     ipb_json_doc_free(registering->params);
     g_free(registering->name);
     g_free(registering->root_dir);

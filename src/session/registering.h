@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * IpbRegistering: the steps that make an MCP server callable: connect, list its tools, generate the package, write it,
- * put it in the registry, disconnect. A failure at any step leaves the previous package as it was.
+ * IpbRegistering: the steps that register one MCP server, so that cells can call it: connect, list
+ * its tools, generate the package, write it, add it to the registry, disconnect. If a step fails,
+ * the previous package stays as it was.
  */
 #pragma once
 
@@ -17,7 +18,7 @@ typedef struct {
     const IpbJson *params;
     const char *root_dir; /* absolute */
     bool async_api;
-    IpbApigenListing listing;    /* what on_done gets of each module */
+    IpbApigenListing listing;    /* what on_done reports of each module */
     const char *cwd;             /* of a stdio server */
     const char *state_dir;       /* see mcp/client.h */
     const char *const *keep_out; /* likewise */
@@ -28,7 +29,7 @@ typedef struct {
     /* Once, from the loop: the modules and the registration (borrowed), or an error. */
     void (*on_done)(const char *const *modules, const IpbRegistration *registration,
                     const GError *error, void *data);
-    /* Once, after on_done: the server is gone; now the object may be freed. */
+    /* Once, after on_done: the server is gone, and the object may be freed. */
     void (*on_closed)(IpbRegistering *registering, void *data);
     void *data;
 } IpbRegisteringOptions;
@@ -36,7 +37,7 @@ typedef struct {
 /* NULL with @error: a bad name, bad parameters, a missing variable. */
 IpbRegistering *ipb_registering_new(IpbLoop *loop, const IpbRegisteringOptions *options,
                                     GError **error);
-/* on_done tells CANCELLED unless it came already; then on_closed. */
+/* on_done reports CANCELLED, unless it was called before; then on_closed. */
 void ipb_registering_cancel(IpbRegistering *registering);
 /* Kills what is left; no callback comes. */
 void ipb_registering_free(IpbRegistering *registering);

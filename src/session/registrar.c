@@ -37,7 +37,7 @@ struct IpbRegistrar {
     void *closed_data;
 };
 
-/* --- parameters of a server that must run in a sandbox ------------------------------------------ */
+/* --- parameters of a server that must run in a sandbox ---------------------------------------- */
 
 static bool
 is_named(const IpbJson *member, const char *name)
@@ -99,7 +99,7 @@ copy_params(const IpbJson *params, GError **error)
     return ipb_json_parse(text.start, text.size, &IPB_JSON_LIMITS_SMALL, error);
 }
 
-/* --- a registration ---------------------------------------------------------------------------- */
+/* --- a registration --------------------------------------------------------------------------- */
 
 static void
 free_registration(Registration *registration)
@@ -176,7 +176,7 @@ start(Registration *registration, const IpbRegisterOptions *given, const IpbJson
     return registration->registering != NULL;
 }
 
-/* --- the registrar ----------------------------------------------------------------------------- */
+/* --- the registrar ---------------------------------------------------------------------------- */
 
 IpbRegistrar *
 ipb_registrar_new(IpbLoop *loop, const IpbRegistrarOptions *options)

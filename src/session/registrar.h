@@ -7,7 +7,8 @@
  * that the client registers runs in a sandbox that allows what the session's kernels are allowed,
  * whatever its parameters say, unless the options permit otherwise.
  *
- * Ownership: the session owns it, and frees it after ipb_registrar_close() if it wants an orderly end.
+ * Ownership: the session owns it, and frees it after ipb_registrar_close() if it wants an orderly
+ * end.
  */
 #pragma once
 
@@ -51,14 +52,14 @@ typedef struct {
 } IpbRegisterOptions;
 
 IpbRegistrar *ipb_registrar_new(IpbLoop *loop, const IpbRegistrarOptions *options);
-/* Connects to an MCP server, writes the package @root_dir/@name from its tools, registers it and lets
- * the session call it. Returns a number that cancels it; @func is then called once. Returns 0 with
- * @error (INVALID, NOT_FOUND, BUSY) if nothing was started. */
+/* Connects to an MCP server, writes the package @root_dir/@name from its tools, registers it and
+ * lets the session call it. Returns a number that cancels it; @func is then called once. Returns 0
+ * with @error (INVALID, NOT_FOUND, BUSY) if nothing was started. */
 uint64_t ipb_registrar_register(IpbRegistrar *registrar, const IpbRegisterOptions *options,
                                 IpbRegisterFunc func, void *data, GError **error);
 /* Its function gets CANCELLED. */
 void ipb_registrar_cancel(IpbRegistrar *registrar, uint64_t number);
-/* Cancels all registrations and takes no other. Calls @done when their servers are gone, which may be
- * at once. */
+/* Cancels all registrations and takes no other. Calls @done when their servers are gone, which may
+ * be at once. */
 void ipb_registrar_close(IpbRegistrar *registrar, void (*done)(void *data), void *data);
 void ipb_registrar_free(IpbRegistrar *registrar);

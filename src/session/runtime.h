@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * IpbRuntime: what the sessions of one program share: the loop, the providers of kernels, the registry
- * of MCP servers. No state is global: two runtimes in one process share nothing.
+ * IpbRuntime: what the sessions of one program share: the loop, the providers of kernels, the
+ * registry of MCP servers. No state is global: two runtimes in one process share nothing.
  *
  * Ownership: reference-counted; each session keeps a reference.
  */
@@ -38,7 +38,8 @@ void ipb_runtime_stop(IpbRuntime *runtime, void (*done)(void *data), void *data)
 IpbLoop *ipb_runtime_loop(IpbRuntime *runtime);
 /* The provider of sessions that name none; borrowed. */
 IpbKernelProvider *ipb_runtime_kernel_provider(IpbRuntime *runtime);
-/* Adds another provider, which sessions can name and which ends with the runtime. Keeps a reference. */
+/* Adds another provider, which sessions can name and which ends with the runtime. Keeps a
+ * reference. */
 void ipb_runtime_add_kernel_provider(IpbRuntime *runtime, IpbKernelProvider *provider);
 IpbRegistry *ipb_runtime_registry(IpbRuntime *runtime);
 /* What was found out about MCP servers; borrowed. */

@@ -22,16 +22,16 @@ struct IpbSandboxing {
     IpbSandboxPolicy *policy;
     char *workspace;
     bool makes_packages;
-    char **keep;     /* what a kernel cannot do without */
-    char **keep_out; /* what would let a cell change its own next walls */
-    char *hidden;    /* the registry: servers' parameters may hold secrets */
+    char **keep;     /* what a kernel needs to read */
+    char **keep_out; /* what would let a cell change its next sandbox */
+    char *hidden;    /* the registry: parameters of servers may contain secrets */
     char *quarantine_directory;
     IpbToolChannel *tool_channel;
     void (*on_log)(const char *level, const char *text, void *data);
     void (*on_violation)(const char *text, void *data);
     void *data;
-    IpbSandboxPlan *plan; /* of the sandbox that stands, or is being made */
-    IpbEgress *egress;    /* of the sandbox that stands */
+    IpbSandboxPlan *plan; /* of the sandbox that exists, or is being made */
+    IpbEgress *egress;    /* of the sandbox that exists */
     IpbQuarantine *quarantine;
     bool has_warned;
 };
@@ -44,7 +44,7 @@ warn(const IpbSandboxing *sandboxing, const char *text)
         sandboxing->on_log("warning", line, sandboxing->data);
 }
 
-/* A file that was named and is not there is an error: the default may allow what the file was to deny. */
+/* A named file that does not exist is an error: the default may allow what the file would deny. */
 static IpbSandboxPolicy *
 load_policy(const char *path, GError **error)
 {
@@ -88,7 +88,7 @@ ipb_sandboxing_new(IpbLoop *loop, const IpbSandboxingOptions *options, GError **
     return sandboxing;
 }
 
-/* Once a session is enough: the next kernel's are the same. */
+/* Once for a session: the warnings of the next kernel are the same. */
 static void
 show_warnings(IpbSandboxing *sandboxing, const IpbSandboxPlan *plan)
 {
@@ -104,10 +104,11 @@ make_plan(void *data, GError **error)
     g_autofree char *packages = g_build_filename(sandboxing->workspace, "mcptools", NULL);
     if (sandboxing->makes_packages && !ipb_file_make_directories(packages, 0755, error))
         return NULL;
-    /* What is there is protected; a directory that came later would be taken for the cell's doing. Where we cannot make it, a cell cannot
-     * either. */
+    /* The plan protects what exists. A directory that is created later would be treated as the
+     * cell's. If we cannot create it, a cell cannot either. */
     ipb_file_make_directories(sandboxing->hidden, 0700, NULL);
-    ipb_sandboxing_sweep(sandboxing); /* what is there now would count as yours */
+    ipb_sandboxing_sweep(
+        sandboxing); /* first, because the plan treats existing files as the user's */
     const char *const hide[] = {sandboxing->hidden, NULL};
     IpbPlanOptions options = {
         .policy = sandboxing->policy,
@@ -128,7 +129,7 @@ make_plan(void *data, GError **error)
     sandboxing->plan = ipb_sandbox_plan_ref(plan);
     ipb_quarantine_free(sandboxing->quarantine);
     sandboxing->quarantine = ipb_quarantine_new(plan, sandboxing->quarantine_directory);
-    /* Another session in this workspace may make packages meanwhile. */
+    /* Another session in this workspace may make packages while the kernel runs. */
     g_autofree char *real = g_build_filename(plan->workspace, "mcptools", NULL);
     ipb_quarantine_allow_directory(sandboxing->quarantine, real);
     return plan;
@@ -169,7 +170,7 @@ make_install_policy(const IpbSandboxing *sandboxing, const char *directory,
     return ipb_sandbox_policy_parse(text, size, NULL, error);
 }
 
-/* A cell that runs meanwhile may have made a link of something on the way to @directory. */
+/* A running cell may have replaced a part of the path to @directory by a link. */
 static bool
 writes_in_workspace_only(const IpbSandboxPlan *plan, const char *directory, GError **error)
 {
@@ -212,7 +213,7 @@ ipb_sandboxing_make_install_plan(const IpbSandboxing *sandboxing, const char *di
                                                                             : NULL;
 }
 
-/* --- what code inside did ---------------------------------------------------------------------- */
+/* --- violations ---------------------------------------------------------------------- */
 
 void
 ipb_sandboxing_sweep(IpbSandboxing *sandboxing)
@@ -229,8 +230,8 @@ ipb_sandboxing_sweep(IpbSandboxing *sandboxing)
     }
 }
 
-/* The path in "[Errno 13] Permission denied: '/etc/shadow'", made absolute; NULL if there is none. What was asked for is the first of two,
- * as in a rename. */
+/* The path in "[Errno 13] Permission denied: '/etc/shadow'", made absolute; NULL if there is none.
+ * If there are two, as in a rename, it is the first. */
 static char *
 find_path(const IpbSandboxing *sandboxing, const char *evalue)
 {
@@ -256,7 +257,8 @@ ipb_sandboxing_explain_error(const IpbSandboxing *sandboxing, const char *ename,
     if (ipb_path_rule_hides(rule))
         return g_strdup_printf("operation not permitted: the sandbox hides %s (%s)", printable,
                                rule->access.reason);
-    /* Root's sandboxes run as somebody else: what is closed to others is closed before it is read-only. */
+    /* Sandboxes of root run as another user, so a file that is closed to other users fails with
+     * EACCES before it can fail as read-only. */
     bool is_closed = geteuid() == 0 && g_str_has_prefix(evalue, "[Errno 13]");
     if (rule->access.view != IPB_VIEW_HOST || rule->access.is_writable ||
         !(is_closed || g_str_has_prefix(evalue, "[Errno 30]")))
@@ -267,7 +269,7 @@ ipb_sandboxing_explain_error(const IpbSandboxing *sandboxing, const char *ename,
                            printable, rule->access.reason);
 }
 
-/* --- what the kernel reaches -------------------------------------------------------------------- */
+/* --- what the kernel can reach ---------------------------------------------------------------- */
 
 static void
 on_egress_violation(const IpbViolation *violation, void *data)
@@ -289,7 +291,7 @@ on_denied_socket(const char *path, void *data)
     sandboxing->on_violation(text, sandboxing->data);
 }
 
-/* What a listener brings that could not be taken is refused by its close. */
+/* A listener that could not be taken is closed, which refuses its connections. */
 static void
 take_listeners(const int *listeners, size_t n_listeners, void *data)
 {

@@ -118,7 +118,7 @@ on_approval_withdrawn(uint64_t request, void *data)
     session->on_approval_withdrawn(request, session->data);
 }
 
-/* --- tools ------------------------------------------------------------------------------------- */
+/* --- tools ------------------------------------------------------------------------------------ */
 
 bool
 ipb_session_respond(IpbSession *session, uint64_t request, bool accept)
@@ -230,7 +230,7 @@ make_approvals(IpbSession *session, const IpbSessionOptions *options, GError **e
     return true;
 }
 
-/* --- tools of ipybox itself --------------------------------------------------------------------- */
+/* --- tools of ipybox itself ------------------------------------------------------------------- */
 
 static void
 on_own_installed(const char *output, const GError *error, void *data)
@@ -302,7 +302,7 @@ on_own_cancel(uint64_t call, void *data)
         ipb_session_cancel_install(session);
 }
 
-/* --- sandbox ----------------------------------------------------------------------------------- */
+/* --- sandbox ---------------------------------------------------------------------------------- */
 
 static void
 on_violation(const char *text, void *data)
@@ -336,7 +336,7 @@ make_sandboxing(IpbSession *session, const IpbSessionOptions *options, GError **
     return session->sandboxing != NULL;
 }
 
-/* --- life -------------------------------------------------------------------------------------- */
+/* --- life ------------------------------------------------------------------------------------- */
 
 static bool
 knows_socket(uint64_t inode, void *data)
@@ -381,7 +381,8 @@ make_tools(IpbSession *session, const IpbSessionOptions *options, GError **error
            ipb_tool_channel_listen(session->tool_channel, knows_socket, session, error);
 }
 
-/* Where modules are looked for beside the installation: a forked Python does not read PYTHONPATH any more. Caller frees. */
+/* Where modules are looked for beside the installation: a forked Python does not read PYTHONPATH
+ * any more. Caller frees. */
 static char **
 make_import_path(const IpbSession *session, const char *const *kernel_env)
 {
@@ -635,7 +636,7 @@ ipb_session_free(IpbSession *session)
     g_free(session);
 }
 
-/* --- cells ------------------------------------------------------------------------------------- */
+/* --- cells ------------------------------------------------------------------------------------ */
 
 void
 ipb_session_report_late_output(IpbSession *session)
@@ -699,7 +700,7 @@ ipb_session_set_paused(IpbSession *session, bool paused)
     ipb_kernel_set_paused(session->kernel, paused);
 }
 
-/* --- registrations and installations ------------------------------------------------------------ */
+/* --- registrations and installations ---------------------------------------------------------- */
 
 uint64_t
 ipb_session_register(IpbSession *session, const IpbRegisterOptions *options, IpbRegisterFunc func,

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * IpbSession: one kernel with its tools, its approvals and its workspace. Cells run one after the
- * other. Each reports its events to a callback of its own, and DONE is always the last. The MCP server,
- * the command line, the SDK's core and the library are built on it.
+ * other. Each reports its events to a callback of its own, and DONE is always the last. The MCP
+ * server, the command line, the SDK's core and the library are built on it.
  *
- * Ownership: the owner frees the session, after ipb_session_close() if it wants an orderly end. Events
- * are borrowed for the callback. Callbacks may call anything but ipb_session_free().
+ * Ownership: the owner frees the session, after ipb_session_close() if it wants an orderly end.
+ * Events are borrowed for the callback. Callbacks may call anything but ipb_session_free().
  */
 #pragma once
 
@@ -19,8 +19,8 @@ typedef struct IpbSession IpbSession;
 typedef struct {
     /* the kernel's directory; NULL: the current one */
     const char *workspace;
-    /* where the kernel begins, and returns to after each cell, with a notice. NULL: it begins in the
-     * workspace, and stays where a cell goes */
+    /* where the kernel begins, and returns to after each cell, with a notice. NULL: it begins in
+     * the workspace, and stays where a cell goes */
     const char *working_dir;
     /* displays come with image_path: their images are saved in images_dir */
     bool saves_images;
@@ -28,7 +28,8 @@ typedef struct {
     const char *images_dir;
     /* "NAME=value" for the kernel, beyond the minimum; or NULL */
     const char *const *kernel_env;
-    /* Where cells call tools: another program's tool server. NULL: here, the tools of this session. */
+    /* Where cells call tools: another program's tool server. NULL: here, the tools of this
+     * session. */
     const char *tool_server_host;
     unsigned tool_server_port;
     const char *tool_server_token; /* or NULL */
@@ -49,7 +50,7 @@ typedef struct {
     const char *audit_log;
     /* negative: none */
     int64_t approval_timeout_ms;
-    /* asks; the answer is given by ipb_session_respond(). NULL: nobody can be asked */
+    /* asks; the answer is given by ipb_session_respond(). NULL: no one can be asked */
     IpbApprovalAskFunc on_approval;
     /* the answer is not needed any more; may be NULL */
     IpbApprovalWithdrawnFunc on_approval_withdrawn;
@@ -66,8 +67,8 @@ typedef struct {
     bool allows_unsandboxed_servers;
     /* servers may be registered: a sandbox protects their packages from the start */
     bool makes_packages;
-    /* path of what sandboxes allow, ipybox-sandbox-config(5); NULL: the default. A file that does not
-     * exist is an error */
+    /* path of what sandboxes allow, ipybox-sandbox-config(5); NULL: the default. A file that does
+     * not exist is an error */
     const char *sandbox_config;
     /* of a sandbox, instead of its configuration's: a JSON object as "limits" there; NULL: none */
     const char *limits;
@@ -84,8 +85,8 @@ typedef struct {
     /* Gets the events that belong to no cell: READY, START_FAILED; and see
      * ipb_session_report_late_output(). May be NULL. */
     IpbEventFunc on_event;
-    /* What MCP servers log and what else is worth a log line; level is "debug", "info", "warning". May
-     * be NULL. */
+    /* What MCP servers log and what else is worth a log line; level is "debug", "info", "warning".
+     * May be NULL. */
     void (*on_log)(const char *level, const char *text, void *data);
     /* for on_approval, on_approval_withdrawn, on_event and on_log */
     void *data;
@@ -95,8 +96,9 @@ IpbSession *ipb_session_new(IpbRuntime *runtime, const IpbSessionOptions *option
 /* Gets a kernel ready in the background, as execute does, too. READY or START_FAILED is reported to
  * on_event of the options, from the loop, also if the kernel is ready already. */
 void ipb_session_start(IpbSession *session);
-/* Reports to on_event of the options what the next cell would begin with: LATE_OUTPUT and NOTICE events
- * about the time since the last cell. Does nothing while a cell runs: its events have them. */
+/* Reports to on_event of the options what the next cell would begin with: LATE_OUTPUT and NOTICE
+ * events about the time since the last cell. Does nothing while a cell runs: its events have
+ * them. */
 void ipb_session_report_late_output(IpbSession *session);
 
 /* Queues a cell. @timeout_ms: of its running, waits for approvals not counted; 0: none. Returns its
@@ -108,12 +110,12 @@ uint64_t ipb_session_execute(IpbSession *session, const char *code, unsigned tim
 uint64_t ipb_session_execute_with(IpbSession *session, const char *code,
                                   const IpbCellOptions *options, IpbEventFunc on_event, void *data,
                                   GError **error);
-/* Sends the kernel a request: ipb_kernel_request() in kernel/kernel.h. INVALID also if the session is
- * closed. A request without an answer when the session closes ends with CANCELLED. */
+/* Sends the kernel a request: ipb_kernel_request() in kernel/kernel.h. INVALID also if the session
+ * is closed. A request without an answer when the session closes ends with CANCELLED. */
 bool ipb_session_request(IpbSession *session, const char *method, const char *params,
                          IpbKernelReplyFunc func, void *data, GError **error);
-/* Interrupts the cell if it runs, drops it if it waits: DONE with CANCELLED, which comes at once for a
- * cell that waits. False if there is no such cell. */
+/* Interrupts the cell if it runs, drops it if it waits: DONE with CANCELLED, which comes at once
+ * for a cell that waits. False if there is no such cell. */
 bool ipb_session_cancel(IpbSession *session, uint64_t cell);
 /* Interrupts the running cell, if any, as Ctrl-C does. */
 void ipb_session_interrupt(IpbSession *session);
@@ -127,11 +129,11 @@ void ipb_session_hold_cells(IpbSession *session, bool is_held);
 void ipb_session_set_paused(IpbSession *session, bool paused);
 /* Answers an approval request; false if it is not pending any more. */
 bool ipb_session_respond(IpbSession *session, uint64_t request, bool accept);
-/* Refuses it because nobody could be asked; @why is a clause for the error. */
+/* Refuses it because no one could be asked; @why is a clause for the error. */
 bool ipb_session_refuse(IpbSession *session, uint64_t request, const char *why);
 void ipb_session_set_approval(IpbSession *session, IpbApprovalPolicy policy);
-/* Starts a fresh kernel and stops all MCP servers. Running and waiting cells end with LOST. Calls @done
- * (may be NULL) when the servers are gone. */
+/* Starts a fresh kernel and stops all MCP servers. Running and waiting cells end with LOST. Calls
+ * @done (may be NULL) when the servers are gone. */
 void ipb_session_reset(IpbSession *session, void (*done)(void *data), void *data);
 
 /* Registers an MCP server: ipb_registrar_register() in session/registrar.h. INVALID also if cells
@@ -141,9 +143,9 @@ uint64_t ipb_session_register(IpbSession *session, const IpbRegisterOptions *opt
 void ipb_session_cancel_register(IpbSession *session, uint64_t number);
 /* Lets the session call a registered server. */
 void ipb_session_allow(IpbSession *session, const IpbRegistration *registration);
-/* Lets the session call every registered server that has a package in @directory (NULL: the workspace)
- * or below it. So packages generated there earlier continue to work, and servers registered for another
- * workspace cannot be reached. */
+/* Lets the session call every registered server that has a package in @directory (NULL: the
+ * workspace) or below it. So packages generated there earlier continue to work, and servers
+ * registered for another workspace cannot be reached. */
 bool ipb_session_allow_below(IpbSession *session, const char *directory, GError **error);
 
 /* Installs a Python package for the kernel: ipb_installer_install() in session/installer.h. */

@@ -188,7 +188,7 @@ test_out_of_memory(Fixture *fixture, const void *data)
 {
     kernel_fixture_assert_lost(
         fixture, "os.kill(os.getpid(), 9)", "started done(lost)",
-        "the kernel was killed by SIGKILL (killed), probably by the system for want of "
+        "the kernel was killed by SIGKILL (killed), probably by the system for lack of "
         "memory" STATE_LOST);
 }
 
