@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * For the tests of the library, which use it as any program does: linked to libipybox.so, by its public headers.
+ * For the tests of the library, which use it as any program does: linked to libipybox.so, by its
+ * public headers.
  */
 #pragma once
 
@@ -22,7 +23,8 @@ typedef struct {
     unsigned n_told;
 } Answer;
 
-/* A runtime with the project's Python, in @context (NULL: default), and a session that asks nobody. */
+/* A runtime with the project's Python, in @context (NULL: default), and a session that asks no
+ * one. */
 void fixture_set_up(Fixture *fixture, GMainContext *context);
 void fixture_tear_down(Fixture *fixture);
 IpyboxRuntime *new_runtime(const char *state_dir, GMainContext *context);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Tool calls of cells and who decides on them, through the library: the application, at once and later, rules, nobody.
+ * Tool calls of cells and who decides on them, through the library: the application, at once and
+ * later, rules, or no one.
  */
 #include "lib-fixture.h"
 
@@ -8,7 +9,7 @@
 
 /* What the application does about a request, and what it saw. */
 typedef struct {
-    IpyboxApproval *kept;      /* answered by nobody yet */
+    IpyboxApproval *kept;      /* not answered yet */
     IpyboxApproval *withdrawn; /* as told; borrowed from `kept` */
     int answer;                /* 1: yes, -1: no, 0: keeps it */
     unsigned n_asked;
@@ -136,7 +137,7 @@ assert_status(Answer *answer, IpyboxStatus status)
     g_assert_cmpint(ipybox_result_get_status(result), ==, status);
 }
 
-/* The clock of the cell stands meanwhile, and another session runs. */
+/* While it waits, the clock of the cell is paused, and another session runs. */
 static void
 test_later(void)
 {
@@ -171,7 +172,8 @@ test_timeout(void)
     wait_until_withdrawn(&judge);
 }
 
-/* --- the ends of cells while they wait --------------------------------------------------------- */
+/* --- the ends of cells while they wait ---------------------------------------------------------
+ * */
 
 static void
 test_cell_is_cancelled(void)
@@ -214,7 +216,8 @@ free_runtime(Fixture *fixture)
     g_clear_pointer(&fixture->runtime, ipybox_runtime_free);
 }
 
-/* From within the callback and from outside of it. A request that is kept can still be looked at. */
+/* From within the callback and from outside of it. A request that is kept can still be looked at.
+ * */
 static void
 free_while_asked(void (*act)(Fixture *fixture), bool from_callback)
 {
@@ -244,7 +247,8 @@ test_free(void)
     free_while_asked(free_runtime, false);
 }
 
-/* --- without the application ------------------------------------------------------------------- */
+/* --- without the application -------------------------------------------------------------------
+ * */
 
 static void
 test_policies(void)
@@ -277,14 +281,14 @@ test_rules(void)
     g_assert_true(g_file_set_contents(
         rules,
         "{\"rules\": [{\"tool\": \"echo\", \"decision\": \"allow\"}, {\"tool\": \"pid\", "
-        "\"decision\": \"deny\", \"reason\": \"nobody needs it\"}]}",
+        "\"decision\": \"deny\", \"reason\": \"no cell needs it\"}]}",
         -1, NULL));
     IpyboxSessionOptions options = judged_options(&fixture, &judge);
     options.approval_rules = rules;
     options.audit_log = log;
     g_autoptr(IpyboxSession) session = new_session(&fixture, &options);
     assert_echoes(session);
-    assert_rejected(session, "pid", "nobody needs it");
+    assert_rejected(session, "pid", "no cell needs it");
     g_assert_cmpuint(judge.n_asked, ==, 0);
     assert_rejected(session, "line", "rejected");
     g_assert_cmpuint(judge.n_asked, ==, 1);

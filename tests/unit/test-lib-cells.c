@@ -7,7 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* --- results ----------------------------------------------------------------------------------- */
+/* --- results -----------------------------------------------------------------------------------
+ * */
 
 static void
 test_state(void)
@@ -140,7 +141,8 @@ test_strings_of_python(void)
     g_test_message("%s", error->message);
 }
 
-/* --- events ------------------------------------------------------------------------------------ */
+/* --- events ------------------------------------------------------------------------------------
+ * */
 
 /* "type=text|" for each event, in order. */
 static void
@@ -265,7 +267,8 @@ test_bundle(void)
     g_free(shown.display_id);
 }
 
-/* --- the ends of cells ------------------------------------------------------------------------- */
+/* --- the ends of cells -------------------------------------------------------------------------
+ * */
 
 static IpyboxResult *
 finish(Answer *answer)
@@ -308,7 +311,7 @@ test_cancelled_before(void)
     assert_prints(fixture.session, "import os; os.path.exists('ran')", "False");
 }
 
-/* A cell that waits is dropped, the one that runs goes on. */
+/* A cell that waits is dropped; the running one continues. */
 static void
 test_cancelled_while_waiting(void)
 {
@@ -480,7 +483,7 @@ test_code_that_is_refused(void)
     assert_fails(&large, IPYBOX_ERROR_LIMIT);
 }
 
-/* Each of the thousand that wait is told of the end. */
+/* Each of the thousand cells that wait gets an end. */
 static void
 test_too_many_cells(void)
 {
@@ -499,7 +502,7 @@ test_too_many_cells(void)
 
 /* Callbacks are not needed. */
 static void
-test_nobody_listens(void)
+test_without_callbacks(void)
 {
     g_auto(Fixture) fixture = {0};
     fixture_set_up(&fixture, NULL);
@@ -560,7 +563,7 @@ main(int argc, char **argv)
     add_test("/cells/lost-by-reset-and-close", test_lost_by_reset_and_close);
     add_test("/cells/code-that-is-refused", test_code_that_is_refused);
     add_test("/cells/too-many", test_too_many_cells);
-    add_test("/cells/nobody-listens", test_nobody_listens);
+    add_test("/cells/without-callbacks", test_without_callbacks);
     add_test("/cells/paused", test_paused);
     return g_test_run();
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The library in a process that has few file descriptors left, and in one that is interrupted all the time.
+ * The library in a process that has few file descriptors left, and in one that is interrupted all
+ * the time.
  */
 #include "lib-fixture.h"
 
@@ -18,7 +19,8 @@
 #define STORM_CELLS 30
 #define LONG_OUTPUT 300000
 
-/* --- file descriptors -------------------------------------------------------------------------- */
+/* --- file descriptors --------------------------------------------------------------------------
+ * */
 
 static unsigned
 find_lowest_free_fd(void)
@@ -51,7 +53,7 @@ is_told(const char *message)
     return message != NULL && strstr(message, "ulimit -n") != NULL;
 }
 
-/* A session's life. False: it could not be, which was told with the reason. */
+/* A session's life. False: it was not possible, and the error gave the reason. */
 static bool
 live(Fixture *fixture)
 {
@@ -111,7 +113,8 @@ test_few_fds_beside_a_session(void)
     assert_prints(fixture.session, "print(x)", "1");
 }
 
-/* --- signals ----------------------------------------------------------------------------------- */
+/* --- signals -----------------------------------------------------------------------------------
+ * */
 
 static volatile sig_atomic_t n_signals;
 
@@ -121,7 +124,8 @@ on_signal(int number)
     n_signals++;
 }
 
-/* A handler without SA_RESTART, every millisecond: system calls end with EINTR wherever they can. */
+/* A handler without SA_RESTART, every millisecond: system calls end with EINTR wherever they can.
+ * */
 static void
 set_storm(bool is_on)
 {
@@ -162,7 +166,8 @@ test_signal_storm(void)
     g_assert_cmpint(n_signals, >, STORM_CELLS);
 }
 
-/* --- children ---------------------------------------------------------------------------------- */
+/* --- children ----------------------------------------------------------------------------------
+ * */
 
 static void
 live_with_children(void)

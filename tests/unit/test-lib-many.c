@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A program that opens 200 sessions, uses each and closes them is afterwards what it was before: the same fds, threads,
- * processes and files, and no more memory; and so is the Python that the kernels were forked from.
+ * A program that opens 200 sessions, uses each and closes them is afterwards what it was before:
+ * the same fds, threads, processes and files, and no more memory; and so is the Python that the
+ * kernels were forked from.
  */
 #include "lib-fixture.h"
 
@@ -18,9 +19,10 @@
 #define N_ROUNDS 3
 /* So often a session calls a tool, too, whose server is a process of its own. */
 #define TOOL_EVERY 40
-/* How much more memory the process may hold than after the first round: 1 KiB for each session of a round, although there were
- * two rounds since. What is free in the heap is given back before (malloc_trim), but whole pages only, and that is what
- * is allowed for; the figure moves by 50 KiB or so in both directions. */
+/* How much more memory the process may hold than after the first round: 1 KiB for each session of a
+ * round, although there were two rounds since. What is free in the heap is given back before
+ * (malloc_trim), but whole pages only, and that is what is allowed for; the figure moves by 50 KiB
+ * or so in both directions. */
 #define ALLOWED_KIB N_SESSIONS
 /* Python's own allocator keeps arenas of 1 MiB. */
 #define ALLOWED_PYTHON_KIB 1024

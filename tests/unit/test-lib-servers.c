@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * MCP servers through the library: the registry, registrations and their failures, tools that are called; and packages.
+ * MCP servers through the library: the registry, registrations and their failures, tools that are
+ * called; and packages.
  */
 #include "lib-fixture.h"
 
 #include <string.h>
 #include <unistd.h>
 
-/* --- the registry ------------------------------------------------------------------------------ */
+/* --- the registry ------------------------------------------------------------------------------
+ * */
 
 static unsigned
 count_servers(IpyboxRuntime *runtime)
@@ -86,7 +88,8 @@ test_registry_refuses(void)
     g_assert_cmpuint(count_servers(fixture.runtime), ==, 0);
 }
 
-/* --- registrations ----------------------------------------------------------------------------- */
+/* --- registrations -----------------------------------------------------------------------------
+ * */
 
 static IpyboxSession *
 allowing_session(Fixture *fixture)
@@ -96,7 +99,8 @@ allowing_session(Fixture *fixture)
     return new_session(fixture, &options);
 }
 
-/* The session that registers may call, and so may one that is opened afterwards; a server that was removed is not called. */
+/* The session that registers may call, and so may one that is opened afterwards; a server that was
+ * removed is not called. */
 static void
 test_register(void)
 {
@@ -175,7 +179,8 @@ assert_not_registered(Answer *answer, int code)
     g_assert_error(error, IPYBOX_ERROR, code);
 }
 
-/* Before it began, and while the server is silent; by its cancellable, by the end of the session and by that of the runtime. */
+/* Before it began, and while the server is silent; by its cancellable, by the end of the session
+ * and by that of the runtime. */
 static void
 test_register_is_given_up(void)
 {
@@ -224,7 +229,8 @@ test_register_in_a_sandbox(void)
         run(session, "open('mcptools/fake/echo.py', 'w')", IPYBOX_STATUS_ERROR);
 }
 
-/* --- calls ------------------------------------------------------------------------------------- */
+/* --- calls -------------------------------------------------------------------------------------
+ * */
 
 static void
 on_event(IpyboxSession *session, const IpyboxEvent *event, gpointer data)
@@ -279,7 +285,7 @@ cancel_at_output(IpyboxSession *session, const IpyboxEvent *event, gpointer data
     g_cancellable_cancel(data);
 }
 
-/* A tool that never answers; the session goes on. */
+/* A tool that never answers; the session continues. */
 static void
 test_call_is_cancelled(void)
 {
@@ -300,7 +306,8 @@ test_call_is_cancelled(void)
     assert_prints(session, echo, "'{}'");
 }
 
-/* --- packages ---------------------------------------------------------------------------------- */
+/* --- packages ----------------------------------------------------------------------------------
+ * */
 
 static void
 on_line(IpyboxSession *session, const char *line, gpointer data)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The lives of sessions and runtimes through the library, and what happens to those who use it in a wrong way or a wrong order.
+ * The lives of sessions and runtimes through the library, and what happens to those who use it in a
+ * wrong way or a wrong order.
  */
 #include "lib-fixture.h"
 
@@ -10,7 +11,8 @@
 
 static const char *const NO_ENTRY[] = {"NAME", NULL};
 
-/* --- options ----------------------------------------------------------------------------------- */
+/* --- options -----------------------------------------------------------------------------------
+ * */
 
 static void
 assert_no_session(Fixture *fixture, const IpyboxSessionOptions *options, int code)
@@ -157,7 +159,8 @@ test_python_that_is_none(void)
     g_assert_nonnull(strstr(ipybox_result_get_message(result), "/bin/true"));
 }
 
-/* --- sandboxes --------------------------------------------------------------------------------- */
+/* --- sandboxes ---------------------------------------------------------------------------------
+ * */
 
 static void
 write_config(const Fixture *fixture, const char *path, const char *writable)
@@ -264,7 +267,8 @@ test_free_runtime_in_the_log(void)
     assert_prints(fixture.session, "1", "1");
 }
 
-/* --- closed ------------------------------------------------------------------------------------ */
+/* --- closed ------------------------------------------------------------------------------------
+ * */
 
 static void
 assert_all_busy(IpyboxSession *session)
@@ -336,7 +340,7 @@ test_runtime_close(void)
     g_assert_true(g_str_has_suffix(ipybox_runtime_get_python(fixture.runtime), "/python3"));
 }
 
-/* A session that is freed meanwhile is waited for no longer. */
+/* The runtime does not wait for a session that is freed while it closes. */
 static void
 test_free_while_the_runtime_closes(void)
 {
@@ -352,7 +356,8 @@ test_free_while_the_runtime_closes(void)
     g_assert_no_error(error);
 }
 
-/* --- freed ------------------------------------------------------------------------------------- */
+/* --- freed -------------------------------------------------------------------------------------
+ * */
 
 static void
 assert_cancelled(Answer *answer)
@@ -476,7 +481,8 @@ test_free_when_closed(void)
         g_main_context_iteration(NULL, TRUE);
 }
 
-/* --- blocking ---------------------------------------------------------------------------------- */
+/* --- blocking ----------------------------------------------------------------------------------
+ * */
 
 static void
 block(Fixture *fixture)
@@ -541,9 +547,10 @@ test_block_in_a_wrong_thread(void)
     g_main_context_release(NULL);
 }
 
-/* --- contexts and threads ---------------------------------------------------------------------- */
+/* --- contexts and threads ----------------------------------------------------------------------
+ * */
 
-/* Nothing is told by the default context; the other one needs not be the thread's default. */
+/* The default context calls nothing; the other one need not be the thread's default. */
 static void
 test_other_context(void)
 {
@@ -617,7 +624,7 @@ test_null(void)
     (g_test_expect_message(NULL, G_LOG_LEVEL_CRITICAL, "*assertion*failed*"), expression,          \
      g_test_assert_expected_messages())
 
-/* A mistake of the program is told, and nothing happens. */
+/* A mistake of the program is logged, and nothing happens. */
 static void
 test_mistakes(void)
 {

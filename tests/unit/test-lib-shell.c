@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Shell commands of cells, through the library: approvals of each, the ways that are refused, and the directory that a kernel
- * returns to.
+ * Shell commands of cells, through the library: approvals of each, the ways that are refused, and
+ * the directory that a kernel returns to.
  */
 #include "lib-fixture.h"
 

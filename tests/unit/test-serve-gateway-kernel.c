@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Kernels of the gateway, with real Python, of the project's .venv: which messages follow a request, and to whom.
+ * Kernels of the gateway, with real Python, of the project's .venv: which messages follow a
+ * request, and to whom.
  */
 #include "serve/gateway/kernel.h"
 
@@ -23,7 +24,8 @@ typedef struct {
     bool is_told; /* that the kernel has ended */
 } Client;
 
-/* --- the kernel -------------------------------------------------------------------------------- */
+/* --- the kernel --------------------------------------------------------------------------------
+ * */
 
 static void
 on_end(IpbGatewayKernel *kernel, IpbGatewayEnd why, void *data)
@@ -84,7 +86,8 @@ tear_down(Fixture *fixture, const void *unused)
     g_string_free(fixture->ends, TRUE);
 }
 
-/* --- clients ----------------------------------------------------------------------------------- */
+/* --- clients -----------------------------------------------------------------------------------
+ * */
 
 /* What tells messages of one type apart. */
 static void
@@ -188,7 +191,8 @@ assert_got(Client *client, const char *wanted)
     g_string_truncate(client->log, 0);
 }
 
-/* --- tests ------------------------------------------------------------------------------------- */
+/* --- tests -------------------------------------------------------------------------------------
+ * */
 
 static void
 test_execute(Fixture *fixture, const void *unused)
@@ -373,7 +377,8 @@ test_questions(Fixture *fixture, const void *unused)
     disconnect_client(&client);
 }
 
-/* A client that leaves while its cell runs: the others hear how it goes on, and how the kernel ends. */
+/* A client that leaves while its cell runs: the others hear how it continues, and how the kernel
+ * ends. */
 static void
 test_leave(Fixture *fixture, const void *unused)
 {

@@ -120,7 +120,8 @@ test_buffers(void)
     }
 }
 
-/* What goes out says the same in both framings, and carries the header of what it answers, as it came. */
+/* What goes out says the same in both framings, and carries the header of what it answers, as it
+ * came. */
 static void
 test_outgoing(void)
 {
