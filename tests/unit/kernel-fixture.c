@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * See the header. This process is a subreaper: what a test leaves behind becomes its child, and is waited for
- * until it is gone; a test that leaves something running hangs, and its time limit tells.
+ * See the header. This process is a subreaper: what a test leaves behind becomes its child, and is
+ * waited for until it is gone; a test that leaves something running hangs, and its time limit
+ * tells.
  */
 #include "kernel-fixture.h"
 

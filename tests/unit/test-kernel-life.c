@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How native kernels and their forkserver start, or fail to, and how they are reset, stopped and freed; cells are in
- * test-kernel-native.c. The forkserver is a fake one (fake-kernel/). After each test no process and no fd is left
- * (kernel-fixture.c).
+ * How native kernels and their forkserver start, or fail to, and how they are reset, stopped and
+ * freed; cells are in test-kernel-native.c. The forkserver is a fake one (fake-kernel/). After each
+ * test no process and no fd is left (kernel-fixture.c).
  */
 #include <errno.h>
 #include <signal.h>

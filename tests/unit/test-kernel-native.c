@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Cells of native kernels: their output and limits, deaths, interrupts, pauses; how kernels start and end is in
- * test-kernel-life.c. The forkserver is a fake one, whose kernels do what they are told (fake-kernel/). After each test no
- * process and no fd is left (kernel-fixture.c).
+ * Cells of native kernels: their output and limits, deaths, interrupts, pauses; how kernels start
+ * and end is in test-kernel-life.c. The forkserver is a fake one, whose kernels do what they are
+ * told (fake-kernel/). After each test no process and no fd is left (kernel-fixture.c).
  */
 #include <fcntl.h>
 #include <signal.h>

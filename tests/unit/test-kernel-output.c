@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The collector against a kernel that is this test: it writes into the pipes and the wire what a kernel would,
- * lets the collector run at any moment in between, and compares what is told with the order of writing.
+ * The collector against a kernel that is this test: it writes into the pipes and the wire what a
+ * kernel would, lets the collector run at any moment in between, and compares what is told with the
+ * order of writing.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -335,7 +336,8 @@ test_cut_everywhere(void)
         run(&fixture);
         write_frame(&fixture, IPB_FRAME_DONE, 2, "");
         finish(&fixture);
-        /* What follows the last marker comes before the frame or after: it is there when it is read. */
+        /* What follows the last marker comes before the frame or after: it is there when it is
+         * read. */
         const char *after = strstr(fixture.told->str, "F()");
         g_assert_nonnull(after);
         g_assert_true(g_str_has_prefix(fixture.told->str,

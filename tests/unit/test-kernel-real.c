@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The native kernel with real IPython kernels: order and completeness of output, memory, deaths, interrupts.
- * The Python is $IPYBOX_TEST_PYTHON, else .venv's; without IPython in it the tests are skipped. `-m perf`
- * prints what a cell and output cost.
+ * The native kernel with real IPython kernels: order and completeness of output, memory, deaths,
+ * interrupts. The Python is $IPYBOX_TEST_PYTHON, else .venv's; without IPython in it the tests are
+ * skipped. `-m perf` prints what a cell and output cost.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -153,7 +153,8 @@ test_deaths(Fixture *fixture, const void *data)
     kernel_fixture_assert_cell(fixture, "x", "started result(1) done(ok)");
 }
 
-/* Children in the background keep the pipes; a death is told all the same, and they are gone then. */
+/* Children in the background keep the pipes; a death is told all the same, and they are gone
+ * then. */
 static void
 test_death_with_children(Fixture *fixture, const void *data)
 {
@@ -321,7 +322,8 @@ measure_cell(Fixture *fixture, const char *code)
                    times[N * 99 / 100], times[0]);
 }
 
-/* The interrupt may come before the kernel has taken up the cell; without another one the stop would take the whole grace. */
+/* The interrupt may come before the kernel has taken up the cell; without another one the stop
+ * would take the whole grace. */
 static void
 test_stop_with_a_cell_that_begins(Fixture *fixture, const void *data)
 {

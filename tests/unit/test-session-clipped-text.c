@@ -83,7 +83,8 @@ test_blanks(void)
     check(within, "a  \nb  \n");
 }
 
-/* Whatever the pieces are: the text is that of one piece, and at most as long as the limit with the line between. */
+/* Whatever the pieces are: the text is that of one piece, and at most as long as the limit with the
+ * line between. */
 static void
 test_pieces(void)
 {

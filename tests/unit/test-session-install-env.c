@@ -11,7 +11,8 @@ check(char **env, const char *name, const char *value)
     g_assert_cmpstr(g_environ_getenv(env, name), ==, value);
 }
 
-/* What is in the environment counts more than pip's files; no other secret, and no proxy, goes in. */
+/* What is in the environment counts more than pip's files; no other secret, and no proxy, goes
+ * in. */
 static void
 test_make(void)
 {

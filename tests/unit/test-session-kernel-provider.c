@@ -29,7 +29,7 @@ typedef struct {
     void *stopped_data;
 } FakeKernel;
 
-/* --- a kernel ---------------------------------------------------------------------------------- */
+/* --- a kernel --------------------------------------------------------------------------------- */
 
 static void
 report(FakeKernel *kernel, IpbEvent event)
@@ -156,7 +156,7 @@ free_kernel(IpbKernel *base)
     g_free(kernel);
 }
 
-/* --- the provider ------------------------------------------------------------------------------ */
+/* --- the provider ----------------------------------------------------------------------------- */
 
 static IpbKernel *
 make_kernel(IpbKernelProvider *base, const IpbKernelOptions *options, IpbEventFunc on_event,
@@ -220,7 +220,7 @@ new_provider(IpbLoop *loop)
     return provider;
 }
 
-/* --- tests ------------------------------------------------------------------------------------- */
+/* --- tests ------------------------------------------------------------------------------------ */
 
 typedef struct {
     IpbRuntime *runtime;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The test program lies in no environment and not at the top of the build folder: nothing is near it.
+ * The test program lies in no environment and not at the top of the build folder: nothing is near
+ * it.
  */
 #include "session/python.h"
 

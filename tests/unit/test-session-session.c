@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Sessions with real kernels, of the project's .venv: many in one process, each its own, and nothing left of them.
+ * Sessions with real kernels, of the project's .venv: many in one process, each its own, and
+ * nothing left of them.
  */
 #include "session/session.h"
 
