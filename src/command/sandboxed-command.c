@@ -202,8 +202,9 @@ ipb_sandboxed_command_set_policy(IpbSandboxedCommand *command, IpbSandboxPolicy 
         return ipb_egress_set_policy(command->egress, policy, error);
     if (policy->allowed_domains->len == 0)
         return true;
-    g_set_error_literal(error, IPYBOX_ERROR, IPYBOX_ERROR_UNAVAILABLE,
-                        "the command runs without a network: no domain was allowed when it started");
+    g_set_error_literal(
+        error, IPYBOX_ERROR, IPYBOX_ERROR_UNAVAILABLE,
+        "the command runs without a network: no domain was allowed when it started");
     return false;
 }
 

@@ -65,7 +65,7 @@ typedef struct {
     int fds[IPB_SANDBOX_N_ENTRY_FDS];
 } IpbSandboxEntry;
 
-/* The path of the library with which a process enters. NOT_FOUND: the installation is incomplete. */
+/* The path of the entry library. NOT_FOUND: the installation is incomplete. */
 char *ipb_sandbox_find_entry_library(GError **error);
 IpbSandboxEntry ipb_sandbox_entry(const IpbSandbox *sandbox);
 /* Puts a process that entered under the sandbox's limits of memory and processes. Call it before

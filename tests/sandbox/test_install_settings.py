@@ -118,7 +118,7 @@ def test_files_in_a_sandbox(install: Installer) -> None:
     ({"https_proxy": "http://good.test:7000"}, ["the proxy of https_proxy: it does not answer as an HTTP proxy"]),
     ({}, ["names neither a proxy nor an index", "https_proxy or PIP_INDEX_URL", "where ipybox is started"]),
     ({"https_proxy": PROXY, "SSL_CERT_FILE": "", "PIP_CERT": "", "CURL_CA_BUNDLE": ""}, ["certificate", "SSL_CERT_FILE and PIP_CERT"]),
-], ids=["no password", "wrong password", "nobody there", "SOCKS", "no proxy", "nothing", "certificate"])  # fmt: skip
+], ids=["no password", "wrong password", "no answer", "SOCKS", "no proxy", "nothing", "certificate"])  # fmt: skip
 @pytest.mark.parametrize("way", ["mcp", "mcp --sandbox"])
 def test_what_is_wrong_is_said(
     install: Installer, way: str, environ: dict[str, str], told: list[str]

@@ -159,7 +159,7 @@ except OSError: print("denied")
 @pytest.mark.needs_root
 def test_setuid_programs_give_nothing(box: Box, user: str) -> None:
     """A program of root's with the setuid bit; no wall hides it."""
-    program = box.place.root.parent / "whoever"
+    program = box.place.root.parent / "setuid-id"
     shutil.copy("/usr/bin/id", program)
     program.chmod(0o755)
     box.prepare(user)

@@ -127,7 +127,7 @@ def test_srt_where_there_is_one(box: Box) -> None:
         ),
         ({"command": "x", "sandbox": {"network": {"allowDomains": []}}}, "allowDomains"),
         ({"url": "http://good.test/mcp", "sandbox": True}, "runs elsewhere"),
-        ({"command": "npx-of-nobody", "sandbox": True}, "npx-of-nobody"),
+        ({"command": "npx-missing", "sandbox": True}, "npx-missing"),
         ({"command": "/bin/false", "sandbox": True}, "exit status 1"),
         (
             {"command": "sh", "args": ["-c", "echo last words >&2; kill -9 $$"], "sandbox": True},

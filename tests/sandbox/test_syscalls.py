@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 
 import harness
+import pytest
 from box import Box
 
 TABLE = harness.ROOT / "src/sandbox/linux/seccomp-table.c"
@@ -73,6 +74,7 @@ def test_denied_calls_and_their_twins(box: Box, user: str) -> None:
     assert not wrong, "(is, should be): " + str(wrong)
 
 
+@pytest.mark.needs_root
 def test_without_a_sandbox_they_are_not_denied(box: Box) -> None:
     """Positive control: the same probe, as root, and in a session of its own because of vhangup."""
     results = box.probe("syscalls", sandbox=False, start_new_session=True)

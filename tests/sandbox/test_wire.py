@@ -59,7 +59,7 @@ MESSES = {
     "done of no cell": "send(done(0))",
     "done, replayed": "send(done(), 100)",
     "forged hello": "send(frame(HELLO, {'version': 1, 'pid': 1}))",
-    "a reply that nobody asked for": "send(frame(REPLY, {'id': 1, 'result': {}}))",
+    "an unexpected reply": "send(frame(REPLY, {'id': 1, 'result': {}}))",
     "a marker that never comes": "send(frame(DISPLAY, {'cell': CELL, 'data': {'text/plain': 'x'}, 'metadata': {}, 'display_id': None}, marker=0xfffffffe))",
     "markers of its own": "os.write(1, b'\\0' * 100000 + bytes(range(256)) * 100)",
     "displays without end": "send(display('x' * (1 << 20)), 300)",

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A directory stands for what the system mounts: which group is ours, and that nothing is left where none can be made.
+ * A directory takes the place of the mounted cgroups. Checks which group is ours, and that nothing
+ * remains if no group can be made.
  */
 #include "sandbox/linux/cgroup.h"
 
@@ -10,7 +11,7 @@
 
 #include "base/file.h"
 
-#define NOBODY 65534
+#define OTHER_USER 65534
 
 typedef struct {
     char *mount;
@@ -98,8 +99,8 @@ test_other_user(Fixture *fixture, const void *data)
 {
     bool is_root = geteuid() == 0;
     if (is_root) {
-        g_assert_cmpint(chown(fixture->mount, NOBODY, NOBODY), ==, 0);
-        g_assert_cmpint(setresuid(NOBODY, NOBODY, 0), ==, 0);
+        g_assert_cmpint(chown(fixture->mount, OTHER_USER, OTHER_USER), ==, 0);
+        g_assert_cmpint(setresuid(OTHER_USER, OTHER_USER, 0), ==, 0);
     }
     g_autofree char *with_init = g_strdup_printf("%d\n1\n", (int) getpid());
     make_group(fixture, "session", with_init, "\n");

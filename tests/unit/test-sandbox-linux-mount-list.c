@@ -43,7 +43,7 @@ test_root(void)
     assert_mount(writable, 0, IPB_MOUNT_WRITABLE, "/");
 }
 
-/* What is protected in a writable directory is pinned before that is mounted, and bound after it. */
+/* The directories above a protected one are pinned before the writable directory is mounted. */
 static void
 test_pins(void)
 {

@@ -104,7 +104,7 @@ test_resolve(void)
     g_assert_true(ipb_file_remove_tree(place, NULL));
 }
 
-/* Whoever may not look into a directory is told which one it is. */
+/* If a directory cannot be entered, the result names it. */
 static void
 test_closed(void)
 {
