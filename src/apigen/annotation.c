@@ -53,7 +53,7 @@ get_tag(const IpbClass *class, const char *name)
 
 /* Whether all classes of the union have that field, each with other values. */
 static bool
-tells_apart(const IpbType *type, guint n_classes, const char *name)
+discriminates(const IpbType *type, guint n_classes, const char *name)
 {
     g_autoptr(GHashTable) seen = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     for (guint i = 0; i < n_classes; i++) {
@@ -87,7 +87,7 @@ find_discriminator(const IpbType *type)
     const IpbClass *first = ((const IpbType *) g_ptr_array_index(type->members, 0))->class;
     for (guint i = 0; i < first->fields->len && i < MAX_TAGS; i++) {
         const IpbField *field = g_ptr_array_index(first->fields, i);
-        if (tells_apart(type, n_classes, field->name))
+        if (discriminates(type, n_classes, field->name))
             return field->name;
     }
     return NULL;

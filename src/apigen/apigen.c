@@ -159,12 +159,13 @@ generate_module(const IpbJson *tool, char **name, const IpbApigenOptions *option
     module->name = *name;
     module->server_name = options->server_name;
     char *source = ipb_emit_module(module, options->async_api);
-    char *told = options->listing == IPB_APIGEN_SIGNATURES
-                     ? ipb_stub_make_signature(module, options->async_api)
-                 : options->listing == IPB_APIGEN_STUBS ? ipb_stub_make(module, options->async_api)
-                                                        : g_strdup(*name);
+    char *listed = options->listing == IPB_APIGEN_SIGNATURES
+                       ? ipb_stub_make_signature(module, options->async_api)
+                   : options->listing == IPB_APIGEN_STUBS
+                       ? ipb_stub_make(module, options->async_api)
+                       : g_strdup(*name);
     g_free(*name);
-    *name = told;
+    *name = listed;
     return source;
 }
 

@@ -213,7 +213,7 @@ remove_booleans(IpbModule *module, const IpbType *type)
 /* In Python True == 1, and pydantic's literals accept one for the other. So beside numbers,
  * booleans become the type bool, which comes first: in a union the first exact match counts. */
 static void
-tell_booleans_from_numbers(IpbModule *module, GPtrArray *members)
+separate_booleans_from_numbers(IpbModule *module, GPtrArray *members)
 {
     bool is_needed = false, has_booleans = false;
     for (guint i = 0; i < members->len; i++) {
@@ -281,7 +281,7 @@ ipb_module_make_union(IpbModule *module, GPtrArray *types)
                 add_member(module, all, members[k]);
         }
     }
-    tell_booleans_from_numbers(module, all->members);
+    separate_booleans_from_numbers(module, all->members);
     if (none != NULL)
         g_ptr_array_add(all->members, (void *) none);
     for (guint i = 0; i < all->members->len; i++) {

@@ -17,7 +17,7 @@ typedef struct {
 } Logout;
 
 static void
-tell_unrevoked(const char *url, const GError *why)
+report_unrevoked(const char *url, const GError *why)
 {
     g_autofree char *server = ipb_cli_printable(url);
     ipb_cli_fail(&ipb_verb_logout, IPB_EXIT_FAILED,
@@ -34,7 +34,7 @@ on_done(bool had_token, bool is_forgotten, const GError *error, void *data)
         logout->status =
             ipb_cli_fail(&ipb_verb_logout, ipb_cli_status(error), "%s", error->message);
     else if (error != NULL)
-        tell_unrevoked(logout->server, error);
+        report_unrevoked(logout->server, error);
     else if (had_token)
         printf("Logged out of %s.\n", server);
     else
@@ -63,7 +63,7 @@ log_out(const char *url, const IpbServerParams *params)
         return ipb_cli_fail(&ipb_verb_logout, ipb_cli_status(error), "%s", error->message);
     g_main_loop_run(main_loop);
     if (no_http != NULL)
-        tell_unrevoked(url, no_http);
+        report_unrevoked(url, no_http);
     return state.status;
 }
 

@@ -157,7 +157,7 @@ install(const char *python, const char *const *packages, GError **error)
 
 /* Warns if another Python takes precedence over the new environment. */
 static void
-tell_if_not_used(const char *python)
+warn_if_not_used(const char *python)
 {
     g_autofree char *used = ipb_python_find(NULL, NULL);
     if (used != NULL && !g_str_equal(used, python))
@@ -197,6 +197,6 @@ ipb_python_setup_run(const char *asked, const char *const *packages, GError **er
     if (!(is_new ? make_and_fill(asked, directory, python, packages, error)
                  : install(python, packages, error)))
         return false;
-    tell_if_not_used(python);
+    warn_if_not_used(python);
     return true;
 }

@@ -27,7 +27,7 @@
 #include "sandbox/sandbox.h"
 
 /* Denials that are reported at the end. The rest is counted. */
-#define MAX_TOLD_DENIALS 16
+#define MAX_REPORTED_DENIALS 16
 /* As in shells. */
 #define STATUS_NOT_EXECUTABLE 126
 #define STATUS_NOT_FOUND 127
@@ -45,7 +45,7 @@ typedef struct {
     IpbViolationLog *log; /* NULL also after it could not be written */
     IpbQuarantine *quarantine;
     GPtrArray *denials; /* char *, to be reported at the end; each once */
-    unsigned n_untold;
+    unsigned n_unreported;
     IpbWatch *signal_watch;
     int signal_fd;
     int pending_signal; /* arrived before the command was started */
@@ -106,10 +106,10 @@ keep_denial(Run *run, const char *text)
 {
     if (g_ptr_array_find_with_equal_func(run->denials, text, g_str_equal, NULL))
         return;
-    if (run->denials->len < MAX_TOLD_DENIALS)
+    if (run->denials->len < MAX_REPORTED_DENIALS)
         g_ptr_array_add(run->denials, g_strdup(text));
     else
-        run->n_untold++;
+        run->n_unreported++;
 }
 
 static void
@@ -129,13 +129,14 @@ on_violation(const IpbViolation *violation, void *data)
 }
 
 static void
-tell_denials(const Run *run)
+report_denials(const Run *run)
 {
     for (guint i = 0; i < run->denials->len; i++)
         ipb_cli_say(&ipb_verb_sandbox, "%s", (const char *) g_ptr_array_index(run->denials, i));
-    if (run->n_untold > 0)
+    if (run->n_unreported > 0)
         ipb_cli_say(&ipb_verb_sandbox,
-                    "%u more denials; use --violation-log FILE to keep all of them", run->n_untold);
+                    "%u more denials; use --violation-log FILE to keep all of them",
+                    run->n_unreported);
 }
 
 /* --- new configurations: --control-fd --------------------------------------------------------- */
@@ -233,7 +234,7 @@ on_end(IpbSandboxedCommand *command, int wait_status, const GError *error, void 
 }
 
 static void
-tell_weakness(void)
+report_weakness(void)
 {
     ipb_cli_say(&ipb_verb_sandbox, "warning: namespaces are forbidden here, so this is the weaker "
                                    "sandbox, with Landlock and seccomp only:");
@@ -249,7 +250,7 @@ on_ready(IpbSandboxedCommand *command, void *data)
     g_autoptr(GError) error = NULL;
     run->is_ready = true;
     if (ipb_sandboxed_command_is_weaker(command))
-        tell_weakness();
+        report_weakness();
     if (run->options->is_debug)
         ipb_cli_say(&ipb_verb_sandbox, "the sandbox is ready");
     if (run->pending_signal != 0)
@@ -339,7 +340,7 @@ ipb_sandboxed_run(const IpbSandboxedRunOptions *options)
     else
         run.status = fail(error);
     ipb_sandboxed_command_free(run.command);
-    tell_denials(&run);
+    report_denials(&run);
     sweep(&run);
     clear(&run);
     return run.status;
