@@ -7,6 +7,8 @@ import re
 import shutil
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -283,6 +285,13 @@ def test_servers_environment_is_small(ipybox, place):
         )
 
 
+def run_cells(server: McpServer, code: str, is_done: Callable[[], bool], seconds=60.0) -> None:
+    """Repeats a cell until `is_done`, at most for this time."""
+    end = time.monotonic() + seconds
+    while not is_done() and time.monotonic() < end:
+        server.cell(code)
+
+
 def test_changed_tools_are_told(ipybox, place):
     """Once for several changes at once, on stderr. The package remains unchanged."""
     log = place.root / "stderr"
@@ -296,10 +305,7 @@ def test_changed_tools_are_told(ipybox, place):
             )
             == "changed"
         )
-        for _ in range(20):  # each takes longer than the time in which changes are collected
-            server.cell("s.run(s.Params())")
-            if "tools changed" in log.read_text():
-                break
+        run_cells(server, "s.run(s.Params())", lambda: "tools changed" in log.read_text())
         assert {path: path.read_text() for path in package.glob("*.py")} == before
     lines = log.read_text().splitlines()
     assert [line for line in lines if "tools changed" in line] == [
@@ -319,14 +325,12 @@ def test_tools_that_did_not_change_are_not_told(ipybox, place):
             if not is_registered:
                 server.register("fake", fake())
             server.cell("from mcptools.fake import change as c, slow as s\nc.run(really=False)")
-            for _ in range(5):
-                server.cell("s.run()")
+            # Longer than the time for which ipybox collects changes.
+            run_cells(server, "s.run()", lambda: False, seconds=1)
             assert "tools changed" not in log.read_text()
             server.cell("c.run(really=True)")
-            for _ in range(50):
-                server.cell("s.run()")
-                if "fake: its tools changed" in log.read_text():
-                    break
+            # Further changes are reported after a pause of 10 s.
+            run_cells(server, "s.run()", lambda: "its tools changed" in log.read_text())
         assert log.read_text().count("tools changed") == 1
 
 
