@@ -320,9 +320,14 @@ def test_strangers_at_the_callback(serve, start_login):
     uri, state = query["redirect_uri"], query["state"]
     good = servers.authorize(query)
     for bad in (
-        "?code=x", "?code=x&state=", f"?code=x&state={state}x", "?error=access_denied&state=1",
-        f"?code=x&state={state}&state={state}", f"?code=x&code=y&state={state}", f"?code=%ff&state={state}",
-    ):  # fmt: skip
+        "?code=x",
+        "?code=x&state=",
+        f"?code=x&state={state}x",
+        "?error=access_denied&state=1",
+        f"?code=x&state={state}&state={state}",
+        f"?code=x&code=y&state={state}",
+        f"?code=%ff&state={state}",
+    ):
         assert browse(uri + bad)[0] == 400
     assert browse(uri.replace("/callback", "/other") + f"?code=x&state={state}")[0] == 404
     assert browse(good)[0] == 200
