@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/spelling.h"
+#include "serve/mcp-tools-json.h"
 #include "serve/mcp/served-call.h"
 #include "session/cell-text.h"
 
@@ -18,57 +19,6 @@
 #define MAX_ARGUMENTS 3
 /* Of an argument's name, in an error. */
 #define MAX_SHOWN_NAME 100
-
-/* The descriptions are read by models: what the tool does, what comes back, what to mind. */
-static const char REGISTER_JSON[] =
-    "{\"name\":\"register_mcp_server\",\"description\":\"Connect to an MCP server and generate a "
-    "typed Python API for its tools "
-    "in mcptools/<server_name>/, one module per tool. Code run by execute_ipython_cell can then "
-    "call them: "
-    "`from mcptools.<server_name> import <tool>; <tool>.run(<tool>.Params(...))`. Returns the "
-    "names of the generated "
-    "modules. A server that is registered again is replaced.\","
-    "\"inputSchema\":{\"type\":\"object\",\"properties\":{"
-    "\"server_name\":{\"type\":\"string\",\"title\":\"Server Name\",\"description\":\"Name of the "
-    "server, a valid Python identifier\"},"
-    "\"server_params\":{\"type\":\"object\",\"title\":\"Server "
-    "Params\",\"additionalProperties\":true,\"description\":"
-    "\"How to reach the server: {command, args, env} for a local process or {url, headers} for "
-    "HTTP. ${NAME} in a value is "
-    "replaced from the environment of ipybox and the .env file of the workspace\"}},"
-    "\"required\":[\"server_name\",\"server_params\"]}}";
-
-static const char INSTALL_JSON[] =
-    "{\"name\":\"install_package\",\"description\":\"Install a Python package for the kernel. It "
-    "can be imported at once. Returns the "
-    "output of the installer.\","
-    "\"inputSchema\":{\"type\":\"object\",\"properties\":{"
-    "\"package_name\":{\"type\":\"string\",\"title\":\"Package Name\",\"description\":\"A "
-    "requirement such as requests, "
-    "numpy>=1.20.0 or git+https://...\"}},\"required\":[\"package_name\"]}}";
-
-static const char EXECUTE_JSON[] =
-    "{\"name\":\"execute_ipython_cell\",\"description\":\"Run Python code in a stateful IPython "
-    "kernel: variables, imports and "
-    "definitions persist between calls, top-level await, magics and !commands work. Returns what "
-    "the code printed, displayed and "
-    "returned as its last expression; plots are saved as PNG files whose paths are listed after "
-    "the output.\","
-    "\"inputSchema\":{\"type\":\"object\",\"properties\":{"
-    "\"code\":{\"type\":\"string\",\"title\":\"Code\",\"description\":\"Python code\"},"
-    "\"timeout\":{\"type\":\"number\",\"title\":\"Timeout\",\"default\":120,\"description\":"
-    "\"Maximum execution time in seconds; "
-    "the state is kept when it is exceeded\"},"
-    "\"max_output_chars\":{\"type\":\"integer\",\"title\":\"Max Output "
-    "Chars\",\"default\":5000,\"description\":\"Maximum number of "
-    "characters of the output. Of a longer output, the beginning and the end "
-    "are returned\"}},\"required\":[\"code\"]}}";
-
-static const char RESET_JSON[] =
-    "{\"name\":\"reset\",\"description\":\"Start a fresh kernel: variables, imports and "
-    "definitions are lost, MCP servers are stopped "
-    "(they start again when called). Installed packages and generated APIs stay.\","
-    "\"inputSchema\":{\"type\":\"object\",\"properties\":{}}}";
 
 struct IpbMcpTools {
     IpbLoop *loop;
@@ -378,10 +328,16 @@ typedef struct {
 } Tool;
 
 static const Tool TOOLS[] = {
-    {"register_mcp_server", REGISTER_JSON, call_register, {"server_name", "server_params"}},
-    {"install_package", INSTALL_JSON, call_install, {"package_name"}},
-    {"execute_ipython_cell", EXECUTE_JSON, call_execute, {"code", "timeout", "max_output_chars"}},
-    {"reset", RESET_JSON, call_reset, {NULL}},
+    {"register_mcp_server",
+     IPB_TOOL_REGISTER_MCP_SERVER_JSON,
+     call_register,
+     {"server_name", "server_params"}},
+    {"install_package", IPB_TOOL_INSTALL_PACKAGE_JSON, call_install, {"package_name"}},
+    {"execute_ipython_cell",
+     IPB_TOOL_EXECUTE_IPYTHON_CELL_JSON,
+     call_execute,
+     {"code", "timeout", "max_output_chars"}},
+    {"reset", IPB_TOOL_RESET_JSON, call_reset, {NULL}},
 };
 
 /* The argument of the tool that is most like @name; NULL: none is. */
