@@ -6,7 +6,7 @@
 
 #include <glib.h>
 
-/* Of a chunk's size: cannot overflow. */
+/* Hex digits of a chunk's size, so that it cannot overflow. */
 #define MAX_SIZE_DIGITS 15
 
 void

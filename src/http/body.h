@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * IpbHttpBody: where the body of a request ends that is passed on as it is: after Content-Length bytes, after
- * the last chunk, or at once. Chunks carry neither extensions nor trailers, which readers
- * understand differently.
+ * IpbHttpBody: finds the end of a request's body that is passed on unchanged: after Content-Length
+ * bytes, after the last chunk, or at once. Chunks with extensions and trailers are refused, because
+ * readers understand them differently.
  *
  * Plain struct, owned by value; no allocation.
  */
@@ -15,24 +15,30 @@
 #include "http/request-head.h"
 
 typedef enum {
-    IPB_HTTP_BODY_LENGTH, /* @left bytes more */
-    IPB_HTTP_BODY_SIZE,   /* in a chunk's size */
+    /* @left bytes follow */
+    IPB_HTTP_BODY_LENGTH,
+    /* In the size of a chunk, and before its LF */
+    IPB_HTTP_BODY_SIZE,
     IPB_HTTP_BODY_SIZE_LF,
-    IPB_HTTP_BODY_DATA, /* @left bytes more of this chunk */
+    /* @left bytes of this chunk follow, then CR and LF */
+    IPB_HTTP_BODY_DATA,
     IPB_HTTP_BODY_DATA_CR,
     IPB_HTTP_BODY_DATA_LF,
-    IPB_HTTP_BODY_END_CR, /* after the last chunk */
+    /* After the last chunk */
+    IPB_HTTP_BODY_END_CR,
     IPB_HTTP_BODY_END_LF,
     IPB_HTTP_BODY_DONE,
-    IPB_HTTP_BODY_BAD, /* no chunks as they should be: where the body ends is not known */
+    /* Malformed chunks: the end of the body is unknown */
+    IPB_HTTP_BODY_BAD,
 } IpbHttpBodyState;
 
 typedef struct {
     IpbHttpBodyState state;
     uint64_t left;
-    unsigned digits; /* of the chunk's size, so far */
+    /* Of the chunk's size, as far as it was read */
+    unsigned digits;
 } IpbHttpBody;
 
 void ipb_http_body_init(IpbHttpBody *body, const IpbHttpHead *head);
-/* How many of the @size bytes belong to the body; what is after them does not. */
+/* How many of the @size bytes belong to the body. */
 size_t ipb_http_body_take(IpbHttpBody *body, const char *bytes, size_t size);

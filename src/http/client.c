@@ -6,7 +6,7 @@
  * (is_added), and has ended; then its on_end is called from the loop.
  *
  * libcurl calls us while it runs, and must not be called then (in_curl). Calls that our functions
- * begin or free meanwhile wait until it has returned.
+ * begin or free then wait until it has returned.
  */
 #include "http/client.h"
 
@@ -145,7 +145,7 @@ end_head(IpbHttpCall *call)
 {
     if (call->head_status == 101) {
         set_error(call, IPYBOX_ERROR_PROTOCOL,
-                  "its answer switches to another protocol (status 101), which nobody asked for");
+                  "its answer switches to another protocol (status 101), which was not requested");
         return;
     }
     if (call->head_status < 200) {

@@ -119,7 +119,7 @@ struct IpbHttpConnection {
     IpbTimer *timer;
 };
 
-/* --- shared memory ----------------------------------------------------------------------------- */
+/* --- shared memory ---------------------------------------------------------------------------- */
 
 static bool
 claim(size_t *held, size_t size, size_t max)
@@ -142,7 +142,7 @@ ipb_http_shared_describe_error(const IpbHttpShared *shared, const char *message)
     return g_bytes_new_take(text, size);
 }
 
-/* --- deadlines --------------------------------------------------------------------------------- */
+/* --- deadlines -------------------------------------------------------------------------------- */
 
 /* The last thing that is done with it, unless the caller holds a reference. */
 static void
@@ -195,7 +195,7 @@ set_state(IpbHttpConnection *connection, State state, uint32_t events, unsigned 
     set_deadline(connection, timeout_ms);
 }
 
-/* --- whole answers ----------------------------------------------------------------------------- */
+/* --- whole answers ---------------------------------------------------------------------------- */
 
 static void
 free_stream(IpbHttpStream *stream)
@@ -306,7 +306,7 @@ refuse(IpbHttpConnection *connection, unsigned status, const char *reason, const
                 0);
 }
 
-/* --- answers in pieces ------------------------------------------------------------------------- */
+/* --- answers in pieces ------------------------------------------------------------------------ */
 
 /* The watch and the deadline of a stream, by what waits. */
 static void
@@ -428,7 +428,7 @@ ipb_http_stream_end(IpbHttpStream *stream)
     finish_stream(stream);
 }
 
-/* --- requests ---------------------------------------------------------------------------------- */
+/* --- requests --------------------------------------------------------------------------------- */
 
 /* Is @token in the comma-separated list? */
 static bool
@@ -679,7 +679,7 @@ on_ready(uint32_t events, void *data)
     }
 }
 
-/* --- what handlers call: the request ----------------------------------------------------------- */
+/* --- what handlers call: the request ---------------------------------------------------------- */
 
 const IpbHttpHead *
 ipb_http_request_head(const IpbHttpRequest *request)
@@ -714,7 +714,7 @@ ipb_http_request_set_gone(IpbHttpRequest *request, void (*on_gone)(void *data), 
     request->data = data;
 }
 
-/* --- what handlers call: the answer ------------------------------------------------------------ */
+/* --- what handlers call: the answer ----------------------------------------------------------- */
 
 static void
 answer_request(IpbHttpRequest *request, IpbHttpAnswer answer, size_t claimed)
@@ -834,7 +834,7 @@ ipb_http_place_free(IpbHttpPlace *place)
     g_free(place);
 }
 
-/* --- life -------------------------------------------------------------------------------------- */
+/* --- life ------------------------------------------------------------------------------------- */
 
 IpbHttpConnection *
 ipb_http_connection_new(IpbHttpShared *shared, int fd, GError **error)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Loading libcurl; see the header. With IPB_STATIC_CURL (-Dstatic=true) it is in this program.
+ * Loading libcurl; see the header. With IPB_STATIC_CURL (-Dstatic=true) it is linked into the
+ * program.
  */
 #include "http/curl.h"
 
@@ -39,7 +40,7 @@ ipb_curl_find_authorities(void)
 
 #include <dlfcn.h>
 
-/* The same library with OpenSSL and with GnuTLS. */
+/* The same library, built with OpenSSL and with GnuTLS. */
 static const char *const LIBRARIES[] = {"libcurl.so.4", "libcurl-gnutls.so.4"};
 
 static bool
@@ -72,10 +73,10 @@ open_library(IpbCurl *curl, GError **error)
     for (size_t i = 0; i < G_N_ELEMENTS(LIBRARIES); i++) {
         void *library = dlopen(LIBRARIES[i], RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
         if (library != NULL) {
-            /* Stays loaded, whoever closes it. */
-            bool is_whole = find_functions(curl, library, error);
+            /* RTLD_NODELETE: it stays loaded. */
+            bool is_usable = find_functions(curl, library, error);
             dlclose(library);
-            return is_whole;
+            return is_usable;
         }
         const char *text = dlerror();
         if (why == NULL)

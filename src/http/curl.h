@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * libcurl, loaded when it is needed: what never sends a request does not pay for it, and runs without. Or linked statically, for
- * wheels; what is here is the same then.
+ * libcurl, loaded when it is needed: a program that sends no request runs without it. Wheels link
+ * it statically; the interface is the same.
  *
- * Ownership: each ipb_curl_load() is answered by one ipb_curl_unload(). The library itself stays
- * loaded (OpenSSL in it has functions that run at exit).
+ * Ownership: each ipb_curl_load() is matched by one ipb_curl_unload(). The library itself stays
+ * loaded, because OpenSSL in it has functions that run at exit.
  */
 #pragma once
 
@@ -51,8 +51,8 @@ typedef struct {
 IpbCurl *ipb_curl_load(GError **error);
 void ipb_curl_unload(IpbCurl *curl);
 
-/* The file with this machine's certificates of authorities, for a libcurl that was not built for this machine; NULL: there is none,
- * or libcurl knows it. */
+/* This machine's file of certificate authorities, for a libcurl that was not built for this
+ * machine. NULL: there is none, or libcurl knows it. */
 const char *ipb_curl_find_authorities(void);
 
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(IpbCurl, ipb_curl_unload)

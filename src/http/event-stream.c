@@ -9,19 +9,25 @@
 #include "base/error.h"
 #include "base/utf8.h"
 
-/* Of an event's id and of its type: longer ones are as if they had not been sent. */
+/* Bytes of an event's id, and of its type. Longer ones are ignored. */
 #define MAX_NAME 1024
 #define MAX_RETRY_MS (60 * 60 * 1000)
 
 struct IpbEventStream {
     size_t max_event;
-    GString *line; /* what has come of the current one */
-    GString *data; /* of the current event, each line with its LF */
-    char *type;    /* of the current event, or NULL */
-    char *id;      /* the last, or NULL */
+    /* The received part of the current line */
+    GString *line;
+    /* Of the current event, each line with its LF */
+    GString *data;
+    /* Of the current event, or NULL */
+    char *type;
+    /* The last one, or NULL */
+    char *id;
     bool has_fields;
-    bool after_cr;  /* an LF now belongs to the line end before it */
-    bool has_begun; /* the first line, which may begin with a byte order mark, is over */
+    /* An LF now belongs to the CR before it. */
+    bool after_cr;
+    /* The first line, which may begin with a byte order mark, is over. */
+    bool has_begun;
     int64_t retry_ms;
 };
 
@@ -54,7 +60,7 @@ ipb_event_stream_retry_ms(const IpbEventStream *stream)
     return stream->retry_ms;
 }
 
-/* A big event's memory is given back. */
+/* Returns the memory of a large event. */
 static void
 reset(GString **string)
 {
@@ -65,7 +71,7 @@ reset(GString **string)
     g_string_truncate(*string, 0);
 }
 
-/* The empty line: the event is complete. False: no more is wanted. */
+/* At an empty line: the event is complete. False: nothing more is wanted. */
 static bool
 dispatch(IpbEventStream *stream, IpbServerSentEventFunc func, void *func_data)
 {
@@ -81,10 +87,10 @@ dispatch(IpbEventStream *stream, IpbServerSentEventFunc func, void *func_data)
         .id = stream->id,
     };
     stream->has_fields = false;
-    bool goes_on = func(&event, func_data);
+    bool is_wanted = func(&event, func_data);
     g_clear_pointer(&stream->type, g_free);
     reset(&stream->data);
-    return goes_on;
+    return is_wanted;
 }
 
 static void
@@ -167,9 +173,9 @@ add_to_line(IpbEventStream *stream, const char *bytes, size_t size, GError **err
     return true;
 }
 
-/* The line is complete. *ret_goes_on: whether more is wanted. */
+/* The line is complete. *ret_is_wanted: the function wants more. */
 static bool
-end_line(IpbEventStream *stream, IpbServerSentEventFunc func, void *data, bool *ret_goes_on,
+end_line(IpbEventStream *stream, IpbServerSentEventFunc func, void *data, bool *ret_is_wanted,
          GError **error)
 {
     const char *line = stream->line->str;
@@ -177,7 +183,7 @@ end_line(IpbEventStream *stream, IpbServerSentEventFunc func, void *data, bool *
     if (!stream->has_begun)
         ipb_utf8_skip_mark(&line, &size);
     stream->has_begun = true;
-    *ret_goes_on = size > 0 || dispatch(stream, func, data);
+    *ret_is_wanted = size > 0 || dispatch(stream, func, data);
     bool ok = size == 0 || take_field(stream, line, size, error);
     reset(&stream->line);
     return ok;
@@ -200,10 +206,10 @@ ipb_event_stream_push(IpbEventStream *stream, const char *bytes, size_t size,
         if (end == size)
             return true;
         stream->after_cr = bytes[end] == '\r';
-        bool goes_on;
-        if (!end_line(stream, func, data, &goes_on, error))
+        bool is_wanted;
+        if (!end_line(stream, func, data, &is_wanted, error))
             return false;
-        if (!goes_on)
+        if (!is_wanted)
             return true;
         at = end + 1;
     }

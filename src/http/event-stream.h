@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * IpbEventStream: server-sent events (text/event-stream) out of the bytes of a hostile server, however they are
- * cut: lines that end in LF, CRLF or CR, a byte order mark, comments, data over several lines.
+ * IpbEventStream: parses server-sent events (text/event-stream) of a hostile server from bytes that
+ * arrive in any pieces: lines that end in LF, CRLF or CR, a byte order mark, comments, data in
+ * several lines.
  *
- * Ownership: plain; no input, no output. The function may not free the stream: it returns false to stop.
+ * Ownership: the owner frees it. It does no input or output. The function must not free the
+ * stream; it returns false to stop.
  */
 #pragma once
 
@@ -16,23 +18,26 @@
 typedef struct IpbEventStream IpbEventStream;
 
 typedef struct {
-    const char *type; /* "message" if the event does not say */
-    const char *data; /* NUL-terminated behind @size bytes; may be empty */
+    /* "message" if the event has no type */
+    const char *type;
+    /* NUL-terminated after @size bytes; may be empty */
+    const char *data;
     size_t size;
-    const char *id; /* the last that came, in this event or before; NULL: none */
+    /* The last id, of this event or an earlier one; NULL: none */
+    const char *id;
 } IpbServerSentEvent;
 
-/* False: nothing more is wanted of these bytes. */
+/* False: nothing more of these bytes is wanted. */
 typedef bool (*IpbServerSentEventFunc)(const IpbServerSentEvent *event, void *data);
 
-/* @max_event: bytes of an event, and of a line. */
+/* @max_event: maximum bytes of an event, and of a line. */
 IpbEventStream *ipb_event_stream_new(size_t max_event);
 void ipb_event_stream_free(IpbEventStream *stream);
-/* Tells the events that are complete now; also those without data, which only set an id. LIMIT: the message
- * says which maximum; the stream is of no use any more. */
+/* Reports the events that are complete now, including those without data, which only set an id.
+ * LIMIT: the message names the maximum, and the stream cannot be used any more. */
 bool ipb_event_stream_push(IpbEventStream *stream, const char *bytes, size_t size,
                            IpbServerSentEventFunc func, void *data, GError **error);
-/* The time before a new connection that the server asked for; -1: it did not. At most 1 hour. */
+/* The delay before a new connection that the server asked for, at most 1 hour; -1: none. */
 int64_t ipb_event_stream_retry_ms(const IpbEventStream *stream);
 
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(IpbEventStream, ipb_event_stream_free)

@@ -8,7 +8,7 @@
 
 #include <glib.h>
 
-/* What a buffer grows by at the least while a message comes. */
+/* Bytes of the shortest head, which say how long the head is. */
 #define MIN_HEAD 2
 #define MASK_SIZE 4
 
@@ -52,7 +52,7 @@ refuse(IpbFrames *frames, unsigned code, const char *reason)
     return IPB_FRAMES_BAD;
 }
 
-/* The first two bytes: they say how long the head is. NULL, or what is wrong. */
+/* Checks the first two bytes, which say how long the head is. NULL, or what is wrong. */
 static const char *
 check_start(IpbFrames *frames)
 {
@@ -107,7 +107,7 @@ finish_head(IpbFrames *frames)
     return IPB_FRAMES_MORE;
 }
 
-/* True: the head is whole, or @ret_event is BAD. */
+/* True: the head is complete, or @ret_event is BAD. */
 static bool
 take_head(IpbFrames *frames, const uint8_t **bytes, size_t *size, IpbFramesEvent *ret_event)
 {
@@ -195,7 +195,7 @@ finish_frame(IpbFrames *frames)
         !ipb_frames_is_utf8((const char *) ipb_buffer_data(&frames->message),
                             ipb_buffer_size(&frames->message)))
         return refuse(frames, IPB_CLOSE_NO_UTF8, "a text that is no UTF-8");
-    frames->is_message_told = true;
+    frames->is_message_reported = true;
     return IPB_FRAMES_MESSAGE;
 }
 
@@ -205,10 +205,10 @@ ipb_frames_take(IpbFrames *frames, const uint8_t **bytes, size_t *size)
     IpbFramesEvent event = IPB_FRAMES_MORE;
     if (frames->reason != NULL)
         return IPB_FRAMES_BAD;
-    if (frames->is_message_told) {
+    if (frames->is_message_reported) {
         ipb_buffer_consume(&frames->message, ipb_buffer_size(&frames->message));
         frames->message_kind = IPB_FRAME_CONTINUATION;
-        frames->is_message_told = false;
+        frames->is_message_reported = false;
     }
     while (event == IPB_FRAMES_MORE) {
         bool is_in_head = frames->n_head < frames->head_size;

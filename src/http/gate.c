@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Who may ask; see the header.
+ * Which peers may send requests; see the header.
  */
 #include "http/gate.h"
 
@@ -33,8 +33,9 @@ struct IpbHttpGate {
     bool takes_query_token;
     bool is_public;
     const char *hint;
-    GPtrArray *hosts;   /* char *, without port */
-    GPtrArray *origins; /* char * */
+    /* char *; hosts without port */
+    GPtrArray *hosts;
+    GPtrArray *origins;
 };
 
 IpbHttpGate *
@@ -121,7 +122,7 @@ ipb_http_gate_set_hint(IpbHttpGate *gate, const char *hint)
 void
 ipb_http_gate_allow_host(IpbHttpGate *gate, const char *host)
 {
-    /* As it stands in a Host header. */
+    /* As a Host header has it. */
     bool is_ipv6 = strchr(host, ':') != NULL && host[0] != '[';
     g_ptr_array_add(gate->hosts, is_ipv6 ? g_strdup_printf("[%s]", host) : g_strdup(host));
 }
@@ -138,7 +139,7 @@ ipb_http_gate_allow_origin(IpbHttpGate *gate, const char *origin)
     g_ptr_array_add(gate->origins, g_strdup(origin));
 }
 
-/* Host and Origin */
+/* --- Host and Origin -------------------------------------------------------------------------- */
 
 static bool
 has_text(const GPtrArray *texts, IpbSpan span)
@@ -183,7 +184,8 @@ split_host(IpbSpan host, IpbSpan *ret_name, IpbSpan *ret_port)
     *ret_port = (IpbSpan){host.start + colon, host.size - colon};
 }
 
-/* A browser that was lured to a name that resolves to us sends that name: only ours are taken. */
+/* A browser that was sent to a foreign name that resolves to us sends that name. Only our names are
+ * allowed. */
 static bool
 is_our_host(const IpbHttpGate *gate, IpbSpan host, unsigned port)
 {
@@ -201,9 +203,9 @@ is_our_host(const IpbHttpGate *gate, IpbSpan host, unsigned port)
            (port == 80 && port_text.size == 0);
 }
 
-/* Tokens */
+/* --- tokens ----------------------------------------------------------------------------------- */
 
-/* In a time that tells nothing about the bytes. */
+/* Compares in a time that does not depend on the bytes. */
 static bool
 is_equal(const char *token, IpbSpan text)
 {
@@ -242,7 +244,7 @@ get_header_token(const IpbHttpHead *head, IpbSpan *ret_token)
     return false;
 }
 
-/* What a token says counts even where none is needed: a wrong one is never passed over. */
+/* A token decides even if none is needed: a wrong one is never ignored. */
 static bool
 decide_by_token(const IpbHttpGate *gate, const IpbHttpHead *head, unsigned *ret_role)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * IpbHttpGate: who may ask an HTTP server, and in which role. Everything that a browser could be lured to do is refused: a Host that is
- * no name of ours (a name that was rebound to our address), an Origin that is not listed. Then a peer needs a token, or is a process of
- * our own user on this machine, where the gate trusts that.
+ * IpbHttpGate: decides which peers may send requests to an HTTP server, and in which role. It
+ * refuses what a browser could be made to send: a Host that is none of our names (a name that was
+ * rebound to our address), an Origin that is not listed. A peer then needs a token, or is a process
+ * of our own user on this machine, if the gate trusts that.
  *
  * Ownership: the owner frees it; a server owns its gate.
  */
@@ -11,23 +12,28 @@
 #include "http/peer.h"
 #include "http/request-head.h"
 
-/* What a peer may do; bits, so that a route can name several. */
+/* What a peer may do. These are bits, so that a route can name several. */
 enum {
-    IPB_HTTP_ROLE_KERNEL = 1,      /* code in a kernel: may call what is registered */
-    IPB_HTTP_ROLE_APPLICATION = 2, /* who runs the server */
+    /* Code in a kernel: may call what is registered */
+    IPB_HTTP_ROLE_KERNEL = 1,
+    /* The application that runs the server */
+    IPB_HTTP_ROLE_APPLICATION = 2,
 };
 #define IPB_HTTP_ROLE_ANY (IPB_HTTP_ROLE_KERNEL | IPB_HTTP_ROLE_APPLICATION)
 
 typedef struct IpbHttpGate IpbHttpGate;
 
-/* Takes "localhost", "127.0.0.1" and "[::1]" for the Host, and nobody until it is told who. */
+/* Allows "localhost", "127.0.0.1" and "[::1]" as the Host. Gives no peer a role until one of the
+ * functions below says so. */
 IpbHttpGate *ipb_http_gate_new(void);
 void ipb_http_gate_free(IpbHttpGate *gate);
 
-/* Everybody who can connect has this role: the listener is where only they are. 0: nobody. */
+/* Every peer that can connect has this role, because the listener is reachable for no others.
+ * 0: none. */
 void ipb_http_gate_set_everybody(IpbHttpGate *gate, unsigned role);
-/* Peers on loopback that are processes of our own effective user have this role without a token. 0: no.
- * Before its server listens, which keeps its port from the egress of sandboxes then (http/trusting-port.h). */
+/* Peers on loopback that are processes of our own effective user have this role without a token.
+ * 0: none. Call it before the server listens: the server then keeps its port from the egress of
+ * sandboxes (http/trusting-port.h). */
 void ipb_http_gate_set_own_user(IpbHttpGate *gate, unsigned role);
 bool ipb_http_gate_trusts_own_user(const IpbHttpGate *gate);
 /* Peers on loopback that are processes of our own effective user have this role without a token if
@@ -35,20 +41,21 @@ bool ipb_http_gate_trusts_own_user(const IpbHttpGate *gate);
  * request. @data outlives the gate. */
 void ipb_http_gate_set_known(IpbHttpGate *gate, unsigned role,
                              bool (*knows)(uint64_t inode, void *data), void *data);
-/* Who sends `Authorization: Bearer TOKEN` or `Authorization: token TOKEN` has this role, whoever it is. At most 16. */
+/* A peer that sends `Authorization: Bearer TOKEN` or `Authorization: token TOKEN` has this role. At
+ * most 16 tokens. */
 void ipb_http_gate_add_token(IpbHttpGate *gate, const char *token, unsigned role);
-/* `?token=TOKEN` counts as well, as in Jupyter. */
+/* Accepts `?token=TOKEN`, too, as Jupyter does. */
 void ipb_http_gate_take_query_token(IpbHttpGate *gate);
-/* A random token: 64 hex digits. */
+/* A random token: 64 hex digits. Caller frees. */
 char *ipb_http_gate_make_token(GError **error);
-/* What a 401 says beside "the token is missing or wrong"; static. */
+/* The error of a 401, instead of "the token is missing or wrong"; static. */
 void ipb_http_gate_set_hint(IpbHttpGate *gate, const char *hint);
-/* Another name for the Host, with any port. */
+/* Allows another name as the Host, with any port. */
 void ipb_http_gate_allow_host(IpbHttpGate *gate, const char *host);
-/* The server can be reached from other machines: addresses in figures and any port are taken for the Host, which is no risk, since it is
- * names that are rebound. */
+/* The server can be reached from other machines: IP addresses and any port are allowed in the Host.
+ * That is no risk, because only names can be rebound. */
 void ipb_http_gate_set_public(IpbHttpGate *gate);
-/* A web page's origin ("http://localhost:3000") whose requests are taken. */
+/* Allows requests of a web page's origin ("http://localhost:3000"). */
 void ipb_http_gate_allow_origin(IpbHttpGate *gate, const char *origin);
 
 /* Is this a preflight request of a page of an allowed origin? Browsers send no token with it. */
@@ -58,8 +65,9 @@ bool ipb_http_gate_is_preflight(const IpbHttpGate *gate, const IpbHttpHead *head
 bool ipb_http_gate_get_origin(const IpbHttpGate *gate, const IpbHttpHead *head,
                               IpbSpan *ret_origin);
 
-/* The role of who sent this to @port, or 0; then status and reason are set in @head. @peer is looked up when it is needed.
- * The header `Ipybox-Role: kernel` lowers the role to the kernel's: a relay sends it for kernels. */
+/* The role of the peer that sent this to @port. 0: refused; status and reason are set in @head.
+ * @peer is looked up only if it is needed. The header `Ipybox-Role: kernel` lowers the role to the
+ * kernel's: a relay sends it for kernels. */
 unsigned ipb_http_gate_admit(const IpbHttpGate *gate, IpbHttpHead *head, unsigned port,
                              IpbHttpPeer *peer);
 

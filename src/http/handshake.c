@@ -16,7 +16,7 @@ fail(IpbHttpHead *head, unsigned status, const char *reason)
     return false;
 }
 
-/* What a server answers to @key. */
+/* The server's answer to @key. */
 static void
 compute_accept(IpbSpan key, char ret_accept[IPB_HANDSHAKE_ACCEPT_SIZE])
 {
@@ -31,7 +31,7 @@ compute_accept(IpbSpan key, char ret_accept[IPB_HANDSHAKE_ACCEPT_SIZE])
     g_strlcpy(ret_accept, text, IPB_HANDSHAKE_ACCEPT_SIZE);
 }
 
-/* Takes the next item off a comma-separated list, without the white space around it. */
+/* Removes the next item of a comma-separated list, without the white space around it. */
 static bool
 take_item(IpbSpan *list, IpbSpan *ret_item)
 {

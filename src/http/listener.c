@@ -21,7 +21,8 @@
 typedef struct {
     IpbSocketAddress addresses[IPB_LISTENER_MAX];
     size_t n;
-    bool is_localhost; /* ::1 may be missing */
+    /* ::1 may be missing */
+    bool is_localhost;
 } Addresses;
 
 static void
@@ -59,7 +60,7 @@ look_up(const char *host, Addresses *found, GError **error)
     return true;
 }
 
-/* Listens on @address, whose port is set to the one that it got. -1: errno. */
+/* Listens on @address, and sets its port to the actual one. -1: see errno. */
 static int
 open_one(IpbSocketAddress *address)
 {
@@ -84,14 +85,14 @@ close_all(int *fds, size_t n)
         ipb_fd_close(&fds[i]);
 }
 
-/* On all of them at *@port, which is set to a free one if it is 0. 0 or errno. */
+/* Listens on all addresses at *@port, which is set to a free one if it is 0. Returns 0 or errno. */
 static int
 open_all(Addresses *found, unsigned *port, int *ret_fds, size_t *ret_n_fds)
 {
     size_t n = 0;
     for (size_t i = 0; i < found->n; i++) {
         IpbSocketAddress *address = &found->addresses[i];
-        /* in_port and in6_port are at the same place. */
+        /* sin_port and sin6_port are at the same offset. */
         address->in.sin_port = htons((uint16_t) *port);
         int fd = open_one(address);
         if (fd < 0) {

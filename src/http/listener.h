@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Opening the sockets that a server listens on.
+ * Opens the sockets that a server listens on.
  */
 #pragma once
 
@@ -12,8 +12,9 @@
 /* A name may have several addresses. */
 #define IPB_LISTENER_MAX 4
 
-/* Listens on every address of @host, on one port: @port, or a free one if it is 0. "localhost" is 127.0.0.1 and, where there is IPv6,
- * ::1; an empty name is every address. The fds are the caller's. @ret_is_public: can other machines reach them? */
+/* Listens on every address of @host, on one port: @port, or a free one if it is 0. "localhost" is
+ * 127.0.0.1 and, if there is IPv6, ::1; an empty name is every address. The caller closes the fds.
+ * @ret_is_public: can other machines reach them? */
 bool ipb_http_listener_open(const char *host, unsigned port, int ret_fds[IPB_LISTENER_MAX],
                             size_t *ret_n_fds, unsigned *ret_port, bool *ret_is_public,
                             GError **error);

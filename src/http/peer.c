@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Whose process a peer is; see the header. The kernel is asked for the socket that is the other end of ours: it has our two
- * addresses the other way round.
+ * Whose process a peer is; see the header. We ask the kernel for the socket that is the other end
+ * of ours: it has our two addresses, swapped.
  */
 #include "http/peer.h"
 
@@ -18,7 +18,7 @@
 #include "base/fd.h"
 #include "http/socket-address.h"
 
-/* What stands for a user of whom our user namespace knows nothing. */
+/* The uid that the kernel reports for users that our user namespace does not map. */
 #define OVERFLOW_UID 65534
 
 typedef struct {
@@ -72,7 +72,7 @@ ask(int diag, const IpbSocketAddress *remote, const IpbSocketAddress *local, Ipb
     return true;
 }
 
-/* While ours is established, nobody else can have a socket with the addresses of its other end. */
+/* While ours is established, no other socket can have the addresses of its other end. */
 static bool
 is_established(int fd)
 {

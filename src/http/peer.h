@@ -13,14 +13,17 @@
 #include <sys/types.h>
 
 typedef struct {
-    int fd; /* of the connection, borrowed */
+    /* Of the connection, borrowed */
+    int fd;
     bool is_looked_up;
     bool is_found;
     uid_t uid;
-    uint64_t inode; /* of its socket */
+    /* Of its socket */
+    uint64_t inode;
 } IpbHttpPeer;
 
-/* Is it certain that the other end belongs to a process of our effective user, in our network and user namespaces? */
+/* Is it certain that the other end belongs to a process of our effective user, in our network and
+ * user namespaces? */
 bool ipb_http_peer_is_own(IpbHttpPeer *peer);
-/* The same, and @ret_inode is that of its socket, as links in /proc/PID/fd have it. */
+/* The same; @ret_inode is the inode of its socket, as in the links of /proc/PID/fd. */
 bool ipb_http_peer_get_own_socket(IpbHttpPeer *peer, uint64_t *ret_inode);

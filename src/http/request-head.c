@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The strict head parser; see the header. First the end of the head is found (incrementally), then
- * its lines are taken apart.
+ * The strict head parser; see the header. It first finds the end of the head, incrementally, then
+ * parses its lines.
  */
 #include "http/request-head.h"
 
 #include <string.h>
 
-/* Digits of a Content-Length: anything longer is an attack, and this cannot overflow. */
+/* Digits of a Content-Length, so that it cannot overflow. A longer one is an attack. */
 #define MAX_LENGTH_DIGITS 15
 
 static IpbHttpHeadState
@@ -46,8 +46,8 @@ ipb_http_head_get(const IpbHttpHead *head, const char *name, IpbSpan *ret_value)
     return false;
 }
 
-/* Looks for the empty line, from *@scanned on. A line feed without its carriage return is refused
- * here already: a peer that sends such lines would otherwise wait for an answer until the
+/* Looks for the empty line, from *@scanned on. A line feed without a carriage return is refused
+ * here already; otherwise a peer that sends such lines would wait for an answer until the
  * deadline. */
 static IpbHttpHeadState
 find_end(const char *bytes, size_t size, size_t *scanned, IpbHttpHead *head)
@@ -75,7 +75,8 @@ find_end(const char *bytes, size_t size, size_t *scanned, IpbHttpHead *head)
     return IPB_HTTP_HEAD_PARTIAL;
 }
 
-/* Takes the next line, without its CRLF, off *@rest; the head is known to consist of lines. */
+/* Removes the next line of *@rest, and returns it without its CRLF. The head is known to consist of
+ * lines. */
 static IpbSpan
 take_line(IpbSpan *rest)
 {
@@ -195,7 +196,7 @@ check_length(IpbHttpHead *head)
     return IPB_HTTP_HEAD_WHOLE;
 }
 
-/* What decides where the message ends and whom it is for. */
+/* Checks the headers that decide where the message ends and for whom it is. */
 static IpbHttpHeadState
 check_framing(IpbHttpHead *head)
 {
@@ -226,7 +227,7 @@ check_proxied_framing(IpbHttpHead *head)
     return IPB_HTTP_HEAD_WHOLE;
 }
 
-/* "HTTP/1.1 101 Switching Protocols"; what stands after the number may be missing. */
+/* "HTTP/1.1 101 Switching Protocols"; the text after the number may be missing. */
 static IpbHttpHeadState
 parse_status_line(IpbSpan line, IpbHttpHead *head)
 {

@@ -142,10 +142,10 @@ ipb_http_server_set_timeouts(IpbHttpServer *server, const IpbHttpTimeouts *timeo
     server->shared.options.timeouts = *timeouts;
 }
 
-/* --- accepting --------------------------------------------------------------------------------- */
+/* --- accepting -------------------------------------------------------------------------------- */
 
-/* The connection that is given up for a new one: the oldest that was not admitted, else the one that
- * is idle for the longest time. NULL: all are needed. */
+/* The connection that is given up for a new one: the oldest that was not admitted, else the one
+ * that is idle for the longest time. NULL: all are needed. */
 static IpbHttpConnection *
 find_least_needed(const IpbHttpServer *server)
 {

@@ -6,9 +6,9 @@
  * (`ipybox tool-server`, `ipybox gateway`).
  *
  * A gate decides who may send requests (http/gate.h), and a table of routes says which requests
- * there are. A handler gets whole requests, and answers now or later, at once or in pieces. Requests
- * of one connection are answered one after the other. A peer that closes its end while its request
- * is being handled, even only the sending half, is gone: the handler is notified.
+ * there are. A handler gets whole requests, and answers now or later, at once or in pieces.
+ * Requests of one connection are answered one after the other. A peer that closes its end while its
+ * request is being handled, even only the sending half, is gone: the handler is notified.
  *
  * Ownership: the owner frees the server, not from within a handler. All connections are closed
  * then, and the handlers of their requests are notified that the peers are gone.
@@ -107,7 +107,7 @@ IpbHttpGate *ipb_http_server_gate(IpbHttpServer *server);
 void ipb_http_server_set_timeouts(IpbHttpServer *server, const IpbHttpTimeouts *timeouts);
 void ipb_http_server_free(IpbHttpServer *server);
 
-/* --- the request: what is returned lives as long as it does, unless stated otherwise ------------ */
+/* --- the request: what is returned lives as long as it does, unless stated otherwise ---------- */
 
 const IpbHttpHead *ipb_http_request_head(const IpbHttpRequest *request);
 /* The segment of the path at the @index-th "@" of its route, decoded; valid UTF-8 without control
@@ -120,7 +120,7 @@ unsigned ipb_http_request_role(const IpbHttpRequest *request);
 /* @on_gone: the peer left before the answer, and the request does not exist any more. */
 void ipb_http_request_set_gone(IpbHttpRequest *request, void (*on_gone)(void *data), void *data);
 
-/* --- the answer: each of these ends the request. To a HEAD request only the head is sent --------- */
+/* --- the answer: each of these ends the request. To a HEAD request only the head is sent ------ */
 
 typedef struct {
     unsigned status;
@@ -150,7 +150,7 @@ void ipb_http_request_answer_error(IpbHttpRequest *request, unsigned status, con
 void ipb_http_request_refuse_error(IpbHttpRequest *request, unsigned status, const char *message,
                                    const char *headers);
 
-/* --- an answer in pieces ------------------------------------------------------------------------ */
+/* --- an answer in pieces ---------------------------------------------------------------------- */
 
 /* Bytes of one stream that wait for its peer. */
 #define IPB_HTTP_STREAM_MAX_WAITING (256 * 1024)
@@ -179,7 +179,7 @@ size_t ipb_http_stream_write(IpbHttpStream *stream, const char *bytes, size_t si
 /* Ends the body. What waits is still sent; the stream does not exist any more. */
 void ipb_http_stream_end(IpbHttpStream *stream);
 
-/* --- taking over -------------------------------------------------------------------------------- */
+/* --- taking over ------------------------------------------------------------------------------ */
 
 /* A place among the connections of a server, of one that was taken over. */
 typedef struct IpbHttpPlace IpbHttpPlace;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * An address of a TCP socket, as the system's calls take and give it. Plain data.
+ * An address of a TCP socket, in the form of the system calls. Plain data.
  */
 #pragma once
 

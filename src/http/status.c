@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The words of HTTP's statuses; see the header.
+ * The phrases of HTTP statuses; see the header.
  */
 #include "http/status.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The words of HTTP's statuses (RFC 9110), for those that we answer with.
+ * The phrases of the HTTP statuses (RFC 9110) that we send.
  */
 #pragma once
 
-/* "Not Found"; "Status" for one that is not ours. Static. */
+/* For example "Not Found"; "Status" for an unknown one. Static. */
 const char *ipb_http_status_phrase(unsigned status);

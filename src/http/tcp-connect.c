@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Connecting; see the header. A thread cannot be ended, so one that nobody waits for any more goes on until its deadline, and what it
- * has made then is closed.
+ * Connecting; see the header. A thread cannot be stopped: after a cancellation it continues until
+ * its deadline, and a socket that it has then is closed.
  */
 #include "http/tcp-connect.h"
 
@@ -103,7 +103,7 @@ ipb_tcp_connect(const char *host, unsigned port, GMainContext *context, GCancell
     Target *target = g_new0(Target, 1);
     target->host = g_strdup(host);
     snprintf(target->port, sizeof target->port, "%u", port);
-    /* It calls back in the context that is the thread's default now. */
+    /* A task calls back in the context that is the thread's default when it is created. */
     g_main_context_push_thread_default(context);
     g_autoptr(GTask) task = g_task_new(NULL, cancellable, func, data);
     g_main_context_pop_thread_default(context);

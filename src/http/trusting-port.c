@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Ports whose server trusts its own user's processes; see the header.
+ * Ports whose server trusts the processes of its own user; see the header.
  */
 #include "http/trusting-port.h"
 
@@ -43,7 +43,8 @@ is_claimed(unsigned port)
     struct sockaddr_un name;
     socklen_t size = make_name(port, &name);
     ipb_autofd fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    /* Nobody accepts: with a full queue it is EAGAIN. Only "no such socket" is a no. */
+    /* The socket never accepts, so connect() fails with EAGAIN when its queue is full. Only "no
+     * such socket" means that the port is not claimed. */
     return fd < 0 || connect(fd, (struct sockaddr *) &name, size) == 0 || errno != ECONNREFUSED;
 }
 
@@ -54,7 +55,7 @@ ipb_trusting_port_is_peer(int fd)
     socklen_t size = sizeof peer;
     if (getpeername(fd, &peer.any, &size) < 0)
         return false;
-    /* Both families have the port at one place. */
+    /* Both families have the port at the same offset. */
     unsigned port = ntohs(peer.in.sin_port);
     const struct in6_addr *address = &peer.in6.sin6_addr;
     bool is_mapped = peer.any.sa_family == AF_INET6 && IN6_IS_ADDR_V4MAPPED(address) &&

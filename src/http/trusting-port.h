@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Ports whose server trusts the processes of its own user. The egress of a sandbox is such a process, and connects for code that nobody
- * trusts: so the server says which port it has, by an abstract Unix socket of that name, which ends with it, and egress keeps away. Both
- * are on loopback, hence in one network namespace, where such names are.
+ * Ports whose server trusts the processes of its own user. The egress of a sandbox is such a
+ * process, but connects for untrusted code. So the server claims its port with an abstract Unix
+ * socket, whose name has the port and which disappears with the server. Egress refuses to connect
+ * to claimed ports. Both are on loopback, so they are in one network namespace and see the same
+ * abstract names.
  */
 #pragma once
 
@@ -10,9 +12,10 @@
 
 #include <glib.h>
 
-/* Says it for @port as long as the fd is open; the caller closes it. -1: UNAVAILABLE. What connected before may have been told
- * otherwise. */
+/* Claims @port as long as the fd is open; the caller closes it. -1: UNAVAILABLE. Drop connections
+ * that were accepted before: egress may have checked the port before it was claimed. */
 int ipb_trusting_port_claim(unsigned port, GError **error);
 
-/* Is the connected socket @fd at such a port on loopback? Whoever asks after connecting misses none. */
+/* Is the peer of the connected socket @fd such a port on loopback? Call it after connect(): an
+ * earlier check could miss a port that is claimed in between. */
 bool ipb_trusting_port_is_peer(int fd);

@@ -8,7 +8,8 @@
 
 #include "http/curl.h"
 
-/* "https://example.com:8443" (without the default port), the host in small letters. Caller frees. */
+/* "https://example.com:8443" (without the default port), the host in small letters. Caller
+ * frees. */
 char *ipb_http_url_origin(const IpbCurl *curl, const char *url, GError **error);
 /* @reference, which may be relative, resolved against @base; without a fragment. Caller frees. */
 char *ipb_http_url_resolve(const IpbCurl *curl, const char *base, const char *reference,

@@ -72,7 +72,7 @@ ipb_websocket_dial_free(IpbWebSocketDial *dial)
     unref_dial(dial);
 }
 
-/* --- the handshake ----------------------------------------------------------------------------- */
+/* --- the handshake ---------------------------------------------------------------------------- */
 
 /* The function may free the dial, as those below. */
 static void
@@ -166,7 +166,7 @@ on_ready(uint32_t events, void *data)
         read_answer(dial);
 }
 
-/* --- connecting -------------------------------------------------------------------------------- */
+/* --- connecting ------------------------------------------------------------------------------- */
 
 static void
 on_connected(GObject *source, GAsyncResult *result, void *data)

@@ -108,14 +108,14 @@ clear(void *data)
     ipb_loop_unref(socket->loop);
 }
 
-/* A function that calls the owner's functions holds a reference meanwhile. */
+/* A function that calls the owner's functions holds a reference while it does. */
 static void
 unref(IpbWebSocket *socket)
 {
     g_rc_box_release_full(socket, clear);
 }
 
-/* --- the end ----------------------------------------------------------------------------------- */
+/* --- the end ---------------------------------------------------------------------------------- */
 
 static void on_timer(void *data);
 
@@ -178,7 +178,7 @@ report_closed(IpbWebSocket *socket)
                             socket->data);
 }
 
-/* --- what is sent ------------------------------------------------------------------------------ */
+/* --- what is sent ----------------------------------------------------------------------------- */
 
 static bool
 queue_frame(IpbWebSocket *socket, IpbFrameKind kind, const void *payload, size_t size)
@@ -223,7 +223,7 @@ flush(IpbWebSocket *socket)
     }
 }
 
-/* --- deadlines --------------------------------------------------------------------------------- */
+/* --- deadlines -------------------------------------------------------------------------------- */
 
 /* When the timer must fire at the latest; G_MAXINT64: never. */
 static int64_t
@@ -288,7 +288,7 @@ on_timer(void *data)
     unref(socket);
 }
 
-/* --- what is received -------------------------------------------------------------------------- */
+/* --- what is received ------------------------------------------------------------------------- */
 
 /* The reply to the peer's close, or to its malformed frame, is queued. */
 static void
@@ -395,7 +395,7 @@ receive(IpbWebSocket *socket)
             return;
 }
 
-/* --- the loop ---------------------------------------------------------------------------------- */
+/* --- the loop --------------------------------------------------------------------------------- */
 
 static void
 start_draining(IpbWebSocket *socket)
@@ -484,7 +484,7 @@ on_ready(uint32_t events, void *data)
     unref(socket);
 }
 
-/* --- life -------------------------------------------------------------------------------------- */
+/* --- life ------------------------------------------------------------------------------------- */
 
 static IpbWebSocket *
 new_socket(IpbLoop *loop, const IpbWebSocketOptions *options, const IpbWebSocketFuncs *funcs,
@@ -542,7 +542,7 @@ ipb_websocket_free(IpbWebSocket *socket)
     unref(socket);
 }
 
-/* --- the server's handshake -------------------------------------------------------------------- */
+/* --- the server's handshake ------------------------------------------------------------------- */
 
 static void
 answer_refusal(IpbHttpRequest *request, const IpbHttpHead *head)
@@ -589,7 +589,7 @@ ipb_websocket_accept(IpbLoop *loop, IpbHttpRequest *request, const char *const *
     return g_steal_pointer(&socket);
 }
 
-/* --- the client's handshake -------------------------------------------------------------------- */
+/* --- the client's handshake ------------------------------------------------------------------- */
 
 static void
 on_dialed(int fd, const char *protocol, IpbSpan unread, void *data)
@@ -627,7 +627,7 @@ ipb_websocket_connect(IpbLoop *loop, const IpbWebSocketTarget *target,
     return socket;
 }
 
-/* --- what the owner calls ---------------------------------------------------------------------- */
+/* --- what the owner calls --------------------------------------------------------------------- */
 
 const char *
 ipb_websocket_protocol(const IpbWebSocket *socket)

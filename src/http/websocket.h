@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * IpbWebSocket: one end of a WebSocket (RFC 6455), as the server behind a request of our HTTP server or as a client; without extensions.
- * The peer is hostile: what a message and the queue of what is to be sent may hold is bounded, a
- * peer that does not answer pings, does not read or does not close is cut off.
+ * IpbWebSocket: one end of a WebSocket (RFC 6455) without extensions: a server for a request of our
+ * HTTP server, or a client. The peer is hostile: messages and the queue of bytes to be sent are
+ * bounded, and a peer that does not answer pings, does not read or does not close is disconnected.
  *
- * Ownership: the owner frees it, also after on_closed; also from within its functions. After that none of them is called.
+ * Ownership: the owner frees it, also after on_closed, and may do so within its functions. None of
+ * them is called after that.
  */
 #pragma once
 
@@ -12,64 +13,76 @@
 
 typedef struct IpbWebSocket IpbWebSocket;
 
-/* What became of it; from the loop, never from within a call of ours but ipb_websocket_accept's on_open. NULL where of no interest. */
+/* Called from the loop, never from within a function of the socket. Each may be NULL. */
 typedef struct {
     /* The handshake is done. */
     void (*on_open)(IpbWebSocket *socket, void *data);
-    /* A whole message; text is valid UTF-8. @bytes until it returns. */
+    /* A complete message; text is valid UTF-8. @bytes is borrowed. */
     void (*on_message)(IpbWebSocket *socket, const char *bytes, size_t size, bool is_text,
                        void *data);
-    /* Everything that was sent is out, after it was not. */
+    /* Everything that was queued was written. */
     void (*on_drained)(IpbWebSocket *socket, void *data);
-    /* It is over, once. @code and @reason (UTF-8) are the peer's, or ours if we closed it because of the peer; 1005: closed without a code;
-     * 1006: there was no close, and the reason says what happened. */
+    /* The end, once. @code and @reason (UTF-8) are the peer's, or ours if we closed it because of
+     * the peer. 1005: it was closed without a code. 1006: there was no close, and the reason says
+     * what happened. */
     void (*on_closed)(IpbWebSocket *socket, unsigned code, const char *reason, void *data);
 } IpbWebSocketFuncs;
 
 typedef struct {
-    size_t max_message; /* received; beyond it the socket is closed with 1009 */
-    size_t max_queue;   /* of what is to be sent */
-    unsigned ping_ms;   /* a ping after so much silence, and the end after so much more; 0: never */
-    /* The end when nothing could be written for so long though there was something */
+    /* Bytes of a received message; a larger one closes the socket with 1009 */
+    size_t max_message;
+    /* Bytes that wait to be sent */
+    size_t max_queue;
+    /* A ping is sent after so much silence, and the socket ends after so much more; 0: never */
+    unsigned ping_ms;
+    /* The socket ends if bytes wait and none was accepted for so long */
     unsigned write_ms;
     unsigned handshake_ms;
-    unsigned close_ms; /* for the peer's answer to our close, and to go then */
+    /* For the peer's answer to our close, and to close the connection then */
+    unsigned close_ms;
 } IpbWebSocketOptions;
 
-/* 16 MiB for messages, 64 MiB for the queue; pings after 30 s; 60 s, 10 s and 5 s. */
+/* Defaults: 16 MiB for messages, 64 MiB for the queue; pings after 30 s; 60 s to write, 10 s for
+ * the handshake, 5 s to close. */
 extern const IpbWebSocketOptions IPB_WEBSOCKET_OPTIONS;
 
-/* Server: answers the handshake in @request, which is ended. @protocols: see http/handshake.h; static. NULL: it is no handshake, and
- * that was answered. The socket keeps its place among the connections of the server. on_open is not called: it is open. */
+/* Server: answers the handshake in @request, and ends the request. @protocols: see
+ * http/handshake.h; static. NULL: it was no handshake, and an error was sent. The socket counts as
+ * one of the server's connections. It is open at once, so on_open is not called. */
 IpbWebSocket *ipb_websocket_accept(IpbLoop *loop, IpbHttpRequest *request,
                                    const char *const *protocols, const IpbWebSocketOptions *options,
                                    const IpbWebSocketFuncs *funcs, void *data);
 
-/* Where a client goes; everything is copied. */
+/* The server that a client connects to; everything is copied. */
 typedef struct {
     const char *host;
     unsigned port;
-    const char *path;             /* with the query; "/…" */
-    const char *const *protocols; /* offered; NULL-terminated, or NULL */
-    const char *const *headers;   /* name, value, name, value, …, NULL; or NULL */
+    /* With the query; "/…" */
+    const char *path;
+    /* Offered; NULL-terminated, or NULL */
+    const char *const *protocols;
+    /* Name, value, name, value, …, NULL; or NULL */
+    const char *const *headers;
 } IpbWebSocketTarget;
 
-/* Client, over plain TCP. INVALID: the target cannot be one. What goes wrong later is told by on_closed with 1006. */
+/* Client, over plain TCP. INVALID: the target is malformed. Later failures are reported by
+ * on_closed with 1006. */
 IpbWebSocket *ipb_websocket_connect(IpbLoop *loop, const IpbWebSocketTarget *target,
                                     const IpbWebSocketOptions *options,
                                     const IpbWebSocketFuncs *funcs, void *data, GError **error);
 
-/* The subprotocol that was chosen; "": none. */
+/* The chosen subprotocol; "": none. */
 const char *ipb_websocket_protocol(const IpbWebSocket *socket);
-/* LIMIT: the queue would exceed its maximum, and nothing was queued. INVALID: text that is no UTF-8. BUSY: it is not open, or closing. */
+/* LIMIT: the queue would exceed its maximum, and nothing was queued. INVALID: the text is no UTF-8.
+ * BUSY: the socket is not open. */
 bool ipb_websocket_send(IpbWebSocket *socket, const char *bytes, size_t size, bool is_text,
                         GError **error);
 /* Bytes that wait to be sent. */
 size_t ipb_websocket_queued(const IpbWebSocket *socket);
-/* While paused no message is received, and the peer must wait. */
+/* While paused, no message is received, and the peer has to wait. */
 void ipb_websocket_pause(IpbWebSocket *socket, bool is_paused);
-/* Closes after what is queued: on_closed follows, after close_ms at the latest. @reason: at most 123 bytes are sent. Nothing if it is
- * closing. */
+/* Sends what is queued, then a close; on_closed follows after close_ms at the latest. At most 123
+ * bytes of @reason are sent. No effect if it is closing already. */
 void ipb_websocket_close(IpbWebSocket *socket, unsigned code, const char *reason);
 /* At once, without a close. */
 void ipb_websocket_free(IpbWebSocket *socket);

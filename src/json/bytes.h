@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Bytes of JSON text, eight at a time, and UTF-8 sequences: what the scanner and the writer share.
+ * Bytes of JSON text, eight at a time, and UTF-8 sequences, for the scanner and the writer.
  *
- * A mask has the high bit set of each byte that was looked for. Bits above the lowest set one may be
- * wrong (a borrow), so only the first match counts; see ipb_bytes_first.
+ * In a mask, the high bit of each matching byte is set. Bits above the lowest set one may be wrong
+ * (a borrow), so only the first match counts; see ipb_bytes_first.
  */
 #pragma once
 
@@ -33,7 +33,8 @@ ipb_bytes_match(uint64_t word, uint8_t byte)
     return (zero - IPB_BYTES_ALL(1)) & ~zero & IPB_BYTES_HIGH_BITS;
 }
 
-/* What cannot be copied as it is within a string: quote, backslash, controls and non-ASCII. */
+/* Matches bytes that cannot be copied unchanged within a string: quote, backslash, controls and
+ * non-ASCII. */
 static inline uint64_t
 ipb_bytes_match_special(uint64_t word)
 {
@@ -42,21 +43,22 @@ ipb_bytes_match_special(uint64_t word)
            ((control | word) & IPB_BYTES_HIGH_BITS);
 }
 
-/* Index of the first match in a mask that is not 0. */
+/* Index of the first match. @mask is not 0. */
 static inline size_t
 ipb_bytes_first(uint64_t mask)
 {
     return (size_t) __builtin_ctzll(mask) / 8;
 }
 
-/* The UTF-8 sequence at @at, whose first byte is not ASCII: its size (2 to 4), or minus the number of
- * bytes that stand for one U+FFFD if it is invalid. Surrogates, overlong forms and what is beyond
- * U+10FFFF are invalid. */
+/* The size (2 to 4) of the UTF-8 sequence at @at, whose first byte is not ASCII. If it is invalid:
+ * minus the number of bytes that one U+FFFD replaces. Surrogates, overlong forms and code points
+ * above U+10FFFF are invalid. */
 static inline int
 ipb_bytes_sequence(const char *at, size_t available)
 {
     const uint8_t *bytes = (const uint8_t *) at;
-    uint8_t low = 0x80, high = 0xbf; /* of the second byte */
+    /* Range of the second byte */
+    uint8_t low = 0x80, high = 0xbf;
     int size;
     if (bytes[0] >= 0xc2 && bytes[0] <= 0xdf) {
         size = 2;
@@ -84,7 +86,7 @@ ipb_bytes_sequence(const char *at, size_t available)
     return size;
 }
 
-/* Is the valid sequence at @at U+2028 or U+2029, which JavaScript takes for line ends? */
+/* Is the valid sequence at @at U+2028 or U+2029, which are line ends in JavaScript? */
 static inline gboolean
 ipb_bytes_is_separator(const char *at)
 {

@@ -9,7 +9,8 @@
 
 #include "json/json-private.h"
 
-/* Objects up to this many members are searched for duplicates pair by pair, bigger ones by sorting. */
+/* Objects up to this many members are searched for duplicates pair by pair, larger ones by
+ * sorting. */
 #define MAX_PAIRWISE 16
 
 const IpbJson *
@@ -67,15 +68,15 @@ ipb_json_double(const IpbJson *value, double *ret_value)
     return true;
 }
 
-/* A valid number as ±0.DDD × 10^point, its digits without the zeros around them. */
+/* A valid number as ±0.DDD × 10^point; the digits have no zeros around them. */
 typedef struct {
     bool is_negative;
-    const char *first,
-        *last;     /* digits that are not 0, a decimal point perhaps between; NULL: zero */
-    int64_t point; /* digits before the decimal point, counted from @first */
+    const char *first, *last; /* first and last digit that is not 0; NULL: the number is zero */
+    /* Number of digits from @first to the decimal point */
+    int64_t point;
 } Decimal;
 
-/* The exponent, clamped far beyond the size of any text but far from overflow. */
+/* The exponent, clamped far above the size of any text, but far from overflow. */
 static int64_t
 read_exponent(const char *at)
 {
@@ -123,7 +124,7 @@ ipb_json_int64(const IpbJson *value, int64_t *ret_value)
         if (decimal.point < 1 || decimal.point > 19)
             return false;
         const char *at = decimal.first;
-        /* Negative, as there is one more of these. */
+        /* As a negative number, because INT64_MIN has no positive counterpart. */
         for (int64_t n = 0; n < decimal.point; n++) {
             if (at <= decimal.last && *at == '.')
                 at++;
@@ -132,7 +133,7 @@ ipb_json_int64(const IpbJson *value, int64_t *ret_value)
                 __builtin_sub_overflow(result, digit, &result))
                 return false;
         }
-        if (at <= decimal.last) /* digits after the decimal point that are not 0 */
+        if (at <= decimal.last) /* there are digits after the decimal point */
             return false;
         if (!decimal.is_negative && __builtin_sub_overflow(0, result, &result))
             return false;
@@ -231,7 +232,7 @@ has_duplicates_pairwise(const IpbJson *object)
     return false;
 }
 
-/* Sorting, not hashing: no choice of names makes it slow. */
+/* Sorting, not hashing, because no choice of names makes it slow. */
 static bool
 has_duplicates_sorted(const IpbJson *object)
 {

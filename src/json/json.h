@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * JSON as text: a strict RFC 8259 scanner and a read-only tree that keep what was sent. Numbers stay
- * text (2**70, 0.1, 1e400, -0), member order and duplicate members are kept, strings may hold NUL
- * and lone surrogates (as WTF-8 in memory), and each value knows its exact source bytes, so a value
- * can be passed on unchanged. Limits on size, depth and number of values are the caller's.
+ * JSON: a strict RFC 8259 parser and a read-only tree that keep what was sent. Numbers stay text
+ * (2**70, 0.1, 1e400, -0), member order and duplicate members are kept, strings may have NULs and
+ * lone surrogates (as WTF-8 in memory), and each value knows its exact source bytes, so it can be
+ * passed on unchanged. The caller sets limits on size, depth and number of values.
  *
- * Ownership: a document owns a copy of its text and an arena with its tree; values are borrowed from
- * it and live as long. Everything is immutable, so threads may share a document.
+ * Ownership: a document owns a copy of its text and an arena with its tree; values are borrowed
+ * from it and live as long. Everything is immutable, so threads may share a document.
  */
 #pragma once
 
@@ -19,14 +19,17 @@
 #include "base/span.h"
 
 typedef struct {
-    size_t max_size;    /* bytes of text */
-    unsigned max_depth; /* nesting; a scalar has depth 0 */
-    size_t max_values;  /* values in the tree: bounds memory against "[[],[],…" */
+    /* Bytes of text */
+    size_t max_size;
+    /* Nesting; a scalar has depth 0 */
+    unsigned max_depth;
+    /* Values in the tree: bounds the memory for texts like "[[],[],…" */
+    size_t max_values;
 } IpbJsonLimits;
 
 /* For messages of peers: 256 MiB, depth 512, 8 million values. */
 extern const IpbJsonLimits IPB_JSON_LIMITS_MESSAGE;
-/* For small things (configuration, tool arguments): 16 MiB, depth 128, 1 million values. */
+/* For configuration, tool arguments and the like: 16 MiB, depth 128, 1 million values. */
 extern const IpbJsonLimits IPB_JSON_LIMITS_SMALL;
 
 typedef enum {
@@ -41,25 +44,26 @@ typedef enum {
 typedef struct IpbJsonDoc IpbJsonDoc;
 typedef struct IpbJson IpbJson;
 
-/* Errors (PROTOCOL, LIMIT) say what and at which byte offset (and line:column when there are lines). */
+/* Errors (PROTOCOL, LIMIT) name the problem and its place: the byte, the line and the column. */
 IpbJsonDoc *ipb_json_parse(const char *text, size_t size, const IpbJsonLimits *limits,
                            GError **error);
 void ipb_json_doc_free(IpbJsonDoc *doc);
 const IpbJson *ipb_json_root(const IpbJsonDoc *doc);
-/* Does any object in the document hold one name twice? */
+/* Does any object in the document have two members of one name? */
 bool ipb_json_has_duplicates(const IpbJsonDoc *doc);
 
-/* All of these take NULL for a value: then it has no type, no members, no text. */
+/* In all of these, the value may be NULL: then it has no type, no members and no text. */
 bool ipb_json_is(const IpbJson *value, IpbJsonType type);
-IpbJsonType ipb_json_type(const IpbJson *value); /* @value not NULL */
+/* @value must not be NULL. */
+IpbJsonType ipb_json_type(const IpbJson *value);
 /* The exact source bytes of the value, whitespace inside included. */
 IpbSpan ipb_json_raw(const IpbJson *value);
 
 bool ipb_json_bool(const IpbJson *value, bool fallback);
-/* A decoded string: WTF-8, NUL-terminated after *ret_size bytes (ret_size may be NULL). NULL if @value
- * is no string. */
+/* A decoded string: WTF-8, NUL-terminated after *ret_size bytes (ret_size may be NULL). NULL if
+ * @value is no string. */
 const char *ipb_json_string(const IpbJson *value, size_t *ret_size);
-/* The number's text, as sent ("1e400"), NUL-terminated; NULL if @value is no number. */
+/* The number's text as it was sent ("1e400"), NUL-terminated; NULL if @value is no number. */
 const char *ipb_json_number(const IpbJson *value);
 /* False unless @value is a number that is an integer in range, 1.0 and 1e3 included. */
 bool ipb_json_int64(const IpbJson *value, int64_t *ret_value);
@@ -75,15 +79,16 @@ const char *ipb_json_name(const IpbJson *item, size_t *ret_size);
 #define IPB_JSON_FOREACH(item, container)                                                          \
     for (const IpbJson *item = ipb_json_first(container); item != NULL; item = ipb_json_next(item))
 
-/* The member @name, the last of that name as Python has it; NULL if none or @object is no object. */
+/* The last member @name, as in Python; NULL if there is none or @object is no object. */
 const IpbJson *ipb_json_get(const IpbJson *object, const char *name);
-/* Shortcuts: NULL (or false) also for a member of another type; get_string also if it holds a NUL. */
+/* The member @name of this type; NULL (or false) for another type. get_string: NULL also if the
+ * string has a NUL. */
 const char *ipb_json_get_string(const IpbJson *object, const char *name);
 bool ipb_json_get_int64(const IpbJson *object, const char *name, int64_t *ret_value);
 bool ipb_json_get_bool(const IpbJson *object, const char *name, bool fallback);
 
-/* The raw scanner, for big texts of which one member is wanted: validates nothing but what it skips.
- * Finds the last member @name of the object that is the whole of @text. */
+/* Finds the last member @name of the object @text without making a tree, for large texts of which
+ * one member is needed. Validates only what it must to skip values. */
 bool ipb_json_scan_member(IpbSpan text, const char *name, IpbSpan *ret_value);
 
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(IpbJsonDoc, ipb_json_doc_free)

@@ -12,7 +12,7 @@ void
 ipb_line_reader_init(IpbLineReader *reader, size_t max_line)
 {
     *reader = (IpbLineReader){.max_line = max_line};
-    ipb_buffer_init(&reader->buffer, SIZE_MAX); /* the maximum is kept here, line by line */
+    ipb_buffer_init(&reader->buffer, SIZE_MAX); /* the reader checks the maximum of each line */
 }
 
 void
@@ -29,14 +29,14 @@ drop_taken(IpbLineReader *reader)
     reader->taken = 0;
 }
 
-/* Is a line of @size bytes, its '\n' not counted and @last at its end, too long? */
+/* Is a line of @size bytes without its '\n', whose last byte is @last, too long? */
 static bool
 is_too_long(const IpbLineReader *reader, size_t size, char last)
 {
     return size > reader->max_line && (size - 1 > reader->max_line || last != '\r');
 }
 
-/* Goes through the lines that end in @bytes. Sets the bytes behind the last newline. */
+/* Checks the lines that end in @bytes. Sets the number of bytes after the last newline. */
 static bool
 check_lines(const IpbLineReader *reader, const char *bytes, size_t size, size_t *ret_tail)
 {

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The raw scanner: finds one member of an object in text that has no padding and gets no tree. It
- * follows strings and counts brackets, and looks at nothing else; of valid text it tells the same
- * as ipb_json_get.
+ * Finds one member of an object in text without padding and without a tree. It follows strings and
+ * counts brackets, and checks nothing else. For valid text the result is that of ipb_json_get.
  */
 #include <string.h>
 
@@ -10,7 +9,7 @@
 #include "json/scan.h"
 #include "json/bytes.h"
 
-/* Each of these takes a position and gives the one behind what it skipped, or NULL. */
+/* Each of these takes a position and returns the one after what it skipped, or NULL. */
 
 static const char *
 skip_space(const char *at, const char *end)

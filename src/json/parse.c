@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * From text to tree in one pass, without recursion: the open container's @skip holds its parent's
- * index until it is closed, so nesting needs no stack. Memory: twice the text, and the values.
+ * Parses text into the tree in one pass, without recursion: the open container's @skip is its
+ * parent's index until it is closed, so nesting needs no stack. Memory: twice the text, and the
+ * values.
  */
 #include <string.h>
 
@@ -9,8 +10,9 @@
 #include "json/json-private.h"
 #include "json/scan.h"
 
-#define NO_PARENT (IPB_JSON_MAX_VALUES - 1) /* never an index: there is one value fewer */
-/* The array of values starts with room for one in this many bytes of text. */
+/* Never an index, because the maximum number of values is lower. */
+#define NO_PARENT (IPB_JSON_MAX_VALUES - 1)
+/* At first, the array of values has room for one value per so many bytes of text. */
 #define BYTES_PER_VALUE 32
 
 const IpbJsonLimits IPB_JSON_LIMITS_MESSAGE = {
@@ -29,9 +31,12 @@ typedef struct {
     IpbJson *values;
     size_t n_values, capacity, max_values;
     unsigned depth, max_depth;
-    uint32_t open;     /* index of the innermost open container, or NO_PARENT */
-    uint32_t previous; /* index of the value that was completed last */
-    const char *name;  /* of the value to come, if it is an object's member */
+    /* Index of the innermost open container, or NO_PARENT */
+    uint32_t open;
+    /* Index of the value that was completed last */
+    uint32_t previous;
+    /* Of the next value, if it is an object's member */
+    const char *name;
     uint32_t name_size;
 } Parser;
 
@@ -48,7 +53,7 @@ grow_values(Parser *parser, GError **error)
     return true;
 }
 
-/* A value that begins here; its text, size and length are not known yet. */
+/* Adds a value that begins here; its text, size and length are not known yet. */
 static IpbJson *
 add_value(Parser *parser, IpbJsonType type, GError **error)
 {

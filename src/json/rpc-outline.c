@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The outline of a message; see the header. The message need not be valid JSON. What is found in an
- * invalid one may be wrong, which does no harm: the message is refused in any case.
+ * The outline of a message; see the header. The message may be invalid JSON. Then the outline may
+ * be wrong, which does no harm, because the message is refused anyway.
  */
 #include "json/rpc-outline.h"
 
@@ -20,10 +20,10 @@ keep(char *buffer, size_t capacity, size_t *size, char c)
 {
     if (*size < capacity)
         buffer[*size] = c;
-    *size += *size <= capacity; /* one more than fits: too long */
+    *size += *size <= capacity; /* capacity + 1 means: too long */
 }
 
-/* A byte of a name or a value, where it is one of the message's own members. */
+/* Keeps a byte of the name or the value of one of the message's own members. */
 static void
 keep_byte(IpbRpcOutline *outline, char c)
 {

@@ -87,7 +87,7 @@ clear_message(Message *message)
 }
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Message, clear_message)
 
-/* --- life -------------------------------------------------------------------------------------- */
+/* --- life ------------------------------------------------------------------------------------- */
 
 static IpbRpcPeer *
 ref_peer(IpbRpcPeer *peer)
@@ -121,7 +121,7 @@ ipb_rpc_peer_new(IpbLoop *loop, const IpbRpcPeerOptions *options, const IpbRpcPe
     return peer;
 }
 
-/* --- sending ----------------------------------------------------------------------------------- */
+/* --- sending ---------------------------------------------------------------------------------- */
 
 /* A writer in which the message has begun: {"jsonrpc":"2.0" */
 static IpbJsonWriter *
@@ -200,7 +200,7 @@ ipb_rpc_peer_refuse(IpbRpcPeer *peer, const char *id_json, int code, const char 
     send_error(peer, id_json, code, message, data_json);
 }
 
-/* --- calls ------------------------------------------------------------------------------------- */
+/* --- calls ------------------------------------------------------------------------------------ */
 
 static void
 free_call(Call *call)
@@ -435,7 +435,7 @@ ipb_rpc_peer_touch_call(IpbRpcPeer *peer, int64_t id)
         restart_timer(call);
 }
 
-/* --- malformed messages ------------------------------------------------------------------------ */
+/* --- malformed messages ----------------------------------------------------------------------- */
 
 static bool
 is_valid_id(const IpbJson *id)
@@ -549,7 +549,7 @@ ipb_rpc_peer_skip(IpbRpcPeer *peer, const char *bytes, size_t size, bool is_last
     unref_peer(peer);
 }
 
-/* --- received messages ------------------------------------------------------------------------- */
+/* --- received messages ------------------------------------------------------------------------ */
 
 static void
 handle_request(IpbRpcPeer *peer, Message *message, const char *method, const IpbJson *params)
@@ -691,7 +691,7 @@ ipb_rpc_peer_receive(IpbRpcPeer *peer, const char *text, size_t size)
     unref_peer(peer);
 }
 
-/* --- requests of the other side ---------------------------------------------------------------- */
+/* --- requests of the other side --------------------------------------------------------------- */
 
 const char *
 ipb_rpc_request_method(const IpbRpcRequest *request)

@@ -68,7 +68,7 @@ put_code_point(char *out, uint32_t c)
     return out;
 }
 
-/* The four digits of \uXXXX; stops at the NUL behind the text like everything here. */
+/* The four digits of \uXXXX. It stops at the NUL after the text, as everything here. */
 static bool
 read_hex(const char *at, uint32_t *ret_unit)
 {
@@ -101,7 +101,7 @@ decode_unicode_escape(IpbScanner *scanner, GError **error)
     return true;
 }
 
-/* What a backslash and @letter stand for; 0: nothing. */
+/* The character that a backslash and @letter mean; 0: none. */
 static char
 unescape(char letter)
 {
@@ -156,14 +156,14 @@ copy_sequences(IpbScanner *scanner, GError **error)
             return ipb_scan_fail(scanner, scanner->at, IPYBOX_ERROR_PROTOCOL, error,
                                  "the text is not valid UTF-8 (byte 0x%02x)",
                                  (uint8_t) *scanner->at);
-        memcpy(scanner->out, scanner->at, 4); /* always four: faster, and there is room */
+        memcpy(scanner->out, scanner->at, 4); /* four is faster than @size, and there is room */
         scanner->at += size;
         scanner->out += size;
     } while ((uint8_t) *scanner->at >= 0x80);
     return true;
 }
 
-/* Something in a string that is no plain ASCII and not the closing quote. */
+/* At a byte of a string that is neither plain ASCII nor the closing quote. */
 static bool
 scan_special(IpbScanner *scanner, GError **error)
 {
@@ -212,7 +212,7 @@ skip_digits(const char *at)
     return at;
 }
 
-/* One digit at least. */
+/* At least one digit. */
 static bool
 scan_digits(IpbScanner *scanner, const char *where, GError **error)
 {

@@ -3,9 +3,9 @@
  * The tokens of JSON text: strings, numbers, literals, whitespace, and the errors about them.
  *
  * The text is followed by IPB_SCAN_PADDING NUL bytes. A NUL is valid nowhere in JSON, so every loop
- * ends at it and no other bound is checked. Decoded strings and numbers are written to @out, each
- * followed by a NUL; @out never gets further than one byte beyond what was read, so a buffer of the
- * text's size and IPB_SCAN_PADDING is enough.
+ * ends at it and checks no other bound. Decoded strings and numbers are written to @out, each
+ * followed by a NUL. @out is never more than one byte ahead of what was read, so a buffer of the
+ * text's size plus IPB_SCAN_PADDING is large enough.
  */
 #pragma once
 
@@ -21,14 +21,16 @@
 
 typedef struct {
     const char *text, *end;
-    const char *at; /* the next byte */
+    /* The next byte */
+    const char *at;
     char *out;
 } IpbScanner;
 
-/* Fills @error with "invalid JSON at byte N (line N, column N): …" for the place @at. Returns false. */
+/* Fills @error with "invalid JSON at byte N (line N, column N): …" for the place @at. Returns
+ * false. */
 bool ipb_scan_fail(const IpbScanner *scanner, const char *at, IpyboxError code, GError **error,
                    const char *format, ...) G_GNUC_PRINTF(5, 6);
-/* "expected @what but found …" what stands at @scanner->at. Returns false. */
+/* Fills @error with "expected @what but found …", the text at @scanner->at. Returns false. */
 bool ipb_scan_fail_expected(const IpbScanner *scanner, GError **error, const char *what);
 
 /* At the opening quote. Escapes are decoded; a lone surrogate becomes its three bytes of WTF-8. */

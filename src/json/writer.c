@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The writer; see the header. It holds one growing text; what may be written next follows from the
- * stack of open containers and two flags.
+ * The writer; see the header. It has one growing text. The stack of open containers and two flags
+ * decide what may be written next.
  */
 #include "json/writer.h"
 
@@ -15,8 +15,10 @@
 struct IpbJsonWriter {
     char *bytes;
     size_t size, capacity;
-    GByteArray *open; /* '{' or '[' for each container that is open */
-    bool needs_comma; /* a value stands before, in the same container or at the top */
+    /* '{' or '[' for each open container */
+    GByteArray *open;
+    /* A value was written before, in the same container or at the top */
+    bool needs_comma;
     bool has_key;
 };
 
@@ -40,7 +42,7 @@ ipb_json_writer_free(IpbJsonWriter *writer)
     g_free(writer);
 }
 
-/* Room for @size more bytes. */
+/* Makes room for @size more bytes. */
 static char *
 reserve(IpbJsonWriter *writer, size_t size)
 {
@@ -159,7 +161,8 @@ ipb_json_end_array(IpbJsonWriter *writer)
     end_container(writer, ']');
 }
 
-/* Bytes at the front of @text that need no escape: ASCII, and valid UTF-8 but for the separators. */
+/* Number of bytes at the front of @text that need no escape: ASCII, and valid UTF-8 except U+2028
+ * and U+2029. */
 static size_t
 plain_size(const char *text, size_t size)
 {
@@ -186,7 +189,7 @@ plain_size(const char *text, size_t size)
     return at;
 }
 
-/* The letter that stands for @c behind a backslash; 0: there is none. */
+/* The letter that means @c after a backslash; 0: there is none. */
 static char
 escape_letter(char c)
 {
@@ -219,7 +222,7 @@ append_ascii_escape(IpbJsonWriter *writer, char c)
         append_unicode_escape(writer, (uint8_t) c);
 }
 
-/* Escapes or replaces what plain_size stopped at; returns the bytes it stood for. */
+/* Escapes or replaces the bytes at which plain_size stopped; returns their number. */
 static size_t
 append_special(IpbJsonWriter *writer, const char *text, size_t size)
 {
@@ -317,7 +320,8 @@ ipb_json_write_null(IpbJsonWriter *writer)
     write_token(writer, "null");
 }
 
-/* Copies the string token that begins @text; returns its size. Only the separators change. */
+/* Copies the string token at the front of @text, and escapes U+2028 and U+2029 in it. Returns the
+ * token's size. */
 static size_t
 append_string_token(IpbJsonWriter *writer, const char *text, size_t size)
 {

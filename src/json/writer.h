@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * IpbJsonWriter: writes JSON on one line, commas and escapes by itself. Strings are WTF-8 with a
- * length: a lone surrogate is written as \udXXX, other invalid bytes as U+FFFD; U+2028 and U+2029
- * are escaped, so that a line stays a line for every reader. Misuse (a value without its key)
- * is a programming error and aborts.
+ * IpbJsonWriter: writes JSON on one line, and adds commas and escapes. Strings are WTF-8 with a
+ * length: a lone surrogate is written as \udXXX, other invalid bytes as U+FFFD. U+2028 and U+2029
+ * are escaped, because some readers split lines at them. Misuse, for example a value without its
+ * key, is a programming error and aborts.
  *
  *     IpbJsonWriter *w = ipb_json_writer_new();
  *     ipb_json_begin_object(w);
@@ -34,12 +34,14 @@ void ipb_json_end_array(IpbJsonWriter *writer);
 void ipb_json_key(IpbJsonWriter *writer, const char *name);
 void ipb_json_key_n(IpbJsonWriter *writer, const char *name, size_t size);
 
-void ipb_json_write_string(IpbJsonWriter *writer, const char *text); /* NULL writes null */
+/* NULL writes null. */
+void ipb_json_write_string(IpbJsonWriter *writer, const char *text);
 void ipb_json_write_string_n(IpbJsonWriter *writer, const char *text, size_t size);
 void ipb_json_write_int(IpbJsonWriter *writer, int64_t value);
 void ipb_json_write_bool(IpbJsonWriter *writer, bool value);
 void ipb_json_write_null(IpbJsonWriter *writer);
-/* A value of a tree, byte for byte but for whitespace outside strings (and U+2028/9 in them escaped). */
+/* A value of a tree, byte for byte, but without whitespace outside of strings, and with U+2028 and
+ * U+2029 in them escaped. */
 void ipb_json_write_value(IpbJsonWriter *writer, const IpbJson *value);
 /* The same for text that is known to be one valid JSON value. */
 void ipb_json_write_raw(IpbJsonWriter *writer, const char *text, size_t size);

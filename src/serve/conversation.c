@@ -45,7 +45,7 @@ free_held(Held *held)
     g_free(held);
 }
 
-/* --- what the client sends --------------------------------------------------------------------- */
+/* --- what the client sends -------------------------------------------------------------------- */
 
 static void
 pause_if_full(IpbConversation *conversation)
@@ -157,7 +157,7 @@ release(IpbConversation *conversation)
     pause_if_full(conversation);
 }
 
-/* --- what is sent to the client ---------------------------------------------------------------- */
+/* --- what is sent to the client --------------------------------------------------------------- */
 
 static void
 set_congested(IpbConversation *conversation, bool is_congested)
@@ -196,7 +196,7 @@ on_drained(void *data)
         release(conversation);
 }
 
-/* --- the owner --------------------------------------------------------------------------------- */
+/* --- the owner -------------------------------------------------------------------------------- */
 
 static void
 on_request(IpbRpcRequest *request, void *data)
@@ -297,7 +297,7 @@ ipb_conversation_refuse(IpbConversation *conversation, const char *id_json, int 
     return is_held;
 }
 
-/* --- life -------------------------------------------------------------------------------------- */
+/* --- life ------------------------------------------------------------------------------------- */
 
 IpbConversation *
 ipb_conversation_new(IpbLoop *loop, IpbMessageChannel *channel, const IpbConversationFuncs *funcs,

@@ -58,7 +58,7 @@ ipb_stdio_channel_take_over(int *ret_in, int *ret_out, GError **error)
     return true;
 }
 
-/* --- the end ----------------------------------------------------------------------------------- */
+/* --- the end ---------------------------------------------------------------------------------- */
 
 static void
 on_end_timer(void *data)
@@ -83,7 +83,7 @@ end(StdioChannel *stdio, GError *why)
     stdio->timer = ipb_timer_new(stdio->loop, 0, on_end_timer, stdio);
 }
 
-/* --- input ------------------------------------------------------------------------------------- */
+/* --- input ------------------------------------------------------------------------------------ */
 
 static void
 deliver(StdioChannel *stdio, const char *line, size_t size)
@@ -240,7 +240,7 @@ start_reading(StdioChannel *stdio, GError **error)
     return stdio->watch != NULL;
 }
 
-/* --- output ------------------------------------------------------------------------------------ */
+/* --- output ----------------------------------------------------------------------------------- */
 
 static void
 send_line(IpbMessageChannel *channel, const IpbRpcMessage *message)
@@ -290,7 +290,7 @@ flush(IpbMessageChannel *channel, unsigned timeout_ms)
     }
 }
 
-/* --- life -------------------------------------------------------------------------------------- */
+/* --- life ------------------------------------------------------------------------------------- */
 
 static void
 free_channel(IpbMessageChannel *channel)

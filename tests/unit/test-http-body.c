@@ -36,7 +36,7 @@ test_length(void)
     g_assert_cmpint(body.state, ==, IPB_HTTP_BODY_DONE);
 }
 
-/* At once, and byte by byte: the same. */
+/* The result is the same at once and byte by byte. */
 static void
 test_chunks(void)
 {
@@ -53,7 +53,7 @@ test_chunks(void)
     g_assert_cmpint(body.state, ==, IPB_HTTP_BODY_DONE);
 }
 
-/* Whatever two readers could understand differently. */
+/* What two readers could understand differently. */
 static void
 test_bad_chunks(void)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The HTTP client against a server in the same loop, which says what the test gave it, whatever it is asked.
+ * The HTTP client against a server in the same loop, which sends the test's answer to every
+ * request.
  */
 #include "http/client.h"
 
@@ -19,7 +20,7 @@ typedef struct {
     int listen_fd, fd;
     IpbWatch *listen_watch, *watch;
     char *url;
-    const char *answer; /* NULL: none, ever */
+    const char *answer; /* NULL: the server never answers */
     size_t answer_size;
     bool closes_silently; /* the second request is never answered */
     unsigned n_requests, n_connections;
@@ -315,7 +316,7 @@ test_bad_answers(void)
     }
 }
 
-/* A request on a kept connection which ends without an answer: not sent again. */
+/* A request on a kept connection that ends without an answer is not sent again. */
 static void
 test_not_twice(void)
 {

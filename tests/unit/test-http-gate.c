@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Who is admitted to an HTTP server, and as what.
+ * Which peers an HTTP server admits, and in which role.
  */
 #include <arpa/inet.h>
 #include <string.h>
@@ -13,7 +13,7 @@
 
 #define PORT 8900
 
-/* The role of who sends these headers, from nowhere. */
+/* The role of a peer that sends these headers; its socket is unknown. */
 static unsigned
 admit(IpbHttpGate *gate, const char *target, const char *headers)
 {
@@ -129,8 +129,8 @@ test_own_peer(void)
     IpbHttpPeer peer = {.fd = fds[1]};
     g_assert_true(ipb_http_peer_is_own(&peer));
     ipb_fd_close(&fds[0]);
-    g_assert_true(ipb_http_peer_is_own(&peer)); /* it is kept */
-    /* A socket that was closed belongs to nobody, root included. */
+    g_assert_true(ipb_http_peer_is_own(&peer)); /* the result is kept */
+    /* A closed socket belongs to no user, not even to root. */
     IpbHttpPeer late = {.fd = fds[1]};
     g_assert_false(ipb_http_peer_is_own(&late));
     ipb_fd_close(&fds[1]);
@@ -141,7 +141,7 @@ test_own_peer(void)
     ipb_fd_close(&fds[1]);
 }
 
-/* A process of another user is not ours: only root can try. */
+/* A process of another user is not ours. Only root can test it. */
 static void
 test_other_peer(void)
 {
@@ -150,7 +150,7 @@ test_other_peer(void)
         g_test_message("not root");
         return;
     }
-    /* The socket belongs to whom it was made by. */
+    /* A socket belongs to the user that created it. */
     g_assert_cmpint(seteuid(1234), ==, 0);
     connect_pair(fds);
     g_assert_cmpint(seteuid(0), ==, 0);

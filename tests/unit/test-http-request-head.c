@@ -47,7 +47,7 @@ test_pieces(void)
     g_assert_false(head.has_content_length);
 }
 
-/* What smuggles requests past one of two readers, and what is simply wrong. */
+/* Requests that one of two readers would understand differently, and malformed ones. */
 static void
 test_refused(void)
 {
@@ -138,12 +138,12 @@ test_limits(void)
     g_assert_cmpuint(head.status, ==, 431);
 }
 
-/* What a proxy takes that a server of ours does not. */
+/* Heads that are allowed for a proxy, but not for our servers. */
 static void
 test_proxied(void)
 {
     static const struct {
-        unsigned status; /* 0: taken */
+        unsigned status; /* 0: valid */
         const char *text;
     } rows[] = {
         {0, "CONNECT a:443 HTTP/1.0\r\n\r\n"},

@@ -72,7 +72,7 @@ on_steal(IpbHttpRequest *request, void *data)
     fixture->unread = g_strndup(g_bytes_get_data(unread, NULL), g_bytes_get_size(unread));
 }
 
-/* --- an answer in pieces ----------------------------------------------------------------------- */
+/* --- an answer in pieces ---------------------------------------------------------------------- */
 
 static void
 fill(Fixture *fixture)
@@ -183,7 +183,7 @@ ask(const Fixture *fixture, int fd, const char *line, const char *rest)
     g_assert_true(ipb_fd_write_all(fd, text, strlen(text), NULL));
 }
 
-/* Runs the loop until there is something to read, and reads it. "": the end. */
+/* Runs the loop until there is something to read, and reads it. "": the end of the connection. */
 static char *
 receive(int fd)
 {
@@ -254,7 +254,7 @@ test_later(Fixture *fixture, const void *data)
     g_assert_cmpuint(fixture->n_gone, ==, 0);
 }
 
-/* Many requests in one piece do not pile up on the stack. */
+/* Many pipelined requests do not recurse. */
 static void
 test_pipeline(Fixture *fixture, const void *data)
 {
@@ -288,7 +288,7 @@ test_gone(Fixture *fixture, const void *data)
     ipb_fd_close(&fd);
 }
 
-/* What was taken over keeps its bytes, and its place. */
+/* A connection that was taken over keeps its unread bytes and its place. */
 static void
 test_steal(Fixture *fixture, const void *data)
 {
@@ -398,8 +398,8 @@ test_stream_http_1_0(Fixture *fixture, const void *data)
                     "Connection: close\r\n\r\nshort");
 }
 
-/* A client that never reads: the writer is stopped at a bounded amount, and told that the client is
- * gone when nothing was accepted for the timeout. */
+/* A client that never reads: the writer is stopped at a bounded amount, and notified that the
+ * client is gone when nothing was accepted within the timeout. */
 static void
 test_stream_unread(Fixture *fixture, const void *data)
 {
@@ -413,7 +413,7 @@ test_stream_unread(Fixture *fixture, const void *data)
     g_assert_cmpuint(ipb_http_stream_write(fixture->stream, "x", 1), ==, 0);
     while (fixture->n_stream_gone == 0)
         g_main_context_iteration(NULL, TRUE);
-    /* The rest is in the buffers of the system's sockets. */
+    /* More than that is in the buffers of the kernel's sockets. */
     g_assert_cmpuint(fixture->n_taken, >=, IPB_HTTP_STREAM_MAX_WAITING);
     g_assert_cmpuint(fixture->n_taken, <, 32 * 1024 * 1024);
 }
@@ -441,12 +441,12 @@ test_stream_slow_reader(Fixture *fixture, const void *data)
             n_body += *at == 'x';
         is_whole = g_str_has_suffix(piece, "0\r\n\r\n");
     }
-    g_assert_cmpuint(n_body - 1, ==,
-                     n_written); /* and the one of text/event-stream is read before */
+    g_assert_cmpuint(n_body - 1, ==, n_written); /* the other one is in "text/event-stream" */
     g_assert_cmpuint(fixture->n_stream_gone, ==, 0);
 }
 
-/* A client that leaves in the middle: with unread bytes, silently, and with only half of it. */
+/* A client that leaves in the middle: after reading, with unread bytes, with a half-close, and
+ * unnoticed until the next write. */
 static void
 test_stream_gone(Fixture *fixture, const void *data)
 {
@@ -461,21 +461,21 @@ test_stream_gone(Fixture *fixture, const void *data)
             shutdown(fd, SHUT_WR);
         else
             ipb_fd_close(&fd);
-        if (i == 3) /* before the loop has noticed: writing must not call back */
+        if (i == 3) /* the loop has not noticed yet; writing must not call back */
             write_text(fixture, "late");
         g_assert_cmpuint(fixture->n_stream_gone, ==, i);
         while (fixture->n_stream_gone == i)
             g_main_context_iteration(NULL, TRUE);
         g_assert_null(fixture->stream);
     }
-    /* And the server that is freed. */
+    /* Freeing the server has the same effect. */
     ipb_autofd fd = dial(fixture);
     ask_for_stream(fixture, fd);
     g_clear_pointer(&fixture->server, ipb_http_server_free);
     g_assert_cmpuint(fixture->n_stream_gone, ==, 5);
 }
 
-/* A client that leaves after the writer has ended the stream is of no interest to the writer. */
+/* When the client leaves after the end of the stream, the writer is not notified. */
 static void
 test_stream_gone_after_end(Fixture *fixture, const void *data)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * WebSockets: our client against our server, and a peer that means harm against either.
+ * WebSockets: our client with our server, and a hostile peer with each of them.
  */
 #include "http/websocket.h"
 
@@ -204,7 +204,7 @@ test_close(Fixture *fixture, const void *data)
     g_assert_cmpuint(fixture->here.code, ==, 1008);
 }
 
-/* Neither end reads or keeps more than it may. */
+/* Neither end reads or keeps more than its maximum. */
 static void
 test_bounds(Fixture *fixture, const void *data)
 {
@@ -268,7 +268,7 @@ push(int fd, const void *bytes, size_t size)
     while (size > 0) {
         ssize_t n = send(fd, at, size, MSG_NOSIGNAL);
         if (n < 0 && errno != EAGAIN)
-            return; /* it was cut off */
+            return; /* it was disconnected */
         at += MAX(n, 0);
         size -= (size_t) MAX(n, 0);
         if (n < 0 || size == 0)
@@ -276,7 +276,7 @@ push(int fd, const void *bytes, size_t size)
     }
 }
 
-/* What comes until @size bytes are there or the end. */
+/* Receives until @size bytes or the end. */
 static GString *
 pull(int fd, size_t size)
 {
@@ -320,7 +320,7 @@ open_raw(const Fixture *fixture)
     return fd;
 }
 
-/* The code of the close that comes first; 1005: it has none; 0: the end without a close. */
+/* The code of the first close; 1005: it has none; 0: the connection ended without a close. */
 static unsigned
 pull_close(int fd)
 {
@@ -388,13 +388,13 @@ test_hostile_frames(Fixture *fixture, const void *data)
         {"\x81\x81\0\0\0\0\xc3", 7, 1007},                               /* cut UTF-8 */
         {"\xc1\x80\0\0\0\0", 6, 1002},                                   /* a reserved bit */
         {"\x83\x80\0\0\0\0", 6, 1002},                                   /* a reserved kind */
-        {"\x80\x80\0\0\0\0", 6, 1002},                                   /* goes on with nothing */
-        {"\x01\x80\0\0\0\0\x81\x80\0\0\0\0", 12, 1002},                  /* does not go on */
-        {"\x09\x80\0\0\0\0", 6, 1002},                                   /* a ping in pieces */
-        {"\x89\xfe\x00\x7e\0\0\0\0", 8, 1002},                           /* a long ping */
-        {"\x88\x81\0\0\0\0x", 7, 1002},                                  /* half a code */
-        {"\x88\x82\0\0\0\0\x03\xed", 8, 1002},                           /* code 1005 */
-        {"\x88\x80\0\0\0\0", 6, 1005}, /* without a code: so ours */
+        {"\x80\x80\0\0\0\0", 6, 1002},                                   /* continues no message */
+        {"\x01\x80\0\0\0\0\x81\x80\0\0\0\0", 12, 1002}, /* a message within another */
+        {"\x09\x80\0\0\0\0", 6, 1002},                  /* a ping in pieces */
+        {"\x89\xfe\x00\x7e\0\0\0\0", 8, 1002},          /* a long ping */
+        {"\x88\x81\0\0\0\0x", 7, 1002},                 /* half a code */
+        {"\x88\x82\0\0\0\0\x03\xed", 8, 1002},          /* code 1005 */
+        {"\x88\x80\0\0\0\0", 6, 1005},                  /* without a code: so ours */
         {"\x88\x82\0\0\0\0\x0f\xa0", 8, 4000},
     };
     for (size_t i = 0; i < G_N_ELEMENTS(CASES); i++) {
@@ -413,7 +413,7 @@ test_hostile_frames(Fixture *fixture, const void *data)
     }
 }
 
-/* 150 MB in pieces, of which none is too large; and many of nothing. */
+/* 150 MB in frames, none of which is too large; and many empty frames. */
 static void
 test_endless_message(Fixture *fixture, const void *data)
 {
@@ -429,7 +429,7 @@ test_endless_message(Fixture *fixture, const void *data)
     g_assert_cmpuint(fixture->here.n_messages, ==, 0);
 }
 
-/* Pings whose answers are not read do not pile up; and a peer that does not read is cut off. */
+/* Pongs that are not read do not accumulate, and a peer that does not read is disconnected. */
 static void
 test_ping_flood(Fixture *fixture, const void *data)
 {
@@ -460,7 +460,7 @@ test_silent_peers(Fixture *fixture, const void *data)
     g_assert_cmpstr(fixture->here.reason, ==, "the peer does not answer pings");
     g_clear_pointer(&fixture->here.socket, ipb_websocket_free);
     g_clear_pointer(&fixture->here.reason, g_free);
-    /* Nor does it close. */
+    /* It does not answer the close either. */
     fixture->options.ping_ms = 0;
     fixture->options.close_ms = 20;
     ipb_autofd other = open_raw(fixture);
@@ -469,11 +469,11 @@ test_silent_peers(Fixture *fixture, const void *data)
     g_assert_cmpuint(fixture->here.code, ==, 1006);
 }
 
-/* Pings are answered, and with answers the socket lives. */
+/* Pings are answered, and the answers keep the socket open. */
 static void
 test_pings(Fixture *fixture, const void *data)
 {
-    /* Long enough for an answer where this program, which is both ends, has to wait for the CPU. */
+    /* Long enough for an answer if this program, which is both ends, has to wait for the CPU. */
     fixture->options.ping_ms = 200;
     fixture->here.does_echo = true;
     open_both(fixture, NULL);
@@ -485,7 +485,7 @@ test_pings(Fixture *fixture, const void *data)
     run_until(&fixture->there.n_messages, 1);
 }
 
-/* Servers that mean harm */
+/* Hostile servers */
 
 static void
 test_bad_servers(Fixture *fixture, const void *data)
@@ -542,7 +542,7 @@ test_nobody_there(Fixture *fixture, const void *data)
     connect_to(fixture, port, NULL);
     run_until(&fixture->there.n_closed, 1);
     g_assert_nonnull(strstr(fixture->there.reason, "Connection refused"));
-    /* Freed while GIO connects. */
+    /* Freed while the thread connects. */
     g_clear_pointer(&fixture->there.socket, ipb_websocket_free);
     connect_to(fixture, port, NULL);
     g_clear_pointer(&fixture->there.socket, ipb_websocket_free);

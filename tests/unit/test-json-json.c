@@ -44,7 +44,7 @@ test_strings(void)
     CHECK_STRING("\"\\ud83d\\ude00\"", "😀");
     CHECK_STRING("\"\\uD800\\uDC00\\uDBFF\\uDFFF\"", "\xf0\x90\x80\x80\xf4\x8f\xbf\xbf");
     CHECK_STRING("\"\\u2028\xe2\x80\xa9\"", "\xe2\x80\xa8\xe2\x80\xa9");
-    /* Lone surrogates: high, low, high before something else, in the wrong order, two highs. */
+    /* Lone surrogates: high, low, high before another character, in the wrong order, two highs. */
     CHECK_STRING("\"\\ud83d\"", "\xed\xa0\xbd");
     CHECK_STRING("\"\\ude00\"", "\xed\xb8\x80");
     CHECK_STRING("\"\\ud83dx\"", "\xed\xa0\xbdx");
@@ -201,7 +201,7 @@ has_duplicates(const char *text)
     return ipb_json_has_duplicates(doc);
 }
 
-/* An object of @n members, the last with the name of member @twin. */
+/* An object of @n members, the last of which has the name of member @twin. */
 static char *
 make_object(int n, int twin)
 {
@@ -229,7 +229,7 @@ test_duplicates(void)
         g_assert_false(has_duplicates(without));
         g_assert_true(has_duplicates(with));
     }
-    /* Quadratic, this would take hours. */
+    /* A quadratic search would take hours. */
     g_autofree char *many = make_object(1000000, 999999);
     g_assert_false(has_duplicates(many));
 }

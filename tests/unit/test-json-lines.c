@@ -16,7 +16,7 @@ push(IpbLineReader *reader, const char *bytes, size_t size)
     g_assert_no_error(error);
 }
 
-/* All lines there are now, as "<line>" after another. */
+/* All complete lines, each as "<line>". */
 static void
 take(IpbLineReader *reader, GString *out)
 {
@@ -46,7 +46,7 @@ take_rest(IpbLineReader *reader, GString *out)
 static void
 check(const char *text, size_t size, const char *expected, size_t expected_size)
 {
-    /* In two pieces, cut everywhere, read between and only at the end. */
+    /* In two pieces, split at every byte; taken after each piece, and only at the end. */
     for (size_t cut = 0; cut <= size; cut++) {
         for (int between = 0; between < 2; between++) {
             IpbLineReader reader;
@@ -100,7 +100,7 @@ check_too_long(const char *text, size_t cut)
     g_assert_false(ipb_line_reader_push(&reader, text + cut, strlen(text) - cut, &error));
     g_assert_error(error, IPYBOX_ERROR, IPYBOX_ERROR_LIMIT);
     g_assert_cmpstr(error->message, ==, "a line is longer than the maximum of 8 bytes");
-    /* It is as if nothing had been tried. */
+    /* The failed push has no effect. */
     g_autoptr(GString) out = g_string_new(NULL);
     take(&reader, out);
     take_rest(&reader, out);
@@ -123,7 +123,7 @@ test_too_long(void)
         for (size_t cut = 0; cut <= MAX_LINE && cut < strlen(texts[i]); cut++)
             check_too_long(texts[i], cut);
     }
-    /* One byte after another: the first one too many is refused, not only the newline. */
+    /* Byte by byte: the first byte too many is refused, not only the newline. */
     IpbLineReader reader;
     ipb_line_reader_init(&reader, MAX_LINE);
     for (int i = 0; i < MAX_LINE; i++)
@@ -138,8 +138,8 @@ test_too_long(void)
     ipb_line_reader_clear(&reader);
 }
 
-/* A line of megabytes in small pieces, looked for after each: each byte must be looked at once only.
- * The line stays although the reader would give the memory of an empty buffer back. */
+/* A line of megabytes in small pieces, with a search after each: each byte must be scanned only
+ * once. The line stays, although the reader returns the memory of an empty buffer. */
 static void
 test_long_line(void)
 {

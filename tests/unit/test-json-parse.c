@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What is JSON and what is not, and what the errors say.
+ * What is valid JSON, and the errors of what is not.
  */
 #include <string.h>
 
@@ -8,10 +8,10 @@
 #include "json/json.h"
 #include "json/writer.h"
 
-/* Texts with their size, as some hold NUL. */
+/* Texts with their size, because some have a NUL. */
 #define TEXT(text) text, sizeof text - 1
 
-/* Parsing an exact allocation, so that a sanitizer sees a read beyond it. */
+/* Parses an allocation of the exact size, so that a sanitizer detects a read beyond it. */
 static IpbJsonDoc *
 parse(const char *text, size_t size, const IpbJsonLimits *limits, GError **error)
 {
@@ -78,7 +78,7 @@ test_valid(void)
         g_assert_cmpmem(raw.start, raw.size, text, strlen(text));
         g_assert_null(ipb_json_next(root));
         g_assert_null(ipb_json_name(root, NULL));
-        /* Whitespace around does not matter, and is not part of the value. */
+        /* Whitespace around the value is not part of it. */
         g_autofree char *spaced = g_strdup_printf(" \t\r\n%s\n \r\t", text);
         g_autoptr(IpbJsonDoc) other = parse_valid(spaced, strlen(spaced));
         raw = ipb_json_raw(ipb_json_root(other));
@@ -89,7 +89,7 @@ test_valid(void)
 typedef struct {
     const char *text;
     size_t size;
-    const char *message; /* behind "invalid JSON " */
+    const char *message; /* after "invalid JSON " */
 } Invalid;
 
 static void
@@ -233,7 +233,8 @@ test_invalid_utf8(void)
     check_invalid(&mark, 1);
 }
 
-/* No text is JSON both before and after bytes are cut off, but for numbers and whitespace at the end. */
+/* If bytes are cut off at its end, a text is not valid any more, except for numbers and
+ * whitespace. */
 static void
 test_truncated(void)
 {

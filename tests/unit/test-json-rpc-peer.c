@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A peer with a scripted other side: what it sends is collected line by line, what it gets is text
- * of the test; what its callbacks are told is collected in a log.
+ * A peer with a scripted other side: messages that it sends are collected line by line, messages
+ * that it receives are texts of the test, and calls of its callbacks are collected in a log.
  */
 #include "json/rpc-peer.h"
 
@@ -150,7 +150,7 @@ tear_down(Fixture *f)
     ipb_rpc_peer_free(f->peer);
     ipb_rpc_request_unref(f->kept);
     ipb_json_doc_free(f->stolen);
-    /* Nothing may come afterwards. */
+    /* Nothing may be called after that. */
     gsize logged = f->log->len;
     while (g_main_context_iteration(NULL, FALSE))
         ;
@@ -205,7 +205,7 @@ test_calls(void)
     CHECK_SENT(LINE("\"id\":2,\"method\":\"b\\n\\\"\",\"params\":{\"x\":[1e400]}"));
     g_assert_cmpint(call(&f, "c", "[]", 0), ==, 3);
     CHECK_SENT(LINE("\"id\":3,\"method\":\"c\",\"params\":[]"));
-    /* Out of order, with the odd ids that servers give back. */
+    /* Out of order, with the unusual ids that some servers send back. */
     receive(&f, MESSAGE("\"id\":\"3\",\"result\":{\"a\": 1}"));
     CHECK_LOG("result {\"a\": 1}\n");
     receive(&f, MESSAGE("\"id\":1.0,\"result\":null"));
@@ -303,7 +303,7 @@ test_timeout(void)
     CHECK_LOG("TIMEOUT: no answer to slow within 0.001 seconds\n");
     receive(&f, MESSAGE("\"id\":1,\"result\":1")); /* too late: dropped */
     CHECK_LOG("");
-    /* A touch starts the time anew: of two calls with the same time, the first ends last. */
+    /* A touch restarts the timeout: of two calls with the same timeout, the first ends last. */
     int64_t id = call(&f, "touched", NULL, 20);
     call(&f, "other", NULL, 20);
     ipb_rpc_peer_touch_call(f.peer, id);
@@ -330,7 +330,7 @@ test_cancel(void)
     iterate(&f);
     CHECK_LOG("CANCELLED: a was cancelled\n");
     CHECK_SENT("");
-    /* Its time is over too before the loop runs: it is told once. */
+    /* It also times out before the loop runs; its function is called once. */
     id = call(&f, "b", NULL, 1);
     gint64 start = g_get_monotonic_time();
     g_assert_true(ipb_rpc_peer_cancel_call(f.peer, id));
@@ -341,7 +341,7 @@ test_cancel(void)
     tear_down(&f);
 }
 
-/* A callback that calls again: no endless loop in the free. */
+/* A callback that makes a call does not make the free loop forever. */
 static void
 test_call_again(void)
 {
@@ -399,7 +399,8 @@ test_free_ends_calls(void)
     tear_down(&f);
 }
 
-/* The peer is freed in each kind of callback; the calls that wait are told before the free ends. */
+/* The peer is freed in each kind of callback. The functions of waiting calls are called before the
+ * free returns. */
 static void
 test_free_in_callbacks(void)
 {
@@ -428,7 +429,7 @@ test_free_in_callbacks(void)
         CHECK_SENT("");
         tear_down(&f);
     }
-    /* In the answers that a timeout and a cancel give. */
+    /* In the function of a call that timed out or was cancelled. */
     for (int i = 0; i < 2; i++) {
         Fixture f;
         set_up(&f);
@@ -445,7 +446,7 @@ test_free_in_callbacks(void)
     }
 }
 
-/* What the function that sends may do, in the midst of a call. */
+/* What the send function may do while a call is being made. */
 static void
 test_act_while_sending(void)
 {
@@ -500,7 +501,7 @@ test_requests(void)
     ipb_rpc_request_reply(f.kept, "1", 1);
     CHECK_SENT("");
 
-    /* Not answered: the last reference does it. */
+    /* Not answered: the last unref does it. */
     receive(&f, MESSAGE("\"id\":2,\"method\":\"d\""));
     g_clear_pointer(&f.kept, ipb_rpc_request_unref);
     static const char unanswered[] =

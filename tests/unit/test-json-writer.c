@@ -52,7 +52,7 @@ test_structure(void)
 static void
 check_string(const char *string, size_t size, const char *expected)
 {
-    /* Every alignment to the words that are looked at. */
+    /* Every alignment to the words that are matched. */
     for (size_t before = 0; before < 17; before++) {
         g_autofree char *padded = g_malloc(before + size + 1);
         memset(padded, '.', before);
@@ -126,7 +126,7 @@ test_raw(void)
     check_raw("{\"a\":1,\"a\":2}", "{\"a\":1,\"a\":2}");
 }
 
-/* Text that is no JSON value must not be read beyond its end. */
+/* A text that is no JSON value is not read beyond its end. */
 static void
 test_raw_cut(void)
 {

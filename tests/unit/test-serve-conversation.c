@@ -21,10 +21,14 @@ typedef struct {
     IpbConversation *conversation;
     int in, out; /* the client's ends */
     IpbLineReader lines;
-    GString *begun;     /* the ids of requests, a blank behind each */
-    GString *told;      /* notifications, likewise, and invalid messages as "!" */
-    GString *congested; /* "+" and "-" */
-    GString *answered;  /* to our call: "limit" … */
+    /* The ids of requests, each followed by a blank */
+    GString *begun;
+    /* Notifications, likewise; "!" is an invalid message */
+    GString *received;
+    /* "+" and "-" */
+    GString *congested;
+    /* The results of our calls: "limit" … */
+    GString *answered;
     char *answer;
     bool has_ended;
 } Fixture;
@@ -43,14 +47,14 @@ on_notification(const char *method, const IpbJson *params, void *data)
     Fixture *fixture = data;
     if (g_str_equal(method, "drop"))
         g_assert_true(ipb_conversation_drop(fixture->conversation, "10"));
-    g_string_append_printf(fixture->told, "%s ", method);
+    g_string_append_printf(fixture->received, "%s ", method);
 }
 
 static void
 on_invalid(const GError *why, void *data)
 {
     Fixture *fixture = data;
-    g_string_append(fixture->told, "! ");
+    g_string_append(fixture->received, "! ");
 }
 
 static void
@@ -93,7 +97,7 @@ set_up(Fixture *fixture, const void *unused)
     fixture->in = in[1];
     fixture->out = out[0];
     fixture->begun = g_string_new(NULL);
-    fixture->told = g_string_new(NULL);
+    fixture->received = g_string_new(NULL);
     fixture->congested = g_string_new(NULL);
     fixture->answered = g_string_new(NULL);
     g_autofree char *text = g_strnfill(ANSWER_SIZE, 'x');
@@ -113,13 +117,13 @@ tear_down(Fixture *fixture, const void *unused)
     ipb_fd_close(&fixture->out);
     ipb_loop_unref(fixture->loop);
     g_string_free(fixture->begun, TRUE);
-    g_string_free(fixture->told, TRUE);
+    g_string_free(fixture->received, TRUE);
     g_string_free(fixture->congested, TRUE);
     g_string_free(fixture->answered, TRUE);
     g_free(fixture->answer);
 }
 
-/* Until there is nothing to do without the client. */
+/* Runs the loop until nothing happens without the client. */
 static void
 settle(void)
 {
@@ -127,7 +131,7 @@ settle(void)
         ;
 }
 
-/* Writes what fits; the number of bytes. */
+/* Writes as much as possible; returns the number of bytes. */
 static size_t
 write_some(Fixture *fixture, const char *bytes, size_t size)
 {
@@ -163,7 +167,7 @@ request(Fixture *fixture, int id)
     say(fixture, line);
 }
 
-/* Reads all there is to read; what was answered, shortened: ids, and codes of errors. Caller frees. */
+/* Reads everything. Returns the ids of the responses, and the codes of errors. Caller frees. */
 static char *
 read_all(Fixture *fixture)
 {
@@ -202,7 +206,8 @@ numbers(int first, int last)
     return g_string_free(text, FALSE);
 }
 
-/* A client that sends and does not read: what waits for it is bounded, and when it reads it gets everything in order. */
+/* A client that sends and does not read: the bytes that wait for it are bounded, and when it reads,
+ * it gets everything in order. */
 static void
 test_slow_reader(Fixture *fixture, const void *unused)
 {
@@ -211,7 +216,7 @@ test_slow_reader(Fixture *fixture, const void *unused)
     g_assert_cmpstr(fixture->congested->str, ==, "+");
     g_assert_true(ipb_conversation_is_congested(fixture->conversation));
     g_autofree char *few = numbers(1, 9);
-    g_assert_cmpstr(fixture->begun->str, ==, few); /* more than 8 MiB, and no request behind it */
+    g_assert_cmpstr(fixture->begun->str, ==, few); /* the last one exceeds 8 MiB */
     g_autofree char *all = numbers(1, 300);
     g_autofree char *answers = read_all(fixture);
     g_assert_cmpstr(answers, ==, all);
@@ -220,21 +225,21 @@ test_slow_reader(Fixture *fixture, const void *unused)
     g_assert_false(ipb_conversation_is_congested(fixture->conversation));
 }
 
-/* What is no request does not wait: notifications, and the answers to our calls. */
+/* Only requests are held, not notifications and responses. */
 static void
 test_what_is_not_held(Fixture *fixture, const void *unused)
 {
     for (int i = 1; i <= 20; i++)
         request(fixture, i);
-    say(fixture, "{\"jsonrpc\":\"2.0\",\"method\":\"told\"}");
+    say(fixture, "{\"jsonrpc\":\"2.0\",\"method\":\"received\"}");
     say(fixture, "[{\"jsonrpc\":\"2.0\",\"method\":\"in-batch\"}]");
-    g_assert_cmpstr(fixture->told->str, ==, "told in-batch ");
-    say(fixture, "no message"); /* its answer waits in its place */
+    g_assert_cmpstr(fixture->received->str, ==, "received in-batch ");
+    say(fixture, "no message"); /* held, because it is answered */
     say(fixture, "[{\"jsonrpc\":\"2.0\",\"id\":21,\"method\":\"get\"}]");
-    g_assert_cmpstr(fixture->told->str, ==, "told in-batch ");
+    g_assert_cmpstr(fixture->received->str, ==, "received in-batch ");
     g_assert_true(ipb_conversation_drop(fixture->conversation, "15"));
     g_assert_false(ipb_conversation_drop(fixture->conversation, "15"));
-    g_assert_false(ipb_conversation_drop(fixture->conversation, "3")); /* it was begun */
+    g_assert_false(ipb_conversation_drop(fixture->conversation, "3")); /* it has begun */
     g_assert_cmpstr(ipb_conversation_held_method(fixture->conversation, "17"), ==, "get");
     g_assert_null(ipb_conversation_held_method(fixture->conversation, "3"));
     g_autofree char *first = numbers(1, 14);
@@ -244,7 +249,8 @@ test_what_is_not_held(Fixture *fixture, const void *unused)
     g_assert_cmpstr(answers, ==, expected);
 }
 
-/* What is held is bounded, too: the rest stays in the pipe, and its end is noticed all the same. */
+/* Held requests are bounded, too. The rest stays in the pipe, and its end is reported
+ * nevertheless. */
 static void
 test_sends_without_end(Fixture *fixture, const void *unused)
 {
@@ -268,7 +274,7 @@ test_sends_without_end(Fixture *fixture, const void *unused)
     g_assert_true(fixture->has_ended);
 }
 
-/* And it goes on reading when the client reads. */
+/* It continues to read when the client reads. */
 static void
 test_goes_on(Fixture *fixture, const void *unused)
 {
@@ -289,7 +295,8 @@ test_goes_on(Fixture *fixture, const void *unused)
     g_assert_cmpstr(second, ==, "10 ");
 }
 
-/* From a file, which cannot be watched: within one piece of it reading is paused, since too much is held, and goes on, since it is dropped. */
+/* Input from a file, which cannot be watched. While one piece of it is processed, reading is
+ * paused, because too much is held, and resumed, because a held request is dropped. */
 static void
 test_file(Fixture *fixture, const void *unused)
 {
@@ -318,15 +325,15 @@ test_file(Fixture *fixture, const void *unused)
     IpbMessageChannel *channel =
         ipb_stdio_channel_new(fixture->loop, ipb_fd_steal(&file), out[1], NULL);
     fixture->conversation = ipb_conversation_new(fixture->loop, channel, &FUNCS, fixture);
-    while (strstr(fixture->told->str, "drop") == NULL)
+    while (strstr(fixture->received->str, "drop") == NULL)
         g_main_context_iteration(NULL, TRUE);
     ipb_conversation_free(fixture->conversation);
     fixture->conversation = of_pipes;
-    settle(); /* nothing of it is left that would be called */
+    settle(); /* nothing of the freed conversation is called */
     g_assert_false(fixture->has_ended);
 }
 
-/* --- lines that are too long ------------------------------------------------------------------- */
+/* --- lines that are too long ------------------------------------------------------------------ */
 
 static void
 send_long(Fixture *fixture, const char *start, const char *end)
@@ -356,12 +363,12 @@ test_long_lines(Fixture *fixture, const void *unused)
     send_long(fixture, "{\"method\":\"get\",\"params\":\"",
               "\",\"jsonrpc\":\"2.0\",\"id\":\"two\"}\n");
     send_long(fixture, "no message", "\n");
-    send_long(fixture, "{\"jsonrpc\":\"2.0\",\"method\":\"told\",\"params\":\"", next);
+    send_long(fixture, "{\"jsonrpc\":\"2.0\",\"method\":\"received\",\"params\":\"", next);
     g_autofree char *second = read_all(fixture);
     g_assert_cmpstr(second, ==, "\"two\"(-32600) (-32600) \"n\" ");
-    g_assert_cmpstr(fixture->told->str, ==, "! ! ! ! ");
+    g_assert_cmpstr(fixture->received->str, ==, "! ! ! ! ");
 
-    /* The answer to our call. */
+    /* A response to our call. */
     int64_t id = ipb_rpc_peer_call(ipb_conversation_peer(fixture->conversation), "ask", NULL, 0,
                                    on_answer, fixture->answered);
     g_autofree char *start =
@@ -369,7 +376,7 @@ test_long_lines(Fixture *fixture, const void *unused)
     send_long(fixture, start, "\"}\n");
     g_assert_cmpstr(fixture->answered->str, ==, "limit ");
 
-    /* The end of input within one. */
+    /* The end of input within a long line. */
     g_autofree char *call = read_all(fixture);
     send_long(fixture, "{\"jsonrpc\":\"2.0\",\"id\":9,\"method\":\"get\",\"params\":\"", "");
     ipb_fd_close(&fixture->in);
@@ -378,7 +385,7 @@ test_long_lines(Fixture *fixture, const void *unused)
     g_assert_true(fixture->has_ended);
 }
 
-/* What cannot be read is answered to who waits for it, if that can be known. */
+/* A malformed message is answered with its id if that can be found. */
 static void
 test_unreadable(Fixture *fixture, const void *unused)
 {
@@ -393,7 +400,7 @@ test_unreadable(Fixture *fixture, const void *unused)
     g_autofree char *answers = read_all(fixture);
     g_assert_cmpstr(answers, ==, "5(-32700) 6(-32700) (-32700) ");
 
-    /* Nor does our call wait for ever for an answer that was sent. */
+    /* Our call ends when its response is malformed. */
     int64_t id = ipb_rpc_peer_call(ipb_conversation_peer(fixture->conversation), "ask", NULL, 0,
                                    on_answer, fixture->answered);
     g_autofree char *call = read_all(fixture);

@@ -34,7 +34,7 @@ typedef struct {
     unsigned n_ended;
 } Fixture;
 
-/* --- the channel ------------------------------------------------------------------------------- */
+/* --- the channel ------------------------------------------------------------------------------ */
 
 static void
 send_message(IpbMessageChannel *channel, const IpbRpcMessage *message)
@@ -171,7 +171,7 @@ has_sent(const MemoryChannel *memory, const char *what)
     return g_ptr_array_find_with_equal_func(memory->sent, what, g_str_equal, NULL);
 }
 
-/* --- fixture ----------------------------------------------------------------------------------- */
+/* --- fixture ---------------------------------------------------------------------------------- */
 
 static void
 on_client_end(const GError *why, void *data)
@@ -257,7 +257,7 @@ disconnect(Fixture *fixture, unsigned i)
     g_assert_true(fixture->are_freed[i]);
 }
 
-/* --- tests ------------------------------------------------------------------------------------- */
+/* --- tests ------------------------------------------------------------------------------------ */
 
 /* Each connection has its own session, and closing one leaves the other. */
 static void

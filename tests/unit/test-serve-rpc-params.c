@@ -26,7 +26,7 @@ init(Test *test, const char *json)
     ipb_rpc_params_init(&test->params, ipb_json_root(test->doc));
 }
 
-/* The first thing that is wrong. */
+/* The first error. */
 static void
 expect(Test *test, const char *message)
 {
@@ -105,7 +105,7 @@ test_no_object(void)
     g_assert_true(ipb_rpc_params_finish(&none, NULL));
 }
 
-/* Reads a parameter "x" in one of the ways. */
+/* Reads the parameter "x" with one of the functions. */
 static void
 read_as(IpbRpcParams *params, char kind)
 {
@@ -170,7 +170,7 @@ test_wrong(void)
     }
 }
 
-/* A time without end is the longest there is. */
+/* An infinite time is the longest possible one. */
 static void
 test_long_times(void)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Asking by elicitation; see the header. What is not a clear yes is a no.
+ * Asking by elicitation; see the header. Every answer but a clear yes is a no.
  *
- * A message is the question (tools/approval-question.h), broken into rows and indented by four spaces: clients that take it
- * for Markdown show it as it is, as code, and none of it is markup.
+ * A message is the question (tools/approval-question.h), wrapped and indented by four spaces.
+ * Clients that render Markdown show it as code, unchanged, and nothing in it is markup.
  */
 #include "serve/mcp/elicitation.h"
 
@@ -13,7 +13,8 @@
 #include "base/display-text.h"
 #include "tools/approval-question.h"
 
-/* Of a question: what a person can be expected to see whole in the dialogs of clients, which may not scroll sideways. */
+/* Maximum of a question, so that a person can see all of it in the dialogs of clients, which may
+ * not scroll horizontally. */
 #define MAX_CHARS 4000
 #define MAX_ROWS 64
 #define ROW_WIDTH 76
@@ -40,7 +41,8 @@ struct IpbElicitation {
     IpbRpcPeer *peer;
     IpbSession *session;
     bool is_offered;
-    GQueue questions; /* Question; the head is the one that is asked, and owned by its call */
+    /* Question; the head is being asked, and is owned by its call */
+    GQueue questions;
 };
 
 static void
@@ -52,7 +54,7 @@ free_question(void *data)
     g_free(question);
 }
 
-/* The call that carries it ends later, and frees it. */
+/* If it is being asked, its call ends later, and frees it. */
 static void
 abandon(Question *question)
 {
@@ -87,15 +89,15 @@ ipb_elicitation_set_client(IpbElicitation *elicitation, const char *revision,
                            const IpbJson *capabilities)
 {
     const IpbJson *offer = ipb_json_get(capabilities, "elicitation");
-    /* An empty offer means forms; otherwise what is offered is named. */
+    /* An empty object means forms; otherwise its members name what is offered. */
     elicitation->is_offered = strcmp(revision, MIN_REVISION) >= 0 &&
                               ipb_json_is(offer, IPB_JSON_OBJECT) &&
                               (ipb_json_length(offer) == 0 || ipb_json_get(offer, "form") != NULL);
 }
 
-/* --- the question ------------------------------------------------------------------------------ */
+/* --- the question ----------------------------------------------------------------------------- */
 
-/* NULL with @ret_why if the client's user could not see all of it. */
+/* NULL with @ret_why if the client's user could not see all of it. Caller frees. */
 static char *
 make_message(const IpbApprovalRequest *request, char **ret_why)
 {
@@ -140,7 +142,7 @@ make_params(const IpbApprovalRequest *request, char **ret_why)
     return ipb_json_writer_finish(writer, NULL);
 }
 
-/* --- the answer -------------------------------------------------------------------------------- */
+/* --- the answer ------------------------------------------------------------------------------- */
 
 static void
 take_answer(const Question *question, const IpbRpcAnswer *answer)
@@ -176,7 +178,7 @@ on_answer(const IpbRpcAnswer *answer, void *data)
     free_question(question);
 }
 
-/* One after the other: a person answers what they see. */
+/* One after the other, so that a person answers the question that they see. */
 static void
 ask_head(IpbElicitation *elicitation)
 {

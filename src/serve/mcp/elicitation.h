@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * IpbElicitation: asks the user of the MCP client whether a tool call may run, by
- * elicitation/create, one question after the other. Only a client that offers forms (revisions
- * 2025-06-18 and 2025-11-25) can be asked, and only a question that it can show whole: 4000
- * characters in 64 lines. Other calls are refused, with an error that says what to do.
+ * IpbElicitation: asks the user of the MCP client whether a tool call may run, with
+ * elicitation/create, one question after the other. It asks only clients that offer forms
+ * (revisions 2025-06-18 and 2025-11-25), and only questions that the client can show completely:
+ * 4000 characters in 64 lines. Other calls are refused with an error that says what to do.
  *
- * Ownership: the server's; peer and session are borrowed and may be freed before it.
+ * Ownership: the server owns it. Peer and session are borrowed, and may be freed before it.
  */
 #pragma once
 
@@ -15,14 +15,14 @@
 typedef struct IpbElicitation IpbElicitation;
 
 IpbElicitation *ipb_elicitation_new(IpbRpcPeer *peer, IpbSession *session);
-/* What the client said of itself in initialize. */
+/* What the client declared in initialize. */
 void ipb_elicitation_set_client(IpbElicitation *elicitation, const char *revision,
                                 const IpbJson *capabilities);
 /* Asks the client's user; the session gets the answer, at once or later. @request_id: the client's
  * request that the call belongs to (its id, JSON text); NULL: none. */
 void ipb_elicitation_ask(IpbElicitation *elicitation, const char *request_id,
                          const IpbApprovalRequest *approval);
-/* The answer is no longer needed: notifies the client. */
+/* The answer is not needed any more: notifies the client. */
 void ipb_elicitation_withdraw(IpbElicitation *elicitation, uint64_t approval);
 /* After this no answer reaches the session. */
 void ipb_elicitation_free(IpbElicitation *elicitation);

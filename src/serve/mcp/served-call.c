@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-/* New output goes into progress messages at most so often, and so much at a time. */
+/* Progress messages are sent at most so often, with at most so much of the output. */
 #define PROGRESS_INTERVAL_MS 100
 #define MAX_PROGRESS_CHARS 4000
 
@@ -69,7 +69,7 @@ ipb_served_call_send_news(IpbServedCall *call)
 {
     if (call->news->len == 0 || call->is_cancelled)
         return;
-    /* The latest: whoever watches wants to know where the work is. */
+    /* The end of it, which shows where the work is. */
     glong n_chars = g_utf8_strlen(call->news->str, (gssize) call->news->len);
     const char *tail =
         g_utf8_offset_to_pointer(call->news->str, MAX(n_chars - MAX_PROGRESS_CHARS, 0));
@@ -90,7 +90,7 @@ ipb_served_call_add_news(IpbServedCall *call, const char *text)
 {
     if (call->token_json == NULL || text == NULL)
         return;
-    if (call->news->len > MAX_PROGRESS_CHARS * 8) /* in bytes: more than can be sent */
+    if (call->news->len > MAX_PROGRESS_CHARS * 8) /* bytes: more than will be sent */
         g_string_truncate(call->news, 0);
     g_string_append_len(call->news, text, (gssize) MIN(strlen(text), MAX_PROGRESS_CHARS * 8));
     if (call->progress_timer == NULL)

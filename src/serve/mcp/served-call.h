@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * IpbServedCall: one tools/call request, from its arrival until the session has told its end, also when it was cancelled
- * meanwhile: its answer and its progress.
+ * IpbServedCall: one tools/call request, from its arrival until the session has reported its end,
+ * even if it was cancelled in between. It has the call's answer and its progress.
  *
- * Ownership: a call belongs to the array it was made for, which frees it; ending the call takes it out.
+ * Ownership: a call belongs to the array that it was created for. Ending the call removes it from
+ * the array, which frees it.
  */
 #pragma once
 
 #include "json/rpc-peer.h"
 #include "session/cell-text.h"
 
-/* What a failed call's text begins with, as the original's does. */
+/* The beginning of a failed call's text, as in ipybox 0.9. */
 #define IPB_TOOL_ERROR_PREFIX "Error executing tool "
 
 typedef struct IpbServedCall IpbServedCall;
@@ -20,19 +21,22 @@ struct IpbServedCall {
     IpbSession *session;
     GPtrArray *calls;
     IpbRpcRequest *request;
-    const char *tool;                    /* its name */
-    void (*cancel)(IpbServedCall *call); /* NULL: cannot be cancelled, is only not answered */
-    uint64_t number;                     /* of the cell or the registration, for cancel */
+    /* The tool's name */
+    const char *tool;
+    /* NULL: the call cannot be cancelled. It continues, but is not answered. */
+    void (*cancel)(IpbServedCall *call);
+    /* Of the cell or the registration, for @cancel */
+    uint64_t number;
     bool is_cancelled;
-    /* Cells. */
-    bool is_running; /* it has started */
+    /* Cells: */
+    bool is_running;
     IpbCellText *text;
     size_t max_output_chars;
-    /* Installations. */
+    /* Installations: the package, and the queue. Only the first in the queue runs. */
     char *package;
-    GQueue *installs; /* that it waits in: one runs at a time, the first */
-    /* Progress. */
-    char *token_json; /* or NULL */
+    GQueue *installs;
+    /* Progress: the client's token, or NULL */
+    char *token_json;
     int64_t progress;
     GString *news;
     IpbTimer *progress_timer;
@@ -41,18 +45,19 @@ struct IpbServedCall {
     void *progress_data;
 };
 
-/* The caller sets session and progress functions. */
+/* The caller sets the session and the function for progress. */
 IpbServedCall *ipb_served_call_new(IpbLoop *loop, GPtrArray *calls, IpbRpcRequest *request,
                                    const char *tool);
 void ipb_served_call_free(IpbServedCall *call);
 
 /* These three answer, unless the call was cancelled, and end the call. The answer is one text
- * block, because some hosts read the first block only. */
+ * block, because some hosts read only the first block. */
 void ipb_served_call_finish(IpbServedCall *call, const char *text, bool is_error);
 void ipb_served_call_fail(IpbServedCall *call, const char *message);
-/* An argument is not as it must be. */
+/* The argument @name is not @wanted. */
 void ipb_served_call_refuse(IpbServedCall *call, const char *name, const char *wanted);
 
-/* New output, sent with others of the same moment if the client asked for progress; and sent at once. */
+/* New output, if the client asked for progress: _add_news sends it together with what follows soon,
+ * _send_news sends it at once. */
 void ipb_served_call_add_news(IpbServedCall *call, const char *text);
 void ipb_served_call_send_news(IpbServedCall *call);

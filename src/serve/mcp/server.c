@@ -44,7 +44,7 @@ log_text(IpbMcpServer *server, const char *level, const char *text)
         server->options.on_log(level, text, server->options.data);
 }
 
-/* --- answers ----------------------------------------------------------------------------------- */
+/* --- answers ---------------------------------------------------------------------------------- */
 
 static void
 reply_with(IpbRpcRequest *request, IpbJsonWriter *writer)
@@ -161,7 +161,7 @@ on_progress(const IpbRpcRequest *request, const char *token_json, int64_t progre
                                params);
 }
 
-/* --- the conversation -------------------------------------------------------------------------- */
+/* --- the conversation ------------------------------------------------------------------------- */
 
 /* When the client reads slowly, the running cell continues to its end and the next ones wait. */
 static void
@@ -187,7 +187,7 @@ on_end(const GError *why, void *data)
     server->options.on_end(why, server->options.data);
 }
 
-/* --- the session ------------------------------------------------------------------------------- */
+/* --- the session ------------------------------------------------------------------------------ */
 
 static void
 on_approval(const IpbApprovalRequest *approval, void *data)
@@ -210,7 +210,7 @@ on_session_log(const char *level, const char *text, void *data)
     log_text(data, level, text);
 }
 
-/* --- life -------------------------------------------------------------------------------------- */
+/* --- life ------------------------------------------------------------------------------------- */
 
 IpbMcpServer *
 ipb_mcp_server_new(IpbMessageChannel *channel, const IpbMcpServerOptions *options, GError **error)

@@ -3,7 +3,7 @@
  * What MCP connections share; see the header.
  *
  * The servers that the user named are registered once, by the first session. Cells of all sessions
- * wait until that is done. If the first session closes meanwhile, another one continues.
+ * wait until that is done. If the first session closes before, another one continues.
  */
 #include "serve/mcp/service.h"
 
@@ -39,7 +39,7 @@ struct IpbMcpService {
     IpbTimer *timer;
     void (*done)(void *data);
     void *done_data;
-    /* The connection whose session registers options.servers; NULL: nobody does */
+    /* The connection whose session registers options.servers; NULL: none does */
     IpbMcpConnection *registrar;
     unsigned n_registering;
     /* The registrar closed before it was done. */
@@ -55,7 +55,7 @@ log_error(IpbMcpService *service, const GError *error)
         service->options.on_log("error", line, service->options.data);
 }
 
-/* --- the servers that the user named ----------------------------------------------------------- */
+/* --- the servers that the user named ---------------------------------------------------------- */
 
 static void
 release_cells(IpbMcpConnection *connection)
@@ -154,7 +154,7 @@ set_up_registrations(IpbMcpConnection *connection, GError **error)
     return true;
 }
 
-/* --- connections ------------------------------------------------------------------------------- */
+/* --- connections ------------------------------------------------------------------------------ */
 
 static void
 free_connection(IpbMcpConnection *connection, unsigned flush_ms)
@@ -219,7 +219,7 @@ ipb_mcp_connection_session(IpbMcpConnection *connection)
     return ipb_mcp_server_session(connection->server);
 }
 
-/* --- the end ----------------------------------------------------------------------------------- */
+/* --- the end ---------------------------------------------------------------------------------- */
 
 static void
 on_closed_timer(void *data)
@@ -293,7 +293,7 @@ ipb_mcp_service_close(IpbMcpService *service, void (*done)(void *data), void *da
     report_if_closed(service);
 }
 
-/* --- life -------------------------------------------------------------------------------------- */
+/* --- life ------------------------------------------------------------------------------------- */
 
 IpbMcpService *
 ipb_mcp_service_new(IpbRuntime *runtime, const IpbMcpServiceOptions *options)

@@ -32,9 +32,9 @@ typedef struct {
 } IpbMcpServiceOptions;
 
 IpbMcpService *ipb_mcp_service_new(IpbRuntime *runtime, const IpbMcpServiceOptions *options);
-/* Serves a client, and takes @channel, also on failure. @on_end: the client closed the channel (@why
- * NULL) or the channel failed; once, from the loop. The owner then closes the connection. Errors:
- * LIMIT (too many connections), and those of ipb_session_new and ipb_session_register. */
+/* Serves a client, and takes @channel, also on failure. @on_end: the client closed the channel
+ * (@why NULL) or the channel failed; once, from the loop. The owner then closes the connection.
+ * Errors: LIMIT (too many connections), and those of ipb_session_new and ipb_session_register. */
 IpbMcpConnection *ipb_mcp_service_connect(IpbMcpService *service, IpbMessageChannel *channel,
                                           void (*on_end)(const GError *why, void *data), void *data,
                                           GError **error);

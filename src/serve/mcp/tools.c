@@ -17,15 +17,17 @@
 #define DEFAULT_MAX_OUTPUT_CHARS 5000
 #define MAX_CALLS 1000
 #define MAX_ARGUMENTS 3
-/* Of an argument's name, in an error. */
+/* Characters of an argument's name in an error. */
 #define MAX_SHOWN_NAME 100
 
 struct IpbMcpTools {
     IpbLoop *loop;
     IpbSession *session;
     bool offers_register;
-    GPtrArray *calls; /* IpbServedCall */
-    GQueue installs;  /* those of them that install, in the order they came */
+    /* IpbServedCall */
+    GPtrArray *calls;
+    /* Those of them that install, in the order of their arrival */
+    GQueue installs;
     IpbMcpToolsProgressFunc on_progress;
     void *data;
 };
@@ -41,7 +43,7 @@ new_call(IpbMcpTools *tools, IpbRpcRequest *request, const char *tool)
     return call;
 }
 
-/* --- arguments --------------------------------------------------------------------------------- */
+/* --- arguments -------------------------------------------------------------------------------- */
 
 /* A number, or a string that is one: models write both. */
 static bool
@@ -60,7 +62,7 @@ read_number(const IpbJson *arguments, const char *name, double fallback, double 
     return end != text && *end == '\0' && isfinite(*ret_value);
 }
 
-/* --- execute_ipython_cell ---------------------------------------------------------------------- */
+/* --- execute_ipython_cell --------------------------------------------------------------------- */
 
 static void
 append_images(GString *out, const GPtrArray *images)
@@ -76,7 +78,8 @@ append_images(GString *out, const GPtrArray *images)
     }
 }
 
-/* The output as it is shown: cut text, the note that it was cut, and the images, whose links are never cut. */
+/* Appends the output, the note that it was truncated, and the images, whose links are never
+ * truncated. */
 static void
 append_output(GString *out, const IpbServedCall *call)
 {
@@ -88,7 +91,7 @@ append_output(GString *out, const IpbServedCall *call)
     append_images(out, ipb_cell_text_images(call->text));
 }
 
-/* After everything else: what the cell put out can be read without them. */
+/* The notices come last, because the output can be understood without them. */
 static void
 append_notices(GString *out, const IpbServedCall *call)
 {
@@ -100,7 +103,8 @@ append_notices(GString *out, const IpbServedCall *call)
                                (const char *) g_ptr_array_index(notices, i));
 }
 
-/* A cell that failed gives its error first, as ipybox 0.9 does, then what it had put out before. */
+/* The text of a failed cell begins with the error, as in ipybox 0.9; the output before it
+ * follows. */
 static void
 finish_cell(IpbServedCall *call, const IpbEvent *event)
 {
@@ -117,7 +121,7 @@ finish_cell(IpbServedCall *call, const IpbEvent *event)
     }
     g_string_append_len(text, output->str, (gssize) output->len);
     append_notices(text, call);
-    if (call->is_cancelled) /* nobody gets the answer */
+    if (call->is_cancelled) /* there will be no response */
         ipb_session_keep_notices(call->session, ipb_cell_text_notices(call->text));
     ipb_served_call_finish(call, text->str, is_error);
 }
@@ -188,7 +192,7 @@ call_execute(IpbServedCall *call, const IpbJson *arguments)
         ipb_served_call_fail(call, error->message);
 }
 
-/* --- the others -------------------------------------------------------------------------------- */
+/* --- the others ------------------------------------------------------------------------------- */
 
 static void
 on_registered(const char *const *modules, const GError *error, void *data)
@@ -318,13 +322,14 @@ call_reset(IpbServedCall *call, const IpbJson *arguments)
     ipb_session_reset(call->session, on_reset, call);
 }
 
-/* --- dispatch ---------------------------------------------------------------------------------- */
+/* --- dispatch --------------------------------------------------------------------------------- */
 
 typedef struct {
     const char *name;
     const char *json;
     void (*call)(IpbServedCall *call, const IpbJson *arguments);
-    const char *arguments[MAX_ARGUMENTS + 1]; /* their names */
+    /* Their names */
+    const char *arguments[MAX_ARGUMENTS + 1];
 } Tool;
 
 static const Tool TOOLS[] = {
@@ -340,7 +345,7 @@ static const Tool TOOLS[] = {
     {"reset", IPB_TOOL_RESET_JSON, call_reset, {NULL}},
 };
 
-/* The argument of the tool that is most like @name; NULL: none is. */
+/* The argument of the tool that is most similar to @name; NULL: none is similar. */
 static const char *
 nearest_argument(const Tool *tool, const char *name)
 {
@@ -375,8 +380,8 @@ explain_unknown_argument(const Tool *tool, const char *name)
     return g_string_free(g_steal_pointer(&text), FALSE);
 }
 
-/* The error for an unknown argument; NULL if all are known. An ignored argument would change what
- * the call does. Caller frees. */
+/* The error for an unknown argument; NULL if all are known. It is refused, because a call that
+ * ignores it would do something else than was asked for. Caller frees. */
 static char *
 find_unknown_argument(const Tool *tool, const IpbJson *arguments)
 {
@@ -435,7 +440,7 @@ ipb_mcp_tools_call(IpbMcpTools *tools, IpbRpcRequest *request)
     const IpbJson *params = ipb_rpc_request_params(request);
     const char *name = ipb_json_get_string(params, "name");
     const IpbJson *arguments = ipb_json_get(params, "arguments");
-    if (ipb_json_is(arguments, IPB_JSON_NULL)) /* some clients write it where there are none */
+    if (ipb_json_is(arguments, IPB_JSON_NULL)) /* some clients send it for no arguments */
         arguments = NULL;
     if (name == NULL || (arguments != NULL && !ipb_json_is(arguments, IPB_JSON_OBJECT))) {
         ipb_rpc_request_fail(request, IPB_RPC_INVALID_PARAMS,

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * IpbMcpTools: the four tools of the MCP server: register_mcp_server, install_package, execute_ipython_cell, reset. Names,
- * parameters, defaults and output format are those of the original.
+ * IpbMcpTools: the four tools of the MCP server: register_mcp_server, install_package,
+ * execute_ipython_cell, reset. Names, parameters, defaults and output format are those of ipybox
+ * 0.9 (docs/migration.md). Their descriptions are in tools.json.
  */
 #pragma once
 
@@ -24,7 +25,7 @@ void ipb_mcp_tools_describe(const IpbMcpTools *tools, IpbJsonWriter *writer);
 void ipb_mcp_tools_call(IpbMcpTools *tools, IpbRpcRequest *request);
 /* The id (JSON text) of the request whose cell runs now; NULL: none. Borrowed. */
 const char *ipb_mcp_tools_running_request(const IpbMcpTools *tools);
-/* Ends the call with that request id (JSON text); it is not answered, as MCP has it. */
+/* Ends the call with that request id (JSON text). It is not answered, as MCP requires. */
 void ipb_mcp_tools_cancel(IpbMcpTools *tools, const char *id_json);
-/* Calls in flight are dropped. */
+/* Drops calls in flight. */
 void ipb_mcp_tools_free(IpbMcpTools *tools);
