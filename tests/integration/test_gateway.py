@@ -721,7 +721,8 @@ def test_no_tool_server(ipybox: str, place: harness.Place, python: str) -> None:
             Gateway(ipybox, place, "--python", python) as gateway,
             gateway.channels(gateway.start_kernel()) as client,
         ):
-            assert "tool server cannot be reached" in contents(client.run(CALL), "error")[0]["evalue"]
+            (error,) = contents(client.run(CALL), "error")
+            assert "tool server cannot be reached" in error["evalue"]
 
 
 def test_sandbox(start: Callable[..., Gateway], place: harness.Place) -> None:

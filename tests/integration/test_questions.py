@@ -275,11 +275,8 @@ def test_a_flood_of_progress_is_counted(run, fifo, workspace):
     (workspace / "asked").write_text("")
     (workspace / "flooded").read_text()
     terminal.type("y\n")
-    n_left_out = int(
-        terminal.find(
-            re.compile(r"(\d+) lines of servers and notices were dropped while a question was waiting")
-        )[1]
-    )
+    notice = r"(\d+) lines of servers and notices were dropped while a question was waiting"
+    n_left_out = int(terminal.find(re.compile(notice))[1])
     assert 0 < n_left_out < 2000
     assert terminal.wait() == 0
 

@@ -83,19 +83,18 @@ def test_names() -> None:
     assert Same is ApprovalRequest
 
 
-def _names_of_lists(text: str) -> set[str]:
-    """Names of the package in the lists of a document, which names other things, too."""
-    lists = "".join(re.findall(r"^- .*\n(?:  .*\n)*", text, re.MULTILINE))
-    return set(re.findall(r"`(\w+)`", lists)) - {"TimeoutError", "upload", "download"}
-
-
 async def test_names_of_the_document() -> None:
     """The document, the package and the one in kernels agree."""
     text = (harness.ROOT / "docs/how-to/python-sdk.md").read_text()
-    section = text.partition("\n## Names\n")[2].partition("\n## ")[0]
-    programs, _, programs_and_cells = section.partition("Programs and cells can import")
-    of_cells = _names_of_lists(programs_and_cells)
-    of_programs = _names_of_lists(programs) | of_cells
+    table = text.partition("\n## Names\n")[2].partition("\n## ")[0]
+    of_programs: set[str] = set()
+    of_cells: set[str] = set()
+    for names, programs, cells in re.findall(
+        r"^\| (`.+`) \| (yes)? ?\| ?(yes)? ?\|", table, re.MULTILINE
+    ):
+        found = set(re.findall(r"`(\w+)`", names))
+        of_programs |= found if programs else set()
+        of_cells |= found if cells else set()
     assert len(of_cells) > 5
     assert of_programs == set(ipybox.__all__)
     async with CodeExecutor() as executor:
