@@ -32,9 +32,17 @@ PROBES = Path(__file__).parent / "probes"
 MOUNT = 'while [ "$1" != -- ]; do mount --bind "$1" "$2" && shift 2 || exit; done; shift; exec "$@"'
 
 NETWORK = (
-    "allowedDomains", "deniedDomains", "deniedDomainReasons", "deniedResolvedAddresses", "strictAllowlist", "allowLocalBinding",
-    "allowUnixSockets", "allowAllUnixSockets", "httpProxyPort", "socksProxyPort",
-)  # fmt: skip
+    "allowedDomains",
+    "deniedDomains",
+    "deniedDomainReasons",
+    "deniedResolvedAddresses",
+    "strictAllowlist",
+    "allowLocalBinding",
+    "allowUnixSockets",
+    "allowAllUnixSockets",
+    "httpProxyPort",
+    "socksProxyPort",
+)
 FILES = {"denyRead": [], "allowWrite": ["."], "denyWrite": []}
 
 
@@ -226,9 +234,13 @@ class NetBox(Box):
 def listening(box: Box, *command: str) -> Iterator[int]:
     """Starts a verb that serves on loopback, and returns its port."""
     process = subprocess.Popen(
-        [str(box.binary), *command, "--port", "0"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=box.place.workspace,
-        env=box.place.environ, text=True,
-    )  # fmt: skip
+        [str(box.binary), *command, "--port", "0"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        cwd=box.place.workspace,
+        env=box.place.environ,
+        text=True,
+    )
     with process:
         try:
             yield json.loads(process.stdout.readline())["port"]

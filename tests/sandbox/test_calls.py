@@ -71,8 +71,8 @@ FRAMES = {
     "no length": ("request(Content_Length=None)", 411),
     "a negative length": ("request(Content_Length=-1)", 400),
     "two requests in one": ("request(Transfer_Encoding='chunked')", 400),
-    "a name twice": ("request('{\"value\": 1, \"value\": 2}')", 400),
-    "its tool twice": ("request('{\"value\": 1}, \"tool_name\": \"die\"')", 400),
+    "a name twice": ('request(\'{"value": 1, "value": 2}\')', 400),
+    "its tool twice": ('request(\'{"value": 1}, "tool_name": "die"\')', 400),
     "no JSON": ("head(3) + b'{\"a'", 400),
     "not UTF-8": ("head(4) + b'\\xff\\xfe{}'", 400),
     "deeply nested": ("request('{\"value\": ' + '[' * 200000 + ']' * 200000 + '}')", 400),
@@ -81,11 +81,20 @@ FRAMES = {
     "a giant head": ("b'POST /run HTTP/1.1\\r\\nX: ' + b'x' * 100000", 431),
     "nonsense": ("os.urandom(1000) + b'\\r\\n\\r\\n'", 400),
     "an unknown server": ("(lambda d: head(len(d)) + d)(body(server_id='0' * 32))", "not_found"),
-    "a server's name alone": ("(lambda d: head(len(d)) + d)(body(server_id=None, server_name='$(touch ran)'))", "not_found"),
+    "a server's name alone": (
+        "(lambda d: head(len(d)) + d)(body(server_id=None, server_name='$(touch ran)'))",
+        "not_found",
+    ),
     "an unknown tool": ("(lambda d: head(len(d)) + d)(body('no-such-tool'))", "server"),
-    "own parameters": ("(lambda d: head(len(d)) + d)(body(server_id=None, server_params={'command': 'touch', 'args': ['ran']}))", "not_found"),
-    "own parameters of the sandbox's tool": ("(lambda d: head(len(d)) + d)(body('shell', server_id='ipybox'))", "not_found"),
-}  # fmt: skip
+    "own parameters": (
+        "(lambda d: head(len(d)) + d)(body(server_id=None, server_params={'command': 'touch', 'args': ['ran']}))",
+        "not_found",
+    ),
+    "own parameters of the sandbox's tool": (
+        "(lambda d: head(len(d)) + d)(body('shell', server_id='ipybox'))",
+        "not_found",
+    ),
+}
 
 
 class Caller:

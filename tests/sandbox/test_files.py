@@ -22,13 +22,31 @@ SETTINGS = make_settings(
 )
 
 FILES = [
-    "mine", "secret.txt", "hidden/file", "hidden/shown/file", "ro/file", "above/ro/file", "deep/er/a.key", "deep/er/a.keys",
-    ".git/hooks/pre-commit.sample", ".git/config", ".git/HEAD", "deep/.git/hooks/x",
-    ".git/modules/a/b/HEAD", ".git/modules/a/b/config", ".git/modules/a/b/modules/c/HEAD", ".git/modules/a/b/modules/c/hooks/x",
-    ".git/worktrees/w/HEAD", ".git/worktrees/w/commondir", "aside/er/b.key",
-    ".env", ".mcp.json", "deep/.bashrc",
-    ".vscode/settings.json", "mcptools/server.py",
-]  # fmt: skip
+    "mine",
+    "secret.txt",
+    "hidden/file",
+    "hidden/shown/file",
+    "ro/file",
+    "above/ro/file",
+    "deep/er/a.key",
+    "deep/er/a.keys",
+    ".git/hooks/pre-commit.sample",
+    ".git/config",
+    ".git/HEAD",
+    "deep/.git/hooks/x",
+    ".git/modules/a/b/HEAD",
+    ".git/modules/a/b/config",
+    ".git/modules/a/b/modules/c/HEAD",
+    ".git/modules/a/b/modules/c/hooks/x",
+    ".git/worktrees/w/HEAD",
+    ".git/worktrees/w/commondir",
+    "aside/er/b.key",
+    ".env",
+    ".mcp.json",
+    "deep/.bashrc",
+    ".vscode/settings.json",
+    "mcptools/server.py",
+]
 
 # Results other than "EROFS", which a read-only mount gives.
 EXPECTED = {

@@ -76,13 +76,30 @@ def test_by_a_proxy_from_an_index(install: Installer, way: str) -> None:
         assert "CONNECT far.test:443 200" in install.net.internet.proxied()
 
 
-@pytest.mark.parametrize("environ", [
-    {"http_proxy": PROXY, "PIP_INDEX_URL": "http://far.test/simple", "PIP_TRUSTED_HOST": "far.test"},
-    {"HTTPS_PROXY": PROXY, "PIP_INDEX_URL": "https://far.test/simple"},
-    {"ALL_PROXY": PROXY, "PIP_INDEX_URL": "https://far.test/simple"},
-    {"PIP_PROXY": PROXY, "PIP_INDEX_URL": "https://far.test/simple", "https_proxy": "http://refused.test:1", "no_proxy": "*"},
-    {"https_proxy": "http://refused.test:1", "no_proxy": "other.test, .index.test", "PIP_INDEX_URL": "https://index.test/simple"},
-], ids=["http", "upper case", "all", "pip's own", "no_proxy"])  # fmt: skip
+@pytest.mark.parametrize(
+    "environ",
+    [
+        {
+            "http_proxy": PROXY,
+            "PIP_INDEX_URL": "http://far.test/simple",
+            "PIP_TRUSTED_HOST": "far.test",
+        },
+        {"HTTPS_PROXY": PROXY, "PIP_INDEX_URL": "https://far.test/simple"},
+        {"ALL_PROXY": PROXY, "PIP_INDEX_URL": "https://far.test/simple"},
+        {
+            "PIP_PROXY": PROXY,
+            "PIP_INDEX_URL": "https://far.test/simple",
+            "https_proxy": "http://refused.test:1",
+            "no_proxy": "*",
+        },
+        {
+            "https_proxy": "http://refused.test:1",
+            "no_proxy": "other.test, .index.test",
+            "PIP_INDEX_URL": "https://index.test/simple",
+        },
+    ],
+    ids=["http", "upper case", "all", "pip's own", "no_proxy"],
+)
 def test_settings_in_a_sandbox(install: Installer, environ: dict[str, str]) -> None:
     result = install("mcp --sandbox", **environ)
     assert "answer 42" in result["seen"], result
@@ -100,25 +117,66 @@ def test_files_in_a_sandbox(install: Installer) -> None:
         f"[global]\nindex-url = https://{INDEX_USER}@far.test/simple\nproxy = {PROXY}\n"
     )
     settings = place.home / "settings.json"
-    settings.write_text(json.dumps({
-        "network": {"allowedDomains": [], "deniedDomains": []},
-        "filesystem": {"denyRead": ["~/.config/pip"], "allowWrite": ["."], "denyWrite": []},
-    }))  # fmt: skip
+    settings.write_text(
+        json.dumps(
+            {
+                "network": {"allowedDomains": [], "deniedDomains": []},
+                "filesystem": {"denyRead": ["~/.config/pip"], "allowWrite": ["."], "denyWrite": []},
+            }
+        )
+    )
     place.environ["IPYBOX_TEST_FLAGS"] = f"--sandbox-config={settings}"
     result = install("mcp --sandbox")
     assert "answer 42\nFalse" in result["seen"], result
 
 
-@pytest.mark.parametrize(("environ", "told"), [
-    ({"https_proxy": "http://proxy.test:3128"}, ["the proxy of https_proxy: it requires a user and a password"]),
-    ({"https_proxy": "http://user:wrong-secret@proxy.test:3128"}, ["the proxy of https_proxy: it does not accept the user and the password"]),
-    ({"https_proxy": "http://user:wrong-secret@refused.test:3128"}, ["the proxy of https_proxy: the host refused the connection"]),
-    ({"all_proxy": "socks5://user:wrong-secret@proxy.test:1080"}, ["the proxy of all_proxy: it does not begin with http://"]),
-    # A server that is not a proxy.
-    ({"https_proxy": "http://good.test:7000"}, ["the proxy of https_proxy: it does not answer as an HTTP proxy"]),
-    ({}, ["names neither a proxy nor an index", "https_proxy or PIP_INDEX_URL", "where ipybox is started"]),
-    ({"https_proxy": PROXY, "SSL_CERT_FILE": "", "PIP_CERT": "", "CURL_CA_BUNDLE": ""}, ["certificate", "SSL_CERT_FILE and PIP_CERT"]),
-], ids=["no password", "wrong password", "no answer", "SOCKS", "no proxy", "nothing", "certificate"])  # fmt: skip
+@pytest.mark.parametrize(
+    ("environ", "told"),
+    [
+        (
+            {"https_proxy": "http://proxy.test:3128"},
+            ["the proxy of https_proxy: it requires a user and a password"],
+        ),
+        (
+            {"https_proxy": "http://user:wrong-secret@proxy.test:3128"},
+            ["the proxy of https_proxy: it does not accept the user and the password"],
+        ),
+        (
+            {"https_proxy": "http://user:wrong-secret@refused.test:3128"},
+            ["the proxy of https_proxy: the host refused the connection"],
+        ),
+        (
+            {"all_proxy": "socks5://user:wrong-secret@proxy.test:1080"},
+            ["the proxy of all_proxy: it does not begin with http://"],
+        ),
+        # A server that is not a proxy.
+        (
+            {"https_proxy": "http://good.test:7000"},
+            ["the proxy of https_proxy: it does not answer as an HTTP proxy"],
+        ),
+        (
+            {},
+            [
+                "names neither a proxy nor an index",
+                "https_proxy or PIP_INDEX_URL",
+                "where ipybox is started",
+            ],
+        ),
+        (
+            {"https_proxy": PROXY, "SSL_CERT_FILE": "", "PIP_CERT": "", "CURL_CA_BUNDLE": ""},
+            ["certificate", "SSL_CERT_FILE and PIP_CERT"],
+        ),
+    ],
+    ids=[
+        "no password",
+        "wrong password",
+        "no answer",
+        "SOCKS",
+        "no proxy",
+        "nothing",
+        "certificate",
+    ],
+)
 @pytest.mark.parametrize("way", ["mcp", "mcp --sandbox"])
 def test_what_is_wrong_is_said(
     install: Installer, way: str, environ: dict[str, str], told: list[str]

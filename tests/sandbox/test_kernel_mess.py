@@ -216,19 +216,31 @@ HARMS = {
     "abort": ("import os; os.abort()", "SIGABRT"),
     "kill": ("import os; os.kill(os.getpid(), 9)", "SIGKILL"),
     "kill everybody": ("import os; os.kill(-1, 9); os.kill(os.getpid(), 9)", "SIGKILL"),
-    "another program": ("import os; os.execv('/bin/sleep', ['sleep', '1000'])", "timeout|state is lost"),
+    "another program": (
+        "import os; os.execv('/bin/sleep', ['sleep', '1000'])",
+        "timeout|state is lost",
+    ),
     "C code that sleeps": ("import ctypes; ctypes.PyDLL(None).sleep(1000)", "timeout"),
     "signals ignored": (
         "import signal, time\nfor n in set(signal.Signals) - {signal.SIGKILL, signal.SIGSTOP}:\n"
         "    signal.signal(n, signal.SIG_IGN)\nfor n in range(34, 65): signal.signal(n, signal.SIG_IGN)\nwhile True: time.sleep(1)",
         "timeout",
     ),
-    "signals blocked": ("import signal, time\nsignal.pthread_sigmask(signal.SIG_SETMASK, range(1, 65))\nwhile True: time.sleep(1)", "timeout"),
+    "signals blocked": (
+        "import signal, time\nsignal.pthread_sigmask(signal.SIG_SETMASK, range(1, 65))\nwhile True: time.sleep(1)",
+        "timeout",
+    ),
     "stopped": ("import os, signal; os.kill(os.getpid(), signal.SIGSTOP)", "timeout"),
     "all stopped": ("import os, signal; os.kill(0, signal.SIGSTOP)", "timeout"),
-    "no descriptors": ("import os, time; os.closerange(0, 3000); time.sleep(1000)", "kernel|timeout"),
-    "no memory": ("import resource, time; resource.setrlimit(resource.RLIMIT_DATA, (0, 0)); x = bytearray(1 << 24)", "MemoryError|kernel"),
-}  # fmt: skip
+    "no descriptors": (
+        "import os, time; os.closerange(0, 3000); time.sleep(1000)",
+        "kernel|timeout",
+    ),
+    "no memory": (
+        "import resource, time; resource.setrlimit(resource.RLIMIT_DATA, (0, 0)); x = bytearray(1 << 24)",
+        "MemoryError|kernel",
+    ),
+}
 
 
 @pytest.mark.parametrize("harm", HARMS)
@@ -243,12 +255,16 @@ def test_harm_to_itself(kernel: Kernels, harm: str) -> None:
         assert len(outer("1", server)) <= 2
 
 
-@pytest.mark.parametrize("code", [
-    "while True: print('x' * 1000)",
-    "import os\nwhile True: os.write(1, bytes(65536))",
-    "!yes",
-    "while True: display('x' * 100000)",
-], ids=["print", "write", "child", "display"])  # fmt: skip
+@pytest.mark.parametrize(
+    "code",
+    [
+        "while True: print('x' * 1000)",
+        "import os\nwhile True: os.write(1, bytes(65536))",
+        "!yes",
+        "while True: display('x' * 100000)",
+    ],
+    ids=["print", "write", "child", "display"],
+)
 def test_floods(kernel: Kernels, code: str) -> None:
     """Such cells end with the timeout, and the core's memory is bounded."""
     with kernel.serve() as server:

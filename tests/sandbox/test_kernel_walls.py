@@ -175,9 +175,21 @@ def test_setuid_programs_give_nothing(box: Box, user: str) -> None:
 
 
 WORK = [
-    "numpy", "pandas", "matplotlib", "subprocess", "asyncio", "pty", "sqlite", "git", "threads", "sockets", "temporary_files",
-    "multiprocessing fork", "multiprocessing spawn", "multiprocessing forkserver",
-]  # fmt: skip
+    "numpy",
+    "pandas",
+    "matplotlib",
+    "subprocess",
+    "asyncio",
+    "pty",
+    "sqlite",
+    "git",
+    "threads",
+    "sockets",
+    "temporary_files",
+    "multiprocessing fork",
+    "multiprocessing spawn",
+    "multiprocessing forkserver",
+]
 
 
 def test_work(kernels: Kernels) -> None:

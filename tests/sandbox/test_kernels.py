@@ -394,13 +394,17 @@ def test_core_is_killed(kernel: Kernels) -> None:
     server.process.wait()
 
 
-@pytest.mark.parametrize("bomb", [
-    "import os\nwhile True: os.fork()",
-    "import threading\nwhile True: threading.Thread(target=threading.Event().wait, daemon=True).start()",
-    "x = []\nwhile True: x.append(bytearray(1 << 28))",
-    "import os\nfds = []\nwhile True: fds.append(os.open('/dev/null', 0))",
-    "f = open('/tmp/fill', 'wb', 0)\nwhile True: f.write(bytes(1 << 24))",
-], ids=["fork", "threads", "memory", "descriptors", "tmp"])  # fmt: skip
+@pytest.mark.parametrize(
+    "bomb",
+    [
+        "import os\nwhile True: os.fork()",
+        "import threading\nwhile True: threading.Thread(target=threading.Event().wait, daemon=True).start()",
+        "x = []\nwhile True: x.append(bytearray(1 << 28))",
+        "import os\nfds = []\nwhile True: fds.append(os.open('/dev/null', 0))",
+        "f = open('/tmp/fill', 'wb', 0)\nwhile True: f.write(bytes(1 << 24))",
+    ],
+    ids=["fork", "threads", "memory", "descriptors", "tmp"],
+)
 def test_bombs(kernel: Kernels, bomb: str) -> None:
     """They end in an error. The next cell and another session work."""
     # Less memory than the default, which takes long to fill when others need the machine.
@@ -431,11 +435,14 @@ def test_configuration_that_is_not_there(kernel: Kernels) -> None:
     assert not (kernel.place.workspace / "nowhere.json").exists()
 
 
-@pytest.mark.parametrize("text, complaint", [
-    ('{"network": {"allowedDomains": [1]}}', "allowedDomains"),
-    ('{"nosuchkey": 1}', "nosuchkey"),
-    ("{", "JSON"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "text, complaint",
+    [
+        ('{"network": {"allowedDomains": [1]}}', "allowedDomains"),
+        ('{"nosuchkey": 1}', "nosuchkey"),
+        ("{", "JSON"),
+    ],
+)
 def test_wrong_configuration(kernel: Kernels, text: str, complaint: str) -> None:
     (kernel.place.workspace / "box.json").write_text(text)
     done = kernel.run("print(1)", "--sandbox-config", "box.json")

@@ -53,10 +53,18 @@ WITHOUT_PROXY = [
     # names
     (["http", "good.test", 80, "good.test"], "200", "200"),
     (["http", "GOOD.test", 80, "Good.Test."], "200", "200"),
-    (["http", "good.test.", 80, "good.test"], "unknown name", "200"),  # /etc/hosts does not know the dot
+    (
+        ["http", "good.test.", 80, "good.test"],
+        "unknown name",
+        "200",
+    ),  # /etc/hosts does not know the dot
     (["http", "www.wild.test", 80, "www.wild.test"], "200", "200"),
     (["http", "intranet.test", 80, "intranet.test"], "200", "200"),
-    (["http", "six.test", 80, "six.test"], "unknown name", "200"),  # reached by IPv6, and seen as IPv4 inside
+    (
+        ["http", "six.test", 80, "six.test"],
+        "unknown name",
+        "200",
+    ),  # reached by IPv6, and seen as IPv4 inside
     (["http", "evil.test", 80, "evil.test"], "200", "unknown name"),
     (["http", "lan.wild.test", 80, "lan.wild.test"], "200", "403"),
     (["http", "rebound.test", 80, "rebound.test"], "200", "403"),
@@ -78,7 +86,7 @@ WITHOUT_PROXY = [
     (["serve"], "served", "served"),
     (["bind", "127.0.0.1", 0], "bound", "bound"),
     (["bind", "127.0.0.1", 443], "bound", "EACCES"),
-]  # fmt: skip
+]
 
 NAME_SERVER = [
     (["dns", "good.test", 1, PUBLIC], UNKNOWN, ANSWER),
@@ -153,11 +161,35 @@ BY_PROXY = [
     (get("https://good.test/"), "400"),
     (get("ftp://good.test/"), "400"),
     # a request within a request
-    (["proxy", "POST http://good.test/ HTTP/1.1\r\nHost: good.test\r\nContent-Length: 0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"], "400"),
-    (["proxy", "POST http://good.test/ HTTP/1.1\r\nHost: good.test\r\nContent-Length: 0\r\nContent-Length: 5\r\n\r\nhello"], "400"),
-    (["proxy", "GET http://good.test/ HTTP/1.1\r\nHost: good.test\r\nHost: evil.test\r\n\r\n"], "400"),
-    (["proxy", "GET http://good.test/ HTTP/1.1\r\nHost: good.test\nHost: evil.test\r\n\r\n"], "400"),
-    (["answers", "GET http://good.test/ HTTP/1.1\r\nHost: good.test\r\n\r\nGET http://evil.test/ HTTP/1.1\r\nHost: evil.test\r\n\r\n"], 1),
+    (
+        [
+            "proxy",
+            "POST http://good.test/ HTTP/1.1\r\nHost: good.test\r\nContent-Length: 0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        ],
+        "400",
+    ),
+    (
+        [
+            "proxy",
+            "POST http://good.test/ HTTP/1.1\r\nHost: good.test\r\nContent-Length: 0\r\nContent-Length: 5\r\n\r\nhello",
+        ],
+        "400",
+    ),
+    (
+        ["proxy", "GET http://good.test/ HTTP/1.1\r\nHost: good.test\r\nHost: evil.test\r\n\r\n"],
+        "400",
+    ),
+    (
+        ["proxy", "GET http://good.test/ HTTP/1.1\r\nHost: good.test\nHost: evil.test\r\n\r\n"],
+        "400",
+    ),
+    (
+        [
+            "answers",
+            "GET http://good.test/ HTTP/1.1\r\nHost: good.test\r\n\r\nGET http://evil.test/ HTTP/1.1\r\nHost: evil.test\r\n\r\n",
+        ],
+        1,
+    ),
     # tunnels
     (["connect_tls", "good.test:443", "good.test"], "tls"),
     (["connect_tls", "Good.Test.:443", "good.test"], "tls"),
@@ -177,7 +209,10 @@ BY_PROXY = [
     (["connect_tls", "good.test:443", "www.wild.test"], ALERT),
     (["connect_tls", "good.test:443", None], ALERT),
     (["connect_http", "good.test:80", "evil.test"], "403"),
-    (["connect_raw", "good.test:443", "GET / HTTP/1.1\r\nHost: good.test\r\n\r\n"], "\x15\3\3\0\2\2\x31"),
+    (
+        ["connect_raw", "good.test:443", "GET / HTTP/1.1\r\nHost: good.test\r\n\r\n"],
+        "\x15\3\3\0\2\2\x31",
+    ),
     # SOCKS
     (["socks", "good.test", 80], 0),
     (["socks", "evil.test", 80], 2),
@@ -192,7 +227,7 @@ BY_PROXY = [
     (["socks", "good.test", 80, 3, 2], 7),  # BIND
     (["socks", "good.test", 80, 3, 3], 7),  # UDP ASSOCIATE
     (["flood", 128], ["503", "200"]),
-]  # fmt: skip
+]
 
 
 def compare(net: NetBox, rows: list[tuple], settings: dict | None, **options) -> None:
@@ -250,7 +285,10 @@ def test_without_an_allowed_domain_there_is_no_network(net: NetBox, user: str) -
 
 
 RULES = [
-    ({"allowedDomains": ["good.test"], "deniedDomains": ["*"]}, [(get("http://good.test/"), "403")]),
+    (
+        {"allowedDomains": ["good.test"], "deniedDomains": ["*"]},
+        [(get("http://good.test/"), "403")],
+    ),
     (
         {"allowedDomains": ["good.test"], "deniedDomains": ["good.test:8080"]},
         [(get("http://good.test/"), "200"), (get("http://good.test:8080/"), "403")],
@@ -261,34 +299,86 @@ RULES = [
     ),
     (
         {"allowedDomains": ["good.test:8080"]},
-        [(get("http://good.test/"), "403"), (get("http://good.test:8080/"), "200"), (["http", "good.test", 80, "good.test"], "403")],
+        [
+            (get("http://good.test/"), "403"),
+            (get("http://good.test:8080/"), "200"),
+            (["http", "good.test", 80, "good.test"], "403"),
+        ],
     ),
-    ({"allowedDomains": ["good.test", "*.wild.test"], "strictAllowlist": True}, [(get("http://evil.test/"), "403"), (get("http://good.test/"), "200")]),
+    (
+        {"allowedDomains": ["good.test", "*.wild.test"], "strictAllowlist": True},
+        [(get("http://evil.test/"), "403"), (get("http://good.test/"), "200")],
+    ),
     # the addresses of names
-    ({"allowedDomains": ["good.test"], "deniedResolvedAddresses": ["203.0.113.0/24"]}, [(get("http://good.test/"), "403")]),
-    ({"allowedDomains": ["good.test"], "deniedResolvedAddresses": ["10.0.0.0/8"]}, [(get("http://good.test/"), "200")]),
-    ({"allowedDomains": ["intranet.test"], "deniedResolvedAddresses": ["10.0.0.0/8"]}, [(get("http://intranet.test/"), "403")]),
-    ({"allowedDomains": ["good.test"], "deniedDomains": [PUBLIC]}, [(get("http://good.test/"), "403")]),
-    ({"allowedDomains": ["good.test"], "deniedDomains": [f"{PUBLIC}:8080"]}, [(get("http://good.test/"), "200"), (get("http://good.test:8080/"), "403")]),
+    (
+        {"allowedDomains": ["good.test"], "deniedResolvedAddresses": ["203.0.113.0/24"]},
+        [(get("http://good.test/"), "403")],
+    ),
+    (
+        {"allowedDomains": ["good.test"], "deniedResolvedAddresses": ["10.0.0.0/8"]},
+        [(get("http://good.test/"), "200")],
+    ),
+    (
+        {"allowedDomains": ["intranet.test"], "deniedResolvedAddresses": ["10.0.0.0/8"]},
+        [(get("http://intranet.test/"), "403")],
+    ),
+    (
+        {"allowedDomains": ["good.test"], "deniedDomains": [PUBLIC]},
+        [(get("http://good.test/"), "403")],
+    ),
+    (
+        {"allowedDomains": ["good.test"], "deniedDomains": [f"{PUBLIC}:8080"]},
+        [(get("http://good.test/"), "200"), (get("http://good.test:8080/"), "403")],
+    ),
     # addresses that are allowed by the configuration
-    ({"allowedDomains": [PUBLIC]}, [(get(f"http://{PUBLIC}/"), "200"), (get("http://good.test/"), "403"), (["http", PUBLIC, 80, PUBLIC], "200")]),
-    ({"allowedDomains": [f"[{PUBLIC6}]:80"]}, [(get(f"http://[{PUBLIC6}]/"), "200"), (get("http://six.test/"), "403")]),
+    (
+        {"allowedDomains": [PUBLIC]},
+        [
+            (get(f"http://{PUBLIC}/"), "200"),
+            (get("http://good.test/"), "403"),
+            (["http", PUBLIC, 80, PUBLIC], "200"),
+        ],
+    ),
+    (
+        {"allowedDomains": [f"[{PUBLIC6}]:80"]},
+        [(get(f"http://[{PUBLIC6}]/"), "200"), (get("http://six.test/"), "403")],
+    ),
     (
         {"allowedDomains": ["rebound.test", f"127.0.0.1:{LOCAL_PORT}"]},
-        [(get(f"http://rebound.test:{LOCAL_PORT}/"), "200"), (get("http://rebound.test/"), "403"), (get(f"http://localhost:{LOCAL_PORT}/"), "403")],
+        [
+            (get(f"http://rebound.test:{LOCAL_PORT}/"), "200"),
+            (get("http://rebound.test/"), "403"),
+            (get(f"http://localhost:{LOCAL_PORT}/"), "403"),
+        ],
     ),
-    ({"allowedDomains": ["localhost"]}, [(get(f"http://localhost:{LOCAL_PORT}/"), "200"), (get(f"http://127.0.0.1:{LOCAL_PORT}/"), "403")]),
+    (
+        {"allowedDomains": ["localhost"]},
+        [
+            (get(f"http://localhost:{LOCAL_PORT}/"), "200"),
+            (get(f"http://127.0.0.1:{LOCAL_PORT}/"), "403"),
+        ],
+    ),
     ({"allowedDomains": [METADATA]}, [(get(f"http://{METADATA}/"), "200")]),
     # the sandbox's own loopback
     ({"allowedDomains": ["good.test"], "allowLocalBinding": False}, [(["serve"], "served")]),
-    ({"allowedDomains": ["good.test"], "allowLocalBinding": True}, [(["serve"], "served"), (["tcp", "127.0.0.1", LOCAL_PORT], "ECONNREFUSED")]),
+    (
+        {"allowedDomains": ["good.test"], "allowLocalBinding": True},
+        [(["serve"], "served"), (["tcp", "127.0.0.1", LOCAL_PORT], "ECONNREFUSED")],
+    ),
     # the application's own proxies, which filter for themselves
     (
         {"allowedDomains": ["good.test"], "httpProxyPort": LOCAL_PORT},
-        [(get("http://evil.test/"), "200"), (["http", "good.test", 80, "good.test"], "403"), (["socks", "evil.test", 80], 2)],
+        [
+            (get("http://evil.test/"), "200"),
+            (["http", "good.test", 80, "good.test"], "403"),
+            (["socks", "evil.test", 80], 2),
+        ],
     ),
-    ({"allowedDomains": ["good.test"], "socksProxyPort": ECHO_PORT}, [(["echo", "127.0.0.1", 1080], "hello"), (get("http://evil.test/"), "403")]),
-]  # fmt: skip
+    (
+        {"allowedDomains": ["good.test"], "socksProxyPort": ECHO_PORT},
+        [(["echo", "127.0.0.1", 1080], "hello"), (get("http://evil.test/"), "403")],
+    ),
+]
 
 
 @pytest.mark.parametrize(("keys", "rows"), RULES)

@@ -124,9 +124,15 @@ def test_server_that_does_not_come(kernel: Kernels) -> None:
         assert "no-such-command" in server.process.stderr.read().decode()
 
 
-@pytest.mark.parametrize("text, complaint", [
-    ("{", "JSON"), ("{}", "mcpServers"), ('{"mcpServers": {"not-a-name": {"command": "x"}}}', "not-a-name"), ('{"mcpServers": {"x": {}}}', "x"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "text, complaint",
+    [
+        ("{", "JSON"),
+        ("{}", "mcpServers"),
+        ('{"mcpServers": {"not-a-name": {"command": "x"}}}', "not-a-name"),
+        ('{"mcpServers": {"x": {}}}', "x"),
+    ],
+)
 def test_wrong_server_files(kernel: Kernels, text: str, complaint: str) -> None:
     path = kernel.place.root / "servers.json"
     path.write_text(text)

@@ -32,42 +32,99 @@ print(json.dumps({path: access(path) for path in sys.argv[1:]}))
 CASES: dict[str, tuple[dict, dict[str, str]]] = {
     "nothing is writable unless it is listed": ({"allowWrite": []}, {"a": "r-", "~/b": "r-"}),
     "the workspace": ({}, {"a": "rw", "d/b": "rw", "~/b": "r-"}),
-    "relative, absolute, home": ({"allowWrite": ["./d", "~/e"]}, {"a": "r-", "d/b": "rw", "~/e/f": "rw", "~/g": "r-"}),
+    "relative, absolute, home": (
+        {"allowWrite": ["./d", "~/e"]},
+        {"a": "r-", "d/b": "rw", "~/e/f": "rw", "~/g": "r-"},
+    ),
     "a file": ({"allowWrite": ["a"]}, {"a": "rw", "b": "r-"}),
     "denyWrite wins": ({"denyWrite": ["d"]}, {"a": "rw", "d/b": "r-", "d/e/f": "r-"}),
-    "denyWrite wins for the same path": ({"allowWrite": [".", "d"], "denyWrite": ["d"]}, {"d/b": "r-", "a": "rw"}),
-    "denyWrite wins above": ({"allowWrite": [".", "d/e"], "denyWrite": ["d"]}, {"d/b": "r-", "d/e/f": "r-"}),
+    "denyWrite wins for the same path": (
+        {"allowWrite": [".", "d"], "denyWrite": ["d"]},
+        {"d/b": "r-", "a": "rw"},
+    ),
+    "denyWrite wins above": (
+        {"allowWrite": [".", "d/e"], "denyWrite": ["d"]},
+        {"d/b": "r-", "d/e/f": "r-"},
+    ),
     "denyWrite of a file": ({"denyWrite": ["d/b"]}, {"d/b": "r-", "d/c": "rw"}),
-    "denyWrite with a glob": ({"denyWrite": ["**/*.lock"]}, {"a.lock": "r-", "d/e/b.lock": "r-", "a": "rw"}),
-    "allowWrite with a glob": ({"allowWrite": ["out*"]}, {"out1/a": "rw", "out2": "rw", "in/a": "r-"}),
-    "allowWrite ends in two stars": ({"allowWrite": ["d/**"]}, {"d/b": "rw", "d/e/f": "rw", "a": "r-"}),
+    "denyWrite with a glob": (
+        {"denyWrite": ["**/*.lock"]},
+        {"a.lock": "r-", "d/e/b.lock": "r-", "a": "rw"},
+    ),
+    "allowWrite with a glob": (
+        {"allowWrite": ["out*"]},
+        {"out1/a": "rw", "out2": "rw", "in/a": "r-"},
+    ),
+    "allowWrite ends in two stars": (
+        {"allowWrite": ["d/**"]},
+        {"d/b": "rw", "d/e/f": "rw", "a": "r-"},
+    ),
     "denyRead": ({"denyRead": ["d"]}, {"a": "rw", "d/b": "--", "d/e/f": "--"}),
     "denyRead of a file": ({"denyRead": ["d/b"]}, {"d/b": "--", "d/c": "rw"}),
     "denyRead of home": ({"denyRead": ["~"]}, {"~/b": "--", "~/.ssh/id": "--", "a": "rw"}),
-    "allowRead within it": ({"denyRead": ["~"], "allowRead": ["~/e"]}, {"~/b": "--", "~/e/f": "r-"}),
+    "allowRead within it": (
+        {"denyRead": ["~"], "allowRead": ["~/e"]},
+        {"~/b": "--", "~/e/f": "r-"},
+    ),
     "allowRead for the same path": ({"denyRead": ["d"], "allowRead": ["d"]}, {"d/b": "rw"}),
-    "denyRead within allowRead": ({"denyRead": ["d", "d/e/s"], "allowRead": ["d/e"]}, {"d/b": "--", "d/e/f": "rw", "d/e/s": "--"}),
-    "a glob within allowRead": ({"denyRead": ["~", "~/e/**/*.key"], "allowRead": ["~/e"]}, {"~/e/f": "r-", "~/e/g/a.key": "--"}),
-    "denyRead with a star": ({"denyRead": ["*.key"]}, {"a.key": "--", "d/a.key": "rw", "a.keys": "rw"}),
-    "denyRead with two stars": ({"denyRead": ["**/.secret*"]}, {".secret": "--", "d/e/.secrets/x": "--", "d/secret": "rw"}),
-    "denyRead with a question mark": ({"denyRead": ["a?c"]}, {"abc": "--", "ac": "rw", "abbc": "rw"}),
+    "denyRead within allowRead": (
+        {"denyRead": ["d", "d/e/s"], "allowRead": ["d/e"]},
+        {"d/b": "--", "d/e/f": "rw", "d/e/s": "--"},
+    ),
+    "a glob within allowRead": (
+        {"denyRead": ["~", "~/e/**/*.key"], "allowRead": ["~/e"]},
+        {"~/e/f": "r-", "~/e/g/a.key": "--"},
+    ),
+    "denyRead with a star": (
+        {"denyRead": ["*.key"]},
+        {"a.key": "--", "d/a.key": "rw", "a.keys": "rw"},
+    ),
+    "denyRead with two stars": (
+        {"denyRead": ["**/.secret*"]},
+        {".secret": "--", "d/e/.secrets/x": "--", "d/secret": "rw"},
+    ),
+    "denyRead with a question mark": (
+        {"denyRead": ["a?c"]},
+        {"abc": "--", "ac": "rw", "abbc": "rw"},
+    ),
     "denyRead with a set": ({"denyRead": ["a[b-d]"]}, {"ab": "--", "ad": "--", "ae": "rw"}),
-    "a total denial": ({"denyRead": ["~/d/**"], "allowRead": ["~/d/e"]}, {"~/d/b": "--", "~/d/e/f": "--"}),
-    "allowWrite within denyRead": ({"denyRead": ["~"], "allowWrite": [".", "~/e"]}, {"~/e/f": "rw", "~/b": "--"}),
+    "a total denial": (
+        {"denyRead": ["~/d/**"], "allowRead": ["~/d/e"]},
+        {"~/d/b": "--", "~/d/e/f": "--"},
+    ),
+    "allowWrite within denyRead": (
+        {"denyRead": ["~"], "allowWrite": [".", "~/e"]},
+        {"~/e/f": "rw", "~/b": "--"},
+    ),
     "never writable": (
         {},
         {
-            ".bashrc": "r-", "d/.zshrc": "r-", ".git/hooks/x": "r-", ".git/config": "r-", ".git/HEAD": "rw", ".env": "r-",
-            "d/e/.mcp.json": "r-", ".vscode/x": "r-", ".claude/commands/x": "r-", ".claude/notes": "rw", "d/.BASHRC": "r-",
+            ".bashrc": "r-",
+            "d/.zshrc": "r-",
+            ".git/hooks/x": "r-",
+            ".git/config": "r-",
+            ".git/HEAD": "rw",
+            ".env": "r-",
+            "d/e/.mcp.json": "r-",
+            ".vscode/x": "r-",
+            ".claude/commands/x": "r-",
+            ".claude/notes": "rw",
+            "d/.BASHRC": "r-",
         },
     ),
-    "not even if it is listed": ({"allowWrite": [".", ".env", ".git/hooks"]}, {".env": "r-", ".git/hooks/x": "r-"}),
+    "not even if it is listed": (
+        {"allowWrite": [".", ".env", ".git/hooks"]},
+        {".env": "r-", ".git/hooks/x": "r-"},
+    ),
     "three levels deep": ({}, {"1/2/.env": "r-", "1/2/3/.env": "rw"}),
     "one level deep": ({"mandatoryDenySearchDepth": 1}, {".env": "r-", "1/.env": "rw"}),
-    "five levels deep": ({"mandatoryDenySearchDepth": 5}, {"1/2/3/4/.env": "r-", "1/2/3/4/5/.env": "rw"}),
+    "five levels deep": (
+        {"mandatoryDenySearchDepth": 5},
+        {"1/2/3/4/.env": "r-", "1/2/3/4/5/.env": "rw"},
+    ),
     "allowGitConfig": ({"allowGitConfig": True}, {".git/config": "rw", ".git/hooks/x": "r-"}),
     "dot dot": ({"denyRead": ["d/../secret"]}, {"secret": "--", "d/secret": "rw"}),
-}  # fmt: skip
+}
 
 
 def real(box: Box, name: str) -> Path:

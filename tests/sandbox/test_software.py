@@ -8,9 +8,21 @@ import pytest
 from box import PROBES, Box, make_settings
 
 WORK = [
-    "numpy", "pandas", "matplotlib", "subprocess", "asyncio", "pty", "sqlite", "git", "threads", "sockets", "temporary_files",
-    "multiprocessing fork", "multiprocessing spawn", "multiprocessing forkserver",
-]  # fmt: skip
+    "numpy",
+    "pandas",
+    "matplotlib",
+    "subprocess",
+    "asyncio",
+    "pty",
+    "sqlite",
+    "git",
+    "threads",
+    "sockets",
+    "temporary_files",
+    "multiprocessing fork",
+    "multiprocessing spawn",
+    "multiprocessing forkserver",
+]
 
 
 @pytest.mark.parametrize("work", WORK)

@@ -64,18 +64,57 @@ EXAMPLES = [
 
 # Key, accepted values, refused values. A path of several keys has dots.
 TYPES: list[tuple[str, list, list]] = [
-    ("network.allowedDomains", [["a.test", "*.a.test", "a.test:443", "*.a.test:8443", "[::1]", "[2001:db8::1]:443", "127.0.0.1:3000", "localhost"]],
-     ["a.test", [1], ["2001:db8::1:443"], ["*"], ["*.test:"], ["http://a.test"], ["a.test/x"], ["a test"], ["a.test:0"], ["a.test:65536"], [""], [None]]),
-    ("network.deniedDomains", [["*", "*:22", "a.test:22", "1.2.3.4"]], [["2001:db8::1:443"], {}, ["a.test:x"]]),
+    (
+        "network.allowedDomains",
+        [
+            [
+                "a.test",
+                "*.a.test",
+                "a.test:443",
+                "*.a.test:8443",
+                "[::1]",
+                "[2001:db8::1]:443",
+                "127.0.0.1:3000",
+                "localhost",
+            ]
+        ],
+        [
+            "a.test",
+            [1],
+            ["2001:db8::1:443"],
+            ["*"],
+            ["*.test:"],
+            ["http://a.test"],
+            ["a.test/x"],
+            ["a test"],
+            ["a.test:0"],
+            ["a.test:65536"],
+            [""],
+            [None],
+        ],
+    ),
+    (
+        "network.deniedDomains",
+        [["*", "*:22", "a.test:22", "1.2.3.4"]],
+        [["2001:db8::1:443"], {}, ["a.test:x"]],
+    ),
     ("network.deniedDomainReasons", [{"a.test": "because"}], [[], {"a.test": 1}]),
-    ("network.deniedResolvedAddresses", [["10.0.0.0/8", "fc00::/7", "192.0.2.1", "2001:db8::1"]], [["a.test"], ["10.0.0.0/33"], ["[::1]"], ["10.0.0.0/8:443"], "10.0.0.0/8"]),
+    (
+        "network.deniedResolvedAddresses",
+        [["10.0.0.0/8", "fc00::/7", "192.0.2.1", "2001:db8::1"]],
+        [["a.test"], ["10.0.0.0/33"], ["[::1]"], ["10.0.0.0/8:443"], "10.0.0.0/8"],
+    ),
     ("network.strictAllowlist", [True, False], ["yes", 1]),
     ("network.allowUnixSockets", [["/var/run/docker.sock"]], ["/x", [1]]),
     ("network.allowAllUnixSockets", [True, False], [[], "true"]),
     ("network.allowLocalBinding", [True, False], [0]),
     ("network.httpProxyPort", [1, 65535], [0, 65536, "8080", 1.5]),
     ("network.socksProxyPort", [1, 65535], [0, 65536, None]),
-    ("filesystem.denyRead", [["~/.ssh", "**/build/**", "file?.txt", "[a-c]"]], ["~", [""], ["/data/*/"], [1]]),
+    (
+        "filesystem.denyRead",
+        [["~/.ssh", "**/build/**", "file?.txt", "[a-c]"]],
+        ["~", [""], ["/data/*/"], [1]],
+    ),
     ("filesystem.allowRead", [["."]], [[False]]),
     ("filesystem.allowWrite", [["src/**", "src/"]], [{}]),
     ("filesystem.denyWrite", [["config/production.json"]], [["/data/*/"]]),
@@ -99,7 +138,7 @@ TYPES: list[tuple[str, list, list]] = [
     ("network.allowedDomain", [], [[]]),
     ("filesystem.denyread", [], [[]]),
     ("denyRead", [], [[]]),
-]  # fmt: skip
+]
 
 WITHOUT_EFFECT = [
     "network.allowLocalBinding",
@@ -284,11 +323,31 @@ def status(host: str, port: int = 80) -> list:
 
 
 ADDRESSES = [
-    "127.0.0.1", "127.9.9.9", "0.0.0.0", "0.1.2.3", "169.254.1.1", METADATA, "224.0.0.1", "255.255.255.255",
-    "100.100.100.200", "168.63.129.16", "192.0.0.192", "[::1]", "[::]", "[fe80::1]", "[ff02::1]", "[fd00:ec2::254]", "[fd20:ce::254]",
-    "[fd00:c1::a9fe:a9fe]", "[fd00:42::42]", "[::ffff:127.0.0.1]", "[::127.0.0.1]", "[::ffff:0:127.0.0.1]", "[64:ff9b::127.0.0.1]",
+    "127.0.0.1",
+    "127.9.9.9",
+    "0.0.0.0",
+    "0.1.2.3",
+    "169.254.1.1",
+    METADATA,
+    "224.0.0.1",
+    "255.255.255.255",
+    "100.100.100.200",
+    "168.63.129.16",
+    "192.0.0.192",
+    "[::1]",
+    "[::]",
+    "[fe80::1]",
+    "[ff02::1]",
+    "[fd00:ec2::254]",
+    "[fd20:ce::254]",
+    "[fd00:c1::a9fe:a9fe]",
+    "[fd00:42::42]",
+    "[::ffff:127.0.0.1]",
+    "[::127.0.0.1]",
+    "[::ffff:0:127.0.0.1]",
+    "[64:ff9b::127.0.0.1]",
     "[2002:7f00:1::]",
-]  # fmt: skip
+]
 
 
 def test_classes_of_addresses(net: NetBox) -> None:

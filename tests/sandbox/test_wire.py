@@ -43,10 +43,10 @@ MESSES = {
     "no bytes": "send(frame(DISPLAY, b'', length=0))",
     "no payload": "send(frame(DISPLAY, b''))",
     "no JSON": "send(frame(DISPLAY, b'{\"cell\":'))",
-    "not UTF-8": "send(frame(DISPLAY, b'{\"cell\":1,\"data\":{\"text/plain\":\"\\xff\\xfe\"}}'))",
+    "not UTF-8": 'send(frame(DISPLAY, b\'{"cell":1,"data":{"text/plain":"\\xff\\xfe"}}\'))',
     "wrong members": "send(frame(DISPLAY, {'cell': 'one', 'data': []}))",
-    "members twice": "send(frame(DONE, b'{\"cell\":1,\"cell\":2,\"status\":\"ok\"}'))",
-    "deeply nested": "send(frame(DISPLAY, b'{\"cell\":1,\"data\":' + b'{\"a\":' * 1000000))",
+    "members twice": 'send(frame(DONE, b\'{"cell":1,"cell":2,"status":"ok"}\'))',
+    "deeply nested": 'send(frame(DISPLAY, b\'{"cell":1,"data":\' + b\'{"a":\' * 1000000))',
     "deeply nested, closed": "send(frame(DISPLAY, b'{\"cell\":1,\"data\":' + b'{\"a\":' * 100000 + b'1' + b'}' * 100001))",
     "a giant": "send(frame(DISPLAY, b'', length=1 << 30) + bytes(1 << 20), 1024)",
     "a giant, sent": "send(frame(DISPLAY, bytes((64 << 20) - 5)))",
@@ -67,7 +67,7 @@ MESSES = {
     "the end of sending": "wire.shutdown(socket.SHUT_WR)",
     "the end of receiving": "wire.shutdown(socket.SHUT_RD)",
     "no wire": "os.closerange(3, 2000)",
-}  # fmt: skip
+}
 
 
 def memory(pid: int) -> int:
