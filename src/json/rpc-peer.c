@@ -51,7 +51,7 @@ struct IpbRpcPeer {
     /* Call whose function is still to be called, and the timer that does it from the loop */
     GQueue ended;
     IpbTimer *ended_timer;
-    /* How many ipb_rpc_peer_call are running: meanwhile no function is called. */
+    /* How many ipb_rpc_peer_call are running. No function is called while one is. */
     unsigned n_calling;
 
     /* Requests of the other side that are not answered yet */

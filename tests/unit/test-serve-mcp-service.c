@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The MCP service: clients on one service, each over a channel in memory, with real kernels of the
- * project's .venv. And what the channel is told: which request each message belongs to.
+ * The MCP service: clients of one service, each over a channel in memory, with real kernels of the
+ * project's .venv. The channel records the request that each message belongs to.
  */
 #include "serve/mcp/service.h"
 
