@@ -18,8 +18,10 @@ from mcp_driver import try_cell
 # With this number everything works: the program, the forkserver with the threads of its imports,
 # the kernel and its own threads, and what makes a sandbox.
 ENOUGH = 24
-# The limit counts all processes of a user; the user of these tests has no others.
+# The limit counts all processes of a user. So each test runs as a user of its own, which only root
+# can arrange.
 FIRST_ID = 300_000
+pytestmark = pytest.mark.needs_root
 
 
 @pytest.fixture

@@ -195,6 +195,7 @@ def with_own_tmp(box: Box) -> list[str]:
     ]
 
 
+@pytest.mark.needs_root
 @pytest.mark.parametrize("example", range(len(EXAMPLES)))
 def test_examples_of_the_documentation(box: Box, user: str, example: int) -> None:
     command = box.command(["sh", "-c", "echo x > made && cat made"], EXAMPLES[example], user=user)
