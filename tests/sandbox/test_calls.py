@@ -87,7 +87,8 @@ FRAMES = {
     ),
     "an unknown tool": ("(lambda d: head(len(d)) + d)(body('no-such-tool'))", "server"),
     "own parameters": (
-        "(lambda d: head(len(d)) + d)(body(server_id=None, server_params={'command': 'touch', 'args': ['ran']}))",
+        "(lambda d: head(len(d)) + d)(body(server_id=None, "
+        "server_params={'command': 'touch', 'args': ['ran']}))",
         "not_found",
     ),
     "own parameters of the sandbox's tool": (
@@ -229,7 +230,9 @@ def test_approving_ones_own_call(caller: Caller) -> None:
     """Neither paths, nor an upgrade of the protocol, nor a response sent by the client."""
     with caller.serve("--approve", "ask") as server:
         cell = server.start_cell(
-            "call = threading.Thread(target=lambda: outcomes.append(ask(request())))\noutcomes = []\ncall.start()"
+            "call = threading.Thread(target=lambda: outcomes.append(ask(request())))\n"
+            "outcomes = []\n"
+            "call.start()"
         )
         question = server.question()
         server.answer(cell)
@@ -327,8 +330,17 @@ def test_calls_across_a_reset(caller: Caller) -> None:
 
 WAYS = {
     "thread": "t = threading.Thread(target=lambda: print(ask(request())))\nt.start(); t.join()",
-    "child": "pid = os.fork()\nif pid == 0:\n    os.write(1, ask(request()).encode()); os._exit(0)\nos.waitpid(pid, 0);",
-    "program": "import subprocess, sys\nsubprocess.run([sys.executable, '-c', open('channel.py').read() + '\\nprint(ask(request()))']);",
+    "child": (
+        "pid = os.fork()\n"
+        "if pid == 0:\n"
+        "    os.write(1, ask(request()).encode()); os._exit(0)\n"
+        "os.waitpid(pid, 0);"
+    ),
+    "program": (
+        "import subprocess, sys\n"
+        "subprocess.run([sys.executable, '-c', "
+        "open('channel.py').read() + '\\nprint(ask(request()))']);"
+    ),
     "task": "import asyncio\nprint(await asyncio.to_thread(lambda: ask(request())))",
 }
 
@@ -349,7 +361,8 @@ def test_calls_at_exit(caller: Caller, policy: str) -> None:
     """A kernel that is ending causes no questions, nothing hangs, and denied calls do not run."""
     with caller.serve("--approve", policy) as server:
         server.cell(
-            "import atexit\natexit.register(lambda: ask(request())); atexit.register(lambda: ask(request()));"
+            "import atexit\n"
+            "atexit.register(lambda: ask(request())); atexit.register(lambda: ask(request()));"
         )
         reset = server.start_tool("reset")
         while reset not in server.answers:
@@ -365,7 +378,10 @@ def test_what_goes_on_after_its_cell(caller: Caller) -> None:
     """A thread that makes a call after its cell has ended is asked about, too."""
     with caller.serve("--approve", "ask") as server:
         server.cell(
-            "go = threading.Event()\nt = threading.Thread(target=lambda: (go.wait(60), outcomes.append(ask(request()))))\noutcomes = []; t.start()"
+            "go = threading.Event()\n"
+            "t = threading.Thread(target="
+            "lambda: (go.wait(60), outcomes.append(ask(request()))))\n"
+            "outcomes = []; t.start()"
         )
         server.cell("go.set()")
         server.reply(server.question(), result={"action": "decline"})

@@ -37,7 +37,10 @@ def test_what_cannot_be_executed(box: Box, user: str) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1])
 def test_a_signal_is_passed_on(box: Box, user: str, number: signal.Signals) -> None:
-    script = f"trap 'echo caught; exit 5' {number.name[3:]}; echo ready; while :; do sleep 60 & wait $!; done"
+    script = (
+        f"trap 'echo caught; exit 5' {number.name[3:]}; echo ready; "
+        "while :; do sleep 60 & wait $!; done"
+    )
     with subprocess.Popen(
         box.command(["bash", "-c", script], user=user),
         cwd=box.place.workspace,
@@ -82,7 +85,10 @@ def test_closed_standard_streams(box: Box, closed: str) -> None:
     """The command gets no descriptor of ipybox's own in place of a closed stream, through which it
     could reach ipybox.
     """
-    script = "import json, os; json.dump([os.readlink(f'/proc/self/fd/{n}') for n in range(3)], open('streams', 'w'))"
+    script = (
+        "import json, os; json.dump([os.readlink(f'/proc/self/fd/{n}') for n in range(3)], "
+        "open('streams', 'w'))"
+    )
     line = box.command(["/usr/bin/python3", "-I", "-c", script])
     assert box(["sh", "-c", f'"$@" {closed}', "sh", *line], sandbox=False).returncode == 0
     streams = json.loads((box.place.workspace / "streams").read_text())

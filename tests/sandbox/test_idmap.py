@@ -40,7 +40,10 @@ def test_mount_below_what_is_writable(box: Box) -> None:
     Around it, it writes as usual.
     """
     (box.place.workspace / "below").mkdir()
-    script = "echo x > made; cat made below/public; cat below/secret || echo closed; (echo x > below/made) 2>&- || echo not written"
+    script = (
+        "echo x > made; cat made below/public; cat below/secret || echo closed; "
+        "(echo x > below/made) 2>&- || echo not written"
+    )
     done = box(over("below", box.command(["sh", "-c", script])), sandbox=False)
     assert done.stdout.splitlines() == ["x", "public", "closed", "not written"], done.stderr
     assert (box.place.workspace / "made").read_text() == "x\n"
@@ -94,7 +97,10 @@ def test_mounts_that_are_shared(box: Box) -> None:
         path = box.place.workspace / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("of the host\n")
-    inside = "cat .env 2>&1 | cut -d: -f3; echo >ready; read line <go; ls later; echo x >.git/hooks/x || echo done"
+    inside = (
+        "cat .env 2>&1 | cut -d: -f3; echo >ready; read line <go; ls later; "
+        "echo x >.git/hooks/x || echo done"
+    )
     line = box.command(["sh", "-c", inside], make_settings(denyRead=[".env"]))
     done = box(
         ["unshare", "--mount", "--propagation", "private", "sh", "-c", SHARED, "sh", *line],

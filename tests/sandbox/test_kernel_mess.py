@@ -223,11 +223,15 @@ HARMS = {
     "C code that sleeps": ("import ctypes; ctypes.PyDLL(None).sleep(1000)", "timeout"),
     "signals ignored": (
         "import signal, time\nfor n in set(signal.Signals) - {signal.SIGKILL, signal.SIGSTOP}:\n"
-        "    signal.signal(n, signal.SIG_IGN)\nfor n in range(34, 65): signal.signal(n, signal.SIG_IGN)\nwhile True: time.sleep(1)",
+        "    signal.signal(n, signal.SIG_IGN)\n"
+        "for n in range(34, 65): signal.signal(n, signal.SIG_IGN)\n"
+        "while True: time.sleep(1)",
         "timeout",
     ),
     "signals blocked": (
-        "import signal, time\nsignal.pthread_sigmask(signal.SIG_SETMASK, range(1, 65))\nwhile True: time.sleep(1)",
+        "import signal, time\n"
+        "signal.pthread_sigmask(signal.SIG_SETMASK, range(1, 65))\n"
+        "while True: time.sleep(1)",
         "timeout",
     ),
     "stopped": ("import os, signal; os.kill(os.getpid(), signal.SIGSTOP)", "timeout"),
@@ -237,7 +241,8 @@ HARMS = {
         "kernel|timeout",
     ),
     "no memory": (
-        "import resource, time; resource.setrlimit(resource.RLIMIT_DATA, (0, 0)); x = bytearray(1 << 24)",
+        "import resource, time; resource.setrlimit(resource.RLIMIT_DATA, (0, 0)); "
+        "x = bytearray(1 << 24)",
         "MemoryError|kernel",
     ),
 }

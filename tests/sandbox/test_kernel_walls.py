@@ -119,7 +119,12 @@ def test_an_editable_install_of_the_workspace(box: Box) -> None:
     source.mkdir()
     for name in [*WISHED, "mine"]:
         (source / f"{name}.py").write_text("")
-    code = f"import sys\nprint(sorted(set({WISHED!r}) & set(sys.modules)))\nimport mine\nprint(mine.__file__)"
+    code = (
+        "import sys\n"
+        f"print(sorted(set({WISHED!r}) & set(sys.modules)))\n"
+        "import mine\n"
+        "print(mine.__file__)"
+    )
     flags = ["--sandbox-config", box.write_settings(make_settings(allowRead=[str(real)]))]
     assert kernel.run(code, *flags).stdout == f"[]\n{source}/mine.py\n"
     found, mine = kernel.run(code, "--no-sandbox").stdout.splitlines()

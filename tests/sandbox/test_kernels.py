@@ -29,7 +29,13 @@ def servers() -> harness.Servers:
 
 def attempt(statement: str) -> str:
     """Returns code that prints the result of @statement: "done" or the name of the error."""
-    return f"try:\n    {statement}\n    print('done')\nexcept OSError as error:\n    import errno; print(errno.errorcode[error.errno])\n"
+    return (
+        "try:\n"
+        f"    {statement}\n"
+        "    print('done')\n"
+        "except OSError as error:\n"
+        "    import errno; print(errno.errorcode[error.errno])\n"
+    )
 
 
 # Posture
@@ -124,7 +130,12 @@ def test_what_must_not_come_into_being(kernel: Kernels) -> None:
     """
     workspace = kernel.place.workspace
     with kernel.serve() as server:
-        code = "import os\nos.makedirs('.git/hooks')\nopen('.git/hooks/pre-commit', 'w').write('evil')\nopen('.mcp.json', 'w').close()"
+        code = (
+            "import os\n"
+            "os.makedirs('.git/hooks')\n"
+            "open('.git/hooks/pre-commit', 'w').write('evil')\n"
+            "open('.mcp.json', 'w').close()"
+        )
         text = server.cell(code)
         assert (
             ".git/hooks was created, which is not allowed" in text
@@ -294,7 +305,9 @@ with context.Pool(2) as pool:
 
 def test_children(kernels: Kernels) -> None:
     done = kernels.run(
-        "import subprocess\n!echo $((6 * 7))\nprint(subprocess.run(['id', '-u'], capture_output=True).returncode)"
+        "import subprocess\n"
+        "!echo $((6 * 7))\n"
+        "print(subprocess.run(['id', '-u'], capture_output=True).returncode)"
     )
     assert done.stdout == "42\n0\n", done.stderr
 
@@ -305,7 +318,10 @@ def test_children(kernels: Kernels) -> None:
 def test_tools(kernel: Kernels, servers: harness.Servers) -> None:
     with kernel.serve(*kernel.servers_flags()) as server:
         assert "get_current_time" in server.register("time", servers.time())[0]
-        code = "from mcptools.time import get_current_time as t\nprint(t.run(t.Params(timezone='UTC')).timezone)"
+        code = (
+            "from mcptools.time import get_current_time as t\n"
+            "print(t.run(t.Params(timezone='UTC')).timezone)"
+        )
         assert server.cell(code) == "UTC"
         server.tool("reset")
         assert server.cell(code) == "UTC"
@@ -380,9 +396,17 @@ def test_death_of_everybody_in_the_sandbox(kernel: Kernels) -> None:
     Children that left every group end with the session.
     """
     with kernel.serve() as server:
-        code = "import os, signal\ntry: os.kill(1, signal.SIGKILL)\nexcept PermissionError: pass\nprint(1)"
+        code = (
+            "import os, signal\n"
+            "try: os.kill(1, signal.SIGKILL)\n"
+            "except PermissionError: pass\n"
+            "print(1)"
+        )
         assert server.cell(code) == "1"
-        daemon = "import subprocess; subprocess.Popen(['setsid', 'sleep', '1000'], env={}, stdout=-3, stderr=-3); print(2)"
+        daemon = (
+            "import subprocess; subprocess.Popen(['setsid', 'sleep', '1000'], env={}, "
+            "stdout=-3, stderr=-3); print(2)"
+        )
         assert server.cell(daemon) == "2"
 
 
@@ -398,7 +422,8 @@ def test_core_is_killed(kernel: Kernels) -> None:
     "bomb",
     [
         "import os\nwhile True: os.fork()",
-        "import threading\nwhile True: threading.Thread(target=threading.Event().wait, daemon=True).start()",
+        "import threading\n"
+        "while True: threading.Thread(target=threading.Event().wait, daemon=True).start()",
         "x = []\nwhile True: x.append(bytearray(1 << 28))",
         "import os\nfds = []\nwhile True: fds.append(os.open('/dev/null', 0))",
         "f = open('/tmp/fill', 'wb', 0)\nwhile True: f.write(bytes(1 << 24))",
@@ -521,7 +546,9 @@ def test_installations_are_not_led_astray(kernel: Kernels, link: str) -> None:
     target.mkdir()
     with kernel.serve() as server:
         server.cell(
-            f"import os\nos.makedirs('.ipybox', exist_ok=True) if '/' in {link!r} else None\nos.symlink({str(target)!r}, {link!r})"
+            "import os\n"
+            f"os.makedirs('.ipybox', exist_ok=True) if '/' in {link!r} else None\n"
+            f"os.symlink({str(target)!r}, {link!r})"
         )
         output = server.tool("install_package", {"package_name": str(wheel)})
         assert output["isError"] and "symbolic link" in output["content"][0]["text"]

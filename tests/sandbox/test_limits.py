@@ -14,7 +14,10 @@ from box import Box, make_settings
 BOMBS = {
     "fork": (
         "import os\nn = 0\nwhile True:\n"
-        "    try:\n        pid = os.fork()\n    except BlockingIOError as error: print(n, error.strerror, flush=True); os._exit(0)\n"
+        "    try:\n"
+        "        pid = os.fork()\n"
+        "    except BlockingIOError as error: print(n, error.strerror, flush=True); "
+        "os._exit(0)\n"
         "    if pid == 0:\n        import signal; signal.pause()\n    n += 1\n",
         {"processes": 40},
         "38 Resource temporarily unavailable",
@@ -27,38 +30,62 @@ BOMBS = {
         "stopped",
     ),
     "threads": (
-        "import threading\nn = 0\ntry:\n    while n < 1000:\n        threading.Thread(target=threading.Event().wait, daemon=True).start(); n += 1\n"
-        "except RuntimeError as error: print(n, error)\nimport os, sys; sys.stdout.flush(); os._exit(0)\n",
+        "import threading\n"
+        "n = 0\n"
+        "try:\n"
+        "    while n < 1000:\n"
+        "        threading.Thread(target=threading.Event().wait, daemon=True).start(); "
+        "n += 1\n"
+        "except RuntimeError as error: print(n, error)\n"
+        "import os, sys; sys.stdout.flush(); os._exit(0)\n",
         {"processes": 40},
         "38 can't start new thread",
     ),
     "memory": (
-        "x = []\ntry:\n    while True: x.append(bytearray(10_000_000))\nexcept MemoryError: print(len(x) < 30, 'memory')\n",
+        "x = []\n"
+        "try:\n"
+        "    while True: x.append(bytearray(10_000_000))\n"
+        "except MemoryError: print(len(x) < 30, 'memory')\n",
         {"memory": "256M"},
         "True memory",
     ),
     "files": (
-        "import os\nn = 0\ntry:\n    while True: os.dup(0); n += 1\nexcept OSError as error: print(n, error.strerror)\n",
+        "import os\n"
+        "n = 0\n"
+        "try:\n"
+        "    while True: os.dup(0); n += 1\n"
+        "except OSError as error: print(n, error.strerror)\n",
         {"openFiles": 50},
         "47 Too many open files",
     ),
     "file size": (
-        "import signal; signal.signal(signal.SIGXFSZ, signal.SIG_DFL)\nf = open('big', 'wb')\nwhile True: f.write(bytes(1000))\n",
+        "import signal; signal.signal(signal.SIGXFSZ, signal.SIG_DFL)\n"
+        "f = open('big', 'wb')\n"
+        "while True: f.write(bytes(1000))\n",
         {"fileSize": "1M"},
         "limits.fileSize is 1048576 bytes",
     ),
     "file size, handled": (
-        "f = open('big', 'wb', buffering=0)\ntry:\n    while True: f.write(bytes(1000))\nexcept OSError as error: print(error.strerror)\n",
+        "f = open('big', 'wb', buffering=0)\n"
+        "try:\n"
+        "    while True: f.write(bytes(1000))\n"
+        "except OSError as error: print(error.strerror)\n",
         {"fileSize": "1M"},
         "File too large",
     ),
     "temporary files": (
-        "n = 0\ntry:\n    while True: open(f'/tmp/{n}', 'wb').write(bytes(100_000)); n += 1\nexcept OSError as error: print(n < 21, error.strerror)\n",
+        "n = 0\n"
+        "try:\n"
+        "    while True: open(f'/tmp/{n}', 'wb').write(bytes(100_000)); n += 1\n"
+        "except OSError as error: print(n < 21, error.strerror)\n",
         {"temporaryFiles": "4M"},
         "True No space left on device",
     ),
     "inodes": (
-        "n = 0\ntry:\n    while n < 3_000_000: open(f'/tmp/{n}', 'w').close(); n += 1\nexcept OSError as error: print(error.strerror)\n",
+        "n = 0\n"
+        "try:\n"
+        "    while n < 3_000_000: open(f'/tmp/{n}', 'w').close(); n += 1\n"
+        "except OSError as error: print(error.strerror)\n",
         {"temporaryFiles": "4M"},
         "No space left on device",
     ),

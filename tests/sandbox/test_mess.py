@@ -16,7 +16,10 @@ import pytest
 from box import Box, make_settings
 
 # A service that hides.
-DAEMON = "(setsid sh -c 'trap \"\" TERM INT HUP; while :; do sleep 1000; done' </dev/null >/dev/null 2>&1 &)"
+DAEMON = (
+    "(setsid sh -c 'trap \"\" TERM INT HUP; while :; do sleep 1000; done' "
+    "</dev/null >/dev/null 2>&1 &)"
+)
 
 
 def start(box: Box, script: str, user: str = "root", **options) -> subprocess.Popen[str]:

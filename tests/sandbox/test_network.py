@@ -164,14 +164,25 @@ BY_PROXY = [
     (
         [
             "proxy",
-            "POST http://good.test/ HTTP/1.1\r\nHost: good.test\r\nContent-Length: 0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+            "POST http://good.test/ HTTP/1.1\r\n"
+            "Host: good.test\r\n"
+            "Content-Length: 0\r\n"
+            "Transfer-Encoding: chunked\r\n"
+            "\r\n"
+            "0\r\n"
+            "\r\n",
         ],
         "400",
     ),
     (
         [
             "proxy",
-            "POST http://good.test/ HTTP/1.1\r\nHost: good.test\r\nContent-Length: 0\r\nContent-Length: 5\r\n\r\nhello",
+            "POST http://good.test/ HTTP/1.1\r\n"
+            "Host: good.test\r\n"
+            "Content-Length: 0\r\n"
+            "Content-Length: 5\r\n"
+            "\r\n"
+            "hello",
         ],
         "400",
     ),
@@ -186,7 +197,12 @@ BY_PROXY = [
     (
         [
             "answers",
-            "GET http://good.test/ HTTP/1.1\r\nHost: good.test\r\n\r\nGET http://evil.test/ HTTP/1.1\r\nHost: evil.test\r\n\r\n",
+            "GET http://good.test/ HTTP/1.1\r\n"
+            "Host: good.test\r\n"
+            "\r\n"
+            "GET http://evil.test/ HTTP/1.1\r\n"
+            "Host: evil.test\r\n"
+            "\r\n",
         ],
         1,
     ),

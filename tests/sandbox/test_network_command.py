@@ -16,14 +16,23 @@ import pytest
 from box import Box, NetBox, make_settings
 
 EVIL = ["curl", "-sS", "http://evil.test/"]
-DENIED = 'operation not permitted: network-outbound evil.test:80: it is not in network.allowedDomains; to allow it, add "evil.test:80" there'
+DENIED = (
+    "operation not permitted: network-outbound evil.test:80: it is not in "
+    'network.allowedDomains; to allow it, add "evil.test:80" there'
+)
 SETTINGS = make_settings(allowedDomains=["good.test"])
 
 
 def test_denials_are_told_once_at_the_end(net: NetBox, user: str) -> None:
-    script = "curl -sS http://evil.test/ http://evil.test/ >/dev/null; curl -sS --noproxy '*' http://evil.test/ 2>/dev/null; echo last >&2"
+    script = (
+        "curl -sS http://evil.test/ http://evil.test/ >/dev/null; "
+        "curl -sS --noproxy '*' http://evil.test/ 2>/dev/null; echo last >&2"
+    )
     done = net(["sh", "-c", script], SETTINGS, user=user)
-    name = 'operation not permitted: dns evil.test: it is not in network.allowedDomains; to allow it, add "evil.test" there'
+    name = (
+        "operation not permitted: dns evil.test: it is not in network.allowedDomains; "
+        'to allow it, add "evil.test" there'
+    )
     assert done.stderr.splitlines() == [
         "last",
         f"ipybox sandbox: {DENIED}",
@@ -62,7 +71,12 @@ def test_violation_log(net: NetBox) -> None:
 
 
 def test_a_flood_of_denials_is_counted(net: NetBox) -> None:
-    script = "import urllib.request\nfor n in range(200):\n    try: urllib.request.urlopen(f'http://n{n}.evil.test/')\n    except OSError: pass"
+    script = (
+        "import urllib.request\n"
+        "for n in range(200):\n"
+        "    try: urllib.request.urlopen(f'http://n{n}.evil.test/')\n"
+        "    except OSError: pass"
+    )
     done = net(["/usr/bin/python3", "-c", script], SETTINGS)
     lines = done.stderr.splitlines()
     assert 16 < len(lines) < 40 and "more denials" in done.stderr
@@ -113,7 +127,8 @@ def test_sockets_of_the_host(box: Box) -> None:
         connect = [
             "/usr/bin/python3",
             "-c",
-            "import socket; s = socket.socket(socket.AF_UNIX); s.connect('host.sock'); print(s.recv(9))",
+            "import socket; s = socket.socket(socket.AF_UNIX); s.connect('host.sock'); "
+            "print(s.recv(9))",
         ]
         denied = box(connect, make_settings())
         assert denied.returncode != 0 and "host" not in denied.stdout
@@ -134,7 +149,8 @@ def test_services_of_the_host(box: Box, user: str) -> None:
     connect = [
         "/usr/bin/python3",
         "-c",
-        f"import socket; s = socket.socket(socket.AF_UNIX); s.connect({path!r}); print('connected')",
+        f"import socket; s = socket.socket(socket.AF_UNIX); s.connect({path!r}); "
+        "print('connected')",
     ]
     with socket.socket(socket.AF_UNIX) as listener:
         try:
@@ -167,7 +183,10 @@ def test_configurations_of_control_fd(net: NetBox) -> None:
     line = shlex.join(
         net.command(["sh", "-c", inside], make_settings(), flags=("--control-fd", "3"))
     )
-    script = f"mkfifo step; {{ echo nonsense; echo {good}; cat step; echo {closed}; }} | {line} 3<&0 </dev/null; rm step"
+    script = (
+        f"mkfifo step; {{ echo nonsense; echo {good}; cat step; echo {closed}; }} "
+        f"| {line} 3<&0 </dev/null; rm step"
+    )
     done = net(["sh", "-c", script], sandbox=False)
     assert done.stdout == "allowed\ndenied\n", done.stderr
     assert "a line was dropped" in done.stderr
@@ -186,7 +205,10 @@ def test_a_control_fd_that_cannot_be(net: NetBox) -> None:
 
 def test_the_end_in_the_middle_of_a_transfer(net: NetBox) -> None:
     """The command ends while connections are open: nothing hangs, and nothing remains."""
-    script = "for n in 1 2 3; do (exec 3<>/dev/tcp/good.test/80; echo GET >&3; cat <&3) & done; (curl -sS http://good.test/ >/dev/null); exit 7"
+    script = (
+        "for n in 1 2 3; do (exec 3<>/dev/tcp/good.test/80; echo GET >&3; cat <&3) & done; "
+        "(curl -sS http://good.test/ >/dev/null); exit 7"
+    )
     assert net(["bash", "-c", script], SETTINGS).returncode == 7
     assert (
         net(

@@ -161,7 +161,10 @@ def test_curl_elsewhere(net: NetBox, prefix: list[str], url: str) -> None:
 )
 def test_much_data(net: NetBox, url: str) -> None:
     """In both directions at the same time."""
-    command = f"curl -sS {url} | tee large | sha256sum; curl -sS --data-binary @large {url.removesuffix('large')}; rm large"
+    command = (
+        f"curl -sS {url} | tee large | sha256sum; "
+        f"curl -sS --data-binary @large {url.removesuffix('large')}; rm large"
+    )
     done = net(["sh", "-c", command], SETTINGS)
     assert done.stdout.startswith(hashlib.sha256(LARGE).hexdigest()), done.stderr
     assert f'"body": {len(LARGE)}' in done.stdout
@@ -172,7 +175,8 @@ def test_many_at_once(net: NetBox) -> None:
         [
             "sh",
             "-c",
-            "seq 300 | xargs -P 40 -I{} curl -sS --fail -o /dev/null -w '%{http_code}\\n' https://good.test/{}",
+            "seq 300 | xargs -P 40 -I{} curl -sS --fail -o /dev/null -w '%{http_code}\\n' "
+            "https://good.test/{}",
         ],
         SETTINGS,
     )

@@ -140,7 +140,12 @@ def test_what_was_there_stays(box: Box, user: str) -> None:
 @pytest.mark.parametrize("name", [".vscode", "plain"])
 def test_a_tree_that_is_deeper_than_a_path(box: Box, user: str, name: str) -> None:
     """It is moved as it is, or left as it is."""
-    script = f"import os\nfor part in [{name!r}] + ['d' * 250] * 20:\n    os.mkdir(part); os.chdir(part)\nopen('.bashrc', 'w')"
+    script = (
+        "import os\n"
+        f"for part in [{name!r}] + ['d' * 250] * 20:\n"
+        "    os.mkdir(part); os.chdir(part)\n"
+        "open('.bashrc', 'w')"
+    )
     try:
         done = box(["/usr/bin/python3", "-I", "-c", script], user=user)
         assert done.returncode == 0, done.stderr
@@ -155,7 +160,11 @@ def test_a_tree_that_is_deeper_than_a_path(box: Box, user: str, name: str) -> No
 
 def test_names_that_are_no_text(box: Box, user: str) -> None:
     """Bytes that are not UTF-8, new lines and escapes, in names beside and below what is moved."""
-    script = "import os\nos.mkdir('.vscode')\nfor name in (b'.vscode/\\xff', b'.vscode/a\\nb\\x1b[2J', b'\\xfe'): open(name, 'w')"
+    script = (
+        "import os\n"
+        "os.mkdir('.vscode')\n"
+        "for name in (b'.vscode/\\xff', b'.vscode/a\\nb\\x1b[2J', b'\\xfe'): open(name, 'w')"
+    )
     done = box(["/usr/bin/python3", "-I", "-c", script], user=user)
     assert done.returncode == 0, done.stderr
     (found,) = moved(box)

@@ -94,9 +94,9 @@ def test_a_configuration(net: NetBox, user: str, actions: list[list]) -> None:
         and "notes" not in found
     )
     assert (
-        "operation not permitted: network-outbound evil.test:80: it is not in network.allowedDomains"
-        in said
-    )
+        "operation not permitted: network-outbound evil.test:80: it is not in "
+        "network.allowedDomains"
+    ) in said
 
 
 def test_srt_where_there_is_none(net: NetBox, user: str, actions: list[list]) -> None:
@@ -238,7 +238,8 @@ def test_server_filesystem(box: Box, mcp: McpServer, is_sandboxed: bool) -> None
     mcp.register("files", params)
     assert (
         mcp.cell(
-            f"from mcptools.files import read_text_file as r, write_file as w\nr.run(r.Params(path={str(box.place.workspace / 'note')!r})).content"
+            "from mcptools.files import read_text_file as r, write_file as w\n"
+            f"r.run(r.Params(path={str(box.place.workspace / 'note')!r})).content"
         )
         == "'plain note'"
     )

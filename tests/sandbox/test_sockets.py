@@ -273,8 +273,14 @@ def test_a_file_system_of_its_own_that_is_put_aside(
 
 def test_sockets_of_another_sandbox(box: Box, user: str) -> None:
     """Two sandboxes share a workspace, but not their sockets."""
-    listen = "import socket; s = socket.socket(socket.AF_UNIX); s.bind('a.sock'); s.listen(); print('ready', flush=True); s.accept()[0].send(b'hello')"
-    connect = "import socket; s = socket.socket(socket.AF_UNIX); s.connect('a.sock'); print(s.recv(9).decode())"
+    listen = (
+        "import socket; s = socket.socket(socket.AF_UNIX); s.bind('a.sock'); s.listen(); "
+        "print('ready', flush=True); s.accept()[0].send(b'hello')"
+    )
+    connect = (
+        "import socket; s = socket.socket(socket.AF_UNIX); s.connect('a.sock'); "
+        "print(s.recv(9).decode())"
+    )
     command = box.command(["/usr/bin/python3", "-I", "-c", listen], user=user)
     options = {
         "cwd": box.place.workspace,
@@ -364,7 +370,12 @@ def test_from_a_kernel(box: Box, user: str, name: str) -> None:
         if name != "@abstract":
             Path(address).chmod(0o777)
         listener.listen()
-        code = f"import socket\ntry:\n    socket.socket(socket.AF_UNIX).connect({address!r}); print('connected')\nexcept OSError as error: print('denied')"
+        code = (
+            "import socket\n"
+            "try:\n"
+            f"    socket.socket(socket.AF_UNIX).connect({address!r}); print('connected')\n"
+            "except OSError as error: print('denied')"
+        )
         assert kernel.run(code).stdout == "denied\n"
         assert kernel.run(code, "--no-sandbox").stdout == "connected\n"
     if name != "@abstract":

@@ -268,7 +268,10 @@ def test_directories_of_npm_and_claude(box: Box, user: str) -> None:
     for name in (".npm/_logs", ".claude/debug"):
         (box.place.home / name).mkdir(parents=True)
     box.prepare(user)
-    script = "for d in .npm/_logs .claude/debug; do (echo x > ~/$d/x) 2>/dev/null && cat ~/$d/x; done; true"
+    script = (
+        "for d in .npm/_logs .claude/debug; do (echo x > ~/$d/x) 2>/dev/null && "
+        "cat ~/$d/x; done; true"
+    )
     assert box(["sh", "-c", script], MINIMAL, user=user).stdout == "x\nx\n"
     assert not list(box.place.home.rglob("x"))
     assert box(["sh", "-c", script], make_settings(denyRead=["~"]), user=user).stdout == ""
@@ -289,7 +292,10 @@ def test_writes_through_links(box: Box, user: str) -> None:
     (box.place.workspace / "leads-out").symlink_to(box.place.root / "out")
     (box.place.workspace / "leads-in").symlink_to("in")
     os.link(box.place.root / "out/file", box.place.workspace / "was-there")
-    script = "echo x > leads-out/file && echo 1; echo x > leads-in/x && echo 2; echo x > was-there && echo 3; ln ../out/file made && echo 4"
+    script = (
+        "echo x > leads-out/file && echo 1; echo x > leads-in/x && echo 2; "
+        "echo x > was-there && echo 3; ln ../out/file made && echo 4"
+    )
     done = box(["sh", "-c", script], make_settings(allowWrite=["in", "was-there"]), user=user)
     assert done.stdout.split() == ["2", "3"], done.stderr
 
@@ -300,7 +306,10 @@ def test_a_glob_that_denies_reading_directories(box: Box, user: str) -> None:
         (box.place.workspace / name).parent.mkdir(parents=True, exist_ok=True)
         (box.place.workspace / name).write_text("text")
     (box.place.workspace / "alias").symlink_to("real")
-    script = "ls -A build deep/build; cat real/c alias/c 2>/dev/null; (echo new > build/new && cat build/new) 2>/dev/null; true"
+    script = (
+        "ls -A build deep/build; cat real/c alias/c 2>/dev/null; "
+        "(echo new > build/new && cat build/new) 2>/dev/null; true"
+    )
     done = box(["sh", "-c", script], make_settings(denyRead=["**/build/**", "alias"]), user=user)
     assert (
         "text" not in done.stdout

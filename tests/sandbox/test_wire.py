@@ -47,7 +47,10 @@ MESSES = {
     "wrong members": "send(frame(DISPLAY, {'cell': 'one', 'data': []}))",
     "members twice": 'send(frame(DONE, b\'{"cell":1,"cell":2,"status":"ok"}\'))',
     "deeply nested": 'send(frame(DISPLAY, b\'{"cell":1,"data":\' + b\'{"a":\' * 1000000))',
-    "deeply nested, closed": "send(frame(DISPLAY, b'{\"cell\":1,\"data\":' + b'{\"a\":' * 100000 + b'1' + b'}' * 100001))",
+    "deeply nested, closed": (
+        'send(frame(DISPLAY, b\'{"cell":1,"data":\' + b\'{"a":\' * 100000 + '
+        "b'1' + b'}' * 100001))"
+    ),
     "a giant": "send(frame(DISPLAY, b'', length=1 << 30) + bytes(1 << 20), 1024)",
     "a giant, sent": "send(frame(DISPLAY, bytes((64 << 20) - 5)))",
     "the largest number": "send(frame(DISPLAY, b'', length=0xffffffff))",
@@ -60,10 +63,16 @@ MESSES = {
     "done, replayed": "send(done(), 100)",
     "forged hello": "send(frame(HELLO, {'version': 1, 'pid': 1}))",
     "an unexpected reply": "send(frame(REPLY, {'id': 1, 'result': {}}))",
-    "a marker that never comes": "send(frame(DISPLAY, {'cell': CELL, 'data': {'text/plain': 'x'}, 'metadata': {}, 'display_id': None}, marker=0xfffffffe))",
+    "a marker that never comes": (
+        "send(frame(DISPLAY, {'cell': CELL, 'data': {'text/plain': 'x'}, "
+        "'metadata': {}, 'display_id': None}, marker=0xfffffffe))"
+    ),
     "markers of its own": "os.write(1, b'\\0' * 100000 + bytes(range(256)) * 100)",
     "displays without end": "send(display('x' * (1 << 20)), 300)",
-    "descriptors": "[wire.sendmsg([display('x')], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array('i', [0] * 250))]) for _ in range(100)]",
+    "descriptors": (
+        "[wire.sendmsg([display('x')], "
+        "[(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array('i', [0] * 250))]) for _ in range(100)]"
+    ),
     "the end of sending": "wire.shutdown(socket.SHUT_WR)",
     "the end of receiving": "wire.shutdown(socket.SHUT_RD)",
     "no wire": "os.closerange(3, 2000)",
