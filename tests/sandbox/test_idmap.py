@@ -13,9 +13,11 @@ pytestmark = pytest.mark.needs_root
 # Mounts an overlayfs over the workspace's directory $1, in the command's own mount namespace, and
 # runs the rest of the command line.
 OVERLAY = """
-at=$1 && shift && base=$(mktemp -d) && mount -t tmpfs none "$base" && mkdir "$base/lower" "$base/upper" "$base/work" &&
+at=$1 && shift && base=$(mktemp -d) && mount -t tmpfs none "$base" &&
+mkdir "$base/lower" "$base/upper" "$base/work" &&
 mount -t overlay none -o "lowerdir=$base/lower,upperdir=$base/upper,workdir=$base/work" "$at" &&
-echo public > "$at/public" && echo secret > "$at/secret" && chmod 600 "$at/secret" && umount -l "$base" && rmdir "$base" && cd "$PWD" && exec "$@"
+echo public > "$at/public" && echo secret > "$at/secret" && chmod 600 "$at/secret" &&
+umount -l "$base" && rmdir "$base" && cd "$PWD" && exec "$@"
 """
 
 
@@ -82,9 +84,11 @@ def test_what_is_denied_for_writing_is_not_opened(box: Box) -> None:
 # As with systemd, mounts are shared between namespaces. Prints what is mounted in the workspace
 # before, while and after a command runs.
 SHARED = """
-mount --make-rshared / && grep -q shared: /proc/self/mountinfo && mkdir later && mkfifo ready go || exit
+mount --make-rshared / && grep -q shared: /proc/self/mountinfo &&
+mkdir later && mkfifo ready go || exit
 "$@" &
-read line <ready && mount -t tmpfs none later && touch later/of-the-host && cat .env && grep -c " $PWD/" /proc/self/mountinfo
+read line <ready && mount -t tmpfs none later && touch later/of-the-host &&
+cat .env && grep -c " $PWD/" /proc/self/mountinfo
 echo >go; wait; umount later; cat .env; grep -c " $PWD/" /proc/self/mountinfo
 """
 

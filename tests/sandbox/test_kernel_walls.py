@@ -81,8 +81,10 @@ import os
 def tried(action, *args):
     try: action(*args); return "done"
     except OSError: return "denied"
-print([tried(lambda n: os.close(os.open('.venv/' + n, os.O_WRONLY | os.O_CREAT)), name) for name in {names!r}],
-      tried(os.rename, '.venv', 'aside'), tried(os.unlink, '.venv/bin/python'), tried(os.symlink, '/tmp', '.venv/bin/x'))
+def write(name): os.close(os.open('.venv/' + name, os.O_WRONLY | os.O_CREAT))
+print([tried(write, name) for name in {names!r}],
+      tried(os.rename, '.venv', 'aside'), tried(os.unlink, '.venv/bin/python'),
+      tried(os.symlink, '/tmp', '.venv/bin/x'))
 """
     settings = box.write_settings(make_settings(allowWrite=[".", "./.venv"], allowRead=[str(real)]))
     done = kernel.run(code, "--sandbox-config", settings)

@@ -43,14 +43,17 @@ def attempt(statement: str) -> str:
 
 POSTURE = f"""
 import json, os
-status = dict(line.rstrip("\\n").split(":\\t", 1) for line in open("/proc/self/status") if ":\\t" in line)
+lines = [line for line in open("/proc/self/status") if ":\\t" in line]
+status = dict(line.rstrip("\\n").split(":\\t", 1) for line in lines)
 print(json.dumps({{
     "capabilities": [status[name] for name in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb")],
     "no_new_privs": status["NoNewPrivs"], "seccomp": status["Seccomp"],
     "namespaces": {{name: os.readlink("/proc/self/ns/" + name) for name in {NAMESPACES}}},
     "processes": sorted(int(name) for name in os.listdir("/proc") if name.isdigit()),
-    "fds": [os.readlink("/proc/self/fd/" + fd) for fd in os.listdir("/proc/self/fd") if os.path.exists("/proc/self/fd/" + fd)],
-    "pid": os.getpid(), "environment": dict(os.environ), "umask": os.umask(0o22), "signals": status["SigBlk"],
+    "fds": [os.readlink("/proc/self/fd/" + fd) for fd in os.listdir("/proc/self/fd")
+            if os.path.exists("/proc/self/fd/" + fd)],
+    "pid": os.getpid(), "environment": dict(os.environ), "umask": os.umask(0o22),
+    "signals": status["SigBlk"],
 }}))
 """
 
@@ -331,7 +334,8 @@ POST = """
 import json, os, urllib.request, urllib.error
 def post(body, path="/run"):
     host = f"http://{os.environ['TOOL_SERVER_HOST']}:{os.environ['TOOL_SERVER_PORT']}"
-    request = urllib.request.Request(host + path, json.dumps(body).encode(), {"Content-Type": "application/json"})
+    headers = {"Content-Type": "application/json"}
+    request = urllib.request.Request(host + path, json.dumps(body).encode(), headers)
     try:
         return json.loads(urllib.request.urlopen(request, timeout=100).read())
     except urllib.error.HTTPError as error:

@@ -248,7 +248,8 @@ def test_npm(net: NetBox, user: str, prefix: list[str]) -> None:
 def test_node(net: NetBox, user: str) -> None:
     """fetch() ignores the variables."""
     script = """const urls = ["https://good.test/", "http://good.test/", "https://evil.test/"];
-        Promise.all(urls.map(url => fetch(url).then(r => r.status, e => e.cause.code))).then(all => console.log(all.join()))"""
+        Promise.all(urls.map(url => fetch(url).then(r => r.status, e => e.cause.code)))
+            .then(all => console.log(all.join()))"""
     done = net([node(net), "-e", script], SETTINGS, user=user, with_python=True)
     assert done.stdout == "200,200,ENOTFOUND\n", done.stderr
     assert (

@@ -111,8 +111,10 @@ CONNECT = """
 address = [ctypes.create_string_buffer(struct.pack("H", 1) + name + b"\\0", 110)]
 thread = threading.Thread(target=swap); thread.start()
 n, n_tries, is_out, deadline = 0, 0, False, time.monotonic() + 60
-# Where a sandbox is, so many times; where none is, until the host's is reached: the other thread may have to wait for its turn.
-while n_tries < int(sys.argv[1]) or "until-out" in sys.argv and not is_out and time.monotonic() < deadline:
+# In a sandbox, as many times as given. Outside, until the host's socket is reached: the other
+# thread may have to wait for its turn.
+until_out = "until-out" in sys.argv
+while n_tries < int(sys.argv[1]) or until_out and not is_out and time.monotonic() < deadline:
     n_tries += 1
     sock = socket.socket(socket.AF_UNIX)
     if libc.connect(sock.fileno(), address[0], 2 + len(name)) == 0:
@@ -181,7 +183,8 @@ def connect(kind, name):
         sock.connect(name.format(fd=fd)); sock.send(b"x"); return "connected"
     except OSError as error:
         return errno.errorcode[error.errno]
-print(json.dumps({{f"{{kind}} {{name!r}}": connect(kind, name) for kind in {list(KINDS.values())!r} for name in {[*NAMES]!r}}}))
+print(json.dumps({{f"{{kind}} {{name!r}}": connect(kind, name)
+                  for kind in {list(KINDS.values())!r} for name in {[*NAMES]!r}}}))
 """
         line = ["/usr/bin/python3", "-I", "-c", script.replace("\\\\0more", "\\0more")]
         inside = json.loads(box(line, user=user).stdout)
@@ -302,7 +305,8 @@ RIGHTS = """
 import array, os, socket
 left, right = socket.socketpair()
 if os.fork() == 0:
-    socket.send_fds(left, [b"x"], [os.open("/tmp", os.O_PATH), os.open(".", os.O_RDONLY)]); os._exit(0)
+    socket.send_fds(left, [b"x"], [os.open("/tmp", os.O_PATH), os.open(".", os.O_RDONLY)])
+    os._exit(0)
 data, fds, _, _ = socket.recv_fds(right, 10, 10)
 os.wait()
 outside = []

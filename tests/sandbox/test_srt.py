@@ -252,7 +252,9 @@ def test_defaults(box: Box, user: str) -> None:
     """
     (box.place.home / "file").write_text("text")
     script = """cat ~/file; echo out; echo error >&2
-        for place in /tmp/claude/x /tmp/x /dev/null ~/x ./x /etc/x; do mkdir -p /tmp/claude; (echo x > $place) 2>/dev/null && echo $place; done"""
+        for place in /tmp/claude/x /tmp/x /dev/null ~/x ./x /etc/x; do
+            mkdir -p /tmp/claude; (echo x > $place) 2>/dev/null && echo $place
+        done"""
     done = box(["sh", "-c", script], MINIMAL, user=user)
     assert (
         done.stdout.split() == ["text" + "out", "/tmp/claude/x", "/tmp/x", "/dev/null"]

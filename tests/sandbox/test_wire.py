@@ -19,14 +19,20 @@ MIB = 1 << 20
 WIRE = """
 import array, gc, json, os, socket, struct, time
 numbers = [int(name) for name in os.listdir("/proc/self/fd")]
-wire = socket.socket(fileno=os.dup(max(n for n in numbers if os.path.exists(f"/proc/self/fd/{n}") and os.readlink(f"/proc/self/fd/{n}")[0] == "s")))
-CELL = next(o for o in gc.get_objects() if type(o).__module__ == "ipybox_kernel.output" and hasattr(o, "cell")).cell
+def is_socket(n):
+    path = f"/proc/self/fd/{n}"
+    return os.path.exists(path) and os.readlink(path)[0] == "s"
+wire = socket.socket(fileno=os.dup(max(filter(is_socket, numbers))))
+outputs = (o for o in gc.get_objects() if type(o).__module__ == "ipybox_kernel.output")
+CELL = next(o for o in outputs if hasattr(o, "cell")).cell
 HELLO, DISPLAY, UPDATE, CLEAR, RESULT, ERROR, DONE, REPLY = range(64, 72)
 def frame(kind, payload=b"{}", length=None, marker=0):
     payload = payload if isinstance(payload, bytes) else json.dumps(payload).encode()
-    return struct.pack("<IBI", len(payload) + 5 if length is None else length, kind, marker) + payload
+    length = len(payload) + 5 if length is None else length
+    return struct.pack("<IBI", length, kind, marker) + payload
 def display(text, cell=CELL):
-    return frame(DISPLAY, {"cell": cell, "data": {"text/plain": text}, "metadata": {}, "display_id": None})
+    data = {"text/plain": text}
+    return frame(DISPLAY, {"cell": cell, "data": data, "metadata": {}, "display_id": None})
 def done(cell=CELL, **more):
     return frame(DONE, {"cell": cell, "status": "ok", "execution_count": 1, "cwd": "/"} | more)
 def send(data, times=1):
@@ -71,7 +77,8 @@ MESSES = {
     "displays without end": "send(display('x' * (1 << 20)), 300)",
     "descriptors": (
         "[wire.sendmsg([display('x')], "
-        "[(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array('i', [0] * 250))]) for _ in range(100)]"
+        "[(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array('i', [0] * 250))]) "
+        "for _ in range(100)]"
     ),
     "the end of sending": "wire.shutdown(socket.SHUT_WR)",
     "the end of receiving": "wire.shutdown(socket.SHUT_RD)",

@@ -143,9 +143,8 @@ def websocket(way, name):
     sock = connect(name, 80) if way == "direct" else tunnel(name + ":80")[0]
     with sock:
         sock.sendall(
-            ("GET / HTTP/1.1\r\nHost: {}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n")
-            .format(name)
-            .encode()
+            b"GET / HTTP/1.1\r\nHost: %s\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n"
+            % name.encode()
         )
         assert b" 101 " in sock.recv(4096)
         sock.sendall(b"hello")
