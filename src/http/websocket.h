@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * IpbWebSocket: one end of a WebSocket (RFC 6455) without extensions: a server for a request of our
- * HTTP server, or a client. The peer is hostile: messages and the queue of bytes to be sent are
- * bounded, and a peer that does not answer pings, does not read or does not close is disconnected.
+ * IpbWebSocket: one end of a WebSocket (RFC 6455) without extensions. It is the server's end, made
+ * from a request to our HTTP server, or the client's end. The peer is hostile: messages and the
+ * queue of bytes to be sent are bounded, and a peer that does not answer pings, does not read or
+ * does not close is disconnected.
  *
- * Ownership: the owner frees it, also after on_closed, and may do so within its functions. None of
- * them is called after that.
+ * Ownership: the owner frees it, also after on_closed. A function of IpbWebSocketFuncs may free it.
+ * None of these functions is called after that.
  */
 #pragma once
 

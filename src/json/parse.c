@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Parses text into the tree in one pass, without recursion: the open container's @skip is its
- * parent's index until it is closed, so nesting needs no stack. Memory: twice the text, and the
- * values.
+ * Parses text into the tree in one pass, without recursion and without a stack: while a container
+ * is open, its @skip is the index of its parent. Memory: twice the text, and the values.
  */
 #include <string.h>
 

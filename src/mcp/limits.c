@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The limits that can be set, one row each; see the header.
+ * The limits that "limits" in server_params can set, one row each; see the header.
  */
 #include "mcp/limits.h"
 

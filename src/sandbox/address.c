@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * See the header.
+ * Ranges of IP addresses; see the header.
  */
 #include "sandbox/address.h"
 

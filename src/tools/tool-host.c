@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The tools of one session; see the header. A call takes these steps: resolve, approval, connect,
- * send, result. It is in the table of calls until its function was called or it was cancelled. What
- * it waits for (an approval, an answer) calls back once in any case and has a reference for that.
- * So a call that ended early is freed then.
+ * send, result. It is in the table of calls until its function was called or it was cancelled. An
+ * approval or an answer that the call waits for always calls back once, and holds a reference to
+ * the call until then. So a call that ends early is freed after that.
  */
 #include "tools/tool-host.h"
 

@@ -2,9 +2,8 @@
 """The client's side of `docs/internals/rpc.md`: requests to the core, and messages from it.
 
 Everything here may be called from any thread. The reading thread passes messages of the core to a
-`Handler`, in the order in which they came; handlers are quick and never block. A forked child has
-no
-core: objects that it inherited raise CoreError, and `acquire_core` starts a new core.
+`Handler`, in the order in which they came. Handlers are quick and never block. A forked child has
+no core: objects that it inherited raise CoreError, and `acquire_core` starts a new core.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 """Runs pip of this interpreter for a sandboxed session: `python -I -S installer.py install …`.
 
 `python -m pip` would run the code of .pth files. It would also run a sitecustomize.py in the folder
-of an editable install, which is a workspace, where a cell may have written it.
+of an editable install. If this folder is a workspace, a cell may have written the file.
 """
 
 import os

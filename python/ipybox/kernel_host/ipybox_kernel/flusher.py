@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The thread that flushes buffered text while a cell runs for long.
 
-It sleeps on a timerfd without the GIL. Arming it costs a short cell nothing, and it wakes only if
-text may have been buffered for the interval. It is not a thread of `threading`, so user code that
-counts threads does not see it. It ends before each fork, so Python does not warn about forks with
-threads.
+It sleeps on a timerfd without the GIL. The timer is set when text is buffered, so the thread wakes
+only if text may have been buffered for INTERVAL_NS. Setting the timer does not slow down a short
+cell. It is not a thread of `threading`, so user code that counts threads does not see it. It ends
+before each fork, so Python does not warn about forks with threads.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The network inside: a loopback device, and the listeners. If a listener needs it, every IPv4
- * address is local (AnyIP). Listeners are opened here, and the core accepts on them. So the socket
- * itself identifies the sandbox, and no process is in between.
+ * The network inside a sandbox: a loopback device, and the listeners. If a listener needs it, every
+ * IPv4 address is local (AnyIP). The listeners are opened here, and the core accepts their
+ * connections. So the core knows the sandbox by the socket, and no process between a client and the
+ * core passes data on.
  */
 #include "sandbox/linux/init/init.h"
 
