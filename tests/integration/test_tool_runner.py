@@ -420,13 +420,13 @@ def test_large_arguments_and_results(how, make_server):
 
 def test_response_in_pieces():
     reply = response({"result": [1, 2]})
-    whole = client._Response()
+    received = client._Response()
     for i in range(len(reply)):
-        assert not whole.is_whole
-        whole.room()[:1] = reply[i : i + 1]
-        whole.feed(1)
-    assert whole.is_whole
-    assert client._read_answer(whole.status, whole.body) == [1, 2]
+        assert not received.is_whole
+        received.room()[:1] = reply[i : i + 1]
+        received.feed(1)
+    assert received.is_whole
+    assert client._read_answer(received.status, received.body) == [1, 2]
 
 
 def test_refusal_before_the_body_was_taken(make_server):

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Generates a package from a list of tools, for tests: `apigen-tool [--async] [--signatures | --stubs] SERVER ROOT <
- * tools.json` prints the modules' names, one a line, or what else is asked for.
+ * Generates a package from a list of tools, for tests. It prints one module name per line, or the
+ * signatures or stubs.
+ *
+ * usage: apigen-tool [--async] [--signatures | --stubs] SERVER ROOT < tools.json
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Our JSON beside Python's: both take or refuse the same texts, and read the same values.
+"""Compares our JSON parser with Python's.
+
+Both must accept the same texts and read the same values from them.
 
 usage: json-differential.py JSON_TOOL
 
-Python is the stricter half's equal once it is told to refuse NaN and Infinity. Numbers are compared as
-text, members as a list with duplicates.
+Python's parser is configured to reject NaN and Infinity, as ours does. Numbers are compared as
+text. The members of an object are compared as a list, with duplicates.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ SEED = 7
 
 
 class Number(str):
-    """A number as it was sent; unlike the string of the same text."""
+    """The text of a number. It does not equal a string with the same text."""
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Number) and str(self) == str(other)
@@ -30,13 +32,13 @@ class Number(str):
     __hash__ = str.__hash__
 
 
-def refuse(constant: str) -> None:
+def reject(constant: str) -> None:
     raise ValueError(constant)
 
 
 def load(text: str) -> object:
     return json.loads(
-        text, parse_int=Number, parse_float=Number, parse_constant=refuse, object_pairs_hook=tuple
+        text, parse_int=Number, parse_float=Number, parse_constant=reject, object_pairs_hook=tuple
     )
 
 
@@ -44,7 +46,7 @@ def load(text: str) -> object:
 
 
 def short_texts() -> Iterator[bytes]:
-    """Every text of up to four of these."""
+    """All texts of up to four of these pieces."""
     for length in range(5):
         for pieces in itertools.product(
             ["-", "0", "1", ".", "e", "+", '"', "\\", "u", "[", "]", "{", "}", ",", ":", " "],
@@ -147,8 +149,8 @@ def random_value(rng: random.Random, depth: int = 0) -> object:
     ][kind]
 
 
-def whole_texts(rng: random.Random, count: int) -> Iterator[bytes]:
-    """What Python writes, as it is and with some bytes changed."""
+def encoded_texts(rng: random.Random, count: int) -> Iterator[bytes]:
+    """Texts that Python writes, each followed by a copy with some bytes changed."""
     for _ in range(count):
         indent = rng.choice([None, None, 1])
         text = json.dumps(random_value(rng), ensure_ascii=rng.random() < 0.5, indent=indent)
@@ -175,7 +177,7 @@ def numbers(rng: random.Random, count: int) -> Iterator[bytes]:
 
 
 def run_tool(tool: str, texts: list[bytes]) -> Iterator[tuple[bool, bytes, str]]:
-    """For each text: was it taken, what was written, the integer or "-"."""
+    """For each text: whether we accept it, the output or message, and the integer or "-"."""
     stdin = b"".join(b"%d\n%s" % (len(text), text) for text in texts)
     output = subprocess.run([tool], input=stdin, stdout=subprocess.PIPE, check=True).stdout
     at = 0
@@ -188,7 +190,7 @@ def run_tool(tool: str, texts: list[bytes]) -> Iterator[tuple[bool, bytes, str]]
 
 
 def int64(number: str) -> int | None:
-    """The number, if it is an integer in range; exact, unlike a float."""
+    """The value of a number, without rounding, or None if it is not an integer of 64 bits."""
     sign, whole, fraction, exponent = re.fullmatch(
         r"(-?)(\d+)\.?(\d*)(?:[eE](.*))?", number
     ).groups()
@@ -202,14 +204,14 @@ def int64(number: str) -> int | None:
     return value if rest == 0 and value in INT64 else None
 
 
-def differs(text: bytes, taken: bool, written: bytes, integer: str) -> str | None:
-    """How we and Python differ about the text."""
+def difference_of(text: bytes, accepted: bool, written: bytes, integer: str) -> str | None:
+    """How our result for a text differs from Python's, or None."""
     try:
         value = load(text.decode("utf-8"))
     except (ValueError, RecursionError) as error:
-        return f"we take it, Python does not: {error}" if taken else None
-    if not taken:
-        return "Python takes it, we say " + written.decode()
+        return f"we accept it, Python rejects it: {error}" if accepted else None
+    if not accepted:
+        return "Python accepts it, we reject it: " + written.decode()
     if load(written.decode("utf-8")) != value:
         return f"the values differ: {written!r}"
     if isinstance(value, Number):
@@ -221,16 +223,21 @@ def differs(text: bytes, taken: bool, written: bytes, integer: str) -> str | Non
 
 def main() -> int:
     rng = random.Random(SEED)
-    texts = [*short_texts(), *mixed_texts(rng, 20000), *whole_texts(rng, 3000), *numbers(rng, 5000)]
-    wrong = taken = 0
+    texts = [
+        *short_texts(),
+        *mixed_texts(rng, 20000),
+        *encoded_texts(rng, 3000),
+        *numbers(rng, 5000),
+    ]
+    wrong = accepted = 0
     for text, answer in zip(texts, run_tool(sys.argv[1], texts)):
-        difference = differs(text, *answer)
-        taken += answer[0]
+        difference = difference_of(text, *answer)
+        accepted += answer[0]
         if difference:
             wrong += 1
             print(f"{text!r}: {difference}")
-    print(f"{len(texts)} texts, {taken} of them JSON, {wrong} differences")
-    return 1 if wrong or not 0 < taken < len(texts) else 0
+    print(f"{len(texts)} texts, {accepted} of them valid JSON, {wrong} differences")
+    return 1 if wrong or not 0 < accepted < len(texts) else 0
 
 
 if __name__ == "__main__":

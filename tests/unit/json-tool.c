@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Our JSON for scripts: reads texts, each behind a line with its size, until the end of stdin. For each
- * it writes "ok SIZE INT\n" and the text encoded anew (INT: the value if it is an integer, else
- * "-"), or "error SIZE -\n" and the message.
+ * Parses and rewrites JSON texts, for json-differential.py.
+ *
+ * It reads texts from stdin until the end. Each text follows a line with its size in bytes. If a
+ * text is valid, the answer is "ok SIZE INT\n" and the text as we write it. INT is the value if it
+ * is an integer, else "-". If the text is invalid, the answer is "error SIZE -\n" and the message.
  */
 #include <stdio.h>
 #include <stdlib.h>

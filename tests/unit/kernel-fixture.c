@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * See the header. This process is a subreaper: what a test leaves behind becomes its child, and is
- * waited for until it is gone; a test that leaves something running hangs, and its time limit
- * tells.
+ * See the header. This process is a subreaper: processes that a test leaves behind are re-parented
+ * to it, and tear_down waits for them. A test that leaves a process running therefore hangs until
+ * its timeout.
  */
 #include "kernel-fixture.h"
 
@@ -52,7 +52,7 @@ static void
 close_text(KernelFixture *fixture)
 {
     if (fixture->open_text >= 0)
-        g_string_append_c(fixture->told, ')');
+        g_string_append_c(fixture->trace, ')');
     fixture->open_text = -1;
 }
 
@@ -67,10 +67,10 @@ add_text(KernelFixture *fixture, const IpbEvent *event)
     }
     if (fixture->open_text != (int) event->type) {
         close_text(fixture);
-        g_string_append_printf(fixture->told, " %s(", type_name(event->type));
+        g_string_append_printf(fixture->trace, " %s(", type_name(event->type));
         fixture->open_text = (int) event->type;
     }
-    g_string_append(fixture->told, event->text);
+    g_string_append(fixture->trace, event->text);
 }
 
 static const char *
@@ -104,7 +104,7 @@ on_event(const IpbEvent *event, void *data)
         add_text(fixture, event);
     } else {
         close_text(fixture);
-        g_string_append_printf(fixture->told,
+        g_string_append_printf(fixture->trace,
                                event->type == IPB_EVENT_STARTED ? " %s%s" : " %s(%s)",
                                type_name(event->type), event_detail(event));
     }
@@ -128,10 +128,10 @@ kernel_fixture_set_up(KernelFixture *fixture, const void *data)
     static const KernelFixtureOptions no_options;
     const KernelFixtureOptions *options = data != NULL ? data : &no_options;
     g_assert_cmpint(prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0), ==, 0);
-    g_main_context_default(); /* has an fd of its own from now on */
+    g_main_context_default(); /* opens an fd, which must not count as a leak */
     *fixture = (KernelFixture){.n_fds = kernel_fixture_count_fds(), .open_text = -1};
     fixture->loop = ipb_loop_new(NULL, NULL);
-    fixture->told = g_string_new(NULL);
+    fixture->trace = g_string_new(NULL);
     const char *preload[] = {options->mode, NULL};
     g_autofree char *host = options->host_directory != NULL
                                 ? g_strdup(options->host_directory)
@@ -168,7 +168,7 @@ kernel_fixture_tear_down(KernelFixture *fixture, const void *data)
     while (g_main_context_iteration(NULL, FALSE))
         ;
     ipb_loop_unref(fixture->loop);
-    g_string_free(fixture->told, TRUE);
+    g_string_free(fixture->trace, TRUE);
     g_free(fixture->cause);
     g_free(fixture->traceback);
     while (waitpid(-1, NULL, 0) > 0)
@@ -192,9 +192,9 @@ kernel_fixture_wait_done(KernelFixture *fixture, unsigned n_done)
 }
 
 void
-kernel_fixture_wait_for(KernelFixture *fixture, const char *told)
+kernel_fixture_wait_for(KernelFixture *fixture, const char *text)
 {
-    while (strstr(fixture->told->str, told) == NULL)
+    while (strstr(fixture->trace->str, text) == NULL)
         g_main_context_iteration(NULL, TRUE);
 }
 
@@ -218,26 +218,26 @@ kernel_fixture_execute(KernelFixture *fixture, const char *code)
 const char *
 kernel_fixture_cell(KernelFixture *fixture, const char *code)
 {
-    g_string_truncate(fixture->told, 0);
+    g_string_truncate(fixture->trace, 0);
     kernel_fixture_execute(fixture, code);
     kernel_fixture_wait_done(fixture, fixture->n_done + 1);
-    return fixture->told->len > 0 ? fixture->told->str + 1 : "";
+    return fixture->trace->len > 0 ? fixture->trace->str + 1 : "";
 }
 
 void
-kernel_fixture_assert_cell(KernelFixture *fixture, const char *code, const char *told)
+kernel_fixture_assert_cell(KernelFixture *fixture, const char *code, const char *trace)
 {
     const char *actual = kernel_fixture_cell(fixture, code);
-    if (strcmp(actual, told) != 0)
+    if (strcmp(actual, trace) != 0)
         g_test_message("%s: %s", code, fixture->cause);
-    g_assert_cmpstr(actual, ==, told);
+    g_assert_cmpstr(actual, ==, trace);
 }
 
 void
-kernel_fixture_assert_lost(KernelFixture *fixture, const char *code, const char *told,
+kernel_fixture_assert_lost(KernelFixture *fixture, const char *code, const char *trace,
                            const char *cause)
 {
-    kernel_fixture_assert_cell(fixture, code, told);
+    kernel_fixture_assert_cell(fixture, code, trace);
     g_assert_cmpint(fixture->status, ==, IPB_CELL_LOST);
     g_assert_cmpstr(fixture->cause, ==, cause);
 }
@@ -261,14 +261,14 @@ pid_t
 kernel_fixture_pid(KernelFixture *fixture)
 {
     kernel_fixture_cell(fixture, "import os; os.write(1, str(os.getpid()).encode())");
-    const char *pid = strstr(fixture->told->str, "out(");
+    const char *pid = strstr(fixture->trace->str, "out(");
     g_assert_nonnull(pid);
     return (pid_t) strtol(pid + 4, NULL, 10);
 }
 
-/* A zombie is gone, too. */
+/* Also true for a zombie. */
 static bool
-is_gone(pid_t pid)
+has_ended(pid_t pid)
 {
     g_autofree char *path = g_strdup_printf("/proc/%d/stat", (int) pid);
     g_autofree char *stat = NULL;
@@ -282,9 +282,9 @@ void
 kernel_fixture_wait_gone(pid_t pid)
 {
     int pidfd = ipb_pidfd_open(pid);
-    if (pidfd <
-        0) { /* it has been reaped; or we are under valgrind, which opens our children only */
-        for (int i = 0; !is_gone(pid); i++) {
+    /* It has been reaped already, or pidfd_open does not work under valgrind. */
+    if (pidfd < 0) {
+        for (int i = 0; !has_ended(pid); i++) {
             g_assert_cmpint(i, <, 10000);
             g_usleep(1000);
         }

@@ -1,55 +1,58 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * For tests of kernels: a kernel, what it told as text, and the check that nothing is left behind.
+ * A fixture for tests of kernels. It runs a kernel and records its events as text. After each test
+ * it checks that no process and no file descriptor is left.
  */
 #pragma once
 
 #include "kernel/native-kernel.h"
 
-/* What the cause of a death ends in, where there was state. */
+/* The end of the message for a kernel's death, if the kernel had state to lose. */
 #define STATE_LOST "; its state is lost, the next cell runs in a fresh kernel"
 
 typedef struct {
     IpbLoop *loop;
     IpbForkserver *forkserver;
     IpbKernel *kernel;
-    GString *told; /* "started out(x) err(y) late(z) display(x) … done(ok)", one space between */
-    int open_text; /* the event type of the text that "told" ends in, or -1 */
+    GString *trace; /* the events: " started out(x) err(y) late(z) display(x) … done(ok)" */
+    int open_text;  /* the event type, if the trace ends in text, else -1 */
     unsigned n_done;
     unsigned n_ready;
     unsigned n_failed_starts;
     IpbCellStatus status; /* of the last cell */
-    char *cause;          /* and its text */
+    char *cause;          /* text of its done event */
     char *traceback;      /* of the last error */
-    uint64_t n_bytes;     /* of text, with is_counting */
-    bool is_counting;     /* do not keep the text */
+    uint64_t n_bytes;     /* size of all text, if is_counting */
+    bool is_counting;     /* count the text instead of recording it */
     bool is_stopped;
     size_t n_fds;
     void (*on_event)(void *fixture, const IpbEvent *event);
 } KernelFixture;
 
 typedef struct {
-    const char *mode; /* the fake forkserver's; NULL: "normal" */
+    const char *mode; /* of the fake forkserver; NULL: "normal" */
     const char *python;
-    const char *host_directory; /* NULL: the fake one */
+    const char *host_directory; /* NULL: that of the fake forkserver */
     unsigned interrupt_grace_ms, init_timeout_ms, start_timeout_ms;
 } KernelFixtureOptions;
 
-/* @data: KernelFixtureOptions or NULL. */
+/* @data: KernelFixtureOptions, or NULL. */
 void kernel_fixture_set_up(KernelFixture *fixture, const void *data);
 void kernel_fixture_tear_down(KernelFixture *fixture, const void *data);
 /* Also called by tear_down. */
 void kernel_fixture_free_kernel(KernelFixture *fixture);
 
-void kernel_fixture_run(KernelFixture *fixture); /* what can be done now, without waiting */
+/* Runs everything that is pending in the main loop, without waiting. */
+void kernel_fixture_run(KernelFixture *fixture);
 void kernel_fixture_wait_done(KernelFixture *fixture, unsigned n_done);
-void kernel_fixture_wait_for(KernelFixture *fixture, const char *told);
-/* Forgets what was told, runs a cell to its end, and returns what it told. */
+/* Waits until the trace contains @text. */
+void kernel_fixture_wait_for(KernelFixture *fixture, const char *text);
+/* Clears the trace, runs a cell to its end, and returns the trace of the cell. */
 const char *kernel_fixture_cell(KernelFixture *fixture, const char *code);
-/* Asserts what it told. */
-void kernel_fixture_assert_cell(KernelFixture *fixture, const char *code, const char *told);
-/* The same of a cell that ends in a death. */
-void kernel_fixture_assert_lost(KernelFixture *fixture, const char *code, const char *told,
+/* Runs a cell and asserts its trace. */
+void kernel_fixture_assert_cell(KernelFixture *fixture, const char *code, const char *trace);
+/* The same, for a cell in which the kernel dies. @cause: the text of its done event. */
+void kernel_fixture_assert_lost(KernelFixture *fixture, const char *code, const char *trace,
                                 const char *cause);
 uint64_t kernel_fixture_execute(KernelFixture *fixture, const char *code);
 /* Runs a cell of any kernel. */
@@ -57,6 +60,6 @@ uint64_t kernel_execute(IpbKernel *kernel, const char *code, GError **error);
 void kernel_fixture_stop(KernelFixture *fixture);
 pid_t kernel_fixture_pid(KernelFixture *fixture);
 
-/* Waits until the process is gone (it is not this process' child). */
+/* Waits until the process, which is not a child of this process, has ended. */
 void kernel_fixture_wait_gone(pid_t pid);
 size_t kernel_fixture_count_fds(void);

@@ -529,7 +529,7 @@ test_bad_servers(Fixture *fixture, const void *data)
 }
 
 static void
-test_nobody_there(Fixture *fixture, const void *data)
+test_connect_errors(Fixture *fixture, const void *data)
 {
     g_autoptr(GError) error = NULL;
     static const char *const BAD_HEADERS[] = {"X", "a\r\nY: b", NULL};
@@ -567,7 +567,7 @@ main(int argc, char **argv)
         {"/http/websocket/silent-peers", test_silent_peers},
         {"/http/websocket/pings", test_pings},
         {"/http/websocket/bad-servers", test_bad_servers},
-        {"/http/websocket/nobody-there", test_nobody_there},
+        {"/http/websocket/connect-errors", test_connect_errors},
     };
     g_test_init(&argc, &argv, NULL);
     for (size_t i = 0; i < G_N_ELEMENTS(TESTS); i++)

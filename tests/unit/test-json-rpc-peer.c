@@ -287,7 +287,7 @@ test_steal_document(void)
     receive(&f, MESSAGE("\"id\":1,\"result\":[1]"));
     const IpbJson *result = ipb_json_get(ipb_json_root(f.stolen), "result");
     g_assert_cmpuint(ipb_json_length(result), ==, 1);
-    ipb_rpc_peer_call(f.peer, "nobody cares", NULL, 0, NULL, NULL);
+    ipb_rpc_peer_call(f.peer, "no callback", NULL, 0, NULL, NULL);
     receive(&f, MESSAGE("\"id\":2,\"result\":[1]"));
     tear_down(&f);
 }

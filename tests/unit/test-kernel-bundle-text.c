@@ -13,7 +13,7 @@ check(const char *bundle, const char *wanted)
     g_assert_cmpstr(text, ==, wanted);
 }
 
-/* A repr that somebody wrote says more than the other representations. */
+/* text/plain is preferred, unless it is the default repr of a class. */
 static void
 test_plain(void)
 {
@@ -29,7 +29,7 @@ test_plain(void)
 }
 
 static void
-test_class_only(void)
+test_default_repr(void)
 {
     check("{\"text/plain\":\"<IPython.core.display.Markdown object>\",\"text/markdown\":\"# T\"}",
           "# T");
@@ -37,7 +37,7 @@ test_class_only(void)
     check("{\"text/plain\":\"<a.f.<locals>.B at 0x7fAf>\",\"text/html\":\"<p>h</p>\"}", "h");
     check("{\"text/plain\":\"<a.B object at 0x7f>\",\"text/html\":\"h\",\"text/latex\":\"l\"}",
           "l");
-    /* Nothing better is there. */
+    /* There is no other text. */
     check("{\"text/plain\":\"<a.B at 0x7f>\"}", "<a.B at 0x7f>");
     check("{\"text/plain\":\"<a.B at 0x7f>\",\"text/html\":\"<iframe></iframe>\"}",
           "<a.B at 0x7f>");
@@ -59,7 +59,7 @@ main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/kernel/bundle-text/plain", test_plain);
-    g_test_add_func("/kernel/bundle-text/class-only", test_class_only);
+    g_test_add_func("/kernel/bundle-text/default-repr", test_default_repr);
     g_test_add_func("/kernel/bundle-text/without-plain", test_without_plain);
     return g_test_run();
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Deadlines: pauses, and the time in which a process got no CPU.
+ * Deadlines: pauses, and extensions for the time in which a process gets no CPU.
  */
 #include <limits.h>
 #include <unistd.h>
@@ -12,7 +12,7 @@
 typedef struct {
     IpbLoop *loop;
     IpbDeadline deadline;
-    const uint64_t *waits_ms; /* as they are asked for; the last one stays */
+    const uint64_t *waits_ms; /* one per call; the last one repeats */
     unsigned n_waits, n_asked, n_ended;
 } Fixture;
 
@@ -57,7 +57,7 @@ run_to_end(Fixture *fixture)
 static void
 test_starved(void)
 {
-    /* At the start, at the first end, at the second one, and so on. */
+    /* The CPU wait at the start, at the first expiry, at the second expiry, and so on. */
     static const uint64_t waits_ms[] = {500, 700, 900, 950};
     Fixture fixture;
     set_up(&fixture, waits_ms, G_N_ELEMENTS(waits_ms));
@@ -66,7 +66,7 @@ test_starved(void)
 }
 
 static void
-test_figures_that_mean_nothing(void)
+test_implausible_waits(void)
 {
     static const uint64_t none[] = {0}, falling[] = {UINT_MAX, 0};
     Fixture fixture;
@@ -86,7 +86,7 @@ test_paused(void)
     ipb_deadline_set(&fixture.deadline, DELAY_MS);
     g_assert_null(fixture.deadline.timer);
     ipb_deadline_set_paused(&fixture.deadline, false);
-    /* While it is put off it can stand still as well. */
+    /* An extended deadline can be paused, too. */
     while (fixture.deadline.extended_ms == 0)
         g_main_context_iteration(NULL, TRUE);
     ipb_deadline_set_paused(&fixture.deadline, true);
@@ -109,7 +109,7 @@ main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/kernel/deadline/starved", test_starved);
-    g_test_add_func("/kernel/deadline/figures-that-mean-nothing", test_figures_that_mean_nothing);
+    g_test_add_func("/kernel/deadline/implausible-waits", test_implausible_waits);
     g_test_add_func("/kernel/deadline/paused", test_paused);
     g_test_add_func("/kernel/deadline/cpu-wait", test_cpu_wait);
     return g_test_run();

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How native kernels and their forkserver start, or fail to, and how they are reset, stopped and
- * freed; cells are in test-kernel-native.c. The forkserver is a fake one (fake-kernel/). After each
- * test no process and no fd is left (kernel-fixture.c).
+ * How native kernels and their forkserver start, fail to start, are reset, stopped and freed. Tests
+ * of cells are in test-kernel-native.c. The tests use a fake forkserver (fake-kernel/). After each
+ * test, the fixture checks that no process and no fd is left.
  */
 #include <errno.h>
 #include <signal.h>
@@ -141,14 +141,14 @@ test_reset(Fixture *fixture, const void *data)
     ipb_kernel_reset(fixture->kernel);
     kernel_fixture_assert_cell(fixture, "out('x' in globals() and 'old' or 'new')",
                                "started out(new) done(ok)");
-    /* With a cell. */
+    /* While a cell runs. */
     kernel_fixture_execute(fixture, "out('a'); time.sleep(1000)");
     kernel_fixture_wait_for(fixture, "out(a");
     ipb_kernel_reset(fixture->kernel);
     ipb_kernel_reset(fixture->kernel);
     kernel_fixture_wait_done(fixture, 3);
     g_assert_cmpstr(fixture->cause, ==, "the kernel was reset");
-    /* While it starts, with a cell that waits. */
+    /* While the kernel starts and a cell waits for it. */
     kernel_fixture_execute(fixture, "");
     ipb_kernel_reset(fixture->kernel);
     kernel_fixture_wait_done(fixture, 4);
@@ -159,12 +159,12 @@ test_reset(Fixture *fixture, const void *data)
 static void
 test_stop(Fixture *fixture, const void *data)
 {
-    kernel_fixture_stop(fixture); /* nothing runs */
+    kernel_fixture_stop(fixture); /* no kernel runs yet */
     pid_t pid = kernel_fixture_pid(fixture);
     kernel_fixture_stop(fixture);
     g_assert_cmpint(kill(pid, 0), ==, -1);
     g_assert_cmpint(errno, ==, ESRCH);
-    /* A cell starts a new one; it says nothing of state that was thrown away on purpose. */
+    /* The next cell starts a new kernel. It reports no lost state, because stop is deliberate. */
     kernel_fixture_assert_cell(fixture, "out('ok')", "started out(ok) done(ok)");
 }
 
@@ -180,7 +180,7 @@ test_stop_busy(Fixture *fixture, const void *data)
 }
 
 static void
-test_stop_stubborn(Fixture *fixture, const void *data)
+test_stop_timeout(Fixture *fixture, const void *data)
 {
     kernel_fixture_cell(fixture,
                         "names = kernel.names; names['at_exit'] = lambda: time.sleep(1000)");
@@ -192,7 +192,7 @@ test_stop_starting(Fixture *fixture, const void *data)
 {
     kernel_fixture_execute(fixture, "");
     kernel_fixture_stop(fixture);
-    g_assert_cmpstr(fixture->told->str, ==, " done(lost)");
+    g_assert_cmpstr(fixture->trace->str, ==, " done(lost)");
 }
 
 static void
@@ -238,9 +238,9 @@ test_forkserver_stop(Fixture *fixture, const void *data)
         g_main_context_iteration(NULL, TRUE);
 }
 
-/* Freed in every state; the fixture checks that nothing is left. */
+/* Free the kernel after any number of turns of the main loop. */
 static void
-test_free_anywhere(void)
+test_free_in_any_state(void)
 {
     for (int n_turns = 0; n_turns < 60; n_turns++) {
         Fixture fixture;
@@ -248,9 +248,9 @@ test_free_anywhere(void)
         kernel_fixture_execute(&fixture, "display('a'); out('b'); os._exit(1)");
         for (int i = 0; i < n_turns && fixture.n_done == 0; i++)
             g_main_context_iteration(NULL, TRUE);
-        bool is_over = fixture.n_done > 0;
+        bool has_ended = fixture.n_done > 0;
         kernel_fixture_tear_down(&fixture, NULL);
-        if (is_over)
+        if (has_ended)
             return;
     }
     g_assert_not_reached();
@@ -264,7 +264,6 @@ test_free_busy(Fixture *fixture, const void *data)
     kernel_fixture_wait_for(fixture, "started");
 }
 
-/* Many kernels of one forkserver, asked for before it is ready. */
 static void
 count_done(const IpbEvent *event, void *data)
 {
@@ -272,6 +271,7 @@ count_done(const IpbEvent *event, void *data)
         ++*(unsigned *) data;
 }
 
+/* Many kernels, all requested before their forkserver is ready. */
 static void
 test_many_kernels(Fixture *fixture, const void *data)
 {
@@ -331,11 +331,11 @@ main(int argc, char **argv)
     ADD("reset", NULL, test_reset);
     ADD("stop", NULL, test_stop);
     ADD("stop-busy", NULL, test_stop_busy);
-    ADD("stop-stubborn", &quick_interrupt, test_stop_stubborn);
+    ADD("stop-timeout", &quick_interrupt, test_stop_timeout);
     ADD("stop-starting", NULL, test_stop_starting);
     ADD("free-when-stopped", NULL, test_free_when_stopped);
     ADD("forkserver-stop", NULL, test_forkserver_stop);
-    g_test_add_func("/kernel/life/free-anywhere", test_free_anywhere);
+    g_test_add_func("/kernel/life/free-in-any-state", test_free_in_any_state);
     ADD("free-busy", NULL, test_free_busy);
     ADD("many-kernels", NULL, test_many_kernels);
     ADD("stop-in-callback", NULL, test_stop_in_callback);

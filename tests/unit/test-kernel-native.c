@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Cells of native kernels: their output and limits, deaths, interrupts, pauses; how kernels start
- * and end is in test-kernel-life.c. The forkserver is a fake one, whose kernels do what they are
- * told (fake-kernel/). After each test no process and no fd is left (kernel-fixture.c).
+ * Cells of native kernels: output, limits, deaths of the kernel, interrupts and pauses. Tests of
+ * how kernels start and end are in test-kernel-life.c. The tests use a fake forkserver, whose
+ * kernels run the code of the test (fake-kernel/). After each test, the fixture checks that no
+ * process and no fd is left.
  */
 #include <fcntl.h>
 #include <signal.h>
@@ -60,7 +61,7 @@ test_bad_code(Fixture *fixture, const void *data)
     g_assert_cmpuint(kernel_execute(fixture->kernel, large, &error), ==, 0);
     g_assert_error(error, IPYBOX_ERROR, IPYBOX_ERROR_LIMIT);
     g_clear_error(&error);
-    /* 20 MB that grow to 120 in JSON. */
+    /* 20 MB of control characters, which are 120 MB in JSON. */
     memset(large, 1, 20 << 20);
     large[20 << 20] = '\0';
     kernel_fixture_cell(fixture, "");
@@ -80,7 +81,7 @@ test_large_code(Fixture *fixture, const void *data)
 static void
 test_busy(Fixture *fixture, const void *data)
 {
-    for (int i = 0; i < 2; i++) { /* starting, then running */
+    for (int i = 0; i < 2; i++) { /* while the kernel starts, then while the cell runs */
         g_autoptr(GError) error = NULL;
         kernel_fixture_execute(fixture, "time.sleep(1000)");
         if (i == 1)
@@ -89,11 +90,11 @@ test_busy(Fixture *fixture, const void *data)
         g_assert_error(error, IPYBOX_ERROR, IPYBOX_ERROR_BUSY);
         ipb_kernel_interrupt(fixture->kernel);
         kernel_fixture_wait_done(fixture, fixture->n_done + 1);
-        g_string_truncate(fixture->told, 0);
+        g_string_truncate(fixture->trace, 0);
     }
 }
 
-/* A cell that goes on after its end: returns when it has done what comes after. */
+/* Runs a cell whose code continues after its done frame. Returns when the code has ended. */
 static void
 run_late(Fixture *fixture, const char *code)
 {
@@ -102,7 +103,7 @@ run_late(Fixture *fixture, const char *code)
     g_assert_cmpint(mkfifo(fifo, 0600), ==, 0);
     g_autofree char *whole = g_strdup_printf("done(); %s; open('%s', 'w').close()", code, fifo);
     kernel_fixture_cell(fixture, whole);
-    close(open(fifo, O_RDONLY | O_CLOEXEC)); /* waits for the other side */
+    close(open(fifo, O_RDONLY | O_CLOEXEC)); /* blocks until the code opens it */
     kernel_fixture_run(fixture);
     g_unlink(fifo);
     g_rmdir(directory);
@@ -114,38 +115,38 @@ test_late_output(Fixture *fixture, const void *data)
     run_late(fixture, "out('a'); err('b'); display('c', cell=0); out('d')");
     kernel_fixture_assert_cell(fixture, "out('e')", "started late(abc\nd) out(e) done(ok)");
     kernel_fixture_assert_cell(fixture, "out('f')", "started out(f) done(ok)");
-    /* It is told without a cell that prints, too. */
+    /* The next cell reports late output even if it prints nothing. */
     run_late(fixture, "out('g')");
     kernel_fixture_assert_cell(fixture, "", "started late(g) done(ok)");
 }
 
-/* More than a pipe holds, so it is read (and dropped) while no cell runs. */
+/* More than a pipe holds, so the collector must read it, and drop it, while no cell runs. */
 static void
-test_much_late_output(Fixture *fixture, const void *data)
+test_large_late_output(Fixture *fixture, const void *data)
 {
     pid_t pid = kernel_fixture_pid(fixture);
     kernel_fixture_cell(fixture, "done(); out('\xc3\xa9' * 1000000); os._exit(1)");
-    while (kill(pid, 0) == 0) /* until it is reaped, which is told */
+    while (kill(pid, 0) == 0) /* until the forkserver has reaped it */
         g_main_context_iteration(NULL, TRUE);
-    const char *told = kernel_fixture_cell(fixture, "");
-    told = strstr(told, "late(");
-    g_assert_nonnull(told);
-    const char *end = strstr(told, ") notice(");
+    const char *trace = kernel_fixture_cell(fixture, "");
+    trace = strstr(trace, "late(");
+    g_assert_nonnull(trace);
+    const char *end = strstr(trace, ") notice(");
     g_assert_nonnull(end);
-    /* 256 KiB are whole characters of two bytes. */
-    g_assert_cmpuint((size_t) (end - told), ==, strlen("late(") + 256 * 1024);
+    /* The limit, 256 KiB, cuts no character of two bytes. */
+    g_assert_cmpuint((size_t) (end - trace), ==, strlen("late(") + 256 * 1024);
     g_assert_nonnull(strstr(
         end, " more bytes were dropped) notice(while idle, the kernel ended with exit status"));
 }
 
-/* However often a kernel makes a notice come, the one about its death is there. */
+/* A kernel that causes many notices cannot hide the notice of its death. */
 static void
 test_many_notices(Fixture *fixture, const void *data)
 {
     pid_t pid = kernel_fixture_pid(fixture);
     kernel_fixture_cell(
         fixture, "done(); [display_nothing(cell=0) for n in range(1000)]; os.kill(os.getpid(), 9)");
-    while (kill(pid, 0) == 0) /* until it is reaped, which is told */
+    while (kill(pid, 0) == 0) /* until the forkserver has reaped it */
         g_main_context_iteration(NULL, TRUE);
     kernel_fixture_assert_cell(
         fixture, "",
@@ -154,7 +155,7 @@ test_many_notices(Fixture *fixture, const void *data)
 }
 
 static void
-test_display_of_no_cell(Fixture *fixture, const void *data)
+test_display_without_cell(Fixture *fixture, const void *data)
 {
     kernel_fixture_assert_cell(fixture, "out('a'); display('b', cell=0); out('c')",
                                "started out(a) display(b) out(c) done(ok)");
@@ -192,42 +193,42 @@ test_out_of_memory(Fixture *fixture, const void *data)
         "memory" STATE_LOST);
 }
 
-/* Everything that was written before the death is told, in order, however much. */
+/* All output that the kernel wrote before its death is reported, in order. */
 static void
 test_output_before_death(Fixture *fixture, const void *data)
 {
-    const char *told = kernel_fixture_cell(
+    const char *trace = kernel_fixture_cell(
         fixture, "for i in range(1000): out(f'{i:09}|'); (i % 100 == 0) and display('d')\n"
                  "out('z' * 60000); os._exit(1)");
-    g_assert_nonnull(strstr(told, "000000100|) display(d) out(000000101|"));
-    g_assert_nonnull(strstr(told, "000000999|z"));
-    g_assert_true(g_str_has_suffix(told, "z) done(lost)"));
-    g_assert_cmpuint(strlen(told), >, 70000);
+    g_assert_nonnull(strstr(trace, "000000100|) display(d) out(000000101|"));
+    g_assert_nonnull(strstr(trace, "000000999|z"));
+    g_assert_true(g_str_has_suffix(trace, "z) done(lost)"));
+    g_assert_cmpuint(strlen(trace), >, 70000);
 }
 
-/* A child has the pipes and the wire, and goes on: the death is told all the same. */
+/* A kernel's death is reported even if a child holds the pipes and the wire open and writes. */
 static void
 test_death_with_child(Fixture *fixture, const void *data)
 {
     kernel_fixture_cell(fixture, "");
-    const char *told = kernel_fixture_cell(fixture, "r, w = os.pipe()\n"
-                                                    "child = os.fork()\n"
-                                                    "if child == 0:\n"
-                                                    "    os.write(w, b'x')\n"
-                                                    "    while True: os.write(1, b'y' * 100)\n"
-                                                    "os.read(r, 1)\n"
-                                                    "send(65, data={'text/plain': str(child)})\n"
-                                                    "os.kill(os.getpid(), 9)");
-    const char *child = strstr(told, "display(");
+    const char *trace = kernel_fixture_cell(fixture, "r, w = os.pipe()\n"
+                                                     "child = os.fork()\n"
+                                                     "if child == 0:\n"
+                                                     "    os.write(w, b'x')\n"
+                                                     "    while True: os.write(1, b'y' * 100)\n"
+                                                     "os.read(r, 1)\n"
+                                                     "send(65, data={'text/plain': str(child)})\n"
+                                                     "os.kill(os.getpid(), 9)");
+    const char *child = strstr(trace, "display(");
     g_assert_nonnull(child);
-    g_assert_true(g_str_has_suffix(told, " done(lost)"));
+    g_assert_true(g_str_has_suffix(trace, " done(lost)"));
     kill((pid_t) strtol(child + 8, NULL, 10), SIGKILL);
 }
 
 static void
-test_death_without_word(Fixture *fixture, const void *data)
+test_death_without_status(Fixture *fixture, const void *data)
 {
-    /* The forkserver never says how. */
+    /* This forkserver does not report how kernels end. */
     kernel_fixture_assert_lost(fixture, "os._exit(1)", "started done(lost)",
                                "the kernel ended, and the forkserver does not say how" STATE_LOST);
 }
@@ -246,7 +247,7 @@ test_death_while_idle(Fixture *fixture, const void *data)
 {
     pid_t pid = kernel_fixture_pid(fixture);
     kernel_fixture_cell(fixture, "x = 1; done(); out('late'); os.kill(os.getpid(), 9)");
-    kernel_fixture_wait_gone(pid); /* and not yet noticed */
+    kernel_fixture_wait_gone(pid); /* its exit has not been handled yet */
     kernel_fixture_assert_cell(
         fixture, "out('x' in globals() and 'old' or 'new')",
         "started late(late) notice(while idle, the kernel was killed by SIGKILL (killed); "
@@ -265,7 +266,6 @@ static void
 test_death_without_state(Fixture *fixture, const void *data)
 {
     ipb_kernel_start(fixture->kernel);
-    /* There is no event for a kernel that is ready; a second one tells that time has passed. */
     kernel_fixture_run(fixture);
     ipb_kernel_reset(fixture->kernel);
     kernel_fixture_assert_cell(fixture, "", "started done(ok)");
@@ -283,14 +283,14 @@ test_forkserver_death(Fixture *fixture, const void *data)
                                "started out(new) done(ok)");
 }
 
-/* Breaches. */
+/* Violations of the protocol. */
 
 static void
 assert_breach(Fixture *fixture, const char *code, const char *what)
 {
-    const char *told = kernel_fixture_cell(fixture, code);
+    const char *trace = kernel_fixture_cell(fixture, code);
     g_autofree char *cause = g_strdup_printf("the kernel broke its protocol: %s", what);
-    g_assert_true(g_str_has_suffix(told, " done(lost)"));
+    g_assert_true(g_str_has_suffix(trace, " done(lost)"));
     if (!g_str_has_prefix(fixture->cause, cause))
         g_assert_cmpstr(fixture->cause, ==, cause);
     kernel_fixture_assert_cell(fixture, "out('ok')", "started out(ok) done(ok)");
@@ -342,9 +342,9 @@ test_first_frame(Fixture *fixture, const void *data)
         "the kernel broke its protocol: another frame than hello came first");
 }
 
-/* The first write to it fails, and that is not what is reported. */
+/* Writing to the kernel fails, but the exit status is the error to report. */
 static void
-test_death_before_the_start(Fixture *fixture, const void *data)
+test_death_before_start(Fixture *fixture, const void *data)
 {
     kernel_fixture_assert_lost(fixture, "", "done(lost)", "the kernel ended with exit status 5");
 }
@@ -358,10 +358,10 @@ test_interrupt(Fixture *fixture, const void *data)
     kernel_fixture_wait_for(fixture, "out(a");
     ipb_kernel_interrupt(fixture->kernel);
     kernel_fixture_wait_done(fixture, 1);
-    g_assert_cmpstr(fixture->told->str, ==,
+    g_assert_cmpstr(fixture->trace->str, ==,
                     " started out(a) error(KeyboardInterrupt) done(interrupted)");
     kernel_fixture_assert_cell(fixture, "out(str(x))", "started out(1) done(ok)");
-    ipb_kernel_interrupt(fixture->kernel); /* idle: nothing */
+    ipb_kernel_interrupt(fixture->kernel); /* no effect on an idle kernel */
     kernel_fixture_assert_cell(fixture, "out(str(x))", "started out(1) done(ok)");
 }
 
@@ -377,14 +377,14 @@ test_interrupt_ignored(Fixture *fixture, const void *data)
     kernel_fixture_wait_for(fixture, "no");
     ipb_kernel_interrupt(fixture->kernel);
     kernel_fixture_wait_done(fixture, 1);
-    g_assert_true(g_str_has_prefix(fixture->told->str, " started out(ano"));
+    g_assert_true(g_str_has_prefix(fixture->trace->str, " started out(ano"));
     g_assert_cmpstr(fixture->cause, ==,
                     "the cell did not react to the interrupt within 0.1 s, so the kernel was "
                     "killed" STATE_LOST);
     kernel_fixture_assert_cell(fixture, "out('ok')", "started out(ok) done(ok)");
 }
 
-/* The first one was swallowed, the second works. */
+/* The cell catches the first interrupt. The second one ends it. */
 static void
 test_interrupt_twice(Fixture *fixture, const void *data)
 {
@@ -398,9 +398,9 @@ test_interrupt_twice(Fixture *fixture, const void *data)
     g_assert_cmpint(fixture->status, ==, IPB_CELL_INTERRUPTED);
 }
 
-/* At once, before the kernel can have taken up the cell. */
+/* The interrupt is sent before the kernel can have read the cell. */
 static void
-test_interrupt_at_once(Fixture *fixture, const void *data)
+test_interrupt_immediately(Fixture *fixture, const void *data)
 {
     kernel_fixture_cell(fixture, "");
     for (int i = 0; i < 5; i++) {
@@ -416,9 +416,9 @@ test_interrupt_before_start(Fixture *fixture, const void *data)
 {
     kernel_fixture_execute(fixture, "out('never')");
     ipb_kernel_interrupt(fixture->kernel);
-    g_assert_cmpstr(fixture->told->str, ==, "");
+    g_assert_cmpstr(fixture->trace->str, ==, "");
     kernel_fixture_wait_done(fixture, 1);
-    g_assert_cmpstr(fixture->told->str, ==, " error(KeyboardInterrupt) done(interrupted)");
+    g_assert_cmpstr(fixture->trace->str, ==, " error(KeyboardInterrupt) done(interrupted)");
     kernel_fixture_assert_cell(fixture, "out('ok')", "started out(ok) done(ok)");
 }
 
@@ -428,14 +428,15 @@ static void
 test_paused(Fixture *fixture, const void *data)
 {
     kernel_fixture_cell(fixture, "");
-    g_string_truncate(fixture->told, 0);
+    g_string_truncate(fixture->trace, 0);
     kernel_fixture_execute(fixture, "out('a' * 1000000)");
     kernel_fixture_wait_for(fixture, "out(a");
     ipb_kernel_set_paused(fixture->kernel, true);
-    size_t size = fixture->told->len;
+    size_t size = fixture->trace->len;
     kernel_fixture_run(fixture);
-    g_assert_cmpuint(fixture->told->len, ==, size);
-    /* The limit stands still, or the kernel would be killed: its answer is not read. */
+    g_assert_cmpuint(fixture->trace->len, ==, size);
+    /* The grace period is paused, too. Otherwise the kernel would be killed, because its answer is
+     * not read. */
     ipb_kernel_interrupt(fixture->kernel);
     g_autoptr(GMainLoop) loop = g_main_loop_new(NULL, FALSE);
     IpbTimer *timer =
@@ -474,12 +475,12 @@ test_ready(Fixture *fixture, const void *data)
     ipb_kernel_start(fixture->kernel);
     g_assert_cmpuint(fixture->n_ready, ==, 0);
     wait_until(&fixture->n_ready, 1);
-    ipb_kernel_start(fixture->kernel); /* is ready already */
+    ipb_kernel_start(fixture->kernel); /* the kernel is ready already */
     ipb_kernel_start(fixture->kernel);
     wait_until(&fixture->n_ready, 2);
     kernel_fixture_assert_cell(fixture, "out('ok')", "started out(ok) done(ok)");
     ipb_kernel_start(fixture->kernel);
-    ipb_kernel_reset(fixture->kernel); /* the fresh process counts */
+    ipb_kernel_reset(fixture->kernel); /* now the fresh process is awaited */
     wait_until(&fixture->n_ready, 3);
     kernel_fixture_assert_cell(fixture, "out('ok')", "started out(ok) done(ok)");
     g_assert_cmpuint(fixture->n_ready, ==, 3);
@@ -515,7 +516,7 @@ test_stop_while_starting(Fixture *fixture, const void *data)
     g_assert_cmpuint(fixture->n_ready, ==, 0);
 }
 
-/* Callbacks that call back. */
+/* Calls from within callbacks. */
 
 static void
 execute_again(void *data, const IpbEvent *event)
@@ -585,15 +586,15 @@ main(int argc, char **argv)
     ADD("large-code", NULL, test_large_code);
     ADD("busy", NULL, test_busy);
     ADD("late-output", NULL, test_late_output);
-    ADD("much-late-output", NULL, test_much_late_output);
+    ADD("large-late-output", NULL, test_large_late_output);
     ADD("many-notices", NULL, test_many_notices);
-    ADD("display-of-no-cell", NULL, test_display_of_no_cell);
+    ADD("display-without-cell", NULL, test_display_without_cell);
     ADD("exit-status", NULL, test_exit_status);
     ADD("signal", NULL, test_signal);
     ADD("out-of-memory", &oom_mode, test_out_of_memory);
     ADD("output-before-death", NULL, test_output_before_death);
     ADD("death-with-child", NULL, test_death_with_child);
-    ADD("death-without-word", &no_exit_mode, test_death_without_word);
+    ADD("death-without-status", &no_exit_mode, test_death_without_status);
     ADD("closed-wire", NULL, test_closed_wire);
     ADD("death-while-idle", NULL, test_death_while_idle);
     ADD("death-without-state", NULL, test_death_without_state);
@@ -601,11 +602,11 @@ main(int argc, char **argv)
     ADD("breaches", NULL, test_breaches);
     ADD("frame-after-done", NULL, test_frame_after_done);
     ADD("first-frame", &bad_hello_mode, test_first_frame);
-    ADD("death-before-the-start", &die_before_start_mode, test_death_before_the_start);
+    ADD("death-before-start", &die_before_start_mode, test_death_before_start);
     ADD("interrupt", NULL, test_interrupt);
     ADD("interrupt-ignored", &quick_interrupt, test_interrupt_ignored);
     ADD("interrupt-twice", NULL, test_interrupt_twice);
-    ADD("interrupt-at-once", NULL, test_interrupt_at_once);
+    ADD("interrupt-immediately", NULL, test_interrupt_immediately);
     ADD("interrupt-before-start", NULL, test_interrupt_before_start);
     ADD("paused", &quick_interrupt, test_paused);
     ADD("paused-and-stopped", &quick_interrupt, test_paused_and_stopped);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The collector against a kernel that is this test: it writes into the pipes and the wire what a
- * kernel would, lets the collector run at any moment in between, and compares what is told with the
- * order of writing.
+ * The output collector. The tests act as the kernel. They write to the pipes and the wire, and let
+ * the collector run at any point in between. The collector must report everything in the order in
+ * which it was written.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -16,7 +16,7 @@
 
 static const uint8_t key[IPB_MARKER_KEY_SIZE] = "0123456789a";
 
-/* The other side of a collector, and what it told: "o(text)e(text)F(payload)" … */
+/* The kernel's end of a collector, and a trace of what it reported: "o(text)e(text)F(payload)" */
 typedef struct {
     IpbLoop *loop;
     IpbOutput *output;
@@ -24,20 +24,20 @@ typedef struct {
     int wire;
     uint32_t marker;
     int last_stream; /* -1: none since the last frame */
-    GString *told;
-    char last_told; /* 'o', 'e', 'l' while its text goes on, else 0 */
+    GString *trace;
+    char open_text; /* 'o', 'e' or 'l' if the trace ends in such a text, else 0 */
     bool is_finished, has_wire_ended, wire_failed;
-    int is_written; /* by the thread of test_bounded */
+    int is_written; /* set by the thread of test_bounded */
     size_t max_text;
-    void (*on_told)(void *fixture);
+    void (*on_report)(void *fixture);
 } Fixture;
 
 static void
 end_text(Fixture *fixture)
 {
-    if (fixture->last_told != 0)
-        g_string_append_c(fixture->told, ')');
-    fixture->last_told = 0;
+    if (fixture->open_text != 0)
+        g_string_append_c(fixture->trace, ')');
+    fixture->open_text = 0;
 }
 
 static void
@@ -48,15 +48,15 @@ on_text(bool is_stderr, bool is_late, const char *text, size_t size, void *data)
     g_assert_cmpuint(size, >, 0);
     g_assert_true(g_utf8_validate(text, (gssize) size, NULL));
     char kind = is_late ? 'l' : is_stderr ? 'e' : 'o';
-    if (fixture->last_told != kind) {
+    if (fixture->open_text != kind) {
         end_text(fixture);
-        g_string_append_printf(fixture->told, "%c(", kind);
-        fixture->last_told = kind;
+        g_string_append_printf(fixture->trace, "%c(", kind);
+        fixture->open_text = kind;
     }
-    g_string_append_len(fixture->told, text, (gssize) size);
+    g_string_append_len(fixture->trace, text, (gssize) size);
     fixture->max_text = MAX(fixture->max_text, size);
-    if (fixture->on_told != NULL)
-        fixture->on_told(fixture);
+    if (fixture->on_report != NULL)
+        fixture->on_report(fixture);
 }
 
 static void
@@ -64,9 +64,9 @@ on_frame(const IpbFrame *frame, void *data)
 {
     Fixture *fixture = data;
     end_text(fixture);
-    g_string_append_printf(fixture->told, "F(%.*s)", (int) frame->payload_size, frame->payload);
-    if (fixture->on_told != NULL)
-        fixture->on_told(fixture);
+    g_string_append_printf(fixture->trace, "F(%.*s)", (int) frame->payload_size, frame->payload);
+    if (fixture->on_report != NULL)
+        fixture->on_report(fixture);
 }
 
 static void
@@ -91,7 +91,7 @@ static void
 set_up(Fixture *fixture, const void *data)
 {
     static const IpbOutputFuncs funcs = {on_text, on_frame, on_wire_end, on_finished};
-    *fixture = (Fixture){.last_stream = -1, .told = g_string_new(NULL)};
+    *fixture = (Fixture){.last_stream = -1, .trace = g_string_new(NULL)};
     fixture->loop = ipb_loop_new(NULL, NULL);
     int reads[2], wire[2];
     for (int i = 0; i < 2; i++) {
@@ -122,10 +122,10 @@ tear_down(Fixture *fixture, const void *data)
     ipb_output_free(fixture->output);
     close_all(fixture);
     ipb_loop_unref(fixture->loop);
-    g_string_free(fixture->told, TRUE);
+    g_string_free(fixture->trace, TRUE);
 }
 
-/* Everything that can be done now. */
+/* Runs everything that is pending in the main loop, without waiting. */
 static void
 run(Fixture *fixture)
 {
@@ -182,7 +182,7 @@ write_frame(Fixture *fixture, uint8_t type, uint32_t marker, const char *payload
     write_bytes(fixture->wire, frame->data, frame->len);
 }
 
-#define assert_told(fixture, expected) g_assert_cmpstr((fixture)->told->str, ==, expected)
+#define assert_trace(fixture, expected) g_assert_cmpstr((fixture)->trace->str, ==, expected)
 
 static void
 test_frame_after_text(Fixture *fixture, const void *data)
@@ -203,16 +203,16 @@ test_frame_after_text(Fixture *fixture, const void *data)
     write_frame(fixture, IPB_FRAME_DONE, 3, "3");
     write_text(fixture, 0, "late");
     finish(fixture);
-    assert_told(fixture, "F(0)o(a)F(1)o(b)e(c)o(d)e(e)F(3)o(late)");
+    assert_trace(fixture, "F(0)o(a)F(1)o(b)e(c)o(d)e(e)F(3)o(late)");
 }
 
-/* The other pipe's marker comes in its own time. */
+/* The markers of one pipe arrive earlier than those of the other pipe. */
 static void
 test_pipe_ahead(Fixture *fixture, const void *data)
 {
     for (int ahead = 0; ahead < 2; ahead++) {
-        g_string_truncate(fixture->told, 0);
-        fixture->last_told = 0;
+        g_string_truncate(fixture->trace, 0);
+        fixture->open_text = 0;
         uint32_t first = (uint32_t) ahead * 3 + 1;
         write_text(fixture, ahead, "1");
         write_marker(fixture, ahead, first);
@@ -227,11 +227,11 @@ test_pipe_ahead(Fixture *fixture, const void *data)
         write_text(fixture, 1 - ahead, "5");
         run(fixture);
         end_text(fixture);
-        assert_told(fixture, ahead == 0 ? "o(1)e(23)o(4)e(5)" : "o(2)e(1)o(3)e(4)o(5)");
+        assert_trace(fixture, ahead == 0 ? "o(1)e(23)o(4)e(5)" : "o(2)e(1)o(3)e(4)o(5)");
     }
 }
 
-/* One stream of a random program, with markers as a kernel writes them. */
+/* Writes random text to one stream, with markers where a kernel writes them. */
 static void
 program_text(Fixture *fixture, GString *expected, GRand *rand, int stream)
 {
@@ -248,7 +248,7 @@ program_text(Fixture *fixture, GString *expected, GRand *rand, int stream)
         g_string_append_printf(expected, "%c(", "oe"[stream]);
     }
     fixture->last_stream = stream;
-    /* No multiple of a page, so that reads end anywhere; at most what the pipe takes. */
+    /* Sizes are not multiples of a page, so reads end anywhere, and they fit into a pipe. */
     size_t size = g_rand_int_range(rand, 0, 30) == 0 ? (size_t) g_rand_int_range(rand, 1, 30000)
                                                      : (size_t) g_rand_int_range(rand, 1, 40);
     g_autofree char *text = g_malloc(size + 1);
@@ -283,7 +283,7 @@ run_program(guint32 seed)
     set_up(&fixture, NULL);
     g_autoptr(GRand) rand = g_rand_new_with_seed(seed);
     g_autoptr(GString) expected = g_string_new(NULL);
-    /* How long the collector sleeps at most, so that no write blocks. */
+    /* How rarely the collector runs: often enough that no write blocks. */
     int pause = g_rand_int_range(rand, 1, 4);
     for (int i = 0; i < 60; i++) {
         if (g_rand_int_range(rand, 0, 3) == 0)
@@ -297,9 +297,9 @@ run_program(guint32 seed)
     if (g_rand_boolean(rand))
         close_all(&fixture);
     finish(&fixture);
-    if (strcmp(fixture.told->str, expected->str) != 0)
+    if (strcmp(fixture.trace->str, expected->str) != 0)
         g_test_message("seed %u", seed);
-    assert_told(&fixture, expected->str);
+    assert_trace(&fixture, expected->str);
     tear_down(&fixture, NULL);
 }
 
@@ -310,9 +310,9 @@ test_random_programs(void)
         run_program(seed);
 }
 
-/* A kernel's output arrives cut anywhere, markers included. */
+/* Output can be split anywhere, also within a marker. */
 static void
-test_cut_everywhere(void)
+test_split_everywhere(void)
 {
     static const char bytes[] = "a\xc3\xa9\0"
                                 "b\0"
@@ -320,7 +320,7 @@ test_cut_everywhere(void)
                                 "\x01\0\0\0\n"
                                 "c\0"
                                 "0123456789a\0"
-                                "\x01\0\0\0\n" /* a copy is text */
+                                "\x01\0\0\0\n" /* a repeated marker is text */
                                 "\0"
                                 "0123456789a\0"
                                 "\x02\0\0\0\n"
@@ -336,11 +336,10 @@ test_cut_everywhere(void)
         run(&fixture);
         write_frame(&fixture, IPB_FRAME_DONE, 2, "");
         finish(&fixture);
-        /* What follows the last marker comes before the frame or after: it is there when it is
-         * read. */
-        const char *after = strstr(fixture.told->str, "F()");
+        /* The text after the last marker may be reported before or after the frame. */
+        const char *after = strstr(fixture.trace->str, "F()");
         g_assert_nonnull(after);
-        g_assert_true(g_str_has_prefix(fixture.told->str,
+        g_assert_true(g_str_has_prefix(fixture.trace->str,
                                        "o(a\xc3\xa9\xe2\x90\x80"
                                        "bc\xe2\x90\x80"
                                        "0123456789a"
@@ -352,7 +351,7 @@ test_cut_everywhere(void)
 static void
 test_missing_markers(Fixture *fixture, const void *data)
 {
-    /* In one pipe. */
+    /* Missing in one pipe. */
     write_text(fixture, 0, "a");
     write_text(fixture, 1, "b");
     write_marker(fixture, 1, 1);
@@ -360,18 +359,18 @@ test_missing_markers(Fixture *fixture, const void *data)
     write_frame(fixture, IPB_FRAME_DISPLAY, 1, "1");
     run(fixture);
     end_text(fixture);
-    assert_told(fixture, "o(a)e(b)F(1)e(c)");
-    g_string_truncate(fixture->told, 0);
-    /* In both; nothing waits for a time. */
+    assert_trace(fixture, "o(a)e(b)F(1)e(c)");
+    g_string_truncate(fixture->trace, 0);
+    /* Missing in both pipes. The collector does not wait for a timeout. */
     write_text(fixture, 0, "d");
     write_frame(fixture, IPB_FRAME_DISPLAY, 2, "2");
     run(fixture);
     write_text(fixture, 0, "e");
     write_frame(fixture, IPB_FRAME_DISPLAY, 99, "3");
     run(fixture);
-    assert_told(fixture, "o(d)F(2)o(e)F(3)");
-    g_string_truncate(fixture->told, 0);
-    /* It heals. */
+    assert_trace(fixture, "o(d)F(2)o(e)F(3)");
+    g_string_truncate(fixture->trace, 0);
+    /* Later markers restore the order. */
     write_text(fixture, 0, "f");
     write_marker(fixture, 0, 4);
     write_marker(fixture, 1, 4);
@@ -379,12 +378,12 @@ test_missing_markers(Fixture *fixture, const void *data)
     write_text(fixture, 1, "g");
     run(fixture);
     end_text(fixture);
-    assert_told(fixture, "o(f)F(4)e(g)");
+    assert_trace(fixture, "o(f)F(4)e(g)");
 }
 
-/* A kernel that closed stderr for good prints on, far more than a pipe holds. */
+/* A kernel closes stderr, then prints far more than a pipe holds. */
 static void
-test_lost_pipe(Fixture *fixture, const void *data)
+test_closed_pipe(Fixture *fixture, const void *data)
 {
     ipb_fd_close(&fixture->pipes[1]);
     g_autoptr(GString) expected = g_string_new("o(");
@@ -400,10 +399,10 @@ test_lost_pipe(Fixture *fixture, const void *data)
     }
     finish(fixture);
     g_string_append_c(expected, ')');
-    assert_told(fixture, expected->str);
+    assert_trace(fixture, expected->str);
 }
 
-/* More is in the pipes than one read takes: the marker is behind it. */
+/* A marker follows more text than one read returns. */
 static void
 test_big_pipes(Fixture *fixture, const void *data)
 {
@@ -411,7 +410,7 @@ test_big_pipes(Fixture *fixture, const void *data)
     g_autofree char *expected = g_strdup_printf("o(%s)F(1)e(%s)o(%s)F(2)", text, text, text);
     for (int i = 0; i < 2; i++)
         if (fcntl(fixture->pipes[i], F_SETPIPE_SZ, 1 << 20) < 0) {
-            g_test_skip("no big pipes here");
+            g_test_skip("pipes cannot be enlarged here");
             return;
         }
     write_text(fixture, 0, text);
@@ -426,13 +425,14 @@ test_big_pipes(Fixture *fixture, const void *data)
     write_marker(fixture, 1, 3);
     write_frame(fixture, IPB_FRAME_DONE, 3, "2");
     finish(fixture);
-    g_assert_true(strcmp(fixture->told->str, expected) == 0);
+    g_assert_true(strcmp(fixture->trace->str, expected) == 0);
 }
 
 static void
 test_forged_markers(Fixture *fixture, const void *data)
 {
-    /* A number far ahead: that pipe counts as through; the other still has its order. */
+    /* After a number far ahead, all text of that pipe is reported at once. The order of the other
+     * pipe's text is kept. */
     write_marker(fixture, 0, G_MAXUINT32);
     write_text(fixture, 0, "a");
     run(fixture);
@@ -444,13 +444,13 @@ test_forged_markers(Fixture *fixture, const void *data)
     run(fixture);
     write_frame(fixture, IPB_FRAME_DONE, G_MAXUINT32, "2");
     finish(fixture);
-    g_assert_nonnull(strstr(fixture->told->str, "b)F(1)"));
-    g_assert_true(g_str_has_suffix(fixture->told->str, "F(2)"));
+    g_assert_nonnull(strstr(fixture->trace->str, "b)F(1)"));
+    g_assert_true(g_str_has_suffix(fixture->trace->str, "F(2)"));
 }
 
-/* A beginning of a marker at the end of everything is text. */
+/* An incomplete marker or character at the end of the output is text. */
 static void
-test_held_rest(Fixture *fixture, const void *data)
+test_incomplete_at_end(Fixture *fixture, const void *data)
 {
     write_bytes(fixture->pipes[0],
                 "a\0"
@@ -458,15 +458,15 @@ test_held_rest(Fixture *fixture, const void *data)
                 6);
     write_bytes(fixture->pipes[1], "b\xe2\x82", 3);
     run(fixture);
-    g_assert_null(strstr(fixture->told->str, "0123"));
+    g_assert_null(strstr(fixture->trace->str, "0123"));
     finish(fixture);
-    assert_told(fixture, "o(a)e(b)o(\xe2\x90\x80"
-                         "0123)e(\xef\xbf\xbd)");
+    assert_trace(fixture, "o(a)e(b)o(\xe2\x90\x80"
+                          "0123)e(\xef\xbf\xbd)");
 }
 
-/* A character that a cell leaves unfinished does not slip into the next one. */
+/* A character that is incomplete at the end of a cell is not completed by later text. */
 static void
-test_character_cut_by_done(Fixture *fixture, const void *data)
+test_character_split_by_done(Fixture *fixture, const void *data)
 {
     write_bytes(fixture->pipes[0], "x\xc3", 2);
     write_marker(fixture, 0, 1);
@@ -474,7 +474,7 @@ test_character_cut_by_done(Fixture *fixture, const void *data)
     write_frame(fixture, IPB_FRAME_DONE, 1, "1");
     write_bytes(fixture->pipes[0], "\xa9y", 2);
     finish(fixture);
-    assert_told(fixture, "o(x\xef\xbf\xbd)F(1)o(\xef\xbf\xbdy)");
+    assert_trace(fixture, "o(x\xef\xbf\xbd)F(1)o(\xef\xbf\xbdy)");
 }
 
 static void
@@ -489,12 +489,12 @@ test_late(Fixture *fixture, const void *data)
     write_text(fixture, 1, "4");
     run(fixture);
     end_text(fixture);
-    assert_told(fixture, "l(12)o(3)e(4)");
+    assert_trace(fixture, "l(12)o(3)e(4)");
 }
 
-/* Late text in one pipe only, with the beginning of a marker or its end: nothing hangs. */
+/* Late text that ends in an incomplete marker does not block the other pipe. */
 static void
-test_late_held(Fixture *fixture, const void *data)
+test_late_incomplete(Fixture *fixture, const void *data)
 {
     write_bytes(fixture->pipes[0], "1\0", 2);
     ipb_output_mark_cell(fixture->output);
@@ -504,7 +504,7 @@ test_late_held(Fixture *fixture, const void *data)
     write_text(fixture, 1, "3");
     run(fixture);
     end_text(fixture);
-    assert_told(fixture, "l(1)e(23)");
+    assert_trace(fixture, "l(1)e(23)");
 }
 
 static void
@@ -514,14 +514,14 @@ test_wire_end(Fixture *fixture, const void *data)
     write_marker(fixture, 0, 1);
     write_marker(fixture, 1, 1);
     write_frame(fixture, IPB_FRAME_DISPLAY, 1, "1");
-    write_bytes(fixture->wire, "\x20\0\0\0\x41", 5); /* cut by its end */
+    write_bytes(fixture->wire, "\x20\0\0\0\x41", 5); /* the wire ends within a frame */
     ipb_fd_close(&fixture->wire);
     run(fixture);
     g_assert_true(fixture->has_wire_ended);
     g_assert_false(fixture->wire_failed);
     write_text(fixture, 0, "b");
     finish(fixture);
-    assert_told(fixture, "o(a)F(1)o(b)");
+    assert_trace(fixture, "o(a)F(1)o(b)");
 }
 
 static void
@@ -535,11 +535,11 @@ test_breach(Fixture *fixture, const void *data)
     g_assert_true(fixture->wire_failed);
     ipb_output_finish(fixture->output, /* with_frames= */ false);
     run_until_finished(fixture);
-    g_assert_nonnull(strstr(fixture->told->str, "F(1)"));
-    g_assert_nonnull(strstr(fixture->told->str, "o(a)"));
+    g_assert_nonnull(strstr(fixture->trace->str, "F(1)"));
+    g_assert_nonnull(strstr(fixture->trace->str, "o(a)"));
 }
 
-/* A child keeps the pipes open and writes on: finish ends nevertheless, with what was there. */
+/* A child holds the pipes open and writes. Finishing still ends, with the output up to then. */
 static void
 test_finish_with_writers(Fixture *fixture, const void *data)
 {
@@ -550,7 +550,7 @@ test_finish_with_writers(Fixture *fixture, const void *data)
     ipb_output_finish(fixture->output, /* with_frames= */ true);
     write_text(fixture, 0, "too late");
     run_until_finished(fixture);
-    assert_told(fixture, "o(a)e(c)o(b)");
+    assert_trace(fixture, "o(a)e(c)o(b)");
 }
 
 static void
@@ -560,14 +560,14 @@ test_paused(Fixture *fixture, const void *data)
     write_text(fixture, 0, "a");
     write_frame(fixture, IPB_FRAME_DISPLAY, 0, "1");
     run(fixture);
-    assert_told(fixture, "");
+    assert_trace(fixture, "");
     ipb_output_set_paused(fixture->output, false);
     run(fixture);
-    g_assert_cmpuint(fixture->told->len, >, 0);
+    g_assert_cmpuint(fixture->trace->len, >, 0);
     ipb_output_set_paused(fixture->output, true);
     write_text(fixture, 1, "b");
-    finish(fixture); /* a death is told all the same */
-    g_assert_nonnull(strstr(fixture->told->str, "e(b)"));
+    finish(fixture); /* output is read in spite of the pause */
+    g_assert_nonnull(strstr(fixture->trace->str, "e(b)"));
 }
 
 static void
@@ -580,12 +580,12 @@ pause_once(void *data)
 static void
 test_paused_in_callback(Fixture *fixture, const void *data)
 {
-    fixture->on_told = pause_once;
+    fixture->on_report = pause_once;
     for (int i = 0; i < 10; i++)
         write_frame(fixture, IPB_FRAME_DISPLAY, 0, "x");
     for (size_t n = 1; n <= 10; n++) {
         run(fixture);
-        g_assert_cmpuint(fixture->told->len, ==, n * 4);
+        g_assert_cmpuint(fixture->trace->len, ==, n * 4);
         ipb_output_set_paused(fixture->output, false);
     }
 }
@@ -599,16 +599,16 @@ stop_output(void *data)
 static void
 test_stopped_in_callback(Fixture *fixture, const void *data)
 {
-    fixture->on_told = stop_output;
+    fixture->on_report = stop_output;
     for (int i = 0; i < 10; i++)
         write_frame(fixture, IPB_FRAME_DISPLAY, 0, "x");
     write_text(fixture, 0, "a");
     run(fixture);
-    assert_told(fixture, "F(x)");
+    assert_trace(fixture, "F(x)");
 }
 
 static void
-give_up_wire(void *data)
+finish_without_frames(void *data)
 {
     ipb_output_finish(((Fixture *) data)->output, /* with_frames= */ false);
 }
@@ -616,14 +616,14 @@ give_up_wire(void *data)
 static void
 test_finished_in_callback(Fixture *fixture, const void *data)
 {
-    fixture->on_told = give_up_wire;
+    fixture->on_report = finish_without_frames;
     for (int i = 0; i < 10; i++)
         write_frame(fixture, IPB_FRAME_DISPLAY, 0, "x");
     run_until_finished(fixture);
-    assert_told(fixture, "F(x)");
+    assert_trace(fixture, "F(x)");
 }
 
-/* More frames than one turn tells, and more bytes than one read takes. */
+/* More frames than are reported in one turn, and more bytes than one read returns. */
 static void
 test_flood(Fixture *fixture, const void *data)
 {
@@ -636,7 +636,7 @@ test_flood(Fixture *fixture, const void *data)
     }
     ipb_fd_close(&fixture->wire);
     finish(fixture);
-    g_assert_cmpuint(fixture->told->len, ==, 20 * (100 * 3 + 100003));
+    g_assert_cmpuint(fixture->trace->len, ==, 20 * (100 * 3 + 100003));
 }
 
 static void *
@@ -652,18 +652,18 @@ write_much(void *data)
 }
 
 static void
-forget(void *data)
+clear_trace(void *data)
 {
     Fixture *fixture = data;
-    fixture->last_told = 0;
-    g_string_truncate(fixture->told, 0);
+    fixture->open_text = 0;
+    g_string_truncate(fixture->trace, 0);
 }
 
-/* 50 MB go through in pieces. */
+/* 50 MB are reported in bounded pieces. */
 static void
 test_bounded(Fixture *fixture, const void *data)
 {
-    fixture->on_told = forget;
+    fixture->on_report = clear_trace;
     GThread *thread = g_thread_new("kernel", write_much, fixture);
     while (!g_atomic_int_get(&fixture->is_written))
         g_main_context_iteration(NULL, TRUE);
@@ -682,15 +682,15 @@ main(int argc, char **argv)
     ADD("frame-after-text", test_frame_after_text);
     ADD("pipe-ahead", test_pipe_ahead);
     g_test_add_func("/kernel/output/random-programs", test_random_programs);
-    g_test_add_func("/kernel/output/cut-everywhere", test_cut_everywhere);
+    g_test_add_func("/kernel/output/split-everywhere", test_split_everywhere);
     ADD("missing-markers", test_missing_markers);
-    ADD("lost-pipe", test_lost_pipe);
+    ADD("closed-pipe", test_closed_pipe);
     ADD("big-pipes", test_big_pipes);
     ADD("forged-markers", test_forged_markers);
-    ADD("held-rest", test_held_rest);
-    ADD("character-cut-by-done", test_character_cut_by_done);
+    ADD("incomplete-at-end", test_incomplete_at_end);
+    ADD("character-split-by-done", test_character_split_by_done);
     ADD("late", test_late);
-    ADD("late-held", test_late_held);
+    ADD("late-incomplete", test_late_incomplete);
     ADD("wire-end", test_wire_end);
     ADD("breach", test_breach);
     ADD("finish-with-writers", test_finish_with_writers);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The native kernel with real IPython kernels: order and completeness of output, memory, deaths,
- * interrupts. The Python is $IPYBOX_TEST_PYTHON, else .venv's; without IPython in it the tests are
- * skipped. `-m perf` prints what a cell and output cost.
+ * Native kernels that run IPython: order and completeness of output, memory use, deaths and
+ * interrupts. The interpreter is $IPYBOX_TEST_PYTHON, or else that of .venv. If it has no IPython,
+ * the tests are skipped. `-m perf` also measures starts and cells.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -39,8 +39,8 @@ set_up(Fixture *fixture, const void *data)
 static void
 assert_lost(Fixture *fixture, const char *code, const char *cause)
 {
-    const char *told = kernel_fixture_cell(fixture, code);
-    g_assert_true(g_str_has_suffix(told, " done(lost)"));
+    const char *trace = kernel_fixture_cell(fixture, code);
+    g_assert_true(g_str_has_suffix(trace, " done(lost)"));
     g_assert_cmpstr(fixture->cause, ==, cause);
     kernel_fixture_assert_cell(fixture, "'x' in globals()", "started result(False) done(ok)");
     kernel_fixture_cell(fixture, "x = 1");
@@ -54,7 +54,8 @@ resident_kib(void)
     return strtoul(strstr(status, "VmRSS:") + 6, NULL, 10);
 }
 
-/* A thousand cells that write in every way there is; nothing is lost, nothing is out of order. */
+/* A thousand cells write to stdout and stderr in every possible way. Output is complete and in
+ * order. */
 static void
 test_order(Fixture *fixture, const void *data)
 {
@@ -93,9 +94,9 @@ test_child_processes(Fixture *fixture, const void *data)
     kernel_fixture_assert_cell(fixture, "!echo g >&2", "started err(g\n) done(ok)");
 }
 
-/* 100 MB each way, with no more memory than before. */
+/* 100 MB in each way, with bounded memory. */
 static void
-test_much_output(Fixture *fixture, const void *data)
+test_large_output(Fixture *fixture, const void *data)
 {
     static const char *const codes[] = {
         "for i in range(1000000): print('x' * 99)",
@@ -114,7 +115,7 @@ test_much_output(Fixture *fixture, const void *data)
         g_assert_cmpint(fixture->status, ==, IPB_CELL_OK);
         g_assert_cmpuint(fixture->n_bytes, ==, 100000000);
         g_test_message("%.0f MB/s: %s", 100 / seconds, codes[i]);
-#ifndef __SANITIZE_ADDRESS__ /* which keeps what was freed */
+#ifndef __SANITIZE_ADDRESS__ /* AddressSanitizer delays the reuse of freed memory */
         g_assert_cmpuint(resident_kib(), <, before + 8 * 1024);
 #endif
     }
@@ -123,9 +124,9 @@ test_much_output(Fixture *fixture, const void *data)
 static void
 test_large_display(Fixture *fixture, const void *data)
 {
-    const char *told = kernel_fixture_cell(
+    const char *trace = kernel_fixture_cell(
         fixture, "print('a'); display({'text/plain': 'x' * 30_000_000}, raw=True); print('b')");
-    g_assert_cmpuint(strlen(told), ==,
+    g_assert_cmpuint(strlen(trace), ==,
                      strlen("started out(a\n) display() out(b\n) done(ok)") + 30000000);
     kernel_fixture_assert_cell(fixture, "1", "started result(1) done(ok)");
 }
@@ -153,29 +154,29 @@ test_deaths(Fixture *fixture, const void *data)
     kernel_fixture_assert_cell(fixture, "x", "started result(1) done(ok)");
 }
 
-/* Children in the background keep the pipes; a death is told all the same, and they are gone
- * then. */
+/* A kernel's death is reported even if its background children hold the pipes open. The
+ * children have ended by then, too. */
 static void
 test_death_with_children(Fixture *fixture, const void *data)
 {
-    const char *told = kernel_fixture_cell(
+    const char *trace = kernel_fixture_cell(
         fixture, "import os, subprocess\n"
                  "p = subprocess.Popen(['sh', '-c', 'while :; do echo y; done'])\n"
                  "q = subprocess.Popen(['sleep', '1000'], start_new_session=True)\n"
                  "display(q.pid); os.kill(os.getpid(), 9)");
-    const char *pid = strstr(told, "display(");
+    const char *pid = strstr(trace, "display(");
     g_assert_nonnull(pid);
     g_assert_cmpint(fixture->status, ==, IPB_CELL_LOST);
     kernel_fixture_wait_gone((pid_t) strtol(pid + 8, NULL, 10));
 }
 
 static void
-interrupt_when(Fixture *fixture, const char *code, const char *told)
+interrupt_when(Fixture *fixture, const char *code, const char *text)
 {
-    g_string_truncate(fixture->told, 0);
+    g_string_truncate(fixture->trace, 0);
     kernel_fixture_execute(fixture, code);
-    if (told != NULL)
-        kernel_fixture_wait_for(fixture, told);
+    if (text != NULL)
+        kernel_fixture_wait_for(fixture, text);
     ipb_kernel_interrupt(fixture->kernel);
     kernel_fixture_wait_done(fixture, fixture->n_done + 1);
 }
@@ -184,7 +185,7 @@ static void
 assert_interrupted(Fixture *fixture)
 {
     if (fixture->status != IPB_CELL_INTERRUPTED)
-        g_test_message("told:%s\n%s", fixture->told->str, fixture->traceback);
+        g_test_message("trace:%s\n%s", fixture->trace->str, fixture->traceback);
     g_assert_cmpint(fixture->status, ==, IPB_CELL_INTERRUPTED);
 }
 
@@ -193,7 +194,7 @@ test_interrupts(Fixture *fixture, const void *data)
 {
     kernel_fixture_cell(fixture, "x = 1; import asyncio, time");
     interrupt_when(fixture, "print('a'); time.sleep(1000)", "out(a");
-    g_assert_cmpstr(fixture->told->str, ==,
+    g_assert_cmpstr(fixture->trace->str, ==,
                     " started out(a\n) error(KeyboardInterrupt) done(interrupted)");
     interrupt_when(fixture, "print('a')\nwhile True: pass", "out(a");
     assert_interrupted(fixture);
@@ -201,7 +202,7 @@ test_interrupts(Fixture *fixture, const void *data)
     assert_interrupted(fixture);
     interrupt_when(fixture, "while True: print('a' * 1000)", "out(a");
     assert_interrupted(fixture);
-    for (int i = 0; i < 20; i++) { /* before the kernel can know of the cell */
+    for (int i = 0; i < 20; i++) { /* before the kernel has read the cell */
         interrupt_when(fixture, "time.sleep(1000)", NULL);
         assert_interrupted(fixture);
     }
@@ -224,14 +225,13 @@ test_interrupt_ignored(Fixture *fixture, const void *data)
 static void
 test_late_output(Fixture *fixture, const void *data)
 {
-    /* The thread writes when the cell is done: it sees that by the execution count. */
     kernel_fixture_cell(fixture, "import threading, os\n"
                                  "r, w = os.pipe()\n"
                                  "def late():\n"
                                  "    os.read(r, 1)\n"
                                  "    print('late')\n"
                                  "thread = threading.Thread(target=late); thread.start()");
-    /* It prints while the next cell waits for it: that is not late. */
+    /* The thread prints while the next cell waits for it, so its output is not late. */
     kernel_fixture_assert_cell(fixture, "os.write(w, b'x'); thread.join()",
                                "started out(late\n) done(ok)");
     kernel_fixture_assert_cell(fixture,
@@ -239,9 +239,9 @@ test_late_output(Fixture *fixture, const void *data)
                                "async def late(): await asyncio.sleep(0); print('task')\n"
                                "task = asyncio.ensure_future(late())",
                                "started done(ok)");
-    const char *told = kernel_fixture_cell(fixture, "await task");
-    /* Before or after the cell came; it is there once. */
-    g_assert_true(strstr(told, "late(task\n)") != NULL || strstr(told, "out(task\n)") != NULL);
+    const char *trace = kernel_fixture_cell(fixture, "await task");
+    /* The task prints before or after the cell starts, so its output may be late. */
+    g_assert_true(strstr(trace, "late(task\n)") != NULL || strstr(trace, "out(task\n)") != NULL);
 }
 
 static void
@@ -260,7 +260,7 @@ on_reply(const IpbJson *result, const GError *error, void *data)
 {
     Fixture *fixture = data;
     IpbSpan raw = ipb_json_raw(result);
-    g_string_append_printf(fixture->told, " reply(%s%.*s)", error != NULL ? error->message : "",
+    g_string_append_printf(fixture->trace, " reply(%s%.*s)", error != NULL ? error->message : "",
                            (int) (result != NULL ? raw.size : 0), raw.start);
 }
 
@@ -275,7 +275,7 @@ ask(Fixture *fixture, const char *method, const char *params)
 static void
 assert_reply(Fixture *fixture, const char *method, const char *params, const char *expected)
 {
-    g_string_truncate(fixture->told, 0);
+    g_string_truncate(fixture->trace, 0);
     ask(fixture, method, params);
     kernel_fixture_wait_for(fixture, expected);
 }
@@ -283,13 +283,13 @@ assert_reply(Fixture *fixture, const char *method, const char *params, const cha
 static void
 test_requests(Fixture *fixture, const void *data)
 {
-    /* It starts the kernel, is answered between cells, and ends with the process. */
+    /* A request starts the kernel and is answered between cells. It fails if the kernel dies. */
     assert_reply(fixture, "is_complete", "{\"code\": \"for x in y:\"}", "reply({\"status\"");
     assert_reply(fixture, "no_such", "{}", "reply(ValueError: no method 'no_such')");
     kernel_fixture_cell(fixture, "import time, os");
-    kernel_fixture_execute(fixture, "time.sleep(0.01); name_of_mine = 1");
-    ask(fixture, "complete", "{\"code\": \"name_of_m\"}");
-    kernel_fixture_wait_for(fixture, "reply({\"matches\":[\"name_of_mine\"]");
+    kernel_fixture_execute(fixture, "time.sleep(0.01); my_variable = 1");
+    ask(fixture, "complete", "{\"code\": \"my_vari\"}");
+    kernel_fixture_wait_for(fixture, "reply({\"matches\":[\"my_variable\"]");
     kernel_fixture_execute(fixture, "print('dies'); time.sleep(0.1); os._exit(1)");
     kernel_fixture_wait_for(fixture, "out(dies");
     ask(fixture, "complete", "{}");
@@ -322,10 +322,10 @@ measure_cell(Fixture *fixture, const char *code)
                    times[N * 99 / 100], times[0]);
 }
 
-/* The interrupt may come before the kernel has taken up the cell; without another one the stop
- * would take the whole grace. */
+/* The interrupt can arrive before the kernel has read the cell. It must be repeated, or stopping
+ * takes the full grace period. */
 static void
-test_stop_with_a_cell_that_begins(Fixture *fixture, const void *data)
+test_stop_while_cell_starts(Fixture *fixture, const void *data)
 {
     for (int i = 0; i < 5; i++) {
         kernel_fixture_cell(fixture, "import time");
@@ -351,7 +351,7 @@ test_speed(Fixture *fixture, const void *data)
     for (int i = 0; i < 3; i++) {
         start = g_get_monotonic_time();
         kernel_fixture_cell(fixture, "import os; os._exit(1)");
-        g_test_message("death, told after %.1f ms",
+        g_test_message("death to its report: %.1f ms",
                        (double) (g_get_monotonic_time() - start) / 1e3);
     }
     static const char *const codes[] = {"1", "x = 1", "print(1)"};
@@ -376,7 +376,7 @@ main(int argc, char **argv)
     g_test_add("/kernel/real/" path, Fixture, options, set_up, func, kernel_fixture_tear_down)
     ADD("order", NULL, test_order);
     ADD("child-processes", NULL, test_child_processes);
-    ADD("much-output", NULL, test_much_output);
+    ADD("large-output", NULL, test_large_output);
     ADD("large-display", NULL, test_large_display);
     ADD("deaths", NULL, test_deaths);
     ADD("death-with-children", NULL, test_death_with_children);
@@ -385,7 +385,7 @@ main(int argc, char **argv)
     ADD("interrupt-ignored", &quick, test_interrupt_ignored);
     ADD("late-output", NULL, test_late_output);
     ADD("reset-and-stop", NULL, test_reset_and_stop);
-    ADD("stop-with-a-cell-that-begins", &patient, test_stop_with_a_cell_that_begins);
+    ADD("stop-while-cell-starts", &patient, test_stop_while_cell_starts);
     if (g_test_perf())
         ADD("speed", NULL, test_speed);
     return g_test_run();

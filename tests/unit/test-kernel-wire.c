@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Frames, messages and markers: what is accepted, what is a breach.
+ * Frames, messages and markers: which input is accepted, and which violates the protocol.
  */
 #include <string.h>
 
@@ -65,7 +65,7 @@ test_frame_breach(void)
     assert_frame_breach("\x05\0\0\0\0", 5, "type 0");
     assert_frame_breach("\x05\0\0\0\x01", 5, "type 1");
     assert_frame_breach("\x05\0\0\0\x48", 5, "type 72");
-    /* The largest length is fine as far as the header goes. */
+    /* The header of a frame of the largest length is valid. */
     IpbFrame frame;
     size_t missing;
     g_assert_cmpint(
@@ -103,9 +103,9 @@ test_build_request(void)
     g_assert_cmpint(request[4], ==, IPB_FRAME_REQUEST);
     IpbKernelCode code = {.code = "1", .is_silent = true, .user_expressions = "{\"x\": \"y\"}"};
     g_autofree char *cell = ipb_message_build_execute(1, &code, &size, NULL);
-    const char how[] = "{\"cell\":1,\"code\":\"1\",\"silent\":true,\"store_history\":false,"
-                       "\"user_expressions\":{\"x\":\"y\"}}";
-    g_assert_cmpmem(cell + 9, size - 9, how, strlen(how));
+    const char silent[] = "{\"cell\":1,\"code\":\"1\",\"silent\":true,\"store_history\":false,"
+                          "\"user_expressions\":{\"x\":\"y\"}}";
+    g_assert_cmpmem(cell + 9, size - 9, silent, strlen(silent));
 }
 
 static void
@@ -156,7 +156,7 @@ test_messages(void)
     g_assert_null(display.event.display_id);
     g_assert_cmpstr(ipb_json_get_string(display.event.data, "text/plain"), ==, "x");
 
-    /* Texts of an event hold neither NUL nor lone surrogates. */
+    /* The texts of an event contain neither NUL nor lone surrogates. */
     g_auto(IpbMessage) error = {0};
     g_assert_true(parse(IPB_FRAME_ERROR,
                         "{\"cell\":1,\"ename\":\"E\\u0000\",\"evalue\":\"\\ud800\","
@@ -247,7 +247,7 @@ test_marker_find(void)
     uint32_t number = 0;
     for (size_t n = 0; n <= bytes->len; n++) {
         IpbMarkerResult result = ipb_marker_find(key, 2, bytes->data, n, &text_size, &number);
-        /* The NUL in the text is no marker once a byte follows. */
+        /* A NUL may begin a marker until the next byte is known. */
         g_assert_cmpint(result, ==,
                         n == 3       ? IPB_MARKER_CUT
                         : n <= 5     ? IPB_MARKER_NONE
@@ -256,7 +256,7 @@ test_marker_find(void)
         g_assert_cmpuint(text_size, ==, n == 3 ? 2 : MIN(n, 5));
     }
     g_assert_cmpuint(number, ==, 3);
-    /* An old number: text. */
+    /* A marker with an old number is text. */
     g_assert_cmpint(ipb_marker_find(key, 3, bytes->data, bytes->len, &text_size, &number), ==,
                     IPB_MARKER_NONE);
     g_assert_cmpuint(text_size, ==, bytes->len);

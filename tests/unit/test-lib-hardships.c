@@ -48,7 +48,7 @@ get_fd_limit(void)
 }
 
 static bool
-is_told(const char *message)
+names_fd_limit(const char *message)
 {
     return message != NULL && strstr(message, "ulimit -n") != NULL;
 }
@@ -62,7 +62,7 @@ live(Fixture *fixture)
     g_autoptr(IpyboxSession) session = ipybox_session_new(fixture->runtime, &options, &error);
     if (session == NULL) {
         g_assert_error(error, IPYBOX_ERROR, IPYBOX_ERROR_SYSTEM);
-        g_assert_true(is_told(error->message));
+        g_assert_true(names_fd_limit(error->message));
         return false;
     }
     g_autoptr(IpyboxResult) result =
@@ -72,7 +72,7 @@ live(Fixture *fixture)
         g_assert_cmpstr(ipybox_result_get_text(result), ==, "42");
         return true;
     }
-    if (!is_told(ipybox_result_get_message(result)))
+    if (!names_fd_limit(ipybox_result_get_message(result)))
         g_error("%s", ipybox_result_get_message(result));
     return false;
 }

@@ -21,7 +21,7 @@ typedef struct {
 typedef struct {
     IpbGatewayClient *client;
     GString *log;
-    bool is_told; /* that the kernel has ended */
+    bool has_kernel_ended; /* as reported by on_kernel_end */
 } Client;
 
 /* --- the kernel --------------------------------------------------------------------------------
@@ -134,7 +134,7 @@ static void
 on_kernel_end(void *data)
 {
     Client *client = data;
-    client->is_told = true;
+    client->has_kernel_ended = true;
     g_clear_pointer(&client->client, ipb_gateway_client_free);
 }
 
@@ -143,7 +143,7 @@ connect_client(Fixture *fixture, Client *client)
 {
     static const IpbGatewayClientFuncs FUNCS = {.send = on_send, .on_kernel_end = on_kernel_end};
     client->log = g_string_new(NULL);
-    client->is_told = false;
+    client->has_kernel_ended = false;
     client->client = ipb_gateway_client_new(fixture->kernel, &FUNCS, client);
 }
 
@@ -400,7 +400,7 @@ test_leave(Fixture *fixture, const void *unused)
     g_string_truncate(b.log, 0);
     bool is_closed = false;
     ipb_gateway_kernel_close(fixture->kernel, on_closed, &is_closed);
-    g_assert_true(b.is_told);
+    g_assert_true(b.has_kernel_ended);
     assert_got(&b, "iopub status dead <\n");
     while (!is_closed)
         g_main_context_iteration(NULL, TRUE);

@@ -49,7 +49,7 @@ check_added(const IpbCellText *text, const char *wanted)
     g_assert_cmpstr(ipb_cell_text_added(text), ==, wanted);
 }
 
-/* As it came; late output begins on a line of its own all the same. */
+/* Pieces are joined without separators, but late output begins on a line of its own. */
 static void
 test_joined(void)
 {
@@ -74,7 +74,7 @@ test_joined(void)
     g_assert_cmpstr(raw, ==, " \n  a12\nlate\n");
 }
 
-/* They are beside the text, but for those that ipybox 0.9 has in it. */
+/* Notices are kept apart from the text, except for those that ipybox 0.9 puts into it. */
 static void
 test_notices(void)
 {
@@ -98,7 +98,8 @@ test_notices(void)
     g_assert_cmpstr(g_ptr_array_index(notices, 100), ==, "[ipybox] further notices are left out");
 }
 
-/* Updates of displays are not seen, nor their images; what is cut is still told. */
+/* Updates of displays, and their images, are ignored. Added text is reported in full, even beyond
+ * the limit. */
 static void
 test_joined_without_updates(void)
 {
@@ -116,7 +117,7 @@ test_joined_without_updates(void)
     g_assert_true(ipb_cell_text_is_truncated(text));
 }
 
-/* The limit counts characters, not bytes; what only ends in white space is not cut. */
+/* The limit counts characters, not bytes. White space at the end does not count. */
 static void
 test_limit(void)
 {

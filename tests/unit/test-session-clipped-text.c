@@ -55,7 +55,7 @@ test_small_limits(void)
     check(blank, "");
 }
 
-/* Characters are counted, and none is cut within. */
+/* The limit counts characters, and no character is split. */
 static void
 test_characters(void)
 {
@@ -65,9 +65,9 @@ test_characters(void)
     check(text, "é😀€\n\n[Output cut here: 195 of 200 characters left out]\n\n€x");
 }
 
-/* White space at the end cuts nothing off, and counts as soon as something follows. */
+/* White space at the end does not count until other text follows. */
 static void
-test_blanks(void)
+test_trailing_white_space(void)
 {
     g_autoptr(IpbClippedText) text = make(5, "abcde\n\n\n\n\n\n");
     g_assert_false(ipb_clipped_text_is_cut(text));
@@ -83,8 +83,7 @@ test_blanks(void)
     check(within, "a  \nb  \n");
 }
 
-/* Whatever the pieces are: the text is that of one piece, and at most as long as the limit with the
- * line between. */
+/* The result does not depend on how the text is divided into pieces. */
 static void
 test_pieces(void)
 {
@@ -110,9 +109,9 @@ test_pieces(void)
     }
 }
 
-/* An endless output takes no more memory than its limit. */
+/* Large output takes no more memory than the limit. */
 static void
-test_much(void)
+test_large_output(void)
 {
     g_autoptr(IpbClippedText) text = ipb_clipped_text_new(1000);
     g_autofree char *blanks = g_strnfill(1000000, ' ');
@@ -140,8 +139,8 @@ main(int argc, char **argv)
     g_test_add_func("/session/clipped-text/cut", test_cut);
     g_test_add_func("/session/clipped-text/small-limits", test_small_limits);
     g_test_add_func("/session/clipped-text/characters", test_characters);
-    g_test_add_func("/session/clipped-text/blanks", test_blanks);
+    g_test_add_func("/session/clipped-text/trailing-white-space", test_trailing_white_space);
     g_test_add_func("/session/clipped-text/pieces", test_pieces);
-    g_test_add_func("/session/clipped-text/much", test_much);
+    g_test_add_func("/session/clipped-text/large-output", test_large_output);
     return g_test_run();
 }

@@ -35,7 +35,7 @@ test_application(void)
     g_assert_true(ipb_file_remove_tree(workspace, NULL));
     g_auto(GStrv) alone = ipb_environment_application(env, workspace, on_warning, &warnings);
     g_assert_cmpuint(g_strv_length(alone), ==, 1);
-    g_assert_cmpint(warnings, ==, 1); /* no file is no reason to warn */
+    g_assert_cmpint(warnings, ==, 1); /* a missing .env file causes no warning */
 }
 
 static void
@@ -45,12 +45,12 @@ test_kernel(void)
         "HOME=/h",    "SECRET=s",       "LC_TIME=C",     "PATH=/usr/bin",
         "TERM=xterm", "KERNEL_ENV_K=k", "KERNEL_ENV_=x", "KERNEL_ENV_PATH=/own",
         NULL};
-    const char *wishes[] = {"TERM=fancy", "NEW=n", "TOOL_SERVER_PORT=1", NULL};
+    const char *overrides[] = {"TERM=fancy", "NEW=n", "TOOL_SERVER_PORT=1", NULL};
     g_auto(GStrv) env = ipb_environment_kernel(&(IpbKernelEnvironment){
         .python = "/env/bin/python3",
         .overlay = "/ws/.ipybox/packages",
         .application = application,
-        .kernel_env = wishes,
+        .kernel_env = overrides,
         .tool_port = 99,
         .tool_token = "token",
     });
@@ -66,7 +66,7 @@ test_kernel(void)
     check(env, "PATH", "/own");
     check(env, "PIP_TARGET", "/ws/.ipybox/packages");
     check(env, "PYTHONPATH", "/ws/.ipybox/packages");
-    /* The tool channel is not a wish. */
+    /* The caller cannot override the variables of the tool channel. */
     check(env, "TOOL_SERVER_PORT", "99");
     check(env, "IPYBOX_TOOL_TOKEN", "token");
 }

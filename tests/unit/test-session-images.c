@@ -14,22 +14,22 @@
 #define PNG_BASE64 "iVBORw0KGgoAAAANSUhEUg=="
 
 typedef struct {
-    char *place;
-    char *directory; /* "images" in the place, not there yet */
+    char *parent;
+    char *directory; /* "images" in the parent; does not exist yet */
 } Fixture;
 
 static void
 set_up(Fixture *fixture, const void *unused)
 {
-    fixture->place = ipb_file_make_temp_directory(NULL, "ipybox-test-", NULL);
-    fixture->directory = g_build_filename(fixture->place, "images", NULL);
+    fixture->parent = ipb_file_make_temp_directory(NULL, "ipybox-test-", NULL);
+    fixture->directory = g_build_filename(fixture->parent, "images", NULL);
 }
 
 static void
 tear_down(Fixture *fixture, const void *unused)
 {
-    g_assert_true(ipb_file_remove_tree(fixture->place, NULL));
-    g_free(fixture->place);
+    g_assert_true(ipb_file_remove_tree(fixture->parent, NULL));
+    g_free(fixture->parent);
     g_free(fixture->directory);
 }
 
@@ -40,13 +40,13 @@ save(const char *bundle, const Fixture *fixture, GError **error)
         ipb_json_parse(bundle, strlen(bundle), &IPB_JSON_LIMITS_SMALL, NULL);
     char *path = NULL;
     bool saved =
-        ipb_images_save(ipb_json_root(doc), fixture->directory, fixture->place, &path, error);
+        ipb_images_save(ipb_json_root(doc), fixture->directory, fixture->parent, &path, error);
     g_assert_true(saved || path == NULL);
     return path;
 }
 
 static void
-test_saves(Fixture *fixture, const void *unused)
+test_save(Fixture *fixture, const void *unused)
 {
     g_autoptr(GError) error = NULL;
     g_autofree char *one = save("{\"image/png\":\"" PNG_BASE64 "\"}", fixture, &error);
@@ -71,18 +71,18 @@ test_no_image(Fixture *fixture, const void *unused)
 }
 
 static void
-test_refuses(Fixture *fixture, const void *unused)
+test_errors(Fixture *fixture, const void *unused)
 {
     g_autoptr(GError) error = NULL;
     g_assert_null(save("{\"image/png\":\"bm8gcGljdHVyZQ==\"}", fixture, &error));
     g_assert_error(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID);
     g_clear_error(&error);
-    g_assert_cmpint(symlink(fixture->place, fixture->directory), ==, 0);
+    g_assert_cmpint(symlink(fixture->parent, fixture->directory), ==, 0);
     g_assert_null(save("{\"image/png\":\"" PNG_BASE64 "\"}", fixture, &error));
     g_assert_error(error, IPYBOX_ERROR, IPYBOX_ERROR_REFUSED);
 }
 
-/* The limit of file sizes: an error that names the file, which is not left half written. */
+/* If the file exceeds the limit of file sizes, the error names it, and no partial file is left. */
 static void
 test_too_large(Fixture *fixture, const void *unused)
 {
@@ -96,16 +96,16 @@ test_too_large(Fixture *fixture, const void *unused)
     g_assert_error(error, IPYBOX_ERROR, IPYBOX_ERROR_SYSTEM);
     g_assert_true(g_str_has_prefix(error->message, fixture->directory));
     g_assert_nonnull(strstr(error->message, "ulimit -f"));
-    g_assert_cmpint(g_rmdir(fixture->directory), ==, 0); /* it is empty */
+    g_assert_cmpint(g_rmdir(fixture->directory), ==, 0); /* so it is empty */
 }
 
 int
 main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
-    g_test_add("/session/images/saves", Fixture, NULL, set_up, test_saves, tear_down);
+    g_test_add("/session/images/save", Fixture, NULL, set_up, test_save, tear_down);
     g_test_add("/session/images/no-image", Fixture, NULL, set_up, test_no_image, tear_down);
-    g_test_add("/session/images/refuses", Fixture, NULL, set_up, test_refuses, tear_down);
+    g_test_add("/session/images/errors", Fixture, NULL, set_up, test_errors, tear_down);
     g_test_add("/session/images/too-large", Fixture, NULL, set_up, test_too_large, tear_down);
     return g_test_run();
 }

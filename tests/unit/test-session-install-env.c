@@ -11,8 +11,8 @@ check(char **env, const char *name, const char *value)
     g_assert_cmpstr(g_environ_getenv(env, name), ==, value);
 }
 
-/* What is in the environment counts more than pip's files; no other secret, and no proxy, goes
- * in. */
+/* The environment takes precedence over pip's configuration files. The result contains no unrelated
+ * secret, and no proxy but ours. */
 static void
 test_make(void)
 {
@@ -75,9 +75,9 @@ test_names_and_advice(void)
     g_assert_nonnull(strstr(certificate, "SSL_CERT_FILE and PIP_CERT"));
 }
 
-/* Lines of `pip config list`. */
+/* The lines are the output of `pip config list`. */
 static void
-test_settings_of_files(void)
+test_pip_config(void)
 {
     const char *const env[] = {NULL};
     g_autoptr(IpbPackageIndex) index = ipb_package_index_new(env);
@@ -107,6 +107,6 @@ main(int argc, char **argv)
     g_test_add_func("/session/install-env/make", test_make);
     g_test_add_func("/session/install-env/paths", test_paths);
     g_test_add_func("/session/install-env/names-and-advice", test_names_and_advice);
-    g_test_add_func("/session/install-env/settings-of-files", test_settings_of_files);
+    g_test_add_func("/session/install-env/pip-config", test_pip_config);
     return g_test_run();
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A session on a provider that has nothing to do with forkservers: its kernels are objects in this
- * process that print the code of a cell. They can do little, and the session says so instead of
- * ignoring an option.
+ * Sessions with a kernel provider that uses no forkserver. Its kernels are objects in this process
+ * that print the code of a cell. They lack most capabilities. The session must reject options that
+ * need these, instead of ignoring the options.
  */
 #include "session/session.h"
 
@@ -226,19 +226,19 @@ typedef struct {
     IpbRuntime *runtime;
     FakeProvider *provider;
     char *workspace;
-    GString *told; /* "started stdout(1) done(ok) " */
+    GString *trace; /* "started stdout(1) done(ok) " */
 } Fixture;
 
 static void
 on_event(const IpbEvent *event, void *data)
 {
     Fixture *fixture = data;
-    g_string_append(fixture->told, ipb_event_name(event->type));
+    g_string_append(fixture->trace, ipb_event_name(event->type));
     if (event->type == IPB_EVENT_DONE)
-        g_string_append_printf(fixture->told, "(%s)", ipb_cell_status_name(event->status));
+        g_string_append_printf(fixture->trace, "(%s)", ipb_cell_status_name(event->status));
     else if (event->text != NULL)
-        g_string_append_printf(fixture->told, "(%s)", event->text);
-    g_string_append_c(fixture->told, ' ');
+        g_string_append_printf(fixture->trace, "(%s)", event->text);
+    g_string_append_c(fixture->trace, ' ');
 }
 
 static void
@@ -248,14 +248,14 @@ set_up(Fixture *fixture, const void *unused)
     g_autofree char *root = g_canonicalize_filename("../..", g_getenv("G_TEST_SRCDIR"));
     g_autofree char *host = g_build_filename(root, "python/ipybox/kernel_host", NULL);
     fixture->workspace = ipb_file_make_temp_directory(NULL, "ipybox-test-", NULL);
-    /* No Python is ever started, so any file will do. */
+    /* No interpreter is started, so any file will do. */
     IpbRuntimeOptions options = {
         .python = "/bin/false", .host_directory = host, .state_dir = fixture->workspace};
     fixture->runtime = ipb_runtime_new(NULL, &options, &error);
     g_assert_no_error(error);
     fixture->provider = new_provider(ipb_runtime_loop(fixture->runtime));
     ipb_runtime_add_kernel_provider(fixture->runtime, &fixture->provider->base);
-    fixture->told = g_string_new(NULL);
+    fixture->trace = g_string_new(NULL);
 }
 
 static void
@@ -265,7 +265,7 @@ tear_down(Fixture *fixture, const void *unused)
     ipb_runtime_unref(fixture->runtime);
     g_assert_true(ipb_file_remove_tree(fixture->workspace, NULL));
     g_free(fixture->workspace);
-    g_string_free(fixture->told, TRUE);
+    g_string_free(fixture->trace, TRUE);
 }
 
 static IpbSessionOptions
@@ -307,9 +307,9 @@ close_session(IpbSession *session)
 }
 
 static void
-wait_for(Fixture *fixture, const char *told)
+wait_for(Fixture *fixture, const char *text)
 {
-    while (strstr(fixture->told->str, told) == NULL)
+    while (strstr(fixture->trace->str, text) == NULL)
         g_main_context_iteration(NULL, TRUE);
 }
 
@@ -321,7 +321,7 @@ test_cells(Fixture *fixture, const void *unused)
     g_assert_cmpuint(ipb_session_execute(session, "one", 0, on_event, fixture, NULL), ==, 1);
     g_assert_cmpuint(ipb_session_execute(session, "two", 0, on_event, fixture, NULL), ==, 2);
     wait_for(fixture, "stdout(two) done(ok) ");
-    g_assert_cmpstr(fixture->told->str, ==,
+    g_assert_cmpstr(fixture->trace->str, ==,
                     "ready started stdout(one) done(ok) started stdout(two) done(ok) ");
     close_session(session);
 }
@@ -331,12 +331,12 @@ test_readiness(Fixture *fixture, const void *unused)
 {
     IpbSession *session = open_session(fixture);
     ipb_session_start(session);
-    g_assert_cmpstr(fixture->told->str, ==, ""); /* only from the loop */
+    g_assert_cmpstr(fixture->trace->str, ==, ""); /* callbacks run only from the main loop */
     wait_for(fixture, "ready ");
     ipb_session_start(session);
     wait_for(fixture, "ready ready ");
     ipb_session_report_late_output(session);
-    g_assert_cmpstr(fixture->told->str, ==, "ready ready late(late) ");
+    g_assert_cmpstr(fixture->trace->str, ==, "ready ready late(late) ");
     close_session(session);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The test program lies in no environment and not at the top of the build folder: nothing is near
- * it.
+ * How the Python interpreter is found. This test program is neither in a virtual environment nor at
+ * the top of the build directory, so there is no interpreter near it.
  */
 #include "session/python.h"
 
@@ -11,7 +11,7 @@
 #include "base/error.h"
 #include "base/file.h"
 
-/* A directory with a HOME, in which environments are made. */
+/* A temporary directory in which the tests create environments. */
 static char *top;
 
 static char *
@@ -40,10 +40,10 @@ test_order(void)
     g_autofree char *path = g_path_get_dirname(in_path);
     g_setenv("PATH", path, TRUE);
     assert_found(NULL, in_path);
-    g_autofree char *users = make_python("data/ipybox/venv/bin");
+    g_autofree char *user_python = make_python("data/ipybox/venv/bin");
     g_autofree char *environment = ipb_python_user_environment();
-    g_assert_true(g_str_has_prefix(users, environment));
-    assert_found(NULL, users);
+    g_assert_true(g_str_has_prefix(user_python, environment));
+    assert_found(NULL, user_python);
     g_autofree char *active = make_python("active/bin");
     g_autofree char *virtual_env = g_build_filename(top, "active", NULL);
     g_setenv("VIRTUAL_ENV", virtual_env, TRUE);
@@ -52,12 +52,12 @@ test_order(void)
     g_setenv("IPYBOX_PYTHON", named, TRUE);
     assert_found(NULL, named);
     assert_found("python3", in_path);
-    assert_found(users, users);
+    assert_found(user_python, user_python);
     g_unsetenv("IPYBOX_PYTHON");
     g_unsetenv("VIRTUAL_ENV");
 }
 
-/* The directory is followed, the interpreter is not. */
+/* Links to the environment's directory are resolved, but not the link to the interpreter. */
 static void
 test_linked_environment(void)
 {
@@ -83,7 +83,7 @@ assert_not_found(const char *asked, const char *part)
 }
 
 static void
-test_none(void)
+test_not_found(void)
 {
     g_setenv("PATH", "/nonexistent", TRUE);
     assert_not_found(NULL, "ipybox doctor --setup");
@@ -109,7 +109,7 @@ main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     set_up();
-    g_test_add_func("/session/python/none", test_none);
+    g_test_add_func("/session/python/not-found", test_not_found);
     g_test_add_func("/session/python/order", test_order);
     g_test_add_func("/session/python/linked-environment", test_linked_environment);
     int status = g_test_run();

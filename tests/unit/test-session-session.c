@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Sessions with real kernels, of the project's .venv: many in one process, each its own, and
- * nothing left of them.
+ * Sessions with real kernels, which use the Python of .venv: many sessions in one process, how they
+ * are closed and freed, and errors.
  */
 #include "session/session.h"
 
@@ -21,7 +21,7 @@ typedef struct {
 typedef struct {
     IpbSession *session;
     GString *output;
-    GString *order; /* one character a finished cell, by its status */
+    GString *order; /* a character per finished cell: the initial of its status */
     unsigned n_done;
 } Client;
 
@@ -117,9 +117,9 @@ close_client(Client *client)
 }
 
 static void
-test_many(Fixture *fixture, const void *unused)
+test_many_sessions(Fixture *fixture, const void *unused)
 {
-    /* What stays open with the runtime, whatever sessions come and go. */
+    /* The first session opens fds that stay open as long as the runtime. */
     Client first;
     open_client(fixture, &first);
     execute(&first, "1");
@@ -146,7 +146,7 @@ test_many(Fixture *fixture, const void *unused)
     g_assert_cmpuint(count_fds(), ==, before);
 }
 
-/* Closing ends the running cell and those that wait; each is told, in order. */
+/* Closing a session ends the running cell and the waiting cells, and reports each, in order. */
 static void
 test_close_while_busy(Fixture *fixture, const void *unused)
 {
@@ -188,7 +188,7 @@ test_cancel(Fixture *fixture, const void *unused)
     close_client(&client);
 }
 
-/* Freed in the middle of everything: nothing is told any more, nothing is left. */
+/* If a session is freed while a cell runs, it reports no further event. */
 static void
 test_free_while_busy(Fixture *fixture, const void *unused)
 {
@@ -206,7 +206,7 @@ test_free_while_busy(Fixture *fixture, const void *unused)
 }
 
 static void
-test_refuses(Fixture *fixture, const void *unused)
+test_errors(Fixture *fixture, const void *unused)
 {
     g_autoptr(GError) error = NULL;
     IpbSessionOptions options = {.workspace = "/no/such/place"};
@@ -226,9 +226,9 @@ test_refuses(Fixture *fixture, const void *unused)
     close_client(&client);
 }
 
-/* What Jupyter's clients ask for. */
+/* Records what Jupyter clients need: execution counts and user expressions. */
 typedef struct {
-    GString *told;
+    GString *trace;
     unsigned n_done;
 } Notebook;
 
@@ -237,28 +237,29 @@ on_notebook_event(const IpbEvent *event, void *data)
 {
     Notebook *notebook = data;
     if (event->type == IPB_EVENT_STARTED || event->type == IPB_EVENT_RESULT)
-        g_string_append_printf(notebook->told, "%s %d, ",
+        g_string_append_printf(notebook->trace, "%s %d, ",
                                event->type == IPB_EVENT_STARTED ? "in" : "out",
                                (int) event->execution_count);
     if (event->type != IPB_EVENT_DONE)
         return;
     IpbSpan values = ipb_json_raw(event->user_expressions);
-    g_string_append_printf(notebook->told, "done %d %.*s", (int) event->execution_count,
+    g_string_append_printf(notebook->trace, "done %d %.*s", (int) event->execution_count,
                            (int) (event->user_expressions != NULL ? values.size : 0), values.start);
     notebook->n_done++;
 }
 
 static void
-assert_told(IpbSession *session, const char *code, const IpbCellOptions *options, const char *told)
+assert_trace(IpbSession *session, const char *code, const IpbCellOptions *options,
+             const char *trace)
 {
-    Notebook notebook = {.told = g_string_new(NULL)};
+    Notebook notebook = {.trace = g_string_new(NULL)};
     g_autoptr(GError) error = NULL;
     ipb_session_execute_with(session, code, options, on_notebook_event, &notebook, &error);
     g_assert_no_error(error);
     while (notebook.n_done == 0)
         g_main_context_iteration(NULL, TRUE);
-    g_assert_cmpstr(notebook.told->str, ==, told);
-    g_string_free(notebook.told, TRUE);
+    g_assert_cmpstr(notebook.trace->str, ==, trace);
+    g_string_free(notebook.trace, TRUE);
 }
 
 static void
@@ -270,26 +271,26 @@ test_notebook_cells(Fixture *fixture, const void *unused)
                          silent = {.is_silent = true, .stores_history = true}, unstored = {0};
     const IpbCellOptions asking = {.stores_history = true,
                                    .user_expressions = "{\"a\": \"x + 1\"}"};
-    assert_told(client.session, "x = 1", &plain, "in 1, done 1 ");
-    assert_told(client.session, "x", &plain, "in 2, out 2, done 2 ");
-    assert_told(client.session, "x", &silent, "in 2, done 2 ");
-    assert_told(client.session, "x += 1", &unstored, "in 2, done 2 ");
-    assert_told(client.session, "x += 1", &asking,
-                "in 3, done 3 {\"a\":{\"status\":\"ok\",\"data\":{\"text/plain\":\"4\"},"
-                "\"metadata\":{}}}");
+    assert_trace(client.session, "x = 1", &plain, "in 1, done 1 ");
+    assert_trace(client.session, "x", &plain, "in 2, out 2, done 2 ");
+    assert_trace(client.session, "x", &silent, "in 2, done 2 ");
+    assert_trace(client.session, "x += 1", &unstored, "in 2, done 2 ");
+    assert_trace(client.session, "x += 1", &asking,
+                 "in 3, done 3 {\"a\":{\"status\":\"ok\",\"data\":{\"text/plain\":\"4\"},"
+                 "\"metadata\":{}}}");
     ipb_session_reset(client.session, NULL, NULL);
-    assert_told(client.session, "1", &plain, "in 1, out 1, done 1 ");
+    assert_trace(client.session, "1", &plain, "in 1, out 1, done 1 ");
     g_autoptr(GError) error = NULL;
     const IpbCellOptions wrong = {.stores_history = true, .user_expressions = "{\"a\": 1}"};
-    assert_told(client.session, "1", &wrong, "done 0 "); /* the kernel does not take it */
+    assert_trace(client.session, "1", &wrong, "done 0 "); /* the kernel rejects the cell */
     close_client(&client);
 }
 
 static void
 on_reply(const IpbJson *result, const GError *error, void *data)
 {
-    GString *told = data;
-    g_string_append(told, error != NULL ? error->message : ipb_json_get_string(result, "status"));
+    GString *trace = data;
+    g_string_append(trace, error != NULL ? error->message : ipb_json_get_string(result, "status"));
 }
 
 static void
@@ -325,7 +326,8 @@ test_requests(Fixture *fixture, const void *unused)
     wait_for_output(&client, "the kernel was reset");
     ask(&client, "1");
     wait_for_output(&client, "complete");
-    ask(&client, "1"); /* and is closed before there is an answer, which may be told or not */
+    /* The session closes before the answer arrives, so the answer may or may not be reported. */
+    ask(&client, "1");
     close_client(&client);
 }
 
@@ -334,11 +336,11 @@ main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
 #define ADD(path, func) g_test_add("/session/session/" path, Fixture, NULL, set_up, func, tear_down)
-    ADD("many", test_many);
+    ADD("many-sessions", test_many_sessions);
     ADD("close-while-busy", test_close_while_busy);
     ADD("cancel", test_cancel);
     ADD("free-while-busy", test_free_while_busy);
-    ADD("refuses", test_refuses);
+    ADD("errors", test_errors);
     ADD("notebook-cells", test_notebook_cells);
     ADD("requests", test_requests);
     return g_test_run();

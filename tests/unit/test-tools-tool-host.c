@@ -41,7 +41,7 @@ on_progress(const char *server_name, const char *tool_name, const IpbMcpProgress
 }
 
 static void
-ask_nobody(const IpbApprovalRequest *request, void *data)
+count_approval(const IpbApprovalRequest *request, void *data)
 {
     g_assert_nonnull(request->server_params);
     ((Test *) data)->n_asked++;
@@ -52,11 +52,11 @@ set_up_with(Test *test, IpbApprovalPolicy policy, bool takes_params)
 {
     *test =
         (Test){ipb_loop_new(NULL, NULL), .log = g_string_new(NULL), .progress = g_string_new(NULL)};
-    test->approvals =
-        ipb_approvals_new(test->loop, &(IpbApprovalOptions){.policy = policy,
-                                                            .timeout_ms = -1,
-                                                            .ask = takes_params ? ask_nobody : NULL,
-                                                            .data = test});
+    test->approvals = ipb_approvals_new(
+        test->loop, &(IpbApprovalOptions){.policy = policy,
+                                          .timeout_ms = -1,
+                                          .ask = takes_params ? count_approval : NULL,
+                                          .data = test});
     static const char *const ENV[] = {"GIVEN=silent", NULL};
     IpbToolHostOptions options = {
         .approvals = test->approvals,

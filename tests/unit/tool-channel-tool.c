@@ -108,9 +108,9 @@ on_stdin(GIOChannel *source, GIOCondition condition, gpointer data)
     return G_SOURCE_CONTINUE;
 }
 
-/* There is no kernel. */
+/* This program has no kernel that could own the socket. */
 static bool
-knows_nobody(uint64_t inode, void *data)
+has_socket(uint64_t inode, void *data)
 {
     return false;
 }
@@ -144,7 +144,7 @@ start_session(Tool *tool, char **argv, const IpbRegistration *registration)
         ipb_tool_channel_set_timeouts(session->channel, &(IpbHttpTimeouts){ms, ms, ms, ms, ms});
     }
     g_autoptr(GError) error = NULL;
-    if (!ipb_tool_channel_listen(session->channel, knows_nobody, NULL, &error))
+    if (!ipb_tool_channel_listen(session->channel, has_socket, NULL, &error))
         g_error("%s", error->message);
 }
 

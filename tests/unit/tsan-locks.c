@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * GLib's locks on top of pthread's, linked into the tests that ThreadSanitizer watches: the library's own are made of
- * system calls, which it cannot see, so that it takes for a race whatever they guard. A lock of ours is not given to
- * functions of the library that lock it by themselves.
+ * GMutex and GCond implemented with pthreads, for tests that run under ThreadSanitizer.
+ *
+ * GLib implements its locks with futex system calls, which ThreadSanitizer does not see. It would
+ * report a data race for everything that such a lock protects. Do not pass these locks to GLib
+ * functions that lock them internally: GLib would use its own implementation.
  */
 #include <errno.h>
 #include <pthread.h>

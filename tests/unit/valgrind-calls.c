@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Preloaded into programs under valgrind (scripts/check-memory): Debian 12's does not know pidfd_open and
- * pidfd_send_signal. What stands here is good for tests alone: the process may be another one by the time that it gets
- * the signal. There is no pidfd for a process that is not our child, so no sandbox can be started.
+ * Replacements for pidfd_open and pidfd_send_signal, which the valgrind of Debian 12 does not
+ * support. scripts/check-memory preloads them into programs that run under valgrind.
+ *
+ * Use them in tests only. pidfd_send_signal sends the signal by pid, so it can hit another process
+ * that has reused the pid. pidfd_open always fails, so no sandbox can start.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -15,13 +17,13 @@
 
 long syscall(long number, ...);
 
-/* Not into the programs that it starts: they run outside valgrind. */
+/* Child programs run outside valgrind, so this library must not be preloaded into them. */
 __attribute__((constructor)) static void
 forget(void)
 {
     const char *preload = getenv("LD_PRELOAD");
-    if (preload != NULL &&
-        strstr(preload, "vgpreload") != NULL) /* not valgrind itself, at its start */
+    /* Without vgpreload, this is valgrind's launcher, which must pass the variable on. */
+    if (preload != NULL && strstr(preload, "vgpreload") != NULL)
         unsetenv("LD_PRELOAD");
 }
 
@@ -47,13 +49,15 @@ syscall(long number, ...)
     long values[6];
     va_list list;
     va_start(list, number);
+    /* No system call takes more than six arguments. If the caller passed fewer, the remaining
+     * values are arbitrary and the kernel ignores them. */
     for (int i = 0; i < 6; i++)
-        values[i] = va_arg(list, long); /* more than there are: whatever is there */
+        values[i] = va_arg(list, long);
     va_end(list);
     if (number == SYS_pidfd_send_signal)
         return signal_pidfd((int) values[0], (int) values[1]);
     if (number == SYS_pidfd_open) {
-        errno = ENOSYS; /* as it would say, with a warning each time */
+        errno = ENOSYS; /* like valgrind, but without a warning for each call */
         return -1;
     }
     long (*next)(long, ...) = (long (*)(long, ...)) dlsym(RTLD_NEXT, "syscall");

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A forkserver and kernels for test-kernel-native: they speak the wire, and misbehave as they are told.
+"""A forkserver and kernels for test-kernel-life and test-kernel-native, which misbehave on request.
 
-What the forkserver does is the first name of the preload list. A kernel executes the code of a cell with `exec`;
-the names of `Kernel.names` let it say anything on its channels.
+They use the real protocol. The first name of the preload list selects what the forkserver does
+(`Forkserver.mode`). A kernel runs the code of a cell with `exec`. The functions in `Kernel.names`
+let that code send anything on the kernel's channels.
 """
 
 import array
@@ -133,9 +134,8 @@ class Forkserver:
             os._exit(0)
         self.pids[pid] = message["id"]
         pidfd = os.pidfd_open(pid)
-        if (
-            self.mode == "die-before-start"
-        ):  # nobody has the other end of the wire when the core writes to it
+        if self.mode == "die-before-start":
+            # Close the kernel's end of the wire before the core writes to it.
             os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
             while fds:
                 os.close(fds.pop())
