@@ -3,7 +3,8 @@
  * @file
  * @brief A runtime: what the sessions of a program share.
  *
- * Its sessions share a warm Python, from which kernels are forked, and the registry of MCP servers.
+ * Its sessions share a warm Python, which has loaded IPython and from which kernels are forked, and
+ * the registry of MCP servers.
  *
  * **Threads.** A runtime, its sessions and everything that comes from them belong to the one thread
  * that iterates the runtime's GMainContext. Runtimes share nothing, so each thread may have its
@@ -15,8 +16,9 @@
  * other sources of that context are dispatched while it waits. In a callback of this library it
  * fails with #IPYBOX_ERROR_BUSY.
  *
- * **Callbacks** come from the context and never from within a call of the program, except the log
- * lines of ipybox_session_new(). A callback must not iterate the context.
+ * **Callbacks** are called only while the context is iterated, by the program or by a function that
+ * blocks. Only the log lines of ipybox_session_new() come during that call itself. A callback must
+ * not iterate the context.
  *
  * **Ownership.** A pointer that a function returns is borrowed from the object that it was got
  * from, unless the description says how to free it. Arguments are copied or used only during the

@@ -2,9 +2,9 @@
 """Copies files into a workspace and out of it.
 
 Code in a kernel may have created anything there: links to the application's secrets, pipes that
-never end, directories without end. So below the workspace each path component is opened on its own,
-relative to its directory and never through a link, and everything has a bound. The other side
-belongs to the application and is trusted.
+never end, directories nested without a limit. So below the workspace each path component is opened
+on its own, relative to its directory. Links are not followed. Sizes, numbers of files and depths
+are limited. Paths outside of the workspace belong to the application and are trusted.
 """
 
 from __future__ import annotations

@@ -22,8 +22,8 @@
 typedef bool (*IpbGeneratedPackageConfirmFunc)(void *data, GError **error);
 /* Writes the files (IpbApigenFile) as the package @root_dir/@server_name. @root_dir is created if
  * it is missing; it is a namespace package. @confirm may be NULL. *ret_note describes what could
- * not be merged, and is NULL if everything was. Errors: INVALID if something else than a generated
- * package is at that place, SYSTEM. */
+ * not be merged, and is NULL if everything was. Errors: INVALID if something that is not a
+ * generated package is at that place, SYSTEM. */
 bool ipb_generated_package_write(GPtrArray *files, const char *root_dir, const char *server_name,
                                  IpbGeneratedPackageConfirmFunc confirm, void *data,
                                  char **ret_note, GError **error);

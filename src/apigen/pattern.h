@@ -6,7 +6,7 @@
 
 #include "apigen/model.h"
 
-/* An expression that matches the same texts, with a bounded cost. NULL if there is none, or if it
- * is not known to be equal: look-around, back references, \p, \B, and all syntax that is not
- * basic. */
+/* An expression that matches the same texts, with a bounded cost. NULL if there is none, or if we
+ * cannot be sure that both match the same texts: look-around, back references, \p, \B, and all
+ * syntax that is not basic. */
 char *ipb_pattern_translate(IpbSpan pattern);

@@ -25,5 +25,6 @@ bool ipb_schema_document_visit(IpbSchemaDocument *document, size_t n, GString *n
 /* The schema that @ref, the value of a $ref, names. NULL, with a note, if the document has none. */
 const IpbJson *ipb_schema_document_resolve(IpbSchemaDocument *document, const IpbJson *ref,
                                            GString *notes);
-/* "#/$defs/node" → "Node", a class name. NULL if the last part of @ref is no name. Caller frees. */
+/* "#/$defs/node" → "Node", a class name. NULL if the last part of @ref is not a name. Caller
+ * frees. */
 char *ipb_schema_document_name_of_ref(const IpbJson *ref);

@@ -16,7 +16,7 @@ typedef struct IpbAcceptor IpbAcceptor;
  * acceptor. */
 typedef void (*IpbAcceptorFunc)(int fd, void *data);
 
-/* Takes @listener, also if the call fails, and makes it non-blocking. */
+/* Takes @listener, even if the call fails, and makes it non-blocking. */
 IpbAcceptor *ipb_acceptor_new(IpbLoop *loop, int listener, IpbAcceptorFunc func, void *data,
                               GError **error);
 void ipb_acceptor_free(IpbAcceptor *acceptor);

@@ -152,7 +152,7 @@ read_name(Reader *reader, GString *out)
     if (out->len == 0)
         return "there is no name before \"=\"";
     if (strpbrk(out->str, "=\n") != NULL || strlen(out->str) != out->len)
-        return "the name holds a character that no name can hold";
+        return "the name contains a character that names may not contain";
     return NULL;
 }
 
@@ -166,7 +166,7 @@ read_value(Reader *reader, GString *out)
         read_unquoted(reader, out);
     else if (!read_quoted(reader, out))
         return "the quoted value does not end";
-    return strlen(out->str) == out->len ? NULL : "the value holds a NUL byte";
+    return strlen(out->str) == out->len ? NULL : "the value contains a NUL byte";
 }
 
 /* Whether only blanks and a comment follow the statement. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * IpbApiClient: a verb that uses the public API of libipybox as any program may. It has the main
- * loop, the runtime and the session, and closes them in order. A plain struct, owned by value by
- * the verb; zeroed is not open.
+ * loop, the runtime and the session, and closes them in order. A plain struct, which the verb keeps
+ * as a variable. If all of its bytes are zero, it is not open.
  */
 #pragma once
 

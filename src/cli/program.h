@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * IpbProgram: a verb that serves until it is ended. It has the main loop, watches for what ends it,
- * and closes in order, which may take 15 s. A plain struct, owned by value by the verb; zeroed is
- * not open.
+ * and closes in order, which may take 15 s. A plain struct, which the verb keeps as a variable; if
+ * all of its bytes are zero, it is not open.
  *
  * SIGTERM, SIGHUP and, if the verb wants it, SIGINT begin to close it. A further signal ends it at
  * once. Everything else that ends a program (its client, standard input, the process that started

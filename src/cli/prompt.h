@@ -16,8 +16,8 @@
 
 typedef struct IpbPrompt IpbPrompt;
 
-/* The terminal begins or ends to show a question. Called from ask, withdraw and the loop. It may
- * call neither ask nor withdraw. */
+/* Called when a question appears on the terminal (@is_busy) or disappears, from ask, withdraw and
+ * the loop. It may call neither ask nor withdraw. */
 typedef void (*IpbPromptBusyFunc)(gboolean is_busy, gpointer data);
 
 /* Returns NULL if there is no terminal. Answers arrive in the default main context. */

@@ -26,6 +26,6 @@ typedef struct {
 extern const IpbAttack IPB_ATTACKS[];
 extern const size_t IPB_N_ATTACKS;
 
-/* Runs all attacks in the working directory. Prints a line for each: its number, a blank, the
+/* Runs all attacks in the working directory. Prints a line for each: its number, a space, the
  * errno. A process that is killed counts as EINTR. */
 bool ipb_attacks_run(const IpbAttackTargets *targets);

@@ -15,7 +15,7 @@
 
 typedef struct IpbSignals IpbSignals;
 
-/* From now on the signals call @func and do nothing else, also if they were ignored before. Call
+/* From now on the signals call @func and do nothing else, even if they were ignored before. Call
  * this before another thread exists, because it blocks the signals. */
 IpbSignals *ipb_signals_new(const int *numbers, size_t n_numbers,
                             void (*func)(int number, void *data), void *data, GError **error);

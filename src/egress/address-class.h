@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * IpbAddressClass: where an IP address leads. Its owner controls where a name's DNS points, so a
- * name must not lead to some classes of addresses; the table of them is in the source. An IPv6
- * address can embed IPv4 addresses (mapped, NAT64, 6to4, Teredo, …), which count as well.
+ * IpbAddressClass: which network or host an IP address belongs to. The owner of a name can let it
+ * resolve to any address, so names must not lead to some classes of addresses. The source has the
+ * table of these classes. An IPv6 address can embed IPv4 addresses (mapped, NAT64, 6to4, Teredo,
+ * …), which count as well.
  *
  * Pure, except for ipb_address_class_is_own. No function allocates.
  */
@@ -17,7 +18,8 @@ typedef enum {
     IPB_ADDRESS_CLASS_PUBLIC,
     /* In this organisation. A name may lead there if the policy allows exactly this name. */
     IPB_ADDRESS_CLASS_PRIVATE,
-    /* From here on no name may lead there, except that localhost leads to loopback. */
+    /* This class and the next: no name may lead there. The only exception is localhost, which leads
+     * to loopback. */
     IPB_ADDRESS_CLASS_LOOPBACK,
     IPB_ADDRESS_CLASS_SPECIAL,
 } IpbAddressClass;

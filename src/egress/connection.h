@@ -55,7 +55,7 @@ typedef struct {
     void *data;
 } IpbConnectionOptions;
 
-/* Takes over @fd, also if the call fails. */
+/* Takes over @fd, even if the call fails. */
 IpbConnection *ipb_connection_new(int fd, const IpbConnectionOptions *options, GError **error);
 void ipb_connection_free(IpbConnection *connection);
 

@@ -19,7 +19,7 @@
 typedef struct IpbDns IpbDns;
 
 /* DNS over UDP. @fd: a socket that is bound to port 53 of any number of IPv4 addresses; the call
- * takes it over, also if it fails. */
+ * takes it over, even if it fails. */
 IpbDns *ipb_dns_new(const IpbEgressContext *context, int fd, GError **error);
 void ipb_dns_free(IpbDns *dns);
 

@@ -20,7 +20,7 @@ typedef struct IpbEgress IpbEgress;
 
 typedef struct {
     IpbSandboxPlan *plan; /* the new object takes a reference */
-    /* In the order of plan->listeners. The call takes them over, also if it fails. The listener
+    /* In the order of plan->listeners. The call takes them over, even if it fails. The listener
      * of the tool channel is an exception: the caller keeps it. */
     const int *listeners;
     const IpbUpstream *upstream; /* must outlive the object; NULL: connect directly */

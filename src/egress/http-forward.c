@@ -15,7 +15,7 @@
 
 static const char SCHEME[] = "http://";
 
-/* Headers that are for one hop only, also if Connection does not list them. */
+/* Headers that are for one hop only, even if Connection does not list them. */
 static const char *const HOP_BY_HOP[] = {
     "Connection",
     "Keep-Alive",

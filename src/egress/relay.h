@@ -28,7 +28,7 @@ typedef enum {
 #define IPB_RELAY_MAX_FIRST (64 * 1024)
 
 typedef struct {
-    int client_fd, server_fd; /* non-blocking; the call takes them over, also if it fails */
+    int client_fd, server_fd; /* non-blocking; the call takes them over, even if it fails */
     IpbRelayMode mode;
     IpbHttpBody body;           /* for IPB_RELAY_BODY */
     const void *first;          /* sent to the server before anything else; checked by the caller */

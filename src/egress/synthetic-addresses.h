@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * IpbSyntheticAddresses: the addresses that names have inside a sandbox. A name gets an address of
- * 198.18.0.0/15 when a program asks for it first. An address never changes its name. So a
+ * 198.18.0.0/15 when a program first asks for it. An address never changes its name. So a
  * connection to an address says which name it is for, however long ago the program asked.
  *
  * Ownership: the owner frees it.

@@ -47,7 +47,7 @@ typedef struct IpbUpstreamTunnel IpbUpstreamTunnel;
 typedef void (*IpbUpstreamTunnelFunc)(int fd, const GError *error, void *data);
 
 /* Asks a connected proxy for a stream to @destination, by CONNECT. What the destination sends is
- * left in the socket. @fd: non-blocking; the call takes it over, also if it fails. */
+ * left in the socket. @fd: non-blocking; the call takes it over, even if it fails. */
 IpbUpstreamTunnel *ipb_upstream_tunnel_new(IpbLoop *loop, int fd, const IpbUpstreamProxy *proxy,
                                            const IpbDestination *destination,
                                            IpbUpstreamTunnelFunc func, void *data, GError **error);

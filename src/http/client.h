@@ -10,7 +10,7 @@
  * says that the request may have been executed.
  *
  * Ownership: the owner frees its calls, or the client. Freeing the client frees its calls without
- * calling on_end. Both may be freed at any time, also in the functions of calls; a call that has
+ * calling on_end. Both may be freed at any time, even in the functions of calls; a call that has
  * not ended is aborted then.
  * Thread: the one that runs the loop. The functions are called from the loop, never from within
  * ipb_http_client_send().

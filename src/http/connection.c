@@ -507,7 +507,7 @@ answer_preflight(IpbHttpConnection *connection)
     answer_with(connection, (IpbHttpAnswer){.status = 204, .headers = HEADERS}, NULL, 0);
 }
 
-/* What the answer needs to know of the request, also if that is refused. */
+/* What the answer needs to know of the request, even if that is refused. */
 static void
 note_request(IpbHttpConnection *connection, const IpbHttpHead *head)
 {

@@ -69,9 +69,9 @@ check_start(IpbFrames *frames)
     if (is_masked != frames->is_server)
         return is_masked ? "a masked frame from a server" : "a frame that is not masked";
     if (is_control(frames->kind) && (!frames->is_last || length > IPB_FRAMES_MAX_CONTROL))
-        return "a control frame that is long or in pieces";
+        return "a control frame that is too long or fragmented";
     if (kind == IPB_FRAME_CONTINUATION && frames->message_kind == IPB_FRAME_CONTINUATION)
-        return "a piece of no message";
+        return "a continuation frame without a message to continue";
     if ((kind == IPB_FRAME_TEXT || kind == IPB_FRAME_BINARY) &&
         frames->message_kind != IPB_FRAME_CONTINUATION)
         return "a message within another";

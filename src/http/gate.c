@@ -306,7 +306,7 @@ ipb_http_gate_admit(const IpbHttpGate *gate, IpbHttpHead *head, unsigned port, I
 {
     IpbSpan value;
     if (ipb_http_head_get(head, "Origin", &value) && !ipb_http_gate_get_origin(gate, head, &value))
-        return refuse(head, 403, "requests of web pages (with an Origin) are not taken");
+        return refuse(head, 403, "requests of web pages (with an Origin header) are not accepted");
     if (!is_our_host(gate, head->host, port))
         return refuse(head, 403, "the Host header does not name this server");
     unsigned role = find_role(gate, head, peer);
@@ -314,7 +314,7 @@ ipb_http_gate_admit(const IpbHttpGate *gate, IpbHttpHead *head, unsigned port, I
         return refuse(head, 401, gate->hint != NULL ? gate->hint : "the token is missing or wrong");
     if (ipb_http_head_get(head, "Ipybox-Role", &value)) {
         if (!ipb_span_equal(value, "kernel"))
-            return refuse(head, 400, "the only Ipybox-Role that can be asked for is kernel");
+            return refuse(head, 400, "the header Ipybox-Role must be kernel");
         return IPB_HTTP_ROLE_KERNEL;
     }
     return role;

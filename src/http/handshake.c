@@ -120,7 +120,7 @@ ipb_handshake_check_answer(IpbHttpHead *head, const char *key, const char *const
     if (head->status != 101)
         return fail(head, head->status, "it does not switch to WebSocket");
     if (!has_item(head, "Upgrade", "websocket") || !has_item(head, "Connection", "upgrade"))
-        return fail(head, 101, "it switches to something else than WebSocket");
+        return fail(head, 101, "it switches to a protocol that is not WebSocket");
     compute_accept((IpbSpan){key, strlen(key)}, accept);
     if (!ipb_http_head_get(head, "Sec-WebSocket-Accept", &value) || !ipb_span_equal(value, accept))
         return fail(head, 101, "its Sec-WebSocket-Accept is no answer to our key");

@@ -106,10 +106,11 @@ parse_request_line(IpbSpan line, IpbHttpHead *head)
     if (!split(line, ' ', &head->method, &rest) || !split(rest, ' ', &head->target, &version))
         return refuse(head, 400, "the request line is not \"METHOD target HTTP/1.1\"");
     if (!is_token(head->method))
-        return refuse(head, 400, "the method is no token");
+        return refuse(head, 400, "the method is not a valid HTTP token");
     for (size_t i = 0; i < head->target.size; i++)
         if (head->target.start[i] <= ' ' || head->target.start[i] >= 0x7f)
-            return refuse(head, 400, "the request target holds something else than visible ASCII");
+            return refuse(head, 400,
+                          "the request target contains characters that are not visible ASCII");
     if (head->target.size == 0)
         return refuse(head, 400, "the request target is empty");
     head->is_http_1_0 = ipb_span_equal(version, "HTTP/1.0");
@@ -162,7 +163,7 @@ parse_header(IpbSpan line, bool takes_repeats, IpbHttpHead *head)
         return refuse(head, 400, "a header line is not \"Name: value\"");
     header.value = trim(header.value);
     if (has_control_char(header.value))
-        return refuse(head, 400, "a header value holds a control character");
+        return refuse(head, 400, "a header value contains a control character");
     if (!takes_repeats && has_header(head, header.name))
         return refuse(head, 400, "a header comes twice");
     if (head->n_headers == IPB_HTTP_MAX_HEADERS)
@@ -192,7 +193,7 @@ check_length(IpbHttpHead *head)
     IpbSpan value;
     head->has_content_length = ipb_http_head_get(head, "Content-Length", &value);
     if (head->has_content_length && !parse_length(value, &head->content_length))
-        return refuse(head, 400, "Content-Length is no number of bytes");
+        return refuse(head, 400, "Content-Length is not a number of bytes");
     return IPB_HTTP_HEAD_WHOLE;
 }
 
@@ -207,7 +208,7 @@ check_framing(IpbHttpHead *head)
         return IPB_HTTP_HEAD_BAD;
     if (ipb_http_head_get(head, "Transfer-Encoding", &value))
         return refuse(head, head->has_content_length ? 400 : 411,
-                      "Transfer-Encoding is not taken: send the body with a Content-Length");
+                      "Transfer-Encoding is not accepted: send the body with a Content-Length");
     return IPB_HTTP_HEAD_WHOLE;
 }
 
@@ -221,9 +222,9 @@ check_proxied_framing(IpbHttpHead *head)
         return IPB_HTTP_HEAD_BAD;
     head->is_chunked = ipb_http_head_get(head, "Transfer-Encoding", &value);
     if (head->is_chunked && head->has_content_length)
-        return refuse(head, 400, "there are both Transfer-Encoding and Content-Length");
+        return refuse(head, 400, "it has both a Transfer-Encoding and a Content-Length");
     if (head->is_chunked && (head->is_http_1_0 || !ipb_span_equal_nocase(value, "chunked")))
-        return refuse(head, 400, "the only Transfer-Encoding that is taken is chunked");
+        return refuse(head, 400, "Transfer-Encoding must be chunked, with HTTP/1.1");
     return IPB_HTTP_HEAD_WHOLE;
 }
 
@@ -241,7 +242,7 @@ parse_status_line(IpbSpan line, IpbHttpHead *head)
     head->status = 0;
     for (size_t i = size; i < size + 3; i++) {
         if (!g_ascii_isdigit(line.start[i]))
-            return refuse(head, 400, "the status is no number");
+            return refuse(head, 400, "the status is not a number");
         head->status = head->status * 10 + (unsigned) (line.start[i] - '0');
     }
     return IPB_HTTP_HEAD_WHOLE;

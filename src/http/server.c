@@ -231,7 +231,7 @@ turn_away_one(IpbHttpServer *server, int listener)
     bool is_accepted = fd >= 0;
     if (is_accepted) {
         g_autoptr(GError) reason = NULL;
-        ipb_error_set_errno(&reason, EMFILE, "the request cannot be taken");
+        ipb_error_set_errno(&reason, EMFILE, "the request cannot be accepted");
         turn_away(server, fd, reason->message);
         ipb_fd_close(&fd);
     }

@@ -97,7 +97,7 @@ IpbHttpServer *ipb_http_server_new(IpbLoop *loop, const IpbHttpServerOptions *op
  * free one. Resolves a name, which may block, unless it is localhost or an address. The gate allows
  * the host's name from then on. */
 bool ipb_http_server_listen(IpbHttpServer *server, const char *host, unsigned port, GError **error);
-/* Listens on @fd (taken, also on failure), which is bound to @port, instead of the previous socket;
+/* Listens on @fd (taken, even on failure), which is bound to @port, instead of the previous socket;
  * connections from there are closed. */
 bool ipb_http_server_take_listener(IpbHttpServer *server, int fd, unsigned port, GError **error);
 /* 0: it does not listen. */

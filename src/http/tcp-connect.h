@@ -10,7 +10,7 @@
 
 #include <gio/gio.h>
 
-/* @func is called once in @context, also after a cancellation. Requires ipb_thread_check(). */
+/* @func is called once in @context, even after a cancellation. Requires ipb_thread_check(). */
 void ipb_tcp_connect(const char *host, unsigned port, GMainContext *context,
                      GCancellable *cancellable, GAsyncReadyCallback func, void *data);
 /* The socket, non-blocking, closed on exec; the caller closes it. -1: UNAVAILABLE, NOT_FOUND,

@@ -40,8 +40,8 @@ check(const IpbCurl *curl, CURLU *url, GError **error)
     if (g_strcmp0(scheme, "http") != 0 && g_strcmp0(scheme, "https") != 0)
         wrong = "it must begin with http:// or https://";
     else if (has_part(curl, url, CURLUPART_USER) || has_part(curl, url, CURLUPART_PASSWORD))
-        wrong =
-            "it must hold no user and no password: put an Authorization header into \"headers\"";
+        wrong = "it must not contain a user or a password: put an Authorization header into "
+                "\"headers\"";
     if (wrong == NULL)
         return true;
     g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID, "the URL is wrong: %s", wrong);

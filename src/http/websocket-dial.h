@@ -3,7 +3,8 @@
  * IpbWebSocketDial: connects a WebSocket's client over plain TCP. A thread resolves the name and
  * connects; then the request of the handshake is written and the answer's head is read.
  *
- * Ownership: the owner frees it, at any time, also in its functions. None is called after that.
+ * Ownership: the owner may free it at any time, even from within on_open or on_failed. After that
+ * neither is called.
  */
 #pragma once
 

@@ -8,9 +8,9 @@
  * was sent, after the peer broke the protocol). Bytes that still arrive are read and discarded for
  * a while, because closing a socket with unread bytes would discard what we sent last.
  *
- * on_closed is called from the timer, so never from within a call of the owner. A message that
- * arrives while the owner handles another one waits until that returns. While the socket is paused,
- * messages stay in the input.
+ * on_closed is called from the timer, so never from within a call of the owner. While the owner
+ * handles a message, the next one waits until the owner's function returns. While the socket is
+ * paused, messages stay in the input.
  *
  * Each ping is answered. Nothing is read while many answers wait, so that a peer that does not read
  * cannot make the queue grow.
@@ -656,7 +656,7 @@ ipb_websocket_send(IpbWebSocket *socket, const char *bytes, size_t size, bool is
                     socket->options.max_queue >> 20);
         return false;
     }
-    /* on_drained is called from the loop, also if everything is sent at once. */
+    /* on_drained is called from the loop, even if everything is sent at once. */
     if (!socket->was_queued)
         socket->written_at = g_get_monotonic_time();
     flush(socket);

@@ -5,8 +5,8 @@
  * queue of bytes to be sent are bounded, and a peer that does not answer pings, does not read or
  * does not close is disconnected.
  *
- * Ownership: the owner frees it, also after on_closed. A function of IpbWebSocketFuncs may free it.
- * None of these functions is called after that.
+ * Ownership: the owner must free it, after on_closed as well. A function of IpbWebSocketFuncs may
+ * free it. None of these functions is called after that.
  */
 #pragma once
 

@@ -61,9 +61,9 @@ IpbSpan ipb_json_raw(const IpbJson *value);
 
 bool ipb_json_bool(const IpbJson *value, bool fallback);
 /* A decoded string: WTF-8, NUL-terminated after *ret_size bytes (ret_size may be NULL). NULL if
- * @value is no string. */
+ * @value is not a string. */
 const char *ipb_json_string(const IpbJson *value, size_t *ret_size);
-/* The number's text as it was sent ("1e400"), NUL-terminated; NULL if @value is no number. */
+/* The number's text as it was sent ("1e400"), NUL-terminated; NULL if @value is not a number. */
 const char *ipb_json_number(const IpbJson *value);
 /* False unless @value is a number that is an integer in range, 1.0 and 1e3 included. */
 bool ipb_json_int64(const IpbJson *value, int64_t *ret_value);
@@ -79,7 +79,7 @@ const char *ipb_json_name(const IpbJson *item, size_t *ret_size);
 #define IPB_JSON_FOREACH(item, container)                                                          \
     for (const IpbJson *item = ipb_json_first(container); item != NULL; item = ipb_json_next(item))
 
-/* The last member @name, as in Python; NULL if there is none or @object is no object. */
+/* The last member @name, as in Python; NULL if there is none or @object is not an object. */
 const IpbJson *ipb_json_get(const IpbJson *object, const char *name);
 /* The member @name of this type; NULL (or false) for another type. get_string: NULL also if the
  * string has a NUL. */

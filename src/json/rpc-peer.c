@@ -608,7 +608,7 @@ find_fault(const IpbJson *result, const IpbJson *error)
     if (result == NULL && error == NULL)
         return "the answer has neither a result nor an error";
     if (error != NULL && !ipb_json_is(error, IPB_JSON_OBJECT))
-        return "the \"error\" of the answer is no object";
+        return "the \"error\" of the answer is not an object";
     return NULL;
 }
 

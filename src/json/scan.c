@@ -141,9 +141,9 @@ decode_escape(IpbScanner *scanner, GError **error)
                              "the text ends within a string");
     if (g_ascii_isprint(letter))
         return ipb_scan_fail(scanner, scanner->at, IPYBOX_ERROR_PROTOCOL, error,
-                             "'\\%c' is no escape of JSON", letter);
+                             "'\\%c' is not a JSON escape", letter);
     return ipb_scan_fail(scanner, scanner->at, IPYBOX_ERROR_PROTOCOL, error,
-                         "backslash and byte 0x%02x are no escape of JSON", (uint8_t) letter);
+                         "backslash and byte 0x%02x are not a JSON escape", (uint8_t) letter);
 }
 
 /* Non-ASCII characters up to the next ASCII one. */

@@ -74,7 +74,7 @@ parse_members(IpbControlMessage *message, GError **error)
     switch (message->op) {
     case IPB_CONTROL_READY:
         if (!ipb_json_get_int64(root, "version", &number) || number != IPB_WIRE_VERSION)
-            return set_breach("\"ready\" with another version than ours", error);
+            return set_breach("\"ready\" with a version that is not ours", error);
         return true;
     case IPB_CONTROL_FAILED:
         message->missing = parse_names(ipb_json_get(root, "missing"));

@@ -3,9 +3,9 @@
  * Interrupting a cell; see the header.
  *
  * A signal has no effect if it comes before the kernel has started the cell, or just before a
- * blocking call. So it is repeated, by another signal than the first. The kernel ignores a
- * repetition if the cell has reacted to an interrupt, because the cell may be cleaning up. A new
- * request to interrupt is sent by the first signal again.
+ * blocking call. So it is repeated, with a different signal. The kernel ignores a repetition if the
+ * cell has reacted to an interrupt, because the cell may be cleaning up. A new request to interrupt
+ * starts with the first signal again.
  */
 #include "kernel/interrupt.h"
 

@@ -47,7 +47,7 @@ check_object(const char *text, const char *what, bool of_strings, GError **error
     const IpbJson *object = ipb_json_root(document);
     if (of_strings ? is_strings(object) : ipb_json_is(object, IPB_JSON_OBJECT))
         return true;
-    g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID, "%s are no JSON object%s", what,
+    g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID, "%s must be a JSON object%s", what,
                 of_strings ? " of strings" : "");
     return false;
 }

@@ -102,7 +102,7 @@ struct IpbKernel {
 };
 
 /* Gets a process ready in the background, as execute does, too. READY or START_FAILED follows, from
- * the loop, also if the kernel is ready already. */
+ * the loop, even if the kernel is ready already. */
 void ipb_kernel_start(IpbKernel *kernel);
 /* Runs a cell. Events follow from the loop; DONE is the last one and always comes. Returns the
  * cell's number, or 0 with @error: BUSY (a cell is running), LIMIT (code over 32 MiB), INVALID (no

@@ -51,7 +51,7 @@ ipb_late_output_take_notice(IpbLateOutput *late)
     if (late->n_dropped > 0) {
         uint64_t n_dropped = late->n_dropped;
         late->n_dropped = 0;
-        return g_strdup_printf("of the output written while no cell ran, %" PRIu64
+        return g_strdup_printf("too much output was written while no cell ran: %" PRIu64
                                " more bytes were dropped",
                                n_dropped);
     }

@@ -94,7 +94,7 @@ parse_bundle(IpbMessage *message, GError **error)
     if (ipb_json_is(metadata, IPB_JSON_OBJECT))
         event->metadata = metadata;
     else if (metadata != NULL && !ipb_json_is(metadata, IPB_JSON_NULL))
-        return set_breach(message, "with \"metadata\" that is no object", error);
+        return set_breach(message, "with \"metadata\" that is not an object", error);
     return true;
 }
 
@@ -166,7 +166,7 @@ parse_done(IpbMessage *message, GError **error)
     if (ipb_json_is(expressions, IPB_JSON_OBJECT))
         event->user_expressions = expressions;
     else if (expressions != NULL && !ipb_json_is(expressions, IPB_JSON_NULL))
-        return set_breach(message, "with \"user_expressions\" that are no object", error);
+        return set_breach(message, "with \"user_expressions\" that are not an object", error);
     return true;
 }
 
@@ -189,7 +189,7 @@ parse_hello(IpbMessage *message, GError **error)
 {
     int64_t version;
     if (!ipb_json_get_int64(root(message), "version", &version) || version != IPB_WIRE_VERSION)
-        return set_breach(message, "with another version than ours", error);
+        return set_breach(message, "with a version that is not ours", error);
     return true;
 }
 
@@ -244,7 +244,7 @@ ipb_message_parse(const IpbFrame *frame, IpbMessage *ret_message, GError **error
         return false;
     }
     if (!ipb_json_is(root(&message), IPB_JSON_OBJECT))
-        return set_breach(&message, "that is no JSON object", error);
+        return set_breach(&message, "that is not a JSON object", error);
     if (!parse_cell(&message, error) || !parse_content(&message, error))
         return false;
     *ret_message = message;

@@ -2,7 +2,7 @@
  *
  * The native provider: its kernels are processes forked from a warm Python of our own, the
  * forkserver. Kernels in sandboxes and kernels without one are forked from two different
- * forkservers; each starts when it is needed first.
+ * forkservers; each starts when it is first needed.
  */
 #pragma once
 

@@ -38,8 +38,8 @@ typedef struct {
     void (*on_text)(bool is_stderr, bool is_late, const char *text, size_t size, void *data);
     /* A frame of a type that kernels send. Its payload is not checked. */
     void (*on_frame)(const IpbFrame *frame, void *data);
-    /* Once: the kernel closed the wire (@error NULL), or sent bytes that are no frame. Nothing more
-     * is read from it. */
+    /* Once: the kernel closed the wire (@error NULL), or sent bytes that are not a frame. Nothing
+     * more is read from it. */
     void (*on_wire_end)(const GError *error, void *data);
     /* Once, after finish: everything was delivered. */
     void (*on_finished)(void *data);

@@ -243,7 +243,7 @@ on_frame(const IpbFrame *frame, void *data)
         else if (process->state == IPB_PROCESS_READY)
             end_by_breach(process, "a second hello");
     } else if (is_greeting) {
-        end_by_breach(process, "another frame than hello came first");
+        end_by_breach(process, "the first frame was not hello");
     } else if (!process->funcs.on_message(&message, &error, process->data)) {
         end_by_breach(process, error->message);
     }

@@ -4,7 +4,7 @@
  * probed again at each connection. It lives in memory only. It holds hashes of parameters, because
  * parameters may be secret.
  *
- * Ownership: reference-counted. The clients of all sessions share that of their runtime.
+ * Ownership: reference-counted. A runtime has one, which the clients of all its sessions share.
  */
 #pragma once
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The MCP messages of a client of tools: makes the texts of parameters and checks results. Pure
- * functions, no state. A text is one JSON object and ends with a NUL; the caller frees it.
+ * The MCP messages that a client needs to call tools: writes the parameters of requests and checks
+ * their results. Pure functions, no state. Parameters are the text of one JSON object and end with
+ * a NUL. The caller frees them.
  */
 #pragma once
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * IpbMcpNegotiation: finds out which revision of MCP a server speaks. It decides only: the client
- * reports what the server did and gets the next step to take. So it does no input or output.
+ * IpbMcpNegotiation: finds out which revision of MCP a server speaks. It does no input or output
+ * itself: the client reports what the server did, and gets the next step to take.
  *
  * Ownership: the client owns it.
  */

@@ -64,7 +64,7 @@ read_text(const IpbJson *value, const char *path, GError **error)
     else if (!g_utf8_validate_len(text, size, NULL))
         set_invalid(error, "%s contains a lone surrogate, which is not a character", path);
     else if (size > MAX_TEXT)
-        set_invalid(error, "%s has %zu bytes; at most %d are possible", path, size, MAX_TEXT);
+        set_invalid(error, "%s has %zu bytes; at most %d are allowed", path, size, MAX_TEXT);
     else
         return g_strndup(text, size);
     return NULL;
@@ -87,7 +87,7 @@ check_count(const IpbJson *value, const char *name, GError **error)
     size_t count = ipb_json_length(value);
     if (count <= MAX_ITEMS)
         return true;
-    return set_invalid(error, ".%s has %zu items; at most %d are possible", name, count, MAX_ITEMS);
+    return set_invalid(error, ".%s has %zu items; at most %d are allowed", name, count, MAX_ITEMS);
 }
 
 static bool

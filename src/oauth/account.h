@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * IpbOAuthAccount: what we are to one MCP server: its URL, the settings, and the record of the
- * token store as it was last read. A token that could not be saved stays in this record, also when
+ * token store as it was last read. A token that could not be saved stays in this record, even when
  * the record is read again: where refresh tokens are used only once, the one in the store is
  * useless. A login or logout by another process takes precedence.
  *

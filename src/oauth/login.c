@@ -146,7 +146,7 @@ check_issuer(const IpbOAuthLogin *login, const char *issuer, GError **error)
     g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_REFUSED,
                 "the answer %s, so it may be from another authorization server: it is not used. "
                 "Log in again, and if this happens again, do not trust this server",
-                issuer != NULL ? "names another issuer than the one that was asked"
+                issuer != NULL ? "names an issuer that is not the one that was asked"
                                : "names no issuer, though the server promises one");
     return false;
 }
@@ -168,7 +168,7 @@ read_answer(IpbOAuthLogin *login, GHashTable *answer, GError **error)
     }
     if (code == NULL || *code == '\0') {
         g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_PROTOCOL,
-                    "the answer of the authorization server has no code");
+                    "the answer of the authorization server has no code: log in again");
         return false;
     }
     login->code = g_strdup(code);

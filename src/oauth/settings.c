@@ -41,8 +41,7 @@ check_text(const IpbJson *value, const char *path, const char *name, GError **er
     if (text == NULL || size == 0 || memchr(text, '\0', size) != NULL)
         set_invalid(error, path, ".%s must be a string that is not empty", name);
     else if (size > MAX_TEXT)
-        set_invalid(error, path, ".%s has %zu bytes; at most %d are possible", name, size,
-                    MAX_TEXT);
+        set_invalid(error, path, ".%s has %zu bytes; at most %d are allowed", name, size, MAX_TEXT);
     else if (!g_utf8_validate_len(text, size, NULL))
         set_invalid(error, path, ".%s contains a lone surrogate, which is not a character", name);
     else

@@ -121,7 +121,7 @@ check_mode(const IpbOAuthStore *store, GError **error)
     if (S_ISREG(info.st_mode) && info.st_uid == geteuid() && (info.st_mode & 077) == 0)
         return true;
     g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_REFUSED,
-                "the stored login %s is not a file that is yours alone: remove it (\"ipybox "
+                "the stored login %s is not a file that only you can access: remove it (\"ipybox "
                 "logout\" does) and log in again",
                 store->path);
     return false;
@@ -134,9 +134,10 @@ read_record(const IpbOAuthStore *store, const IpbJson *root, IpbOAuthRecord *rec
     const IpbJson *challenge = ipb_json_get(root, "challenge");
     const IpbJson *token = ipb_json_get(root, "token");
     if (!ipb_json_get_int64(root, "version", &version) || version != VERSION)
-        return set_bad(error, store, "its version is not 1, another ipybox wrote it");
+        return set_bad(error, store,
+                       "another version of ipybox wrote it: its format is not version 1");
     if (g_strcmp0(ipb_json_get_string(root, "server"), store->server) != 0)
-        return set_bad(error, store, "it is of another server");
+        return set_bad(error, store, "it belongs to another server");
     record->wanted_scope = ipb_oauth_json_document_text(challenge, "scope");
     record->resource_metadata = ipb_oauth_json_document_text(challenge, "resource_metadata");
     record->is_step_up = ipb_json_get_bool(challenge, "step_up", false);

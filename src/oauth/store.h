@@ -7,7 +7,7 @@
  *     {"version": 1, "server": URL, "challenge": {…}, "clients": [{…}], "token": {…}}
  *
  * A record is read and written as a whole. A process that changes it holds its lock from reading to
- * writing, also while it refreshes a token: many authorization servers take a refresh token that is
+ * writing, even while it refreshes a token: many authorization servers take a refresh token that is
  * used twice for a stolen one.
  */
 #pragma once

@@ -55,8 +55,7 @@ check_answer(const IpbJson *root, const IpbOAuthToken *token, GError **error)
     if (token->access_token == NULL || !is_token_text(token->access_token))
         return set_bad(error, ANSWER " has no access_token that fits into a header");
     if (type == NULL || g_ascii_strcasecmp(type, "Bearer") != 0)
-        return set_bad(error, ANSWER " has another token_type than Bearer, which is all that "
-                                     "ipybox can use");
+        return set_bad(error, ANSWER " has a token_type that ipybox cannot use: it must be Bearer");
     return true;
 }
 

@@ -65,7 +65,7 @@ receive_held(IpbConversation *conversation, GList *link)
     free_held(held);
 }
 
-/* A request is held, and what is no message at all, because it is answered, too. */
+/* Requests are held. So are malformed messages, because they are answered as well. */
 static bool
 must_be_held(const IpbJson *message)
 {

@@ -10,5 +10,5 @@
  * /dev/null replaces fd 0, and stderr replaces fd 1. */
 bool ipb_stdio_channel_take_over(int *ret_in, int *ret_out, GError **error);
 
-/* Takes @in and @out, also on failure. */
+/* Takes @in and @out, even on failure. */
 IpbMessageChannel *ipb_stdio_channel_new(IpbLoop *loop, int in, int out, GError **error);

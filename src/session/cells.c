@@ -3,7 +3,8 @@
  * The cells of a session; see the header.
  *
  * Invariant: at most one cell is current (given to the kernel), the others wait in the queue in
- * order. A current cell ends only by the kernel's DONE, which always comes.
+ * order. A current cell ends only with the event DONE. IpbKernel reports DONE for each
+ * cell, even if the process dies.
  */
 #include "session/cells.h"
 

@@ -4,9 +4,9 @@
  * passes the kernel's events on to each cell's own callback, and keeps their time limits. The clock
  * of a cell is paused while an approval is awaited.
  *
- * Ownership: the session owns it, and frees it after the kernel. Callbacks come from the loop,
- * except that ipb_cells_cancel(), ipb_cells_reset() and ipb_cells_close() report the end of waiting
- * cells at once. They may call everything but ipb_cells_free().
+ * Ownership: the session owns it, and frees it after the kernel. Callbacks are called from the
+ * loop, with one exception: ipb_cells_cancel(), ipb_cells_reset() and ipb_cells_close() report the
+ * end of waiting cells before they return. A callback may call everything except ipb_cells_free().
  */
 #pragma once
 

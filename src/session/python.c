@@ -165,7 +165,7 @@ check_host(const char *asked, GError **error)
     if (g_file_test(script, G_FILE_TEST_IS_REGULAR))
         return g_steal_pointer(&directory);
     g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_NOT_FOUND,
-                "kernel_host: %s holds no " HOST_SCRIPT, directory);
+                "kernel_host: %s does not contain " HOST_SCRIPT, directory);
     return NULL;
 }
 

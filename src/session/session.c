@@ -525,7 +525,7 @@ find_directory(const char *path, const char *what, GError **error)
     g_autofree char *directory = g_canonicalize_filename(path, NULL);
     if (g_file_test(directory, G_FILE_TEST_IS_DIR))
         return g_steal_pointer(&directory);
-    g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_NOT_FOUND, "the %s is no directory: %s", what,
+    g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_NOT_FOUND, "the %s is not a directory: %s", what,
                 directory);
     return NULL;
 }

@@ -94,7 +94,7 @@ typedef struct {
 
 IpbSession *ipb_session_new(IpbRuntime *runtime, const IpbSessionOptions *options, GError **error);
 /* Gets a kernel ready in the background, as execute does, too. READY or START_FAILED is reported to
- * on_event of the options, from the loop, also if the kernel is ready already. */
+ * on_event of the options, from the loop, even if the kernel is ready already. */
 void ipb_session_start(IpbSession *session);
 /* Reports to on_event of the options what the next cell would begin with: LATE_OUTPUT and NOTICE
  * events about the time since the last cell. Does nothing while a cell runs: its events have

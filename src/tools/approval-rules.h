@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * IpbApprovalRules: the rules of a file that say which tool calls are allowed, asked for or denied:
+ * IpbApprovalRules: the rules of a file. They say which tool calls are allowed, which are denied,
+ * and for which the user is asked:
  *
  *     {"default": "ask",
  *      "rules": [{"server": "files", "tool": "read_*",
@@ -8,7 +9,7 @@
  *
  * The first rule that matches decides. If none matches, the default decides; without a default, the
  * caller's policy does. docs/how-to/approvals.md describes the format, and tools/argument-pattern.h
- * what arguments match.
+ * describes which arguments match.
  *
  * Ownership: reference-counted, immutable.
  */

@@ -250,7 +250,8 @@ parse_file(const char *path, const char *text, size_t size, File *file, GError *
     const IpbJson *servers = ipb_json_get(root, "servers");
     int64_t version;
     if (!ipb_json_get_int64(root, "version", &version) || version != VERSION)
-        return corrupt(path, error, "its version is not 1, another ipybox wrote it");
+        return corrupt(path, error,
+                       "another version of ipybox wrote it: its format is not version 1");
     if (!ipb_json_is(servers, IPB_JSON_ARRAY) || ipb_json_length(servers) > MAX_SERVERS)
         return corrupt(path, error, "\"servers\" is not a list of at most 1000 servers");
     IPB_JSON_FOREACH (server, servers) {

@@ -30,7 +30,7 @@ typedef bool (*IpbToolChannelKnowsFunc)(uint64_t inode, void *data);
 bool ipb_tool_channel_listen(IpbToolChannel *channel, IpbToolChannelKnowsFunc knows, void *data,
                              GError **error);
 /* Listens on @fd, which was opened on @port inside the session's sandbox, instead of the previous
- * listener, whose connections are closed. Takes @fd, also on failure. */
+ * listener, whose connections are closed. Takes @fd, even on failure. */
 bool ipb_tool_channel_take_listener(IpbToolChannel *channel, int fd, unsigned port, GError **error);
 unsigned ipb_tool_channel_port(const IpbToolChannel *channel);
 const char *

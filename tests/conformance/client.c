@@ -7,7 +7,7 @@
  *
  * The suite says in the environment what it expects. MCP_CONFORMANCE_CONTEXT may name the calls and
  * credentials. Without it, each tool is called once, with arguments made from its schema. Exit
- * status: 0, also if tools report failures; 1 with the error on stderr. A call that fails ends only
+ * status: 0, even if tools report failures; 1 with the error on stderr. A call that fails ends only
  * itself.
  */
 #include <stdlib.h>

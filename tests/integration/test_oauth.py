@@ -278,7 +278,7 @@ def test_bad_discovery(serve, fail_login, switches, message):
 @pytest.mark.parametrize(
     ("switches", "message"),
     [
-        ({"answer": {"iss": "https://evil.example", "error": "SHOWN"}}, "names another issuer"),
+        ({"answer": {"iss": "https://evil.example", "error": "SHOWN"}}, "an issuer that is not"),
         ({"metadata": {"authorization_response_iss_parameter_supported": True}}, "names no issuer"),
         (
             {
@@ -445,7 +445,7 @@ class Once(dict):
 
 
 def test_token_that_cannot_be_saved(serve, log_in, place, monkeypatch):
-    """It is used while the process lives, also after the store with the old token is read again."""
+    """It is used while the process lives, even after the store with the old token is read again."""
     servers = serve(scope="a")
     log_in(servers.url)
     store, aside = place.state / "ipybox/oauth", place.state / "aside"
@@ -644,7 +644,7 @@ def test_readable_record_is_refused(serve, log_in, ask, place):
     log_in(servers.url)
     (path,) = (place.state / "ipybox/oauth").glob("*.json")
     path.chmod(0o644)
-    assert "not a file that is yours alone" in ask(servers)["error"]
+    assert "not a file that only you can access" in ask(servers)["error"]
 
 
 @pytest.mark.parametrize("text", ["", "{", '{"version": 2}'])

@@ -125,7 +125,7 @@ def test_large_arguments_that_wait_for_approval(start):
 
 
 def test_flood_of_strangers(core):
-    """They make room for clients that have the token, also in the middle of a call."""
+    """They make room for clients that have the token, even in the middle of a call."""
     with core.connect() as caller:
         caller.send(core.request(core.body("never")))
         strangers = [core.connect() for _ in range(100)]

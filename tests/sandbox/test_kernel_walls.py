@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Attack suites B and D in kernels, which enter their sandbox in another way than commands.
+"""Attack suites B and D in kernels, which enter their sandbox in a different way from commands.
 
 The same probes have the same results. Also what only kernels have: an environment that they must
 not change. And suite H: real software at work in a kernel.

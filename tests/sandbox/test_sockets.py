@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Attack suite C, Unix sockets: those of the host and of other sandboxes cannot be reached, also if
+"""Attack suite C, Unix sockets: those of the host and of other sandboxes cannot be reached, even if
 the address or the file changes while a connect() is checked. Names, addresses and protocols are
 in test_network.py.
 """

@@ -220,7 +220,7 @@ async def test_working_directories(workspace: Path) -> None:
                 with pytest.raises(ExecutionError, match="exit status 3"):
                     await client.execute("os._exit(3)")
         client = KernelClient(port=server.port, working_dir=Path("nowhere"))
-        with pytest.raises(RuntimeError, match="working_dir is no directory: .*nowhere"):
+        with pytest.raises(RuntimeError, match="working_dir is not a directory: .*nowhere"):
             await client.connect()
         assert kernels(server.port) == []
     with pytest.raises(RuntimeError, match="nowhere"):

@@ -131,7 +131,7 @@ run_thread(void *data)
     return NULL;
 }
 
-/* A process that was started by another thread than the first is a child as well. */
+/* A process that was started by a thread other than the first is a child as well. */
 static void
 test_threads(void)
 {

@@ -499,7 +499,7 @@ test_bad_servers(Fixture *fixture, const void *data)
          "the server answers 403: it does not switch to WebSocket"},
         {ANSWER, "the server answers 101: its Sec-WebSocket-Accept is no answer to our key"},
         {"HTTP/1.1 101\r\n\r\n",
-         "the server answers 101: it switches to something else than WebSocket"},
+         "the server answers 101: it switches to a protocol that is not WebSocket"},
     };
     for (size_t i = 0; i < G_N_ELEMENTS(CASES); i++) {
         struct sockaddr_in address = {.sin_family = AF_INET,

@@ -230,7 +230,7 @@ test_answers(void)
         {MESSAGE("\"id\":1"), "neither a result nor an error\n"},
         {MESSAGE("\"id\":1,\"error\":null"), "neither a result nor an error\n"},
         {MESSAGE("\"id\":1,\"error\":\"no\""),
-         "PROTOCOL: the \"error\" of the answer is no object\n"},
+         "PROTOCOL: the \"error\" of the answer is not an object\n"},
         {MESSAGE("\"id\":1,\"result\":2,\"error\":null"), "result 2\n"},
         {MESSAGE("\"id\":1,\"result\":null,\"error\":{}"), "error {}\n"},
         {MESSAGE("\"id\":1,\"result\":3,\"result\":4"), "result 4\n"},

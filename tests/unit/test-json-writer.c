@@ -126,7 +126,7 @@ test_raw(void)
     check_raw("{\"a\":1,\"a\":2}", "{\"a\":1,\"a\":2}");
 }
 
-/* A text that is no JSON value is not read beyond its end. */
+/* A text that is not a JSON value is not read beyond its end. */
 static void
 test_raw_cut(void)
 {

@@ -305,7 +305,7 @@ test_breaches(Fixture *fixture, const void *data)
                   "a frame of the unknown type 3");
     assert_breach(fixture, "send(64, version=1); time.sleep(1000)", "a second hello");
     assert_breach(fixture, "send(64, version=2); time.sleep(1000)",
-                  "a frame hello with another version than ours");
+                  "a frame hello with a version that is not ours");
     assert_breach(fixture, "display('x', cell=77); time.sleep(1000)",
                   "a frame of cell 77 while cell 9 runs");
     assert_breach(fixture,
@@ -337,9 +337,8 @@ test_frame_after_done(Fixture *fixture, const void *data)
 static void
 test_first_frame(Fixture *fixture, const void *data)
 {
-    kernel_fixture_assert_lost(
-        fixture, "", "done(lost)",
-        "the kernel broke its protocol: another frame than hello came first");
+    kernel_fixture_assert_lost(fixture, "", "done(lost)",
+                               "the kernel broke its protocol: the first frame was not hello");
 }
 
 /* Writing to the kernel fails, but the exit status is the error to report. */

@@ -95,7 +95,7 @@ test_line(Place *place, const void *data)
     g_assert_cmpuint(status.st_mode & 07777, ==, 0600);
 }
 
-/* A name that a cell chose does not look like that of a registration, also if the URL has no
+/* A name that a cell chose does not look like that of a registration, even if the URL has no
  * origin. */
 static void
 test_unregistered(Place *place, const void *data)

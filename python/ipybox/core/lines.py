@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lines of JSON: cuts them out of a stream, writes and reads them."""
+"""Lines of JSON: splits a stream into lines, encodes and decodes them."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The core as a process: its start, its pipes, its end.
 
-A thread reads from the core, independently of event loops, and writes what the pipe did not take at
-once; so sending never blocks. The pipe to the core's stdin is its lifeline: when it closes, the
-core ends everything that it started, and then itself.
+A thread reads from the core, independently of event loops. It also writes what the pipe did not
+accept at once, so sending never blocks. When the pipe to its stdin is closed, the core stops
+everything that it started, and exits.
 """
 
 from __future__ import annotations

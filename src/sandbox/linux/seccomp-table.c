@@ -59,7 +59,7 @@ const IpbDeniedCall IPB_DENIED_CALLS[] = {
     {"fspick", 433, EPERM, "as fsopen"},
     {"mount_setattr", 442, EPERM, "as mount"},
     {"open_tree_attr", 467, EPERM, "as mount"},
-    {"open_by_handle_at", 0, EPERM, "opens files beside all paths"},
+    {"open_by_handle_at", 0, EPERM, "opens files without a path, past the rules for paths"},
     {"quotactl", 0, EPERM, "for administrators"},
     {"quotactl_fd", 443, EPERM, "for administrators"},
     {"swapon", 0, EPERM, "for administrators"},
@@ -73,7 +73,7 @@ const IpbDeniedCall IPB_DENIED_CALLS[] = {
     /* namespaces */
     {"setns", 0, EPERM, "other namespaces"},
     {"clone3", 435, ENOSYS,
-     "its flags lie in memory, where no filter sees them; C libraries use clone"},
+     "its flags are in memory, which filters cannot read; C libraries then use clone"},
     /* the machine */
     {"acct", 0, EPERM, "for administrators"},
     {"syslog", 0, EPERM, "the kernel's log"},

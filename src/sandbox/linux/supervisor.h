@@ -32,7 +32,7 @@ typedef struct {
     const GPtrArray *unix_sockets;      /* char *: host paths that the plan names */
     const char *const *own_directories; /* the sandbox's own writable file systems */
     /* The outer user, whose rights count for sockets that the plan does not name. If we are root,
-     * that is another user than ours. */
+     * that is a different user from ours. */
     uint32_t uid, gid;
     void (*on_denied)(const char *path, void *data); /* may be NULL */
     /* No process is left that could ask: free it. May be NULL. */

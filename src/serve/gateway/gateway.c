@@ -328,7 +328,8 @@ parse_start(IpbSpan body, IpbJsonDoc **ret_doc, char ***ret_env, GError **error)
     const IpbJson *root = doc != NULL ? ipb_json_root(doc) : NULL;
     static const char *const STRINGS[] = {"name", "working_dir"};
     if (root != NULL && !ipb_json_is(root, IPB_JSON_OBJECT) && !ipb_json_is(root, IPB_JSON_NULL)) {
-        g_set_error_literal(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID, "the body is no object");
+        g_set_error_literal(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID,
+                            "the body is not a JSON object");
         return false;
     }
     for (size_t i = 0; i < G_N_ELEMENTS(STRINGS); i++) {

@@ -28,7 +28,7 @@ typedef struct {
     void *data;
 } IpbMcpServerOptions;
 
-/* Takes @channel, also on failure. Errors: those of ipb_session_new. */
+/* Takes @channel, even on failure. Errors: those of ipb_session_new. */
 IpbMcpServer *ipb_mcp_server_new(IpbMessageChannel *channel, const IpbMcpServerOptions *options,
                                  GError **error);
 /* Borrowed. */

@@ -32,7 +32,7 @@ typedef struct {
 } IpbMcpServiceOptions;
 
 IpbMcpService *ipb_mcp_service_new(IpbRuntime *runtime, const IpbMcpServiceOptions *options);
-/* Serves a client, and takes @channel, also on failure. @on_end: the client closed the channel
+/* Serves a client, and takes @channel, even on failure. @on_end: the client closed the channel
  * (@why NULL) or the channel failed; once, from the loop. The owner then closes the connection.
  * Errors: LIMIT (too many connections), and those of ipb_session_new and ipb_session_register. */
 IpbMcpConnection *ipb_mcp_service_connect(IpbMcpService *service, IpbMessageChannel *channel,

@@ -381,7 +381,7 @@ explain_unknown_argument(const Tool *tool, const char *name)
 }
 
 /* The error for an unknown argument; NULL if all are known. It is refused, because a call that
- * ignores it would do something else than was asked for. Caller frees. */
+ * ignores it would not do what the client wants. Caller frees. */
 static char *
 find_unknown_argument(const Tool *tool, const IpbJson *arguments)
 {

@@ -6,7 +6,7 @@
 
 #define MAX_SEED UINT32_MAX
 #define DEFAULT_START_TIMEOUT_MS 60000
-/* A process that is no kernel after this time never becomes one. A session.start with a shorter
+/* A process that is not a kernel after this time never becomes one. A session.start with a shorter
  * timeout gets its error earlier, and the kernel may still become ready. */
 #define MIN_INIT_TIMEOUT_MS 10000
 

@@ -3,8 +3,8 @@
  * IpbApprovalSocket: the approval channel of the tool server (docs/internals/tool-server.md), a
  * WebSocket on which an application decides on tool calls. The messages are JSON-RPC: the request
  * {"method": "approve", "params": {"server_name", "tool_name", "tool_args"}, "id"}, and the answer
- * {"result": bool, "id"}. One client is served at a time. A second client waits for five seconds
- * until the first has disconnected, and is closed with code 1008 otherwise.
+ * {"result": bool, "id"}. One client is served at a time. A second client waits until the first has
+ * disconnected. If this takes more than five seconds, the second client is closed with code 1008.
  *
  * Ownership: the owner frees it, which disconnects the clients.
  */

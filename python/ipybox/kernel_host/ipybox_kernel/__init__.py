@@ -11,8 +11,8 @@ In the forkserver:
 
 In a kernel:
 
-- `process`: turns the forked child into a kernel. `kernel`: its start, and the loop that takes
-  frames.
+- `process`: turns the forked child into a kernel. `kernel`: starts it, and runs the loop that
+  receives frames.
 - `cells`: runs a cell. `interrupts`: SIGINT.
 - `shell`, `display`, `history`, `inspection`, `tracebacks`: IPython's parts, adapted.
 - `commands`, `installs`, `shell_rules`: shell commands, `pip install`, and the rules for both.

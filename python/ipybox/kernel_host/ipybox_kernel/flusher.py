@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The thread that flushes buffered text while a cell runs for long.
+"""The thread that flushes buffered text while a cell runs for a long time.
 
 It sleeps on a timerfd without the GIL. The timer is set when text is buffered, so the thread wakes
 only if text may have been buffered for INTERVAL_NS. Setting the timer does not slow down a short

@@ -59,7 +59,7 @@ def complete(shell: Any, params: dict[str, Any]) -> dict[str, Any]:
 
 
 def _get_jedi(shell: Any) -> None:
-    """Imports jedi, which the warm-up left out because its import takes long."""
+    """Imports jedi, which the warm-up left out because its import takes a long time."""
     from IPython.core import completer
 
     if completer.JEDI_INSTALLED:

@@ -6,10 +6,10 @@ installs work.
 
 With -I -S it has not, because .pth files are code, and a cell may have written them. Then this
 module does the work of `site`. It appends site-packages, or the folders that the core names. Of
-.pth files it uses only the lines that are paths. Paths that lead out of site-packages are used in
-kernels only: the path of an editable install leads to a folder where cells write, and the
-forkserver, which is outside of all sandboxes, tries to import modules that are not installed
-(IPython looks for storemagic, copy for org).
+.pth files it uses only the lines that are paths. Paths that lead out of site-packages, such as
+those of editable installs, are used in kernels only. Cells may write to such a folder, and the
+forkserver is outside of all sandboxes. A cell could place a module there which the forkserver tries
+to import although it is not installed: IPython tries storemagic, and the module copy tries org.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Plots as PNG displays at the end of a cell, without a magic or an import of matplotlib.
+"""Shows plots as PNG at the end of a cell, without a magic command. It does not import matplotlib.
 
 With the first figure, matplotlib loads the backend that MPLBACKEND names, and IPython's inline
-backend registers itself with the shell. Only a preloaded matplotlib needs more.
+backend registers itself with the shell. A preloaded matplotlib has the inline backend already; if
+MPLBACKEND names another, it is changed here.
 """
 
 from __future__ import annotations

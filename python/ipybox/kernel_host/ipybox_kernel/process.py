@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes a forked child a kernel process: sets up its setsid(2) session, signals and descriptors."""
+"""Turns a forked child into a kernel process: its setsid(2) session, signals and descriptors."""
 
 from __future__ import annotations
 

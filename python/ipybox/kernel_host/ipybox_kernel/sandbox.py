@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Forks a kernel into a sandbox: into namespaces of the core, with restrictions.
+"""Forks a kernel into a sandbox: into namespaces that the core has created, with Landlock, seccomp
+and limits.
 
 One call in C does the work (src/sandbox/linux/init/enter.c). A child that shares our memory joins
 the namespaces and forks the kernel. So only one fork copies memory, and our own state does not

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The side of ipybox-sandbox-init. The blob comes from our own core; the checks keep a mistake
- * there from becoming a wrong mount here. If a packet cannot be sent, it is dropped: the core is
- * gone then, and pid 1 ends when it notices that.
+ * The protocol, as ipybox-sandbox-init speaks it. The blob comes from our own core. It is checked
+ * all the same, so that a mistake in the core cannot cause a wrong mount. A packet that cannot be
+ * sent is dropped: the core has ended then, and pid 1 ends when it notices this.
  */
 #include "sandbox/linux/init/init.h"
 
