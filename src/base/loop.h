@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * IpbLoop: all fds of one GMainContext behind one epoll fd in one GSource, and timers. GLib's own
- * poll takes time for every fd at every wake-up. This does not, so thousands of sessions can be
- * idle.
+ * poll takes time for every fd at every wake-up, and epoll does not. So thousands of idle sessions
+ * cost almost no time.
  *
  * Ownership: an IpbLoop is reference-counted; each watch and timer keeps a reference to it. Thread:
  * all functions are called in the thread that runs the loop's context. Callbacks may free any watch

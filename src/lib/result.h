@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * IpbLibCollector: collects the events of a cell; the last event makes the public result
- * (<ipybox/event.h>) of them.
+ * IpbLibCollector: collects the events of a cell. With the last event, it makes the public result
+ * (<ipybox/event.h>).
  */
 #pragma once
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The layout of a public runtime, for the files that implement its sessions and its servers.
+ * The members of the public type IpyboxRuntime, for the files that implement its sessions and its
+ * servers.
  */
 #pragma once
 

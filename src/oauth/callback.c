@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A small HTTP server for one request; see the header. Each connection has one request and one
- * answer.
+ * A small HTTP server that waits for the browser's redirect; see the header. Each connection has
+ * one request and one answer.
  */
 #include "oauth/callback.h"
 

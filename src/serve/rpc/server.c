@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The conversation of `ipybox rpc`: handshake, dispatch, cancellation, end. The methods belong to
- * groups; the server knows their tables and nothing of what they do.
+ * The conversation of `ipybox rpc`: handshake, dispatch, cancellation, end. The methods are
+ * implemented elsewhere, in groups. The server looks a method up in the tables of the groups.
  */
 #include "serve/rpc/server.h"
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs cells, one at a time: synchronous ones directly, asynchronous ones as a task of the loop.
 
-Each cell ends with a `done` frame, which is its last one, even if the cell fails in an unusual way.
+The last frame of each cell is a `done` frame, even if the cell fails in an unusual way.
 """
 
 from __future__ import annotations

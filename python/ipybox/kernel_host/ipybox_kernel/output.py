@@ -1,18 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """The output of a kernel, in order: text on fds 1 and 2, and frames on the wire.
 
-Markers connect the two orders (docs/internals/kernel-wire.md). All output goes through one queue,
-and only one caller at a time writes it. If a signal handler or a finalizer shows a display while a
-frame is being written, the display waits in the queue. If the writing is interrupted, the queue
-keeps the rest. So no piece of a stream is lost or written twice.
+The kernel also writes markers into the text, by which the core puts text and frames in one order
+(docs/internals/kernel-wire.md). All output goes through one queue, and only one caller at a time
+writes it. If a signal handler or a finalizer shows a display while a frame is being written, the
+display waits in the queue. If the writing is interrupted, the queue keeps the rest. So no piece of
+a stream is lost or written twice.
 
 sys.stdout and sys.stderr are `TextStream`s over fds 1 and 2. They are real io.TextIOWrapper
 objects: their buffer is written in C, which makes printing fast, and code that examines sys.stdout
 recognises them. Below each is a `_Sink`, which passes the bytes to `Output`.
 
 Locking: `lock` guards all state, also that of the streams. While the main thread holds the lock, an
-interrupt is postponed until the lock is released (`interrupt_waits`). The exception is the time in
-which the main thread waits for the core to read.
+interrupt is postponed until the lock is released (`interrupt_waits`). There is one exception: while
+the main thread waits for the core to read, an interrupt is not postponed.
 """
 
 from __future__ import annotations

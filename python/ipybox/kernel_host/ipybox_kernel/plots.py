@@ -2,8 +2,8 @@
 """Shows plots as PNG at the end of a cell, without a magic command. It does not import matplotlib.
 
 With the first figure, matplotlib loads the backend that MPLBACKEND names, and IPython's inline
-backend registers itself with the shell. A preloaded matplotlib has the inline backend already; if
-MPLBACKEND names another, it is changed here.
+backend registers itself with the shell. A preloaded matplotlib has the inline backend already. If
+MPLBACKEND names another one, `choose_backend` switches to it.
 """
 
 from __future__ import annotations

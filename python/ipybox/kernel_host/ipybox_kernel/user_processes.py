@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Processes that user code starts: forks, programs, and those of multiprocessing.
 
-Their output comes after the output of the kernel, and buffered text is written once.
+The kernel's buffered text is written before such a process starts. So it comes before the output of
+the process, and a fork does not write it a second time.
 """
 
 from __future__ import annotations

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs MCP tools through the session's tool channel: `POST /run` with JSON, on kept connections.
+"""Runs MCP tools through the session's tool channel, by `POST /run` with JSON.
+
+Connections are kept open for later calls.
 
 The protocol is described in `docs/internals/tool-channel.md`. Two rules apply:
 
