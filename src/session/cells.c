@@ -3,8 +3,8 @@
  * The cells of a session; see the header.
  *
  * Invariant: at most one cell is current, which means that the kernel has it. The others wait in
- * the queue, in order. A current cell ends only with the event DONE. IpbKernel reports DONE for each
- * cell, even if the process dies.
+ * the queue, in order. A current cell ends only with the event DONE. IpbKernel reports DONE for
+ * each cell, even if the process dies.
  */
 #include "session/cells.h"
 
