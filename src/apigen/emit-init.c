@@ -1,206 +1,42 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The package's __init__.py: the client, and the base class of all models. Modules are named after
- * tools, in small letters ("type"), and become attributes of the package, which would hide a
- * builtin or a function of that name. So all names that the functions here use, also those of
- * builtins, have a capital letter.
+ * The package's __init__.py: the client, and the base class of all models. Its source is
+ * package-init.py, where the name of the server and the id of the registration are inserted.
+ *
+ * Modules are named after tools, in small letters ("type"), and become attributes of the package,
+ * which would hide a builtin or a function of that name. So all names that the functions there use,
+ * also those of builtins, have a capital letter.
  */
+#include <string.h>
+
 #include "apigen/emit.h"
 #include "apigen/literal.h"
+#include "apigen/package-init.h"
 #include "apigen/wtf8.h"
 
-static const char IMPORTS[] = //
-    "from builtins import isinstance as _IsInstance\n"
-    "from collections.abc import Mapping as _Mapping\n"
-    "from typing import Any\n"
-    "from typing import get_args as _GetArgs\n"
-    "\n"
-    "from ipybox.tool_exec.client import ResultError, ToolRunner\n"
-    "from ipybox.tool_exec.content import Beside, Content, ToolAnswer\n"
-    "from pydantic import (\n"
-    "    BaseModel,\n"
-    "    ConfigDict,\n"
-    "    PrivateAttr,\n"
-    "    SerializerFunctionWrapHandler,\n"
-    "    TypeAdapter,\n"
-    "    ValidationError,\n"
-    "    ValidationInfo,\n"
-    "    model_serializer,\n"
-    "    model_validator,\n"
-    ")\n"
-    "\n";
+static const char TEMPLATE[] = IPB_PACKAGE_INIT;
 
-static const char CLASSES[] = //
-    "\n"
-    "\n"
-    "class Model(BaseModel):\n"
-    "    \"\"\"Arguments or results of a tool. Members that the schema does not name are "
-    "kept.\"\"\"\n"
-    "\n"
-    "    model_config = ConfigDict(\n"
-    "        allow_inf_nan=False,\n"
-    "        extra=\"allow\",\n"
-    "        protected_namespaces=(),\n"
-    "        use_enum_values=True,\n"
-    "        validate_assignment=True,\n"
-    "    )\n"
-    "    _nullable: tuple[str, ...] = ()\n"
-    "\n"
-    "    @classmethod\n"
-    "    def _may_be_null(cls, name: str) -> bool:\n"
-    "        \"\"\"Whether None is a value of the field. If not, it means \"not given\".\"\"\"\n"
-    "        field = cls.model_fields[name]\n"
-    "        if field.is_required() or field.annotation is Any:\n"
-    "            return True\n"
-    "        if field.default is None:\n"
-    "            return name in cls.__private_attributes__[\"_nullable\"].get_default()\n"
-    "        return None.__class__ in _GetArgs(field.annotation)\n"
-    "\n"
-    "    @classmethod\n"
-    "    def _names(cls) -> dict[str, str]:\n"
-    "        \"\"\"Maps each name that can set a field, also the tool's own, to the field.\"\"\"\n"
-    "        fields = cls.model_fields.items()\n"
-    "        return {name: n for n, f in fields for name in (n, f.alias) if name is not None}\n"
-    "\n"
-    "    @classmethod\n"
-    "    def _list(cls) -> str:\n"
-    "        names = [*cls.model_fields]\n"
-    "        return \", \".join(names[:100] + [\"…\"] * (names[100:] != [])) or \"it has none\"\n"
-    "\n"
-    "    @classmethod\n"
-    "    def _check_names(cls, given: Any) -> None:\n"
-    "        \"\"\"Raises ValueError for a name that no field has, with the valid names.\"\"\"\n"
-    "        names = cls._names()\n"
-    "        unknown = [f\"{name}\"[:100] for name in given if name not in names]\n"
-    "        if unknown:\n"
-    "            from difflib import get_close_matches\n"
-    "\n"
-    "            close = [names[name] for name in get_close_matches(unknown[0], names, 1)]\n"
-    "            hint = f\" (did you mean {close[0]!r}?)\" if close else \"\"\n"
-    "            raise ValueError(f\"unknown argument {unknown[0]!r}{hint}; valid: "
-    "{cls._list()}\")\n"
-    "\n"
-    "    @model_validator(mode=\"before\")\n"
-    "    @classmethod\n"
-    "    def _drop_none(cls, given: Any, info: ValidationInfo) -> Any:\n"
-    "        if info.context == \"result\" or not _IsInstance(given, _Mapping):\n"
-    "            return given\n"
-    "        if cls.model_config.get(\"extra\") == \"forbid\":\n"
-    "            cls._check_names(given)\n"
-    "        fields = cls.model_fields.items()\n"
-    "        drop = {name for n, f in fields if not cls._may_be_null(n) for name in (n, f.alias)}\n"
-    "        return {n: value for n, value in given.items() if value is not None or n not in "
-    "drop}\n"
-    "\n"
-    "    def __setattr__(self, name: str, value: Any) -> None:\n"
-    "        BaseModel.__setattr__(self, name, value)\n"
-    "        if value is None and name in self.__dict__ and not self._may_be_null(name):\n"
-    "            self.model_fields_set.discard(name)\n"
-    "\n"
-    "    @model_serializer(mode=\"wrap\")\n"
-    "    def _dump(self, handler: SerializerFunctionWrapHandler) -> Any:\n"
-    "        \"\"\"A default that was changed in place, such as a list, counts as set.\"\"\"\n"
-    "        fields = self.__class__.model_fields\n"
-    "        for name in self.__dict__.keys() & (fields.keys() - self.model_fields_set):\n"
-    "            if self.__dict__[name] != fields[name].default:\n"
-    "                self.model_fields_set.add(name)\n"
-    "        return handler(self)\n"
-    "\n"
-    "    def to_wire(self) -> dict[str, Any]:\n"
-    "        \"\"\"The fields that were set, under the tool's own names.\"\"\"\n"
-    "        return self.model_dump(by_alias=True, exclude_unset=True, warnings=False)\n"
-    "\n"
-    "    @classmethod\n"
-    "    def _is_own(cls, params: Any) -> bool:\n"
-    "        return _IsInstance(params, cls) or f\"{params.__class__}\" == f\"{cls}\"\n"
-    "\n"
-    "    @classmethod\n"
-    "    def for_call(\n"
-    "        cls, params: Any, fields: dict[str, Any], *, is_open: bool = False\n"
-    "    ) -> dict[str, Any]:\n"
-    "        \"\"\"The arguments of `run(Params(...))` or `run(name=value, ...)`.\n"
-    "\n"
-    "        A name that the schema does not have is an error, unless the schema allows others.\n"
-    "        \"\"\"\n"
-    "        __tracebackhide__ = True\n"
-    "        if params is None and fields.keys() == {\"params\"} and "
-    "cls._is_own(fields[\"params\"]):\n"
-    "            params, fields = fields[\"params\"], {}\n"
-    "        if params is not None:\n"
-    "            if fields or not cls._is_own(params):\n"
-    "                raise TypeError(f\"run() takes Params(...), or its fields by name: "
-    "{cls._list()}\")\n"
-    "            return cls.to_wire(params)\n"
-    "        if not is_open:\n"
-    "            try:\n"
-    "                cls._check_names(fields)\n"
-    "            except ValueError as error:\n"
-    "                raise TypeError(f\"run(): {error}\") from None\n"
-    "        return cls(**fields).to_wire()\n"
-    "\n"
-    "\n"
-    "class AnyResult(Model):\n"
-    "    \"\"\"What a tool returned.\"\"\"\n"
-    "\n"
-    "    _beside: Beside = PrivateAttr(default_factory=Beside)\n"
-    "\n"
-    "    @staticmethod\n"
-    "    def from_wire(kind: Any, answer: ToolAnswer, member: str | None = None) -> Any:\n"
-    "        \"\"\"Checks a tool's result. member: the member of the structured content that has "
-    "it.\"\"\"\n"
-    "        __tracebackhide__ = True\n"
-    "        value = answer.value\n"
-    "        if member is not None:\n"
-    "            if not _IsInstance(value, _Mapping) or member not in value:\n"
-    "                raise ResultError(value, f\"it has no member {member!r}\")\n"
-    "            value = value[member]\n"
-    "        try:\n"
-    "            result = TypeAdapter(kind).validate_python(value, context=\"result\")\n"
-    "        except ValidationError as error:\n"
-    "            raise ResultError(value, error) from None\n"
-    "        if _IsInstance(result, AnyResult):\n"
-    "            result._beside = answer.beside\n"
-    "            return result\n"
-    "        return answer.attach(result)\n"
-    "\n"
-    "\n"
-    "class ToolResult(AnyResult):\n"
-    "    \"\"\"The result of a tool, with the contents that came with it.\n"
-    "\n"
-    "    If the server sends a member `contents` or `text` that the schema does not\n"
-    "    name, it is in `model_extra`.\n"
-    "    \"\"\"\n"
-    "\n"
-    "    @property\n"
-    "    def contents(self) -> list[Content]:\n"
-    "        \"\"\"All contents that the tool sent, in its order: texts, images and others.\"\"\"\n"
-    "        return self._beside.contents\n"
-    "\n"
-    "    @property\n"
-    "    def text(self) -> str:\n"
-    "        \"\"\"The texts among the contents, joined by newlines.\"\"\"\n"
-    "        return self._beside.text\n";
+/* Appends what is before @mark, and moves @rest behind it. */
+static void
+append_until(GString *out, const char **rest, const char *mark)
+{
+    const char *end = strstr(*rest, mark);
+    g_assert(end != NULL);
+    g_string_append_len(out, *rest, end - *rest);
+    *rest = end + strlen(mark);
+}
 
 char *
 ipb_emit_init(const char *server_name, const char *registration_id)
 {
     g_autoptr(GString) out = g_string_new(NULL);
-    g_string_append_printf(
-        out,
-        "\"\"\"The tools of the MCP server %s, one module each: Params, run, Result.\n\n"
-        "Call run(Params(...)), or run with the fields by name. Images and other contents that "
-        "come with a "
-        "text\n"
-        "are in its `contents`: objects with `type`, `mime_type`, `data` (bytes) and "
-        "`save(path)`.\n"
-        "\"\"\"\n\n",
-        server_name);
-    g_string_append(out, IMPORTS);
-    g_string_append(out, "CLIENT = ToolRunner(server_name=");
+    const char *rest = TEMPLATE;
+    append_until(out, &rest, "@SERVER_NAME@");
+    g_string_append(out, server_name);
+    append_until(out, &rest, "\"@SERVER_NAME@\"");
     ipb_literal_append_string(out, ipb_wtf8_from(server_name));
-    g_string_append(out, ", server_id=");
+    append_until(out, &rest, "\"@REGISTRATION_ID@\"");
     ipb_literal_append_string(out, ipb_wtf8_from(registration_id));
-    g_string_append(out, ")\n");
-    g_string_append(out, CLASSES);
+    g_string_append(out, rest);
     return g_string_free(g_steal_pointer(&out), FALSE);
 }
