@@ -21,9 +21,9 @@ from pathlib import Path, PurePath
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from .core_session import Session
 from .files import MAX_TRANSFER_BYTES, Transfer, download, upload
 from .results import CodeExecutionChunk, CodeExecutionError, CodeExecutionResult
-from .session import Session
 from .tool_exec.approval.client import ApprovalRequest
 from .utils import arun, check_seconds
 

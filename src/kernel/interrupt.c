@@ -14,11 +14,11 @@
 
 void
 ipb_interrupt_init(IpbInterrupt *interrupt, IpbLoop *loop,
-                   void (*send)(bool is_repetition, void *data), const IpbDeadlineFuncs *grace,
+                   void (*send)(bool is_repetition, void *data), const IpbPausableTimerFuncs *grace,
                    void *data)
 {
     *interrupt = (IpbInterrupt){.loop = loop, .send = send, .data = data};
-    ipb_deadline_init(&interrupt->grace, loop, grace, data);
+    ipb_pausable_timer_init(&interrupt->grace, loop, grace, data);
 }
 
 static void
@@ -36,7 +36,7 @@ void
 ipb_interrupt_send(IpbInterrupt *interrupt, unsigned grace_ms)
 {
     if (!interrupt->grace.is_set)
-        ipb_deadline_set(&interrupt->grace, grace_ms);
+        ipb_pausable_timer_set(&interrupt->grace, grace_ms);
     ipb_timer_free(interrupt->resend_timer);
     interrupt->resend_ms = FIRST_RESEND_MS;
     interrupt->resend_timer =
@@ -47,12 +47,12 @@ ipb_interrupt_send(IpbInterrupt *interrupt, unsigned grace_ms)
 void
 ipb_interrupt_end(IpbInterrupt *interrupt)
 {
-    ipb_deadline_unset(&interrupt->grace);
+    ipb_pausable_timer_unset(&interrupt->grace);
     g_clear_pointer(&interrupt->resend_timer, ipb_timer_free);
 }
 
 void
 ipb_interrupt_set_paused(IpbInterrupt *interrupt, bool paused)
 {
-    ipb_deadline_set_paused(&interrupt->grace, paused);
+    ipb_pausable_timer_set_paused(&interrupt->grace, paused);
 }

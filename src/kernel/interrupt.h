@@ -7,11 +7,11 @@
  */
 #pragma once
 
-#include "kernel/deadline.h"
+#include "kernel/pausable-timer.h"
 
 typedef struct {
     IpbLoop *loop; /* borrowed */
-    IpbDeadline grace;
+    IpbPausableTimer grace;
     IpbTimer *resend_timer;
     unsigned resend_ms; /* until the next repetition */
     void (*send)(bool is_repetition, void *data);
@@ -21,8 +21,8 @@ typedef struct {
 /* @send sends the signal, or repeats it for a cell that has not reacted to it. The function of
  * @grace is called once, at the end of the grace period. */
 void ipb_interrupt_init(IpbInterrupt *interrupt, IpbLoop *loop,
-                        void (*send)(bool is_repetition, void *data), const IpbDeadlineFuncs *grace,
-                        void *data);
+                        void (*send)(bool is_repetition, void *data),
+                        const IpbPausableTimerFuncs *grace, void *data);
 /* The first interrupt of a cell starts the grace period. Later ones only send the signal. */
 void ipb_interrupt_send(IpbInterrupt *interrupt, unsigned grace_ms);
 /* The interrupt had its effect, or the cell ended in another way. Also the clear function. */

@@ -714,7 +714,7 @@ IpbKernel *
 ipb_native_kernel_new(IpbLoop *loop, IpbForkserver *forkserver, const IpbKernelOptions *options,
                       IpbEventFunc on_event, void *data)
 {
-    static const IpbDeadlineFuncs grace = {on_grace_end, cpu_wait_us};
+    static const IpbPausableTimerFuncs grace = {on_grace_end, cpu_wait_us};
     static const IpbKernelOps ops = {
         .start = start,
         .execute = execute,

@@ -68,7 +68,7 @@ struct IpbProcess {
     IpbOutput *output;
     int write_fd; /* a duplicate of the wire, for the queue */
     IpbWriteQueue *write_queue;
-    IpbDeadline init_deadline;
+    IpbPausableTimer init_timer;
     IpbTimer *fork_timer;
     IpbTimer *kill_timer; /* after shutdown, or the end of the wire: SIGKILL */
     IpbTimer *exit_timer; /* ends the wait for the forkserver's report */
@@ -142,7 +142,7 @@ end_process(IpbProcess *process, bool with_frames, bool waits_for_exit)
     }
     process->state = IPB_PROCESS_ENDING;
     process->waits_for_exit = waits_for_exit;
-    ipb_deadline_unset(&process->init_deadline);
+    ipb_pausable_timer_unset(&process->init_timer);
     g_clear_pointer(&process->fork_timer, ipb_timer_free);
     g_clear_pointer(&process->kill_timer, ipb_timer_free);
     g_clear_pointer(&process->pidfd_watch, ipb_watch_free);
@@ -222,7 +222,7 @@ on_hello(IpbProcess *process)
     if (process->state == IPB_PROCESS_ENDING)
         return;
     process->state = IPB_PROCESS_READY;
-    ipb_deadline_unset(&process->init_deadline);
+    ipb_pausable_timer_unset(&process->init_timer);
     process->funcs.on_hello(process->data);
 }
 
@@ -282,7 +282,7 @@ static const IpbOutputFuncs output_funcs = {
 uint64_t
 ipb_process_cpu_wait_us(const IpbProcess *process)
 {
-    return process->pid > 0 ? ipb_deadline_cpu_wait_us(process->pid) : 0;
+    return process->pid > 0 ? ipb_pausable_timer_cpu_wait_us(process->pid) : 0;
 }
 
 /* --- the fork --------------------------------------------------------------------------------- */
@@ -312,7 +312,7 @@ cpu_wait_us(void *data)
     return ipb_process_cpu_wait_us(data);
 }
 
-static const IpbDeadlineFuncs init_funcs = {on_init_timeout, cpu_wait_us};
+static const IpbPausableTimerFuncs init_funcs = {on_init_timeout, cpu_wait_us};
 
 static void
 on_fork_timeout(void *data)
@@ -434,7 +434,7 @@ on_forked(const IpbForkedProcess *forked, const GError *error, void *data)
         ipb_process_kill(process, channel_error->message);
         return;
     }
-    ipb_deadline_set(&process->init_deadline, process->init_timeout_ms);
+    ipb_pausable_timer_set(&process->init_timer, process->init_timeout_ms);
 }
 
 /* --- the sandbox ------------------------------------------------------------------------------ */
@@ -515,7 +515,7 @@ make_sandbox(IpbProcess *process)
 static void
 start(IpbProcess *process, const IpbKernelSandboxFuncs *sandbox)
 {
-    ipb_deadline_init(&process->init_deadline, process->loop, &init_funcs, process);
+    ipb_pausable_timer_init(&process->init_timer, process->loop, &init_funcs, process);
     process->fork_timer = ipb_timer_new(process->loop, FORK_TIMEOUT_MS, on_fork_timeout, process);
     if (sandbox != NULL) {
         process->sandboxing = *sandbox;
@@ -621,7 +621,7 @@ void
 ipb_process_set_paused(IpbProcess *process, bool paused)
 {
     process->is_paused = paused;
-    ipb_deadline_set_paused(&process->init_deadline, paused);
+    ipb_pausable_timer_set_paused(&process->init_timer, paused);
     if (process->output != NULL)
         ipb_output_set_paused(process->output, paused);
 }
@@ -636,7 +636,7 @@ ipb_process_free(IpbProcess *process)
     ipb_sandbox_free(process->sandbox);
     ipb_fork_free(process->fork);
     ipb_forkserver_unref(process->forkserver);
-    ipb_deadline_unset(&process->init_deadline);
+    ipb_pausable_timer_unset(&process->init_timer);
     ipb_timer_free(process->fork_timer);
     ipb_timer_free(process->kill_timer);
     ipb_timer_free(process->exit_timer);

@@ -7,7 +7,7 @@
  */
 #pragma once
 
-#include "kernel/deadline.h"
+#include "kernel/pausable-timer.h"
 #include "kernel/forkserver.h"
 #include "kernel/messages.h"
 
@@ -45,7 +45,7 @@ bool ipb_process_execute(IpbProcess *process, uint64_t cell, const IpbKernelCode
 /* Sends a request to a process that is ready. */
 bool ipb_process_request(IpbProcess *process, uint64_t id, const char *method, const char *params,
                          GError **error);
-/* ipb_deadline_cpu_wait_us() of the process; 0 before its fork. */
+/* ipb_pausable_timer_cpu_wait_us() of the process; 0 before its fork. */
 uint64_t ipb_process_cpu_wait_us(const IpbProcess *process);
 /* @is_repetition: for a cell that may not have noticed the first interrupt. A cell that has reacted
  * to it ignores the repetition. */

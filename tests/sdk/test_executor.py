@@ -172,7 +172,7 @@ async def test_one_limit_for_the_whole_start(monkeypatch: pytest.MonkeyPatch) ->
 
     monkeypatch.setattr(Core, "call", record)
     clock = iter((100.0, 103.5))
-    monkeypatch.setattr("ipybox.session.time", SimpleNamespace(monotonic=lambda: next(clock)))
+    monkeypatch.setattr("ipybox.core_session.time", SimpleNamespace(monotonic=lambda: next(clock)))
     async with CodeExecutor(kernel_init_timeout=60):
         assert asked[-1][0] == "session.start"
         assert asked[-1][1]["timeout"] == 56.5

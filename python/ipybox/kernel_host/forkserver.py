@@ -25,10 +25,10 @@ def main() -> None:
     # package finds its modules through its __path__.
     here = os.path.dirname(os.path.abspath(__file__))
     sys.path.insert(0, here)
-    from ipybox_kernel import server
+    from ipybox_kernel import forkserver
 
     sys.path.remove(here)
-    forked = server.serve(CONTROL_FD)
+    forked = forkserver.serve(CONTROL_FD)
     if forked is not None:
         from ipybox_kernel import kernel
 

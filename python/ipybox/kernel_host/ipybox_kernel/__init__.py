@@ -3,7 +3,7 @@
 
 In the forkserver:
 
-- `server`: the loop, which forks kernels. `control_socket`: its packets.
+- `forkserver`: its loop, which forks kernels. `control_socket`: its packets.
 - `interpreter`: the import path. `warmup`: creates IPython's shell, warms it up, and preloads
   modules.
 - `sandbox`: forks a kernel into a sandbox. `children`: kernels, and the processes they leave

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * IpbDeadline: a timer that can be paused. While a kernel's output is not read (back-pressure), the
- * kernel cannot answer, so its time limits are paused. Time in which the kernel, or this program,
- * got no CPU does not count either, up to a maximum.
+ * IpbPausableTimer: a timer that can be paused, for the time limits of a kernel's answers. While a
+ * kernel's output is not read (back-pressure), the kernel cannot answer, so its time limits are
+ * paused. Time in which the kernel, or this program, got no CPU does not count either, up to a
+ * maximum.
  *
  * Plain struct, owned by value.
  */
@@ -16,9 +17,9 @@
 
 typedef struct {
     void (*func)(void *data);
-    /* ipb_deadline_cpu_wait_us() of the process that the deadline is for */
+    /* ipb_pausable_timer_cpu_wait_us() of the process that the timer is for */
     uint64_t (*cpu_wait_us)(void *data);
-} IpbDeadlineFuncs;
+} IpbPausableTimerFuncs;
 
 typedef struct {
     IpbLoop *loop; /* borrowed */
@@ -28,19 +29,19 @@ typedef struct {
     bool is_set, is_paused;
     uint64_t cpu_wait_us; /* is accounted for already */
     unsigned extended_ms;
-    IpbDeadlineFuncs funcs;
+    IpbPausableTimerFuncs funcs;
     void *data;
-} IpbDeadline;
+} IpbPausableTimer;
 
-void ipb_deadline_init(IpbDeadline *deadline, IpbLoop *loop, const IpbDeadlineFuncs *funcs,
-                       void *data);
+void ipb_pausable_timer_init(IpbPausableTimer *timer, IpbLoop *loop,
+                             const IpbPausableTimerFuncs *funcs, void *data);
 /* Calls the function in @delay_ms, not counting pauses and, up to a maximum, waits for a CPU.
- * Restarts a running deadline. */
-void ipb_deadline_set(IpbDeadline *deadline, unsigned delay_ms);
+ * Restarts a running timer. */
+void ipb_pausable_timer_set(IpbPausableTimer *timer, unsigned delay_ms);
 /* Also the clear function. */
-void ipb_deadline_unset(IpbDeadline *deadline);
-void ipb_deadline_set_paused(IpbDeadline *deadline, bool paused);
+void ipb_pausable_timer_unset(IpbPausableTimer *timer);
+void ipb_pausable_timer_set_paused(IpbPausableTimer *timer, bool paused);
 /* How long the main thread of a process has waited for a CPU since it was created: on a busy
  * machine, that time is not its own. 0 if the system does not report it. The pid may belong to
  * another process by now. Then the figure is wrong, and the caller must tolerate that. */
-uint64_t ipb_deadline_cpu_wait_us(pid_t pid);
+uint64_t ipb_pausable_timer_cpu_wait_us(pid_t pid);

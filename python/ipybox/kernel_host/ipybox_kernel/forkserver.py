@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The forkserver's loop: it waits for packets of the core and for the end of children.
 
-The process has no threads when it forks. All state is in one `Server`.
+The process has no threads when it forks. All state is in one `Forkserver`.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ VERSION = 1
 
 def serve(control_fd: int) -> process.Forked | None:
     """Serves until the core ends, and returns None. A forked child returns its kernel."""
-    server = Server(ControlSocket(control_fd))
+    forkserver = Forkserver(ControlSocket(control_fd))
     try:
-        return server.run()
+        return forkserver.run()
     except BaseException as error:
         # A child never gets here: it becomes a kernel or ends.
         children.kill_everything()
@@ -36,7 +36,7 @@ def serve(control_fd: int) -> process.Forked | None:
         return None
 
 
-class Server:
+class Forkserver:
     def __init__(self, control: ControlSocket) -> None:
         self._control = control
         self._kernels: dict[int, children.Kernel] = {}  # by pid, until reaped
