@@ -28,7 +28,7 @@ def test_every_row_is_measured(ipybox: str, python: str, place: harness.Place) -
     ]
     done = harness.run([*command, "--json", str(report)], place, timeout=240)
     assert done.returncode == 0, done.stderr
-    assert "Without the original" in done.stdout
+    assert "Without ipybox 0.9.2" in done.stdout
     rows = json.loads(report.read_text())["rows"]
     assert not [row["key"] for row in rows if row["ipybox"] is None]
     assert {row["key"]: row["ipybox"] for row in rows}["lost"] == 0

@@ -738,7 +738,7 @@ def test_refusals(
     run_ipybox: Callable[..., subprocess.CompletedProcess[str]], gateway: Gateway
 ) -> None:
     for arguments, status, part in (
-        (["--host=0.0.0.0"], 2, "give a token"),
+        (["--host=0.0.0.0"], 2, "set a token"),
         (["--port=70000"], 2, "--port"),
         (["--max-kernels=0"], 2, "--max-kernels"),
         (["--token-file=none"], 1, "none"),
