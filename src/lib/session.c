@@ -683,11 +683,13 @@ ipybox_session_install(IpyboxSession *session, const char *package, GCancellable
 
 /* --- the end --------------------------------------------------------------------------------- */
 
-/* Frees the core; what it still had to report is lost. */
+/* Frees the core; what it still had to report is lost. Requests for approval must not outlive it:
+ * if the core waited for the context's next iteration, there may be new ones. */
 static void
 drop_core(IpyboxSession *session)
 {
     g_clear_pointer(&session->close_timer, ipb_timer_free);
+    ipb_lib_approval_detach_all(session->approvals);
     g_clear_pointer(&session->core, ipb_session_free);
     g_ptr_array_set_size(session->calls, 0);
     if (session->runtime == NULL)
@@ -737,7 +739,6 @@ finish_close(IpyboxSession *session, GError *error)
 {
     IpbCall *closing = g_steal_pointer(&session->closing);
     session_ref(session);
-    ipb_lib_approval_detach_all(session->approvals);
     drop_core(session);
     if (closing != NULL && error != NULL)
         ipb_call_return_error(closing, error);
