@@ -62,7 +62,7 @@ struct IpbInstaller {
     void *closed_data;
 };
 
-static void report_end(Run *owned, const char *output, const GError *error);
+static void report_end(Run *run, const char *output, const GError *error);
 
 /* Keeps the line and reports it. */
 static void
@@ -404,14 +404,15 @@ free_run(Run *run)
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Run, free_run)
 
 static void
-report_end(Run *owned, const char *output, const GError *error)
+report_end(Run *run, const char *output, const GError *error)
 {
-    g_autoptr(Run) run = owned;
     IpbInstaller *installer = run->installer;
-    installer->run = NULL; /* the callback may start another */
+    bool was_closed = installer->is_closed; /* else on_done may close it, which reports that */
+    installer->run = NULL;                  /* on_done may start another */
     run->on_done(output, error, run->data);
-    if (installer->is_closed)
-        installer->closed(installer->closed_data);
+    free_run(run);
+    if (was_closed)
+        installer->closed(installer->closed_data); /* may free the installer */
 }
 
 IpbInstaller *
