@@ -221,16 +221,28 @@ on_closed(void *data)
 }
 
 static void
-tear_down(Fixture *fixture, const void *unused)
+close_service(Fixture *fixture)
 {
     bool is_closed = false;
     ipb_mcp_service_close(fixture->service, on_closed, &is_closed);
     while (!is_closed)
         g_main_context_iteration(NULL, TRUE);
+}
+
+static void
+tear_down_closed(Fixture *fixture, const void *unused)
+{
     ipb_mcp_service_free(fixture->service);
     ipb_runtime_unref(fixture->runtime);
     g_assert_true(ipb_file_remove_tree(fixture->workspace, NULL));
     g_free(fixture->workspace);
+}
+
+static void
+tear_down(Fixture *fixture, const void *unused)
+{
+    close_service(fixture);
+    tear_down_closed(fixture, unused);
 }
 
 static MemoryChannel *
@@ -311,6 +323,17 @@ test_client_goes(Fixture *fixture, const void *unused)
     expect_output(other, "6 * 7", "42");
 }
 
+/* The owner of a connection closes it after the service has closed its session. */
+static void
+test_close_after_service(Fixture *fixture, const void *unused)
+{
+    connect_client(fixture, 0);
+    connect_client(fixture, 1);
+    close_service(fixture);
+    disconnect(fixture, 0);
+    g_assert_false(fixture->are_freed[1]);
+}
+
 /* Progress and responses name the request that they belong to; a cancelled request is dropped. */
 static void
 test_request_ids(Fixture *fixture, const void *unused)
@@ -363,6 +386,8 @@ main(int argc, char **argv)
                tear_down);
     g_test_add("/mcp-service/too-many", Fixture, NULL, set_up, test_too_many, tear_down);
     g_test_add("/mcp-service/client-goes", Fixture, NULL, set_up, test_client_goes, tear_down);
+    g_test_add("/mcp-service/close-after-service", Fixture, NULL, set_up, test_close_after_service,
+               tear_down_closed);
     g_test_add("/mcp-service/request-ids", Fixture, NULL, set_up, test_request_ids, tear_down);
     g_test_add("/mcp-service/question", Fixture, NULL, set_up_asking, test_question, tear_down);
     return g_test_run();

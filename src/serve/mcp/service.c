@@ -254,13 +254,19 @@ report_if_closed(IpbMcpService *service)
 }
 
 static void
+free_soon(IpbMcpConnection *connection)
+{
+    connection->timer = ipb_timer_new(ipb_runtime_loop(connection->service->runtime), 0,
+                                      on_closed_timer, connection);
+}
+
+static void
 on_session_closed(void *data)
 {
     IpbMcpConnection *connection = data;
     connection->is_closed = true;
     if (connection->frees_itself)
-        connection->timer = ipb_timer_new(ipb_runtime_loop(connection->service->runtime), 0,
-                                          on_closed_timer, connection);
+        free_soon(connection);
     report_if_closed(connection->service);
 }
 
@@ -279,7 +285,10 @@ ipb_mcp_connection_close(IpbMcpConnection *connection, void (*done)(void *data),
     connection->frees_itself = true;
     connection->done = done;
     connection->done_data = data;
-    close_session(connection);
+    if (connection->is_closed) /* by the service */
+        free_soon(connection);
+    else
+        close_session(connection);
 }
 
 void
