@@ -28,7 +28,7 @@ typedef struct {
     int port;
     int allows_builds;
     int allows_unsandboxed_servers;
-    int no_register;
+    int offers_register;
     char *servers;
     char *server_variables;
 } McpArguments;
@@ -95,7 +95,7 @@ set_up(McpCommand *command, const McpArguments *arguments, GError **error)
     }
     IpbMcpServiceOptions service = {
         .session = session,
-        .offers_register = !arguments->no_register,
+        .offers_register = arguments->offers_register,
         .servers = servers,
         .servers_path = arguments->servers,
         .on_log = ipb_cli_log,
@@ -126,7 +126,7 @@ serve(const McpArguments *arguments)
 static int
 run_mcp(int argc, char **argv)
 {
-    McpArguments arguments = {0};
+    McpArguments arguments = {.offers_register = TRUE};
     const GOptionEntry options[] = {
         {"workspace", 0, 0, G_OPTION_ARG_FILENAME, &arguments.kernel.workspace,
          "working directory of the kernel (default: .)", "DIR"},
@@ -140,7 +140,7 @@ run_mcp(int argc, char **argv)
         IPB_OPTION_SANDBOX_CONFIG(&arguments.kernel, "; implies --sandbox"),
         {"servers", 0, 0, G_OPTION_ARG_FILENAME, &arguments.servers,
          "register the servers of a {\"mcpServers\": …} file first", "FILE"},
-        {"no-register", 0, 0, G_OPTION_ARG_NONE, &arguments.no_register,
+        {"no-register", 0, G_OPTION_FLAG_REVERSE, G_OPTION_ARG_NONE, &arguments.offers_register,
          "do not offer the tool register_mcp_server", NULL},
         {"server-variables", 0, 0, G_OPTION_ARG_STRING, &arguments.server_variables,
          "variables that server parameters may use as ${NAME} (default: all)", "NAMES"},

@@ -62,6 +62,7 @@ explain(const IpbApprovalRules *rules, const char *server, const char *tool, con
     IpbApprovalVerdict verdict = {0};
     IpbApprovalCall call = {
         .server_name = server,
+        .is_registered = true,
         .tool_name = tool,
         .arguments = ipb_json_root(document),
     };

@@ -35,7 +35,6 @@ typedef struct {
     char *images_dir;
     char *code;
     char *log_level;
-    int is_unsandboxed;
     double timeout_s;
     int64_t seed;
     char *seed_text;
@@ -53,7 +52,7 @@ typedef struct {
     bool has_exited;    /* the code raised SystemExit, with exit_status */
     int exit_status;
     GError *write_error; /* the reader is gone, or the disk is full: nothing more is shown */
-    bool has_no_reader;
+    bool has_reader;     /* set with write_error: the output still has one */
 } RunCommand;
 
 /* --- output ----------------------------------------------------------------------------------- */
@@ -67,7 +66,7 @@ write_to(RunCommand *command, int fd, const char *text)
     g_autofree char *printable = isatty(fd) ? ipb_cli_printable(text) : NULL;
     const char *shown = printable != NULL ? printable : text;
     if (!ipb_fd_write_all(fd, shown, strlen(shown), &command->write_error)) {
-        command->has_no_reader = !ipb_cli_has_reader(fd);
+        command->has_reader = ipb_cli_has_reader(fd);
         ipybox_session_interrupt(command->client.session);
     }
 }
@@ -292,8 +291,8 @@ on_executed(GObject *source, GAsyncResult *async_result, gpointer data)
                                     : ipb_cli_status(error);
     const char *message = result != NULL ? ipybox_result_get_message(result) : error->message;
     if (command->write_error != NULL) {
-        client->status = command->has_no_reader ? IPB_EXIT_NO_READER : IPB_EXIT_FAILED;
-        message = command->has_no_reader ? NULL : command->write_error->message;
+        client->status = command->has_reader ? IPB_EXIT_FAILED : IPB_EXIT_NO_READER;
+        message = command->has_reader ? command->write_error->message : NULL;
     }
     if (message != NULL)
         ipb_cli_fail(&ipb_verb_run, result != NULL ? IPB_EXIT_FAILED : client->status, "%s",
@@ -358,7 +357,7 @@ open_session(RunCommand *command, const RunArguments *arguments, GError **error)
     options.approval_timeout_ms = ipb_approval_arguments_timeout_ms(&arguments->approval);
     if (arguments->seed_text != NULL)
         options.seed = arguments->seed;
-    options.sandbox = arguments->is_unsandboxed ? IPYBOX_SANDBOX_OFF : IPYBOX_SANDBOX_ON;
+    options.sandbox = arguments->kernel.is_sandboxed ? IPYBOX_SANDBOX_ON : IPYBOX_SANDBOX_OFF;
     options.sandbox_config = arguments->kernel.sandbox_config;
     options.on_approval = on_approval;
     options.on_withdrawn = on_withdrawn;
@@ -464,7 +463,7 @@ parse_seed(RunArguments *arguments, GError **error)
 static int
 run_run(int argc, char **argv)
 {
-    RunArguments arguments = {0};
+    RunArguments arguments = {.kernel.is_sandboxed = TRUE};
     const GOptionEntry options[] = {
         {"code", 'c', 0, G_OPTION_ARG_STRING, &arguments.code, "run CODE", "CODE"},
         {"workspace", 0, 0, G_OPTION_ARG_FILENAME, &arguments.kernel.workspace,
@@ -479,7 +478,7 @@ run_run(int argc, char **argv)
         IPB_OPTION_PYTHON(&arguments.kernel),
         IPB_OPTION_PRELOAD(&arguments.kernel),
         IPB_OPTION_SANDBOX_CONFIG(&arguments.kernel, ""),
-        {"no-sandbox", 0, 0, G_OPTION_ARG_NONE, &arguments.is_unsandboxed,
+        {"no-sandbox", 0, G_OPTION_FLAG_REVERSE, G_OPTION_ARG_NONE, &arguments.kernel.is_sandboxed,
          "run without a sandbox: the code has all your permissions", NULL},
         {"seed", 0, 0, G_OPTION_ARG_STRING, &arguments.seed_text,
          "seed for random, numpy.random and torch", "N"},
@@ -497,7 +496,7 @@ run_run(int argc, char **argv)
         return status;
     g_autoptr(GError) error = NULL;
     g_autofree char *code = NULL;
-    if (arguments.is_unsandboxed && arguments.kernel.sandbox_config != NULL)
+    if (!arguments.kernel.is_sandboxed && arguments.kernel.sandbox_config != NULL)
         g_set_error_literal(&error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID,
                             "--no-sandbox and --sandbox-config cannot be used together");
     else if ((arguments.log_level == NULL || ipb_cli_set_log_level(arguments.log_level, &error)) &&

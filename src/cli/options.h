@@ -26,7 +26,7 @@ typedef struct {
     char *python;
     char *preload;
     char *sandbox_config;
-    int is_sandboxed; /* --sandbox was given */
+    int is_sandboxed; /* --sandbox was given, or --no-sandbox was not */
 } IpbKernelArguments;
 
 /* clang-format off */

@@ -44,7 +44,7 @@ struct IpbMcpClientConnection {
 typedef struct {
     IpbMcpClientConnection *connection;
     int64_t id;
-    bool is_uncancellable;
+    bool is_cancellable;
     IpbMcpClientConnectionAnswerFunc func;
     void *data;
 } Request;
@@ -280,7 +280,7 @@ on_answer(const IpbRpcAnswer *answer, void *data)
     g_autofree Request *request = data;
     g_autoptr(IpbMcpClientConnection) connection = hold(request->connection);
     if (g_error_matches(answer->failure, IPYBOX_ERROR, IPYBOX_ERROR_TIMEOUT)) {
-        if (!release(connection, request->id) && !request->is_uncancellable)
+        if (!release(connection, request->id) && request->is_cancellable)
             notify_cancelled(connection, request->id, "timeout");
     } else if (answer->failure == NULL) {
         release(connection, request->id); /* the answer may have come in a batch */
@@ -297,7 +297,7 @@ ipb_mcp_client_connection_request(IpbMcpClientConnection *connection,
     *own = (Request){
         .connection = connection,
         .id = ipb_rpc_peer_next_id(connection->peer),
-        .is_uncancellable = request->is_uncancellable,
+        .is_cancellable = request->is_cancellable,
         .func = func,
         .data = data,
     };

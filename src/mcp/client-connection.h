@@ -47,7 +47,7 @@ typedef struct {
     const char *const *param_headers; /* "Mcp-Param-…: value", NULL-terminated; or NULL */
     unsigned timeout_ms;              /* without an answer or progress; 0: none */
     bool is_probe;                    /* written in the modern revision, whatever is agreed */
-    bool is_uncancellable;            /* the server is never notified of a cancellation */
+    bool is_cancellable;              /* the server is notified of a cancellation */
 } IpbMcpClientConnectionRequest;
 
 IpbMcpClientConnection *ipb_mcp_client_connection_new(IpbLoop *loop,

@@ -97,7 +97,7 @@ struct Call {
     int64_t request;      /* id of the request under way; 0: none */
     char *what;           /* "tool NAME", "tools/list", … for messages */
     unsigned timeout_ms;
-    bool is_uncancellable;    /* the server is never notified of a cancellation */
+    bool is_cancellable;      /* the server is notified of a cancellation */
     IpbTimer *duration_timer; /* ends the call whatever the server does */
     unsigned duration_ms;
     const char *duration_note; /* names the limit, at the end of the error */
@@ -162,6 +162,7 @@ new_call(IpbMcpClient *client, const char *what, IpbMcpResultFunc func, void *da
     call->client = client;
     call->id = ++client->last_id;
     call->what = g_strdup(what);
+    call->is_cancellable = true;
     call->func = func;
     call->data = data;
     g_hash_table_insert(client->calls, &call->id, call);
@@ -272,10 +273,10 @@ cancel_request(Call *call, const char *reason)
 {
     if (call->request == 0)
         return;
-    if (call->is_uncancellable)
-        ipb_mcp_client_connection_forget(call->client->connection, call->request);
-    else
+    if (call->is_cancellable)
         ipb_mcp_client_connection_cancel(call->client->connection, call->request, reason);
+    else
+        ipb_mcp_client_connection_forget(call->client->connection, call->request);
 }
 
 static void
@@ -323,7 +324,7 @@ send_request(Call *call, const char *method, char *params_json)
         .param_headers = is_tool_call ? (const char *const *) call->param_headers : NULL,
         .timeout_ms = call->timeout_ms,
         .is_probe = strcmp(method, "server/discover") == 0,
-        .is_uncancellable = call->is_uncancellable,
+        .is_cancellable = call->is_cancellable,
     };
     call->refs++;
     call->request =
@@ -792,7 +793,7 @@ ipb_mcp_client_connect(IpbMcpClient *client, IpbMcpResultFunc func, void *data)
     client->state = STATE_CONNECTING;
     client->connect_timer =
         ipb_timer_new(client->loop, client->limits.connect_timeout_ms, on_connect_timer, client);
-    call->is_uncancellable = true;
+    call->is_cancellable = false;
     client->connecting = call;
     start_negotiation(client);
 }

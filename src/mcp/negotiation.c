@@ -31,7 +31,7 @@ struct IpbMcpNegotiation {
     const IpbServerParams *params;
     IpbServerKind kind;    /* of the transport in use */
     bool is_probing;       /* the last request was server/discover */
-    bool is_unanswered;    /* the process was probed and has not answered any request */
+    bool awaits_answer;    /* the process was probed and has not answered any request */
     bool is_guess;         /* the server did not answer the probe, so it is taken for legacy */
     bool is_again;         /* it refused our revision and listed it, so it was probed again */
     bool has_retried;      /* initialize was sent again with a revision that the server listed */
@@ -73,7 +73,7 @@ ipb_mcp_step_clear(IpbMcpStep *step)
 static IpbMcpStep
 probe(IpbMcpNegotiation *negotiation)
 {
-    negotiation->is_probing = negotiation->is_unanswered = true;
+    negotiation->is_probing = negotiation->awaits_answer = true;
     return (IpbMcpStep){.kind = IPB_MCP_STEP_PROBE};
 }
 
@@ -204,7 +204,7 @@ take_discover_answer(IpbMcpNegotiation *negotiation, const IpbRpcAnswer *answer,
         negotiation->is_guess = true;
         return fall_back(negotiation);
     }
-    negotiation->is_unanswered = false;
+    negotiation->awaits_answer = false;
     if (answer->failure != NULL && is_legacy_status(http_status))
         return fall_back(negotiation);
     return take_probe_result(negotiation, answer, failure);
@@ -214,7 +214,7 @@ static IpbMcpStep
 take_initialize_answer(IpbMcpNegotiation *negotiation, const IpbRpcAnswer *answer,
                        unsigned http_status, const GError *failure)
 {
-    negotiation->is_unanswered = false;
+    negotiation->awaits_answer = false;
     const char *supported = ipb_mcp_message_find_supported(answer->rpc_error);
     if (supported != NULL && !negotiation->has_retried) {
         negotiation->has_retried = true;
@@ -255,13 +255,13 @@ ipb_mcp_negotiation_take_loss(IpbMcpNegotiation *negotiation, const GError *why)
     bool is_server = g_error_matches(why, IPYBOX_ERROR, IPYBOX_ERROR_SERVER);
     if (negotiation->kind == IPB_SERVER_SSE && is_server && can_switch(negotiation))
         return switch_transport(negotiation, why);
-    bool can_restart = negotiation->is_unanswered && !negotiation->has_restarted &&
+    bool can_restart = negotiation->awaits_answer && !negotiation->has_restarted &&
                        negotiation->refusal == NULL && negotiation->kind == IPB_SERVER_STDIO &&
                        is_server;
     if (negotiation->first_failure != NULL || !can_restart)
         return fail_with_first(negotiation, why);
     negotiation->has_restarted = true;
-    negotiation->is_probing = negotiation->is_unanswered = false;
+    negotiation->is_probing = negotiation->awaits_answer = false;
     return (IpbMcpStep){
         .kind = IPB_MCP_STEP_RESTART,
         .revision = ipb_mcp_message_newest_revision(),

@@ -52,6 +52,7 @@ ipb_oauth_account_init(IpbOAuthAccount *account, const IpbOAuthOptions *options,
     account->http = options->http;
     account->on_warning = options->on_warning;
     account->data = options->data;
+    account->is_saved = true;
     if (options->settings != NULL)
         account->settings = ipb_oauth_settings_copy(options->settings);
     return set_url(account, options, error);
@@ -71,7 +72,7 @@ ipb_oauth_account_clear(IpbOAuthAccount *account)
 static void
 set_saved(IpbOAuthAccount *account)
 {
-    account->is_unsaved = false;
+    account->is_saved = true;
     g_clear_pointer(&account->replaced, g_free);
 }
 
@@ -95,13 +96,13 @@ ipb_oauth_account_reload(IpbOAuthAccount *account, GError **error)
 {
     g_autoptr(GError) failure = NULL;
     IpbOAuthRecord *record = ipb_oauth_store_load(&account->store, &failure);
-    if (record == NULL && account->is_unsaved)
+    if (record == NULL && !account->is_saved)
         return true; /* a store that cannot be written may not be readable either */
     if (record == NULL) {
         g_propagate_error(error, g_steal_pointer(&failure));
         return false;
     }
-    if (account->is_unsaved && g_strcmp0(access_token(record), account->replaced) == 0) {
+    if (!account->is_saved && g_strcmp0(access_token(record), account->replaced) == 0) {
         ipb_oauth_token_free(record->token);
         record->token = g_steal_pointer(&account->record->token);
     } else {
@@ -117,9 +118,9 @@ ipb_oauth_account_set_token(IpbOAuthAccount *account, IpbOAuthToken *token)
 {
     IpbOAuthRecord *record = account->record;
     g_autoptr(GError) error = NULL;
-    if (!account->is_unsaved)
+    if (account->is_saved)
         account->replaced = g_strdup(access_token(record));
-    account->is_unsaved = true;
+    account->is_saved = false;
     ipb_oauth_token_free(record->token);
     record->token = token;
     if (token != NULL)

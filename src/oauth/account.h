@@ -20,8 +20,8 @@ typedef struct {
     IpbOAuthSettings *settings; /* or NULL */
     IpbOAuthStore store;
     IpbOAuthRecord *record; /* NULL: not read yet */
-    bool is_unsaved;        /* the record's token is not in the store */
-    char *replaced;         /* the access token that the store had then; NULL: none */
+    bool is_saved;          /* the store has the record's token */
+    char *replaced;         /* if not, the access token that the store had; NULL: none */
     IpbOAuthWarningFunc on_warning;
     void *data;
 } IpbOAuthAccount;

@@ -258,7 +258,7 @@ static bool
 matches(const Rule *rule, const IpbApprovalCall *call)
 {
     bool is_strict = rule->decision == IPB_APPROVAL_ALLOW;
-    if (is_strict && call->is_unregistered)
+    if (is_strict && !call->is_registered)
         return false;
     if (!matches_name(rule->server, call->server_name) ||
         !matches_name(rule->tool, call->tool_name))

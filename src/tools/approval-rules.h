@@ -46,9 +46,9 @@ unsigned ipb_approval_rules_count(const IpbApprovalRules *rules);
 /* The call to decide on; borrowed. */
 typedef struct {
     const char *server_name;
-    /* The server is not registered: the caller chose its name and says how to start it. So no rule
-     * allows the call. */
-    bool is_unregistered;
+    /* If not, the caller chose the server's name and says how to start it, so no rule allows the
+     * call. */
+    bool is_registered;
     const char *tool_name;
     const IpbJson *arguments; /* an object without duplicate members */
 } IpbApprovalCall;

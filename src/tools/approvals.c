@@ -195,7 +195,7 @@ find_policy(Request *request, const char *arguments_json, size_t arguments_size)
     }
     IpbApprovalCall call = {
         .server_name = request->server_name,
-        .is_unregistered = request->server_params != NULL,
+        .is_registered = request->server_params == NULL,
         .tool_name = request->tool_name,
         .arguments = ipb_json_root(document),
     };

@@ -33,8 +33,8 @@ typedef struct {
     IpbToolHost *host; /* NULL: the call has ended */
     uint64_t id;
     IpbOnDemandServer
-        *server;          /* NULL: there is none, and the error says so, or the tool is our own */
-    bool is_unregistered; /* the server is not registered */
+        *server;       /* NULL: there is none, and the error says so, or the tool is our own */
+    bool shows_params; /* of the server, in the question and the log: it is not registered */
     bool is_own;
     bool is_own_running;
     char *tool_name;
@@ -82,8 +82,7 @@ get_server_name(const Call *call)
 static const char *
 get_shown_params(const Call *call)
 {
-    return call->is_unregistered ? ipb_on_demand_server_registration(call->server)->params_json
-                                 : NULL;
+    return call->shows_params ? ipb_on_demand_server_registration(call->server)->params_json : NULL;
 }
 
 /* --- calls --- */
@@ -443,7 +442,7 @@ make_not_named(const char *server_name)
 /* Finds the server for code that was generated without an id. A registration that was replaced does
  * not count. */
 static IpbOnDemandServer *
-find_by_params(IpbToolHost *host, const char *name, const IpbJson *params, bool *ret_unregistered,
+find_by_params(IpbToolHost *host, const char *name, const IpbJson *params, bool *ret_shows_params,
                GError **error)
 {
     /* The id identifies the name and the parameters. */
@@ -454,7 +453,7 @@ find_by_params(IpbToolHost *host, const char *name, const IpbJson *params, bool 
     IpbOnDemandServer *server = is_superseded ? NULL : g_hash_table_lookup(host->servers, meant);
     if (server != NULL)
         return server;
-    *ret_unregistered = host->options.takes_params;
+    *ret_shows_params = host->options.takes_params;
     if (host->options.takes_params)
         return provide_unregistered(host, id, name, params, error);
     g_propagate_error(error,
@@ -464,10 +463,10 @@ find_by_params(IpbToolHost *host, const char *name, const IpbJson *params, bool 
 
 static IpbOnDemandServer *
 find_server(IpbToolHost *host, const char *server_id, const char *server_name,
-            const IpbJson *server_params, bool *ret_unregistered, GError **error)
+            const IpbJson *server_params, bool *ret_shows_params, GError **error)
 {
     if (server_id == NULL && ipb_json_is(server_params, IPB_JSON_OBJECT))
-        return find_by_params(host, server_name, server_params, ret_unregistered, error);
+        return find_by_params(host, server_name, server_params, ret_shows_params, error);
     IpbOnDemandServer *server = NULL;
     if (server_id != NULL && !g_hash_table_contains(host->superseded, server_id))
         server = g_hash_table_lookup(host->servers, server_id);
@@ -521,8 +520,8 @@ ipb_tool_host_call(IpbToolHost *host, const char *server_id, const char *server_
     };
     g_hash_table_insert(host->calls, &call->id, call);
     if (!call->is_own)
-        call->server = find_server(host, server_id, server_name, server_params,
-                                   &call->is_unregistered, &error);
+        call->server =
+            find_server(host, server_id, server_name, server_params, &call->shows_params, &error);
     if (error == NULL)
         error = check_call(call);
     if (error != NULL) {

@@ -19,6 +19,7 @@ decide(const IpbApprovalRules *rules, const char *arguments, size_t size,
         return false;
     IpbApprovalCall call = {
         .server_name = "server",
+        .is_registered = true,
         .tool_name = "tool",
         .arguments = ipb_json_root(document),
     };

@@ -25,6 +25,7 @@ decide(const IpbApprovalRules *rules, const char *server, const char *tool, cons
     g_assert_no_error(error);
     IpbApprovalCall call = {
         .server_name = server,
+        .is_registered = true,
         .tool_name = tool,
         .arguments = ipb_json_root(document),
     };
@@ -47,7 +48,7 @@ test_unregistered(void)
         "{\"decision\":\"allow\"}]}");
     g_autoptr(IpbJsonDoc) document = ipb_json_parse("{}", 2, &IPB_JSON_LIMITS_SMALL, NULL);
     for (size_t i = 0; i < G_N_ELEMENTS(ROWS); i++) {
-        IpbApprovalCall call = {"files", true, ROWS[i].tool, ipb_json_root(document)};
+        IpbApprovalCall call = {"files", false, ROWS[i].tool, ipb_json_root(document)};
         IpbApprovalVerdict verdict;
         g_autofree char *decision =
             ipb_approval_rules_decide(rules, &call, &verdict)
