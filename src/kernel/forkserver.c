@@ -29,6 +29,7 @@
 
 #include "base/buffer.h"
 #include "base/child.h"
+#include "base/done.h"
 #include "base/error.h"
 #include "base/fd.h"
 #include "kernel/control.h"
@@ -92,7 +93,7 @@ struct IpbForkserver {
     GQueue kills;      /* IDs of forks to kill */
     IpbTimer *failing_timer;
     int64_t last_id;
-    /* Callers that wait for stop (StopWaiter). */
+    /* Callers that wait for stop (IpbDone). */
     GQueue stop_waiters;
     IpbTimer *stopped_timer;
 };
@@ -112,11 +113,6 @@ struct IpbFork {
     bool is_sandboxed;
     int sandbox_fds[N_SANDBOX_FDS]; /* of the sandbox, while WAITING */
 };
-
-typedef struct {
-    void (*done)(void *data);
-    void *data;
-} StopWaiter;
 
 IpbForkserver *
 ipb_forkserver_new(IpbLoop *loop, const IpbForkserverOptions *options)
@@ -639,9 +635,9 @@ mention_memory_limit(GError *error)
 static void
 report_stopped(IpbForkserver *forkserver)
 {
-    StopWaiter *waiter;
+    IpbDone *waiter;
     while ((waiter = g_queue_pop_head(&forkserver->stop_waiters)) != NULL) {
-        waiter->done(waiter->data);
+        waiter->func(waiter->data);
         g_free(waiter);
     }
 }
@@ -766,8 +762,8 @@ on_stopped_timer(void *data)
 void
 ipb_forkserver_stop(IpbForkserver *forkserver, void (*done)(void *data), void *data)
 {
-    StopWaiter *waiter = g_new(StopWaiter, 1);
-    *waiter = (StopWaiter){done, data};
+    IpbDone *waiter = g_new(IpbDone, 1);
+    *waiter = (IpbDone){done, data};
     g_queue_push_tail(&forkserver->stop_waiters, waiter);
     switch (forkserver->state) {
     case IPB_FORKSERVER_STOPPED:

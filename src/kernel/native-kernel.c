@@ -15,6 +15,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/done.h"
 #include "base/error.h"
 #include "kernel/bundle-text.h"
 #include "kernel/interrupt.h"
@@ -75,11 +76,6 @@ typedef struct {
     const char *lost_cause; /* however the cell ends, it is LOST */
 } NativeKernel;
 
-typedef struct {
-    void (*done)(void *data);
-    void *data;
-} StopWaiter;
-
 static const char *
 state_name(State state)
 {
@@ -110,9 +106,9 @@ report_stopped(NativeKernel *kernel)
 {
     GQueue waiters = kernel->stop_waiters;
     g_queue_init(&kernel->stop_waiters);
-    StopWaiter *waiter;
+    IpbDone *waiter;
     while ((waiter = g_queue_pop_head(&waiters)) != NULL) {
-        waiter->done(waiter->data);
+        waiter->func(waiter->data);
         g_free(waiter);
     }
 }
@@ -645,8 +641,8 @@ static void
 stop(IpbKernel *base, void (*done)(void *data), void *data)
 {
     NativeKernel *kernel = (NativeKernel *) base;
-    StopWaiter *waiter = g_new(StopWaiter, 1);
-    *waiter = (StopWaiter){done, data};
+    IpbDone *waiter = g_new(IpbDone, 1);
+    *waiter = (IpbDone){done, data};
     g_queue_push_tail(&kernel->stop_waiters, waiter);
     kernel->is_resetting = false;
     if (kernel->process == NULL) {

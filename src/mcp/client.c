@@ -12,6 +12,7 @@
 
 #include <string.h>
 
+#include "base/done.h"
 #include "base/error.h"
 #include "mcp/client-connection.h"
 #include "mcp/messages.h"
@@ -34,11 +35,6 @@
 #define SUBSCRIPTION_ID "io.modelcontextprotocol/subscriptionId"
 
 typedef struct Call Call;
-
-typedef struct {
-    void (*func)(void *data);
-    void *data;
-} Done;
 
 typedef enum {
     STATE_NEW,
@@ -212,7 +208,7 @@ static void
 report_dones(IpbMcpClient *client)
 {
     while (!client->is_freed && client->dones->len > 0) {
-        Done done = g_array_index(client->dones, Done, 0);
+        IpbDone done = g_array_index(client->dones, IpbDone, 0);
         g_array_remove_index(client->dones, 0);
         done.func(done.data);
     }
@@ -1088,7 +1084,7 @@ ipb_mcp_client_new(IpbLoop *loop, const IpbMcpClientOptions *options,
     client->data = data;
     client->log = ipb_server_log_new(loop, on_log, client);
     client->calls = g_hash_table_new(g_int64_hash, g_int64_equal);
-    client->dones = g_array_new(false, false, sizeof(Done));
+    client->dones = g_array_new(false, false, sizeof(IpbDone));
     return client;
 }
 
@@ -1103,7 +1099,7 @@ void
 ipb_mcp_client_close(IpbMcpClient *client, void (*done)(void *data), void *data)
 {
     if (done != NULL) {
-        Done entry = {done, data};
+        IpbDone entry = {done, data};
         g_array_append_val(client->dones, entry);
     }
     g_autoptr(GError) why = make_closed_error(client);

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/display-text.h"
+#include "base/done.h"
 #include "base/error.h"
 #include "mcp/server-params.h"
 #include "tools/denial-note.h"
@@ -49,11 +50,6 @@ typedef struct {
     void *data;
 } Call;
 
-typedef struct {
-    void (*func)(void *data);
-    void *data;
-} Done;
-
 struct IpbToolHost {
     IpbLoop *loop;
     IpbToolHostOptions options; /* its texts are copied below */
@@ -68,7 +64,7 @@ struct IpbToolHost {
     GHashTable *superseded; /* id of a registration → id of the one that replaced it */
     GHashTable *calls;      /* &call->id → Call */
     uint64_t last_call;
-    GArray *dones; /* Done, of resets */
+    GArray *dones; /* IpbDone, of resets */
     IpbTimer *done_timer;
 };
 
@@ -599,9 +595,9 @@ on_done_timer(void *data)
     if (!is_every_server_stopped(host))
         return; /* the last server calls this again */
     g_autoptr(GArray) dones = g_steal_pointer(&host->dones);
-    host->dones = g_array_new(FALSE, FALSE, sizeof(Done));
+    host->dones = g_array_new(FALSE, FALSE, sizeof(IpbDone));
     for (guint i = 0; i < dones->len; i++) {
-        Done *done = &g_array_index(dones, Done, i);
+        IpbDone *done = &g_array_index(dones, IpbDone, i);
         done->func(done->data);
     }
 }
@@ -642,7 +638,7 @@ ipb_tool_host_new(IpbLoop *loop, const IpbToolHostOptions *options)
     host->aliases = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     host->superseded = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     host->calls = g_hash_table_new(g_int64_hash, g_int64_equal);
-    host->dones = g_array_new(FALSE, FALSE, sizeof(Done));
+    host->dones = g_array_new(FALSE, FALSE, sizeof(IpbDone));
     return host;
 }
 
@@ -704,7 +700,7 @@ ipb_tool_host_reset(IpbToolHost *host, void (*done)(void *data), void *data)
     GHashTableIter iter;
     void *value;
     if (done != NULL) {
-        Done entry = {done, data};
+        IpbDone entry = {done, data};
         g_array_append_val(host->dones, entry);
     }
     g_hash_table_iter_init(&iter, host->calls);
