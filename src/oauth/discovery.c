@@ -188,7 +188,7 @@ on_no_named_resource(IpbOAuthDiscovery *discovery)
 {
     g_set_error(&discovery->error, IPYBOX_ERROR, IPYBOX_ERROR_PROTOCOL,
                 "the MCP server names a URL for its protected resource metadata, but there "
-                "are no metadata at %s",
+                "is no metadata at %s",
                 (char *) g_ptr_array_index(discovery->urls, 0));
     finish(discovery, NULL);
 }

@@ -263,7 +263,7 @@ def test_server_of_the_first_specification(serve, log_in, ask, has_metadata):
         ),
         ({"metadata": {"authorization_endpoint": None}}, "no authorization_endpoint"),
         ({"metadata": {"registration_endpoint": None}}, "registers no clients"),
-        ({"redirects": "http://127.0.0.1:1/"}, "there is none at"),
+        ({"redirects": "http://127.0.0.1:1/"}, "there is no metadata at"),
         ({"resource_bytes": b"{" + b" " * 300_000 + b"}"}, "bytes"),
         ({"resource_bytes": b'{"resource":' + b"[" * 5000}, "cannot be read"),
         ({"metadata_status": 500}, "has no metadata"),
