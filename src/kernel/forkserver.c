@@ -62,6 +62,10 @@
 /* Forks that wait to be asked for. */
 #define MAX_WAITING 10000
 #define N_SANDBOX_FDS 3
+/* How often, and how many times, a request for a kernel is sent again while programs of this user
+ * have too many descriptors in flight. */
+#define IN_FLIGHT_PAUSE_MS 10
+#define MAX_IN_FLIGHT_PAUSES 200
 
 typedef enum {
     IPB_FORKSERVER_STOPPED,
@@ -91,6 +95,9 @@ struct IpbForkserver {
     GHashTable *forks; /* int64_t id → IpbFork: all that have not ended */
     GQueue waiting;    /* IDs (int64_t *) of forks to request */
     GQueue kills;      /* IDs of forks to kill */
+    /* The next request is sent when this timer ends, see must_pause() */
+    IpbTimer *pause_timer;
+    unsigned n_pauses; /* of the next request */
     IpbTimer *failing_timer;
     int64_t last_id;
     /* Callers that wait for stop (IpbDone). */
@@ -354,8 +361,34 @@ send_packet(IpbForkserver *forkserver, const char *packet, const int *fds, size_
     return ipb_fd_send(forkserver->control_fd, packet, strlen(packet), fds, n_fds) >= 0;
 }
 
-/* Makes the channels of the fork and sends the kernel's ends. False without @error if the socket is
- * full. */
+static void flush_forks(IpbForkserver *forkserver);
+
+static void
+on_pause_end(void *data)
+{
+    IpbForkserver *forkserver = data;
+    g_clear_pointer(&forkserver->pause_timer, ipb_timer_free);
+    flush_forks(forkserver);
+}
+
+/* Linux limits the descriptors that an ordinary user has in flight, in the sockets of all programs,
+ * to RLIMIT_NOFILE. Most are received within milliseconds, but the system reports no event for it.
+ * So the request is sent again after a pause, a limited number of times. */
+static bool
+must_pause(IpbForkserver *forkserver, int saved_errno)
+{
+    if (saved_errno != ETOOMANYREFS || forkserver->n_pauses == MAX_IN_FLIGHT_PAUSES) {
+        forkserver->n_pauses = 0;
+        return false;
+    }
+    forkserver->n_pauses++;
+    forkserver->pause_timer =
+        ipb_timer_new(forkserver->loop, IN_FLIGHT_PAUSE_MS, on_pause_end, forkserver);
+    return true;
+}
+
+/* Makes the channels of the fork and sends the kernel's ends. False without an error if the request
+ * has to be sent again: when the socket is no longer full, or after a pause. */
 static bool
 ask_for(IpbFork *fork, GError **error)
 {
@@ -376,10 +409,15 @@ ask_for(IpbFork *fork, GError **error)
     int theirs[3 + N_SANDBOX_FDS] = {wire_theirs, out_theirs, err_theirs};
     memcpy(theirs + 3, fork->sandbox_fds, sizeof fork->sandbox_fds);
     g_autofree char *packet = ipb_control_build_fork(fork->id, fork->is_sandboxed);
-    if (!send_packet(fork->forkserver, packet, theirs, fork->is_sandboxed ? 3 + N_SANDBOX_FDS : 3))
-        return errno == EAGAIN || errno == EPIPE || errno == ECONNRESET
+    if (!send_packet(fork->forkserver, packet, theirs,
+                     fork->is_sandboxed ? 3 + N_SANDBOX_FDS : 3)) {
+        int saved_errno = errno;
+        bool is_full = errno == EAGAIN || errno == EPIPE || errno == ECONNRESET;
+        return is_full || must_pause(fork->forkserver, saved_errno)
                    ? false
-                   : ipb_error_set_errno(error, errno, "cannot ask for a kernel");
+                   : ipb_error_set_errno(error, saved_errno, "cannot ask for a kernel");
+    }
+    fork->forkserver->n_pauses = 0;
     fork->wire_fd = ipb_fd_steal(&wire_ours);
     fork->stdout_fd = ipb_fd_steal(&out_ours);
     fork->stderr_fd = ipb_fd_steal(&err_ours);
@@ -407,13 +445,14 @@ static bool
 flush_waiting(IpbForkserver *forkserver)
 {
     int64_t *id;
-    while ((id = g_queue_peek_head(&forkserver->waiting)) != NULL) {
+    while (forkserver->pause_timer == NULL &&
+           (id = g_queue_peek_head(&forkserver->waiting)) != NULL) {
         IpbFork *fork = find_fork(forkserver, *id);
         if (fork != NULL && fork->state == FORK_WAITING && fork->error == NULL) {
             g_autoptr(GError) error = NULL;
             if (!ask_for(fork, &error)) {
                 if (error == NULL)
-                    return false;
+                    return forkserver->pause_timer != NULL;
                 fail_fork(fork, error);
             }
         }
@@ -901,6 +940,7 @@ ipb_forkserver_unref(IpbForkserver *forkserver)
     clear_process(forkserver);
     clear_forks(forkserver);
     g_hash_table_unref(forkserver->forks);
+    ipb_timer_free(forkserver->pause_timer);
     ipb_timer_free(forkserver->failing_timer);
     ipb_timer_free(forkserver->stopped_timer);
     g_queue_clear_full(&forkserver->stop_waiters, g_free);

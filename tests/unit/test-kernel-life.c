@@ -5,9 +5,20 @@
  * test, the fixture checks that no process and no fd is left.
  */
 #include <errno.h>
+#include <linux/capability.h>
 #include <signal.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
+#include "base/fd.h"
 #include "kernel-fixture.h"
+
+/* More descriptors are in flight than this process may have. */
+#define FEW_FDS 64
+#define N_MESSAGES (2 * FEW_FDS / IPB_FD_MAX_PASSED)
 
 typedef KernelFixture Fixture;
 
@@ -308,6 +319,92 @@ test_stop_in_callback(Fixture *fixture, const void *data)
         g_main_context_iteration(NULL, TRUE);
 }
 
+/* Descriptors in flight. */
+
+typedef struct {
+    int sockets[2];
+    struct rlimit limit;
+    struct __user_cap_data_struct capabilities[2];
+} Flight;
+
+static void
+set_capabilities(struct __user_cap_data_struct *capabilities)
+{
+    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+    g_assert_cmpint(syscall(SYS_capset, &header, capabilities), ==, 0);
+}
+
+/* Sends many descriptors that are not received. Root gives up what exempts it from the limit. */
+static void
+begin_flight(Flight *flight)
+{
+    const int fds[IPB_FD_MAX_PASSED] = {0};
+    g_assert_cmpint(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, flight->sockets), ==, 0);
+    for (int i = 0; i < N_MESSAGES; i++)
+        g_assert_cmpint(ipb_fd_send(flight->sockets[0], "x", 1, fds, IPB_FD_MAX_PASSED), ==, 1);
+    g_assert_cmpint(getrlimit(RLIMIT_NOFILE, &flight->limit), ==, 0);
+    struct rlimit few = {FEW_FDS, flight->limit.rlim_max};
+    g_assert_cmpint(setrlimit(RLIMIT_NOFILE, &few), ==, 0);
+    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+    g_assert_cmpint(syscall(SYS_capget, &header, flight->capabilities), ==, 0);
+    struct __user_cap_data_struct less[2];
+    memcpy(less, flight->capabilities, sizeof less);
+    less[0].effective &= ~(1u << CAP_SYS_RESOURCE | 1u << CAP_SYS_ADMIN);
+    set_capabilities(less);
+}
+
+static void
+end_flight(Flight *flight)
+{
+    /* The descriptors of a socket that is closed are closed as well. */
+    for (int i = 0; i < 2; i++)
+        ipb_fd_close(&flight->sockets[i]);
+}
+
+static void
+restore_limits(Flight *flight)
+{
+    set_capabilities(flight->capabilities);
+    g_assert_cmpint(setrlimit(RLIMIT_NOFILE, &flight->limit), ==, 0);
+}
+
+static void
+test_descriptors_in_flight(Fixture *fixture, const void *data)
+{
+    kernel_fixture_assert_cell(fixture, "", "started done(ok)");
+    Flight flight;
+    begin_flight(&flight);
+    ipb_kernel_reset(fixture->kernel);
+    kernel_fixture_execute(fixture, "out('a')");
+    /* The events of the old kernel's end, and some pauses. */
+    for (int i = 0; i < 20; i++)
+        g_main_context_iteration(NULL, TRUE);
+    g_assert_cmpuint(fixture->n_done, ==, 1);
+    end_flight(&flight);
+    kernel_fixture_wait_done(fixture, 2);
+    g_assert_cmpint(fixture->status, ==, IPB_CELL_OK);
+    restore_limits(&flight);
+}
+
+static void
+test_too_many_descriptors_in_flight(Fixture *fixture, const void *data)
+{
+    kernel_fixture_assert_cell(fixture, "", "started done(ok)");
+    Flight flight;
+    begin_flight(&flight);
+    ipb_kernel_reset(fixture->kernel);
+    kernel_fixture_execute(fixture, "out('a')");
+    kernel_fixture_wait_done(fixture, 2);
+    g_assert_cmpint(fixture->status, ==, IPB_CELL_LOST);
+    g_assert_nonnull(strstr(fixture->cause, "raise the limit with ulimit -n"));
+    end_flight(&flight);
+    restore_limits(&flight);
+    /* The next request is tried from the beginning. */
+    kernel_fixture_execute(fixture, "");
+    kernel_fixture_wait_done(fixture, 3);
+    g_assert_cmpint(fixture->status, ==, IPB_CELL_OK);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -339,5 +436,7 @@ main(int argc, char **argv)
     ADD("free-busy", NULL, test_free_busy);
     ADD("many-kernels", NULL, test_many_kernels);
     ADD("stop-in-callback", NULL, test_stop_in_callback);
+    ADD("descriptors-in-flight", NULL, test_descriptors_in_flight);
+    ADD("too-many-descriptors-in-flight", NULL, test_too_many_descriptors_in_flight);
     return g_test_run();
 }
