@@ -238,5 +238,5 @@ def test_doctor_sets_up_by_a_proxy(install: Installer, net: NetBox) -> None:
     done = net.run(setup, timeout=240)
     assert done.returncode != 0
     assert "CONNECT far.test:443 200" in net.internet.proxied()
-    assert "https_proxy or PIP_INDEX_URL" in done.stderr
+    assert "set https_proxy, for another index PIP_INDEX_URL" in done.stderr
     assert "secret" not in done.stdout + done.stderr
