@@ -4,8 +4,10 @@
 from __future__ import annotations
 
 import os
+import resource
 import select
 import signal
+import socket
 import subprocess
 import sys
 import sysconfig
@@ -480,3 +482,26 @@ def test_a_kernel_that_runs_out_of_memory(server):
     )
     assert cell.errors[0]["ename"] == "MemoryError"
     assert kernel.run("1").result == "1"
+
+
+# Descriptors in flight
+
+
+def test_too_many_descriptors_in_flight(start):
+    """Programs of the user may reach the system's limit for a while. The fork is reported later."""
+    flags = ("--bounding-set", "-sys_resource,-sys_admin", sys.executable, "-I")
+    # Root gives up what exempts it from the limit.
+    server = start(python="setpriv", flags=flags) if os.geteuid() == 0 else start()
+    server.wait_for("ready")
+    pid = server.process.pid
+    limit = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+    resource.prlimit(pid, resource.RLIMIT_NOFILE, (64, limit[1]))
+    left, right = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with left, right:
+        for _ in range(20):
+            socket.send_fds(left, [b"x"], [0] * 8)
+        kernel = server.fork()
+        children = Path(f"/proc/{pid}/task/{pid}/children")
+        while not children.read_text() and server.process.poll() is None:
+            select.select([], [], [], 0.001)
+    kernel.wait_for("hello")

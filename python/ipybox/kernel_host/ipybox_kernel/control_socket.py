@@ -4,15 +4,20 @@
 from __future__ import annotations
 
 import array
+import errno
 import json
 import os
 import socket
+import time
 from typing import Any
 
 MAX_PACKET = 65536
 MAX_FDS = 8
 # The maximum of one text in a packet, so that the packet stays below its limit.
 MAX_TEXT = 2000
+# How often, and how many times, a packet is sent again, see send().
+IN_FLIGHT_PAUSE_S = 0.01
+MAX_IN_FLIGHT_PAUSES = 200
 
 
 class ControlSocket:
@@ -37,7 +42,21 @@ class ControlSocket:
         return json.loads(data), list(fds)
 
     def send(self, message: dict[str, Any], fds: list[int] | None = None) -> None:
+        """Sends a packet.
+
+        Linux limits the descriptors that an ordinary user has in flight, in the sockets of all
+        programs. Most are received within milliseconds, but the system reports no event for it. So
+        the packet is sent again after a pause, a limited number of times.
+        """
         data = json.dumps(message).encode()
+        for _ in range(MAX_IN_FLIGHT_PAUSES):
+            try:
+                socket.send_fds(self._socket, [data], fds or [])
+                return
+            except OSError as error:
+                if error.errno != errno.ETOOMANYREFS:
+                    raise
+            time.sleep(IN_FLIGHT_PAUSE_S)
         socket.send_fds(self._socket, [data], fds or [])
 
     def detach(self) -> None:
