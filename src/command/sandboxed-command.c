@@ -61,10 +61,12 @@ on_violation(const IpbViolation *violation, void *data)
 }
 
 static void
-on_denied_socket(IpbSandbox *sandbox, const char *path, void *data)
+on_denied(IpbSandbox *sandbox, const IpbSandboxDenial *denial, void *data)
 {
     IpbSandboxedCommand *command = data;
-    ipb_violations_report(command->sockets, "unix-connect", path,
+    if (denial->kind != IPB_DENIED_SOCKET)
+        return;
+    ipb_violations_report(command->sockets, "unix-connect", denial->path,
                           "sockets of the host cannot be reached; to allow it, add its path to "
                           "network.allowUnixSockets");
 }
@@ -169,7 +171,7 @@ start(IpbSandboxedCommand *command, const IpbSandboxedCommandOptions *options, G
         .is_weaker_allowed = options->is_weaker_allowed,
         .on_ready = on_sandbox_ready,
         .on_end = on_sandbox_end,
-        .on_denied_socket = on_denied_socket,
+        .on_denied = on_denied,
         .data = command,
     };
     command->sandbox = ipb_sandbox_new(command->loop, &sandbox, error);

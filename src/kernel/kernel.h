@@ -17,7 +17,7 @@
 
 #include "base/loop.h"
 #include "kernel/event.h"
-#include "sandbox/plan.h"
+#include "sandbox/sandbox.h"
 
 typedef struct IpbKernel IpbKernel;
 
@@ -38,9 +38,8 @@ typedef struct {
     /* The sandbox is ready: its listeners, in the order of plan->listeners. The receiver owns
      * them. */
     void (*on_listeners)(const int *listeners, size_t n_listeners, void *data);
-    /* Code in the sandbox was not allowed to connect to a socket of the host. @path: as the code
-     * gave it, untrusted. */
-    void (*on_denied_socket)(const char *path, void *data);
+    /* The sandbox refused a call. Texts in @denial are untrusted. */
+    void (*on_denied)(const IpbSandboxDenial *denial, void *data);
     void *data;
 } IpbKernelSandboxFuncs;
 

@@ -466,10 +466,10 @@ on_sandbox_end(IpbSandbox *sandbox, int wait_status, const GError *error, void *
 }
 
 static void
-on_denied_socket(IpbSandbox *sandbox, const char *path, void *data)
+on_denied(IpbSandbox *sandbox, const IpbSandboxDenial *denial, void *data)
 {
     IpbProcess *process = data;
-    process->sandboxing.on_denied_socket(path, process->sandboxing.data);
+    process->sandboxing.on_denied(denial, process->sandboxing.data);
 }
 
 /* A sandbox has its own ways to the outside, which replace those of the application's
@@ -504,7 +504,7 @@ make_sandbox(IpbProcess *process)
         .stderr_fd = -1,
         .on_ready = on_sandbox_ready,
         .on_end = on_sandbox_end,
-        .on_denied_socket = on_denied_socket,
+        .on_denied = on_denied,
         .data = process,
     };
     process->sandbox = ipb_sandbox_new(process->loop, &options, &error);

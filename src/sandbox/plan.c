@@ -6,6 +6,8 @@
  */
 #include "sandbox/plan.h"
 
+#include <string.h>
+
 #include "base/error.h"
 #include "sandbox/own-paths.h"
 #include "sandbox/path.h"
@@ -224,6 +226,9 @@ ipb_sandbox_plan_new(const IpbPlanOptions *options, GError **error)
     if (!find_workspace(plan, options->workspace, error) ||
         !ipb_policy_paths_add(plan, options, error))
         return NULL;
+    plan->names = ipb_name_rules_new(options->policy, options->home, error);
+    if (plan->names == NULL)
+        return NULL;
     ipb_protected_paths_add(plan, options);
     ipb_own_paths_add(plan, options, has_network(options));
     add_listeners(plan, options);
@@ -254,6 +259,50 @@ ipb_sandbox_plan_find_rule(const IpbSandboxPlan *plan, const char *path)
     return rule;
 }
 
+/* The writable directory that @rule is in, from the top. */
+static size_t
+find_root_size(const IpbPathRule *rule)
+{
+    while (rule->parent != NULL && rule->parent->access.view == IPB_VIEW_HOST &&
+           rule->parent->access.is_writable)
+        rule = rule->parent;
+    return strlen(rule->path);
+}
+
+IpbPlanAccess
+ipb_sandbox_plan_access(const IpbSandboxPlan *plan, const char *path)
+{
+    const IpbPathRule *rule = ipb_path_rules_find(plan->paths, path);
+    const IpbPathAccess *access = &rule->access;
+    bool is_own = access->view == IPB_VIEW_OWN || access->view == IPB_VIEW_SYSTEM;
+    bool is_writable = is_own || (access->view == IPB_VIEW_HOST && access->is_writable);
+    return (IpbPlanAccess){
+        .is_readable = access->view != IPB_VIEW_HIDDEN,
+        .is_writable = is_writable,
+        .is_own = is_own,
+        .root_size = is_writable && !is_own ? find_root_size(rule) : 0,
+        .reason = access->reason,
+    };
+}
+
+bool
+ipb_sandbox_plan_has_denial_below(const IpbSandboxPlan *plan, const char *path)
+{
+    for (guint i = 0; i < plan->paths->sorted->len; i++) {
+        const IpbPathRule *rule = g_ptr_array_index(plan->paths->sorted, i);
+        if ((rule->deny_write || rule->deny_read || rule->keep) &&
+            ipb_path_is_below(rule->path, path))
+            return true;
+    }
+    return false;
+}
+
+bool
+ipb_sandbox_plan_denies_reading(const IpbSandboxPlan *plan)
+{
+    return plan->policy->deny_read[0] != NULL;
+}
+
 bool
 ipb_sandbox_plan_is_writable_below(const IpbSandboxPlan *plan, const char *path)
 {
@@ -281,6 +330,7 @@ ipb_sandbox_plan_unref(IpbSandboxPlan *plan)
     ipb_sandbox_policy_unref(plan->policy);
     g_free(plan->workspace);
     ipb_path_rules_free(plan->paths);
+    ipb_name_rules_free(plan->names);
     g_array_unref(plan->listeners);
     g_ptr_array_unref(plan->unix_sockets);
     g_strfreev(plan->environment);

@@ -11,6 +11,7 @@
  */
 #pragma once
 
+#include "sandbox/name-rules.h"
 #include "sandbox/path-rules.h"
 #include "sandbox/policy.h"
 
@@ -56,6 +57,7 @@ typedef struct {
     IpbSandboxPolicy *policy;
     char *workspace;
     IpbPathRules *paths; /* what may be read and written */
+    IpbNameRules *names; /* what may have which name in writable directories */
     /* Sockets that listen inside, which ipybox serves; empty: no network at all */
     GArray *listeners;       /* IpbPlanListener */
     GPtrArray *unix_sockets; /* char *: host paths whose sockets may be connected to */
@@ -72,6 +74,21 @@ void ipb_sandbox_plan_unref(IpbSandboxPlan *plan);
 /* The rule that made what holds at @path (absolute and normal) differ from what holds above it.
  * Never NULL. Borrowed. */
 const IpbPathRule *ipb_sandbox_plan_find_rule(const IpbSandboxPlan *plan, const char *path);
+/* What holds at a path that may have been created, moved or replaced since the plan was made. */
+typedef struct {
+    bool is_readable;
+    bool is_writable;   /* apart from the rules for names */
+    bool is_own;        /* in a place of the sandbox's own: the rules for names do not apply */
+    size_t root_size;   /* if it is writable and not own: as in IpbNameQuestion */
+    const char *reason; /* why it is not readable, or not writable; borrowed; may be NULL */
+} IpbPlanAccess;
+
+/* @path: absolute, without symbolic links in its directories. May be called in any thread. */
+IpbPlanAccess ipb_sandbox_plan_access(const IpbSandboxPlan *plan, const char *path);
+/* Is something below @path denied? Then code inside must not move it. In any thread. */
+bool ipb_sandbox_plan_has_denial_below(const IpbSandboxPlan *plan, const char *path);
+/* Does the policy deny reading anywhere? Then a backend has to judge each open. */
+bool ipb_sandbox_plan_denies_reading(const IpbSandboxPlan *plan);
 /* Could code inside have created or changed what is at @path? */
 bool ipb_sandbox_plan_is_writable_below(const IpbSandboxPlan *plan, const char *path);
 

@@ -17,6 +17,20 @@
 
 typedef struct IpbSandbox IpbSandbox;
 
+/* A call that the sandbox refused. All texts are hostile, and valid during the callback only. */
+typedef struct {
+    enum {
+        IPB_DENIED_SOCKET, /* a connect() to the socket @path of the host */
+        IPB_DENIED_NAME,   /* @action on @path */
+    } kind;
+    const char *path; /* of a socket: as it was given. It may be cut. */
+    IpbNameAction action;
+    const IpbNameRule *rule; /* NULL: the plan's paths decided; @reason says why */
+    char reason[128];        /* more than the rule says; or "" */
+    int pid;                 /* of the process, as it is known inside; 0: unknown */
+    char process[16];        /* its name */
+} IpbSandboxDenial;
+
 typedef struct {
     const IpbSandboxPlan *plan;
     const char *const *argv; /* the command; NULL: none, the sandbox waits to be entered */
@@ -36,8 +50,12 @@ typedef struct {
      * says what this machine forbids and how to allow it). If NULL, the command ended with
      * @wait_status (as of waitpid). */
     void (*on_end)(IpbSandbox *sandbox, int wait_status, const GError *error, void *data);
-    /* A connect() to a socket of the host was denied; @path as it was given. May be NULL. */
-    void (*on_denied_socket)(IpbSandbox *sandbox, const char *path, void *data);
+    /* A call was refused that code inside had a reason to make. If there are very many, some are
+     * not reported. May be NULL. */
+    void (*on_denied)(IpbSandbox *sandbox, const IpbSandboxDenial *denial, void *data);
+    /* This system cannot judge names: only files that existed at the start are protected. @why: for
+     * people. Called before on_ready, or when a kernel enters. May be NULL. */
+    void (*on_unnamed)(IpbSandbox *sandbox, const char *why, void *data);
     void *data;
 } IpbSandboxOptions;
 

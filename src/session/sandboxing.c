@@ -280,10 +280,12 @@ on_egress_violation(const IpbViolation *violation, void *data)
 }
 
 static void
-on_denied_socket(const char *path, void *data)
+on_denied(const IpbSandboxDenial *denial, void *data)
 {
     const IpbSandboxing *sandboxing = data;
-    g_autofree char *printable = ipb_display_text_printable(path);
+    if (denial->kind != IPB_DENIED_SOCKET)
+        return;
+    g_autofree char *printable = ipb_display_text_printable(denial->path);
     g_autofree char *text =
         g_strdup_printf("operation not permitted: a connection to the socket %s: "
                         "network.allowUnixSockets can allow it",
@@ -320,7 +322,7 @@ take_listeners(const int *listeners, size_t n_listeners, void *data)
 IpbKernelSandboxFuncs
 ipb_sandboxing_of_kernel(IpbSandboxing *sandboxing)
 {
-    return (IpbKernelSandboxFuncs){make_plan, take_listeners, on_denied_socket, sandboxing};
+    return (IpbKernelSandboxFuncs){make_plan, take_listeners, on_denied, sandboxing};
 }
 
 const IpbSandboxPolicy *

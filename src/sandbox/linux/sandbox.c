@@ -281,8 +281,9 @@ static void
 on_denied_socket(const char *path, void *data)
 {
     IpbSandbox *sandbox = data;
-    if (sandbox->options.on_denied_socket != NULL)
-        sandbox->options.on_denied_socket(sandbox, path, sandbox->options.data);
+    const IpbSandboxDenial denial = {.kind = IPB_DENIED_SOCKET, .path = path};
+    if (sandbox->options.on_denied != NULL)
+        sandbox->options.on_denied(sandbox, &denial, sandbox->options.data);
 }
 
 static void
@@ -659,7 +660,8 @@ prepare(IpbLoop *loop, const IpbSandboxOptions *options, GError **error)
     sandbox->loop = ipb_loop_ref(loop);
     sandbox->options = (IpbSandboxOptions){.on_ready = options->on_ready,
                                            .on_end = options->on_end,
-                                           .on_denied_socket = options->on_denied_socket,
+                                           .on_denied = options->on_denied,
+                                           .on_unnamed = options->on_unnamed,
                                            .data = options->data};
     sandbox->plan = ipb_sandbox_plan_ref((IpbSandboxPlan *) options->plan);
     sandbox->command = options->argv != NULL ? g_strdup(options->argv[0]) : NULL;
