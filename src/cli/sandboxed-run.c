@@ -23,7 +23,6 @@
 #include "command/sandboxed-command.h"
 #include "json/lines.h"
 #include "sandbox/policy.h"
-#include "sandbox/quarantine.h"
 #include "sandbox/sandbox.h"
 
 /* Denials that are reported at the end. The rest is counted. */
@@ -43,8 +42,7 @@ typedef struct {
     IpbWatch *control_watch;
     IpbLineReader control_lines;
     IpbViolationLog *log; /* NULL also after it could not be written */
-    IpbQuarantine *quarantine;
-    GPtrArray *denials; /* char *, to be reported at the end; each once */
+    GPtrArray *denials;   /* char *, to be reported at the end; each once */
     unsigned n_unreported;
     IpbWatch *signal_watch;
     int signal_fd;
@@ -299,23 +297,11 @@ show_warnings(const IpbSandboxPlan *plan)
                     (const char *) g_ptr_array_index(plan->warnings, i));
 }
 
-/* Nothing runs inside any more that could make more files. */
-static void
-sweep(const Run *run)
-{
-    g_autoptr(GPtrArray) items = ipb_quarantine_sweep(run->quarantine);
-    for (guint i = 0; i < items->len; i++) {
-        g_autofree char *text = ipb_quarantined_describe(g_ptr_array_index(items, i));
-        ipb_cli_say(&ipb_verb_sandbox, "%s", text);
-    }
-}
-
 static void
 clear(Run *run)
 {
     ipb_watch_free(run->control_watch);
     ipb_line_reader_clear(&run->control_lines);
-    ipb_quarantine_free(run->quarantine);
     ipb_watch_free(run->signal_watch);
     ipb_fd_close(&run->signal_fd);
     ipb_loop_unref(run->loop);
@@ -329,9 +315,6 @@ ipb_sandboxed_run(const IpbSandboxedRunOptions *options)
     g_autoptr(GError) error = NULL;
     Run run = {.options = options, .log = options->violation_log, .signal_fd = -1};
     show_warnings(options->plan);
-    g_autofree char *quarantine =
-        g_build_filename(g_get_user_state_dir(), "ipybox", "quarantine", NULL);
-    run.quarantine = ipb_quarantine_new(options->plan, quarantine);
     run.denials = g_ptr_array_new_with_free_func(g_free);
     run.main_loop = g_main_loop_new(NULL, FALSE);
     ipb_line_reader_init(&run.control_lines, MAX_CONTROL_LINE);
@@ -341,7 +324,6 @@ ipb_sandboxed_run(const IpbSandboxedRunOptions *options)
         run.status = fail(error);
     ipb_sandboxed_command_free(run.command);
     report_denials(&run);
-    sweep(&run);
     clear(&run);
     return run.status;
 }

@@ -4,8 +4,8 @@
  *
  * A sandboxed server has the environment and the directory that it would have without a sandbox,
  * and sees what its configuration allows. Two things are protected whatever the configuration says:
- * our state, which has the parameters of other servers, and the files that no sandboxed program may
- * create, which are moved away when the server has ended.
+ * our state, which has the parameters of other servers, and the names that no sandboxed program may
+ * create or change (sandbox/name-rules.h).
  */
 #include "mcp/server-process.h"
 
@@ -16,12 +16,10 @@
 #include "base/file.h"
 #include "base/installed-files.h"
 #include "command/sandboxed-command.h"
-#include "sandbox/quarantine.h"
 
 struct IpbServerProcess {
     IpbChild *child;                /* one of these two is set */
     IpbSandboxedCommand *sandboxed; /* in a sandbox */
-    IpbQuarantine *quarantine;
     IpbServerLog *log;
     IpbServerExitFunc on_exit;
     void *data;
@@ -116,24 +114,11 @@ on_violation(const IpbViolation *violation, void *data)
     tell(data, text);
 }
 
-/* No process is left inside that could create more. */
-static void
-sweep(IpbServerProcess *process)
-{
-    g_autoptr(GPtrArray) items = ipb_quarantine_sweep(process->quarantine);
-    for (guint i = 0; i < items->len; i++) {
-        g_autofree char *text = ipb_quarantined_describe(g_ptr_array_index(items, i));
-        tell(process, text);
-    }
-    g_clear_pointer(&process->quarantine, ipb_quarantine_free);
-}
-
 static void
 on_sandboxed_end(IpbSandboxedCommand *sandboxed, int wait_status, const GError *error, void *data)
 {
     IpbServerProcess *process = data;
     process->has_ended = true;
-    sweep(process);
     process->on_exit(process, wait_status, error, process->data);
 }
 
@@ -207,14 +192,12 @@ start_sandboxed(IpbServerProcess *process, IpbLoop *loop, const IpbServerProcess
     g_autofree char *state_dir = options->state_dir != NULL
                                      ? g_canonicalize_filename(options->state_dir, here)
                                      : g_build_filename(g_get_user_state_dir(), "ipybox", NULL);
-    g_autofree char *quarantine = g_build_filename(state_dir, "quarantine", NULL);
     ipb_file_make_directories(state_dir, 0700, NULL); /* an existing directory is protected */
     g_autoptr(IpbSandboxPlan) plan = make_plan(options, workspace, state_dir, error);
     if (plan == NULL)
         return false;
     for (guint i = 0; i < plan->warnings->len; i++)
         tell(process, g_ptr_array_index(plan->warnings, i));
-    process->quarantine = ipb_quarantine_new(plan, quarantine);
     const IpbSandboxedCommandOptions command = {
         .plan = plan,
         .argv = (const char *const *) argv,
@@ -273,8 +256,6 @@ ipb_server_process_free(IpbServerProcess *process)
         return;
     ipb_child_free(process->child);
     ipb_sandboxed_command_free(process->sandboxed);
-    if (process->quarantine != NULL)
-        sweep(process);
     ipb_server_log_unref(process->log);
     g_free(process);
 }

@@ -164,8 +164,8 @@ explain_as_text(const Explanation *explanation)
                            plan->policy->origin != NULL ? plan->policy->origin
                                                         : "built-in default");
     add_paths(text, explanation->details.paths);
-    add_array(text, "Must not be created (moved away at the end)", plan->paths->absent);
-    add_array(text, "Links that must not change (compared at the end)", plan->paths->links);
+    add_array(text, "Must not be created", plan->paths->absent);
+    add_array(text, "Links that must not change", plan->paths->links);
     add_network(text, plan);
     add_limits(text, explanation);
     add_list(text, "Environment", plan->environment);

@@ -2,8 +2,8 @@
  *
  * IpbNameRules: which names code inside may read, create, change and remove in the directories that
  * it may write. A rule says who runs or obeys a file of that name later, outside the sandbox, and
- * what is therefore refused. The rules hold for names, whether a file exists or not, and whoever
- * creates it. docs/name-rules.md has the table with its reasons.
+ * what is therefore refused. The rules hold for names, whether a file exists or not, and no
+ * matter which program creates it. docs/name-rules.md has the table with its reasons.
  *
  * The rules are closed under rename and link. If a directory, a link or a file gets a new name, no
  * file in it gets a name that code inside could not have created. So a backend may judge each call

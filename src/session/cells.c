@@ -292,7 +292,7 @@ on_done(IpbCells *cells, const IpbEvent *event)
     if (status == IPB_CELL_LOST)
         ipb_approvals_cancel_all(cells->approvals);
     if (cells->sandboxing != NULL)
-        ipb_sandboxing_sweep(cells->sandboxing); /* violations that it reports are this cell's */
+        ipb_sandboxing_report_denials(cells->sandboxing); /* they are this cell's */
     cells->current = NULL;
     if (event->is_cwd_reset && cells->working_dir != NULL) {
         g_autofree char *notice =

@@ -127,8 +127,8 @@ on_server_log(const char *level, const char *text, void *data)
 
 static const IpbMcpClientFuncs client_funcs = {.on_log = on_server_log};
 
-/* A sandbox protects what exists when it starts. A package root that is created later would be
- * treated as the server's and moved away at its end. */
+/* A sandbox protects what exists when it starts. If the package root were created later, the server
+ * could write it. */
 static void
 make_root(IpbRegistering *registering)
 {

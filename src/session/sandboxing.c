@@ -14,7 +14,6 @@
 #include "egress/egress.h"
 #include "json/writer.h"
 #include "sandbox/path.h"
-#include "sandbox/quarantine.h"
 #include "session/installation-paths.h"
 
 struct IpbSandboxing {
@@ -25,14 +24,12 @@ struct IpbSandboxing {
     char **keep;     /* what a kernel needs to read */
     char **keep_out; /* what would let a cell change its next sandbox */
     char *hidden;    /* the registry: parameters of servers may contain secrets */
-    char *quarantine_directory;
     IpbToolChannel *tool_channel;
     void (*on_log)(const char *level, const char *text, void *data);
     void (*on_violation)(const char *text, void *data);
     void *data;
     IpbSandboxPlan *plan; /* of the sandbox that exists, or is being made */
     IpbEgress *egress;    /* of the sandbox that exists */
-    IpbQuarantine *quarantine;
     bool has_warned;
 };
 
@@ -74,7 +71,6 @@ ipb_sandboxing_new(IpbLoop *loop, const IpbSandboxingOptions *options, GError **
         .keep = ipb_installation_paths_needed(options->python, options->host_directory),
         .keep_out = g_strdupv((char **) options->keep_out),
         .hidden = g_strdup(options->state_dir),
-        .quarantine_directory = g_build_filename(options->state_dir, "quarantine", NULL),
         .tool_channel = options->tool_channel,
         .on_log = options->on_log,
         .on_violation = options->on_violation,
@@ -107,8 +103,6 @@ make_plan(void *data, GError **error)
     /* The plan protects what exists. A directory that is created later would be treated as the
      * cell's. If we cannot create it, a cell cannot either. */
     ipb_file_make_directories(sandboxing->hidden, 0700, NULL);
-    ipb_sandboxing_sweep(
-        sandboxing); /* first, because the plan treats existing files as the user's */
     const char *const hide[] = {sandboxing->hidden, NULL};
     IpbPlanOptions options = {
         .policy = sandboxing->policy,
@@ -127,11 +121,6 @@ make_plan(void *data, GError **error)
     show_warnings(sandboxing, plan);
     g_clear_pointer(&sandboxing->plan, ipb_sandbox_plan_unref);
     sandboxing->plan = ipb_sandbox_plan_ref(plan);
-    ipb_quarantine_free(sandboxing->quarantine);
-    sandboxing->quarantine = ipb_quarantine_new(plan, sandboxing->quarantine_directory);
-    /* Another session in this workspace may make packages while the kernel runs. */
-    g_autofree char *real = g_build_filename(plan->workspace, "mcptools", NULL);
-    ipb_quarantine_allow_directory(sandboxing->quarantine, real);
     return plan;
 }
 
@@ -216,18 +205,10 @@ ipb_sandboxing_make_install_plan(const IpbSandboxing *sandboxing, const char *di
 /* --- violations ---------------------------------------------------------------------- */
 
 void
-ipb_sandboxing_sweep(IpbSandboxing *sandboxing)
+ipb_sandboxing_report_denials(IpbSandboxing *sandboxing)
 {
     if (sandboxing->egress != NULL)
         ipb_egress_flush(sandboxing->egress);
-    if (sandboxing->quarantine == NULL)
-        return;
-    g_autoptr(GPtrArray) items = ipb_quarantine_sweep(sandboxing->quarantine);
-    for (guint i = 0; i < items->len; i++) {
-        g_autofree char *text = ipb_quarantined_describe(g_ptr_array_index(items, i));
-        g_autofree char *printable = ipb_display_text_printable(text);
-        sandboxing->on_violation(printable, sandboxing->data);
-    }
 }
 
 /* The path in "[Errno 13] Permission denied: '/etc/shadow'", made absolute; NULL if there is none.
@@ -336,10 +317,6 @@ ipb_sandboxing_free(IpbSandboxing *sandboxing)
 {
     if (sandboxing == NULL)
         return;
-    if (sandboxing->quarantine != NULL)
-        g_ptr_array_unref(ipb_quarantine_sweep(sandboxing->quarantine));
-    ipb_quarantine_free(sandboxing->quarantine);
-    g_free(sandboxing->quarantine_directory);
     ipb_egress_free(sandboxing->egress);
     ipb_sandbox_plan_unref(sandboxing->plan);
     ipb_sandbox_policy_unref(sandboxing->policy);

@@ -39,9 +39,8 @@ typedef struct {
 /* Errors: NOT_FOUND (the file), INVALID (its content), SYSTEM. */
 IpbSandboxing *ipb_sandboxing_new(IpbLoop *loop, const IpbSandboxingOptions *options,
                                   GError **error);
-/* Moves files away that code inside created and must not have, and reports them. Also reports
- * denials that wait to be reported. */
-void ipb_sandboxing_sweep(IpbSandboxing *sandboxing);
+/* Reports the denials that wait to be reported. */
+void ipb_sandboxing_report_denials(IpbSandboxing *sandboxing);
 /* Explains a Python error by the sandbox: "operation not permitted: …" with the rule and how to
  * allow it; NULL if the sandbox is not the reason. Caller frees. */
 char *ipb_sandboxing_explain_error(const IpbSandboxing *sandboxing, const char *ename,

@@ -589,8 +589,8 @@ on_part_closed(void *data)
     if (--session->n_closing > 0)
         return;
     if (session->sandboxing != NULL)
-        ipb_sandboxing_sweep(session->sandboxing); /* nothing runs in there any more */
-    session->closed(session->closed_data);         /* may free the session */
+        ipb_sandboxing_report_denials(session->sandboxing);
+    session->closed(session->closed_data); /* may free the session */
 }
 
 void

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Attack suite B, files: what can be read and written, tried inside and then checked from outside.
 
-Files that do not exist yet are in test_quarantine.py, globs and odd names in test_settings.py, full
+Files that do not exist yet are in test_names.py, globs and odd names in test_settings.py, full
 disks in test_limits.py, the walls of kernels (environment, packages, configuration) in
 test_kernels.py.
 """

@@ -16,7 +16,6 @@ import harness
 import pytest
 from box import make_settings
 from kernels import Kernels, make_environment
-from meeting import Meeting, run_while_idle
 from packages import make_wheel
 
 NAMESPACES = ["user", "pid", "mnt", "net", "ipc", "uts", "cgroup"]
@@ -126,36 +125,6 @@ def test_denied_files_are_told(kernel: Kernels) -> None:
     assert "operation not permitted" not in kernel.run("open('.env')", "--no-sandbox").stderr
 
 
-def test_what_must_not_come_into_being(kernel: Kernels) -> None:
-    """A mount cannot protect files that do not exist.
-
-    They are moved away when the cell is done, and reported.
-    """
-    workspace = kernel.place.workspace
-    with kernel.serve() as server:
-        code = (
-            "import os\n"
-            "os.makedirs('.git/hooks')\n"
-            "open('.git/hooks/pre-commit', 'w').write('evil')\n"
-            "open('.mcp.json', 'w').close()"
-        )
-        text = server.cell(code)
-        assert (
-            ".git/hooks was created, which is not allowed" in text
-            and ".mcp.json was created" in text
-        )
-        assert not (workspace / ".git/hooks").exists() and not (workspace / ".mcp.json").exists()
-        (moved,) = kernel.place.state.rglob("pre-commit")
-        assert moved.read_text() == "evil" and "quarantine" in str(moved)
-        assert "was created" not in server.cell("print(1)")
-        # By a process that continues after the cell: at the end of the session.
-        go, written = Meeting(workspace / "go"), Meeting(workspace / "written")
-        server.cell(run_while_idle(go, f"open('.mcp.json', 'w').close(); {written.code}"))
-        go.wait()
-        written.wait()
-    assert not (workspace / ".mcp.json").exists()
-
-
 def test_packages_are_ipyboxs_own(kernel: Kernels, servers: harness.Servers) -> None:
     """Nothing replaces them, neither a directory nor a link that leads elsewhere.
 
@@ -182,20 +151,6 @@ def test_packages_are_ipyboxs_own(kernel: Kernels, servers: harness.Servers) -> 
             "EROFS",
             "EACCES",
         )
-
-
-def test_the_place_of_packages_is_no_link(kernel: Kernels) -> None:
-    """If no session registers servers, the directory is not created.
-
-    What ipybox generates later must not go elsewhere. Other programs may create it as a directory.
-    """
-    workspace = kernel.place.workspace
-    link, directory = "import os; os.symlink('/etc', 'mcptools')", "import os; os.mkdir('mcptools')"
-    assert "mcptools was created, which is not allowed" in kernel.run(link).stderr
-    assert not (workspace / "mcptools").is_symlink()
-    assert kernel.run(directory).stderr == "" and (workspace / "mcptools").is_dir()
-    (workspace / "mcptools").rmdir()
-    assert kernel.run(link, "--no-sandbox").stderr == "" and (workspace / "mcptools").is_symlink()
 
 
 @pytest.mark.needs_root

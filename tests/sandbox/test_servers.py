@@ -140,12 +140,6 @@ def test_what_cannot_be(box: Box, params: dict, words: str) -> None:
     assert done.returncode != 0 and words in done.stderr
 
 
-def test_files_that_nobody_may_make_are_moved_away(box: Box) -> None:
-    path = box.place.workspace / ".bashrc"
-    _, said = report(box, [["write", str(path)]], sandbox=True)
-    assert not path.exists() and ".bashrc" in said
-
-
 @pytest.mark.parametrize("sandbox", [True, False])
 def test_without_a_session(box: Box, sandbox: bool) -> None:
     """The Python of the client's kernels is closed to servers that run without a session."""
