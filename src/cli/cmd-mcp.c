@@ -72,6 +72,7 @@ set_up(McpCommand *command, const McpArguments *arguments, GError **error)
         .saves_images = true,
         /* As in ipybox 0.9: the MCP host asked its user already. */
         .approval = IPB_APPROVAL_ALLOW,
+        .is_approval_default = arguments->approval.approve == NULL,
         .audit_log = arguments->approval.audit_log,
         .approval_timeout_ms = ipb_approval_arguments_timeout_ms(&arguments->approval),
         .is_sandboxed = arguments->kernel.is_sandboxed || arguments->kernel.sandbox_config != NULL,

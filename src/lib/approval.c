@@ -17,7 +17,8 @@ struct IpyboxApproval {
     char *tool;
     char *arguments;
     char *server_params; /* or NULL */
-    char *question;      /* made by its getter */
+    bool is_installation;
+    char *question; /* made by its getter */
 };
 
 const char *
@@ -60,6 +61,7 @@ ipybox_approval_get_question(IpyboxApproval *approval)
         .arguments_json = approval->arguments,
         .arguments_size = strlen(approval->arguments),
         .server_params = approval->server_params,
+        .is_installation = approval->is_installation,
     };
     approval->question = ipb_approval_question(&request, NULL);
     return approval->question;
@@ -120,6 +122,7 @@ ipb_lib_approval_new(const IpbApprovalRequest *request, IpbSession *core, GPtrAr
         .tool = g_strdup(request->tool_name),
         .arguments = g_strndup(request->arguments_json, request->arguments_size),
         .server_params = g_strdup(request->server_params),
+        .is_installation = request->is_installation,
     };
     g_ptr_array_add(waiting, approval);
     return approval;

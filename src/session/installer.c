@@ -424,6 +424,13 @@ ipb_installer_new(IpbLoop *loop, const IpbInstallerOptions *options)
     return installer;
 }
 
+char *
+ipb_installer_describe_index(const IpbInstaller *installer)
+{
+    g_autoptr(IpbPackageIndex) index = ipb_package_index_new(installer->options.env);
+    return ipb_package_index_describe(index);
+}
+
 bool
 ipb_installer_install(IpbInstaller *installer, const char *package, IpbInstallLineFunc on_line,
                       IpbInstallDoneFunc on_done, void *data, GError **error)

@@ -38,6 +38,8 @@ IpbInstaller *ipb_installer_new(IpbLoop *loop, const IpbInstallerOptions *option
  * link is where the overlay should be), NOT_FOUND. */
 bool ipb_installer_install(IpbInstaller *installer, const char *package, IpbInstallLineFunc on_line,
                            IpbInstallDoneFunc on_done, void *data, GError **error);
+/* Where packages come from, for people. The caller frees it. */
+char *ipb_installer_describe_index(const IpbInstaller *installer);
 /* Ends the running installation, if any: on_done reports CANCELLED. */
 void ipb_installer_cancel(IpbInstaller *installer);
 /* Cancels the running installation and takes no other. Calls @done when none runs, which may be at

@@ -152,6 +152,19 @@ ipb_package_index_hosts(IpbPackageIndex *index)
     return (const char *const *) index->list;
 }
 
+char *
+ipb_package_index_describe(IpbPackageIndex *index)
+{
+    g_autoptr(GString) text = g_string_new(NULL);
+    for (guint i = 0; i < index->hosts->len; i++)
+        g_string_append_printf(text, "%s%s", i > 0 ? ", " : "",
+                               (char *) g_ptr_array_index(index->hosts, i));
+    if (!index->is_replaced)
+        g_string_append_printf(text, "%sPyPI, or the index in pip's configuration files",
+                               index->hosts->len > 0 ? ", " : "");
+    return g_string_free(g_steal_pointer(&text), FALSE);
+}
+
 void
 ipb_package_index_free(IpbPackageIndex *index)
 {

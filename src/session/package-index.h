@@ -22,6 +22,8 @@ const char *const *ipb_package_index_settings(const IpbPackageIndex *index);
 void ipb_package_index_take_package(IpbPackageIndex *index, const char *package);
 /* Host names; PyPI's if nothing else was configured. Borrowed, NULL-terminated. */
 const char *const *ipb_package_index_hosts(IpbPackageIndex *index);
+/* The same for people: what is known without the installer's files. The caller frees it. */
+char *ipb_package_index_describe(IpbPackageIndex *index);
 void ipb_package_index_free(IpbPackageIndex *index);
 
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(IpbPackageIndex, ipb_package_index_free)

@@ -15,9 +15,6 @@
 #include "session/installation-paths.h"
 #include "tools/tool-channel.h"
 
-/* A tool of ipybox itself: `!pip install` in a sandboxed session calls it. */
-#define INSTALL_TOOL "install_package"
-
 struct IpbSession {
     IpbRuntime *runtime;
     IpbLoop *loop;
@@ -28,6 +25,7 @@ struct IpbSession {
     char **server_env; /* what of it MCP servers get, and ${NAME} in their parameters */
     char **keep_out;   /* see installation-paths.h */
     bool approves_shell_cmds;
+    bool allows_builds; /* see session.h */
     void (*on_log)(const char *level, const char *text, void *data);
     IpbApprovalAskFunc on_approval;
     IpbApprovalWithdrawnFunc on_approval_withdrawn;
@@ -218,6 +216,7 @@ make_approvals(IpbSession *session, const IpbSessionOptions *options, GError **e
     }
     IpbApprovalOptions approvals = {
         .policy = options->approval,
+        .is_policy_default = options->is_approval_default,
         .rules = rules,
         .audit_log = audit_log,
         .timeout_ms = options->approval_timeout_ms,
@@ -259,8 +258,28 @@ find_package(const char *arguments, size_t size, IpbJsonDoc **ret_document, GErr
     const char *package = ipb_json_get_string(ipb_json_root(*ret_document), "package");
     if (package == NULL)
         g_set_error_literal(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID,
-                            INSTALL_TOOL ": {\"package\": a string}");
+                            IPB_INSTALL_TOOL ": {\"package\": a string}");
     return package;
+}
+
+/* Who answers a question about an installation sees where the package comes from, too. Nothing that
+ * the cell sent but the package is shown. */
+static char *
+make_install_arguments(const char *arguments, size_t size, GError **error, void *data)
+{
+    const IpbSession *session = data;
+    g_autoptr(IpbJsonDoc) document = NULL;
+    const char *package = find_package(arguments, size, &document, error);
+    if (package == NULL || !ipb_install_command_check_package(package, error))
+        return NULL;
+    g_autofree char *index = ipb_installer_describe_index(session->installer);
+    IpbJsonWriter *writer = ipb_json_writer_new();
+    ipb_json_begin_object(writer);
+    ipb_json_member_string(writer, "package", package);
+    ipb_json_member_string(writer, "index", index);
+    ipb_json_member_bool(writer, "builds", session->allows_builds);
+    ipb_json_end_object(writer);
+    return ipb_json_writer_finish(writer, NULL);
 }
 
 /* A call of these tools only asks for approval: the kernel itself runs the command. */
@@ -282,7 +301,7 @@ on_own_call(uint64_t call, const char *tool_name, const char *arguments, size_t 
         ipb_tool_host_answer(session->tool_host, call, nothing, NULL);
         return;
     }
-    if (session->sandboxing == NULL || !g_str_equal(tool_name, INSTALL_TOOL))
+    if (session->sandboxing == NULL || !g_str_equal(tool_name, IPB_INSTALL_TOOL))
         g_set_error(&error, IPYBOX_ERROR, IPYBOX_ERROR_NOT_FOUND, "ipybox has no tool \"%s\"",
                     tool_name);
     else
@@ -365,6 +384,7 @@ make_tools(IpbSession *session, const IpbSessionOptions *options, GError **error
             .on_own_call =
                 options->is_sandboxed || options->approves_shell_cmds ? on_own_call : NULL,
             .on_own_cancel = on_own_cancel,
+            .make_install_arguments = options->is_sandboxed ? make_install_arguments : NULL,
             .data = session,
         });
     session->tool_channel = ipb_tool_channel_new(session->loop, session->tool_host);
@@ -554,6 +574,7 @@ ipb_session_new(IpbRuntime *runtime, const IpbSessionOptions *options, GError **
     session->on_approval_withdrawn = options->on_approval_withdrawn;
     session->data = options->data;
     session->approves_shell_cmds = options->approves_shell_cmds;
+    session->allows_builds = options->allows_builds;
     session->working_dir = g_steal_pointer(&working_dir);
     session->overlay = ipb_install_command_overlay(ipb_runtime_python(runtime), workspace,
                                                    /* is_sandboxed= */ options->is_sandboxed);

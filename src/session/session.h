@@ -44,6 +44,8 @@ typedef struct {
     const char *allowed_servers;
     /* of calls that no rule names */
     IpbApprovalPolicy approval;
+    /* the user did not choose it: installations by cells ask even if it allows calls */
+    bool is_approval_default;
     /* path of a rules file, or NULL */
     const char *approval_rules;
     /* path of a file that gets a line for each decision, or NULL */

@@ -94,7 +94,8 @@ append_members(GString *out, const char *title, const char *json, size_t size, G
 char *
 ipb_approval_question(const IpbApprovalRequest *request, GError **error)
 {
-    g_autoptr(GString) out = g_string_new("Tool call: ");
+    g_autoptr(GString) out = g_string_new(
+        request->is_installation ? "Installation of a Python package: " : "Tool call: ");
     ipb_display_text_quote_name(out, request->server_name);
     g_string_append_c(out, '.');
     ipb_display_text_quote_name(out, request->tool_name);

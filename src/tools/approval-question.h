@@ -10,6 +10,8 @@
  *       "path": "/data/é"
  *       "mode": 0.10
  *
+ * The first line of an installation begins with "Installation of a Python package: ".
+ *
  * Each argument is on one line, in the order in which it was sent, with its nested values. Strings
  * and names are quoted (base/display-text.h). Numbers are the text that was sent. Members with the
  * same name are all shown. So equal questions mean equal calls.

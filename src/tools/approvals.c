@@ -17,7 +17,8 @@
 typedef struct {
     IpbApprovals *approvals;
     uint64_t id;
-    bool is_asked;   /* asked and undecided */
+    bool is_asked; /* asked and undecided */
+    bool is_installation;
     GError *error;   /* the decision; NULL: approved */
     IpbTimer *timer; /* for the timeout while undecided; then reports the decision */
     char *server_name;
@@ -175,8 +176,18 @@ ask(Request *request, const char *arguments_json, size_t arguments_size)
         .arguments_json = arguments_json,
         .arguments_size = arguments_size,
         .is_by_rule = request->rule > 0,
+        .is_installation = request->is_installation,
     };
     approvals->options.ask(&shown, approvals->options.data); /* may answer at once */
+}
+
+/* What holds if no rule says anything. */
+static IpbApprovalPolicy
+get_policy(const Request *request)
+{
+    const IpbApprovalOptions *options = &request->approvals->options;
+    bool is_meant = !request->is_installation || !options->is_policy_default;
+    return options->policy == IPB_APPROVAL_ALLOW && !is_meant ? IPB_APPROVAL_ASK : options->policy;
 }
 
 /* Applies the rules, then the policy. If a rule refuses, its text is the reason. */
@@ -186,7 +197,7 @@ find_policy(Request *request, const char *arguments_json, size_t arguments_size)
     const IpbApprovalOptions *options = &request->approvals->options;
     IpbApprovalVerdict verdict;
     if (options->rules == NULL)
-        return options->policy;
+        return get_policy(request);
     g_autoptr(IpbJsonDoc) document =
         ipb_json_parse(arguments_json, arguments_size, &IPB_JSON_LIMITS_MESSAGE, NULL);
     if (document == NULL || ipb_json_has_duplicates(document)) {
@@ -200,7 +211,7 @@ find_policy(Request *request, const char *arguments_json, size_t arguments_size)
         .arguments = ipb_json_root(document),
     };
     if (!ipb_approval_rules_decide(options->rules, &call, &verdict))
-        return options->policy;
+        return get_policy(request);
     request->rule = verdict.rule;
     request->reason = verdict.reason;
     return verdict.policy;
@@ -252,28 +263,50 @@ apply_policy(Request *request, const char *arguments_json, size_t arguments_size
     }
 }
 
-uint64_t
-ipb_approvals_request(IpbApprovals *approvals, const char *server_name, const char *server_params,
-                      const char *tool_name, const char *arguments_json, size_t arguments_size,
-                      IpbApprovalFunc func, void *data)
+/* Takes @request. */
+static uint64_t
+submit(IpbApprovals *approvals, Request *request, const char *arguments_json, size_t arguments_size)
 {
-    Request *request = g_new0(Request, 1);
     uint64_t id = ++approvals->last_id;
-    *request = (Request){
-        .approvals = approvals,
-        .id = id,
-        .server_name = g_strdup(server_name),
-        .server_params = g_strdup(server_params),
-        .tool_name = g_strdup(tool_name),
-        .arguments_size = arguments_size,
-        .func = func,
-        .data = data,
-    };
+    request->approvals = approvals;
+    request->id = id;
+    request->arguments_size = arguments_size;
     if (approvals->options.audit_log != NULL)
         request->arguments_json = g_strndup(arguments_json, arguments_size);
     g_hash_table_insert(approvals->requests, &request->id, request);
     apply_policy(request, arguments_json, arguments_size);
     return id;
+}
+
+uint64_t
+ipb_approvals_request(IpbApprovals *approvals, const char *server_name, const char *server_params,
+                      const char *tool_name, const char *arguments_json, size_t arguments_size,
+                      IpbApprovalFunc func, void *data)
+{
+    Request *request = g_new(Request, 1);
+    *request = (Request){
+        .server_name = g_strdup(server_name),
+        .server_params = g_strdup(server_params),
+        .tool_name = g_strdup(tool_name),
+        .func = func,
+        .data = data,
+    };
+    return submit(approvals, request, arguments_json, arguments_size);
+}
+
+uint64_t
+ipb_approvals_request_installation(IpbApprovals *approvals, const char *arguments_json,
+                                   size_t arguments_size, IpbApprovalFunc func, void *data)
+{
+    Request *request = g_new(Request, 1);
+    *request = (Request){
+        .is_installation = true,
+        .server_name = g_strdup(IPB_OWN_SERVER),
+        .tool_name = g_strdup(IPB_INSTALL_TOOL),
+        .func = func,
+        .data = data,
+    };
+    return submit(approvals, request, arguments_json, arguments_size);
 }
 
 /* The request if it waits for an answer; else NULL. */
@@ -339,6 +372,7 @@ void
 ipb_approvals_set_policy(IpbApprovals *approvals, IpbApprovalPolicy policy)
 {
     approvals->options.policy = policy;
+    approvals->options.is_policy_default = false;
 }
 
 void

@@ -5,6 +5,9 @@
  * is what is executed. Rules decide first, then the policy. Each decision is written to the audit
  * log before it is reported.
  *
+ * The installation of a package for a cell is a call, too: IPB_OWN_SERVER.IPB_INSTALL_TOOL. It runs
+ * unasked only if a rule or a policy that the user chose allows it.
+ *
  * If a call names a server that is not registered, the caller chose the name. So no rule can allow
  * the call: its author meant another server. Rules that deny or ask, the policy and the user decide
  * on it.
@@ -18,6 +21,11 @@
 #include "tools/approval-rules.h"
 #include "tools/audit-log.h"
 
+/* The server of ipybox's own tools. No registration has this id: theirs are 32 hex digits. */
+#define IPB_OWN_SERVER "ipybox"
+/* Its tool that installs a package. */
+#define IPB_INSTALL_TOOL "install_package"
+
 typedef struct IpbApprovals IpbApprovals;
 
 typedef struct {
@@ -29,7 +37,8 @@ typedef struct {
     const char *tool_name;
     const char *arguments_json;
     size_t arguments_size;
-    bool is_by_rule; /* a rule says to ask, not only the policy */
+    bool is_by_rule;      /* a rule says to ask, not only the policy */
+    bool is_installation; /* of a package: the question is worded for it */
 } IpbApprovalRequest;
 
 /* @error is NULL if the call is approved. Errors: REFUSED (denied by the policy, rejected, no one
@@ -45,10 +54,12 @@ typedef void (*IpbApprovalWaitFunc)(bool is_waiting, void *data);
 
 typedef struct {
     IpbApprovalPolicy policy; /* for calls that no rule matches */
-    IpbApprovalRules *rules;  /* referenced; NULL: none */
-    IpbAuditLog *audit_log;   /* taken over; NULL: none */
-    int64_t timeout_ms;       /* for the user's answer; negative: none */
-    IpbApprovalAskFunc ask;   /* NULL: there is no one to ask, so ASK denies and says so */
+    /* The user did not choose the policy. If it allows calls, installations still ask. */
+    bool is_policy_default;
+    IpbApprovalRules *rules; /* referenced; NULL: none */
+    IpbAuditLog *audit_log;  /* taken over; NULL: none */
+    int64_t timeout_ms;      /* for the user's answer; negative: none */
+    IpbApprovalAskFunc ask;  /* NULL: there is no one to ask, so ASK denies and says so */
     IpbApprovalWithdrawnFunc on_withdrawn; /* may be NULL */
     IpbApprovalWaitFunc on_wait;           /* may be NULL */
     void *data;
@@ -57,6 +68,7 @@ typedef struct {
 IpbApprovals *ipb_approvals_new(IpbLoop *loop, const IpbApprovalOptions *options);
 /* Pending requests end with CANCELLED, before this returns. No IpbApprovalFunc may call it. */
 void ipb_approvals_free(IpbApprovals *approvals);
+/* The user chose @policy. */
 void ipb_approvals_set_policy(IpbApprovals *approvals, IpbApprovalPolicy policy);
 /* Requests a decision. @func is called once, from the loop. Returns the request's id. The texts are
  * borrowed for this call; @ask copies what it keeps. The caller keeps @arguments_json unchanged and
@@ -66,6 +78,10 @@ uint64_t ipb_approvals_request(IpbApprovals *approvals, const char *server_name,
                                const char *server_params, const char *tool_name,
                                const char *arguments_json, size_t arguments_size,
                                IpbApprovalFunc func, void *data);
+/* The same for the installation of a package. */
+uint64_t ipb_approvals_request_installation(IpbApprovals *approvals, const char *arguments_json,
+                                            size_t arguments_size, IpbApprovalFunc func,
+                                            void *data);
 /* Answers a request. False: no such request waits (it was answered, timed out or was cancelled). */
 bool ipb_approvals_respond(IpbApprovals *approvals, uint64_t id, bool accept);
 /* Refuses a request because no one could be asked. @why follows "Approval request for server.tool

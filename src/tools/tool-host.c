@@ -26,9 +26,6 @@
 #define MAX_UNREGISTERED 64
 #define MAX_UNREGISTERED_PARAMS (64 * 1024)
 
-/* No registration has this id: theirs are 32 hex digits. */
-#define OWN_SERVER "ipybox"
-
 typedef struct {
     unsigned refs;
     IpbToolHost *host; /* NULL: the call has ended */
@@ -71,7 +68,7 @@ struct IpbToolHost {
 static const char *
 get_server_name(const Call *call)
 {
-    return call->is_own ? OWN_SERVER : ipb_on_demand_server_registration(call->server)->name;
+    return call->is_own ? IPB_OWN_SERVER : ipb_on_demand_server_registration(call->server)->name;
 }
 
 /* The server's parameters, if the question about the call and the audit log must have them. */
@@ -372,11 +369,11 @@ make_room(IpbToolHost *host)
 static bool
 check_unregistered(IpbToolHost *host, const char *name, const char *params, GError **error)
 {
-    if (!is_plain_name(name) || g_str_equal(name, OWN_SERVER)) {
+    if (!is_plain_name(name) || g_str_equal(name, IPB_OWN_SERVER)) {
         g_set_error(
             error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID,
             "a server's name is made of 1 – %d ASCII letters, digits, \"_\" and \"-\", and is "
-            "not \"" OWN_SERVER "\"",
+            "not \"" IPB_OWN_SERVER "\"",
             MAX_SHOWN_NAME);
         return false;
     }
@@ -496,6 +493,35 @@ check_call(const Call *call)
     return NULL;
 }
 
+static bool
+is_installation(const Call *call)
+{
+    return call->is_own && call->host->options.make_install_arguments != NULL &&
+           g_str_equal(call->tool_name, IPB_INSTALL_TOOL);
+}
+
+/* NULL with @error. The caller frees the text. */
+static char *
+make_arguments(const Call *call, const char *arguments_json, size_t size, GError **error)
+{
+    const IpbToolHostOptions *options = &call->host->options;
+    return is_installation(call)
+               ? options->make_install_arguments(arguments_json, size, error, options->data)
+               : g_strndup(arguments_json, size);
+}
+
+static uint64_t
+request_approval(Call *call)
+{
+    IpbApprovals *approvals = call->host->options.approvals;
+    if (is_installation(call))
+        return ipb_approvals_request_installation(approvals, call->arguments, call->arguments_size,
+                                                  on_approval, call);
+    return ipb_approvals_request(approvals, get_server_name(call), get_shown_params(call),
+                                 call->tool_name, call->arguments, call->arguments_size,
+                                 on_approval, call);
+}
+
 uint64_t
 ipb_tool_host_call(IpbToolHost *host, const char *server_id, const char *server_name,
                    const IpbJson *server_params, const char *tool_name, const char *arguments_json,
@@ -507,7 +533,7 @@ ipb_tool_host_call(IpbToolHost *host, const char *server_id, const char *server_
         .refs = 1,
         .host = host,
         .id = ++host->last_call,
-        .is_own = server_id != NULL && g_str_equal(server_id, OWN_SERVER) &&
+        .is_own = server_id != NULL && g_str_equal(server_id, IPB_OWN_SERVER) &&
                   host->options.on_own_call != NULL,
         .tool_name = g_strdup(tool_name),
         .form = form,
@@ -520,16 +546,16 @@ ipb_tool_host_call(IpbToolHost *host, const char *server_id, const char *server_
             find_server(host, server_id, server_name, server_params, &call->shows_params, &error);
     if (error == NULL)
         error = check_call(call);
+    if (error == NULL)
+        call->arguments = make_arguments(call, arguments_json, arguments_size, &error);
     if (error != NULL) {
         end_later(call, error);
         return call->id;
     }
-    call->arguments = g_strndup(arguments_json, arguments_size);
-    call->arguments_size = arguments_size;
+    /* A caller's text may contain NUL; one that was made for it does not. */
+    call->arguments_size = is_installation(call) ? strlen(call->arguments) : arguments_size;
     call->refs++;
-    call->approval = ipb_approvals_request(host->options.approvals, get_server_name(call),
-                                           get_shown_params(call), call->tool_name, call->arguments,
-                                           arguments_size, on_approval, call);
+    call->approval = request_approval(call);
     return call->id;
 }
 

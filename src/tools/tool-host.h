@@ -44,6 +44,12 @@ typedef struct {
     void (*on_own_call)(uint64_t call, const char *tool_name, const char *arguments_json,
                         size_t arguments_size, void *data);
     void (*on_own_cancel)(uint64_t call, void *data);
+    /* Makes the arguments of an installation (own tool IPB_INSTALL_TOOL) from those that the caller
+     * sent: the ones that are approved, logged and run. NULL with @error: the call is refused. The
+     * host frees them. NULL: packages are not installed, and a call is like that of another own
+     * tool. */
+    char *(*make_install_arguments)(const char *arguments_json, size_t size, GError **error,
+                                    void *data);
     /* Reports the progress of a running call; may be NULL. */
     void (*on_progress)(const char *server_name, const char *tool_name,
                         const IpbMcpProgress *progress, void *data);

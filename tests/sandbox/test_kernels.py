@@ -16,6 +16,7 @@ import harness
 import pytest
 from box import make_settings
 from kernels import Kernels, make_environment
+from mcp_driver import YES, Client
 from packages import make_wheel
 
 NAMESPACES = ["user", "pid", "mnt", "net", "ipc", "uts", "cgroup"]
@@ -461,7 +462,7 @@ def test_installation_by_a_cell(kernel: Kernels) -> None:
         make_wheel(kernel.place.workspace, name, "by a cell")
         for name in ("ipb_first", "ipb_second")
     )
-    with kernel.serve() as server:
+    with kernel.serve("--approve", "allow") as server:
         assert "Successfully installed" in server.cell(f"!pip install {first}\nimport ipb_first")
         assert server.cell(
             f"%pip install -q {second}\nimport ipb_second; print(ipb_second.value, _exit_code)"
@@ -472,6 +473,71 @@ def test_installation_by_a_cell(kernel: Kernels) -> None:
     with kernel.serve("--approve", "deny") as server:
         assert "ipybox.install_package" in server.cell(f"!pip install {third}\nprint(_exit_code)")
     assert not (kernel.place.workspace / ".ipybox/packages/ipb_third.py").exists()
+
+
+# What a cell sends beside the package is neither shown nor used.
+INSTALL = """
+from ipybox.tool_exec.client import ToolRunner
+try:
+    arguments = {{"package": {wheel!r}, "index": "reviewed by you", "note": "it is safe"}}
+    print(ToolRunner("ipybox", server_id="ipybox").run_sync("install_package", arguments))
+except Exception as error:
+    print(type(error).__name__, error)
+"""
+
+
+def test_installation_by_a_cell_asks(kernel: Kernels) -> None:
+    """By default tool calls run unasked, but not installations."""
+    wheel = make_wheel(kernel.place.workspace, "ipb_asked", "by a cell")
+    installed = kernel.place.workspace / ".ipybox/packages/ipb_asked.py"
+    log = kernel.place.workspace / "audit.jsonl"
+    with kernel.serve("--audit-log", "audit.jsonl") as server:  # of a host that cannot ask
+        output = server.cell(f"!pip install {wheel}\nprint(_exit_code)")
+        assert "offers no way to ask" in output and "tool install_package" in output
+        assert not installed.exists()
+        # The control: a call of the client, whose user was asked by the client.
+        assert not server.tool("install_package", {"package_name": str(wheel)})["isError"]
+        assert installed.exists()
+    installed.unlink()
+    with kernel.serve("--audit-log", "audit.jsonl", client=Client) as server:
+        for answer in ({"action": "decline"}, YES):
+            cell = server.start_cell(INSTALL.format(wheel=str(wheel)))
+            question = server.question()
+            shown = question["params"]["message"]
+            assert shown.startswith(
+                "Code in a cell wants to install a package:\n\n"
+                "    Installation of a Python package: ipybox.install_package\n    Arguments:\n"
+            )
+            assert wheel.name in shown and '"builds": false' in shown and '"index": "' in shown
+            assert "reviewed" not in shown and "safe" not in shown
+            assert not installed.exists()
+            server.reply(question, result=answer)
+            text = server.text(cell)
+            assert ("ApprovalRejectedError" in text) is (answer is not YES), text
+        assert installed.exists()
+    decisions = [json.loads(line) for line in log.read_text().splitlines()]
+    assert [(line["decision"], line["by"]) for line in decisions] == [
+        ("deny", "nobody"),
+        ("deny", "user"),
+        ("allow", "user"),
+    ]
+    assert all(line["arguments"]["package"] == str(wheel) for line in decisions)
+    assert all(line["tool"] == "install_package" for line in decisions)
+
+
+def test_installation_by_a_cell_by_rule(kernel: Kernels) -> None:
+    wheel = make_wheel(kernel.place.workspace, "ipb_ruled", "by a cell")
+    other = make_wheel(kernel.place.workspace, "ipb_other", "by a cell")
+    rule = {
+        "server": "ipybox",
+        "tool": "install_package",
+        "arguments": {"package": str(wheel)},
+        "decision": "allow",
+    }
+    (kernel.place.workspace / "rules.json").write_text(json.dumps({"rules": [rule]}))
+    with kernel.serve("--approve", "rules.json") as server:
+        assert "Successfully installed" in server.cell(f"!pip install {wheel}")
+        assert "offers no way to ask" in server.cell(f"!pip install {other}")
 
 
 BUILD = """

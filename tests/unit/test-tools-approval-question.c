@@ -51,6 +51,23 @@ test_as_sent(void)
 }
 
 static void
+test_installation(void)
+{
+    const char *arguments = "{\"package\":\"numpy\",\"index\":\"PyPI\",\"builds\":false}";
+    IpbApprovalRequest request = {
+        .server_name = IPB_OWN_SERVER,
+        .tool_name = IPB_INSTALL_TOOL,
+        .arguments_json = arguments,
+        .arguments_size = strlen(arguments),
+        .is_installation = true,
+    };
+    g_autofree char *question = ipb_approval_question(&request, NULL);
+    g_assert_cmpstr(question, ==,
+                    "Installation of a Python package: ipybox.install_package\nArguments:\n"
+                    "  \"package\": \"numpy\"\n  \"index\": \"PyPI\"\n  \"builds\": false");
+}
+
+static void
 test_names(void)
 {
     g_autofree char *one = ask("a.b", "c", "{}", NULL, NULL);
@@ -112,6 +129,7 @@ main(int argc, char **argv)
     g_test_add_func("/approval-question/arguments", test_arguments);
     g_test_add_func("/approval-question/as-sent", test_as_sent);
     g_test_add_func("/approval-question/names", test_names);
+    g_test_add_func("/approval-question/installation", test_installation);
     g_test_add_func("/approval-question/server-parameters", test_server_parameters);
     g_test_add_func("/approval-question/no-object", test_no_object);
     g_test_add_func("/approval-question/too-long", test_too_long);

@@ -320,6 +320,57 @@ test_audit_log_that_is_full(void)
     g_assert_cmpint(g_rmdir(directory), ==, 0);
 }
 
+static void
+install(Test *test, IpbApprovalPolicy policy, bool is_default, const char *rules_text)
+{
+    static const char ARGUMENTS[] = "{\"package\":\"numpy\"}";
+    g_autoptr(IpbApprovalRules) rules =
+        rules_text != NULL ? ipb_approval_rules_parse(rules_text, strlen(rules_text), "rules", NULL)
+                           : NULL;
+    *test = (Test){.loop = ipb_loop_new(NULL, NULL), .log = g_string_new(NULL)};
+    test->approvals = ipb_approvals_new(test->loop, &(IpbApprovalOptions){
+                                                        .policy = policy,
+                                                        .is_policy_default = is_default,
+                                                        .rules = rules,
+                                                        .timeout_ms = -1,
+                                                        .data = test,
+                                                    });
+    request(test, "{}");
+    ipb_approvals_request_installation(test->approvals, ARGUMENTS, strlen(ARGUMENTS), on_answer,
+                                       test);
+    run_loop();
+}
+
+#define NO_ONE_TO_ASK                                                                              \
+    "Approval request for ipybox.install_package failed: it needs an approval and there is no "    \
+    "one to ask; "
+
+/* Only a policy or a rule that the user chose allows an installation. */
+static void
+test_installations(void)
+{
+    Test test;
+    install(&test, IPB_APPROVAL_ALLOW, true, NULL);
+    expect(&test, "ok; " NO_ONE_TO_ASK);
+    ipb_approvals_set_policy(test.approvals, IPB_APPROVAL_ALLOW); /* now it is chosen */
+    ipb_approvals_request_installation(test.approvals, "{}", 2, on_answer, &test);
+    run_loop();
+    expect(&test, "ok; ");
+    tear_down(&test);
+    install(&test, IPB_APPROVAL_ALLOW, false, NULL);
+    expect(&test, "ok; ok; ");
+    tear_down(&test);
+    install(&test, IPB_APPROVAL_ALLOW, true,
+            "{\"rules\":[{\"server\":\"files\",\"decision\":\"allow\"}]}");
+    expect(&test, "ok; " NO_ONE_TO_ASK);
+    tear_down(&test);
+    install(&test, IPB_APPROVAL_ALLOW, true,
+            "{\"rules\":[{\"server\":\"ipybox\",\"arguments\":{\"package\":\"numpy\"},"
+            "\"decision\":\"allow\"}]}");
+    expect(&test, "ok; ok; ");
+    tear_down(&test);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -335,5 +386,6 @@ main(int argc, char **argv)
     g_test_add_func("/tools/approvals/flood", test_flood);
     g_test_add_func("/approval/rules-and-audit-log", test_rules_and_audit_log);
     g_test_add_func("/approval/audit-log-that-is-full", test_audit_log_that_is_full);
+    g_test_add_func("/tools/approvals/installations", test_installations);
     return g_test_run();
 }

@@ -24,6 +24,9 @@
     "decide beforehand: ipybox mcp --approve with allow, deny or a file of rules "                 \
     "(ipybox-rules(5))"
 
+/* The tool is a call of the client, whose user was asked by the client. */
+#define INSTALL_HINT "; or install the package with the tool install_package"
+
 typedef struct {
     /* NULL: its answer is not needed any more */
     IpbElicitation *elicitation;
@@ -116,7 +119,9 @@ make_message(const IpbApprovalRequest *request, char **ret_why)
             n_chars, rows->len, MAX_CHARS, MAX_ROWS);
         return NULL;
     }
-    GString *message = g_string_new("Code in a cell calls a tool:\n");
+    GString *message =
+        g_string_new(request->is_installation ? "Code in a cell wants to install a package:\n"
+                                              : "Code in a cell calls a tool:\n");
     for (guint i = 0; i < rows->len; i++)
         g_string_append_printf(message, "\n    %s", (char *) g_ptr_array_index(rows, i));
     return g_string_free(message, FALSE);
@@ -194,9 +199,11 @@ ipb_elicitation_ask(IpbElicitation *elicitation, const char *request_id,
                     const IpbApprovalRequest *approval)
 {
     if (!elicitation->is_offered) {
-        ipb_session_refuse(elicitation->session, approval->id,
-                           "it needs an approval, and the MCP client offers no way to ask its user "
-                           "(elicitation); " HINT);
+        g_autofree char *why =
+            g_strconcat("it needs an approval, and the MCP client offers no way to ask its user "
+                        "(elicitation); " HINT,
+                        approval->is_installation ? INSTALL_HINT : NULL, NULL);
+        ipb_session_refuse(elicitation->session, approval->id, why);
         return;
     }
     g_autofree char *why = NULL;

@@ -12,8 +12,6 @@
 #define MAX_SESSIONS 1000
 /* Registrations that are kept for sessions that are opened later. */
 #define MAX_REGISTRATIONS 10000
-/* The name under which ipybox's own tools are approved. */
-#define OWN_SERVER "ipybox"
 
 struct IpbRpcSessions {
     IpbRpcClient *client;
@@ -97,7 +95,8 @@ is_allowed(Session *session, const IpbApprovalRequest *request)
 {
     const Cell *cell = g_queue_peek_head(&session->cells);
     return session->asks_for_shell_only && !request->is_by_rule &&
-           !g_str_equal(request->server_name, OWN_SERVER) && (cell == NULL || !cell->has_approval);
+           !g_str_equal(request->server_name, IPB_OWN_SERVER) &&
+           (cell == NULL || !cell->has_approval);
 }
 
 static void
