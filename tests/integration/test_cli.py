@@ -8,6 +8,7 @@ import os
 import re
 import signal
 import subprocess
+import sys
 import time
 
 import harness
@@ -583,6 +584,47 @@ def test_doctor_where_namespaces_are_forbidden(ipybox, place):
     assert done.returncode == 0, done.stdout + done.stderr
     line = re.search(r"^optional +sandbox +weaker .*$", done.stdout, re.MULTILINE)
     assert line and "sudo sysctl user.max_user_namespaces" in line[0]
+
+
+# Runs the rest of its command line below a filter that has a listener. The filter allows all calls
+# and asks about none.
+LISTEN = """
+import ctypes, os, struct, sys
+class Program(ctypes.Structure):
+    _fields_ = [("size", ctypes.c_ushort), ("filter", ctypes.c_void_p)]
+PR_SET_NO_NEW_PRIVS, SYS_SECCOMP, SET_MODE_FILTER, NEW_LISTENER = 38, 317, 1, 8
+libc = ctypes.CDLL(None, use_errno=True)
+libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+allow = ctypes.create_string_buffer(struct.pack("=HBBI", 0x06, 0, 0, 0x7FFF0000))
+program = Program(1, ctypes.addressof(allow))
+listener = libc.syscall(SYS_SECCOMP, SET_MODE_FILTER, NEW_LISTENER, ctypes.byref(program))
+assert listener >= 0, ctypes.get_errno()
+os.set_inheritable(listener, True)
+os.execv(sys.argv[1], sys.argv[1:])
+"""
+
+
+def states_of(done):
+    return {entry["name"]: (entry["state"], entry["detail"]) for entry in json.loads(done.stdout)}
+
+
+def test_doctor_where_another_program_listens_to_calls(ipybox, place, run_ipybox):
+    """As a container runtime may. A second listener is impossible, which is reported: no sandbox is
+    made, and none that is weaker.
+    """
+    free = states_of(run_ipybox("doctor", "--json"))
+    assert free["seccomp"] == ("ok", "with user notification")
+    assert free["names"][0] == "ok" and free["names"][1].startswith("judged at each call")
+    listened = [sys.executable, "-I", "-c", LISTEN, ipybox]
+    states = states_of(harness.run([*listened, "doctor", "--json"], place))
+    assert states["seccomp"][0] == states["names"][0] == states["sandbox"][0] == "optional"
+    assert "another program listens to system calls already" in states["seccomp"][1]
+    assert states["names"][1] == "not judged: see seccomp"
+    assert states["sandbox"][1].startswith("none: ")
+    for command in (["sandbox", "--", "true"], ["run", "-c", "1"]):
+        done = harness.run([*listened, *command], place)
+        assert done.returncode != 0, done
+        assert "listener for system calls exists already (a container runtime?)" in done.stderr
 
 
 def test_setup_without_an_index_leaves_what_was_there(run_ipybox, place):

@@ -4,9 +4,14 @@
  */
 #include "sandbox/linux/probe.h"
 
+#include <errno.h>
+#include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <stdint.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -19,6 +24,17 @@
 #define LANDLOCK_VERSION 1
 /* The first that allows renames between directories. */
 #define MIN_LANDLOCK_ABI 2
+
+/* Newer than the oldest headers that we build with. */
+#ifndef SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV
+#define SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV (1UL << 5)
+#endif
+#ifndef SECCOMP_IOCTL_NOTIF_SET_FLAGS
+#define SECCOMP_IOCTL_NOTIF_SET_FLAGS SECCOMP_IOW(4, __u64)
+#endif
+#ifndef SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP
+#define SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP (1UL << 0)
+#endif
 
 /* Returns 0 if there is no Landlock, or it is turned off. */
 static int
@@ -35,12 +51,70 @@ has_seccomp(void)
     return syscall(SYS_seccomp, SECCOMP_GET_ACTION_AVAIL, 0, &action) == 0;
 }
 
-/* Can a filter ask the supervisor (user notification)? Rules for sockets need it. */
-static bool
-has_notifications(void)
+/* --- the listener ----------------------------------------------------------------------------- */
+
+/* What a filter that asks a supervisor (user notification) can do here. */
+typedef struct {
+    int problem;     /* errno of loading one; 0: it can be loaded */
+    bool is_certain; /* A signal cannot repeat a call that the supervisor performs (Linux 5.19). */
+    bool is_quick;   /* The supervisor runs at once when it is asked (Linux 6.6). */
+} Listener;
+
+/* A child's exit status: an errno, or these. All errnos of seccomp(2) are smaller. */
+enum { LISTENER_IS_THERE = 0x80, LISTENER_IS_CERTAIN = 1, LISTENER_IS_QUICK = 2 };
+
+static int
+load_filter(unsigned long flags)
 {
-    struct seccomp_notif_sizes sizes;
-    return syscall(SYS_seccomp, SECCOMP_GET_NOTIF_SIZES, 0, &sizes) == 0;
+    struct sock_filter allow = BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+    struct sock_fprog program = {.len = 1, .filter = &allow};
+    return (int) syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER,
+                         SECCOMP_FILTER_FLAG_NEW_LISTENER | flags, &program);
+}
+
+/* Runs in the child, where only system calls are safe. */
+static int
+try_listener(void)
+{
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+        return errno;
+    int result = LISTENER_IS_THERE | LISTENER_IS_CERTAIN;
+    int fd = load_filter(SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV);
+    if (fd < 0 && errno == EINVAL) {
+        result = LISTENER_IS_THERE;
+        fd = load_filter(0);
+    }
+    if (fd < 0)
+        return errno;
+    if (ioctl(fd, SECCOMP_IOCTL_NOTIF_SET_FLAGS, SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP) == 0)
+        result |= LISTENER_IS_QUICK;
+    return result;
+}
+
+/* In a child, because a filter cannot be removed. */
+static Listener
+probe_listener(void)
+{
+    pid_t child = fork();
+    if (child == 0)
+        _exit(try_listener());
+    int status = 0;
+    pid_t ended = 0;
+    if (child > 0)
+        do
+            ended = waitpid(child, &status, 0);
+        while (ended < 0 && errno == EINTR);
+    if (child < 0 || ended < 0)
+        return (Listener){.problem = errno};
+    if (!WIFEXITED(status))
+        return (Listener){.problem = ECHILD};
+    int result = WEXITSTATUS(status);
+    if ((result & LISTENER_IS_THERE) == 0)
+        return (Listener){.problem = result};
+    return (Listener){
+        .is_certain = (result & LISTENER_IS_CERTAIN) != 0,
+        .is_quick = (result & LISTENER_IS_QUICK) != 0,
+    };
 }
 
 /* --- features --------------------------------------------------------------------------------- */
@@ -66,14 +140,34 @@ add_landlock(IpbSandboxProbe *probe, int abi)
                 "Linux 5.19 or later, with landlock in the kernel option lsm=");
 }
 
+/* Without a listener no sandbox is made whose sockets have rules. */
 static void
-add_seccomp(IpbSandboxProbe *probe)
+add_seccomp(IpbSandboxProbe *probe, const Listener *listener)
 {
-    bool is_available = has_seccomp() && has_notifications();
-    add_feature(
-        probe, "seccomp", is_available,
-        g_strdup(is_available ? "with user notification" : "not there: no sandbox can be made"),
-        "Linux 5.0 or later, with CONFIG_SECCOMP_FILTER");
+    bool is_available = has_seccomp() && listener->problem == 0;
+    const char *text =
+        is_available ? "with user notification"
+        : listener->problem == EBUSY
+            ? "another program listens to system calls already: no sandbox can be made"
+            : "not there: no sandbox can be made";
+    add_feature(probe, "seccomp", is_available, g_strdup(text),
+                listener->problem == EBUSY
+                    ? "run ipybox where no container runtime listens to system calls"
+                    : "Linux 5.0 or later, with CONFIG_SECCOMP_FILTER");
+}
+
+/* The rules for names need a supervisor that performs calls; see sandbox.h, on_unnamed. */
+static void
+add_names(IpbSandboxProbe *probe, const Listener *listener)
+{
+    bool is_available = listener->problem == 0 && listener->is_certain;
+    const char *text = listener->problem != 0 ? "not judged: see seccomp"
+                       : !is_available        ? "not judged: only files that exist are protected"
+                       : listener->is_quick
+                           ? "judged at each call"
+                           : "judged at each call, more slowly than from Linux 6.6 on";
+    add_feature(probe, "names", is_available, g_strdup(text),
+                listener->problem != 0 ? NULL : "Linux 5.19 or later");
 }
 
 static void
@@ -94,8 +188,10 @@ ipb_linux_probe(IpbSandboxProbe *probe)
     probe->full =
         g_strdup_printf("namespaces, seccomp%s", abi >= MIN_LANDLOCK_ABI ? ", Landlock" : "");
     probe->weaker = "Landlock and seccomp only";
+    Listener listener = probe_listener();
     add_landlock(probe, abi);
-    add_seccomp(probe);
+    add_seccomp(probe, &listener);
+    add_names(probe, &listener);
     add_cgroup(probe);
 }
 

@@ -128,6 +128,8 @@ hint(const IpbStepError *failure)
         return ". A container hides parts of its /proc, so the kernel gives no other one: start it "
                "with "
                "unmasked paths (docker run --security-opt systempaths=unconfined)";
+    if (failure->step == IPB_STEP_SECCOMP && number == EBUSY)
+        return ". A listener for system calls exists already (a container runtime?)";
     if (number == ENOSYS)
         return ". The kernel is too old: Linux 5.12 or later is needed";
     if (failure->step == IPB_STEP_TARGET && (number == ELOOP || number == ENOENT))

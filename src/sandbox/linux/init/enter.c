@@ -128,6 +128,12 @@ await_kernel(Entry *entry, char *error, size_t error_size)
         describe(error, error_size, "the kernel died while giving up its rights");
         return -EIO;
     }
+    if (failure.step == IPB_STEP_SECCOMP && failure.saved_errno == EBUSY) {
+        /* As step-error.c describes it for a command. */
+        describe(error, error_size,
+                 "a listener for system calls exists already (a container runtime?)");
+        return -EBUSY;
+    }
     IpbText text = {0};
     ipb_text_add(&text, "giving up rights failed at step ");
     ipb_text_add_number(&text, failure.step);
