@@ -2,6 +2,10 @@
  *
  * One GSource that polls one epoll fd. Timers are ordinary GLib timeout sources.
  *
+ * Linux limits the watches of epoll for each user (fs.epoll.max_user_watches). If other programs of
+ * the user have taken them all, a new watch gets a GSource of its own, which GLib polls. That is
+ * slower with many watches, and needs nothing that could run out.
+ *
  * A watch that is freed while events are dispatched may still be in the batch that epoll_wait
  * returned. So it is marked (fd -1) and freed after the batch.
  */
@@ -35,14 +39,25 @@ struct IpbLoop {
     IpbParentThread *parent; /* NULL: not needed so far */
 };
 
+typedef struct {
+    GSource source;
+    IpbWatch *watch;
+    void *tag; /* of the fd; NULL: paused */
+} PollSource;
+
 struct IpbWatch {
     IpbLoop *loop;
     int fd; /* -1: freed */
     uint32_t events;
-    bool is_added; /* to the epoll fd */
+    bool is_added;      /* to the epoll fd */
+    PollSource *polled; /* NULL unless epoll had no watch left */
     IpbWatchFunc func;
     void *data;
 };
+
+/* Events are passed on as they are. */
+G_STATIC_ASSERT((int) EPOLLIN == G_IO_IN && (int) EPOLLOUT == G_IO_OUT);
+G_STATIC_ASSERT((int) EPOLLERR == G_IO_ERR && (int) EPOLLHUP == G_IO_HUP);
 
 struct IpbTimer {
     GSource *source;
@@ -78,6 +93,49 @@ on_epoll_ready(GSource *source, GSourceFunc callback, gpointer data)
 }
 
 static GSourceFuncs epoll_source_funcs = {.dispatch = on_epoll_ready};
+
+static gboolean
+on_poll_ready(GSource *source, GSourceFunc callback, gpointer data)
+{
+    PollSource *polled = (PollSource *) source;
+    IpbWatch *watch = polled->watch;
+    IpbLoop *loop = ipb_loop_ref(watch->loop);
+    /* It may have been paused since the poll, or paused and continued. */
+    GIOCondition events =
+        polled->tag != NULL ? g_source_query_unix_fd(source, polled->tag) : (GIOCondition) 0;
+    loop->dispatch_depth++;
+    if (events != 0)
+        watch->func((uint32_t) events, watch->data);
+    loop->dispatch_depth--;
+    flush_freed(loop);
+    ipb_loop_unref(loop);
+    return G_SOURCE_CONTINUE;
+}
+
+static GSourceFuncs poll_source_funcs = {.dispatch = on_poll_ready};
+
+/* A paused fd is not polled at all: poll() always reports errors and hang-ups. */
+static void
+poll_for(IpbWatch *watch)
+{
+    GSource *source = &watch->polled->source;
+    if (watch->polled->tag != NULL)
+        g_source_remove_unix_fd(source, watch->polled->tag);
+    watch->polled->tag = watch->events != 0
+                             ? g_source_add_unix_fd(source, watch->fd, (GIOCondition) watch->events)
+                             : NULL;
+}
+
+static void
+poll_instead(IpbWatch *watch)
+{
+    GSource *source = g_source_new(&poll_source_funcs, sizeof(PollSource));
+    g_source_set_name(source, "ipybox poll");
+    watch->polled = (PollSource *) source;
+    watch->polled->watch = watch;
+    poll_for(watch);
+    g_source_attach(source, watch->loop->context);
+}
 
 IpbLoop *
 ipb_loop_new(GMainContext *context, GError **error)
@@ -177,12 +235,15 @@ ipb_watch_new(IpbLoop *loop, int fd, uint32_t events, IpbWatchFunc func, void *d
     /* Added even without events to wait for, because adding it later could fail for lack of memory.
      * An fd that is only written may be a file, which epoll refuses and which is always ready. */
     bool is_added = epoll_ctl(loop->epoll_fd, EPOLL_CTL_ADD, fd, &event) == 0;
-    if (!is_added && (events != 0 || errno != EPERM)) {
+    bool is_used_up = !is_added && errno == ENOSPC;
+    if (!is_added && !is_used_up && (events != 0 || errno != EPERM)) {
         ipb_error_set_errno(error, errno, "cannot watch fd %d", fd);
         g_free(watch);
         return NULL;
     }
-    *watch = (IpbWatch){ipb_loop_ref(loop), fd, events, is_added, func, data};
+    *watch = (IpbWatch){ipb_loop_ref(loop), fd, events, is_added, NULL, func, data};
+    if (is_used_up)
+        poll_instead(watch);
     return watch;
 }
 
@@ -193,7 +254,10 @@ ipb_watch_set_events(IpbWatch *watch, uint32_t events)
         return;
     struct epoll_event event = {.events = epoll_events(events), .data.ptr = watch};
     watch->events = events;
-    if (!watch->is_added || epoll_ctl(watch->loop->epoll_fd, EPOLL_CTL_MOD, watch->fd, &event) < 0)
+    if (watch->polled != NULL)
+        poll_for(watch);
+    else if (!watch->is_added ||
+             epoll_ctl(watch->loop->epoll_fd, EPOLL_CTL_MOD, watch->fd, &event) < 0)
         g_critical("epoll_ctl on fd %d: %s", watch->fd,
                    g_strerror(errno)); /* a file, or an fd closed too early: a bug */
 }
@@ -206,6 +270,10 @@ ipb_watch_free(IpbWatch *watch)
     IpbLoop *loop = watch->loop;
     if (watch->is_added)
         epoll_ctl(loop->epoll_fd, EPOLL_CTL_DEL, watch->fd, NULL);
+    if (watch->polled != NULL) {
+        g_source_destroy(&watch->polled->source);
+        g_source_unref(&watch->polled->source);
+    }
     watch->events = 0;
     watch->fd = -1;
     if (loop->dispatch_depth > 0)

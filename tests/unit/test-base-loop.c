@@ -1,8 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/loop.h"
 
+#include <errno.h>
+#include <stddef.h>
 #include <sys/epoll.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
+
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 
 #include "base/fd.h"
 
@@ -71,6 +78,71 @@ test_pause(void)
 }
 
 static void
+on_pause_both(uint32_t events, void *data)
+{
+    Watched *watched = data;
+    g_assert_cmpuint(events & EPOLLIN, ==, EPOLLIN);
+    watched->calls++;
+    ipb_watch_set_events(watched->other, 0);
+    ipb_watch_set_events(watched->watch, 0);
+}
+
+/* The first callback pauses both. The other, which is ready in the same batch, is not called before
+ * it continues. */
+static void
+test_pause_in_callback(void)
+{
+    g_autoptr(IpbLoop) loop = ipb_loop_new(NULL, NULL);
+    int a[2], b[2];
+    g_assert_true(ipb_fd_pipe(a, NULL) && ipb_fd_pipe(b, NULL));
+    Watched watched = {0};
+    watched.watch = ipb_watch_new(loop, a[0], EPOLLIN, on_pause_both, &watched, NULL);
+    watched.other = ipb_watch_new(loop, b[0], EPOLLIN, on_pause_both, &watched, NULL);
+    g_assert_cmpint(write(a[1], "x", 1) + write(b[1], "x", 1), ==, 2);
+    while (watched.calls == 0)
+        g_main_context_iteration(NULL, TRUE);
+    while (g_main_context_iteration(NULL, FALSE))
+        ;
+    g_assert_cmpint(watched.calls, ==, 1);
+    ipb_watch_set_events(watched.other, EPOLLIN);
+    g_main_context_iteration(NULL, TRUE);
+    g_assert_cmpint(watched.calls, ==, 2);
+    ipb_watch_free(watched.watch);
+    ipb_watch_free(watched.other);
+    for (int i = 0; i < 2; i++) {
+        ipb_fd_close(&a[i]);
+        ipb_fd_close(&b[i]);
+    }
+}
+
+static void
+on_writable(uint32_t events, void *data)
+{
+    *(uint32_t *) data = events;
+}
+
+static void
+test_events(void)
+{
+    g_autoptr(IpbLoop) loop = ipb_loop_new(NULL, NULL);
+    int ends[2];
+    g_assert_true(ipb_fd_pipe(ends, NULL));
+    uint32_t events = 0;
+    IpbWatch *watch = ipb_watch_new(loop, ends[1], 0, on_writable, &events, NULL);
+    while (g_main_context_iteration(NULL, FALSE))
+        ;
+    g_assert_cmpuint(events, ==, 0);
+    ipb_watch_set_events(watch, EPOLLOUT);
+    g_main_context_iteration(NULL, TRUE);
+    g_assert_cmpuint(events, ==, EPOLLOUT);
+    ipb_fd_close(&ends[0]);
+    g_main_context_iteration(NULL, TRUE);
+    g_assert_cmpuint(events, ==, EPOLLOUT | EPOLLERR);
+    ipb_watch_free(watch);
+    ipb_fd_close(&ends[1]);
+}
+
+static void
 on_timer(void *data)
 {
     IpbTimer **timer = data;
@@ -88,12 +160,59 @@ test_timer_frees_itself(void)
         g_main_context_iteration(NULL, TRUE);
 }
 
+/* --- without watches of epoll ----------------------------------------------------------------- */
+
+/* From now on epoll_ctl fails in this process as if other programs of the user had all watches. */
+static void
+use_up_watches(void)
+{
+    struct sock_filter rows[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_epoll_ctl, 0, 3),
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[1])),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, EPOLL_CTL_ADD, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSPC),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog program = {G_N_ELEMENTS(rows), rows};
+    g_assert_cmpint(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), ==, 0);
+    g_assert_cmpint(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program), ==, 0);
+    struct epoll_event event = {.events = EPOLLIN};
+    ipb_autofd epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+    g_assert_cmpint(epoll_ctl(epoll_fd, EPOLL_CTL_ADD, STDIN_FILENO, &event), ==, -1);
+    g_assert_cmpint(errno, ==, ENOSPC);
+}
+
+static const struct {
+    const char *name;
+    void (*func)(void);
+} TESTS[] = {
+    {"free-in-callback", test_free_in_callback},     {"pause", test_pause},
+    {"pause-in-callback", test_pause_in_callback},   {"events", test_events},
+    {"timer-frees-itself", test_timer_frees_itself},
+};
+
+static void
+test_without_watches(const void *data)
+{
+    if (!g_test_subprocess()) {
+        g_test_trap_subprocess(NULL, 0, 0);
+        g_test_trap_assert_passed();
+        return;
+    }
+    use_up_watches();
+    TESTS[GPOINTER_TO_SIZE(data)].func();
+}
+
 int
 main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
-    g_test_add_func("/base/loop/free-in-callback", test_free_in_callback);
-    g_test_add_func("/base/loop/pause", test_pause);
-    g_test_add_func("/base/loop/timer-frees-itself", test_timer_frees_itself);
+    for (size_t i = 0; i < G_N_ELEMENTS(TESTS); i++) {
+        g_autofree char *path = g_strconcat("/base/loop/", TESTS[i].name, NULL);
+        g_autofree char *polled = g_strconcat("/base/loop/without-watches/", TESTS[i].name, NULL);
+        g_test_add_func(path, TESTS[i].func);
+        g_test_add_data_func(polled, GSIZE_TO_POINTER(i), test_without_watches);
+    }
     return g_test_run();
 }
