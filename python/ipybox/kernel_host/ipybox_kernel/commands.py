@@ -155,7 +155,8 @@ def _attend(
 def _read_all(readers: dict[Any, Callable[[bytes], Any]]) -> None:
     if not readers:
         return
-    with selectors.DefaultSelector() as selector:
+    # Not epoll, whose watches other programs of the user may have taken.
+    with selectors.PollSelector() as selector:
         for pipe, take in readers.items():
             selector.register(pipe, selectors.EVENT_READ, take)
         while selector.get_map():

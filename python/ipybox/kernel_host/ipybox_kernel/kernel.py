@@ -22,6 +22,7 @@ from typing import Any
 
 from . import (
     blas,
+    event_loop,
     inspection,
     interpreter,
     linux,
@@ -166,7 +167,7 @@ class Kernel:
         interpreter.become_kernel()
 
     def _make_loop(self, returns_to_cwd: bool) -> None:
-        self._loop = asyncio.new_event_loop()
+        self._loop = event_loop.new_event_loop()
         asyncio.set_event_loop(self._loop)
         self._interrupts = Interrupts(self._output, self._loop, self._report_background_error)
         self._interrupts.cell_code = type(self._shell).run_cell_async.__code__

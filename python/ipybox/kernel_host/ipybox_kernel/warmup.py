@@ -6,7 +6,6 @@ So the first cell and the first traceback of a kernel are as fast as the tenth.
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import gc
 import importlib
@@ -16,7 +15,7 @@ import sys
 import types
 from typing import Any
 
-from . import blas, plots
+from . import blas, event_loop, plots
 
 # For the forkserver itself. A kernel has its own environment.
 ENVIRONMENT = {
@@ -109,7 +108,7 @@ def run_cells(shell: Any) -> None:
         with contextlib.redirect_stdout(io.StringIO()):
             result = cells.drive(coroutine)
         shell.trigger_post_events(result, silent=False)
-    loop = asyncio.new_event_loop()
+    loop = event_loop.new_event_loop()
     try:
         coroutine = shell.run_cell_async(
             ASYNC_CELL, store_history=True, transformed_cell=shell.transform_cell(ASYNC_CELL)
