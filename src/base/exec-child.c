@@ -11,6 +11,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/fd-limit.h"
 #include "base/fd.h"
 
 /* All fds are first moved to this number or above, so that none is overwritten before it is
@@ -75,6 +76,8 @@ ipb_exec_child_run(IpbExecPlan *plan)
     if (getppid() != plan->parent)
         _exit(127);
     place_fds(plan, &report_fd);
+    /* After the fds are placed, which may need higher numbers. */
+    ipb_fd_limit_restore(NULL);
     if (plan->cwd != NULL && chdir(plan->cwd) < 0)
         fail(plan, report_fd, IPB_EXEC_STEP_CHDIR, errno);
     execve(plan->path, (char *const *) plan->argv, (char *const *) plan->envp);

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/fd-limit.h"
 #include "cli/cli.h"
 #include "cli/login-server.h"
 #include "oauth/login.h"
@@ -39,7 +40,7 @@ open_browser(const char *url)
     /* If this fails, the user opens the URL that is on the terminal. */
     g_spawn_async(NULL, (char **) argv, NULL,
                   G_SPAWN_SEARCH_PATH | G_SPAWN_STDOUT_TO_DEV_NULL | G_SPAWN_STDERR_TO_DEV_NULL,
-                  NULL, NULL, NULL, NULL);
+                  ipb_fd_limit_restore, NULL, NULL, NULL);
 }
 
 static void

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/fd-limit.h"
 #include "base/fd.h"
 #include "base/file.h"
 #include "cli/cli.h"
@@ -203,8 +204,8 @@ static bool
 attack_without(Selftest *test, GError **error)
 {
     g_autofree char *output = NULL;
-    if (!g_spawn_sync(test->workspace, test->words, NULL, G_SPAWN_DEFAULT, NULL, NULL, &output,
-                      NULL, NULL, NULL)) {
+    if (!g_spawn_sync(test->workspace, test->words, NULL, G_SPAWN_DEFAULT, ipb_fd_limit_restore,
+                      NULL, &output, NULL, NULL, NULL)) {
         g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_SYSTEM, "cannot run %s", test->program);
         return false;
     }

@@ -13,6 +13,7 @@
 
 #include <ipybox/version.h>
 
+#include "base/fd-limit.h"
 #include "base/file.h"
 #include "cli/cli.h"
 
@@ -129,6 +130,7 @@ main(int argc, char **argv)
               stderr);
         return IPB_EXIT_FAILED;
     }
+    ipb_fd_limit_raise();
     set_locale();
     survive_failing_writes();
     return flush_output(run_words(argc, argv));

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/fd-limit.h"
 #include "base/file.h"
 #include "cli/cli.h"
 #include "session/python.h"
@@ -60,7 +61,7 @@ run(const char *const *argv, bool is_quiet, GError **error)
     GSpawnFlags flags = G_SPAWN_DO_NOT_REAP_CHILD | G_SPAWN_CHILD_INHERITS_STDIN |
                         (is_quiet ? G_SPAWN_STDERR_TO_DEV_NULL | G_SPAWN_STDOUT_TO_DEV_NULL : 0);
     g_autoptr(GError) cause = NULL;
-    if (!g_spawn_async_with_pipes_and_fds(NULL, argv, NULL, flags, NULL, NULL, -1,
+    if (!g_spawn_async_with_pipes_and_fds(NULL, argv, NULL, flags, ipb_fd_limit_restore, NULL, -1,
                                           is_quiet ? -1 : STDERR_FILENO, -1, NULL, NULL, 0, &pid,
                                           NULL, NULL, NULL, &cause)) {
         g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_UNAVAILABLE, "cannot run %s: %s", argv[0],
