@@ -46,6 +46,7 @@ class Forkserver:
         self._stub_dir: str | None = None
         self._entrance: Entrance | None = None
         self._ended = False
+        self._open_files = 0
         self._wakeup, self._wakeup_writer = socket.socketpair()
 
     # Start
@@ -55,6 +56,7 @@ class Forkserver:
         # imported modules would read a cell's files (matplotlibrc).
         os.chdir("/")
         linux.become_subreaper()
+        self._open_files = process.allow_many_files()
         self._catch_signals()
         try:
             configured = self._configure()
@@ -211,7 +213,7 @@ class Forkserver:
             self._control.detach()
             self._wakeup.detach()
             self._wakeup_writer.detach()
-            forked = process.become_kernel(kernel_id, parent, *fds[:3])
+            forked = process.become_kernel(kernel_id, parent, self._open_files, *fds[:3])
             fds.clear()
             forked.shell, forked.stub_dir = self._shell, self._stub_dir
             return forked

@@ -50,16 +50,33 @@ class Forked:
     stub_dir: str | None = None
 
 
+def allow_many_files() -> int:
+    """Raises the forkserver's own soft limit to the hard one, and returns the old one.
+
+    Linux refuses to send descriptors if more of this user are in flight, in the sockets of all
+    programs, than the sender may open. Code in a sandbox may open fewer, so it cannot keep us from
+    sending.
+    """
+    soft_limit, hard_limit = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard_limit, hard_limit))
+    return soft_limit
+
+
 def become_kernel(
-    kernel_id: int, parent: int | None, wire: int, stdout: int, stderr: int
+    kernel_id: int, parent: int | None, open_files: int, wire: int, stdout: int, stderr: int
 ) -> Forked:
-    """@parent: None in a sandbox, where all processes end with pid 1."""
+    """@parent: None in a sandbox, where all processes end with pid 1 and have its limits.
+
+    @open_files: the soft limit of other kernels.
+    """
     os.setsid()
     if parent is not None:
         linux.die_with_parent(signal.SIGKILL)
         if os.getppid() != parent:  # it ended before the call
             os._exit(1)
         linux.be_first_oom_victim()
+        _, hard_limit = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (min(open_files, hard_limit), hard_limit))
     for number in (signal.SIGTERM, signal.SIGCHLD):
         _signal.signal(number, _signal.SIG_DFL)
     links = _move_fds(wire, stdout, stderr)
