@@ -30,6 +30,13 @@ const IpbDeniedCall IPB_DENIED_CALLS[] = {
     {"io_uring_setup", 425, ENOSYS, "system calls that no filter sees; large surface"},
     {"io_uring_enter", 426, ENOSYS, "as io_uring_setup"},
     {"io_uring_register", 427, ENOSYS, "as io_uring_setup"},
+    /* Linux has one number of requests for the whole machine (fs.aio-max-nr). */
+    {"io_setup", 0, ENOSYS, "could use up the machine's AIO; databases then use threads"},
+    {"io_submit", 0, ENOSYS, "as io_setup"},
+    {"io_getevents", 0, ENOSYS, "as io_setup"},
+    {"io_pgetevents", 0, ENOSYS, "as io_setup"},
+    {"io_cancel", 0, ENOSYS, "as io_setup"},
+    {"io_destroy", 0, ENOSYS, "as io_setup"},
     {"init_module", 0, EPERM, "kernel modules"},
     {"finit_module", 0, EPERM, "kernel modules"},
     {"delete_module", 0, EPERM, "kernel modules"},
