@@ -99,6 +99,66 @@ add_listeners(GByteArray *blob, const IpbSandboxPlan *plan, uint32_t *flags)
     return add_table(blob, rows->data, sizeof(IpbBlobListener), rows->len);
 }
 
+/* What Linux counts for each user is limited to this part of what we may have, so that one sandbox
+ * leaves most of it to others. */
+#define PART_OF_OURS 4
+/* At most this many, even if we may have far more. A watcher of files needs one instance, and one
+ * watch for each directory. */
+#define MAX_INOTIFY_INSTANCES 64
+#define MAX_INOTIFY_WATCHES 65536
+/* Queued signals and POSIX timers. Programs have few; Go has one timer for each thread that it
+ * measures. */
+#define MAX_PENDING_SIGNALS 1024
+/* Memory that is never swapped out. Programs that keep secrets need at most this little. */
+#define SMALL_MEMLOCK (UINT64_C(64) << 10)
+#define MAX_MEMLOCK (UINT64_C(8) << 20)
+#define MAX_MESSAGE_QUEUE_BYTES 819200 /* Linux' default for a user */
+
+/* Returns a part of what the file in /proc says, but not more than @max. */
+static uint32_t
+part_of_sysctl(const char *path, uint32_t max)
+{
+    g_autofree char *text = NULL;
+    if (!g_file_get_contents(path, &text, NULL, NULL))
+        return max;
+    return (uint32_t) MIN(g_ascii_strtoull(text, NULL, 10) / PART_OF_OURS, max);
+}
+
+static uint64_t
+hard_limit(int resource)
+{
+    struct rlimit limit;
+    return getrlimit(resource, &limit) == 0 ? limit.rlim_max : RLIM_INFINITY;
+}
+
+static uint64_t
+part_of_limit(int resource, uint64_t max)
+{
+    return CLAMP(hard_limit(resource) / PART_OF_OURS, 1, max);
+}
+
+static IpbBlobTable
+add_counters(GByteArray *blob)
+{
+    /* Code inside can make no namespaces, see seccomp-table.c. This is a second wall. */
+    static const char *const NONE[] = {
+        "max_cgroup_namespaces", "max_ipc_namespaces",  "max_mnt_namespaces", "max_net_namespaces",
+        "max_pid_namespaces",    "max_time_namespaces", "max_uts_namespaces", "max_user_namespaces",
+        "max_fanotify_groups",   "max_fanotify_marks",
+    };
+    g_autoptr(GArray) rows = g_array_new(FALSE, TRUE, sizeof(IpbBlobCounter));
+    for (size_t i = 0; i < G_N_ELEMENTS(NONE); i++)
+        g_array_append_val(rows, ((IpbBlobCounter){add_string(blob, NONE[i]), 0}));
+    const IpbBlobCounter inotify[] = {
+        {add_string(blob, "max_inotify_instances"),
+         part_of_sysctl("/proc/sys/fs/inotify/max_user_instances", MAX_INOTIFY_INSTANCES)},
+        {add_string(blob, "max_inotify_watches"),
+         part_of_sysctl("/proc/sys/fs/inotify/max_user_watches", MAX_INOTIFY_WATCHES)},
+    };
+    g_array_append_vals(rows, inotify, G_N_ELEMENTS(inotify));
+    return add_table(blob, rows->data, sizeof(IpbBlobCounter), rows->len);
+}
+
 static void
 add_limit(GArray *rows, int resource, uint64_t soft, uint64_t hard)
 {
@@ -117,8 +177,17 @@ add_limits(GByteArray *blob, const IpbSandboxLimits *limits, bool is_weaker)
     if (!is_weaker)
         add_limit(rows, RLIMIT_NPROC, limits->processes, limits->processes);
     add_limit(rows, RLIMIT_CPU, limits->cpu_s, limits->cpu_s + CPU_GRACE_S);
-    add_limit(rows, RLIMIT_NOFILE, limits->open_files, limits->open_files);
+    /* At most half of ours. Linux refuses to send descriptors if more of this user are in flight
+     * than the sender may open: code inside cannot fill our half. */
+    uint64_t open_files = MIN(limits->open_files, hard_limit(RLIMIT_NOFILE) / 2);
+    add_limit(rows, RLIMIT_NOFILE, open_files, open_files);
     add_limit(rows, RLIMIT_FSIZE, limits->file_bytes, limits->file_bytes);
+    uint64_t signals = part_of_limit(RLIMIT_SIGPENDING, MAX_PENDING_SIGNALS);
+    uint64_t queues = part_of_limit(RLIMIT_MSGQUEUE, MAX_MESSAGE_QUEUE_BYTES);
+    uint64_t locked = MAX(part_of_limit(RLIMIT_MEMLOCK, MAX_MEMLOCK), SMALL_MEMLOCK);
+    add_limit(rows, RLIMIT_SIGPENDING, signals, signals);
+    add_limit(rows, RLIMIT_MSGQUEUE, queues, queues);
+    add_limit(rows, RLIMIT_MEMLOCK, locked, locked);
     /* 1, not 0: if the host pipes core dumps to a program, a limit of 0 still starts that program,
      * with data that code inside chose. */
     add_limit(rows, RLIMIT_CORE, 1, 1);
@@ -235,6 +304,7 @@ ipb_blob_new(const IpbSandboxOptions *options, const GPtrArray *mounts, bool is_
     header.env = add_strings(blob, (const char *const *) env);
     header.listeners = add_listeners(blob, plan, &header.flags);
     header.limits = add_limits(blob, &plan->limits, is_weaker);
+    header.counters = add_counters(blob);
     header.mounts = add_mounts(blob, mounts);
     if (!add_filters(blob, &header, error))
         return -1;

@@ -29,6 +29,7 @@ static const Row ROWS[IPB_STEP_LAST + 1] = {
     [IPB_STEP_ID_MAPS] = {"cannot map the user's ids"},
     [IPB_STEP_IDS] = {"cannot become the inner user"},
     [IPB_STEP_HOSTNAME] = {"cannot set the host name"},
+    [IPB_STEP_COUNTER] = {"cannot limit in /proc/sys/user what is counted for each user"},
     [IPB_STEP_LOOPBACK] = {"cannot set the loopback device up"},
     [IPB_STEP_ROUTE] = {"cannot make every address local"},
     [IPB_STEP_LISTENER] = {"cannot listen inside on port", ABOUT_LISTENER},

@@ -22,6 +22,7 @@ typedef struct {
     const IpbBlobHeader *header;
     int control;                    /* socket to the core */
     int child_ended;                /* signalfd for SIGCHLD */
+    int counters;                   /* /proc/sys/user; -1: not used */
     int trees[IPB_BLOB_MAX_MOUNTS]; /* detached mounts that the host's root opened; -1: none */
 } IpbInit;
 
@@ -66,12 +67,20 @@ bool ipb_idmap_write(pid_t pid, uint32_t inner_uid, uint32_t outer_uid, uint32_t
 
 bool ipb_network_set_up(const IpbInit *init, IpbStepError *error);
 bool ipb_mounts_build(IpbInit *init, IpbStepError *error);
+/* _open needs the host's mounts. _limit then limits what Linux counts for each user: namespaces,
+ * too, so it comes after the last one is made, and before rights are given up. */
+bool ipb_counters_open(IpbInit *init, IpbStepError *error);
+bool ipb_counters_limit(IpbInit *init, IpbStepError *error);
 /* Changes to the blob's inner ids. All capabilities of the user namespace remain. */
 bool ipb_lockdown_become(const uint8_t *blob, IpbStepError *error);
 
 /* --- rights (lockdown.c and what it calls); also for a kernel that enters --- */
 
 bool ipb_landlock_restrict(const uint8_t *blob, IpbStepError *error);
+/* Raises the soft limit of open files as far as this process may. Linux refuses to send
+ * descriptors if more of this user are in flight than the sender may open. So a sandbox, which may
+ * open fewer, cannot keep this process from sending. */
+void ipb_lockdown_allow_many_fds(void);
 /* Does all of it, for a process that runs the user's code. Notifications go to @channel. */
 bool ipb_lockdown_command(const uint8_t *blob, int channel, IpbStepError *error);
 /* For pid 1. */

@@ -79,17 +79,33 @@ set_oom_score(int32_t score)
     return n == (ssize_t) text.size;
 }
 
+/* Open files are limited last, after the listener of notifications is sent. */
 static bool
-set_limits(const uint8_t *blob, IpbStepError *error)
+set_limits(const uint8_t *blob, bool is_last, IpbStepError *error)
 {
     const IpbBlobHeader *header = (const IpbBlobHeader *) blob;
     const IpbBlobLimit *limits = ipb_blob_at(blob, header->limits);
-    if (header->oom_score_adj > 0 && !set_oom_score(header->oom_score_adj))
-        return ipb_step_fail(error, IPB_STEP_OOM, 0);
     for (uint32_t i = 0; i < header->limits.count; i++)
-        if (!set_limit(&limits[i]))
+        if ((limits[i].resource == RLIMIT_NOFILE) == is_last && !set_limit(&limits[i]))
             return ipb_step_fail(error, IPB_STEP_LIMIT, i);
     return true;
+}
+
+static bool
+set_score(const uint8_t *blob, IpbStepError *error)
+{
+    int32_t score = ((const IpbBlobHeader *) blob)->oom_score_adj;
+    return score <= 0 || set_oom_score(score) || ipb_step_fail(error, IPB_STEP_OOM, 0);
+}
+
+void
+ipb_lockdown_allow_many_fds(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+        limit.rlim_cur = limit.rlim_max;
+        setrlimit(RLIMIT_NOFILE, &limit);
+    }
 }
 
 /* --- capabilities ----------------------------------------------------------------------------- */
@@ -188,8 +204,10 @@ load_filters(const uint8_t *blob, int channel, IpbStepError *error)
 bool
 ipb_lockdown_command(const uint8_t *blob, int channel, IpbStepError *error)
 {
-    return set_limits(blob, error) && drop_capabilities(blob, error) &&
-           ipb_landlock_restrict(blob, error) && load_filters(blob, channel, error);
+    ipb_lockdown_allow_many_fds();
+    return set_score(blob, error) && set_limits(blob, false, error) &&
+           drop_capabilities(blob, error) && ipb_landlock_restrict(blob, error) &&
+           load_filters(blob, channel, error) && set_limits(blob, true, error);
 }
 
 bool

@@ -10,7 +10,6 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
@@ -24,17 +23,6 @@ fail(const IpbStepError *error)
 {
     ipb_report_failure(init.control, error);
     _exit(1);
-}
-
-/* Each mount that the host's root opens needs an fd. The command gets its limits from the blob. */
-static void
-allow_many_fds(void)
-{
-    struct rlimit limit;
-    if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
-        limit.rlim_cur = limit.rlim_max;
-        setrlimit(RLIMIT_NOFILE, &limit);
-    }
 }
 
 static bool
@@ -83,7 +71,8 @@ main(void)
         fail(&error);
     init.header = (const IpbBlobHeader *) init.bytes;
     close(IPB_INIT_BLOB_FD);
-    allow_many_fds();
+    /* Each mount that the host's root opens needs an fd, too. */
+    ipb_lockdown_allow_many_fds();
     if (!enter_cgroup(&error) || !ipb_outer_enter(&init, &error))
         fail(&error);
     /* Here this is pid 1. In the weaker sandbox it is an ordinary process, to which orphans are
@@ -94,8 +83,9 @@ main(void)
         fail(&error);
     }
     if (!open_signals(&error) || !ipb_lockdown_become(init.bytes, &error) ||
-        !set_host_name(&error) || !ipb_network_set_up(&init, &error) ||
-        !ipb_mounts_build(&init, &error))
+        !ipb_counters_open(&init, &error) || !set_host_name(&error) ||
+        !ipb_network_set_up(&init, &error) || !ipb_mounts_build(&init, &error) ||
+        !ipb_counters_limit(&init, &error))
         fail(&error);
     if (init.header->argv.count > 0 && !ipb_command_start(&init, &command, &error))
         fail(&error);

@@ -32,6 +32,8 @@
  * enough. */
 #define BYTES_PER_INODE 4096
 #define MIN_INODES 1024
+/* Linux has 4096 pseudo-terminals for the whole machine, and reserves 1024 of them for the host. */
+#define MAX_TERMINALS "128"
 #define COVER_SIZE_BYTES 65536
 #define DEV_SIZE_BYTES 65536
 
@@ -435,6 +437,7 @@ make_devpts(Builder *builder, uint32_t index, IpbStepError *error)
     int fs = sys_fsopen("devpts");
     if (fs < 0 || sys_fsconfig(fs, FSCONFIG_SET_STRING, "ptmxmode", "0666") < 0 ||
         sys_fsconfig(fs, FSCONFIG_SET_STRING, "mode", "0620") < 0 ||
+        sys_fsconfig(fs, FSCONFIG_SET_STRING, "max", MAX_TERMINALS) < 0 ||
         sys_fsconfig(fs, FSCONFIG_CMD_CREATE, NULL, NULL) < 0)
         return ipb_step_fail(error, IPB_STEP_MOUNT, index);
     int tree = sys_fsmount(fs, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC);

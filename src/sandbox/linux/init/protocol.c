@@ -89,6 +89,20 @@ are_mounts_good(const uint8_t *bytes, size_t size, const IpbBlobHeader *header)
            strcmp(ipb_blob_string(bytes, mounts[0].target), "/") == 0;
 }
 
+/* A name is one component: it cannot lead out of /proc/sys/user. */
+static bool
+are_counters_good(const uint8_t *bytes, size_t size, IpbBlobTable table)
+{
+    if (!is_table_good(size, table, sizeof(IpbBlobCounter), IPB_BLOB_MAX_COUNTERS))
+        return false;
+    const IpbBlobCounter *counters = ipb_blob_at(bytes, table);
+    for (uint32_t i = 0; i < table.count; i++)
+        if (counters[i].name == 0 || !is_string_good(size, counters[i].name) ||
+            strchr(ipb_blob_string(bytes, counters[i].name), '/') != NULL)
+            return false;
+    return true;
+}
+
 static bool
 is_blob_good(const uint8_t *bytes, size_t size)
 {
@@ -105,7 +119,8 @@ is_blob_good(const uint8_t *bytes, size_t size)
     if (!are_mounts_good(bytes, size, header))
         return false;
     if (!is_table_good(size, header->listeners, sizeof(IpbBlobListener), IPB_BLOB_MAX_LISTENERS) ||
-        !is_table_good(size, header->limits, sizeof(IpbBlobLimit), IPB_BLOB_MAX_LIMITS))
+        !is_table_good(size, header->limits, sizeof(IpbBlobLimit), IPB_BLOB_MAX_LIMITS) ||
+        !are_counters_good(bytes, size, header->counters))
         return false;
     const IpbBlobTable filters[] = {header->filter, header->notify_filter, header->init_filter};
     for (size_t i = 0; i < sizeof filters / sizeof *filters; i++)

@@ -14,11 +14,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define IPB_BLOB_MAGIC UINT32_C(0x33584249)
+#define IPB_BLOB_MAGIC UINT32_C(0x34584249)
 #define IPB_BLOB_MAX_SIZE (UINT32_C(8) << 20)
 #define IPB_BLOB_MAX_MOUNTS 4096u
 #define IPB_BLOB_MAX_LISTENERS 16u
 #define IPB_BLOB_MAX_LIMITS 16u
+#define IPB_BLOB_MAX_COUNTERS 16u
 #define IPB_BLOB_MAX_STRINGS 65536u /* of argv, and of env */
 #define IPB_BLOB_MAX_FILTER 4096u   /* BPF instructions, the kernel's BPF_MAXINSNS */
 
@@ -80,6 +81,11 @@ typedef struct {
 } IpbBlobLimit;
 
 typedef struct {
+    uint32_t name; /* string: a file in /proc/sys/user */
+    uint32_t value;
+} IpbBlobCounter;
+
+typedef struct {
     uint32_t magic, size, flags;
     uint32_t inner_uid, inner_gid, outer_uid, outer_gid;
     int32_t oom_score_adj;
@@ -87,6 +93,7 @@ typedef struct {
     IpbBlobTable mounts;        /* IpbBlobMount */
     IpbBlobTable listeners;     /* IpbBlobListener */
     IpbBlobTable limits;        /* IpbBlobLimit */
+    IpbBlobTable counters;      /* IpbBlobCounter */
     IpbBlobTable argv, env;     /* uint32_t: strings; no argv: the sandbox waits to be entered */
     IpbBlobTable filter;        /* struct sock_filter: for all processes inside */
     IpbBlobTable notify_filter; /* for the command: asks the core */
@@ -106,6 +113,7 @@ typedef enum {
     IPB_STEP_ID_MAPS,
     IPB_STEP_IDS,
     IPB_STEP_HOSTNAME,
+    IPB_STEP_COUNTER,
     IPB_STEP_LOOPBACK,
     IPB_STEP_ROUTE,
     IPB_STEP_LISTENER,
