@@ -15,7 +15,6 @@
 
 #include "base/error.h"
 #include "base/fd.h"
-#include "sandbox/linux/sandbox-user.h"
 #include "sandbox/linux/init/protocol.h"
 #include "sandbox/linux/mount-list.h"
 #include "sandbox/linux/seccomp.h"
@@ -254,14 +253,13 @@ add_filters(GByteArray *blob, IpbBlobHeader *header, GError **error)
 }
 
 static void
-set_user(IpbBlobHeader *header)
+set_user(IpbBlobHeader *header, const IpbSandboxUser *user)
 {
-    const IpbSandboxUser user = ipb_sandbox_user_choose();
-    header->inner_uid = user.inner_uid;
-    header->inner_gid = user.inner_gid;
-    header->outer_uid = user.outer_uid;
-    header->outer_gid = user.outer_gid;
-    if (user.is_root_mapped)
+    header->inner_uid = user->inner_uid;
+    header->inner_gid = user->inner_gid;
+    header->outer_uid = user->outer_uid;
+    header->outer_gid = user->outer_gid;
+    if (user->is_root_mapped)
         header->flags |= IPB_BLOB_MAP_ROOT;
 }
 
@@ -283,15 +281,15 @@ seal(const GByteArray *blob, GError **error)
 }
 
 int
-ipb_blob_new(const IpbSandboxOptions *options, const GPtrArray *mounts, bool is_weaker,
-             GError **error)
+ipb_blob_new(const IpbSandboxOptions *options, const GPtrArray *mounts, const IpbSandboxUser *user,
+             bool is_weaker, GError **error)
 {
     const IpbSandboxPlan *plan = options->plan;
     IpbBlobHeader header = {.magic = IPB_BLOB_MAGIC, .oom_score_adj = OOM_SCORE};
     g_autoptr(GByteArray) blob = g_byte_array_new();
     g_byte_array_append(blob, (const uint8_t *) &header, sizeof header);
     g_auto(GStrv) env = merge_environment(options->env, plan);
-    set_user(&header);
+    set_user(&header, user);
     if (options->is_group_kept)
         header.flags |= IPB_BLOB_KEEP_GROUP;
     if (!plan->policy->allow_all_unix_sockets)

@@ -5,9 +5,10 @@
  */
 #pragma once
 
+#include "sandbox/linux/sandbox-user.h"
 #include "sandbox/sandbox.h"
 
 /* @mounts: IpbMount. Returns the fd; -1 with INVALID (a path that is not absolute), LIMIT,
  * SYSTEM. */
-int ipb_blob_new(const IpbSandboxOptions *options, const GPtrArray *mounts, bool is_weaker,
-                 GError **error);
+int ipb_blob_new(const IpbSandboxOptions *options, const GPtrArray *mounts,
+                 const IpbSandboxUser *user, bool is_weaker, GError **error);

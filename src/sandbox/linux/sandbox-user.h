@@ -15,4 +15,6 @@ typedef struct {
     uint32_t outer_uid, outer_gid;
 } IpbSandboxUser;
 
+/* For one sandbox: if we are root, another outer user each time. So what Linux counts for each user
+ * is counted for each sandbox. */
 IpbSandboxUser ipb_sandbox_user_choose(void);

@@ -61,6 +61,7 @@ struct IpbSandbox {
     IpbLoop *loop;
     IpbSandboxOptions options; /* callbacks only; the pointers are not kept */
     IpbSandboxPlan *plan;
+    IpbSandboxUser user;
     GPtrArray *mounts;      /* IpbMount; NULL once it is ready */
     char **own_directories; /* the writable file systems of its own */
     IpbCgroup *cgroup;      /* NULL: there is none */
@@ -298,7 +299,6 @@ static void
 take_notify(IpbSandbox *sandbox, int notify_fd)
 {
     GError *error = NULL;
-    const IpbSandboxUser user = ipb_sandbox_user_choose();
     IpbSupervisor *supervisor =
         ipb_supervisor_new(sandbox->loop,
                            &(IpbSupervisorOptions){
@@ -306,8 +306,8 @@ take_notify(IpbSandbox *sandbox, int notify_fd)
                                .diag_fd = sandbox->diag_fd,
                                .unix_sockets = sandbox->plan->unix_sockets,
                                .own_directories = (const char *const *) sandbox->own_directories,
-                               .uid = user.outer_uid,
-                               .gid = user.outer_gid,
+                               .uid = sandbox->user.outer_uid,
+                               .gid = sandbox->user.outer_gid,
                                .on_denied = on_denied_socket,
                                .on_ended = on_supervisor_ended,
                                .data = sandbox,
@@ -524,11 +524,12 @@ refuse_weaker(GError **error, const char *why)
     return false;
 }
 
-/* Can the weaker sandbox carry out @plan? UNAVAILABLE says which key prevents it. */
+/* Can the weaker sandbox carry out the plan? UNAVAILABLE says which key prevents it. */
 static bool
-check_weaker(const IpbSandboxPlan *plan, GError **error)
+check_weaker(const IpbSandbox *sandbox, GError **error)
 {
-    if (ipb_sandbox_user_choose().is_root_mapped)
+    const IpbSandboxPlan *plan = sandbox->plan;
+    if (sandbox->user.is_root_mapped)
         return refuse_weaker(error, "is not available to root, whose secrets it could not protect");
     if (plan->listeners->len > 0)
         return refuse_weaker(error, "has no network: network.allowedDomains must be empty");
@@ -544,9 +545,9 @@ check_weaker(const IpbSandboxPlan *plan, GError **error)
 static bool
 prepare_weaker(IpbSandbox *sandbox, const IpbSandboxOptions *options, GError **error)
 {
-    if (!check_weaker(options->plan, &sandbox->weaker_failure))
+    if (!check_weaker(sandbox, &sandbox->weaker_failure))
         return true;
-    sandbox->weaker_fd = ipb_blob_new(options, sandbox->mounts, true, error);
+    sandbox->weaker_fd = ipb_blob_new(options, sandbox->mounts, &sandbox->user, true, error);
     if (sandbox->weaker_fd < 0)
         return false;
     for (size_t i = 0; i < G_N_ELEMENTS(sandbox->stdio); i++) {
@@ -640,7 +641,7 @@ set_up(IpbSandbox *sandbox, const IpbSandboxOptions *options, GError **error)
     if (sandbox->mounts == NULL)
         return false;
     sandbox->own_directories = find_own_directories(sandbox->mounts);
-    sandbox->plan_fd = ipb_blob_new(options, sandbox->mounts, false, error);
+    sandbox->plan_fd = ipb_blob_new(options, sandbox->mounts, &sandbox->user, false, error);
     if (sandbox->plan_fd < 0 || (options->argv == NULL && !open_channel(sandbox, error)))
         return false;
     sandbox->cgroup = ipb_cgroup_new(&options->plan->limits);
@@ -664,6 +665,7 @@ prepare(IpbLoop *loop, const IpbSandboxOptions *options, GError **error)
                                            .on_unnamed = options->on_unnamed,
                                            .data = options->data};
     sandbox->plan = ipb_sandbox_plan_ref((IpbSandboxPlan *) options->plan);
+    sandbox->user = ipb_sandbox_user_choose();
     sandbox->command = options->argv != NULL ? g_strdup(options->argv[0]) : NULL;
     sandbox->control = sandbox->plan_fd = sandbox->diag_fd = -1;
     sandbox->channel = sandbox->channel_theirs = sandbox->weaker_fd = -1;
