@@ -257,6 +257,12 @@ on_ready(IpbSandboxedCommand *command, void *data)
         on_end(command, 0, error, run);
 }
 
+static void
+on_warning(const char *text, void *data)
+{
+    ipb_cli_say(&ipb_verb_sandbox, "warning: %s", text);
+}
+
 static int
 standard_fd(int fd)
 {
@@ -283,6 +289,7 @@ start(Run *run, GError **error)
         .on_ready = on_ready,
         .on_end = on_end,
         .on_violation = on_violation,
+        .on_warning = on_warning,
         .data = run,
     };
     run->command = ipb_sandboxed_command_new(run->loop, &options, error);

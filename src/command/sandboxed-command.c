@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "egress/violations.h"
+#include "sandbox/denials.h"
 #include "sandbox/sandbox.h"
 
 struct IpbSandboxedCommand {
@@ -20,6 +21,7 @@ struct IpbSandboxedCommand {
     IpbSandbox *sandbox;
     IpbEgress *egress;      /* NULL: no network, or not yet */
     IpbViolations *sockets; /* denied connects to the host's sockets */
+    IpbDenials *files;
     IpbTimer *grace_timer;
     unsigned grace_ms;
     bool is_ready, is_stopping, has_ended;
@@ -61,14 +63,39 @@ on_violation(const IpbViolation *violation, void *data)
 }
 
 static void
+on_files_denied(const IpbDenialReport *report, void *data)
+{
+    const IpbSandboxedCommand *command = data;
+    const IpbViolation violation = {
+        .what = report->what,
+        .target = report->targets,
+        .reason = report->reason,
+        .process = report->process,
+        .text = report->text,
+    };
+    if (command->options.on_violation != NULL)
+        command->options.on_violation(&violation, command->options.data);
+}
+
+/* Paths that are ignored must not be in the report of a group, which names only some of them. */
+static void
 on_denied(IpbSandbox *sandbox, const IpbSandboxDenial *denial, void *data)
 {
     IpbSandboxedCommand *command = data;
-    if (denial->kind != IPB_DENIED_SOCKET)
-        return;
-    ipb_violations_report(command->sockets, "unix-connect", denial->path,
-                          "sockets of the host cannot be reached; to allow it, add its path to "
-                          "network.allowUnixSockets");
+    if (denial->kind == IPB_DENIED_SOCKET)
+        ipb_violations_report(command->sockets, "unix-connect", denial->path,
+                              "sockets of the host cannot be reached; to allow it, add its path to "
+                              "network.allowUnixSockets");
+    else if (!is_ignored(command, denial->path))
+        ipb_denials_add(command->files, denial);
+}
+
+static void
+on_unnamed(IpbSandbox *sandbox, const char *why, void *data)
+{
+    const IpbSandboxedCommand *command = data;
+    if (command->options.on_warning != NULL)
+        command->options.on_warning(why, command->options.data);
 }
 
 /* --- the end ---------------------------------------------------------------------------------- */
@@ -84,6 +111,7 @@ end(IpbSandboxedCommand *command, int wait_status, const GError *error)
     if (command->egress != NULL)
         ipb_egress_flush(command->egress);
     ipb_violations_flush(command->sockets);
+    ipb_denials_flush(command->files);
     g_clear_pointer(&command->egress, ipb_egress_free);
     command->options.on_end(command, wait_status, error, command->options.data);
 }
@@ -172,6 +200,7 @@ start(IpbSandboxedCommand *command, const IpbSandboxedCommandOptions *options, G
         .on_ready = on_sandbox_ready,
         .on_end = on_sandbox_end,
         .on_denied = on_denied,
+        .on_unnamed = on_unnamed,
         .data = command,
     };
     command->sandbox = ipb_sandbox_new(command->loop, &sandbox, error);
@@ -186,11 +215,13 @@ ipb_sandboxed_command_new(IpbLoop *loop, const IpbSandboxedCommandOptions *optio
     command->options = (IpbSandboxedCommandOptions){.on_ready = options->on_ready,
                                                     .on_end = options->on_end,
                                                     .on_violation = options->on_violation,
+                                                    .on_warning = options->on_warning,
                                                     .upstream = options->upstream,
                                                     .data = options->data};
     command->plan = ipb_sandbox_plan_ref((IpbSandboxPlan *) options->plan);
     command->line = g_strjoinv(" ", (char **) options->argv);
     command->sockets = ipb_violations_new(loop, on_violation, command);
+    command->files = ipb_denials_new(loop, options->plan->workspace, on_files_denied, command);
     if (!start(command, options, error))
         g_clear_pointer(&command, ipb_sandboxed_command_free);
     return command;
@@ -232,6 +263,7 @@ ipb_sandboxed_command_free(IpbSandboxedCommand *command)
     ipb_sandbox_free(command->sandbox);
     ipb_egress_free(command->egress);
     ipb_violations_free(command->sockets);
+    ipb_denials_free(command->files);
     ipb_sandbox_plan_unref(command->plan);
     g_free(command->line);
     ipb_loop_unref(command->loop);

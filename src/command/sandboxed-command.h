@@ -5,7 +5,7 @@
  * IpbEgress (the network), and reports what both deny.
  *
  * Ownership: the owner frees it, which kills everything inside. Callbacks come from the loop.
- * on_ready and on_end may free it; on_violation may not.
+ * on_ready and on_end may free it; on_violation and on_warning may not.
  */
 #pragma once
 
@@ -31,6 +31,8 @@ typedef struct {
     void (*on_end)(IpbSandboxedCommand *command, int wait_status, const GError *error, void *data);
     /* Denials that the policy's ignoreViolations lists are not reported. May be NULL. */
     void (*on_violation)(const IpbViolation *violation, void *data);
+    /* What this sandbox cannot protect on this machine. Called before on_ready. May be NULL. */
+    void (*on_warning)(const char *text, void *data);
     void *data;
 } IpbSandboxedCommandOptions;
 

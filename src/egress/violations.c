@@ -41,6 +41,8 @@ struct IpbViolations {
 char *
 ipb_violation_to_text(const IpbViolation *violation)
 {
+    if (violation->text != NULL)
+        return g_strconcat("operation not permitted: ", violation->text, NULL);
     return g_strdup_printf("operation not permitted: %s %s: %s", violation->what, violation->target,
                            violation->reason);
 }
@@ -85,7 +87,11 @@ static void
 deliver_next(IpbViolations *violations)
 {
     g_autoptr(Entry) entry = g_queue_pop_head(&violations->waiting);
-    const IpbViolation violation = {entry->what, entry->target, entry->reason};
+    const IpbViolation violation = {
+        .what = entry->what,
+        .target = entry->target,
+        .reason = entry->reason,
+    };
     violations->on_violation(&violation, violations->data);
 }
 
@@ -229,6 +235,8 @@ make_line(const IpbViolationLog *log, const IpbViolation *violation)
     ipb_json_member_string(writer, "what", violation->what);
     ipb_json_member_string(writer, "target", violation->target);
     ipb_json_member_string(writer, "reason", violation->reason);
+    if (violation->process != NULL)
+        ipb_json_member_string(writer, "process", violation->process);
     ipb_json_end_object(writer);
     g_autofree char *json = ipb_json_writer_finish(writer, NULL);
     return g_strconcat(log->is_line_broken ? "\n" : "", json, "\n", NULL);

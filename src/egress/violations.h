@@ -7,8 +7,8 @@
  *   within the call that found the denial. A denial that repeats is reported once a second. If
  *   there are too many different ones, the rest is counted.
  * - IpbViolationLog is a file with one line of JSON for each reported denial ("time", "what",
- *   "target", "reason"). Several sandboxes and processes may share a file, because each line is
- *   appended by one write.
+ *   "target", "reason", and "process" if it is known). Several sandboxes and processes may share a
+ *   file, because each line is appended by one write.
  *
  * Ownership: the owner frees IpbViolations, which drops what was not reported yet, and the log.
  */
@@ -22,12 +22,17 @@
 #define IPB_VIOLATION_PROXY "network-proxy"
 
 typedef struct {
-    /* "network-outbound", "dns", "unix-connect", or IPB_VIOLATION_PROXY */
+    /* "network-outbound", "dns", "unix-connect", or IPB_VIOLATION_PROXY; of files those of
+     * sandbox/denials.h */
     const char *what;
-    /* canonical "host:port", a name, or a path; printable */
+    /* canonical "host:port", a name, a path, or several paths; printable */
     const char *target;
     /* the rule that denies it, or that no rule allows it, and how to allow it */
     const char *reason;
+    /* who did it: "git (process 17)"; printable; NULL: not known */
+    const char *process;
+    /* all of that in a sentence; NULL: none */
+    const char *text;
 } IpbViolation;
 
 /* "operation not permitted: network-outbound evil.example:443: …": one printable line, which the

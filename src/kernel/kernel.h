@@ -40,6 +40,8 @@ typedef struct {
     void (*on_listeners)(const int *listeners, size_t n_listeners, void *data);
     /* The sandbox refused a call. Texts in @denial are untrusted. */
     void (*on_denied)(const IpbSandboxDenial *denial, void *data);
+    /* As in IpbSandboxOptions. Called for each sandbox. */
+    void (*on_unnamed)(const char *why, void *data);
     void *data;
 } IpbKernelSandboxFuncs;
 

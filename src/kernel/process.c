@@ -472,6 +472,13 @@ on_denied(IpbSandbox *sandbox, const IpbSandboxDenial *denial, void *data)
     process->sandboxing.on_denied(denial, process->sandboxing.data);
 }
 
+static void
+on_unnamed(IpbSandbox *sandbox, const char *why, void *data)
+{
+    IpbProcess *process = data;
+    process->sandboxing.on_unnamed(why, process->sandboxing.data);
+}
+
 /* A sandbox has its own ways to the outside, which replace those of the application's
  * environment. */
 static void
@@ -505,6 +512,7 @@ make_sandbox(IpbProcess *process)
         .on_ready = on_sandbox_ready,
         .on_end = on_sandbox_end,
         .on_denied = on_denied,
+        .on_unnamed = on_unnamed,
         .data = process,
     };
     process->sandbox = ipb_sandbox_new(process->loop, &options, &error);

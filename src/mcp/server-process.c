@@ -115,6 +115,12 @@ on_violation(const IpbViolation *violation, void *data)
 }
 
 static void
+on_warning(const char *text, void *data)
+{
+    tell(data, text);
+}
+
+static void
 on_sandboxed_end(IpbSandboxedCommand *sandboxed, int wait_status, const GError *error, void *data)
 {
     IpbServerProcess *process = data;
@@ -208,6 +214,7 @@ start_sandboxed(IpbServerProcess *process, IpbLoop *loop, const IpbServerProcess
         .stderr_fd = options->stderr_fd,
         .on_end = on_sandboxed_end,
         .on_violation = on_violation,
+        .on_warning = on_warning,
         .data = process,
     };
     process->sandboxed = ipb_sandboxed_command_new(loop, &command, error);

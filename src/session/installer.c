@@ -267,16 +267,22 @@ on_boxed_end(IpbSandboxedCommand *command, int wait_status, const GError *error,
     finish(data, wait_status, error != NULL ? g_error_copy(error) : NULL);
 }
 
+static char *
+describe_violation(const IpbViolation *violation)
+{
+    if (g_str_equal(violation->what, IPB_VIOLATION_PROXY))
+        return g_strdup_printf("%s cannot be reached: %s\n", violation->target, violation->reason);
+    if (violation->text != NULL) /* of files: the text says all */
+        return g_strdup_printf("operation not permitted: %s\n", violation->text);
+    return g_strdup_printf("operation not permitted: %s to %s: an installation reaches "
+                           "the configured index only\n",
+                           violation->what, violation->target);
+}
+
 static void
 on_violation(const IpbViolation *violation, void *data)
 {
-    bool is_denial = !g_str_equal(violation->what, IPB_VIOLATION_PROXY);
-    g_autofree char *line =
-        is_denial
-            ? g_strdup_printf("operation not permitted: %s to %s: an installation reaches "
-                              "the configured index only\n",
-                              violation->what, violation->target)
-            : g_strdup_printf("%s cannot be reached: %s\n", violation->target, violation->reason);
+    g_autofree char *line = describe_violation(violation);
     Run *run = data;
     take_line(run, line, strlen(line) - 1);
 }

@@ -6,6 +6,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/error.h"
@@ -13,6 +14,7 @@
 #include "base/display-text.h"
 #include "egress/egress.h"
 #include "json/writer.h"
+#include "sandbox/denials.h"
 #include "sandbox/path.h"
 #include "session/installation-paths.h"
 
@@ -30,7 +32,8 @@ struct IpbSandboxing {
     void *data;
     IpbSandboxPlan *plan; /* of the sandbox that exists, or is being made */
     IpbEgress *egress;    /* of the sandbox that exists */
-    bool has_warned;
+    IpbDenials *denials;  /* NULL: no plan was made yet */
+    bool has_warned, has_warned_unnamed;
 };
 
 static void
@@ -93,6 +96,14 @@ show_warnings(IpbSandboxing *sandboxing, const IpbSandboxPlan *plan)
     sandboxing->has_warned = true;
 }
 
+static void
+on_files_denied(const IpbDenialReport *report, void *data)
+{
+    const IpbSandboxing *sandboxing = data;
+    g_autofree char *text = g_strconcat("operation not permitted: ", report->text, NULL);
+    sandboxing->on_violation(text, sandboxing->data);
+}
+
 static IpbSandboxPlan *
 make_plan(void *data, GError **error)
 {
@@ -121,6 +132,9 @@ make_plan(void *data, GError **error)
     show_warnings(sandboxing, plan);
     g_clear_pointer(&sandboxing->plan, ipb_sandbox_plan_unref);
     sandboxing->plan = ipb_sandbox_plan_ref(plan);
+    if (sandboxing->denials == NULL)
+        sandboxing->denials =
+            ipb_denials_new(sandboxing->loop, plan->workspace, on_files_denied, sandboxing);
     return plan;
 }
 
@@ -209,38 +223,104 @@ ipb_sandboxing_report_denials(IpbSandboxing *sandboxing)
 {
     if (sandboxing->egress != NULL)
         ipb_egress_flush(sandboxing->egress);
+    if (sandboxing->denials != NULL)
+        ipb_denials_flush(sandboxing->denials);
 }
 
-/* The path in "[Errno 13] Permission denied: '/etc/shadow'", made absolute; NULL if there is none.
- * If there are two, as in a rename, it is the first. */
+/* The path after @mark in "[Errno 13] Permission denied: 'old' -> 'new'", made absolute; NULL if
+ * there is none. */
 static char *
-find_path(const IpbSandboxing *sandboxing, const char *evalue)
+find_path(const IpbSandboxPlan *plan, const char *evalue, const char *mark)
 {
-    const char *start = strstr(evalue, ": '");
-    const char *end = start != NULL ? strchr(start + 3, '\'') : NULL;
+    const char *found = strstr(evalue, mark);
+    const char *start = found != NULL ? found + strlen(mark) : NULL;
+    const char *end = start != NULL ? strchr(start, '\'') : NULL;
     if (end == NULL)
         return NULL;
-    g_autofree char *path = g_strndup(start + 3, (size_t) (end - start - 3));
-    return g_canonicalize_filename(path, sandboxing->workspace);
+    g_autofree char *path = g_strndup(start, (size_t) (end - start));
+    return g_canonicalize_filename(path, plan->workspace);
+}
+
+static bool
+has_entry(const char *path, size_t directory_size, const char *name, void *data)
+{
+    g_autofree char *directory = g_strndup(path, directory_size);
+    g_autofree char *entry = g_build_filename(directory, name, NULL);
+    struct stat status;
+    return lstat(entry, &status) == 0;
+}
+
+static IpbNameKind
+kind_of(mode_t mode)
+{
+    return S_ISDIR(mode)   ? IPB_NAME_DIRECTORY
+           : S_ISLNK(mode) ? IPB_NAME_LINK
+           : S_ISREG(mode) ? IPB_NAME_FILE
+                           : IPB_NAME_SPECIAL;
+}
+
+/* What a rule for names says about @path. The call is not known, so all of them are tried. */
+static char *
+explain_name(const IpbSandboxPlan *plan, const char *path)
+{
+    static const IpbNameAction ACTIONS[] = {IPB_NAME_READ, IPB_NAME_CREATE, IPB_NAME_WRITE,
+                                            IPB_NAME_PUT, IPB_NAME_REMOVE};
+    IpbPlanAccess access = ipb_sandbox_plan_access(plan, path);
+    struct stat status;
+    bool is_there = lstat(path, &status) == 0;
+    if (!access.is_writable || access.is_own)
+        return NULL;
+    for (size_t i = 0; i < G_N_ELEMENTS(ACTIONS); i++) {
+        const IpbNameQuestion question = {
+            .action = ACTIONS[i],
+            .kind = is_there ? kind_of(status.st_mode) : IPB_NAME_FILE,
+            .path = path,
+            .root_size = access.root_size,
+            .has_entry = has_entry,
+        };
+        bool is_possible = is_there ? ACTIONS[i] != IPB_NAME_CREATE
+                                    : ACTIONS[i] == IPB_NAME_CREATE || ACTIONS[i] == IPB_NAME_PUT;
+        IpbNameJudgement judgement = ipb_name_rules_judge(plan->names, &question);
+        if (!is_possible || judgement.verdict != IPB_NAME_REFUSED)
+            continue;
+        const IpbSandboxDenial denial = {
+            .kind = IPB_DENIED_NAME,
+            .path = path,
+            .action = ACTIONS[i],
+            .rule = judgement.rule,
+        };
+        g_autofree char *text = ipb_denial_to_text(&denial, plan->workspace);
+        return g_strconcat("operation not permitted: ", text, NULL);
+    }
+    return NULL;
 }
 
 char *
 ipb_sandboxing_explain_error(const IpbSandboxing *sandboxing, const char *ename, const char *evalue)
 {
     static const char *const ERRORS[] = {"PermissionError", "OSError", "FileNotFoundError", NULL};
-    if (sandboxing->plan == NULL || !g_strv_contains(ERRORS, ename))
+    const IpbSandboxPlan *plan = sandboxing->plan;
+    if (plan == NULL || !g_strv_contains(ERRORS, ename))
         return NULL;
-    g_autofree char *path = find_path(sandboxing, evalue);
-    if (path == NULL)
+    g_autofree char *path = find_path(plan, evalue, ": '");
+    g_autofree char *target = find_path(plan, evalue, "' -> '");
+    /* The denial itself is reported, too, and says more. */
+    if (path == NULL || ipb_denials_has_name(sandboxing->denials, path) ||
+        (target != NULL && ipb_denials_has_name(sandboxing->denials, target)))
         return NULL;
-    const IpbPathRule *rule = ipb_sandbox_plan_find_rule(sandboxing->plan, path);
+    const IpbPathRule *rule = ipb_sandbox_plan_find_rule(plan, path);
     g_autofree char *printable = ipb_display_text_printable(path);
     if (ipb_path_rule_hides(rule))
         return g_strdup_printf("operation not permitted: the sandbox hides %s (%s)", printable,
                                rule->access.reason);
     /* Sandboxes of root run as another user, so a file that is closed to other users fails with
      * EACCES before it can fail as read-only. */
-    bool is_closed = geteuid() == 0 && g_str_has_prefix(evalue, "[Errno 13]");
+    bool is_eacces = g_str_has_prefix(evalue, "[Errno 13]");
+    bool is_closed = geteuid() == 0 && is_eacces;
+    if (is_eacces && rule->access.is_writable) {
+        char *text = explain_name(plan, path);
+        return text == NULL && target != NULL ? explain_name(plan, target) : text;
+    }
     if (rule->access.view != IPB_VIEW_HOST || rule->access.is_writable ||
         !(is_closed || g_str_has_prefix(evalue, "[Errno 30]")))
         return NULL;
@@ -264,14 +344,26 @@ static void
 on_denied(const IpbSandboxDenial *denial, void *data)
 {
     const IpbSandboxing *sandboxing = data;
-    if (denial->kind != IPB_DENIED_SOCKET)
+    if (denial->kind == IPB_DENIED_NAME) {
+        ipb_denials_add(sandboxing->denials, denial);
         return;
-    g_autofree char *printable = ipb_display_text_printable(denial->path);
+    }
+    g_autofree char *path = ipb_denial_path_to_text(denial->path, sandboxing->plan->workspace);
     g_autofree char *text =
         g_strdup_printf("operation not permitted: a connection to the socket %s: "
                         "network.allowUnixSockets can allow it",
-                        printable);
+                        path);
     sandboxing->on_violation(text, sandboxing->data);
+}
+
+/* Once for a session: it is the same for the next kernel. */
+static void
+on_unnamed(const char *why, void *data)
+{
+    IpbSandboxing *sandboxing = data;
+    if (!sandboxing->has_warned_unnamed)
+        warn(sandboxing, why);
+    sandboxing->has_warned_unnamed = true;
 }
 
 /* A listener that could not be taken is closed, which refuses its connections. */
@@ -303,7 +395,7 @@ take_listeners(const int *listeners, size_t n_listeners, void *data)
 IpbKernelSandboxFuncs
 ipb_sandboxing_of_kernel(IpbSandboxing *sandboxing)
 {
-    return (IpbKernelSandboxFuncs){make_plan, take_listeners, on_denied, sandboxing};
+    return (IpbKernelSandboxFuncs){make_plan, take_listeners, on_denied, on_unnamed, sandboxing};
 }
 
 const IpbSandboxPolicy *
@@ -318,6 +410,7 @@ ipb_sandboxing_free(IpbSandboxing *sandboxing)
     if (sandboxing == NULL)
         return;
     ipb_egress_free(sandboxing->egress);
+    ipb_denials_free(sandboxing->denials);
     ipb_sandbox_plan_unref(sandboxing->plan);
     ipb_sandbox_policy_unref(sandboxing->policy);
     g_strfreev(sandboxing->keep);

@@ -93,6 +93,24 @@ test_printable(Fixture *fixture, const void *unused)
 }
 
 static void
+test_text_and_process(void)
+{
+    const IpbViolation violation = {"file-create", "a", "why", "git (process 17)", "git may not"};
+    g_autofree char *text = ipb_violation_to_text(&violation);
+    g_assert_cmpstr(text, ==, "operation not permitted: git may not");
+    g_autofree char *directory = ipb_file_make_temp_directory(NULL, "ipb-", NULL);
+    g_autofree char *path = g_build_filename(directory, "log", NULL);
+    g_autofree char *line = NULL;
+    g_autoptr(IpbViolationLog) log = ipb_violation_log_open(path, NULL);
+    g_assert_true(ipb_violation_log_write(log, &violation, NULL));
+    g_assert_true(g_file_get_contents(path, &line, NULL, NULL));
+    g_assert_true(g_str_has_suffix(line, "\"what\":\"file-create\",\"target\":\"a\","
+                                         "\"reason\":\"why\","
+                                         "\"process\":\"git (process 17)\"}\n"));
+    ipb_file_remove_tree(directory, NULL);
+}
+
+static void
 test_log(void)
 {
     const IpbViolation violation = {"dns", "a.example", "\"why\""};
@@ -159,6 +177,7 @@ main(int argc, char **argv)
                tear_down);
     g_test_add("/egress/violations/flush", Fixture, NULL, set_up, test_flush, tear_down);
     g_test_add("/egress/violations/printable", Fixture, NULL, set_up, test_printable, tear_down);
+    g_test_add_func("/egress/violations/text-and-process", test_text_and_process);
     g_test_add_func("/egress/violations/log", test_log);
     g_test_add_func("/egress/violations/full-log", test_full_log);
     return g_test_run();

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "session/sandboxing.h"
+
+#include <glib/gstdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+
+/* A session's sandboxing without a kernel: the test calls what the kernel calls. */
+typedef struct {
+    IpbLoop *loop;
+    char *directory, *workspace;
+    IpbSandboxing *sandboxing;
+    IpbKernelSandboxFuncs funcs;
+    GPtrArray *notices, *warnings; /* char * */
+} Fixture;
+
+static void
+on_log(const char *level, const char *text, void *data)
+{
+    Fixture *fixture = data;
+    g_assert_cmpstr(level, ==, "warning");
+    g_ptr_array_add(fixture->warnings, g_strdup(text));
+}
+
+static void
+on_violation(const char *text, void *data)
+{
+    Fixture *fixture = data;
+    g_ptr_array_add(fixture->notices, g_strdup(text));
+}
+
+static void
+write_file(const Fixture *fixture, const char *name, const char *text)
+{
+    g_autofree char *path = g_build_filename(fixture->workspace, name, NULL);
+    g_assert_true(g_file_set_contents(path, text, -1, NULL));
+}
+
+static void
+set_up(Fixture *fixture, const void *unused)
+{
+    g_autoptr(GError) error = NULL;
+    g_autofree char *made = g_dir_make_tmp("ipybox-test-XXXXXX", NULL);
+    char *real = realpath(made, NULL);
+    fixture->directory = g_strdup(real);
+    free(real);
+    fixture->workspace = g_build_filename(fixture->directory, "ws", NULL);
+    g_autofree char *state = g_build_filename(fixture->directory, "state", NULL);
+    g_assert_cmpint(g_mkdir(fixture->workspace, 0755), ==, 0);
+    write_file(fixture, "secret", "mine");
+    write_file(fixture, "box.json",
+               "{\"network\": {\"allowedDomains\": [], \"deniedDomains\": []}, \"filesystem\": "
+               "{\"denyRead\": [\"secret\"], \"allowWrite\": [\".\"], \"denyWrite\": []}}");
+    g_autofree char *config = g_build_filename(fixture->workspace, "box.json", NULL);
+    fixture->loop = ipb_loop_new(NULL, NULL);
+    fixture->notices = g_ptr_array_new_with_free_func(g_free);
+    fixture->warnings = g_ptr_array_new_with_free_func(g_free);
+    const char *const nothing[] = {NULL};
+    fixture->sandboxing = ipb_sandboxing_new(fixture->loop,
+                                             &(IpbSandboxingOptions){
+                                                 .config = config,
+                                                 .workspace = fixture->workspace,
+                                                 .python = "/usr/bin/python3",
+                                                 .host_directory = fixture->directory,
+                                                 .state_dir = state,
+                                                 .keep_out = nothing,
+                                                 .on_log = on_log,
+                                                 .on_violation = on_violation,
+                                                 .data = fixture,
+                                             },
+                                             &error);
+    g_assert_no_error(error);
+    fixture->funcs = ipb_sandboxing_of_kernel(fixture->sandboxing);
+    g_autoptr(IpbSandboxPlan) plan = fixture->funcs.make_plan(fixture->funcs.data, &error);
+    g_assert_no_error(error);
+    g_ptr_array_set_size(fixture->warnings, 0);
+}
+
+static void
+tear_down(Fixture *fixture, const void *unused)
+{
+    ipb_sandboxing_free(fixture->sandboxing);
+    g_ptr_array_unref(fixture->notices);
+    g_ptr_array_unref(fixture->warnings);
+    ipb_loop_unref(fixture->loop);
+    g_assert_true(ipb_file_remove_tree(fixture->directory, NULL));
+    g_free(fixture->workspace);
+    g_free(fixture->directory);
+}
+
+static const IpbNameRule RULE = {".mcp.json", "agents run what it names", "all", "allowNames"};
+
+static void
+deny(Fixture *fixture, const char *name)
+{
+    g_autofree char *path = g_build_filename(fixture->workspace, name, NULL);
+    const IpbSandboxDenial denial = {
+        .kind = IPB_DENIED_NAME,
+        .path = path,
+        .action = IPB_NAME_CREATE,
+        .rule = &RULE,
+        .pid = 2,
+        .process = "python3",
+    };
+    fixture->funcs.on_denied(&denial, fixture->funcs.data);
+}
+
+static char *
+explain(const Fixture *fixture, const char *evalue)
+{
+    return ipb_sandboxing_explain_error(fixture->sandboxing, "PermissionError", evalue);
+}
+
+static void
+test_a_name_is_reported(Fixture *fixture, const void *unused)
+{
+    deny(fixture, ".mcp.json");
+    deny(fixture, ".mcp.json");
+    deny(fixture, "sub/.mcp.json");
+    g_assert_cmpuint(fixture->notices->len, ==, 0);
+    ipb_sandboxing_report_denials(fixture->sandboxing);
+    g_assert_cmpuint(fixture->notices->len, ==, 1);
+    g_assert_cmpstr(g_ptr_array_index(fixture->notices, 0), ==,
+                    "operation not permitted: python3 (process 2) may not create .mcp.json and "
+                    "sub/.mcp.json: agents run what it names (rule \".mcp.json\"); "
+                    "filesystem.allowNames can allow it");
+    ipb_sandboxing_report_denials(fixture->sandboxing);
+    g_assert_cmpuint(fixture->notices->len, ==, 1);
+}
+
+/* The notice of the denial says more than the error; both would say it twice. */
+static void
+test_an_error_that_is_reported_already(Fixture *fixture, const void *unused)
+{
+    const char *hidden = "[Errno 13] Permission denied: 'secret'";
+    g_autofree char *before = explain(fixture, hidden);
+    g_assert_nonnull(strstr(before, "the sandbox hides"));
+    g_assert_nonnull(strstr(before, "filesystem.denyRead: secret"));
+    deny(fixture, "secret");
+    g_assert_null(explain(fixture, hidden));
+    g_assert_null(explain(fixture, "[Errno 13] Permission denied: 'other' -> 'secret'"));
+    ipb_sandboxing_report_denials(fixture->sandboxing);
+    g_autofree char *after = explain(fixture, hidden);
+    g_assert_cmpstr(after, ==, before);
+}
+
+static void
+test_an_error_that_is_not_ours(Fixture *fixture, const void *unused)
+{
+    g_assert_null(explain(fixture, "[Errno 13] Permission denied: 'plain'"));
+    g_assert_null(explain(fixture, "[Errno 13] Permission denied"));
+    g_assert_null(explain(fixture, "[Errno 13] Permission denied: 'plain' -> 'sub/plain'"));
+    g_assert_null(explain(fixture, "[Errno 2] No such file or directory: 'plain'"));
+}
+
+static void
+test_a_socket(Fixture *fixture, const void *unused)
+{
+    const IpbSandboxDenial denial = {.kind = IPB_DENIED_SOCKET, .path = "/run/a\n[ipybox] fine"};
+    fixture->funcs.on_denied(&denial, fixture->funcs.data);
+    g_assert_cmpuint(fixture->notices->len, ==, 1);
+    g_assert_cmpstr(g_ptr_array_index(fixture->notices, 0), ==,
+                    "operation not permitted: a connection to the socket \"/run/a\\n[ipybox] "
+                    "fine\": network.allowUnixSockets can allow it");
+}
+
+/* Each kernel of the session has a new sandbox, and the warning is the same. */
+static void
+test_a_system_that_cannot_judge_names(Fixture *fixture, const void *unused)
+{
+    fixture->funcs.on_unnamed("Linux 5.10 cannot judge names", fixture->funcs.data);
+    fixture->funcs.on_unnamed("Linux 5.10 cannot judge names", fixture->funcs.data);
+    g_assert_cmpuint(fixture->warnings->len, ==, 1);
+    g_assert_cmpstr(g_ptr_array_index(fixture->warnings, 0), ==,
+                    "sandbox: Linux 5.10 cannot judge names");
+}
+
+int
+main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+#define ADD(name, function)                                                                        \
+    g_test_add("/session/sandboxing/" name, Fixture, NULL, set_up, function, tear_down)
+    ADD("name", test_a_name_is_reported);
+    ADD("reported-already", test_an_error_that_is_reported_already);
+    ADD("not-ours", test_an_error_that_is_not_ours);
+    ADD("socket", test_a_socket);
+    ADD("names-not-judged", test_a_system_that_cannot_judge_names);
+    return g_test_run();
+}
