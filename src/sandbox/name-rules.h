@@ -53,21 +53,32 @@ typedef struct {
     /* Of PUT by a rename: what is renamed, likewise. NULL otherwise. */
     const char *source;
     size_t source_root_size;
+    bool is_rmdir; /* Of REMOVE: by rmdir(), so the directory is empty. Otherwise it is renamed */
+    /* Of WRITE: only the mode changes, and nobody gets the right to write who had none. git tries
+     * out on its config whether the file system has modes. */
+    bool is_mode;
     /* Is there anything with the name @name in the directory whose path are the first
      * @directory_size bytes of @path? Called for few names only. */
     bool (*has_entry)(const char *path, size_t directory_size, const char *name, void *data);
+    /* Is what is at the first @directory_size bytes of @path anything but a directory (not a link to
+     * one) in which all names end in @suffix? True if that cannot be found out. NULL: always
+     * true. */
+    bool (*has_other)(const char *path, size_t directory_size, const char *suffix, void *data);
     void *data;
 } IpbNameQuestion;
 
 typedef struct {
     IpbNameVerdict verdict;
     const IpbNameRule *rule; /* that decided; NULL: none did */
+    /* It depends on what else is in a directory. If two backends act in one workspace at the same
+     * time, nothing may change between the judgement and the action: they have to take a lock. */
+    bool is_structural;
 } IpbNameJudgement;
 
 typedef struct IpbNameRules IpbNameRules;
 
-/* @home: absolute; some rules are about names in it. INVALID: allowNames has a pattern that cannot
- * be. */
+/* @home: absolute; some rules are about names in it. INVALID: allowNames has a pattern that is not
+ * one. */
 IpbNameRules *ipb_name_rules_new(const IpbSandboxPolicy *policy, const char *home, GError **error);
 void ipb_name_rules_free(IpbNameRules *rules);
 
@@ -91,7 +102,9 @@ struct IpbNameRule {
     const char *key;     /* the key that allows it: "allowNames", "allowGitConfig" */
 };
 
-/* All rows, in the order of the table. *ret_n: how many. */
-const IpbNameRule *const *ipb_name_rules_list(size_t *ret_n);
+/* The rows in the order of the table; NULL after the last one. */
+const IpbNameRule *ipb_name_rules_at(size_t index);
+/* Why @pattern cannot be in allowNames; a constant. NULL: it can. */
+const char *ipb_name_pattern_flaw(const char *pattern);
 
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(IpbNameRules, ipb_name_rules_free)

@@ -2,7 +2,7 @@
  *
  * The keys of srt's configuration, version 0.0.19 (which ipybox 0.9 used) to 0.0.78, are in tables,
  * one row each: how a key is read into the policy, why it has no effect here, or why it is refused.
- * The key "limits" is ours. A key that is in no table is an error: a misspelt denial must not
+ * The keys "limits" and "filesystem.allowNames" are ours. A key that is in no table is an error: a misspelt denial must not
  * silently be no denial.
  */
 #include "sandbox/policy.h"
@@ -14,6 +14,7 @@
 #include "base/file.h"
 #include "base/spelling.h"
 #include "sandbox/address.h"
+#include "sandbox/name-rules.h"
 
 #define MAX_POLICY_SIZE (1024 * 1024)
 #define MAX_LIST 4096 /* items of one list */
@@ -43,6 +44,7 @@ ipb_sandbox_policy_closed(void)
     policy->allow_read = empty_list();
     policy->allow_write = empty_list();
     policy->deny_write = empty_list();
+    policy->allow_names = empty_list();
     policy->denied_addresses = empty_list();
     policy->allow_unix_sockets = empty_list();
     policy->git_safe_directories = empty_list();
@@ -258,6 +260,23 @@ read_denied_paths(Reader *reader, const Key *key, const IpbJson *value, const ch
 }
 
 static bool
+check_name_pattern(Reader *reader, const char *text, const char *path)
+{
+    const char *flaw = ipb_name_pattern_flaw(text);
+    return flaw == NULL ||
+           fail(reader, path,
+                "\"%s\" is not a pattern of names: %s; write it as docs/name-rules.md does, such "
+                "as \".vscode/**\" or \"~/.bashrc\"",
+                text, flaw);
+}
+
+static bool
+read_name_patterns(Reader *reader, const Key *key, const IpbJson *value, const char *path)
+{
+    return read_list_field(reader, key, value, path, check_name_pattern);
+}
+
+static bool
 read_ranges(Reader *reader, const Key *key, const IpbJson *value, const char *path)
 {
     return read_list_field(reader, key, value, path, check_range);
@@ -414,6 +433,8 @@ static const Key FILESYSTEM_KEYS[] = {
     {"allowWrite", read_paths, FIELD(allow_write), .is_required = true},
     {"denyWrite", read_denied_paths, FIELD(deny_write), .is_required = true},
     {"allowGitConfig", read_bool, FIELD(allow_git_config)},
+    /* Ours. */
+    {"allowNames", read_name_patterns, FIELD(allow_names)},
     {"disabled", read_disabled},
 };
 
@@ -714,6 +735,7 @@ ipb_sandbox_policy_unref(IpbSandboxPolicy *policy)
     g_strfreev(policy->allow_read);
     g_strfreev(policy->allow_write);
     g_strfreev(policy->deny_write);
+    g_strfreev(policy->allow_names);
     g_strfreev(policy->denied_addresses);
     g_strfreev(policy->allow_unix_sockets);
     g_strfreev(policy->git_safe_directories);

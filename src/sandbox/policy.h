@@ -2,8 +2,8 @@
  *
  * IpbSandboxPolicy: what a sandbox allows, in the JSON of Anthropic's sandbox-runtime (srt), with
  * the same keys and meaning. A key has its effect, or is listed as without effect, or is refused by
- * name. An unknown key or a wrong type is an error that names the key's path. One key is ours:
- * "limits". docs/internals/sandbox-policy.md has the table.
+ * name. An unknown key or a wrong type is an error that names the key's path. Two keys are
+ * ours: "limits" and "filesystem.allowNames". docs/internals/sandbox-policy.md has the table.
  *
  * A policy is pure data. Paths are as written (`~`, relative, globs); nothing is looked up in the
  * file system. A plan does that (plan.h).
@@ -24,6 +24,7 @@ typedef struct {
     char **allow_write;
     char **deny_write;
     bool allow_git_config;
+    char **allow_names;            /* patterns of names (name-rules.h); a key of ours, not of srt */
     unsigned mandatory_deny_depth; /* mandatoryDenySearchDepth, default 3 */
     /* "network" */
     GPtrArray *allowed_domains; /* IpbDomainPattern */
