@@ -280,6 +280,7 @@ ipb_sandbox_plan_access(const IpbSandboxPlan *plan, const char *path)
         .is_readable = access->view != IPB_VIEW_HIDDEN,
         .is_writable = is_writable,
         .is_own = is_own,
+        .is_system = access->view == IPB_VIEW_SYSTEM,
         .root_size = is_writable && !is_own ? find_root_size(rule) : 0,
         .reason = access->reason,
     };
@@ -318,14 +319,14 @@ ipb_sandbox_plan_is_writable_below(const IpbSandboxPlan *plan, const char *path)
 IpbSandboxPlan *
 ipb_sandbox_plan_ref(IpbSandboxPlan *plan)
 {
-    plan->references++;
+    g_atomic_int_inc(&plan->references);
     return plan;
 }
 
 void
 ipb_sandbox_plan_unref(IpbSandboxPlan *plan)
 {
-    if (plan == NULL || --plan->references > 0)
+    if (plan == NULL || !g_atomic_int_dec_and_test(&plan->references))
         return;
     ipb_sandbox_policy_unref(plan->policy);
     g_free(plan->workspace);

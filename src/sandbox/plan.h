@@ -7,7 +7,7 @@
  * A plan is pure data in terms of paths, names and ports. It does not say how a system enforces it.
  * Paths were looked up when the plan was made; they are absolute and without symbolic links.
  *
- * Ownership: reference-counted; it does not change once it is made.
+ * Ownership: reference-counted, from any thread; it does not change once it is made.
  */
 #pragma once
 
@@ -79,6 +79,7 @@ typedef struct {
     bool is_readable;
     bool is_writable;   /* apart from the rules for names */
     bool is_own;        /* in a place of the sandbox's own: the rules for names do not apply */
+    bool is_system;     /* of these, one of the system's kernel: nothing is created or removed */
     size_t root_size;   /* if it is writable and not own: as in IpbNameQuestion */
     const char *reason; /* why it is not readable, or not writable; borrowed; may be NULL */
 } IpbPlanAccess;

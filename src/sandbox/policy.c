@@ -722,14 +722,14 @@ ipb_sandbox_policy_judge(const IpbSandboxPolicy *policy, const IpbHost *host, un
 IpbSandboxPolicy *
 ipb_sandbox_policy_ref(IpbSandboxPolicy *policy)
 {
-    policy->references++;
+    g_atomic_int_inc(&policy->references);
     return policy;
 }
 
 void
 ipb_sandbox_policy_unref(IpbSandboxPolicy *policy)
 {
-    if (policy == NULL || --policy->references > 0)
+    if (policy == NULL || !g_atomic_int_dec_and_test(&policy->references))
         return;
     g_strfreev(policy->deny_read);
     g_strfreev(policy->allow_read);

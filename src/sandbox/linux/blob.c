@@ -237,17 +237,22 @@ add_filter(GByteArray *blob, GBytes *filter)
 }
 
 static bool
-add_filters(GByteArray *blob, IpbBlobHeader *header, GError **error)
+add_filters(GByteArray *blob, IpbBlobHeader *header, bool denies_reading, GError **error)
 {
-    bool is_restricted = (header->flags & IPB_BLOB_NOTIFY) != 0;
+    bool is_restricted = (header->flags & IPB_BLOB_CONNECT) != 0;
     bool has_network = (header->flags & IPB_BLOB_WEAKER) == 0;
+    unsigned connect = is_restricted ? IPB_NOTIFY_CONNECT : 0;
+    unsigned names = IPB_NOTIFY_NAMES | (denies_reading ? IPB_NOTIFY_READS : 0);
     g_autoptr(GBytes) filter = ipb_seccomp_filter(is_restricted, has_network, error);
-    g_autoptr(GBytes) notify = filter != NULL ? ipb_seccomp_filter_notify(error) : NULL;
-    g_autoptr(GBytes) init = notify != NULL ? ipb_seccomp_filter_init(error) : NULL;
+    g_autoptr(GBytes) judged =
+        filter != NULL ? ipb_seccomp_filter_notify(connect | names, error) : NULL;
+    g_autoptr(GBytes) unnamed = judged != NULL ? ipb_seccomp_filter_notify(connect, error) : NULL;
+    g_autoptr(GBytes) init = unnamed != NULL ? ipb_seccomp_filter_init(error) : NULL;
     if (init == NULL)
         return false;
     header->filter = add_filter(blob, filter);
-    header->notify_filter = add_filter(blob, notify);
+    header->names_filter = add_filter(blob, judged);
+    header->connect_filter = add_filter(blob, unnamed);
     header->init_filter = add_filter(blob, init);
     return true;
 }
@@ -293,9 +298,8 @@ ipb_blob_new(const IpbSandboxOptions *options, const GPtrArray *mounts, const Ip
     if (options->is_group_kept)
         header.flags |= IPB_BLOB_KEEP_GROUP;
     if (!plan->policy->allow_all_unix_sockets)
-        header.flags |= IPB_BLOB_NOTIFY;
-    if (is_weaker)
-        header.flags |= IPB_BLOB_WEAKER;
+        header.flags |= IPB_BLOB_CONNECT;
+    header.flags |= is_weaker ? IPB_BLOB_WEAKER : IPB_BLOB_NAMES;
     header.hostname = add_string(blob, HOST_NAME);
     header.cwd = add_string(blob, options->cwd);
     header.argv = add_strings(blob, options->argv);
@@ -304,7 +308,7 @@ ipb_blob_new(const IpbSandboxOptions *options, const GPtrArray *mounts, const Ip
     header.limits = add_limits(blob, &plan->limits, is_weaker);
     header.counters = add_counters(blob);
     header.mounts = add_mounts(blob, mounts);
-    if (!add_filters(blob, &header, error))
+    if (!add_filters(blob, &header, ipb_sandbox_plan_denies_reading(plan), error))
         return -1;
     g_byte_array_append(blob, (const uint8_t *) "", 1);
     header.size = blob->len;

@@ -279,12 +279,11 @@ take_ready(IpbSandbox *sandbox)
 }
 
 static void
-on_denied_socket(const char *path, void *data)
+on_denied(const IpbSandboxDenial *denial, void *data)
 {
     IpbSandbox *sandbox = data;
-    const IpbSandboxDenial denial = {.kind = IPB_DENIED_SOCKET, .path = path};
     if (sandbox->options.on_denied != NULL)
-        sandbox->options.on_denied(sandbox, &denial, sandbox->options.data);
+        sandbox->options.on_denied(sandbox, denial, sandbox->options.data);
 }
 
 static void
@@ -294,9 +293,19 @@ on_supervisor_ended(IpbSupervisor *supervisor, void *data)
     g_ptr_array_remove_fast(sandbox->supervisors, supervisor);
 }
 
-/* If no supervisor answers, the process waits in its first connect(). */
 static void
-take_notify(IpbSandbox *sandbox, int notify_fd)
+tell_unnamed(IpbSandbox *sandbox)
+{
+    if (sandbox->options.on_unnamed != NULL)
+        sandbox->options.on_unnamed(sandbox,
+                                    "Linux 5.19 or later is needed to judge the names of files: "
+                                    "only protected files that exist are protected",
+                                    sandbox->options.data);
+}
+
+/* If no supervisor answers, the process waits in its first call. */
+static void
+take_notify(IpbSandbox *sandbox, int notify_fd, bool has_names)
 {
     GError *error = NULL;
     IpbSupervisor *supervisor =
@@ -304,11 +313,11 @@ take_notify(IpbSandbox *sandbox, int notify_fd)
                            &(IpbSupervisorOptions){
                                .notify_fd = notify_fd,
                                .diag_fd = sandbox->diag_fd,
-                               .unix_sockets = sandbox->plan->unix_sockets,
+                               .plan = sandbox->plan,
                                .own_directories = (const char *const *) sandbox->own_directories,
-                               .uid = sandbox->user.outer_uid,
-                               .gid = sandbox->user.outer_gid,
-                               .on_denied = on_denied_socket,
+                               .user = sandbox->user,
+                               .are_sockets_confined = has_names,
+                               .on_denied = on_denied,
                                .on_ended = on_supervisor_ended,
                                .data = sandbox,
                            },
@@ -317,6 +326,8 @@ take_notify(IpbSandbox *sandbox, int notify_fd)
         fail(sandbox, error);
     else
         g_ptr_array_add(sandbox->supervisors, supervisor);
+    if (!has_names && !sandbox->is_weaker)
+        tell_unnamed(sandbox);
 }
 
 static bool
@@ -372,7 +383,10 @@ take_packet(IpbSandbox *sandbox, const IpbPacket *packet, int *fd)
     case IPB_PACKET_NOTIFY:
         if (*fd < 0)
             return false;
-        take_notify(sandbox, ipb_fd_steal(fd));
+        take_notify(sandbox, ipb_fd_steal(fd), packet->value != 0);
+        return true;
+    case IPB_PACKET_UNNAMED:
+        tell_unnamed(sandbox);
         return true;
     case IPB_PACKET_SIGNAL:
         break;
@@ -405,7 +419,8 @@ on_control(uint32_t events, void *data)
     }
 }
 
-/* The forkserver sends for kernels that entered: listeners of notifications, and nothing else. */
+/* The forkserver sends for kernels that entered: listeners of notifications, or that there is
+ * none. */
 static void
 on_channel(uint32_t events, void *data)
 {
@@ -415,7 +430,9 @@ on_channel(uint32_t events, void *data)
     int fd = -1;
     ssize_t n = ipb_fd_receive(sandbox->channel, &packet, sizeof packet, &fd, 1, &n_fds);
     if (n_fds == 1 && n == sizeof packet && packet.type == IPB_PACKET_NOTIFY)
-        take_notify(sandbox, fd);
+        take_notify(sandbox, fd, packet.value != 0);
+    else if (n_fds == 0 && n == sizeof packet && packet.type == IPB_PACKET_UNNAMED)
+        tell_unnamed(sandbox);
     else if (n_fds == 1)
         ipb_fd_close(&fd);
 }

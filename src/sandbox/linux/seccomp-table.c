@@ -11,6 +11,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 
+#include <linux/fs.h>
 #include <linux/sched.h>
 
 #define ALL_32 UINT64_C(0xffffffff)
@@ -154,6 +155,35 @@ const IpbAllowedFamily IPB_ALLOWED_FAMILIES[] = {
     {AF_NETLINK, "C libraries list interfaces with it; NETLINK_ROUTE only"},
 };
 const size_t IPB_N_ALLOWED_FAMILIES = N_ELEMENTS(IPB_ALLOWED_FAMILIES);
+
+const IpbJudgedCall IPB_JUDGED_CALLS[] = {
+    {"creat", 0},        {"mkdir", 0},        {"mkdirat", 0},   {"mknod", 0},
+    {"mknodat", 0},      {"rename", 0},       {"renameat", 0},  {"renameat2", 0},
+    {"link", 0},         {"linkat", 0},       {"symlink", 0},   {"symlinkat", 0},
+    {"unlink", 0},       {"unlinkat", 0},     {"rmdir", 0},     {"truncate", 0},
+    {"chmod", 0},        {"fchmod", 0},       {"fchmodat", 0},  {"fchmodat2", 452},
+    {"chown", 0},        {"lchown", 0},       {"fchown", 0},    {"fchownat", 0},
+    {"setxattr", 0},     {"lsetxattr", 0},    {"fsetxattr", 0}, {"removexattr", 0},
+    {"lremovexattr", 0}, {"fremovexattr", 0}, {"bind", 0},      {"umask", 0},
+};
+const size_t IPB_N_JUDGED_CALLS = N_ELEMENTS(IPB_JUDGED_CALLS);
+
+const IpbDeniedCall IPB_UNJUDGED_CALLS[] = {
+    {"setxattrat", 463, ENOSYS, "newer form of setxattr"},
+    {"removexattrat", 466, ENOSYS, "newer form of removexattr"},
+    {"file_setattr", 469, ENOSYS, "as FS_IOC_FSSETXATTR"},
+    /* A program that restricts itself would believe that it is restricted: but the supervisor
+     * opens its files, and is not. */
+    {"landlock_create_ruleset", 444, EOPNOTSUPP, "its rules would not hold for judged calls"},
+};
+const size_t IPB_N_UNJUDGED_CALLS = N_ELEMENTS(IPB_UNJUDGED_CALLS);
+
+const IpbDeniedIoctl IPB_UNJUDGED_IOCTLS[] = {
+    {FS_IOC_SETFLAGS, "makes a directory compare names without case; append-only files"},
+    {FS_IOC32_SETFLAGS, "as FS_IOC_SETFLAGS"},
+    {FS_IOC_FSSETXATTR, "as FS_IOC_SETFLAGS"},
+};
+const size_t IPB_N_UNJUDGED_IOCTLS = N_ELEMENTS(IPB_UNJUDGED_IOCTLS);
 
 const char *const IPB_INIT_CALLS[] = {
     "poll",    "ppoll", "read",         "recvfrom",        "sendmsg",    "wait4", "kill",

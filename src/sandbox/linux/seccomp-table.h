@@ -35,12 +35,35 @@ typedef struct {
     const char *reason;
 } IpbAllowedFamily;
 
+/* A call about which the supervisor is asked. */
+typedef struct {
+    const char *name;
+    int number; /* as above */
+} IpbJudgedCall;
+
+typedef struct {
+    uint64_t command;
+    const char *reason;
+} IpbDeniedIoctl;
+
+/* Their ioctls make names: subvolumes, snapshots. */
+#define IPB_IOCTL_TYPE_BTRFS 0x94
+#define IPB_IOCTL_TYPE_BCACHEFS 0xbc
+
 extern const IpbDeniedCall IPB_DENIED_CALLS[];
 extern const size_t IPB_N_DENIED_CALLS;
 extern const IpbDeniedArgument IPB_DENIED_ARGUMENTS[];
 extern const size_t IPB_N_DENIED_ARGUMENTS;
 extern const IpbAllowedFamily IPB_ALLOWED_FAMILIES[];
 extern const size_t IPB_N_ALLOWED_FAMILIES;
+/* What makes or changes names in writable directories (file-calls.c). */
+extern const IpbJudgedCall IPB_JUDGED_CALLS[];
+extern const size_t IPB_N_JUDGED_CALLS;
+/* Denied where names are judged: they would change names or attributes unseen. */
+extern const IpbDeniedCall IPB_UNJUDGED_CALLS[];
+extern const size_t IPB_N_UNJUDGED_CALLS;
+extern const IpbDeniedIoctl IPB_UNJUDGED_IOCTLS[];
+extern const size_t IPB_N_UNJUDGED_IOCTLS;
 /* The calls that pid 1 needs once it is ready. */
 extern const char *const IPB_INIT_CALLS[];
 extern const size_t IPB_N_INIT_CALLS;

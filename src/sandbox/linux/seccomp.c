@@ -7,13 +7,16 @@
 #include "sandbox/linux/seccomp.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <seccomp.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/personality.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <linux/filter.h>
+#include <linux/fs.h>
 #include <linux/netlink.h>
 #include <linux/seccomp.h>
 
@@ -219,13 +222,88 @@ build(bool is_unix_restricted, bool has_network, GError **error)
     return finish(&filter, true, error);
 }
 
+static void
+notify(Filter *filter, const char *name, int number, unsigned n,
+       const struct scmp_arg_cmp *arguments)
+{
+    int call = seccomp_syscall_resolve_name(name);
+    if (call == __NR_SCMP_ERROR && number > 0)
+        call = number;
+    if (call < 0) /* not on this architecture */
+        return;
+    int result = seccomp_rule_add_array(filter->context, SCMP_ACT_NOTIFY, call, n, arguments);
+    if (result < 0 && filter->failure == 0)
+        filter->failure = result;
+}
+
+/* @argument: the index of the flags. */
+static void
+notify_open(Filter *filter, const char *name, unsigned argument, bool with_reads)
+{
+    static const uint64_t FLAGS[] = {O_WRONLY, O_RDWR, O_CREAT, O_TRUNC, O_TMPFILE & ~O_DIRECTORY};
+    for (size_t i = 0; i < G_N_ELEMENTS(FLAGS); i++) {
+        const struct scmp_arg_cmp condition = equals(argument, FLAGS[i], FLAGS[i]);
+        notify(filter, name, 0, 1, &condition);
+    }
+    /* To look a path up, or to list a directory, is not to read a file. */
+    const struct scmp_arg_cmp is_read = equals(argument, O_PATH | O_DIRECTORY, 0);
+    if (with_reads)
+        notify(filter, name, 0, 1, &is_read);
+}
+
+/* Denies the ioctls of @type, except those whose numbers are @allowed. They are in the low byte; the
+ * rest of the command says how large its argument is. Halves the range until none of its numbers is
+ * allowed. */
+static void
+deny_ioctls(Filter *filter, uint64_t type, const unsigned *allowed, size_t n_allowed,
+            unsigned first, unsigned size)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < n_allowed; i++)
+        n += allowed[i] >= first && allowed[i] < first + size ? 1 : 0;
+    if (n == 0) {
+        const struct scmp_arg_cmp condition =
+            equals(1, 0xff00 | (0xff & ~(uint64_t) (size - 1)), type << 8 | first);
+        add(filter, "ioctl", 0, EPERM, 1, &condition);
+    } else if (size > 1) {
+        deny_ioctls(filter, type, allowed, n_allowed, first, size / 2);
+        deny_ioctls(filter, type, allowed, n_allowed, first + size / 2, size / 2);
+    }
+}
+
+/* What makes or changes names without a call that could be judged. */
+static void
+deny_unjudged(Filter *filter)
+{
+    static const unsigned CLONES[] = {_IOC_NR(FICLONE), _IOC_NR(FICLONERANGE),
+                                      _IOC_NR(FIDEDUPERANGE)};
+    for (size_t i = 0; i < IPB_N_UNJUDGED_CALLS; i++)
+        add(filter, IPB_UNJUDGED_CALLS[i].name, IPB_UNJUDGED_CALLS[i].number,
+            IPB_UNJUDGED_CALLS[i].errno_value, 0, NULL);
+    for (size_t i = 0; i < IPB_N_UNJUDGED_IOCTLS; i++) {
+        const struct scmp_arg_cmp condition = equals(1, ALL_32, IPB_UNJUDGED_IOCTLS[i].command);
+        add(filter, "ioctl", 0, EPERM, 1, &condition);
+    }
+    deny_ioctls(filter, IPB_IOCTL_TYPE_BTRFS, CLONES, G_N_ELEMENTS(CLONES), 0, 256);
+    deny_ioctls(filter, IPB_IOCTL_TYPE_BCACHEFS, NULL, 0, 0, 256);
+}
+
 static GBytes *
-build_notify(GError **error)
+build_notify(unsigned what, GError **error)
 {
     Filter filter;
     if (!begin(&filter, SCMP_ACT_ALLOW, error))
         return NULL;
-    filter.failure = seccomp_rule_add(filter.context, SCMP_ACT_NOTIFY, SCMP_SYS(connect), 0);
+    if ((what & IPB_NOTIFY_CONNECT) != 0)
+        notify(&filter, "connect", 0, 0, NULL);
+    if ((what & IPB_NOTIFY_NAMES) != 0) {
+        bool with_reads = (what & IPB_NOTIFY_READS) != 0;
+        notify_open(&filter, "open", 1, with_reads);
+        notify_open(&filter, "openat", 2, with_reads);
+        for (size_t i = 0; i < IPB_N_JUDGED_CALLS; i++)
+            notify(&filter, IPB_JUDGED_CALLS[i].name, IPB_JUDGED_CALLS[i].number, 0, NULL);
+        deny_unjudged(&filter);
+    }
     return finish(&filter, false, error);
 }
 
@@ -248,24 +326,20 @@ build_init(GError **error)
 /* libseccomp needs most of a millisecond for a filter, which depends on its kind only. So each kind
  * is made once in a process, and never changes. */
 static GMutex lock;
-static GBytes *kept[4 + 2];
+static GBytes *kept[4 + IPB_NOTIFY_ALL + 1 + 1];
 
 enum {
     KIND_NOTIFY = 4, /* the kinds before it are those of ipb_seccomp_filter(), by its arguments */
-    KIND_INIT,
+    KIND_INIT = KIND_NOTIFY + IPB_NOTIFY_ALL + 1,
 };
 
 static GBytes *
 make(unsigned kind, GError **error)
 {
-    switch (kind) {
-    case KIND_NOTIFY:
-        return build_notify(error);
-    case KIND_INIT:
+    if (kind == KIND_INIT)
         return build_init(error);
-    default:
-        return build((kind & 1) != 0, (kind & 2) != 0, error);
-    }
+    return kind >= KIND_NOTIFY ? build_notify(kind - KIND_NOTIFY, error)
+                               : build((kind & 1) != 0, (kind & 2) != 0, error);
 }
 
 static GBytes *
@@ -286,9 +360,9 @@ ipb_seccomp_filter(bool is_unix_restricted, bool has_network, GError **error)
 }
 
 GBytes *
-ipb_seccomp_filter_notify(GError **error)
+ipb_seccomp_filter_notify(unsigned what, GError **error)
 {
-    return get(KIND_NOTIFY, error);
+    return get(KIND_NOTIFY + what, error);
 }
 
 GBytes *

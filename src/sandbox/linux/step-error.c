@@ -51,6 +51,7 @@ static const Row ROWS[IPB_STEP_LAST + 1] = {
     [IPB_STEP_NO_NEW_PRIVILEGES] = {"cannot set no_new_privs"},
     [IPB_STEP_LANDLOCK] = {"cannot set up Landlock"},
     [IPB_STEP_SECCOMP] = {"cannot load the seccomp filter"},
+    [IPB_STEP_LISTEN] = {"cannot ask ipybox about system calls (seccomp notifications)"},
     [IPB_STEP_EXEC] = {"cannot execute"},
     [IPB_STEP_CONTROL] = {"cannot report"},
     [IPB_STEP_JOIN] = {"cannot join the namespaces"},
@@ -129,8 +130,10 @@ hint(const IpbStepError *failure)
         return ". A container hides parts of its /proc, so the kernel gives no other one: start it "
                "with "
                "unmasked paths (docker run --security-opt systempaths=unconfined)";
-    if (failure->step == IPB_STEP_SECCOMP && number == EBUSY)
-        return ". A listener for system calls exists already (a container runtime?)";
+    if (failure->step == IPB_STEP_LISTEN && number == EBUSY)
+        return ". Another program answers system calls of this process already: a container's "
+               "runtime, or an outer sandbox. Linux allows only one. Start the container without "
+               "seccomp notifications";
     if (number == ENOSYS)
         return ". The kernel is too old: Linux 5.12 or later is needed";
     if (failure->step == IPB_STEP_TARGET && (number == ELOOP || number == ENOENT))

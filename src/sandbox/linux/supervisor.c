@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A copy of a descriptor shares its flags with the original. So code inside can make a connect()
- * here block, after it was made non-blocking. That is why the supervisor has a thread, and why
- * freeing waits for the thread for a short time only. Both sides share the state in Shared; the
- * last of the two frees it. The thread reports denials to the loop through a pipe.
+ * Freeing waits for the thread for a short time only, since a call may block it. Both sides share
+ * the state in Shared; the last of the two frees it. The thread reports denials to the loop through
+ * a pipe.
  */
 #include "sandbox/linux/supervisor.h"
 
@@ -11,57 +10,46 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
-#include <stddef.h>
+#include <sched.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/ioctl.h>
-#include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/un.h>
 #include <unistd.h>
 
-#include <linux/seccomp.h>
+#include <linux/capability.h>
 
 #include "base/error.h"
 #include "base/fd.h"
-#include "sandbox/linux/caller.h"
-#include "sandbox/linux/unix-sockets.h"
+#include "sandbox/linux/file-calls.h"
+#include "sandbox/linux/unix-connect.h"
 
-#define MAX_PENDING 64
-/* Interval and maximum time of retries if the queue of a listener is full. */
+#define MAX_WAITS 64
+/* Interval of retries if the queue of a listener is full, or the other end of a FIFO is missing. */
 #define RETRY_MS 2
-#define CONNECT_TIMEOUT_MS 60000
+/* Callers that did not call for so long are forgotten. */
+#define IDLE_MS 1000
 #define FREE_TIMEOUT_MS 50
 #define STACK_BYTES ((size_t) 256 << 10)
-/* Larger than the struct of any kernel so far. */
-#define MAX_NOTIFICATION 256
 
-#ifndef SECCOMP_IOCTL_NOTIF_SET_FLAGS
-#define SECCOMP_IOCTL_NOTIF_SET_FLAGS SECCOMP_IOW(4, __u64)
-#define SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP (1UL << 0)
-#endif
+G_STATIC_ASSERT(sizeof(IpbDenialRecord) <= PIPE_BUF);
 
 typedef struct {
-    char path[sizeof(((struct sockaddr_un *) NULL)->sun_path) + 1];
-} Denial;
-
-/* A connect() that has not been answered yet. */
-typedef struct {
-    uint64_t id; /* of the notification */
-    int copy;    /* owned: the caller's socket */
-    int target;  /* owned: O_PATH of a socket file whose queue was full; -1: the network answers */
-    bool is_named;
-    int64_t deadline_us;
-} Pending;
+    bool is_fifo;
+    IpbFifoWait fifo;
+    IpbConnectWait connect;
+} Wait;
 
 typedef struct {
     int references; /* atomic */
     int notify_fd, wake_read, denied_write;
-    IpbUnixSockets sockets;
-    bool has_outer_user;
-    uint32_t uid, gid;
-    Pending pending[MAX_PENDING]; /* used by the thread only */
-    size_t n_pending;
+    IpbSandboxPlan *plan;
+    IpbSandboxUser user;
+    IpbUnixConnect connect;
+    /* used by the thread only */
+    IpbFileCalls calls;
+    Wait waits[MAX_WAITS];
+    size_t n_waits;
 } Shared;
 
 struct IpbSupervisor {
@@ -69,7 +57,7 @@ struct IpbSupervisor {
     pthread_t thread;
     int wake_write, denied_read;
     IpbWatch *watch;
-    void (*on_denied)(const char *path, void *data);
+    void (*on_denied)(const IpbSandboxDenial *denial, void *data);
     void (*on_ended)(IpbSupervisor *supervisor, void *data);
     void *data;
 };
@@ -79,304 +67,181 @@ shared_unref(Shared *shared)
 {
     if (!g_atomic_int_dec_and_test(&shared->references))
         return;
-    for (size_t i = 0; i < shared->n_pending; i++) {
-        ipb_fd_close(&shared->pending[i].copy);
-        ipb_fd_close(&shared->pending[i].target);
-    }
     ipb_fd_close(&shared->notify_fd);
     ipb_fd_close(&shared->wake_read);
     ipb_fd_close(&shared->denied_write);
-    ipb_unix_sockets_clear(&shared->sockets);
+    ipb_unix_sockets_clear(&shared->connect.sockets);
+    ipb_sandbox_plan_unref(shared->plan);
     g_free(shared);
 }
 
-/* --- whose rights count ----------------------------------------------------------------------- */
+/* --- denials ---------------------------------------------------------------------------------- */
 
-/* Changes this thread only, since it makes system calls instead of calling the C library's
- * wrappers. Root loses the right to enter every directory. */
+/* If the pipe is full, the report is lost. The caller gets its error in any case. */
 static void
-set_file_system_user(uint32_t uid, uint32_t gid)
+on_denied_name(const IpbDenialRecord *record, void *data)
 {
-    syscall(SYS_setfsgid, gid);
-    syscall(SYS_setfsuid, uid);
+    const Shared *shared = data;
+    (void) !write(shared->denied_write, record, sizeof *record);
 }
 
 static void
-become_outer_user(const Shared *shared)
+on_denied_socket(const IpbCaller *caller, const char *path, void *data)
 {
-    if (shared->has_outer_user)
-        set_file_system_user(shared->uid, shared->gid);
+    IpbDenialRecord record = {
+        .denial = {.kind = IPB_DENIED_SOCKET, .pid = caller->inner_group},
+    };
+    char name[IPB_CALLER_NAME_SIZE];
+    ipb_caller_name(caller, name);
+    g_strlcpy(record.denial.process, name, sizeof record.denial.process);
+    g_strlcpy(record.path, path, sizeof record.path);
+    on_denied_name(&record, data);
 }
 
-static void
-become_ourselves(const Shared *shared)
-{
-    if (shared->has_outer_user)
-        set_file_system_user(geteuid(), getegid());
-}
+/* --- the thread ------------------------------------------------------------------------------- */
 
-/* --- answering -------------------------------------------------------------------------------- */
-
-static void
-answer(const Shared *shared, uint64_t id, int errno_value)
-{
-    struct seccomp_notif_resp response = {.id = id, .error = -errno_value};
-    /* ENOENT: the caller was killed in the meantime. */
-    ioctl(shared->notify_fd, SECCOMP_IOCTL_NOTIF_SEND, &response);
-}
-
+/* The working directory and the umask become this thread's own. */
 static bool
-is_still_waiting(const Shared *shared, uint64_t id)
+detach_from_process(void)
 {
-    return ioctl(shared->notify_fd, SECCOMP_IOCTL_NOTIF_ID_VALID, &id) == 0;
+    if (syscall(SYS_unshare, CLONE_FS) < 0 || chdir("/") < 0)
+        return false;
+    umask(0);
+    return true;
 }
 
-static void
-tell_denial(const Shared *shared, const char *path)
+/* The calls of the C library would change all threads. The permitted capabilities stay, since
+ * sockets that the plan names are connected with our own rights. */
+static bool
+give_up_rights(const Shared *shared)
 {
-    Denial denial = {0};
-    g_strlcpy(denial.path, path, sizeof denial.path);
-    /* If the pipe is full, the report is lost. The caller gets its error in any case. */
-    (void) !write(shared->denied_write, &denial, sizeof denial);
-}
-
-/* --- connecting ------------------------------------------------------------------------------- */
-
-/* Connects without waiting. *ret_was_blocking: the caller would wait. Returns 0 or an errno. */
-static int
-try_connect(int copy, const struct sockaddr *address, socklen_t size, bool *ret_was_blocking)
-{
-    int flags = fcntl(copy, F_GETFL);
-    if (flags < 0)
-        return errno;
-    *ret_was_blocking = (flags & O_NONBLOCK) == 0;
-    if (*ret_was_blocking)
-        fcntl(copy, F_SETFL, flags | O_NONBLOCK);
-    int result = connect(copy, address, size) == 0 ? 0 : errno;
-    if (*ret_was_blocking)
-        fcntl(copy, F_SETFL, flags);
-    return result;
-}
-
-static int
-connect_to_file(const Shared *shared, int copy, int target, bool is_named, bool *ret_was_blocking)
-{
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    g_snprintf(address.sun_path, sizeof address.sun_path, "/proc/self/fd/%d", target);
-    /* Sockets that the plan names are connected with our own rights: a user who has them asked for
-     * it. */
-    if (!is_named)
-        become_outer_user(shared);
-    int result = try_connect(copy, (struct sockaddr *) &address, sizeof address, ret_was_blocking);
-    become_ourselves(shared);
-    return result;
-}
-
-/* Takes both fds. */
-static void
-wait_for(Shared *shared, uint64_t id, int copy, int target, bool is_named)
-{
-    if (shared->n_pending == MAX_PENDING) {
-        answer(shared, id, EAGAIN);
-        ipb_fd_close(&copy);
-        ipb_fd_close(&target);
-        return;
-    }
-    shared->pending[shared->n_pending++] = (Pending){
-        id, copy, target, is_named, g_get_monotonic_time() + CONNECT_TIMEOUT_MS * INT64_C(1000)};
-}
-
-/* Connects to a socket of the sandbox's network, or to an abstract one, which belongs to that
- * network, too. So it cannot be the host's. If the sandbox has no network of its own, all names are
- * the host's. A socket that was handed in belongs to the network where it was created. */
-static void
-connect_as_is(Shared *shared, uint64_t id, int *copy, const void *address, socklen_t size)
-{
-    bool was_blocking = false;
-    if (!ipb_unix_sockets_are_inside(&shared->sockets, *copy)) {
-        answer(shared, id, EACCES);
-        return;
-    }
-    int result = try_connect(*copy, address, size, &was_blocking);
-    if (result == EINPROGRESS && was_blocking)
-        wait_for(shared, id, ipb_fd_steal(copy), -1, false);
-    else
-        answer(shared, id, result);
-}
-
-static void
-connect_by_path(Shared *shared, IpbCaller *caller, uint64_t id, int *copy, const char *path)
-{
-    become_outer_user(shared);
-    ipb_autofd target = ipb_caller_find(caller, path);
-    int saved = errno;
-    become_ourselves(shared);
-    struct stat info;
-    if (target < 0 || fstat(target, &info) < 0) {
-        /* A magic link, or too many links: report it as denied. */
-        answer(shared, id, saved == EXDEV || saved == ELOOP ? EACCES : saved);
-        return;
-    }
-    IpbUnixVerdict verdict =
-        S_ISSOCK(info.st_mode)
-            ? ipb_unix_sockets_judge(&shared->sockets, ipb_caller_root(caller), &info)
-            : IPB_UNIX_OWN; /* the kernel reports what is wrong with it */
-    if (verdict == IPB_UNIX_DENIED || !is_still_waiting(shared, id)) {
-        tell_denial(shared, path);
-        answer(shared, id, EACCES);
-        return;
-    }
-    bool was_blocking = false, is_named = verdict == IPB_UNIX_NAMED;
-    int result = connect_to_file(shared, *copy, target, is_named, &was_blocking);
-    if (result == EAGAIN && was_blocking)
-        wait_for(shared, id, ipb_fd_steal(copy), ipb_fd_steal(&target), is_named);
-    else
-        answer(shared, id, result);
-}
-
-static void
-connect_unix(Shared *shared, IpbCaller *caller, uint64_t id, int *copy, const uint8_t *bytes,
-             size_t size)
-{
-    struct sockaddr_un address = {0};
-    if (size < offsetof(struct sockaddr_un, sun_path) || size > sizeof address) {
-        answer(shared, id, EINVAL);
-        return;
-    }
-    memcpy(&address, bytes, size);
-    size_t path_size = size - offsetof(struct sockaddr_un, sun_path);
-    if (address.sun_family != AF_UNIX) {
-        answer(shared, id, EINVAL);
-    } else if (path_size > 0 && address.sun_path[0] != '\0') {
-        g_autofree char *path = g_strndup(address.sun_path, path_size);
-        connect_by_path(shared, caller, id, copy, path);
-    } else {
-        connect_as_is(shared, id, copy, &address, (socklen_t) size);
-    }
-}
-
-/* The caller is open, and everything was taken from it. Then check that it is still the one that
- * asked. */
-static void
-connect_for(Shared *shared, IpbCaller *caller, const struct seccomp_notif *request)
-{
-    uint8_t bytes[IPB_CALLER_MAX_ADDRESS];
-    size_t size = request->data.args[2] & UINT32_MAX;
-    ipb_autofd copy = ipb_caller_copy_fd(caller, (int) request->data.args[0]);
-    int error = 0;
-    if (copy < 0)
-        error = errno;
-    else if (size > sizeof bytes)
-        error = EINVAL;
-    else if (!ipb_caller_read(caller, request->data.args[1], bytes, size))
-        error = EFAULT;
-    if (!is_still_waiting(shared, request->id))
-        return;
-    int domain = AF_UNSPEC;
-    socklen_t domain_size = sizeof domain;
-    if (error == 0 && getsockopt(copy, SOL_SOCKET, SO_DOMAIN, &domain, &domain_size) < 0)
-        error = errno;
-    if (error != 0)
-        answer(shared, request->id, error);
-    else if (domain == AF_UNIX)
-        connect_unix(shared, caller, request->id, &copy, bytes, size);
-    else
-        connect_as_is(shared, request->id, &copy, bytes, (socklen_t) size);
+    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct sets[2];
+    if (syscall(SYS_capget, &header, sets) < 0)
+        return false;
+    sets[0].effective &= 1u << CAP_SYS_PTRACE | 1u << CAP_KILL;
+    sets[1].effective = 0;
+    if (shared->connect.has_outer_user && syscall(SYS_setgroups, 0, NULL) < 0)
+        return false;
+    ipb_unix_connect_become_outer_user(&shared->connect);
+    header.pid = 0;
+    return syscall(SYS_capset, &header, sets) == 0;
 }
 
 /* Returns false if no process is left inside. */
 static bool
 serve(Shared *shared)
 {
-    union {
-        struct seccomp_notif request;
-        char space[MAX_NOTIFICATION];
-    } room = {0};
-    if (ioctl(shared->notify_fd, SECCOMP_IOCTL_NOTIF_RECV, &room.request) < 0)
-        return errno == EINTR || errno == EAGAIN || errno == ENOENT;
-    IpbCaller caller;
-    if (!ipb_caller_open(&caller, (pid_t) room.request.pid)) {
-        answer(shared, room.request.id, EACCES);
+    IpbNotification notification;
+    switch (ipb_notification_receive(shared->notify_fd, &notification)) {
+    case IPB_NOTIFICATION_NONE:
         return true;
-    }
-    connect_for(shared, &caller, &room.request);
-    ipb_caller_clear(&caller);
-    return true;
-}
-
-/* --- connects under way ----------------------------------------------------------------------- */
-
-/* Returns true if it has ended and was answered. */
-static bool
-go_on(const Shared *shared, Pending *pending, bool is_ready)
-{
-    int result = EAGAIN;
-    bool was_blocking = false;
-    socklen_t size = sizeof result;
-    if (pending->target >= 0)
-        result = connect_to_file(shared, pending->copy, pending->target, pending->is_named,
-                                 &was_blocking);
-    else if (is_ready && getsockopt(pending->copy, SOL_SOCKET, SO_ERROR, &result, &size) < 0)
-        result = errno;
-    if (result == EAGAIN && g_get_monotonic_time() > pending->deadline_us)
-        result = ETIMEDOUT;
-    /* EAGAIN: neither ready nor too late. Is the caller still waiting? */
-    if (result == EAGAIN && is_still_waiting(shared, pending->id))
+    case IPB_NOTIFICATION_ENDED:
         return false;
-    answer(shared, pending->id, result);
-    ipb_fd_close(&pending->copy);
-    ipb_fd_close(&pending->target);
+    case IPB_NOTIFICATION_RECEIVED:
+        break;
+    }
+    Wait wait = {.is_fifo = true};
+    bool waits = false;
+    switch (ipb_file_calls_perform(&shared->calls, &notification, &wait.fifo)) {
+    case IPB_FILE_CALL_ANSWERED:
+        break;
+    case IPB_FILE_CALL_WAITS:
+        waits = true;
+        break;
+    case IPB_FILE_CALL_OTHER: /* connect(): the filter asks about nothing else */
+        wait.is_fifo = false;
+        waits = ipb_unix_connect_perform(&shared->connect, &shared->calls.callers, &notification,
+                                         &wait.connect);
+        break;
+    }
+    if (waits && shared->n_waits < MAX_WAITS)
+        shared->waits[shared->n_waits++] = wait;
+    else if (waits && wait.is_fifo)
+        ipb_fifo_wait_end(&wait.fifo, EAGAIN);
+    else if (waits)
+        ipb_connect_wait_end(&wait.connect, EAGAIN);
     return true;
 }
 
 static void
 go_on_with_all(Shared *shared, const struct pollfd *fds)
 {
-    size_t n = shared->n_pending, kept = 0;
+    size_t n = shared->n_waits, kept = 0;
     for (size_t i = 0; i < n; i++) {
-        Pending pending = shared->pending[i];
-        if (!go_on(shared, &pending, fds[i].revents != 0))
-            shared->pending[kept++] = pending;
+        Wait wait = shared->waits[i];
+        bool is_done = wait.is_fifo ? ipb_fifo_wait_go_on(&shared->calls, &wait.fifo)
+                                    : ipb_connect_wait_go_on(&shared->connect, &wait.connect,
+                                                             fds[i].revents != 0);
+        if (!is_done)
+            shared->waits[kept++] = wait;
     }
-    shared->n_pending = kept;
+    shared->n_waits = kept;
 }
 
-/* Returns how long to sleep: without limit, unless something has to be tried again. */
+/* Is only the network waited for, which reports its answer? */
+static bool
+is_reported(const Wait *wait)
+{
+    return !wait->is_fifo && wait->connect.target < 0;
+}
+
+/* Returns how long to sleep: without limit, unless something has to be done again. */
 static int
 next_timeout(const Shared *shared)
 {
-    int timeout_ms = -1;
-    for (size_t i = 0; i < shared->n_pending; i++) {
-        if (shared->pending[i].target >= 0)
+    int timeout_ms = shared->calls.callers.n > 0 || shared->n_waits > 0 ? IDLE_MS : -1;
+    for (size_t i = 0; i < shared->n_waits; i++)
+        if (!is_reported(&shared->waits[i]))
             return RETRY_MS;
-        timeout_ms = 1000;
-    }
     return timeout_ms;
 }
 
+static void
+serve_until_end(Shared *shared)
+{
+    struct pollfd fds[2 + MAX_WAITS];
+    for (;;) {
+        fds[0] = (struct pollfd){.fd = shared->wake_read, .events = POLLIN};
+        fds[1] = (struct pollfd){.fd = shared->notify_fd, .events = POLLIN};
+        for (size_t i = 0; i < shared->n_waits; i++) {
+            const Wait *wait = &shared->waits[i];
+            fds[2 + i] = (struct pollfd){
+                .fd = is_reported(wait) ? wait->connect.copy : -1,
+                .events = POLLOUT,
+            };
+        }
+        int n = poll(fds, 2 + shared->n_waits, next_timeout(shared));
+        if ((n < 0 && errno != EINTR) || fds[0].revents != 0)
+            return;
+        if (n == 0 && shared->n_waits == 0)
+            ipb_callers_clear(&shared->calls.callers);
+        go_on_with_all(shared, fds + 2);
+        if (n > 0 && ((fds[1].revents & POLLIN) != 0 ? !serve(shared) : fds[1].revents != 0))
+            return;
+    }
+}
+
+/* First tells the owner, through the pipe, whether it is ready: 0 or an errno. */
 static void *
 run_thread(void *data)
 {
     Shared *shared = data;
-    struct pollfd fds[2 + MAX_PENDING];
-    for (;;) {
-        fds[0] = (struct pollfd){.fd = shared->wake_read, .events = POLLIN};
-        fds[1] = (struct pollfd){.fd = shared->notify_fd, .events = POLLIN};
-        for (size_t i = 0; i < shared->n_pending; i++)
-            fds[2 + i] = (struct pollfd){
-                .fd = shared->pending[i].target < 0 ? shared->pending[i].copy : -1,
-                .events = POLLOUT,
-            };
-        if (poll(fds, 2 + shared->n_pending, next_timeout(shared)) < 0 && errno != EINTR)
-            break;
-        if (fds[0].revents != 0)
-            break;
-        go_on_with_all(shared, fds + 2);
-        if ((fds[1].revents & POLLIN) != 0 ? !serve(shared) : fds[1].revents != 0)
-            break;
+    int failure = detach_from_process() && give_up_rights(shared) ? 0 : errno;
+    (void) !write(shared->denied_write, &failure, sizeof failure);
+    if (failure == 0)
+        serve_until_end(shared);
+    for (size_t i = 0; i < shared->n_waits; i++) {
+        if (shared->waits[i].is_fifo)
+            ipb_fifo_wait_end(&shared->waits[i].fifo, EINTR);
+        else
+            ipb_connect_wait_end(&shared->waits[i].connect, EINTR);
     }
-    /* Close it now, not with the last reference: later calls get ENOSYS. */
+    ipb_callers_clear(&shared->calls.callers);
+    /* Close these now, not with the last reference: later calls get ENOSYS, and the owner learns of
+     * the end. */
     ipb_fd_close(&shared->notify_fd);
+    ipb_fd_close(&shared->denied_write);
     shared_unref(shared);
     return NULL;
 }
@@ -387,10 +252,11 @@ static void
 on_denials(uint32_t events, void *data)
 {
     IpbSupervisor *supervisor = data;
-    Denial denial;
-    ssize_t n = read(supervisor->denied_read, &denial, sizeof denial);
-    if (n == (ssize_t) sizeof denial && supervisor->on_denied != NULL) {
-        supervisor->on_denied(denial.path, supervisor->data);
+    IpbDenialRecord record;
+    ssize_t n = read(supervisor->denied_read, &record, sizeof record);
+    if (n == (ssize_t) sizeof record && supervisor->on_denied != NULL) {
+        record.denial.path = record.path;
+        supervisor->on_denied(&record.denial, supervisor->data);
     } else if (n == 0) { /* the thread has ended */
         ipb_watch_set_events(supervisor->watch, 0);
         if (supervisor->on_ended != NULL)
@@ -410,8 +276,7 @@ open_pipes(IpbSupervisor *supervisor, GError **error)
         return false;
     supervisor->denied_read = denied[0];
     supervisor->shared->denied_write = denied[1];
-    return ipb_fd_set_nonblocking(denied[0], true, error) &&
-           ipb_fd_set_nonblocking(denied[1], true, error);
+    return ipb_fd_set_nonblocking(denied[1], true, error);
 }
 
 static int
@@ -430,31 +295,57 @@ start_thread(IpbSupervisor *supervisor)
         shared_unref(supervisor->shared);
     pthread_sigmask(SIG_SETMASK, &old, NULL);
     pthread_attr_destroy(&attributes);
-    return result;
+    if (result != 0)
+        return result;
+    int failure = EIO;
+    ssize_t n;
+    do
+        n = read(supervisor->denied_read, &failure, sizeof failure);
+    while (n < 0 && errno == EINTR);
+    return n == (ssize_t) sizeof failure ? failure : EIO;
+}
+
+static void
+set_up(Shared *shared, const IpbSupervisorOptions *options)
+{
+    const IpbSandboxUser *user = &options->user;
+    shared->plan = ipb_sandbox_plan_ref((IpbSandboxPlan *) options->plan);
+    shared->user = *user;
+    shared->connect.has_outer_user = user->outer_uid != geteuid();
+    shared->connect.uid = user->outer_uid;
+    shared->connect.gid = user->outer_gid;
+    shared->connect.on_denied = on_denied_socket;
+    shared->connect.data = shared;
+    shared->calls = (IpbFileCalls){
+        .guard = {.plan = shared->plan, .on_denied = on_denied_name, .data = shared},
+        .inner_uid = user->inner_uid,
+        .inner_gid = user->inner_gid,
+        .outer_uid = user->outer_uid,
+        .outer_gid = user->outer_gid,
+        .max_file_bytes = options->plan->limits.file_bytes,
+        .are_sockets_confined = options->are_sockets_confined,
+    };
 }
 
 static bool
 start(IpbSupervisor *supervisor, IpbLoop *loop, const IpbSupervisorOptions *options, GError **error)
 {
     Shared *shared = supervisor->shared;
+    set_up(shared, options);
     if (!open_pipes(supervisor, error) ||
-        !ipb_unix_sockets_init(&shared->sockets, options->diag_fd, options->unix_sockets,
-                               options->own_directories, error))
+        !ipb_unix_sockets_init(&shared->connect.sockets, options->diag_fd,
+                               options->plan->unix_sockets, options->own_directories, error))
         return false;
-    shared->has_outer_user = options->uid != geteuid();
-    shared->uid = options->uid;
-    shared->gid = options->gid;
-    /* Linux 6.6: the caller and this thread share a processor while one waits for the other. That
-     * halves the time. */
-    ioctl(shared->notify_fd, SECCOMP_IOCTL_NOTIF_SET_FLAGS, SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP);
-    supervisor->watch =
-        ipb_watch_new(loop, supervisor->denied_read, EPOLLIN, on_denials, supervisor, error);
-    if (supervisor->watch == NULL)
-        return false;
+    ipb_notification_share_processor(shared->notify_fd);
     int result = start_thread(supervisor);
     if (result != 0)
-        return ipb_error_set_errno(error, result, "cannot start a thread");
-    return true;
+        return ipb_error_set_errno(error, result,
+                                   "cannot start the thread that judges files in the sandbox");
+    if (!ipb_fd_set_nonblocking(supervisor->denied_read, true, error))
+        return false;
+    supervisor->watch =
+        ipb_watch_new(loop, supervisor->denied_read, EPOLLIN, on_denials, supervisor, error);
+    return supervisor->watch != NULL;
 }
 
 IpbSupervisor *
@@ -462,9 +353,10 @@ ipb_supervisor_new(IpbLoop *loop, const IpbSupervisorOptions *options, GError **
 {
     IpbSupervisor *supervisor = g_new0(IpbSupervisor, 1);
     supervisor->shared = g_new0(Shared, 1);
-    *supervisor->shared = (Shared){
-        .references = 1, .notify_fd = options->notify_fd, .wake_read = -1, .denied_write = -1};
-    supervisor->shared->sockets.diag_fd = -1;
+    supervisor->shared->references = 1;
+    supervisor->shared->notify_fd = options->notify_fd;
+    supervisor->shared->wake_read = supervisor->shared->denied_write = -1;
+    supervisor->shared->connect.sockets.diag_fd = -1;
     supervisor->wake_write = supervisor->denied_read = -1;
     supervisor->on_denied = options->on_denied;
     supervisor->on_ended = options->on_ended;
@@ -489,7 +381,7 @@ ipb_supervisor_free(IpbSupervisor *supervisor)
         until.tv_nsec += FREE_TIMEOUT_MS * 1000000L;
         until.tv_sec += until.tv_nsec / 1000000000L;
         until.tv_nsec %= 1000000000L;
-        /* A thread that code inside has blocked ends when its call ends. */
+        /* A thread that a call blocks ends when the call ends. */
         if (pthread_timedjoin_np(supervisor->thread, NULL, &until) != 0)
             pthread_detach(supervisor->thread);
     }

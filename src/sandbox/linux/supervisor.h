@@ -2,25 +2,22 @@
  *
  * IpbSupervisor: answers the system calls of a sandbox about which its seccomp filter asks (user
  * notification). Only one filter of a process can ask, so everything that is decided for each call
- * is decided here.
+ * is decided here: file-calls.h (names in writable directories) and unix-connect.h (sockets).
  *
- * At present that is connect(). AF_UNIX sockets of the host stay out of reach, while those of the
- * sandbox work. Neither read-only mounts nor Landlock prevent a connect by path. Allowed are
- * sockets on the sandbox's own file systems, sockets on which a process inside listens, and those
- * that the plan names (unix-sockets.h). docs/internals/sandbox.md has the whole rule.
+ * The supervisor performs each call itself, so that it does exactly what it checked. It has a
+ * thread of its own: code inside can make some of the calls block, as a slow disk can, and that
+ * must delay no other sandbox.
  *
- * The supervisor performs each call itself, on a copy of the caller's socket. So it connects
- * exactly what it checked, even if other threads inside change memory, descriptors or files at the
- * same time.
- *
- * It has a thread of its own: code inside can make some of the calls block, and that must delay no
- * other sandbox.
+ * The thread has the rights of the outer user for files, and no capability except to read its
+ * callers. It works on the mounts of the sandbox.
  *
  * Ownership: the owner frees it. Callbacks come from the loop.
  */
 #pragma once
 
 #include "base/loop.h"
+#include "sandbox/linux/sandbox-user.h"
+#include "sandbox/sandbox.h"
 
 typedef struct IpbSupervisor IpbSupervisor;
 
@@ -29,12 +26,13 @@ typedef struct {
     /* NETLINK_SOCK_DIAG of the sandbox; borrowed. -1: it has no network of its own, so no socket is
      * its own. */
     int diag_fd;
-    const GPtrArray *unix_sockets;      /* char *: host paths that the plan names */
+    const IpbSandboxPlan *plan;         /* a reference is taken */
     const char *const *own_directories; /* the sandbox's own writable file systems */
-    /* The outer user, whose rights count for sockets that the plan does not name. If we are root,
-     * that is a different user from ours. */
-    uint32_t uid, gid;
-    void (*on_denied)(const char *path, void *data); /* may be NULL */
+    /* Whose rights count for files. If we are root, that is a different user from ours. */
+    IpbSandboxUser user;
+    bool are_sockets_confined; /* as in file-calls.h */
+    /* May be NULL. */
+    void (*on_denied)(const IpbSandboxDenial *denial, void *data);
     /* No process is left that could ask: free it. May be NULL. */
     void (*on_ended)(IpbSupervisor *supervisor, void *data);
     void *data;

@@ -82,17 +82,20 @@ allow(int ruleset, const char *path, uint64_t access)
 }
 
 static uint64_t
-access_of(uint32_t kind)
+access_of(uint32_t kind, bool has_names)
 {
     switch ((IpbMountKind) kind) {
     case IPB_MOUNT_WRITABLE:
+        /* The kernel itself may perform a bind() that the supervisor has judged, and reads its path
+         * again. There it must not make a socket where names are judged. */
+        return has_names ? READ | (WRITE & ~ACCESS_MAKE_SOCK) : READ | WRITE;
     case IPB_MOUNT_TMPFS:
         return READ | WRITE;
     case IPB_MOUNT_DEV:
     case IPB_MOUNT_DEVPTS:
         return READ | DEVICE;
-    case IPB_MOUNT_PROC: /* names of threads, oom_score_adj */
-        return READ | ACCESS_WRITE_FILE | ACCESS_TRUNCATE;
+    case IPB_MOUNT_PROC: /* names of threads; where names are judged, the supervisor opens them */
+        return has_names ? 0 : READ | ACCESS_WRITE_FILE | ACCESS_TRUNCATE;
     case IPB_MOUNT_READ_ONLY:
     case IPB_MOUNT_HIDE_DIR:
     case IPB_MOUNT_HIDE_FILE:
@@ -135,10 +138,11 @@ add_rules(int ruleset, const uint8_t *blob, uint64_t handled)
 {
     const IpbBlobHeader *header = (const IpbBlobHeader *) blob;
     const IpbBlobMount *mounts = ipb_blob_at(blob, header->mounts);
+    bool has_names = (header->flags & IPB_BLOB_NAMES) != 0;
     if (!allow(ruleset, "/", READ & handled))
         return false;
     for (uint32_t i = 0; i < header->mounts.count; i++) {
-        uint64_t access = access_of(mounts[i].kind) & handled;
+        uint64_t access = access_of(mounts[i].kind, has_names) & handled;
         if (access != 0 && !allow(ruleset, ipb_blob_string(blob, mounts[i].target), access))
             return false;
     }

@@ -23,8 +23,8 @@
 /* Above every capability that a kernel may have. */
 #define MAX_CAPABILITY 63
 
-/* Linux 5.19: only death interrupts a connect() that the core has received. Without it, a signal
- * would restart a connect() that is done. */
+/* Linux 5.19: only death interrupts a call that the core has received. Without it, a signal would
+ * repeat a call that was performed. */
 #ifndef SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV
 #define SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV (1UL << 5)
 #endif
@@ -159,45 +159,64 @@ load(const struct sock_fprog *program, unsigned long flags)
     return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, program);
 }
 
-static bool
-load_filter(const uint8_t *blob, IpbBlobTable filter, int *ret_notify, IpbStepError *error)
+static long
+load_table(const uint8_t *blob, IpbBlobTable filter, unsigned long flags)
 {
     struct sock_fprog program = {
         .len = (unsigned short) filter.count,
         .filter = (struct sock_filter *) (uintptr_t) ipb_blob_at(blob, filter),
     };
-    long result;
-    if (ret_notify == NULL) {
-        result = load(&program, 0);
-    } else {
-        result = load(&program,
-                      SECCOMP_FILTER_FLAG_NEW_LISTENER | SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV);
-        if (result < 0 && errno == EINVAL)
-            result = load(&program, SECCOMP_FILTER_FLAG_NEW_LISTENER);
+    return load(&program, flags);
+}
+
+static bool
+load_filter(const uint8_t *blob, IpbBlobTable filter, IpbStepError *error)
+{
+    return load_table(blob, filter, 0) >= 0 || ipb_step_fail(error, IPB_STEP_SECCOMP, 0);
+}
+
+/* Loads a filter that asks the core. An older kernel cannot keep signals from repeating a call.
+ * connect() bears that, a call that makes a name does not: then names are not judged, and the core
+ * says so. *ret_notify is -1 if nothing is asked. */
+static bool
+load_listener(const uint8_t *blob, int *ret_notify, bool *ret_has_names)
+{
+    const IpbBlobHeader *header = (const IpbBlobHeader *) blob;
+    bool wants_names = (header->flags & IPB_BLOB_NAMES) != 0;
+    *ret_has_names = wants_names;
+    long result =
+        load_table(blob, wants_names ? header->names_filter : header->connect_filter,
+                   SECCOMP_FILTER_FLAG_NEW_LISTENER | SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV);
+    if (result < 0 && errno == EINVAL) {
+        *ret_has_names = false;
+        *ret_notify = -1;
+        if ((header->flags & IPB_BLOB_CONNECT) == 0)
+            return true;
+        result = load_table(blob, header->connect_filter, SECCOMP_FILTER_FLAG_NEW_LISTENER);
     }
-    if (result < 0)
-        return ipb_step_fail(error, IPB_STEP_SECCOMP, 0);
-    if (ret_notify != NULL)
-        *ret_notify = (int) result;
-    return true;
+    *ret_notify = (int) result;
+    return result >= 0;
 }
 
 static bool
 load_filters(const uint8_t *blob, int channel, IpbStepError *error)
 {
     const IpbBlobHeader *header = (const IpbBlobHeader *) blob;
-    if (!load_filter(blob, header->filter, NULL, error))
+    if (!load_filter(blob, header->filter, error))
         return false;
-    if ((header->flags & IPB_BLOB_NOTIFY) == 0)
+    if ((header->flags & (IPB_BLOB_CONNECT | IPB_BLOB_NAMES)) == 0)
         return true;
     int notify = -1;
-    if (!load_filter(blob, header->notify_filter, &notify, error))
-        return false;
-    IpbPacket packet = {.type = IPB_PACKET_NOTIFY};
+    bool has_names = false;
+    if (!load_listener(blob, &notify, &has_names))
+        return ipb_step_fail(error, IPB_STEP_LISTEN, 0);
+    IpbPacket packet = {.type = notify >= 0 ? IPB_PACKET_NOTIFY : IPB_PACKET_UNNAMED,
+                        .value = has_names};
     bool ok = ipb_report(channel, &packet, notify) || ipb_step_fail(error, IPB_STEP_CONTROL, 0);
-    /* Only the core holds it. Another holder would keep connect() waiting for an answer that never
+    /* Only the core holds it. Another holder would keep calls waiting for an answer that never
      * comes. */
-    close(notify);
+    if (notify >= 0)
+        close(notify);
     return ok;
 }
 
@@ -218,5 +237,5 @@ ipb_lockdown_init(const uint8_t *blob, IpbStepError *error)
      * no more exposed than other processes of the user. */
     if ((header->flags & IPB_BLOB_WEAKER) != 0)
         return drop_capabilities(blob, error);
-    return drop_capabilities(blob, error) && load_filter(blob, header->init_filter, NULL, error);
+    return drop_capabilities(blob, error) && load_filter(blob, header->init_filter, error);
 }

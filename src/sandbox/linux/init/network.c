@@ -142,5 +142,5 @@ ipb_network_set_up(const IpbInit *init, IpbStepError *error)
         if (!is_sent)
             return ipb_step_fail(error, IPB_STEP_CONTROL, 0);
     }
-    return (header->flags & IPB_BLOB_NOTIFY) == 0 || send_diag(init, error);
+    return (header->flags & IPB_BLOB_CONNECT) == 0 || send_diag(init, error);
 }

@@ -122,10 +122,14 @@ is_blob_good(const uint8_t *bytes, size_t size)
         !is_table_good(size, header->limits, sizeof(IpbBlobLimit), IPB_BLOB_MAX_LIMITS) ||
         !are_counters_good(bytes, size, header->counters))
         return false;
-    const IpbBlobTable filters[] = {header->filter, header->notify_filter, header->init_filter};
+    const IpbBlobTable filters[] = {header->filter, header->names_filter, header->connect_filter,
+                                    header->init_filter};
     for (size_t i = 0; i < sizeof filters / sizeof *filters; i++)
         if (!is_table_good(size, filters[i], sizeof(struct sock_filter), IPB_BLOB_MAX_FILTER))
             return false;
+    if (((header->flags & IPB_BLOB_NAMES) != 0 && header->names_filter.count == 0) ||
+        ((header->flags & IPB_BLOB_CONNECT) != 0 && header->connect_filter.count == 0))
+        return false;
     /* Nothing runs without a filter. */
     if (header->filter.count == 0 || header->init_filter.count == 0)
         return false;

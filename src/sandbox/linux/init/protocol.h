@@ -40,9 +40,10 @@ enum {
     IPB_BLOB_ANY_ADDRESS = 1 << 2,
     /* Landlock and seccomp only: no namespaces. */
     IPB_BLOB_WEAKER = 1 << 3,
-    /* notify_filter asks the core about connect(). Its listener goes to the control socket, or to
-     * the channel of a kernel that entered. */
-    IPB_BLOB_NOTIFY = 1 << 4,
+    /* The filters names_filter and connect_filter ask the core. Their listener goes to the control
+     * socket, or to the channel of a kernel that entered. */
+    IPB_BLOB_CONNECT = 1 << 4, /* about connect() */
+    IPB_BLOB_NAMES = 1 << 5,   /* about names; from Linux 5.19 on, else IPB_BLOB_CONNECT only */
 };
 
 typedef struct {
@@ -90,14 +91,15 @@ typedef struct {
     uint32_t inner_uid, inner_gid, outer_uid, outer_gid;
     int32_t oom_score_adj;
     uint32_t hostname, cwd;
-    IpbBlobTable mounts;        /* IpbBlobMount */
-    IpbBlobTable listeners;     /* IpbBlobListener */
-    IpbBlobTable limits;        /* IpbBlobLimit */
-    IpbBlobTable counters;      /* IpbBlobCounter */
-    IpbBlobTable argv, env;     /* uint32_t: strings; no argv: the sandbox waits to be entered */
-    IpbBlobTable filter;        /* struct sock_filter: for all processes inside */
-    IpbBlobTable notify_filter; /* for the command: asks the core */
-    IpbBlobTable init_filter;   /* for pid 1: allows only what pid 1 does */
+    IpbBlobTable mounts;         /* IpbBlobMount */
+    IpbBlobTable listeners;      /* IpbBlobListener */
+    IpbBlobTable limits;         /* IpbBlobLimit */
+    IpbBlobTable counters;       /* IpbBlobCounter */
+    IpbBlobTable argv, env;      /* uint32_t: strings; no argv: the sandbox waits to be entered */
+    IpbBlobTable filter;         /* struct sock_filter: for all processes inside */
+    IpbBlobTable names_filter;   /* for the command: asks the core about all that the flags say */
+    IpbBlobTable connect_filter; /* likewise, without names */
+    IpbBlobTable init_filter;    /* for pid 1: allows only what pid 1 does */
 } IpbBlobHeader;
 
 /* The step that failed. The core describes it (step-error.c). */
@@ -135,6 +137,7 @@ typedef enum {
     IPB_STEP_NO_NEW_PRIVILEGES,
     IPB_STEP_LANDLOCK,
     IPB_STEP_SECCOMP,
+    IPB_STEP_LISTEN,
     IPB_STEP_EXEC,
     IPB_STEP_CONTROL,
     IPB_STEP_JOIN,
@@ -151,7 +154,8 @@ typedef enum {
     IPB_PACKET_INIT = 1, /* with a pidfd of pid 1 */
     IPB_PACKET_LISTENER, /* index; with the socket */
     IPB_PACKET_DIAG,     /* with a NETLINK_SOCK_DIAG socket of the sandbox */
-    IPB_PACKET_NOTIFY,   /* with the fd of seccomp's notifications */
+    IPB_PACKET_NOTIFY,   /* with the fd of seccomp's notifications; value 1: names are judged */
+    IPB_PACKET_UNNAMED,  /* this kernel cannot judge names, and no call is asked about */
     IPB_PACKET_READY,    /* the sandbox is complete, and the command runs */
     IPB_PACKET_EXITED,   /* value: the command's wait status; nothing follows */
     IPB_PACKET_FAILED,   /* error; nothing follows */

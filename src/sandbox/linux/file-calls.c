@@ -1,0 +1,1158 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The steps of each call: read its arguments from the caller; check that it is still waiting; find
+ * the path; ask the guard; perform the call on the directory and the name that were judged. Nothing
+ * is read from the caller twice.
+ *
+ * Opening happens without O_NONBLOCK only where it cannot block: a thread that waited for the other
+ * end of a FIFO could not serve anybody else.
+ */
+#include "sandbox/linux/file-calls.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
+#include <sys/un.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "sandbox/linux/proc-guard.h"
+
+#define MAX_FD_PATH 32
+#define MAX_XATTR_NAME 256
+#define MAX_XATTR_VALUE 65536
+/* Of a path that changes while it is looked up: how often to start again. */
+#define MAX_RETRIES 100
+
+#ifndef SYS_fchmodat2
+#define SYS_fchmodat2 452
+#endif
+#ifndef RENAME_NOREPLACE
+#define RENAME_NOREPLACE (1 << 0)
+#define RENAME_EXCHANGE (1 << 1)
+#endif
+
+/* What open() may be asked for. The kernel ignores other bits, too. */
+#define OPEN_FLAGS                                                                                 \
+    (O_ACCMODE | O_CREAT | O_EXCL | O_TRUNC | O_APPEND | O_NONBLOCK | O_DSYNC | O_SYNC |           \
+     O_DIRECT | O_DIRECTORY | O_NOFOLLOW | O_NOATIME | O_PATH | O_TMPFILE | O_CLOEXEC | O_ASYNC)
+
+/* One call under way. */
+typedef struct {
+    IpbFileCalls *calls;
+    const IpbNotification *notification;
+    IpbCaller *caller;
+    IpbFifoWait *wait;
+} Call;
+
+typedef struct {
+    int directory_fd;
+    char text[PATH_MAX];
+} PathArgument;
+
+/* --- arguments and paths ---------------------------------------------------------------------- */
+
+static uint64_t
+arg(const Call *call, size_t i)
+{
+    return call->notification->args[i];
+}
+
+static int
+int_arg(const Call *call, size_t i)
+{
+    return (int) (uint32_t) arg(call, i);
+}
+
+/* @directory: the index of the directory's argument; -1: there is none. */
+static int
+read_path(const Call *call, int directory, size_t i, PathArgument *ret_path)
+{
+    ret_path->directory_fd = directory >= 0 ? int_arg(call, (size_t) directory) : AT_FDCWD;
+    return ipb_caller_read_text(call->caller, arg(call, i), ret_path->text, sizeof ret_path->text);
+}
+
+/* Everything was read from the caller. Does it belong to this call? */
+static bool
+is_valid(const Call *call)
+{
+    return ipb_notification_is_valid(call->notification);
+}
+
+static int
+find(const Call *call, const PathArgument *argument, IpbCallerPath *ret_path)
+{
+    return ipb_caller_path_find(call->caller, argument->directory_fd, argument->text, ret_path);
+}
+
+static int
+find_target(const Call *call, const PathArgument *argument, bool is_followed,
+            IpbCallerPath *ret_path, int *ret_fd, struct stat *ret_info)
+{
+    return ipb_caller_path_find_target(call->caller, argument->directory_fd, argument->text,
+                                       is_followed, ret_path, ret_fd, ret_info);
+}
+
+static IpbNameKind
+kind_of_mode(mode_t mode)
+{
+    if (S_ISDIR(mode))
+        return IPB_NAME_DIRECTORY;
+    if (S_ISLNK(mode))
+        return IPB_NAME_LINK;
+    return S_ISREG(mode) ? IPB_NAME_FILE : IPB_NAME_SPECIAL;
+}
+
+static int
+judge(const Call *call, IpbNameAction action, IpbNameKind kind, const IpbCallerPath *path)
+{
+    const IpbNameAttempt attempt = {.action = action, .kind = kind, .path = path};
+    return ipb_name_guard_judge(&call->calls->guard, call->caller, &attempt, NULL);
+}
+
+static bool
+is_there(const IpbCallerPath *path)
+{
+    struct stat info;
+    return fstatat(path->fd, path->name, &info, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+/* As the kernel: that something exists already counts more than that it may not be created. */
+static int
+judge_new(const Call *call, IpbNameAction action, IpbNameKind kind, const IpbCallerPath *path)
+{
+    int result = judge(call, action, kind, path);
+    return result != 0 && is_there(path) ? EEXIST : result;
+}
+
+static void
+print_fd_path(char text[static MAX_FD_PATH], int fd)
+{
+    snprintf(text, MAX_FD_PATH, "/proc/self/fd/%d", fd);
+}
+
+static int
+errno_of(int result)
+{
+    return result < 0 ? errno : 0;
+}
+
+/* --- open ------------------------------------------------------------------------------------- */
+
+typedef struct {
+    int flags;
+    mode_t mode; /* without the bits of the umask */
+    bool can_read, can_write;
+} Opening;
+
+static int
+open_again(int fd, int flags)
+{
+    char path[MAX_FD_PATH];
+    print_fd_path(path, fd);
+    return open(path, (flags & ~(O_CREAT | O_EXCL | O_NOFOLLOW)) | O_NOCTTY | O_CLOEXEC);
+}
+
+/* /dev/tty is the terminal of whoever opens it, and that is not us. */
+static int
+open_terminal(const Call *call, int flags)
+{
+    dev_t terminal = ipb_caller_terminal(call->caller);
+    if (terminal == 0)
+        return -ENXIO;
+    char path[64];
+    snprintf(path, sizeof path, "/dev/pts/%u", minor(terminal));
+    IpbCallerPath found;
+    struct stat info;
+    /* A terminal of the sandbox's own. */
+    if (ipb_caller_path_find(call->caller, AT_FDCWD, path, &found) == 0) {
+        ipb_autofd fd = ipb_caller_path_open(&found);
+        ipb_caller_path_clear(&found);
+        if (fd >= 0 && fstat(fd, &info) == 0 && info.st_rdev == terminal) {
+            int result = open_again(fd, flags);
+            return result < 0 ? -errno : result;
+        }
+    }
+    /* The command shares our terminal. */
+    ipb_autofd ours = open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC | O_NONBLOCK);
+    unsigned device = 0;
+    if (ours < 0 || ioctl(ours, TIOCGDEV, &device) < 0 || device != (unsigned) terminal)
+        return -ENXIO;
+    int result = open("/dev/tty", flags | O_NOCTTY | O_CLOEXEC);
+    return result < 0 ? -errno : result;
+}
+
+static bool
+is_tty_device(int fd)
+{
+    struct stat info;
+    return fstat(fd, &info) == 0 && S_ISCHR(info.st_mode) && info.st_rdev == makedev(5, 0);
+}
+
+/* In /dev. Returns the fd, or a negative errno; ENODEV: it is not a device. */
+static int
+open_device(const Call *call, const IpbCallerPath *path, const Opening *opening)
+{
+    struct stat info;
+    ipb_autofd fd = ipb_caller_path_open(path);
+    if (fd < 0 || fstat(fd, &info) < 0 || !S_ISCHR(info.st_mode) ||
+        (opening->flags & (O_EXCL | O_PATH)) != 0)
+        return -ENODEV;
+    if (is_tty_device(fd))
+        return open_terminal(call, opening->flags);
+    int result = open_again(fd, opening->flags | O_NONBLOCK);
+    return result < 0 ? -errno : result;
+}
+
+static int
+judge_opening(const Call *call, const IpbCallerPath *path, const Opening *opening)
+{
+    int result = 0;
+    if (opening->can_read)
+        result = judge(call, IPB_NAME_READ, IPB_NAME_FILE, path);
+    if (result == 0 && opening->can_write)
+        result = judge(call, IPB_NAME_WRITE, IPB_NAME_FILE, path);
+    return result;
+}
+
+/* A descriptor of the caller, by a name in procfs. Pipes and files without a name have no rule. */
+static int
+open_descriptor(const Call *call, const IpbCallerPath *path, const Opening *opening)
+{
+    struct stat info;
+    if (fstat(path->fd, &info) < 0)
+        return -errno;
+    bool has_name = path->real[0] == '/' && info.st_nlink > 0 &&
+                    (S_ISREG(info.st_mode) || S_ISDIR(info.st_mode));
+    int result = has_name ? judge_opening(call, path, opening) : 0;
+    if (result != 0)
+        return -result;
+    if (is_tty_device(path->fd))
+        return open_terminal(call, opening->flags);
+    result = open_again(path->fd, opening->flags | O_NONBLOCK);
+    return result < 0 ? -errno : result;
+}
+
+/* "/", ".", "..": a directory. */
+static int
+open_whole(const Call *call, const IpbCallerPath *path, const Opening *opening)
+{
+    if (path->is_descriptor)
+        return open_descriptor(call, path, opening);
+    if ((opening->flags & O_CREAT) != 0 || opening->can_write)
+        return -EISDIR;
+    int result = judge(call, IPB_NAME_READ, IPB_NAME_DIRECTORY, path);
+    if (result != 0)
+        return -result;
+    result = openat(path->fd, ".", opening->flags | O_CLOEXEC);
+    return result < 0 ? -errno : result;
+}
+
+/* O_TMPFILE: the file has no name. When it gets one by link(), that is judged. */
+static int
+open_unnamed(const Call *call, const IpbCallerPath *path, const Opening *opening)
+{
+    ipb_autofd directory = ipb_caller_path_open(path);
+    struct stat info;
+    if (directory < 0 || fstat(directory, &info) < 0)
+        return -errno;
+    if (S_ISLNK(info.st_mode))
+        return -ELOOP;
+    if (!S_ISDIR(info.st_mode))
+        return -ENOTDIR;
+    if (!ipb_sandbox_plan_access(call->calls->guard.plan, path->real).is_writable)
+        return -EROFS;
+    int result = openat(directory, ".", opening->flags | O_CLOEXEC, opening->mode);
+    return result < 0 ? -errno : result;
+}
+
+static int
+open_at(const IpbCallerPath *path, int flags, mode_t mode)
+{
+    int fd =
+        openat(path->fd, path->name, flags | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, mode);
+    return fd < 0 ? -errno : fd;
+}
+
+/* Without O_CREAT first: what exists and what is created are judged differently. */
+static int
+open_named(const Call *call, const IpbCallerPath *path, const Opening *opening)
+{
+    bool creates = (opening->flags & O_CREAT) != 0, is_new = (opening->flags & O_EXCL) != 0;
+    if (creates && path->has_slash)
+        return -EISDIR;
+    for (unsigned i = 0; i < MAX_RETRIES; i++) {
+        if (!creates || !is_new) {
+            int result = judge_opening(call, path, opening);
+            if (result != 0)
+                return !creates && !is_there(path) ? -ENOENT : -result;
+            int fd = open_at(path, opening->flags & ~(O_CREAT | O_EXCL), 0);
+            if (fd != -ENOENT || !creates)
+                return fd;
+        }
+        int result = judge_new(call, IPB_NAME_CREATE, IPB_NAME_FILE, path);
+        if (result != 0 && (result != EEXIST || is_new))
+            return -result;
+        int fd = open_at(path, opening->flags | O_EXCL, opening->mode);
+        if (fd != -EEXIST || is_new)
+            return fd;
+    }
+    return -EAGAIN;
+}
+
+/* Returns the fd, or a negative errno. ELOOP: the last name is a symbolic link. */
+static int
+open_once(const Call *call, const IpbCallerPath *path, const Opening *opening)
+{
+    int result = ipb_proc_guard_judge(call->caller, path, opening->can_write);
+    if (result != 0)
+        return -result;
+    if ((opening->flags & O_TMPFILE) == O_TMPFILE)
+        return open_unnamed(call, path, opening);
+    if (path->is_whole)
+        return open_whole(call, path, opening);
+    if (g_str_has_prefix(path->real, "/dev/") && strchr(path->real + 5, '/') == NULL) {
+        int fd = open_device(call, path, opening);
+        if (fd != -ENODEV)
+            return fd;
+    }
+    return open_named(call, path, opening);
+}
+
+/* Links at the end are followed one by one, so that each name is judged. */
+static int
+open_path(const Call *call, IpbCallerPath *path, const Opening *opening)
+{
+    for (;;) {
+        int fd = open_once(call, path, opening);
+        bool is_followed = (opening->flags & O_NOFOLLOW) == 0 || path->has_slash;
+        if (fd != -ELOOP || path->is_whole || !is_followed)
+            return fd;
+        int result = ipb_caller_path_follow(call->caller, path);
+        if (result != 0)
+            return -result;
+    }
+}
+
+static void
+answer_with_fd(const Call *call, int fd, int flags)
+{
+    ipb_notification_inject(call->notification, fd, (flags & O_CLOEXEC) != 0);
+}
+
+/* Waits for the other end of a FIFO. Takes @fd. */
+static IpbFileCallState
+wait_for_fifo(const Call *call, int fd, int writer_flags, int flags)
+{
+    *call->wait = (IpbFifoWait){*call->notification, fd, writer_flags, (flags & O_CLOEXEC) != 0};
+    return IPB_FILE_CALL_WAITS;
+}
+
+static IpbFileCallState
+finish_open(const Call *call, const IpbCallerPath *path, int result, const Opening *opening)
+{
+    bool waits = (opening->flags & (O_NONBLOCK | O_PATH)) == 0;
+    struct stat info;
+    if (result == -ENXIO && waits && opening->can_write && !opening->can_read) {
+        ipb_autofd fifo = ipb_caller_path_open(path);
+        if (fifo >= 0 && fstat(fifo, &info) == 0 && S_ISFIFO(info.st_mode))
+            return wait_for_fifo(call, ipb_fd_steal(&fifo), opening->flags, opening->flags);
+    }
+    if (result < 0) {
+        ipb_notification_answer(call->notification, -result);
+        return IPB_FILE_CALL_ANSWERED;
+    }
+    ipb_autofd fd = result;
+    if (waits) {
+        int flags = fcntl(fd, F_GETFL);
+        if (flags >= 0 && (flags & O_NONBLOCK) != 0)
+            fcntl(fd, F_SETFL, flags & ~O_NONBLOCK);
+        if (!opening->can_write && fstat(fd, &info) == 0 && S_ISFIFO(info.st_mode))
+            return wait_for_fifo(call, ipb_fd_steal(&fd), -1, opening->flags);
+    }
+    answer_with_fd(call, fd, opening->flags);
+    return IPB_FILE_CALL_ANSWERED;
+}
+
+static IpbFileCallState
+perform_open(const Call *call, int directory, size_t path_arg, int flags, mode_t mode)
+{
+    PathArgument argument;
+    IpbCallerPath path;
+    int result = read_path(call, directory, path_arg, &argument);
+    if (!is_valid(call))
+        return IPB_FILE_CALL_ANSWERED;
+    flags &= OPEN_FLAGS;
+    if ((flags & O_PATH) != 0)
+        flags &= O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+    const Opening opening = {
+        .flags = flags,
+        .mode = mode & 01777 & ~call->caller->umask,
+        .can_read = (flags & O_PATH) == 0 && (flags & O_ACCMODE) != O_WRONLY,
+        .can_write =
+            (flags & O_PATH) == 0 && ((flags & O_ACCMODE) != O_RDONLY || (flags & O_TRUNC) != 0),
+    };
+    if (result == 0)
+        result = find(call, &argument, &path);
+    if (result != 0) {
+        ipb_notification_answer(call->notification, result);
+        return IPB_FILE_CALL_ANSWERED;
+    }
+    if (path.has_slash && !path.is_whole && (flags & O_CREAT) == 0) {
+        Opening of_directory = opening;
+        of_directory.flags |= O_DIRECTORY;
+        result = open_path(call, &path, &of_directory);
+    } else {
+        result = open_path(call, &path, &opening);
+    }
+    IpbFileCallState state = finish_open(call, &path, result, &opening);
+    ipb_caller_path_clear(&path);
+    return state;
+}
+
+/* --- FIFOs ------------------------------------------------------------------------------------ */
+
+void
+ipb_fifo_wait_end(IpbFifoWait *wait, int errno_value)
+{
+    ipb_notification_answer(&wait->notification, errno_value);
+    ipb_fd_close(&wait->fd);
+}
+
+/* Has somebody opened the FIFO for writing? To duplicate nothing out of it tells a FIFO without a
+ * writer from one without data. */
+static bool
+has_writer(int fifo)
+{
+    int scratch[2];
+    if (pipe2(scratch, O_CLOEXEC | O_NONBLOCK) < 0)
+        return false;
+    ssize_t n = tee(fifo, scratch[1], 1, SPLICE_F_NONBLOCK);
+    bool is_empty = n < 0 && errno == EAGAIN;
+    ipb_fd_close(&scratch[0]);
+    ipb_fd_close(&scratch[1]);
+    return n > 0 || is_empty;
+}
+
+bool
+ipb_fifo_wait_go_on(IpbFileCalls *calls, IpbFifoWait *wait)
+{
+    if (!ipb_notification_is_valid(&wait->notification)) {
+        ipb_fd_close(&wait->fd);
+        return true;
+    }
+    bool is_done = false;
+    if (wait->writer_flags >= 0) {
+        ipb_autofd fd = open_again(wait->fd, wait->writer_flags | O_NONBLOCK);
+        if (fd < 0 && errno != ENXIO) {
+            ipb_fifo_wait_end(wait, errno);
+            return true;
+        }
+        if (fd >= 0) {
+            fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
+            ipb_notification_inject(&wait->notification, fd, wait->close_on_exec);
+            is_done = true;
+        }
+    } else if (has_writer(wait->fd)) {
+        ipb_notification_inject(&wait->notification, wait->fd, wait->close_on_exec);
+        is_done = true;
+    }
+    if (is_done) {
+        ipb_fd_close(&wait->fd);
+        return true;
+    }
+    const IpbCaller *caller = ipb_callers_get(&calls->callers, wait->notification.pid);
+    if (caller != NULL && !ipb_caller_has_signal(caller))
+        return false;
+    ipb_fifo_wait_end(wait, EINTR);
+    return true;
+}
+
+/* --- new names -------------------------------------------------------------------------------- */
+
+static int
+make_directory(const Call *call, int directory, size_t path_arg, mode_t mode)
+{
+    PathArgument argument;
+    IpbCallerPath path;
+    int result = read_path(call, directory, path_arg, &argument);
+    if (result != 0 || !is_valid(call) || (result = find(call, &argument, &path)) != 0)
+        return result;
+    if (path.is_whole)
+        result = EEXIST;
+    else if ((result = judge_new(call, IPB_NAME_CREATE, IPB_NAME_DIRECTORY, &path)) == 0)
+        result = errno_of(mkdirat(path.fd, path.name, mode & 01777 & ~call->caller->umask));
+    ipb_caller_path_clear(&path);
+    return result;
+}
+
+static int
+make_node(const Call *call, int directory, size_t path_arg, mode_t mode, dev_t device)
+{
+    PathArgument argument;
+    IpbCallerPath path;
+    int result = read_path(call, directory, path_arg, &argument);
+    if (result != 0 || !is_valid(call) || (result = find(call, &argument, &path)) != 0)
+        return result;
+    mode_t type = mode & S_IFMT;
+    IpbNameKind kind = type == 0 || type == S_IFREG ? IPB_NAME_FILE : IPB_NAME_SPECIAL;
+    if (path.is_whole)
+        result = EEXIST;
+    else if (kind == IPB_NAME_SPECIAL && type != S_IFIFO && type != S_IFSOCK)
+        result = EPERM;
+    else if (path.has_slash)
+        result = ENOENT;
+    else if ((result = judge_new(call, IPB_NAME_CREATE, kind, &path)) == 0)
+        result = errno_of(
+            mknodat(path.fd, path.name, type | (mode & 01777 & ~call->caller->umask), device));
+    ipb_caller_path_clear(&path);
+    return result;
+}
+
+static int
+make_symbolic_link(const Call *call, size_t target_arg, int directory, size_t path_arg)
+{
+    char target[PATH_MAX];
+    PathArgument argument;
+    IpbCallerPath path;
+    int result = ipb_caller_read_text(call->caller, arg(call, target_arg), target, sizeof target);
+    if (result == 0)
+        result = read_path(call, directory, path_arg, &argument);
+    if (result != 0 || !is_valid(call))
+        return result;
+    if (*target == '\0')
+        return ENOENT;
+    if ((result = find(call, &argument, &path)) != 0)
+        return result;
+    if (path.is_whole)
+        result = EEXIST;
+    else if (path.has_slash)
+        result = ENOENT;
+    else if ((result = judge_new(call, IPB_NAME_PUT, IPB_NAME_LINK, &path)) == 0)
+        result = errno_of(symlinkat(target, path.fd, path.name));
+    ipb_caller_path_clear(&path);
+    return result;
+}
+
+/* Finds what a descriptor of the caller means; one with O_PATH only is no good. */
+static int
+find_target_of_fd(const Call *call, int fd, IpbCallerPath *ret_path, int *ret_fd,
+                  struct stat *ret_info)
+{
+    int result = ipb_caller_path_of_fd(call->caller, fd, ret_path);
+    if (result != 0)
+        return result;
+    int flags = fcntl(ret_path->fd, F_GETFL);
+    if (flags < 0 || (flags & O_PATH) != 0)
+        result = EBADF;
+    else if (fstat(ret_path->fd, ret_info) < 0 || (*ret_fd = ipb_fd_duplicate(ret_path->fd, 0)) < 0)
+        result = errno;
+    if (result != 0)
+        ipb_caller_path_clear(ret_path);
+    return result;
+}
+
+/* May the contents or attributes of what was found be changed? Files without a name may. */
+static int
+judge_change(const Call *call, const IpbCallerPath *path, const struct stat *info)
+{
+    if (path->real[0] != '/' || (info->st_nlink == 0 && path->is_descriptor))
+        return 0;
+    int result = ipb_proc_guard_judge(call->caller, path, true);
+    return result != 0 ? result : judge(call, IPB_NAME_WRITE, kind_of_mode(info->st_mode), path);
+}
+
+/* A second name for a file is a way to change it, unless that is refused by the first name. */
+static int
+make_link(const Call *call, int old_directory, size_t old_arg, int new_directory, size_t new_arg,
+          int flags)
+{
+    PathArgument old_argument, new_argument;
+    IpbCallerPath old_path, new_path;
+    struct stat info;
+    ipb_autofd source = -1;
+    int result = read_path(call, old_directory, old_arg, &old_argument);
+    if (result == 0)
+        result = read_path(call, new_directory, new_arg, &new_argument);
+    if (result != 0 || !is_valid(call))
+        return result;
+    if ((flags & ~(AT_SYMLINK_FOLLOW | AT_EMPTY_PATH)) != 0)
+        return EINVAL;
+    bool is_fd = (flags & AT_EMPTY_PATH) != 0 && old_argument.text[0] == '\0';
+    if (is_fd) {
+        result = ipb_caller_path_of_fd(call->caller, old_argument.directory_fd, &old_path);
+        if (result == 0) {
+            source = ipb_fd_steal(&old_path.fd);
+            result = errno_of(fstat(source, &info));
+        }
+    } else {
+        result = find_target(call, &old_argument, (flags & AT_SYMLINK_FOLLOW) != 0, &old_path,
+                             &source, &info);
+    }
+    if (result != 0)
+        return result;
+    result = find(call, &new_argument, &new_path);
+    if (result == 0) {
+        IpbNameKind kind = kind_of_mode(info.st_mode);
+        if (new_path.is_whole)
+            result = EEXIST;
+        else if (new_path.has_slash)
+            result = ENOENT;
+        else if (kind == IPB_NAME_DIRECTORY)
+            result = EPERM;
+        else
+            result = judge_new(call, IPB_NAME_PUT, kind, &new_path);
+        if (result == 0)
+            result = judge_change(call, &old_path, &info);
+        if (result == 0 && info.st_nlink > 0)
+            result = judge(call, IPB_NAME_READ, kind, &old_path);
+        char text[MAX_FD_PATH];
+        print_fd_path(text, source);
+        if (result == 0)
+            result =
+                errno_of(linkat(AT_FDCWD, text, new_path.fd, new_path.name, AT_SYMLINK_FOLLOW));
+        ipb_caller_path_clear(&new_path);
+    }
+    ipb_caller_path_clear(&old_path);
+    return result;
+}
+
+/* --- names that go away or move --------------------------------------------------------------- */
+
+static int
+remove_name(const Call *call, int directory, size_t path_arg, int flags)
+{
+    PathArgument argument;
+    IpbCallerPath path;
+    struct stat info;
+    int result = read_path(call, directory, path_arg, &argument);
+    if (result != 0 || !is_valid(call))
+        return result;
+    if ((flags & ~AT_REMOVEDIR) != 0)
+        return EINVAL;
+    if ((result = find(call, &argument, &path)) != 0)
+        return result;
+    bool is_directory = (flags & AT_REMOVEDIR) != 0;
+    size_t size = strlen(argument.text);
+    if (path.is_whole)
+        result = !is_directory                                             ? EISDIR
+                 : size > 1 && strcmp(argument.text + size - 2, "..") == 0 ? ENOTEMPTY
+                 : argument.text[size - 1] == '.'                          ? EINVAL
+                                                                           : EBUSY;
+    else if (fstatat(path.fd, path.name, &info, AT_SYMLINK_NOFOLLOW) < 0)
+        result = errno;
+    else if (!is_directory && path.has_slash)
+        result = S_ISDIR(info.st_mode) ? EISDIR : ENOTDIR;
+    else if ((result = judge(call, IPB_NAME_REMOVE, kind_of_mode(info.st_mode), &path)) == 0)
+        result = errno_of(unlinkat(path.fd, path.name, flags));
+    ipb_caller_path_clear(&path);
+    return result;
+}
+
+/* Reads a regular file for a parser. Returns 0 or an errno; EFBIG: it is too large. */
+static int
+read_contents(const IpbCallerPath *path, char **ret_contents, size_t *ret_size, mode_t *ret_mode)
+{
+    ipb_autofd fd = open_at(path, O_RDONLY, 0);
+    struct stat info;
+    if (fd < 0)
+        return -fd;
+    if (fstat(fd, &info) < 0)
+        return errno;
+    if (!S_ISREG(info.st_mode))
+        return EACCES;
+    g_autofree char *contents = g_malloc(IPB_NAME_MAX_PARSED_BYTES + 1);
+    size_t size = 0;
+    ssize_t n = 1;
+    while (size <= IPB_NAME_MAX_PARSED_BYTES && n > 0) {
+        n = read(fd, contents + size, IPB_NAME_MAX_PARSED_BYTES + 1 - size);
+        if (n < 0)
+            return errno;
+        size += (size_t) n;
+    }
+    if (size > IPB_NAME_MAX_PARSED_BYTES)
+        return EFBIG;
+    contents[size] = '\0';
+    *ret_contents = g_steal_pointer(&contents);
+    *ret_size = size;
+    *ret_mode = info.st_mode & 0777;
+    return 0;
+}
+
+/* Writes a new file beside @path, and gives it the name of @path. */
+static int
+put_contents(const IpbCallerPath *path, const char *contents, size_t size, mode_t mode,
+             unsigned flags)
+{
+    char name[sizeof IPB_NAME_OWN_PREFIX + 32];
+    uint64_t number[2];
+    if (getrandom(number, sizeof number, 0) != sizeof number)
+        return EIO;
+    snprintf(name, sizeof name, "%s%016llx%016llx", IPB_NAME_OWN_PREFIX,
+             (unsigned long long) number[0], (unsigned long long) number[1]);
+    ipb_autofd fd =
+        openat(path->fd, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
+    if (fd < 0)
+        return errno;
+    int result = ipb_fd_write_all(fd, contents, size, NULL) ? 0 : EIO;
+    if (result == 0)
+        result =
+            errno_of((int) syscall(SYS_renameat2, path->fd, name, path->fd, path->name, flags));
+    if (result != 0)
+        unlinkat(path->fd, name, 0);
+    return result;
+}
+
+/* The rule lets only some contents get this name. Code inside may have the file open, and change it
+ * after it was read. So a copy gets the name, and the old file goes away. */
+static int
+rename_parsed(const Call *call, const IpbNameAttempt *attempt, const IpbNameRule *rule,
+              unsigned flags)
+{
+    g_autofree char *contents = NULL;
+    char *reason = NULL;
+    size_t size = 0;
+    mode_t mode = 0;
+    IpbFileCalls *calls = call->calls;
+    if ((flags & ~(unsigned) RENAME_NOREPLACE) != 0)
+        return EACCES;
+    int result = read_contents(attempt->source, &contents, &size, &mode);
+    if (result == EFBIG)
+        return ipb_name_guard_refuse_contents(&calls->guard, call->caller, attempt, rule,
+                                              g_strdup("the file is too large to be checked"));
+    if (result != 0)
+        return result;
+    IpbPlanAccess access = ipb_sandbox_plan_access(calls->guard.plan, attempt->path->real);
+    if (!ipb_name_rule_accepts(rule, attempt->path->real, access.root_size, contents, size,
+                               &reason))
+        return ipb_name_guard_refuse_contents(&calls->guard, call->caller, attempt, rule, reason);
+    result = put_contents(attempt->path, contents, size, mode, flags);
+    return result != 0 ? result : errno_of(unlinkat(attempt->source->fd, attempt->source->name, 0));
+}
+
+/* @from goes to where @to is. */
+static int
+judge_move(const Call *call, const IpbCallerPath *from, const IpbCallerPath *to, IpbNameKind kind,
+           const IpbNameRule **ret_parsed)
+{
+    const IpbNameAttempt removal = {
+        .action = IPB_NAME_REMOVE, .kind = kind, .path = from, .is_moved = true};
+    const IpbNameAttempt put = {.action = IPB_NAME_PUT, .kind = kind, .path = to, .source = from};
+    int result = ipb_name_guard_judge(&call->calls->guard, call->caller, &removal, NULL);
+    return result != 0 ? result
+                       : ipb_name_guard_judge(&call->calls->guard, call->caller, &put, ret_parsed);
+}
+
+static int
+rename_found(const Call *call, const IpbCallerPath *from, const IpbCallerPath *to, unsigned flags)
+{
+    struct stat info, other;
+    const IpbNameRule *parsed = NULL;
+    if (from->is_whole || to->is_whole)
+        return EBUSY;
+    if (fstatat(from->fd, from->name, &info, AT_SYMLINK_NOFOLLOW) < 0)
+        return errno;
+    IpbNameKind kind = kind_of_mode(info.st_mode);
+    if ((from->has_slash || to->has_slash) && kind != IPB_NAME_DIRECTORY)
+        return ENOTDIR;
+    bool is_exchange = (flags & RENAME_EXCHANGE) != 0;
+    bool has_other = fstatat(to->fd, to->name, &other, AT_SYMLINK_NOFOLLOW) == 0;
+    if (is_exchange && !has_other)
+        return ENOENT;
+    if (has_other && (flags & RENAME_NOREPLACE) != 0)
+        return EEXIST;
+    int result = judge_move(call, from, to, kind, is_exchange ? NULL : &parsed);
+    if (result == 0 && is_exchange)
+        result = judge_move(call, to, from, kind_of_mode(other.st_mode), NULL);
+    if (result != 0)
+        return result;
+    if (parsed == NULL)
+        return errno_of(
+            (int) syscall(SYS_renameat2, from->fd, from->name, to->fd, to->name, flags));
+    const IpbNameAttempt attempt = {
+        .action = IPB_NAME_PUT, .kind = kind, .path = to, .source = from};
+    return rename_parsed(call, &attempt, parsed, flags);
+}
+
+static int
+rename_name(const Call *call, int old_directory, size_t old_arg, int new_directory, size_t new_arg,
+            unsigned flags)
+{
+    PathArgument old_argument, new_argument;
+    IpbCallerPath from, to;
+    int result = read_path(call, old_directory, old_arg, &old_argument);
+    if (result == 0)
+        result = read_path(call, new_directory, new_arg, &new_argument);
+    if (result != 0 || !is_valid(call))
+        return result;
+    if ((flags & ~(unsigned) (RENAME_NOREPLACE | RENAME_EXCHANGE)) != 0 ||
+        flags == (RENAME_NOREPLACE | RENAME_EXCHANGE))
+        return EINVAL;
+    if ((result = find(call, &old_argument, &from)) != 0)
+        return result;
+    result = find(call, &new_argument, &to);
+    if (result == 0) {
+        result = rename_found(call, &from, &to, flags);
+        ipb_caller_path_clear(&to);
+    }
+    ipb_caller_path_clear(&from);
+    return result;
+}
+
+/* --- what exists ------------------------------------------------------------------------------ */
+
+typedef int (*ChangeFunc)(const Call *call, int target, void *data);
+
+/* @path_arg: of a path, or of a descriptor if @is_fd. */
+static int
+change(const Call *call, bool is_fd, int directory, size_t path_arg, int at_flags, ChangeFunc func,
+       void *data)
+{
+    PathArgument argument;
+    IpbCallerPath path;
+    struct stat info;
+    ipb_autofd target = -1;
+    int result = is_fd ? 0 : read_path(call, directory, path_arg, &argument);
+    if (result != 0 || !is_valid(call))
+        return result;
+    if (!is_fd && (at_flags & AT_EMPTY_PATH) != 0 && argument.text[0] == '\0') {
+        result = ipb_caller_path_of_fd(call->caller, argument.directory_fd, &path);
+        if (result == 0 &&
+            ((target = ipb_fd_duplicate(path.fd, 0)) < 0 || fstat(target, &info) < 0)) {
+            result = errno;
+            ipb_caller_path_clear(&path);
+        }
+    } else if (is_fd) {
+        result = find_target_of_fd(call, int_arg(call, path_arg), &path, &target, &info);
+    } else {
+        result = find_target(call, &argument, (at_flags & AT_SYMLINK_NOFOLLOW) == 0, &path, &target,
+                             &info);
+    }
+    if (result != 0)
+        return result;
+    result = judge_change(call, &path, &info);
+    if (result == 0)
+        result = func(call, target, data);
+    ipb_caller_path_clear(&path);
+    return result;
+}
+
+static int
+change_mode(const Call *call, int target, void *data)
+{
+    const mode_t *mode = data;
+    char path[MAX_FD_PATH];
+    struct stat info;
+    if (fstat(target, &info) == 0 && S_ISLNK(info.st_mode))
+        return EOPNOTSUPP;
+    print_fd_path(path, target);
+    return errno_of(chmod(path, *mode & 01777));
+}
+
+typedef struct {
+    uint32_t uid, gid;
+} Owner;
+
+/* Only the one id of each kind is mapped inside. */
+static bool
+map_id(uint32_t *id, uint32_t inner, uint32_t outer)
+{
+    if (*id == UINT32_MAX)
+        return true;
+    if (*id != inner)
+        return false;
+    *id = outer;
+    return true;
+}
+
+static int
+change_owner(const Call *call, int target, void *data)
+{
+    Owner owner = *(const Owner *) data;
+    const IpbFileCalls *calls = call->calls;
+    if (!map_id(&owner.uid, calls->inner_uid, calls->outer_uid) ||
+        !map_id(&owner.gid, calls->inner_gid, calls->outer_gid))
+        return EINVAL;
+    return errno_of(fchownat(target, "", owner.uid, owner.gid, AT_EMPTY_PATH));
+}
+
+typedef struct {
+    char name[MAX_XATTR_NAME];
+    char *value; /* NULL: it is removed */
+    size_t size;
+    int flags;
+} Attribute;
+
+static int
+change_attribute(const Call *call, int target, void *data)
+{
+    const Attribute *attribute = data;
+    char path[MAX_FD_PATH];
+    print_fd_path(path, target);
+    if (attribute->value == NULL)
+        return errno_of(removexattr(path, attribute->name));
+    return errno_of(
+        setxattr(path, attribute->name, attribute->value, attribute->size, attribute->flags));
+}
+
+static int
+perform_attribute(const Call *call, bool is_fd, bool is_followed, bool is_set)
+{
+    Attribute attribute = {.size = is_set ? arg(call, 3) : 0,
+                           .flags = is_set ? int_arg(call, 4) : 0};
+    int result =
+        ipb_caller_read_text(call->caller, arg(call, 1), attribute.name, sizeof attribute.name);
+    if (result != 0)
+        return result == ENAMETOOLONG ? ERANGE : result;
+    if (attribute.size > MAX_XATTR_VALUE)
+        return E2BIG;
+    g_autofree char *value = is_set ? g_malloc(attribute.size + 1) : NULL;
+    attribute.value = value;
+    if (is_set && !ipb_caller_read(call->caller, arg(call, 2), value, attribute.size))
+        return EFAULT;
+    return change(call, is_fd, -1, 0, is_followed ? 0 : AT_SYMLINK_NOFOLLOW, change_attribute,
+                  &attribute);
+}
+
+static int
+cut(const Call *call)
+{
+    PathArgument argument;
+    IpbCallerPath path;
+    struct stat info;
+    ipb_autofd target = -1;
+    int64_t size = (int64_t) arg(call, 1);
+    int result = read_path(call, -1, 0, &argument);
+    if (result != 0 || !is_valid(call))
+        return result;
+    if (size < 0)
+        return EINVAL;
+    if ((result = find_target(call, &argument, true, &path, &target, &info)) != 0)
+        return result;
+    if (S_ISDIR(info.st_mode))
+        result = EISDIR;
+    else if (!S_ISREG(info.st_mode))
+        result = EINVAL;
+    else
+        result = judge_change(call, &path, &info);
+    ipb_caller_path_clear(&path);
+    /* Our own limit is not the caller's. */
+    if (result == 0 && call->calls->max_file_bytes != 0 &&
+        (uint64_t) size > call->calls->max_file_bytes)
+        result = EFBIG;
+    if (result != 0)
+        return result;
+    ipb_autofd fd = open_again(target, O_WRONLY | O_NONBLOCK);
+    return fd < 0 ? errno : errno_of(ftruncate(fd, size));
+}
+
+/* --- sockets ---------------------------------------------------------------------------------- */
+
+/* Binds by the last name, in the directory, which has to be this thread's own for that. */
+static int
+bind_in(const Call *call, int socket_fd, const IpbCallerPath *path)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    if (strlen(path->name) >= sizeof address.sun_path)
+        return ENAMETOOLONG;
+    strcpy(address.sun_path, path->name);
+    if (fchdir(path->fd) < 0)
+        return errno;
+    umask(call->caller->umask);
+    int result = errno_of(bind(socket_fd, (struct sockaddr *) &address, sizeof address));
+    umask(0);
+    (void) !chdir("/");
+    return result;
+}
+
+/* *ret_continue: the kernel may perform it. */
+static int
+bind_socket(const Call *call, bool *ret_continue)
+{
+    struct sockaddr_un address = {0};
+    uint8_t bytes[IPB_CALLER_MAX_ADDRESS];
+    size_t size = arg(call, 2) & UINT32_MAX;
+    ipb_autofd copy = ipb_caller_copy_fd(call->caller, int_arg(call, 0));
+    if (copy < 0)
+        return errno;
+    if (size > sizeof bytes)
+        return EINVAL;
+    if (!ipb_caller_read(call->caller, arg(call, 1), bytes, size))
+        return EFAULT;
+    if (!is_valid(call))
+        return 0;
+    size_t header = offsetof(struct sockaddr_un, sun_path);
+    if (size > header && size <= sizeof address)
+        memcpy(&address, bytes, size);
+    int domain = AF_UNSPEC;
+    socklen_t domain_size = sizeof domain;
+    if (getsockopt(copy, SOL_SOCKET, SO_DOMAIN, &domain, &domain_size) < 0)
+        return errno;
+    bool has_path =
+        domain == AF_UNIX && address.sun_family == AF_UNIX && address.sun_path[0] != '\0';
+    if (!has_path) {
+        *ret_continue = call->calls->are_sockets_confined;
+        return *ret_continue ? 0
+                             : errno_of(bind(copy, (struct sockaddr *) bytes, (socklen_t) size));
+    }
+    PathArgument argument = {.directory_fd = AT_FDCWD};
+    memcpy(argument.text, address.sun_path, size - header);
+    argument.text[size - header] = '\0';
+    IpbCallerPath path;
+    int result = find(call, &argument, &path);
+    if (result != 0)
+        return result;
+    if (path.is_whole)
+        result = EADDRINUSE;
+    else if (call->calls->are_sockets_confined && ipb_name_guard_is_own(&call->calls->guard, &path))
+        *ret_continue = true;
+    else if ((result = judge_new(call, IPB_NAME_CREATE, IPB_NAME_SPECIAL, &path)) == 0)
+        result = bind_in(call, copy, &path);
+    ipb_caller_path_clear(&path);
+    return result == EEXIST ? EADDRINUSE : result;
+}
+
+/* --- all calls -------------------------------------------------------------------------------- */
+
+static mode_t
+mode_arg(const Call *call, size_t i)
+{
+    return (mode_t) (uint32_t) arg(call, i);
+}
+
+static Owner
+owner_args(const Call *call, size_t i)
+{
+    return (Owner){(uint32_t) arg(call, i), (uint32_t) arg(call, i + 1)};
+}
+
+/* Returns the errno with which the call is answered; 0: it has succeeded. */
+static int
+perform(const Call *call, bool *ret_continue, bool *ret_other)
+{
+    mode_t mode = 0;
+    Owner owner;
+    switch (call->notification->number) {
+    case SYS_mkdirat:
+        return make_directory(call, 0, 1, mode_arg(call, 2));
+    case SYS_mknodat:
+        return make_node(call, 0, 1, mode_arg(call, 2), (dev_t) (uint32_t) arg(call, 3));
+    case SYS_symlinkat:
+        return make_symbolic_link(call, 0, 1, 2);
+    case SYS_linkat:
+        return make_link(call, 0, 1, 2, 3, int_arg(call, 4));
+    case SYS_unlinkat:
+        return remove_name(call, 0, 1, int_arg(call, 2));
+    case SYS_renameat2:
+        return rename_name(call, 0, 1, 2, 3, (unsigned) arg(call, 4));
+#ifdef SYS_renameat
+    case SYS_renameat:
+        return rename_name(call, 0, 1, 2, 3, 0);
+#endif
+    case SYS_truncate:
+        return cut(call);
+    case SYS_fchmodat:
+        mode = mode_arg(call, 2);
+        return change(call, false, 0, 1, 0, change_mode, &mode);
+    case SYS_fchmodat2:
+        mode = mode_arg(call, 2);
+        return change(call, false, 0, 1, int_arg(call, 3), change_mode, &mode);
+    case SYS_fchmod:
+        mode = mode_arg(call, 1);
+        return change(call, true, -1, 0, 0, change_mode, &mode);
+    case SYS_fchownat:
+        owner = owner_args(call, 2);
+        return change(call, false, 0, 1, int_arg(call, 4), change_owner, &owner);
+    case SYS_fchown:
+        owner = owner_args(call, 1);
+        return change(call, true, -1, 0, 0, change_owner, &owner);
+    case SYS_setxattr:
+        return perform_attribute(call, false, true, true);
+    case SYS_lsetxattr:
+        return perform_attribute(call, false, false, true);
+    case SYS_fsetxattr:
+        return perform_attribute(call, true, true, true);
+    case SYS_removexattr:
+        return perform_attribute(call, false, true, false);
+    case SYS_lremovexattr:
+        return perform_attribute(call, false, false, false);
+    case SYS_fremovexattr:
+        return perform_attribute(call, true, true, false);
+    case SYS_bind:
+        return bind_socket(call, ret_continue);
+    case SYS_umask:
+        ipb_callers_set_umask(&call->calls->callers, call->caller, mode_arg(call, 0));
+        *ret_continue = true;
+        return 0;
+#ifdef SYS_mkdir /* the calls of older architectures */
+    case SYS_mkdir:
+        return make_directory(call, -1, 0, mode_arg(call, 1));
+    case SYS_mknod:
+        return make_node(call, -1, 0, mode_arg(call, 1), (dev_t) (uint32_t) arg(call, 2));
+    case SYS_symlink:
+        return make_symbolic_link(call, 0, -1, 1);
+    case SYS_link:
+        return make_link(call, -1, 0, -1, 1, 0);
+    case SYS_unlink:
+        return remove_name(call, -1, 0, 0);
+    case SYS_rmdir:
+        return remove_name(call, -1, 0, AT_REMOVEDIR);
+    case SYS_rename:
+        return rename_name(call, -1, 0, -1, 1, 0);
+    case SYS_chmod:
+        mode = mode_arg(call, 1);
+        return change(call, false, -1, 0, 0, change_mode, &mode);
+    case SYS_chown:
+        owner = owner_args(call, 1);
+        return change(call, false, -1, 0, 0, change_owner, &owner);
+    case SYS_lchown:
+        owner = owner_args(call, 1);
+        return change(call, false, -1, 0, AT_SYMLINK_NOFOLLOW, change_owner, &owner);
+#endif
+    default:
+        *ret_other = true;
+        return 0;
+    }
+}
+
+IpbFileCallState
+ipb_file_calls_perform(IpbFileCalls *calls, const IpbNotification *notification,
+                       IpbFifoWait *ret_wait)
+{
+    Call call = {calls, notification, ipb_callers_get(&calls->callers, notification->pid),
+                 ret_wait};
+    if (call.caller == NULL) {
+        ipb_notification_answer(notification, EACCES);
+        return IPB_FILE_CALL_ANSWERED;
+    }
+    switch (notification->number) {
+    case SYS_openat:
+        return perform_open(&call, 0, 1, int_arg(&call, 2), mode_arg(&call, 3));
+#ifdef SYS_open
+    case SYS_open:
+        return perform_open(&call, -1, 0, int_arg(&call, 1), mode_arg(&call, 2));
+    case SYS_creat:
+        return perform_open(&call, -1, 0, O_CREAT | O_WRONLY | O_TRUNC, mode_arg(&call, 1));
+#endif
+    default:
+        break;
+    }
+    bool is_continued = false, is_other = false;
+    int result = perform(&call, &is_continued, &is_other);
+    if (is_other)
+        return IPB_FILE_CALL_OTHER;
+    if (is_continued)
+        ipb_notification_continue(notification);
+    else
+        ipb_notification_answer(notification, result);
+    return IPB_FILE_CALL_ANSWERED;
+}

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * See the header.
+ */
+#include "sandbox/linux/name-guard.h"
+
+#include <errno.h>
+#include <string.h>
+
+static int
+report(const IpbNameGuard *guard, const IpbCaller *caller, const IpbNameAttempt *attempt,
+       const IpbNameRule *rule, const char *reason)
+{
+    IpbDenialRecord record = {
+        .denial = {.kind = IPB_DENIED_NAME,
+                   .action = attempt->action,
+                   .rule = rule,
+                   .pid = caller->inner_group},
+    };
+    char name[IPB_CALLER_NAME_SIZE];
+    ipb_caller_name(caller, name);
+    g_strlcpy(record.denial.process, name, sizeof record.denial.process);
+    g_strlcpy(record.denial.reason, reason != NULL ? reason : "", sizeof record.denial.reason);
+    g_strlcpy(record.path, attempt->path->real, sizeof record.path);
+    guard->on_denied(&record, guard->data);
+    return EACCES;
+}
+
+static bool
+has_entry(const char *path, size_t directory_size, const char *name, void *data)
+{
+    g_autofree char *entry = g_strdup_printf("%.*s/%s", (int) directory_size, path, name);
+    return ipb_caller_path_exists(data, entry);
+}
+
+static int
+judge_name(const IpbNameGuard *guard, IpbCaller *caller, const IpbNameAttempt *attempt,
+           size_t root_size, const IpbNameRule **ret_parsed)
+{
+    IpbNameQuestion question = {
+        .action = attempt->action,
+        .kind = attempt->kind,
+        .path = attempt->path->real,
+        .root_size = root_size,
+        .has_entry = has_entry,
+        .data = caller,
+    };
+    if (attempt->source != NULL) {
+        IpbPlanAccess source = ipb_sandbox_plan_access(guard->plan, attempt->source->real);
+        /* What comes from a place of the sandbox's own had no protected names in it: no rule held
+         * there. So it is judged as if it came from nowhere. */
+        if (source.is_writable && !source.is_own) {
+            question.source = attempt->source->real;
+            question.source_root_size = source.root_size;
+        }
+    }
+    IpbNameJudgement judgement = ipb_name_rules_judge(guard->plan->names, &question);
+    if (judgement.verdict == IPB_NAME_ALLOWED)
+        return 0;
+    if (judgement.verdict == IPB_NAME_REFUSED || ret_parsed == NULL)
+        return report(guard, caller, attempt, judgement.rule, NULL);
+    *ret_parsed = judgement.rule;
+    return 0;
+}
+
+int
+ipb_name_guard_judge(const IpbNameGuard *guard, IpbCaller *caller, const IpbNameAttempt *attempt,
+                     const IpbNameRule **ret_parsed)
+{
+    IpbPlanAccess access = ipb_sandbox_plan_access(guard->plan, attempt->path->real);
+    if (ret_parsed != NULL)
+        *ret_parsed = NULL;
+    if (attempt->action == IPB_NAME_READ)
+        return access.is_readable ? 0 : report(guard, caller, attempt, NULL, access.reason);
+    if (!access.is_writable || (access.is_system && attempt->action != IPB_NAME_WRITE))
+        return EROFS;
+    if (access.is_own)
+        return 0;
+    if (attempt->is_moved && attempt->kind == IPB_NAME_DIRECTORY &&
+        ipb_sandbox_plan_has_denial_below(guard->plan, attempt->path->real))
+        return EBUSY;
+    return judge_name(guard, caller, attempt, access.root_size, ret_parsed);
+}
+
+int
+ipb_name_guard_refuse_contents(const IpbNameGuard *guard, const IpbCaller *caller,
+                               const IpbNameAttempt *attempt, const IpbNameRule *rule, char *reason)
+{
+    g_autofree char *owned = reason;
+    return report(guard, caller, attempt, rule, owned);
+}
+
+bool
+ipb_name_guard_is_own(const IpbNameGuard *guard, const IpbCallerPath *path)
+{
+    return ipb_sandbox_plan_access(guard->plan, path->real).is_own;
+}

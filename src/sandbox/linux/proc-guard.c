@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * See the header.
+ */
+#include "sandbox/linux/proc-guard.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Of other processes: what every user of a system may read. */
+static const char *const PUBLIC[] = {
+    "cgroup",    "cmdline",   "comm", "loginuid", "oom_adj", "oom_score", "oom_score_adj",
+    "schedstat", "sessionid", "stat", "statm",    "status",  "task",
+};
+/* Of the caller's own process. Not oom_score_adj, which a process could lower: then others would
+ * be killed before it. */
+static const char *const WRITABLE[] = {"clear_refs", "comm", "coredump_filter", "mem"};
+
+static bool
+contains(const char *const *list, size_t n, const char *text)
+{
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(list[i], text) == 0)
+            return true;
+    return false;
+}
+
+/* Takes "task/12/" away from the front. */
+static const char *
+skip_thread(const char *rest)
+{
+    if (strncmp(rest, "task/", 5) != 0)
+        return rest;
+    const char *slash = strchr(rest + 5, '/');
+    return slash != NULL ? slash + 1 : "task";
+}
+
+int
+ipb_proc_guard_judge(const IpbCaller *caller, const IpbCallerPath *path, bool is_for_writing)
+{
+    if (strncmp(path->real, "/proc/", 6) != 0)
+        return 0;
+    char *rest;
+    long pid = strtol(path->real + 6, &rest, 10);
+    /* Not about a process: of that nothing can be written, and much is public. */
+    if (rest == path->real + 6 || (*rest != '/' && *rest != '\0'))
+        return is_for_writing ? EACCES : 0;
+    const char *file = skip_thread(rest + strspn(rest, "/"));
+    if (pid != caller->inner_group)
+        return !is_for_writing &&
+                       (*file == '\0' || contains(PUBLIC, sizeof PUBLIC / sizeof *PUBLIC, file))
+                   ? 0
+                   : EACCES;
+    return !is_for_writing || contains(WRITABLE, sizeof WRITABLE / sizeof *WRITABLE, file) ? 0
+                                                                                           : EACCES;
+}
