@@ -19,9 +19,8 @@ struct IpbSandboxedCommand {
     IpbSandboxPlan *plan;
     char *line; /* the command's words, for ignoreViolations */
     IpbSandbox *sandbox;
-    IpbEgress *egress;      /* NULL: no network, or not yet */
-    IpbViolations *sockets; /* denied connects to the host's sockets */
-    IpbDenials *files;
+    IpbEgress *egress;   /* NULL: no network, or not yet */
+    IpbDenials *denials; /* of files and sockets */
     IpbTimer *grace_timer;
     unsigned grace_ms;
     bool is_ready, is_stopping, has_ended;
@@ -63,7 +62,7 @@ on_violation(const IpbViolation *violation, void *data)
 }
 
 static void
-on_files_denied(const IpbDenialReport *report, void *data)
+on_denials(const IpbDenialReport *report, void *data)
 {
     const IpbSandboxedCommand *command = data;
     const IpbViolation violation = {
@@ -82,12 +81,8 @@ static void
 on_denied(IpbSandbox *sandbox, const IpbSandboxDenial *denial, void *data)
 {
     IpbSandboxedCommand *command = data;
-    if (denial->kind == IPB_DENIED_SOCKET)
-        ipb_violations_report(command->sockets, "unix-connect", denial->path,
-                              "sockets of the host cannot be reached; to allow it, add its path to "
-                              "network.allowUnixSockets");
-    else if (!is_ignored(command, denial->path))
-        ipb_denials_add(command->files, denial);
+    if (!is_ignored(command, denial->path))
+        ipb_denials_add(command->denials, denial);
 }
 
 static void
@@ -110,8 +105,7 @@ end(IpbSandboxedCommand *command, int wait_status, const GError *error)
     g_clear_pointer(&command->grace_timer, ipb_timer_free);
     if (command->egress != NULL)
         ipb_egress_flush(command->egress);
-    ipb_violations_flush(command->sockets);
-    ipb_denials_flush(command->files);
+    ipb_denials_flush(command->denials);
     g_clear_pointer(&command->egress, ipb_egress_free);
     command->options.on_end(command, wait_status, error, command->options.data);
 }
@@ -220,8 +214,7 @@ ipb_sandboxed_command_new(IpbLoop *loop, const IpbSandboxedCommandOptions *optio
                                                     .data = options->data};
     command->plan = ipb_sandbox_plan_ref((IpbSandboxPlan *) options->plan);
     command->line = g_strjoinv(" ", (char **) options->argv);
-    command->sockets = ipb_violations_new(loop, on_violation, command);
-    command->files = ipb_denials_new(loop, options->plan->workspace, on_files_denied, command);
+    command->denials = ipb_denials_new(loop, options->plan->workspace, on_denials, command);
     if (!start(command, options, error))
         g_clear_pointer(&command, ipb_sandboxed_command_free);
     return command;
@@ -262,8 +255,7 @@ ipb_sandboxed_command_free(IpbSandboxedCommand *command)
     ipb_timer_free(command->grace_timer);
     ipb_sandbox_free(command->sandbox);
     ipb_egress_free(command->egress);
-    ipb_violations_free(command->sockets);
-    ipb_denials_free(command->files);
+    ipb_denials_free(command->denials);
     ipb_sandbox_plan_unref(command->plan);
     g_free(command->line);
     ipb_loop_unref(command->loop);

@@ -22,8 +22,7 @@
 #define IPB_VIOLATION_PROXY "network-proxy"
 
 typedef struct {
-    /* "network-outbound", "dns", "unix-connect", or IPB_VIOLATION_PROXY; of files those of
-     * sandbox/denials.h */
+    /* "network-outbound", "dns", or IPB_VIOLATION_PROXY; or as in sandbox/denials.h */
     const char *what;
     /* canonical "host:port", a name, a path, or several paths; printable */
     const char *target;

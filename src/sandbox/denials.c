@@ -23,15 +23,17 @@
 #define MAX_PATH_SIZE 200
 #define MAX_REASON_SIZE 300
 
+/* What was tried. */
+typedef enum { DEED_READ, DEED_WRITE, DEED_CREATE, DEED_PUT, DEED_REMOVE, DEED_CONNECT } Deed;
+
 typedef struct {
     const IpbNameRule *rule;
     char *given_reason; /* of the denials, as it is */
-    bool is_read;
-    IpbNameAction action; /* of the first denial */
-    int pid;              /* likewise */
-    char *process;        /* likewise, for people; NULL: not known */
-    bool has_others;      /* further processes */
-    GPtrArray *shown;     /* char *, for people */
+    Deed deed;          /* of the first denial */
+    int pid;            /* likewise */
+    char *process;      /* likewise, for people; NULL: not known */
+    bool has_others;    /* further processes */
+    GPtrArray *shown;   /* char *, for people */
     unsigned n_more;
 } Group;
 
@@ -53,13 +55,39 @@ struct IpbDenials {
 
 static const struct {
     const char *what, *verb;
-} ACTIONS[] = {
-    [IPB_NAME_READ] = {"file-read", "read"},
-    [IPB_NAME_WRITE] = {"file-write", "change"},
-    [IPB_NAME_CREATE] = {"file-create", "create"},
-    [IPB_NAME_PUT] = {"file-create", "create or replace"},
-    [IPB_NAME_REMOVE] = {"file-remove", "remove or rename"},
+    const char *no_rule; /* the reason if there is no rule, which may be followed by another */
+    const char *key;     /* that can allow it then */
+} DEEDS[] = {
+    [DEED_READ] = {"file-read", "read", "the sandbox hides it", "filesystem.allowRead"},
+    [DEED_WRITE] = {"file-write", "change", "the sandbox does not write there",
+                    "filesystem.allowWrite"},
+    [DEED_CREATE] = {"file-create", "create", "the sandbox does not write there",
+                     "filesystem.allowWrite"},
+    [DEED_PUT] = {"file-create", "create or replace", "the sandbox does not write there",
+                  "filesystem.allowWrite"},
+    [DEED_REMOVE] = {"file-remove", "remove or rename", "the sandbox does not write there",
+                     "filesystem.allowWrite"},
+    [DEED_CONNECT] = {"unix-connect", "connect to the socket",
+                      "sockets of the host cannot be reached", "network.allowUnixSockets"},
 };
+
+static Deed
+deed_of(const IpbSandboxDenial *denial)
+{
+    static const Deed OF_NAMES[] = {
+        [IPB_NAME_READ] = DEED_READ,     [IPB_NAME_WRITE] = DEED_WRITE,
+        [IPB_NAME_CREATE] = DEED_CREATE, [IPB_NAME_PUT] = DEED_PUT,
+        [IPB_NAME_REMOVE] = DEED_REMOVE,
+    };
+    return denial->kind == IPB_DENIED_SOCKET ? DEED_CONNECT : OF_NAMES[denial->action];
+}
+
+/* Different deeds that belong to one group have the same class. */
+static Deed
+class_of(Deed deed)
+{
+    return deed == DEED_READ || deed == DEED_CONNECT ? deed : DEED_WRITE;
+}
 
 /* Is it clear where @text begins and ends in a sentence, and does it look like what it is? */
 static bool
@@ -92,8 +120,8 @@ cut(const char *path)
     return end;
 }
 
-char *
-ipb_denial_path_to_text(const char *path, const char *workspace)
+static char *
+describe_path(const char *path, const char *workspace)
 {
     if (ipb_path_is_below(path, workspace) && !g_str_equal(workspace, "/"))
         path += strlen(workspace) + 1;
@@ -140,15 +168,13 @@ describe_reason(const Group *group)
     const IpbNameRule *rule = group->rule;
     GString *text = g_string_new(NULL);
     if (rule == NULL) {
-        g_string_append(text, group->is_read ? "the sandbox hides it"
-                                             : "the sandbox does not write there");
+        g_string_append(text, DEEDS[group->deed].no_rule);
         if (*group->given_reason != '\0') {
             g_string_append(text, " (");
             append_given(text, group->given_reason);
             g_string_append_c(text, ')');
         }
-        g_string_append_printf(text, "; filesystem.%s can allow it",
-                               group->is_read ? "allowRead" : "allowWrite");
+        g_string_append_printf(text, "; %s can allow it", DEEDS[group->deed].key);
         return g_string_free(text, FALSE);
     }
     g_string_append_printf(text, "%s (rule \"%s\")", rule->who, rule->pattern);
@@ -156,7 +182,7 @@ describe_reason(const Group *group)
         g_string_append(text, ": ");
         append_given(text, group->given_reason);
     }
-    if (rule->key != NULL)
+    if (rule->key != NULL && *rule->key != '\0')
         g_string_append_printf(text, "; filesystem.%s can allow it", rule->key);
     return g_string_free(text, FALSE);
 }
@@ -180,7 +206,7 @@ describe_group(const Group *group, const char *targets, const char *reason)
 {
     return g_strdup_printf(
         "%s%s may not %s %s: %s", group->process != NULL ? group->process : "code inside",
-        group->has_others ? " and others" : "", ACTIONS[group->action].verb, targets, reason);
+        group->has_others ? " and others" : "", DEEDS[group->deed].verb, targets, reason);
 }
 
 /* --- groups ----------------------------------------------------------------------------------- */
@@ -199,7 +225,7 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(Group, free_group)
 static bool
 belongs(const Group *group, const IpbSandboxDenial *denial)
 {
-    return group->rule == denial->rule && group->is_read == (denial->action == IPB_NAME_READ) &&
+    return group->rule == denial->rule && class_of(group->deed) == class_of(deed_of(denial)) &&
            g_str_equal(group->given_reason, denial->reason);
 }
 
@@ -210,8 +236,7 @@ make_group(const IpbSandboxDenial *denial)
     *group = (Group){
         .rule = denial->rule,
         .given_reason = g_strdup(denial->reason),
-        .is_read = denial->action == IPB_NAME_READ,
-        .action = denial->action,
+        .deed = deed_of(denial),
         .pid = denial->pid,
         .process = describe_process(denial),
         .shown = g_ptr_array_new_with_free_func(g_free),
@@ -225,7 +250,7 @@ add_to_group(Group *group, const IpbSandboxDenial *denial, const char *workspace
     if (denial->pid != group->pid)
         group->has_others = true;
     if (group->shown->len < MAX_SHOWN_PATHS)
-        g_ptr_array_add(group->shown, ipb_denial_path_to_text(denial->path, workspace));
+        g_ptr_array_add(group->shown, describe_path(denial->path, workspace));
     else
         group->n_more++;
 }
@@ -263,7 +288,7 @@ report_group(IpbDenials *denials, const Group *group)
     g_autofree char *reason = describe_reason(group);
     g_autofree char *text = describe_group(group, targets, reason);
     const IpbDenialReport report = {
-        .what = ACTIONS[group->action].what,
+        .what = DEEDS[group->deed].what,
         .process = group->process,
         .targets = targets,
         .reason = reason,
@@ -275,9 +300,9 @@ report_group(IpbDenials *denials, const Group *group)
 static void
 report_ungrouped(IpbDenials *denials)
 {
-    g_autofree char *text = g_strdup_printf(
-        "%u more calls with files were refused, for too many different reasons to report",
-        denials->n_ungrouped);
+    g_autofree char *text =
+        g_strdup_printf("%u more calls were refused, for too many different reasons to report",
+                        denials->n_ungrouped);
     denials->n_ungrouped = 0;
     const IpbDenialReport report = {
         .what = "file-write",
@@ -349,7 +374,7 @@ hash_name(const char *path)
 static bool
 remember(IpbDenials *denials, const IpbSandboxDenial *denial)
 {
-    guint hash = g_str_hash(denial->path) ^ (denial->action == IPB_NAME_READ ? 1 : 0);
+    guint hash = g_str_hash(denial->path) ^ (guint) class_of(deed_of(denial));
     if (g_hash_table_contains(denials->known_paths, GUINT_TO_POINTER(hash)))
         return false;
     if (g_hash_table_size(denials->known_paths) >= MAX_KNOWN_PATHS) {

@@ -20,7 +20,7 @@ typedef struct IpbDenials IpbDenials;
 
 /* A group. All texts are printable, have one line, and are valid during the callback only. */
 typedef struct {
-    const char *what;    /* "file-read", "file-write", "file-create", "file-remove"; static */
+    const char *what; /* "file-read", "file-write", "file-create", "file-remove", "unix-connect" */
     const char *process; /* "git (process 17)"; NULL: not known */
     const char *targets; /* ".git/hooks/a, .git/hooks/b and 12 more" */
     const char *reason;  /* who obeys the file, the rule, and the key that can allow it */
@@ -32,7 +32,7 @@ typedef struct {
 IpbDenials *ipb_denials_new(IpbLoop *loop, const char *workspace,
                             void (*on_report)(const IpbDenialReport *report, void *data),
                             void *data);
-/* @denial: of the kind IPB_DENIED_NAME. */
+/* Never reports, so it never frees the object. */
 void ipb_denials_add(IpbDenials *denials, const IpbSandboxDenial *denial);
 /* Was a denial added since the last flush whose path has the same last component as @path? */
 bool ipb_denials_has_name(const IpbDenials *denials, const char *path);
@@ -42,8 +42,4 @@ void ipb_denials_free(IpbDenials *denials);
 
 /* The text of one denial, as in IpbDenialReport. Caller frees. */
 char *ipb_denial_to_text(const IpbSandboxDenial *denial, const char *workspace);
-/* @path as texts of denials show it: quoted if it could be misread, its end only if it is long.
- * Caller frees. */
-char *ipb_denial_path_to_text(const char *path, const char *workspace);
-
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(IpbDenials, ipb_denials_free)

@@ -97,7 +97,7 @@ show_warnings(IpbSandboxing *sandboxing, const IpbSandboxPlan *plan)
 }
 
 static void
-on_files_denied(const IpbDenialReport *report, void *data)
+on_denials(const IpbDenialReport *report, void *data)
 {
     const IpbSandboxing *sandboxing = data;
     g_autofree char *text = g_strconcat("operation not permitted: ", report->text, NULL);
@@ -134,7 +134,7 @@ make_plan(void *data, GError **error)
     sandboxing->plan = ipb_sandbox_plan_ref(plan);
     if (sandboxing->denials == NULL)
         sandboxing->denials =
-            ipb_denials_new(sandboxing->loop, plan->workspace, on_files_denied, sandboxing);
+            ipb_denials_new(sandboxing->loop, plan->workspace, on_denials, sandboxing);
     return plan;
 }
 
@@ -344,16 +344,7 @@ static void
 on_denied(const IpbSandboxDenial *denial, void *data)
 {
     const IpbSandboxing *sandboxing = data;
-    if (denial->kind == IPB_DENIED_NAME) {
-        ipb_denials_add(sandboxing->denials, denial);
-        return;
-    }
-    g_autofree char *path = ipb_denial_path_to_text(denial->path, sandboxing->plan->workspace);
-    g_autofree char *text =
-        g_strdup_printf("operation not permitted: a connection to the socket %s: "
-                        "network.allowUnixSockets can allow it",
-                        path);
-    sandboxing->on_violation(text, sandboxing->data);
+    ipb_denials_add(sandboxing->denials, denial);
 }
 
 /* Once for a session: it is the same for the next kernel. */

@@ -85,7 +85,7 @@ static void
 test_printable(Fixture *fixture, const void *unused)
 {
     g_autofree char *longest = g_strnfill(100000, 'x');
-    ipb_violations_report(fixture->violations, "unix-connect", "/tmp/\033[31m\n\xff", longest);
+    ipb_violations_report(fixture->violations, "dns", "/tmp/\033[31m\n\xff", longest);
     ipb_violations_flush(fixture->violations);
     g_assert_true(g_utf8_validate(told(fixture, 0), -1, NULL));
     g_assert_null(strpbrk(told(fixture, 0), "\033\n"));

@@ -180,12 +180,15 @@ test_what_belongs_together(Fixture *fixture, const void *unused)
     add(fixture, &CONFIG, IPB_NAME_READ, "/ws/.git/config");
     add(fixture, &CONFIG, IPB_NAME_CREATE, "/ws/.git/config");
     add(fixture, &CONFIG, IPB_NAME_PUT, "/ws/b/.git/config");
+    const IpbSandboxDenial socket = {.kind = IPB_DENIED_SOCKET, .path = "s", .rule = &CONFIG};
+    ipb_denials_add(fixture->denials, &socket);
     IpbSandboxDenial denial = make_denial(&CONFIG, IPB_NAME_PUT, "/ws/c/.git/config", "git");
     g_strlcpy(denial.reason, "it is too large", sizeof denial.reason);
     ipb_denials_add(fixture->denials, &denial);
     ipb_denials_flush(fixture->denials);
-    g_assert_cmpuint(fixture->texts->len, ==, 3);
+    g_assert_cmpuint(fixture->texts->len, ==, 4);
     g_assert_nonnull(strstr(text_at(fixture, 1), "may not create .git/config and b/.git/config:"));
+    g_assert_nonnull(strstr(text_at(fixture, 2), "may not connect to the socket s:"));
 }
 
 static void
@@ -236,7 +239,7 @@ test_flood(Fixture *fixture, const void *unused)
     guint n = fixture->texts->len;
     g_assert_cmpuint(n, >, 1);
     g_assert_cmpuint(n, <, 100);
-    g_autofree char *rest = g_strdup_printf("%u more calls with files", VERY_MANY + 1 - n);
+    g_autofree char *rest = g_strdup_printf("%u more calls", VERY_MANY + 1 - n);
     g_assert_true(g_str_has_prefix(text_at(fixture, n - 1), rest));
 }
 

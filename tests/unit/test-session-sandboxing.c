@@ -160,10 +160,12 @@ test_a_socket(Fixture *fixture, const void *unused)
 {
     const IpbSandboxDenial denial = {.kind = IPB_DENIED_SOCKET, .path = "/run/a\n[ipybox] fine"};
     fixture->funcs.on_denied(&denial, fixture->funcs.data);
+    ipb_sandboxing_report_denials(fixture->sandboxing);
     g_assert_cmpuint(fixture->notices->len, ==, 1);
     g_assert_cmpstr(g_ptr_array_index(fixture->notices, 0), ==,
-                    "operation not permitted: a connection to the socket \"/run/a\\n[ipybox] "
-                    "fine\": network.allowUnixSockets can allow it");
+                    "operation not permitted: code inside may not connect to the socket "
+                    "\"/run/a\\n[ipybox] fine\": sockets of the host cannot be reached; "
+                    "network.allowUnixSockets can allow it");
 }
 
 /* Each kernel of the session has a new sandbox, and the warning is the same. */
