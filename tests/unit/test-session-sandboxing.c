@@ -146,6 +146,23 @@ test_an_error_that_is_reported_already(Fixture *fixture, const void *unused)
     g_assert_cmpstr(after, ==, before);
 }
 
+/* Its denial was lost, or another call of the same name failed before. */
+static void
+test_an_error_of_a_rule_for_names(Fixture *fixture, const void *unused)
+{
+    g_autofree char *created = explain(fixture, "[Errno 13] Permission denied: '.mcp.json'");
+    g_assert_true(g_str_has_prefix(created, "operation not permitted: code inside may not create "
+                                            ".mcp.json: MCP hosts start the servers"));
+    g_assert_true(
+        g_str_has_suffix(created, "(rule \".mcp.json\"); filesystem.allowNames can allow it"));
+    g_autofree char *renamed = explain(fixture, "[Errno 13] Permission denied: 'a' -> '.bashrc'");
+    g_assert_nonnull(strstr(renamed, "may not create .bashrc: bash runs it"));
+    write_file(fixture, ".bashrc", "mine");
+    g_autofree char *changed = explain(fixture, "[Errno 13] Permission denied: '.bashrc'");
+    g_assert_nonnull(strstr(changed, "may not change .bashrc: bash runs it"));
+    g_assert_null(explain(fixture, "[Errno 2] No such file or directory: '.mcp.json'"));
+}
+
 static void
 test_an_error_that_is_not_ours(Fixture *fixture, const void *unused)
 {
@@ -187,6 +204,7 @@ main(int argc, char **argv)
     g_test_add("/session/sandboxing/" name, Fixture, NULL, set_up, function, tear_down)
     ADD("name", test_a_name_is_reported);
     ADD("reported-already", test_an_error_that_is_reported_already);
+    ADD("name-rule", test_an_error_of_a_rule_for_names);
     ADD("not-ours", test_an_error_that_is_not_ours);
     ADD("socket", test_a_socket);
     ADD("names-not-judged", test_a_system_that_cannot_judge_names);
