@@ -6,6 +6,7 @@
  */
 #include "sandbox/linux/caller-path.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -22,6 +23,8 @@
 #include "base/fd.h"
 
 #define MAX_LINKS 40
+/* Of a directory that is listed. */
+#define MAX_ENTRIES 4096
 #define MAX_FD_PATH 32
 
 static int
@@ -468,4 +471,30 @@ ipb_caller_path_exists(IpbCaller *caller, const char *real)
     ipb_autofd fd =
         root < 0 ? -1 : open_below(root, real, O_NOFOLLOW, RESOLVE_IN_ROOT | RESOLVE_NO_SYMLINKS);
     return fd >= 0 || (errno != ENOENT && errno != ENOTDIR);
+}
+
+bool
+ipb_caller_path_has_other(IpbCaller *caller, const char *real, const char *suffix)
+{
+    int root = ipb_caller_root(caller);
+    ipb_autofd fd =
+        root < 0 ? -1 : open_below(root, real, O_DIRECTORY, RESOLVE_IN_ROOT | RESOLVE_NO_SYMLINKS);
+    int readable = fd < 0 ? -1 : openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *stream = readable < 0 ? NULL : fdopendir(readable);
+    if (stream == NULL) {
+        ipb_fd_close(&readable);
+        return true;
+    }
+    bool found = false;
+    size_t n = 0;
+    const struct dirent *entry;
+    while (!found && (entry = readdir(stream)) != NULL) {
+        size_t size = strlen(entry->d_name), suffix_size = strlen(suffix);
+        bool is_itself = strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0;
+        found = ++n > MAX_ENTRIES ||
+                (!is_itself &&
+                 (size < suffix_size || strcmp(entry->d_name + size - suffix_size, suffix) != 0));
+    }
+    closedir(stream);
+    return found;
 }

@@ -50,3 +50,6 @@ void ipb_caller_path_clear(IpbCallerPath *path);
 /* Is there anything at @real, which has no symbolic link in it, as the caller sees it? If that
  * cannot be found out: yes. */
 bool ipb_caller_path_exists(IpbCaller *caller, const char *real);
+/* Is it anything but a directory in which all names end in @suffix? If that cannot be found out:
+ * yes. */
+bool ipb_caller_path_has_other(IpbCaller *caller, const char *real, const char *suffix);

@@ -140,6 +140,19 @@ print_fd_path(char text[static MAX_FD_PATH], int fd)
     snprintf(text, MAX_FD_PATH, "/proc/self/fd/%d", fd);
 }
 
+/* As the kernel: that two directories are on different mounts counts more than that one of them is
+ * read-only. Programs then copy. */
+static int
+prefer_exdev(int result, int a, int b)
+{
+    struct statx first, second;
+    if (result == EROFS && statx(a, "", AT_EMPTY_PATH, STATX_MNT_ID, &first) == 0 &&
+        statx(b, "", AT_EMPTY_PATH, STATX_MNT_ID, &second) == 0 &&
+        first.stx_mnt_id != second.stx_mnt_id)
+        return EXDEV;
+    return result;
+}
+
 static int
 errno_of(int result)
 {
@@ -414,6 +427,7 @@ perform_open(const Call *call, int directory, size_t path_arg, int flags, mode_t
     } else {
         result = open_path(call, &path, &opening);
     }
+    ipb_name_guard_end_call(&call->calls->guard);
     IpbFileCallState state = finish_open(call, &path, result, &opening);
     ipb_caller_path_clear(&path);
     return state;
@@ -563,12 +577,17 @@ find_target_of_fd(const Call *call, int fd, IpbCallerPath *ret_path, int *ret_fd
 
 /* May the contents or attributes of what was found be changed? Files without a name may. */
 static int
-judge_change(const Call *call, const IpbCallerPath *path, const struct stat *info)
+judge_change(const Call *call, const IpbCallerPath *path, const struct stat *info, bool is_mode)
 {
     if (path->real[0] != '/' || (info->st_nlink == 0 && path->is_descriptor))
         return 0;
     int result = ipb_proc_guard_judge(call->caller, path, true);
-    return result != 0 ? result : judge(call, IPB_NAME_WRITE, kind_of_mode(info->st_mode), path);
+    const IpbNameAttempt attempt = {.action = IPB_NAME_WRITE,
+                                    .kind = kind_of_mode(info->st_mode),
+                                    .path = path,
+                                    .is_mode = is_mode};
+    return result != 0 ? result
+                       : ipb_name_guard_judge(&call->calls->guard, call->caller, &attempt, NULL);
 }
 
 /* A second name for a file is a way to change it, unless that is refused by the first name. */
@@ -612,7 +631,7 @@ make_link(const Call *call, int old_directory, size_t old_arg, int new_directory
         else
             result = judge_new(call, IPB_NAME_PUT, kind, &new_path);
         if (result == 0)
-            result = judge_change(call, &old_path, &info);
+            result = prefer_exdev(judge_change(call, &old_path, &info, false), source, new_path.fd);
         if (result == 0 && info.st_nlink > 0)
             result = judge(call, IPB_NAME_READ, kind, &old_path);
         char text[MAX_FD_PATH];
@@ -652,8 +671,15 @@ remove_name(const Call *call, int directory, size_t path_arg, int flags)
         result = errno;
     else if (!is_directory && path.has_slash)
         result = S_ISDIR(info.st_mode) ? EISDIR : ENOTDIR;
-    else if ((result = judge(call, IPB_NAME_REMOVE, kind_of_mode(info.st_mode), &path)) == 0)
-        result = errno_of(unlinkat(path.fd, path.name, flags));
+    else {
+        const IpbNameAttempt attempt = {.action = IPB_NAME_REMOVE,
+                                        .kind = kind_of_mode(info.st_mode),
+                                        .path = &path,
+                                        .is_rmdir = is_directory};
+        result = ipb_name_guard_judge(&call->calls->guard, call->caller, &attempt, NULL);
+        if (result == 0)
+            result = errno_of(unlinkat(path.fd, path.name, flags));
+    }
     ipb_caller_path_clear(&path);
     return result;
 }
@@ -801,7 +827,7 @@ rename_name(const Call *call, int old_directory, size_t old_arg, int new_directo
         return result;
     result = find(call, &new_argument, &to);
     if (result == 0) {
-        result = rename_found(call, &from, &to, flags);
+        result = prefer_exdev(rename_found(call, &from, &to, flags), from.fd, to.fd);
         ipb_caller_path_clear(&to);
     }
     ipb_caller_path_clear(&from);
@@ -809,6 +835,18 @@ rename_name(const Call *call, int old_directory, size_t old_arg, int new_directo
 }
 
 /* --- what exists ------------------------------------------------------------------------------ */
+
+static int
+change_mode(const Call *call, int target, void *data)
+{
+    const mode_t *mode = data;
+    char path[MAX_FD_PATH];
+    struct stat info;
+    if (fstat(target, &info) == 0 && S_ISLNK(info.st_mode))
+        return EOPNOTSUPP;
+    print_fd_path(path, target);
+    return errno_of(chmod(path, *mode & 01777));
+}
 
 typedef int (*ChangeFunc)(const Call *call, int target, void *data);
 
@@ -839,23 +877,13 @@ change(const Call *call, bool is_fd, int directory, size_t path_arg, int at_flag
     }
     if (result != 0)
         return result;
-    result = judge_change(call, &path, &info);
+    /* Who could not write may not after it. */
+    bool is_mode = func == change_mode && (*(const mode_t *) data & 0222 & ~info.st_mode) == 0;
+    result = judge_change(call, &path, &info, is_mode);
     if (result == 0)
         result = func(call, target, data);
     ipb_caller_path_clear(&path);
     return result;
-}
-
-static int
-change_mode(const Call *call, int target, void *data)
-{
-    const mode_t *mode = data;
-    char path[MAX_FD_PATH];
-    struct stat info;
-    if (fstat(target, &info) == 0 && S_ISLNK(info.st_mode))
-        return EOPNOTSUPP;
-    print_fd_path(path, target);
-    return errno_of(chmod(path, *mode & 01777));
 }
 
 typedef struct {
@@ -943,7 +971,7 @@ cut(const Call *call)
     else if (!S_ISREG(info.st_mode))
         result = EINVAL;
     else
-        result = judge_change(call, &path, &info);
+        result = judge_change(call, &path, &info, false);
     ipb_caller_path_clear(&path);
     /* Our own limit is not the caller's. */
     if (result == 0 && call->calls->max_file_bytes != 0 &&
@@ -1148,6 +1176,7 @@ ipb_file_calls_perform(IpbFileCalls *calls, const IpbNotification *notification,
     }
     bool is_continued = false, is_other = false;
     int result = perform(&call, &is_continued, &is_other);
+    ipb_name_guard_end_call(&calls->guard);
     if (is_other)
         return IPB_FILE_CALL_OTHER;
     if (is_continued)

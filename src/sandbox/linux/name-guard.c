@@ -7,6 +7,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "sandbox/linux/names-lock.h"
+
 static int
 report(const IpbNameGuard *guard, const IpbCaller *caller, const IpbNameAttempt *attempt,
        const IpbNameRule *rule, const char *reason)
@@ -33,28 +35,52 @@ has_entry(const char *path, size_t directory_size, const char *name, void *data)
     return ipb_caller_path_exists(data, entry);
 }
 
-static int
-judge_name(const IpbNameGuard *guard, IpbCaller *caller, const IpbNameAttempt *attempt,
-           size_t root_size, const IpbNameRule **ret_parsed)
+static bool
+has_other(const char *path, size_t directory_size, const char *suffix, void *data)
+{
+    g_autofree char *directory = g_strndup(path, directory_size);
+    return ipb_caller_path_has_other(data, directory, suffix);
+}
+
+static IpbNameJudgement
+ask_rules(const IpbNameGuard *guard, IpbCaller *caller, const IpbNameAttempt *attempt,
+          size_t root_size)
 {
     IpbNameQuestion question = {
         .action = attempt->action,
         .kind = attempt->kind,
         .path = attempt->path->real,
         .root_size = root_size,
+        .is_rmdir = attempt->is_rmdir,
+        .is_mode = attempt->is_mode,
         .has_entry = has_entry,
+        .has_other = has_other,
         .data = caller,
     };
     if (attempt->source != NULL) {
         IpbPlanAccess source = ipb_sandbox_plan_access(guard->plan, attempt->source->real);
-        /* What comes from a place of the sandbox's own had no protected names in it: no rule held
-         * there. So it is judged as if it came from nowhere. */
+        /* No rule held in a place of the sandbox's own. What comes from there is judged as if it
+         * came from nowhere. */
         if (source.is_writable && !source.is_own) {
             question.source = attempt->source->real;
             question.source_root_size = source.root_size;
         }
     }
-    IpbNameJudgement judgement = ipb_name_rules_judge(guard->plan->names, &question);
+    return ipb_name_rules_judge(guard->plan->names, &question);
+}
+
+static int
+judge_name(IpbNameGuard *guard, IpbCaller *caller, const IpbNameAttempt *attempt, size_t root_size,
+           const IpbNameRule **ret_parsed)
+{
+    IpbNameJudgement judgement = ask_rules(guard, caller, attempt, root_size);
+    if (judgement.is_structural && !guard->is_locked) {
+        if (!ipb_names_lock())
+            return report(guard, caller, attempt, judgement.rule,
+                          "another process holds the lock of the home directory");
+        guard->is_locked = true;
+        judgement = ask_rules(guard, caller, attempt, root_size);
+    }
     if (judgement.verdict == IPB_NAME_ALLOWED)
         return 0;
     if (judgement.verdict == IPB_NAME_REFUSED || ret_parsed == NULL)
@@ -63,8 +89,16 @@ judge_name(const IpbNameGuard *guard, IpbCaller *caller, const IpbNameAttempt *a
     return 0;
 }
 
+void
+ipb_name_guard_end_call(IpbNameGuard *guard)
+{
+    if (guard->is_locked)
+        ipb_names_unlock();
+    guard->is_locked = false;
+}
+
 int
-ipb_name_guard_judge(const IpbNameGuard *guard, IpbCaller *caller, const IpbNameAttempt *attempt,
+ipb_name_guard_judge(IpbNameGuard *guard, IpbCaller *caller, const IpbNameAttempt *attempt,
                      const IpbNameRule **ret_parsed)
 {
     IpbPlanAccess access = ipb_sandbox_plan_access(guard->plan, attempt->path->real);

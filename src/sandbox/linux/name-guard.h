@@ -25,6 +25,7 @@ typedef struct {
     /* Called in the supervisor's thread. */
     void (*on_denied)(const IpbDenialRecord *record, void *data);
     void *data;
+    bool is_locked; /* for the call that is judged now (names-lock.h) */
 } IpbNameGuard;
 
 /* What the caller wants to do. */
@@ -34,16 +35,19 @@ typedef struct {
     const IpbCallerPath *path;
     const IpbCallerPath *source; /* of a PUT by rename; else NULL */
     bool is_moved;               /* of REMOVE: all that is in it goes along */
+    bool is_rmdir, is_mode;      /* as in IpbNameQuestion */
 } IpbNameAttempt;
 
 /* Returns 0, EACCES (a rule for names, or nothing may be read there), EROFS, or EBUSY (something
  * below is protected). *ret_parsed (NULL: then it is refused): the contents have to pass this rule;
  * NULL if they need not. */
-int ipb_name_guard_judge(const IpbNameGuard *guard, IpbCaller *caller,
-                         const IpbNameAttempt *attempt, const IpbNameRule **ret_parsed);
+int ipb_name_guard_judge(IpbNameGuard *guard, IpbCaller *caller, const IpbNameAttempt *attempt,
+                         const IpbNameRule **ret_parsed);
 /* The contents did not pass @rule. Takes @reason, which may be NULL. Returns EACCES. */
 int ipb_name_guard_refuse_contents(const IpbNameGuard *guard, const IpbCaller *caller,
                                    const IpbNameAttempt *attempt, const IpbNameRule *rule,
                                    char *reason);
+/* The call that was judged is over. */
+void ipb_name_guard_end_call(IpbNameGuard *guard);
 /* Is the path in a place of the sandbox's own, such as /tmp? */
 bool ipb_name_guard_is_own(const IpbNameGuard *guard, const IpbCallerPath *path);

@@ -47,6 +47,9 @@ ipb_proc_guard_judge(const IpbCaller *caller, const IpbCallerPath *path, bool is
     if (rest == path->real + 6 || (*rest != '/' && *rest != '\0'))
         return is_for_writing ? EACCES : 0;
     const char *file = skip_thread(rest + strspn(rest, "/"));
+    /* A link to one of the caller's descriptors: what it leads to is judged. */
+    if (pid == caller->inner_group && strncmp(file, "fd/", 3) == 0)
+        return 0;
     if (pid != caller->inner_group)
         return !is_for_writing &&
                        (*file == '\0' || contains(PUBLIC, sizeof PUBLIC / sizeof *PUBLIC, file))

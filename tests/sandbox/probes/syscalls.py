@@ -62,6 +62,10 @@ DENIED = {
     "fspick": (433, NONE, BAD, 0),
     "mount_setattr": (442, NONE, BAD, 0, BAD, 0),
     "open_tree_attr": (467, NONE, BAD, 0, BAD, 0),
+    "landlock_create_ruleset": (444, 0, 0, 1),
+    "setxattrat": (463, NONE, BAD, 0, BAD, BAD, 0),
+    "removexattrat": (466, NONE, BAD, 0, BAD),
+    "file_setattr": (469, NONE, BAD, BAD, 0, 0),
     "open_by_handle_at": (304, NONE, BAD, 0),
     "quotactl": (179, 0x7FFF, BAD, 0, 0),
     "quotactl_fd": (443, NONE, 0x7FFF, 0, 0),
@@ -252,7 +256,6 @@ def make_twins():
             326, os.open("file", 0), 0, os.open("copy", os.O_CREAT | os.O_WRONLY), 0, 1, 0
         ),
         "getrandom": lambda: call(318, ctypes.create_string_buffer(8), 8, 0),
-        "landlock_create_ruleset": lambda: call(444, 0, 0, 1),
         "semget": lambda: call(64, 0, 1, 0o600),
         "shmget": lambda: call(29, 0, 4096, 0o600),
         "setpriority": lambda: call(141, 0, 0, 19),
