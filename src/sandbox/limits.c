@@ -17,7 +17,7 @@ const IpbSandboxLimits IPB_SANDBOX_LIMITS_DEFAULT = {
     .memory_bytes = 8 * GIB,
     .processes = 512,
     .cpu_s = 0,
-    .open_files = 1024,
+    .open_files = 768,
     .file_bytes = 8 * GIB,
     .tmp_bytes = GIB,
 };
@@ -35,7 +35,8 @@ static const struct {
     {"cpuSeconds", false, offsetof(IpbSandboxLimits, cpu_s),
      "seconds of each process: a cell has its own time limit, a service may run for days"},
     {"openFiles", false, offsetof(IpbSandboxLimits, open_files),
-     "of each process: what Linux gives programs by default, so they are written for it"},
+     "of each process: near the usual 1024, and less, so that code inside cannot keep others from "
+     "passing descriptors"},
     {"fileSize", true, offsetof(IpbSandboxLimits, file_bytes),
      "of each file that is written: an endless loop does not fill the disk at once"},
     {"temporaryFiles", true, offsetof(IpbSandboxLimits, tmp_bytes),

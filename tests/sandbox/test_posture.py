@@ -138,7 +138,7 @@ def test_each_thread_and_child_of_a_kernel(box: Box, user: str) -> None:
                     and rows["Max data size"][1] != "unlimited"
                 )
                 assert (
-                    int(rows["Max processes"][1]) <= 512 and int(rows["Max open files"][1]) <= 1024
+                    int(rows["Max processes"][1]) <= 512 and int(rows["Max open files"][1]) <= 768
                 )
                 environment = Path(f"/proc/{pid}/environ").read_bytes()
                 assert (
@@ -227,7 +227,7 @@ def test_limits(box: Box, user: str) -> None:
         }
         assert rows["Max core file size"][:2] == ["1", "1"]
         assert int(rows["Max processes"][1]) <= 512
-        assert int(rows["Max open files"][1]) <= 1024
+        assert int(rows["Max open files"][1]) <= 768
         assert rows["Max data size"][1] != "unlimited" and rows["Max file size"][1] != "unlimited"
 
 
