@@ -122,6 +122,7 @@ on_grace_ended(void *data)
     IpbSandboxedCommand *command = data;
     g_clear_pointer(&command->grace_timer, ipb_timer_free);
     if (command->is_stopping || !command->is_ready) {
+        ipb_sandbox_report_denials(command->sandbox);
         g_clear_pointer(&command->sandbox, ipb_sandbox_free);
         end(command, SIGKILL, NULL);
         return;

@@ -38,7 +38,8 @@ typedef struct {
     /* The sandbox is ready: its listeners, in the order of plan->listeners. The receiver owns
      * them. */
     void (*on_listeners)(const int *listeners, size_t n_listeners, void *data);
-    /* The sandbox refused a call. Texts in @denial are untrusted. */
+    /* The sandbox refused a call. Texts in @denial are untrusted. It is called before the events of
+     * the cell that follow the call. */
     void (*on_denied)(const IpbSandboxDenial *denial, void *data);
     /* As in IpbSandboxOptions. Called for each sandbox. */
     void (*on_unnamed)(const char *why, void *data);

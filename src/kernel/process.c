@@ -146,6 +146,8 @@ end_process(IpbProcess *process, bool with_frames, bool waits_for_exit)
     g_clear_pointer(&process->fork_timer, ipb_timer_free);
     g_clear_pointer(&process->kill_timer, ipb_timer_free);
     g_clear_pointer(&process->pidfd_watch, ipb_watch_free);
+    if (process->sandbox != NULL)
+        ipb_sandbox_report_denials(process->sandbox);
     g_clear_pointer(&process->sandbox, ipb_sandbox_free);
     if (waits_for_exit)
         process->exit_timer = ipb_timer_new(process->loop, EXIT_WAIT_MS, on_exit_timer, process);
@@ -244,8 +246,13 @@ on_frame(const IpbFrame *frame, void *data)
             end_by_breach(process, "a second hello");
     } else if (is_greeting) {
         end_by_breach(process, "the first frame was not hello");
-    } else if (!process->funcs.on_message(&message, &error, process->data)) {
-        end_by_breach(process, error->message);
+    } else {
+        /* What was refused before is a reason for this error, or belongs to the cell that ends. */
+        if (process->sandbox != NULL &&
+            (message.type == IPB_FRAME_ERROR || message.type == IPB_FRAME_DONE))
+            ipb_sandbox_report_denials(process->sandbox);
+        if (!process->funcs.on_message(&message, &error, process->data))
+            end_by_breach(process, error->message);
     }
 }
 

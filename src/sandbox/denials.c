@@ -59,7 +59,7 @@ static const struct {
     const char *key;     /* that can allow it then */
 } DEEDS[] = {
     [DEED_READ] = {"file-read", "read", "the sandbox hides it", "filesystem.allowRead"},
-    [DEED_WRITE] = {"file-write", "change", "the sandbox does not write there",
+    [DEED_WRITE] = {"file-write", "write", "the sandbox does not write there",
                     "filesystem.allowWrite"},
     [DEED_CREATE] = {"file-create", "create", "the sandbox does not write there",
                      "filesystem.allowWrite"},
@@ -374,7 +374,10 @@ hash_name(const char *path)
 static bool
 remember(IpbDenials *denials, const IpbSandboxDenial *denial)
 {
-    guint hash = g_str_hash(denial->path) ^ (guint) class_of(deed_of(denial));
+    /* A file may be refused for several reasons, one after the other. */
+    g_autofree char *key =
+        g_strdup_printf("%d %s %s", class_of(deed_of(denial)), denial->reason, denial->path);
+    guint hash = g_str_hash(key);
     if (g_hash_table_contains(denials->known_paths, GUINT_TO_POINTER(hash)))
         return false;
     if (g_hash_table_size(denials->known_paths) >= MAX_KNOWN_PATHS) {

@@ -34,6 +34,12 @@ ipb_sandbox_signal(IpbSandbox *sandbox, int signal_number)
     IPB_SANDBOX_BACKEND.signal(sandbox, signal_number);
 }
 
+void
+ipb_sandbox_report_denials(IpbSandbox *sandbox)
+{
+    IPB_SANDBOX_BACKEND.report_denials(sandbox);
+}
+
 const GError *
 ipb_sandbox_failure(const IpbSandbox *sandbox)
 {

@@ -51,7 +51,7 @@ typedef struct {
      * @wait_status (as of waitpid). */
     void (*on_end)(IpbSandbox *sandbox, int wait_status, const GError *error, void *data);
     /* A call was refused that code inside had a reason to make. If there are very many, some are
-     * not reported. May be NULL. */
+     * not reported. Must not free the sandbox. May be NULL. */
     void (*on_denied)(IpbSandbox *sandbox, const IpbSandboxDenial *denial, void *data);
     /* This system cannot judge names: only files that existed at the start are protected. @why: for
      * people. Called before on_ready, or when a kernel enters. May be NULL. */
@@ -67,6 +67,9 @@ void ipb_sandbox_free(IpbSandbox *sandbox);
 bool ipb_sandbox_is_weaker(const IpbSandbox *sandbox);
 /* To the command's process group. Does nothing before on_ready. */
 void ipb_sandbox_signal(IpbSandbox *sandbox, int signal_number);
+/* Calls on_denied, which must not free the sandbox, for all calls that were refused until now. It
+ * is also done before on_end. */
+void ipb_sandbox_report_denials(IpbSandbox *sandbox);
 /* Why it is ending. NULL: it is not, or it ends as it should. Borrowed. */
 const GError *ipb_sandbox_failure(const IpbSandbox *sandbox);
 /* If a limit of the plan is a known reason for an end with this status (as of waitpid): a phrase

@@ -94,7 +94,7 @@ test_text(void)
                          "(rule \".git/config\"): core.fsmonitor runs a program; "
                          "filesystem.allowGitConfig can allow it");
     denial = make_denial(&OWN, IPB_NAME_WRITE, "/elsewhere/.ipybox-new-1", "");
-    assert_text(&denial, "process 17 may not change /elsewhere/.ipybox-new-1: ipybox is writing it "
+    assert_text(&denial, "process 17 may not write /elsewhere/.ipybox-new-1: ipybox is writing it "
                          "(rule \".ipybox-new-*\")");
     denial.pid = 0;
     denial.action = IPB_NAME_REMOVE;
@@ -169,7 +169,7 @@ test_one_report_for_a_rule(Fixture *fixture, const void *unused)
                     "497 more: git runs it (rule \".git/hooks/**\"); filesystem.allowNames can "
                     "allow it");
     g_assert_true(g_str_has_prefix(text_at(fixture, 1),
-                                   "git (process 17) may not change .git/config and "
+                                   "git (process 17) may not write .git/config and "
                                    "x/.git/config: git obeys it"));
 }
 

@@ -159,7 +159,7 @@ test_an_error_of_a_rule_for_names(Fixture *fixture, const void *unused)
     g_assert_nonnull(strstr(renamed, "may not create .bashrc: bash runs it"));
     write_file(fixture, ".bashrc", "mine");
     g_autofree char *changed = explain(fixture, "[Errno 13] Permission denied: '.bashrc'");
-    g_assert_nonnull(strstr(changed, "may not change .bashrc: bash runs it"));
+    g_assert_nonnull(strstr(changed, "may not write .bashrc: bash runs it"));
     g_assert_null(explain(fixture, "[Errno 2] No such file or directory: '.mcp.json'"));
 }
 

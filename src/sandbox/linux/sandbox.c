@@ -241,6 +241,13 @@ fall_back(IpbSandbox *sandbox)
     return ok;
 }
 
+static void
+report_denials(IpbSandbox *sandbox)
+{
+    for (guint i = 0; i < sandbox->supervisors->len; i++)
+        ipb_supervisor_report_denials(g_ptr_array_index(sandbox->supervisors, i));
+}
+
 /* May free the sandbox. */
 static void
 finish_if_over(IpbSandbox *sandbox)
@@ -249,6 +256,7 @@ finish_if_over(IpbSandbox *sandbox)
         sandbox->init.pidfd >= 0 || fall_back(sandbox))
         return;
     sandbox->has_ended = true;
+    report_denials(sandbox);
     g_clear_pointer(&sandbox->timer, ipb_timer_free);
     if (sandbox->failure == NULL && !sandbox->has_status)
         g_set_error_literal(&sandbox->failure, IPYBOX_ERROR, IPYBOX_ERROR_SYSTEM,
@@ -811,5 +819,6 @@ const IpbSandboxBackend IPB_SANDBOX_BACKEND = {
     .find_entry_library = find_entry_library,
     .entry = entry_of,
     .add_process = add_process,
+    .report_denials = report_denials,
     .weaker_gaps = WEAKER_GAPS,
 };

@@ -13,6 +13,7 @@
 #include <sched.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -248,16 +249,34 @@ run_thread(void *data)
 
 /* --- the owner's side ------------------------------------------------------------------------- */
 
-static void
-on_denials(uint32_t events, void *data)
+/* Reports one. Returns what read() did. */
+static ssize_t
+report_denial(IpbSupervisor *supervisor)
 {
-    IpbSupervisor *supervisor = data;
     IpbDenialRecord record;
     ssize_t n = read(supervisor->denied_read, &record, sizeof record);
     if (n == (ssize_t) sizeof record && supervisor->on_denied != NULL) {
         record.denial.path = record.path;
         supervisor->on_denied(&record.denial, supervisor->data);
-    } else if (n == 0) { /* the thread has ended */
+    }
+    return n;
+}
+
+void
+ipb_supervisor_report_denials(IpbSupervisor *supervisor)
+{
+    /* Not until the pipe is empty: code inside could fill it for ever. */
+    int size = 0;
+    ioctl(supervisor->denied_read, FIONREAD, &size);
+    for (; size >= (int) sizeof(IpbDenialRecord); size -= (int) sizeof(IpbDenialRecord))
+        report_denial(supervisor);
+}
+
+static void
+on_denials(uint32_t events, void *data)
+{
+    IpbSupervisor *supervisor = data;
+    if (report_denial(supervisor) == 0) { /* the thread has ended */
         ipb_watch_set_events(supervisor->watch, 0);
         if (supervisor->on_ended != NULL)
             supervisor->on_ended(supervisor, supervisor->data); /* may free it */

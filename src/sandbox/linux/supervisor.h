@@ -40,6 +40,9 @@ typedef struct {
 
 IpbSupervisor *ipb_supervisor_new(IpbLoop *loop, const IpbSupervisorOptions *options,
                                   GError **error);
+/* Reports the denials of all calls that have ended, now and not from the loop. on_denied must not
+ * free the supervisor. */
+void ipb_supervisor_report_denials(IpbSupervisor *supervisor);
 /* Calls that wait fail with ENOSYS. */
 void ipb_supervisor_free(IpbSupervisor *supervisor);
 
