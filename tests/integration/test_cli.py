@@ -618,13 +618,13 @@ def test_doctor_where_another_program_listens_to_calls(ipybox, place, run_ipybox
     listened = [sys.executable, "-I", "-c", LISTEN, ipybox]
     states = states_of(harness.run([*listened, "doctor", "--json"], place))
     assert states["seccomp"][0] == states["names"][0] == states["sandbox"][0] == "optional"
-    assert "another program listens to system calls already" in states["seccomp"][1]
+    assert "another program answers system calls already" in states["seccomp"][1]
     assert states["names"][1] == "not judged: see seccomp"
     assert states["sandbox"][1].startswith("none: ")
     for command in (["sandbox", "--", "true"], ["run", "-c", "1"]):
         done = harness.run([*listened, *command], place)
         assert done.returncode != 0, done
-        assert "listener for system calls exists already (a container runtime?)" in done.stderr
+        assert "nother program answers system calls of this process already" in done.stderr
 
 
 def test_setup_without_an_index_leaves_what_was_there(run_ipybox, place):

@@ -145,15 +145,13 @@ static void
 add_seccomp(IpbSandboxProbe *probe, const Listener *listener)
 {
     bool is_available = has_seccomp() && listener->problem == 0;
-    const char *text =
-        is_available ? "with user notification"
-        : listener->problem == EBUSY
-            ? "another program listens to system calls already: no sandbox can be made"
-            : "not there: no sandbox can be made";
+    const char *text = is_available ? "with user notification"
+                       : listener->problem == EBUSY
+                           ? "another program answers system calls already: no sandbox can be made"
+                           : "not there: no sandbox can be made";
     add_feature(probe, "seccomp", is_available, g_strdup(text),
-                listener->problem == EBUSY
-                    ? "run ipybox where no container runtime listens to system calls"
-                    : "Linux 5.0 or later, with CONFIG_SECCOMP_FILTER");
+                listener->problem == EBUSY ? "start the container without seccomp notifications"
+                                           : "Linux 5.0 or later, with CONFIG_SECCOMP_FILTER");
 }
 
 /* The rules for names need a supervisor that performs calls; see sandbox.h, on_unnamed. */

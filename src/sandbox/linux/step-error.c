@@ -118,9 +118,8 @@ hint(const IpbStepError *failure)
     int number = failure->saved_errno;
     if (failure->step == IPB_STEP_ID_MAP_MOUNT && number == EINVAL)
         return ". As root, what a sandbox writes must be on a file system that can be mounted with "
-               "an "
-               "id map: ext4, xfs, btrfs or tmpfs, not overlayfs (a container's own layer). Use a "
-               "volume, or run ipybox as an ordinary user";
+               "an id map: ext4, xfs, btrfs or (from Linux 6.3 on) tmpfs, not overlayfs (a "
+               "container's own layer). Use a volume, or run ipybox as an ordinary user";
     if ((failure->step == IPB_STEP_ID_MAP_MOUNT || failure->step == IPB_STEP_SOURCE) &&
         number == EPERM)
         return ". This root may not mount (it is root of a container only). Run ipybox as an "
@@ -134,6 +133,8 @@ hint(const IpbStepError *failure)
         return ". Another program answers system calls of this process already: a container's "
                "runtime, or an outer sandbox. Linux allows only one. Start the container without "
                "seccomp notifications";
+    if (failure->step == IPB_STEP_LANDLOCK && (number == EOPNOTSUPP || number == ENOSYS))
+        return ". Landlock needs Linux 5.19 or later, with landlock in the kernel option lsm=";
     if (number == ENOSYS)
         return ". The kernel is too old: Linux 5.12 or later is needed";
     if (failure->step == IPB_STEP_TARGET && (number == ELOOP || number == ENOENT))

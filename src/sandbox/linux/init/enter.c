@@ -128,10 +128,11 @@ await_kernel(Entry *entry, char *error, size_t error_size)
         describe(error, error_size, "the kernel died while giving up its rights");
         return -EIO;
     }
-    if (failure.step == IPB_STEP_SECCOMP && failure.saved_errno == EBUSY) {
+    if (failure.step == IPB_STEP_LISTEN && failure.saved_errno == EBUSY) {
         /* As step-error.c describes it for a command. */
         describe(error, error_size,
-                 "a listener for system calls exists already (a container runtime?)");
+                 "another program answers system calls of this process already (a container's "
+                 "runtime?)");
         return -EBUSY;
     }
     IpbText text = {0};
