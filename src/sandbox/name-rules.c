@@ -44,9 +44,8 @@ typedef enum {
 
 /* A name without "*" that some steps want. */
 typedef struct {
-    char *text; /* folded; NULL: the slot is free */
+    char *text; /* folded */
     size_t size;
-    uint32_t hash;
     GitName git;
     Bits steps;
 } Literal;
@@ -57,6 +56,15 @@ typedef struct {
     char *prefix, *suffix; /* folded */
     size_t prefix_size, suffix_size;
 } Glob;
+
+/* Small, so that the table stays in the processor's cache. */
+typedef struct {
+    uint32_t hash;
+    uint32_t number; /* in the literals, from 1 on; 0: free */
+} Slot;
+
+/* A power of two, larger than the number of steps and of git's names together. */
+#define N_SLOTS ((size_t) MAX_STEPS * 2)
 
 struct IpbNameRules {
     bool allow_git_config;
@@ -72,9 +80,9 @@ struct IpbNameRules {
     Bits refusing;                     /* all steps of rows that refuse something */
     Bits excepting;                    /* of rows and patterns that allow */
     Bits pinning;                      /* of refusing rows whose directories must stay */
-    Literal *literals;
-    size_t n_slots; /* a power of two */
-    GArray *globs;  /* Glob */
+    GArray *literals;                  /* Literal */
+    Slot *slots;                       /* a hash table of them: N_SLOTS */
+    GArray *globs;                     /* Glob */
 };
 
 /* --- bits ------------------------------------------------------------------------------------- */
@@ -93,29 +101,38 @@ has_bit(const Bits *bits, unsigned bit)
 
 /* --- compiling -------------------------------------------------------------------------------- */
 
+/* NULL: no pattern has this name. */
 static Literal *
-find_slot(const IpbNameRules *rules, const IpbFoldedName *name)
+find_literal(const IpbNameRules *rules, const IpbFoldedName *name, size_t *ret_slot)
 {
-    for (size_t i = name->hash;; i++) {
-        Literal *literal = &rules->literals[i & (rules->n_slots - 1)];
-        if (literal->text == NULL || (literal->hash == name->hash && literal->size == name->size &&
-                                      memcmp(literal->text, name->text, name->size) == 0))
+    for (size_t i = name->hash & (N_SLOTS - 1);; i = (i + 1) & (N_SLOTS - 1)) {
+        const Slot *slot = &rules->slots[i];
+        if (ret_slot != NULL)
+            *ret_slot = i;
+        if (slot->number == 0)
+            return NULL;
+        if (slot->hash != name->hash)
+            continue;
+        Literal *literal = &g_array_index(rules->literals, Literal, slot->number - 1);
+        if (literal->size == name->size && memcmp(literal->text, name->text, name->size) == 0)
             return literal;
     }
 }
 
+/* Valid until the next literal is added. */
 static Literal *
 get_literal(IpbNameRules *rules, const char *text)
 {
     IpbFoldedName name;
+    size_t i;
     ipb_name_fold(text, strlen(text), &name);
-    Literal *literal = find_slot(rules, &name);
-    if (literal->text == NULL) {
-        literal->text = g_strdup(name.text);
-        literal->size = name.size;
-        literal->hash = name.hash;
-    }
-    return literal;
+    Literal *literal = find_literal(rules, &name, &i);
+    if (literal != NULL)
+        return literal;
+    Literal added = {.text = g_strdup(name.text), .size = name.size};
+    g_array_append_val(rules->literals, added);
+    rules->slots[i] = (Slot){name.hash, rules->literals->len};
+    return &g_array_index(rules->literals, Literal, rules->literals->len - 1);
 }
 
 static char *
@@ -285,7 +302,14 @@ add_git_names(IpbNameRules *rules)
     };
     for (size_t i = 0; i < G_N_ELEMENTS(NAMES); i++)
         get_literal(rules, NAMES[i].text)->git = NAMES[i].name;
-    get_literal(rules, "git~1")->steps = get_literal(rules, ".git")->steps;
+    Bits steps = get_literal(rules, ".git")->steps;
+    get_literal(rules, "git~1")->steps = steps;
+}
+
+static void
+clear_literal(void *data)
+{
+    g_free(((Literal *) data)->text);
 }
 
 static void
@@ -301,8 +325,9 @@ ipb_name_rules_new(const IpbSandboxPolicy *policy, const char *home, GError **er
 {
     g_autoptr(IpbNameRules) rules = g_new0(IpbNameRules, 1);
     rules->allow_git_config = policy->allow_git_config;
-    rules->n_slots = (size_t) MAX_STEPS * 2;
-    rules->literals = g_new0(Literal, rules->n_slots);
+    rules->literals = g_array_new(FALSE, FALSE, sizeof(Literal));
+    g_array_set_clear_func(rules->literals, clear_literal);
+    rules->slots = g_new0(Slot, N_SLOTS);
     rules->globs = g_array_new(FALSE, FALSE, sizeof(Glob));
     g_array_set_clear_func(rules->globs, clear_glob);
     rules->home = g_strdup(home);
@@ -322,9 +347,8 @@ ipb_name_rules_free(IpbNameRules *rules)
 {
     if (rules == NULL)
         return;
-    for (size_t i = 0; i < rules->n_slots; i++)
-        g_free(rules->literals[i].text);
-    g_free(rules->literals);
+    g_array_unref(rules->literals);
+    g_free(rules->slots);
     g_array_unref(rules->globs);
     g_free(rules->home);
     g_free(rules);
@@ -413,6 +437,7 @@ static bool
 matches(const Glob *glob, const IpbFoldedName *name)
 {
     return name->size >= glob->prefix_size + glob->suffix_size &&
+           (glob->prefix_size == 0 || name->text[0] == glob->prefix[0]) &&
            memcmp(name->text, glob->prefix, glob->prefix_size) == 0 &&
            memcmp(name->text + name->size - glob->suffix_size, glob->suffix, glob->suffix_size) ==
                0;
@@ -451,25 +476,30 @@ advance(Walk *walk, const IpbFoldedName *name, const Literal *literal, Starts st
 {
     const IpbNameRules *rules = walk->rules;
     Bits reached;
-    uint64_t carry = 0, any = 0;
-    for (unsigned i = 0; i < rules->n_words; i++) {
-        /* Nearly all names lead nowhere. */
-        if (walk->is_empty && literal->text == NULL) {
-            reached.words[i] = 0;
-            continue;
+    bool is_cleared = false;
+    /* Nearly all names lead nowhere, and come from nowhere. */
+    if (!walk->is_empty || literal != NULL) {
+        uint64_t carry = 0;
+        for (unsigned i = 0; i < rules->n_words; i++) {
+            uint64_t before = walk->is_empty ? 0 : walk->bits.words[i];
+            reached.words[i] = before & rules->trees.words[i];
+            if (literal != NULL)
+                reached.words[i] |= ready_word(walk, starts, i, carry) & literal->steps.words[i];
+            carry = before >> 63;
         }
-        uint64_t before = walk->is_empty ? 0 : walk->bits.words[i];
-        reached.words[i] = before & rules->trees.words[i];
-        if (literal->text != NULL)
-            reached.words[i] |= ready_word(walk, starts, i, carry) & literal->steps.words[i];
-        carry = before >> 63;
+        is_cleared = true;
     }
     for (guint i = 0; i < rules->globs->len; i++) {
         const Glob *glob = &g_array_index(rules->globs, Glob, i);
-        if (matches(glob, name) && is_ready(walk, starts, glob->bit))
-            set_bit(&reached, glob->bit);
+        if (!matches(glob, name) || !is_ready(walk, starts, glob->bit))
+            continue;
+        if (!is_cleared)
+            memset(&reached, 0, sizeof reached);
+        is_cleared = true;
+        set_bit(&reached, glob->bit);
     }
-    for (unsigned i = 0; i < rules->n_words; i++)
+    uint64_t any = 0;
+    for (unsigned i = 0; i < rules->n_words && is_cleared; i++)
         any |= reached.words[i];
     walk->is_empty = any == 0;
     if (!walk->is_empty)
@@ -481,13 +511,14 @@ take_name(Walk *walk, const char *path, const char *start, size_t size, Starts s
 {
     IpbFoldedName name;
     ipb_name_fold(start, size, &name);
-    const Literal *literal = find_slot(walk->rules, &name);
+    const Literal *literal = find_literal(walk->rules, &name, NULL);
+    GitName git = literal != NULL ? literal->git : NAME_OTHER;
     advance(walk, &name, literal, starts);
     if (!starts.is_floating)
         return;
     walk->place_above = walk->place;
-    walk->name = literal->git;
-    walk->place = find_place(walk, literal->git, &name, path, walk->directory_size);
+    walk->name = git;
+    walk->place = find_place(walk, git, &name, path, walk->directory_size);
     walk->hooks_depth += walk->place_above == PLACE_HOOKS;
     walk->is_sample = walk->hooks_depth == 1 && ends_in(&name, ".sample", 7);
 }
