@@ -99,6 +99,30 @@ add_paths(GString *text, const GArray *paths)
     }
 }
 
+/* Denied for writing although nothing is there, where code inside could create it; also symbolic
+ * links that could be replaced. */
+static bool
+is_missing_and_denied(const IpbPathRule *rule)
+{
+    return rule->is_missing && rule->deny_write && rule->parent != NULL &&
+           rule->parent->unnamed.view == IPB_VIEW_HOST && rule->parent->unnamed.is_writable;
+}
+
+static void
+add_missing(GString *text, const IpbSandboxPlan *plan)
+{
+    bool is_first = true;
+    for (guint i = 0; i < plan->paths->sorted->len; i++) {
+        const IpbPathRule *rule = g_ptr_array_index(plan->paths->sorted, i);
+        if (!is_missing_and_denied(rule))
+            continue;
+        if (is_first)
+            add_heading(text, "Must not be created or replaced");
+        is_first = false;
+        g_string_append_printf(text, "  %s  %s\n", rule->path, rule->write_reason);
+    }
+}
+
 static void
 add_domains(GString *text, const char *word, const GPtrArray *domains)
 {
@@ -164,8 +188,7 @@ explain_as_text(const Explanation *explanation)
                            plan->policy->origin != NULL ? plan->policy->origin
                                                         : "built-in default");
     add_paths(text, explanation->details.paths);
-    add_array(text, "Must not be created", plan->paths->absent);
-    add_array(text, "Links that must not change", plan->paths->links);
+    add_missing(text, plan);
     add_network(text, plan);
     add_limits(text, explanation);
     add_list(text, "Environment", plan->environment);
@@ -213,6 +236,19 @@ write_paths(IpbJsonWriter *writer, const GArray *paths)
             ipb_json_member_int(writer, "size_bytes", (int64_t) detail->size_bytes);
         ipb_json_member_string(writer, "reason", detail->reason);
         ipb_json_end_object(writer);
+    }
+    ipb_json_end_array(writer);
+}
+
+static void
+write_missing(IpbJsonWriter *writer, const IpbSandboxPlan *plan)
+{
+    ipb_json_key(writer, "absent");
+    ipb_json_begin_array(writer);
+    for (guint i = 0; i < plan->paths->sorted->len; i++) {
+        const IpbPathRule *rule = g_ptr_array_index(plan->paths->sorted, i);
+        if (is_missing_and_denied(rule))
+            ipb_json_write_string(writer, rule->path);
     }
     ipb_json_end_array(writer);
 }
@@ -280,8 +316,7 @@ explain_as_json(const Explanation *explanation)
     ipb_json_member_string(writer, "workspace", plan->workspace);
     ipb_json_member_string(writer, "policy", plan->policy->origin);
     write_paths(writer, explanation->details.paths);
-    write_array(writer, "absent", plan->paths->absent);
-    write_array(writer, "links", plan->paths->links);
+    write_missing(writer, plan);
     write_network(writer, plan);
     write_limits(writer, explanation);
     write_list(writer, "environment", plan->environment);

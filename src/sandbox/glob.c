@@ -10,6 +10,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <stdint.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -35,9 +36,18 @@ typedef struct {
     unsigned char set[32]; /* a bit for each byte */
 } Token;
 
+/* Of patterns with so many tokens, a set of states is one number. */
+#define MAX_FAST_TOKENS 64
+
 struct IpbGlob {
     GArray *tokens;
+    /* Of a short pattern, for each byte: the states that stay, and those that go on, when it is
+     * read. NULL: the pattern is long. */
+    uint64_t *stay, *go_on;
+    uint64_t skip_one, skip_two; /* states that reach the next one, or the one after, by nothing */
 };
+
+static void make_fast(IpbGlob *glob);
 
 bool
 ipb_glob_is_pattern(const char *text)
@@ -131,6 +141,8 @@ ipb_glob_new(const char *pattern, GError **error)
     for (const char *p = pattern; *p != '\0';)
         p = read_token(glob, p);
     add_token(glob, TOKEN_END, 0);
+    if (glob->tokens->len <= MAX_FAST_TOKENS)
+        make_fast(glob);
     return glob;
 }
 
@@ -140,6 +152,8 @@ ipb_glob_free(IpbGlob *glob)
     if (glob == NULL)
         return;
     g_array_unref(glob->tokens);
+    g_free(glob->stay);
+    g_free(glob->go_on);
     g_free(glob);
 }
 
@@ -259,6 +273,75 @@ ipb_glob_matches(const IpbGlob *glob, const char *text)
     start_states(glob, states);
     feed(glob, states, text, states);
     return accepts(glob, states);
+}
+
+/* --- short patterns --------------------------------------------------------------------------- */
+
+static void
+make_fast(IpbGlob *glob)
+{
+    size_t n = glob->tokens->len;
+    unsigned char next[MAX_FAST_TOKENS + 1];
+    glob->stay = g_new0(uint64_t, 256);
+    glob->go_on = g_new0(uint64_t, 256);
+    for (size_t state = 0; state < n; state++) {
+        uint64_t bit = (uint64_t) 1 << state;
+        TokenKind kind = token_at(glob, state)->kind;
+        if (kind == TOKEN_STAR || kind == TOKEN_DEEP || kind == TOKEN_MAYBE || kind == TOKEN_REST)
+            glob->skip_one |= bit;
+        if (kind == TOKEN_MAYBE)
+            glob->skip_two |= bit;
+        for (unsigned c = 0; c < 256; c++) {
+            memset(next, 0, sizeof next);
+            read_byte(glob, state, (unsigned char) c, next);
+            glob->stay[c] |= next[state] ? bit : 0;
+            glob->go_on[c] |= next[state + 1] ? bit : 0;
+        }
+    }
+}
+
+static uint64_t
+close_fast(const IpbGlob *glob, uint64_t states)
+{
+    for (;;) {
+        uint64_t more = states | (states & glob->skip_one) << 1 | (states & glob->skip_two) << 2;
+        if (more == states)
+            return states;
+        states = more;
+    }
+}
+
+static size_t
+match_size_slowly(const IpbGlob *glob, const char *text)
+{
+    g_autofree char *copy = g_strdup(text);
+    for (size_t size = strlen(text); size > 0; size--) {
+        if (text[size] != '/' && text[size] != '\0')
+            continue;
+        copy[size] = '\0';
+        if (ipb_glob_matches(glob, copy))
+            return size;
+    }
+    return 0;
+}
+
+size_t
+ipb_glob_match_size(const IpbGlob *glob, const char *text)
+{
+    if (glob->stay == NULL)
+        return match_size_slowly(glob, text);
+    uint64_t end = (uint64_t) 1 << (glob->tokens->len - 1);
+    uint64_t states = close_fast(glob, 1);
+    size_t found = 0;
+    for (size_t i = 0; states != 0; i++) {
+        unsigned char c = (unsigned char) text[i];
+        if ((c == '/' || c == '\0') && (states & end) != 0)
+            found = i;
+        if (c == '\0')
+            break;
+        states = close_fast(glob, (states & glob->stay[c]) | (states & glob->go_on[c]) << 1);
+    }
+    return found;
 }
 
 /* --- the walk --------------------------------------------------------------------------------- */

@@ -26,6 +26,10 @@ bool ipb_glob_is_pattern(const char *text);
 IpbGlob *ipb_glob_new(const char *pattern, GError **error);
 void ipb_glob_free(IpbGlob *glob);
 bool ipb_glob_matches(const IpbGlob *glob, const char *text);
+/* The size of the longest match that is all of @text, or ends before a "/" in it: the deepest
+ * directory on the way that matches. 0: there is none. Does not allocate for short patterns. May be
+ * called in any thread. */
+size_t ipb_glob_match_size(const IpbGlob *glob, const char *text);
 
 /* Limits of the file system walks of a plan, all walks together. */
 typedef struct {

@@ -47,14 +47,10 @@ ipb_path_rules_new(void)
     IpbPathRules *rules = g_new0(IpbPathRules, 1);
     rules->sorted = g_ptr_array_new();
     rules->aliases = g_ptr_array_new_with_free_func((GDestroyNotify) free_alias);
-    rules->absent = g_ptr_array_new_with_free_func(g_free);
-    rules->links = g_ptr_array_new_with_free_func(g_free);
     rules->warnings = g_ptr_array_new_with_free_func(g_free);
     rules->by_path =
         g_hash_table_new_full(g_str_hash, g_str_equal, NULL, (GDestroyNotify) free_rule);
     rules->all_aliases = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
-    rules->all_absent = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
-    rules->all_links = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     return rules;
 }
 
@@ -65,13 +61,9 @@ ipb_path_rules_free(IpbPathRules *rules)
         return;
     g_ptr_array_unref(rules->sorted);
     g_ptr_array_unref(rules->aliases);
-    g_ptr_array_unref(rules->absent);
-    g_ptr_array_unref(rules->links);
     g_ptr_array_unref(rules->warnings);
     g_hash_table_unref(rules->by_path);
     g_hash_table_unref(rules->all_aliases);
-    g_hash_table_unref(rules->all_absent);
-    g_hash_table_unref(rules->all_links);
     g_free(rules);
 }
 
@@ -120,25 +112,55 @@ ipb_path_rule_set_own(IpbPathRule *rule, IpbOwnKind kind, const char *reason)
     return rule->own;
 }
 
+/* Why it is denied matters more than why it was allowed. */
+static void
+deny_write(IpbPathRule *rule, const char *reason)
+{
+    if (!rule->deny_write && !rule->deny_by_name)
+        g_clear_pointer(&rule->write_reason, g_free);
+    ipb_path_rule_add_write_reason(rule, reason);
+}
+
 void
 ipb_path_rules_deny_write(IpbPathRules *rules, const char *path, const char *reason)
 {
     g_auto(IpbPath) found;
     ipb_path_resolve(path, &found);
-    for (guint i = 0; i < found.links->len; i++)
-        g_hash_table_add(rules->all_links, g_strdup(g_ptr_array_index(found.links, i)));
-    if (found.state == IPB_PATH_MISSING) {
-        g_hash_table_add(rules->all_absent, g_steal_pointer(&found.real));
-        return;
-    }
+    ipb_path_rules_deny_links(rules, found.links, reason);
     bool is_directory = found.state == IPB_PATH_DIRECTORY || found.state == IPB_PATH_CLOSED;
     IpbPathRule *rule = ipb_path_rules_get(rules, found.real, is_directory);
-    /* Why it is denied matters more than why it was allowed. */
-    if (!rule->deny_write)
-        g_clear_pointer(&rule->write_reason, g_free);
+    rule->is_missing |= found.state == IPB_PATH_MISSING;
+    deny_write(rule, reason);
     rule->deny_write = true;
     rule->n_hard_links = is_directory ? 1 : found.n_hard_links;
-    ipb_path_rule_add_write_reason(rule, reason);
+}
+
+void
+ipb_path_rules_deny_links(IpbPathRules *rules, const GPtrArray *links, const char *reason)
+{
+    for (guint i = 0; i < links->len; i++) {
+        IpbPathRule *rule = ipb_path_rules_get(rules, g_ptr_array_index(links, i), false);
+        rule->is_missing = true;
+        deny_write(rule, reason);
+        rule->deny_write = true;
+    }
+}
+
+void
+ipb_path_rules_deny_by_name(IpbPathRules *rules, const char *path, bool is_replaceable,
+                            const char *reason)
+{
+    g_auto(IpbPath) found;
+    ipb_path_resolve(path, &found);
+    /* A link cannot be covered, and judging names protects it. What it leads to has another name. */
+    if (found.state == IPB_PATH_MISSING || strcmp(found.real, path) != 0)
+        return;
+    bool is_directory = found.state != IPB_PATH_FILE;
+    IpbPathRule *rule = ipb_path_rules_get(rules, path, is_directory);
+    deny_write(rule, reason);
+    rule->deny_by_name = true;
+    rule->is_replaceable = is_replaceable;
+    rule->n_hard_links = is_directory ? 1 : found.n_hard_links;
 }
 
 void
@@ -159,17 +181,18 @@ ipb_path_rules_warn(IpbPathRules *rules, const char *format, ...)
 /* --- one path --------------------------------------------------------------------------------- */
 
 static void
-derive_write(IpbPathAccess *access, const IpbPathRule *rule)
+derive_write(IpbPathAccess *access, const IpbPathRule *rule, bool with_names)
 {
+    bool is_denied = rule->deny_write || (with_names && rule->deny_by_name);
     if (rule->allow_write) {
         access->is_write_allowed = true;
         access->is_kept = false;
     }
     if (rule->keep)
         access->is_kept = true;
-    if (rule->deny_write)
+    if (is_denied)
         access->is_write_denied = true;
-    if (rule->write_reason != NULL && (rule->deny_write || !access->is_write_denied))
+    if (rule->write_reason != NULL && (is_denied || !access->is_write_denied))
         access->write_reason = rule->write_reason;
     access->is_writable = access->is_write_allowed && !access->is_write_denied && !access->is_kept;
 }
@@ -223,9 +246,8 @@ ipb_path_rule_hides(const IpbPathRule *rule)
 }
 
 static const char *
-reason_of(const IpbPathRule *rule)
+reason_of(const IpbPathRule *rule, const IpbPathAccess *access)
 {
-    const IpbPathAccess *access = &rule->access;
     if (access->view == IPB_VIEW_HOST && access->is_writable)
         return access->write_reason;
     if (rule->parent == NULL)
@@ -240,16 +262,21 @@ reason_of(const IpbPathRule *rule)
 static void
 resolve_rule(const IpbPathRules *rules, IpbPathRule *rule)
 {
-    IpbPathAccess above = {.view = IPB_VIEW_HOST};
+    IpbPathAccess above = {.view = IPB_VIEW_HOST}, unnamed_above = above;
     if (strcmp(rule->path, "/") != 0) {
         g_autofree char *directory = g_path_get_dirname(rule->path);
         rule->parent = ipb_path_rules_find(rules, directory);
         above = rule->parent->access;
+        unnamed_above = rule->parent->unnamed;
     }
     rule->access = above;
-    derive_write(&rule->access, rule);
+    derive_write(&rule->access, rule, true);
     derive_view(&rule->access, &above, rule);
-    rule->access.reason = reason_of(rule);
+    rule->access.reason = reason_of(rule, &rule->access);
+    rule->unnamed = unnamed_above;
+    derive_write(&rule->unnamed, rule, false);
+    derive_view(&rule->unnamed, &unnamed_above, rule);
+    rule->unnamed.reason = reason_of(rule, &rule->unnamed);
 }
 
 /* --- what people should know ------------------------------------------------------------------ */
@@ -272,7 +299,7 @@ warn_about(IpbPathRules *rules, const IpbPathRule *rule)
                             access->view == IPB_VIEW_HIDDEN ? "stays hidden"
                                                             : "is the sandbox's own");
     bool is_above_writable = rule->parent != NULL && rule->parent->access.is_writable;
-    if (rule->deny_write && rule->n_hard_links > 1 && is_above_writable &&
+    if ((rule->deny_write || rule->deny_by_name) && rule->n_hard_links > 1 && is_above_writable &&
         access->view == IPB_VIEW_HOST)
         ipb_path_rules_warn(rules,
                             "%s has %lu names (hard links); those in writable directories can be "
@@ -310,32 +337,11 @@ compare_rules(const void *a, const void *b)
     return compare_paths((*(IpbPathRule *const *) a)->path, (*(IpbPathRule *const *) b)->path);
 }
 
-static int
-compare_texts(const void *a, const void *b)
-{
-    return strcmp(*(char *const *) a, *(char *const *) b);
-}
-
 static const IpbPathAccess *
 find_access_above(const IpbPathRules *rules, const char *path)
 {
     g_autofree char *directory = g_path_get_dirname(path);
     return &ipb_path_rules_find(rules, directory)->access;
-}
-
-/* Collects those of @paths that code inside could create or replace. */
-static void
-collect_writable(const IpbPathRules *rules, GHashTable *paths, GPtrArray *collected)
-{
-    GHashTableIter iter;
-    void *path;
-    g_hash_table_iter_init(&iter, paths);
-    while (g_hash_table_iter_next(&iter, &path, NULL)) {
-        const IpbPathAccess *above = find_access_above(rules, path);
-        if (above->view == IPB_VIEW_HOST && above->is_writable)
-            g_ptr_array_add(collected, g_strdup(path));
-    }
-    g_ptr_array_sort(collected, compare_texts);
 }
 
 static void
@@ -370,8 +376,6 @@ ipb_path_rules_resolve(IpbPathRules *rules)
     }
     warn_about_root(rules);
     collect_aliases(rules);
-    collect_writable(rules, rules->all_absent, rules->absent);
-    collect_writable(rules, rules->all_links, rules->links);
 }
 
 const IpbPathRule *

@@ -67,7 +67,14 @@ struct IpbPathRule {
     bool expose;          /* readable if a directory above is hidden or private */
     bool allow_write;     /* implies expose */
     bool deny_write;      /* wins over allow_write here, above and below */
-    bool is_private;      /* an empty writable directory, unless the path is writable anyway */
+    /* The rules for names deny writing, too (name-rules.h). Likewise, but only in @access: where
+     * each call is judged by its name, this rule is no more than a second wall. */
+    bool deny_by_name;
+    bool is_replaceable; /* of deny_by_name: with the right contents another file may replace it */
+    /* There is nothing that a mount could cover: nothing is there, or a symbolic link. */
+    bool is_missing;
+    bool judges_reading; /* of deny_read: the policy says so */
+    bool is_private;     /* an empty writable directory, unless the path is writable anyway */
     unsigned long n_hard_links; /* of a file that is denied for writing */
     IpbOwnPlace *own; /* NULL: none. What is below an own place is the sandbox's, not the host's */
     char *read_reason, *write_reason;
@@ -75,6 +82,7 @@ struct IpbPathRule {
     /* Set by ipb_path_rules_resolve(). */
     const IpbPathRule *parent; /* the nearest rule above; NULL for "/" */
     IpbPathAccess access;
+    IpbPathAccess unnamed; /* apart from deny_by_name */
 };
 
 /* A second name for a path that is kept: it is reached through a symbolic link. */
@@ -88,17 +96,10 @@ typedef struct {
     GPtrArray *sorted;
     /* IpbPathAlias: those whose name cannot be seen otherwise. Empty before resolving. */
     GPtrArray *aliases;
-    /* char *, sorted, set by resolving. Paths that are denied for writing and do not exist, where
-     * code inside could create them. */
-    GPtrArray *absent;
-    /* char *, likewise. Symbolic links on the way to what is denied for writing, where code inside
-     * could replace them. */
-    GPtrArray *links;
     GPtrArray *warnings; /* char *, for people */
 
-    GHashTable *by_path;                /* path → IpbPathRule */
-    GHashTable *all_aliases;            /* path as written → real path */
-    GHashTable *all_absent, *all_links; /* sets of paths */
+    GHashTable *by_path;     /* path → IpbPathRule */
+    GHashTable *all_aliases; /* path as written → real path */
 } IpbPathRules;
 
 IpbPathRules *ipb_path_rules_new(void);
@@ -116,9 +117,14 @@ void ipb_path_rule_add_write_reason(IpbPathRule *rule, const char *reason);
 /* Puts a place of the sandbox's own at the rule's path, instead of one that was put there
  * before. */
 IpbOwnPlace *ipb_path_rule_set_own(IpbPathRule *rule, IpbOwnKind kind, const char *reason);
-/* Denies writing to what @path leads to, which need not be a real path. If nothing is there, it
- * goes to the absent paths; symbolic links on the way go to the links. */
+/* Denies writing to what @path leads to, which need not be a real path and need not exist. Symbolic
+ * links on the way cannot be replaced, either. */
 void ipb_path_rules_deny_write(IpbPathRules *rules, const char *path, const char *reason);
+/* Denies replacing the symbolic links at @links (char *): what they lead to is denied. */
+void ipb_path_rules_deny_links(IpbPathRules *rules, const GPtrArray *links, const char *reason);
+/* Denies writing to @path, a real path that exists, because of its name. */
+void ipb_path_rules_deny_by_name(IpbPathRules *rules, const char *path, bool is_replaceable,
+                                 const char *reason);
 /* @real, a kept path, is also reached as @path. */
 void ipb_path_rules_add_alias(IpbPathRules *rules, const char *path, const char *real);
 void ipb_path_rules_warn(IpbPathRules *rules, const char *format, ...) G_GNUC_PRINTF(2, 3);

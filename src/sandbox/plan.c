@@ -188,6 +188,15 @@ check_options(const IpbPlanOptions *options, GError **error)
            check_absolute("the home directory (HOME)", options->home, error);
 }
 
+static void
+free_glob(IpbPlanGlob *live)
+{
+    g_free(live->base);
+    ipb_glob_free(live->glob);
+    g_free(live->name);
+    g_free(live);
+}
+
 static IpbSandboxPlan *
 new_empty(const IpbPlanOptions *options)
 {
@@ -196,6 +205,7 @@ new_empty(const IpbPlanOptions *options)
     plan->policy = ipb_sandbox_policy_ref((IpbSandboxPolicy *) options->policy);
     plan->paths = ipb_path_rules_new();
     plan->warnings = plan->paths->warnings;
+    plan->globs = g_ptr_array_new_with_free_func((GDestroyNotify) free_glob);
     plan->listeners = g_array_new(FALSE, FALSE, sizeof(IpbPlanListener));
     plan->unix_sockets = g_ptr_array_new_with_free_func(g_free);
     plan->limits = ipb_sandbox_limits_merge(&options->policy->limits, &options->limits);
@@ -226,7 +236,10 @@ ipb_sandbox_plan_new(const IpbPlanOptions *options, GError **error)
     if (!find_workspace(plan, options->workspace, error) ||
         !ipb_policy_paths_add(plan, options, error))
         return NULL;
-    plan->names = ipb_name_rules_new(options->policy, options->home, error);
+    /* Names are judged by real paths. */
+    g_auto(IpbPath) home;
+    ipb_path_resolve(options->home, &home);
+    plan->names = ipb_name_rules_new(options->policy, home.real, error);
     if (plan->names == NULL)
         return NULL;
     ipb_protected_paths_add(plan, options);
@@ -263,27 +276,125 @@ ipb_sandbox_plan_find_rule(const IpbSandboxPlan *plan, const char *path)
 static size_t
 find_root_size(const IpbPathRule *rule)
 {
-    while (rule->parent != NULL && rule->parent->access.view == IPB_VIEW_HOST &&
-           rule->parent->access.is_writable)
+    while (rule->parent != NULL && rule->parent->unnamed.view == IPB_VIEW_HOST &&
+           rule->parent->unnamed.is_writable)
         rule = rule->parent;
     return strlen(rule->path);
+}
+
+/* --- globs, for what was created later --- */
+
+/* The size of the deepest match of @live on the way to @path; 0: none. */
+static size_t
+match_size(const IpbPlanGlob *live, const char *path)
+{
+    size_t size = strlen(live->base);
+    if (!ipb_path_is_below(path, live->base))
+        return 0;
+    size += live->base[size - 1] != '/';
+    size_t matched = ipb_glob_match_size(live->glob, path + size);
+    if (matched == 0)
+        return 0;
+    /* With two stars at the end, what is below is meant. */
+    return live->hides_all_below && path[size + matched] == '\0' ? 0 : size + matched;
+}
+
+/* The size of the path of the nearest rule that says something about reading. */
+static size_t
+find_reading_size(const IpbPathRule *rule)
+{
+    while (rule->parent != NULL && !rule->deny_read && !rule->allow_read && !rule->keep &&
+           !rule->expose && !rule->allow_write && !rule->is_private && rule->own == NULL)
+        rule = rule->parent;
+    return rule->parent != NULL ? strlen(rule->path) : 0;
+}
+
+static void
+deny_reading(IpbPlanAccess *access, const char *reason)
+{
+    access->is_readable = access->is_writable = false;
+    access->root_size = 0;
+    access->reason = reason;
+}
+
+/* The deeper match wins, also against a rule; for the same path, what allows. */
+static void
+apply_reading_globs(const IpbSandboxPlan *plan, const IpbPathRule *rule, const char *path,
+                    IpbPlanAccess *access)
+{
+    size_t allowed = 0, denied = find_reading_size(rule);
+    const IpbPlanGlob *denying = NULL, *hiding = NULL;
+    bool is_hidden = rule->unnamed.view == IPB_VIEW_HIDDEN;
+    if (!is_hidden)
+        allowed = denied;
+    for (guint i = 0; i < plan->globs->len; i++) {
+        const IpbPlanGlob *live = g_ptr_array_index(plan->globs, i);
+        if (live->kind != IPB_GLOB_DENY_READ && live->kind != IPB_GLOB_ALLOW_READ)
+            continue;
+        size_t size = match_size(live, path);
+        if (live->kind == IPB_GLOB_ALLOW_READ) {
+            allowed = MAX(allowed, size);
+        } else if (size > denied) {
+            denied = size;
+            denying = live;
+        }
+        if (size > 0 && live->kind == IPB_GLOB_DENY_READ && live->hides_all_below)
+            hiding = live;
+    }
+    if (hiding != NULL && !rule->unnamed.is_kept)
+        deny_reading(access, is_hidden ? access->reason : hiding->name);
+    else if (denying != NULL && denied > allowed)
+        deny_reading(access, denying->name);
+    else if (is_hidden && allowed >= denied && allowed > 0 && !rule->unnamed.hides_all_below)
+        access->is_readable = true;
+}
+
+static void
+apply_writing_globs(const IpbSandboxPlan *plan, const char *path, IpbPlanAccess *access)
+{
+    for (guint i = 0; i < plan->globs->len && access->is_writable; i++) {
+        const IpbPlanGlob *live = g_ptr_array_index(plan->globs, i);
+        if (live->kind != IPB_GLOB_DENY_WRITE || match_size(live, path) == 0)
+            continue;
+        access->is_writable = false;
+        access->root_size = 0;
+        access->reason = live->name;
+    }
+}
+
+/* Is @path where something of the sandbox's own covers what the host has in a writable directory? The
+ * name belongs to the host. If it were moved, the cover would be gone. */
+static bool
+is_cover(const IpbPathRule *rule, const char *path)
+{
+    return path[strlen(rule->path)] == '\0' && rule->parent != NULL &&
+           rule->parent->unnamed.view == IPB_VIEW_HOST && rule->parent->unnamed.is_writable;
 }
 
 IpbPlanAccess
 ipb_sandbox_plan_access(const IpbSandboxPlan *plan, const char *path)
 {
     const IpbPathRule *rule = ipb_path_rules_find(plan->paths, path);
-    const IpbPathAccess *access = &rule->access;
-    bool is_own = access->view == IPB_VIEW_OWN || access->view == IPB_VIEW_SYSTEM;
-    bool is_writable = is_own || (access->view == IPB_VIEW_HOST && access->is_writable);
-    return (IpbPlanAccess){
-        .is_readable = access->view != IPB_VIEW_HIDDEN,
+    const IpbPathAccess *found = &rule->unnamed;
+    /* A hidden directory that may be written is an empty one of the sandbox's own. */
+    bool is_scratch = found->view == IPB_VIEW_HIDDEN && found->is_writable && rule->is_directory &&
+                      !rule->is_missing;
+    bool is_own = found->view == IPB_VIEW_OWN || found->view == IPB_VIEW_SYSTEM || is_scratch;
+    bool is_writable = is_own || (found->view == IPB_VIEW_HOST && found->is_writable);
+    IpbPlanAccess access = {
+        .is_readable = is_own || found->view != IPB_VIEW_HIDDEN,
         .is_writable = is_writable,
         .is_own = is_own,
-        .is_system = access->view == IPB_VIEW_SYSTEM,
         .root_size = is_writable && !is_own ? find_root_size(rule) : 0,
-        .reason = access->reason,
+        .reason = found->reason,
     };
+    if (is_own && is_cover(rule, path))
+        access.is_own = access.is_writable = false;
+    if (!is_own && plan->globs->len > 0) {
+        apply_reading_globs(plan, rule, path, &access);
+        apply_writing_globs(plan, path, &access);
+    }
+    return access;
 }
 
 bool
@@ -291,7 +402,8 @@ ipb_sandbox_plan_has_denial_below(const IpbSandboxPlan *plan, const char *path)
 {
     for (guint i = 0; i < plan->paths->sorted->len; i++) {
         const IpbPathRule *rule = g_ptr_array_index(plan->paths->sorted, i);
-        if ((rule->deny_write || rule->deny_read || rule->keep) &&
+        bool is_cover = rule->own != NULL || rule->is_private;
+        if ((rule->deny_write || rule->deny_read || rule->keep || is_cover) &&
             ipb_path_is_below(rule->path, path))
             return true;
     }
@@ -301,7 +413,15 @@ ipb_sandbox_plan_has_denial_below(const IpbSandboxPlan *plan, const char *path)
 bool
 ipb_sandbox_plan_denies_reading(const IpbSandboxPlan *plan)
 {
-    return plan->policy->deny_read[0] != NULL;
+    for (guint i = 0; i < plan->paths->sorted->len; i++) {
+        const IpbPathRule *rule = g_ptr_array_index(plan->paths->sorted, i);
+        if (rule->judges_reading && rule->unnamed.view == IPB_VIEW_HIDDEN)
+            return true;
+    }
+    for (guint i = 0; i < plan->globs->len; i++)
+        if (((IpbPlanGlob *) g_ptr_array_index(plan->globs, i))->kind == IPB_GLOB_DENY_READ)
+            return true;
+    return false;
 }
 
 bool
@@ -332,6 +452,7 @@ ipb_sandbox_plan_unref(IpbSandboxPlan *plan)
     g_free(plan->workspace);
     ipb_path_rules_free(plan->paths);
     ipb_name_rules_free(plan->names);
+    g_ptr_array_unref(plan->globs);
     g_array_unref(plan->listeners);
     g_ptr_array_unref(plan->unix_sockets);
     g_strfreev(plan->environment);

@@ -5,12 +5,14 @@
  * carries it out (sandbox.h).
  *
  * A plan is pure data in terms of paths, names and ports. It does not say how a system enforces it.
- * Paths were looked up when the plan was made; they are absolute and without symbolic links.
+ * Paths were looked up when the plan was made; they are absolute and without symbolic links. What is
+ * created, moved or replaced later is judged by ipb_sandbox_plan_access().
  *
  * Ownership: reference-counted, from any thread; it does not change once it is made.
  */
 #pragma once
 
+#include "sandbox/glob.h"
 #include "sandbox/name-rules.h"
 #include "sandbox/path-rules.h"
 #include "sandbox/policy.h"
@@ -52,12 +54,30 @@ typedef struct {
     IpbSandboxLimits limits; /* where the policy says nothing */
 } IpbPlanOptions;
 
+/* A glob of the policy. What it matched when the plan was made has rules in the plan's paths. */
+typedef struct {
+    enum {
+        IPB_GLOB_DENY_READ,
+        IPB_GLOB_ALLOW_READ,
+        IPB_GLOB_DENY_WRITE,
+        IPB_GLOB_ALLOW_WRITE, /* has no effect later */
+    } kind;
+    char *base; /* a real path: where the pattern starts */
+    IpbGlob *glob;
+    bool hides_all_below; /* it ended in two stars: what is below a match */
+    char *name;           /* the key and its text, for people */
+} IpbPlanGlob;
+
 typedef struct {
     int references;
     IpbSandboxPolicy *policy;
     char *workspace;
     IpbPathRules *paths; /* what may be read and written */
     IpbNameRules *names; /* what may have which name in writable directories */
+    GPtrArray *globs;    /* IpbPlanGlob: for files that are created later */
+    /* All files that exist and whose names are protected have rules in @paths. Otherwise the search
+     * gave up, and only a backend that judges names protects them all. */
+    bool is_search_complete;
     /* Sockets that listen inside, which ipybox serves; empty: no network at all */
     GArray *listeners;       /* IpbPlanListener */
     GPtrArray *unix_sockets; /* char *: host paths whose sockets may be connected to */
@@ -88,7 +108,8 @@ typedef struct {
 IpbPlanAccess ipb_sandbox_plan_access(const IpbSandboxPlan *plan, const char *path);
 /* Is something below @path denied? Then code inside must not move it. In any thread. */
 bool ipb_sandbox_plan_has_denial_below(const IpbSandboxPlan *plan, const char *path);
-/* Does the policy deny reading anywhere? Then a backend has to judge each open. */
+/* Does the policy deny reading anywhere that exists or may be created? Then a backend has to judge
+ * each open. */
 bool ipb_sandbox_plan_denies_reading(const IpbSandboxPlan *plan);
 /* Could code inside have created or changed what is at @path? */
 bool ipb_sandbox_plan_is_writable_below(const IpbSandboxPlan *plan, const char *path);

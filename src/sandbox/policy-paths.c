@@ -119,6 +119,22 @@ split_pattern(const char *text, char **ret_base, char **ret_pattern)
     *ret_pattern = g_strdup(slash);
 }
 
+/* Keeps the glob for files that are created later, and owns it. What may be written is decided now. */
+static void
+add_live_glob(Collector *collector, const char *base, IpbGlob *glob)
+{
+    IpbPlanGlob *live = g_new0(IpbPlanGlob, 1);
+    live->kind = collector->kind == ENTRY_DENY_READ    ? IPB_GLOB_DENY_READ
+                 : collector->kind == ENTRY_ALLOW_READ ? IPB_GLOB_ALLOW_READ
+                 : collector->kind == ENTRY_DENY_WRITE ? IPB_GLOB_DENY_WRITE
+                                                       : IPB_GLOB_ALLOW_WRITE;
+    live->base = g_strdup(base);
+    live->glob = glob;
+    live->hides_all_below = collector->hides_all_below;
+    live->name = g_strdup(collector->name);
+    g_ptr_array_add(collector->plan->globs, live);
+}
+
 static bool
 expand_glob(Collector *collector, const char *text, GError **error)
 {
@@ -129,22 +145,25 @@ expand_glob(Collector *collector, const char *text, GError **error)
         ipb_path_expand(base, collector->plan->workspace, collector->options->home);
     g_auto(IpbPath) found;
     ipb_path_resolve(absolute, &found);
+    IpbGlob *glob = ipb_glob_new(pattern, error);
+    if (glob == NULL)
+        return false;
+    add_live_glob(collector, found.real, glob);
     collector->base_links = found.links;
     if (found.state == IPB_PATH_CLOSED)
         on_glob_match(absolute, true, collector);
     if (found.state != IPB_PATH_DIRECTORY)
         return true;
-    g_autoptr(IpbGlob) glob = ipb_glob_new(pattern, error);
-    return glob != NULL && ipb_glob_walk(glob,
-                                         &(IpbGlobWalk){
-                                             .base = found.real,
-                                             .follow_links = is_denial(collector->kind),
-                                             .only_directories = collector->hides_all_below,
-                                             .budget = &collector->budget,
-                                             .on_match = on_glob_match,
-                                             .data = collector,
-                                         },
-                                         error);
+    return ipb_glob_walk(glob,
+                         &(IpbGlobWalk){
+                             .base = found.real,
+                             .follow_links = is_denial(collector->kind),
+                             .only_directories = collector->hides_all_below,
+                             .budget = &collector->budget,
+                             .on_match = on_glob_match,
+                             .data = collector,
+                         },
+                         error);
 }
 
 /* Removes slashes at the end, and the two stars that stand for everything below. */
@@ -268,7 +287,7 @@ deny_root(IpbSandboxPlan *plan, const Entry *entry)
         if (g_strv_contains(OURS, item->d_name) || lstat(path, &info) < 0 || S_ISLNK(info.st_mode))
             continue;
         IpbPathRule *rule = ipb_path_rules_get(plan->paths, path, S_ISDIR(info.st_mode));
-        rule->deny_read = true;
+        rule->deny_read = rule->judges_reading = true;
         ipb_path_rule_add_read_reason(rule, entry->name);
     }
     if (stream != NULL)
@@ -279,13 +298,10 @@ static void
 deny_read(IpbSandboxPlan *plan, const Entry *entry)
 {
     const char *path = entry->found.real;
-    if (entry->found.state == IPB_PATH_MISSING) {
-        if (plan->policy->origin != NULL && !entry->is_match)
-            ipb_path_rules_warn(plan->paths,
-                                "%s: it does not exist; if it is created later, it can be read",
-                                entry->name);
+    ipb_path_rules_deny_links(plan->paths, entry->found.links, entry->name);
+    bool is_missing = entry->found.state == IPB_PATH_MISSING;
+    if (is_missing && entry->is_match)
         return;
-    }
     bool is_closed = entry->found.state == IPB_PATH_CLOSED;
     if (is_closed)
         ipb_path_rules_warn(plan->paths, "%s: it cannot be accessed, so %s is hidden", entry->name,
@@ -298,8 +314,10 @@ deny_read(IpbSandboxPlan *plan, const Entry *entry)
     }
     IpbPathRule *rule = ipb_path_rules_get(plan->paths, path,
                                            is_closed || entry->found.state == IPB_PATH_DIRECTORY);
-    rule->deny_read = true;
-    rule->hides_all_below |= is_closed || (entry->hides_all_below && rule->is_directory);
+    rule->deny_read = rule->judges_reading = true;
+    rule->is_missing |= is_missing;
+    rule->hides_all_below |=
+        is_closed || (entry->hides_all_below && (rule->is_directory || is_missing));
     ipb_path_rule_add_read_reason(rule, entry->name);
 }
 

@@ -59,6 +59,37 @@ test_matches(void)
 }
 
 static void
+test_match_size(void)
+{
+    static const struct {
+        const char *pattern, *text;
+        size_t size;
+    } CASES[] = {
+        {"*.pem", "a.pem", 5},
+        {"*.pem", "a.pem/b", 5},
+        {"**/*.pem", "a.pem/b.pem", 11},
+        {"**/*.pem", "x/a.pem/b", 7},
+        {"*.pem", "x/a.pem", 0},
+        {"a", "ab", 0},
+        {"**", "a/b", 3},
+        {"a/**", "a/b/c", 5},
+        {"a?", "a\xc3\xbc/x", 3},
+    };
+    for (size_t i = 0; i < G_N_ELEMENTS(CASES); i++) {
+        g_autoptr(IpbGlob) glob = ipb_glob_new(CASES[i].pattern, NULL);
+        /* A pattern that is too long for the fast way, and matches the same. */
+        g_autofree char *stars = g_strnfill(100, '*');
+        g_autofree char *long_pattern = g_strconcat(CASES[i].pattern, "[", stars, NULL);
+        g_autofree char *long_text = g_strconcat(CASES[i].text, "[", NULL);
+        g_autoptr(IpbGlob) slow = ipb_glob_new(long_pattern, NULL);
+        g_test_message("%s %s", CASES[i].pattern, CASES[i].text);
+        g_assert_cmpuint(ipb_glob_match_size(glob, CASES[i].text), ==, CASES[i].size);
+        g_assert_cmpint(ipb_glob_match_size(slow, long_text) > 0, ==,
+                        ipb_glob_matches(slow, long_text));
+    }
+}
+
+static void
 test_refused(void)
 {
     g_autoptr(GError) error = NULL;
@@ -221,6 +252,7 @@ main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/sandbox/glob/matches", test_matches);
+    g_test_add_func("/sandbox/glob/match-size", test_match_size);
     g_test_add_func("/sandbox/glob/refused", test_refused);
     g_test_add_func("/sandbox/glob/no-explosion", test_no_explosion);
     g_test_add("/sandbox/glob/walk", Tree, NULL, set_up, test_walk, tear_down);

@@ -18,7 +18,7 @@ list(IpbPathRules *rules)
 {
     GError *error = NULL;
     const IpbSandboxPlan plan = resolve(rules);
-    GPtrArray *mounts = ipb_mount_list_new(&plan, &error);
+    GPtrArray *mounts = ipb_mount_list_new(&plan, false, &error);
     g_assert_no_error(error);
     return mounts;
 }
@@ -122,6 +122,27 @@ test_alias(void)
     g_assert_cmpstr(((IpbMount *) g_ptr_array_index(mounts, 2))->source, ==, "/opt/py");
 }
 
+/* What is missing cannot be covered. What git replaces is covered only if names are not judged. */
+static void
+test_not_covered(void)
+{
+    g_autoptr(IpbPathRules) rules = ipb_path_rules_new();
+    ipb_path_rules_get(rules, "/ws", true)->allow_write = true;
+    IpbPathRule *missing = ipb_path_rules_get(rules, "/ws/a/missing", false);
+    missing->deny_write = missing->is_missing = true;
+    IpbPathRule *config = ipb_path_rules_get(rules, "/ws/.git/config", false);
+    config->deny_by_name = config->is_replaceable = true;
+    const IpbSandboxPlan plan = resolve(rules);
+    g_autoptr(GError) error = NULL;
+    g_autoptr(GPtrArray) judged = ipb_mount_list_new(&plan, true, &error);
+    g_autoptr(GPtrArray) not_judged = ipb_mount_list_new(&plan, false, &error);
+    g_assert_no_error(error);
+    g_assert_cmpuint(judged->len, ==, 2);
+    assert_mount(judged, 1, IPB_MOUNT_WRITABLE, "/ws");
+    g_assert_cmpuint(not_judged->len, ==, 5);
+    assert_mount(not_judged, 4, IPB_MOUNT_READ_ONLY, "/ws/.git/config");
+}
+
 static void
 test_too_many(void)
 {
@@ -132,7 +153,7 @@ test_too_many(void)
     }
     const IpbSandboxPlan plan = resolve(rules);
     g_autoptr(GError) error = NULL;
-    g_assert_null(ipb_mount_list_new(&plan, &error));
+    g_assert_null(ipb_mount_list_new(&plan, false, &error));
     g_assert_error(error, IPYBOX_ERROR, IPYBOX_ERROR_LIMIT);
 }
 
@@ -145,6 +166,7 @@ main(int argc, char **argv)
     g_test_add_func("/sandbox/mount-list/hiding", test_hiding);
     g_test_add_func("/sandbox/mount-list/own-places", test_own_places);
     g_test_add_func("/sandbox/mount-list/alias", test_alias);
+    g_test_add_func("/sandbox/mount-list/not-covered", test_not_covered);
     g_test_add_func("/sandbox/mount-list/too-many", test_too_many);
     return g_test_run();
 }

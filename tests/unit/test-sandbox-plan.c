@@ -108,6 +108,16 @@ access_at(const IpbSandboxPlan *plan, const Place *place, const char *name)
         g_assert_cmpint(found_access->is_writable, ==, expected_writable);                         \
     } while (0)
 
+/* What ipb_sandbox_plan_access() says, which need not exist. */
+#define assert_judged(plan, place, name, expected_readable, expected_writable)                     \
+    do {                                                                                           \
+        g_autofree char *judged_path = g_build_filename((place)->home, name, NULL);                \
+        IpbPlanAccess judged = ipb_sandbox_plan_access(plan, judged_path);                         \
+        g_assert_cmpint(judged.is_readable, ==, expected_readable);                                \
+        g_assert_cmpint(judged.is_writable, ==, expected_writable);                                \
+        g_assert_true(judged.reason != NULL);                                                      \
+    } while (0)
+
 static bool
 has_text(const GPtrArray *texts, const char *part)
 {
@@ -198,7 +208,9 @@ test_planted_links(Place *place, const void *data)
     g_autoptr(IpbSandboxPlan) denied = plan_files(place, "\"out\"", "", "\".\"", "\"in\"");
     assert_access(denied, place, "secret/file", IPB_VIEW_HIDDEN, false);
     assert_access(denied, place, "ws/real", IPB_VIEW_HOST, false);
-    g_assert_true(has_path(denied->paths->links, place, "ws/in"));
+    /* Nor can the links be replaced. */
+    assert_judged(denied, place, "ws/in", true, false);
+    assert_judged(denied, place, "ws/out", true, false);
 }
 
 static void
@@ -206,12 +218,94 @@ test_absent(Place *place, const void *data)
 {
     g_autoptr(IpbSandboxPlan) plan =
         plan_files(place, "\"no1\"", "\"no2\"", "\".\", \"no3\"", "\"sub/no4\", \"~/no5\"");
-    g_assert_true(has_text(plan->warnings, "denyRead: no1"));
     g_assert_true(has_text(plan->warnings, "allowRead: no2"));
     g_assert_true(has_text(plan->warnings, "allowWrite: no3"));
-    /* Code inside could create the first, not the second. */
-    g_assert_true(has_path(plan->paths->absent, place, "ws/sub/no4"));
-    g_assert_false(has_path(plan->paths->absent, place, "no5"));
+    /* What is denied is denied when it is created, too. */
+    assert_judged(plan, place, "ws/no1", false, false);
+    assert_judged(plan, place, "ws/no1/below", false, false);
+    assert_judged(plan, place, "ws/sub/no4", true, false);
+    assert_judged(plan, place, "ws/sub/no4/below", true, false);
+    assert_judged(plan, place, "ws/sub/other", true, true);
+    g_assert_true(ipb_sandbox_plan_denies_reading(plan));
+    g_autofree char *above = g_build_filename(place->workspace, "sub", NULL);
+    g_assert_true(ipb_sandbox_plan_has_denial_below(plan, above));
+    g_autoptr(IpbSandboxPlan) open = plan_files(place, "", "", "\".\"", "");
+    g_assert_false(ipb_sandbox_plan_denies_reading(open));
+}
+
+/* Globs hold for files that are created after the plan was made. */
+static void
+test_later_files(Place *place, const void *data)
+{
+    make(place, "ws/old/key.pem");
+    g_autoptr(IpbSandboxPlan) plan =
+        plan_files(place, "\"**/*.pem\", \"secret*\", \"total*/**\", \"~/docs\"",
+                   "\"public*/*.pem\", \"~/docs/open*\"", "\".\"", "\"**/*.lock\", \"gen*/**\"");
+    assert_judged(plan, place, "ws/old/key.pem", false, false);
+    assert_judged(plan, place, "ws/new/key.pem", false, false);
+    assert_judged(plan, place, "ws/key.pem/below", false, false);
+    assert_judged(plan, place, "ws/key.pen", true, true);
+    assert_judged(plan, place, "ws/secrets", false, false);
+    assert_judged(plan, place, "ws/secrets/a/b", false, false);
+    assert_judged(plan, place, "ws/a/secrets", true, true);
+    /* For the same path, what allows wins; a deeper denial wins over it. */
+    assert_judged(plan, place, "ws/public1/a.pem", true, true);
+    assert_judged(plan, place, "ws/public1/a.pem/b.pem", false, false);
+    assert_judged(plan, place, "ws/total1", true, true);
+    assert_judged(plan, place, "ws/total1/x", false, false);
+    assert_judged(plan, place, "ws/total1/public1/a.pem", false, false);
+    assert_judged(plan, place, "ws/a.lock", true, false);
+    assert_judged(plan, place, "ws/d/a.lock/below", true, false);
+    assert_judged(plan, place, "ws/gen", true, true);
+    assert_judged(plan, place, "ws/gen/x", true, false);
+    g_assert_true(ipb_sandbox_plan_denies_reading(plan));
+}
+
+/* A hidden directory in a writable one is covered by an empty one of the sandbox's own. */
+static void
+test_covers(Place *place, const void *data)
+{
+    make(place, "ws/a/hidden/file");
+    g_autoptr(IpbSandboxPlan) plan = plan_files(place, "\"a/hidden\"", "", "\".\"", "");
+    assert_judged(plan, place, "ws/a/hidden", true, false);
+    assert_judged(plan, place, "ws/a/hidden/new", true, true);
+    g_autofree char *inside = g_build_filename(place->workspace, "a/hidden/new", NULL);
+    g_assert_true(ipb_sandbox_plan_access(plan, inside).is_own);
+    g_autofree char *above = g_build_filename(place->workspace, "a", NULL);
+    g_assert_true(ipb_sandbox_plan_has_denial_below(plan, above));
+}
+
+/* The first wall of names is the rules for names; the plan's paths are the second. */
+static void
+test_names_apart(Place *place, const void *data)
+{
+    make(place, "ws/.git/config");
+    make(place, "ws/.git/hooks/");
+    make(place, "ws/.bashrc");
+    g_autoptr(IpbSandboxPlan) plan = plan_files(place, "", "", "\".\"", "");
+    assert_access(plan, place, "ws/.bashrc", IPB_VIEW_HOST, false);
+    assert_judged(plan, place, "ws/.bashrc", true, true);
+    assert_judged(plan, place, "ws/.git/config", true, true);
+    g_autofree char *git = g_build_filename(place->workspace, ".git", NULL);
+    g_assert_false(ipb_sandbox_plan_has_denial_below(plan, git));
+    g_autofree char *config = g_build_filename(git, "config", NULL);
+    g_assert_true(ipb_path_rules_lookup(plan->paths, config)->is_replaceable);
+    g_assert_true(plan->is_search_complete);
+}
+
+static void
+test_many_protected_names(Place *place, const void *data)
+{
+    for (unsigned i = 0; i < 600; i++) {
+        g_autofree char *name = g_strdup_printf("ws/%u/.vscode/", i);
+        make(place, name);
+    }
+    make(place, "ws/.bashrc");
+    g_autoptr(IpbSandboxPlan) plan = plan_files(place, "", "", "\".\"", "");
+    g_assert_false(plan->is_search_complete);
+    g_assert_cmpuint(plan->paths->sorted->len, <, 600);
+    /* What is near the top is found first. */
+    assert_access(plan, place, "ws/.bashrc", IPB_VIEW_HOST, false);
 }
 
 static void
@@ -309,9 +403,8 @@ test_protected(Place *place, const void *data)
     assert_access(plan, place, "ws/sub/.bashrc", IPB_VIEW_HOST, false);
     assert_access(plan, place, "ws/sub/.GIT/hooks", IPB_VIEW_HOST, false);
     assert_access(plan, place, ".ipython/profile_default", IPB_VIEW_HOST, false);
-    g_assert_true(has_path(plan->paths->absent, place, "ws/.envrc"));
-    g_assert_true(has_path(plan->paths->absent, place, "ws/mcptools"));
-    g_assert_true(has_path(plan->paths->absent, place, ".claude/commands"));
+    assert_judged(plan, place, "ws/mcptools", true, false);
+    assert_judged(plan, place, "ws/mcptools/x/y.py", true, false);
     g_autoptr(IpbSandboxPlan) config =
         plan_with(place,
                   "{" NETWORK ", \"filesystem\": {\"denyRead\": [], \"allowWrite\": [\".\"],"
@@ -472,6 +565,10 @@ main(int argc, char **argv)
     ADD("globs", test_globs);
     ADD("planted-links", test_planted_links);
     ADD("absent", test_absent);
+    ADD("later-files", test_later_files);
+    ADD("covers", test_covers);
+    ADD("names-apart", test_names_apart);
+    ADD("many-protected-names", test_many_protected_names);
     ADD("hard-links", test_hard_links);
     ADD("unix-sockets", test_unix_sockets);
     ADD("options", test_options);

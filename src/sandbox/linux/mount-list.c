@@ -23,7 +23,18 @@ typedef struct {
     const IpbPathRules *paths;
     GPtrArray *mounts;
     bool is_root_mapped;
+    bool judges_names;
 } Builder;
+
+/* Has the rule something that a mount can cover? */
+static bool
+is_mounted(const Builder *builder, const IpbPathRule *rule)
+{
+    if (rule->is_missing && rule->own == NULL)
+        return false;
+    bool is_second_wall = rule->deny_by_name && rule->is_replaceable && builder->judges_names;
+    return !is_second_wall || rule->deny_write || rule->deny_read || rule->keep;
+}
 
 static void
 free_mount(IpbMount *mount)
@@ -64,7 +75,8 @@ add_pins(const Builder *builder, guint index)
         const IpbPathRule *rule = g_ptr_array_index(rules, i);
         if (!ipb_path_is_below(rule->path, root))
             break;
-        if (!rule->deny_write && !rule->deny_read && !rule->keep)
+        if ((!rule->deny_write && !rule->deny_by_name && !rule->deny_read && !rule->keep) ||
+            !is_mounted(builder, rule))
             continue;
         for (const char *slash = strchr(rule->path + strlen(root) + 1, '/'); slash != NULL;
              slash = strchr(slash + 1, '/')) {
@@ -93,8 +105,9 @@ add_bind(const Builder *builder, guint index)
     }
     IpbMount *mount =
         add_mount(builder, IPB_MOUNT_READ_ONLY, rule->path, rule->path, rule->access.reason);
-    mount->is_denial = rule->parent != NULL && rule->deny_write && !rule->keep &&
-                       !rule->allow_read && !rule->expose && !rule->allow_write;
+    bool is_denied = rule->deny_write || rule->deny_by_name;
+    mount->is_denial = rule->parent != NULL && is_denied && !rule->keep && !rule->allow_read &&
+                       !rule->expose && !rule->allow_write;
 }
 
 /* Root's sandboxes run as another user, who cannot enter root's directories: what is shown there
@@ -147,6 +160,8 @@ add_mounts(const Builder *builder, guint index)
         add_bind(builder, index);
         return;
     }
+    if (!is_mounted(builder, rule))
+        return;
     const IpbPathAccess *above = &rule->parent->access;
     bool is_host_tmp = rule->own != NULL && access->view == IPB_VIEW_HOST;
     if (rule->own != NULL && !is_host_tmp) {
@@ -201,10 +216,11 @@ size_hidden_directories(GPtrArray *mounts)
 }
 
 GPtrArray *
-ipb_mount_list_new(const IpbSandboxPlan *plan, GError **error)
+ipb_mount_list_new(const IpbSandboxPlan *plan, bool judges_names, GError **error)
 {
     g_autoptr(GPtrArray) mounts = g_ptr_array_new_with_free_func((GDestroyNotify) free_mount);
-    const Builder builder = {plan->paths, mounts, ipb_sandbox_user_choose().is_root_mapped};
+    const Builder builder = {plan->paths, mounts, ipb_sandbox_user_choose().is_root_mapped,
+                             judges_names};
     for (guint i = 0; i < plan->paths->sorted->len; i++)
         add_mounts(&builder, i);
     add_aliases(&builder);

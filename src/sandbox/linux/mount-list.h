@@ -28,5 +28,7 @@ typedef struct {
     char *reason;
 } IpbMount;
 
-/* A list of IpbMount, which the caller unrefs. LIMIT: too many. */
-GPtrArray *ipb_mount_list_new(const IpbSandboxPlan *plan, GError **error);
+/* A list of IpbMount, which the caller unrefs. @judges_names: each call is judged by its name, so
+ * what git replaces after a check is not covered: nothing can be renamed onto a mount. LIMIT: too
+ * many. */
+GPtrArray *ipb_mount_list_new(const IpbSandboxPlan *plan, bool judges_names, GError **error);

@@ -662,7 +662,7 @@ set_up(IpbSandbox *sandbox, const IpbSandboxOptions *options, GError **error)
     const int stdio[] = {options->stdin_fd, options->stdout_fd, options->stderr_fd};
     memcpy(sandbox->stdio, stdio, sizeof stdio);
     sandbox->is_group_kept = options->is_group_kept;
-    sandbox->mounts = ipb_mount_list_new(options->plan, error);
+    sandbox->mounts = ipb_mount_list_new(options->plan, false, error);
     if (sandbox->mounts == NULL)
         return false;
     sandbox->own_directories = find_own_directories(sandbox->mounts);
@@ -769,7 +769,7 @@ static const char *const MOUNT_NAMES[] = {
 static bool
 explain(const IpbSandboxPlan *plan, IpbSandboxDetails *ret_details, GError **error)
 {
-    GPtrArray *mounts = ipb_mount_list_new(plan, error);
+    GPtrArray *mounts = ipb_mount_list_new(plan, false, error);
     if (mounts == NULL)
         return false;
     GArray *paths = g_array_new(FALSE, FALSE, sizeof(IpbSandboxPathDetail));
