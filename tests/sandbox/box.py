@@ -58,7 +58,7 @@ def make_settings(**keys) -> dict:
     for key, value in keys.items():
         if key in NETWORK:
             settings["network"][key] = value
-        elif key in FILES or key in ("allowRead", "allowGitConfig"):
+        elif key in FILES or key in ("allowRead", "allowGitConfig", "allowNames"):
             settings["filesystem"][key] = value
         else:
             settings[key] = value

@@ -116,11 +116,13 @@ CASES: dict[str, tuple[dict, dict[str, str]]] = {
         {"allowWrite": [".", ".env", ".git/hooks"]},
         {".env": "r-", ".git/hooks/x": "r-"},
     ),
-    "three levels deep": ({}, {"1/2/.env": "r-", "1/2/3/.env": "rw"}),
-    "one level deep": ({"mandatoryDenySearchDepth": 1}, {".env": "r-", "1/.env": "rw"}),
-    "five levels deep": (
-        {"mandatoryDenySearchDepth": 5},
-        {"1/2/3/4/.env": "r-", "1/2/3/4/5/.env": "rw"},
+    "at any depth": (
+        {"mandatoryDenySearchDepth": 1},
+        {".env": "r-", "1/.env": "r-", "1/2/3/4/5/6/7/8/.env": "r-", "1/2/env": "rw"},
+    ),
+    "allowNames": (
+        {"allowNames": [".vscode/**", "d/.env", "*.code-workspace"]},
+        {".vscode/x": "rw", "d/.env": "rw", ".env": "r-", "x.code-workspace": "rw", ".idea/x": "r-"},
     ),
     "allowGitConfig": ({"allowGitConfig": True}, {".git/config": "rw", ".git/hooks/x": "r-"}),
     "dot dot": ({"denyRead": ["d/../secret"]}, {"secret": "--", "d/secret": "rw"}),
@@ -198,7 +200,10 @@ def test_names_that_are_odd(box: Box, user: str) -> None:
     assert odd.stdout == "" and "Permission denied" in odd.stderr
 
 
-def test_files_that_come_later_are_not_covered_by_a_glob(box: Box) -> None:
-    """As documented: a glob matches what exists at the start."""
-    done = box(["sh", "-c", "echo text > new.key; cat new.key"], make_settings(denyRead=["*.key"]))
+def test_files_that_come_later_are_covered_by_a_glob(box: Box, user: str) -> None:
+    script = "echo text > new.txt; cat new.txt; mv new.txt new.key; cat new.key; echo x > other.key"
+    done = box(["sh", "-c", script], make_settings(denyRead=["*.key"]), user=user)
     assert done.stdout == "text\n"
+    assert not (box.place.workspace / "other.key").exists()
+    control = box(["sh", "-c", script], sandbox=False)
+    assert control.stdout == "text\ntext\n"
