@@ -61,10 +61,11 @@ attack = subprocess.Popen(
 print(attack.stdout.readline())
 """
 
-# What a session needs: the kernel's loop, a command, a thread, files, a pipe, a socket.
+# What a session needs: the kernel's loop, commands, a thread, files, pipes, a socket.
 WORK = """
 import asyncio, socket, subprocess, threading
-await asyncio.sleep(0)
+process = await asyncio.create_subprocess_exec("echo", "read by asyncio", stdout=subprocess.PIPE)
+print((await process.communicate())[0].decode(), end="")
 out = subprocess.run(["echo", "from a command"], capture_output=True, text=True).stdout
 thread = threading.Thread(target=lambda: print("from a thread"))
 thread.start(); thread.join()
@@ -73,7 +74,7 @@ client = socket.create_connection(server.getsockname())
 open("made", "w").write("x" * 1000000)
 print(out, len(open("made").read()))
 """
-WORKED = "from a thread\nfrom a command\n 1000000"
+WORKED = "read by asyncio\nfrom a thread\nfrom a command\n 1000000"
 
 
 @pytest.fixture
@@ -249,13 +250,22 @@ def test_roots_sandboxes_have_a_user_each(box: Box) -> None:
         assert uid == gid and 0x78000000 <= int(uid) < 0x7C000000
 
 
-def test_open_files_are_half_of_ours_at_most(box: Box, user: str) -> None:
-    """Otherwise code inside could have as many descriptors in flight as keep us from sending."""
-    limited = ["prlimit", "--nofile=100:600"]
-    command = ["sh", "-c", "ulimit -Sn; ulimit -Hn"]
-    line = [*limited, *box.command(command, make_settings(limits={"openFiles": 500}), user=user)]
-    assert box(line, sandbox=False).stdout.split() == ["300", "300"]
-    assert box([*limited, *command], sandbox=False).stdout.split() == ["100", "600"]
+def limits_of(text: str) -> dict[str, list[str]]:
+    """Of /proc/PID/limits: name → [soft, hard]."""
+    return {line[:26].strip(): line[26:].split()[:2] for line in text.splitlines()}
+
+
+def test_half_is_left_to_others(box: Box, user: str) -> None:
+    """Open files: otherwise code inside could keep us from sending descriptors."""
+    limited = ["prlimit", "--nofile=100:600", "--nproc=400:400"]
+    settings = make_settings(limits={"openFiles": 500, "processes": 300})
+    command = ["cat", "/proc/self/limits"]
+    inside = box([*limited, *box.command(command, settings, user=user)], sandbox=False)
+    outside = box([*limited, *command], sandbox=False)
+    assert limits_of(inside.stdout)["Max open files"] == ["300", "300"]
+    assert limits_of(inside.stdout)["Max processes"] == ["200", "200"]
+    assert limits_of(outside.stdout)["Max open files"] == ["100", "600"]
+    assert limits_of(outside.stdout)["Max processes"] == ["400", "400"]
 
 
 def test_programs_get_the_old_limit_back(kernel: Kernels) -> None:
