@@ -212,7 +212,6 @@ touch $XDG_STATE_HOME/plain $HOME/plain
 """
 
 
-@pytest.mark.xfail(reason="names are not judged yet")
 def test_what_ipybox_would_find_by_itself(box: Box, user: str) -> None:
     """Files that do not exist yet, where the command may write: the registry, the Python of
     kernels, the settings of the next command.

@@ -154,6 +154,18 @@ def test_packages_are_ipyboxs_own(kernel: Kernels, servers: harness.Servers) -> 
         )
 
 
+def test_the_place_of_packages_is_no_link(kernel: Kernels) -> None:
+    """If no session registers servers, the directory is not created.
+
+    What ipybox generates later must not go elsewhere.
+    """
+    link = "import os\n" + attempt("os.symlink('/etc', 'mcptools')")
+    assert kernel.run(link).stdout in ("EACCES\n", "EROFS\n")
+    assert not (kernel.place.workspace / "mcptools").is_symlink()
+    assert kernel.run(link, "--no-sandbox").stdout == "done\n"
+    assert (kernel.place.workspace / "mcptools").is_symlink()
+
+
 @pytest.mark.needs_root
 def test_roots_secrets_stay_roots(kernel: Kernels) -> None:
     code = attempt("open('/etc/shadow').read()")
