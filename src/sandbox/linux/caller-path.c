@@ -105,7 +105,7 @@ static int
 take_target(Walk *walk, int fd)
 {
     if (fd < 0)
-        return errno;
+        return errno == EBADF ? ENOENT : errno;
     ipb_autofd target = fd;
     if (walk->rest[strspn(walk->rest, "/")] == '\0') {
         walk->target = ipb_fd_steal(&target);
@@ -288,8 +288,11 @@ static int
 finish(IpbCallerPath *path)
 {
     int result = read_name_of(path->fd, path->real, PATH_MAX + 1);
-    if (result != 0 || path->is_whole)
-        return result;
+    path->is_too_deep = result == ENAMETOOLONG && !path->is_whole;
+    if (path->is_too_deep)
+        path->real[0] = '\0';
+    if (path->is_too_deep || result != 0 || path->is_whole)
+        return path->is_too_deep ? 0 : result;
     size_t size = strlen(path->real);
     if (path->real[0] != '/')
         return ENOTDIR;
@@ -362,6 +365,7 @@ ipb_caller_path_find(IpbCaller *caller, int directory_fd, const char *text, IpbC
 {
     ret_path->fd = -1;
     ret_path->is_whole = ret_path->is_descriptor = ret_path->has_slash = false;
+    ret_path->is_too_deep = false;
     ret_path->n_links = 0;
     ipb_autofd base = -1;
     if (text[0] != '/' && text[0] != '\0') {
@@ -417,7 +421,8 @@ ipb_caller_path_of_fd(IpbCaller *caller, int fd, IpbCallerPath *ret_path)
     ret_path->has_slash = false;
     ret_path->n_links = 0;
     ret_path->name[0] = '\0';
-    ret_path->fd = ipb_caller_copy_fd(caller, fd);
+    ret_path->is_too_deep = false;
+    ret_path->fd = open_base(caller, fd);
     if (ret_path->fd < 0)
         return errno;
     int result = finish(ret_path);
@@ -440,6 +445,10 @@ ipb_caller_path_find_target(IpbCaller *caller, int directory_fd, const char *tex
 {
     int result = ipb_caller_path_find(caller, directory_fd, text, ret_path);
     while (result == 0) {
+        if (ret_path->is_too_deep) {
+            ipb_caller_path_clear(ret_path);
+            return ENAMETOOLONG;
+        }
         ipb_autofd fd = ipb_caller_path_open(ret_path);
         if (fd < 0 || fstat(fd, ret_info) < 0) {
             result = errno;

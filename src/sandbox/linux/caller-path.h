@@ -21,6 +21,7 @@ typedef struct {
     /* There is no last name: "/", ".", "..", or a descriptor of the caller (/proc/self/fd/7). */
     bool is_whole;
     bool is_descriptor; /* of the caller; @real says what the system calls it */
+    bool is_too_deep;   /* @real is longer than a path can be, and "" */
     bool has_slash;     /* the text ends in a slash: it must be a directory */
     char name[NAME_MAX + 1];
     /* The real path of the directory and @name, or of @fd. Not absolute: a pipe or the like. */

@@ -24,6 +24,8 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include <linux/openat2.h>
+
 #include "base/fd.h"
 #include "sandbox/linux/proc-guard.h"
 
@@ -44,7 +46,7 @@
 /* What open() may be asked for. The kernel ignores other bits, too. */
 #define OPEN_FLAGS                                                                                 \
     (O_ACCMODE | O_CREAT | O_EXCL | O_TRUNC | O_APPEND | O_NONBLOCK | O_DSYNC | O_SYNC |           \
-     O_DIRECT | O_DIRECTORY | O_NOFOLLOW | O_NOATIME | O_PATH | O_TMPFILE | O_CLOEXEC | O_ASYNC)
+     O_DIRECT | O_DIRECTORY | O_NOFOLLOW | O_NOATIME | O_TMPFILE | O_CLOEXEC | O_ASYNC)
 
 /* One call under way. */
 typedef struct {
@@ -91,7 +93,13 @@ is_valid(const Call *call)
 static int
 find(const Call *call, const PathArgument *argument, IpbCallerPath *ret_path)
 {
-    return ipb_caller_path_find(call->caller, argument->directory_fd, argument->text, ret_path);
+    int result =
+        ipb_caller_path_find(call->caller, argument->directory_fd, argument->text, ret_path);
+    if (result == 0 && ret_path->is_too_deep) {
+        ipb_caller_path_clear(ret_path);
+        result = ENAMETOOLONG;
+    }
+    return result;
 }
 
 static int
@@ -217,8 +225,7 @@ open_device(const Call *call, const IpbCallerPath *path, const Opening *opening)
 {
     struct stat info;
     ipb_autofd fd = ipb_caller_path_open(path);
-    if (fd < 0 || fstat(fd, &info) < 0 || !S_ISCHR(info.st_mode) ||
-        (opening->flags & (O_EXCL | O_PATH)) != 0)
+    if (fd < 0 || fstat(fd, &info) < 0 || !S_ISCHR(info.st_mode) || (opening->flags & O_EXCL) != 0)
         return -ENODEV;
     if (is_tty_device(fd))
         return open_terminal(call, opening->flags);
@@ -262,7 +269,7 @@ open_whole(const Call *call, const IpbCallerPath *path, const Opening *opening)
     if (path->is_descriptor)
         return open_descriptor(call, path, opening);
     if ((opening->flags & O_CREAT) != 0 || opening->can_write)
-        return -EISDIR;
+        return (opening->flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL) ? -EEXIST : -EISDIR;
     int result = judge(call, IPB_NAME_READ, IPB_NAME_DIRECTORY, path);
     if (result != 0)
         return -result;
@@ -288,12 +295,24 @@ open_unnamed(const Call *call, const IpbCallerPath *path, const Opening *opening
     return result < 0 ? -errno : result;
 }
 
+/* ELOOP: the name is a symbolic link. Not by O_NOFOLLOW, which fcntl() would show. */
 static int
 open_at(const IpbCallerPath *path, int flags, mode_t mode)
 {
-    int fd =
-        openat(path->fd, path->name, flags | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, mode);
+    struct open_how how = {
+        .flags = (uint64_t) (unsigned) (flags | O_NONBLOCK | O_NOCTTY | O_CLOEXEC),
+        .mode = (flags & O_CREAT) != 0 ? mode : 0,
+        .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS,
+    };
+    int fd = (int) syscall(SYS_openat2, path->fd, path->name, &how, sizeof how);
     return fd < 0 ? -errno : fd;
+}
+
+static bool
+is_directory(int fd)
+{
+    struct stat info;
+    return fstat(fd, &info) == 0 && S_ISDIR(info.st_mode);
 }
 
 /* Without O_CREAT first: what exists and what is created are judged differently. */
@@ -309,6 +328,10 @@ open_named(const Call *call, const IpbCallerPath *path, const Opening *opening)
             if (result != 0)
                 return !creates && !is_there(path) ? -ENOENT : -result;
             int fd = open_at(path, opening->flags & ~(O_CREAT | O_EXCL), 0);
+            if (fd >= 0 && creates && is_directory(fd)) {
+                ipb_fd_close(&fd);
+                return -EISDIR;
+            }
             if (fd != -ENOENT || !creates)
                 return fd;
         }
@@ -346,7 +369,10 @@ static int
 open_path(const Call *call, IpbCallerPath *path, const Opening *opening)
 {
     for (;;) {
-        int fd = open_once(call, path, opening);
+        Opening current = *opening;
+        if (path->has_slash && (current.flags & O_CREAT) == 0)
+            current.flags |= O_DIRECTORY;
+        int fd = open_once(call, path, &current);
         bool is_followed = (opening->flags & O_NOFOLLOW) == 0 || path->has_slash;
         if (fd != -ELOOP || path->is_whole || !is_followed)
             return fd;
@@ -373,7 +399,7 @@ wait_for_fifo(const Call *call, int fd, int writer_flags, int flags)
 static IpbFileCallState
 finish_open(const Call *call, const IpbCallerPath *path, int result, const Opening *opening)
 {
-    bool waits = (opening->flags & (O_NONBLOCK | O_PATH)) == 0;
+    bool waits = (opening->flags & O_NONBLOCK) == 0;
     struct stat info;
     if (result == -ENXIO && waits && opening->can_write && !opening->can_read) {
         ipb_autofd fifo = ipb_caller_path_open(path);
@@ -405,28 +431,21 @@ perform_open(const Call *call, int directory, size_t path_arg, int flags, mode_t
     if (!is_valid(call))
         return IPB_FILE_CALL_ANSWERED;
     flags &= OPEN_FLAGS;
-    if ((flags & O_PATH) != 0)
-        flags &= O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
     const Opening opening = {
         .flags = flags,
         .mode = mode & 01777 & ~call->caller->umask,
-        .can_read = (flags & O_PATH) == 0 && (flags & O_ACCMODE) != O_WRONLY,
-        .can_write =
-            (flags & O_PATH) == 0 && ((flags & O_ACCMODE) != O_RDONLY || (flags & O_TRUNC) != 0),
+        .can_read = (flags & O_ACCMODE) != O_WRONLY,
+        .can_write = (flags & O_ACCMODE) != O_RDONLY || (flags & O_TRUNC) != 0,
     };
+    if (result == 0 && (flags & (O_CREAT | O_DIRECTORY)) == (O_CREAT | O_DIRECTORY))
+        result = EINVAL; /* as from Linux 6.3 on; before, it made no sense either */
     if (result == 0)
         result = find(call, &argument, &path);
     if (result != 0) {
         ipb_notification_answer(call->notification, result);
         return IPB_FILE_CALL_ANSWERED;
     }
-    if (path.has_slash && !path.is_whole && (flags & O_CREAT) == 0) {
-        Opening of_directory = opening;
-        of_directory.flags |= O_DIRECTORY;
-        result = open_path(call, &path, &of_directory);
-    } else {
-        result = open_path(call, &path, &opening);
-    }
+    result = open_path(call, &path, &opening);
     ipb_name_guard_end_call(&call->calls->guard);
     IpbFileCallState state = finish_open(call, &path, result, &opening);
     ipb_caller_path_clear(&path);
@@ -521,8 +540,10 @@ make_node(const Call *call, int directory, size_t path_arg, mode_t mode, dev_t d
     IpbNameKind kind = type == 0 || type == S_IFREG ? IPB_NAME_FILE : IPB_NAME_SPECIAL;
     if (path.is_whole)
         result = EEXIST;
-    else if (kind == IPB_NAME_SPECIAL && type != S_IFIFO && type != S_IFSOCK)
+    else if (type == S_IFDIR || type == S_IFCHR || type == S_IFBLK)
         result = EPERM;
+    else if (kind == IPB_NAME_SPECIAL && type != S_IFIFO && type != S_IFSOCK)
+        result = EINVAL;
     else if (path.has_slash)
         result = ENOENT;
     else if ((result = judge_new(call, IPB_NAME_CREATE, kind, &path)) == 0)
@@ -550,7 +571,7 @@ make_symbolic_link(const Call *call, size_t target_arg, int directory, size_t pa
     if (path.is_whole)
         result = EEXIST;
     else if (path.has_slash)
-        result = ENOENT;
+        result = is_there(&path) ? EEXIST : ENOENT;
     else if ((result = judge_new(call, IPB_NAME_PUT, IPB_NAME_LINK, &path)) == 0)
         result = errno_of(symlinkat(target, path.fd, path.name));
     ipb_caller_path_clear(&path);
@@ -658,24 +679,28 @@ remove_name(const Call *call, int directory, size_t path_arg, int flags)
         return result;
     if ((flags & ~AT_REMOVEDIR) != 0)
         return EINVAL;
-    if ((result = find(call, &argument, &path)) != 0)
+    if ((result =
+             ipb_caller_path_find(call->caller, argument.directory_fd, argument.text, &path)) != 0)
         return result;
-    bool is_directory = (flags & AT_REMOVEDIR) != 0;
+    bool is_rmdir = (flags & AT_REMOVEDIR) != 0;
     size_t size = strlen(argument.text);
     if (path.is_whole)
-        result = !is_directory                                             ? EISDIR
+        result = !is_rmdir                                                 ? EISDIR
                  : size > 1 && strcmp(argument.text + size - 2, "..") == 0 ? ENOTEMPTY
                  : argument.text[size - 1] == '.'                          ? EINVAL
                                                                            : EBUSY;
     else if (fstatat(path.fd, path.name, &info, AT_SYMLINK_NOFOLLOW) < 0)
         result = errno;
-    else if (!is_directory && path.has_slash)
+    else if (!is_rmdir && path.has_slash)
         result = S_ISDIR(info.st_mode) ? EISDIR : ENOTDIR;
+    else if (path.is_too_deep)
+        /* So that what is too deep to be judged can be removed. The mounts protect it. */
+        result = errno_of(unlinkat(path.fd, path.name, flags));
     else {
         const IpbNameAttempt attempt = {.action = IPB_NAME_REMOVE,
                                         .kind = kind_of_mode(info.st_mode),
                                         .path = &path,
-                                        .is_rmdir = is_directory};
+                                        .is_rmdir = is_rmdir};
         result = ipb_name_guard_judge(&call->calls->guard, call->caller, &attempt, NULL);
         if (result == 0)
             result = errno_of(unlinkat(path.fd, path.name, flags));
@@ -862,6 +887,8 @@ change(const Call *call, bool is_fd, int directory, size_t path_arg, int at_flag
     int result = is_fd ? 0 : read_path(call, directory, path_arg, &argument);
     if (result != 0 || !is_valid(call))
         return result;
+    if ((at_flags & ~(AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH)) != 0)
+        return EINVAL;
     if (!is_fd && (at_flags & AT_EMPTY_PATH) != 0 && argument.text[0] == '\0') {
         result = ipb_caller_path_of_fd(call->caller, argument.directory_fd, &path);
         if (result == 0 &&

@@ -242,7 +242,8 @@ notify_open(Filter *filter, const char *name, unsigned argument, bool with_reads
 {
     static const uint64_t FLAGS[] = {O_WRONLY, O_RDWR, O_CREAT, O_TRUNC, O_TMPFILE & ~O_DIRECTORY};
     for (size_t i = 0; i < G_N_ELEMENTS(FLAGS); i++) {
-        const struct scmp_arg_cmp condition = equals(argument, FLAGS[i], FLAGS[i]);
+        /* With O_PATH all other flags mean nothing. */
+        const struct scmp_arg_cmp condition = equals(argument, FLAGS[i] | O_PATH, FLAGS[i]);
         notify(filter, name, 0, 1, &condition);
     }
     /* To look a path up, or to list a directory, is not to read a file. */
