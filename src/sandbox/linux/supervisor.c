@@ -276,6 +276,8 @@ static void
 on_denials(uint32_t events, void *data)
 {
     IpbSupervisor *supervisor = data;
+    /* All that are there, because the thread makes them faster than the loop turns. */
+    ipb_supervisor_report_denials(supervisor);
     if (report_denial(supervisor) == 0) { /* the thread has ended */
         ipb_watch_set_events(supervisor->watch, 0);
         if (supervisor->on_ended != NULL)
