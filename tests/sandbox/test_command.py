@@ -6,9 +6,11 @@ standard streams, srt's command line.
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import signal
 import subprocess
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -236,3 +238,23 @@ def test_what_ipybox_would_find_by_itself(box: Box, user: str) -> None:
     )
     assert all(path.exists() for path in plain)
     assert not any(path.exists() for path in planted)
+
+
+REOPEN = "exec 3<>/proc/self/fd/0 && echo more >&3; cat /proc/self/fd/0"
+
+
+def test_a_file_that_is_handed_in_is_not_opened_for_more(box: Box, user: str) -> None:
+    """Standard input is a file in the host's /tmp, which is not the sandbox's own /tmp."""
+    box.prepare(user)
+    with tempfile.NamedTemporaryFile("w+", dir="/tmp") as file:
+        os.chmod(file.name, 0o666)
+        file.write("contents")
+        file.flush()
+        # A shell, since the harness gives commands no file as standard input.
+        line = ["/bin/bash", "-c", f'exec 0<{file.name}; exec "$@"', "-"]
+        done = box.run([*line, *box.command(["bash", "-c", REOPEN], user=user)])
+        assert done.stdout == "contents" and "Permission denied" in done.stderr
+        assert Path(file.name).read_text() == "contents"
+        # Positive control.
+        box.run([*line, *box.become(user, False), "bash", "-c", REOPEN])
+        assert Path(file.name).read_text() == "more\nnts"

@@ -483,6 +483,17 @@ ipb_caller_path_exists(IpbCaller *caller, const char *real)
 }
 
 bool
+ipb_caller_path_means(IpbCaller *caller, const char *real, const struct stat *info)
+{
+    struct stat found;
+    int root = ipb_caller_root(caller);
+    ipb_autofd fd =
+        root < 0 ? -1 : open_below(root, real, O_NOFOLLOW, RESOLVE_IN_ROOT | RESOLVE_NO_SYMLINKS);
+    return fd >= 0 && fstat(fd, &found) == 0 && found.st_dev == info->st_dev &&
+           found.st_ino == info->st_ino;
+}
+
+bool
 ipb_caller_path_has_other(IpbCaller *caller, const char *real, const char *suffix)
 {
     int root = ipb_caller_root(caller);

@@ -244,7 +244,18 @@ judge_opening(const Call *call, const IpbCallerPath *path, const Opening *openin
     return result;
 }
 
-/* A descriptor of the caller, by a name in procfs. Pipes and files without a name have no rule. */
+/* Does the descriptor allow all that is asked for? */
+static bool
+is_as_open_as(int fd, const Opening *opening)
+{
+    int flags = fcntl(fd, F_GETFL), mode = flags & O_ACCMODE;
+    return flags >= 0 && (flags & O_PATH) == 0 && (!opening->can_read || mode != O_WRONLY) &&
+           (!opening->can_write || mode != O_RDONLY);
+}
+
+/* A descriptor of the caller, by a name in procfs. Pipes and files without a name have no rule. A
+ * file of the host that was handed in, as a standard stream, is not what its path means inside: it
+ * can be opened again as it is open already. */
 static int
 open_descriptor(const Call *call, const IpbCallerPath *path, const Opening *opening)
 {
@@ -253,7 +264,10 @@ open_descriptor(const Call *call, const IpbCallerPath *path, const Opening *open
         return -errno;
     bool has_name = path->real[0] == '/' && info.st_nlink > 0 &&
                     (S_ISREG(info.st_mode) || S_ISDIR(info.st_mode));
-    int result = has_name ? judge_opening(call, path, opening) : 0;
+    bool is_foreign = has_name && !ipb_caller_path_means(call->caller, path->real, &info);
+    if (is_foreign && !is_as_open_as(path->fd, opening))
+        return -EACCES;
+    int result = has_name && !is_foreign ? judge_opening(call, path, opening) : 0;
     if (result != 0)
         return -result;
     if (is_tty_device(path->fd))
