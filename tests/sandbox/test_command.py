@@ -252,9 +252,9 @@ def test_a_file_that_is_handed_in_is_not_opened_for_more(box: Box, user: str) ->
         file.flush()
         # A shell, since the harness gives commands no file as standard input.
         line = ["/bin/bash", "-c", f'exec 0<{file.name}; exec "$@"', "-"]
-        done = box.run([*line, *box.command(["bash", "-c", REOPEN], user=user)])
+        done = box.run([*line, *box.command(["bash", "-c", REOPEN], user=user)], timeout=60)
         assert done.stdout == "contents" and "Permission denied" in done.stderr
         assert Path(file.name).read_text() == "contents"
         # Positive control.
-        box.run([*line, *box.become(user, False), "bash", "-c", REOPEN])
+        box.run([*line, *box.become(user, False), "bash", "-c", REOPEN], timeout=60)
         assert Path(file.name).read_text() == "more\nnts"
