@@ -165,6 +165,7 @@ make_install_policy(const IpbSandboxing *sandboxing, const char *directory,
     write_list(writer, "denyRead", (const char *const *) sandboxing->policy->deny_read);
     write_list(writer, "allowRead", (const char *const *) sandboxing->policy->allow_read);
     write_list(writer, "allowWrite", directories);
+    write_list(writer, "allowNames", (const char *const *) sandboxing->policy->allow_names);
     write_list(writer, "denyWrite", nothing);
     ipb_json_end_object(writer);
     ipb_json_end_object(writer);

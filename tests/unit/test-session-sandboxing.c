@@ -52,7 +52,8 @@ set_up(Fixture *fixture, const void *unused)
     write_file(fixture, "secret", "mine");
     write_file(fixture, "box.json",
                "{\"network\": {\"allowedDomains\": [], \"deniedDomains\": []}, \"filesystem\": "
-               "{\"denyRead\": [\"secret\"], \"allowWrite\": [\".\"], \"denyWrite\": []}}");
+               "{\"denyRead\": [\"secret\"], \"allowWrite\": [\".\"], \"denyWrite\": [], "
+               "\"allowNames\": [\".husky/**\"]}}");
     g_autofree char *config = g_build_filename(fixture->workspace, "box.json", NULL);
     fixture->loop = ipb_loop_new(NULL, NULL);
     fixture->notices = g_ptr_array_new_with_free_func(g_free);
@@ -185,6 +186,33 @@ test_a_socket(Fixture *fixture, const void *unused)
                     "network.allowUnixSockets can allow it");
 }
 
+/* The notice of an installation names the key, so the key must have an effect there. */
+static void
+test_names_that_packages_may_have(Fixture *fixture, const void *unused)
+{
+    g_autoptr(GError) error = NULL;
+    const char *const nothing[] = {NULL};
+    g_autofree char *packages = g_build_filename(fixture->workspace, "packages", NULL);
+    g_assert_cmpint(g_mkdir(packages, 0755), ==, 0);
+    g_autoptr(IpbSandboxPlan) plan =
+        ipb_sandboxing_make_install_plan(fixture->sandboxing, packages, nothing, nothing, &error);
+    g_assert_no_error(error);
+    static const struct {
+        const char *name;
+        IpbNameVerdict verdict;
+    } CASES[] = {{".husky", IPB_NAME_ALLOWED}, {".vscode", IPB_NAME_REFUSED}};
+    for (size_t i = 0; i < G_N_ELEMENTS(CASES); i++) {
+        g_autofree char *path = g_build_filename(packages, CASES[i].name, "x", NULL);
+        const IpbNameQuestion question = {
+            .action = IPB_NAME_CREATE,
+            .kind = IPB_NAME_FILE,
+            .path = path,
+            .root_size = strlen(packages),
+        };
+        g_assert_cmpint(ipb_name_rules_judge(plan->names, &question).verdict, ==, CASES[i].verdict);
+    }
+}
+
 /* Each kernel of the session has a new sandbox, and the warning is the same. */
 static void
 test_a_system_that_cannot_judge_names(Fixture *fixture, const void *unused)
@@ -206,6 +234,7 @@ main(int argc, char **argv)
     ADD("reported-already", test_an_error_that_is_reported_already);
     ADD("name-rule", test_an_error_of_a_rule_for_names);
     ADD("not-ours", test_an_error_that_is_not_ours);
+    ADD("names-of-packages", test_names_that_packages_may_have);
     ADD("socket", test_a_socket);
     ADD("names-not-judged", test_a_system_that_cannot_judge_names);
     return g_test_run();
