@@ -11,6 +11,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -475,12 +476,16 @@ ipb_fifo_wait_end(IpbFifoWait *wait, int errno_value)
     ipb_fd_close(&wait->fd);
 }
 
-/* Has somebody opened the FIFO for writing? To duplicate nothing out of it tells a FIFO without a
- * writer from one without data. */
+/* Has somebody opened the FIFO for writing since we opened it for reading? poll() says so if there is
+ * data, or if all have closed it again. Otherwise, to duplicate nothing out of it tells a FIFO
+ * without a writer from one without data. */
 static bool
 has_writer(int fifo)
 {
+    struct pollfd item = {.fd = fifo, .events = POLLIN};
     int scratch[2];
+    if (poll(&item, 1, 0) > 0)
+        return true;
     if (pipe2(scratch, O_CLOEXEC | O_NONBLOCK) < 0)
         return false;
     ssize_t n = tee(fifo, scratch[1], 1, SPLICE_F_NONBLOCK);

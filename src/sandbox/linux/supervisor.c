@@ -26,8 +26,10 @@
 #include "sandbox/linux/unix-connect.h"
 
 #define MAX_WAITS 64
-/* Interval of retries if the queue of a listener is full, or the other end of a FIFO is missing. */
+/* Interval of retries if the queue of a listener is full. */
 #define RETRY_MS 2
+/* Likewise, if the other end of a FIFO is missing. */
+#define RETRY_FIFO_MS 5
 /* Callers that did not call for so long are forgotten. */
 #define IDLE_MS 1000
 #define FREE_TIMEOUT_MS 50
@@ -180,11 +182,14 @@ go_on_with_all(Shared *shared, const struct pollfd *fds)
     shared->n_waits = kept;
 }
 
-/* Is only the network waited for, which reports its answer? */
-static bool
-is_reported(const Wait *wait)
+/* Returns what poll() may report, or -1: an answer of the network, or a writer of a FIFO (not in all
+ * cases). */
+static int
+fd_of(const Wait *wait)
 {
-    return !wait->is_fifo && wait->connect.target < 0;
+    if (wait->is_fifo)
+        return wait->fifo.writer_flags < 0 ? wait->fifo.fd : -1;
+    return wait->connect.target < 0 ? wait->connect.copy : -1;
 }
 
 /* Returns how long to sleep: without limit, unless something has to be done again. */
@@ -192,9 +197,13 @@ static int
 next_timeout(const Shared *shared)
 {
     int timeout_ms = shared->calls.callers.n > 0 || shared->n_waits > 0 ? IDLE_MS : -1;
-    for (size_t i = 0; i < shared->n_waits; i++)
-        if (!is_reported(&shared->waits[i]))
+    for (size_t i = 0; i < shared->n_waits; i++) {
+        const Wait *wait = &shared->waits[i];
+        if (!wait->is_fifo && wait->connect.target >= 0)
             return RETRY_MS;
+        if (wait->is_fifo)
+            timeout_ms = RETRY_FIFO_MS;
+    }
     return timeout_ms;
 }
 
@@ -208,8 +217,8 @@ serve_until_end(Shared *shared)
         for (size_t i = 0; i < shared->n_waits; i++) {
             const Wait *wait = &shared->waits[i];
             fds[2 + i] = (struct pollfd){
-                .fd = is_reported(wait) ? wait->connect.copy : -1,
-                .events = POLLOUT,
+                .fd = fd_of(wait),
+                .events = wait->is_fifo ? POLLIN : POLLOUT,
             };
         }
         int n = poll(fds, 2 + shared->n_waits, next_timeout(shared));
