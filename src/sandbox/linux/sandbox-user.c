@@ -12,10 +12,10 @@
 /* Root's id inside. It is not 0, which would suggest rights that it does not have. */
 #define ROOT_INNER_ID 1000
 
-/* Ids that own no files. Nobody assigns them: distributions, subuid(5), SSSD and FreeIPA (up to
- * 2,000,200,000), systemd's containers (up to 0x6fffffff) and its ids of foreign images (from
- * 0x7ffe0000 on). The second range is for a container with 65,536 ids. It begins above systemd's
- * dynamic users and ends below 65534, the overflow id.
+/* Ids that own no files. Neither distributions, subuid(5), SSSD and FreeIPA (up to 2,000,200,000)
+ * nor systemd assign them. (Its containers have ids up to 0x6fffffff, and its foreign images have
+ * ids from 0x7ffe0000 on.) The second range is for a container with 65,536 ids. It begins above
+ * systemd's dynamic users and ends below 65534, the overflow id.
  *
  * Each sandbox takes one at random, without asking anyone: another ipybox may run in another
  * container, where no lock would be seen. That two live sandboxes get the same id is unlikely (1 in
