@@ -4,6 +4,8 @@
  */
 #include "sandbox/explain.h"
 
+#include <string.h>
+
 #include "json/writer.h"
 #include "sandbox/backend.h"
 
@@ -123,6 +125,66 @@ add_missing(GString *text, const IpbSandboxPlan *plan)
     }
 }
 
+/* --- names ------------------------------------------------------------------------------------ */
+
+/* Is @rule a directory that may be written, in one that may not? */
+static bool
+is_writable_root(const IpbPathRule *rule)
+{
+    bool is_writable = rule->unnamed.view == IPB_VIEW_HOST && rule->unnamed.is_writable;
+    const IpbPathRule *above = rule->parent;
+    return is_writable &&
+           (above == NULL || above->unnamed.view != IPB_VIEW_HOST || !above->unnamed.is_writable);
+}
+
+/* Does the rule refuse anything under this plan? Those about the home directory do if the place is
+ * writable. */
+static bool
+applies(const IpbSandboxPlan *plan, const IpbNameRule *rule)
+{
+    if (g_str_equal(rule->refused, "nothing") ||
+        (plan->policy->allow_git_config && g_str_equal(rule->key, "allowGitConfig")))
+        return false;
+    if (rule->pattern[0] != '~')
+        return true;
+    size_t size = strcspn(rule->pattern, "*");
+    g_autofree char *start = g_strndup(rule->pattern + 1, size - 1);
+    g_autofree char *path = g_strconcat(plan->home, start, NULL);
+    if (g_str_has_suffix(path, "/"))
+        path[strlen(path) - 1] = '\0';
+    IpbPlanAccess access = ipb_sandbox_plan_access(plan, path);
+    return access.is_writable && !access.is_own;
+}
+
+static void
+add_names(GString *text, const IpbSandboxPlan *plan)
+{
+    g_autoptr(GString) roots = g_string_new(NULL);
+    for (guint i = 0; i < plan->paths->sorted->len; i++) {
+        const IpbPathRule *rule = g_ptr_array_index(plan->paths->sorted, i);
+        if (is_writable_root(rule))
+            g_string_append_printf(roots, "%s%s", roots->len > 0 ? ", " : "", rule->path);
+    }
+    if (roots->len == 0)
+        return;
+    g_autofree char *heading = g_strdup_printf("Names that are protected below %s", roots->str);
+    add_heading(text, heading);
+    for (char **pattern = plan->policy->allow_names; *pattern != NULL; pattern++)
+        g_string_append_printf(text, "  allowed (filesystem.allowNames): %s\n", *pattern);
+    const char *who = NULL;
+    const IpbNameRule *rule;
+    for (size_t i = 0; (rule = ipb_name_rules_at(i)) != NULL; i++) {
+        if (!applies(plan, rule))
+            continue;
+        bool is_new = who == NULL || !g_str_equal(rule->who, who);
+        if (is_new)
+            g_string_append_printf(text, "%s  %s: ", who != NULL ? "\n" : "", rule->who);
+        g_string_append_printf(text, "%s%s", is_new ? "" : ", ", rule->pattern);
+        who = rule->who;
+    }
+    g_string_append_c(text, '\n');
+}
+
 static void
 add_domains(GString *text, const char *word, const GPtrArray *domains)
 {
@@ -189,6 +251,7 @@ explain_as_text(const Explanation *explanation)
                                                         : "built-in default");
     add_paths(text, explanation->details.paths);
     add_missing(text, plan);
+    add_names(text, plan);
     add_network(text, plan);
     add_limits(text, explanation);
     add_list(text, "Environment", plan->environment);
@@ -251,6 +314,27 @@ write_missing(IpbJsonWriter *writer, const IpbSandboxPlan *plan)
             ipb_json_write_string(writer, rule->path);
     }
     ipb_json_end_array(writer);
+}
+
+static void
+write_names(IpbJsonWriter *writer, const IpbSandboxPlan *plan)
+{
+    const IpbNameRule *rule;
+    ipb_json_key(writer, "names");
+    ipb_json_begin_array(writer);
+    for (size_t i = 0; (rule = ipb_name_rules_at(i)) != NULL; i++) {
+        if (!applies(plan, rule))
+            continue;
+        ipb_json_begin_object(writer);
+        ipb_json_member_string(writer, "pattern", rule->pattern);
+        ipb_json_member_string(writer, "who", rule->who);
+        ipb_json_member_string(writer, "refused", rule->refused);
+        ipb_json_member_string(writer, "key", rule->key);
+        ipb_json_end_object(writer);
+    }
+    ipb_json_end_array(writer);
+    write_list(writer, "allow_names", plan->policy->allow_names);
+    ipb_json_member_bool(writer, "search_complete", plan->is_search_complete);
 }
 
 static void
@@ -317,6 +401,7 @@ explain_as_json(const Explanation *explanation)
     ipb_json_member_string(writer, "policy", plan->policy->origin);
     write_paths(writer, explanation->details.paths);
     write_missing(writer, plan);
+    write_names(writer, plan);
     write_network(writer, plan);
     write_limits(writer, explanation);
     write_list(writer, "environment", plan->environment);

@@ -84,6 +84,8 @@ read_section(Reader *reader, GString *name)
     g_string_truncate(name, 0);
     for (;;) {
         int c = next(reader);
+        if (c == ']' && name->len == 0)
+            return false;
         if (c == ']')
             break;
         if (is_space(c)) {
@@ -106,6 +108,7 @@ read_escape(Reader *reader, GString *value)
     int c = next(reader);
     switch (c) {
     case '\n':
+    case END:
         return true;
     case 't':
         c = '\t';

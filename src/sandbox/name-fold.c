@@ -31,8 +31,8 @@ is_ignored(gunichar c)
     return false;
 }
 
-/* Windows and its file systems ignore dots and spaces at the end, and ":stream". A name of dots only
- * stays. */
+/* Windows and its file systems ignore dots and spaces at the end, and ":stream". A name of dots
+ * only stays. */
 static size_t
 trim(const char *text, size_t size)
 {

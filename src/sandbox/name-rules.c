@@ -6,11 +6,11 @@
  * directory if all rules that hold below the new name also held below the old one. That makes the
  * rules closed under rename.
  *
- * git's repositories are found in two ways. What is below ".git" (or in "x.git") is protected by its
- * place. A directory anywhere is taken for a repository if it has two of HEAD, objects and refs: git
- * needs all three. Before a directory gets the second of them, it must not have a configuration or
- * hooks that nobody has judged. So it does not matter what a file ".git", commondir or gitdir leads
- * to.
+ * git's repositories are found in two ways. What is below ".git" (or in "x.git") is protected by
+ * its place. A directory anywhere is taken for a repository if it has two of HEAD, objects and
+ * refs: git needs all three. Before a directory gets the second of them, it must not have a
+ * configuration or hooks that were not judged. So it does not matter what a file ".git", commondir
+ * or gitdir leads to.
  */
 #include "sandbox/name-rules.h"
 
@@ -384,7 +384,7 @@ has_entry(Walk *walk, const char *path, size_t directory_size, const char *name)
 {
     walk->is_structural = true;
     const IpbNameQuestion *question = walk->question;
-    /* If nobody can say, assume the worst. */
+    /* If it is not known, assume the worst. */
     return question->has_entry == NULL ||
            question->has_entry(path, MAX(directory_size, 1), name, question->data);
 }
@@ -769,7 +769,7 @@ row_of_first(const IpbNameRules *rules, unsigned word, uint64_t bits)
     return rules->rows[word * 64 + (unsigned) __builtin_ctzll(bits)];
 }
 
-/* Finds a rule that holds below @walk for names whose files it did not hold for below @source. NULL:
+/* Finds a rule that holds below @walk, but did not hold for the same names below @source. NULL:
  * there is none. @source may be NULL: nothing held. */
 static const IpbNameRow *
 find_uncovered(const Walk *walk, const Walk *source)
@@ -817,11 +817,13 @@ find_refusing(const Walk *walk, const Bits *mask)
     return NULL;
 }
 
+/* What is in ".git" stays in a ".git", or in a bare repository: the person who made it expects its
+ * hooks and its configuration to be there. */
 static bool
 covers_place(const Walk *source, Place wanted)
 {
     if (wanted == PLACE_OTHER)
-        return true;
+        return source == NULL || source->place != PLACE_GIT;
     if (source == NULL)
         return false;
     return source->place == PLACE_GIT || (wanted == PLACE_NAMED && source->place == PLACE_NAMED);

@@ -54,14 +54,14 @@ typedef struct {
     const char *source;
     size_t source_root_size;
     bool is_rmdir; /* Of REMOVE: by rmdir(), so the directory is empty. Otherwise it is renamed */
-    /* Of WRITE: only the mode changes, and nobody gets the right to write who had none. git tries
+    /* Of WRITE: only the mode changes, and no other user gets the right to write. git tries
      * out on its config whether the file system has modes. */
     bool is_mode;
     /* Is there anything with the name @name in the directory whose path are the first
      * @directory_size bytes of @path? Called for few names only. */
     bool (*has_entry)(const char *path, size_t directory_size, const char *name, void *data);
-    /* Is what is at the first @directory_size bytes of @path anything but a directory (not a link to
-     * one) in which all names end in @suffix? True if that cannot be found out. NULL: always
+    /* Is what is at the first @directory_size bytes of @path anything but a directory (not a link
+     * to one) in which all names end in @suffix? True if that cannot be found out. NULL: always
      * true. */
     bool (*has_other)(const char *path, size_t directory_size, const char *suffix, void *data);
     void *data;

@@ -152,7 +152,7 @@ ipb_path_rules_deny_by_name(IpbPathRules *rules, const char *path, bool is_repla
 {
     g_auto(IpbPath) found;
     ipb_path_resolve(path, &found);
-    /* A link cannot be covered, and judging names protects it. What it leads to has another name. */
+    /* A link cannot be covered. What it leads to has another name. */
     if (found.state == IPB_PATH_MISSING || strcmp(found.real, path) != 0)
         return;
     bool is_directory = found.state != IPB_PATH_FILE;

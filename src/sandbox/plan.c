@@ -239,7 +239,8 @@ ipb_sandbox_plan_new(const IpbPlanOptions *options, GError **error)
     /* Names are judged by real paths. */
     g_auto(IpbPath) home;
     ipb_path_resolve(options->home, &home);
-    plan->names = ipb_name_rules_new(options->policy, home.real, error);
+    plan->home = g_steal_pointer(&home.real);
+    plan->names = ipb_name_rules_new(options->policy, plan->home, error);
     if (plan->names == NULL)
         return NULL;
     ipb_protected_paths_add(plan, options);
@@ -362,8 +363,8 @@ apply_writing_globs(const IpbSandboxPlan *plan, const char *path, IpbPlanAccess 
     }
 }
 
-/* Is @path where something of the sandbox's own covers what the host has in a writable directory? The
- * name belongs to the host. If it were moved, the cover would be gone. */
+/* Is @path where something of the sandbox's own covers what the host has in a writable directory?
+ * The name belongs to the host. If it were moved, the cover would be gone. */
 static bool
 is_cover(const IpbPathRule *rule, const char *path)
 {
@@ -450,6 +451,7 @@ ipb_sandbox_plan_unref(IpbSandboxPlan *plan)
         return;
     ipb_sandbox_policy_unref(plan->policy);
     g_free(plan->workspace);
+    g_free(plan->home);
     ipb_path_rules_free(plan->paths);
     ipb_name_rules_free(plan->names);
     g_ptr_array_unref(plan->globs);

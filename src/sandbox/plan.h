@@ -5,8 +5,8 @@
  * carries it out (sandbox.h).
  *
  * A plan is pure data in terms of paths, names and ports. It does not say how a system enforces it.
- * Paths were looked up when the plan was made; they are absolute and without symbolic links. What is
- * created, moved or replaced later is judged by ipb_sandbox_plan_access().
+ * Paths were looked up when the plan was made; they are absolute and without symbolic links. What
+ * is created, moved or replaced later is judged by ipb_sandbox_plan_access().
  *
  * Ownership: reference-counted, from any thread; it does not change once it is made.
  */
@@ -72,6 +72,7 @@ typedef struct {
     int references;
     IpbSandboxPolicy *policy;
     char *workspace;
+    char *home;          /* a real path */
     IpbPathRules *paths; /* what may be read and written */
     IpbNameRules *names; /* what may have which name in writable directories */
     GPtrArray *globs;    /* IpbPlanGlob: for files that are created later */

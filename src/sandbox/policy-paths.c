@@ -119,7 +119,7 @@ split_pattern(const char *text, char **ret_base, char **ret_pattern)
     *ret_pattern = g_strdup(slash);
 }
 
-/* Keeps the glob for files that are created later, and owns it. What may be written is decided now. */
+/* Keeps the glob for files that are created later, and owns it. */
 static void
 add_live_glob(Collector *collector, const char *base, IpbGlob *glob)
 {

@@ -2,8 +2,8 @@
  *
  * The keys of srt's configuration, version 0.0.19 (which ipybox 0.9 used) to 0.0.78, are in tables,
  * one row each: how a key is read into the policy, why it has no effect here, or why it is refused.
- * The keys "limits" and "filesystem.allowNames" are ours. A key that is in no table is an error: a misspelt denial must not
- * silently be no denial.
+ * The keys "limits" and "filesystem.allowNames" are ours. A key that is in no table is an error: a
+ * misspelt denial must not silently be no denial.
  */
 #include "sandbox/policy.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The rules for names (name-rules.h) protect files whether they exist or not. What exists is denied
- * here, too, so that a backend can cover it: as a second wall, or as the only one if it cannot judge
- * names. For that, writable directories are searched, mandatoryDenySearchDepth levels deep. The
- * search may give up.
+ * here, too, so that a backend can cover it: as a second wall, or as the only one if it cannot
+ * judge names. For that, writable directories are searched, mandatoryDenySearchDepth levels deep.
+ * The search may give up.
  *
  * What ipybox itself uses is denied by its path, whatever its name is.
  */
@@ -17,7 +17,7 @@
 
 #define MAX_SEARCH_ENTRIES 200000
 #define SEARCH_TIMEOUT_MS 2000
-/* What the search adds. Each needs a mount or two, and a session must not fail because somebody made
+/* What the search adds. Each needs a mount or two, and a session must not fail because there are
  * thousands of directories with protected names. */
 #define MAX_FOUND 500
 /* For the submodules and worktrees of one repository. */

@@ -37,6 +37,7 @@ check_policy(const IpbSandboxPolicy *policy)
     check_list(policy->allow_read);
     check_list(policy->allow_write);
     check_list(policy->deny_write);
+    check_list(policy->allow_names);
     check_list(policy->without_effect);
     check_domains(policy->allowed_domains);
     check_domains(policy->denied_domains);

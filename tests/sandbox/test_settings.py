@@ -122,7 +122,13 @@ CASES: dict[str, tuple[dict, dict[str, str]]] = {
     ),
     "allowNames": (
         {"allowNames": [".vscode/**", "d/.env", "*.code-workspace"]},
-        {".vscode/x": "rw", "d/.env": "rw", ".env": "r-", "x.code-workspace": "rw", ".idea/x": "r-"},
+        {
+            ".vscode/x": "rw",
+            "d/.env": "rw",
+            ".env": "r-",
+            "x.code-workspace": "rw",
+            ".idea/x": "r-",
+        },
     ),
     "allowGitConfig": ({"allowGitConfig": True}, {".git/config": "rw", ".git/hooks/x": "r-"}),
     "dot dot": ({"denyRead": ["d/../secret"]}, {"secret": "--", "d/secret": "rw"}),

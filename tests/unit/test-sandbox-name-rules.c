@@ -234,6 +234,10 @@ test_renames(void)
         {IPB_NAME_PUT, IPB_NAME_DIRECTORY, ".git", "sub/.git", true},
         {IPB_NAME_PUT, IPB_NAME_DIRECTORY, ".git/modules/sub", "sub/.git", true},
         {IPB_NAME_PUT, IPB_NAME_DIRECTORY, ".git", ".git/modules/sub", false}, /* remotes/ */
+        {IPB_NAME_PUT, IPB_NAME_DIRECTORY, "x", ".git", false},
+        {IPB_NAME_PUT, IPB_NAME_DIRECTORY, "x", ".git/modules/a", false},
+        {IPB_NAME_PUT, IPB_NAME_DIRECTORY, "x", "y.git", true},
+        {IPB_NAME_PUT, IPB_NAME_DIRECTORY, ".git/refs/y", ".git/refs/x", true},
         {IPB_NAME_PUT, IPB_NAME_DIRECTORY, "x.git", "a", false},
         {IPB_NAME_PUT, IPB_NAME_DIRECTORY, "x.git", "a/.git", true},
         {IPB_NAME_PUT, IPB_NAME_DIRECTORY, "x.git", "y.git", true},
@@ -533,7 +537,8 @@ ask_world(World *world, IpbNameAction action, IpbNameKind kind, const char *path
         .has_other = world_has_other,
         .data = world,
     };
-    return ipb_name_rules_judge(world->rules, &question).verdict;
+    return world->rules != NULL ? ipb_name_rules_judge(world->rules, &question).verdict
+                                : IPB_NAME_ALLOWED;
 }
 
 static const char *const ALPHABET[] = {
@@ -706,50 +711,89 @@ step(World *world, GRand *random)
     }
 }
 
-/* Written without the rules: what must not be found in a tree. @link: what is behind a symbolic link
- * may be anything. */
-static void
-check_tree(const Node *node, const char *path, const char *name, bool is_in_claude,
-           unsigned *n_seen)
+/* --- what must not be found in a tree, written without the rules --- */
+
+static char *
+find_bad_hook(const Node *hooks, const char *path)
 {
     GHashTableIter iter;
     void *key, *value;
-    bool is_bad = node->kind == IPB_NAME_LINK || !node->is_judged;
+    if (hooks->kind == IPB_NAME_LINK)
+        return g_strconcat(path, "/hooks", NULL);
+    if (hooks->entries == NULL)
+        return NULL;
+    g_hash_table_iter_init(&iter, hooks->entries);
+    while (g_hash_table_iter_next(&iter, &key, &value))
+        if (((Node *) value)->kind != IPB_NAME_DIRECTORY && !g_str_has_suffix(key, ".sample"))
+            return g_strconcat(path, "/hooks/", key, NULL);
+    return NULL;
+}
+
+/* git also needs HEAD, but it may be in another directory, with a commondir. */
+static char *
+find_bad_part(const Node *directory, const char *path, unsigned *n_seen)
+{
+    if (!g_hash_table_contains(directory->entries, "objects") ||
+        !g_hash_table_contains(directory->entries, "refs"))
+        return NULL;
+    const Node *config = g_hash_table_lookup(directory->entries, "config");
+    const Node *hooks = g_hash_table_lookup(directory->entries, "hooks");
+    ++*n_seen;
+    if (config != NULL && config->kind != IPB_NAME_DIRECTORY &&
+        (config->kind == IPB_NAME_LINK || !config->is_judged))
+        return g_strconcat(path, "/config", NULL);
+    return hooks != NULL ? find_bad_hook(hooks, path) : NULL;
+}
+
+static bool
+is_bad(const Node *node, const char *name, const char *above)
+{
     static const char *const FILES[] = {".bashrc", "config.worktree", NULL};
     static const char *const TREES[] = {".vscode", ".claude", NULL};
-    if (is_bad &&
-        (g_strv_contains(FILES, name) ||
-         (node->kind == IPB_NAME_LINK && g_strv_contains(TREES, name)) ||
-         (is_in_claude && (strcmp(name, "settings.json") == 0 ||
-                           (node->kind == IPB_NAME_LINK && strcmp(name, "commands") == 0)))))
-        g_error("%s", path);
+    bool is_in_claude = strcmp(above, ".claude") == 0;
+    if (node->kind == IPB_NAME_LINK &&
+        (g_strv_contains(TREES, name) || (is_in_claude && strcmp(name, "commands") == 0)))
+        return true;
+    return (node->kind == IPB_NAME_LINK || !node->is_judged) &&
+           (g_strv_contains(FILES, name) || (is_in_claude && strcmp(name, "settings.json") == 0));
+}
+
+static char *
+find_bad(const Node *node, const char *path, const char *name, const char *above, unsigned *n_seen)
+{
+    GHashTableIter iter;
+    void *key, *value;
+    if (is_bad(node, name, above))
+        return g_strdup(path);
     if (node->kind != IPB_NAME_DIRECTORY)
-        return;
-    const Node *config = g_hash_table_lookup(node->entries, "config");
-    const Node *hooks = g_hash_table_lookup(node->entries, "hooks");
-    bool is_repository = g_hash_table_contains(node->entries, "HEAD") &&
-                         g_hash_table_contains(node->entries, "objects") &&
-                         g_hash_table_contains(node->entries, "refs");
-    *n_seen += is_repository;
-    if (is_repository && config != NULL && config->kind != IPB_NAME_DIRECTORY &&
-        (config->kind == IPB_NAME_LINK || !config->is_judged))
-        g_error("%s/config", path);
-    if (is_repository && hooks != NULL && hooks->kind == IPB_NAME_LINK)
-        g_error("%s/hooks", path);
-    if (is_repository && hooks != NULL && hooks->entries != NULL) {
-        g_hash_table_iter_init(&iter, hooks->entries);
-        while (g_hash_table_iter_next(&iter, &key, &value))
-            if (((Node *) value)->kind != IPB_NAME_DIRECTORY && !g_str_has_suffix(key, ".sample"))
-                g_error("%s/hooks/%s", path, (char *) key);
-    }
-    bool is_tree = strcmp(name, ".vscode") == 0 || (is_in_claude && strcmp(name, "commands") == 0);
+        return NULL;
+    char *found = find_bad_part(node, path, n_seen);
+    bool is_tree = strcmp(name, ".vscode") == 0 ||
+                   (strcmp(above, ".claude") == 0 && strcmp(name, "commands") == 0);
     g_hash_table_iter_init(&iter, node->entries);
-    while (g_hash_table_iter_next(&iter, &key, &value)) {
+    while (found == NULL && g_hash_table_iter_next(&iter, &key, &value)) {
         g_autofree char *below = g_strconcat(path, "/", key, NULL);
         if (is_tree && ((Node *) value)->kind != IPB_NAME_DIRECTORY)
-            g_error("%s", below);
-        check_tree(value, below, key, strcmp(name, ".claude") == 0, n_seen);
+            return g_steal_pointer(&below);
+        found = find_bad(value, below, key, name, n_seen);
     }
+    return found;
+}
+
+/* Returns what was found, or NULL. @rules: NULL: every call is allowed. */
+static char *
+make_calls(const IpbNameRules *rules, GRand *random, unsigned *n_repositories)
+{
+    World world = {new_node(IPB_NAME_DIRECTORY, true), rules};
+    char *found = NULL;
+    world.root->n_links = 1;
+    for (unsigned i = 0; i < 3000 && found == NULL; i++) {
+        step(&world, random);
+        if (i % 50 == 0)
+            found = find_bad(world.root, "", "work", "", n_repositories);
+    }
+    unref_node(world.root);
+    return found;
 }
 
 /* Whatever code inside does with allowed calls: no name that is protected gets contents that it
@@ -761,19 +805,76 @@ test_random_calls(void)
     GRand *random = g_rand_new_with_seed((guint32) g_test_rand_int());
     unsigned n_repositories = 0;
     for (unsigned round = 0; round < 600; round++) {
-        World world = {new_node(IPB_NAME_DIRECTORY, true), rules};
-        world.root->n_links = 1;
-        for (unsigned i = 0; i < 3000; i++) {
-            step(&world, random);
-            if (i % 50 == 0)
-                check_tree(world.root, "", "work", false, &n_repositories);
-        }
-        check_tree(world.root, "", "work", false, &n_repositories);
-        unref_node(world.root);
+        g_autofree char *found = make_calls(rules, random, &n_repositories);
+        g_assert_cmpstr(found, ==, NULL);
     }
     /* Otherwise the test shows little. */
     g_assert_cmpuint(n_repositories, >, 100);
+    /* Without rules, something is found at once. */
+    g_autofree char *bad = make_calls(NULL, random, &n_repositories);
+    g_assert_nonnull(bad);
     g_rand_free(random);
+}
+
+/* --- the page --------------------------------------------------------------------------------- */
+
+/* One line for each run of blanks. */
+static char *
+squeeze(const char *text)
+{
+    GString *squeezed = g_string_new(NULL);
+    for (; *text != '\0'; text++)
+        if (!g_ascii_isspace(*text))
+            g_string_append_c(squeezed, *text);
+        else if (squeezed->len > 0 && squeezed->str[squeezed->len - 1] != ' ')
+            g_string_append_c(squeezed, ' ');
+    return g_string_free(squeezed, FALSE);
+}
+
+static bool
+is_like(const IpbNameRule *a, const IpbNameRule *b)
+{
+    return g_str_equal(a->who, b->who) && g_str_equal(a->refused, b->refused) &&
+           g_str_equal(a->key, b->key);
+}
+
+/* What the page has for rows that say the same about several names. */
+static char *
+make_item(size_t *index)
+{
+    const IpbNameRule *first = ipb_name_rules_at(*index), *rule;
+    GString *item = g_string_new(NULL);
+    g_string_append_printf(item, "- %s: ", first->who);
+    for (; (rule = ipb_name_rules_at(*index)) != NULL && is_like(rule, first); ++*index)
+        g_string_append_printf(item, "%s`%s`", rule == first ? "" : ", ", rule->pattern);
+    if (!g_str_equal(first->refused, "changes"))
+        g_string_append_printf(item, ". Refused: %s", first->refused);
+    if (*first->key != '\0' && !g_str_equal(first->key, "allowNames"))
+        g_string_append_printf(item, ". Key: `%s`", first->key);
+    return g_string_free(item, FALSE);
+}
+
+/* docs/name-rules.md has the rows of the table, in their order, and no others. */
+static void
+test_page(void)
+{
+    g_autofree char *path = g_test_build_filename(G_TEST_DIST, "../../docs/name-rules.md", NULL);
+    g_autofree char *text = NULL;
+    g_assert_true(g_file_get_contents(path, &text, NULL, NULL));
+    char *start = strstr(text, "\n### ");
+    g_assert_nonnull(start);
+    g_autoptr(GString) rows = g_string_new(NULL);
+    g_auto(GStrv) lines = g_strsplit(start, "\n", -1);
+    for (char **line = lines; *line != NULL; line++)
+        if (!g_str_has_prefix(*line, "#"))
+            g_string_append_printf(rows, "%s ", *line);
+    g_autoptr(GString) expected = g_string_new(NULL);
+    for (size_t i = 0; ipb_name_rules_at(i) != NULL;) {
+        g_autofree char *item = make_item(&i);
+        g_string_append_printf(expected, "%s ", item);
+    }
+    g_autofree char *found = squeeze(rows->str);
+    g_assert_cmpstr(found, ==, expected->str);
 }
 
 int
@@ -793,5 +894,6 @@ main(int argc, char **argv)
     g_test_add_func("/name-rules/too-many-patterns", test_too_many_patterns);
     g_test_add_func("/name-rules/table", test_table);
     g_test_add_func("/name-rules/random-calls", test_random_calls);
+    g_test_add_func("/name-rules/page", test_page);
     return g_test_run();
 }

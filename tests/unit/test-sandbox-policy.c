@@ -71,7 +71,8 @@ test_every_key(void)
         " \"httpProxyPort\": 8080, \"socksProxyPort\": 1.08e3},"
         " \"filesystem\": {\"denyRead\": [\"~/.ssh\"], \"allowRead\": [\"a\"], \"allowWrite\": "
         "[\"b/*/\"],"
-        " \"denyWrite\": [\"c\", \"d\"], \"allowGitConfig\": true, \"disabled\": false},"
+        " \"denyWrite\": [\"c\", \"d\"], \"allowGitConfig\": true,"
+        " \"allowNames\": [\".vscode/**\", \"~/.x\"], \"disabled\": false},"
         " \"ignoreViolations\": {\"*\": [\"/usr/bin\"], \"git push\": []},"
         " \"enableWeakerNestedSandbox\": true, \"enableWeakerNetworkIsolation\": true,"
         " \"allowAppleEvents\": false, \"ripgrep\": {\"command\": \"rg\"},"
@@ -83,6 +84,7 @@ test_every_key(void)
     assert_list(policy->allow_read, (const char *const[]){"a", NULL});
     assert_list(policy->allow_write, (const char *const[]){"b/*/", NULL});
     assert_list(policy->deny_write, (const char *const[]){"c", "d", NULL});
+    assert_list(policy->allow_names, (const char *const[]){".vscode/**", "~/.x", NULL});
     assert_list(policy->denied_addresses, (const char *const[]){"10.0.0.0/8", "fc00::/7", NULL});
     assert_list(policy->allow_unix_sockets, (const char *const[]){"/run/docker.sock", NULL});
     assert_list(policy->git_safe_directories, (const char *const[]){"/g", NULL});
@@ -138,6 +140,9 @@ test_refusals(void)
         {"{" NETWORK ", \"filesystem\": {\"denyRead\": [\"/x/*/\"], \"allowWrite\": [], "
          "\"denyWrite\": []}}",
          "it matches nothing"},
+        {"{" NETWORK ", \"filesystem\": {\"denyRead\": [], \"allowWrite\": [], \"denyWrite\": [], "
+         "\"allowNames\": [\"a\", \"**/.env\"]}}",
+         "filesystem.allowNames[1]: \"**/.env\" is not a pattern of names"},
         {"{" NETWORK ", \"filesystem\": {\"denyRead\": [\"a\\u0000b\"], \"allowWrite\": [], "
          "\"denyWrite\": []}}",
          "without NUL"},
