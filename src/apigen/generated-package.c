@@ -5,18 +5,15 @@
 #include "apigen/generated-package.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "base/error.h"
-#include "base/fd.h"
-#include "base/file.h"
 
 #define MANIFEST ".generated"
 #define MAX_MANIFEST (8 << 20)
 #define MAX_FILE (80 << 20)
+#define MAX_ENTRIES 100000
 /* Files NAME.before, NAME.before-2 … for one module. */
 #define MAX_BEFORE 1000
 
@@ -32,7 +29,7 @@ typedef struct {
 } Generated;
 
 typedef struct {
-    char *directory;
+    const IpbBeneath *directory; /* NULL: there is none */
     bool has_manifest;
     GHashTable *generated; /* file name → Generated */
     GHashTable *done;      /* files whose content is in the new package */
@@ -69,16 +66,17 @@ read_manifest(Previous *previous, char *text)
 }
 
 static Previous *
-read_previous(const char *directory)
+read_previous(const IpbBeneath *directory)
 {
     Previous *previous = g_new0(Previous, 1);
-    previous->directory = g_strdup(directory);
+    previous->directory = directory;
     previous->generated = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, free_generated);
     previous->done = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
-    g_autofree char *path = g_build_filename(directory, MANIFEST, NULL);
     g_autofree char *text = NULL;
     size_t size;
-    previous->has_manifest = ipb_file_read(path, MAX_MANIFEST, &text, &size, NULL);
+    previous->has_manifest =
+        directory != NULL &&
+        ipb_beneath_read(directory, MANIFEST, MAX_MANIFEST, &text, &size, NULL);
     if (previous->has_manifest)
         read_manifest(previous, text);
     return previous;
@@ -89,7 +87,6 @@ free_previous(Previous *previous)
 {
     if (previous == NULL)
         return;
-    g_free(previous->directory);
     g_hash_table_unref(previous->generated);
     g_hash_table_unref(previous->done);
     g_free(previous);
@@ -137,17 +134,13 @@ guess_kind(const char *name, const char *text)
 /* Classifies the file @name in @directory. *ret_added gets a copy of the text after the generated
  * text. */
 static Kind
-classify(const Previous *previous, const char *directory, const char *name, char **ret_added)
+classify(const Previous *previous, const IpbBeneath *directory, const char *name, char **ret_added)
 {
-    g_autofree char *path = g_build_filename(directory, name, NULL);
     const Generated *generated = g_hash_table_lookup(previous->generated, name);
     g_autofree char *text = NULL;
     size_t size;
-    struct stat status;
-    Kind unread = generated != NULL ? IS_CHANGED : IS_USERS;
-    if (lstat(path, &status) < 0 || !S_ISREG(status.st_mode) ||
-        !ipb_file_read(path, MAX_FILE, &text, &size, NULL))
-        return unread;
+    if (directory == NULL || !ipb_beneath_read(directory, name, MAX_FILE, &text, &size, NULL))
+        return generated != NULL ? IS_CHANGED : IS_USERS;
     if (generated == NULL)
         return previous->has_manifest || !g_str_has_suffix(name, ".py") ? IS_USERS
                                                                         : guess_kind(name, text);
@@ -173,85 +166,61 @@ merge_source(Previous *previous, const IpbApigenFile *file)
     return g_strconcat(file->source, added, NULL);
 }
 
-/* Renames @from. Fails with EEXIST if @to exists. */
-static bool
-rename_new(const char *from, const char *to)
-{
-    struct stat status;
-    if (renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE) == 0)
-        return true;
-    if (errno != EINVAL && errno != ENOSYS) /* a file system without RENAME_NOREPLACE */
-        return false;
-    if (lstat(to, &status) == 0) {
-        errno = EEXIST;
-        return false;
-    }
-    return rename(from, to) == 0;
-}
-
 /* Keeps the file under another name that is free. */
 static bool
-move_aside(const char *old_path, const char *new, const char *name, GString *notes, GError **error)
+move_aside(const IpbBeneath *old, const IpbBeneath *new, const char *name, GString *notes,
+           GError **error)
 {
-    for (int number = 1; number <= MAX_BEFORE; number++) {
+    int failure = EEXIST;
+    for (int number = 1; number <= MAX_BEFORE && failure == EEXIST; number++) {
         g_autofree char *aside = number == 1 ? g_strdup_printf("%s.before", name)
                                              : g_strdup_printf("%s.before-%d", name, number);
-        g_autofree char *path = g_build_filename(new, aside, NULL);
-        if (rename_new(old_path, path)) {
-            g_string_append_printf(
-                notes,
-                "%s%s is kept as %s: its generated text was changed, or is no longer generated",
-                notes->len > 0 ? "\n" : "", name, aside);
-            return true;
-        }
-        if (errno != EEXIST)
-            break;
+        failure = ipb_beneath_move(old, name, new, aside);
+        if (failure != 0)
+            continue;
+        g_string_append_printf(
+            notes, "%s%s is kept as %s: its generated text was changed, or is no longer generated",
+            notes->len > 0 ? "\n" : "", name, aside);
+        return true;
     }
-    return ipb_error_set_errno(error, errno, "cannot keep %s", old_path);
+    return ipb_error_set_errno(error, failure, "cannot keep %s/%s", ipb_beneath_path(old), name);
 }
 
 static bool
-move_users(const char *from, const char *new, const char *name, GString *notes, GError **error)
+move_users(const IpbBeneath *old, const IpbBeneath *new, const char *name, GString *notes,
+           GError **error)
 {
-    g_autofree char *to = g_build_filename(new, name, NULL);
-    if (rename_new(from, to))
-        return true;
-    return errno == EEXIST ? move_aside(from, new, name, notes, error)
-                           : ipb_error_set_errno(error, errno, "cannot keep %s", from);
+    int failure = ipb_beneath_move(old, name, new, name);
+    if (failure == EEXIST)
+        return move_aside(old, new, name, notes, error);
+    return failure == 0 ||
+           ipb_error_set_errno(error, failure, "cannot keep %s/%s", ipb_beneath_path(old), name);
 }
 
 /* Moves the entry if it is the user's own and @is_users, or if it is not and !@is_users. */
 static bool
-move_entry(const Previous *previous, const char *old, const char *new, const char *name,
+move_entry(const Previous *previous, const IpbBeneath *old, const IpbBeneath *new, const char *name,
            bool is_users, GString *notes, GError **error)
 {
     if (g_str_equal(name, MANIFEST) || g_str_equal(name, "__pycache__") ||
         g_hash_table_contains(previous->done, name))
         return true;
     g_autofree char *added = NULL;
-    g_autofree char *from = g_build_filename(old, name, NULL);
     Kind kind = classify(previous, old, name, &added);
     if (kind == IS_GENERATED || (kind == IS_USERS) != is_users)
         return true;
-    return is_users ? move_users(from, new, name, notes, error)
-                    : move_aside(from, new, name, notes, error);
-}
-
-static int
-compare_names(const void *a, const void *b)
-{
-    return strcmp(*(const char *const *) a, *(const char *const *) b);
+    return is_users ? move_users(old, new, name, notes, error)
+                    : move_aside(old, new, name, notes, error);
 }
 
 static bool
-move_kept(Previous *previous, const char *old, const char *new, GString *notes, GError **error)
+move_kept(Previous *previous, const IpbBeneath *old, const IpbBeneath *new, GString *notes,
+          GError **error)
 {
-    g_autoptr(GDir) dir = g_dir_open(old, 0, NULL);
     /* Sorted, so that equal input gives equal names. */
-    g_autoptr(GPtrArray) names = g_ptr_array_new_with_free_func(g_free);
-    for (const char *name; dir != NULL && (name = g_dir_read_name(dir)) != NULL;)
-        g_ptr_array_add(names, g_strdup(name));
-    g_ptr_array_sort(names, compare_names);
+    g_autoptr(GPtrArray) names = ipb_beneath_list(old, MAX_ENTRIES, error);
+    if (names == NULL)
+        return false;
     /* Move the user's own files first, so that they keep their names. */
     for (int is_users = 1; is_users >= 0; is_users--)
         for (guint i = 0; i < names->len; i++)
@@ -263,115 +232,135 @@ move_kept(Previous *previous, const char *old, const char *new, GString *notes, 
 
 /* --- writing ---------------------------------------------------------------------------------- */
 
-/* Only these may be replaced: nothing, an empty directory, or a generated package. */
 static bool
-check_target(const char *target, GError **error)
+is_replaceable(const IpbBeneath *target)
 {
-    g_autofree char *init = g_build_filename(target, "__init__.py", NULL);
     g_autofree char *text = NULL;
     size_t size;
-    struct stat status;
-    if (lstat(target, &status) < 0)
-        return errno == ENOENT || ipb_error_set_errno(error, errno, "cannot look at %s", target);
-    if (S_ISDIR(status.st_mode)) {
-        if (ipb_file_read(init, MAX_INIT_SIZE, &text, &size, NULL) && strstr(text, MARK) != NULL)
-            return true;
-        g_autoptr(GDir) dir = g_dir_open(target, 0, NULL);
-        if (dir != NULL && g_dir_read_name(dir) == NULL)
-            return true;
-    }
-    g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID,
-                "%s exists and is not a generated package: choose another name for the server or "
-                "another root directory, or remove it",
-                target);
-    return false;
+    if (ipb_beneath_read(target, "__init__.py", MAX_INIT_SIZE, &text, &size, NULL) &&
+        strstr(text, MARK) != NULL)
+        return true;
+    g_autoptr(GPtrArray) names = ipb_beneath_list(target, MAX_ENTRIES, NULL);
+    return names != NULL && names->len == 0;
 }
 
+/* Only these may be replaced: nothing, an empty directory, or a generated package. *ret_target gets
+ * the directory that is there, or NULL. */
 static bool
-write_file(const char *path, const char *source, GError **error)
+open_target(const IpbBeneath *root, const char *name, IpbBeneath **ret_target, GError **error)
 {
-    ipb_autofd fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
-    if (fd < 0)
-        return ipb_error_set_errno(error, errno, "cannot write %s", path);
-    if (ipb_fd_write_all(fd, source, strlen(source), error))
+    g_autoptr(GError) failure = NULL;
+    g_autoptr(IpbBeneath) target = ipb_beneath_descend(root, name, 0, &failure);
+    *ret_target = NULL;
+    if (g_error_matches(failure, IPYBOX_ERROR, IPYBOX_ERROR_NOT_FOUND))
         return true;
-    g_prefix_error(error, "%s: ", path);
+    if (g_error_matches(failure, IPYBOX_ERROR, IPYBOX_ERROR_SYSTEM)) {
+        g_propagate_error(error, g_steal_pointer(&failure));
+        return false;
+    }
+    if (target != NULL && is_replaceable(target)) {
+        *ret_target = g_steal_pointer(&target);
+        return true;
+    }
+    mode_t kind = ipb_beneath_kind(root, name);
+    g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID,
+                "%s/%s exists and is not a generated package%s%s: choose another name for the "
+                "server or another root directory, or remove it",
+                ipb_beneath_path(root), name, kind == 0 || S_ISDIR(kind) ? "" : ", but ",
+                kind == 0 || S_ISDIR(kind) ? "" : ipb_beneath_describe_kind(kind));
     return false;
 }
 
 /* The files are not synced: after a power failure the package can be generated again. */
 static bool
-write_files(GPtrArray *files, Previous *previous, const char *directory, GError **error)
+write_files(GPtrArray *files, Previous *previous, const IpbBeneath *directory, GError **error)
 {
     for (guint i = 0; i < files->len; i++) {
         const IpbApigenFile *file = g_ptr_array_index(files, i);
-        g_autofree char *path = g_build_filename(directory, file->name, NULL);
         g_autofree char *text = merge_source(previous, file);
-        if (!write_file(path, text, error))
+        if (!ipb_beneath_write(directory, file->name, text, strlen(text), 0644, error))
             return false;
     }
     g_autofree char *manifest = make_manifest(files);
-    g_autofree char *path = g_build_filename(directory, MANIFEST, NULL);
-    if (!write_file(path, manifest, error))
-        return false;
-    if (chmod(directory, 0755) < 0)
-        return ipb_error_set_errno(error, errno, "cannot set the mode of %s", directory);
-    return true;
+    return ipb_beneath_write(directory, MANIFEST, manifest, strlen(manifest), 0644, error) &&
+           ipb_beneath_set_mode(directory, 0755, error);
 }
 
+typedef struct {
+    const IpbBeneath *root;
+    char *name, *temporary; /* of the package; of what is put in its place */
+    IpbBeneath *new;        /* has the name @temporary, then @name */
+    IpbBeneath *old;        /* NULL: there was none */
+} Place;
+
+static void
+clear_place(Place *place)
+{
+    g_free(place->name);
+    g_free(place->temporary);
+    ipb_beneath_free(place->new);
+    ipb_beneath_free(place->old);
+}
+
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Place, clear_place)
+
 /* Moves what is kept to the new package. The new package is in place, and the old one at
- * @temporary. A failure here is not a failure of the new package, so it only becomes a note. */
+ * place->temporary. A failure here is not a failure of the new package, so it only becomes a
+ * note. */
 static char *
-take_over(Previous *previous, const char *temporary, const char *target)
+take_over(Previous *previous, const Place *place)
 {
     g_autoptr(GString) notes = g_string_new(NULL);
     g_autoptr(GError) error = NULL;
-    if (!move_kept(previous, temporary, target, notes, &error) ||
-        !ipb_file_remove_tree(temporary, &error))
+    if ((place->old != NULL && !move_kept(previous, place->old, place->new, notes, &error)) ||
+        !ipb_beneath_remove_tree(place->root, place->temporary, &error))
         g_string_append_printf(
             notes,
             "%sthe new package is in place, but what you added to the previous one "
-            "could not be moved and is in %s: %s",
-            notes->len > 0 ? "\n" : "", temporary, error->message);
+            "could not be moved and is in %s/%s: %s",
+            notes->len > 0 ? "\n" : "", ipb_beneath_path(place->root), place->temporary,
+            error->message);
     return notes->len > 0 ? g_strdup(notes->str) : NULL;
 }
 
 /* Puts the previous package back. Needs no disk space. */
 static bool
-put_back(const char *temporary, const char *target, GError **error)
+put_back(const Place *place, GError **error)
 {
-    bool had_package = g_file_test(temporary, G_FILE_TEST_IS_DIR);
-    const char *source = had_package ? temporary : target;
+    bool had_package = place->old != NULL;
+    const char *source = had_package ? place->temporary : place->name;
+    const char *target = had_package ? place->name : place->temporary;
     g_autoptr(GError) failure = NULL;
-    if (ipb_file_swap_directory(source, had_package ? target : temporary, &failure))
+    if (ipb_beneath_swap(place->root, source, target, &failure))
         return true;
-    g_prefix_error(error, "the previous package is in %s, because it could not be put back (%s): ",
-                   temporary, failure->message);
+    g_prefix_error(error,
+                   "the previous package is in %s/%s, because it could not be put back (%s): ",
+                   ipb_beneath_path(place->root), place->temporary, failure->message);
     return false;
 }
 
 bool
-ipb_generated_package_write(GPtrArray *files, const char *root_dir, const char *server_name,
+ipb_generated_package_write(GPtrArray *files, const IpbBeneath *root, const char *server_name,
                             IpbGeneratedPackageConfirmFunc confirm, void *data, char **ret_note,
                             GError **error)
 {
     *ret_note = NULL;
-    g_autofree char *target = g_build_filename(root_dir, server_name, NULL);
+    g_auto(Place) place = {.root = root, .name = g_strdup(server_name)};
     g_autofree char *prefix = g_strdup_printf(".%s-", server_name);
     if (!ipb_apigen_check_server_name(server_name, error) ||
-        !ipb_file_make_directories(root_dir, 0755, error) || !check_target(target, error))
+        !open_target(root, server_name, &place.old, error))
         return false;
-    g_autofree char *temporary = ipb_file_make_temp_directory(root_dir, prefix, error);
-    if (temporary == NULL)
+    place.new = ipb_beneath_make_temporary(root, prefix, &place.temporary, error);
+    if (place.new == NULL)
         return false;
-    g_autoptr(Previous) previous = read_previous(target);
-    bool is_placed = write_files(files, previous, temporary, error) &&
-                     ipb_file_swap_directory(temporary, target, error);
+    g_autoptr(Previous) previous = read_previous(place.old);
+    bool is_placed = write_files(files, previous, place.new, error) &&
+                     ipb_beneath_swap(root, place.temporary, place.name, error);
     if (is_placed && (confirm == NULL || confirm(data, error))) {
-        *ret_note = take_over(previous, temporary, target);
+        *ret_note = take_over(previous, &place);
         return true;
     }
-    if (!is_placed || put_back(temporary, target, error))
-        ipb_file_remove_tree(temporary, NULL);
+    if (!is_placed || put_back(&place, error))
+        ipb_beneath_remove_tree(root, place.temporary, NULL);
     return false;
 }

@@ -16,14 +16,16 @@
 #pragma once
 
 #include "apigen/apigen.h"
+#include "base/beneath.h"
 
 /* Called when the new package is in place. If it returns false and @error, the previous package is
  * put back. */
 typedef bool (*IpbGeneratedPackageConfirmFunc)(void *data, GError **error);
-/* Writes the files (IpbApigenFile) as the package @root_dir/@server_name. @root_dir is created if
- * it is missing; it is a namespace package. @confirm may be NULL. *ret_note describes what could
- * not be merged, and is NULL if everything was. Errors: INVALID if something that is not a
- * generated package is at that place, SYSTEM. */
-bool ipb_generated_package_write(GPtrArray *files, const char *root_dir, const char *server_name,
+/* Writes the files (IpbApigenFile) as the package @server_name in @root, which is a namespace
+ * package. Other programs may change what is there at the same time: nothing outside of @root is
+ * read or written. @confirm may be NULL. *ret_note describes what could not be merged, and is NULL
+ * if everything was. Errors: INVALID if something that is not a generated package is at that place,
+ * SYSTEM. */
+bool ipb_generated_package_write(GPtrArray *files, const IpbBeneath *root, const char *server_name,
                                  IpbGeneratedPackageConfirmFunc confirm, void *data,
                                  char **ret_note, GError **error);

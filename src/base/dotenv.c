@@ -6,8 +6,8 @@
 
 #include <string.h>
 
+#include "base/beneath.h"
 #include "base/error.h"
-#include "base/file.h"
 #include "base/utf8.h"
 
 #define MAX_FILE (1024 * 1024)
@@ -262,12 +262,13 @@ prefix_warnings(GPtrArray *warnings, guint from, const char *path)
 }
 
 bool
-ipb_dotenv_load(const char *path, GPtrArray *warnings, char ***ret_env, GError **error)
+ipb_dotenv_load(const char *base, const char *path, GPtrArray *warnings, char ***ret_env,
+                GError **error)
 {
     g_autofree char *text = NULL;
     size_t size = 0;
     g_autoptr(GError) failure = NULL;
-    if (!ipb_file_read(path, MAX_FILE, &text, &size, &failure) &&
+    if (!ipb_beneath_read_in(base, path, MAX_FILE, &text, &size, &failure) &&
         !g_error_matches(failure, IPYBOX_ERROR, IPYBOX_ERROR_NOT_FOUND)) {
         g_propagate_error(error, g_steal_pointer(&failure));
         return false;

@@ -17,6 +17,8 @@
  * char *, may be NULL) gets "line 3: …". Warnings never quote a value, which may be a secret. */
 char **ipb_dotenv_parse(const char *text, size_t size, GPtrArray *warnings);
 
-/* The same for a file; a missing file is empty. Warnings begin with the path. Errors: INVALID if
- * @path is not a regular file, LIMIT, SYSTEM. */
-bool ipb_dotenv_load(const char *path, GPtrArray *warnings, char ***ret_env, GError **error);
+/* The same for a file; a missing file is empty. Links below @base (may be NULL) are not followed.
+ * Warnings begin with the path. Errors: INVALID if @path is not a regular file, REFUSED if it is a
+ * link below @base, LIMIT, SYSTEM. */
+bool ipb_dotenv_load(const char *base, const char *path, GPtrArray *warnings, char ***ret_env,
+                     GError **error);

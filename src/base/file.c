@@ -60,13 +60,10 @@ read_all(int fd, const char *path, size_t max_size, char **ret_text, size_t *ret
 }
 
 bool
-ipb_file_read(const char *path, size_t max_size, char **ret_text, size_t *ret_size, GError **error)
+ipb_file_read_fd(int fd, const char *path, size_t max_size, char **ret_text, size_t *ret_size,
+                 GError **error)
 {
-    /* O_NONBLOCK: opening a FIFO or a device does not wait. */
-    ipb_autofd fd = open_to_read(path, O_NONBLOCK, error);
     struct stat status;
-    if (fd < 0)
-        return false;
     if (fstat(fd, &status) < 0)
         return ipb_error_set_errno(error, errno, "cannot read %s", path);
     if (!S_ISREG(status.st_mode)) {
@@ -74,6 +71,14 @@ ipb_file_read(const char *path, size_t max_size, char **ret_text, size_t *ret_si
         return false;
     }
     return read_all(fd, path, max_size, ret_text, ret_size, error);
+}
+
+bool
+ipb_file_read(const char *path, size_t max_size, char **ret_text, size_t *ret_size, GError **error)
+{
+    /* O_NONBLOCK: opening a FIFO or a device does not wait. */
+    ipb_autofd fd = open_to_read(path, O_NONBLOCK, error);
+    return fd >= 0 && ipb_file_read_fd(fd, path, max_size, ret_text, ret_size, error);
 }
 
 bool
@@ -133,37 +138,6 @@ ipb_file_make_directories(const char *path, mode_t mode, GError **error)
     return true;
 }
 
-/* Opens the directory @name in @parent, and makes it if it does not exist. */
-static int
-open_step(int parent, const char *name)
-{
-    if (mkdirat(parent, name, 0755) < 0 && errno != EEXIST)
-        return -1;
-    return openat(parent, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-}
-
-int
-ipb_file_open_directory_in(const char *base, const char *path, GError **error)
-{
-    g_assert(g_str_has_prefix(path, base));
-    int fd = open(base, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    g_auto(GStrv) names = g_strsplit(path + strlen(base), "/", -1);
-    for (char **name = names; fd >= 0 && *name != NULL; name++) {
-        if (**name == '\0')
-            continue;
-        ipb_autofd parent = fd;
-        fd = open_step(parent, *name);
-    }
-    if (fd >= 0)
-        return fd;
-    if (errno == ENOTDIR || errno == ELOOP)
-        g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_REFUSED,
-                    "%s is not a directory, or is reached by a symbolic link: remove it", path);
-    else
-        ipb_error_set_errno(error, errno, "cannot make the directory %s", path);
-    return -1;
-}
-
 char *
 ipb_file_make_temp_directory(const char *parent, const char *prefix, GError **error)
 {
@@ -213,39 +187,15 @@ remove_at(int dir_fd, const char *name, unsigned depth)
 }
 
 bool
+ipb_file_remove_tree_at(int directory, const char *name)
+{
+    return remove_at(directory, name, MAX_TREE_DEPTH);
+}
+
+bool
 ipb_file_remove_tree(const char *path, GError **error)
 {
     if (!remove_at(AT_FDCWD, path, MAX_TREE_DEPTH))
         return ipb_error_set_errno(error, errno, "cannot remove %s", path);
     return true;
-}
-
-/* For file systems without RENAME_EXCHANGE. @target is missing for a moment. */
-static bool
-swap_by_renames(const char *source, const char *target, GError **error)
-{
-    g_autofree char *aside = g_strconcat(source, ".old", NULL);
-    bool is_there = rename(target, aside) == 0;
-    if (!is_there && errno != ENOENT)
-        return ipb_error_set_errno(error, errno, "cannot move %s aside", target);
-    if (rename(source, target) < 0) {
-        int saved = errno;
-        (void) !rename(aside, target);
-        return ipb_error_set_errno(error, saved, "cannot put the new %s in place", target);
-    }
-    if (is_there && rename(aside, source) < 0)
-        return ipb_error_set_errno(error, errno, "cannot move %s to %s", aside, source);
-    return true;
-}
-
-bool
-ipb_file_swap_directory(const char *source, const char *target, GError **error)
-{
-    if (renameat2(AT_FDCWD, source, AT_FDCWD, target, RENAME_EXCHANGE) == 0)
-        return true;
-    if (errno == EINVAL || errno == ENOSYS)
-        return swap_by_renames(source, target, error);
-    if (errno == ENOENT && rename(source, target) == 0)
-        return true;
-    return ipb_error_set_errno(error, errno, "cannot put the new %s in place", target);
 }

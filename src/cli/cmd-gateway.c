@@ -177,7 +177,7 @@ check_sandbox_config(const char *path, GError **error)
 {
     if (path == NULL)
         return true;
-    g_autoptr(IpbSandboxPolicy) policy = ipb_sandbox_policy_load(path, error);
+    g_autoptr(IpbSandboxPolicy) policy = ipb_sandbox_policy_load(NULL, path, error);
     return policy != NULL;
 }
 

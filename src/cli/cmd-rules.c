@@ -96,7 +96,7 @@ run_rules(int argc, char **argv)
         return ipb_cli_fail(&ipb_verb_rules, IPB_EXIT_USAGE,
                             "give a file, or a file, a server and a tool");
     g_autoptr(GError) error = NULL;
-    g_autoptr(IpbApprovalRules) rules = ipb_approval_rules_load(argv[1], &error);
+    g_autoptr(IpbApprovalRules) rules = ipb_approval_rules_load(NULL, argv[1], &error);
     if (rules == NULL)
         return ipb_cli_fail(&ipb_verb_rules, IPB_EXIT_USAGE, "%s", error->message);
     if (argc >= 4)

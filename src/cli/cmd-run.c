@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/beneath.h"
 #include "base/error.h"
 #include "base/fd.h"
 #include "base/file.h"
@@ -412,6 +413,22 @@ execute(const RunArguments *arguments, const char *code)
     return status;
 }
 
+/* A link in the workspace may be a cell's of an earlier run, which would read the target in this
+ * one. */
+static bool
+read_file(const RunArguments *arguments, const char *path, char **ret_code, size_t *ret_size,
+          GError **error)
+{
+    const char *given = arguments->kernel.workspace;
+    g_autofree char *workspace = g_canonicalize_filename(given != NULL ? given : ".", NULL);
+    g_autofree char *absolute = g_canonicalize_filename(path, NULL);
+    if (g_str_equal(path, "-"))
+        return ipb_file_read_to_end("/dev/stdin", MAX_CODE_SIZE, ret_code, ret_size, error);
+    if (arguments->kernel.is_sandboxed && ipb_beneath_contains(workspace, absolute))
+        return ipb_beneath_read_in(workspace, absolute, MAX_CODE_SIZE, ret_code, ret_size, error);
+    return ipb_file_read_to_end(path, MAX_CODE_SIZE, ret_code, ret_size, error);
+}
+
 /* The code of -c, of the file, or of standard input for "-". Caller frees. */
 static char *
 read_code(const RunArguments *arguments, int argc, char **argv, GError **error)
@@ -425,8 +442,7 @@ read_code(const RunArguments *arguments, int argc, char **argv, GError **error)
         return g_strdup(arguments->code);
     char *code;
     size_t size;
-    const char *path = g_str_equal(argv[1], "-") ? "/dev/stdin" : argv[1];
-    if (!ipb_file_read_to_end(path, MAX_CODE_SIZE, &code, &size, error))
+    if (!read_file(arguments, argv[1], &code, &size, error))
         return NULL;
     if (strlen(code) < size) {
         g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID, "%s contains a NUL byte", argv[1]);

@@ -16,7 +16,9 @@
 #include "base/file.h"
 #include "cli/cli.h"
 #include "cli/sandboxed-run.h"
+#include "command/known-paths.h"
 #include "sandbox/explain.h"
+#include "session/installation-paths.h"
 
 /* The file that srt reads, in the home directory. */
 #define DEFAULT_SETTINGS ".srt-settings.json"
@@ -39,13 +41,13 @@ fail(const GError *error)
 /* A file that was named must exist. The one in the home directory may be missing; then srt's
  * default applies. */
 static IpbSandboxPolicy *
-load_policy(const Arguments *arguments, GError **error)
+load_policy(const Arguments *arguments, const char *workspace, GError **error)
 {
     if (arguments->settings != NULL)
-        return ipb_sandbox_policy_load(arguments->settings, error);
+        return ipb_sandbox_policy_load(workspace, arguments->settings, error);
     g_autofree char *path = g_build_filename(g_get_home_dir(), DEFAULT_SETTINGS, NULL);
     g_autoptr(GError) cause = NULL;
-    IpbSandboxPolicy *policy = ipb_sandbox_policy_load(path, &cause);
+    IpbSandboxPolicy *policy = ipb_sandbox_policy_load(NULL, path, &cause);
     if (g_error_matches(cause, IPYBOX_ERROR, IPYBOX_ERROR_NOT_FOUND))
         return ipb_sandbox_policy_closed();
     if (cause != NULL)
@@ -56,7 +58,7 @@ load_policy(const Arguments *arguments, GError **error)
 static IpbSandboxPlan *
 make_plan(const Arguments *arguments, const char *workspace, GError **error)
 {
-    g_autoptr(IpbSandboxPolicy) policy = load_policy(arguments, error);
+    g_autoptr(IpbSandboxPolicy) policy = load_policy(arguments, workspace, error);
     if (policy == NULL)
         return NULL;
     bool is_weaker = arguments->is_weaker_allowed || policy->allow_weaker_nested;
@@ -67,6 +69,13 @@ make_plan(const Arguments *arguments, const char *workspace, GError **error)
     const char *const keep_out[] = {state, log, NULL};
     /* Hides the registry and the tokens of MCP servers. The weaker sandbox cannot hide anything. */
     const char *const hide[] = {is_weaker ? NULL : state, NULL};
+    IpbRegistry *registry = ipb_registry_new(NULL);
+    g_auto(GStrv) packages = ipb_installation_paths_packages(registry, workspace, error);
+    ipb_registry_free(registry);
+    g_auto(GStrv) environments =
+        packages != NULL ? ipb_known_paths_environments(state, workspace, error) : NULL;
+    if (environments == NULL)
+        return NULL;
     return ipb_sandbox_plan_new(
         &(IpbPlanOptions){
             .policy = policy,
@@ -74,6 +83,8 @@ make_plan(const Arguments *arguments, const char *workspace, GError **error)
             .home = g_get_home_dir(),
             .keep_out = keep_out,
             .hide = hide,
+            .packages = (const char *const *) packages,
+            .environments = (const char *const *) environments,
             .is_network_kept = arguments->control_fd != NO_CONTROL_FD,
             .limits = IPB_SANDBOX_LIMITS_DEFAULT,
         },
@@ -128,6 +139,10 @@ run_command(const Arguments *arguments, const IpbSandboxPlan *plan, IpbViolation
     if (argv == NULL)
         return ipb_cli_fail(&ipb_verb_sandbox, IPB_EXIT_USAGE,
                             "no command: write one after the options, or use -c");
+    g_autofree char *state = g_build_filename(g_get_user_state_dir(), "ipybox", NULL);
+    g_autoptr(GError) error = NULL;
+    if (!ipb_known_paths_add_plan(state, plan, &error))
+        ipb_cli_log("warning", error->message, NULL);
     return ipb_sandboxed_run(&(IpbSandboxedRunOptions){
         .plan = plan,
         .argv = argv,

@@ -75,7 +75,8 @@ set_up(Command *command, const Arguments *arguments, GError **error)
                     "--workspace %s is not a directory", workspace);
         return false;
     }
-    g_auto(GStrv) env = ipb_environment_application(NULL, workspace, on_env_warning, NULL);
+    g_auto(GStrv) env = ipb_environment_application(NULL, workspace, /* is_sandboxed= */ false,
+                                                    on_env_warning, NULL);
     IpbToolServerHttpOptions options = {
         .workspace = workspace,
         .env = (const char *const *) env,

@@ -133,7 +133,7 @@ void
 ipb_doctor_checks_add_kernel(GPtrArray *checks, const char *asked)
 {
     g_autoptr(GError) error = NULL;
-    g_autofree char *python = ipb_python_find(asked, &error);
+    g_autofree char *python = ipb_python_find(asked, NULL, &error);
     if (python == NULL) {
         ipb_doctor_checks_add(checks, "python", IPB_CHECK_MISSING, g_strdup(error->message),
                               "sudo apt-get install python3 python3-venv");

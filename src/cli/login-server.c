@@ -30,7 +30,7 @@ static char **
 make_env(void)
 {
     g_autofree char *directory = g_get_current_dir();
-    return ipb_environment_application(NULL, directory, NULL, NULL);
+    return ipb_environment_application(NULL, directory, /* is_sandboxed= */ false, NULL, NULL);
 }
 
 static IpbServerParams *

@@ -160,7 +160,7 @@ install(const char *python, const char *const *packages, GError **error)
 static void
 warn_if_not_used(const char *python)
 {
-    g_autofree char *used = ipb_python_find(NULL, NULL);
+    g_autofree char *used = ipb_python_find(NULL, NULL, NULL);
     if (used != NULL && !g_str_equal(used, python))
         ipb_cli_say(&ipb_verb_doctor,
                     "note: kernels do not use %s, because %s takes precedence (see IPYBOX_PYTHON "

@@ -15,6 +15,7 @@
 #include "base/child.h"
 #include "base/file.h"
 #include "base/installed-files.h"
+#include "command/known-paths.h"
 #include "command/sandboxed-command.h"
 
 struct IpbServerProcess {
@@ -174,6 +175,9 @@ make_plan(const IpbServerProcessOptions *options, const char *workspace, const c
         g_strv_builder_addv(builder, (const char **) options->keep_out);
     g_auto(GStrv) keep_out = g_strv_builder_end(builder);
     g_auto(GStrv) kept = find_kept(options->params->command);
+    g_auto(GStrv) environments = ipb_known_paths_environments(state_dir, workspace, error);
+    if (environments == NULL)
+        return NULL;
     return ipb_sandbox_plan_new(
         &(IpbPlanOptions){
             .policy = options->params->sandbox,
@@ -182,6 +186,7 @@ make_plan(const IpbServerProcessOptions *options, const char *workspace, const c
             .keep = (const char *const *) kept,
             .keep_out = (const char *const *) keep_out,
             .hide = hide,
+            .environments = (const char *const *) environments,
             .limits = IPB_SANDBOX_LIMITS_DEFAULT,
         },
         error);
@@ -202,6 +207,9 @@ start_sandboxed(IpbServerProcess *process, IpbLoop *loop, const IpbServerProcess
     g_autoptr(IpbSandboxPlan) plan = make_plan(options, workspace, state_dir, error);
     if (plan == NULL)
         return false;
+    g_autoptr(GError) failure = NULL;
+    if (!ipb_known_paths_add_plan(state_dir, plan, &failure))
+        tell(process, failure->message);
     for (guint i = 0; i < plan->warnings->len; i++)
         tell(process, g_ptr_array_index(plan->warnings, i));
     const IpbSandboxedCommandOptions command = {

@@ -47,6 +47,10 @@ typedef struct {
     const char *const *keep;
     const char *const *keep_out;
     const char *const *hide;
+    /* Likewise: places of generated packages, and environments that kernels of ipybox run. Never
+     * writable, even if they do not exist yet. */
+    const char *const *packages;
+    const char *const *environments;
     bool has_tools; /* a listener for the tool channel */
     unsigned tool_port;
     /* Listeners and proxies even if no domain is allowed: some may be allowed later */

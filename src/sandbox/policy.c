@@ -10,8 +10,8 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "base/beneath.h"
 #include "base/error.h"
-#include "base/file.h"
 #include "base/spelling.h"
 #include "sandbox/address.h"
 #include "sandbox/name-rules.h"
@@ -663,12 +663,12 @@ ipb_sandbox_policy_parse(const char *text, size_t size, const char *origin, GErr
 }
 
 IpbSandboxPolicy *
-ipb_sandbox_policy_load(const char *path, GError **error)
+ipb_sandbox_policy_load(const char *base, const char *path, GError **error)
 {
     g_autofree char *text = NULL;
     size_t size;
     g_autofree char *absolute = g_canonicalize_filename(path, NULL);
-    if (!ipb_file_read(absolute, MAX_POLICY_SIZE, &text, &size, error))
+    if (!ipb_beneath_read_in(base, absolute, MAX_POLICY_SIZE, &text, &size, error))
         return NULL;
     return ipb_sandbox_policy_parse(text, size, absolute, error);
 }

@@ -56,8 +56,9 @@ IpbSandboxPolicy *ipb_sandbox_policy_closed(void);
  * type, a key that is not supported. */
 IpbSandboxPolicy *ipb_sandbox_policy_parse(const char *text, size_t size, const char *origin,
                                            GError **error);
-/* NOT_FOUND, INVALID, LIMIT (1 MiB), SYSTEM. */
-IpbSandboxPolicy *ipb_sandbox_policy_load(const char *path, GError **error);
+/* Links below @base (may be NULL) are not followed. NOT_FOUND, INVALID, REFUSED (a link), LIMIT
+ * (1 MiB), SYSTEM. */
+IpbSandboxPolicy *ipb_sandbox_policy_load(const char *base, const char *path, GError **error);
 /* Reads a policy from a value inside other JSON, such as server_params' "sandbox". */
 IpbSandboxPolicy *ipb_sandbox_policy_from_json(const IpbJson *value, const char *origin,
                                                GError **error);

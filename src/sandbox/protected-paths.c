@@ -204,6 +204,11 @@ protect_ipybox(IpbSandboxPlan *plan, const IpbPlanOptions *options)
 {
     deny_below(plan, g_get_user_data_dir(), "ipybox", "kernels run what is in it");
     deny_below(plan, plan->workspace, "mcptools", "cells import the tools from it");
+    for (const char *const *path = options->packages; path != NULL && *path != NULL; path++)
+        ipb_path_rules_deny_write(plan->paths, *path, "cells import the tools from it");
+    for (const char *const *path = options->environments; path != NULL && *path != NULL; path++)
+        ipb_path_rules_deny_write(plan->paths, *path,
+                                  "kernels of other sessions run what is in it");
     if (plan->policy->origin != NULL && plan->policy->origin[0] == '/')
         ipb_path_rules_deny_write(plan->paths, plan->policy->origin,
                                   "it says what the sandbox allows");

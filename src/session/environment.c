@@ -40,7 +40,7 @@ static const char *const FIXED[][2] = {
 };
 
 char **
-ipb_environment_application(const char *const *env, const char *workspace,
+ipb_environment_application(const char *const *env, const char *workspace, bool is_sandboxed,
                             void (*on_warning)(const char *text, void *data), void *data)
 {
     char **result = env != NULL ? g_strdupv((char **) env) : g_get_environ();
@@ -48,8 +48,9 @@ ipb_environment_application(const char *const *env, const char *workspace,
     g_autoptr(GError) error = NULL;
     g_autoptr(GPtrArray) warnings = g_ptr_array_new_with_free_func(g_free);
     g_auto(GStrv) file = NULL;
-    if (!ipb_dotenv_load(path, warnings, &file, &error))
-        g_ptr_array_add(warnings, g_strdup(error->message));
+    if (!ipb_dotenv_load(is_sandboxed ? workspace : NULL, path, warnings, &file, &error))
+        g_ptr_array_add(warnings,
+                        g_strdup_printf("its variables are not used: %s", error->message));
     for (guint i = 0; on_warning != NULL && i < warnings->len; i++)
         on_warning(g_ptr_array_index(warnings, i), data);
     for (char **entry = file; entry != NULL && *entry != NULL; entry++) {

@@ -10,8 +10,10 @@
 #include <glib.h>
 
 /* @env (NULL: this process's environment) and, for names that it lacks, the .env file of
- * @workspace. @on_warning (may be NULL) gets what is wrong with the file. */
-char **ipb_environment_application(const char *const *env, const char *workspace,
+ * @workspace. @on_warning (may be NULL) gets what is wrong with the file. With @is_sandboxed, the
+ * file is ignored with a warning if it is a symbolic link: cells could have made it. Otherwise a
+ * link is the user's, and is followed, as in ipybox 0.9. */
+char **ipb_environment_application(const char *const *env, const char *workspace, bool is_sandboxed,
                                    void (*on_warning)(const char *text, void *data), void *data);
 
 /* The variables of @env (as made above) that MCP servers may get: all of them; or, with @names,

@@ -5,14 +5,12 @@
 #include "session/images.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
 #include <sys/random.h>
-#include <unistd.h>
 
+#include "base/beneath.h"
 #include "base/error.h"
 #include "base/fd.h"
-#include "base/file.h"
 
 #define MAX_IMAGE_SIZE (64u * 1024 * 1024)
 #define MAX_NAME_TRIES 100
@@ -52,15 +50,14 @@ decode_image(const ImageKind *kind, const char *base64, size_t size, GBytes **re
 
 /* Creates a file under a new name and returns its fd; -1 with @error. */
 static int
-create_file(int directory_fd, const char *suffix, char **ret_name, GError **error)
+create_file(const IpbBeneath *directory, const char *suffix, char **ret_name, GError **error)
 {
     for (int tries = 0; tries < MAX_NAME_TRIES; tries++) {
         uint32_t random;
         if (getrandom(&random, sizeof random, 0) != sizeof random)
             break;
         g_autofree char *name = g_strdup_printf("%08x.%s", random, suffix);
-        int fd =
-            openat(directory_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+        int fd = ipb_beneath_create(directory, name, 0644);
         if (fd >= 0) {
             *ret_name = g_steal_pointer(&name);
             return fd;
@@ -72,40 +69,27 @@ create_file(int directory_fd, const char *suffix, char **ret_name, GError **erro
     return -1;
 }
 
-/* Cells write the workspace, so no link in it may be followed. */
-static int
-open_directory(const char *directory, const char *workspace, GError **error)
-{
-    size_t size = strlen(workspace);
-    if (strncmp(directory, workspace, size) == 0 &&
-        (directory[size] == '/' || directory[size] == '\0'))
-        return ipb_file_open_directory_in(workspace, directory, error);
-    if (!ipb_file_make_directories(directory, 0755, error))
-        return -1;
-    int fd = open(directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0)
-        ipb_error_set_errno(error, errno, "cannot open %s", directory);
-    return fd;
-}
-
 static bool
 write_image(const ImageKind *kind, GBytes *image, const char *directory, const char *workspace,
             char **ret_path, GError **error)
 {
-    ipb_autofd directory_fd = open_directory(directory, workspace, error);
-    if (directory_fd < 0) {
+    /* Cells write the workspace, so no link in it may be followed. A directory elsewhere is the
+     * user's choice. */
+    const char *base = ipb_beneath_contains(workspace, directory) ? workspace : directory;
+    g_autoptr(IpbBeneath) place = ipb_beneath_open_in(base, directory, 0755, error);
+    if (place == NULL) {
         g_prefix_error(error, "cannot save images: ");
         return false;
     }
     g_autofree char *name = NULL;
-    ipb_autofd fd = create_file(directory_fd, kind->suffix, &name, error);
+    ipb_autofd fd = create_file(place, kind->suffix, &name, error);
     if (fd < 0)
         return false;
     gsize size;
     const void *bytes = g_bytes_get_data(image, &size);
     if (!ipb_fd_write_all(fd, bytes, size, error)) {
         g_prefix_error(error, "%s/%s: ", directory, name);
-        unlinkat(directory_fd, name, 0);
+        ipb_beneath_remove_tree(place, name, NULL);
         return false;
     }
     *ret_path = g_canonicalize_filename(name, directory);

@@ -6,6 +6,7 @@
 
 #include <stdlib.h>
 
+#include "sandbox/path.h"
 #include "session/python.h"
 
 static char *
@@ -54,7 +55,35 @@ make_absolute(const char *const *paths, size_t n_paths)
 }
 
 char **
-ipb_installation_paths_protected(IpbRuntime *runtime, const IpbSessionOptions *options)
+ipb_installation_paths_packages(IpbRegistry *registry, const char *workspace, GError **error)
+{
+    if (registry == NULL)
+        return g_new0(char *, 1);
+    g_autoptr(GPtrArray) all = ipb_registry_list(registry, error);
+    if (all == NULL)
+        return NULL;
+    g_autoptr(GStrvBuilder) builder = g_strv_builder_new();
+    g_auto(IpbPath) place, home;
+    ipb_path_resolve(workspace, &place);
+    ipb_path_resolve(g_get_home_dir(), &home);
+    for (guint i = 0; i < all->len; i++) {
+        const IpbRegistration *registration = g_ptr_array_index(all, i);
+        for (char **root = registration->roots; *root != NULL; root++) {
+            g_auto(IpbPath) found;
+            ipb_path_resolve(**root == '/' ? *root : "/", &found);
+            bool is_shared =
+                ipb_path_is_in(place.real, found.real) || ipb_path_is_in(home.real, found.real);
+            g_autofree char *path =
+                g_build_filename(found.real, is_shared ? registration->name : NULL, NULL);
+            g_strv_builder_add(builder, path);
+        }
+    }
+    return g_strv_builder_end(builder);
+}
+
+char **
+ipb_installation_paths_protected(IpbRuntime *runtime, const IpbSessionOptions *options,
+                                 const char *workspace)
 {
     g_autofree char *prefix = prefix_of(ipb_runtime_python(runtime));
     const char *const paths[] = {
@@ -65,14 +94,22 @@ ipb_installation_paths_protected(IpbRuntime *runtime, const IpbSessionOptions *o
         options->approval_rules,
         options->audit_log,
     };
-    return make_absolute(paths, G_N_ELEMENTS(paths));
+    g_auto(GStrv) fixed = make_absolute(paths, G_N_ELEMENTS(paths));
+    /* A registry that cannot be read fails where it is needed. */
+    g_auto(GStrv) packages =
+        ipb_installation_paths_packages(ipb_runtime_registry(runtime), workspace, NULL);
+    g_autoptr(GStrvBuilder) builder = g_strv_builder_new();
+    g_strv_builder_addv(builder, (const char **) fixed);
+    if (packages != NULL)
+        g_strv_builder_addv(builder, (const char **) packages);
+    return g_strv_builder_end(builder);
 }
 
 char **
 ipb_installation_paths_protected_from_servers(const char *python, const char *approval_rules,
                                               const char *audit_log)
 {
-    g_autofree char *found = ipb_python_find(python, NULL);
+    g_autofree char *found = ipb_python_find(python, NULL, NULL);
     g_autofree char *host_directory = ipb_python_find_host(NULL, NULL);
     g_autofree char *prefix = found != NULL ? prefix_of(found) : NULL;
     const char *const paths[] = {

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "base/file.h"
+#include "base/beneath.h"
 #include "base/fd.h"
 #include "base/utf8.h"
 #include "command/sandboxed-command.h"
@@ -371,8 +371,9 @@ begin_boxed(Run *run, GError **error)
         return false;
     }
     /* Cells write the workspace, so no link in it may lead the installer elsewhere. */
-    ipb_autofd overlay = ipb_file_open_directory_in(options->workspace, options->overlay, error);
-    if (overlay < 0)
+    g_autoptr(IpbBeneath) overlay =
+        ipb_beneath_open_in(options->workspace, options->overlay, 0755, error);
+    if (overlay == NULL)
         return false;
     run->index = ipb_package_index_new(options->env);
     ipb_package_index_take_package(run->index, run->package);

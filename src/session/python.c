@@ -124,8 +124,9 @@ find_user_chosen(void)
 }
 
 static char *
-find(const char *asked, GError **error)
+find(const char *asked, IpbPythonOrigin *ret_origin, GError **error)
 {
+    *ret_origin = IPB_PYTHON_NAMED;
     if (asked != NULL)
         return find_named(asked, "python", error);
     const char *variable = g_getenv("IPYBOX_PYTHON");
@@ -136,6 +137,7 @@ find(const char *asked, GError **error)
     if (directory == NULL)
         return NULL;
     char *path = find_near(directory);
+    *ret_origin = path != NULL ? IPB_PYTHON_OWN : IPB_PYTHON_IMPLIED;
     if (path == NULL)
         path = find_user_chosen();
     if (path == NULL)
@@ -151,9 +153,12 @@ find(const char *asked, GError **error)
 }
 
 char *
-ipb_python_find(const char *asked, GError **error)
+ipb_python_find(const char *asked, IpbPythonOrigin *ret_origin, GError **error)
 {
-    char *path = find(asked, error);
+    IpbPythonOrigin origin;
+    char *path = find(asked, &origin, error);
+    if (ret_origin != NULL)
+        *ret_origin = origin;
     return path != NULL ? follow_to_environment(path) : NULL;
 }
 

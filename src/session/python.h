@@ -4,13 +4,13 @@
  */
 #pragma once
 
-#include <glib.h>
+#include "command/known-paths.h"
 
 /* The interpreter's path, in this order: @asked (a path, or a name looked up in PATH); the variable
  * IPYBOX_PYTHON; the environment (venv, conda) that this program is installed in; in a build tree
  * its .venv; VIRTUAL_ENV; the user's environment; python3 in PATH. NOT_FOUND says what was
- * tried. */
-char *ipb_python_find(const char *asked, GError **error);
+ * tried. @ret_origin may be NULL. */
+char *ipb_python_find(const char *asked, IpbPythonOrigin *ret_origin, GError **error);
 /* The directory of the virtual environment that `ipybox doctor --setup` makes, whether it exists or
  * not. */
 char *ipb_python_user_environment(void);

@@ -4,8 +4,8 @@
  */
 #include "session/registering.h"
 
+#include <fcntl.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "apigen/apigen.h"
@@ -17,6 +17,7 @@ struct IpbRegistering {
     IpbRegistry *registry;
     char *name;
     char *root_dir;
+    char *base;
     IpbJsonDoc *params;
     bool async_api;
     IpbApigenListing listing;
@@ -84,9 +85,11 @@ write_package(IpbRegistering *registering, const IpbJson *tools, char ***ret_mod
     g_autoptr(GPtrArray) files = ipb_apigen_generate(tools, &options, &modules, error);
     g_autofree char *note = NULL;
     Confirmation confirmation = {.registering = registering, .tools = tools};
-    if (files == NULL ||
-        !ipb_generated_package_write(files, registering->root_dir, registering->name,
-                                     add_to_registry, &confirmation, &note, error))
+    g_autoptr(IpbBeneath) root =
+        files != NULL ? ipb_beneath_open_in(registering->base, registering->root_dir, 0777, error)
+                      : NULL;
+    if (root == NULL || !ipb_generated_package_write(files, root, registering->name,
+                                                     add_to_registry, &confirmation, &note, error))
         return NULL;
     if (note != NULL)
         log_text(registering, "warning", note);
@@ -129,10 +132,37 @@ static const IpbMcpClientFuncs client_funcs = {.on_log = on_server_log};
 
 /* A sandbox protects what exists when it starts. If the package root were created later, the server
  * could write it. */
-static void
-make_root(IpbRegistering *registering)
+static bool
+make_root(IpbRegistering *registering, GError **error)
 {
-    registering->is_root_made = mkdir(registering->root_dir, 0777) == 0;
+    const char *base = registering->base, *root_dir = registering->root_dir;
+    g_autoptr(IpbBeneath) there = ipb_beneath_open_in(base, root_dir, 0, NULL);
+    g_autoptr(IpbBeneath) root = ipb_beneath_open_in(base, root_dir, 0777, error);
+    registering->is_root_made = there == NULL && root != NULL;
+    return root != NULL;
+}
+
+/* Fails early if the package cannot be written. */
+static bool
+check_root(const IpbRegistering *registering, GError **error)
+{
+    g_autoptr(GError) failure = NULL;
+    g_autoptr(IpbBeneath) root =
+        ipb_beneath_open_in(registering->base, registering->root_dir, 0, &failure);
+    if (root != NULL || !g_error_matches(failure, IPYBOX_ERROR, IPYBOX_ERROR_REFUSED))
+        return true;
+    g_propagate_error(error, g_steal_pointer(&failure));
+    return false;
+}
+
+static void
+remove_root(const IpbRegistering *registering)
+{
+    g_autofree char *parent = g_path_get_dirname(registering->root_dir);
+    g_autofree char *name = g_path_get_basename(registering->root_dir);
+    g_autoptr(IpbBeneath) directory = ipb_beneath_open_in(registering->base, parent, 0, NULL);
+    if (directory != NULL)
+        unlinkat(ipb_beneath_fd(directory), name, AT_REMOVEDIR); /* only if it is empty */
 }
 
 /* Does everything that can fail before the server is started. */
@@ -160,8 +190,9 @@ prepare(IpbRegistering *registering, const IpbRegisteringOptions *options, GErro
         .call_timeout_ms = options->connect_timeout_ms > 0 ? options->connect_timeout_ms : 30000,
     };
     bool is_srt = expanded->command != NULL && strcmp(expanded->command, "srt") == 0;
-    if (expanded->sandbox != NULL || is_srt)
-        make_root(registering);
+    bool is_boxed = expanded->sandbox != NULL || is_srt;
+    if (is_boxed ? !make_root(registering, error) : !check_root(registering, error))
+        return false;
     registering->client =
         ipb_mcp_client_new(registering->loop, &client, &client_funcs, registering);
     return true;
@@ -180,6 +211,7 @@ ipb_registering_new(IpbLoop *loop, const IpbRegisteringOptions *options, GError 
     registering->registry = options->registry;
     registering->name = g_strdup(options->name);
     registering->root_dir = g_strdup(options->root_dir);
+    registering->base = g_strdup(options->base);
     registering->params = g_steal_pointer(&params);
     registering->async_api = options->async_api;
     registering->listing = options->listing;
@@ -209,10 +241,11 @@ ipb_registering_free(IpbRegistering *registering)
         return;
     ipb_mcp_client_free(registering->client);
     if (registering->is_root_made)
-        rmdir(registering->root_dir); /* only if it is empty */
+        remove_root(registering);
     ipb_json_doc_free(registering->params);
     g_free(registering->name);
     g_free(registering->root_dir);
+    g_free(registering->base);
     ipb_loop_unref(registering->loop);
     g_free(registering);
 }

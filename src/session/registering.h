@@ -17,6 +17,8 @@ typedef struct {
     const char *name;
     const IpbJson *params;
     const char *root_dir; /* absolute */
+    /* The directory in which cells may write: no link below it is followed. Absolute. */
+    const char *base;
     bool async_api;
     IpbApigenListing listing;    /* what on_done reports of each module */
     const char *cwd;             /* of a stdio server */

@@ -6,8 +6,8 @@
 
 #include <string.h>
 
+#include "base/beneath.h"
 #include "base/error.h"
-#include "base/file.h"
 #include "json/writer.h"
 #include "session/registering.h"
 
@@ -50,7 +50,8 @@ is_named(const IpbJson *member, const char *name)
 /* Writes the session's configuration itself and not its path, because a registration holds in later
  * sessions, too. */
 static bool
-write_sandbox(IpbJsonWriter *writer, const IpbSandboxPolicy *policy, GError **error)
+write_sandbox(IpbJsonWriter *writer, const IpbSandboxPolicy *policy, const char *workspace,
+              GError **error)
 {
     if (policy->origin == NULL) {
         ipb_json_member_bool(writer, SANDBOX, true);
@@ -58,7 +59,7 @@ write_sandbox(IpbJsonWriter *writer, const IpbSandboxPolicy *policy, GError **er
     }
     size_t size;
     g_autofree char *text = NULL;
-    if (!ipb_file_read(policy->origin, MAX_CONFIGURATION, &text, &size, error))
+    if (!ipb_beneath_read_in(workspace, policy->origin, MAX_CONFIGURATION, &text, &size, error))
         return false;
     g_autoptr(IpbJsonDoc) document = ipb_json_parse(text, size, &IPB_JSON_LIMITS_SMALL, error);
     if (document == NULL)
@@ -69,7 +70,8 @@ write_sandbox(IpbJsonWriter *writer, const IpbSandboxPolicy *policy, GError **er
 
 /* The same parameters with a "sandbox". A server with a "url" runs elsewhere and gets none. */
 static IpbJsonDoc *
-add_sandbox(const IpbJson *params, const IpbSandboxPolicy *policy, GError **error)
+add_sandbox(const IpbJson *params, const IpbSandboxPolicy *policy, const char *workspace,
+            GError **error)
 {
     IpbJsonWriter *writer = ipb_json_writer_new();
     bool is_program = ipb_json_is(ipb_json_get(params, "command"), IPB_JSON_STRING);
@@ -82,7 +84,7 @@ add_sandbox(const IpbJson *params, const IpbSandboxPolicy *policy, GError **erro
         ipb_json_key_n(writer, name, size);
         ipb_json_write_value(writer, member);
     }
-    if (is_program && !write_sandbox(writer, policy, error)) {
+    if (is_program && !write_sandbox(writer, policy, workspace, error)) {
         ipb_json_writer_free(writer);
         return NULL;
     }
@@ -154,11 +156,15 @@ start(Registration *registration, const IpbRegisterOptions *given, const IpbJson
     const IpbRegistrarOptions *options = &registrar->options;
     g_autofree char *root_dir = g_canonicalize_filename(
         given->root_dir != NULL ? given->root_dir : "mcptools", options->workspace);
+    g_autofree char *base = options->sandboxing != NULL
+                                ? ipb_sandboxing_find_base(options->sandboxing, root_dir)
+                                : g_strdup(options->workspace);
     IpbRegisteringOptions registering = {
         .registry = options->registry,
         .name = given->name,
         .params = params,
         .root_dir = root_dir,
+        .base = base,
         .async_api = given->async_api,
         .listing = given->listing,
         .cwd = options->workspace,
@@ -205,7 +211,8 @@ ipb_registrar_register(IpbRegistrar *registrar, const IpbRegisterOptions *option
                             !registrar->options.allows_unsandboxed_servers;
     g_autoptr(IpbJsonDoc) sandboxed = NULL, given = NULL;
     if (must_add_sandbox) {
-        sandboxed = add_sandbox(options->params, ipb_sandboxing_policy(sandboxing), error);
+        sandboxed = add_sandbox(options->params, ipb_sandboxing_policy(sandboxing),
+                                registrar->options.workspace, error);
         given = sandboxed != NULL ? copy_params(options->params, error) : NULL;
         if (given == NULL)
             return 0;

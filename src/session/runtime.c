@@ -14,6 +14,7 @@ struct IpbRuntime {
     IpbRegistry *registry;
     IpbLegacyServers *legacy_servers;
     char *python, *host_directory, *state_dir;
+    char *warning; /* or NULL */
     unsigned n_stopping;
     void (*stopped)(void *data);
     void *stopped_data;
@@ -22,8 +23,13 @@ struct IpbRuntime {
 IpbRuntime *
 ipb_runtime_new(GMainContext *context, const IpbRuntimeOptions *options, GError **error)
 {
-    g_autofree char *python = ipb_python_find(options->python, error);
-    if (python == NULL)
+    IpbPythonOrigin origin;
+    g_autofree char *warning = NULL;
+    g_autofree char *python = ipb_python_find(options->python, &origin, error);
+    g_autofree char *state_dir = options->state_dir != NULL
+                                     ? g_canonicalize_filename(options->state_dir, NULL)
+                                     : g_build_filename(g_get_user_state_dir(), "ipybox", NULL);
+    if (python == NULL || !ipb_known_paths_check_python(state_dir, python, origin, &warning, error))
         return NULL;
     g_autofree char *host = ipb_python_find_host(options->host_directory, error);
     if (host == NULL)
@@ -36,9 +42,8 @@ ipb_runtime_new(GMainContext *context, const IpbRuntimeOptions *options, GError 
     runtime->loop = g_steal_pointer(&loop);
     runtime->python = g_steal_pointer(&python);
     runtime->host_directory = g_steal_pointer(&host);
-    runtime->state_dir = options->state_dir != NULL
-                             ? g_canonicalize_filename(options->state_dir, NULL)
-                             : g_build_filename(g_get_user_state_dir(), "ipybox", NULL);
+    runtime->state_dir = g_steal_pointer(&state_dir);
+    runtime->warning = g_steal_pointer(&warning);
     runtime->registry = ipb_registry_new(runtime->state_dir);
     runtime->legacy_servers = ipb_legacy_servers_new();
     runtime->kernel_providers =
@@ -72,6 +77,7 @@ ipb_runtime_unref(IpbRuntime *runtime)
     g_free(runtime->python);
     g_free(runtime->host_directory);
     g_free(runtime->state_dir);
+    g_free(runtime->warning);
     g_free(runtime);
 }
 
@@ -146,4 +152,10 @@ const char *
 ipb_runtime_state_dir(IpbRuntime *runtime)
 {
     return runtime->state_dir;
+}
+
+const char *
+ipb_runtime_warning(const IpbRuntime *runtime)
+{
+    return runtime->warning;
 }

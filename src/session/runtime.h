@@ -25,7 +25,7 @@ typedef struct {
 } IpbRuntimeOptions;
 
 /* Starts nothing. It has one provider of kernels, the native one. NOT_FOUND: no Python, or the
- * installation is not complete. */
+ * installation is not complete. REFUSED: the Python is not trusted (command/known-paths.h). */
 IpbRuntime *ipb_runtime_new(GMainContext *context, const IpbRuntimeOptions *options,
                             GError **error);
 IpbRuntime *ipb_runtime_ref(IpbRuntime *runtime);
@@ -47,5 +47,7 @@ IpbLegacyServers *ipb_runtime_legacy_servers(IpbRuntime *runtime);
 const char *ipb_runtime_python(IpbRuntime *runtime);
 const char *ipb_runtime_host_directory(IpbRuntime *runtime);
 const char *ipb_runtime_state_dir(IpbRuntime *runtime);
+/* What the user should know about the Python of kernels; NULL: nothing. Sessions log it. */
+const char *ipb_runtime_warning(const IpbRuntime *runtime);
 
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(IpbRuntime, ipb_runtime_unref)

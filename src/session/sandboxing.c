@@ -9,9 +9,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/beneath.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/display-text.h"
+#include "command/known-paths.h"
 #include "egress/egress.h"
 #include "json/writer.h"
 #include "sandbox/denials.h"
@@ -26,6 +28,7 @@ struct IpbSandboxing {
     char **keep;     /* what a kernel needs to read */
     char **keep_out; /* what would let a cell change its next sandbox */
     char *hidden;    /* the registry: parameters of servers may contain secrets */
+    IpbRegistry *registry;
     IpbToolChannel *tool_channel;
     void (*on_log)(const char *level, const char *text, void *data);
     void (*on_violation)(const char *text, void *data);
@@ -46,12 +49,12 @@ warn(const IpbSandboxing *sandboxing, const char *text)
 
 /* A named file that does not exist is an error: the default may allow what the file would deny. */
 static IpbSandboxPolicy *
-load_policy(const char *path, GError **error)
+load_policy(const char *path, const char *workspace, GError **error)
 {
     if (path == NULL)
         return ipb_sandbox_policy_default();
     g_autoptr(GError) cause = NULL;
-    IpbSandboxPolicy *policy = ipb_sandbox_policy_load(path, &cause);
+    IpbSandboxPolicy *policy = ipb_sandbox_policy_load(workspace, path, &cause);
     if (g_error_matches(cause, IPYBOX_ERROR, IPYBOX_ERROR_NOT_FOUND))
         g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_NOT_FOUND,
                     "the sandbox configuration %s does not exist: create it, or leave the option "
@@ -74,12 +77,13 @@ ipb_sandboxing_new(IpbLoop *loop, const IpbSandboxingOptions *options, GError **
         .keep = ipb_installation_paths_needed(options->python, options->host_directory),
         .keep_out = g_strdupv((char **) options->keep_out),
         .hidden = g_strdup(options->state_dir),
+        .registry = options->registry,
         .tool_channel = options->tool_channel,
         .on_log = options->on_log,
         .on_violation = options->on_violation,
         .data = options->data,
     };
-    sandboxing->policy = load_policy(options->config, error);
+    sandboxing->policy = load_policy(options->config, options->workspace, error);
     if (sandboxing->policy == NULL ||
         (options->limits != NULL &&
          !ipb_sandbox_policy_set_limits(sandboxing->policy, options->limits, error)))
@@ -104,17 +108,56 @@ on_denials(const IpbDenialReport *report, void *data)
     sandboxing->on_violation(text, sandboxing->data);
 }
 
+/* A link in place of the directory is not followed. Then servers cannot be registered, which fails
+ * with the same words, but cells may run. */
+static bool
+make_packages(const IpbSandboxing *sandboxing, const char *path, GError **error)
+{
+    g_autoptr(GError) failure = NULL;
+    g_autoptr(IpbBeneath) packages =
+        ipb_beneath_open_in(sandboxing->workspace, path, 0755, &failure);
+    if (packages != NULL)
+        return true;
+    if (g_error_matches(failure, IPYBOX_ERROR, IPYBOX_ERROR_REFUSED)) {
+        warn(sandboxing, failure->message);
+        return true;
+    }
+    g_propagate_error(error, g_steal_pointer(&failure));
+    return false;
+}
+
+/* Before code inside runs, which may put something into an environment. */
+static void
+note_writable(const IpbSandboxing *sandboxing, const IpbSandboxPlan *plan)
+{
+    g_autoptr(GError) error = NULL;
+    if (ipb_known_paths_add_plan(sandboxing->hidden, plan, &error))
+        return;
+    g_autofree char *text =
+        g_strdup_printf("later sessions do not know what cells can write: %s", error->message);
+    warn(sandboxing, text);
+}
+
 static IpbSandboxPlan *
 make_plan(void *data, GError **error)
 {
     IpbSandboxing *sandboxing = data;
-    g_autofree char *packages = g_build_filename(sandboxing->workspace, "mcptools", NULL);
-    if (sandboxing->makes_packages && !ipb_file_make_directories(packages, 0755, error))
+    g_autofree char *tools = g_build_filename(sandboxing->workspace, "mcptools", NULL);
+    if (sandboxing->makes_packages && !make_packages(sandboxing, tools, error))
         return NULL;
     /* The plan protects what exists. A directory that is created later would be treated as the
      * cell's. If we cannot create it, a cell cannot either. */
     ipb_file_make_directories(sandboxing->hidden, 0700, NULL);
     const char *const hide[] = {sandboxing->hidden, NULL};
+    /* Other sessions may have made packages, and used environments, since the last kernel. */
+    g_auto(GStrv) packages =
+        ipb_installation_paths_packages(sandboxing->registry, sandboxing->workspace, error);
+    g_auto(GStrv) environments =
+        packages != NULL
+            ? ipb_known_paths_environments(sandboxing->hidden, sandboxing->workspace, error)
+            : NULL;
+    if (environments == NULL)
+        return NULL;
     IpbPlanOptions options = {
         .policy = sandboxing->policy,
         .workspace = sandboxing->workspace,
@@ -122,6 +165,8 @@ make_plan(void *data, GError **error)
         .keep = (const char *const *) sandboxing->keep,
         .keep_out = (const char *const *) sandboxing->keep_out,
         .hide = hide,
+        .packages = (const char *const *) packages,
+        .environments = (const char *const *) environments,
         .has_tools = true,
         .tool_port = IPB_SANDBOX_TOOL_PORT,
         .limits = IPB_SANDBOX_LIMITS_DEFAULT,
@@ -130,6 +175,7 @@ make_plan(void *data, GError **error)
     if (plan == NULL)
         return NULL;
     show_warnings(sandboxing, plan);
+    note_writable(sandboxing, plan);
     g_clear_pointer(&sandboxing->plan, ipb_sandbox_plan_unref);
     sandboxing->plan = ipb_sandbox_plan_ref(plan);
     if (sandboxing->denials == NULL)
@@ -394,6 +440,23 @@ const IpbSandboxPolicy *
 ipb_sandboxing_policy(const IpbSandboxing *sandboxing)
 {
     return sandboxing->policy;
+}
+
+char *
+ipb_sandboxing_find_base(const IpbSandboxing *sandboxing, const char *path)
+{
+    g_autofree char *base = g_strdup(sandboxing->workspace);
+    if (ipb_path_is_in(path, base))
+        return g_steal_pointer(&base);
+    for (char **text = sandboxing->policy->allow_write; *text != NULL; text++) {
+        g_autofree char *writable = ipb_path_expand(*text, sandboxing->workspace, g_get_home_dir());
+        if (ipb_path_is_in(path, base) ? !ipb_path_is_below(base, writable)
+                                       : !ipb_path_is_in(path, writable))
+            continue;
+        g_free(base);
+        base = g_steal_pointer(&writable);
+    }
+    return g_steal_pointer(&base);
 }
 
 void

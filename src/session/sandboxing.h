@@ -8,6 +8,7 @@
 #pragma once
 
 #include "kernel/kernel.h"
+#include "tools/registry.h"
 #include "tools/tool-channel.h"
 
 /* The tool channel's port inside a sandbox. Each sandbox has its own network, so the port of ipybox
@@ -25,6 +26,7 @@ typedef struct {
     bool makes_packages;
     const char *python;
     const char *host_directory;
+    IpbRegistry *registry;        /* borrowed; NULL: no packages are known */
     const char *state_dir;        /* of the registry */
     const char *const *keep_out;  /* see installation-paths.h */
     IpbToolChannel *tool_channel; /* borrowed */
@@ -54,4 +56,7 @@ IpbSandboxPlan *ipb_sandboxing_make_install_plan(const IpbSandboxing *sandboxing
 /* For IpbKernelOptions; valid as long as the object. */
 IpbKernelSandboxFuncs ipb_sandboxing_of_kernel(IpbSandboxing *sandboxing);
 const IpbSandboxPolicy *ipb_sandboxing_policy(const IpbSandboxing *sandboxing);
+/* The directory in which cells may write and that contains @path (absolute and canonical): the
+ * workspace, else the highest one; the workspace if there is none. The caller frees it. */
+char *ipb_sandboxing_find_base(const IpbSandboxing *sandboxing, const char *path);
 void ipb_sandboxing_free(IpbSandboxing *sandboxing);

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "command/known-paths.h"
 #include "json/writer.h"
 #include "session/allowed-servers.h"
 #include "session/environment.h"
@@ -203,14 +204,16 @@ static bool
 make_approvals(IpbSession *session, const IpbSessionOptions *options, GError **error)
 {
     g_autoptr(IpbApprovalRules) rules = NULL;
+    /* Cells could have made a link in the workspace. */
+    const char *base = options->is_sandboxed ? session->workspace : NULL;
     IpbAuditLog *audit_log = NULL;
     if (options->approval_rules != NULL) {
-        rules = ipb_approval_rules_load(options->approval_rules, error);
+        rules = ipb_approval_rules_load(base, options->approval_rules, error);
         if (rules == NULL)
             return false;
     }
     if (options->audit_log != NULL) {
-        audit_log = ipb_audit_log_open(options->audit_log, error);
+        audit_log = ipb_audit_log_open(base, options->audit_log, error);
         if (audit_log == NULL)
             return false;
     }
@@ -344,6 +347,7 @@ make_sandboxing(IpbSession *session, const IpbSessionOptions *options, GError **
                                .makes_packages = options->makes_packages,
                                .python = ipb_runtime_python(session->runtime),
                                .host_directory = ipb_runtime_host_directory(session->runtime),
+                               .registry = ipb_runtime_registry(session->runtime),
                                .state_dir = ipb_runtime_state_dir(session->runtime),
                                .keep_out = (const char *const *) session->keep_out,
                                .tool_channel = session->tool_channel,
@@ -579,12 +583,16 @@ ipb_session_new(IpbRuntime *runtime, const IpbSessionOptions *options, GError **
     session->overlay = ipb_install_command_overlay(ipb_runtime_python(runtime), workspace,
                                                    /* is_sandboxed= */ options->is_sandboxed);
     session->workspace = g_steal_pointer(&workspace);
-    session->env =
-        ipb_environment_application(options->env, session->workspace, on_env_warning, session);
+    session->env = ipb_environment_application(options->env, session->workspace,
+                                               options->is_sandboxed, on_env_warning, session);
     session->server_env =
         ipb_environment_servers((const char *const *) session->env, options->server_variables);
-    session->keep_out = ipb_installation_paths_protected(runtime, options);
-    if (!make_approvals(session, options, error) || !make_tools(session, options, error) ||
+    if (ipb_runtime_warning(runtime) != NULL)
+        on_log("warning", ipb_runtime_warning(runtime), session);
+    session->keep_out = ipb_installation_paths_protected(runtime, options, session->workspace);
+    if (!ipb_known_paths_add_python(ipb_runtime_state_dir(runtime), ipb_runtime_python(runtime),
+                                    error) ||
+        !make_approvals(session, options, error) || !make_tools(session, options, error) ||
         !make_sandboxing(session, options, error)) {
         ipb_session_free(session);
         return NULL;

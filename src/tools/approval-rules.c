@@ -7,8 +7,8 @@
 
 #include <string.h>
 
+#include "base/beneath.h"
 #include "base/error.h"
-#include "base/file.h"
 #include "tools/argument-pattern.h"
 #include "tools/text-pattern.h"
 
@@ -213,11 +213,11 @@ ipb_approval_rules_parse(const char *text, size_t size, const char *origin, GErr
 }
 
 IpbApprovalRules *
-ipb_approval_rules_load(const char *path, GError **error)
+ipb_approval_rules_load(const char *base, const char *path, GError **error)
 {
     g_autofree char *text = NULL;
     size_t size;
-    if (!ipb_file_read(path, MAX_FILE_SIZE, &text, &size, error)) {
+    if (!ipb_beneath_read_in(base, path, MAX_FILE_SIZE, &text, &size, error)) {
         g_prefix_error(error, "approval rules: ");
         return NULL;
     }

@@ -38,8 +38,8 @@ const char *ipb_approval_policy_name(IpbApprovalPolicy policy);
 /* @origin names the text in errors. Errors: INVALID (says where, and what is allowed), LIMIT. */
 IpbApprovalRules *ipb_approval_rules_parse(const char *text, size_t size, const char *origin,
                                            GError **error);
-/* Further errors: NOT_FOUND, SYSTEM. */
-IpbApprovalRules *ipb_approval_rules_load(const char *path, GError **error);
+/* Links below @base (may be NULL) are not followed. Further errors: NOT_FOUND, REFUSED, SYSTEM. */
+IpbApprovalRules *ipb_approval_rules_load(const char *base, const char *path, GError **error);
 IpbApprovalRules *ipb_approval_rules_ref(IpbApprovalRules *rules);
 void ipb_approval_rules_unref(IpbApprovalRules *rules);
 unsigned ipb_approval_rules_count(const IpbApprovalRules *rules);

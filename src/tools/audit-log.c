@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/beneath.h"
 #include "base/error.h"
 #include "base/fd.h"
 #include "json/writer.h"
@@ -33,13 +34,35 @@ static const char *const DECIDERS[] = {
     [IPB_DECIDED_BY_LIMIT] = "limit",
 };
 
-IpbAuditLog *
-ipb_audit_log_open(const char *path, GError **error)
+/* -1 with @error. */
+static int
+open_file(const char *base, const char *path, GError **error)
 {
-    ipb_autofd fd =
-        open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
+    const int flags = O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
+    g_autofree char *absolute = g_canonicalize_filename(path, NULL);
+    g_autofree char *parent = g_path_get_dirname(absolute);
+    g_autofree char *name = g_path_get_basename(absolute);
+    g_autoptr(IpbBeneath) directory = NULL;
+    if (base != NULL && ipb_beneath_contains(base, parent)) {
+        directory = ipb_beneath_open_in(base, parent, 0, error);
+        if (directory == NULL)
+            return -1;
+    }
+    int fd = directory != NULL ? openat(ipb_beneath_fd(directory), name, flags, 0600)
+                               : open(absolute, flags, 0600);
+    if (fd < 0)
+        ipb_error_set_errno(error, errno, "cannot open the audit log %s", path);
+    return fd;
+}
+
+IpbAuditLog *
+ipb_audit_log_open(const char *base, const char *path, GError **error)
+{
+    ipb_autofd fd = open_file(base, path, error);
     struct stat status;
-    if (fd < 0 || fstat(fd, &status) < 0) {
+    if (fd < 0)
+        return NULL;
+    if (fstat(fd, &status) < 0) {
         ipb_error_set_errno(error, errno, "cannot open the audit log %s", path);
         return NULL;
     }

@@ -42,9 +42,9 @@ typedef struct {
     const char *reason; /* or NULL */
 } IpbDecision;
 
-/* Opens the file, or creates it with mode 0600. Errors: INVALID (not a regular file, or a symbolic
- * link), SYSTEM. */
-IpbAuditLog *ipb_audit_log_open(const char *path, GError **error);
+/* Opens the file, or creates it with mode 0600. Links below @base (may be NULL) are not followed.
+ * Errors: INVALID (not a regular file), REFUSED (a link), SYSTEM. */
+IpbAuditLog *ipb_audit_log_open(const char *base, const char *path, GError **error);
 /* SYSTEM: the line was not written completely, so the call must not run. */
 bool ipb_audit_log_write(IpbAuditLog *log, const IpbDecision *decision, GError **error);
 void ipb_audit_log_free(IpbAuditLog *log);

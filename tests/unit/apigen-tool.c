@@ -32,8 +32,12 @@ generate(const GByteArray *text, const IpbApigenOptions *options, const char *ro
     g_auto(GStrv) modules = NULL;
     g_autoptr(GPtrArray) files = ipb_apigen_generate(ipb_json_root(doc), options, &modules, error);
     g_autofree char *note = NULL;
-    if (files == NULL ||
-        !ipb_generated_package_write(files, root, options->server_name, NULL, NULL, &note, error))
+    g_autofree char *here = g_get_current_dir();
+    g_autofree char *path = g_canonicalize_filename(root, here);
+    g_autoptr(IpbBeneath) directory =
+        files != NULL ? ipb_beneath_open_in(here, path, 0755, error) : NULL;
+    if (directory == NULL || !ipb_generated_package_write(files, directory, options->server_name,
+                                                          NULL, NULL, &note, error))
         return false;
     if (note != NULL)
         fprintf(stderr, "%s\n", note);

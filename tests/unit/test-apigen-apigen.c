@@ -87,12 +87,13 @@ test_write(void)
     g_autofree char *root = ipb_file_make_temp_directory(NULL, "apigen-", &error);
     g_assert_no_error(error);
     g_autofree char *tools = g_build_filename(root, "mcptools", NULL);
+    g_autoptr(IpbBeneath) place = ipb_beneath_open_in(root, tools, 0755, &error);
     char *note;
     for (int round = 0; round < 2; round++) {
         g_auto(GStrv) modules = NULL;
         g_autoptr(GPtrArray) files =
             generate(round == 0 ? "[{\"name\": \"old\"}]" : "[]", &modules, &error);
-        g_assert_true(ipb_generated_package_write(files, tools, "srv", NULL, NULL, &note, &error));
+        g_assert_true(ipb_generated_package_write(files, place, "srv", NULL, NULL, &note, &error));
         g_assert_no_error(error);
         g_autofree char *old = g_build_filename(tools, "srv", "old.py", NULL);
         g_autofree char *init = g_build_filename(tools, "srv", "__init__.py", NULL);
@@ -102,7 +103,7 @@ test_write(void)
     g_autoptr(GPtrArray) none = g_ptr_array_new();
     g_autofree char *precious = g_build_filename(tools, "precious", "data", NULL);
     g_assert_true(ipb_file_make_directories(precious, 0755, &error));
-    g_assert_false(ipb_generated_package_write(none, tools, "precious", NULL, NULL, &note, &error));
+    g_assert_false(ipb_generated_package_write(none, place, "precious", NULL, NULL, &note, &error));
     g_assert_error(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID);
     g_assert_true(ipb_file_remove_tree(root, NULL));
 }

@@ -101,11 +101,11 @@ test_load(void)
     g_autoptr(GPtrArray) warnings = g_ptr_array_new_with_free_func(g_free);
     g_autoptr(GError) error = NULL;
     g_auto(GStrv) none = NULL;
-    g_assert_true(ipb_dotenv_load(path, warnings, &none, &error));
+    g_assert_true(ipb_dotenv_load(NULL, path, warnings, &none, &error));
     g_assert_null(none[0]);
     g_assert_true(ipb_file_write_atomic(path, "A=1\n=\n", 6, 0600, NULL));
     g_auto(GStrv) env = NULL;
-    g_assert_true(ipb_dotenv_load(path, warnings, &env, &error));
+    g_assert_true(ipb_dotenv_load(NULL, path, warnings, &env, &error));
     g_assert_cmpstr(env[0], ==, "A=1");
     g_assert_true(g_str_has_prefix(g_ptr_array_index(warnings, 0), path));
     g_assert_true(g_str_has_suffix(g_ptr_array_index(warnings, 0), ", line 2: there is no name "
@@ -113,7 +113,7 @@ test_load(void)
     unlink(path);
     g_assert_cmpint(mkfifo(path, 0600), ==, 0);
     g_auto(GStrv) never = NULL;
-    g_assert_false(ipb_dotenv_load(path, warnings, &never, &error));
+    g_assert_false(ipb_dotenv_load(NULL, path, warnings, &never, &error));
     g_assert_error(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID);
     g_assert_null(never);
     g_assert_true(ipb_file_remove_tree(dir, NULL));

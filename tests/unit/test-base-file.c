@@ -102,28 +102,6 @@ test_remove_follows_no_link(void)
     g_assert_true(ipb_file_remove_tree(temp, NULL));
 }
 
-static void
-test_swap_directory(void)
-{
-    g_autofree char *temp = ipb_file_make_temp_directory(NULL, "ipybox-test-", NULL);
-    g_autofree char *target = g_build_filename(temp, "target", NULL);
-    for (int i = 0; i < 2; i++) { /* once without a target, once with one */
-        g_autofree char *source = make_directory(temp, "source");
-        put(source, i == 0 ? "old" : "new", "x");
-        g_autoptr(GError) error = NULL;
-        ipb_file_swap_directory(source, target, &error);
-        g_assert_no_error(error);
-        g_autofree char *old_in_source = g_build_filename(source, "old", NULL);
-        g_assert_cmpint(access(old_in_source, F_OK), ==, i == 0 ? -1 : 0);
-        g_assert_cmpint(access(source, F_OK), ==, i == 0 ? -1 : 0);
-    }
-    g_autofree char *new_file = g_build_filename(target, "new", NULL);
-    g_autofree char *old_file = g_build_filename(target, "old", NULL);
-    g_assert_cmpint(access(new_file, F_OK), ==, 0);
-    g_assert_cmpint(access(old_file, F_OK), ==, -1);
-    g_assert_true(ipb_file_remove_tree(temp, NULL));
-}
-
 int
 main(int argc, char **argv)
 {
@@ -131,6 +109,5 @@ main(int argc, char **argv)
     g_test_add_func("/base/file/read-write", test_read_write);
     g_test_add_func("/base/file/fifo", test_fifo);
     g_test_add_func("/base/file/remove-follows-no-link", test_remove_follows_no_link);
-    g_test_add_func("/base/file/swap-directory", test_swap_directory);
     return g_test_run();
 }

@@ -47,7 +47,7 @@ test_options_of_a_session(void)
     options.env = NO_ENTRY;
     assert_no_session(&fixture, &options, IPYBOX_ERROR_INVALID);
     g_autofree char *registry = g_build_filename(fixture.state, "servers.json", NULL);
-    g_assert_cmpint(g_mkdir(fixture.state, 0700), ==, 0);
+    g_assert_cmpint(g_mkdir_with_parents(fixture.state, 0700), ==, 0);
     g_assert_true(g_file_set_contents(registry, "{", -1, NULL));
     options = session_options(&fixture);
     assert_no_session(&fixture, &options, IPYBOX_ERROR_INVALID);

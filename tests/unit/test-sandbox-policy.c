@@ -208,11 +208,11 @@ test_load(void)
     g_autofree char *directory = g_dir_make_tmp("ipybox-policy-XXXXXX", NULL);
     g_autofree char *path = g_build_filename(directory, "p.json", NULL);
     g_autoptr(GError) error = NULL;
-    g_assert_null(ipb_sandbox_policy_load(path, &error));
+    g_assert_null(ipb_sandbox_policy_load(NULL, path, &error));
     g_assert_error(error, IPYBOX_ERROR, IPYBOX_ERROR_NOT_FOUND);
     g_clear_error(&error);
     g_assert_true(g_file_set_contents(path, "{" NETWORK "," FILES "}", -1, NULL));
-    g_autoptr(IpbSandboxPolicy) policy = ipb_sandbox_policy_load(path, &error);
+    g_autoptr(IpbSandboxPolicy) policy = ipb_sandbox_policy_load(NULL, path, &error);
     g_assert_no_error(error);
     g_assert_cmpstr(policy->origin, ==, path);
     g_remove(path);

@@ -28,12 +28,12 @@ test_application(void)
     g_assert_true(ipb_file_write_atomic(path, text, sizeof text - 1, 0600, NULL));
     const char *env[] = {"A=process", NULL};
     int warnings = 0;
-    g_auto(GStrv) both = ipb_environment_application(env, workspace, on_warning, &warnings);
+    g_auto(GStrv) both = ipb_environment_application(env, workspace, false, on_warning, &warnings);
     check(both, "A", "process");
     check(both, "B", "file");
     g_assert_cmpint(warnings, ==, 1);
     g_assert_true(ipb_file_remove_tree(workspace, NULL));
-    g_auto(GStrv) alone = ipb_environment_application(env, workspace, on_warning, &warnings);
+    g_auto(GStrv) alone = ipb_environment_application(env, workspace, false, on_warning, &warnings);
     g_assert_cmpuint(g_strv_length(alone), ==, 1);
     g_assert_cmpint(warnings, ==, 1); /* a missing .env file causes no warning */
 }

@@ -28,7 +28,7 @@ static void
 assert_found(const char *asked, const char *expected)
 {
     g_autoptr(GError) error = NULL;
-    g_autofree char *found = ipb_python_find(asked, &error);
+    g_autofree char *found = ipb_python_find(asked, NULL, &error);
     g_assert_no_error(error);
     g_assert_cmpstr(found, ==, expected);
 }
@@ -77,7 +77,7 @@ static void
 assert_not_found(const char *asked, const char *part)
 {
     g_autoptr(GError) error = NULL;
-    g_assert_null(ipb_python_find(asked, &error));
+    g_assert_null(ipb_python_find(asked, NULL, &error));
     g_assert_error(error, IPYBOX_ERROR, IPYBOX_ERROR_NOT_FOUND);
     g_assert_nonnull(strstr(error->message, part));
 }

@@ -218,7 +218,7 @@ test_errors(void)
         g_assert_error(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID);
     }
     g_autoptr(GError) error = NULL;
-    g_assert_null(ipb_approval_rules_load("/nonexistent/rules.json", &error));
+    g_assert_null(ipb_approval_rules_load(NULL, "/nonexistent/rules.json", &error));
     g_assert_error(error, IPYBOX_ERROR, IPYBOX_ERROR_NOT_FOUND);
 }
 

@@ -256,7 +256,7 @@ test_rules_and_audit_log(void)
     IpbApprovalOptions options = {
         .policy = IPB_APPROVAL_DENY,
         .rules = rules,
-        .audit_log = ipb_audit_log_open(path, NULL),
+        .audit_log = ipb_audit_log_open(NULL, path, NULL),
         .timeout_ms = -1,
         .ask = on_ask,
         .data = &test,
@@ -301,7 +301,7 @@ test_audit_log_that_is_full(void)
     Test test = {.loop = ipb_loop_new(NULL, NULL), .log = g_string_new(NULL)};
     IpbApprovalOptions options = {
         .policy = IPB_APPROVAL_ALLOW,
-        .audit_log = ipb_audit_log_open(path, NULL),
+        .audit_log = ipb_audit_log_open(NULL, path, NULL),
         .timeout_ms = -1,
         .data = &test,
     };

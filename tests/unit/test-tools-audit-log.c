@@ -69,7 +69,7 @@ static void
 test_line(Place *place, const void *data)
 {
     g_autoptr(GError) error = NULL;
-    g_autoptr(IpbAuditLog) log = ipb_audit_log_open(place->path, &error);
+    g_autoptr(IpbAuditLog) log = ipb_audit_log_open(NULL, place->path, &error);
     g_assert_no_error(error);
     IpbDecision decision = make_decision("{\"path\": \"/x\", \"n\": 1e400}");
     g_assert_true(ipb_audit_log_write(log, &decision, &error));
@@ -109,7 +109,7 @@ test_unregistered(Place *place, const void *data)
         {"{\"command\":\"npx\",\"env\":{\"KEY\":\"secret\"}}", NULL},
         {NULL, NULL},
     };
-    g_autoptr(IpbAuditLog) log = ipb_audit_log_open(place->path, NULL);
+    g_autoptr(IpbAuditLog) log = ipb_audit_log_open(NULL, place->path, NULL);
     for (size_t i = 0; i < G_N_ELEMENTS(ROWS); i++) {
         IpbDecision decision = make_decision("{}");
         decision.server_params = ROWS[i].params;
@@ -130,7 +130,7 @@ test_unregistered(Place *place, const void *data)
 static void
 test_large_arguments(Place *place, const void *data)
 {
-    g_autoptr(IpbAuditLog) log = ipb_audit_log_open(place->path, NULL);
+    g_autoptr(IpbAuditLog) log = ipb_audit_log_open(NULL, place->path, NULL);
     g_autofree char *text = g_strnfill(70000, 'x');
     g_autofree char *arguments = g_strdup_printf("{\"a\": \"%s\"}", text);
     g_autofree char *digest = g_compute_checksum_for_string(G_CHECKSUM_SHA256, arguments, -1);
@@ -145,8 +145,8 @@ test_large_arguments(Place *place, const void *data)
 static void
 test_two_logs(Place *place, const void *data)
 {
-    g_autoptr(IpbAuditLog) first = ipb_audit_log_open(place->path, NULL);
-    g_autoptr(IpbAuditLog) second = ipb_audit_log_open(place->path, NULL);
+    g_autoptr(IpbAuditLog) first = ipb_audit_log_open(NULL, place->path, NULL);
+    g_autoptr(IpbAuditLog) second = ipb_audit_log_open(NULL, place->path, NULL);
     IpbDecision decision = make_decision("{}");
     for (int i = 0; i < 10; i++)
         g_assert_true(ipb_audit_log_write(i % 2 == 0 ? first : second, &decision, NULL));
@@ -159,7 +159,7 @@ test_full(Place *place, const void *data)
 {
     struct rlimit before, limit;
     g_autoptr(GError) error = NULL;
-    g_autoptr(IpbAuditLog) log = ipb_audit_log_open(place->path, NULL);
+    g_autoptr(IpbAuditLog) log = ipb_audit_log_open(NULL, place->path, NULL);
     IpbDecision decision = make_decision("{\"path\": \"some path\"}");
     signal(SIGXFSZ, SIG_DFL);
     g_assert_cmpint(getrlimit(RLIMIT_FSIZE, &before), ==, 0);
@@ -181,14 +181,14 @@ static void
 test_what_is_not_opened(Place *place, const void *data)
 {
     g_autoptr(GError) error = NULL;
-    g_assert_null(ipb_audit_log_open("/dev/null", &error));
+    g_assert_null(ipb_audit_log_open(NULL, "/dev/null", &error));
     g_assert_error(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID);
     g_clear_error(&error);
     g_assert_cmpint(symlink("/tmp/elsewhere", place->path), ==, 0);
-    g_assert_null(ipb_audit_log_open(place->path, &error));
+    g_assert_null(ipb_audit_log_open(NULL, place->path, &error));
     g_assert_error(error, IPYBOX_ERROR, IPYBOX_ERROR_SYSTEM);
     g_clear_error(&error);
-    g_assert_null(ipb_audit_log_open("/dev/null/audit.jsonl", &error));
+    g_assert_null(ipb_audit_log_open(NULL, "/dev/null/audit.jsonl", &error));
     g_assert_error(error, IPYBOX_ERROR, IPYBOX_ERROR_SYSTEM);
 }
 

@@ -156,7 +156,8 @@ mcp_connect(void *group, IpbRpcRequest *request, IpbRpcParams *params)
     if (!ipb_rpc_params_check(params, request))
         return;
     g_auto(GStrv) env = ipb_environment_application(
-        (const char *const *) given, options.cwd, ipb_rpc_client_log_warning, connections->client);
+        (const char *const *) given, options.cwd, /* is_sandboxed= */ false,
+        ipb_rpc_client_log_warning, connections->client);
     g_auto(GStrv) keep_out = ipb_installation_paths_protected_from_servers(python, NULL, NULL);
     options.base_env = (const char *const *) env;
     options.keep_out = (const char *const *) keep_out;

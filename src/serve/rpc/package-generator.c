@@ -136,9 +136,9 @@ sources_generate(void *group, IpbRpcRequest *request, IpbRpcParams *params)
         ipb_rpc_params_refuse(params, "root_dir", "an absolute path");
     if (!ipb_rpc_params_check(params, request))
         return;
-    g_auto(GStrv) env =
-        ipb_environment_application((const char *const *) given, options.cwd,
-                                    ipb_rpc_client_log_warning, generator->options.client);
+    g_auto(GStrv) env = ipb_environment_application(
+        (const char *const *) given, options.cwd, /* is_sandboxed= */ false,
+        ipb_rpc_client_log_warning, generator->options.client);
     g_auto(GStrv) keep_out = ipb_installation_paths_protected_from_servers(python, NULL, NULL);
     options.env = (const char *const *) env;
     options.keep_out = (const char *const *) keep_out;

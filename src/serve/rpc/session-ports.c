@@ -64,7 +64,8 @@ open_tool_server(IpbRpcSessionPorts *ports, const IpbSessionOptions *session,
     if (gate == NULL)
         return false;
     const char *workspace = ipb_session_workspace(ports->session);
-    g_auto(GStrv) application = ipb_environment_application(session->env, workspace, NULL, NULL);
+    g_auto(GStrv) application =
+        ipb_environment_application(session->env, workspace, session->is_sandboxed, NULL, NULL);
     g_auto(GStrv) env =
         ipb_environment_servers((const char *const *) application, session->server_variables);
     IpbToolServerHttpOptions options = {

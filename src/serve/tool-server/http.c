@@ -339,10 +339,10 @@ make_approvals(IpbToolServerHttp *server, GError **error)
     g_autoptr(IpbApprovalRules) rules = NULL;
     g_autoptr(IpbAuditLog) audit_log = NULL;
     if (options->approval_rules != NULL &&
-        (rules = ipb_approval_rules_load(options->approval_rules, error)) == NULL)
+        (rules = ipb_approval_rules_load(NULL, options->approval_rules, error)) == NULL)
         return false;
     if (options->audit_log != NULL &&
-        (audit_log = ipb_audit_log_open(options->audit_log, error)) == NULL)
+        (audit_log = ipb_audit_log_open(NULL, options->audit_log, error)) == NULL)
         return false;
     server->approvals =
         ipb_approvals_new(server->loop, &(IpbApprovalOptions){
