@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The reader follows git's grammar byte by byte, as git 2.39 has it: a byte that this reader sees in
- * another place than git does would be a way around the list of keys. What git refuses is refused.
+ * The reader follows git's grammar byte by byte, as git 2.39 has it: a byte that this reader sees
+ * in another place than git does would be a way around the list of keys. What git refuses is
+ * refused.
  *
  * A key is harmless if no value of it makes git run a program, read another configuration, write
- * outside of the working tree, or weaken its own checks. git adds keys now and then. One that is not
- * listed is refused until somebody has looked.
+ * outside of the working tree, or weaken its own checks. git adds keys now and then. One that is
+ * not listed is refused until it has been checked.
  */
 #include "sandbox/git-config.h"
 

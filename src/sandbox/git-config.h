@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What code inside may write into the files that git obeys: its configuration, .gitmodules, the todo
- * list of a rebase. All keys and commands that are known to be harmless are listed; everything else
- * is refused, also what cannot be read without doubt.
+ * What code inside may write into the files that git obeys: its configuration, .gitmodules, the
+ * todo list of a rebase. All keys and commands that are known to be harmless are listed; everything
+ * else is refused, also what cannot be read without doubt.
  *
  * Pure: nothing is looked up.
  */

@@ -5,15 +5,21 @@
  * judge names. For that, writable directories are searched, mandatoryDenySearchDepth levels deep.
  * The search may give up.
  *
- * What ipybox itself uses is denied by its path, whatever its name is.
+ * What ipybox itself uses, and what the configuration of a repository tells git to run, is denied
+ * by its path, whatever its name is.
  */
 #include "sandbox/protected-paths.h"
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include "base/fd.h"
+#include "sandbox/git-config.h"
 #include "sandbox/glob.h"
+#include "sandbox/path.h"
 
 #define MAX_SEARCH_ENTRIES 200000
 #define SEARCH_TIMEOUT_MS 2000
@@ -36,6 +42,11 @@ typedef struct {
     IpbGlobBudget budget;
     unsigned n_found;
 } Search;
+
+typedef struct {
+    IpbSandboxPlan *plan;
+    const char *path;
+} Worktree;
 
 static void
 free_directory(Directory *directory)
@@ -107,6 +118,49 @@ protect_entry(Search *search, const char *path, const char *name, bool is_a_dire
     return true;
 }
 
+/* Denies what core.hooksPath and core.fsmonitor name in @data, the working tree of a repository.
+ * Code inside could not have set these keys. */
+static bool
+on_git_key(const char *name, const char *value, void *data)
+{
+    const Worktree *worktree = data;
+    bool is_hooks = strcmp(name, "core.hookspath") == 0;
+    if (value == NULL || *value == '\0' || *value == '~' ||
+        (!is_hooks && strcmp(name, "core.fsmonitor") != 0))
+        return true;
+    /* Of a command, the program. */
+    g_autofree char *text = g_strndup(value, is_hooks ? strlen(value) : strcspn(value, " \t"));
+    g_autofree char *path = ipb_path_expand(text, worktree->path, worktree->path);
+    g_auto(IpbPath) found;
+    ipb_path_resolve(path, &found);
+    /* A whole working tree is never denied; "true" is no file. */
+    if (ipb_path_is_below(found.real, worktree->path) &&
+        (is_hooks || found.state != IPB_PATH_MISSING))
+        ipb_path_rules_deny_write(worktree->plan->paths, path,
+                                  is_hooks ? "git runs what is in it (core.hooksPath)"
+                                           : "git runs it (core.fsmonitor)");
+    return true;
+}
+
+/* @git: a ".git". Its configuration is read without following a link: it may have changed since it
+ * was found. */
+static void
+protect_named_files(const Search *search, const char *git)
+{
+    g_autofree char *path = g_build_filename(git, "config", NULL);
+    g_autofree char *directory = g_path_get_dirname(git);
+    g_autofree char *text = g_malloc(IPB_NAME_MAX_PARSED_BYTES);
+    ipb_autofd fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    struct stat info;
+    if (fd < 0 || fstat(fd, &info) < 0 || !S_ISREG(info.st_mode))
+        return;
+    ssize_t size = read(fd, text, IPB_NAME_MAX_PARSED_BYTES);
+    unsigned line;
+    if (size > 0)
+        ipb_git_config_parse(text, (size_t) size, on_git_key, &(Worktree){search->plan, directory},
+                             &line);
+}
+
 /* Of a repository, only its own files and those of its submodules and worktrees matter. */
 static bool
 is_worth_a_look_in_git(const char *name)
@@ -135,6 +189,8 @@ static void
 add_directory(Search *search, const Directory *above, char *path, const char *name)
 {
     bool is_dot_git = g_ascii_strcasecmp(name, ".git") == 0;
+    if (is_dot_git)
+        protect_named_files(search, path);
     Directory *next = g_new0(Directory, 1);
     next->path = path;
     next->is_git = is_dot_git || above->is_git;

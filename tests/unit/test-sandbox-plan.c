@@ -293,6 +293,27 @@ test_names_apart(Place *place, const void *data)
     g_assert_true(plan->is_search_complete);
 }
 
+/* What the user's own configuration tells git to run. */
+static void
+test_hooks_elsewhere(Place *place, const void *data)
+{
+    static const char CONFIG[] = "[core]\n\thooksPath = tools/hooks\n\tfsmonitor = ./watch -x\n";
+    static const char WHOLE[] = "[core]\n\thooksPath = .\n\tfsmonitor = true\n";
+    make(place, "ws/.git/");
+    make(place, "ws/watch");
+    make(place, "ws/sub/.git/");
+    g_autofree char *config = g_build_filename(place->workspace, ".git/config", NULL);
+    g_autofree char *other = g_build_filename(place->workspace, "sub/.git/config", NULL);
+    g_assert_true(g_file_set_contents(config, CONFIG, -1, NULL));
+    g_assert_true(g_file_set_contents(other, WHOLE, -1, NULL));
+    g_autoptr(IpbSandboxPlan) plan = plan_files(place, "", "", "\".\"", "");
+    assert_judged(plan, place, "ws/tools/hooks/pre-commit", true, false);
+    assert_judged(plan, place, "ws/tools/other", true, true);
+    assert_judged(plan, place, "ws/watch", true, false);
+    assert_judged(plan, place, "ws/sub/file", true, true);
+    assert_judged(plan, place, "ws/sub/true", true, true);
+}
+
 static void
 test_many_protected_names(Place *place, const void *data)
 {
@@ -568,6 +589,7 @@ main(int argc, char **argv)
     ADD("later-files", test_later_files);
     ADD("covers", test_covers);
     ADD("names-apart", test_names_apart);
+    ADD("hooks-elsewhere", test_hooks_elsewhere);
     ADD("many-protected-names", test_many_protected_names);
     ADD("hard-links", test_hard_links);
     ADD("unix-sockets", test_unix_sockets);
