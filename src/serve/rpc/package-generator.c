@@ -130,6 +130,7 @@ sources_generate(void *group, IpbRpcRequest *request, IpbRpcParams *params)
         .root_dir = ipb_rpc_params_path(params, "root_dir"),
         .async_api = ipb_rpc_params_bool(params, "async_api", false),
         .cwd = workspace != NULL ? workspace : current_dir,
+        .base = workspace != NULL ? workspace : current_dir,
         .connect_timeout_ms = (unsigned) ipb_rpc_params_ms(params, "connect_timeout", 0),
     };
     if (options.root_dir == NULL)
