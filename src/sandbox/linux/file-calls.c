@@ -687,43 +687,72 @@ make_link(const Call *call, int old_directory, size_t old_arg, int new_directory
 
 /* --- names that go away or move --------------------------------------------------------------- */
 
+/* What has a name. */
+typedef struct {
+    mode_t mode;
+    bool is_mounted; /* something is mounted there, which protects it */
+} Entry;
+
+/* Returns 0 or an errno. The kernel itself looks for mounts of our own namespace only, when it
+ * renames or removes. */
+static int
+look_at(const IpbCallerPath *path, Entry *ret_entry)
+{
+    struct statx info;
+    if (statx(path->fd, path->name, AT_SYMLINK_NOFOLLOW, STATX_TYPE | STATX_MODE, &info) < 0)
+        return errno;
+    *ret_entry = (Entry){info.stx_mode, (info.stx_attributes & STATX_ATTR_MOUNT_ROOT) != 0};
+    return 0;
+}
+
+static int
+remove_found(const Call *call, const IpbCallerPath *path, int flags)
+{
+    Entry entry = {0};
+    bool is_rmdir = (flags & AT_REMOVEDIR) != 0;
+    int result = look_at(path, &entry);
+    if (result != 0)
+        return result;
+    if (!is_rmdir && path->has_slash)
+        return S_ISDIR(entry.mode) ? EISDIR : ENOTDIR;
+    const IpbNameAttempt attempt = {.action = IPB_NAME_REMOVE,
+                                    .kind = kind_of_mode(entry.mode),
+                                    .path = path,
+                                    .is_rmdir = is_rmdir};
+    /* What is too deep to be judged can still be removed: mounts protect it. */
+    if (!path->is_too_deep)
+        result = ipb_name_guard_judge(&call->calls->guard, call->caller, &attempt, NULL);
+    if (result == 0 && entry.is_mounted)
+        result = EBUSY;
+    return result != 0 ? result : errno_of(unlinkat(path->fd, path->name, flags));
+}
+
+/* "/", "." and ".." cannot be removed. */
+static int
+errno_of_whole(const char *text, bool is_rmdir)
+{
+    if (!is_rmdir)
+        return EISDIR;
+    if (g_str_has_suffix(text, ".."))
+        return ENOTEMPTY;
+    return g_str_has_suffix(text, ".") ? EINVAL : EBUSY;
+}
+
 static int
 remove_name(const Call *call, int directory, size_t path_arg, int flags)
 {
     PathArgument argument;
     IpbCallerPath path;
-    struct stat info;
     int result = read_path(call, directory, path_arg, &argument);
     if (result != 0 || !is_valid(call))
         return result;
     if ((flags & ~AT_REMOVEDIR) != 0)
         return EINVAL;
-    if ((result =
-             ipb_caller_path_find(call->caller, argument.directory_fd, argument.text, &path)) != 0)
+    result = ipb_caller_path_find(call->caller, argument.directory_fd, argument.text, &path);
+    if (result != 0)
         return result;
-    bool is_rmdir = (flags & AT_REMOVEDIR) != 0;
-    size_t size = strlen(argument.text);
-    if (path.is_whole)
-        result = !is_rmdir                                                 ? EISDIR
-                 : size > 1 && strcmp(argument.text + size - 2, "..") == 0 ? ENOTEMPTY
-                 : argument.text[size - 1] == '.'                          ? EINVAL
-                                                                           : EBUSY;
-    else if (fstatat(path.fd, path.name, &info, AT_SYMLINK_NOFOLLOW) < 0)
-        result = errno;
-    else if (!is_rmdir && path.has_slash)
-        result = S_ISDIR(info.st_mode) ? EISDIR : ENOTDIR;
-    else if (path.is_too_deep)
-        /* So that what is too deep to be judged can be removed. The mounts protect it. */
-        result = errno_of(unlinkat(path.fd, path.name, flags));
-    else {
-        const IpbNameAttempt attempt = {.action = IPB_NAME_REMOVE,
-                                        .kind = kind_of_mode(info.st_mode),
-                                        .path = &path,
-                                        .is_rmdir = is_rmdir};
-        result = ipb_name_guard_judge(&call->calls->guard, call->caller, &attempt, NULL);
-        if (result == 0)
-            result = errno_of(unlinkat(path.fd, path.name, flags));
-    }
+    result = path.is_whole ? errno_of_whole(argument.text, (flags & AT_REMOVEDIR) != 0)
+                           : remove_found(call, &path, flags);
     ipb_caller_path_clear(&path);
     return result;
 }
@@ -825,24 +854,27 @@ judge_move(const Call *call, const IpbCallerPath *from, const IpbCallerPath *to,
 static int
 rename_found(const Call *call, const IpbCallerPath *from, const IpbCallerPath *to, unsigned flags)
 {
-    struct stat info, other;
+    Entry entry = {0}, other = {0};
     const IpbNameRule *parsed = NULL;
     if (from->is_whole || to->is_whole)
         return EBUSY;
-    if (fstatat(from->fd, from->name, &info, AT_SYMLINK_NOFOLLOW) < 0)
-        return errno;
-    IpbNameKind kind = kind_of_mode(info.st_mode);
+    int result = look_at(from, &entry);
+    if (result != 0)
+        return result;
+    IpbNameKind kind = kind_of_mode(entry.mode);
     if ((from->has_slash || to->has_slash) && kind != IPB_NAME_DIRECTORY)
         return ENOTDIR;
     bool is_exchange = (flags & RENAME_EXCHANGE) != 0;
-    bool has_other = fstatat(to->fd, to->name, &other, AT_SYMLINK_NOFOLLOW) == 0;
+    bool has_other = look_at(to, &other) == 0;
     if (is_exchange && !has_other)
         return ENOENT;
     if (has_other && (flags & RENAME_NOREPLACE) != 0)
         return EEXIST;
-    int result = judge_move(call, from, to, kind, is_exchange ? NULL : &parsed);
+    result = judge_move(call, from, to, kind, is_exchange ? NULL : &parsed);
     if (result == 0 && is_exchange)
-        result = judge_move(call, to, from, kind_of_mode(other.st_mode), NULL);
+        result = judge_move(call, to, from, kind_of_mode(other.mode), NULL);
+    if (result == 0 && (entry.is_mounted || other.is_mounted))
+        result = EBUSY;
     if (result != 0)
         return result;
     if (parsed == NULL)
