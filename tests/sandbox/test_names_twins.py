@@ -21,7 +21,13 @@ SETTINGS = make_settings(allowPty=True)
 DENIALS = [[], ["**/*.key"]]
 
 # What differs by design: the check, and the place in its result.
-DIFFERENT: set[tuple] = set()
+DIFFERENT: set[tuple] = {
+    # Where the path of a directory would be too long, no call about names works.
+    *(("deep_directories", number) for number in range(4)),
+    # Another of two errors that both apply.
+    ("open_a_link_to_a_directory_with_a_slash", 8, 0),
+    ("descriptors_of_other_kinds", 4),
+}
 # What only root may do: no id but the caller's own exists inside, and Landlock refuses devices.
 FOR_ROOT = {("other_owners", number) for number in range(6)}
 
@@ -90,4 +96,5 @@ def test_in_kernels(kernels: Kernels) -> None:
 def test_terminals(box: Box, user: str) -> None:
     with hand(box, SETTINGS, "names_twins", user=user) as inside:
         status, said = inside("terminal")
-    assert (status, said) == (7, "/dev/tty True\r\n")
+    # The caller's own terminal, which has two names.
+    assert status == 7 and said in ("/dev/tty True\r\n", "/dev/pts/0 True\r\n")
