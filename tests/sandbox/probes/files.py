@@ -358,7 +358,7 @@ CHECKS = {
     "git, moved": lambda: move_away_and_make(".git", "hooks/pre-commit"),
     "git configuration of a submodule": lambda: write(".git/modules/a/b/config"),
     "git hook of a submodule's submodule": lambda: write(".git/modules/a/b/modules/c/hooks/x"),
-    "git, elsewhere for a worktree": lambda: write(".git/worktrees/w/commondir"),
+    "twin: git, elsewhere for a worktree": lambda: write(".git/worktrees/w/commondir"),
     "twin: git of a submodule": lambda: write(".git/modules/a/b/HEAD"),
     "git of a nested repository": lambda: write(
         "deep/.git/hooks/post-checkout", os.O_WRONLY | os.O_CREAT
