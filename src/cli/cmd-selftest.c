@@ -27,12 +27,12 @@
 #define MAX_REPORT_SIZE 65536
 #define N_LISTENERS 4
 
-/* A configuration as srt reads it: the workspace is writable, its .env cannot be read, and there is
- * no network. Memory is not limited, because a program with a sanitizer could not run. */
-static const char POLICY[] =
-    "{\"network\": {\"allowedDomains\": [], \"deniedDomains\": []},"
-    " \"filesystem\": {\"denyRead\": [\".env\"], \"allowWrite\": [\".\"], \"denyWrite\": []},"
-    " \"limits\": {\"memory\": \"none\"}}";
+/* A configuration as srt reads it: the workspace is writable, two files in it cannot be read, and
+ * there is no network. Memory is not limited, because a program with a sanitizer could not run. */
+static const char POLICY[] = "{\"network\": {\"allowedDomains\": [], \"deniedDomains\": []},"
+                             " \"filesystem\": {\"denyRead\": [\".env\", \"later/.env\"],"
+                             " \"allowWrite\": [\".\"], \"denyWrite\": []},"
+                             " \"limits\": {\"memory\": \"none\"}}";
 
 /* In place of an errno: the attack did not run. */
 #define NOT_RUN (-1)
@@ -42,7 +42,10 @@ typedef struct {
     char *words[7]; /* the command that attacks */
     int listeners[N_LISTENERS];
     int port;
+    int host_end, attack_end; /* of a socket: attacks ask the host to do something */
+    GThread *host;
     int *inside, *without; /* errno of each attack */
+    char *unnamed;         /* why names are not judged on this machine; NULL: they are */
     GMainLoop *main_loop;
     GError *failure;
 } Selftest;
@@ -106,6 +109,16 @@ open_listeners(Selftest *test, GError **error)
     return true;
 }
 
+static bool
+make_names(const Selftest *test, GError **error)
+{
+    g_autofree char *config = g_build_filename(test->workspace, ".git/config", NULL);
+    g_autofree char *later = g_build_filename(test->workspace, "later", NULL);
+    if (!g_file_set_contents(config, "[core]\n", -1, NULL) || mkdir(later, 0755) < 0)
+        return ipb_error_set_errno(error, errno, "cannot make files in %s", test->workspace);
+    return true;
+}
+
 /* Makes the files in the state directory, because a sandbox has a /tmp of its own. */
 static bool
 make_place(Selftest *test, GError **error)
@@ -120,8 +133,7 @@ make_place(Selftest *test, GError **error)
     test->outside = g_build_filename(test->directory, "outside", NULL);
     if (!make_file(test->workspace, "mine", error) || !make_file(test->workspace, ".env", error) ||
         !make_file(test->workspace, ".git/hooks/sample", error) ||
-        !make_file(test->workspace, ".git/config", error) ||
-        !make_file(test->outside, "file", error))
+        !make_file(test->outside, "file", error) || !make_names(test, error))
         return false;
     /* The sandbox must refuse access, not the mode of the files. */
     if (chmod(test->directory, 0755) < 0 || chmod(test->outside, 0777) < 0)
@@ -166,9 +178,54 @@ clear(Selftest *test)
     g_free(test->outside);
     g_free(test->abstract);
     g_free(test->program);
+    g_free(test->unnamed);
     g_free(test->inside);
     g_free(test->without);
     g_clear_error(&test->failure);
+}
+
+/* --- the host's part -------------------------------------------------------------------------- */
+
+/* Writes a new file and renames it, as g_file_set_contents() does. */
+static void *
+act_as_host(void *data)
+{
+    const Selftest *test = data;
+    g_autofree char *config = g_build_filename(test->workspace, ".git", "config", NULL);
+    g_autofree char *hidden = g_build_filename(test->workspace, "later", ".env", NULL);
+    char what;
+    while (read(test->host_end, &what, 1) == 1) {
+        bool is_done =
+            what == IPB_ATTACK_REPLACE
+                ? g_file_set_contents(config, "[core]\n", -1, NULL)
+                : g_file_set_contents(hidden, "text", -1, NULL) && chmod(hidden, 0644) == 0;
+        if (is_done && write(test->host_end, &what, 1) != 1)
+            break;
+    }
+    return NULL;
+}
+
+static bool
+start_host(Selftest *test, GError **error)
+{
+    int ends[2];
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0)
+        return ipb_error_set_errno(error, errno, "cannot make a socket");
+    test->host_end = ends[0];
+    test->attack_end = ends[1];
+    test->host = g_thread_new("host", act_as_host, test);
+    return true;
+}
+
+static void
+end_host(Selftest *test)
+{
+    if (test->host != NULL) {
+        shutdown(test->host_end, SHUT_RDWR);
+        g_thread_join(test->host);
+    }
+    ipb_fd_close(&test->host_end);
+    ipb_fd_close(&test->attack_end);
 }
 
 /* --- running the attacks ---------------------------------------------------------------------- */
@@ -200,12 +257,21 @@ read_report(int fd)
     return read_results(text);
 }
 
+/* In the child that attacks without a sandbox. */
+static void
+set_up_child(void *data)
+{
+    const Selftest *test = data;
+    dup2(test->attack_end, STDIN_FILENO);
+    ipb_fd_limit_restore(NULL);
+}
+
 static bool
 attack_without(Selftest *test, GError **error)
 {
     g_autofree char *output = NULL;
-    if (!g_spawn_sync(test->workspace, test->words, NULL, G_SPAWN_DEFAULT, ipb_fd_limit_restore,
-                      NULL, &output, NULL, NULL, NULL)) {
+    if (!g_spawn_sync(test->workspace, test->words, NULL, G_SPAWN_DEFAULT, set_up_child, test,
+                      &output, NULL, NULL, NULL)) {
         g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_SYSTEM, "cannot run %s", test->program);
         return false;
     }
@@ -223,6 +289,14 @@ on_end(IpbSandbox *sandbox, int wait_status, const GError *error, void *data)
         test->failure = g_error_new(IPYBOX_ERROR, IPYBOX_ERROR_SYSTEM,
                                     "the attacks ended with status %d", wait_status);
     g_main_loop_quit(test->main_loop);
+}
+
+static void
+on_unnamed(IpbSandbox *sandbox, const char *why, void *data)
+{
+    Selftest *test = data;
+    g_free(test->unnamed);
+    test->unnamed = g_strdup(why);
 }
 
 static IpbSandboxPlan *
@@ -257,10 +331,11 @@ attack_inside(Selftest *test, GError **error)
                                       .argv = (const char *const *) test->words,
                                       .env = (const char *const *) env,
                                       .cwd = test->workspace,
-                                      .stdin_fd = -1,
+                                      .stdin_fd = test->attack_end,
                                       .stdout_fd = report,
                                       .stderr_fd = STDERR_FILENO,
                                       .on_end = on_end,
+                                      .on_unnamed = on_unnamed,
                                       .data = test,
                                   },
                                   error);
@@ -278,11 +353,24 @@ attack_inside(Selftest *test, GError **error)
 
 /* --- the result ------------------------------------------------------------------------------- */
 
+static bool
+is_broken(const Selftest *test, size_t i)
+{
+    return test->inside[i] == 0 || test->inside[i] == NOT_RUN;
+}
+
+/* Is it not stopped because this machine cannot judge names? */
+static bool
+is_for_lack_of_names(const Selftest *test, size_t i)
+{
+    return is_broken(test, i) && test->unnamed != NULL && IPB_ATTACKS[i].needs_names;
+}
+
 static const char *
 verdict(const Selftest *test, size_t i)
 {
-    if (test->inside[i] == 0 || test->inside[i] == NOT_RUN)
-        return "NOT STOPPED";
+    if (is_broken(test, i))
+        return is_for_lack_of_names(test, i) ? "NOT STOPPED (names are not judged)" : "NOT STOPPED";
     return test->without[i] == 0 ? "stopped" : "stopped (it fails without a sandbox, too)";
 }
 
@@ -291,7 +379,7 @@ count_broken(const Selftest *test)
 {
     size_t n = 0;
     for (size_t i = 0; i < IPB_N_ATTACKS; i++)
-        n += test->inside[i] == 0 || test->inside[i] == NOT_RUN;
+        n += is_broken(test, i);
     return n;
 }
 
@@ -310,6 +398,8 @@ print_text(const Selftest *test)
         printf("\nAll %zu attacks were stopped.\n", IPB_N_ATTACKS);
     else
         printf("\n%zu of %zu attacks were NOT stopped.\n", n_broken, IPB_N_ATTACKS);
+    if (test->unnamed != NULL)
+        printf("Names are not judged here: %s\n", test->unnamed);
 }
 
 static void
@@ -332,6 +422,7 @@ print_json(const Selftest *test)
         write_error_name(writer, "error", test->inside[i]);
         ipb_json_key(writer, "worksWithout");
         ipb_json_write_bool(writer, test->without[i] == 0);
+        ipb_json_member_string(writer, "why", is_for_lack_of_names(test, i) ? test->unnamed : NULL);
         ipb_json_end_object(writer);
     }
     ipb_json_end_array(writer);
@@ -343,10 +434,12 @@ static int
 attack(bool as_json)
 {
     g_autoptr(GError) error = NULL;
-    Selftest test = {.listeners = {-1, -1, -1, -1}};
+    Selftest test = {.listeners = {-1, -1, -1, -1}, .host_end = -1, .attack_end = -1};
     int status;
     bool is_done = make_place(&test, &error) && make_command(&test, &error) &&
-                   attack_without(&test, &error) && attack_inside(&test, &error);
+                   start_host(&test, &error) && attack_without(&test, &error) &&
+                   attack_inside(&test, &error);
+    end_host(&test);
     remove_place(&test);
     if (!is_done) {
         status = ipb_cli_fail(&ipb_verb_selftest, ipb_cli_status(error), "%s", error->message);

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The attacks; see the header. They run in the workspace, which has ".env" (hidden by the
- * configuration), ".git" and "mine".
+ * The attacks; see the header. They run in the workspace, which has ".git", "mine", an empty directory
+ * "later" and ".env". The configuration hides ".env" and "later/.env". Attacks on names remove what
+ * they make, since they run once without a sandbox before they run inside.
  */
 #include "cli/selftest-attacks.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdint.h>
@@ -31,6 +33,7 @@
 #include <glib.h>
 
 #define ATTACK_TIMEOUT_S 5
+#define SWAP_US (300 * G_TIME_SPAN_MILLISECOND)
 #define MAX_CAPABILITY 40
 
 /* 0, or errno if a system call returned an error. */
@@ -125,12 +128,6 @@ exchange_hidden(const IpbAttackTargets *targets)
 }
 
 static int
-write_hook(const IpbAttackTargets *targets)
-{
-    return open_for(".git/hooks/pre-commit", O_WRONLY | O_CREAT);
-}
-
-static int
 move_repository(const IpbAttackTargets *targets)
 {
     int result = errno_of(rename(".git", ".git-aside"));
@@ -150,6 +147,236 @@ make_device(const IpbAttackTargets *targets)
 {
     unlink("device");
     return errno_of(mknod("device", S_IFCHR | 0600, makedev(1, 3)));
+}
+
+/* --- names ------------------------------------------------------------------------------------ */
+
+/* Creates it, and removes it again. */
+static int
+create_file(const char *path)
+{
+    int result = open_for(path, O_WRONLY | O_CREAT | O_EXCL);
+    if (result == 0)
+        unlink(path);
+    return result;
+}
+
+/* A file with a name that nobody obeys. */
+static int
+make_plain(const char *path)
+{
+    return open_for(path, O_WRONLY | O_CREAT);
+}
+
+static int
+make_directory(const char *path)
+{
+    return mkdir(path, 0755) < 0 && errno != EEXIST ? errno : 0;
+}
+
+/* Removes @path, a file, if the attack made it. */
+static int
+end_file(int result, const char *path)
+{
+    if (result == 0)
+        unlink(path);
+    return result;
+}
+
+static int
+create_hook(const IpbAttackTargets *targets)
+{
+    return create_file(".git/hooks/pre-commit");
+}
+
+static int
+create_servers(const IpbAttackTargets *targets)
+{
+    return create_file(".mcp.json");
+}
+
+static int
+create_editor_settings(const IpbAttackTargets *targets)
+{
+    int result = make_directory(".vscode");
+    if (result == 0)
+        result = create_file(".vscode/settings.json");
+    rmdir(".vscode");
+    return result;
+}
+
+static int
+create_shell_startup(const IpbAttackTargets *targets)
+{
+    return create_file(".bashrc");
+}
+
+static int
+rename_to_protected(const IpbAttackTargets *targets)
+{
+    int result = make_plain("plain");
+    if (result == 0)
+        result = end_file(errno_of(rename("plain", ".mcp.json")), ".mcp.json");
+    unlink("plain");
+    return result;
+}
+
+static int
+link_to_protected(const IpbAttackTargets *targets)
+{
+    int result = make_plain("plain");
+    if (result == 0)
+        result = end_file(errno_of(link("plain", ".mcp.json")), ".mcp.json");
+    unlink("plain");
+    return result;
+}
+
+static int
+link_as_repository(const IpbAttackTargets *targets)
+{
+    int result = make_directory("module");
+    if (result == 0)
+        result = end_file(errno_of(symlink("../mine", "module/.git")), "module/.git");
+    rmdir("module");
+    return result;
+}
+
+static int
+move_to_protected(const IpbAttackTargets *targets)
+{
+    int result = make_directory("staged");
+    if (result == 0)
+        result = make_plain("staged/settings.json");
+    if (result == 0)
+        result = errno_of(rename("staged", ".claude"));
+    const char *place = result == 0 ? ".claude" : "staged";
+    g_autofree char *file = g_build_filename(place, "settings.json", NULL);
+    unlink(file);
+    rmdir(place);
+    return result;
+}
+
+static int
+write_text(const char *path, int flags, const char *text)
+{
+    int fd = open(path, flags | O_WRONLY | O_CLOEXEC, 0644);
+    if (fd < 0)
+        return errno;
+    int result = errno_of(write(fd, text, strlen(text)));
+    close(fd);
+    return result;
+}
+
+/* As `git config` does it. git would run the program of core.fsmonitor. */
+static int
+set_git_program(const IpbAttackTargets *targets)
+{
+    int result = write_text(".git/config.lock", O_CREAT | O_EXCL, "[core]\n\tfsmonitor = ./mine\n");
+    if (result == 0)
+        result = errno_of(rename(".git/config.lock", ".git/config"));
+    if (result == 0)
+        write_text(".git/config", O_TRUNC, "[core]\n");
+    unlink(".git/config.lock");
+    return result;
+}
+
+/* Standard input leads to `ipybox selftest`, which then acts as a program of the user. */
+static bool
+ask_host(char what)
+{
+    return write(STDIN_FILENO, &what, 1) == 1 && read(STDIN_FILENO, &what, 1) == 1;
+}
+
+/* A mount over a file is detached if the file is replaced. */
+static int
+write_replaced(const IpbAttackTargets *targets)
+{
+    return ask_host(IPB_ATTACK_REPLACE) ? open_for(".git/config", O_WRONLY) : EIO;
+}
+
+static int
+read_created_later(const IpbAttackTargets *targets)
+{
+    int result = ask_host(IPB_ATTACK_CREATE) ? open_for("later/.env", O_RDONLY) : EIO;
+    return end_file(result, "later/.env");
+}
+
+static int
+name_unnamed_file(const IpbAttackTargets *targets)
+{
+    int fd = open(".", O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return errno;
+    g_autofree char *path = g_strdup_printf("/proc/self/fd/%d", fd);
+    int result = errno_of(linkat(AT_FDCWD, path, AT_FDCWD, ".mcp.json", AT_SYMLINK_FOLLOW));
+    close(fd);
+    return end_file(result, ".mcp.json");
+}
+
+static int
+bind_to_protected(const IpbAttackTargets *targets)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX, .sun_path = ".bashrc"};
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return errno;
+    int result = errno_of(bind(fd, (const struct sockaddr *) &address, sizeof address));
+    close(fd);
+    return end_file(result, ".bashrc");
+}
+
+/* git takes a directory with these names for a repository, and obeys its config. */
+static int
+complete_bare_repository(const IpbAttackTargets *targets)
+{
+    static const char *const DIRECTORIES[] = {"bare", "bare/refs", "bare/objects"};
+    static const char *const FILES[] = {"bare/config", "bare/HEAD"};
+    int result = 0;
+    for (size_t i = 0; result == 0 && i < G_N_ELEMENTS(DIRECTORIES); i++)
+        result = make_directory(DIRECTORIES[i]);
+    for (size_t i = 0; result == 0 && i < G_N_ELEMENTS(FILES); i++)
+        result = make_plain(FILES[i]);
+    for (size_t i = 0; i < G_N_ELEMENTS(FILES); i++)
+        unlink(FILES[i]);
+    for (size_t i = G_N_ELEMENTS(DIRECTORIES); i > 0; i--)
+        rmdir(DIRECTORIES[i - 1]);
+    return result;
+}
+
+typedef struct {
+    char path[sizeof ".mcp.json"];
+    int is_over; /* atomic */
+} Swap;
+
+static void *
+swap_text(void *data)
+{
+    Swap *swap = data;
+    volatile char *first = swap->path;
+    while (!g_atomic_int_get(&swap->is_over))
+        *first = *first == '.' ? 'x' : '.';
+    return NULL;
+}
+
+/* A supervisor that reads the path twice may check "xmcp.json" and create ".mcp.json". */
+static int
+swap_path(const IpbAttackTargets *targets)
+{
+    Swap swap = {.path = "xmcp.json"};
+    struct stat info;
+    pthread_t thread;
+    int result = pthread_create(&thread, NULL, swap_text, &swap);
+    if (result != 0)
+        return result;
+    gint64 end = g_get_monotonic_time() + SWAP_US;
+    do {
+        open_for(swap.path, O_WRONLY | O_CREAT);
+        result = lstat(".mcp.json", &info) == 0 ? 0 : EACCES;
+    } while (result != 0 && g_get_monotonic_time() < end);
+    g_atomic_int_set(&swap.is_over, 1);
+    pthread_join(thread, NULL);
+    unlink("xmcp.json");
+    return end_file(result, ".mcp.json");
 }
 
 /* --- processes -------------------------------------------------------------------------------- */
@@ -179,6 +406,21 @@ read_memory(const IpbAttackTargets *targets)
     char from = 'x', to;
     struct iovec local = {&to, 1}, remote = {&from, 1};
     return errno_of(process_vm_readv(getpid(), &local, 1, &remote, 1, 0));
+}
+
+/* Only opens it. */
+static int
+write_first_memory(const IpbAttackTargets *targets)
+{
+    return open_for("/proc/1/mem", O_WRONLY);
+}
+
+/* The process that the system's kernel kills first when memory is short. */
+static int
+avoid_being_killed(const IpbAttackTargets *targets)
+{
+    write_text("/proc/self/oom_score_adj", 0, "1000");
+    return write_text("/proc/self/oom_score_adj", 0, "999");
 }
 
 static int
@@ -351,14 +593,30 @@ const IpbAttack IPB_ATTACKS[] = {
     {"files", "read a hidden file", read_hidden},
     {"files", "watch a hidden file", watch_hidden},
     {"files", "exchange it with another file", exchange_hidden},
-    {"files", "add a git hook", write_hook},
     {"files", "move .git aside", move_repository},
     {"files", "make a setuid file", make_setuid},
     {"files", "make a device", make_device},
+    {"names", "add a git hook", create_hook, true},
+    {"names", "create .mcp.json", create_servers, true},
+    {"names", "create .vscode/settings.json", create_editor_settings, true},
+    {"names", "create .bashrc", create_shell_startup, true},
+    {"names", "rename a file to .mcp.json", rename_to_protected, true},
+    {"names", "make a hard link .mcp.json", link_to_protected, true},
+    {"names", "make a symbolic link .git", link_as_repository, true},
+    {"names", "move a directory to .claude", move_to_protected, true},
+    {"names", "have git run a program by its config", set_git_program, true},
+    {"names", "write a file that the host has replaced", write_replaced, true},
+    {"names", "read a hidden file that is created later", read_created_later, true},
+    {"names", "name an unnamed file .mcp.json", name_unnamed_file, true},
+    {"names", "bind a socket to .bashrc", bind_to_protected, true},
+    {"names", "complete a bare repository", complete_bare_repository, true},
+    {"names", "swap a path while it is checked", swap_path, true},
     {"processes", "signal a process of the host", signal_host},
     {"processes", "see the processes of the host", see_host},
     {"processes", "be traced", trace},
     {"processes", "read the memory of processes", read_memory},
+    {"processes", "write the memory of the first process", write_first_memory},
+    {"processes", "be killed later when memory is short", avoid_being_killed, true},
     {"processes", "have a capability", have_capability},
     {"processes", "gain privileges by executing", gain_privileges},
     {"system calls", "make a user namespace", make_namespace},

@@ -21,7 +21,12 @@ typedef struct {
     const char *section, *name;
     /* Returns 0 if the attack worked, else the errno of its failure. */
     int (*run)(const IpbAttackTargets *targets);
+    bool needs_names; /* is stopped only where names are judged: see on_unnamed of IpbSandbox */
 } IpbAttack;
+
+/* Attacks send one of these on their standard input, a socket, and wait for any byte. */
+#define IPB_ATTACK_REPLACE 'r' /* replace .git/config by a rename, as editors do */
+#define IPB_ATTACK_CREATE 'c'  /* create later/.env */
 
 extern const IpbAttack IPB_ATTACKS[];
 extern const size_t IPB_N_ATTACKS;

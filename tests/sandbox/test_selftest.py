@@ -20,6 +20,7 @@ MACHINE = {
     "make a user namespace",
     "find a route to the internet",
     "gain privileges by executing",
+    "write the memory of the first process",
 }
 
 
@@ -34,10 +35,13 @@ def test_all_is_held(box: Box, user: str) -> None:
     assert len(attacks) > 25 and all(attack["held"] and attack["error"] for attack in attacks)
     assert {attack["section"] for attack in attacks} == {
         "files",
+        "names",
         "processes",
         "system calls",
         "network",
     }
+    assert {attack["error"] for attack in attacks if attack["section"] == "names"} == {"EACCES"}
+    assert all(attack["why"] is None for attack in attacks)
     idle = {attack["attack"] for attack in attacks if not attack["worksWithout"]}
     assert idle <= MACHINE | (set() if user == "root" else NOT_FOR_ORDINARY)
     assert list((box.place.state / "ipybox").iterdir()) == []
