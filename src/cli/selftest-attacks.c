@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The attacks; see the header. They run in the workspace, which has ".git", "mine", an empty directory
- * "later" and ".env". The configuration hides ".env" and "later/.env". Attacks on names remove what
- * they make, since they run once without a sandbox before they run inside.
+ * The attacks; see the header. They run in the workspace, which has ".git", "mine", an empty
+ * directory "later" and ".env". The configuration hides ".env" and "later/.env". Attacks on names
+ * remove what they make, since they run once without a sandbox before they run inside.
  */
 #include "cli/selftest-attacks.h"
 
@@ -161,7 +161,7 @@ create_file(const char *path)
     return result;
 }
 
-/* A file with a name that nobody obeys. */
+/* A file with a name that no program obeys. */
 static int
 make_plain(const char *path)
 {
