@@ -263,6 +263,8 @@ open_descriptor(const Call *call, const IpbCallerPath *path, const Opening *open
     struct stat info;
     if (fstat(path->fd, &info) < 0)
         return -errno;
+    if (S_ISDIR(info.st_mode) && opening->can_write)
+        return -EISDIR;
     bool has_name = path->real[0] == '/' && info.st_nlink > 0 &&
                     (S_ISREG(info.st_mode) || S_ISDIR(info.st_mode));
     bool is_foreign = has_name && !ipb_caller_path_means(call->caller, path->real, &info);
@@ -386,7 +388,7 @@ open_path(const Call *call, IpbCallerPath *path, const Opening *opening)
     for (;;) {
         Opening current = *opening;
         if (path->has_slash && (current.flags & O_CREAT) == 0)
-            current.flags |= O_DIRECTORY;
+            current.flags = (current.flags | O_DIRECTORY) & ~O_NOFOLLOW;
         int fd = open_once(call, path, &current);
         bool is_followed = (opening->flags & O_NOFOLLOW) == 0 || path->has_slash;
         if (fd != -ELOOP || path->is_whole || !is_followed)
