@@ -220,11 +220,16 @@ ipb_callers_set_umask(IpbCallers *callers, const IpbCaller *caller, mode_t mask)
 
 /* --- memory and descriptors ------------------------------------------------------------------- */
 
+/* A kernel without CONFIG_CROSS_MEMORY_ATTACH has the second way only. */
 static ssize_t
 read_memory(const IpbCaller *caller, uint64_t address, void *bytes, size_t size)
 {
     struct iovec here = {bytes, size}, there = {(void *) (uintptr_t) address, size};
-    return process_vm_readv(caller->pid, &here, 1, &there, 1, 0);
+    ssize_t n = process_vm_readv(caller->pid, &here, 1, &there, 1, 0);
+    if (n >= 0 || errno != ENOSYS)
+        return n;
+    ipb_autofd memory = openat(caller->proc_fd, "mem", O_RDONLY | O_CLOEXEC);
+    return memory < 0 ? -1 : pread(memory, bytes, size, (off_t) address);
 }
 
 bool

@@ -51,6 +51,14 @@ has_seccomp(void)
     return syscall(SYS_seccomp, SECCOMP_GET_ACTION_AVAIL, 0, &action) == 0;
 }
 
+/* The kernel checks the flags before it looks for the filter. */
+bool
+ipb_linux_judges_names(void)
+{
+    unsigned long flags = SECCOMP_FILTER_FLAG_NEW_LISTENER | SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV;
+    return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, NULL) < 0 && errno == EFAULT;
+}
+
 /* --- the listener ----------------------------------------------------------------------------- */
 
 /* What a filter that asks a supervisor (user notification) can do here. */

@@ -78,6 +78,7 @@ struct IpbSandbox {
     bool has_init; /* pid 1 was reported; it may have ended since */
     bool is_ready, has_ended;
     bool is_group_kept, is_weaker;
+    bool judges_names; /* this system can; the weaker sandbox does not */
     int stdio[3];  /* -1: /dev/null. They are ours only while the weaker sandbox may be needed. */
     int weaker_fd; /* the weaker sandbox's plan, if it is allowed and possible */
     GError *weaker_failure; /* why the weaker sandbox is not possible */
@@ -316,6 +317,14 @@ static void
 take_notify(IpbSandbox *sandbox, int notify_fd, bool has_names)
 {
     GError *error = NULL;
+    /* Its mounts are those of a sandbox whose names are judged. */
+    if (!has_names && sandbox->judges_names && !sandbox->is_weaker) {
+        ipb_fd_close(&notify_fd);
+        fail(sandbox, g_error_new_literal(IPYBOX_ERROR, IPYBOX_ERROR_SYSTEM,
+                                          "the system's kernel does not let ipybox judge names, "
+                                          "although it has said so"));
+        return;
+    }
     IpbSupervisor *supervisor =
         ipb_supervisor_new(sandbox->loop,
                            &(IpbSupervisorOptions){
@@ -656,13 +665,29 @@ find_own_directories(const GPtrArray *mounts)
     return g_strv_builder_end(builder);
 }
 
+/* Where names are not judged, what the search for protected files did not find is not protected. */
+static bool
+check_search(const IpbSandbox *sandbox, GError **error)
+{
+    if (sandbox->judges_names || sandbox->plan->is_search_complete)
+        return true;
+    g_set_error_literal(error, IPYBOX_ERROR, IPYBOX_ERROR_LIMIT,
+                        "the writable directories have too many files to find those that must be "
+                        "protected. Linux 5.19 or later protects them without a search; here, a "
+                        "smaller mandatoryDenySearchDepth or fewer writable directories help");
+    return false;
+}
+
 static bool
 set_up(IpbSandbox *sandbox, const IpbSandboxOptions *options, GError **error)
 {
     const int stdio[] = {options->stdin_fd, options->stdout_fd, options->stderr_fd};
     memcpy(sandbox->stdio, stdio, sizeof stdio);
     sandbox->is_group_kept = options->is_group_kept;
-    sandbox->mounts = ipb_mount_list_new(options->plan, false, error);
+    sandbox->judges_names = ipb_linux_judges_names();
+    if (!check_search(sandbox, error))
+        return false;
+    sandbox->mounts = ipb_mount_list_new(options->plan, sandbox->judges_names, error);
     if (sandbox->mounts == NULL)
         return false;
     sandbox->own_directories = find_own_directories(sandbox->mounts);
@@ -769,7 +794,7 @@ static const char *const MOUNT_NAMES[] = {
 static bool
 explain(const IpbSandboxPlan *plan, IpbSandboxDetails *ret_details, GError **error)
 {
-    GPtrArray *mounts = ipb_mount_list_new(plan, false, error);
+    GPtrArray *mounts = ipb_mount_list_new(plan, ipb_linux_judges_names(), error);
     if (mounts == NULL)
         return false;
     GArray *paths = g_array_new(FALSE, FALSE, sizeof(IpbSandboxPathDetail));
