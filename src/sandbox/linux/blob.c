@@ -172,7 +172,7 @@ add_limits(GByteArray *blob, const IpbSandboxLimits *limits, bool is_weaker)
     g_autoptr(GArray) rows = g_array_new(FALSE, TRUE, sizeof(IpbBlobLimit));
     /* Not RLIMIT_AS: runtimes reserve far more address space than they use. */
     add_limit(rows, RLIMIT_DATA, limits->memory_bytes, limits->memory_bytes);
-    /* Linux counts them in the sandbox, and with the user's other processes: leave half to those. */
+    /* Linux counts them in the sandbox, and with the user's other processes, which get half. */
     uint64_t processes = MIN(limits->processes, hard_limit(RLIMIT_NPROC) / 2);
     /* Without a user namespace this would count processes that the user runs elsewhere. */
     if (!is_weaker)

@@ -20,12 +20,14 @@
 #include <linux/magic.h>
 #include <linux/openat2.h>
 
+#include <glib.h>
+
 #include "base/fd.h"
 
 #define MAX_LINKS 40
 /* Of a directory that is listed. */
 #define MAX_ENTRIES 4096
-#define MAX_FD_PATH 32
+#define MAX_FD_NAME 16
 
 static int
 open_below(int directory, const char *path, int flags, uint64_t resolve)
@@ -35,13 +37,29 @@ open_below(int directory, const char *path, int flags, uint64_t resolve)
     return (int) syscall(SYS_openat2, directory, path, &how, sizeof how);
 }
 
+/* This process's directory of descriptors: a shorter way than /proc/self/fd. -1: not opened yet. It
+ * stays open. */
+static int
+open_fd_directory(void)
+{
+    static int directory = -1;
+    int fd = g_atomic_int_get(&directory);
+    if (fd >= 0)
+        return fd;
+    fd = open("/proc/self/fd", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0 || g_atomic_int_compare_and_exchange(&directory, -1, fd))
+        return fd;
+    ipb_fd_close(&fd); /* another thread was faster */
+    return g_atomic_int_get(&directory);
+}
+
 /* What the system calls an open file. Returns 0 or an errno. */
 static int
 read_name_of(int fd, char *ret_text, size_t size)
 {
-    char link[MAX_FD_PATH];
-    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
-    ssize_t n = readlink(link, ret_text, size);
+    char name[MAX_FD_NAME];
+    snprintf(name, sizeof name, "%d", fd);
+    ssize_t n = readlinkat(open_fd_directory(), name, ret_text, size);
     if (n < 0)
         return errno;
     if ((size_t) n >= size || n >= PATH_MAX)
@@ -333,8 +351,9 @@ split(char *text, IpbCallerPath *path, const char **ret_directory)
     return 0;
 }
 
+/* Takes *@base if it is the directory. */
 static int
-find_from(IpbCaller *caller, int base, const char *text, IpbCallerPath *path)
+find_from(IpbCaller *caller, int *base, const char *text, IpbCallerPath *path)
 {
     char copy[PATH_MAX + 1];
     const char *directory = NULL;
@@ -348,10 +367,9 @@ find_from(IpbCaller *caller, int base, const char *text, IpbCallerPath *path)
     if (result != 0)
         return result;
     if (directory == NULL) {
-        path->fd = ipb_fd_duplicate(base, 0);
-        result = path->fd < 0 ? errno : 0;
+        path->fd = ipb_fd_steal(base);
     } else {
-        result = look_up(caller, base, directory, &path->n_links, &path->fd, &is_target);
+        result = look_up(caller, *base, directory, &path->n_links, &path->fd, &is_target);
     }
     if (result == 0)
         result = finish(path);
@@ -373,7 +391,7 @@ ipb_caller_path_find(IpbCaller *caller, int directory_fd, const char *text, IpbC
         if (base < 0)
             return errno;
     }
-    return find_from(caller, base, text, ret_path);
+    return find_from(caller, &base, text, ret_path);
 }
 
 /* In procfs a link may lead anywhere: to the caller's own descriptors it is followed. */
@@ -409,7 +427,7 @@ ipb_caller_path_follow(IpbCaller *caller, IpbCallerPath *path)
     ipb_autofd base = ipb_fd_steal(&path->fd);
     bool has_slash = path->has_slash;
     path->n_links++;
-    int result = find_from(caller, base, text, path);
+    int result = find_from(caller, &base, text, path);
     path->has_slash = path->has_slash || has_slash;
     return result;
 }

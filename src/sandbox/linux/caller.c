@@ -142,15 +142,18 @@ open_caller(IpbCaller *caller, pid_t pid)
     if (caller->proc_fd < 0 || !read_status(caller))
         return false;
     caller->pidfd = (int) syscall(SYS_pidfd_open, pid, PIDFD_THREAD);
+    caller->is_pidfd_of_thread = caller->pidfd >= 0;
     if (caller->pidfd < 0 && errno == EINVAL)
         caller->pidfd = (int) syscall(SYS_pidfd_open, caller->group, 0);
     return caller->pidfd >= 0;
 }
 
-/* A directory in /proc does not come to life again when its pid is used again. */
+/* Neither a pidfd nor a directory in /proc comes to life again when its pid is used again. */
 static bool
 is_alive(const IpbCaller *caller)
 {
+    if (caller->is_pidfd_of_thread)
+        return syscall(SYS_pidfd_send_signal, caller->pidfd, 0, NULL, 0) == 0;
     return faccessat(caller->proc_fd, "comm", F_OK, 0) == 0;
 }
 

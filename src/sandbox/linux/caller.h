@@ -23,7 +23,8 @@ typedef struct {
     pid_t group;                  /* of its process */
     pid_t inner_pid, inner_group; /* the same, as they are known inside */
     mode_t umask;
-    int pidfd;   /* owned */
+    int pidfd; /* owned */
+    bool is_pidfd_of_thread;
     int proc_fd; /* owned: its directory in /proc */
     int root_fd; /* owned; -1 until it is needed */
     uint64_t last_use;

@@ -184,7 +184,7 @@ open_again(int fd, int flags)
     return open(path, (flags & ~(O_CREAT | O_EXCL | O_NOFOLLOW)) | O_NOCTTY | O_CLOEXEC);
 }
 
-/* /dev/tty is the terminal of whoever opens it, and that is not us. */
+/* /dev/tty is the terminal of the process that opens it, and that is not us. */
 static int
 open_terminal(const Call *call, int flags)
 {
@@ -429,9 +429,8 @@ finish_open(const Call *call, const IpbCallerPath *path, int result, const Openi
     }
     ipb_autofd fd = result;
     if (waits) {
-        int flags = fcntl(fd, F_GETFL);
-        if (flags >= 0 && (flags & O_NONBLOCK) != 0)
-            fcntl(fd, F_SETFL, flags & ~O_NONBLOCK);
+        /* What F_SETFL can set, without O_NONBLOCK. */
+        fcntl(fd, F_SETFL, opening->flags & (O_APPEND | O_ASYNC | O_DIRECT | O_NOATIME));
         if (!opening->can_write && fstat(fd, &info) == 0 && S_ISFIFO(info.st_mode))
             return wait_for_fifo(call, ipb_fd_steal(&fd), -1, opening->flags);
     }
@@ -478,8 +477,8 @@ ipb_fifo_wait_end(IpbFifoWait *wait, int errno_value)
     ipb_fd_close(&wait->fd);
 }
 
-/* Has somebody opened the FIFO for writing since we opened it for reading? poll() says so if there is
- * data, or if all have closed it again. Otherwise, to duplicate nothing out of it tells a FIFO
+/* Was the FIFO opened for writing since we opened it for reading? poll() says so if there is data,
+ * or if all writers have closed it again. Otherwise, to duplicate nothing out of it tells a FIFO
  * without a writer from one without data. */
 static bool
 has_writer(int fifo)

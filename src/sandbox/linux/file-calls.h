@@ -7,7 +7,7 @@
  * - Opening a terminal never makes it the controlling terminal (TIOCSCTTY does).
  * - A socket that is bound in a writable directory of the host says only the last part of its path
  *   as its address (getsockname).
- * - A file on which somebody holds a lease fails with EAGAIN instead of waiting.
+ * - Opening a file on which a process holds a lease fails with EAGAIN instead of waiting.
  */
 #pragma once
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Threads of this process exclude each other by a mutex. Processes do by a lock on the user's home
- * directory, which nobody has to create.
+ * directory, which exists already.
  */
 #include "sandbox/linux/names-lock.h"
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A lock of all supervisors of one user, in this process and others. A few rules for names depend on
- * what else is in a directory: nothing may change between the judgement and the call.
+ * A lock of all supervisors of one user, in this process and others. A few rules for names depend
+ * on what else is in a directory: nothing may change between the judgement and the call.
  *
  * Code inside can take the same lock (it may be able to open the home directory), so waiting for it
- * is limited. Whoever does not get it refuses the call.
+ * is limited. A supervisor that does not get it refuses the call.
  */
 #pragma once
 

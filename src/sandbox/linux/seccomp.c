@@ -252,7 +252,7 @@ notify_open(Filter *filter, const char *name, unsigned argument, bool with_reads
         notify(filter, name, 0, 1, &is_read);
 }
 
-/* Denies the ioctls of @type, except those whose numbers are @allowed. They are in the low byte; the
+/* Denies the ioctls of @type, except the numbers @allowed. They are in the low byte. The
  * rest of the command says how large its argument is. Halves the range until none of its numbers is
  * allowed. */
 static void

@@ -182,8 +182,8 @@ go_on_with_all(Shared *shared, const struct pollfd *fds)
     shared->n_waits = kept;
 }
 
-/* Returns what poll() may report, or -1: an answer of the network, or a writer of a FIFO (not in all
- * cases). */
+/* Returns what poll() may report, or -1: an answer of the network, or a writer of a FIFO (but not
+ * each one). */
 static int
 fd_of(const Wait *wait)
 {
