@@ -5,6 +5,8 @@
 #   make demo     a demonstration: an MCP server's generated API, called from a sandboxed cell that
 #                 draws a plot. If no sandbox can be made, scripts/demo prints why and exits with 3
 #   make check    all tests; the last line says how many passed
+#   make verify-long  what takes too long for each change: other kernels, in virtual machines. It
+#                 needs root, on Debian 12
 #   make docs     the manual and the reference of the C API, in build/docs
 #   make bench    the benchmarks
 #   make format   clang-format on everything
@@ -34,7 +36,7 @@ RELEASE ?= build-install
 PACKAGES := build $(if $(filter check,$(MAKECMDGOALS)),man docs test)
 export PYTHON
 
-.PHONY: all demo check docs bench format release install uninstall wheel sdist
+.PHONY: all demo check verify-long docs bench format release install uninstall wheel sdist
 .PHONY: clean distclean packages
 
 all: build/build.ninja .venv
@@ -59,6 +61,9 @@ demo: all
 check: all
 	@scripts/test-setup
 	@.venv/bin/python scripts/check $(CHECK_FLAGS)
+
+verify-long: all
+	@.venv/bin/python scripts/check-kernels
 
 docs: build/build.ninja
 	@scripts/packages man docs

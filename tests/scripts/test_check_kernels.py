@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""scripts/check-kernels: its rules, the committed results, and the table in the documents.
+
+The virtual machines are booted by .ci/run and `make verify-long`.
+"""
+
+from __future__ import annotations
+
+import copy
+import importlib.machinery
+import importlib.util
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+SCRIPT = ROOT / "scripts/check-kernels"
+
+
+@pytest.fixture(scope="module")
+def check():
+    loader = importlib.machinery.SourceFileLoader("ipybox_check_kernels", str(SCRIPT))
+    module = importlib.util.module_from_spec(
+        importlib.util.spec_from_loader("ipybox_check_kernels", loader)
+    )
+    sys.modules["ipybox_check_kernels"] = module
+    loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def known(check):
+    return json.loads(check.RESULTS.read_text())
+
+
+def test_all_kernels_have_results(check, known):
+    assert [*known] == [kernel.name for kernel in check.KERNELS]
+
+
+def test_the_document_has_the_table_of_the_results(check, known):
+    document = check.DOCUMENT.read_text()
+    assert check.with_table(document, known) == document
+
+
+def test_results_follow_the_rules(check, known):
+    for name, entry in known.items():
+        assert check.judge(entry["rows"]) == [], name
+
+
+def test_each_kernel_has_the_same_rows(known):
+    first, *others = (set(entry["rows"]) for entry in known.values())
+    assert all(rows == first for rows in others)
+
+
+BROKEN = [
+    # A row of Debian 13's results, what it might have said instead, a part of the complaint.
+    ("user: doctor", ("names", "optional: not judged"), "not judged"),
+    ("user: doctor", ("landlock", "optional: not there"), "not there"),
+    ("root: doctor", ("sandbox", "optional: none"), "none"),
+    ("user: names, without a sandbox", ("stopped", 1), "prove nothing"),
+    ("user: names", ("through", ["an attack"]), "an attack"),
+    ("root: names, from a cell", ("left", [".mcp.json"]), "names, from a cell"),
+    ("user: selftest", ("through", ["an attack"]), "an attack"),
+    ("root: cell", "1: an error", "an error"),
+    ("root: tool", "3: the sandbox cannot be made", "cannot be made"),
+    ("user: tool without a sandbox", "1: an error", "an error"),
+    ("user: weaker", "1: an error", "an error"),
+]
+
+
+@pytest.mark.parametrize(("row", "change", "complaint"), BROKEN)
+def test_rules(check, known, row, change, complaint):
+    rows = copy.deepcopy(known["6.12"]["rows"])
+    if isinstance(change, tuple):
+        rows[row][change[0]] = change[1]
+    else:
+        rows[row] = change
+    (problem,) = check.judge(rows)
+    assert problem.startswith(row) and complaint in problem
+
+
+def test_a_kernel_that_cannot_judge_names_must_say_so(check, known):
+    rows = copy.deepcopy(known["5.15"]["rows"])
+    del rows["root: names"]["says"]
+    assert check.judge(rows) == ["root: names: it does not say that names are not judged"]
+
+
+def test_selftest_may_report_names_that_are_not_judged(check, known):
+    rows = copy.deepcopy(known["5.15"]["rows"])
+    rows["user: selftest"]["through"] = ["names: create .mcp.json"]
+    assert check.judge(rows) == []
+    rows["user: selftest"]["through"].append("files: make a device")
+    (problem,) = check.judge(rows)
+    assert problem.startswith("user: selftest")
+
+
+def test_a_kernel_without_sandboxes_must_say_so(check, known):
+    rows = copy.deepcopy(known["5.10"]["rows"])
+    rows["user: cell"] = "yes"
+    assert check.judge(rows) == ["user: cell: yes"]
+
+
+def test_a_difference_from_the_results_is_named(check, known):
+    kernel = next(kernel for kernel in check.KERNELS if kernel.name == "6.1")
+    rows = known["6.1"]["rows"]
+    assert check.compare(kernel, rows | {"release": "6.1.0-1"}, known) == []
+    assert check.compare(kernel, rows | {"landlock": 9}, known) == [
+        f"landlock: 9; results.json has {rows['landlock']}"
+    ]
+    assert "use --write" in check.compare(kernel, rows, {})[0]
+
+
+def test_arguments():
+    done = subprocess.run([sys.executable, SCRIPT, "--only=2.4"], capture_output=True, text=True)
+    assert done.returncode == 2 and "there is no kernel 2.4" in done.stderr
+    done = subprocess.run([sys.executable, SCRIPT, "--quick", "--write"], capture_output=True)
+    assert done.returncode == 2
