@@ -399,12 +399,6 @@ open_path(const Call *call, IpbCallerPath *path, const Opening *opening)
     }
 }
 
-static void
-answer_with_fd(const Call *call, int fd, int flags)
-{
-    ipb_notification_inject(call->notification, fd, (flags & O_CLOEXEC) != 0);
-}
-
 /* Waits for the other end of a FIFO. Takes @fd. */
 static IpbFileCallState
 wait_for_fifo(const Call *call, int fd, int writer_flags, int flags)
@@ -434,7 +428,8 @@ finish_open(const Call *call, const IpbCallerPath *path, int result, const Openi
         if (!opening->can_write && fstat(fd, &info) == 0 && S_ISFIFO(info.st_mode))
             return wait_for_fifo(call, ipb_fd_steal(&fd), -1, opening->flags);
     }
-    answer_with_fd(call, fd, opening->flags);
+    ipb_notification_inject(call->notification, ipb_fd_steal(&fd), opening->can_write,
+                            (opening->flags & O_CLOEXEC) != 0);
     return IPB_FILE_CALL_ANSWERED;
 }
 
@@ -512,11 +507,13 @@ ipb_fifo_wait_go_on(IpbFileCalls *calls, IpbFifoWait *wait)
         }
         if (fd >= 0) {
             fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
-            ipb_notification_inject(&wait->notification, fd, wait->close_on_exec);
+            ipb_notification_inject(&wait->notification, ipb_fd_steal(&fd), true,
+                                    wait->close_on_exec);
             is_done = true;
         }
     } else if (has_writer(wait->fd)) {
-        ipb_notification_inject(&wait->notification, wait->fd, wait->close_on_exec);
+        ipb_notification_inject(&wait->notification, ipb_fd_steal(&wait->fd), false,
+                                wait->close_on_exec);
         is_done = true;
     }
     if (is_done) {

@@ -11,6 +11,8 @@
 
 #include <linux/seccomp.h>
 
+#include "base/fd.h"
+
 /* Larger than the struct of any kernel so far. */
 #define MAX_NOTIFICATION 256
 
@@ -50,10 +52,10 @@ ipb_notification_is_valid(const IpbNotification *notification)
 }
 
 static void
-respond(const IpbNotification *notification, int errno_value, uint32_t flags)
+respond(const IpbNotification *notification, int64_t value, int errno_value, uint32_t flags)
 {
     struct seccomp_notif_resp response = {
-        .id = notification->id, .error = -errno_value, .flags = flags};
+        .id = notification->id, .val = value, .error = -errno_value, .flags = flags};
     /* ENOENT: the caller was killed in the meantime. */
     ioctl(notification->notify_fd, SECCOMP_IOCTL_NOTIF_SEND, &response);
 }
@@ -61,27 +63,31 @@ respond(const IpbNotification *notification, int errno_value, uint32_t flags)
 void
 ipb_notification_answer(const IpbNotification *notification, int errno_value)
 {
-    respond(notification, errno_value, 0);
+    respond(notification, 0, errno_value, 0);
 }
 
 void
 ipb_notification_continue(const IpbNotification *notification)
 {
-    respond(notification, 0, SECCOMP_USER_NOTIF_FLAG_CONTINUE);
+    respond(notification, 0, 0, SECCOMP_USER_NOTIF_FLAG_CONTINUE);
 }
 
 void
-ipb_notification_inject(const IpbNotification *notification, int fd, bool close_on_exec)
+ipb_notification_inject(const IpbNotification *notification, int fd, bool is_writable,
+                        bool close_on_exec)
 {
     struct seccomp_notif_addfd request = {
         .id = notification->id,
-        .flags = SECCOMP_ADDFD_FLAG_SEND,
+        .flags = is_writable ? 0 : SECCOMP_ADDFD_FLAG_SEND,
         .srcfd = (uint32_t) fd,
         .newfd_flags = close_on_exec ? O_CLOEXEC : 0,
     };
+    int number = ioctl(notification->notify_fd, SECCOMP_IOCTL_NOTIF_ADDFD, &request);
+    int failure = number < 0 ? errno : 0;
+    ipb_fd_close(&fd);
     /* EMFILE: the caller's limit. ENOENT: the caller was killed. */
-    if (ioctl(notification->notify_fd, SECCOMP_IOCTL_NOTIF_ADDFD, &request) < 0)
-        respond(notification, errno, 0);
+    if (failure != 0 || is_writable)
+        respond(notification, failure != 0 ? 0 : number, failure, 0);
 }
 
 void

@@ -32,8 +32,11 @@ void ipb_notification_answer(const IpbNotification *notification, int errno_valu
 /* The system's kernel performs the call. It reads the arguments again: whatever was checked of the
  * caller's memory may have changed. */
 void ipb_notification_continue(const IpbNotification *notification);
-/* The call returns a new descriptor, which is a copy of @fd. */
-void ipb_notification_inject(const IpbNotification *notification, int fd, bool close_on_exec);
+/* The call returns a new descriptor, which is a copy of @fd. Takes @fd. @is_writable: it is closed
+ * before the call returns. Otherwise the caller could not execute a file that it has written and
+ * closed, since it would still be open here. */
+void ipb_notification_inject(const IpbNotification *notification, int fd, bool is_writable,
+                             bool close_on_exec);
 /* The caller and this thread share a processor while one waits for the other. That halves the
  * time, with Linux 6.6 or later. */
 void ipb_notification_share_processor(int notify_fd);
