@@ -344,6 +344,25 @@ ipb_glob_match_size(const IpbGlob *glob, const char *text)
     return found;
 }
 
+/* Compares with directories of another name at two depths: only "**" leads below both. */
+bool
+ipb_glob_depends_on(const IpbGlob *glob, const char *text)
+{
+    size_t n = glob->tokens->len;
+    g_autofree unsigned char *states = g_malloc(n);
+    g_autofree unsigned char *once = g_malloc(n);
+    g_autofree unsigned char *twice = g_malloc(n);
+    g_autofree char *directory = g_strconcat(text, "/", NULL);
+    start_states(glob, states);
+    feed(glob, states, "\1/", once);
+    feed(glob, once, "\1/", twice);
+    feed(glob, states, directory, states);
+    for (size_t i = 0; i < n; i++)
+        if (states[i] && !(once[i] && twice[i]))
+            return true;
+    return false;
+}
+
 /* --- the walk --------------------------------------------------------------------------------- */
 
 typedef struct {

@@ -30,6 +30,10 @@ bool ipb_glob_matches(const IpbGlob *glob, const char *text);
  * directory on the way that matches. 0: there is none. Does not allocate for short patterns. May be
  * called in any thread. */
 size_t ipb_glob_match_size(const IpbGlob *glob, const char *text);
+/* Does a match below the directory @text depend on the name and the depth of that directory? False
+ * if nothing below can match, or if what matches would match below every directory. May be called
+ * in any thread. */
+bool ipb_glob_depends_on(const IpbGlob *glob, const char *text);
 
 /* Limits of the file system walks of a plan, all walks together. */
 typedef struct {

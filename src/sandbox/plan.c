@@ -398,6 +398,21 @@ ipb_sandbox_plan_access(const IpbSandboxPlan *plan, const char *path)
     return access;
 }
 
+/* Does a glob deny something below @path that it would not deny if @path had another name? Whether
+ * @path leaves the directory where the glob holds is not asked. */
+static bool
+has_glob_below(const IpbPlanGlob *live, const char *path)
+{
+    if (live->kind != IPB_GLOB_DENY_READ && live->kind != IPB_GLOB_DENY_WRITE)
+        return false;
+    if (ipb_path_is_in(live->base, path))
+        return true;
+    if (!ipb_path_is_below(path, live->base))
+        return false;
+    size_t size = strlen(live->base);
+    return ipb_glob_depends_on(live->glob, path + size + (live->base[size - 1] != '/'));
+}
+
 bool
 ipb_sandbox_plan_has_denial_below(const IpbSandboxPlan *plan, const char *path)
 {
@@ -408,6 +423,9 @@ ipb_sandbox_plan_has_denial_below(const IpbSandboxPlan *plan, const char *path)
             ipb_path_is_below(rule->path, path))
             return true;
     }
+    for (guint i = 0; i < plan->globs->len; i++)
+        if (has_glob_below(g_ptr_array_index(plan->globs, i), path))
+            return true;
     return false;
 }
 

@@ -261,6 +261,28 @@ test_later_files(Place *place, const void *data)
     g_assert_true(ipb_sandbox_plan_denies_reading(plan));
 }
 
+/* A directory stays if a glob names it: elsewhere, what is in it would not be denied. */
+static void
+test_later_directories(Place *place, const void *data)
+{
+    static const struct {
+        const char *path;
+        bool stays;
+    } CASES[] = {
+        {"keys", true},     {"keys/in", false},   {"a/keys", false}, {"conf1", true},
+        {"conf1/x", false}, {"deep", true},       {"other", false},  {"other/key", false},
+        {"locks", true},    {"locks/sub", false},
+    };
+    g_autoptr(IpbSandboxPlan) plan =
+        plan_files(place, "\"**/*.pem\", \"keys/*.key\", \"conf*/x.key\", \"deep/**/*.key\"", "",
+                   "\".\"", "\"locks/*.lock\"");
+    for (size_t i = 0; i < G_N_ELEMENTS(CASES); i++) {
+        g_autofree char *path = g_build_filename(place->workspace, CASES[i].path, NULL);
+        g_test_message("%s", CASES[i].path);
+        g_assert_cmpint(ipb_sandbox_plan_has_denial_below(plan, path), ==, CASES[i].stays);
+    }
+}
+
 /* A hidden directory in a writable one is covered by an empty one of the sandbox's own. */
 static void
 test_covers(Place *place, const void *data)
@@ -587,6 +609,7 @@ main(int argc, char **argv)
     ADD("planted-links", test_planted_links);
     ADD("absent", test_absent);
     ADD("later-files", test_later_files);
+    ADD("later-directories", test_later_directories);
     ADD("covers", test_covers);
     ADD("names-apart", test_names_apart);
     ADD("hooks-elsewhere", test_hooks_elsewhere);
