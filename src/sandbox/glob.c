@@ -266,6 +266,28 @@ accepts(const IpbGlob *glob, const unsigned char *states)
     return states[glob->tokens->len - 1] != 0;
 }
 
+/* The states after "@directory/" was read. */
+static unsigned char *
+states_below(const IpbGlob *glob, const char *directory)
+{
+    g_autofree char *text = g_strconcat(directory, "/", NULL);
+    unsigned char *states = g_malloc(glob->tokens->len);
+    start_states(glob, states);
+    feed(glob, states, text, states);
+    return states;
+}
+
+bool
+ipb_glob_covers_below(const IpbGlob *glob, const char *from, const char *to)
+{
+    g_autofree unsigned char *first = states_below(glob, from);
+    g_autofree unsigned char *second = to != NULL ? states_below(glob, to) : NULL;
+    for (size_t i = 0; i < glob->tokens->len; i++)
+        if (first[i] && (second == NULL || !second[i]))
+            return false;
+    return true;
+}
+
 bool
 ipb_glob_matches(const IpbGlob *glob, const char *text)
 {

@@ -35,6 +35,10 @@ size_t ipb_glob_match_size(const IpbGlob *glob, const char *text);
  * in any thread. */
 bool ipb_glob_depends_on(const IpbGlob *glob, const char *text);
 
+/* Is each text that matches and begins with "@from/" also matched if it begins with "@to/" instead?
+ * @to NULL: such a text is not matched any more. */
+bool ipb_glob_covers_below(const IpbGlob *glob, const char *from, const char *to);
+
 /* Limits of the file system walks of a plan, all walks together. */
 typedef struct {
     size_t entries_left;

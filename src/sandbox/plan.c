@@ -386,6 +386,7 @@ ipb_sandbox_plan_access(const IpbSandboxPlan *plan, const char *path)
         .is_readable = is_own || found->view != IPB_VIEW_HIDDEN,
         .is_writable = is_writable,
         .is_own = is_own,
+        .is_system = found->view == IPB_VIEW_SYSTEM,
         .root_size = is_writable && !is_own ? find_root_size(rule) : 0,
         .reason = found->reason,
     };
@@ -426,6 +427,32 @@ ipb_sandbox_plan_has_denial_below(const IpbSandboxPlan *plan, const char *path)
     for (guint i = 0; i < plan->globs->len; i++)
         if (has_glob_below(g_ptr_array_index(plan->globs, i), path))
             return true;
+    return false;
+}
+
+/* Is what @live denies below @from denied below @to, too? */
+static bool
+covers_move(const IpbPlanGlob *live, const char *from, const char *to)
+{
+    size_t size = strlen(live->base);
+    if (strcmp(live->base, from) == 0 || ipb_path_is_below(live->base, from))
+        return false;
+    if (!ipb_path_is_below(from, live->base))
+        return true;
+    size += live->base[size - 1] != '/';
+    return ipb_glob_covers_below(live->glob, from + size,
+                                 ipb_path_is_below(to, live->base) ? to + size : NULL);
+}
+
+bool
+ipb_sandbox_plan_loses_denial(const IpbSandboxPlan *plan, const char *from, const char *to)
+{
+    for (guint i = 0; i < plan->globs->len; i++) {
+        const IpbPlanGlob *live = g_ptr_array_index(plan->globs, i);
+        if ((live->kind == IPB_GLOB_DENY_READ || live->kind == IPB_GLOB_DENY_WRITE) &&
+            !covers_move(live, from, to))
+            return true;
+    }
     return false;
 }
 

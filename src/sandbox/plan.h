@@ -113,6 +113,9 @@ typedef struct {
 IpbPlanAccess ipb_sandbox_plan_access(const IpbSandboxPlan *plan, const char *path);
 /* Is something below @path denied? Then code inside must not move it. In any thread. */
 bool ipb_sandbox_plan_has_denial_below(const IpbSandboxPlan *plan, const char *path);
+/* Could something in the directory @from be denied by a glob, and not be denied any more if the
+ * directory were renamed to @to? In any thread. */
+bool ipb_sandbox_plan_loses_denial(const IpbSandboxPlan *plan, const char *from, const char *to);
 /* Does the policy deny reading anywhere that exists or may be created? Then a backend has to judge
  * each open. */
 bool ipb_sandbox_plan_denies_reading(const IpbSandboxPlan *plan);

@@ -501,6 +501,12 @@ ipb_caller_path_exists(IpbCaller *caller, const char *real)
 }
 
 bool
+ipb_caller_path_is_in_proc(const IpbCallerPath *path)
+{
+    return is_in_proc(path->fd);
+}
+
+bool
 ipb_caller_path_means(IpbCaller *caller, const char *real, const struct stat *info)
 {
     struct stat found;

@@ -51,6 +51,8 @@ void ipb_caller_path_clear(IpbCallerPath *path);
 /* Is there anything at @real, which has no symbolic link in it, as the caller sees it? If that
  * cannot be found out: yes. */
 bool ipb_caller_path_exists(IpbCaller *caller, const char *real);
+/* Is it on a procfs, wherever that is mounted? */
+bool ipb_caller_path_is_in_proc(const IpbCallerPath *path);
 /* Does @real, which has no symbolic link in it, mean the file @info to the caller? */
 bool ipb_caller_path_means(IpbCaller *caller, const char *real, const struct stat *info);
 /* Is it anything but a directory in which all names end in @suffix? If that cannot be found out:

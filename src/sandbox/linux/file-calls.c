@@ -247,11 +247,11 @@ judge_opening(const Call *call, const IpbCallerPath *path, const Opening *openin
 
 /* Does the descriptor allow all that is asked for? */
 static bool
-is_as_open_as(int fd, const Opening *opening)
+is_as_open_as(int fd, bool can_read, bool can_write)
 {
     int flags = fcntl(fd, F_GETFL), mode = flags & O_ACCMODE;
-    return flags >= 0 && (flags & O_PATH) == 0 && (!opening->can_read || mode != O_WRONLY) &&
-           (!opening->can_write || mode != O_RDONLY);
+    return flags >= 0 && (flags & O_PATH) == 0 && (!can_read || mode != O_WRONLY) &&
+           (!can_write || mode != O_RDONLY);
 }
 
 /* A descriptor of the caller, by a name in procfs. Pipes and files without a name have no rule. A
@@ -268,7 +268,7 @@ open_descriptor(const Call *call, const IpbCallerPath *path, const Opening *open
     bool has_name = path->real[0] == '/' && info.st_nlink > 0 &&
                     (S_ISREG(info.st_mode) || S_ISDIR(info.st_mode));
     bool is_foreign = has_name && !ipb_caller_path_means(call->caller, path->real, &info);
-    if (is_foreign && !is_as_open_as(path->fd, opening))
+    if (is_foreign && !is_as_open_as(path->fd, opening->can_read, opening->can_write))
         return -EACCES;
     int result = has_name && !is_foreign ? judge_opening(call, path, opening) : 0;
     if (result != 0)
@@ -619,6 +619,9 @@ judge_change(const Call *call, const IpbCallerPath *path, const struct stat *inf
 {
     if (path->real[0] != '/' || (info->st_nlink == 0 && path->is_descriptor))
         return 0;
+    /* A file of the host that was handed in. */
+    if (path->is_descriptor && !ipb_caller_path_means(call->caller, path->real, info))
+        return is_as_open_as(path->fd, false, true) ? 0 : EACCES;
     int result = ipb_proc_guard_judge(call->caller, path, true);
     const IpbNameAttempt attempt = {.action = IPB_NAME_WRITE,
                                     .kind = kind_of_mode(info->st_mode),

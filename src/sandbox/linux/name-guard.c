@@ -77,7 +77,7 @@ judge_name(IpbNameGuard *guard, IpbCaller *caller, const IpbNameAttempt *attempt
     if (judgement.is_structural && !guard->is_locked) {
         if (!ipb_names_lock())
             return report(guard, caller, attempt, judgement.rule,
-                          "another process holds the lock of the home directory");
+                          "another process holds the lock of the names");
         guard->is_locked = true;
         judgement = ask_rules(guard, caller, attempt, root_size);
     }
@@ -112,6 +112,9 @@ ipb_name_guard_judge(IpbNameGuard *guard, IpbCaller *caller, const IpbNameAttemp
         return 0;
     if (attempt->is_moved && attempt->kind == IPB_NAME_DIRECTORY &&
         ipb_sandbox_plan_has_denial_below(guard->plan, attempt->path->real))
+        return EBUSY;
+    if (attempt->source != NULL && attempt->kind == IPB_NAME_DIRECTORY &&
+        ipb_sandbox_plan_loses_denial(guard->plan, attempt->source->real, attempt->path->real))
         return EBUSY;
     return judge_name(guard, caller, attempt, access.root_size, ret_parsed);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Threads of this process exclude each other by a mutex. Processes do by a lock on the user's home
- * directory, which exists already.
+ * Threads of this process exclude each other by a mutex. Processes do by a lock on our state
+ * directory, which code inside cannot open.
  */
 #include "sandbox/linux/names-lock.h"
 
@@ -11,22 +11,28 @@
 
 #include <glib.h>
 
+#include "base/file.h"
+
 #define TIMEOUT_MS 1000
 #define RETRY_MS 2
 
 static GMutex mutex;
 static int directory = -1; /* guarded by the mutex; stays open */
 
-static bool
-open_directory(void)
+void
+ipb_names_lock_prepare(void)
 {
     const int flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
-    if (directory < 0)
-        directory = open(g_get_home_dir(), flags);
-    /* There is no such directory, or the thread of a sandbox of root may not enter it. */
+    g_mutex_lock(&mutex);
+    if (directory < 0) {
+        g_autofree char *state = g_build_filename(g_get_user_state_dir(), "ipybox", NULL);
+        ipb_file_make_directories(state, 0700, NULL);
+        directory = open(state, flags);
+    }
+    /* There is no such directory, and none can be made. */
     if (directory < 0)
         directory = open("/", flags);
-    return directory >= 0;
+    g_mutex_unlock(&mutex);
 }
 
 bool
@@ -40,7 +46,7 @@ ipb_names_lock(void)
         }
         g_usleep(RETRY_MS * 1000);
     }
-    bool ok = open_directory();
+    bool ok = directory >= 0;
     while (ok && flock(directory, LOCK_EX | LOCK_NB) < 0) {
         ok = errno == EINTR || (errno == EWOULDBLOCK && g_get_monotonic_time() < deadline);
         if (ok)

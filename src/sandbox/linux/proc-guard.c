@@ -39,12 +39,16 @@ skip_thread(const char *rest)
 int
 ipb_proc_guard_judge(const IpbCaller *caller, const IpbCallerPath *path, bool is_for_writing)
 {
-    if (strncmp(path->real, "/proc/", 6) != 0)
+    if (!ipb_caller_path_is_in_proc(path))
         return 0;
+    /* A procfs of the host, at another place. */
+    if (strcmp(path->real, "/proc") != 0 && strncmp(path->real, "/proc/", 6) != 0)
+        return EACCES;
+    const char *first = path->real + (path->real[5] == '/' ? 6 : 5);
     char *rest;
-    long pid = strtol(path->real + 6, &rest, 10);
+    long pid = strtol(first, &rest, 10);
     /* Not about a process: of that nothing can be written, and much is public. */
-    if (rest == path->real + 6 || (*rest != '/' && *rest != '\0'))
+    if (rest == first || (*rest != '/' && *rest != '\0'))
         return is_for_writing ? EACCES : 0;
     const char *file = skip_thread(rest + strspn(rest, "/"));
     /* A link to one of the caller's descriptors: what it leads to is judged. */

@@ -7,5 +7,5 @@
 
 #include "sandbox/linux/caller-path.h"
 
-/* Returns 0 or EACCES. Paths outside of /proc are not its business. */
+/* Returns 0 or EACCES. Paths outside of procfs are not its business. */
 int ipb_proc_guard_judge(const IpbCaller *caller, const IpbCallerPath *path, bool is_for_writing);

@@ -312,6 +312,17 @@ tell_unnamed(IpbSandbox *sandbox)
                                     sandbox->options.data);
 }
 
+/* Is a directory of the host writable in a place of the sandbox's own? There, Landlock cannot tell
+ * one from the other: what it allows at a directory, it allows below. */
+static bool
+has_writable_in_own(const IpbSandbox *sandbox)
+{
+    for (char **own = sandbox->own_directories; *own != NULL; own++)
+        if (ipb_sandbox_plan_is_writable_below(sandbox->plan, *own))
+            return true;
+    return false;
+}
+
 /* If no supervisor answers, the process waits in its first call. */
 static void
 take_notify(IpbSandbox *sandbox, int notify_fd, bool has_names)
@@ -333,7 +344,7 @@ take_notify(IpbSandbox *sandbox, int notify_fd, bool has_names)
                                .plan = sandbox->plan,
                                .own_directories = (const char *const *) sandbox->own_directories,
                                .user = sandbox->user,
-                               .are_sockets_confined = has_names,
+                               .are_sockets_confined = has_names && !has_writable_in_own(sandbox),
                                .on_denied = on_denied,
                                .on_ended = on_supervisor_ended,
                                .data = sandbox,

@@ -23,6 +23,7 @@
 #include "base/error.h"
 #include "base/fd.h"
 #include "sandbox/linux/file-calls.h"
+#include "sandbox/linux/names-lock.h"
 #include "sandbox/linux/unix-connect.h"
 
 #define MAX_WAITS 64
@@ -113,8 +114,8 @@ detach_from_process(void)
     return true;
 }
 
-/* The calls of the C library would change all threads. The permitted capabilities stay, since
- * sockets that the plan names are connected with our own rights. */
+/* The calls of the C library would change all threads. If the plan names sockets, the permitted
+ * capabilities stay, since those are connected with our own rights. */
 static bool
 give_up_rights(const Shared *shared)
 {
@@ -122,11 +123,19 @@ give_up_rights(const Shared *shared)
     struct __user_cap_data_struct sets[2];
     if (syscall(SYS_capget, &header, sets) < 0)
         return false;
-    sets[0].effective &= 1u << CAP_SYS_PTRACE | 1u << CAP_KILL;
+    sets[0].effective &=
+        1u << CAP_SYS_PTRACE | 1u << CAP_KILL | 1u << CAP_SETUID | 1u << CAP_SETGID;
     sets[1].effective = 0;
+    if (shared->connect.sockets.allowed[0] == NULL) {
+        sets[0].permitted &= sets[0].effective;
+        sets[1].permitted = 0;
+    }
     if (shared->connect.has_outer_user && syscall(SYS_setgroups, 0, NULL) < 0)
         return false;
-    ipb_unix_connect_become_outer_user(&shared->connect);
+    if (!ipb_unix_connect_become_outer_user(&shared->connect)) {
+        errno = EPERM;
+        return false;
+    }
     header.pid = 0;
     return syscall(SYS_capset, &header, sets) == 0;
 }
@@ -367,6 +376,7 @@ start(IpbSupervisor *supervisor, IpbLoop *loop, const IpbSupervisorOptions *opti
                                options->plan->unix_sockets, options->own_directories, error))
         return false;
     ipb_notification_share_processor(shared->notify_fd);
+    ipb_names_lock_prepare();
     int result = start_thread(supervisor);
     if (result != 0)
         return ipb_error_set_errno(error, result,

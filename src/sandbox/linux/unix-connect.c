@@ -23,18 +23,20 @@
 
 /* Changes this thread only, since it makes system calls instead of calling the C library's
  * wrappers. Root loses the right to enter every directory. */
-static void
+static bool
 set_file_system_user(uint32_t uid, uint32_t gid)
 {
     syscall(SYS_setfsgid, gid);
     syscall(SYS_setfsuid, uid);
+    /* They report no failure. With an id that cannot be, they return the one that counts. */
+    return (uint32_t) syscall(SYS_setfsgid, -1) == gid &&
+           (uint32_t) syscall(SYS_setfsuid, -1) == uid;
 }
 
-void
+bool
 ipb_unix_connect_become_outer_user(const IpbUnixConnect *connect)
 {
-    if (connect->has_outer_user)
-        set_file_system_user(connect->uid, connect->gid);
+    return !connect->has_outer_user || set_file_system_user(connect->uid, connect->gid);
 }
 
 static void
@@ -73,8 +75,9 @@ connect_to_file(const IpbUnixConnect *connect, int copy, int target, bool is_nam
     if (is_named)
         become_ourselves(connect);
     int result = try_connect(copy, (struct sockaddr *) &address, sizeof address, ret_was_blocking);
-    if (is_named)
-        ipb_unix_connect_become_outer_user(connect);
+    /* To go on as root would give code inside root's files. */
+    if (is_named && !ipb_unix_connect_become_outer_user(connect))
+        g_error("the thread that judges files cannot give up root's rights again");
     return result;
 }
 

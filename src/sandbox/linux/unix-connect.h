@@ -41,5 +41,6 @@ bool ipb_unix_connect_perform(IpbUnixConnect *connect, IpbCallers *callers,
 bool ipb_connect_wait_go_on(const IpbUnixConnect *connect, IpbConnectWait *wait, bool is_ready);
 /* Answers with @errno_value, and clears @wait. */
 void ipb_connect_wait_end(IpbConnectWait *wait, int errno_value);
-/* From now on the rights of the outer user count for files in this thread. */
-void ipb_unix_connect_become_outer_user(const IpbUnixConnect *connect);
+/* From now on the rights of the outer user count for files in this thread. Returns false if the
+ * system did not allow that: then the thread must not go on. */
+bool ipb_unix_connect_become_outer_user(const IpbUnixConnect *connect);
