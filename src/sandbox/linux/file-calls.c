@@ -457,7 +457,10 @@ perform_open(const Call *call, int directory, size_t path_arg, int flags, mode_t
         return IPB_FILE_CALL_ANSWERED;
     }
     result = open_path(call, &path, &opening);
-    ipb_name_guard_end_call(&call->calls->guard);
+    if (call->calls->guard.wants_to_be_alone) {
+        ipb_caller_path_clear(&path);
+        return IPB_FILE_CALL_ANSWERED;
+    }
     IpbFileCallState state = finish_open(call, &path, result, &opening);
     ipb_caller_path_clear(&path);
     return state;
@@ -788,17 +791,28 @@ read_contents(const IpbCallerPath *path, char **ret_contents, size_t *ret_size, 
     return 0;
 }
 
+#define OWN_NAME_SIZE (sizeof IPB_NAME_OWN_PREFIX + 32)
+
+/* Makes a name that code inside can neither guess nor use. */
+static bool
+make_own_name(char name[static OWN_NAME_SIZE])
+{
+    uint64_t number[2];
+    if (getrandom(number, sizeof number, 0) != sizeof number)
+        return false;
+    snprintf(name, OWN_NAME_SIZE, "%s%016llx%016llx", IPB_NAME_OWN_PREFIX,
+             (unsigned long long) number[0], (unsigned long long) number[1]);
+    return true;
+}
+
 /* Writes a new file beside @path, and gives it the name of @path. */
 static int
 put_contents(const IpbCallerPath *path, const char *contents, size_t size, mode_t mode,
              unsigned flags)
 {
-    char name[sizeof IPB_NAME_OWN_PREFIX + 32];
-    uint64_t number[2];
-    if (getrandom(number, sizeof number, 0) != sizeof number)
+    char name[OWN_NAME_SIZE];
+    if (!make_own_name(name))
         return EIO;
-    snprintf(name, sizeof name, "%s%016llx%016llx", IPB_NAME_OWN_PREFIX,
-             (unsigned long long) number[0], (unsigned long long) number[1]);
     ipb_autofd fd =
         openat(path->fd, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
     if (fd < 0)
@@ -837,6 +851,43 @@ rename_parsed(const Call *call, const IpbNameAttempt *attempt, const IpbNameRule
         return ipb_name_guard_refuse_contents(&calls->guard, call->caller, attempt, rule, reason);
     result = put_contents(attempt->path, contents, size, mode, flags);
     return result != 0 ? result : errno_of(unlinkat(attempt->source->fd, attempt->source->name, 0));
+}
+
+/* May the name be given to one kind, and not to another? Between the judgement and the call, another
+ * program may put another kind there. */
+static bool
+depends_on_kind(const Call *call, const IpbCallerPath *from, const IpbCallerPath *to)
+{
+    static const IpbNameKind KINDS[] = {IPB_NAME_FILE, IPB_NAME_DIRECTORY, IPB_NAME_LINK};
+    for (size_t i = 0; i < G_N_ELEMENTS(KINDS); i++) {
+        const IpbNameAttempt attempt = {
+            .action = IPB_NAME_PUT, .kind = KINDS[i], .path = to, .source = from};
+        if (ipb_name_guard_would_refuse(&call->calls->guard, call->caller, &attempt))
+            return true;
+    }
+    return false;
+}
+
+/* In two steps. Between them it has a name that no code inside can touch, and is looked at. */
+static int
+rename_by_kind(const IpbCallerPath *from, const IpbCallerPath *to, IpbNameKind kind, unsigned flags)
+{
+    char name[OWN_NAME_SIZE];
+    struct stat info;
+    if ((flags & RENAME_EXCHANGE) != 0)
+        return EACCES;
+    if (!make_own_name(name))
+        return EIO;
+    if (syscall(SYS_renameat2, from->fd, from->name, to->fd, name, RENAME_NOREPLACE) < 0)
+        return errno;
+    int result = errno_of(fstatat(to->fd, name, &info, AT_SYMLINK_NOFOLLOW));
+    if (result == 0 && kind_of_mode(info.st_mode) != kind)
+        result = EACCES;
+    if (result == 0)
+        result = errno_of((int) syscall(SYS_renameat2, to->fd, name, to->fd, to->name, flags));
+    if (result != 0)
+        syscall(SYS_renameat2, to->fd, name, from->fd, from->name, RENAME_NOREPLACE);
+    return result;
 }
 
 /* @from goes to where @to is. */
@@ -878,6 +929,8 @@ rename_found(const Call *call, const IpbCallerPath *from, const IpbCallerPath *t
         result = EBUSY;
     if (result != 0)
         return result;
+    if (parsed == NULL && depends_on_kind(call, from, to))
+        return rename_by_kind(from, to, kind, flags);
     if (parsed == NULL)
         return errno_of(
             (int) syscall(SYS_renameat2, from->fd, from->name, to->fd, to->name, flags));
@@ -1020,6 +1073,9 @@ perform_attribute(const Call *call, bool is_fd, bool is_followed, bool is_set)
         ipb_caller_read_text(call->caller, arg(call, 1), attribute.name, sizeof attribute.name);
     if (result != 0)
         return result == ENAMETOOLONG ? ERANGE : result;
+    /* They contain ids, which are different ones inside. */
+    if (g_str_has_prefix(attribute.name, "system.posix_acl_"))
+        return EOPNOTSUPP;
     if (attribute.size > MAX_XATTR_VALUE)
         return E2BIG;
     g_autofree char *value = is_set ? g_malloc(attribute.size + 1) : NULL;
@@ -1231,9 +1287,9 @@ perform(const Call *call, bool *ret_continue, bool *ret_other)
     }
 }
 
-IpbFileCallState
-ipb_file_calls_perform(IpbFileCalls *calls, const IpbNotification *notification,
-                       IpbFifoWait *ret_wait)
+/* Answers, unless the guard wants to be alone. */
+static IpbFileCallState
+perform_once(IpbFileCalls *calls, const IpbNotification *notification, IpbFifoWait *ret_wait)
 {
     Call call = {calls, notification, ipb_callers_get(&calls->callers, notification->pid),
                  ret_wait};
@@ -1255,7 +1311,8 @@ ipb_file_calls_perform(IpbFileCalls *calls, const IpbNotification *notification,
     }
     bool is_continued = false, is_other = false;
     int result = perform(&call, &is_continued, &is_other);
-    ipb_name_guard_end_call(&calls->guard);
+    if (calls->guard.wants_to_be_alone)
+        return IPB_FILE_CALL_ANSWERED;
     if (is_other)
         return IPB_FILE_CALL_OTHER;
     if (is_continued)
@@ -1263,4 +1320,59 @@ ipb_file_calls_perform(IpbFileCalls *calls, const IpbNotification *notification,
     else
         ipb_notification_answer(notification, result);
     return IPB_FILE_CALL_ANSWERED;
+}
+
+/* Can the call make a name? */
+static bool
+makes_names(const IpbNotification *notification)
+{
+    switch (notification->number) {
+    case SYS_openat:
+        return (notification->args[2] & O_CREAT) != 0;
+    case SYS_mkdirat:
+    case SYS_mknodat:
+    case SYS_symlinkat:
+    case SYS_linkat:
+    case SYS_renameat2:
+    case SYS_bind:
+#ifdef SYS_renameat
+    case SYS_renameat:
+#endif
+#ifdef SYS_mkdir
+    case SYS_creat:
+    case SYS_mkdir:
+    case SYS_mknod:
+    case SYS_symlink:
+    case SYS_link:
+    case SYS_rename:
+#endif
+        return true;
+#ifdef SYS_open
+    case SYS_open:
+        return (notification->args[1] & O_CREAT) != 0;
+#endif
+    default:
+        return false;
+    }
+}
+
+IpbFileCallState
+ipb_file_calls_perform(IpbFileCalls *calls, const IpbNotification *notification,
+                       IpbFifoWait *ret_wait)
+{
+    IpbNameGuard *guard = &calls->guard;
+    guard->lock = makes_names(notification) ? IPB_NAMES_SHARED : IPB_NAMES_UNLOCKED;
+    for (;;) {
+        if (guard->lock != IPB_NAMES_UNLOCKED && !ipb_names_lock(guard->lock)) {
+            ipb_notification_answer(notification, EACCES);
+            return IPB_FILE_CALL_ANSWERED;
+        }
+        guard->wants_to_be_alone = false;
+        IpbFileCallState state = perform_once(calls, notification, ret_wait);
+        if (guard->lock != IPB_NAMES_UNLOCKED)
+            ipb_names_unlock(guard->lock);
+        if (!guard->wants_to_be_alone)
+            return state;
+        guard->lock = IPB_NAMES_ALONE;
+    }
 }

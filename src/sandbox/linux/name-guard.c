@@ -7,8 +7,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "sandbox/linux/names-lock.h"
-
 static int
 report(const IpbNameGuard *guard, const IpbCaller *caller, const IpbNameAttempt *attempt,
        const IpbNameRule *rule, const char *reason)
@@ -74,12 +72,11 @@ judge_name(IpbNameGuard *guard, IpbCaller *caller, const IpbNameAttempt *attempt
            const IpbNameRule **ret_parsed)
 {
     IpbNameJudgement judgement = ask_rules(guard, caller, attempt, root_size);
-    if (judgement.is_structural && !guard->is_locked) {
-        if (!ipb_names_lock())
-            return report(guard, caller, attempt, judgement.rule,
-                          "another process holds the lock of the names");
-        guard->is_locked = true;
-        judgement = ask_rules(guard, caller, attempt, root_size);
+    /* All that is in a directory gets other names with it. */
+    bool is_moved = attempt->source != NULL && attempt->kind == IPB_NAME_DIRECTORY;
+    if ((judgement.is_structural || is_moved) && guard->lock != IPB_NAMES_ALONE) {
+        guard->wants_to_be_alone = true;
+        return EAGAIN;
     }
     if (judgement.verdict == IPB_NAME_ALLOWED)
         return 0;
@@ -89,12 +86,28 @@ judge_name(IpbNameGuard *guard, IpbCaller *caller, const IpbNameAttempt *attempt
     return 0;
 }
 
-void
-ipb_name_guard_end_call(IpbNameGuard *guard)
+bool
+ipb_name_guard_would_refuse(const IpbNameGuard *guard, IpbCaller *caller,
+                            const IpbNameAttempt *attempt)
 {
-    if (guard->is_locked)
-        ipb_names_unlock();
-    guard->is_locked = false;
+    IpbPlanAccess access = ipb_sandbox_plan_access(guard->plan, attempt->path->real);
+    return !access.is_own &&
+           ask_rules(guard, caller, attempt, access.root_size).verdict != IPB_NAME_ALLOWED;
+}
+
+/* Would a path that the policy denies get contents that code inside chose, or lose its denial? A
+ * directory or a link would be put above it. */
+static bool
+makes_denied_path(const IpbNameGuard *guard, const IpbNameAttempt *attempt)
+{
+    const char *to = attempt->path->real;
+    if (attempt->kind != IPB_NAME_DIRECTORY && attempt->kind != IPB_NAME_LINK)
+        return false;
+    if (ipb_sandbox_plan_has_denial_below(guard->plan, to))
+        return true;
+    return attempt->source != NULL && attempt->kind == IPB_NAME_DIRECTORY &&
+           (ipb_sandbox_plan_loses_denial(guard->plan, attempt->source->real, to) ||
+            ipb_sandbox_plan_loses_denial(guard->plan, to, attempt->source->real));
 }
 
 int
@@ -113,8 +126,7 @@ ipb_name_guard_judge(IpbNameGuard *guard, IpbCaller *caller, const IpbNameAttemp
     if (attempt->is_moved && attempt->kind == IPB_NAME_DIRECTORY &&
         ipb_sandbox_plan_has_denial_below(guard->plan, attempt->path->real))
         return EBUSY;
-    if (attempt->source != NULL && attempt->kind == IPB_NAME_DIRECTORY &&
-        ipb_sandbox_plan_loses_denial(guard->plan, attempt->source->real, attempt->path->real))
+    if (attempt->action == IPB_NAME_PUT && makes_denied_path(guard, attempt))
         return EBUSY;
     return judge_name(guard, caller, attempt, access.root_size, ret_parsed);
 }

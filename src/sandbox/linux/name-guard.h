@@ -8,6 +8,7 @@
 #pragma once
 
 #include "sandbox/linux/caller-path.h"
+#include "sandbox/linux/names-lock.h"
 #include "sandbox/sandbox.h"
 
 /* Longer paths are cut in reports. */
@@ -25,7 +26,8 @@ typedef struct {
     /* Called in the supervisor's thread. */
     void (*on_denied)(const IpbDenialRecord *record, void *data);
     void *data;
-    bool is_locked; /* for the call that is judged now (names-lock.h) */
+    IpbNamesLock lock;      /* that is held for the call that is judged now */
+    bool wants_to_be_alone; /* the call has to be started again, with the lock held alone */
 } IpbNameGuard;
 
 /* What the caller wants to do. */
@@ -38,7 +40,7 @@ typedef struct {
     bool is_rmdir, is_mode;      /* as in IpbNameQuestion */
 } IpbNameAttempt;
 
-/* Returns 0, EACCES (a rule for names, or nothing may be read there), EROFS, or EBUSY (something
+/* Returns 0, EAGAIN (@guard->wants_to_be_alone), EACCES (a rule for names, or nothing may be read there), EROFS, or EBUSY (something
  * below is protected). *ret_parsed (NULL: then it is refused): the contents have to pass this rule;
  * NULL if they need not. */
 int ipb_name_guard_judge(IpbNameGuard *guard, IpbCaller *caller, const IpbNameAttempt *attempt,
@@ -47,7 +49,8 @@ int ipb_name_guard_judge(IpbNameGuard *guard, IpbCaller *caller, const IpbNameAt
 int ipb_name_guard_refuse_contents(const IpbNameGuard *guard, const IpbCaller *caller,
                                    const IpbNameAttempt *attempt, const IpbNameRule *rule,
                                    char *reason);
-/* The call that was judged is over. */
-void ipb_name_guard_end_call(IpbNameGuard *guard);
+/* Would the rules for names refuse the attempt? Reports nothing. */
+bool ipb_name_guard_would_refuse(const IpbNameGuard *guard, IpbCaller *caller,
+                                 const IpbNameAttempt *attempt);
 /* Is the path in a place of the sandbox's own, such as /tmp? */
 bool ipb_name_guard_is_own(const IpbNameGuard *guard, const IpbCallerPath *path);

@@ -5,7 +5,6 @@
  */
 #include "sandbox/linux/names-lock.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <sys/file.h>
 
@@ -14,10 +13,13 @@
 #include "base/file.h"
 
 #define TIMEOUT_MS 1000
-#define RETRY_MS 2
+#define RETRY_US 200
 
 static GMutex mutex;
-static int directory = -1; /* guarded by the mutex; stays open */
+static int directory = -1; /* stays open */
+/* Of this process. The lock on the directory belongs to all its threads together. */
+static unsigned n_shared;
+static bool is_alone;
 
 void
 ipb_names_lock_prepare(void)
@@ -35,31 +37,50 @@ ipb_names_lock_prepare(void)
     g_mutex_unlock(&mutex);
 }
 
-bool
-ipb_names_lock(void)
+static bool
+try_lock(IpbNamesLock kind)
 {
-    gint64 deadline = g_get_monotonic_time() + TIMEOUT_MS * 1000;
-    while (!g_mutex_trylock(&mutex)) {
-        if (g_get_monotonic_time() > deadline) {
-            errno = EAGAIN;
-            return false;
-        }
-        g_usleep(RETRY_MS * 1000);
-    }
-    bool ok = directory >= 0;
-    while (ok && flock(directory, LOCK_EX | LOCK_NB) < 0) {
-        ok = errno == EINTR || (errno == EWOULDBLOCK && g_get_monotonic_time() < deadline);
-        if (ok)
-            g_usleep(RETRY_MS * 1000);
-    }
-    if (!ok)
+    bool is_shared = kind == IPB_NAMES_SHARED;
+    if (is_alone || (!is_shared && n_shared > 0))
+        return false;
+    /* The first of several that share it locks for all. */
+    if (n_shared == 0 && flock(directory, (is_shared ? LOCK_SH : LOCK_EX) | LOCK_NB) < 0)
+        return false;
+    if (is_shared)
+        n_shared++;
+    else
+        is_alone = true;
+    return true;
+}
+
+bool
+ipb_names_lock(IpbNamesLock kind)
+{
+    gint64 deadline = 0;
+    for (;;) {
+        g_mutex_lock(&mutex);
+        bool ok = try_lock(kind);
         g_mutex_unlock(&mutex);
-    return ok;
+        if (ok)
+            return true;
+        gint64 now = g_get_monotonic_time();
+        if (deadline == 0)
+            deadline = now + TIMEOUT_MS * 1000;
+        if (now > deadline)
+            return false;
+        g_usleep(RETRY_US);
+    }
 }
 
 void
-ipb_names_unlock(void)
+ipb_names_unlock(IpbNamesLock kind)
 {
-    flock(directory, LOCK_UN);
+    g_mutex_lock(&mutex);
+    if (kind == IPB_NAMES_SHARED)
+        n_shared--;
+    else
+        is_alone = false;
+    if (n_shared == 0)
+        flock(directory, LOCK_UN);
     g_mutex_unlock(&mutex);
 }

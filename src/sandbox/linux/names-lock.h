@@ -1,16 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A lock of all supervisors of one user, in this process and others. A few rules for names depend
- * on what else is in a directory: nothing may change between the judgement and the call.
+ * A lock of all supervisors of one user, in this process and others. Between the moment when a path
+ * is found and judged, and the call on it, no other sandbox may move the directory, or complete
+ * what the rules for names look for (a repository of git).
  *
- * Another program of the user could take the same lock, so waiting for it is limited. A supervisor that does not get it refuses the call.
+ * Calls that make names hold it shared. Calls that move directories, and those that are judged by
+ * what else is in a directory, hold it alone.
+ *
+ * Another program of the user could take the same lock, so waiting for it is limited. A supervisor
+ * that does not get it refuses the call.
  */
 #pragma once
 
 #include <stdbool.h>
 
+typedef enum { IPB_NAMES_UNLOCKED, IPB_NAMES_SHARED, IPB_NAMES_ALONE } IpbNamesLock;
+
 /* Call it before the first lock, with the rights of the user. */
 void ipb_names_lock_prepare(void);
-/* Waits for a second at most. Returns false with errno. Each thread may hold it once. */
-bool ipb_names_lock(void);
-void ipb_names_unlock(void);
+/* Waits for a second at most. Returns false if it did not get the lock. Each thread may hold it
+ * once. */
+bool ipb_names_lock(IpbNamesLock kind);
+void ipb_names_unlock(IpbNamesLock kind);

@@ -44,6 +44,12 @@ landlock_abi(void)
     return abi > 0 ? (int) abi : 0;
 }
 
+bool
+ipb_linux_has_landlock(void)
+{
+    return landlock_abi() >= MIN_LANDLOCK_ABI;
+}
+
 static bool
 has_seccomp(void)
 {

@@ -16,3 +16,5 @@ char *ipb_linux_namespace_obstacle(void);
 /* Can names be judged here? From Linux 5.19 on: a signal does not repeat a call that the supervisor
  * performs. */
 bool ipb_linux_judges_names(void);
+/* Is Landlock there, in the form that sandboxes use? */
+bool ipb_linux_has_landlock(void);

@@ -344,7 +344,8 @@ take_notify(IpbSandbox *sandbox, int notify_fd, bool has_names)
                                .plan = sandbox->plan,
                                .own_directories = (const char *const *) sandbox->own_directories,
                                .user = sandbox->user,
-                               .are_sockets_confined = has_names && !has_writable_in_own(sandbox),
+                               .are_sockets_confined = has_names && ipb_linux_has_landlock() &&
+                                                       !has_writable_in_own(sandbox),
                                .on_denied = on_denied,
                                .on_ended = on_supervisor_ended,
                                .data = sandbox,

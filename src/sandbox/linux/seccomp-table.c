@@ -182,6 +182,10 @@ const IpbDeniedIoctl IPB_UNJUDGED_IOCTLS[] = {
     {FS_IOC_SETFLAGS, "makes a directory compare names without case; append-only files"},
     {FS_IOC32_SETFLAGS, "as FS_IOC_SETFLAGS"},
     {FS_IOC_FSSETXATTR, "as FS_IOC_SETFLAGS"},
+    /* By number: the C library's headers may lack them. */
+    {0x40806685, "FS_IOC_ENABLE_VERITY: makes a file that was opened for reading unwritable"},
+    {0x40047211, "FAT_IOCTL_SET_ATTRIBUTES: as FS_IOC_SETFLAGS"},
+    {0x40186f04, "OCFS2_IOC_REFLINK: makes a file, by a path in memory"},
 };
 const size_t IPB_N_UNJUDGED_IOCTLS = N_ELEMENTS(IPB_UNJUDGED_IOCTLS);
 

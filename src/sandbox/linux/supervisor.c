@@ -182,9 +182,10 @@ go_on_with_all(Shared *shared, const struct pollfd *fds)
     size_t n = shared->n_waits, kept = 0;
     for (size_t i = 0; i < n; i++) {
         Wait wait = shared->waits[i];
-        bool is_done = wait.is_fifo ? ipb_fifo_wait_go_on(&shared->calls, &wait.fifo)
-                                    : ipb_connect_wait_go_on(&shared->connect, &wait.connect,
-                                                             fds[i].revents != 0);
+        bool is_done = wait.is_fifo
+                           ? ipb_fifo_wait_go_on(&shared->calls, &wait.fifo)
+                           : ipb_connect_wait_go_on(&shared->connect, &shared->calls.callers,
+                                                    &wait.connect, fds[i].revents != 0);
         if (!is_done)
             shared->waits[kept++] = wait;
     }
@@ -334,8 +335,10 @@ start_thread(IpbSupervisor *supervisor)
         shared_unref(supervisor->shared);
     pthread_sigmask(SIG_SETMASK, &old, NULL);
     pthread_attr_destroy(&attributes);
-    if (result != 0)
+    if (result != 0) {
+        supervisor->thread = 0;
         return result;
+    }
     int failure = EIO;
     ssize_t n;
     do

@@ -131,7 +131,9 @@ connect_by_path(const IpbUnixConnect *connect, IpbCaller *caller,
         S_ISSOCK(info.st_mode)
             ? ipb_unix_sockets_judge(&connect->sockets, ipb_caller_root(caller), &info)
             : IPB_UNIX_OWN; /* the kernel reports what is wrong with it */
-    if (verdict == IPB_UNIX_DENIED || !ipb_notification_is_valid(notification)) {
+    if (!ipb_notification_is_valid(notification))
+        return false;
+    if (verdict == IPB_UNIX_DENIED) {
         connect->on_denied(caller, text, connect->data);
         return answer(notification, EACCES);
     }
@@ -202,7 +204,8 @@ ipb_connect_wait_end(IpbConnectWait *wait, int errno_value)
 }
 
 bool
-ipb_connect_wait_go_on(const IpbUnixConnect *connect, IpbConnectWait *wait, bool is_ready)
+ipb_connect_wait_go_on(const IpbUnixConnect *connect, IpbCallers *callers, IpbConnectWait *wait,
+                       bool is_ready)
 {
     int result = EAGAIN;
     bool was_blocking = false;
@@ -214,8 +217,12 @@ ipb_connect_wait_go_on(const IpbUnixConnect *connect, IpbConnectWait *wait, bool
     if (result == EAGAIN && g_get_monotonic_time() > wait->deadline_us)
         result = ETIMEDOUT;
     /* EAGAIN: neither ready nor too late. Is the caller still waiting? */
-    if (result == EAGAIN && ipb_notification_is_valid(&wait->notification))
-        return false;
+    if (result == EAGAIN && ipb_notification_is_valid(&wait->notification)) {
+        const IpbCaller *caller = ipb_callers_get(callers, wait->notification.pid);
+        if (caller != NULL && !ipb_caller_has_signal(caller))
+            return false;
+        result = EINTR;
+    }
     ipb_connect_wait_end(wait, result);
     return true;
 }

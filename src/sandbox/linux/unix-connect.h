@@ -38,7 +38,8 @@ typedef struct {
 bool ipb_unix_connect_perform(IpbUnixConnect *connect, IpbCallers *callers,
                               const IpbNotification *notification, IpbConnectWait *ret_wait);
 /* Tries again. Returns true if the call was answered, and clears @wait. */
-bool ipb_connect_wait_go_on(const IpbUnixConnect *connect, IpbConnectWait *wait, bool is_ready);
+bool ipb_connect_wait_go_on(const IpbUnixConnect *connect, IpbCallers *callers,
+                            IpbConnectWait *wait, bool is_ready);
 /* Answers with @errno_value, and clears @wait. */
 void ipb_connect_wait_end(IpbConnectWait *wait, int errno_value);
 /* From now on the rights of the outer user count for files in this thread. Returns false if the
