@@ -89,10 +89,6 @@ on_end_timer(void *data)
     IpbProcess *process = data;
     process->state = IPB_PROCESS_ENDED;
     g_autofree char *cause = g_steal_pointer(&process->cause);
-    /* If a sandbox fails, it kills what is in it. */
-    const GError *failure = process->sandbox != NULL ? ipb_sandbox_failure(process->sandbox) : NULL;
-    if (cause == NULL && failure != NULL)
-        cause = g_strdup(failure->message);
     if (cause == NULL && process->exit_cause != NULL)
         cause = g_strdup_printf("the kernel %s %s",
                                 g_str_has_prefix(process->exit_cause, "exit status") ? "ended with"
@@ -133,6 +129,13 @@ send_kill(IpbProcess *process)
 }
 
 static void
+set_cause(IpbProcess *process, const char *cause)
+{
+    if (process->cause == NULL)
+        process->cause = g_strdup(cause);
+}
+
+static void
 end_process(IpbProcess *process, bool with_frames, bool waits_for_exit)
 {
     if (process->state >= IPB_PROCESS_ENDING) {
@@ -146,8 +149,13 @@ end_process(IpbProcess *process, bool with_frames, bool waits_for_exit)
     g_clear_pointer(&process->fork_timer, ipb_timer_free);
     g_clear_pointer(&process->kill_timer, ipb_timer_free);
     g_clear_pointer(&process->pidfd_watch, ipb_watch_free);
-    if (process->sandbox != NULL)
+    if (process->sandbox != NULL) {
         ipb_sandbox_report_denials(process->sandbox);
+        /* If a sandbox fails, it kills what is in it. */
+        const GError *failure = ipb_sandbox_failure(process->sandbox);
+        if (failure != NULL)
+            set_cause(process, failure->message);
+    }
     g_clear_pointer(&process->sandbox, ipb_sandbox_free);
     if (waits_for_exit)
         process->exit_timer = ipb_timer_new(process->loop, EXIT_WAIT_MS, on_exit_timer, process);
@@ -156,13 +164,6 @@ end_process(IpbProcess *process, bool with_frames, bool waits_for_exit)
     else
         process->is_finished = true;
     check_end(process);
-}
-
-static void
-set_cause(IpbProcess *process, const char *cause)
-{
-    if (process->cause == NULL)
-        process->cause = g_strdup(cause);
 }
 
 void

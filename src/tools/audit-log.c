@@ -45,8 +45,10 @@ open_file(const char *base, const char *path, GError **error)
     g_autoptr(IpbBeneath) directory = NULL;
     if (base != NULL && ipb_beneath_contains(base, parent)) {
         directory = ipb_beneath_open_in(base, parent, 0, error);
-        if (directory == NULL)
+        if (directory == NULL) {
+            g_prefix_error(error, "cannot open the audit log %s: ", path);
             return -1;
+        }
     }
     int fd = directory != NULL ? openat(ipb_beneath_fd(directory), name, flags, 0600)
                                : open(absolute, flags, 0600);

@@ -15,7 +15,7 @@ from mcp_driver import try_cell
 # With fewer GLib has no descriptor for its main context, and ends the program.
 LEAST = 6
 # With these everything works; a sandbox takes a few.
-ENOUGH = 34
+ENOUGH = 48
 
 
 def limited(n: int, *command: str) -> list[str]:

@@ -214,5 +214,9 @@ def test_positive_control_of_what_never_works(never: tuple[Box, str, Path]) -> N
     assert {name: results[name] for name in NEVER} == NEVER
     same = {name for name in GONE if results[name] == GONE[name]}
     # For root alone.
-    for_root = {"never: open_by_handle_at", "never: btrfs, a subvolume"}
+    for_root = {
+        "never: open_by_handle_at",
+        "never: btrfs, a subvolume",
+        "never: btrfs, a snapshot",
+    }
     assert same <= (for_root if user != "root" else set()), results

@@ -15,14 +15,6 @@ import pytest
 from box import Box, make_settings
 from names_hand import give, hand, make
 
-# Tries each open; prints what it read, or the error.
-READ = """
-import os, sys
-for path in sys.argv[1:]:
-    try: print(len(open(path, "rb").read(20)) and "read")
-    except OSError as error: print(os.strerror(error.errno))
-"""
-
 CONNECT = """
 import os, socket
 socket.socket(socket.AF_UNIX).connect("named.sock")
@@ -53,29 +45,6 @@ def test_rights_after_a_socket_that_the_plan_names(box: Box) -> None:
         (box.place.workspace / "named.sock").unlink()
 
 
-@pytest.mark.needs_root
-@pytest.mark.parametrize("deny_read", [[], [".env"]])
-def test_a_procfs_of_the_host_at_another_place(box: Box, user: str, deny_read: list[str]) -> None:
-    """As a chroot or a container has one. It shows all processes of the host."""
-    box.prepare(user)
-    # Not in the test's own place, whose files get another owner.
-    proc = Path(tempfile.mkdtemp(dir="/var/tmp"))
-    proc.chmod(0o755)
-    subprocess.run(["mount", "-t", "proc", "proc", str(proc)], check=True)
-    sleeper = subprocess.Popen([*box.become(user), "/bin/sleep", "300"])
-    try:
-        path = str(proc / str(sleeper.pid) / "environ")
-        line = ["/usr/bin/python3", "-I", "-c", READ, path]
-        done = box(line, make_settings(denyRead=deny_read), user=user)
-        assert done.stdout == "Permission denied\n", done.stderr
-        assert box(line, sandbox=False).stdout == "read\n"
-    finally:
-        sleeper.kill()
-        sleeper.wait()
-        subprocess.run(["umount", str(proc)], check=True)
-        proc.rmdir()
-
-
 TRUNCATE = """
 import os
 try: os.truncate("/proc/self/fd/0", 0); print("ok")
@@ -102,27 +71,6 @@ def test_a_file_that_is_handed_in_is_not_emptied(box: Box, user: str) -> None:
             done = box.run(line, timeout=60)
             assert done.stdout.startswith(expected), done.stderr
             assert Path(file.name).read_text() == left
-
-
-GLOBS = ["conf/*.pem", "a/**/sec"]
-
-
-@pytest.mark.parametrize(
-    ("path", "old", "new"), [("conf/x.pem", "conf", "conf2"), ("a/b/c/sec", "a/b", "b2")]
-)
-def test_a_glob_and_a_directory_that_is_renamed(
-    box: Box, user: str, path: str, old: str, new: str
-) -> None:
-    renamed = path.replace(old, new, 1)
-    for deny_read, expected in ((GLOBS, "EBUSY"), ([".env"], "ok")):
-        with hand(box, make_settings(denyRead=deny_read), user=user) as inside:
-            make(box, box.place.workspace / path, user)
-            assert inside("rename", old, new) == expected
-            if expected == "ok":  # positive control
-                assert inside("read", renamed) == ["old"]
-                (box.place.workspace / new).rename(box.place.workspace / old)
-            else:
-                assert inside("read", renamed) == "ENOENT"
 
 
 @pytest.mark.parametrize("how", ["rename", "symlink"])

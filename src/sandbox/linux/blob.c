@@ -19,6 +19,7 @@
 #include "sandbox/linux/mount-list.h"
 #include "sandbox/linux/seccomp.h"
 
+#define FEW_FILES 256
 #define ALIGNMENT 8
 #define HOST_NAME "ipybox"
 #define OOM_SCORE 1000
@@ -179,8 +180,10 @@ add_limits(GByteArray *blob, const IpbSandboxLimits *limits, bool is_weaker)
         add_limit(rows, RLIMIT_NPROC, processes, processes);
     add_limit(rows, RLIMIT_CPU, limits->cpu_s, limits->cpu_s + CPU_GRACE_S);
     /* At most half of ours. Linux refuses to send descriptors if more of this user are in flight
-     * than the sender may open: code inside cannot fill our half. */
-    uint64_t open_files = MIN(limits->open_files, hard_limit(RLIMIT_NOFILE) / 2);
+     * than the sender may open: code inside cannot fill our half. Where we have few, programs
+     * inside need them more. */
+    uint64_t hard_files = hard_limit(RLIMIT_NOFILE);
+    uint64_t open_files = MIN(limits->open_files, MAX(hard_files / 2, MIN(hard_files, FEW_FILES)));
     add_limit(rows, RLIMIT_NOFILE, open_files, open_files);
     add_limit(rows, RLIMIT_FSIZE, limits->file_bytes, limits->file_bytes);
     uint64_t signals = part_of_limit(RLIMIT_SIGPENDING, MAX_PENDING_SIGNALS);

@@ -20,14 +20,12 @@
 #include <linux/magic.h>
 #include <linux/openat2.h>
 
-#include <glib.h>
-
 #include "base/fd.h"
 
 #define MAX_LINKS 40
 /* Of a directory that is listed. */
 #define MAX_ENTRIES 4096
-#define MAX_FD_NAME 16
+#define MAX_FD_PATH 32
 
 static int
 open_below(int directory, const char *path, int flags, uint64_t resolve)
@@ -37,29 +35,13 @@ open_below(int directory, const char *path, int flags, uint64_t resolve)
     return (int) syscall(SYS_openat2, directory, path, &how, sizeof how);
 }
 
-/* This process's directory of descriptors: a shorter way than /proc/self/fd. -1: not opened yet. It
- * stays open. */
-static int
-open_fd_directory(void)
-{
-    static int directory = -1;
-    int fd = g_atomic_int_get(&directory);
-    if (fd >= 0)
-        return fd;
-    fd = open("/proc/self/fd", O_PATH | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0 || g_atomic_int_compare_and_exchange(&directory, -1, fd))
-        return fd;
-    ipb_fd_close(&fd); /* another thread was faster */
-    return g_atomic_int_get(&directory);
-}
-
 /* What the system calls an open file. Returns 0 or an errno. */
 static int
 read_name_of(int fd, char *ret_text, size_t size)
 {
-    char name[MAX_FD_NAME];
-    snprintf(name, sizeof name, "%d", fd);
-    ssize_t n = readlinkat(open_fd_directory(), name, ret_text, size);
+    char link[MAX_FD_PATH];
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    ssize_t n = readlink(link, ret_text, size);
     if (n < 0)
         return errno;
     if ((size_t) n >= size || n >= PATH_MAX)

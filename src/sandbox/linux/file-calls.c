@@ -853,8 +853,8 @@ rename_parsed(const Call *call, const IpbNameAttempt *attempt, const IpbNameRule
     return result != 0 ? result : errno_of(unlinkat(attempt->source->fd, attempt->source->name, 0));
 }
 
-/* May the name be given to one kind, and not to another? Between the judgement and the call, another
- * program may put another kind there. */
+/* May the name be given to one kind, and not to another? Between the judgement and the call,
+ * another program may put another kind there. */
 static bool
 depends_on_kind(const Call *call, const IpbCallerPath *from, const IpbCallerPath *to)
 {

@@ -40,9 +40,9 @@ typedef struct {
     bool is_rmdir, is_mode;      /* as in IpbNameQuestion */
 } IpbNameAttempt;
 
-/* Returns 0, EAGAIN (@guard->wants_to_be_alone), EACCES (a rule for names, or nothing may be read there), EROFS, or EBUSY (something
- * below is protected). *ret_parsed (NULL: then it is refused): the contents have to pass this rule;
- * NULL if they need not. */
+/* Returns 0, EAGAIN (@guard->wants_to_be_alone), EACCES (a rule for names, or nothing may be read
+ * there), EROFS, or EBUSY (something below is protected). *ret_parsed (NULL: then it is refused):
+ * the contents have to pass this rule; NULL if they need not. */
 int ipb_name_guard_judge(IpbNameGuard *guard, IpbCaller *caller, const IpbNameAttempt *attempt,
                          const IpbNameRule **ret_parsed);
 /* The contents did not pass @rule. Takes @reason, which may be NULL. Returns EACCES. */

@@ -10,30 +10,41 @@
 
 #include <glib.h>
 
+#include "base/fd.h"
 #include "base/file.h"
 
 #define TIMEOUT_MS 1000
 #define RETRY_US 200
 
 static GMutex mutex;
-static int directory = -1; /* stays open */
+static unsigned n_users;
+static int directory = -1; /* -1: there is no user */
 /* Of this process. The lock on the directory belongs to all its threads together. */
 static unsigned n_shared;
 static bool is_alone;
 
 void
-ipb_names_lock_prepare(void)
+ipb_names_lock_open(void)
 {
     const int flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
     g_mutex_lock(&mutex);
-    if (directory < 0) {
+    if (n_users++ == 0) {
         g_autofree char *state = g_build_filename(g_get_user_state_dir(), "ipybox", NULL);
         ipb_file_make_directories(state, 0700, NULL);
         directory = open(state, flags);
+        /* There is no such directory, and none can be made. */
+        if (directory < 0)
+            directory = open("/", flags);
     }
-    /* There is no such directory, and none can be made. */
-    if (directory < 0)
-        directory = open("/", flags);
+    g_mutex_unlock(&mutex);
+}
+
+void
+ipb_names_lock_close(void)
+{
+    g_mutex_lock(&mutex);
+    if (--n_users == 0)
+        ipb_fd_close(&directory);
     g_mutex_unlock(&mutex);
 }
 

@@ -16,8 +16,9 @@
 
 typedef enum { IPB_NAMES_UNLOCKED, IPB_NAMES_SHARED, IPB_NAMES_ALONE } IpbNamesLock;
 
-/* Call it before the first lock, with the rights of the user. */
-void ipb_names_lock_prepare(void);
+/* Each supervisor opens it once, with the rights of the user, and closes it at its end. */
+void ipb_names_lock_open(void);
+void ipb_names_lock_close(void);
 /* Waits for a second at most. Returns false if it did not get the lock. Each thread may hold it
  * once. */
 bool ipb_names_lock(IpbNamesLock kind);

@@ -17,6 +17,11 @@ static const char *const PUBLIC[] = {
  * be killed before it. */
 static const char *const WRITABLE[] = {"clear_refs", "comm", "coredump_filter", "mem"};
 
+/* They show what belongs to the process that opens them: its keys, or its namespaces, which are
+ * those of the host. */
+static const char *const OF_READER[] = {"key-users",     "keys",    "sysvipc",
+                                        "sys/fs/mqueue", "sys/net", "sys/user"};
+
 static bool
 contains(const char *const *list, size_t n, const char *text)
 {
@@ -36,6 +41,17 @@ skip_thread(const char *rest)
     return slash != NULL ? slash + 1 : "task";
 }
 
+static bool
+is_of_reader(const char *file)
+{
+    for (size_t i = 0; i < sizeof OF_READER / sizeof *OF_READER; i++) {
+        size_t size = strlen(OF_READER[i]);
+        if (strncmp(file, OF_READER[i], size) == 0 && (file[size] == '\0' || file[size] == '/'))
+            return true;
+    }
+    return false;
+}
+
 int
 ipb_proc_guard_judge(const IpbCaller *caller, const IpbCallerPath *path, bool is_for_writing)
 {
@@ -49,7 +65,7 @@ ipb_proc_guard_judge(const IpbCaller *caller, const IpbCallerPath *path, bool is
     long pid = strtol(first, &rest, 10);
     /* Not about a process: of that nothing can be written, and much is public. */
     if (rest == first || (*rest != '/' && *rest != '\0'))
-        return is_for_writing ? EACCES : 0;
+        return is_for_writing || is_of_reader(first) ? EACCES : 0;
     const char *file = skip_thread(rest + strspn(rest, "/"));
     /* A link to one of the caller's descriptors: what it leads to is judged. */
     if (pid == caller->inner_group && strncmp(file, "fd/", 3) == 0)

@@ -40,6 +40,7 @@
 #include "sandbox/linux/probe.h"
 #include "sandbox/linux/step-error.h"
 #include "sandbox/linux/supervisor.h"
+#include "sandbox/path.h"
 
 #define READY_TIMEOUT_MS 10000
 /* How long freeing waits for a process that is about to end or was killed. */
@@ -262,7 +263,8 @@ finish_if_over(IpbSandbox *sandbox)
     if (sandbox->failure == NULL && !sandbox->has_status)
         g_set_error_literal(&sandbox->failure, IPYBOX_ERROR, IPYBOX_ERROR_SYSTEM,
                             "the sandbox's first process was killed");
-    g_autoptr(GError) failure = g_steal_pointer(&sandbox->failure);
+    /* The callback may free the sandbox. If it does not, it can still ask why it ended. */
+    g_autoptr(GError) failure = sandbox->failure != NULL ? g_error_copy(sandbox->failure) : NULL;
     if (sandbox->options.on_end != NULL)
         sandbox->options.on_end(sandbox, sandbox->wait_status, failure, sandbox->options.data);
 }
@@ -317,9 +319,15 @@ tell_unnamed(IpbSandbox *sandbox)
 static bool
 has_writable_in_own(const IpbSandbox *sandbox)
 {
-    for (char **own = sandbox->own_directories; *own != NULL; own++)
-        if (ipb_sandbox_plan_is_writable_below(sandbox->plan, *own))
-            return true;
+    const GPtrArray *rules = sandbox->plan->paths->sorted;
+    for (guint i = 0; i < rules->len; i++) {
+        const IpbPathRule *rule = g_ptr_array_index(rules, i);
+        if (rule->access.view != IPB_VIEW_HOST || !rule->access.is_writable)
+            continue;
+        for (char **own = sandbox->own_directories; *own != NULL; own++)
+            if (ipb_path_is_below(rule->path, *own))
+                return true;
+    }
     return false;
 }
 

@@ -34,6 +34,7 @@
 /* Callers that did not call for so long are forgotten. */
 #define IDLE_MS 1000
 #define FREE_TIMEOUT_MS 50
+#define N_FREE_FDS 12
 #define STACK_BYTES ((size_t) 256 << 10)
 
 G_STATIC_ASSERT(sizeof(IpbDenialRecord) <= PIPE_BUF);
@@ -76,6 +77,7 @@ shared_unref(Shared *shared)
     ipb_fd_close(&shared->denied_write);
     ipb_unix_sockets_clear(&shared->connect.sockets);
     ipb_sandbox_plan_unref(shared->plan);
+    ipb_names_lock_close();
     g_free(shared);
 }
 
@@ -351,6 +353,7 @@ static void
 set_up(Shared *shared, const IpbSupervisorOptions *options)
 {
     const IpbSandboxUser *user = &options->user;
+    ipb_names_lock_open();
     shared->plan = ipb_sandbox_plan_ref((IpbSandboxPlan *) options->plan);
     shared->user = *user;
     shared->connect.has_outer_user = user->outer_uid != geteuid();
@@ -369,6 +372,20 @@ set_up(Shared *shared, const IpbSupervisorOptions *options)
     };
 }
 
+/* The thread needs some for each call. Without them, programs inside would fail in odd ways. */
+static bool
+check_free_fds(int any, GError **error)
+{
+    int fds[N_FREE_FDS];
+    size_t n = 0;
+    while (n < N_FREE_FDS && (fds[n] = ipb_fd_duplicate(any, 0)) >= 0)
+        n++;
+    bool ok = n == N_FREE_FDS || ipb_error_set_errno(error, errno, "cannot judge files");
+    while (n > 0)
+        ipb_fd_close(&fds[--n]);
+    return ok;
+}
+
 static bool
 start(IpbSupervisor *supervisor, IpbLoop *loop, const IpbSupervisorOptions *options, GError **error)
 {
@@ -379,7 +396,8 @@ start(IpbSupervisor *supervisor, IpbLoop *loop, const IpbSupervisorOptions *opti
                                options->plan->unix_sockets, options->own_directories, error))
         return false;
     ipb_notification_share_processor(shared->notify_fd);
-    ipb_names_lock_prepare();
+    if (!check_free_fds(shared->wake_read, error))
+        return false;
     int result = start_thread(supervisor);
     if (result != 0)
         return ipb_error_set_errno(error, result,
