@@ -7,7 +7,7 @@
  *
  * The rules are closed under rename and link. If a directory, a link or a file gets a new name, no
  * file in it gets a name that code inside could not have created. So a backend may judge each call
- * for itself, and several backends may judge calls in one workspace without a common lock.
+ * for itself, if the path stays what it is until the call is done.
  *
  * Names are compared without case, and without characters that some file systems ignore.
  *
