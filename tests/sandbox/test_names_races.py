@@ -186,7 +186,7 @@ def test_a_directory_is_exchanged_while_a_call_waits_for_the_lock(
 
 # Deep, because it takes longer then to judge a path.
 DEPTH = 500
-ROUNDS = 1500
+ROUNDS = 500
 
 
 @pytest.mark.parametrize("is_sandboxed", [True, False])

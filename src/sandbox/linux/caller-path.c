@@ -23,6 +23,7 @@
 #include "base/fd.h"
 
 #define MAX_LINKS 40
+#define MAX_TRIES 1000
 /* Of a directory that is listed. */
 #define MAX_ENTRIES 4096
 #define MAX_FD_PATH 32
@@ -32,7 +33,11 @@ open_below(int directory, const char *path, int flags, uint64_t resolve)
 {
     struct open_how how = {.flags = (uint64_t) (flags | O_PATH | O_CLOEXEC),
                            .resolve = resolve | RESOLVE_NO_MAGICLINKS};
-    return (int) syscall(SYS_openat2, directory, path, &how, sizeof how);
+    int fd = -1;
+    /* The system cannot tell where ".." leads while anything at all is renamed or mounted. */
+    for (unsigned i = 0; i < MAX_TRIES && (i == 0 || (fd < 0 && errno == EAGAIN)); i++)
+        fd = (int) syscall(SYS_openat2, directory, path, &how, sizeof how);
+    return fd;
 }
 
 /* What the system calls an open file. Returns 0 or an errno. */
