@@ -70,10 +70,12 @@ def running(
     pattern: str,
     cwd: Path | None = None,
     end: int = signal.SIGKILL,
+    patience_s: float | None = None,
 ) -> Iterator[re.Match[str]]:
     """Yields the match of the line that says that the server listens.
 
-    Its stdout and stderr are read until it ends, by the signal `end`.
+    Its stdout and stderr are read until it ends, by the signal `end`. If a program that is not ours
+    has not ended after `patience_s`, it is killed.
     """
     process = subprocess.Popen(
         command,
@@ -91,7 +93,11 @@ def running(
         yield found
     finally:
         process.send_signal(end)
-        process.wait()
+        try:
+            process.wait(patience_s)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
         if reader.ident is not None:
             reader.join()
         process.stdout.close()
@@ -107,8 +113,9 @@ def jupyter_server(
     command += ["--ServerApp.ip=127.0.0.1", f"--ServerApp.port={port}"]
     command += ["--ServerApp.port_retries=0", f"--IdentityProvider.token={token}"]
     command += [f"--ServerApp.root_dir={directory}", *arguments]
-    # Terminated, the server ends its kernels.
-    with running(command, environ, "is running at", directory, signal.SIGTERM):
+    # Terminated, the server ends its kernels. Sometimes it waits for one of them for ever. Kernels
+    # of ipykernel end when their server was killed, too.
+    with running(command, environ, "is running at", directory, signal.SIGTERM, patience_s=30):
         yield port
 
 
