@@ -77,6 +77,14 @@ print(out, len(open("made").read()))
 WORKED = "read by asyncio\nfrom a thread\nfrom a command\n 1000000"
 
 
+@pytest.fixture(autouse=True)
+def alone() -> Iterator[None]:
+    """What one test takes, another one that runs at the same time as the same user does not get."""
+    with Path(__file__).open() as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
 @pytest.fixture
 def box(place: harness.Place) -> Box:
     return Box(place, COUNTERS_ID)
