@@ -26,8 +26,8 @@ test_harmless(void)
         "\xef\xbb\xbf[core]\n\tbare = false\n",
         "[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare\n; comment\n# another\n",
         "[user] name = \"A \\\"B\\\" C\" ; c\n email=a@b",
-        "[remote \"origin\"]\r\n\turl = git@example.com:a/b.git\r\n"
-        "\tfetch = +refs/heads/*:refs/remotes/origin/*\r\n",
+        ("[remote \"origin\"]\r\n\turl = git@example.com:a/b.git\r\n"
+         "\tfetch = +refs/heads/*:refs/remotes/origin/*\r\n"),
         "[remote \"o\"]\nurl = https://u@example.com/x\npushurl = ../y\n",
         "[branch \"main\"]\nremote = origin\nmerge = refs/heads/main\n[branch \"l\"]\nremote = .\n",
         "[color \"diff\"]\nmeta = yellow\n[ADVICE]\ndetachedHead = false\n",
@@ -146,8 +146,8 @@ test_todo(void)
     static const char *const HARMLESS[] = {
         "",
         "pick 1234 text\n# exec x\n\n",
-        "  p 1\n\tfixup -C 2\r\nlabel onto\nreset onto\n"
-        "merge -C 1 topic # x\nupdate-ref refs/heads/a\nbreak\nnoop\ndrop 2",
+        ("  p 1\n\tfixup -C 2\r\nlabel onto\nreset onto\n"
+         "merge -C 1 topic # x\nupdate-ref refs/heads/a\nbreak\nnoop\ndrop 2"),
     };
     static const char *const DANGEROUS[] = {"exec ls",   "x ls",        "pick 1\n  exec\tls\n",
                                             "\texec ls", "unknown x\n", "pick 1\r\nx ls\r\n",
