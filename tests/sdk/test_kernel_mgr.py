@@ -266,6 +266,38 @@ async def test_a_gateway_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -
             await client.connect()
 
 
+@pytest.mark.parametrize("is_cancelled", [False, True])
+async def test_an_answer_that_comes_too_late(is_cancelled: bool) -> None:
+    """The kernel of which it tells is ended."""
+    asked, is_late, ended = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        request = (await reader.readuntil(b"\r\n")).split()
+        if request[0] == b"POST":
+            asked.set()
+            await is_late.wait()
+            writer.write(b'HTTP/1.1 201 Created\r\nContent-Length: 13\r\n\r\n{"id": "x/y"}')
+        elif request[:2] == [b"DELETE", b"/api/kernels/x%2Fy"]:
+            writer.write(b"HTTP/1.1 204 No Content\r\n\r\n")
+            ended.set()
+        writer.close()
+
+    async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
+        client = KernelClient(
+            "127.0.0.1",
+            server.sockets[0].getsockname()[1],
+            kernel_init_timeout=60 if is_cancelled else 0.05,
+        )
+        connecting = asyncio.ensure_future(client.connect())
+        await asked.wait()
+        if is_cancelled:
+            connecting.cancel()
+        with pytest.raises(asyncio.CancelledError if is_cancelled else TimeoutError):
+            await connecting
+        is_late.set()
+        await until(ended.is_set)
+
+
 async def test_a_python_that_is_none(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The error comes at once, and there is no second attempt."""
     python = workspace / "python"

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
 import http.client
 import json
 from pathlib import Path
@@ -13,7 +14,8 @@ from urllib.parse import quote
 from ..utils import arun
 
 REQUEST_TIMEOUT_S = 60.0
-# Time limit of a DELETE in the background: it may delay the end of the program.
+# Time limit of what goes on in the background: a DELETE, and the wait for the id of a kernel that
+# nobody waits for any more. It may delay the end of the program.
 FORGET_TIMEOUT_S = 5.0
 MAX_ANSWER = 16 * 1024 * 1024
 
@@ -52,12 +54,12 @@ class KernelsApi:
             TimeoutError: If it takes longer.
             OSError: If the server cannot be reached.
             RestError: If the server refuses.
+
+        A kernel whose id comes later than that, or after the caller was cancelled, is ended.
         """
         body = {} if working_dir is None else {"working_dir": str(working_dir)}
-        model = await self._request("POST", "/api/kernels", body, timeout)
-        if not isinstance(model, dict) or not isinstance(model.get("id"), str):
-            raise RestError("the server started a kernel without an id", 200)
-        kernel_id: str = model["id"]
+        model = await self._create(body, timeout)
+        kernel_id = _id_of(model)
         if working_dir is not None and "working_dir" not in model:
             self.forget(kernel_id)
             raise RestError(
@@ -65,10 +67,38 @@ class KernelsApi:
             )
         return kernel_id
 
+    async def _create(self, body: dict[str, Any], timeout: float) -> Any:
+        # Cancelled as soon as the caller waits no longer: then the thread ends the kernel.
+        model: concurrent.futures.Future[Any] = concurrent.futures.Future()
+        asyncio.get_running_loop().run_in_executor(None, self._create_sync, body, timeout, model)
+        try:
+            return await asyncio.wait_for(asyncio.wrap_future(model), timeout)
+        except (asyncio.TimeoutError, asyncio.CancelledError):
+            if not model.cancel() and model.exception() is None:
+                self.forget(_id_of(model.result()))  # it came at that moment
+            raise
+
+    def _create_sync(
+        self, body: dict[str, Any], timeout: float, model: concurrent.futures.Future[Any]
+    ) -> None:
+        try:
+            made = self._request_sync("POST", "/api/kernels", body, timeout + FORGET_TIMEOUT_S)
+        except BaseException as error:
+            if model.set_running_or_notify_cancel():
+                model.set_exception(error)
+            return
+        if model.set_running_or_notify_cancel():
+            model.set_result(made)
+            return
+        try:
+            self._request_sync("DELETE", _path_of(_id_of(made)), None, FORGET_TIMEOUT_S)
+        except (OSError, RuntimeError):
+            pass  # the server has ended, and the kernel with it
+
     async def delete(self, kernel_id: str) -> None:
         """Ends a kernel. It is not an error if the kernel has ended already."""
         try:
-            await self._request("DELETE", f"/api/kernels/{quote(kernel_id, safe='')}")
+            await self._request("DELETE", _path_of(kernel_id))
         except RestError as error:
             if error.status != 404:
                 raise
@@ -78,16 +108,15 @@ class KernelsApi:
 
         Only the end of the event loop waits for the request.
         """
-        path = f"/api/kernels/{quote(kernel_id, safe='')}"
         loop = asyncio.get_running_loop()
         ending = loop.run_in_executor(
-            None, self._request_sync, "DELETE", path, None, FORGET_TIMEOUT_S
+            None, self._request_sync, "DELETE", _path_of(kernel_id), None, FORGET_TIMEOUT_S
         )
         ending.add_done_callback(lambda future: future.cancelled() or future.exception())
 
     async def interrupt(self, kernel_id: str) -> None:
         """Interrupts the code that a kernel runs."""
-        await self._request("POST", f"/api/kernels/{quote(kernel_id, safe='')}/interrupt", {})
+        await self._request("POST", f"{_path_of(kernel_id)}/interrupt", {})
 
     async def _request(
         self,
@@ -123,6 +152,17 @@ class KernelsApi:
             return json.loads(answer) if answer else None
         except (ValueError, RecursionError) as error:
             raise RestError(f"the server's reply is invalid: {error}", response.status) from error
+
+
+def _path_of(kernel_id: str) -> str:
+    return f"/api/kernels/{quote(kernel_id, safe='')}"
+
+
+def _id_of(model: object) -> str:
+    kernel_id = model.get("id") if isinstance(model, dict) else None
+    if not isinstance(kernel_id, str):
+        raise RestError("the server started a kernel without an id", 200)
+    return kernel_id
 
 
 def _read_reason(answer: bytes) -> str:

@@ -502,6 +502,19 @@ def open_a_link_to_itself():
     return opened_each_time(lambda: os.symlink("link", "link") or "link")
 
 
+def error_of_links(action, *args):
+    """Of a path with 40 links, as many as Linux follows.
+
+    If something is renamed meanwhile, anywhere, Linux may walk the path once more, and counts the
+    links of both walks.
+    """
+    for _ in range(50):
+        error = error_of(action, *args)
+        if error != "ELOOP":
+            break
+    return error
+
+
 def chain(length):
     create(f"link{0}", "text")
     for number in range(1, length + 1):
@@ -511,12 +524,12 @@ def chain(length):
 
 @check
 def open_40_links():
-    return [error_of(open_close, chain(40), W), read("link1")]
+    return [error_of_links(open_close, chain(40), W), read("link1")]
 
 
 @check
 def open_41_links():
-    return [error_of(open_close, chain(41), W), error_of(open_close, "link40", W)]
+    return [error_of(open_close, chain(41), W), error_of_links(open_close, "link40", W)]
 
 
 @check
@@ -524,7 +537,7 @@ def links_of_directories():
     os.mkdir("l0")
     for number in range(1, 42):
         os.symlink(f"l{number - 1}", f"l{number}")
-    return [error_of(create, "l40/x"), error_of(create, "l41/x"), listing("l0")]
+    return [error_of_links(create, "l40/x"), error_of(create, "l41/x"), listing("l0")]
 
 
 @check
